@@ -18,6 +18,7 @@ from bayesbandit.bandit import (
     choosing,
     fast_path,
     learning,
+    merging,
     random_streams,
     simulation,
     transactions,
@@ -413,6 +414,22 @@ class Bandit:
         seed = random_streams.derived_seed(self.seed, checks.arm_name(key))
         random_streams.reseed(self, seed)
         return self
+
+    def merge(self, other: Bandit) -> None:
+        """Learn what another bandit has learned, as if its rounds had come next.
+
+        It is exact, to rounding, for beliefs that are sums over rounds: `Ridge` (with the folds of
+        its cross-validation), declared models with a closed form, and those by `engine="laplace"`.
+        The other bandit stays as it is, and this one keeps its policy and random numbers. Its
+        rounds are counted in `t` and put behind those of `history`.
+
+        Raise ValueError, and change nothing, if arms, models, priors, encoders, balances or clocks
+        differ, if the model or the balance needs the rounds themselves, or if kept rounds are in
+        both. So shards begin without data: a common past would count twice.
+        """
+        if not isinstance(other, Bandit):
+            raise TypeError(f"merge takes a Bandit; got {checks.shown(other)}")
+        merging.merge(self, merging.forked(other))
 
     @transactions.alone
     def forget(self, steps: float = 1) -> None:

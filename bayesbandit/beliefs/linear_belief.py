@@ -169,6 +169,8 @@ class LinearBelief(Belief, Kernel):
         become the belief about the whole, to rounding, with cross-validation by the same folds. λ
         and the average of normalised weights are settled at the end.
 
+        Where rounds fade, both must be brought to one tick before (`advance`).
+
         Raise ValueError unless both have the same settings and number of arms.
         """
         if not (
@@ -177,9 +179,17 @@ class LinearBelief(Belief, Kernel):
             and np.array_equal(self.settings, other.settings, equal_nan=True)
         ):
             raise ValueError(f"{self!r} absorbs a belief with the same settings; got {other!r}")
+        if self.settings[ridge_state.WALK] > 0:
+            raise ValueError("coefficients that walk do not depend on sums of rounds: no merge")
+        rate = self.settings[ridge_state.RATE]
         for mine, its in zip(self.arms, other.arms, strict=True):
             if its[ridge_state.N]:
-                sums.add(mine, self.settings, sums.of_arm(its, self.settings))
+                own = sums.of_arm(its, self.settings)
+                if rate:
+                    share = np.exp(rate * (its[ridge_state.CLOCK] - mine[ridge_state.CLOCK]))
+                    own = own.faded(share)
+                    mine[ridge_state.LEFT] += share * its[ridge_state.LEFT]
+                sums.add(mine, self.settings, own)
                 sums.solve(mine, self.settings, always=True)
         kernel.pool_noise(self.arms, self.settings)
 

@@ -34,6 +34,10 @@ class Sums:
     products: Array
     shift: float
 
+    def faded(self, share: float) -> Sums:
+        """Return the sums of which this share is left."""
+        return Sums(self.n, share * self.weight, share * self.products, self.shift)
+
     def shifted(self, shift: float) -> Array:
         """Return the products for rewards less another shift, where X ends with a constant."""
         products, move = self.products.copy(), self.shift - shift

@@ -76,8 +76,7 @@ def check(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Raise `Broken` if anything in a file is wrong, before a bandit is made from it."""
     check_form(meta, arrays)
     demand(meta["n_features"] <= held(arrays), f"n_features is {meta['n_features']!r}")
-    ahead = meta.get("ahead", 0.0)
-    demand(0 <= ahead < np.inf, f"ahead is {ahead}")
+    demand(np.isfinite(meta.get("ahead", 0.0)), f"ahead is {meta.get('ahead')}")
     stream = arrays["stream"]
     demand(len(stream) >= 3 and np.isfinite(stream).all(), "its random numbers are not finite")
     used = stream[0]

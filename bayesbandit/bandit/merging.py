@@ -1,0 +1,104 @@
+"""One bandit of two that learned apart: what the rounds of both taught, counted once.
+
+Sums of rounds are added, and the prior counts once (`Belief.absorb`). The result is that of the
+first bandit's rounds and then the other's, all learned by one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayesbandit.bandit import ticks, transactions
+from bayesbandit.beliefs.base import Belief
+from bayesbandit.checks import shown
+
+if TYPE_CHECKING:
+    from bayesbandit.bandit.bandit import Bandit
+
+SAME = 10  # rounds that two bandits have in common by no accident
+
+
+@transactions.alone
+def forked(bandit: Bandit) -> Bandit:
+    """Return a bandit in the same state, which may change while this one stays as it is."""
+    return transactions.fork(bandit)
+
+
+@transactions.alone
+def merge(bandit: Bandit, other: Bandit) -> None:
+    """Learn what a fork of another bandit has learned; all or nothing."""
+    _check(bandit, other)
+    twin = transactions.fork(bandit)
+    if bandit.belief.clock is not None:
+        now = max(ticks.tick(bandit), ticks.tick(other))
+        for belief in (twin.belief, other.belief):
+            belief.advance(now)
+    twin.belief.absorb(other.belief)
+    twin.t = bandit.t + other.t
+    if bandit.belief.clock == "rounds":  # the same tick, of the rounds of both
+        twin.ahead -= other.t
+    rows, retired = other.history.ordered().copy(), len(twin.history.retired)
+    arm = other.layout.records(rows)["arm"]
+    arm[arm < 0] -= retired
+    twin.history.retired += other.history.retired
+    twin.history.extend(rows, other.history.total)
+    transactions.become(bandit, twin)
+
+
+def _check(bandit: Bandit, other: Bandit) -> None:
+    """Raise ValueError unless the two are of one kind, and have no rounds in common."""
+    for what, mine, its in (
+        ("arms", bandit.arms, other.arms),
+        ("features", bandit.n_features, other.n_features),
+        ("encoders", bandit.encoder, other.encoder),
+        ("models", bandit.spec, other.spec),
+        ("balances", bandit.balance, other.balance),
+    ):
+        if mine != its:
+            raise ValueError(f"bandits merge if they have the same {what}; got {mine!r}, {its!r}")
+    if type(bandit.belief).absorb is Belief.absorb:
+        raise ValueError(
+            f"{shown(bandit.spec)} is known by draws of its posterior, which do not add up: merge "
+            "the logs, and let one bandit learn them by update"
+        )
+    if bandit.reweighting is not None:
+        raise ValueError(
+            f"{bandit.balance!r} weighs past rounds by all of them: merge the logs, and let one "
+            "bandit learn them by update"
+        )
+    if bandit.belief.clock == "rounds" and ticks.tick(bandit) != ticks.tick(other):
+        raise ValueError(
+            "bandits that forget merge at the same tick of their clocks; got "
+            f"{ticks.tick(bandit):g} and {ticks.tick(other):g}: forget(steps) puts a clock forward"
+        )
+    if bandit.belief.clock == "time" and bandit.ahead != other.ahead:
+        raise ValueError(
+            "bandits that forget merge with their clocks as far forward; got "
+            f"{bandit.ahead:g} and {other.ahead:g} seconds"
+        )
+    kept, needed = len(other.history), bandit.history.kept(other.history.total)
+    if kept < needed:
+        raise ValueError(
+            f"the history would keep {needed} rounds of the other bandit, which has kept {kept}: "
+            "make both with the same history="
+        )
+    if (same := _in_common(bandit, other)) >= SAME:
+        raise ValueError(
+            f"the two have {same} rounds in common, which would count twice: merge bandits that "
+            "began without data, or from rounds of their own"
+        )
+
+
+def _in_common(bandit: Bandit, other: Bandit) -> int:
+    """Return how many kept rounds are the same in both to the bit.
+
+    Rounds without moments, as `update` may log them, are left out: many are alike.
+    """
+    kept = []
+    for one in (bandit, other):
+        rows, log = one.history.ordered(), one.history.records
+        known = (np.isfinite(log["scale"]) & (log["scale"] > 0)).any(axis=1)
+        kept.append({row.tobytes() for row in np.delete(rows[known], -3, axis=1)})
+    return len(kept[0] & kept[1])

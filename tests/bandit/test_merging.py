@@ -1,0 +1,160 @@
+"""What bandits learned apart is what one would have learned."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bayesbandit as bb
+from tests import declarations as declared
+from tests.cases import few, moments_of
+
+D, ARMS = 3, ("a", "b", "c")
+KINDS = {
+    "ridge": lambda: bb.LinTS(ARMS, D),
+    "nig": lambda: bb.LinUCB(ARMS, D, variance="nig"),
+    "cv": lambda: bb.LinTS(ARMS, D, ridge="cv", intercept="unpenalised"),
+    "balanced": lambda: bb.BLTS(ARMS, D, normalize=True),
+    "fading": lambda: bb.LinTS(ARMS, D, half_life=40.0),
+    "fading, cv": lambda: bb.LinTS(ARMS, D, half_life=40.0, ridge="cv"),
+    "declared": lambda: bb.Bandit(ARMS, declared.known, bb.Thompson(), n_features=D),
+    "affine": lambda: bb.Bandit(ARMS, declared.noncentred, bb.Thompson(), n_features=D),
+    "together": lambda: bb.Bandit(ARMS, declared.pooled, bb.Thompson(), n_features=D),
+    "a probability": lambda: bb.Bandit(
+        ARMS, bb.load_model("beta_bernoulli"), bb.Thompson(), n_features=D
+    ),
+}
+
+
+def made(kind):
+    return KINDS[kind]()
+
+
+def rows(seed, n, kind):
+    rng = np.random.default_rng(seed)
+    r = rng.normal(size=n) if kind != "a probability" else rng.integers(0, 2, n) * 1.0
+    return rng.normal(size=(n, D)), rng.choice(np.array(ARMS), n), r, rng.uniform(0.2, 1.0, n)
+
+
+@few("[ridge]", "[cv]", "[fading]", "[a probability]")
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=5, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    ends=st.lists(st.integers(0, 50), min_size=1, max_size=3),
+    right=st.booleans(),
+)
+def test_any_partition_is_all_rounds_in_one(kind, seed, ends, right):
+    x, arm, r, p = rows(seed, 50, kind)
+    whole = made(kind)
+    parts = [made(kind) for _ in range(len(ends) + 1)]
+    for i in range(50):  # one at a time, as shards of one clock
+        if kind.startswith("fading"):
+            [
+                part.forget()
+                for j, part in enumerate(parts)
+                if j != np.searchsorted(sorted(ends), i, "right")
+            ]
+        parts[np.searchsorted(sorted(ends), i, "right")].update(x[i], arm[i], r[i], p[i])
+        whole.update(x[i], arm[i], r[i], p[i])
+    while len(parts) > 1:
+        at = len(parts) - 2 if right else 0
+        parts[at].merge(parts.pop(at + 1))
+    [merged] = parts
+    probe = np.random.default_rng(1).normal(size=(5, D))
+    for bandit in (merged, whole):
+        bandit.belief.advance(51.0)
+    np.testing.assert_allclose(
+        moments_of(merged.belief, probe), moments_of(whole.belief, probe), rtol=1e-9, atol=1e-12
+    )
+    np.testing.assert_array_equal(merged.history.reward, whole.history.reward)
+    assert (merged.history.arm == whole.history.arm).all()
+    assert merged.history.total == 50
+
+
+@few("[ridge]")
+@pytest.mark.parametrize(
+    "kind", ["ridge", "nig", "balanced", "fading", "declared", "a probability"]
+)
+def test_the_order_of_merges_does_not_matter(kind):
+    shards = []
+    for seed in range(3):
+        bandit = made(kind).reseed(seed)
+        for x in np.random.default_rng(seed).normal(size=(30, D)):
+            bandit.observe(bandit.choose(x), float(x[0] > 0))
+        shards.append(bandit)
+    one, other = shards[0].copy(), shards[2].copy()
+    one.merge(shards[1])
+    one.merge(shards[2])
+    other.merge(shards[0])
+    other.merge(shards[1])
+    probe = np.random.default_rng(1).normal(size=(5, D))
+    np.testing.assert_allclose(
+        moments_of(one.belief, probe), moments_of(other.belief, probe), rtol=1e-11, atol=1e-13
+    )
+    assert one.t == other.t == 90
+    assert one.choose(probe[0]).probabilities.sum() == pytest.approx(1.0)
+
+
+def refused(one, other, said):
+    before = one.belief.fork()
+    with pytest.raises(ValueError, match=said):
+        one.merge(other)
+    probe = np.zeros((1, D))
+    np.testing.assert_array_equal(moments_of(one.belief, probe), moments_of(before, probe))
+    assert len(one.history) == 0 or one.history.total == one.t
+
+
+def test_what_does_not_merge_says_so():
+    ridge = made("ridge")
+    for other, said in (
+        (bb.LinTS(["a", "b"], D), "the same arms; got"),
+        (bb.LinTS(ARMS, 2), "the same features; got 3, 2"),
+        (bb.LinTS(ARMS, D, ridge=2.0), "the same models"),
+        (bb.BLTS(ARMS, D), "the same balances"),
+        (bb.LinTS(ARMS, D, half_life=5.0), "the same models"),
+    ):
+        refused(ridge, other, said)
+    for maker, said in (
+        (lambda: bb.BLTS(ARMS, D, propensity="pooled"), "weighs past rounds by all of them"),
+        (lambda: bb.LinTS(ARMS, D, drift=0.1), "coefficients that walk"),
+        (lambda: bb.ForestTS(ARMS, D), "known by draws"),
+        (
+            lambda: bb.Bandit(ARMS, declared.lasso, bb.Thompson(), n_features=D),
+            "known by draws",
+        ),
+    ):
+        refused(maker(), maker(), said)
+    ahead, behind = made("fading"), made("fading")
+    ahead.forget(20)
+    refused(ahead, behind, "the same tick of their clocks; got 20 and 0")
+    with pytest.raises(TypeError, match="merge takes a Bandit"):
+        ridge.merge(ridge.belief)
+
+
+def test_a_common_past_is_found():
+    bandit = made("ridge")
+    rng = np.random.default_rng(0)
+    bandit.play(rng.normal(size=(15, D)), rng.normal(size=(15, 3)))
+    copy = bandit.copy().reseed("a worker")
+    refused(bandit, copy, "rounds in common, which would count twice")
+    refused(bandit, bandit, "rounds in common, which would count twice")
+    short = bb.LinTS(ARMS, D, history=5)
+    short.play(rng.normal(size=(15, D)), rng.normal(size=(15, 3)))
+    refused(bandit, short, "would keep 15 rounds of the other bandit, which has kept 5")
+
+
+def test_removed_arms_keep_their_names(tmp_path):
+    one, other = made("ridge"), made("ridge").reseed(1)
+    rng = np.random.default_rng(0)
+    for bandit, arm in ((one, "a"), (other, "b")):
+        bandit.play(rng.normal(size=(20, D)), rng.normal(size=(20, 3)))
+        bandit.remove_arm(arm)
+        bandit.add_arm("z")
+    other.remove_arm("a")
+    one.remove_arm("b")
+    names = [*one.history.arm, *other.history.arm]
+    one.merge(other)
+    assert one.history.arm.tolist() == names
+    one.save(tmp_path / "file")
+    assert bb.Bandit.load(tmp_path / "file").history.arm.tolist() == names
