@@ -211,8 +211,9 @@ class Comparison:
 class Draws:
     """Posterior draws of the mean rewards: values (n, K, S), NaN for an arm without draws.
 
-    weights (S,): the draws' weights ≥ 0; None: all equal. joint: whether the s-th draws of all arms
-    form one joint draw; else arms are independent. Probabilities are exact for these draws.
+    weights (S,): the draws' weights ≥ 0, or (K, S) of each arm if arms are independent; None: all
+    equal. joint: whether the s-th draws of all arms form one joint draw; else arms are independent.
+    Probabilities are exact for these draws.
     """
 
     values: Array
@@ -226,9 +227,13 @@ class Draws:
             raise ValueError(f"values must be (n, K, S), S ≥ 1; got {shape}")
         if self.weights is not None:
             _set(self, weights=self.weights)
-            w = self.weights
-            if w.shape != shape[2:] or not (w >= 0.0).all() or not 0.0 < w.sum() < np.inf:
-                raise ValueError(f"weights must be ({shape[2]},), ≥ 0, not all 0; got {w}")
+            w, sizes = self.weights, [shape[2:]] + [shape[1:]] * (not self.joint)
+            total = w.sum(axis=-1)
+            if w.shape not in sizes or not ((w >= 0.0).all() and (total > 0.0).all()
+                                            and (total < np.inf).all()):  # fmt: skip
+                raise ValueError(
+                    f"weights must be {' or '.join(map(str, sizes))}, ≥ 0, not all 0; got {w}"
+                )
 
     @cached_property
     def known(self) -> Array:
@@ -254,14 +259,25 @@ class Draws:
         """Return weighted means (n, K) over the draws (n, K, S)."""
         if self.weights is None:
             return np.asarray(values.mean(axis=2))
-        return values @ (self.weights / self.weights.sum())
+        if self.weights.ndim == 1:
+            return values @ self._shares
+        return np.einsum("nks,ks->nk", values, self._shares)
+
+    @cached_property
+    def _shares(self) -> Array:
+        """Weights (K, S) or (S,) that sum to 1."""
+        assert self.weights is not None
+        return np.asarray(self.weights / self.weights.sum(axis=-1, keepdims=True))
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
         if not self.known.all():
             raise ValueError(IMPROPER)
         _, K, S = self.values.shape
-        p = None if self.weights is None else self.weights / self.weights.sum()
-        s = np.broadcast_to(rng.choice(S, (size, 1 if self.joint else K), p=p), (size, K))
+        if self.weights is not None and self.weights.ndim == 2:
+            s = np.stack([rng.choice(S, size, p=p) for p in self._shares], axis=1)
+        else:
+            p = None if self.weights is None else self._shares
+            s = np.broadcast_to(rng.choice(S, (size, 1 if self.joint else K), p=p), (size, K))
         return np.stack([self.values[:, k, s[:, k]].T for k in range(K)], axis=2)
 
     def best(self, alpha: Alpha = 1.0) -> Array:
@@ -275,7 +291,8 @@ class Draws:
         return by_draws.independent(values, self.weights)
 
     def among(self, arms: Array) -> Draws:
-        return Draws(self.values[:, arms], self.weights, self.joint)
+        w = self.weights
+        return Draws(self.values[:, arms], w if w is None or w.ndim == 1 else w[arms], self.joint)
 
     def entries(self, kind: int) -> tuple[Array, Array] | None:
         return Prediction.entries(self, kind)

@@ -69,10 +69,18 @@ class Bandit:
     seed: an int or a `SeedSequence`. The same seed gives the same decisions.
     history: how many of the latest observed rounds `bandit.history` keeps: a number (0: none), or
         None for all. A balance that reweights past rounds always keeps all.
-    engine, refit_every, draws: settings of a declared model (`beliefs.declared.Declared`). A ridge
-        regression becomes `Ridge`, and a linear-Gaussian model is updated row by row. Other models
-        are refitted by so many draws (400). A refit is due when an arm's rounds grow by a share (a
-        float, 0.1), or every m rounds of the arm (an int).
+    engine, refit_every, draws, refit_below: settings of a declared model
+        (`beliefs.declared.Declared`). A ridge regression becomes `Ridge`, and a linear-Gaussian
+        model is updated row by row. Other models are known by so many posterior draws (400). Each
+        reward multiplies the draws' weights by its likelihood. New draws are computed when the
+        effective number of draws falls below a share (`refit_below`, 0.5), or after as many
+        decisions as there are draws; at the latest every m rounds of the arm (`refit_every`, an
+        int), or when its rounds have grown by a share (a float). Where rows depend on each other
+        given the variables (`model.explain()` says so), draws learn only when they are renewed, by
+        default when an arm's rounds have grown by 0.1.
+    background: whether new draws of a declared model are computed in a thread, while decisions and
+        rewards go on with the old ones. Decisions then depend on how long that takes: the same seed
+        does not give the same decisions.
 
     An arm without a reward is new. With U new arms among K available arms, each new arm is chosen
     with probability 1/K. The policy shares (K − U)/K among the others.
@@ -120,9 +128,14 @@ class Bandit:
         engine: str | None = None,
         refit_every: int | float | None = None,
         draws: int | None = None,
+        refit_below: float | None = None,
+        background: bool = False,
     ) -> None:
         names = checks.arm_names(arms)
-        settings = {"engine": engine, "refit_every": refit_every, "draws": draws}
+        settings = {
+            "engine": engine, "refit_every": refit_every, "draws": draws,
+            "refit_below": refit_below, "background": None if background is False else background,
+        }  # fmt: skip
         n_features, self.encoder = validation.length(n_features, encoder), encoder
         spec = validation.spec(model, len(names), n_features, settings)
         balance = Unweighted() if balance is None else balance

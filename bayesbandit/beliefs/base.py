@@ -164,6 +164,10 @@ class Belief(Protocol):
         """Return the snapshot with this `Snapshot.state`."""
         raise _missing(self, "recall", "past policies are asked again")
 
+    def refit_when_asked(self) -> None:
+        """Compute what is due when it is asked for from now on, and nothing in the background."""
+        return
+
     def reseed(self, seed: np.random.SeedSequence) -> None:
         """Use new random numbers from now on, if the belief uses any."""
         return

@@ -21,10 +21,10 @@ Array = np.ndarray
 class ByDraws(Belief):
     """A belief by S draws of the mean rewards of K arms.
 
-    Write `values`, and `learn` if something is computed when rewards arrive. All rounds are kept;
-    `rows(k)` returns those of arm k. Thompson sampling picks one of the draws, so each arm's
-    probability is exact. It picks one for each arm, or one for all arms if `joint` is true. seed:
-    the seed of `rng`.
+    Write `values`; `learn` if something is computed when rewards arrive; `weights` if draws do not
+    all count the same. All rounds are kept; `rows(k)` returns those of arm k. Thompson sampling
+    picks one of the draws by its weight, so each arm's probability is exact. It picks one for each
+    arm, or one for all arms if `joint` is true. seed: the seed of `rng`.
     """
 
     joint: bool = False
@@ -46,6 +46,11 @@ class ByDraws(Belief):
     @abstractmethod
     def values(self, x: Array) -> Array:
         """Return mean rewards (n, K, S) at x (n, d) under S draws; NaN for an arm without draws."""
+
+    def weights(self) -> Array | None:
+        """Return the weights of the draws that `values` gave last: (S,), or (K, S) if arms are
+        independent; None: all equal."""
+        return None
 
     def learn(self, arms: Iterable[int]) -> None:
         """Update after the rounds of these arms have changed; all arms if one is new or removed."""
@@ -93,11 +98,13 @@ class ByDraws(Belief):
         return AT_ONCE // (self._all(x[:1]).shape[2] * len(self.n))
 
     def predict(self, x: Array) -> Prediction:
-        return Draws(self._all(x), joint=self.joint)
+        return Draws(self._all(x), self.weights(), joint=self.joint)
 
     def predict_together(self, x: Array) -> Prediction:
         n, m, d = x.shape
-        return Draws(self._all(x.reshape(-1, d)).reshape(n, m, -1), joint=True)
+        values = self._all(x.reshape(-1, d)).reshape(n, m, -1)
+        weights = self.weights()
+        return Draws(values, None if weights is None else weights.reshape(-1), joint=True)
 
     # ---- rewards ---------------------------------------------------------------------------------
 

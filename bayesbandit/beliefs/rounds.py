@@ -42,8 +42,18 @@ class Rounds(GrowingRows):
     def of(self, k: int | None = None) -> dict[str, np.ndarray]:
         """Return rounds by role: x, reward and weight of arm k, or these and arm of all arms."""
         log = self.records if k is None else self.records[self.arm == k]
-        arrays = {role: np.ascontiguousarray(log[role]) for role in ("x", "reward", "weight")}
-        return arrays if k is not None else arrays | {"arm": self.arm}
+        return _by_role(log) if k is not None else _by_role(log) | {"arm": self.arm}
+
+    def latest(self, m: int, k: int | None = None) -> dict[str, np.ndarray]:
+        """Return the latest m ≥ 1 rounds, or those of arm k, by role, in order of arrival."""
+        log, length = self.records, m
+        while k is not None and length < len(log):
+            if np.count_nonzero(log["arm"][-length:] == k) >= m:
+                break
+            length *= 2
+        log = log[-length:]
+        log = (log if k is None else log[log["arm"] == k])[-m:]
+        return _by_role(log) | {"arm": log["arm"].astype(np.int64)}
 
     def drop(self, k: int) -> None:
         """Remove arm k's rounds; the numbers of later arms become one less."""
@@ -77,3 +87,8 @@ class Rounds(GrowingRows):
         arm, weight = log["arm"], log["weight"]
         demand(((weight > 0) & (weight < np.inf)).all(), "its rounds' weights are not > 0")
         demand(((arm >= 0) & (arm < n_arms)).all(), "its rounds have unknown arms")
+
+
+def _by_role(log: np.ndarray) -> dict[str, np.ndarray]:
+    """Return contexts, rewards and weights of records, by role."""
+    return {role: np.ascontiguousarray(log[role]) for role in ("x", "reward", "weight")}

@@ -62,7 +62,8 @@ BANDITS = {
 # The bandits that `compare` plays by default, with their presets' default settings.
 PLAYED = ("LinTS", "LinUCB", "BLTS", "BLUCB", "LinGreedy")
 
-MODEL_SETTINGS = ("alpha", "engine", "refit_every", "draws")  # settings of a declared model
+# settings of a declared model
+MODEL_SETTINGS = ("alpha", "engine", "refit_every", "draws", "refit_below")
 ARMS, FEATURES = ("a", "b", "c"), 2  # for `rehearse`
 FROM_FILE = "bayesbandit.cli.players:"  # prefix of the module name of a player's file
 

@@ -168,17 +168,26 @@ class Compiled:
     """A compiled graph of explicit inputs, without shared state.
 
     PyTensor keeps a function's arguments and results in storage of its own, so that two threads in
-    one function read each other's numbers: each thread has its own copy.
+    one function read each other's numbers: each thread has its own copy. trusted: arguments have
+    the inputs' types, and are not checked.
     """
 
-    def __init__(self, inputs: Sequence[Variable], outputs: Sequence[Variable], mode: str) -> None:
+    def __init__(
+        self,
+        inputs: Sequence[Variable],
+        outputs: Sequence[Variable],
+        mode: str,
+        trusted: bool = False,
+    ) -> None:
         import pytensor
 
-        self._graph = list(inputs), list(outputs), mode
+        self._graph = list(inputs), list(outputs), mode, trusted
+        self._trusted = trusted
         with COMPILE:
             self._function = pytensor.function(
-                list(inputs), list(outputs), mode=mode, on_unused_input="ignore"
-            )
+                list(inputs), list(outputs), mode=mode, on_unused_input="ignore",
+                trust_input=trusted,
+            )  # fmt: skip
         self._own = Own()
         self._own.function = self._function
 
@@ -187,6 +196,7 @@ class Compiled:
         if function is None:
             with COMPILE:
                 function = self._own.function = self._function.copy(share_memory=False)
+                function.trust_input = self._trusted
         try:
             return [np.asarray(output) for output in function(*arguments)]
         except IndexError as error:

@@ -50,6 +50,7 @@ from bayesbandit.inference.pymc_model.digest import digest
 from bayesbandit.inference.pymc_model.likelihood import Likelihood
 from bayesbandit.inference.pymc_model.outcomes import Outcomes
 from bayesbandit.inference.pymc_model.prior import PriorDraws
+from bayesbandit.inference.pymc_model.row_likelihood import RowLikelihood
 from bayesbandit.inference.pymc_model.template import reads_rows, set_rows, template
 from bayesbandit.inference.registry import candidates
 from bayesbandit.runtime.one_thread import one_thread
@@ -109,6 +110,11 @@ class Functions:
         """The terms of the log density as functions of draws, and which rewards are impossible."""
         with COMPILE:
             return Likelihood(self._built)
+
+    @cached_property
+    def row_likelihood(self) -> RowLikelihood:
+        """The log likelihood of new rows under draws, where rows are independent."""
+        return RowLikelihood(self._built)
 
     @cached_property
     def prior(self) -> PriorDraws:
@@ -196,6 +202,11 @@ class Plan:
         return self.functions.likelihood
 
     @property
+    def row_likelihood(self) -> RowLikelihood:
+        """The log likelihood of new rows under draws, where rows are independent."""
+        return self.functions.row_likelihood
+
+    @property
     def affine(self) -> bool:
         """Whether the mean reward is affine in the variables, by a map that the method has."""
         return isinstance(self.method, GaussianBlock) and self.method.affine
@@ -239,6 +250,8 @@ class Plan:
     def explain(self) -> str:
         """Return the engine, what it costs, and one line for each faster one saying why not."""
         lines = [f"{self.model.name}: {self.engine}", f"  {self.kind.cost}"]
+        if not self.closed_form and (why := self.row_likelihood.refused):
+            lines += [f"  a bandit's draws learn rewards only at a refit, since rows depend: {why}"]
         return "\n".join(lines + [f"  not {refusal}" for refusal in self.refusals])
 
     def on(self, rows: Mapping[str, Any]) -> pm.Model:
@@ -310,6 +323,7 @@ class Plan:
         """Compile now what would otherwise delay the first decisions."""
         if not self.closed_form:
             self.likelihood.prepare()
+            self.row_likelihood.prepare()
         if isinstance(self.method, Nuts):
             self.method.prepare(self.model.name)
 

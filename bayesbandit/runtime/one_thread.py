@@ -2,16 +2,49 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
-from typing import Any
+from threading import Lock
 
 from threadpoolctl import ThreadpoolController
 
 
-def one_thread() -> AbstractContextManager[Any]:
+class Limit:
+    """The limit, which holds until the last of the threads that asked for it has left."""
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget the threads that asked: a process that was just forked has none of them."""
+        self._lock, self._asked, self._limits = Lock(), 0, ExitStack()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the limit within it."""
+        with self._lock:
+            if self._asked == 0:
+                self._limits.enter_context(_libraries().limit(limits=1))
+            self._asked += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._asked -= 1
+                if self._asked == 0:
+                    self._limits.close()
+
+
+_limit = Limit()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_limit.begin)
+
+
+def one_thread() -> AbstractContextManager[None]:
     """Run linear algebra on one thread within it: small matrices suffer badly from more."""
-    return _libraries().limit(limits=1)
+    return _limit.held()
 
 
 @cache

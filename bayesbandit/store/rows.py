@@ -142,11 +142,16 @@ def saved(bandit: Bandit) -> bytes:
 
 
 def loaded(data: bytes, parts: Parts, version: int) -> Bandit:
-    """Return the bandit of the bytes of its file."""
+    """Return the bandit of the bytes of its file.
+
+    It refits when it is asked: what a version decides must not depend on how long a refit takes.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"snapshot {version}"
         path.write_bytes(data)
-        return Bandit.load(path, parts.policy, parts.model, parts.balance)
+        bandit = Bandit.load(path, parts.policy, parts.model, parts.balance)
+    bandit.belief.refit_when_asked()
+    return bandit
 
 
 def moment(at: object, what: str) -> int | None:

@@ -80,11 +80,17 @@ def bandit_of(kind, policy=POLICIES[0], balance=None, arms=ARMS, **settings):
 
 
 def trained(kind, *args, T=30, seed=7, **settings):
-    """A bandit that has learned from rounds that were logged elsewhere."""
+    """A bandit that has learned from rounds that were logged elsewhere. Draws that can be weighted
+    are, by the last three rounds."""
     x, reward = world(np.random.default_rng(seed), T)
     bandit, k = bandit_of(kind, *args, **settings), np.arange(T) % 3
-    names = np.array(ARMS, dtype=object)
-    bandit.update(x, names[k], reward[np.arange(T), k], np.full(T, 0.5))
+    arm, reward, p = np.array(ARMS, dtype=object)[k], reward[np.arange(T), k], np.full(T, 0.5)
+    for part in (slice(T - 3), slice(T - 3, T)):
+        bandit.update(x[part], arm[part], reward[part], p[part])
+        if bandit.belief.computes_when_asked:
+            bandit.greedy(x[:1])
+    if kind == "by Gibbs" and "refit_below" not in settings:
+        assert bandit.belief.weights() is not None
     return bandit
 
 

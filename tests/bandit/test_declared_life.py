@@ -272,7 +272,7 @@ def test_the_history_has_what_was_decided(kind, rng):
 @few("Gibbs")
 def test_a_posterior_as_an_arviz_tree(kind):
     """All groups; rows are those of the arm, or all that share the model."""
-    bandit = trained(kind)
+    bandit = trained(kind, refit_below=1.0)
     posterior = bandit.posterior("b")
     tree = posterior.to_datatree(chains=2, draws=50)
     rows = 30 if bandit.model.takes_arm else 10

@@ -134,7 +134,7 @@ def test_a_bandit_watches_its_draws_and_warns_once(rho, divergences, complaint, 
         assert not found
         return
     assert len(found) == 1
-    assert found[0].startswith("laplace by gibbs, arm number 0, 17 rounds: " + complaint)
+    assert found[0].startswith("laplace by gibbs, arm number 0, 16 rounds: " + complaint)
     assert "draws=1600" in found[0]
 
 

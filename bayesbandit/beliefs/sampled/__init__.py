@@ -1,1 +1,1 @@
-"""The belief of any declared model: posterior draws that are renewed on a schedule."""
+"""The belief of any declared model: posterior draws, weighted by rewards until they are renewed."""

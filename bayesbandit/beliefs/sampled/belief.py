@@ -1,14 +1,21 @@
-"""The belief of any declared model: posterior draws that are renewed on a schedule.
+"""The belief of any declared model: posterior draws, which rewards weight until they are renewed.
 
-Draws are renewed when an arm's rounds have grown enough, or after as many decisions as there are
-draws. Using the same draws for ever would not be Thompson sampling.
+Each reward multiplies the draws' weights by its likelihood, if rows are independent given the
+variables: the weighted draws then stand for the posterior of all rounds. Draws are renewed when too
+few of them have weight, or after as many decisions as there are draws: using the same draws for
+ever would not be Thompson sampling. Draws that cannot be weighted are renewed when an arm's rounds
+have grown enough.
+
+In the background, a thread computes new draws of the rounds that there are. The old draws go on,
+and are weighted, until it is done; the rounds that came meanwhile then weight the new draws.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -23,9 +30,10 @@ from bayesbandit.beliefs.sampled.chains import (
     stored,
 )
 from bayesbandit.beliefs.sampled.diagnostics import Watch
+from bayesbandit.beliefs.sampled.refits import Refit
 from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.inference.base import Improper, Refusal
-from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.draws import PoorDiagnostics, SampledDraws
 from bayesbandit.inference.gibbs.sampler import TESTED
 from bayesbandit.inference.plan import Plan, plan
 from bayesbandit.posteriors.posterior import Posterior
@@ -34,6 +42,17 @@ from bayesbandit.runtime.memory import AT_ONCE
 from bayesbandit.runtime.one_thread import one_thread
 
 Array = np.ndarray
+TOGETHER = 64  # rounds by which draws are weighted at once
+FEW = 0.05  # in the background, rounds that leave a smaller effective share of draws wait
+
+
+class Renewed(NamedTuple):
+    """New draws of a posterior that has these rounds, by role, and the plan that computed them."""
+
+    chain: Chain
+    rounds: dict[str, Array]
+    plan: Plan
+    refused: tuple[Refusal, ...]
 
 
 class SampledBelief(ByDraws):
@@ -51,6 +70,7 @@ class SampledBelief(ByDraws):
         super().__init__(n_arms, n_features, normalize, seed)
         self.spec, self.joint, self.watch = spec, spec.declared.takes_arm, Watch()
         self.plan = self._planned(n_arms)
+        self.weighs, self.background = self._weighs(), spec.background
         self.refused: tuple[Refusal, ...] = ()  # planned engines that refused our rows
         self.chains = [Chain() for _ in range(1 if self.joint else n_arms)]
 
@@ -60,6 +80,14 @@ class SampledBelief(ByDraws):
         chosen.prepare()  # compile now, so that the first decision need not wait
         return chosen
 
+    def _weighs(self) -> bool:
+        """Return whether rewards weight the draws between two refits.
+
+        Weights that are normalised change with each reward, those of past rounds too.
+        """
+        frozen, exact = self.spec.frozen, self.plan.closed_form
+        return not (frozen or exact or self.normalize or self.plan.row_likelihood.refused)
+
     def __repr__(self) -> str:
         return (
             f"SampledBelief({self.spec.declared.name} by {self.plan.engine}, n_arms={len(self.n)})"
@@ -68,18 +96,75 @@ class SampledBelief(ByDraws):
     # ---- draws -----------------------------------------------------------------------------------
 
     def current(self, g: int) -> Draws:
-        """Return the draws of posterior g, renewed if they are due."""
-        chain = self.chains[g]
-        n = int(self.n.sum() if self.joint else self.n[g])
-        used_up = chain.served >= self.spec.draws and not self.spec.frozen
-        if (
-            chain.fitted < 0
-            or n >= self.spec.schedule.next_due(chain.fitted)
-            or n < chain.fitted
-            or used_up
-        ):
+        """Return the draws of posterior g, which know all rounds or are renewed if they are due.
+
+        In the background, a refit begins if they are due, and its draws are taken when it is over.
+        """
+        n, behind = self._count_of(g), self.background and bool(self.chains[g].values)
+        if behind:
+            self._take(g)
+        due = self._due(self.chains[g], n)
+        if behind:
+            if not self._weigh(g, n, TOGETHER, FEW) or due:
+                self._begin(g, n)
+        elif due or not self._weigh(g, n, n, self.spec.refit_below):
             self._run(g, n)
-        return self.chains[g].values
+        chain = self.chains[g]
+        if chain.complaint:
+            self.chains[g] = replace(chain, complaint="")
+            warnings.warn(chain.complaint, PoorDiagnostics, stacklevel=2)
+        return chain.values
+
+    def _begin(self, g: int, n: int) -> None:
+        """Begin a refit of posterior g in the background, unless one runs.
+
+        After one that failed, wait for more rounds.
+        """
+        chain = self.chains[g]
+        running = chain.place.refit
+        again = chain.failed < 0 or n >= self.spec.schedule.next_due(chain.failed)
+        if again and (running is None or not running.runs):
+            twin, rounds, rows = self.fork(), self._rounds(g), self._rows(g)
+            chain.place.refit = Refit(chain.runs + 1, lambda: twin._renewed(g, n, rounds, rows))
+
+    def _renewed(self, g: int, n: int, rounds: dict[str, Array], rows: dict[str, Array]) -> Renewed:
+        """Return new draws of posterior g, which has these n rounds, and these rows."""
+        self._run(g, n, rows)
+        return Renewed(self.chains[g], rounds, self.plan, self.refused)
+
+    def _take(self, g: int) -> None:
+        """Take the draws of a refit of posterior g that is over; warn once if one failed.
+
+        Draws of rounds that are not, or no longer, the first ones of posterior g are dropped.
+        """
+        chain = self.chains[g]
+        refit = chain.place.refit
+        if refit is None or refit.runs or refit.number <= chain.runs:
+            return
+        if refit.lost:
+            self.chains[g] = replace(chain, runs=refit.number)
+            return
+        if error := refit.error:
+            self.chains[g] = replace(chain, runs=refit.number, failed=self._count_of(g), served=0)
+            if not self.watch.failed:
+                self.watch.failed = True
+                warnings.warn(
+                    f"{self.plan.model.name}: a refit in the background failed: {error}. The old "
+                    "draws go on; it is tried again with more rounds. Said once a bandit.",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+            return
+        found, now = refit.result(), self._rounds(g)
+        n = len(found.rounds["reward"])
+        if not all(np.array_equal(now[role][:n], v) for role, v in found.rounds.items()):
+            self.chains[g] = replace(chain, runs=refit.number)
+            return
+        if found.refused != self.refused:
+            self.plan, self.refused = found.plan, found.refused
+            self.weighs = self._weighs()
+            self.chains = [replace(c, state=None) for c in self.chains]
+        self.chains[g] = found.chain
 
     def renew(self) -> bool:
         before = [chain.runs for chain in self.chains]
@@ -87,30 +172,67 @@ class SampledBelief(ByDraws):
             self.current(g)
         return before != [chain.runs for chain in self.chains]
 
+    def _due(self, chain: Chain, n: int) -> bool:
+        """Return whether n rounds, or the decisions made, ask for new draws."""
+        used_up = chain.served >= self.spec.draws and not self.spec.frozen
+        if chain.fitted < 0 or n < chain.seen or used_up:
+            return True
+        waits = self.weighs and chain.values and self.spec.refit_every is None
+        return not waits and n >= self.spec.schedule.next_due(chain.fitted)
+
+    def _weigh(self, g: int, n: int, most: int, least: float) -> bool:
+        """Weight the draws of posterior g by those of its n rounds that they do not know yet.
+
+        most: how many rounds. least: the effective share of the draws that must be left. Return
+        whether enough draws have weight.
+        """
+        chain = self.chains[g]
+        if not (self.weighs and chain.values):
+            return True
+        last = min(n, chain.seen + most)
+        while chain.seen < last:
+            rows = self.rounds.latest(n - chain.seen, None if self.joint else g)
+            some = {role: v[:TOGETHER] for role, v in rows.items()}
+            seen = chain.seen + len(some["reward"])
+            chain = chain.weighted(self.plan.row_likelihood(chain.values, some), seen)
+            if chain.effective < least or chain.effective == 0.0:
+                return False
+            self.chains[g] = chain
+        return chain.effective >= self.spec.refit_below
+
+    def weights(self) -> Array | None:
+        weights = [chain.weight for chain in self.chains]
+        if all(w is None for w in weights):
+            return None
+        each = np.stack([np.ones(self.spec.draws) if w is None else w for w in weights])
+        return each[0] if self.joint else each
+
     def decided(self, n: int) -> None:
         for chain in self.chains:
             chain.served += n
 
-    def _run(self, g: int, n: int) -> None:
-        """Draw again from all rounds; if the engine refuses these rounds, use the next one."""
+    def _run(self, g: int, n: int, rows: dict[str, Array] | None = None) -> None:
+        """Draw again from all rounds, `rows` by role; if the engine refuses these, use the next."""
+        known = self._rows(g) if rows is None else rows
         with one_thread():
-            self.plan.answered(lambda _: self._sample(g, n), self._without)
+            self.plan.answered(lambda _: self._sample(g, n, known), self._without)
 
     def _without(self, refusal: Refusal) -> Plan:
         self.plan = self.plan.without(refusal)
         self.refused = (*self.refused, refusal)
         self.plan.prepare()
+        self.weighs = self._weighs()
         self.chains = [replace(chain, state=None) for chain in self.chains]
         return self.plan
 
-    def _sample(self, g: int, n: int) -> None:
+    def _sample(self, g: int, n: int, rows: dict[str, Array]) -> None:
         chain, spec = self.chains[g], self.spec
         rng = np.random.default_rng(
             np.random.SeedSequence(
                 self.seed.entropy, spawn_key=(*self.seed.spawn_key, g, chain.runs)
             )
         )
-        number, state, rows = int(rng.integers(2**63)), chain.state, self._rows(g)
+        number, state, complaint = int(rng.integers(2**63)), chain.state, ""
         values: Draws = {}
         try:
             if n == 0:
@@ -121,7 +243,7 @@ class SampledBelief(ByDraws):
             else:
                 self.plan.check_proper(rows)
                 sampled = self.plan.sample(rows, spec.draws, 1, number, spec.tune, state)
-                self.watch(self.plan, sampled, g, rows["x"])
+                complaint = self.watch(self.plan, sampled, g, rows["x"])
                 values, state = {k: v[0] for k, v in sampled.values.items()}, sampled.state
         except Improper:  # no draws until there are more rounds
             state = None
@@ -129,10 +251,19 @@ class SampledBelief(ByDraws):
             i = rng.integers(spec.draws)
             values = {k: v[i : i + 1] for k, v in values.items()}
             state = [{**(state[0] if state else {}), **{k: v[0] for k, v in values.items()}}]
-        self.chains[g] = Chain(values, state, n, 0, chain.runs + 1)
+        fresh = Chain(values, state, n, n, runs=chain.runs + 1)
+        self.chains[g] = replace(fresh, place=chain.place, complaint=complaint)
+
+    def _count_of(self, g: int) -> int:
+        """Return the number of posterior g's rounds."""
+        return int(self.n.sum() if self.joint else self.n[g])
+
+    def _rounds(self, g: int) -> dict[str, Array]:
+        """Return posterior g's rounds by role, with the weights that were given."""
+        return self.rounds.of(None if self.joint else g)
 
     def _rows(self, g: int) -> dict[str, Array]:
-        """Return posterior g's rounds by role."""
+        """Return posterior g's rounds by role, with the weights that it is fitted with."""
         return self.rows(None if self.joint else g)
 
     # ---- mean rewards ----------------------------------------------------------------------------
@@ -193,7 +324,7 @@ class SampledBelief(ByDraws):
         self.plan.check_possible(rows, [chain.values for chain in self.chains])
 
     def learn(self, arms: Iterable[int]) -> None:
-        """Do nothing: draws are renewed when they are next used."""
+        """Do nothing: draws are weighted or renewed when they are next used."""
 
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
@@ -201,6 +332,9 @@ class SampledBelief(ByDraws):
         super().reweigh(due, x, arm, reward, weight)
         for k in due:
             self.chains[0 if self.joint else k].fitted = -1
+
+    def refit_when_asked(self) -> None:
+        self.background = False
 
     def fork(self) -> Self:
         twin = object.__new__(type(self))
@@ -221,6 +355,7 @@ class SampledBelief(ByDraws):
     def _change(self, n_arms: int) -> None:
         super()._change(n_arms)
         self.plan, self.refused = self._planned(n_arms), ()
+        self.weighs = self._weighs()
         if self.joint:  # the variables have other shapes: the sampler starts again
             self.chains = [Chain(runs=self.chains[0].runs)]
 
@@ -241,7 +376,7 @@ class SampledBelief(ByDraws):
     def _refitted(self, g: int) -> Posterior:
         """Return posterior g of all rounds, computed on a fork."""
         twin, chain = self.fork(), self.chains[g]
-        n = int(self.n.sum() if self.joint else self.n[g])
+        n = self._count_of(g)
         if chain.fitted != n or self.spec.frozen:  # one frozen draw is not a posterior
             twin.spec = replace(self.spec, frozen=False)
             twin._run(g, n)

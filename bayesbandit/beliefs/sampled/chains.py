@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from bayesbandit.beliefs.base import below
+from bayesbandit.beliefs.sampled.refits import Place
 from bayesbandit.inference.graph_analysis.density import lengths, row_dimension
 from bayesbandit.inference.plan import Plan
 from bayesbandit.runtime import schema
 from bayesbandit.runtime.schema import Row, Whole
 
-COUNTS = Row(Whole(-1), Whole(), Whole())  # fitted (−1: no draws), served and runs of a chain
+COUNTS = Row(Whole(-1), Whole(), Whole(), Whole())  # fitted (−1: no draws), seen, served, runs
 Shapes = Mapping[str, tuple[int | None, ...]]  # by name; None stands for the number of rows
 Draws = Mapping[str, np.ndarray]  # of the free variables by name, (S, *shape)
 
@@ -23,15 +24,46 @@ Draws = Mapping[str, np.ndarray]  # of the free variables by name, (S, *shape)
 class Chain:
     """Draws of one posterior, and the state of its sampler.
 
-    fitted: the number of rounds behind the draws (−1: no draws). served: decisions made from them.
-    runs: how often draws have been computed.
+    fitted: the number of rounds behind the draws (−1: no draws). seen: of rounds that the draws
+    and their weights know. served: decisions made from them. runs: how often draws have been
+    computed. log_weight (S,): logarithms of weights, the largest 0; None: all are equal.
+    place: of the refit that runs in the background. failed: the number of rounds that the last one
+    had, if it failed. complaint: what is wrong with the draws, until it is said.
     """
 
     values: Draws = field(default_factory=dict)
     state: Any = None
     fitted: int = -1
+    seen: int = 0
     served: int = 0
     runs: int = 0
+    log_weight: np.ndarray | None = None
+    place: Place = field(default_factory=Place)
+    failed: int = -1
+    complaint: str = ""
+
+    @property
+    def weight(self) -> np.ndarray | None:
+        """The draws' weights (S,), the largest 1; None: all are equal."""
+        return None if self.log_weight is None else np.exp(self.log_weight)
+
+    def weighted(self, log_likelihood: np.ndarray, seen: int) -> Chain:
+        """Return the chain whose draws have also seen rows of these log likelihoods (S,).
+
+        All weights are NaN if no draw makes the rows likely.
+        """
+        log_weight = log_likelihood + (0.0 if self.log_weight is None else self.log_weight)
+        most = log_weight.max()
+        lost = np.full_like(log_weight, np.nan)
+        return replace(self, seen=seen, log_weight=log_weight - most if most > -np.inf else lost)
+
+    @property
+    def effective(self) -> float:
+        """The effective share of the draws (Kish 1965): 1 if all weigh the same, 0 if no draw makes
+        the rows likely."""
+        if (w := self.weight) is None:
+            return 1.0
+        return float(w.sum() ** 2 / (w @ w) / len(w)) if w.max() > 0.0 else 0.0
 
 
 def shapes(plan: Plan, size: int) -> dict[str, tuple[int | None, ...]]:
@@ -49,8 +81,11 @@ def shapes(plan: Plan, size: int) -> dict[str, tuple[int | None, ...]]:
 
 def stored(chains: Sequence[Chain]) -> dict[str, Any]:
     """Return chains as arrays and plain values."""
-    state: dict[str, Any] = {"chains": [[c.fitted, c.served, c.runs] for c in chains]}
+    counts = [[c.fitted, c.seen, c.served, c.runs] for c in chains]
+    state: dict[str, Any] = {"chains": counts}
     for g, chain in enumerate(chains):
+        if chain.log_weight is not None:
+            state[f"{g}.weight"] = chain.log_weight
         state |= {f"{g}.values.{name}": v for name, v in chain.values.items()}
         if isinstance(chain.state, np.ndarray):
             state[f"{g}.state"] = chain.state
@@ -61,7 +96,12 @@ def stored(chains: Sequence[Chain]) -> dict[str, Any]:
 
 def check_chain(chain: Chain, drawn: Shapes, state: Shapes) -> None:
     """Raise ValueError if draws or sampler state are not finite or do not have these shapes."""
-    schema.check([chain.fitted, chain.served, chain.runs], COUNTS, "its chains' counts")
+    counts = [chain.fitted, chain.seen, chain.served, chain.runs]
+    schema.check(counts, COUNTS, "its chains' counts")
+    if (w := chain.log_weight) is not None:
+        sizes = {len(v) for v in chain.values.values()}
+        whole = w.ndim == 1 and {len(w)} == sizes and w.max(initial=-np.inf) == 0.0
+        schema.demand(whole, "its draws' weights are none")
     states = chain.state if isinstance(chain.state, list) else []
     draws = [(chain.values, drawn)] if chain.values else []
     for values, shapes in (*draws, *((values, state) for values in states)):
@@ -81,13 +121,14 @@ def check_chain(chain: Chain, drawn: Shapes, state: Shapes) -> None:
 
 def restored(state: Mapping[str, Any], n: int) -> list[Chain]:
     """Return the n chains that `stored` wrote; raise ValueError if there are not n."""
-    chains, counts = [], lists(state["chains"], 3, "chains")
+    chains, counts = [], lists(state["chains"], 4, "chains")
     if len(counts) != n:
         raise ValueError(f"there must be {n} chains; got {len(counts)}")
-    for g, (fitted, served, runs) in enumerate(counts):
+    for g, (fitted, seen, served, runs) in enumerate(counts):
         values, variables = (below(state, f"{g}.{what}.") for what in ("values", "state"))
         last = state.get(f"{g}.state", [variables] if variables else None)
-        chains.append(Chain(values, last, fitted, served, runs))
+        weight = state.get(f"{g}.weight")
+        chains.append(Chain(values, last, fitted, seen, served, runs, weight))
     return chains
 
 

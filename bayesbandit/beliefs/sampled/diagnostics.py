@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
-from bayesbandit.inference.draws import PoorDiagnostics, SampledDraws, mixed_badly
+from bayesbandit.inference.draws import SampledDraws, mixed_badly
 from bayesbandit.inference.plan import Plan
 
 FROM, LATEST = 16, 4  # draws are checked from 16 rounds on, at the latest 4 contexts
@@ -14,30 +12,33 @@ FEW = 0.01  # the share of trajectories that may diverge
 
 
 class Watch:
-    """A check of a posterior's draws each time its rounds have doubled; it warns only once."""
+    """A check of a posterior's draws each time its rounds have doubled; it complains only once.
+
+    failed: whether it was said that a refit in the background failed.
+    """
 
     def __init__(self) -> None:
-        self.warned = False
+        self.warned = self.failed = False
         self._order: dict[int, int] = {}  # by posterior: the bit length of its number of rounds
 
-    def __call__(self, plan: Plan, sampled: SampledDraws, g: int, x: np.ndarray) -> None:
-        """Check new draws of one chain of posterior g, whose rounds have contexts x (n, d)."""
+    def __call__(self, plan: Plan, sampled: SampledDraws, g: int, x: np.ndarray) -> str:
+        """Return what is wrong with new draws of one chain of posterior g, whose rounds have
+        contexts x (n, d); "" if nothing is."""
         n = len(x)
         if self.warned or n < FROM or self._order.get(g) == n.bit_length():
-            return
+            return ""
         self._order[g] = n.bit_length()
         means = plan.mean_reward({k: v[0] for k, v in sampled.values.items()}, x[-LATEST:])
         S = len(means)
         poor = mixed_badly(means.reshape(S, -1))
         if (sampled.divergences or 0) > FEW * S:
             poor = f"{sampled.divergences} of {S} trajectories diverged"
-        if poor:
-            self.warned = True
-            arm = "the arms together" if plan.n_arms is not None else f"arm number {g}"
-            warnings.warn(
-                f"{plan.model.name} by {plan.engine}, {arm}, {n} rounds: {poor}. Decisions are "
-                f"made from these draws: give the bandit more of them (draws={4 * S}), or "
-                "reparametrise the model. Said once a bandit.",
-                PoorDiagnostics,
-                stacklevel=2,
-            )
+        if not poor:
+            return ""
+        self.warned = True
+        arm = "the arms together" if plan.n_arms is not None else f"arm number {g}"
+        return (
+            f"{plan.model.name} by {plan.engine}, {arm}, {n} rounds: {poor}. Decisions are made "
+            f"from these draws: give the bandit more of them (draws={4 * S}), or reparametrise the "
+            "model. Said once a bandit."
+        )

@@ -1,15 +1,16 @@
-"""The settings of a declared model's sampling: the engine, the schedule and the draws."""
+"""The settings of a declared model's sampling: the engine, when it refits, and the draws."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bayesbandit.checks import MANY, integer, one_of
+from bayesbandit.checks import MANY, integer, number, one_of
 from bayesbandit.model import RewardModel
 from bayesbandit.schedule import Schedule
 
-GROWTH = 0.1  # the default share by which an arm's rounds grow between two refits
+GROWTH = 0.1  # the share by which an arm's rounds grow between two refits, if nothing else is due
 DRAWS = 400
+ESS = 0.5  # the effective share of weighted draws below which they are renewed
 
 
 @dataclass(frozen=True)
@@ -17,8 +18,15 @@ class Sampling:
     """A declared reward model, `declared`, and settings of its posterior.
 
     engine: as in `bb.fit`. The other settings are for models that are not updated row by row.
-    refit_every: an arm is refitted every m of its rounds (an int), or each time they have grown by
-    a share (a float).
+    Draws are renewed after as many decisions as there are draws. Between two refits each reward
+    multiplies the draws' weights by its likelihood, where rows are independent given the variables.
+
+    refit_every: an arm is refitted at the latest after m of its rounds (an int), or each time they
+    have grown by a share (a float). None: by 0.1 where draws cannot be weighted, else not.
+    refit_below: weighted draws are renewed when their effective number (Kish 1965) is below this
+    share of them, from 0 to 1.
+    background: whether draws are renewed in a thread while decisions and rewards go on. Decisions
+    then depend on how long that takes.
     draws: the number of posterior draws. tune: sweeps before them; None: the engine's choice.
     frozen: whether an arm uses one random draw until its next reward, as in the paper's Appendix C
     (only for Gibbs).
@@ -26,21 +34,25 @@ class Sampling:
 
     declared: RewardModel
     engine: str = "auto"
-    refit_every: int | float = GROWTH
+    refit_every: int | float | None = None
     draws: int = DRAWS
     tune: int | None = None
     frozen: bool = False
+    refit_below: float = ESS
+    background: bool = False
 
     def __post_init__(self) -> None:
         from bayesbandit.inference.registry import choices  # loads PyMC
 
         one_of(self.engine, "engine", choices())
-        Schedule(self.refit_every)
+        _ = self.schedule
+        number(self.refit_below, "refit_below", least=0, most=1)
         integer(self.draws, "draws", least=2, most=MANY)
+        one_of(self.background, "background", (False, True))
         if self.tune is not None:
             integer(self.tune, "tune", least=0, most=MANY)
 
     @property
     def schedule(self) -> Schedule:
-        """When draws are renewed."""
-        return Schedule(self.refit_every)
+        """When draws are renewed by the number of rounds."""
+        return Schedule(GROWTH if self.refit_every is None else self.refit_every)

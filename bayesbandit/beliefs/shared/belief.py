@@ -179,6 +179,9 @@ class SharedBelief(Belief):
         """Return the posterior of all arms. rows: all rounds in the history, by role."""
         return self.common.posterior(0, rows)
 
+    def refit_when_asked(self) -> None:
+        self.common.refit_when_asked()
+
     def reseed(self, seed: np.random.SeedSequence) -> None:
         self.common.reseed(seed)
 

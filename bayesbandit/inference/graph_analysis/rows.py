@@ -96,6 +96,8 @@ def _reshaped(node: Apply, reach: Sequence[Reach]) -> Reach | None:
     array, shape = reach
     if array.kind == SUM and shape.kind == CONSTANT:
         return TOTAL
+    if array.kind == POSITION:
+        return COUNT if _is_column(node.inputs[1]) else None
     if array.kind != ALONG or any(k != 1 for k in node.inputs[0].type.shape[: array.axis]):
         return None
     if shape.kind == SHAPE:
@@ -107,6 +109,12 @@ def _reshaped(node: Apply, reach: Sequence[Reach]) -> Reach | None:
     sizes = [int(k) for k in node.inputs[1].data]
     known = None not in source and None not in target and sizes[:1] == [-1]
     return Reach(ALONG, 0) if known and np.prod(source) == np.prod(target) else None
+
+
+def _is_column(shape: Variable) -> bool:
+    """Return whether a shape is (−1, 1, …, 1)."""
+    sizes = shape.data.tolist() if isinstance(shape, Constant) else []
+    return bool(sizes) and sizes == [-1] + [1] * (len(sizes) - 1)
 
 
 def _full(index: object) -> bool:
@@ -135,7 +143,7 @@ def taken(node: Apply, reach: Sequence[Reach]) -> Reach | None:
     if not indices:
         return None
     if array.kind == SHAPE:
-        return _entry(indices, array.axis)
+        return _entry(indices, array.axis, node.inputs[0].type.shape[0])
     if array.kind == SUM:
         return TOTAL if all(r.kind == CONSTANT for r in kinds) else None
     arrays = [i for i, v in enumerate(indices) if not isinstance(v, slice) and v.type.ndim]
@@ -168,21 +176,24 @@ def taken(node: Apply, reach: Sequence[Reach]) -> Reach | None:
 
 
 def _one_each(indices: list[Any], kinds: list[Reach], row: int) -> bool:
-    """Return whether row i takes what its own index says: x[0, 1, 2, …; k_0, k_1, k_2, …]."""
-    other, reach = indices[row + 1], kinds[row + 1]
-    if reach.kind == CONSTANT and other.type.shape != (1,):
-        return False
-    return bool(indices[row].type.ndim == 1 and other.type.ndim == 1)
+    """Return whether row i takes what its own index says: x[0, 1, 2, …; k_0, k_1, k_2, …].
+
+    The numbers of the rows may stand in a column (n, 1), as in `take_along_axis`.
+    """
+    own, other, reach = indices[row].type.ndim, indices[row + 1].type, kinds[row + 1]
+    if reach.kind == CONSTANT:
+        return bool(own == 1 and other.shape == (1,))
+    return bool(own == other.ndim and reach.axis == 0)
 
 
-def _entry(indices: list[Any], at: int) -> Reach | None:
-    """Interpret one entry of a shape."""
-    if len(indices) != 1 or isinstance(indices[0], slice):
+def _entry(indices: list[Any], at: int, length: int | None) -> Reach | None:
+    """Interpret one entry of a shape, which has so many."""
+    if len(indices) != 1 or isinstance(indices[0], slice) or length is None:
         return None
     k = number(indices[0])
-    if k is None or k < 0:
+    if k is None or not -length <= k < length:
         return None
-    return NUMBER if k == at else NONE
+    return NUMBER if k % length == at else NONE
 
 
 def put(node: Apply, reach: Sequence[Reach]) -> Reach | None:

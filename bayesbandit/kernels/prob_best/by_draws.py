@@ -32,7 +32,7 @@ def shares(values, mass, out):
 @njit(cache=True)
 def ranked(values, mass, points, weights, out):
     """P(arm is best) for arms drawn independently, each from its own S values (n, K, S), which
-    count `mass` (S,) times: (n, K).
+    count `mass` (K · S,) times: (n, K).
 
     Exact for these empirical distributions, from one sort of all values. With c_k of arm k's values
     below v and e_k equal to it, an arm that draws v beats arm k if its own tie-breaker u is the
@@ -49,9 +49,9 @@ def ranked(values, mass, points, weights, out):
         while start < K * S:
             stop, v = start + 1, flat[order[start]]
             equal[:] = 0.0
-            equal[order[start] // S] = mass[order[start] % S]
+            equal[order[start] // S] = mass[order[start]]
             while stop < K * S and flat[order[stop]] == v:
-                equal[order[stop] // S] += mass[order[stop] % S]
+                equal[order[stop] // S] += mass[order[stop]]
                 stop += 1
             alone = stop == start + 1
             for a in range(K):
@@ -79,20 +79,30 @@ def quadrature(points: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def masses(weights: np.ndarray | None, S: int) -> np.ndarray:
-    """How often S draws count (S,), once on the average."""
-    return np.ones(S) if weights is None else weights * (S / weights.sum())
+    """How often S draws count, (S,) or (K, S), once on the average."""
+    if weights is None:
+        return np.ones(S)
+    return np.asarray(weights * (S / weights.sum(axis=-1, keepdims=True)))
 
 
 def independent(values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """P(arm is best) (n, K) for arms drawn independently, each from its S values (n, K, S), with
-    these weights (S,)."""
-    out, mass = np.empty(values.shape[:2]), masses(weights, values.shape[2])
-    ranked(np.ascontiguousarray(values), mass, *quadrature((values.shape[1] + 1) // 2), out)
-    return np.minimum(out, 1.0)  # a sum of shares may be 1 and a rounding error
+    weights (S,), or (K, S) of each arm."""
+    _, K, S = values.shape
+    out, mass = np.empty(values.shape[:2]), np.broadcast_to(masses(weights, S), (K, S)).ravel()
+    ranked(np.ascontiguousarray(values), mass, *quadrature((K + 1) // 2), out)
+    return _summing(out, weights)
 
 
 def joint(values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """P(arm is best) (n, K) for arms drawn together, from draws (n, S, K) with weights (S,)."""
     out = np.empty((len(values), values.shape[2]))
     shares(np.ascontiguousarray(values), masses(weights, values.shape[1]), out)
-    return np.minimum(out, 1.0)
+    return _summing(out, weights)
+
+
+def _summing(p: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Return probabilities (n, K) without their rounding errors above 1, those of weights too."""
+    if weights is not None:
+        p = p / p.sum(axis=1, keepdims=True)
+    return np.minimum(p, 1.0)

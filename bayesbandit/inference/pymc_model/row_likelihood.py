@@ -1,0 +1,112 @@
+"""The log likelihood of new rows under draws, where rows are independent given the variables.
+
+It is what a reward multiplies each draw's weight by. It is in the variables' own space: the draws
+stay where they are, so there is no Jacobian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import clone_replace, vectorize_graph
+from pytensor.graph.traversal import ancestors
+
+from bayesbandit.inference.base import COMPILE, Compiled
+from bayesbandit.inference.graph_analysis.density import read, row_dimension
+from bayesbandit.inference.graph_analysis.operations import number, operation
+from bayesbandit.inference.graph_analysis.quadratic import PYTHON
+from bayesbandit.inference.graph_analysis.rewrites import guarded, many
+from bayesbandit.inference.graph_analysis.rows import ALONG, CONSTANT, LENGTH, Reach, Rows
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+Draws = Mapping[str, np.ndarray]  # of the free variables by name, (S, *shape)
+Data = Mapping[str, np.ndarray]  # x (n, d), reward, weight, arm (n,), by role
+
+
+class RowLikelihood:
+    """A function of draws and rows, compiled when first used.
+
+    refused: why rows are not proved to be independent given the variables; "" if they are.
+    """
+
+    def __init__(self, model: pm.Model) -> None:
+        with COMPILE:
+            self._density = density = read(model)
+            row, dims = row_dimension(model), model.named_vars_to_dims
+            by_row = [k for k in density.values if row in (dims.get(k) or ())]
+            graphs = [term.graph for term in density.terms if term.on_data]
+            seeds = dict.fromkeys(density.inputs.values(), Reach(ALONG, 0))
+            rows = Rows(graphs, seeds)
+            mixed = next((why for g in graphs if (why := rows.mixed(g))), "")
+            self.refused = f"{by_row[0]!r} has a value for each row" if by_row else mixed
+            self._graphs = [] if self.refused else self._of_each_row(graphs, rows)
+        self._inputs = [*density.values.values(), *density.inputs.values()]
+        self._types = [v.type.dtype for v in self._inputs]
+
+    def _of_each_row(self, graphs: Sequence[Variable], rows: Rows) -> list[Variable]:
+        """Return the terms that rows add to, with the number of rows taken from the rewards.
+
+        Lengths that come from draws would be batched too, and be looped over.
+        """
+        free = set(self._density.values.values())
+        adding = [g for g in graphs if rows.of(g).kind != CONSTANT and free & set(ancestors([g]))]
+        n = pt.as_tensor(self._density.inputs["reward"]).shape[0]
+        swap = {v: m for v in ancestors(adding) if (m := _length(v, n, rows)) is not None}
+        return guarded(list(clone_replace(adding, swap, rebuild_strict=False)))
+
+    def __call__(self, draws: Draws, data: Data) -> np.ndarray:
+        """Return the log likelihoods (S,) of rows together, up to a number that is the same for all
+        draws; −∞ where it is no number."""
+        density, n, S = self._density, len(data["reward"]), len(next(iter(draws.values())))
+        given = {"weight": np.ones(n)} | dict(data)
+        values = [density.value(k, draws[k]) for k in density.values]
+        values += [given[role] for role in density.inputs]
+        total = np.zeros(S)
+        for term in self._compiled(*map(np.asarray, values, self._types)):
+            total += term.reshape(S, -1).sum(axis=1)
+        return np.where(np.isnan(total), -np.inf, total)
+
+    @cached_property
+    def _compiled(self) -> Compiled:
+        with COMPILE:
+            draws = many(self._density.values.values())
+            batches = vectorize_graph(self._graphs, draws)
+            data = list(self._density.inputs.values())
+            return Compiled([*draws.values(), *data], batches, PYTHON, trusted=True)
+
+    def prepare(self) -> None:
+        """Compile before the first reward."""
+        if not self.refused:
+            _ = self._compiled
+
+
+def _length(v: Variable, n: Variable, rows: Rows) -> Variable | None:
+    """Return a length in terms of n, the number of rows, or of what is known of a shape; None of
+    what is no length of one axis."""
+    if v.owner is None or v.type.ndim or operation(v.owner)[1] not in ("Subtensor", "Shape_i"):
+        return None
+    if rows.of(v).kind == LENGTH:
+        return pt.cast(n, v.type.dtype)
+    array, axis = _axis(v)
+    if array is None or axis is None or (known := array.type.shape[axis]) is None:
+        return None
+    return pt.constant(known, dtype=v.type.dtype)
+
+
+def _axis(v: Variable) -> tuple[Variable | None, int | None]:
+    """Return the array and the axis of it whose length a variable is."""
+    op, name = operation(v.owner)
+    if name == "Shape_i":
+        return v.owner.inputs[0], op.i
+    shape, *index = v.owner.inputs
+    if shape.owner is None or operation(shape.owner)[1] != "Shape":
+        return None, None
+    k = number(index[0]) if index else op.idx_list[0]
+    return shape.owner.inputs[0], None if k is None else int(k)

@@ -1,0 +1,291 @@
+"""Draws that rewards weight: by which densities, until when, and with which propensities."""
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+from scipy import special, stats
+
+import bayesbandit as bb
+from bayesbandit.beliefs.sampled.chains import Chain
+from bayesbandit.inference.pymc_model.row_likelihood import RowLikelihood
+from bayesbandit.inference.pymc_model.template import template
+from bayesbandit.model import RewardModel
+from tests import declarations as declared
+from tests.beliefs.by_draws import SHARED, D, K, believed, probe, runs, state_of
+from tests.beliefs.closed_form import data, learn
+from tests.cases import slow_but
+
+THETA = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
+S, N = 50, 7
+LASSO = bb.load_model("laplace")  # by Gibbs
+
+
+def ordinal(x, reward, theta):
+    ordered = pm.distributions.transforms.ordered
+    cut = pm.Normal("cut", [-1.0, 1.0], 1, transform=ordered, shape=2)
+    eta = x @ theta
+    pm.OrderedLogistic("reward", eta=eta, cutpoints=cut, observed=reward)
+    return 2 - pm.math.sigmoid(cut[0] - eta) - pm.math.sigmoid(cut[1] - eta)
+
+
+def levels(x, reward, theta):
+    eta = pt.stack([x @ theta, 0.5 * (x @ theta), 0.0 * x[:, 0]], axis=1)
+    p = pm.math.softmax(eta, axis=1)
+    pm.Categorical("reward", p=p, observed=reward)
+    return p[:, 1] + 2 * p[:, 2]
+
+
+def heavy(x, reward, weight, theta):
+    scale = pm.HalfNormal("scale", 1)
+    pm.StudentT("reward", nu=4, mu=x @ theta, sigma=scale / pm.math.sqrt(weight), observed=reward)
+    return x @ theta
+
+
+def clicks(x, reward, arm):
+    tau, z = pm.HalfNormal("tau", 1), pm.Normal("z", 0, 1, dims=("arm", "feature"))
+    p = pm.math.sigmoid((x * (tau * z)[arm]).sum(axis=-1))
+    pm.Bernoulli("reward", p, observed=reward)
+    return p
+
+
+def censored(x, reward, theta):
+    scale = pm.HalfNormal("scale", 1)
+    normal = pm.Normal.dist(x @ theta, scale)
+    pm.Censored("reward", normal, lower=None, upper=1.0, observed=reward)
+    return x @ theta
+
+
+def potential(x, reward, theta):
+    """A sum over the rows, by a potential."""
+    pm.Potential("fit", -(np.abs(reward - x @ theta)).sum())
+    return x @ theta
+
+
+def cumulative(cut, eta):
+    return special.expit(cut[:, None] - eta)
+
+
+def by_hand(function, draws, rows):
+    """Log likelihoods (S,), by SciPy."""
+    x, r = rows["x"], rows["reward"]
+    eta = draws["theta"] @ x.T if "theta" in draws else None
+    if function is ordinal:
+        low, high = cumulative(draws["cut"][:, 0], eta), cumulative(draws["cut"][:, 1], eta)
+        p = np.stack([low, high - low, 1 - high], axis=2)
+        found = np.log(p[:, np.arange(N), r.astype(int)])
+    elif function is levels:
+        logits = np.stack([eta, 0.5 * eta, 0 * eta], axis=2)
+        found = special.log_softmax(logits, axis=2)[:, np.arange(N), r.astype(int)]
+    elif function is heavy:
+        found = stats.t.logpdf(r, 4, eta, draws["scale"][:, None] / np.sqrt(rows["weight"]))
+    elif function is clicks:
+        theta = draws["tau"][:, None, None] * draws["z"][:, rows["arm"]]
+        eta = (x * theta).sum(axis=2)
+        found = np.where(r == 1, special.log_expit(eta), special.log_expit(-eta))
+    elif function is censored:
+        scale = draws["scale"][:, None]
+        inside, beyond = stats.norm.logpdf(r, eta, scale), stats.norm.logsf(1.0, eta, scale)
+        found = np.where(r >= 1.0, beyond, inside)
+    else:
+        found = -np.abs(r - eta)
+    return found.sum(axis=1)
+
+
+def drawn(function, rng):
+    """Draws (S, …) of its variables in their own space, and rows that it allows."""
+    draws = {"theta": rng.normal(size=(S, D))}
+    reward = rng.normal(size=N)
+    if function in (ordinal, levels):
+        reward = np.arange(N) % 3.0
+    if function is ordinal:
+        draws["cut"] = np.sort(rng.normal(size=(S, 2)), axis=1)
+    if function in (heavy, censored):
+        draws["scale"] = rng.uniform(0.5, 2.0, S)
+    if function is censored:
+        reward = np.minimum(reward, 1.0)
+    if function is clicks:
+        draws = {"tau": rng.uniform(0.5, 2.0, S), "z": rng.normal(size=(S, K, D))}
+        reward = np.arange(N) % 2.0
+    rows = {"x": rng.normal(size=(N, D)), "reward": reward, "weight": rng.uniform(0.5, 2.0, N)}
+    return draws, rows | {"arm": np.arange(N) % K}
+
+
+def row_likelihood(function):
+    priors = {} if function is clicks else {"theta": THETA}
+    model = RewardModel(function, priors)
+    return RowLikelihood(template(model, D, K if model.takes_arm else None))
+
+
+# ---- the density of rows -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "function",
+    slow_but([ordinal], [ordinal, levels, heavy, clicks, censored, potential]),
+    ids=lambda f: f.__name__,
+)
+def test_rows_have_the_density_of_a_hand_written_one(function, rng):
+    """All together, and one after the other."""
+    found, (draws, rows) = row_likelihood(function), drawn(function, rng)
+    assert found.refused == ""
+    expected = by_hand(function, draws, rows)
+    for parts in ([slice(None)], [slice(i, i + 1) for i in range(N)]):
+        total = sum(found(draws, {k: v[part] for k, v in rows.items()}) for part in parts)
+        np.testing.assert_allclose(total - total[0], expected - expected[0], rtol=1e-12, atol=1e-12)
+
+
+def averaged(x, reward, theta):
+    pm.Potential("fit", -(np.abs(reward - x @ theta)).mean())
+    return x @ theta
+
+
+def latent(x, reward, theta):
+    q = pm.Gamma("q", 2, 2, dims="row")
+    pm.Normal("reward", x @ theta, 1 / pm.math.sqrt(q), observed=reward)
+    return x @ theta
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [(averaged, "mean over rows"), (latent, "'q' has a value for each row")],
+)
+def test_rows_that_depend_on_each_other_are_refused_with_the_reason(function, why):
+    assert row_likelihood(function).refused == why
+    model = RewardModel(function, {"theta": THETA})
+    assert f"only at a refit, since rows depend: {why}" in model.explain(n_features=D)
+
+
+# ---- weights of draws ----------------------------------------------------------------------------
+
+
+def parted(rows, n):
+    return tuple({k: v[s] for k, v in rows.items()} for s in (slice(n), slice(n, None)))
+
+
+def test_a_reward_multiplies_the_weights_by_its_likelihood(rng):
+    """Until the next refit; one by one or at once, and whether or not somebody looks."""
+    known, new = parted(data(n=60, K=2), 54)
+    belief, other = (learn(believed(LASSO, 2, draws=S), known) for _ in range(2))
+    for one in (belief, other):
+        one.predict(probe())
+    assert belief.weights() is None
+    learn(belief, new)
+    for i in range(6):
+        learn(other, {k: v[i : i + 1] for k, v in new.items()})
+        other.predict(probe())
+    assert runs(belief) == runs(other) == [1, 1]
+    prediction, values = belief.predict(probe()), belief.values(probe())
+    weights = belief.weights()
+    np.testing.assert_allclose(other.weights(), weights, rtol=1e-9)
+    for k in range(2):
+        chain, mine = belief.chains[k], {r: v[new["arm"] == k] for r, v in new.items()}
+        mean = chain.values["theta"] @ mine["x"].T
+        sigma = np.sqrt(chain.values["sigma2"][:, None] / mine["weight"])
+        log = stats.norm.logpdf(mine["reward"], mean, sigma).sum(axis=1)
+        w = np.exp(log - log.max())
+        np.testing.assert_allclose(weights[k], w, rtol=1e-9)
+        w /= w.sum()
+        np.testing.assert_allclose(prediction.mean[:, k], values[:, k] @ w)
+        sd = np.sqrt((values[:, k] - prediction.mean[:, [k]]) ** 2 @ w)
+        np.testing.assert_allclose(prediction.sd[:, k], sd)
+    best = prediction.best()
+    np.testing.assert_allclose(best.sum(axis=1), 1.0)
+    w = weights / weights.sum(axis=1, keepdims=True)
+    first = (values[:, 0, :, None] > values[:, 1, None, :]).astype(float)
+    np.testing.assert_allclose(best[:, 0], np.einsum("nst,s,t->n", first, *w), atol=1e-12)
+
+
+def test_draws_are_renewed_when_few_of_them_have_weight():
+    """At once where hardly a draw makes a reward likely; after each reward if so wished; at the
+    latest as `refit_every` says; and after one update of many rounds."""
+    known, new = parted(data(n=90, K=1), 40)
+    one = {k: v[:1] for k, v in new.items()}
+    far = one | {"reward": np.array([1e4])}
+    cases = [({}, one, 1), ({"refit_below": 1.0}, one, 2), ({"refit_every": 1}, one, 2)]
+    cases += [({}, far, 2), ({"refit_below": 0.0}, far, 1), ({}, data(n=9000, K=1), 2)]
+    cases += [({"refit_below": 0.0}, new, 1)]
+    for settings, rows, expected in cases:
+        belief = learn(believed(LASSO, 1, draws=S, **settings), known)
+        belief.predict(probe())
+        learn(belief, rows).predict(probe())
+        assert runs(belief) == [expected], (settings, rows["reward"][:3])
+        assert (belief.weights() is None) == (expected == 2)
+        assert belief.chains[0].seen == len(known["reward"]) + len(rows["reward"])
+
+
+def test_no_weight_is_left_where_no_draw_makes_a_reward_likely():
+    chain = Chain({"theta": np.zeros((4, 1))}, fitted=3, seen=3)
+    log = np.array([-np.inf, -2.0, -1.0, -np.inf])
+    some = chain.weighted(log, 4)
+    np.testing.assert_array_equal(some.weight, [0.0, np.exp(-1.0), 1.0, 0.0])
+    assert (some.seen, chain.effective) == (4, 1.0)
+    assert 0.25 < some.effective < 0.5
+    assert some.weighted(np.array([0.0, -np.inf, -np.inf, 0.0]), 5).effective == 0.0
+
+
+def test_what_cannot_be_weighted_waits_for_its_refit():
+    """Frozen draws, weights that average 1, closed forms, rows that depend on each other."""
+    frozen = {"model": bb.load_model("bayesian_lasso"), "frozen": True}
+    for settings in (frozen, {"model": LASSO, "normalize": True}, {"model": SHARED}):
+        belief = learn(believed(draws=S, refit_every=50, **settings), data(n=30))
+        belief.predict(probe())
+        before = state_of(belief)
+        learn(belief, {k: v[:3] for k, v in data(n=9).items()}).predict(probe())
+        assert belief.weights() is None
+        after = state_of(belief)
+        assert {k: v for k, v in after.items() if k != "rounds"} == {
+            k: v for k, v in before.items() if k != "rounds"
+        }
+
+
+def test_weights_are_saved_and_checked():
+    known, new = parted(data(n=30), 24)
+    belief, other = (believed(LASSO, draws=S) for _ in range(2))
+    learn(learn_and_look(belief, known), new).predict(probe())
+    state = belief.state()
+    other.restore(state)
+    assert state_of(other) == state_of(belief)
+    other.verify(30)
+    assert other.chains[0].log_weight is not None
+    for bad in (np.full(S, -1.0), np.full(S, np.nan), np.zeros(S - 1), np.zeros((S, 1))):
+        broken = believed(LASSO, draws=S)
+        broken.restore(state | {"0.weight": bad})
+        with pytest.raises(ValueError, match="weights are none"):
+            broken.verify(30)
+
+
+def learn_and_look(belief, rows):
+    learn(belief, rows).predict(probe())
+    return belief
+
+
+@pytest.mark.slow
+def test_arms_that_come_and_go_leave_the_others_weights():
+    known, new = parted(data(n=60), 54)
+    belief = learn(learn_and_look(believed(LASSO, draws=S), known), new)
+    weights = belief.predict(probe()) and belief.weights()
+    belief.add_arm()
+    np.testing.assert_array_equal(belief.predict(probe()) and belief.weights()[:K], weights)
+    belief.remove_arm(0)
+    np.testing.assert_array_equal(belief.predict(probe()) and belief.weights()[:-1], weights[1:])
+
+
+@pytest.mark.slow
+def test_weighted_draws_are_the_posterior():
+    """Against the exact posterior of a known noise, at each of 8 checkpoints and 6 seeds: means
+    within .25 posterior sds, and .1 on the average."""
+    model, off = declared.known, []
+    for seed in range(6):
+        x, reward, _ = declared.rows(n=120, seed=seed)
+        belief = believed(model, 1, engine="nuts", seed=seed)
+        for i in range(120):
+            belief.update(x[[i]], np.zeros(1, dtype=int), reward[[i]])
+            found = belief.predict(probe())
+            belief.decided(1)
+            if i >= 20 and i % 13 == 0:
+                mean, covariance = declared.ridge(x[: i + 1], reward[: i + 1], np.ones(i + 1))
+                sd = np.sqrt(np.einsum("ni,ij,nj->n", probe(), covariance, probe()))
+                off.append(np.abs(found.mean[:, 0] - probe() @ mean) / sd)
+    assert np.max(off) < 0.25
+    assert np.mean(off) < 0.1
