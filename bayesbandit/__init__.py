@@ -79,6 +79,8 @@ _HOME = {
     "History": "history",
     "DecisionLog": "store.log",
     "Service": "service.service",
+    "learn": "scale.learning",
+    "score": "scale.scoring",
 }
 _ROOMS = ("checks", "engines", "environments", "evaluation", "kernels", "ope", "plots")
 
@@ -118,6 +120,8 @@ if TYPE_CHECKING:
     from bayesbandit.predictions import Conjugate, Draws, Joint, LocationScale, Prediction
     from bayesbandit.runtime.one_thread import one_thread
     from bayesbandit.runtime.savable import savable
+    from bayesbandit.scale.learning import learn
+    from bayesbandit.scale.scoring import score
     from bayesbandit.schedule import Schedule
     from bayesbandit.service.service import Service
     from bayesbandit.store.log import DecisionLog

@@ -23,7 +23,7 @@ FLOORS = [  # from the cellar up; rooms on one floor do not know each other
     {"policies"},
     {"weighting"},
     {"bandit"},
-    {"store"},
+    {"store", "scale"},
     {"service"},
     {"systems"},
     {"evaluation", "ope"},

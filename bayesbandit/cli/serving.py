@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.cli.learned import learn_files
 from bayesbandit.cli.report import clear_errors, say, warn
 from bayesbandit.model import load_model
 from bayesbandit.runtime.plugins import module_of
@@ -155,20 +156,58 @@ def _key(file: Path | None) -> str:
 
 
 def learn(
-    log: LogUrl,
+    context: typer.Context,
+    log: LogUrl | None = None,
     name: BanditName = "default",
     every: Annotated[float, typer.Option(min=0.01, help="Seconds between two looks.")] = 10.0,
     once: Annotated[bool, typer.Option(help="Learn what there is, and end.")] = False,
     policy: OwnPolicy = None,
     model: OwnModel = None,
     balance: OwnBalance = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help='A log in Parquet instead: a file, a folder, or a pattern as "log/*.parquet". A '
+            "bandit learns it once, and goes to --out."
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="With --data: the file of the bandit.")] = None,
+    bandit: Annotated[
+        Path | None, typer.Option(help="With --data: a saved bandit, which learns the log.")
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(help='With --data: a new bandit, as "BLTS(clip=0.2)".')
+    ] = None,
+    arm: Annotated[str | None, typer.Option(help="With --data: the arm's column.")] = None,
+    reward: Annotated[str | None, typer.Option(help="With --data: its reward's.")] = None,
+    propensity: Annotated[str | None, typer.Option(help="With --data: its probability's.")] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="With --data: a column that is no context.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="With --data: processes; -1: all cores.")] = 1,
 ) -> None:
-    """Learn the rewards of a log, until it is stopped.
+    """Learn the rewards of a log, until it is stopped; or Parquet files, once.
 
     Any number of learners may run: a lock of the database elects one at a time. One that was
     killed has lost nothing.
+
+    With --data, columns are recognised by names such as arm, reward and propensity, or are given by
+    options. All others are contexts.
     """
+    if data is not None:
+        with clear_errors():
+            said = context.get_parameter_source("log")
+            if said is not None and said.name == "COMMANDLINE":
+                raise ValueError("--log and --data are two logs: give one of them")
+            if out is None:
+                raise ValueError("--data needs --out, the file of the bandit that has learned it")
+            roles = {"arm": arm, "reward": reward, "propensity": propensity}
+            own = parts_of(policy, model, balance)
+            learn_files(data, out, bandit, preset, roles, drop or [], own, jobs)
+        return
     with clear_errors():
+        if log is None:
+            raise ValueError("learn needs --log, the log of a service, or --data, Parquet files")
         service = Service.open(DecisionLog(log, name), **parts_of(policy, model, balance))
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):

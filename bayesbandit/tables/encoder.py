@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.checks import LARGEST, Name, Table, contexts, integer
-from bayesbandit.tables import inputs
+from bayesbandit.tables import inputs, samples
 from bayesbandit.tables.advice import remarks, warn_of
 from bayesbandit.tables.columns import Column, LeftOut, Levels, Number, Used, unique
 from bayesbandit.tables.learning import Components, learn
@@ -50,7 +50,8 @@ class Encoder:
         max_features: int = MAX_FEATURES,
     ) -> Encoder:
         """Learn the columns of a table (n, c): pandas, Polars or another that narwhals reads, or an
-        array, whose columns go by position.
+        array, whose columns go by position. Of a dask.dataframe, 100,000 rows drawn at random in
+        one pass are the table, or all rows if there are fewer.
 
         - Numbers: a missing value takes the median; then mean 0 and standard deviation 1. A column
           of text is one of numbers where every value is a number, and all have a sign of currency
@@ -269,7 +270,7 @@ def fitted(
     from threadpoolctl import threadpool_limits
 
     integer(max_features, "max_features", least=1)
-    table, has_names = inputs.table(frame)
+    table, has_names = inputs.table(samples.of_dask(frame) if inputs.is_dask(frame) else frame)
     drop, keep = _chosen(drop, "drop", table), _chosen(keep, "keep", table)
     if both := drop & keep:
         raise ValueError(f"columns both to drop and to keep: {inputs.named(sorted(both, key=str))}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence, Sized
 from numbers import Integral
 from os import PathLike
@@ -53,6 +54,12 @@ def frame_of(x: object) -> pd.DataFrame | None:
             "values yet: collect it first, frame.collect()"
         )
     return native.to_pandas() if isinstance(native, nw.DataFrame) else None
+
+
+def is_dask(x: object) -> bool:
+    """Return whether a table is a dask.dataframe, without loading Dask."""
+    dask = sys.modules.get("dask.dataframe")
+    return dask is not None and isinstance(x, dask.DataFrame)
 
 
 def dicts(x: object) -> list[Mapping[Any, Any]] | None:

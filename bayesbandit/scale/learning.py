@@ -1,0 +1,237 @@
+"""A bandit that learns a log of any size: each part by its sums, and the sums in a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesbandit import checks
+from bayesbandit.bandit import fast_path, learning
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.beliefs.base import BeliefModel
+from bayesbandit.checks import Arms, Name
+from bayesbandit.model import RewardModel
+from bayesbandit.policies import Policy, Thompson
+from bayesbandit.runtime.one_thread import one_thread
+from bayesbandit.scale.parts import Parts, parts_of
+from bayesbandit.tables.encoder import Encoder
+from bayesbandit.weighting.base import Balance
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a log are what. features: those of the contexts."""
+
+    arm: Name
+    reward: Name
+    propensity: Name | None
+    features: tuple[Name, ...]
+
+    @property
+    def all(self) -> list[Name]:
+        """All columns that are read."""
+        roles = [name for name in (self.arm, self.reward, self.propensity) if name is not None]
+        return [*dict.fromkeys([*self.features, *roles])]
+
+
+def learn(
+    source: object,
+    model: RewardModel | BeliefModel | Bandit,
+    policy: Policy | None = None,
+    balance: Balance | None = None,
+    *,
+    arm: Name = "arm",
+    reward: Name = "reward",
+    propensity: Name | None = None,
+    features: Sequence[Name] | None = None,
+    arms: Arms | None = None,
+    encoder: Encoder | None = None,
+    jobs: int = 1,
+    deterministic: bool = False,
+    **settings: Any,
+) -> Bandit:
+    """Return a bandit that has learned a log of any size.
+
+    The log is learned in parts, which may be on many machines. Only sums leave them, and add up in
+    a tree. The bandit is that of one `Bandit.update` with all rows in their order, to rounding,
+    whatever the parts are. Cross-validation has the same folds, and `history` the same rounds.
+
+    source: a table (pandas, or another that narwhals reads), a dask.dataframe, or Parquet files: a
+        path, a folder, a pattern as "log/*.parquet", or an address as "s3://…".
+    model: the reward model of a new bandit; or a bandit, as bb.BLTS(arms, d), that has learned
+        before or not. A copy of it learns. Its policy, balance, arms, encoder and settings stay.
+    policy, balance, encoder, settings: those of a new bandit: see `Bandit`. Without a policy, it is
+        `Thompson()`.
+    arm, reward, propensity: names of columns. Without a propensity, it is "propensity" if there is
+        such a column. Inverse propensity weights need it.
+    features: the columns of the contexts, in order. Without it, those of the encoder, or all other
+        columns, which must then be numbers.
+    arms: the arms' names, or a number. Without it, they are looked up in the log first.
+    jobs: how many processes learn a table or files (−1: all cores). A dask.dataframe is learned by
+        its cluster.
+    deterministic: whether the same parts give the same bits on any number of workers. Each worker
+        then runs linear algebra on one thread.
+
+    Raise ValueError for a row that cannot be learned, with the number of its part, and for an empty
+    log. Raise TypeError for a model that keeps no sums, such as one by draws.
+    """
+    if jobs != -1:
+        checks.integer(jobs, "jobs, a number of processes or -1 for all cores,", least=1)
+    parts = parts_of(source)
+    own = {"policy": policy, "balance": balance, "arms": arms, "encoder": encoder, **settings}
+    if isinstance(model, Bandit):
+        if given := [name for name, value in own.items() if value is not None]:
+            raise TypeError(f"a bandit has its own {', '.join(given)}: give the bandit alone")
+        bandit, encoder = model.copy(), model.encoder
+    columns = _columns(parts, arm, reward, propensity, features, encoder)
+    if not isinstance(model, Bandit):
+        names = arms_in(parts, arm, jobs) if arms is None else arms
+        settings |= {"encoder": encoder, "n_features": None if encoder else len(columns.features)}
+        bandit = Bandit(names, model, policy or Thompson(), balance, **settings)
+    empty = _beginner(bandit, columns)
+    with one_thread() if deterministic else nullcontext():
+        learned = parts.each(partial(_taught, empty, columns, deterministic), columns.all, jobs)
+        whole = in_tree(learned)
+        if whole is None or not whole.history.total:
+            raise ValueError("a log needs at least one round; got none")
+        return _join(bandit, whole)
+
+
+def _columns(
+    parts: Parts,
+    arm: Name,
+    reward: Name,
+    propensity: Name | None,
+    features: Sequence[Name] | None,
+    encoder: Encoder | None,
+) -> Columns:
+    """Return the columns by role. Raise ValueError for one that is not there."""
+    if propensity is None and "propensity" in parts.columns:
+        propensity = "propensity"
+    roles = {"arm": arm, "reward": reward, "propensity": propensity}
+    if features is not None:
+        chosen = list(features)
+    elif encoder is not None:
+        chosen = list(encoder.columns)
+    else:
+        chosen = [name for name in parts.columns if name not in roles.values()]
+    for role, name in (*roles.items(), *(("feature", name) for name in chosen)):
+        if name is not None and name not in parts.columns:
+            raise ValueError(f"the log has no column {name!r} ({role}); it has {parts.columns!r}")
+    return Columns(arm, reward, propensity, tuple(chosen))
+
+
+def _beginner(bandit: Bandit, columns: Columns) -> Bandit:
+    """Return a bandit that is like this one, but has learned nothing.
+
+    Raise ValueError if rounds cannot be weighted one by one, or the number of features is wrong;
+    TypeError if the belief cannot absorb another.
+    """
+    if bandit.reweighting is not None:
+        raise ValueError(
+            f"{bandit.balance} changes the weights of past rounds, which the parts of a log do not "
+            "know; balance must be Unweighted() or InversePropensity(propensity='decision')"
+        )
+    if bandit.belief.clock is not None:
+        raise ValueError(
+            f"{bandit.model} forgets with time, which the parts of a log do not know: "
+            "bandit.update(x, arm, reward) learns rounds in their order"
+        )
+    if columns.propensity is None and learning.weighs_by_propensity(bandit):
+        raise ValueError(
+            f"{bandit.balance} needs the logged propensities: propensity= must name their column"
+        )
+    if bandit.encoder is None and len(columns.features) != bandit.n_features:
+        raise ValueError(
+            f"features must name {bandit.n_features} columns; got {list(columns.features)!r}"
+        )
+    empty = Bandit(
+        bandit.arms, bandit.spec, bandit.policy, bandit.balance, n_features=bandit.n_features,
+        encoder=bandit.encoder, seed=bandit.seed, history=bandit.history.limit,
+    )  # fmt: skip
+    empty.copy().belief.absorb(empty.belief)
+    return empty
+
+
+def _taught(
+    empty: Bandit, columns: Columns, deterministic: bool, frame: pd.DataFrame, number: int
+) -> Bandit:
+    """Return a copy of an empty bandit that has learned a part of a log."""
+    bandit = empty.copy()
+    if frame.empty:
+        return bandit
+    arm, reward = frame[columns.arm], frame[columns.reward].to_numpy(np.float64, na_value=np.nan)
+    if arm.dtype.kind == "f" and (arm % 1 == 0).all():
+        arm = arm.astype(np.int64)
+    p = None
+    if columns.propensity is not None:
+        p = frame[columns.propensity].to_numpy(np.float64, na_value=np.nan)
+    try:
+        with one_thread() if deterministic else nullcontext():
+            bandit.update(contexts(bandit, frame, columns.features), arm, reward, p)
+    except ValueError as error:
+        raise ValueError(f"part {number} of the log: {error}") from error
+    return bandit
+
+
+def contexts(bandit: Bandit, frame: pd.DataFrame, features: Sequence[Name]) -> Any:
+    """Return the contexts in a table, as the bandit's methods take them."""
+    x = frame[list(features)]
+    if bandit.encoder is not None:
+        return x
+    return checks.floats(x, "features") if features else np.empty((len(x), 0))
+
+
+def in_tree(parts: Iterable[Bandit]) -> Bandit | None:
+    """Return one bandit that has learned what all parts have, in their order; None without parts.
+
+    Parts are joined in pairs, pairs of pairs, and so on. The tree depends only on their number.
+    """
+    held: list[tuple[Bandit, int]] = []  # with the height of each one's tree
+    for part in parts:
+        tree, height = part, 0
+        while held and held[-1][1] == height:
+            tree, height = _join(held.pop()[0], tree), height + 1
+        held.append((tree, height))
+    while len(held) > 1:
+        later, _ = held.pop()
+        held[-1] = _join(held[-1][0], later), 0
+    return held[0][0] if held else None
+
+
+def _join(bandit: Bandit, later: Bandit) -> Bandit:
+    """Return the bandit after it has learned what another has, as if that had come next."""
+    bandit.belief.absorb(later.belief)
+    bandit.history.extend(later.history.ordered(), later.history.total)
+    fast_path.publish(bandit)
+    return bandit
+
+
+def arms_in(parts: Parts, arm: Name, jobs: int) -> list[Name]:
+    """Return the names in the column of arms, sorted, whole numbers first."""
+    if arm not in parts.columns:
+        raise ValueError(f"the log has no column {arm!r} (arm); it has {parts.columns!r}")
+    found = {name for names in parts.each(partial(_names_in, arm), [arm], jobs) for name in names}
+    if not found:
+        raise ValueError("a log needs at least one round; got none")
+    return sorted(found, key=lambda name: (isinstance(name, str), name))
+
+
+def _names_in(arm: Name, frame: pd.DataFrame, number: int) -> list[Name]:
+    """Return the different arms of a part of a log."""
+    names = []
+    for value in frame[arm].unique().tolist():
+        whole = isinstance(value, float) and value.is_integer()
+        try:
+            names.append(checks.arm_name(int(value) if whole else value))
+        except TypeError as error:
+            raise ValueError(f"part {number} of the log, column {arm!r}: {error}") from error
+    return names

@@ -1,0 +1,190 @@
+"""The parts of a table that is in memory, in Parquet files, or on a Dask cluster."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from glob import glob, has_magic
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from bayesbandit.tables import inputs, samples
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROWS = 2**17  # rows at least of a part of files
+ROOM = 2**25  # numbers at most of a part of a table in memory
+TOGETHER = 16  # parts that Dask computes in one call where there is no cluster
+
+type Work[T] = Callable[[pd.DataFrame, int], T]  # of a part and its number
+
+
+class Parts(Protocol):
+    """A table in parts, which have an order. columns: the names of its columns."""
+
+    columns: list[Any]
+
+    @abstractmethod
+    def each[T](self, work: Work[T], columns: Sequence[Any], jobs: int) -> Iterator[T]:
+        """Yield what `work` makes of these columns of each part, in the order of the parts."""
+
+
+def parts_of(source: object) -> Parts:
+    """Return the parts of a table, of a dask.dataframe, or of Parquet files.
+
+    Files are given by a path, a folder, a pattern with * or an address as s3://….
+    """
+    if isinstance(source, str | PathLike):
+        return Files(fspath(source))
+    if inputs.is_dask(source):
+        return Cluster(source)
+    frame, named = inputs.table(source)
+    if not named:
+        raise TypeError("the table's columns have no names: pandas.DataFrame(…, columns=…)")
+    return Frame(frame)
+
+
+class Frame(Parts):
+    """A table in memory, in parts of some rows."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.frame, self.columns = frame, list(frame.columns)
+
+    def each[T](self, work: Work[T], columns: Sequence[Any], jobs: int) -> Iterator[T]:
+        frame = self.frame[list(columns)]
+        step = max(1, ROOM // max(1, len(columns)))
+        loads = [Rows(frame, i, i + step) for i in range(0, len(frame), step)]
+        return _by_processes(work, loads, jobs)
+
+
+class Files(Parts):
+    """Parquet files, in parts of whole row groups."""
+
+    def __init__(self, path: str) -> None:
+        from pyarrow import dataset
+
+        found: Any = sorted(glob(path, recursive=True)) if has_magic(path) else path
+        if not found or ("://" not in path and not has_magic(path) and not Path(path).exists()):
+            raise FileNotFoundError(f"there are no Parquet files {path!r}")
+        self.data = dataset.dataset(found, format="parquet", partitioning="hive")
+        self.columns = list(self.data.schema.names)
+
+    def each[T](self, work: Work[T], columns: Sequence[Any], jobs: int) -> Iterator[T]:
+        loads, held, rows = [], [], 0
+        for file in self.data.get_fragments():
+            for group in file.split_by_row_group():
+                held.append(group)
+                rows += group.count_rows()
+                if rows >= ROWS:
+                    loads.append(Groups(tuple(held), self.data.schema, tuple(columns)))
+                    held, rows = [], 0
+        if held:
+            loads.append(Groups(tuple(held), self.data.schema, tuple(columns)))
+        return _by_processes(work, loads, jobs)
+
+
+class Cluster(Parts):
+    """A dask.dataframe, in its partitions."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame, self.columns = frame, list(frame.columns)
+
+    def each[T](self, work: Work[T], columns: Sequence[Any], jobs: int) -> Iterator[T]:
+        """`jobs` is not used: the cluster, or Dask's own scheduler, decides."""
+        import dask
+
+        shared = dask.delayed(work)  # one object of the graph, however many parts there are
+        partitions = self.frame[list(columns)].to_delayed()
+        tasks = [shared(part, number) for number, part in enumerate(partitions)]
+        client = _client()
+        if client is not None:
+            yield from _by_cluster(client, tasks)
+            return
+        for i in range(0, len(tasks), TOGETHER):
+            yield from dask.compute(*tasks[i : i + TOGETHER])
+
+
+def sampled(parts: Parts, columns: Sequence[Any], jobs: int) -> pd.DataFrame:
+    """Return these columns of all rows, or of 100,000 drawn at random in one pass."""
+    return samples.least(parts.each(samples.ranked, columns, jobs))
+
+
+def _client() -> Any:
+    """Return the client of the running Dask cluster; None without one."""
+    try:
+        from distributed import default_client
+
+        return default_client()
+    except (ImportError, ValueError):  # ValueError: there is no client
+        return None
+
+
+def _by_cluster(client: Any, tasks: list[Any]) -> Iterator[Any]:
+    """Yield the results of tasks in their order.
+
+    Each result leaves the cluster as soon as it is there, so that a worker that is lost costs only
+    what it was computing.
+    """
+    from distributed import as_completed
+
+    futures = client.compute(tasks)
+    number = {future.key: i for i, future in enumerate(futures)}
+    waiting: dict[int, Any] = {}
+    done = 0
+    try:
+        for future, result in as_completed(futures, with_results=True):
+            waiting[number[future.key]] = result
+            future.release()
+            while done in waiting:
+                yield waiting.pop(done)
+                done += 1
+    finally:
+        client.cancel(futures)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some rows of a table in memory."""
+
+    frame: pd.DataFrame
+    start: int
+    stop: int
+
+    def __call__(self) -> pd.DataFrame:
+        return self.frame.iloc[self.start : self.stop]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Rows, (self(), 0, self.stop - self.start)  # another process gets these rows alone
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Some row groups of Parquet files."""
+
+    groups: tuple[Any, ...]
+    schema: Any
+    columns: tuple[Any, ...]
+
+    def __call__(self) -> pd.DataFrame:
+        import pyarrow as pa
+
+        names = list(self.columns)
+        tables = [group.to_table(schema=self.schema, columns=names) for group in self.groups]
+        return pa.concat_tables(tables).to_pandas()
+
+
+def _by_processes[T](
+    work: Work[T], loads: Sequence[Callable[[], pd.DataFrame]], jobs: int
+) -> Iterator[T]:
+    """Yield the results of `work` in order; so many processes load the parts and do it."""
+    from joblib import Parallel, delayed
+
+    calls = (delayed(_done)(work, load, number) for number, load in enumerate(loads))
+    return iter(Parallel(jobs, return_as="generator")(calls))
+
+
+def _done[T](work: Work[T], load: Callable[[], pd.DataFrame], number: int) -> T:
+    return work(load(), number)

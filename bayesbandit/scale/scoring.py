@@ -1,0 +1,120 @@
+"""Arms and their probabilities for tables of any size, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesbandit import checks
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.checks import Name, name_array
+from bayesbandit.scale.learning import contexts
+from bayesbandit.scale.parts import ROOM, Cluster, Files, Parts, parts_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EACH = "probability_"  # begins the columns of the arms' probabilities
+
+
+def score(
+    source: object,
+    bandit: Bandit,
+    out: str | PathLike[str] | None = None,
+    *,
+    features: Sequence[Name] | None = None,
+    key: Name = 0,
+    jobs: int = 1,
+) -> Any:
+    """Return a table with an arm that the bandit chooses for each row, and the probabilities.
+
+    The new columns are `arm`, `propensity`, and `probability_ARM` for each arm, so that
+    `bb.ope.read_log` and `bayesbandit evaluate` know them. The bandit does not change. All rows of
+    a part are decided by its current belief.
+
+    source: a table, a dask.dataframe, or Parquet files, as in `learn`. The result is a pandas
+        table, a dask.dataframe that computes nothing yet, or the folder `out`.
+    out: a new folder, which gets a Parquet file for each part. Only for Parquet files, which need
+        it.
+    features: the columns of the contexts, in order. Without it, those of the encoder, or all
+        columns.
+    key: a name or a number. Each part gets random numbers of its own, derived from the bandit's
+        seed, this key and the number of the part. The same key gives the same arms again.
+    jobs: how many processes score files (−1: all cores).
+    """
+    if jobs != -1:
+        checks.integer(jobs, "jobs, a number of processes or -1 for all cores,", least=1)
+    if bandit.of_arms:
+        raise ValueError("score takes one row a context, and arms with features have K: choose(x)")
+    parts = parts_of(source)
+    if isinstance(parts, Files) != (out is not None):
+        raise ValueError(f"out must be a new folder for Parquet files, else None; got {out!r}")
+    if features is None:
+        features = parts.columns if bandit.encoder is None else bandit.encoder.columns
+    _check(parts, bandit, features)
+    work = partial(_scored, bandit.copy(), tuple(features), checks.arm_name(key))
+    if isinstance(parts, Cluster):
+        return _on_dask(parts.frame, work)
+    if out is None:
+        import pandas as pd
+
+        return pd.concat(parts.each(work, parts.columns, jobs), ignore_index=True)
+    folder = Path(out)
+    folder.mkdir(parents=True)
+    for _ in parts.each(partial(_written, work, folder), parts.columns, jobs):
+        pass
+    return folder
+
+
+def _check(parts: Parts, bandit: Bandit, features: Sequence[Name]) -> None:
+    """Raise ValueError for missing columns, and for columns that would be overwritten."""
+    if missing := [name for name in features if name not in parts.columns]:
+        raise ValueError(f"the table has no column {missing[0]!r}; it has {parts.columns!r}")
+    if bandit.encoder is None and len(features) != bandit.n_features:
+        raise ValueError(f"features must name {bandit.n_features} columns; got {list(features)!r}")
+    if taken := [name for name in _new_columns(bandit) if name in parts.columns]:
+        raise ValueError(f"the table has a column {taken[0]!r} already: rename it")
+
+
+def _new_columns(bandit: Bandit) -> list[str]:
+    return ["arm", "propensity", *(f"{EACH}{arm}" for arm in bandit.arms)]
+
+
+def _scored(
+    bandit: Bandit, features: Sequence[Name], key: Name, frame: pd.DataFrame, number: int
+) -> pd.DataFrame:
+    """Return a part of a table with the new columns."""
+    import pandas as pd
+
+    twin = bandit.copy().reseed(f"{key}, part {number}")
+    step = max(1, ROOM // bandit.layout.width)
+    arm, p = [name_array(bandit.arms)[:0]], [np.empty((0, len(bandit.arms)))]
+    own = []
+    for i in range(0, len(frame), step):
+        decision = twin.choose(contexts(bandit, frame.iloc[i : i + step], features))
+        arm.append(np.asarray(decision.arm))
+        own.append(decision.propensity)
+        p.append(decision.probabilities)
+    values = [np.concatenate(arm), np.concatenate([np.empty(0), *own]), *np.concatenate(p).T]
+    new = dict(zip(_new_columns(bandit), values, strict=True))
+    return pd.concat([frame, pd.DataFrame(new, index=frame.index)], axis=1)
+
+
+def _written(work: partial[pd.DataFrame], folder: Path, frame: pd.DataFrame, number: int) -> None:
+    """Write a scored part to its file."""
+    work(frame, number).to_parquet(folder / f"part-{number:05d}.parquet", index=False)
+
+
+def _on_dask(frame: Any, work: partial[pd.DataFrame]) -> Any:
+    """Return a dask.dataframe of scored partitions."""
+    import dask
+    import dask.dataframe as dd
+
+    shared = dask.delayed(work)
+    parts = [shared(part, number) for number, part in enumerate(frame.to_delayed())]
+    return dd.from_delayed(parts, meta=work(frame._meta, 0), verify_meta=False)

@@ -1,0 +1,198 @@
+"""`bb.learn`: the same bandit from any parts of a log, wherever they are."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import bayesbandit as bb
+from bayesbandit.cli.app import app
+from bayesbandit.scale import learning, parts
+from tests import declarations as declared
+from tests.beliefs.test_linear import seeds
+
+ARMS = ("a", "b", "c")
+
+
+def log(seed=0, n=300):
+    """A log with two numbers and a word as contexts; arm c is rare."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 2))
+    arm = rng.choice(ARMS, n, p=[0.5, 0.45, 0.05])
+    return pd.DataFrame({
+        "u": x[:, 0], "v": x[:, 1], "arm": arm, "propensity": rng.uniform(0.1, 1.0, n),
+        "reward": x[:, 0] * (arm == "a") + rng.normal(size=n),
+    })  # fmt: skip
+
+
+class Cut(parts.Parts):
+    """A table that is cut at some rows."""
+
+    def __init__(self, frame, ends):
+        self.frame, self.columns, self.ends = frame, list(frame.columns), sorted(ends)
+
+    def each(self, work, columns, jobs):
+        for number, rows in enumerate(np.split(np.arange(len(self.frame)), self.ends)):
+            yield work(self.frame[columns].iloc[rows], number)
+
+
+def whole(frame, model, balance=None, **settings):
+    bandit = bb.Bandit(ARMS, model, bb.Thompson(), balance, n_features=2, **settings)
+    bandit.update(frame[["u", "v"]].to_numpy(), frame["arm"], frame["reward"], frame["propensity"])
+    return bandit
+
+
+def same(one, other, tolerance=1e-11):
+    x = np.random.default_rng(5).normal(size=(7, 2))
+    for a, b in zip(*(predicted(bandit, x) for bandit in (one, other)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * np.abs(b).max())
+    np.testing.assert_array_equal(one.belief.n, other.belief.n)
+    assert one.history.total == other.history.total
+    pd.testing.assert_frame_equal(one.history.to_frame(), other.history.to_frame())
+
+
+def predicted(bandit, x):
+    found = bandit.belief.predict(x)
+    return found.mean, found.sd
+
+
+MODELS = st.sampled_from([bb.Ridge(), bb.Ridge("cv", "nig", "unpenalised"), declared.noncentred])
+
+
+@given(
+    seed=seeds, model=MODELS, normalize=st.booleans(),
+    ends=st.lists(st.integers(0, 300), max_size=9), history=st.sampled_from([0, 70, 10_000]),
+)  # fmt: skip
+def test_any_parts_give_the_bandit_of_one_update(seed, model, normalize, ends, history):
+    frame, balance = log(seed), bb.InversePropensity(clip=0.2, normalize=normalize)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(learning, "parts_of", lambda source: source)
+        learned = bb.learn(Cut(frame, ends), model, balance=balance, history=history)
+    assert learned.arms == ARMS
+    same(learned, whole(frame, model, balance, history=history))
+
+
+def stored(frame, folder):
+    """A folder of Parquet files, by hours, one of them empty."""
+    for hour, (a, b) in enumerate([(0, 0), (0, 10), (10, 200), (200, 300)]):
+        (folder / f"hour={hour}").mkdir()
+        frame.iloc[a:b].to_parquet(folder / f"hour={hour}" / "log.parquet")
+    return folder
+
+
+@pytest.mark.parametrize("place", ["table", "polars", "folder", "pattern", "dask"])
+def test_a_log_may_be_anywhere(place, tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "ROWS", 100)
+    monkeypatch.setattr(parts, "ROOM", 300)
+    frame = log()
+    if place == "dask":
+        dd = pytest.importorskip("dask.dataframe")
+        source = dd.concat([dd.from_pandas(frame.iloc[a:b]) for a, b in [(0, 40), (40, 300)]])
+    elif place == "polars":
+        source = pytest.importorskip("polars").from_pandas(frame)
+    elif place == "table":
+        source = frame
+    else:
+        source = stored(frame, tmp_path)
+        source = str(source / "*" / "*.parquet") if place == "pattern" else source
+    features = ["u", "v"]
+    learned = bb.learn(source, bb.Ridge(), features=features, deterministic=True)
+    same(learned, whole(frame, bb.Ridge()))
+    more = bb.learn(source, learned, features=features)
+    twice = pd.concat([frame, frame])
+    same(more, whole(twice, bb.Ridge()))
+    assert learned.history.total == 300  # it stays as it was
+
+
+def test_words_are_encoded_and_a_part_may_have_new_levels():
+    frame = log().assign(country=["fr", "de"] * 150)
+    encoder = bb.Encoder.fit(frame[["u", "country"]].iloc[:100])
+    frame.loc[250:, "country"] = "pt"
+    bandit = bb.BLTS(ARMS, encoder=encoder)
+    learned = bb.learn(frame, bandit)
+    bandit.update(frame[["u", "country"]], frame["arm"], frame["reward"], frame["propensity"])
+    np.testing.assert_allclose(
+        learned.probabilities(frame[:9][["u", "country"]]),
+        bandit.probabilities(frame[:9][["u", "country"]]), rtol=1e-9,
+    )  # fmt: skip
+
+
+def test_arms_with_features_share_what_parts_teach():
+    frame = log()
+    learned = bb.learn(frame, bb.Shared(bb.Ridge()))
+    alone = bb.learn(frame.assign(arm="a"), bb.Ridge())
+    np.testing.assert_allclose(
+        learned.posterior("a").location, alone.posterior("a").location, rtol=1e-10
+    )
+
+
+REFUSED = {
+    "no column 'q' .propensity": {"propensity": "q"},
+    "no column 'w' .feature": {"features": ["w"]},
+    "needs the logged propensities": {"balance": bb.InversePropensity(), "features": ["u"]},
+    "changes the weights of past rounds": {"balance": bb.InversePropensity(propensity="estimated")},
+    "part 0 of the log: unknown arm 'c'": {"arms": ("a", "b")},
+    "jobs": {"jobs": 0},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_what_cannot_be_learned_is_refused(why):
+    frame = log()
+    if "needs the logged" in why:
+        frame = frame.drop(columns="propensity")
+    with pytest.raises(ValueError, match=why):
+        bb.learn(frame, bb.Ridge(), **REFUSED[why])
+
+
+def test_other_things_are_no_log(tmp_path):
+    frame = log()
+    frame.iloc[:0].to_parquet(tmp_path / "none.parquet")
+    with pytest.raises(ValueError, match="at least one round"):
+        bb.learn(tmp_path, bb.Ridge())
+    with pytest.raises(FileNotFoundError, match="no Parquet files"):
+        bb.learn(tmp_path / "absent", bb.Ridge())
+    with pytest.raises(TypeError, match="columns have no names"):
+        bb.learn(frame[["u", "v"]].to_numpy(), bb.Ridge())
+    with pytest.raises(TypeError, match="has its own policy"):
+        bb.learn(frame, bb.LinTS(ARMS, 2), bb.Greedy())
+    with pytest.raises(ValueError, match="forgets with time"):
+        bb.learn(frame, bb.Ridge(half_life=50))
+    with pytest.raises(TypeError, match="needs a method `absorb`"):
+        bb.learn(frame, declared.lasso, draws=50)
+    frame.loc[7, "reward"] = np.nan
+    with pytest.raises(ValueError, match=r"part 0 of the log: rewards must be finite.*at \[7\]"):
+        bb.learn(frame, bb.Ridge())
+
+
+@pytest.mark.slow
+def test_any_number_of_processes_gives_the_same_bits(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "ROWS", 50)
+    stored(log(), tmp_path)
+    one, two = (
+        bb.learn(tmp_path, bb.Ridge(), features=["u", "v"], jobs=jobs, deterministic=True)
+        for jobs in (1, 2)
+    )
+    assert one.belief.arms.tobytes() == two.belief.arms.tobytes()
+
+
+def test_the_command_line_learns_files(tmp_path):
+    frame = log().rename(columns={"arm": "action"}).assign(day="monday", id=range(300))
+    frame.loc[::2, "day"] = "tuesday"
+    path, out = tmp_path / "log.parquet", tmp_path / "learned.npz"
+    frame.to_parquet(path)
+    command = ["learn", "--data", str(path), "--out", str(out)]
+    run = CliRunner().invoke(app, [*command, "--preset", "BLTS(clip=0.2)", "--drop", "id"])
+    assert run.exit_code == 0, run.output
+    assert "300 rounds of 3 arms learned" in " ".join(run.output.split())
+    bandit = bb.Bandit.load(out)
+    assert bandit.encoder.columns == ("u", "v", "day")
+    again = CliRunner().invoke(app, [*command, "--bandit", str(out)])
+    assert again.exit_code == 0, again.output
+    assert bb.Bandit.load(out).history.total == 600
+    for wrong, said in [(command, "--bandit FILE or --preset"), (["learn"], "learn needs --log")]:
+        refused = CliRunner().invoke(app, wrong)
+        assert refused.exit_code != 0
+        assert said in " ".join(refused.output.split())

@@ -1,0 +1,78 @@
+"""`bb.score`: arms and probabilities, part by part."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.scale import parts
+from tests.scale.test_learn import log
+
+X = log()[["u", "v"]]
+NEW = ["arm", "propensity", "probability_a", "probability_b", "probability_c"]
+
+
+def test_arms_are_drawn_with_the_probabilities_that_are_written():
+    bandit = bb.learn(log(), bb.Ridge())
+    scored = bb.score(X, bandit)
+    pd.testing.assert_frame_equal(scored[["u", "v"]], X)
+    np.testing.assert_allclose(scored[NEW[2:]], bandit.probabilities(X.to_numpy()), rtol=1e-9)
+    own = scored.apply(lambda r: r[f"probability_{r['arm']}"], axis=1)
+    np.testing.assert_allclose(scored["propensity"], own, rtol=1e-12)
+    expected, found = scored[NEW[2:]].mean(), scored["arm"].value_counts(normalize=True)
+    error = np.sqrt((scored[NEW[2:]] * (1 - scored[NEW[2:]])).mean() / len(X))
+    for arm in "abc":
+        name = f"probability_{arm}"
+        assert abs(found.get(arm, 0.0) - expected[name]) < 4 * error[name] + 1e-12
+    pd.testing.assert_frame_equal(scored, bb.score(X, bandit))
+    assert not scored.equals(bb.score(X, bandit, key="tomorrow"))
+    judged = bb.ope.Log.of(
+        scored.assign(reward=1.0),
+        probabilities={a: f"probability_{a}" for a in "abc"},
+        x=["u", "v"],
+    )
+    assert judged.probabilities.shape == (300, 3)
+
+
+def test_a_table_on_a_cluster_stays_there_until_it_is_asked_for():
+    dd = pytest.importorskip("dask.dataframe")
+    bandit = bb.learn(log(), bb.Ridge())
+    pieces = [dd.from_pandas(X.iloc[a:b]) for a, b in [(0, 100), (100, 300)]]
+    scored = bb.score(dd.concat(pieces), bandit)
+    assert isinstance(scored, dd.DataFrame)
+    assert list(scored.columns) == ["u", "v", *NEW]
+    found = scored.compute()
+    assert found.dtypes.equals(scored.dtypes)
+    alone = bb.score(X.iloc[:100], bandit)
+    pd.testing.assert_frame_equal(found.iloc[:100].reset_index(drop=True), alone)
+    assert bb.score(pieces[0].map_partitions(lambda part: part.iloc[:0]), bandit).compute().empty
+
+
+def test_files_become_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "ROWS", 100)
+    bandit = bb.learn(log(), bb.Ridge())
+    for i in range(3):
+        X.iloc[100 * i : 100 * (i + 1)].to_parquet(tmp_path / f"{i}.parquet")
+    folder = bb.score(str(tmp_path / "*.parquet"), bandit, tmp_path / "scored")
+    files = sorted(folder.iterdir())
+    assert [file.name for file in files] == [f"part-0000{i}.parquet" for i in range(3)]
+    found = pd.concat(map(pd.read_parquet, files), ignore_index=True)
+    pd.testing.assert_frame_equal(found[["u", "v"]], X)
+    np.testing.assert_allclose(found[NEW[2:]], bandit.probabilities(X.to_numpy()), rtol=1e-9)
+    with pytest.raises(FileExistsError):
+        bb.score(tmp_path / "0.parquet", bandit, folder)
+
+
+def test_what_cannot_be_scored_is_refused(tmp_path):
+    bandit = bb.LinTS(("a", "b", "c"), 2)
+    with pytest.raises(ValueError, match="a column 'arm' already"):
+        bb.score(log(), bandit, features=["u", "v"])
+    with pytest.raises(ValueError, match="must name 2 columns"):
+        bb.score(X.assign(w=1.0), bandit)
+    with pytest.raises(ValueError, match="no column 'w'"):
+        bb.score(X, bandit, features=["u", "w"])
+    with pytest.raises(ValueError, match="out must be a new folder"):
+        bb.score(X, bandit, tmp_path)
+    shared = bb.Bandit(3, bb.Shared(bb.Ridge()), bb.Thompson(), n_features=2)
+    with pytest.raises(ValueError, match="arms with features"):
+        bb.score(X, shared)
