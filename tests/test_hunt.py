@@ -6,13 +6,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import bayesbandit as bb
-from tests.cases import few, slow_but
+from tests.cases import few, long_but, slow_but
 from tests.hunt.case import Case
 from tests.hunt.draft import Choices, replayed, seeded
 from tests.hunt.exact import Wrong
+from tests.hunt.further import FURTHER
 from tests.hunt.grammar import declaration
 from tests.hunt.judge import judge, judged
 from tests.hunt.known import KNOWN, QUICK
+from tests.hunt.reported import REPORTED
 from tests.hunt.sampled import judge as judge_draws
 from tests.hunt.tally import Tally, written
 from tests.hunt.truth import Truth
@@ -33,7 +35,7 @@ def test_a_reported_declaration_is_answered_rightly_or_refused(case):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", KNOWN, ids=names(KNOWN))
+@pytest.mark.parametrize("case", long_but([*REPORTED, *FURTHER[::3]], KNOWN), ids=names(KNOWN))
 def test_a_known_declaration_is_answered_rightly_or_refused(case):
     assert not [str(v) for v in judged(case, nuts=True) if v.bad], f"\n{case}"
 
