@@ -12,7 +12,7 @@ from bayesbandit.inference.glm.regression import regression
 from bayesbandit.inference.plan import plan
 from bayesbandit.inference.pymc_model.template import template
 from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, POISSON, PROBIT
-from tests.cases import few, slow_but
+from tests.cases import few, long_but, slow_but
 
 EACH = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 BY_ARM = bb.Prior("Normal", mu=0, sigma=1, dims=("arm", "feature"))
@@ -338,7 +338,9 @@ def moments(drawn, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize(
+    "name", long_but(("bernoulli", "hierarchy", "probit", "negative binomial"), DRAWN)
+)
 def test_draws_are_those_of_nuts(name, rng):
     model, kind, _ = RECOGNISED[name]
     x, reward = world(kind, 60, 3, rng)

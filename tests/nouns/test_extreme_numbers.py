@@ -209,14 +209,14 @@ def test_other_bandits(tmp_path_factory, it, world):
 
 @pytest.mark.slow
 @linear
-@settings(max_examples=2000)
+@settings(max_examples=250)
 def test_many_linear_bandits(tmp_path_factory, it, world):
     a_linear_bandit_obeys(it, world, tmp_path_factory.getbasetemp() / "linear")
 
 
 @pytest.mark.slow
 @others
-@settings(max_examples=1000)
+@settings(max_examples=125)
 def test_many_other_bandits(tmp_path_factory, it, world):
     another_obeys(it, world, tmp_path_factory.getbasetemp() / "other")
 

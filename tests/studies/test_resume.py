@@ -12,10 +12,11 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from bayesbandit.studies import smoothing, table1
+from tests.cases import long_but
 
 REPRODUCE = [
     sys.executable, "-m", "bayesbandit", "reproduce", "table1", "--quick", "--replications",
-    "4", "--out",
+    "3", "--out",
 ]  # fmt: skip
 
 
@@ -41,8 +42,8 @@ def kill_after(parts, folder):
 
 @pytest.mark.slow
 def test_a_study_killed_twice_gives_the_table_of_one_left_alone(tmp_path):
-    kill_after(2, tmp_path / "killed")
-    kill_after(5, tmp_path / "killed")
+    kill_after(1, tmp_path / "killed")
+    kill_after(3, tmp_path / "killed")
     frame, text = reproduced(tmp_path / "killed")
     alone, said = reproduced(tmp_path / "alone")
     assert_frame_equal(frame, alone)
@@ -50,7 +51,9 @@ def test_a_study_killed_twice_gives_the_table_of_one_left_alone(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("study", [table1, smoothing], ids=["table1", "smoothing"])
+@pytest.mark.parametrize(
+    "study", long_but([table1], [table1, smoothing]), ids=["table1", "smoothing"]
+)
 def test_processes_and_a_cluster_give_the_table_of_one_process(study):
     from distributed import Client, LocalCluster
 
