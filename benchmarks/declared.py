@@ -1,6 +1,6 @@
 """What a declared model costs: to plan, to stream, to refit, to play.
 
-    uv run benchmarks/declared.py [--repeats N] [NAME …]      # plan, stream, refit, lasso
+    uv run benchmarks/declared.py [--repeats N] [NAME …]      # plan, stream, refit, lasso, ordinal
 
 Ratios are taken within a repeat, the two sides one after the other; shown are the median and the
 range over repeats.
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
+import pymc as pm
 from threadpoolctl import threadpool_limits
 
 import bayesbandit as bb
@@ -114,7 +115,70 @@ def lasso(repeats: int) -> Iterator[tuple[str, str]]:
     yield "its regret", said(regrets)
 
 
-PARTS = {part.__name__: part for part in (plan, stream, refit, lasso)}
+@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
+def ratings(x, reward, theta):
+    """Ratings of 0, 1 or 2, by an ordered logistic regression."""
+    ordered = pm.distributions.transforms.ordered
+    cut = pm.Normal("cut", [-1.0, 1.0], 1, transform=ordered, shape=2)
+    eta = x @ theta
+    pm.OrderedLogistic("reward", eta=eta, cutpoints=cut, observed=reward)
+    return 2 - pm.math.sigmoid(cut[0] - eta) - pm.math.sigmoid(cut[1] - eta)
+
+
+def ratings_bandit(seed: int, background: bool) -> bb.Bandit:
+    settings = {"n_features": 3, "seed": seed, "background": background}
+    return bb.Bandit(2, ratings, bb.Thompson(), **settings)
+
+
+def live(bandit: bb.Bandit, seed: int, T: int) -> tuple[list[float], list[float], float]:
+    """Seconds of each round, those of its thread's CPU, and the share of decisions that do not know
+    all rewards."""
+    rng, truth = np.random.default_rng(seed), [[1.0, 0.0, -1.0], [0.0, 1.0, 0.5]]
+    times, own, late = [], [], 0
+    for x, noise in zip(rng.normal(size=(T, 3)), rng.logistic(size=T), strict=True):
+        began, cpu = time.perf_counter(), time.thread_time()
+        decision = bandit.choose(x)
+        level = x @ truth[decision.arm] + noise
+        bandit.observe(decision, float((level > -1.0) + (level > 1.0)))
+        times.append(time.perf_counter() - began)
+        own.append(time.thread_time() - cpu)
+        known = sum(c.seen for c in bandit.belief.chains)
+        late += known < bandit.belief.n.sum() - 1  # all but the reward that just came
+        time.sleep(0.02)  # until the next request
+    return times, own, late / T
+
+
+def ordinal(repeats: int) -> Iterator[tuple[str, str]]:
+    """A bandit of ratings, which NUTS refits: how long a round takes, and what decisions know."""
+    T, clock = 200, time.process_time
+    for what in ("the first bandit of ratings", "a second one"):
+        yield (
+            f"{what}, d = 3: CPU seconds to make",
+            f"{spent(lambda: ratings_bandit(0, False), clock):.2f}",
+        )
+    for background in (False, True):
+        median, worst, slowest, unseen, refits = [], [], [], [], []
+        for seed in range(repeats):
+            bandit = ratings_bandit(seed, background)
+            times, own, late = live(bandit, seed, T)
+            median.append(1e3 * statistics.median(times))
+            worst.append(1e3 * max(times))
+            slowest.append(1e3 * max(own))
+            unseen.append(100.0 * late)
+            refits.append(float(sum(c.runs for c in bandit.belief.chains)))
+        what = f"{T} rounds of 2 arms, refits {'in the background' if background else 'at once'}"
+        yield f"{what}: median of choose and observe", said(median, " ms")
+        yield f"{what}: worst", said(worst, " ms")
+        yield f"{what}: worst, CPU of the deciding thread", said(slowest, " ms")
+        yield f"{what}: decisions that do not know all rewards", said(unseen, " %")
+        yield f"{what}: refits", said(refits)
+    row = {k: v[-1:] for k, v in bandit.belief.rows().items()}
+    weigh, draws = bandit.belief.plan.row_likelihood, bandit.belief.chains[0].values
+    cost = [spent(lambda: weigh(draws, row), clock) for _ in range(300)]
+    yield "a reward's likelihood under 400 draws, CPU", said([1e3 * statistics.mean(cost)], " ms")
+
+
+PARTS = {part.__name__: part for part in (plan, stream, refit, lasso, ordinal)}
 
 
 def main() -> None:

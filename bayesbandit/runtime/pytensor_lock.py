@@ -7,6 +7,7 @@ variable remember where it was made (`traceback__limit`), which is a quarter of 
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import ExitStack
 from typing import Any
@@ -21,6 +22,12 @@ class Compilation:
         self._lock = threading.RLock()
         self._settings: list[ExitStack] = []  # one for each entrance
 
+    def begin_again(self) -> None:
+        """Unlock in a process that was just forked, without the thread that held the lock."""
+        self._lock = threading.RLock()
+        while self._settings:
+            self._settings.pop().close()
+
     def __enter__(self) -> None:
         import pytensor
 
@@ -34,3 +41,5 @@ class Compilation:
 
 
 COMPILE = Compilation()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=COMPILE.begin_again)

@@ -43,7 +43,8 @@ from bayesbandit.runtime.one_thread import one_thread
 
 Array = np.ndarray
 TOGETHER = 64  # rounds by which draws are weighted at once
-FEW = 0.05  # in the background, rounds that leave a smaller effective share of draws wait
+FEW = 0.05  # in the background, rounds that leave a smaller effective share of draws wait,
+BEHIND = 8  # and so many weight the draws at a decision, so that none takes long
 
 
 class Renewed(NamedTuple):
@@ -105,7 +106,7 @@ class SampledBelief(ByDraws):
             self._take(g)
         due = self._due(self.chains[g], n)
         if behind:
-            if not self._weigh(g, n, TOGETHER, FEW) or due:
+            if not self._weigh(g, n, BEHIND, FEW) or due:
                 self._begin(g, n)
         elif due or not self._weigh(g, n, n, self.spec.refit_below):
             self._run(g, n)
@@ -189,13 +190,19 @@ class SampledBelief(ByDraws):
         chain = self.chains[g]
         if not (self.weighs and chain.values):
             return True
-        last = min(n, chain.seen + most)
+        if chain.spent:
+            return False
+        last, together = (
+            min(n, chain.seen + most),
+            max(1, min(TOGETHER, AT_ONCE // self.spec.draws)),
+        )
         while chain.seen < last:
             rows = self.rounds.latest(n - chain.seen, None if self.joint else g)
-            some = {role: v[:TOGETHER] for role, v in rows.items()}
+            some = {role: v[: min(together, last - chain.seen)] for role, v in rows.items()}
             seen = chain.seen + len(some["reward"])
             chain = chain.weighted(self.plan.row_likelihood(chain.values, some), seen)
             if chain.effective < least or chain.effective == 0.0:
+                self.chains[g] = replace(self.chains[g], spent=True)
                 return False
             self.chains[g] = chain
         return chain.effective >= self.spec.refit_below

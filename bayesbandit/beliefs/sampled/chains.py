@@ -26,7 +26,8 @@ class Chain:
 
     fitted: the number of rounds behind the draws (−1: no draws). seen: of rounds that the draws
     and their weights know. served: decisions made from them. runs: how often draws have been
-    computed. log_weight (S,): logarithms of weights, the largest 0; None: all are equal.
+    computed. log_weight (S,): logarithms of weights, the largest 0; None: all are equal. spent:
+    whether the next rounds would leave too few draws with weight.
     place: of the refit that runs in the background. failed: the number of rounds that the last one
     had, if it failed. complaint: what is wrong with the draws, until it is said.
     """
@@ -38,6 +39,7 @@ class Chain:
     served: int = 0
     runs: int = 0
     log_weight: np.ndarray | None = None
+    spent: bool = False
     place: Place = field(default_factory=Place)
     failed: int = -1
     complaint: str = ""

@@ -69,8 +69,9 @@ class RowLikelihood:
         values = [density.value(k, draws[k]) for k in density.values]
         values += [given[role] for role in density.inputs]
         total = np.zeros(S)
-        for term in self._compiled(*map(np.asarray, values, self._types)):
-            total += term.reshape(S, -1).sum(axis=1)
+        with np.errstate(all="ignore"):  # a density of 0 is no news
+            for term in self._compiled(*map(np.asarray, values, self._types)):
+                total += term.reshape(S, -1).sum(axis=1)
         return np.where(np.isnan(total), -np.inf, total)
 
     @cached_property
