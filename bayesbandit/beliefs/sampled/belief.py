@@ -192,11 +192,8 @@ class SampledBelief(ByDraws):
             return True
         if chain.spent:
             return False
-        last, together = (
-            min(n, chain.seen + most),
-            max(1, min(TOGETHER, AT_ONCE // self.spec.draws)),
-        )
-        while chain.seen < last:
+        together, last = max(1, min(TOGETHER, AT_ONCE // self.spec.draws)), chain.seen + most
+        while chain.seen < min(n, last):
             rows = self.rounds.latest(n - chain.seen, None if self.joint else g)
             some = {role: v[: min(together, last - chain.seen)] for role, v in rows.items()}
             seen = chain.seen + len(some["reward"])
@@ -211,7 +208,8 @@ class SampledBelief(ByDraws):
         weights = [chain.weight for chain in self.chains]
         if all(w is None for w in weights):
             return None
-        each = np.stack([np.ones(self.spec.draws) if w is None else w for w in weights])
+        equal = np.ones(self.spec.draws)
+        each = np.stack([equal if w is None else w for w in weights])
         return each[0] if self.joint else each
 
     def decided(self, n: int) -> None:
