@@ -5,7 +5,7 @@
 
 Durable decisions a second in SQLite, beside what `fsync` alone allows on this disk; then processes
 that decide on a PostgreSQL server of their own, beside the same calls without a log. With
---decisions: how long `learn`, `frames`, `replay` and `verify` take, and the largest memory of each.
+--decisions: how long `frames`, `replay`, `verify` and others take, and the largest memory of each.
 """
 
 import argparse
@@ -23,6 +23,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import bayesbandit as bb
+from bayesbandit.cli.watching import watch
 from tests.store.databases import fresh
 
 ARMS, D = ["mail", "call", "wait"], 5
@@ -161,6 +162,7 @@ def large(decisions):
             "verify": lambda log: len(log.verify()),
             "frame": lambda log: log.frame().shape,
             "Log.of": lambda log: len(bb.ope.Log.of(log)),
+            "report": lambda log: watch(log, None, None)[2],
         }
         for name, work in works.items():
             results = PROCESSES.Queue()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import platform
 import warnings
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from importlib.metadata import version
 from io import BytesIO
 from pathlib import Path
@@ -16,13 +18,14 @@ from bayesbandit.cli.report import MAKER, clear_errors, say
 from bayesbandit.cli.serving import BanditName, LogUrl
 from bayesbandit.runtime.files import replacing
 from bayesbandit.store.log import DecisionLog
+from bayesbandit.store.rows import moment
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from bayesbandit.ope import Estimate, Log
-    from bayesbandit.service.watching import Watched
+    from bayesbandit.ope.pooled import ArmValue, MeanReward
+    from bayesbandit.service.watching import Watch
 
 ARMS = 6  # that are drawn and judged, those most taken; the others are one line
 LOGGED = "as decided"
@@ -67,153 +70,164 @@ def report(
 def watch(
     log: DecisionLog, since: str | None, until: str | None
 ) -> tuple[dict[str, pd.DataFrame], dict[str, Figure], str]:
-    """Return the tables and pictures of a log by their titles and names, and what it comes to."""
+    """Return the tables and pictures of a log by their titles and names, and what it comes to.
+
+    The log is read once, in parts: memory does not grow with it.
+    """
     from bayesbandit import plots
-    from bayesbandit.service.watching import watched
+    from bayesbandit.ope.pooled import ArmValue, MeanReward, parts
+    from bayesbandit.service.watching import Watch, most_taken, week_of
 
     if log.ledger.settings() is None:
         raise log.ledger.nothing()
-    seen = watched(log, since, until)
-    own = seen.decisions
-    weeks, arms = by_week(log, seen), of_arms(log, since, until, seen)
-    lags = (own["rewarded_at"] - own["decided_at"]).dt.total_seconds().dropna() / 3600
+    most = most_taken(log.ledger, moment(since, "since"), moment(until, "until"), ARMS)
+    seen, everything = Watch(log.ledger, most), MeanReward()
+    weekly: dict[int, MeanReward] = {}
+    values = {str(arm): ArmValue(arm) for arm in most}
+    for chunk, data, is_open in parts(log, since, until):
+        seen.add(chunk)
+        if data is None:
+            continue
+        everything.add(data.reward, is_open)
+        assert data.time is not None
+        weeks = week_of(np.round(data.time * 1e6).astype(np.int64))
+        for week in np.unique(weeks).tolist():
+            own = weeks == week
+            weekly.setdefault(week, MeanReward()).add(data.reward[own], is_open[own])
+        with warnings.catch_warnings(action="ignore"):
+            for value in values.values():
+                value.add(data, is_open)
+    if not seen.n:
+        raise ValueError(f"{log} has no decision in this time")
+    weeks_table = by_week(seen, weekly)
     figures = {
-        "counts": plots.daily_counts(by_day(own)),
-        "shares": plots.arm_shares(shares(own)),
-        "values": plots.weekly_values(weeks),
+        "counts": plots.daily_counts(by_day(seen)),
+        "shares": plots.arm_shares(shares(seen)),
+        "values": plots.weekly_values(weeks_table),
     }
-    if len(lags):
-        figures["lags"] = plots.reward_lags(lags.to_numpy())
+    if seen.lags.n:
+        figures["lags"] = plots.reward_lags(*seen.lags.curve())
     tables = {
-        "By week": weeks.assign(
-            week=weeks["week"].dt.strftime("%Y-%m-%d").str.replace("-", HYPHEN)
+        "By week": weeks_table.assign(
+            week=weeks_table["week"].dt.strftime("%Y-%m-%d").str.replace("-", HYPHEN)
         ),
-        "What each arm alone would have earned": arms,
-        "How decisions were closed": closed(own),
-        "Hours from decision to reward": delays(lags),
-        f"Contexts against {_fit(log)}": seen.contexts,
+        "What each arm alone would have earned": of_arms(everything, values),
+        "How decisions were closed": closed(seen),
+        "Hours from decision to reward": delays(seen),
+        f"Contexts against {_fit(log)}": seen.drift.table(),
     }
-    return {title: table for title, table in tables.items() if len(table)}, figures, verdict(
-        own, weeks, lags
-    )  # fmt: skip
+    found = {title: table for title, table in tables.items() if len(table)}
+    return found, figures, verdict(seen, weeks_table)
 
 
-def by_day(own: pd.DataFrame) -> pd.DataFrame:
+def _dates(days: Iterable[int]) -> pd.DatetimeIndex:
+    """Return days since 1970 as dates."""
+    import pandas as pd
+
+    return pd.DatetimeIndex(np.array([*days], dtype="datetime64[D]"))
+
+
+def by_day(seen: Watch) -> pd.DataFrame:
     """Return decisions by their day, and rewards by the day on which they were observed."""
     import pandas as pd
 
-    decided = own["decided_at"].dt.floor("D").value_counts()
-    came = own["rewarded_at"].dropna().dt.floor("D").value_counts()
-    table = pd.DataFrame({"decisions": decided, "rewards": came}).sort_index()
+    days = sorted({*seen.decided, *seen.rewarded})
+    counts = {
+        "decisions": [seen.decided[day] for day in days],
+        "rewards": [seen.rewarded[day] for day in days],
+    }
+    table = pd.DataFrame(counts, index=_dates(days), dtype=np.float64)
     return table.asfreq("D").fillna(0.0)
 
 
-def shares(own: pd.DataFrame) -> pd.DataFrame:
+def shares(seen: Watch) -> pd.DataFrame:
     """Return the arms' shares by day, those most taken first; the others are one."""
-    most = own["arm"].value_counts().index[:ARMS]
-    arm = own["arm"].where(own["arm"].isin(most), "all others")
-    counts = own.groupby([own["decided_at"].dt.floor("D"), arm]).size().unstack(fill_value=0)
-    order = [name for name in (*most, "all others") if name in counts]
-    return counts[list(dict.fromkeys(order))].div(counts.sum(axis=1), axis=0)
-
-
-def by_week(log: DecisionLog, seen: Watched) -> pd.DataFrame:
-    """Return a row a week, from Monday: decisions, their mean reward with its interval, and what
-    there is to watch. An interval that `bb.ope` refuses is none, and the row says why."""
     import pandas as pd
 
-    own = seen.decisions
-    start = own["decided_at"].dt.floor("D")
-    start -= pd.to_timedelta(start.dt.dayofweek, unit="D")
+    from bayesbandit.service.watching import OTHERS
+
+    days = sorted(seen.decided)
+    names = [*dict.fromkeys([*seen.most.values(), OTHERS])]
+    table = pd.DataFrame(
+        {name: [seen.taken[day, name] / seen.decided[day] for day in days] for name in names},
+        index=_dates(days),
+    )
+    return table.loc[:, table.any()]
+
+
+def by_week(seen: Watch, values: Mapping[int, MeanReward]) -> pd.DataFrame:
+    """Return a row a week, from Monday: decisions, their mean reward with its interval, and what
+    there is to watch. A row without an interval says why."""
+    import pandas as pd
+
+    from bayesbandit.ope.pooled import MeanReward
+
     rows = []
-    for week, some in own.groupby(start):
-        begin = max(week, own["decided_at"].iloc[0])
-        end = min(week + pd.Timedelta(7, "D"), own["decided_at"].iloc[-1] + pd.Timedelta(1, "us"))
-        found, refused = mean_reward(log, begin, end, some)
+    for week in sorted(seen.weeks):
+        counts, found = seen.weeks[week], values.get(week, MeanReward()).summary()
+        n, advised = counts["decisions"], counts["advised"]
         row = {
-            "week": week.tz_localize(None),
-            "decisions": len(some),
-            "rewards": int(some["rewarded_at"].notna().sum()),
-            "open": int((some["status"] == "open").sum()),
-            "value": np.nan if found is None else found.value,
-            "se": np.nan if found is None else found.se,
-            "low": np.nan if found is None else found.low,
-            "high": np.nan if found is None else found.high,
-            "at_floor": float(some["floor"].mean()),
-            "fallback": float((some["mode"] == "fallback").mean()),
-            "agreement": float(some["agrees"].mean()) if some["agrees"].notna().any() else np.nan,
-            "refused": refused,
+            "decisions": n,
+            "rewards": counts["rewards"],
+            "open": counts["open"],
+            "value": found["estimate"],
+            "se": found["se"],
+            "low": found["low"],
+            "high": found["high"],
+            "at_floor": counts["floor"] / n,
+            "fallback": counts["fallback"] / n,
+            "agreement": counts["agreed"] / advised if advised else np.nan,
+            "refused": found["refused"],
         }
         rows.append(row)
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    table.insert(0, "week", _dates(sorted(seen.weeks)))
+    return table
 
 
-def mean_reward(
-    log: DecisionLog, begin: pd.Timestamp, end: pd.Timestamp, own: pd.DataFrame
-) -> tuple[Estimate | None, str]:
-    """Return the mean reward of the decisions of a time, or None, and why there is no interval."""
-    from bayesbandit.ope import Log, estimate
-
-    try:
-        data = Log.of(log, since=begin, until=end, snapshots=False)
-        with warnings.catch_warnings(action="ignore"):
-            found = estimate(data, None, "ips", "equal", missing=_missing(own))
-    except ValueError as error:
-        return None, str(error)
-    return found, found.refused
-
-
-def of_arms(log: DecisionLog, since: str | None, until: str | None, seen: Watched) -> pd.DataFrame:
+def of_arms(everything: MeanReward, values: Mapping[str, ArmValue]) -> pd.DataFrame:
     """Return what the policy earned and each of the arms most taken would have earned, with
     effective sample sizes."""
     import pandas as pd
 
-    from bayesbandit.ope import Log, evaluate
-
-    own = seen.decisions
-    try:
-        data: Log = Log.of(log, since=since, until=until, snapshots=False)
-        most = own["arm"].value_counts().index[:ARMS]
-        names = {str(arm): arm for arm in data.arms if str(arm) in set(most)}
-        policies = {LOGGED: None, **{name: names[name] for name in most if name != LOGGED}}
-        with warnings.catch_warnings(action="ignore"):
-            table = evaluate(data, policies, missing=_missing(own)).table.reset_index()
-    except ValueError as error:
-        return pd.DataFrame({"policy": [LOGGED], "refused": [str(error)]})
-    return table[["policy", "estimate", "se", "low", "high", "ess", "n", "refused"]]
+    found = {name: value.summary() for name, value in values.items()}
+    rows = [
+        {"policy": name, **row} for name, row in ({LOGGED: everything.summary()} | found).items()
+    ]
+    return pd.DataFrame(rows)
 
 
-def _missing(own: pd.DataFrame) -> str | None:
-    """Return what missing rewards are: those of open decisions may come; others are for `bb.ope`
-    to refuse."""
-    lost = own["reward"].isna()
-    return "open" if lost.any() and (own["status"][lost] == "open").all() else None
-
-
-def closed(own: pd.DataFrame) -> pd.DataFrame:
+def closed(seen: Watch) -> pd.DataFrame:
     """Return how many decisions are open or were closed in which way, and how old they are."""
-    now = own["decided_at"].max()
-    ages = own.assign(age=(now - own["decided_at"]).dt.total_seconds() / 3600)
-    table = ages.groupby("status").agg(decisions=("age", "size"), oldest_hours=("age", "max"))
-    return table.assign(share=table["decisions"] / len(own)).reset_index()
-
-
-def delays(lags: pd.Series) -> pd.DataFrame:
-    """Return quantiles of the hours after which rewards came."""
     import pandas as pd
 
-    if not len(lags):
+    rows = [
+        {
+            "status": status, "decisions": n, "oldest_hours": (seen.last - oldest) / 3.6e9,
+            "share": n / seen.n,
+        }
+        for status, (n, oldest) in sorted(seen.status.items())
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def delays(seen: Watch) -> pd.DataFrame:
+    """Return quantiles of the hours after which rewards came, to 1%."""
+    import pandas as pd
+
+    if not seen.lags.n:
         return pd.DataFrame()
-    found = {name: [float(lags.quantile(q))] for name, q in QUANTILES.items()}
-    return pd.DataFrame({"rewards": [len(lags)], **found})
+    found = {name: [seen.lags.quantile(q)] for name, q in QUANTILES.items()}
+    return pd.DataFrame({"rewards": [seen.lags.n], **found})
 
 
-def verdict(own: pd.DataFrame, weeks: pd.DataFrame, lags: pd.Series) -> str:
+def verdict(seen: Watch, weeks: pd.DataFrame) -> str:
     """Return what a log comes to, in sentences."""
-    first, last = own["decided_at"].iloc[0], own["decided_at"].iloc[-1]
+    first, last = (datetime.fromtimestamp(at / 1e6, UTC) for at in (seen.first, seen.last))
+    is_open = sum(week["open"] for week in seen.weeks.values())
     said = (
-        f"{len(own):,} decisions from {first:%Y-%m-%d} to {last:%Y-%m-%d} (UTC), "
-        f"{len(lags):,} with a reward that came, {(own['status'] == 'open').sum():,} open."
+        f"{seen.n:,} decisions from {first:%Y-%m-%d} to {last:%Y-%m-%d} (UTC), "
+        f"{seen.lags.n:,} with a reward that came, {is_open:,} open."
     )
     if (known := weeks[weeks["low"].notna()]).size:
         row = known.iloc[-1]
@@ -221,10 +235,11 @@ def verdict(own: pd.DataFrame, weeks: pd.DataFrame, lags: pd.Series) -> str:
             f" In the week from {row['week']:%Y-%m-%d} a decision earned {row['value']:.4g} "
             f"[{row['low']:.4g}, {row['high']:.4g}]."
         )
-    if len(lags):
-        said += f" Half of the rewards came within {lags.median():.3g} hours."
-    if own["agrees"].notna().any():
-        said += f" The bandit agrees with the present system in {own['agrees'].mean():.1%}."
+    if seen.lags.n:
+        said += f" Half of the rewards came within {seen.lags.quantile(0.5):.3g} hours."
+    if advised := sum(week["advised"] for week in seen.weeks.values()):
+        agreed = sum(week["agreed"] for week in seen.weeks.values())
+        said += f" The bandit agrees with the present system in {agreed / advised:.1%}."
     return said
 
 

@@ -191,7 +191,8 @@ def estimate(
     realised, promised, largest, average = sizes_of(asked)
     never = wrong(asked, estimator, force=force, predictable=predictable)
     why, said = (never, list[str]()) if never else too_little(
-        asked, estimator, weights, realised, promised, se / seen if seen > 0 else 1.0,
+        asked.follows_the_log, estimator, weights, realised, promised,
+        se / seen if seen > 0 else 1.0,
         float(known.steady[-1]) if len(known.steady) else 0.0,
     )  # fmt: skip
     found = None

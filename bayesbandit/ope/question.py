@@ -164,14 +164,14 @@ def wrong(asked: Question, estimator: str, *, force: bool, predictable: bool) ->
 
 
 def too_little(
-    asked: Question, estimator: str, weights: str, realised: float, promised: float,
+    follows_the_log: bool, estimator: str, weights: str, realised: float, promised: float,
     raised: float, steady: float,
 ) -> tuple[str, list[str]]:  # fmt: skip
     """Return why there is no interval of the normal distribution, "" where there is one, and
     warnings. raised: the factor of the standard error; steady: see `Sums`."""
     warned = list[str]()
     fragile = estimator in ("ips", "snips") or weights in ("equal", "stablevar")
-    seen_little = not asked.follows_the_log and realised >= LUCKY * promised
+    seen_little = not follows_the_log and realised >= LUCKY * promised
     if realised < FEW:
         return f"the effective sample size is {realised:.1f}, below {FEW:g}", warned
     if steady == 0:

@@ -73,12 +73,10 @@ def weekly_values(values: pd.DataFrame) -> Figure:
     return figure
 
 
-def reward_lags(hours: np.ndarray) -> Figure:
-    """Draw the share of rewards that came within so many hours of their decision. hours (n,)."""
+def reward_lags(hours: np.ndarray, share: np.ndarray) -> Figure:
+    """Draw the share (m,) of rewards that came within so many hours (m,) of their decision."""
     figure, ax = _panel()
-    sorted_ = np.sort(np.maximum(hours, 1e-4))
-    at = np.unique(np.linspace(0, len(sorted_) - 1, min(len(sorted_), 500)).astype(int))
-    ax.step(sorted_[at], (at + 1) / len(sorted_), where="post", color=BLUE, lw=1.6)
+    ax.step(hours, share, where="post", color=BLUE, lw=1.6)
     dress(ax, "", "hours after the decision (logarithmic)", "share of rewards")
     ruled(ax)
     ax.set_xscale("log")

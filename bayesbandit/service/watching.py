@@ -1,4 +1,4 @@
-"""What a log shows of a living bandit: a row a decision, and how contexts drift from the fit."""
+"""What a log shows of a living bandit, added up part by part: memory does not grow with the log."""
 
 from __future__ import annotations
 
@@ -9,90 +9,167 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from bayesbandit.checks import Name
 from bayesbandit.kernels.row_layout import FLOOR, TAIL
-from bayesbandit.service.apprentice import ADVISED
+from bayesbandit.service.apprentice import ADVISED, SYSTEM
 from bayesbandit.store.ledger import Ledger
-from bayesbandit.store.log import DecisionLog, Time
-from bayesbandit.store.tables import events
+from bayesbandit.store.reading import NEVER, OPEN, Chunk, joined_rewards, moments
+from bayesbandit.store.records import FALLBACK, Stored
+from bayesbandit.store.rows import arm_named
+from bayesbandit.store.settings import Settings
+from bayesbandit.store.tables import decisions, events
 from bayesbandit.tables.columns import NEW, Levels, Number, is_missing
 from bayesbandit.tables.encoder import Encoder
 
-KEPT = ["decided_at", "rewarded_at", "arm", "propensity", "reward", "status", "mode", "version"]
+DAY = 86_400_000_000  # microseconds
 NEAR = 1.001  # times the minimum probability: at the floor
-AT_ONCE = 500  # ids of a query
-TOLD = 3  # new levels that are named
+TOLD, LONGEST = 3, 40  # new levels that are named, and characters of these
+MOST = 10_000  # new levels that are counted
+CLOSE = 0.01  # by which quantiles of lags may be off, as a share
+SHORTEST = 1e-4  # hours
+OTHERS = "all others"
 
 
-@dataclass
-class Watched:
-    """Decisions as `DecisionLog.frame` has them, with few columns, and what was seen of contexts.
+def most_taken(ledger: Ledger, begin: int | None, end: int | None, number: int) -> list[Name]:
+    """Return the arms that were taken most, and how many decisions there are of each."""
+    own = decisions.c
+    found = select(own.arm).where(ledger.own(decisions)).group_by(own.arm)
+    if begin is not None:
+        found = found.where(own.decided_at >= begin)
+    if end is not None:
+        found = found.where(own.decided_at < end)
+    order = found.order_by(func.count().desc(), own.arm).limit(number)
+    with ledger.database.read() as connection:
+        return [arm_named(text) for text in connection.execute(order).scalars()]
 
-    floor: whether an arm that could be chosen had the least probability that the policy allows.
-    agrees: of decisions of another system, whether the bandit would have chosen the same arm.
+
+class Lags:
+    """Hours from decision to reward, counted in bins of 1%."""
+
+    def __init__(self) -> None:
+        self.n, self.largest, self.bins = 0, 0.0, Counter[int]()
+
+    def add(self, hours: np.ndarray) -> None:
+        """Count some (n,)."""
+        if not len(hours):
+            return
+        place = np.ceil(np.log(np.maximum(hours, SHORTEST)) / np.log1p(CLOSE)).astype(int)
+        bins, counts = np.unique(place, return_counts=True)
+        self.bins.update(dict(zip(bins.tolist(), counts.tolist(), strict=True)))
+        self.n, self.largest = self.n + len(hours), max(self.largest, float(hours.max()))
+
+    def curve(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return hours (m,), and the share (m,) of rewards that came within them."""
+        place = np.array(sorted(self.bins))
+        counts = np.array([self.bins[one] for one in place.tolist()])
+        hours = np.minimum((1 + CLOSE) ** (place - 0.5), max(self.largest, SHORTEST))
+        return hours, np.cumsum(counts) / max(self.n, 1)
+
+    def quantile(self, q: float) -> float:
+        """Return the hours within which a share q came; to 1%, the largest is exact."""
+        if q >= 1:
+            return self.largest
+        hours, share = self.curve()
+        return float(hours[np.searchsorted(share, q)])
+
+
+class Watch:
+    """Counts of decisions, by day, week, arm and status, and of what was seen of contexts.
+
+    most: the arms that are counted by name; the others are one. Of a week: decisions, rewards, open
+    ones; floor, those in which an arm that could be chosen had the least probability that the
+    policy allows; by the fallback; advised and agreed, those of another system, and those of these
+    with which the bandit agrees.
     """
 
-    decisions: pd.DataFrame
-    contexts: pd.DataFrame
+    def __init__(self, ledger: Ledger, most: Sequence[Name]) -> None:
+        plain = ledger.beginning()["encoder"]
+        self.ledger, self.how = ledger, ledger.settings() or Settings()
+        self.n_features = ledger.beginning()["n_features"]
+        self.most = {arm: str(arm) for arm in most}
+        self.drift = Drift(None if plain is None else Encoder.from_dict(plain))
+        self.decided, self.rewarded = Counter[int](), Counter[int]()  # by day
+        self.taken = Counter[tuple[int, str]]()  # by day and arm
+        self.weeks: dict[int, Counter[str]] = {}  # by the day with which they begin, a Monday
+        self.status: dict[str, tuple[int, int]] = {}  # how many, and when the oldest was decided
+        self.lags = Lags()
+        self.n, self.first, self.last = 0, 0, 0
+
+    def add(self, chunk: Chunk) -> None:
+        """Count the next decisions."""
+        rows, _, _, _ = chunk
+        _, came, status = joined_rewards(chunk, self.how)
+        at = np.array([row.decided_at for row in rows])
+        came_at = np.array(came, dtype=np.int64)
+        known = came_at != NEVER
+        self.first, self.last = self.first if self.n else int(at[0]), int(at[-1])
+        self.n += len(rows)
+        days = at // DAY
+        self.decided.update(days.tolist())
+        self.rewarded.update((came_at[known] // DAY).tolist())
+        names = [self.most.get(row.arm, OTHERS) for row in rows]
+        self.taken.update(zip(days.tolist(), names, strict=True))
+        self.lags.add((came_at[known] - at[known]) / 3.6e9)
+        for one, when in zip(status, at.tolist(), strict=True):
+            n, oldest = self.status.get(one, (0, when))
+            self.status[one] = n + 1, min(oldest, when)
+        agrees = _agreement(self.ledger, rows)
+        seen = {
+            "decisions": np.ones(len(rows), dtype=np.bool_), "rewards": known,
+            "open": np.array([one == OPEN for one in status]), "floor": _at_floor(rows),
+            "fallback": np.array([row.mode == FALLBACK for row in rows]),
+            "advised": agrees >= 0, "agreed": agrees == 1,
+        }  # fmt: skip
+        weeks = week_of(at)
+        for week in np.unique(weeks).tolist():
+            counted = self.weeks.setdefault(week, Counter())
+            counted.update({name: int(on[weeks == week].sum()) for name, on in seen.items()})
+        self.drift.add(rows, self.n_features)
 
 
-def watched(log: DecisionLog, since: Time | None = None, until: Time | None = None) -> Watched:
-    """Return what a log has of decisions since ≤ decided_at < until, read in parts."""
-    plain = log.ledger.beginning()["encoder"]
-    drift = Drift(None if plain is None else Encoder.from_dict(plain))
-    parts = []
-    for frame in log.frames(since, until):
-        part = frame[KEPT].copy()
-        part["arm"] = part["arm"].astype(str)
-        part["floor"] = _at_floor(log.ledger, frame)
-        part["agrees"] = _agreement(log.ledger, frame)
-        parts.append(part)
-        drift.add(frame)
-    if not parts:
-        raise ValueError(f"{log} has no decision in this time")
-    return Watched(pd.concat(parts, ignore_index=True), drift.table())
+def week_of(at: np.ndarray) -> np.ndarray:
+    """Return the day since 1970 with which the week of each time (n,) begins, a Monday."""
+    days = at // DAY
+    return days - (days + 3) % 7  # 1970 began on a Thursday
 
 
-def _at_floor(ledger: Ledger, frame: pd.DataFrame) -> np.ndarray:
+def _at_floor(rows: Sequence[Stored]) -> np.ndarray:
     """Return whether an arm of each decision (n,) had the policy's minimum probability."""
-    found = np.zeros(len(frame), dtype=np.bool_)
-    for _, some in frame.groupby("version", sort=False):
-        [first] = ledger.stored([some["decision_id"].iloc[0]])
-        floor = float(first.row[FLOOR - TAIL])
-        if floor > 0:
-            p, mean = some["probabilities"].to_list(), some["mean"].to_list()
-            at = frame.index.get_indexer(some.index)
-            found[at] = [
-                (own[m > -np.inf] <= floor * NEAR).any() for own, m in zip(p, mean, strict=True)
-            ]
+    found = np.zeros(len(rows), dtype=np.bool_)
+    for which, _, means, _ in moments(rows):
+        floor = np.array([rows[i].row[FLOOR - TAIL] for i in which])
+        p = np.where(means > -np.inf, np.stack([rows[i].probabilities for i in which]), np.inf)
+        found[which] = (floor > 0) & (p.min(axis=1) <= floor * NEAR)
     return found
 
 
-def _agreement(ledger: Ledger, frame: pd.DataFrame) -> pd.Series:
-    """Return whether the bandit would have chosen the arm that another system chose; none of its
-    own decisions."""
-    advised: dict[str, Name] = {}
-    ids = frame["decision_id"].tolist()
+def _agreement(ledger: Ledger, rows: Sequence[Stored]) -> np.ndarray:
+    """Return whether the bandit would have chosen the arm that another system chose (n,), 1 or 0;
+    −1 of its own decisions."""
+    found = np.full(len(rows), -1)
+    of_others = {row.id: i for i, row in enumerate(rows) if row.mode == SYSTEM}
+    if not of_others:
+        return found
+    told = select(events.c.decision_id, events.c.detail).where(
+        ledger.of_ids(events, [*of_others]), events.c.kind == ADVISED
+    )
     with ledger.database.read() as connection:
-        for start in range(0, len(ids), AT_ONCE):
-            found = select(events.c.decision_id, events.c.detail).where(
-                ledger.of_ids(events, ids[start : start + AT_ONCE]), events.c.kind == ADVISED
-            )
-            for row in connection.execute(found):
-                advised[row.decision_id] = json.loads(row.detail)["arm"]
-    pairs = zip(ids, frame["arm"], strict=True)
-    said = [advised[one] == arm if one in advised else None for one, arm in pairs]
-    return pd.Series(said, index=frame.index, dtype="boolean")
+        for row in connection.execute(told):
+            i = of_others[row.decision_id]
+            found[i] = json.loads(row.detail)["arm"] == rows[i].arm
+    return found
 
 
 @dataclass
 class Seen:
-    """Sums over values of a column: how many, missing ones, and of numbers Σz and Σz²."""
+    """Sums over values of a column: how many, missing ones, levels that the fit has not, the most
+    frequent ones of these, and of numbers Σz and Σz²."""
 
     n: int = 0
     missing: int = 0
+    unseen: int = 0
     new: Counter[str] = field(default_factory=Counter)
     z: float = 0.0
     z2: float = 0.0
@@ -110,12 +187,12 @@ class Drift:
         self.seen: dict[Name, Seen] = {}
         self.fit: tuple[np.ndarray, np.ndarray] | None = None
 
-    def add(self, frame: pd.DataFrame) -> None:
-        """Count the contexts of a table of decisions."""
+    def add(self, decided: Sequence[Stored], n_features: int) -> None:
+        """Count the contexts of decisions."""
         if self.encoder is None:
-            self._add_numbers(np.stack(frame["x"].to_list()))
+            self._add_numbers(np.stack([one.row[:n_features] for one in decided]))
             return
-        rows = [json.loads(text) for text in frame["context"] if text is not None]
+        rows = [json.loads(one.context) for one in decided if one.context is not None]
         whole = [row for row in rows if isinstance(row, dict | list)]
         for column in self.columns:
             values = [_value(row, column.name) for row in whole]
@@ -123,8 +200,11 @@ class Drift:
             seen.n += len(values)
             seen.missing += sum(map(is_missing, values))
             if isinstance(column, Levels):
-                new = (v for v in values if column.place(v) == NEW)
-                seen.new.update(map(str, new))
+                new = [str(v)[:LONGEST] for v in values if column.place(v) == NEW]
+                seen.unseen += len(new)
+                seen.new.update(new)
+                if len(seen.new) > MOST:  # those that are rare so far are forgotten
+                    seen.new = Counter(dict(seen.new.most_common(MOST // 2)))
             elif values:
                 known = column.known(values)
                 z = (known[~np.isnan(known)] - column.mean) / column.scale
@@ -150,8 +230,7 @@ class Drift:
             known = max(seen.n - seen.missing, 1)
             mean = seen.z / known
             sd = float(np.sqrt(max(seen.z2 / known - mean**2, 0.0)))
-            new = sum(seen.new.values())
-            told = ", ".join(f"{level[:40]} ({n:,})" for level, n in seen.new.most_common(TOLD))
+            told = ", ".join(f"{level} ({n:,})" for level, n in seen.new.most_common(TOLD))
             is_levels = name in levels
             rows.append(
                 {
@@ -160,7 +239,7 @@ class Drift:
                     "missing": seen.missing / max(seen.n, 1),
                     "mean_shift": np.nan if is_levels else mean,
                     "sd_ratio": np.nan if is_levels else sd,
-                    "unseen_levels": new / max(seen.n, 1) if is_levels else np.nan,
+                    "unseen_levels": seen.unseen / max(seen.n, 1) if is_levels else np.nan,
                     "most_frequent_unseen": told,
                 }
             )

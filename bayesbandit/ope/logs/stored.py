@@ -49,7 +49,7 @@ def of_decisions(
         for row in chunk[0]:
             for arm in row.arms:
                 arms.setdefault(arm, len(arms))
-        for name, values in _columns(chunk, arms, how, beginning["n_features"]).items():
+        for name, values in columns_of(chunk, arms, how, beginning["n_features"]).items():
             parts.setdefault(name, []).append(values)
     n = sum(len(part) for part in parts.get("reward", ()))
     if n < 2:
@@ -59,6 +59,7 @@ def of_decisions(
         for name, values in parts.items()
     }
     version = known.pop("version")
+    del known["open"]
     known["batch"] = np.maximum.accumulate(version).astype(np.float64)
     known["arms"] = tuple(arms)
     if beginning["encoder"] is not None:
@@ -81,11 +82,11 @@ def _policies(log: DecisionLog, version: np.ndarray) -> Snapshots | None:
     return lambda label, x: choosing.probabilities(bandits[float(label)], x)
 
 
-def _columns(
+def columns_of(
     chunk: Chunk, arms: dict[Name, int], how: Settings, n_features: int
 ) -> dict[str, np.ndarray]:
     """Return the columns of some decisions, with those of all arms; without what was not shown."""
-    from bayesbandit.store.reading import joined_rewards, moments
+    from bayesbandit.store.reading import OPEN, joined_rewards, moments
 
     rows, _, _, active = chunk
     reward, at, status = joined_rewards(chunk, how)
@@ -107,6 +108,7 @@ def _columns(
         "time": np.array([row.decided_at for row in rows]) / 1e6,
         "reward_time": np.where(came < 0, np.nan, came / 1e6),
         "version": np.array([row.version for row in rows]),
+        "open": np.array([one == OPEN for one in status]),
     }
     shown = np.array([one != INACTIVE for one in status])
     if how.activation:

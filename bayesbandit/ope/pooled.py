@@ -1,0 +1,211 @@
+"""Values from a log that is read in parts, in memory that does not grow with it.
+
+Each part's scores have means learned from its own earlier rounds. They stay unbiased given the
+past, as those of the whole log are, and so the parts' sums add up to one estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import norm
+
+from bayesbandit.checks import Name
+from bayesbandit.ope import sequences
+from bayesbandit.ope.check import REFUTED, check
+from bayesbandit.ope.estimate import estimate
+from bayesbandit.ope.logs.log import Log
+from bayesbandit.ope.logs.stored import columns_of
+from bayesbandit.ope.question import too_little
+from bayesbandit.store.log import DecisionLog, Time
+from bayesbandit.store.rows import moment
+from bayesbandit.store.settings import Settings
+
+if TYPE_CHECKING:
+    from bayesbandit.store.reading import Chunk
+
+Array = np.ndarray
+AT_ONCE = 10_000  # decisions
+
+
+class Pooled:
+    """Sums over the parts of a log, and the value that they give.
+
+    The first round whose reward is open ends what counts, as missing="open" of `estimate` does.
+    """
+
+    def __init__(self, level: float = 0.95) -> None:
+        self.level = level
+        self.n, self.rounds, self.never, self.ended = 0, 0, 0, False
+        self.shift: float | None = None  # subtracted from scores and rewards, for the arithmetic
+        self.h = self.hc = self.h2 = self.h2c = self.h2c2 = self.raised = 0.0  # c: shifted scores
+        self.w = self.w2 = self.promised = 0.0
+        self.powers = np.zeros(4)  # of the rewards
+        self.refused = ""
+
+    def _counts(self, reward: Array, is_open: Array) -> int:
+        """Return how many rounds of the next part count, from its begin."""
+        lost = np.isnan(reward)
+        self.rounds += len(reward)
+        self.never += int((lost & ~is_open).sum())
+        count = 0 if self.ended else int(lost.argmax()) if lost.any() else len(reward)
+        self.ended |= bool(lost.any())
+        return count
+
+    def _take(
+        self, scores: Array, h: Array, reward: Array, variance: float, w: tuple[float, float],
+        promised: float,
+    ) -> None:  # fmt: skip
+        """Add rounds that count. variance: of Σh(Γ − v), see `Sums`; w: Σw and Σw²; promised: what
+        Σw² is expected to be."""
+        if self.shift is None:
+            self.shift = float(reward.mean())
+        c, y = scores - self.shift, reward - self.shift
+        h2, v = h**2, float(h @ c / h.sum())
+        self.n += len(c)
+        self.h += float(h.sum())
+        self.hc += float(h @ c)
+        self.h2 += float(h2.sum())
+        self.h2c += float(h2 @ c)
+        self.h2c2 += float(h2 @ c**2)
+        self.raised += max(variance - float(h2 @ (c - v) ** 2), 0.0)
+        self.w, self.w2, self.promised = self.w + w[0], self.w2 + w[1], self.promised + promised
+        self.powers += [(y**k).sum() for k in (1, 2, 3, 4)]
+
+    def row(self, estimator: str, weights: str, follows_the_log: bool) -> dict[str, float | str]:
+        """Return estimate, se, low, high, ess, n, and refused: why there is no interval, or ""."""
+        size = self.w**2 / self.w2 if self.w2 > 0 else 0.0
+        value = se = np.nan
+        if self.h > 0:
+            v = self.hc / self.h
+            seen = max(self.h2c2 - 2 * v * self.h2c + v**2 * self.h2, 0.0)
+            value, se = v + (self.shift or 0.0), np.sqrt(seen + self.raised) / self.h
+        refused = self.refused
+        if self.never:
+            refused = f"{self.never} of {self.rounds} decisions have no reward, and will have none"
+        elif not refused and self.n < 2:
+            refused = f"{self.n} decisions stand before the first whose reward is open"
+        elif not refused:
+            expected = self.n**2 / self.promised if self.promised > 0 else np.inf
+            refused, _ = too_little(
+                follows_the_log, estimator, weights, size, expected, 1.0, self._steady()
+            )
+        half = np.nan if refused else norm.ppf((1 + self.level) / 2) * se
+        return {
+            "estimate": value, "se": se, "low": value - half, "high": value + half, "ess": size,
+            "n": self.n, "refused": refused,
+        }  # fmt: skip
+
+    def _steady(self) -> float:
+        """Return the effective number of rounds that make the variance of the rewards."""
+        mean, second, third, fourth = self.powers / self.n
+        square = second - mean**2
+        power4 = fourth - 4 * mean * third + 6 * mean**2 * second - 3 * mean**4
+        return self.n * square**2 / power4 if square > 1e-12 * max(second, 1e-300) else 0.0
+
+
+class MeanReward(Pooled):
+    """The mean reward of the logged policy, which needs no propensities."""
+
+    def add(self, reward: Array, is_open: Array) -> None:
+        """Add the rewards (n,) of the next rounds. is_open: where a NaN may come."""
+        y = reward[: self._counts(reward, is_open)]
+        if not len(y):
+            return
+        one, n = np.ones(len(y)), float(len(y))
+        known = sequences.sums(y, one, y, one, [one])
+        self._take(y, one, y, float(known.V[-1]), (n, n), n)
+
+    def summary(self) -> dict[str, float | str]:
+        """Return estimate, se, low, high, ess, n and refused."""
+        return self.row("ips", "equal", True)
+
+
+class ArmValue(Pooled):
+    """What an arm alone would have earned: doubly robust, with weights for the least variance.
+
+    The means of a part begin with the mean reward of earlier parts, and are learned from there.
+    """
+
+    def __init__(self, arm: Name, level: float = 0.95) -> None:
+        super().__init__(level)
+        self.arm, self.parts, self.unsupported, self.weights = arm, 0, 0, "minvar"
+
+    def add(self, data: Log, is_open: Array) -> None:
+        """Add the next rounds. is_open (n,): where a NaN may come."""
+        assert data.probabilities is not None
+        count = self._counts(data.reward, is_open)
+        if self.arm in data.arms:
+            never = data.probabilities[:, data.arms.index(self.arm)] == 0
+        else:
+            never = np.ones(len(data), dtype=np.bool_)
+        self.parts, self.unsupported = self.parts + 1, self.unsupported + int(never.sum())
+        # a true log reaches one of these E with probability .01 at most
+        doubt, least = check(data).log_e, REFUTED + np.log(self.parts * (self.parts + 1))
+        if doubt >= least and not self.refused:
+            self.refused = f"the propensities are refuted (log E = {doubt:.1f})"
+        if count < 2 or self.unsupported:
+            return
+        part = data if count == len(data) else data[:count]
+        reward, before = (
+            part.reward,
+            self.powers[0] / self.n + (self.shift or 0.0) if self.n else 0.0,
+        )
+        if self.n:  # the means of a part begin with the mean of earlier parts
+            part = copy(part)
+            part.reward = reward - before
+        found = estimate(part, self.arm, weights=self.weights, force=True)
+        total = found.mean_weight * found.n
+        squares, promised = total**2 / found.ess if found.ess > 0 else 0.0, (
+            found.n**2 / found.expected_ess
+        )  # fmt: skip
+        variance = (found.se * found.h.sum()) ** 2
+        self._take(found.scores + before, found.h, reward, variance, (total, squares), promised)
+
+    def summary(self) -> dict[str, float | str]:
+        """Return estimate, se, low, high, ess, n and refused."""
+        row = self.row("dr", self.weights, False)
+        if self.unsupported:
+            share = self.unsupported / self.rounds
+            row["refused"] = (
+                f"it could not be chosen in {self.unsupported} of {self.rounds} decisions "
+                f"({share:.1%})"
+            )
+            row |= dict.fromkeys(("estimate", "se", "low", "high"), np.nan)
+        return row
+
+
+def parts(
+    log: DecisionLog, since: Time | None = None, until: Time | None = None
+) -> Iterator[tuple[Chunk, Log | None, Array]]:
+    """Yield the decisions of a time in parts of 10,000 to 20,000, each with its log, without what
+    was not shown (None of less than two rounds), and which of its rewards are open (n,)."""
+    from bayesbandit.store.reading import chunks
+
+    how, beginning = log.ledger.settings() or Settings(), log.ledger.beginning()
+    held: Chunk | None = None
+    for chunk in chunks(log.ledger, moment(since, "since"), moment(until, "until"), AT_ONCE):
+        if held is not None and len(chunk[0]) < AT_ONCE:
+            chunk = _together(held, chunk)  # the last two
+        elif held is not None:
+            yield held, *_log_of(held, how, beginning["n_features"])
+        held = chunk
+    if held is not None:
+        yield held, *_log_of(held, how, beginning["n_features"])
+
+
+def _together(one: Chunk, other: Chunk) -> Chunk:
+    """Return two parts as one."""
+    return one[0] + other[0], one[1] | other[1], one[2] | other[2], one[3] | other[3]
+
+
+def _log_of(chunk: Chunk, how: Settings, n_features: int) -> tuple[Log | None, Array]:
+    arms = dict.fromkeys(arm for row in chunk[0] for arm in row.arms)
+    index = {arm: k for k, arm in enumerate(arms)}
+    known: dict[str, Any] = columns_of(chunk, index, how, n_features)
+    is_open, version = known.pop("open"), known.pop("version")
+    known["batch"] = np.maximum.accumulate(version).astype(np.float64)
+    return (Log(**known, arms=tuple(arms)) if len(version) > 1 else None), is_open
