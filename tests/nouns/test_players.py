@@ -8,19 +8,19 @@ from pandas.testing import assert_frame_equal
 
 import bayesbandit as bb
 from bayesbandit.cli.players import BANDITS
-from tests.cases import few, quick_but
+from tests.cases import few, long_but, quick_but
 from tests.nouns import RECIPE, RECIPES
 from tests.players import Constant
 
 THEORY = ("SuperLinUCB", "SuperBLUCB")  # whose own α explores for longer than these tests play
 PLAYERS = BANDITS | {name: partial(BANDITS[name], alpha=0.1) for name in THEORY}
 PLAYERS |= {"Neighbours": RECIPE["player"].Neighbours}
-SLOW = (
-    *("BayesianLassoTS", "BayesianLassoUCB", "BootstrapLassoTS", "BootstrapLassoUCB"),
-    *("BootstrapRidgeTS", "BootstrapRidgeUCB", "ForestTS", "ForestUCB", "PolicyTreeTS"),
-    *("PolicyTreeUCB", "SuperBLUCB"),
+SYSTEMS = ("BayesianLasso", "BootstrapLasso", "BootstrapRidge", "Forest", "PolicyTree")
+SLOW, LONG = [f"{name}TS" for name in SYSTEMS], [f"{name}UCB" for name in SYSTEMS]
+NAMES = [name for name in PLAYERS if name not in LONG]
+every = pytest.mark.parametrize(
+    "name", quick_but([*SLOW, "SuperBLUCB"], NAMES) + long_but((), LONG)
 )
-every = pytest.mark.parametrize("name", quick_but(SLOW, PLAYERS))
 WINE = bb.environments.bundled("wine")
 
 

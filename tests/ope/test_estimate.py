@@ -463,10 +463,11 @@ def test_evaluation():
 @pytest.mark.slow
 @pytest.mark.parametrize("design", ["well", "mis", "mis, decaying", "well, decaying"])
 def test_coverage(design):
-    """At least 91 % of 300 intervals of every target, within three standard errors (1.6 each)."""
-    well, floor = DESIGNS[design]
-    for target in (0, 1, 2, (0, 1), (0, 2)):
-        ends = [estimate(log, target, force=True) for log in linear(300, 7, well, floor).logs()]
+    """At least 91 % of 120 intervals of every target, within three standard errors (2.6 each)."""
+    (well, floor), targets = DESIGNS[design], (0, 1, 2, (0, 1), (0, 2))
+    logs = linear(120, 7, well, floor).logs()
+    estimates = [[estimate(log, target, force=True) for target in targets] for log in logs]
+    for ends in zip(*estimates, strict=True):
         hit = [e.low <= 0 <= e.high for e in ends if e.low == e.low]
-        assert np.mean(hit) > 0.91 - 0.048
-        assert len(hit) > 250
+        assert np.mean(hit) > 0.91 - 0.078
+        assert len(hit) > 100
