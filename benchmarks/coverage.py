@@ -1,6 +1,6 @@
-"""Coverage of a forest's intervals in the paper's non-linear design (section 4.2).
+"""Coverage of a forest's intervals in the paper's designs (sections 4.1 and 4.2).
 
-    uv run benchmarks/coverage.py [--replications N]
+    uv run benchmarks/coverage.py [--design non-linear|sparse] [--replications N]
 
 How often the 95 % intervals of a forest on uniformly assigned rounds hold the true mean reward of
 an arm, at contexts of their own, beside econml's `RegressionForest` of as many trees.
@@ -16,7 +16,10 @@ import numpy as np
 import bayesbandit as bb
 from bayesbandit.systems.forest.belief import Forest
 
-WORLD = bb.environments.NonLinear()
+DESIGNS: dict[str, bb.environments.Environment] = {
+    "non-linear": bb.environments.NonLinear(),
+    "sparse": bb.environments.SparseLinear(d=12, q=6),  # linear in twelve features
+}
 ASKED = 2000  # contexts at which intervals are looked at
 FOREST = Forest(refit_every=1)
 
@@ -24,14 +27,14 @@ FOREST = Forest(refit_every=1)
 Predictor = Callable[[np.ndarray, np.ndarray, np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
 
-def coverage(replications: int) -> None:
+def coverage(world: bb.environments.Environment, replications: int) -> None:
     """Of each arm, by n: error and sd of the mean (root mean squares), share of intervals right."""
     print(f"95 % intervals at {ASKED} contexts, {replications} replications (standard errors)")
     print("arm    n  forest             error     sd  right")
-    for arm in WORLD.arms:
+    for arm in range(len(world.arms)):
         for n in (250, 1000):
             for name, make in PREDICTORS.items():
-                found = [_covered(make, arm, n, seed) for seed in range(replications)]
+                found = [_covered(world, make, arm, n, seed) for seed in range(replications)]
                 error, sd, right = np.transpose(found)
                 print(f"{arm:3} {n:4}  {name:15} {_rms(error):8.3f} {_rms(sd):6.3f}", end="  ")
                 print(f"{right.mean():.3f} ± {right.std(ddof=1) / np.sqrt(replications):.3f}")
@@ -41,8 +44,10 @@ def _rms(values: np.ndarray) -> float:
     return float(np.sqrt(np.mean(values**2)))
 
 
-def _covered(make: Predictor, arm: int, n: int, seed: int) -> tuple[float, float, float]:
-    drawn = WORLD.sample(n + ASKED, np.random.default_rng(seed))
+def _covered(
+    world: bb.environments.Environment, make: Predictor, arm: int, n: int, seed: int
+) -> tuple[float, float, float]:
+    drawn = world.sample(n + ASKED, np.random.default_rng(seed))
     mean, sd = make(drawn.x[:n], drawn.reward[:n, arm], drawn.x[n:], seed)
     error = np.abs(mean - drawn.mean[n:, arm])
     return _rms(error), _rms(sd), float(np.mean(error < 1.96 * sd))
@@ -77,5 +82,7 @@ PREDICTORS: dict[str, Predictor] = {
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--design", choices=DESIGNS, default="non-linear")
     parser.add_argument("--replications", type=int, default=10)
-    coverage(parser.parse_args().replications)
+    asked = parser.parse_args()
+    coverage(DESIGNS[asked.design], asked.replications)

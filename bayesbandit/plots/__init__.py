@@ -11,7 +11,7 @@ from bayesbandit.plots.evidence import (
     sample_sizes,
     value_sequences,
 )
-from bayesbandit.plots.interval_rows import interval_rows
+from bayesbandit.plots.interval_rows import interval_rows, regret_rows
 from bayesbandit.plots.learning import learning_curves
 from bayesbandit.plots.maps import assignment, bias, outcomes
 from bayesbandit.plots.posteriors import coefficients, densities, shrinkage
@@ -40,6 +40,7 @@ __all__ = [
     "policy_values",
     "propensities",
     "regret_curves",
+    "regret_rows",
     "replay_curves",
     "reward_lags",
     "sample_sizes",

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from bayesbandit.plots.curves import replications
 from bayesbandit.plots.style import (
     BLUE,
     GREY,
@@ -44,10 +45,29 @@ def interval_rows(
             ax.axvline(nominal, color=GREY, lw=1.0, zorder=1)
         if least is not None:
             ax.set_xlim(least, None)
-            off = middle < least
-            ax.plot(np.full(off.sum(), least), -down[off], "<", color=BLUE, ms=6, clip_on=False)
+            if (off := middle < least).any():
+                at = np.full(off.sum(), least)
+                ax.plot(at, -down[off], "<", color=BLUE, ms=6, clip_on=False)
         dress(ax, words(name), label, "", inches=WIDTH)
         ruled(ax, "x")
     label_rows(axes, labels, down, end)
     entitle(figure, title)
     return figure
+
+
+def regret_rows(table: pd.DataFrame) -> Figure:
+    """Draw regret at the end, the mean and its 95 % interval by Student's t: a row a bandit, a
+    panel an environment. table: of `evaluation.regrets`."""
+    from scipy.stats import t
+
+    reach = table["regret_se"] * t.ppf(0.975, table["replications"] - 1)
+    over = replications(table["replications"])
+    return interval_rows(
+        table.assign(low=table["regret"] - reach, high=table["regret"] + reach),
+        "bandit",
+        "regret",
+        "environment",
+        "cumulative regret (units of reward)",
+        f"Regret at the end: mean and 95 % interval over {over}",
+        least=0.0,
+    )

@@ -29,7 +29,6 @@ LAMS = (0.3, 1.0, 3.0, 10.0, 30.0)
 SIGMA = 0.1
 LEARNED = {"alpha": 1.0, "beta": 1.78}  # of a Gamma prior of λ², as Park & Casella (2008) have it
 REFERENCES = ("bootstrap LASSO", "bootstrap ridge", "LinTS")
-ABLATED = 1.0, 10.0  # λ at which the two differences of the listing are taken one by one
 
 
 def players(sigma: float = SIGMA) -> dict[str, Callable[..., Bandit]]:
@@ -41,14 +40,6 @@ def players(sigma: float = SIGMA) -> dict[str, Callable[..., Bandit]]:
         found[f"λ = {lam:g}"] = partial(BayesianLassoTS, lam=lam)
         found[f"λ = {lam:g}, σ known"] = partial(BayesianLassoTS, lam=lam, **known)
         found[f"λ = {lam:g}, listing"] = partial(BayesianLassoTS, lam=lam, listing=True, **known)
-    for lam in ABLATED:
-        found[f"λ = {lam:g}, σ known, no constant"] = partial(
-            BayesianLassoTS, lam=lam, intercept=False, **known
-        )
-        found[f"λ = {lam:g}, listing, constant"] = partial(
-            BayesianLassoTS, lam=lam, listing=True, intercept=True, **known
-        )
-    found["LinTS, no constant"] = partial(LinTS, intercept=False)
     found["λ learned"] = learned
     found["bootstrap LASSO"] = partial(BootstrapLassoTS, refit_every=20)
     found["bootstrap ridge"] = partial(BootstrapRidgeTS, refit_every=20)
@@ -93,10 +84,8 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Draw the regret of each reading at the middle λ, and beside it the references."""
-    middle = f"λ = {LAMS[len(LAMS) // 2]:g}"
-    shown = [middle, f"{middle}, σ known", f"{middle}, listing", "λ learned", *REFERENCES]
-    return {"regret": plots.regret_curves(results[results["bandit"].isin(shown)])}
+    """Draw the regret above that of bootstrap LASSO."""
+    return {"regret": plots.paired_differences(results, REFERENCES[0])}
 
 
 STUDY = Study(

@@ -51,20 +51,12 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Draw the regret, the fits of randomised data, and coefficients on the way."""
+    """Draw the regret above that of LASSO, fits of randomised data, and coefficients on the way."""
     mse = fits(*_few(results))
     return {
-        "regret": plots.regret_curves(results),
-        "mse": plots.learning_curves(
-            mse.melt(["sigma", "n", "replication"], ["lasso", "ridge"], "method", "mse"),
-            "n",
-            "mse",
-            "method",
-            "sigma",
-            "randomised rounds n of an arm",
-            "mean squared error / σ²",
-            "Fit of randomised data",
-            log=True,
+        "regret": plots.paired_differences(results, LASSO),
+        "mse": fit_curves(
+            mse.melt(["sigma", "n", "replication"], ["lasso", "ridge"], "method", "mse")
         ),
         "coefficients": plots.learning_curves(
             paths(*_few(results)),
@@ -78,6 +70,21 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
             alike=True,
         ),
     }
+
+
+def fit_curves(rows: pd.DataFrame) -> Figure:
+    """Draw the errors of fits of randomised data, of rows with sigma, n, method and mse."""
+    return plots.learning_curves(
+        rows.assign(sigma=[f"sparse design, σ = {sigma:g}" for sigma in rows["sigma"]]),
+        "n",
+        "mse",
+        "method",
+        "sigma",
+        "randomised rounds n of an arm",
+        "mean squared error / σ²",
+        "Fit of randomised data",
+        log=True,
+    )
 
 
 def _few(results: pd.DataFrame) -> tuple[int, int]:

@@ -42,9 +42,12 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Draw the regret, and who got which arm in one run of each."""
+    """Draw the regret at the end and on the way, and who got which arm in one run of each."""
     horizon = int(results["t"].max())
-    drawn = {"regret": plots.regret_curves(results)}
+    drawn = {
+        "regret": plots.regret_rows(evaluation.regrets(results)),
+        "curves": plots.regret_curves(results),
+    }
     ends = sorted({max(1, horizon // 4**i) for i in range(PARTS)})
     windows = list(zip([1, *(end + 1 for end in ends)], ends, strict=False))
     side = np.linspace(-3, 3, 61)

@@ -34,6 +34,7 @@ from bayesbandit.environments import (
 from bayesbandit.experiments.experiment import stream
 from bayesbandit.experiments.stops import stops
 from bayesbandit.experiments.study import Study
+from bayesbandit.plots.style import words
 from bayesbandit.systems.policy_tree.presets import PolicyTreeTS, PolicyTreeUCB
 
 if TYPE_CHECKING:
@@ -83,25 +84,32 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Draw the regret, and variance and squared bias of the estimates over rounds, means of all
-    arms."""
-    found = estimates(*evaluation.replayed(results, REPLAYED))
-    rows = found.groupby(["environment", "estimator", "replication", "t"], sort=False)
-    means = rows[list(PARTS)].mean().reset_index()
-    drawn = {"regret": plots.regret_curves(results)}
-    for part, name in PARTS.items():
-        drawn[part] = plots.learning_curves(
-            means,
-            "t",
-            part,
-            "estimator",
-            "environment",
-            "round t",
-            name,
-            f"{name.capitalize()} of estimated mean rewards, means of all arms",
-            log=part == "variance",
-        )
+    """Draw the regret, and by how much variance and squared bias of estimates are above those of
+    the bandit that is smoothed, means of all arms."""
+    replications, horizon, seed = evaluation.replayed(results, REPLAYED)
+    found = estimates(replications, horizon, seed)
+    found = found[found["t"].isin(_times(horizon))]
+    drawn = {"regret": plots.regret_rows(evaluation.regrets(results))}
+    for part in PARTS:
+        drawn[part] = difference_rows(gaps(found, part), part, replications)
     return drawn
+
+
+def difference_rows(cells: pd.DataFrame, part: str, replications: int) -> Figure:
+    """Draw cells of `gaps`: a row a pair, a panel a design and t."""
+    reach = 1.96 * cells["value_se"]
+    where = zip(cells["environment"], cells["t"], strict=True)
+    panel = [f"{words(world)}, t = {t:,}" for world, t in where]
+    over = f"mean and 95 % interval over {replications} replications"
+    return plots.interval_rows(
+        cells.assign(panel=panel, low=cells["value"] - reach, high=cells["value"] + reach),
+        "difference",
+        "value",
+        "panel",
+        f"difference of {PARTS[part]}",
+        f"{PARTS[part].capitalize()} above that of the bandit that is smoothed: {over}",
+        nominal=0.0,
+    )
 
 
 def _times(horizon: int) -> tuple[int, int]:
@@ -148,18 +156,22 @@ def spread(found: pd.DataFrame, part: str) -> pd.DataFrame:
 
 
 def above(found: pd.DataFrame, part: str) -> pd.DataFrame:
-    """Return by how much a part of `estimates` is above that of the bandit that is smoothed: a
-    row for each pair, a column for each design and t."""
+    """Return `gaps` as a table: a row for each pair, a column for each design and t."""
+    return evaluation.wide(gaps(found, part), 3, "difference", "column", "value", sign=True)
+
+
+def gaps(found: pd.DataFrame, part: str) -> pd.DataFrame:
+    """Return by how much a part of `estimates` is above that of the bandit that is smoothed, with
+    its standard error: a row for each pair, design and t."""
     key, rows = ["environment", "t", "replication"], []
     means = found.pivot_table(part, key, "estimator", sort=False)
     for one, other in ABOVE:
-        gaps = (means[one] - means[other]).groupby(level=key[:2], sort=False)
-        row = gaps.agg(["mean", "sem"]).set_axis(["value", "value_se"], axis=1).reset_index()
-        rows.append(row.assign(difference=f"{one} − {other}"))
+        differences = (means[one] - means[other]).groupby(level=key[:2], sort=False)
+        row = differences.agg(["mean", "sem"]).set_axis(["value", "value_se"], axis=1)
+        rows.append(row.reset_index().assign(difference=f"{one} − {other}"))
     cells = pd.concat(rows)
     where = zip(cells["environment"], cells["t"], strict=True)
-    cells = cells.assign(column=[f"{world}, t = {t:,}" for world, t in where])
-    return evaluation.wide(cells, 3, "difference", "column", "value", sign=True)
+    return cells.assign(column=[f"{world}, t = {t:,}" for world, t in where])
 
 
 STUDY = Study(

@@ -164,17 +164,20 @@ def _rows(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def printed(table: pd.DataFrame) -> pd.DataFrame:
-    """Return ours ± SE beside the paper's numbers; of the grids, their best."""
+    """Return ours ± SE beside the paper's numbers, in brackets where these simulations cannot tell
+    the two apart; of the grids, their best."""
     inside = {label for name in FOUR for label in grid(name)} - set(FOUR)
     table = table[~table["bandit"].isin(inside)]
     shown = table[["bandit"]].drop_duplicates().set_index("bandit")
     for specification, rows in table.groupby("specification", sort=False):
         cells = rows.set_index("bandit")
+        near = (cells["optimal"] - cells["paper"]).abs() <= 1.96 * cells["optimal_se"]
+        known = cells["paper"].map("{:.0f}".format).where(cells["paper"].notna(), "–")
         counts = (cells["optimal"] / 100 * cells["simulations"]).round().astype(int)
         shown[f"{specification} (%)"] = [
             evaluation.share(k, n) for k, n in zip(counts, cells["simulations"], strict=True)
         ]
-        shown[f"paper, {specification}"] = cells["paper"]
+        shown[f"paper, {specification}"] = known.where(~near, "(" + known + ")")
         shown[f"{specification}: regret"] = [
             evaluation.within(a, b)
             for a, b in zip(cells["regret"], cells["regret_se"], strict=True)
@@ -198,9 +201,9 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
     """Draw pictures by file name: of all simulations, and of one in the context space."""
     seed = evaluation.seed_of(results)
-    four, scales = (results[results["bandit"].isin(names)] for names in (FOUR, SCALES))
+    four = results[results["bandit"].isin(FOUR)]
     drawn = {
-        "scale": plots.optimal_share(scales),
+        "scale": share_rows(_rows(results)),
         "optimal_share": plots.optimal_share(four),
         "regret": plots.regret_curves(four),
         "propensities": plots.propensities(four),
@@ -235,6 +238,33 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
             f"σ = {environment.sigma}, one simulation",
         )
     return drawn
+
+
+def share_rows(table: pd.DataFrame) -> Figure:
+    """Draw the shares of `table` that show what the scale of the weights does, with 95 % intervals;
+    the paper's number stands beside the name."""
+    shown = table[table["bandit"].isin(SCALES)]
+    names = {
+        name: f"{name} (paper: {PAPER[name, 'well']} and {PAPER[name, 'mis']})"
+        for name in SCALES
+        if (name, "well") in PAPER
+    }
+    rows = shown.assign(
+        row=shown["bandit"].replace(names),
+        panel=shown["specification"] + "-specified, σ = 0.1",
+        low=shown["optimal"] - 1.96 * shown["optimal_se"],
+        high=(shown["optimal"] + 1.96 * shown["optimal_se"]).clip(upper=100.0),
+    ).sort_values("bandit", key=lambda c: c.map(SCALES.index), kind="stable")
+    n = int(shown["simulations"].max())
+    return plots.interval_rows(
+        rows,
+        "row",
+        "optimal",
+        "panel",
+        "% at the optimal assignment",
+        f"Optimal assignment at the end: share of {n} simulations and 95 % interval",
+        least=0.0,
+    )
 
 
 def walk(
