@@ -121,8 +121,9 @@ class SparseLinear:
     reports regret.
 
     The paper does not state σ. It chose q so that LASSO and ridge fit randomised data equally well.
-    For q = 51 this holds near σ = 0.1, the default. f scales with σ, and so does the advantage of
-    sparsity. A study should therefore show more than one σ.
+    For q = 51 no σ from .05 to .5 does so: from 100 rounds on LASSO's error is 13 to 65 % smaller
+    (`reproduce lasso_ridge`). f scales with σ, and so does the advantage of sparsity. A study
+    should therefore show more than one σ.
     """
 
     d: int = 102

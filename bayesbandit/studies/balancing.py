@@ -62,8 +62,9 @@ PAIRS = [
     (RAW, "decision"),
 ]
 ASKED = 500  # contexts at which estimates are judged
-REPLAYED = 20  # replications of it, at most: unlike the runs, these are not kept
-FEWER = {"residual": 10, "kernel": 5}  # of balances whose weights take long to compute
+REPLAYED = 40  # replications of it, at most: unlike the runs, these are not kept
+FEWER = {"pooled": 20, "estimated": 20}  # of balances whose weights take long to compute
+JUDGED = [name for name in BALANCES if name not in ("residual", "kernel")]  # they take longer
 SHOWN = (100, 200, 500, 1000)  # rounds after which estimates are drawn, with the last
 ACCURACY = [("squared_error", "error"), ("coverage", "posterior"), ("robust", "sandwich")]
 PARTS = [("squared_bias", "bias"), ("variance", "variance")]  # of the mean squared error
@@ -141,29 +142,42 @@ def at_the_end(results: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Draw, without the floor and with it: regret above that without weights; squared bias,
-    variance and coverage, means of all arms, over rounds. Draw errors and coverage at the end."""
-    found = estimates(*evaluation.replayed(results, REPLAYED))
-    rows = found.groupby(["environment", "bandit", "replication", "t"], sort=False)
-    means = rows[["squared_bias", "variance", "coverage"]].mean().reset_index()
-    end, _ = at_the_end(results)
-    drawn = {"errors": error_rows(end), "intervals": coverage_rows(end)}
-    for suffix in ("", FLOORED):
-        names, tag = [name + suffix for name in BALANCES], "-floor" if suffix else ""
-        runs = results[results["bandit"].isin(names)]
+    """Draw regret above that without weights, without the floor and with it, and the estimates."""
+    drawn: dict[str, Figure] = {}
+    for suffix, tag in (("", ""), (FLOORED, "-floor")):
+        runs = results[results["bandit"].isin([name + suffix for name in BALANCES])]
         drawn[f"regret{tag}"] = plots.paired_differences(runs, NONE + suffix)
+    return drawn | pictures(estimates(*evaluation.replayed(results, REPLAYED)))
+
+
+def pictures(found: pd.DataFrame) -> dict[str, Figure]:
+    """Draw the estimates: errors and coverage at the end; over rounds coverage, and squared bias
+    and variance above those without weights, means of all arms, without the floor and with it."""
+    end = found[found["t"] == found["t"].max()]
+    drawn = {"errors": error_rows(end), "intervals": coverage_rows(end)}
+    key = ["environment", "replication", "t"]
+    rows = found.groupby([*key, "bandit"], sort=False)
+    means = rows[["squared_bias", "variance", "coverage"]].mean().reset_index("bandit")
+    for suffix, tag in (("", ""), (FLOORED, "-floor")):
+        here = means[means["bandit"].isin([name + suffix for name in BALANCES])]
+        here = here.assign(bandit=here["bandit"].str.removesuffix(suffix))
+        floor = f", minimum probability {FLOOR}" * bool(suffix)
         for column in ("squared_bias", "variance", "coverage"):
-            name, sigma = column.replace("_", " "), SyntheticExample.sigma
+            name, shown, title = column.replace("_", " "), here, f"{column.capitalize()}"
+            if column != "coverage":
+                base = here.loc[here["bandit"] == NONE, column]
+                shown = here[here["bandit"] != NONE]
+                shown = shown.assign(**{column: shown[column] - base.reindex(shown.index)})
+                name, title = f"difference of {name}", f"{name.capitalize()} above that of {NONE}"
             drawn[f"{column}{tag}"] = plots.learning_curves(
-                means[means["bandit"].isin(names)],
+                shown.reset_index(),
                 "t",
                 column,
                 "bandit",
                 "environment",
                 "round t",
                 name,
-                f"{name.capitalize()} of estimates, means of all arms, σ = {sigma}",
-                log=column == "variance",
+                f"{title}, means of all arms{floor}",
                 alike=column == "coverage",
                 nominal=0.95 if column == "coverage" else None,
             )
@@ -172,8 +186,8 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
 
 def error_rows(found: pd.DataFrame) -> Figure:
     """Draw by how much balancing changes the mean squared error of estimates, with a floor."""
-    pairs = [pair for pair in PAIRS if pair[1] == NONE + FLOORED]
-    rows = error_gaps(found, pairs)
+    balances = [name + FLOORED for name in JUDGED if name != NONE]
+    rows = error_gaps(found, [(name, NONE + FLOORED) for name in balances])
     reach = 1.96 * rows["error_se"]
     return plots.interval_rows(
         rows.assign(low=rows["error"] - reach, high=rows["error"] + reach),
@@ -188,7 +202,7 @@ def error_rows(found: pd.DataFrame) -> Figure:
 
 def coverage_rows(found: pd.DataFrame) -> Figure:
     """Draw the coverage of both intervals with a floor, where the linear model is right."""
-    names = [name + FLOORED for name in BALANCES]
+    names = [name + FLOORED for name in JUDGED]
     here = found[(found["environment"] == WORLDS[0].name) & found["bandit"].isin(names)]
     both = {"coverage": "posterior", "robust": "sandwich"}
     long = here.rename(columns=both).melt(["bandit", "arm"], [*both.values()], "kind", "coverage")
@@ -221,7 +235,10 @@ def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
         keys = [stream(seed, "balancing", i) for i in range(replications)]
         samples = [world.sample(horizon, np.random.default_rng(key)) for key in keys]
         for name, factory in players().items():
-            fewer = FEWER.get(name.removesuffix(FLOORED), replications)
+            balance = name.removesuffix(FLOORED)
+            if balance not in JUDGED:
+                continue
+            fewer = FEWER.get(balance, replications)
             R = evaluation.replays(replications, fewer)
             mean, sd, robust = np.empty((3, len(rounds), R, *asked.mean.shape))
             for i, sample in enumerate(samples[:R]):
@@ -277,9 +294,9 @@ def above(results: pd.DataFrame) -> pd.DataFrame:
 
 def errors(found: pd.DataFrame) -> pd.DataFrame:
     """Return the same of the mean squared error of estimates."""
-    gaps = error_gaps(found, PAIRS)
+    gaps = error_gaps(found, [pair for pair in PAIRS if set(pair) <= set(found["bandit"])])
     gaps = gaps.assign(difference=gaps["one"] + " − " + gaps["other"])
-    return evaluation.wide(gaps, 3, "difference", "environment", "error", sign=True)
+    return evaluation.wide(gaps, 5, "difference", "environment", "error", sign=True)
 
 
 def error_gaps(found: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> pd.DataFrame:

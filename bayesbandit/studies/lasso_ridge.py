@@ -1,4 +1,4 @@
-"""LASSO against ridge in the sparse design of section 4.1, where neither fits random data better.
+"""LASSO against ridge in the sparse design of section 4.1, and how both fit randomised data.
 
 Bootstrap Thompson sampling with B = 100 replicates and λ by cross-validation, refitted after every
 20 rounds of an arm. The paper does not state σ, and with it scale the nuisance variables and the

@@ -218,7 +218,7 @@ STUDY = Study(
     printed=printed,
     details=details,
     figures=figures,
-    replications=5,
+    replications=2,
     points=2,
-    quick={"replications": 2, "horizon": 100, "environments": openml.bundled_sets},
+    quick={"horizon": 100, "environments": openml.bundled_sets},
 )

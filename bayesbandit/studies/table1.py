@@ -200,7 +200,6 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
     """Draw pictures by file name: of all simulations, and of one in the context space."""
-    seed = evaluation.seed_of(results)
     four = results[results["bandit"].isin(FOUR)]
     drawn = {
         "scale": share_rows(_rows(results)),
@@ -208,6 +207,12 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
         "regret": plots.regret_curves(four),
         "propensities": plots.propensities(four),
     }
+    return drawn | maps(evaluation.seed_of(results))
+
+
+def maps(seed: int) -> dict[str, Figure]:
+    """Draw pictures of one simulation in the context space, by file name."""
+    drawn: dict[str, Figure] = {}
     for specification in ("well", "mis"):
         environment = SyntheticExample(specification, horizon=WINDOWS[-1][1])
         points = np.stack(np.meshgrid(*[np.linspace(-3, 3, 61)] * 2), axis=-1).reshape(-1, 2)

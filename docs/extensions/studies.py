@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 PAGE = re.compile(r"results/(\w+)/table")
-PICTURE = re.compile(r"\]\((\w+)/[\w.-]+\.png\)")  # of a study, in the list of claims
+LINK = re.compile(r"(?<!!)(\[[^\]]*\])\((\w+)/[\w.-]+\.png\)")  # to a picture, not the picture
 
 
 def unbroken(line):
@@ -18,7 +18,7 @@ def unbroken(line):
 def completed(app, page, source):
     results = Path(app.srcdir, "results")
     if page == "results/README":
-        source[0] = PICTURE.sub(r"](\1/table.md#pictures)", source[0])
+        source[0] = LINK.sub(r"\1(\2/table.md#pictures)", source[0])
     elif found := PAGE.fullmatch(page):
         study = found[1]
         titles = (results / "index.md").read_text(encoding="utf-8")

@@ -59,7 +59,7 @@ def test_quality_by_hand():
 def test_errors_are_paired(monkeypatch):
     monkeypatch.setattr(balancing, "PAIRS", [("kernel", "none")])
     frame = balancing.errors(judged({"none": [1.0, 5.0], "kernel": [2.0, 8.0]}))
-    assert frame.to_dict("records") == [{"difference": "kernel − none", "w": "+6.000 ± 3.000"}]
+    assert frame.to_dict("records") == [{"difference": "kernel − none", "w": "+6.00000 ± 3.00000"}]
 
 
 def test_regrets_are_paired():
@@ -76,7 +76,7 @@ def test_regrets_are_paired():
 
 def test_estimates_are_of_every_world_and_bandit(monkeypatch):
     """And are drawn anew alike: of each world as much, and the same each time."""
-    two = {name: balancing.BALANCES[name] for name in ("none", "residual")}
+    two = {name: balancing.BALANCES[name] for name in ("none", "decision")}
     monkeypatch.setattr(balancing, "BALANCES", two)
     monkeypatch.setattr(balancing, "WORLDS", balancing.WORLDS[1:3])
     rows = balancing.estimates.__wrapped__(3, 30)

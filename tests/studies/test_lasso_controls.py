@@ -24,8 +24,7 @@ def test_rewards_are_learned_in_steps():
 
 def test_settings_are_those_stated():
     described = study.STUDY.experiment().describe()["bandits"]
-    assert "lam=0.01" in described[study.RIDGE + study.FIXED]
     assert "refit_every=20" in described[study.LASSO]
-    assert "refit_every=0.1" in described[study.LASSO + study.GROWTH]
+    assert "refit_every=0.1" in described[study.GROWTH]
     assert described[study.STEPS].startswith("InSteps(")
     assert {name for pair in study.PAIRS for name in pair} == set(described)
