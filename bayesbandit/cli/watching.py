@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from io import BytesIO
@@ -83,20 +83,17 @@ def watch(
     most = most_taken(log.ledger, moment(since, "since"), moment(until, "until"), ARMS)
     seen, everything = Watch(log.ledger, most), MeanReward()
     weekly: dict[int, MeanReward] = {}
-    values = {str(arm): ArmValue(arm) for arm in most}
-    for chunk, data, is_open in parts(log, since, until):
-        seen.add(chunk)
-        if data is None:
-            continue
-        everything.add(data.reward, is_open)
-        assert data.time is not None
-        weeks = week_of(np.round(data.time * 1e6).astype(np.int64))
+    values = [ArmValue(arm) for arm in most]
+    for part in parts(log, since, until):
+        seen.add(part.chunk)
+        everything.add(part.reward, part.is_open)
+        weeks = week_of(part.at)
         for week in np.unique(weeks).tolist():
             own = weeks == week
-            weekly.setdefault(week, MeanReward()).add(data.reward[own], is_open[own])
+            weekly.setdefault(week, MeanReward()).add(part.reward[own], part.is_open[own])
         with warnings.catch_warnings(action="ignore"):
-            for value in values.values():
-                value.add(data, is_open)
+            for value in values:
+                value.add(part.log, part.reward, part.is_open)
     if not seen.n:
         raise ValueError(f"{log} has no decision in this time")
     weeks_table = by_week(seen, weekly)
@@ -185,16 +182,13 @@ def by_week(seen: Watch, values: Mapping[int, MeanReward]) -> pd.DataFrame:
     return table
 
 
-def of_arms(everything: MeanReward, values: Mapping[str, ArmValue]) -> pd.DataFrame:
+def of_arms(everything: MeanReward, values: Sequence[ArmValue]) -> pd.DataFrame:
     """Return what the policy earned and each of the arms most taken would have earned, with
     effective sample sizes."""
     import pandas as pd
 
-    found = {name: value.summary() for name, value in values.items()}
-    rows = [
-        {"policy": name, **row} for name, row in ({LOGGED: everything.summary()} | found).items()
-    ]
-    return pd.DataFrame(rows)
+    rows = [{"policy": LOGGED, **everything.summary()}]
+    return pd.DataFrame(rows + [{"policy": str(one.arm), **one.summary()} for one in values])
 
 
 def closed(seen: Watch) -> pd.DataFrame:

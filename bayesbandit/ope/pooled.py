@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -134,10 +135,13 @@ class ArmValue(Pooled):
         super().__init__(level)
         self.arm, self.parts, self.unsupported, self.weights = arm, 0, 0, "minvar"
 
-    def add(self, data: Log, is_open: Array) -> None:
-        """Add the next rounds. is_open (n,): where a NaN may come."""
+    def add(self, data: Log | None, reward: Array, is_open: Array) -> None:
+        """Add the next rounds: their log (None if that is empty), their rewards (n,), and where a
+        NaN may come (n,)."""
+        count = self._counts(reward, is_open)
+        if data is None:
+            return
         assert data.probabilities is not None
-        count = self._counts(data.reward, is_open)
         if self.arm in data.arms:
             never = data.probabilities[:, data.arms.index(self.arm)] == 0
         else:
@@ -150,10 +154,8 @@ class ArmValue(Pooled):
         if count < 2 or self.unsupported:
             return
         part = data if count == len(data) else data[:count]
-        reward, before = (
-            part.reward,
-            self.powers[0] / self.n + (self.shift or 0.0) if self.n else 0.0,
-        )
+        reward = part.reward
+        before = self.powers[0] / self.n + (self.shift or 0.0) if self.n else 0.0
         if self.n:  # the means of a part begin with the mean of earlier parts
             part = copy(part)
             part.reward = reward - before
@@ -178,11 +180,23 @@ class ArmValue(Pooled):
         return row
 
 
-def parts(
-    log: DecisionLog, since: Time | None = None, until: Time | None = None
-) -> Iterator[tuple[Chunk, Log | None, Array]]:
-    """Yield the decisions of a time in parts of 10,000 to 20,000, each with its log, without what
-    was not shown (None of less than two rounds), and which of its rewards are open (n,)."""
+@dataclass(frozen=True)
+class Part:
+    """Decisions that follow each other: as the log has them, and those that were shown.
+
+    reward (n,), NaN of open ones (is_open) and of those that have none; at (n,), microseconds since
+    1970; log: None of less than two rounds, or where no reward is known.
+    """
+
+    chunk: Chunk
+    reward: Array
+    is_open: Array
+    at: Array
+    log: Log | None
+
+
+def parts(log: DecisionLog, since: Time | None = None, until: Time | None = None) -> Iterator[Part]:
+    """Yield the decisions of a time in parts of 10,000 to 20,000."""
     from bayesbandit.store.reading import chunks
 
     how, beginning = log.ledger.settings() or Settings(), log.ledger.beginning()
@@ -191,10 +205,10 @@ def parts(
         if held is not None and len(chunk[0]) < AT_ONCE:
             chunk = _together(held, chunk)  # the last two
         elif held is not None:
-            yield held, *_log_of(held, how, beginning["n_features"])
+            yield _part(held, how, beginning["n_features"])
         held = chunk
     if held is not None:
-        yield held, *_log_of(held, how, beginning["n_features"])
+        yield _part(held, how, beginning["n_features"])
 
 
 def _together(one: Chunk, other: Chunk) -> Chunk:
@@ -202,10 +216,12 @@ def _together(one: Chunk, other: Chunk) -> Chunk:
     return one[0] + other[0], one[1] | other[1], one[2] | other[2], one[3] | other[3]
 
 
-def _log_of(chunk: Chunk, how: Settings, n_features: int) -> tuple[Log | None, Array]:
+def _part(chunk: Chunk, how: Settings, n_features: int) -> Part:
     arms = dict.fromkeys(arm for row in chunk[0] for arm in row.arms)
     index = {arm: k for k, arm in enumerate(arms)}
     known: dict[str, Any] = columns_of(chunk, index, how, n_features)
     is_open, version = known.pop("open"), known.pop("version")
     known["batch"] = np.maximum.accumulate(version).astype(np.float64)
-    return (Log(**known, arms=tuple(arms)) if len(version) > 1 else None), is_open
+    reward, at = known["reward"], np.round(known["time"] * 1e6).astype(np.int64)
+    is_log = len(reward) > 1 and not np.isnan(reward).all()
+    return Part(chunk, reward, is_open, at, Log(**known, arms=tuple(arms)) if is_log else None)

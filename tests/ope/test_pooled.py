@@ -25,13 +25,10 @@ def simulated(n, seed=0, lie=False, floor=0.1):
 
 
 def in_parts(pooled, data, size):
-    closed = np.zeros(len(data), dtype=bool)
     for start in range(0, len(data), size):
         some = data[start : start + size]
-        pooled.add(
-            *([some.reward] if isinstance(pooled, MeanReward) else [some]),
-            closed[:size][: len(some)],
-        )
+        given = [some.reward, np.zeros(len(some), dtype=bool)]
+        pooled.add(*(given if isinstance(pooled, MeanReward) else [some, *given]))
     return pooled.summary()
 
 
@@ -89,7 +86,7 @@ def test_what_is_missing():
     value, mean = ArmValue("a"), MeanReward()
     for start in range(0, 600, 200):
         some, own = data[start : start + 200], is_open[start : start + 200]
-        value.add(some, own)
+        value.add(some, some.reward, own)
         mean.add(some.reward, own)
     assert value.summary()["n"] == mean.summary()["n"] == 350
     assert not value.summary()["refused"]

@@ -98,8 +98,8 @@ def watched(log, most=ARMS):
     from bayesbandit.service.watching import Watch
 
     seen = Watch(log.ledger, most)
-    for chunk, *_ in parts(log):
-        seen.add(chunk)
+    for part in parts(log):
+        seen.add(part.chunk)
     return seen
 
 
@@ -124,3 +124,21 @@ def test_there_is_nothing_to_say_of_no_decision(log, tmp_path):
         assert said in " ".join(found.output.split())
     empty = CliRunner().invoke(app, ["report", "--log", f"sqlite:///{tmp_path}/none.db"])
     assert "no bandit yet" in " ".join(empty.output.split())
+
+
+def test_a_young_log_and_one_whose_last_decisions_are_open(tmp_path):
+    """Nothing is known of rewards, or nothing any more."""
+    url = f"sqlite:///{tmp_path}/log.db"
+    with bb.DecisionLog(url) as log:
+        service = bb.Service(bb.LinTS([1, "1", "as decided"], 2, seed=0), log)
+        ids = service.decide(np.zeros((30, 2))).id
+        page, _ = written(url, tmp_path)
+        rows = [row for row in page.rows if row and row[0] == "as decided"]
+        assert all("0 decisions stand before" in " ".join(row) for row in rows), rows
+        assert len(rows) == 2
+        service.reward(ids[:20], np.arange(20.0))
+        service.learn()
+        page, said = written(url, tmp_path)
+    assert "10 open" in " ".join(said.split())
+    first = next(row for row in page.rows if row and row[0] == "as decided")
+    assert float(first[1]) == 9.5

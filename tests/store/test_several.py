@@ -130,6 +130,19 @@ def test_hostile_names_are_text(name, tmp_path):
     assert all(str(file).startswith(url.partition("///")[2]) for file in tmp_path.iterdir())
 
 
+def test_the_longest_names_ids_and_keys_fit_into_an_index(url):
+    """Of 200 characters that take four bytes each, and do not compress."""
+    rng = np.random.default_rng(0)
+    longest = "".join(chr(0x20000 + int(i)) for i in rng.integers(0, 40_000, 200))
+    service, _ = begun(url, name=longest)
+    one = longest[::-1]
+    service.decide([0.0, 0.0], id=one)
+    service.activate(one)
+    assert service.reward([one, longest], [1.0, 1.0], key=longest) == ["timely", "unknown"]
+    assert service.learn() == 1
+    assert service.log.verify()["kind"].tolist() == ["reward without decision"]
+
+
 @pytest.mark.parametrize(
     "name", ["", "x" * 10_000, "a\0b", "a\nb", "\ud800", "‮", 7, None, b"a", ["a"]]
 )
