@@ -145,3 +145,25 @@ def test_many_normal_draws_come_to_the_normal_integral(K, rng):
     shared = by_draws.joint(values.transpose(0, 2, 1))
     assert (np.abs(shared.mean(axis=0) - p) <= 4 * np.sqrt(p * (1 - p) / (50 * S))).all()
     assert (found.std(axis=0) <= shared.std(axis=0) + 1e-12).all()  # all tuples, not S of them
+
+
+def test_weights_of_each_arm_are_repeated_draws():
+    """Of arms that are drawn independently; a weight of 0 is no draw."""
+    rng = np.random.default_rng(0)
+    values, weights = (
+        rng.normal(size=(2, 3, 4)),
+        np.array([[1, 2, 3, 0], [0, 1, 3, 2], [6, 0, 0, 0]]),
+    )
+    repeated = np.stack([np.repeat(values[:, k], w, axis=1) for k, w in enumerate(weights)], axis=1)
+    ours, theirs = bb.Draws(values, 0.5 * weights), bb.Draws(repeated)
+    for a, b in ((ours, theirs), (ours.among([0, 2]), theirs.among([0, 2]))):
+        np.testing.assert_allclose(a.best(), b.best(), atol=1e-12)
+        np.testing.assert_allclose(a.best(0.3), b.best(0.3), atol=1e-12)
+        np.testing.assert_allclose(a.mean, b.mean, atol=1e-12)
+        np.testing.assert_allclose(a.sd, b.sd, atol=1e-12)
+    drawn = ours.draw(4000, rng)
+    np.testing.assert_allclose(drawn.mean(axis=0), ours.mean, atol=4.5 * ours.sd.max() / 4000**0.5)
+    with pytest.raises(ValueError, match=r"weights must be \(4,\) or \(3, 4\), ≥ 0, not all 0"):
+        bb.Draws(values, weights[:2])
+    with pytest.raises(ValueError, match=r"weights must be \(4,\), ≥ 0"):
+        bb.Draws(values, weights, joint=True)
