@@ -51,15 +51,14 @@ class RowLikelihood:
         self._types = [v.type.dtype for v in self._inputs]
 
     def _of_each_row(self, graphs: Sequence[Variable], rows: Rows) -> list[Variable]:
-        """Return the terms that rows add to, with the number of rows taken from the rewards.
-
-        Lengths that come from draws would be batched too, and be looped over.
-        """
-        free = set(self._density.values.values())
-        adding = [g for g in graphs if rows.of(g).kind != CONSTANT and free & set(ancestors([g]))]
+        """Return the terms that rows add to and draws enter, with the number of rows taken from the
+        rewards: lengths that come from draws would be batched too, and be looped over."""
+        adding = [g for g in graphs if rows.of(g).kind != CONSTANT]
         n = pt.as_tensor(self._density.inputs["reward"]).shape[0]
         swap = {v: m for v in ancestors(adding) if (m := _length(v, n, rows)) is not None}
-        return guarded(list(clone_replace(adding, swap, rebuild_strict=False)))
+        found = guarded(list(clone_replace(adding, swap, rebuild_strict=False)))
+        free = set(self._density.values.values())
+        return [g for g in found if free & set(ancestors([g]))]
 
     def __call__(self, draws: Draws, data: Data) -> np.ndarray:
         """Return the log likelihoods (S,) of rows together, up to a number that is the same for all
