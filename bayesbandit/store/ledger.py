@@ -59,7 +59,7 @@ from bayesbandit.store.tables import (
 )
 
 DEFAULT = "default"  # the name of a bandit that is alone in its database
-AT_ONCE = 1000  # rewards that are stored in one transaction
+AT_ONCE = 1000  # rewards that are stored in one transaction, ids that are asked for in one query
 
 
 def unknown_key(key: str, value: float) -> str:
@@ -183,6 +183,9 @@ class Ledger:
     def overrule(self, rows: Sequence[Mapping[str, Any]], now: int, how: Settings) -> set[str]:
         """Note of the bandit's decisions that have these ids that the arms of `rows` were shown.
         Return the ids that the log has."""
+        if len(rows) > AT_ONCE:
+            rest = self.overrule(rows[AT_ONCE:], now, how)
+            return rest | self.overrule(rows[:AT_ONCE], now, how)
         shown = {row["id"]: json.dumps({"arm": json.loads(row["arm"])}) for row in rows}
         with self.database.write() as connection:
             self._lock(connection, [*shown])
@@ -479,7 +482,9 @@ class Ledger:
         if keep is not None:
             known = select(own).where(self.own(snapshots)).order_by(own)
             gone = superfluous([*connection.execute(known).scalars()], keep)
-            connection.execute(delete(snapshots).where(self.own(snapshots), own.in_(gone)))
+            for start in range(0, len(gone), AT_ONCE):
+                some = own.in_(gone[start : start + AT_ONCE])
+                connection.execute(delete(snapshots).where(self.own(snapshots), some))
         self._event(connection, SNAPSHOT, detail={"version": version, "removed": gone})
 
 

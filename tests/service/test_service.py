@@ -290,6 +290,8 @@ def test_a_batch_with_more_ids_than_a_query_takes(lite):
     service, _ = begun(lite)
     ids = [f"order-{i}" for i in range(40_000)]
     first = service.decide(np.zeros((40_000, 2)), id=ids)
+    rows = [{"id": one, "arm": '"mail"'} for one in ids]  # as if a fallback had been shown
+    assert service.log.ledger.overrule(rows, service._now(), service.settings) == set(ids)
     assert (service.decide(np.zeros((40_000, 2)), id=ids).arm == first.arm).all()
 
 

@@ -73,6 +73,21 @@ def test_all_stay_where_that_is_asked(tmp_path):
         begun(fresh("sqlite", tmp_path), keep_snapshots=0)
 
 
+def test_the_first_removal_from_a_log_of_an_older_release(tmp_path):
+    """That has removed none: more of them than a query takes."""
+    service, _ = begun(fresh("sqlite", tmp_path), keep_snapshots=1)
+    rows = "WITH RECURSIVE n(v) AS (SELECT -40000 UNION ALL SELECT v + 1 FROM n WHERE v < -1) "
+    with service.log.ledger.database.write() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO bandit_snapshots (bandit, version, at, data, release) "
+            f"{rows} SELECT 'default', v, 0, x'00', '' FROM n"
+        )
+    service.reward(service.decide([0.0, 0.0]).id, 1.0)
+    service.learn()
+    service.snapshot()
+    assert service.log.counts()["snapshots"] < 60
+
+
 def replayed(url, together, said):
     """Follow, replay and verify while another process learns and removes snapshots."""
     with bb.DecisionLog(url) as log:
