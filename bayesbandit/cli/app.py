@@ -179,12 +179,12 @@ def compare(
         else:
             experiment = Experiment(sets, bandits, horizon, replications, seed)
             results = experiment.run(jobs, out / "compare")
-    if replications == 1:
+    many, streams = results["bandit"].nunique() > 1, results["replication"].nunique()
+    if streams == 1:
         warn(
             "one replication cannot show a bandit that at times locks on to the wrong arm; "
             "the test of significance takes its rounds for independent"
         )
-    many, shown_in = results["bandit"].nunique() > 1, results["replication"].nunique()
     few, beside = len(sets) <= plots.MANY, pd.DataFrame()
     with bar("tables and pictures", 4 + len(sets) * few) as advance:
         ranking, summary = evaluation.ranking(results), evaluation.summary(results)
@@ -198,7 +198,7 @@ def compare(
         advance(1)
         if many and len(sets) > plots.MANY:
             figures["pairwise"] = plots.pairwise_scatter(results)
-        elif many and shown_in > 1:
+        elif many and streams > 1:
             figures["differences"] = plots.paired_differences(results)
         advance(1)
     for heading, frame in choices.items():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,26 +34,32 @@ class Tuned:
     choices: pd.DataFrame
 
 
-def grid(text: str) -> dict[str, Factory]:
-    """Return the settings of a bandit that `--tune` tries, by their names.
+def tried(text: str) -> dict[str, tuple[float, ...]]:
+    """Return the values of each setting of a bandit that `--tune` tries.
 
     text: `NAME` or `NAME(setting=value, …)`; settings that it names are kept. Thompson sampling and
     UCB are tried at four values of alpha, a linear bandit at three of ridge, ILTCB at three of
-    exploration.
+    exploration; a player of an installed package is played as it is.
     """
     name, given = parse(text)
-    tried: dict[str, tuple[float, ...]] = dict(OTHERS.get(name, {}))
-    kind = next((kind for kind in ALPHAS if name.endswith(kind)), None)
+    found: dict[str, tuple[float, ...]] = dict(OTHERS.get(name, {}))
+    kind = next((kind for kind in ALPHAS if name in BANDITS and name.endswith(kind)), None)
     if kind is not None:
-        tried["alpha"] = ALPHAS[kind]
+        found["alpha"] = ALPHAS[kind]
     if name in LINEAR:
-        tried["ridge"] = RIDGES
-    free = {key: values for key, values in tried.items() if key not in given}
-    found: dict[str, Factory] = {}
+        found["ridge"] = RIDGES
+    return {key: values for key, values in found.items() if key not in given}
+
+
+def grid(text: str) -> dict[str, Factory]:
+    """Return the settings of a bandit that `--tune` tries, by their names."""
+    name, given = parse(text)
+    free, found = tried(text), {}
     for values in product(*free.values()):
         settings = given | dict(zip(free, values, strict=True))
         inside = ", ".join(f"{key}={value!r}" for key, value in settings.items())
-        found[f"{name}({inside})" if inside else name] = partial(BANDITS[name], **settings)
+        label, factory = parse_bandit(f"{name}({inside})" if inside else name)
+        found[label] = factory
     return found
 
 
@@ -93,7 +98,7 @@ def play_tuned(
 
 def chosen(first: pd.DataFrame, grids: Mapping[str, Mapping[str, Factory]]) -> pd.DataFrame:
     """Return for each data set and bandit the setting of least regret, with this regret a round and
-    its standard error, and how many settings were tried."""
+    its standard error, and which values were tried."""
     import pandas as pd
 
     from bayesbandit import evaluation
@@ -105,7 +110,11 @@ def chosen(first: pd.DataFrame, grids: Mapping[str, Mapping[str, Factory]]) -> p
         for name, settings in grids.items():
             setting = here.loc[list(settings), "normalised_regret"].idxmin()
             regret, se = here.loc[setting, ["normalised_regret", "normalised_regret_se"]]
-            row = {"environment": environment, "bandit": name, "tried": len(settings)}
+            text = "; ".join(
+                f"{key} {', '.join(f'{value:g}' for value in values)}"
+                for key, values in tried(name).items()
+            )
+            row = {"environment": environment, "bandit": name, "tried": text}
             rows.append(row | {"setting": setting, "regret": regret, "se": se})
     return pd.DataFrame(rows)
 
