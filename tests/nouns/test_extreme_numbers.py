@@ -196,13 +196,13 @@ def another_obeys(it, world, path):
 
 
 @linear
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_linear_bandits(tmp_path_factory, it, world):
     a_linear_bandit_obeys(it, world, tmp_path_factory.getbasetemp() / "linear")
 
 
 @others
-@settings(max_examples=12)
+@settings(max_examples=6)
 def test_other_bandits(tmp_path_factory, it, world):
     another_obeys(it, world, tmp_path_factory.getbasetemp() / "other")
 

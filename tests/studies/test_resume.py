@@ -31,7 +31,7 @@ def kill_after(parts, folder):
     """SIGKILL once so many parts of the study are on disk, and not all of it is."""
     child = subprocess.Popen([*REPRODUCE, folder], stdout=subprocess.DEVNULL)
     kept = folder / "table1-quick" / "parts"
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while len(list(kept.glob("[!.]*.parquet"))) < parts and time.monotonic() < deadline:
         time.sleep(0.01)
     child.send_signal(signal.SIGKILL)
