@@ -1,5 +1,4 @@
-"""What one should know of a fit: columns left out by a rule that may be wrong, and others of which
-little can be learned."""
+"""Warnings about a fit: columns that a rule left out, and columns that teach little."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ MOST = 0.5  # the share of rows that pooled levels may have without a word
 
 
 def remarks(found: Recognised, columns: Iterable[Column]) -> list[str]:
-    """Return sentences on the columns of a fit, as it found them and as it uses them."""
+    """Return sentences about the columns of a fit, as recognised and as used."""
     pooled = [column for column in columns if isinstance(column, Levels)]
     said = [_left_out(found)] if found.guessed else []
     return [*said, *filter(None, (_pooled(found, column) for column in pooled)), *_twice(found)]
@@ -68,6 +67,6 @@ def _twice(found: Recognised) -> list[str]:
 
 
 def warn_of(sentences: Iterable[str], name: str = "") -> None:
-    """Give the sentences as warnings, about the data of this name."""
+    """Warn of each sentence. name: the name of the data."""
     for sentence in sentences:
         warnings.warn(f"{name and name + ': '}{sentence}", skip_file_prefixes=HERE)

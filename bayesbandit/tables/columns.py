@@ -1,4 +1,4 @@
-"""What a fitted encoder knows of a column: a number, a date, levels, or why it is left out."""
+"""Columns of a fitted encoder: numbers, dates, levels, and columns that are left out."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def is_missing(value: Any) -> bool:
 
 
 def objects(values: Values) -> Iterable[Any]:
-    """Return the values as Python's own."""
+    """Return the values as objects of Python's own types."""
     return values if isinstance(values, list) else values.astype(object)
 
 
 def bounded(values: np.ndarray, name: Name) -> np.ndarray:
-    """Return numbers (n,), none infinite or of a size that cannot be computed with."""
+    """Return numbers (n,); raise ValueError if one is infinite or too large."""
     if (beyond := np.abs(values) > LARGEST_VALUE).any():
         raise ValueError(
             f"values infinite or beyond ±{LARGEST_VALUE:g} in column {name!r}; "
@@ -55,9 +55,10 @@ def bounded(values: np.ndarray, name: Name) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Number:
-    """Numbers: a missing one takes the median; then (x − mean) / scale.
+    """A column of numbers. A missing one becomes the median; the feature is (x − mean) / scale.
 
-    written: whether they came as text; unit: the sign beside each, as $ in "$1,200", if any.
+    written: whether the numbers were text. unit: the sign beside each number, such as $ in
+    "$1,200"; "" without one.
     """
 
     name: Name
@@ -71,12 +72,12 @@ class Number:
 
     @property
     def said(self) -> str:
-        """Its kind, and what was done to see it."""
+        """The column's kind, with how its text was read, for `Encoder.summary`."""
         how = f", written as text with {self.unit}" if self.unit else ", written as text"
         return self.kind + how * self.written
 
     def known(self, values: Values) -> np.ndarray:
-        """Return the values (n,) as float64, NaN where one is missing."""
+        """Return the values (n,) as float64; NaN where one is missing."""
         if isinstance(values, list) or self.unit or values.dtype.kind not in "iufb":
             known = self._read(list(objects(values)))
         else:
@@ -108,7 +109,7 @@ class Number:
         return ValueError(f"column {self.name!r} holds numbers{of}; got {shown(value)}")
 
     def filled(self, values: Values) -> np.ndarray:
-        """Return the values (n,), missing ones as the median."""
+        """Return the values (n,), with the median in place of missing ones."""
         known = self.known(values)
         return np.where(np.isnan(known), self.median, known)
 
@@ -122,11 +123,11 @@ class Number:
 
 @dataclass(frozen=True)
 class Levels:
-    """Text, categories and booleans: a 0/1 feature for each level.
+    """A column of text, categories or booleans, with a feature of 0 and 1 for each level.
 
-    levels: texts that were told apart at fit; codes: the number of each one's feature, or ZEROS.
-    missing: the code of a missing value, None where the fit saw none. pooled: the code of all other
-    levels, None where the fit pooled none.
+    levels: texts that were different in the fit. codes: the number of each level's feature, or
+    ZEROS. missing: the code of a missing value; None if the fit saw none. pooled: the code of all
+    other levels; None if the fit pooled none.
     """
 
     name: Name
@@ -176,7 +177,7 @@ class Levels:
         return types.pop() if len(types) == 1 else None
 
     def place(self, value: object) -> int:
-        """Return which of `levels` a value is, or ABSENT, or NEW."""
+        """Return the position of a value in `levels`, or ABSENT, or NEW."""
         if isinstance(value, NESTED):
             raise ValueError(f"column {self.name!r} holds levels; got {shown(value)}")
         if is_missing(value):
@@ -195,8 +196,10 @@ class Levels:
         return NEW if place is None else place
 
     def places(self, values: Iterable[Any]) -> list[int]:
-        """Return which of `levels` each value is; a warning where a new one is none of their
-        kind."""
+        """Return the position of each value in `levels`.
+
+        A warning tells of a new level that is of another kind than all levels.
+        """
         listed = list(values)
         places = [self.place(value) for value in listed]
         for value in compress(listed, (place == NEW for place in places)):
@@ -216,7 +219,7 @@ class Levels:
         return kind_of(value) is not self._type
 
     def coded(self, values: Iterable[Any]) -> np.ndarray:
-        """Return the codes (n,) of values: the number of each one's feature, or ZEROS."""
+        """Return codes (n,) of values: the number of each one's feature, or ZEROS."""
         missing = self.other if self.missing is None else self.missing
         by_place = np.array([*self.codes, missing, self.other], dtype=np.int64)  # ABSENT, NEW
         return by_place[self.places(values)]
@@ -230,7 +233,7 @@ class Levels:
         return features
 
     def names(self) -> list[str]:
-        """Return what each feature stands for."""
+        """Return the level of each feature."""
         said = dict(zip(self.codes, self.levels, strict=True))
         if self.missing is not None:
             said.setdefault(self.missing, "missing")
@@ -243,7 +246,7 @@ class Levels:
 
 
 def unique(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names, numbered where they repeat."""
+    """Return names that all differ: repeated ones get a number."""
     taken: dict[str, None] = {}
     for name in names:
         one, count = name, 1
@@ -256,7 +259,7 @@ def unique(names: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A column of the fit that makes no feature, and why."""
+    """A column of the fit that gives no feature, with the reason."""
 
     name: Name
     why: str

@@ -1,4 +1,4 @@
-"""Dates as numbers."""
+"""Columns of dates, which become numbers of days."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ DAY = 86_400_000_000  # microseconds
 
 @dataclass(frozen=True)
 class Date(Number):
-    """Dates as days since the first of the fit, which are numbers. Without a time zone: of UTC.
+    """A column of dates. Its numbers are days since the first date of the fit; then as `Number`.
 
-    origin: microseconds since 1970.
+    A date without a time zone is taken as UTC. origin: the first date, in microseconds since 1970.
     """
 
     origin: int = 0
@@ -34,7 +34,7 @@ class Date(Number):
 
 
 def microseconds(values: Values, name: Name) -> tuple[np.ndarray, np.ndarray]:
-    """Return dates of any kind as microseconds (n,) since 1970, and which are missing (n,)."""
+    """Return dates as microseconds (n,) since 1970, and a mask (n,) of missing ones."""
     import pandas as pd
 
     column: Any = pd.Series(values, dtype=object) if isinstance(values, list) else values

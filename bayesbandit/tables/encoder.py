@@ -1,4 +1,4 @@
-"""Tables of mixed columns as contexts: what is learned of columns once, and holds ever after."""
+"""Encoders, which turn tables of mixed columns into contexts as learned from a first table."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ MAX_FEATURES = 100
 
 @dataclass(frozen=True, eq=False)
 class Encoder:
-    """What turns rows of a table into contexts. Made by `Encoder.fit` or `Encoder.formula`; frozen.
+    """An encoder that turns rows of a table into contexts. It never changes after its fit.
 
-    fitted: the columns of the fit, in order, those left out among them. named: whether they had
-    names; those of an array are numbers. components: principal components of the features, where
-    there were too many. spec: the formula, where there is one.
+    Make one by `Encoder.fit` or `Encoder.formula`.
+
+    fitted: the columns of the fit, in order, with those that are left out. named: whether the
+    columns have names; the columns of an array are numbered. components: the principal components
+    of the features, if there were too many features. spec: the formula, if there is one.
     """
 
     fitted: tuple[Column, ...]
@@ -49,41 +51,49 @@ class Encoder:
         keep: Collection[Name] = (),
         max_features: int = MAX_FEATURES,
     ) -> Encoder:
-        """Learn the columns of a table (n, c): pandas, Polars or another that narwhals reads, or an
-        array, whose columns go by position. Of a dask.dataframe, 100,000 rows drawn at random in
-        one pass are the table, or all rows if there are fewer.
+        """Return an encoder that is fitted to a table (n, c).
 
-        - Numbers: a missing value takes the median; then mean 0 and standard deviation 1. A column
-          of text is one of numbers where every value is a number, and all have a sign of currency
-          or percents ($1,200 or 12%, which they must have ever after), or more than a tenth have
-          thousands separators in the right places, as 1,234.5 has, or there are more than 20
-          different ones that repeat, or fractions that do not; codes as 007 are levels. `summary`
-          says so. Where nearly all are numbers, or were with decimal commas, the others are named
-          in an error. So are infinite numbers, and those beyond ±1e100.
-        - Text, categories and booleans: a 0/1 feature for each level, a missing value being a level
-          like any other. Levels seen once are pooled, and where there would be more than 20
-          features the rarest are too; of a pair of features the second is kept.
-        - Left out: columns to `drop`, and those that never vary or have no value at all. With a
-          warning: dates (also text, where all of it is as 2026-11-22 or 2026-11-22T18:00Z, or as
-          22/11/2026, which cannot be kept, since it may be read in two ways), and identifiers.
-          These are text that never repeats; text or whole numbers of which nine tenths differ,
-          under a name that says so (customer_id, orderKey, uuid); and integers that all differ, of
-          100 rows or more, and leave out less than a twentieth of their range. A measurement with a
-          fraction is never taken for one. `keep` brings them back: dates as days since the first,
-          which are numbers like others.
-        - Also with a warning, but used: columns that repeat another one in every row, and levels
-          most of whose rows are pooled, as of prices or notes.
-        - More than max_features features become that many leading principal components, or fewer
-          where the rest have no variance. They keep their relative sizes; one common factor gives
-          them mean square 1, so that contexts are as long as those of standardised columns.
+        frame: a pandas or Polars table, or another that narwhals reads, or an array, whose columns
+        go by position. Of a dask.dataframe the fit uses 100,000 rows, drawn at random in one pass,
+        or all rows if there are fewer. drop, keep: names of columns to leave out, and of columns to
+        use although a rule below would leave them out. max_features: the largest number of
+        features.
 
-        Afterwards, in `transform`: a missing number or date takes the median of the fit. A level
-        that the fit did not see is one of the pooled ones where there are any, else all features of
-        its column are 0 (of a pair: as of the first); so is a missing value where the fit saw none.
-        A number is found by its value (1 is 1.0 and "1.0"), a date too; a warning says where a new
-        level is of another kind than all of the fit, as a number among words. An infinite number is
-        an error; so is a new level beside True and False. Columns are found
-        by name, in any order; a missing or unknown one is an error, one left out is ignored.
+        - Numbers are standardised: a missing value becomes the median, then the mean is 0 and the
+          standard deviation 1. A number beyond ±1e100 or an infinite one raises ValueError.
+        - Text that holds only numbers is read as numbers in three cases. All values have a sign of
+          currency or per cent ($1,200 or 12%); later tables must have it too. Or more than a tenth
+          have thousands separators in the right places (1,234.5). Or there are more than 20
+          different numbers that repeat, or fractions that do not. Codes such as 007 are levels.
+          `summary` says what was done. If nearly all values of a column are numbers, or would be
+          with decimal commas, an error names the other values.
+        - Text, categories and booleans give a feature of 0 and 1 for each level. A missing value is
+          a level too. Levels that were seen once are pooled. If a column would have more than 20
+          features, its rarest levels are pooled as well. Of two levels only the second gets a
+          feature.
+        - Columns that never vary, or that have no values, are left out.
+        - Dates and identifiers are left out with a warning; `keep` brings them back. A kept date is
+          the number of days since the first date. Text is a date if all values are as 2026-11-22 or
+          2026-11-22T18:00Z. Text as 22/11/2026 cannot be kept, because it can be read in two ways.
+          An identifier is text that never repeats; or text or whole numbers of which nine tenths
+          differ, under a name such as customer_id, orderKey or uuid; or at least 100 integers that
+          all differ and leave out less than a twentieth of their range. Numbers with fractions are
+          never taken for identifiers.
+        - A warning names columns that repeat another column in every row, and columns whose levels
+          are mostly pooled, as those of prices or notes. They are used.
+        - More than `max_features` features are replaced by that many leading principal components,
+          or fewer if the others have no variance. Components keep their relative sizes. One common
+          factor gives them mean square 1, so that contexts are as long as those of standardised
+          columns.
+
+        Later, in `transform`: a missing number or date becomes the median of the fit. A level that
+        the fit did not see counts as a pooled level. If no level was pooled, all features of its
+        column are 0; of a pair of levels, it counts as the first. The same holds for a missing
+        value if the fit saw none. Levels are compared by value: 1, 1.0 and "1.0" are equal, and so
+        are a date and its text. A warning tells of a new level of another kind, such as a number
+        among words. An infinite number raises ValueError, and so does a new level beside True and
+        False. Columns are found by name, in any order. A missing or unknown column raises
+        ValueError; a column that the fit left out is ignored.
         """
         encoder, _, said = fitted(frame, drop=drop, keep=keep, max_features=max_features)
         warn_of(said)
@@ -91,18 +101,24 @@ class Encoder:
 
     @classmethod
     def formula(cls, formula: str, frame: object) -> Encoder:
-        """Learn the terms of a formula, as "~ age * country + bs(income, df=4)", from a table.
+        """Return an encoder for the terms of a formula, such as "~ age * country + bs(income,
+        df=4)".
 
-        Formulas are those of formulaic: + - : * / ** ( ), functions of numbers (bs, cr, cs, cc,
-        poly, center, scale, log, exp, sqrt, abs, …) and arithmetic in I(…) or {…}; `names with
-        blanks` stand in backticks; no code runs. A formula has at most 10,000 characters, a term 6
-        factors, and there are at most 5,000 features. Knots, centres and levels are those of
-        the fit; outside its range a spline goes on as at its edge. Features are not scaled unless
-        the formula says so, and there is no constant one: models have their own. Levels are against
-        the first one, unless the formula begins with 0 +; they are pooled as by `fit`, and a new
-        one is a pooled one; where there is none, all its features are 0. Dates are days since the
-        first. A missing value is an error that names its column, at fit and in `transform`. Columns
-        that the formula does not name are ignored.
+        frame: the table to which it is fitted.
+
+        - The language is formulaic's: + - : * / ** ( ), functions of numbers (bs, cr, cs, cc, poly,
+          center, scale, log, exp, sqrt, abs, …), and arithmetic in I(…) or {…}. Names with blanks
+          stand in backticks. No code runs. A formula has at most 10,000 characters, a term at most
+          6 factors, and there are at most 5,000 features.
+        - Knots, centres and levels are those of the fit. Outside the range of the fit, a spline
+          continues as at the edge of the range.
+        - Features are scaled only if the formula says so. There is no constant feature, because
+          models have their own.
+        - The first level has no feature, unless the formula begins with 0 +. Levels are pooled as
+          in `fit`. A new level counts as a pooled level; if there is none, all its features are 0.
+        - Dates are numbers of days since the first date of the fit.
+        - A missing value raises an error that names its column, in the fit and in `transform`.
+          Columns that the formula does not name are ignored.
         """
         from bayesbandit.tables.formulas.formula import learned
 
@@ -151,8 +167,11 @@ class Encoder:
         return str(name) if self.named else f"x{name}"
 
     def transform(self, x: object) -> np.ndarray:
-        """Return contexts (n, d), float64, of a table with the columns of the fit or a list of
-        dicts, or (1, d) of one row: a dict, or a pandas Series with the columns as its index."""
+        """Return contexts (n, d), float64, or (1, d) for one row.
+
+        x: a table with the columns of the fit, or a list of dicts. One row is a dict, or a pandas
+        Series whose index has the columns' names.
+        """
         values = inputs.read(x, self.columns, self._ignored, self.named)
         if self.spec is not None:
             features = self.spec.encoded(self._used, values)
@@ -167,7 +186,7 @@ class Encoder:
         return np.concatenate([c.encoded(values[c.name]) for c in ordered], axis=1)
 
     def _check(self, features: np.ndarray) -> None:
-        """Raise a ValueError for a feature that cannot be computed with."""
+        """Raise ValueError for a feature that is not finite or too large."""
         if not (np.abs(features) <= LARGEST).all():
             row, j = np.argwhere(~(np.abs(features) <= LARGEST))[0]
             names = self.features if self.components is None else None
@@ -178,8 +197,11 @@ class Encoder:
             )
 
     def summary(self) -> pd.DataFrame:
-        """Return a row for each column of the fit: column, kind (number, date, levels, left out),
-        features (their names, or the reason why it is left out)."""
+        """Return a table with a row for each column of the fit.
+
+        Its columns are `column`, `kind` (number, date, levels or left out) and `features`: the
+        names of the features, or the reason why the column is left out.
+        """
         import pandas as pd
 
         rows: list[dict[str, Any]] = []
@@ -199,16 +221,17 @@ class Encoder:
         return pd.DataFrame(rows, columns=["column", "kind", "features"])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values that JSON holds; `from_dict` takes them back bit for
-        bit."""
+        """Return the encoder as plain values that JSON can hold, for `from_dict`."""
         from bayesbandit.tables.stored import stored
 
         return stored(self)
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Encoder:
-        """Return the encoder that `to_dict` describes; anything else is a ValueError, and runs no
-        code."""
+        """Return the encoder that `to_dict` describes, equal to the bit.
+
+        Anything else raises ValueError. No code runs.
+        """
         from bayesbandit.tables.stored import restored
 
         return cls(*restored(plain))
@@ -236,12 +259,15 @@ class Encoder:
 
 
 def contexts_of(x: object, encoder: Encoder | None, n_features: int) -> np.ndarray:
-    """Return contexts (n, d), of a table or a row where there is an encoder, else of numbers."""
+    """Return contexts (n, d): numbers as they are, or a table or row that an encoder encodes."""
     return contexts(x if encoder is None else encoder.transform(x), n_features)
 
 
 def numbers_only(x: object) -> Any:
-    """Return contexts where there is no encoder: a table's columns would go by position unseen."""
+    """Return contexts of a bandit without an encoder; raise ValueError for a table or named values.
+
+    Without an encoder columns would silently go by position.
+    """
     import sys
 
     pandas = sys.modules.get("pandas")
@@ -264,9 +290,12 @@ def fitted(
     keep: Collection[Name] = (),
     max_features: int = MAX_FEATURES,
 ) -> tuple[Encoder, np.ndarray, list[str]]:
-    """Return an encoder, the features (n, d) of the table that it was fitted on, and what one
-    should know of the fit (`remarks`). In one thread, so that every process gets the same bits; of
-    principal components, `transform` gives the features up to rounding."""
+    """Return an encoder, the features (n, d) of its table, and sentences about the fit (see
+    `remarks`).
+
+    It runs in one thread, so that every process gets the same bits. With principal components,
+    `transform` gives the same features up to rounding.
+    """
     from threadpoolctl import threadpool_limits
 
     integer(max_features, "max_features", least=1)

@@ -1,4 +1,4 @@
-"""Tables and rows as they come in: pandas, what narwhals reads, arrays; rows as dicts."""
+"""Tables and rows that users pass: pandas, what narwhals reads, arrays, dicts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHOWN = 20  # names at most in an error
 
 @runtime_checkable
 class Array(Protocol):
-    """What NumPy takes for an array with a type of its own."""
+    """An object with its own dtype that NumPy can make an array of."""
 
     def __array__(self) -> np.ndarray: ...
 
@@ -35,13 +35,13 @@ class Sparse(Protocol):
 
 
 def named(names: Sequence[Any]) -> str:
-    """Names as an error lists them."""
+    """Return names as an error lists them."""
     more = f", … and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(map(repr, names[:SHOWN])) + more
 
 
 def frame_of(x: object) -> pd.DataFrame | None:
-    """Return a table as a pandas DataFrame; None of what is none."""
+    """Return a table as a pandas DataFrame; None for anything else."""
     import narwhals as nw
     import pandas as pd
 
@@ -70,8 +70,10 @@ def dicts(x: object) -> list[Mapping[Any, Any]] | None:
 
 
 def table(x: object) -> tuple[pd.DataFrame, bool]:
-    """Return x as a DataFrame with a plain index, its shape and names checked; and whether its
-    columns have names, which those of an array have not."""
+    """Return x as a DataFrame with a plain index, and whether its columns have names.
+
+    Shape and names are checked. The columns of an array have no names.
+    """
     import pandas as pd
 
     if isinstance(x, Sparse):
@@ -112,7 +114,7 @@ def _frame_of_dicts(rows: list[Mapping[Any, Any]]) -> pd.DataFrame:
 
 
 def array_of(x: object) -> np.ndarray:
-    """Return values without names; None where a NumPy mask hides one, also of rows with masks."""
+    """Return values without names, with None where a NumPy mask hides one."""
     if isinstance(x, list | tuple) and any(map(np.ma.isMaskedArray, x)):
         x = np.ma.stack(x)
     if isinstance(x, np.ma.MaskedArray):
@@ -123,7 +125,7 @@ def array_of(x: object) -> np.ndarray:
 
 
 def names_of(frame: pd.DataFrame) -> list[Name]:
-    """Return the columns' names, each a text or an integer, no two alike."""
+    """Return the columns' names: texts or integers, all different."""
     names: list[Name] = []
     for name in frame.columns:
         if isinstance(name, str):
@@ -142,7 +144,7 @@ def names_of(frame: pd.DataFrame) -> list[Name]:
 
 
 def table_of(x: Any) -> Any:
-    """Return dicts, each a row with the same names, as a table; anything else as it is."""
+    """Return dicts with the same names as a table with a row each; anything else unchanged."""
     if not (isinstance(x, list | tuple) and x and all(isinstance(row, Mapping) for row in x)):
         return x
     import pandas as pd
@@ -155,8 +157,7 @@ def table_of(x: Any) -> Any:
 
 
 def is_row(x: object) -> bool:
-    """Return whether x is one row: a dict, a pandas Series, an array (c,), or a list of plain
-    values."""
+    """Return whether x is one row: a dict, a pandas Series, an array (c,), or a list of values."""
     import pandas as pd
 
     if isinstance(x, list | tuple):
@@ -167,10 +168,10 @@ def is_row(x: object) -> bool:
 def read(
     x: object, needed: Sequence[Name], ignored: Sequence[Name], has_names: bool
 ) -> dict[Name, Values]:
-    """Return the columns that are needed, by name, each (n,): of a table, a list of dicts, or one
-    row.
+    """Return the needed columns of a table, a list of dicts or one row, by name, each (n,).
 
-    has_names: whether the fit was on columns with names; else arrays come by position.
+    has_names: whether the columns of the fit had names. Otherwise the columns of arrays go by
+    position.
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""What is learned of a table's columns, by scikit-learn's transformers."""
+"""Fits of a table's columns by scikit-learn's transformers."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ NO_VARIANCE = 1e-9  # of a principal component, relative to the first
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """Principal components of standardised columns: vectors (k, p), center (p,), and the common
-    size of the scores, which have mean square 1 after it."""
+    """Principal components of standardised columns: vectors (k, p), center (p,) and size.
+
+    Scores are divided by `size`, so that their mean square is 1.
+    """
 
     vectors: np.ndarray
     center: np.ndarray
@@ -37,14 +39,18 @@ class Components:
 
 
 class NoFeatures(ValueError):
-    """No column of a table can be used."""
+    """An error: no column of a table can be used."""
 
 
 def learn(
     frame: pd.DataFrame, found: Recognised, max_features: int
 ) -> tuple[tuple[Column, ...], Components | None, np.ndarray]:
-    """Return the columns in the frame's order, components where there are more than max_features,
-    and the features (n, d) of the frame: of numbers first, then of levels."""
+    """Return columns in the frame's order, components or None, and the features (n, d) of the
+    frame.
+
+    There are components if there are more than max_features features. Features of numbers come
+    first, then those of levels.
+    """
     import pandas as pd
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import SimpleImputer

@@ -1,4 +1,4 @@
-"""What the columns of a table are: numbers, dates, levels, or nothing to learn from."""
+"""Recognition of a table's columns: numbers, dates, levels, or nothing to learn from."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ GAPS = 0.05  # more numbers in their range than there are of them
 
 @dataclass
 class Recognised:
-    """The columns of a table of n rows, in order.
+    """The recognised columns of a table with n rows, in order.
 
-    numbers: with values (n,), NaN where one is missing. levels: texts (n,). left: by name, why. Of
-    those, `guessed` are left out by a rule that may be wrong, and not because they tell nothing.
+    numbers: columns with values (n,), NaN where one is missing. levels: columns with texts (n,).
+    left: the reasons for columns that are left out, by name. guessed: those of them that a rule
+    left out that may be wrong; the others have nothing to learn from.
     """
 
     numbers: dict[Name, tuple[Number, np.ndarray]] = field(default_factory=dict)
@@ -48,8 +49,10 @@ class Recognised:
 
 
 def recognise(frame: pd.DataFrame, drop: Collection[Name], keep: Collection[Name]) -> Recognised:
-    """Sort the columns of a table; those to `drop` are left out, those to `keep` are not taken for
-    dates or identifiers."""
+    """Return the recognised columns of a table.
+
+    drop: columns to leave out. keep: columns that are not dates or identifiers to leave out.
+    """
     found = Recognised()
     for name in frame.columns:
         if name in drop:

@@ -1,4 +1,4 @@
-"""An encoder as plain values that JSON holds, and back; what is not whole is refused."""
+"""Encoders as plain values that JSON can hold, and back; incomplete values are refused."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _column(column: Column) -> dict[str, Any]:
 
 
 def digest(plain: Mapping[str, Any]) -> str:
-    """Return what tells these values from others."""
+    """Return a digest by which these values differ from all others."""
     text = json.dumps({k: v for k, v in plain.items() if k != "digest"}, sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
@@ -61,7 +61,7 @@ def digest(plain: Mapping[str, Any]) -> str:
 def restored(
     plain: Mapping[str, Any],
 ) -> tuple[tuple[Column, ...], bool, Components | None, Formula | None]:
-    """Return what an `Encoder` consists of."""
+    """Return the arguments of an `Encoder` from stored values; raise ValueError if wrong."""
     try:
         return _restored(plain)
     except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
@@ -176,8 +176,7 @@ def _components(plain: Mapping[str, Any], width: int) -> Components:
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is a float, or an integer as JSON may write one, with which we can
-    compute."""
+    """Return whether a value is a float or an integer, finite and small enough."""
     if not (type(value) is float or type(value) is int):
         return False
     return abs(value) <= LARGEST_VALUE and math.isfinite(value)

@@ -28,16 +28,17 @@ COMMA = r"(?!(\d{1,3}\.){3}\d{1,3}$)[+-]?(\d{1,3}(\.\d{3})+|\d*)(,\d*)?([eE][+-]
 
 
 def text_of(value: object) -> str:
-    """Return a level's or a label's text; of an enumeration's member that is a text, that text."""
+    """Return the text of a level or label; for a member of an Enum of texts, its value."""
     if isinstance(value, str):
         return str.__str__(value)
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def value_of(value: object, any_number: bool = False) -> float | pd.Timestamp | None:
-    """Return the number or moment that a value is, or that its text is; None of any other.
-    any_number: also of a text as 007 or 1e5, which is a code where there is another with that
-    value."""
+    """Return the number or date that a value is, or that its text means; None for any other value.
+
+    any_number: read texts such as 007 or 1e5 as numbers too. By default they are codes.
+    """
     try:
         if isinstance(value, Real | Decimal | np.bool_):
             return float(value)
@@ -62,13 +63,13 @@ def _moment(value: str | date | np.datetime64) -> pd.Timestamp | None:
 
 
 def kind_of(value: object, any_number: bool = False) -> type:
-    """Return whether `value_of` takes a value for a number (float), a moment, or a word (str)."""
+    """Return the kind of a value for `value_of`: float, a date's class, or str for a word."""
     found = value_of(value, any_number)
     return str if found is None else type(found)
 
 
 def texts(column: pd.Series, name: object) -> pd.Series:
-    """Return a column's values as text, NaN where one is missing."""
+    """Return a column's values as text; NaN where one is missing."""
     try:
         text = column.astype(object).map(text_of, na_action="ignore")
     except UnicodeDecodeError as error:
@@ -77,7 +78,7 @@ def texts(column: pd.Series, name: object) -> pd.Series:
 
 
 def unit_of(text: pd.Series) -> str:
-    """Return the sign of a currency or of percents that nearly all texts have; "" where none is."""
+    """Return the sign of currency or per cent that nearly all texts have; "" if there is none."""
     for unit in UNITS:
         if text.str.contains(unit, regex=False).sum() > (1 - STRAY) * len(text):
             return unit
@@ -85,7 +86,7 @@ def unit_of(text: pd.Series) -> str:
 
 
 def bare(text: pd.Series, unit: str) -> pd.Series:
-    """Return texts without their unit; a text that lacks it is none of these."""
+    """Return texts without their unit; NaN for a text that lacks it."""
     if not unit:
         return text
     without = text.str.replace(unit, "", n=1, regex=False).str.strip()
@@ -93,8 +94,10 @@ def bare(text: pd.Series, unit: str) -> pd.Series:
 
 
 def plain_or_grouped(text: pd.Series) -> tuple[pd.Series, bool]:
-    """Return texts as numbers, NaN where one is none; and whether thousands separators were read,
-    which they are where more than a tenth of the texts have them in the right places."""
+    """Return texts as numbers (NaN: not a number), and whether thousands separators were read.
+
+    They are read if more than a tenth of the texts have them in the right places.
+    """
     import pandas as pd
 
     plain = pd.to_numeric(text, errors="coerce")
@@ -104,8 +107,8 @@ def plain_or_grouped(text: pd.Series) -> tuple[pd.Series, bool]:
 
 
 def written_numbers(texts: Sequence[str], unit: str) -> np.ndarray:
-    """Return the numbers (n,) that texts with their unit are, with thousands separators or without;
-    NaN where one is none."""
+    """Return the numbers (n,) in texts with a unit, with or without thousands separators; NaN for
+    any other text."""
     import pandas as pd
 
     plain = [_plain(text, unit) for text in texts]
@@ -122,9 +125,12 @@ def _plain(text: str, unit: str) -> str | None:
 
 
 def numbers_in(name: object, text: pd.Series, kept: bool) -> tuple[pd.Series, str] | None:
-    """Return a column of text as the numbers that all of it is, and their unit; None of one of
-    words, and of one of codes that are digits. An error of one of numbers which a few words, or
-    decimal commas, keep from being read."""
+    """Return the numbers of a column of text, and their unit; None for words, and for codes of
+    digits.
+
+    Raise ValueError if only a few words, or decimal commas, prevent the column from being read as
+    numbers.
+    """
     import pandas as pd
 
     known = text.dropna().astype(str)
