@@ -30,9 +30,11 @@ AFTER: dict[str, Any] = {"ls": "", "marker": "o", "color": BLUE, "ms": 4}
 def balance(
     table: pd.DataFrame, title: str = "Balance: each arm's mean context less that of all rounds"
 ) -> Figure:
-    """Draw standardised mean differences of `balance_table`, before and after weighing: a panel
-    an arm, a row a feature, that of the largest before on top; grey is ± .1, commonly called
-    small."""
+    """Draw the standardised mean differences of a `balance_table`, before and after weighting.
+
+    There is a panel for each arm and a row for each feature. The feature with the largest
+    difference before weighting comes first. The grey band is ± .1, which is commonly called small.
+    """
     if not isinstance(table, pd.DataFrame) or list(table.index.names) != ["arm", "feature"]:
         raise TypeError(f"balance takes bb.balance_table(history); got {type(table).__name__}")
     arms = table.index.unique("arm").tolist()

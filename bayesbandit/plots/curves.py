@@ -17,13 +17,13 @@ CLOSE = 0.2  # of the largest regret at the end: curves that end within it coinc
 
 
 def regret_curves(table: pd.DataFrame) -> Figure:
-    """Draw cumulative regret by round, mean ± standard error over replications; a panel an
+    """Draw cumulative regret by round: mean ± standard error over replications, a panel for each
     environment.
 
-    Where all bandits end within a fifth of the largest regret, their curves coincide to the eye,
-    and the panel shows by how much each is above the mean of all, replication by replication; axis
-    and title say so. More than 12 environments share one panel: regret / t against the share of
-    the horizon played, mean ± standard error over environments.
+    If all bandits end within a fifth of the largest regret, their curves would look like one. The
+    panel then shows each bandit's regret above the mean of all bandits in the same replication;
+    axis and title say so. More than 12 environments share one panel: regret / t against the share
+    of the horizon played, mean ± standard error over environments.
     """
     table, column, title = check(table), "regret", "Cumulative regret"
     label, names = "cumulative regret (units of reward)", pd.unique(table["environment"]).tolist()
@@ -60,8 +60,7 @@ def coincide(means: pd.DataFrame, runs: pd.DataFrame) -> bool:
 
 
 def above_mean(table: pd.DataFrame, environments: list[str]) -> pd.DataFrame:
-    """Return regret in these environments above the mean of all bandits in the same replication
-    and round."""
+    """Return regret above the mean of all bandits in the same environment, replication and t."""
     mean = table.groupby(["environment", "replication", "t"])["regret"].transform("mean")
     some = table["environment"].isin(environments)
     return table.assign(regret=table["regret"] - mean.where(some, 0.0))
@@ -74,12 +73,12 @@ def over_time(
     label: str | Mapping[str, str],
     share: bool = False,
 ) -> Figure:
-    """Draw the mean ± standard error of a column of `curves`, a line a bandit, a panel an
+    """Draw mean ± standard error of a column of `curves`: a line for each bandit, a panel for each
     environment.
 
-    label: of the vertical axes, or of each environment's. An axis begins at 0 where nothing is
-    below it, and has a line there where something is. share: of values up to 1, where all axes
-    end; they begin above 0 where all is above .5.
+    label: the label of the vertical axes, or one for each environment. share: whether values are
+    shares, so that axes end at 1; they begin above 0 if all values are above .5. Other axes begin
+    at 0 if no value is negative, and have a line at 0 otherwise.
     """
     points = curves(table)
     styles = looks(pd.unique(points["bandit"]))
@@ -122,7 +121,7 @@ def over_time(
 
 
 def replications(counts: pd.Series) -> str:
-    """Return how many there are, in words of a title."""
+    """Return the number of replications as words for a title. counts: one for each line."""
     least, most = int(counts.min()), int(counts.max())
     if most == 1:
         return "one replication"
@@ -130,7 +129,7 @@ def replications(counts: pd.Series) -> str:
 
 
 def horizon(table: pd.DataFrame) -> str:
-    """Say after how many rounds the runs of a table end, in words of a title."""
+    """Return the rounds after which the runs of a table end, as words for a title."""
     rounds = pd.unique(last(table)["t"])
     return f"after {rounds[0]:,} rounds" if len(rounds) == 1 else "at their ends"
 

@@ -34,11 +34,14 @@ LOOKS = {
 
 
 def paired_differences(table: pd.DataFrame, reference: str | None = None) -> Figure:
-    """Draw regret at the end above that of a reference, replication by replication: the mean and
-    its 95 % interval by Student's t, a panel an environment.
+    """Draw each bandit's regret at the end above a reference's: mean and 95 % interval over
+    replications.
 
-    reference: by default the bandit of least normalised regret over the environments. Intervals are
-    not adjusted for their number. At least two replications are needed.
+    Intervals are Student's t for paired differences, and are not adjusted for their number. There
+    is a panel for each environment. At least two replications are needed.
+
+    reference: a bandit's name; None: the bandit with the least normalised regret over the
+    environments.
     """
     from scipy.stats import t
 

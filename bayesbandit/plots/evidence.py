@@ -35,8 +35,10 @@ POINTS = 500  # of a line
 
 
 def policy_values(result: Evaluation) -> Figure:
-    """Estimated values with their intervals, a row a policy; grey, without one where it is
-    refused."""
+    """Draw estimated values with their intervals, a row for each policy.
+
+    A policy whose interval is refused is grey, without an interval.
+    """
     table = result.table
     figure, ax, down = _rows(table.index)
     known = table["low"].notna().to_numpy()
@@ -51,8 +53,10 @@ def policy_values(result: Evaluation) -> Figure:
 
 
 def policy_contrasts(result: Evaluation, against: str | int) -> Figure:
-    """By how much policies earn more than one of them, from paired scores: thick lines are each
-    one's interval, thin ones hold all at once."""
+    """Draw how much more each policy earns than one of them, by paired scores.
+
+    Thick lines are intervals for one difference. Thin lines hold for all differences at once.
+    """
     table = result.contrasts(against)
     if table.empty:
         raise ValueError(f"no policy to compare with {against!r}: there is only one")
@@ -74,7 +78,7 @@ def policy_contrasts(result: Evaluation, against: str | int) -> Figure:
 
 
 def sample_sizes(result: Evaluation) -> Figure:
-    """Effective sample sizes, a row a policy: what the log gives, and what its probabilities
+    """Draw effective sample sizes, a row for each policy: the log's, and those its probabilities
     promised."""
     table = result.table
     figure, ax, down = _rows(table.index)
@@ -91,8 +95,11 @@ def sample_sizes(result: Evaluation) -> Figure:
 
 
 def calibration(found: Check) -> Figure:
-    """How often arms were taken against how often their probabilities said, by bin, ± 2 standard
-    errors; a panel an arm."""
+    """Draw how often arms were chosen against their logged probabilities, by bin, ± 2 standard
+    errors.
+
+    There is a panel for each arm.
+    """
     table = found.calibration
     if table.empty:
         raise ValueError("the log has no probabilities of all arms: there is nothing to calibrate")
@@ -114,8 +121,10 @@ def calibration(found: Check) -> Figure:
 
 
 def value_sequences(result: Evaluation) -> Figure:
-    """The confidence sequence of each policy's value by round, a panel a policy: it holds at all
-    rounds at once."""
+    """Draw the confidence sequence of each policy's value by round, a panel for each policy.
+
+    A sequence holds at all rounds at once.
+    """
     table = result.sequence
     names = [name for name in result.policies if (table["policy"] == name).any()][:MANY]
     if not names:
@@ -139,8 +148,11 @@ def value_sequences(result: Evaluation) -> Figure:
 
 
 def replay_curves(runs: Mapping[str, Sequence[pd.DataFrame]]) -> Figure:
-    """Mean reward so far by matched round, a line a bandit: the mean of its runs, with the range of
-    their middle half. runs: by bandit, the `curve` of each replay."""
+    """Draw the mean reward so far by matched round: a line for each bandit, with its runs' middle
+    half.
+
+    runs: by bandit, the `curve` of each replay. A line is the mean of the bandit's runs.
+    """
     figure, (ax,) = panels(1, most=1, width=6.0, height=3.4)
     styles = looks(runs)
     for b, (name, some) in enumerate(runs.items()):

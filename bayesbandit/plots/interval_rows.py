@@ -26,10 +26,13 @@ def interval_rows(
     table: pd.DataFrame, row: str, value: str, panel: str, label: str, title: str,
     nominal: float | None = None, least: float | None = None,
 ) -> Figure:  # fmt: skip
-    """Column `value` with its interval from `low` to `high`, a row for each value of column `row`,
-    a panel for each of column `panel`; nothing where the value is missing, a point where the
-    interval is. nominal: what the value should be, a line. least: where the panels begin; values
-    below are arrowheads at their left."""
+    """Draw a table's values with their intervals, in rows and panels.
+
+    value: the column with the values; their intervals are in the columns `low` and `high`. A
+    missing value is left out. A value without an interval is a point. row, panel: columns whose
+    values have a row or a panel each. nominal: where to draw a line, at what the values should be.
+    least: where the panels begin; values below it are arrowheads at their left edge.
+    """
     if missing := [c for c in (row, value, panel, "low", "high") if c not in table.columns]:
         raise ValueError(f"the table lacks {missing}; it has {list(table.columns)}")
     names, lines = pd.unique(table[panel]).tolist(), pd.unique(table[row]).tolist()

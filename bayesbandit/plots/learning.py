@@ -24,10 +24,13 @@ def learning_curves(
     alike: bool = False,
     nominal: float | None = None,
 ) -> Figure:
-    """Draw the mean ± standard error of column `y` by column `x`, over the rows that share them,
-    whose number the title tells; a line for each value of column `line`, a panel for each of
-    column `panel`, with a line at 0 where something is below it. log: both axes are; alike: all
-    panels have one scale; nominal: what y should be."""
+    """Draw mean ± standard error of column `y` by column `x`, over the rows that share x, line and
+    panel.
+
+    line, panel: columns whose values have a line or a panel each. log: whether both axes are
+    logarithmic. alike: whether all panels have one scale. nominal: the value that y should have.
+    The title gives the number of rows behind a point. Panels with negative values have a line at 0.
+    """
     if missing := [name for name in (x, y, line, panel) if name not in table.columns]:
         raise ValueError(f"the table lacks {missing}; it has {list(table.columns)}")
     cells = table.groupby([panel, line, x], sort=False)[y]

@@ -28,14 +28,14 @@ def assignment(
     truth: np.ndarray | None = None,
     title: str = "Arm assignment in the context space",
 ) -> Figure:
-    """Draw contexts coloured by the arm they got, a panel a window of rounds (the paper's section
+    """Draw contexts coloured by the chosen arm, a panel for each window of rounds (paper, section
     3.1).
 
-    x (n, 2) contexts, arm (n,) indices into `arms`, t (n,) rounds; t ≤ 0 is the warm start.
-    `windows` are (first, last) rounds, both included, or a number of windows that grow
-    geometrically, after one for the warm start. Over a regular `grid` (m, 2), `regions`
-    (windows, m) shades the arm that the greedy policy picks in each window, and the mean rewards
-    `truth` (m, K) draw the border of the optimal assignment.
+    x (n, 2): contexts. arm (n,): numbers of `arms`. t (n,): rounds; t ≤ 0 is the warm start.
+    windows: pairs of first and last rounds, both included; or a number of windows that grow
+    geometrically, with one more for the warm start. grid (m, 2): a regular grid, for two additions.
+    `regions` (windows, m) shades the arm that the greedy policy picks in each window. `truth` (m,
+    K), the arms' mean rewards, draws the border of the optimal assignment.
     """
     x, arm, t = np.asarray(x, dtype=np.float64), np.asarray(arm), np.asarray(t)
     if x.ndim != 2 or x.shape[1] != 2 or not len(x) or not len(x) == len(arm) == len(t):
@@ -82,8 +82,11 @@ def outcomes(
     arms: Sequence[str | int],
     title: str = "Expected reward of each arm",
 ) -> Figure:
-    """Draw every arm's mean reward over a regular grid (m, 2), truth (m, K), and, black, the
-    border of where it is the best (the paper's section 3.1)."""
+    """Draw every arm's mean reward over a regular grid (paper, section 3.1).
+
+    grid (m, 2), truth (m, K): the mean rewards. A black line surrounds the contexts for which an
+    arm is the best.
+    """
     grid, truth = np.asarray(grid, np.float64), np.asarray(truth, np.float64)
     if truth.shape != (len(grid), len(arms)):
         raise ValueError(f"wanted {(len(grid), len(arms))}, got {truth.shape}")
@@ -116,13 +119,15 @@ def bias(
     titles: Sequence[str],
     title: str = "Estimation bias over the context space",
 ) -> Figure:
-    """Draw estimate − truth of every arm's mean reward: rows of moments or bandits, columns of
-    arms, or the other way round where arms are more than six.
+    """Draw estimate − truth of every arm's mean reward over a regular grid.
 
-    grid (m, 2) regular, estimated (n, m, K), truth (m, K), a title for each of the n. White is 0,
-    blue too low, red too high. Each row has one scale, which ends at ± the 98 % quantile of |bias|
-    in the row; its bar names this limit. The captions of the paper (section 3.1) leave the sign
-    open; ours is estimate − truth.
+    Rows are moments or bandits and columns are arms; with more than six arms it is the other way
+    round.
+
+    grid (m, 2), estimated (n, m, K), truth (m, K), titles: one for each of the n. White is 0, blue
+    too low, red too high. Each row has one scale, from − to + the 98 % quantile of |bias| in the
+    row, which its colour bar names. The paper's captions (section 3.1) do not say which sign means
+    too high.
     """
     estimated, truth = np.asarray(estimated, np.float64), np.asarray(truth, np.float64)
     wanted = (len(titles), len(grid), len(arms))

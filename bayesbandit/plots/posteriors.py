@@ -32,11 +32,11 @@ def densities(
     truth: Truth | None = None,
     title: str = "Posterior densities",
 ) -> Figure:
-    """Draw the density of each element of each variable: a panel an element, a line a posterior.
+    """Draw the posterior density of each element of each variable, a line for each posterior.
 
-    posteriors: by name, of `bb.fit` or `bandit.posterior`. A closed form is drawn as it is; where
-    there are only draws, a kernel estimate, which the legend says. variables: by default all that
-    every one of the posteriors has. truth: the values (*shape) of variables, by name.
+    posteriors: those of `bb.fit` or `bandit.posterior`, by name. A closed form is drawn exactly.
+    Draws get a kernel density estimate, which the legend says. variables: names; None: those that
+    all posteriors have. truth: the true values (*shape), by name.
     """
     names = _common(posteriors) if variables is None else list(variables)
     elements = [one for name in names for one in _elements(posteriors, name)]
@@ -74,11 +74,11 @@ def coefficients(
     truth: ArrayLike | None = None,
     title: str | None = None,
 ) -> Figure:
-    """Draw a line for each element of a variable: medians, 50 % and 90 % intervals, side by side
-    for each posterior; with a line at 0.
+    """Draw medians with 50 % and 90 % intervals of a variable's elements, side by side for each
+    posterior.
 
-    posteriors: by name, as of `densities`. select: positions of elements, by default all. truth:
-    the variable's values (*shape).
+    posteriors: as in `densities`. select: the positions of some elements; None: all. truth: the
+    variable's true values (*shape).
     """
     elements = [*_elements(posteriors, variable)]
     chosen = elements if select is None else [elements[i] for i in select]
@@ -128,10 +128,11 @@ def shrinkage(
     axis: str = "least squares",
     title: str = "What each prior shrinks",
 ) -> Figure:
-    """Draw posterior means of a variable's elements against raw estimates of them, a panel a
-    posterior; on the diagonal nothing is shrunk.
+    """Draw posterior means of a variable's elements against raw estimates, a panel for each
+    posterior.
 
-    raw: (*shape). groups: by name, which elements (*shape, true and false) have a colour.
+    On the diagonal nothing is shrunk. raw: the estimates (*shape). groups: masks (*shape) by name,
+    of elements that get a colour.
     """
     raw = np.asarray(raw, dtype=np.float64)
     figure, axes = panels(len(posteriors), most=5, width=2.2, height=2.2)

@@ -19,8 +19,10 @@ OUTCOMES = {"draw": (GREY, "D"), "loss": (VERMILLION, "^"), "win": (BLUE, "o")}
 
 
 def propensities(table: pd.DataFrame) -> Figure:
-    """Draw the mean propensity of the chosen arms in each twentieth of the rounds; 1 is
-    deterministic."""
+    """Draw the mean propensity of the chosen arms in each twentieth of the rounds.
+
+    It is 1 for a policy without randomness.
+    """
     table = check(table)
     rounds = table.sort_values("t").groupby(RUN)["t"].diff().fillna(table["t"])
     rounds = rounds.where(table["propensity"].notna())
@@ -33,8 +35,10 @@ def propensities(table: pd.DataFrame) -> Figure:
 
 
 def optimal_share(table: pd.DataFrame) -> Figure:
-    """Draw the share of replications at the optimal assignment, where there are test contexts to
-    tell."""
+    """Draw the share of replications in which the optimal assignment is reached, by round.
+
+    It needs environments with test contexts.
+    """
     table = check(table)
     tested = (table["value"].notna() | table["optimal"]).groupby(table["environment"]).any()
     if not tested.any():
@@ -46,11 +50,11 @@ def optimal_share(table: pd.DataFrame) -> Figure:
 def pairwise_scatter(
     table: pd.DataFrame, bakeoff_compat: bool = False, level: float = 0.05
 ) -> Figure:
-    """Draw every bandit against every other, one point an environment (the paper's section 3.2).
+    """Draw every bandit against every other, a point for each environment (paper, section 3.2).
 
-    x, y: normalised regret of the column's and of the row's bandit. Colour and shape are the row's
-    win, loss or draw by the test of `pairwise`; the area grows with −log₁₀ p, up to p = 10⁻¹². Of
-    more than 12 bandits, the 12 of least regret, which the title says.
+    x and y are the normalised regrets of the column's and the row's bandit. Colour and shape show
+    the row's win, loss or draw by the test of `pairwise`. The area grows with −log₁₀ p, up to p =
+    10⁻¹². Of more than 12 bandits it shows the 12 with the least regret, and the title says so.
     """
     pairs = pairwise(table, bakeoff_compat, level)
     bandits = pd.unique(pairs["row"]).tolist()

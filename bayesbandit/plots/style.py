@@ -1,4 +1,4 @@
-"""How all pictures look: colours that the colour-blind tell apart, panels, axes, legends."""
+"""The style of all pictures: colours that colour-blind people can distinguish, panels, legends."""
 
 from __future__ import annotations
 
@@ -64,15 +64,20 @@ class Picture(Figure):
 
 
 def look(i: int, line: bool = True) -> dict[str, Any]:
-    """Return colour, marker and dashes of the bandit, arm or posterior i: 252 differ, and 63 of
-    points, which have no line."""
+    """Return colour, marker and dashes of the bandit, arm or posterior number i.
+
+    The first 252 differ; of points, which have no line, the first 63.
+    """
     dashes = DASHES[i % len(DASHES)] if line else ""
     return {"color": PALETTE[i % 7], "marker": MARKERS[i % 9], "linestyle": dashes}
 
 
 def looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return a look for each name, the same in all pictures: that of `KNOWN`, or one that the name
-    itself decides. Where two names of a picture decide on one look, the later one gets the next."""
+    """Return a look for each name, which is the same in all pictures.
+
+    `KNOWN` or the name itself decides it. If two names of a picture get the same look, the later
+    one takes the next look.
+    """
     found: dict[str, int] = {}
     for name in names:
         i = KNOWN.get(name)
@@ -84,7 +89,7 @@ def looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 def words(environment: object) -> str:
-    """Return the name of an environment, or that of one of the paper's designs in words."""
+    """Return an environment's name; for a design of the paper, in words."""
     name = str(environment)
     for pattern, text in DESIGNS.items():
         if match := re.fullmatch(pattern, name):
@@ -93,14 +98,16 @@ def words(environment: object) -> str:
 
 
 def plain(name: object, width: int = 0) -> str:
-    """Return a name as text: "$" is no mathematics, white space is a blank; lines of at most so
-    many characters, where a width is given."""
+    """Return a name as plain text, in which "$" does not begin mathematics.
+
+    width: the longest line; 0: one line.
+    """
     text = " ".join(str(name).split()) or repr(name)
     return (fill(text, width) if width else text).replace("$", r"\$")
 
 
 def panels(n: int, most: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
-    """Return a figure of n panels in even rows of at most so many, and their axes."""
+    """Return a figure with n panels, at most `most` in a row, and the panels' axes."""
     rows = -(-n // most)
     columns = -(-n // rows)
     size = (max(width * columns, 5) + 0.3, height * rows + 0.9)
@@ -109,16 +116,19 @@ def panels(n: int, most: int, width: float, height: float) -> tuple[Figure, list
 
 
 def rows(names: Iterable[object]) -> tuple[list[str], np.ndarray, int]:
-    """Names as labels beside the rows of a panel; how far down (n,) each row is, in lines of text;
-    and how many lines there are."""
+    """Return names as labels of rows, how far down each row is (n,), in lines of text, and the
+    lines in all."""
     labels = [plain(name, BESIDE) for name in names]
     lines = np.array([1 + label.count("\n") for label in labels])
     return labels, np.cumsum(lines) - lines / 2, int(lines.sum())
 
 
 def label_rows(axes: Sequence[Axes], labels: Sequence[str], down: np.ndarray, end: float) -> None:
-    """Names the rows of panels, those of the first in a row alone; at `end` lines down they end.
-    The figure grows with the names, and with the lines of titles and labels."""
+    """Label the rows of panels; only the first panel in a row of panels has labels.
+
+    down: how far down each row is. end: where the rows end, both in lines of text. The figure grows
+    with the labels, and with the lines of titles and axis labels.
+    """
     for ax in axes:
         first = (place := ax.get_subplotspec()) is None or place.is_first_col()
         ax.set_yticks(-down, labels if first else [""] * len(labels))
@@ -143,9 +153,12 @@ def entitle(figure: Figure, text: str) -> None:
 def dress(
     ax: Axes, title: str, x: str, y: str, always: bool = False, inches: float | None = None
 ) -> None:
-    """Give a panel its title, labels and ticks of a panel. The label y is that of the first in a
-    row alone, unless it is always to be there; both labels have as many lines as they need.
-    inches: across a panel, where labels beside it take some of its share of the figure."""
+    """Give a panel its title, axis labels and ticks.
+
+    Only the first panel in a row has the label y, unless `always` is True. Labels have as many
+    lines as they need. inches: the panel's width, if labels beside it take a part of its share of
+    the figure.
+    """
     place, figure = ax.get_subplotspec(), ax.get_figure(root=True)
     if inches is None:
         inches = 6.0 if figure is None else figure.get_figwidth()
@@ -168,8 +181,10 @@ def ruled(ax: Axes, axis: Literal["both", "x"] = "both") -> None:
 
 
 def legend(figure: Figure, keys: list[Line2D], handle: float) -> None:
-    """Put one legend below all panels, in even columns, as many as its longest label allows; the
-    figure grows with its lines."""
+    """Put one legend below all panels, with as many columns as its longest label allows.
+
+    The figure grows with the lines of the legend.
+    """
     names = [plain(key.get_label(), LONGEST) for key in keys]
     longest = max(len(line) for name in names for line in name.split("\n"))
     columns = max(
@@ -193,5 +208,5 @@ def dot(colour: str, marker: str, label: str, p: float = 1e-3) -> Line2D:
 
 
 def area(p: np.ndarray) -> np.ndarray:
-    """Return the area of a point of significance p; NaN, no test, is as small as p = 1."""
+    """Return the area of a point with the p-value p; without a test (NaN) that of p = 1."""
     return 10 - 6 * np.log10(np.clip(np.nan_to_num(p, nan=1.0), 1e-12, 1))

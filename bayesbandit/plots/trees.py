@@ -32,9 +32,11 @@ BOX = {"boxstyle": "round,pad=0.35", "fc": "white", "ec": GREY, "lw": 0.8}
 def policy_tree(
     bandit: Bandit, features: Sequence[object] | None = None, title: str = "Policy tree"
 ) -> Figure:
-    """Draw the tree of a bandit such as `PolicyTreeTS`: its splits above, and below them what
-    each leaf knows of each arm, a row an arm: mean ± sd and, at its right, how many rounds
-    played it there. features: their names."""
+    """Draw the policy tree of a bandit such as `PolicyTreeTS`.
+
+    The splits are above. Below them each leaf has a row for each arm: mean ± sd, and at its right
+    the number of rounds that played the arm there. features: their names.
+    """
     if not isinstance(belief := bandit.belief, TreeBelief):
         raise TypeError(f"a picture of a tree needs a bandit with one; got {shown(belief)}")
     if features is not None and len(features) != bandit.n_features:

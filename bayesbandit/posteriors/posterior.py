@@ -70,10 +70,11 @@ class Posterior:
         return self._moments(x)[1]
 
     def draw(self, x: Contexts, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Return mean rewards under `size` posterior draws, (size, n) or (size, n, K).
+        """Return mean rewards at contexts x under `size` posterior draws, (size, n) or (size, n,
+        K).
 
-        One draw of the variables gives all contexts and arms. A sampled posterior chooses among its
-        draws at random, without replacement up to their number.
+        One draw of the variables is used for all contexts and arms. A sampled posterior picks among
+        its draws at random. A draw is picked again only if `size` is larger than their number.
         """
         x = self._contexts(x)
         return self.known.rewards(self.plan, x, checks.integer(size, "size", 1), rng)

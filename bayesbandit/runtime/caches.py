@@ -1,14 +1,14 @@
-"""Where compiled code is kept, on machines where neither the package nor the home can be written.
+"""Folders for compiled code, on machines where neither the package nor the home can be written.
 
-Numba keeps it beside the source or in the home's cache, PyTensor in the home; without either they
-refuse to start, as in a container that is read-only. A folder of our own among the temporary files
-takes their place, and if there is none, nothing is kept.
+Numba keeps compiled code beside the source or in the home's cache, PyTensor in the home. Without
+either they refuse to start, as in a read-only container. A folder among the temporary files then
+takes their place. If there is none, nothing is kept.
 
-Where a folder of compiled code came with an image and cannot be written, it is read (`Shipped`):
-numba would look elsewhere, and compile again. Code that cannot be kept is said once in a process.
+A folder of compiled code that came with an image and cannot be written is read (`Shipped`). Numba
+alone would look elsewhere and compile again. A process says only once that code cannot be kept.
 
-Numba gives the code of each signature of a function a file, and keeps their names in an index. Two
-processes that save at once may write the same file under two signatures: here they take turns.
+Numba writes a file for each signature of a function, and an index of their names. Two processes
+that save at once may write one file for two signatures, so here they take turns.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ READ = "UserProvidedCacheLocator", "InTreeCacheLocator"  # of NUMBA_CACHE_DIR, b
 
 
 def settle() -> None:
-    """See to it that numba can start, and PyTensor, should it be used."""
+    """Make sure that numba can start, and PyTensor if it is used."""
     import numba
     from numba.misc.appdirs import AppDirs
 
@@ -54,7 +54,7 @@ def settle() -> None:
 
 
 def is_writable(folder: Path) -> bool:
-    """Return whether files can be made in a folder, or it with those above it."""
+    """Return whether files can be made in a folder, which may have to be made first."""
     while not folder.exists():
         if folder == folder.parent:
             return False
@@ -63,8 +63,10 @@ def is_writable(folder: Path) -> bool:
 
 
 def temporary() -> Path | None:
-    """Return a folder among the temporary files that is ours alone: code that is kept there is
-    run."""
+    """Return a folder among the temporary files that only this user can write.
+
+    It holds code that will be run, so others must not be able to change it.
+    """
     user = os.getuid() if os.name == "posix" else "user"
     try:
         folder = Path(tempfile.gettempdir()) / f"bayesbandit-{user}"
@@ -105,8 +107,7 @@ def read_what_is_shipped() -> None:
 
 
 def shipped(base: type[Any]) -> type[Any]:
-    """Return a class that finds compiled code where this one of numba's does, but that cannot be
-    written."""
+    """Return a subclass of a numba cache locator that also takes folders without write access."""
 
     import numba
 
@@ -148,7 +149,7 @@ told: list[str] = []  # why code is not kept, where that has been said
 
 
 def complain(why: str) -> None:
-    """Say once in a process that compiled code is not kept."""
+    """Warn once in a process that compiled code is not kept."""
     if not told:
         told.append(why)
         logging.getLogger("bayesbandit").warning(
@@ -159,7 +160,7 @@ def complain(why: str) -> None:
 
 
 def keep_nothing() -> None:
-    """Compile anew in each process."""
+    """Keep no compiled code: each process compiles again."""
     complain("no folder can be written")
     from numba.core import dispatcher
     from numba.np.ufunc import ufuncbuilder

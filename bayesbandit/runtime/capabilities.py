@@ -7,10 +7,11 @@ from typing import Any
 
 
 def declares(value: object, capability: str, methods: Iterable[str]) -> Any:
-    """Return the capability that an object's class declares for these methods.
+    """Return the capability that an object's class declares for these methods; None if it declares
+    none.
 
-    None where there is none, or where a subclass, or the object itself, has one of the methods
-    another way. Without generators: where memory is short, Python may crash as it makes one.
+    It is also None if a subclass, or the object itself, replaces one of the methods. The function
+    uses no generators, because Python may crash as it makes one without memory.
     """
     names = frozenset(methods)
     if not names.isdisjoint(getattr(value, "__dict__", ())):

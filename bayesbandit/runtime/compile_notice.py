@@ -1,4 +1,4 @@
-"""A line for whoever waits while kernels compile, which happens once on a machine."""
+"""A message for a user who waits while kernels compile, which happens once on a machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LINE = (
 
 
 class Waiting(Listener):
-    """Says once in a process that it compiles, when that has taken longer than our patience."""
+    """A listener that says once in a process that kernels compile, if it takes long."""
 
     def __init__(self) -> None:
         self.depth, self.since, self.busy, self.said = 0, 0.0, 0.0, False
@@ -50,7 +50,7 @@ def _is_ours(event: Event) -> bool:
 
 
 def is_watched() -> bool:
-    """Return whether somebody looks at what this process says: a terminal or a notebook."""
+    """Return whether a user can see the messages of this process: a terminal or a notebook."""
     if current_process().name != "MainProcess" or sys.stderr is None:
         return False
     return "ipykernel" in sys.modules or sys.stderr.isatty()

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, whoever is killed or writes beside."""
+"""Files that are written whole or not at all, even if processes are killed or write at once."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ BEGINNING = 35  # characters, of up to four bytes each, of a file's name
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Yield a file to write beside `path`, which takes its place at the end.
+    """Yield a file to write beside `path`; it replaces `path` at the end.
 
-    What was there stays as it is if anything fails. A link is followed, and permissions are kept.
-    What killed processes of this machine left behind is cleared away. FileExistsError where there
-    is a folder, a pipe or a device; an OSError names `path`.
+    If anything fails, the old file stays. A link is followed, and permissions are kept. Files that
+    killed processes of this machine left behind are removed. Raise FileExistsError if `path` is a
+    folder, a pipe or a device. An OSError names `path`.
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
@@ -46,7 +46,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 def clear(path: Path) -> None:
-    """Remove what killed processes of this machine left beside `path`."""
+    """Remove the files that killed processes of this machine left beside `path`."""
     start = _start(path)
     for file in path.parent.glob(".*.tmp"):
         pid = file.name.removeprefix(start).partition(".")[0]
@@ -60,7 +60,7 @@ def _start(path: Path) -> str:
 
 
 def is_alive(pid: int) -> bool:
-    """Return whether there is, or may be, a process of this number."""
+    """Return whether a process with this number exists, or may exist."""
     if os.name != "posix":
         return True
     try:

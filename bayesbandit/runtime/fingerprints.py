@@ -1,4 +1,4 @@
-"""Code of one's own: what tells it from other code of the same name."""
+"""Fingerprints of the user's code, by which a run notices that the code has changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bayesbandit.runtime.user_modules import installed
 
 
 def does(code: CodeType) -> tuple[Any, ...]:
-    """Return what code does, wherever it stands."""
+    """Return what code does, independent of the file and the lines in which it stands."""
     constants = tuple(map(_constant, code.co_consts))
     names = code.co_names, code.co_varnames, code.co_freevars
     counts = code.co_argcount, code.co_kwonlyargcount, code.co_flags
@@ -51,26 +51,35 @@ def imported(code: CodeType) -> Iterator[str]:
 
 
 def fingerprint(*values: object) -> str:
-    """Return what tells functions, classes and objects that are the user's from others of the same
-    name: their code, and what it refers to. "" of values that are all of installed packages."""
+    """Return a digest of the user's functions, classes and objects among these values.
+
+    It covers their code and all that the code refers to. It is "" if all values are from installed
+    packages.
+    """
     said, own = _walked(values)
     return hashlib.sha256(repr(said).encode()).hexdigest()[:16] if own else ""
 
 
 def texts(*values: object) -> dict[str, str]:
-    """Return the modules of the user's in which the code of these values stands, and those that
-    they import, with what tells their texts from others."""
+    """Return digests of the modules in which the code of these values stands, and of those they
+    import.
+
+    Only the user's modules are included.
+    """
     return user_modules.reached(sorted(_walked(values)[1]))
 
 
 def packages(*values: object) -> list[str]:
-    """Names and versions of the installed packages that functions and classes are of, and the
-    classes of objects; the toolkit and Python are none."""
+    """Return names and versions of the installed packages that these functions, classes and objects
+    are from.
+
+    The toolkit and Python are left out.
+    """
     return user_modules.packages(map(_home, values))
 
 
 class Deferred(ABC):
-    """A function that is loaded when it is called, as a player of a file or of a package."""
+    """A function that is loaded when it is called, such as a player of a file or package."""
 
     @abstractmethod
     def load(self) -> Callable[..., Any]:

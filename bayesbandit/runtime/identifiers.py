@@ -27,12 +27,3 @@ def new_ids(n: int) -> np.ndarray:
 def id_text(made: np.ndarray) -> str:
     """Return an identifier (16,) as text."""
     return str(UUID(bytes=made.tobytes()))
-
-
-def made_at(text: str) -> int | None:
-    """Return when an identifier was made, in milliseconds since 1970; None of another text."""
-    try:
-        known = UUID(text)
-    except ValueError:
-        return None
-    return known.int >> 80 if known.version == 7 else None

@@ -13,15 +13,17 @@ fcntl = import_module("fcntl") if os.name == "posix" else None
 
 
 def take(file: IO[Any]) -> None:
-    """Hold a lock for as long as the file is open. BlockingIOError where another process has it,
-    OSError of a disk without locks."""
+    """Lock a file for as long as it is open.
+
+    Raise BlockingIOError if another process has the lock, and OSError if the disk has no locks.
+    """
     if fcntl is not None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 @contextmanager
 def turn(folder: Path) -> Iterator[None]:
-    """Let one process at a time in, where the folder's disk has locks."""
+    """Let one process at a time run a block; on a disk without locks, any number of them."""
     if fcntl is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""Python files and packages of one's own: loaded by path, and found by their entry points."""
+"""The user's Python files and packages: files loaded by path, packages found by entry points."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ _loaded: dict[str, tuple[bytes, ModuleType]] = {}  # by name, the text that has 
 
 
 def module_of(path: Path, prefix: str) -> ModuleType:
-    """Return a file as a module, named by its path behind a prefix; run once, and again after a
-    change."""
+    """Return a file as a module, named by its path after a prefix.
+
+    It runs once, and again after a change of the file.
+    """
     path = path.expanduser().resolve()
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
@@ -40,13 +42,16 @@ def module_of(path: Path, prefix: str) -> ModuleType:
 
 
 def said(error: Exception) -> str:
-    """Return an error with its kind."""
+    """Return an error's message with the name of its class."""
     return f"{type(error).__name__}: {error}"
 
 
 def plugins(kind: str) -> dict[str, list[EntryPoint]]:
-    """Return what installed packages offer as `bayesbandit.<kind>` (models, studies, players or
-    savable), by name; not loaded. Several of a name, where several packages offer it."""
+    """Return what installed packages offer as `bayesbandit.<kind>`, by name, without loading it.
+
+    kind: models, studies, players or savable. A name has several entries if several packages offer
+    it.
+    """
     found: dict[str, list[EntryPoint]] = {}
     points = entry_points(group=f"bayesbandit.{kind}")
     for point in sorted(points, key=lambda point: (point.name, offer(point))):
@@ -55,7 +60,7 @@ def plugins(kind: str) -> dict[str, list[EntryPoint]]:
 
 
 def plugin(kind: str, name: str) -> object:
-    """Return what the one package that offers this name gives."""
+    """Return the loaded object of the one package that offers this name."""
     points = plugins(kind).get(name, [])
     if not points:
         raise ValueError(f"no installed package offers {name!r} as one of bayesbandit.{kind}")
@@ -69,7 +74,7 @@ def plugin(kind: str, name: str) -> object:
 
 
 def loaded(point: EntryPoint, kind: str) -> object:
-    """Return what an entry point names; its package is imported."""
+    """Return the object that an entry point names; its package is imported."""
     try:
         return point.load()
     except Exception as error:  # a package's own code raises what it likes
@@ -86,13 +91,13 @@ def refused(kind: str, name: str, offered: object, wanted: str) -> TypeError:
 
 
 def hides(kind: str, name: str, found: object) -> None:
-    """Warn where what is found under a name hides what packages offer under it."""
+    """Warn that an object found under a name hides what packages offer under it."""
     if points := plugins(kind).get(name):
         by = " and ".join(map(offer, points))
         warnings.warn(f"{name} is {found}; that of {by} is hidden by it", stacklevel=3)
 
 
 def offer(point: EntryPoint) -> str:
-    """Return the package that offers something, and where it stands in there."""
+    """Return the package of an entry point, and its place there, as text."""
     package = f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
     return f"{package} ({point.value})"

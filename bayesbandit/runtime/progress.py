@@ -1,4 +1,4 @@
-"""A bar that counts finished pieces of work."""
+"""A progress bar."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from contextlib import contextmanager
 def bar(
     what: str, total: int, done: int = 0, shown: bool = True
 ) -> Iterator[Callable[[int], object]]:
-    """Show a bar on standard error. The function that it gives advances it by a number of pieces.
+    """Show a progress bar on standard error, and yield a function that advances it by a number of
+    pieces.
 
-    what: the pieces, in the plural. done: those that were finished before.
+    what: the name of the pieces, in the plural. done: how many were finished before.
     """
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn

@@ -1,8 +1,8 @@
 """PyTensor builds and compiles for one thread at a time, in double precision, without bookkeeping.
 
-`pytensor.config.floatX = "float32"` is a user's own affair: what is computed here loses its meaning
-in single precision, so that graphs are built and compiled as if it were not set. Nor does each
-variable remember where it was made (`traceback__limit`), which is a quarter of the work.
+A user may set `pytensor.config.floatX = "float32"`. Our computations need double precision, so
+graphs are built and compiled as if it were not set. Variables do not remember where they were made
+(`traceback__limit`), because that takes a quarter of the time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SETTINGS: dict[str, Any] = {"floatX": "float64", "traceback__limit": 0}
 
 
 class Compilation:
-    """A lock that a thread may take again, and `SETTINGS` for as long as it is held."""
+    """A lock that a thread may take again; PyTensor has `SETTINGS` while it is held."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()

@@ -1,7 +1,7 @@
 """Classes whose settings a file may hold, by name.
 
-A file's word never imports a module: a name is looked up among the classes that are registered
-here, and then among those that installed packages offer as `bayesbandit.savable`.
+A name in a file never imports a module. It is looked up among the classes that are registered here,
+and then among those that installed packages offer as `bayesbandit.savable`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,13 @@ KINDS: dict[str, type] = {}  # by the name that a file has
 
 
 def savable[T](kind: type[T]) -> type[T]:
-    """Register a dataclass, a model, policy or balance: files hold its fields, and `load` finds it
-    where its module has been imported, or its package offers it as one of `bayesbandit.savable`.
-    An Enum, which is the setting of one, too."""
+    """Register a class, so that files can hold its objects: a dataclass (model, policy or balance)
+    or an Enum.
+
+    Files hold the fields of a dataclass. `load` finds the class if its module has been imported, or
+    if its package offers it by an entry point of `bayesbandit.savable`. An Enum may be a field's
+    value.
+    """
     if not (isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, Enum))):
         raise TypeError(f"only a dataclass is stored by its fields, or an Enum; got {kind!r}")
     if is_dataclass(kind) and (taken := META & {f.name for f in fields(kind)}):
@@ -29,19 +33,21 @@ def savable[T](kind: type[T]) -> type[T]:
 
 
 def name_of(kind: type) -> str:
-    """Return the name that a file has for a class: with its module, where it is not ours."""
+    """Return the name of a class in files, with its module if the class is not the toolkit's."""
     ours = kind.__module__.startswith(TOOLKIT)
     return kind.__name__ if ours else f"{kind.__module__}:{kind.__qualname__}"
 
 
 def is_registered(kind: type) -> bool:
-    """Return whether files hold the settings of this class."""
+    """Return whether files can hold objects of this class."""
     return KINDS.get(name_of(kind)) is kind
 
 
 def kind_of(name: str) -> type | None:
-    """Return the class that a file calls by this name, loaded if an installed package offers it
-    (as `Name = "module:Name"`); None if there is none."""
+    """Return the class with this name in files; None if there is none.
+
+    It is loaded if an installed package offers it (as `Name = "module:Name"`).
+    """
     if name not in KINDS:
         for points in plugins("savable").values():
             for point in points:

@@ -26,7 +26,7 @@ DEPTH = 100  # levels of lists and dicts in each other
 
 
 class Broken(ValueError):
-    """A file that does not hold a whole bandit: it has a value that is not of its form."""
+    """An error: a file does not hold a whole bandit, because a value does not have its form."""
 
 
 def demand(truth: object, what: str) -> None:
@@ -84,7 +84,7 @@ def check(value: object, form: object, where: str = "it") -> None:
 
 
 def fits(value: object, form: object) -> bool:
-    """Whether the value is of this form."""
+    """Return whether a value has this form."""
     if isinstance(form, type | Whole) or form is None:
         return _is(value, form)
     try:
@@ -116,15 +116,18 @@ def _check_keys(value: object, form: Mapping[str | EllipsisType, object], where:
 
 
 def brief(value: object) -> str:
-    """A value in a few words."""
+    """Return a value in a few words."""
     if isinstance(value, list | dict) or (isinstance(value, int) and abs(value) > LONGEST):
         return f"a {type(value).__name__}"
     return repr(value)[:80]
 
 
 def check_plain(value: object) -> None:
-    """Raise `Broken` unless a value is what JSON holds: of plain types, with keys of text, and
-    neither too deep nor with integers that are too large to read."""
+    """Raise `Broken` unless a value is one that JSON can hold.
+
+    That is plain types and text keys, not nested too deeply, without integers that are too large to
+    read.
+    """
     level = [value]
     for _ in range(DEPTH):
         if any(type(one) is dict and any(type(k) is not str for k in one) for one in level):

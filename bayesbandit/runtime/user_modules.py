@@ -1,4 +1,4 @@
-"""Modules that are the user's own: which they are, what their files say, what they import."""
+"""The user's own modules: which they are, the text of their files, and their imports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _texts: dict[str, tuple[Any, bytes]] = {}  # by module, its spec and what its fi
 
 
 class ChangedCode(ValueError):
-    """Code that is no longer what it was when a run began."""
+    """An error: code changed since a run began."""
 
 
 @cache
@@ -40,8 +40,10 @@ def installed(module: str) -> bool:
 
 
 def place(error: Exception) -> str:
-    """Return where in the user's code an error was raised, or what raised it was called; "" where
-    none of it is the user's."""
+    """Return where in the user's code an error was raised, or the name that the code called.
+
+    It is "" if the user's code took no part.
+    """
     own = [
         f" (line {line} of {frame.f_code.co_filename})"
         for frame, line in walk_tb(error.__traceback__)
@@ -51,7 +53,7 @@ def place(error: Exception) -> str:
 
 
 def packages(names: Iterable[str]) -> list[str]:
-    """Names and versions of the installed packages that modules are of, but for the toolkit and
+    """Return names and versions of the installed packages of these modules, without the toolkit and
     Python."""
     tops = {n.partition(".")[0] for n in names if installed(n)} - {"bayesbandit"}
     found = {d for top in tops - sys.stdlib_module_names for d in _distributions().get(top, [])}
@@ -64,13 +66,15 @@ def _distributions() -> Mapping[str, list[str]]:
 
 
 def keep(module: str, text: bytes) -> None:
-    """Remember the text that a module was made of."""
+    """Remember the text from which a module was made."""
     _texts[module] = _spec(module), text
 
 
 def text(module: str) -> bytes:
-    """Return what the file of a module of the user's said when the module was loaded, or else first
-    seen; nothing where there is none, as of what is typed into a notebook."""
+    """Return the text of a user's module when it was loaded, or else when it was first seen.
+
+    It is empty if there is no file, as in a notebook.
+    """
     is_loaded = module in sys.modules
     spec = _spec(module) if is_loaded else _found(module)
     if is_loaded and module in _texts and _texts[module][0] is spec:  # one reloaded has a new spec
@@ -83,14 +87,13 @@ def text(module: str) -> bytes:
 
 
 def says(module: str) -> str:
-    """Return what a module's text means, whatever its remarks and spaces."""
+    """Return the meaning of a module's text: comments and spaces are ignored."""
     tree = _tree(module)
     return ast.dump(tree) if tree.body else _digest(module)
 
 
 def imports(module: str) -> Iterator[str]:
-    """Return the modules of the user's that a module of the user's imports, wherever in its
-    text."""
+    """Return the user's modules that a user's module imports, anywhere in its text."""
     package = _attribute(module, "__package__") or ""
     for node in ast.walk(_tree(module)):
         if isinstance(node, ast.Import):
@@ -103,7 +106,7 @@ def imports(module: str) -> Iterator[str]:
 
 
 def own(name: str) -> Iterator[str]:
-    """Return a module by name, if there is one and it is the user's and has a file."""
+    """Return a module by name; None unless it is the user's and has a file."""
     if name in sys.modules:
         mine = name != "__main__" and not installed(name)
     else:  # one that a function imports when it is called
@@ -156,8 +159,7 @@ def _found(name: str) -> ModuleSpec | None:
 
 
 def reached(names: Iterable[str]) -> dict[str, str]:
-    """Return modules of the user's, and all that these import, with what tells their texts from
-    others."""
+    """Return digests of the user's modules, and of all that these import."""
     found: dict[str, str] = {}
     left = [name for given in names for name in own(given)]
     while left:
@@ -169,7 +171,7 @@ def reached(names: Iterable[str]) -> dict[str, str]:
 
 
 def unchanged(digests: Mapping[str, str]) -> None:
-    """Refuse to go on where a module was loaded from another text than `reached` has seen."""
+    """Raise `ChangedCode` if a module was loaded from another text than `reached` saw."""
     for name, then in digests.items():
         if name in sys.modules and _digest(name) != then:
             file = _file(name) or name

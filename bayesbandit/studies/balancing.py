@@ -72,7 +72,7 @@ PARTS = [("squared_bias", "bias"), ("variance", "variance")]  # of the mean squa
 
 @dataclass(frozen=True)
 class Cold(SyntheticExample):
-    """The same without the logged rounds."""
+    """The synthetic example without a warm start: a bandit begins with no logged rounds."""
 
     @property
     def name(self) -> str:

@@ -111,7 +111,11 @@ def ends(found: Estimate) -> tuple[float, float, float]:
 
 
 def sample_mean(log: Log, asked: Target) -> tuple[float, float, float]:
-    """What an analysis does that takes the rounds for independent."""
+    """Return an arm's mean reward, or a difference of two, with its interval as if rounds were
+    independent.
+
+    Adaptive choices make this interval wrong; it is shown for comparison.
+    """
     value, variance = 0.0, 0.0
     for sign, arm in zip((1, -1), asked if isinstance(asked, tuple) else (asked,), strict=False):
         y = log.reward[log.played == arm]
