@@ -25,6 +25,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
     "half_life=250": {"half_life": 250},
     "half_life=500": {"half_life": 500},
     "half_life=1000": {"half_life": 1000},
+    'half_life="auto"': {"half_life": "auto"},
     "drift=1e-5": {"drift": 1e-5},
     "drift=1e-4": {"drift": 1e-4},
 }

@@ -29,6 +29,8 @@ from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.fast_path import Deciding
 from bayesbandit.bandit.refusals import Refused
 from bayesbandit.beliefs.base import Belief, BeliefModel, Declaring, Kernel, kernel_of
+from bayesbandit.beliefs.linear import Ridge
+from bayesbandit.beliefs.surprise import Surprise, surprise
 from bayesbandit.checks import FLOAT64, LARGEST, Contexts, Name
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.rounds import DONE
@@ -319,6 +321,24 @@ class Bandit:
             cannot know.
         """
         return summary(self.history, min_probability)
+
+    def surprise(self, level: float = 0.01) -> Surprise:
+        """Return the evidence that the rewards in `history` do not follow one law: an e-process.
+
+        Ridge regressions that forget foretell each reward, and so does one that does not. Their
+        ratio of densities reaches 1/level with probability `level` at most, if nothing changes and
+        the regression is right, however often one looks. The model is the bandit's `Ridge`, and
+        `Ridge()` where it has another. Rounds come in the order of `history`. Raise ValueError if
+        arms have features.
+        """
+        checks.number(level, "level", above=0, below=1)
+        if self.of_arms:
+            raise ValueError("surprise is about a model of each arm, and arms here share one")
+        history = self.history.fork()
+        played = history.played()
+        there, model = played >= 0, self.spec if isinstance(self.spec, Ridge) else Ridge()
+        rounds = history.x[there], played[there], history.reward[there]
+        return surprise(model, *rounds, level)
 
     def choose(self, x: Contexts = NOTHING, arms: Iterable[Name] | None = None) -> Decision:
         """Choose an arm for one context (d,) or for each of a batch (n, d), drawn independently.

@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike
 from bayesbandit import checks
 from bayesbandit.bandit import arm_features, fast_path, random_streams, ticks, transactions
 from bayesbandit.bandit.player import step
+from bayesbandit.beliefs.half_lives import HalfLives
 from bayesbandit.checks import Contexts
-from bayesbandit.kernels import reweighted, rounds
+from bayesbandit.kernels import reweighted, rounds, scoring
 from bayesbandit.kernels.propensities import ruled_out
 from bayesbandit.kernels.selection import is_short
 from bayesbandit.runtime.compiling import without
@@ -59,6 +60,8 @@ def by(bandit: Bandit) -> Callable[..., Played]:
     kernel = bandit.kernel
     if kernel is None or fast_path.kind_played(bandit) is None:
         return step
+    if isinstance(bandit.belief, HalfLives):
+        return scored
     if bandit.reweighting is None:
         return loop
     weigher = bandit.reweighting.weigher
@@ -82,6 +85,24 @@ def loop(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Playe
         done = play(
             x, reward, done, every, tick, kernel.arms, bandit.all_arms, kernel.settings, kind,
             params, bandit.source, bandit.clip, bandit.stream, chosen, propensity, ring,
+        )  # fmt: skip
+        if done < T:
+            random_streams.refill(bandit)
+    bandit.history.count_in(T)
+    return chosen, propensity
+
+
+def scored(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Played:
+    """Play a run in one compiled loop, by the half-life of each round."""
+    T, params, done, belief = len(x), bandit.numbers(len(x)), 0, bandit.belief
+    assert isinstance(belief, HalfLives)
+    chosen, propensity = np.empty(T, dtype=np.int64), np.full(T, np.nan)
+    ring, tick = bandit.history.room(T), ticks.tick(bandit, 1)
+    while done < T:
+        done = scoring.play_scored(
+            x, reward, done, every, tick, belief.arms, bandit.all_arms, belief.settings,
+            belief.log_weight, fast_path.kind_played(bandit), params, bandit.source, bandit.clip,
+            bandit.stream, chosen, propensity, ring,
         )  # fmt: skip
         if done < T:
             random_streams.refill(bandit)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
+from bayesbandit.beliefs.half_lives import HALF_LIVES, HalfLives
 from bayesbandit.beliefs.linear_belief import LinearBelief
 from bayesbandit.checks import SIZES, integer, number, one_of, seconds
 from bayesbandit.kernels import ridge_state
@@ -54,6 +55,9 @@ class Ridge:
         X'Wr, the folds and the noise scale fade, the penalty λ stays. So an arm without new rewards
         returns to the prior. An arm of which less than 1e-9 rows are left is new again. Beyond 32
         columns fading waits until 5 % are due (`refit_every`: another share).
+        "auto" keeps four beliefs, by half-lives of 2,000, 500 and 125 rounds and by none. The one
+        decides that is most probable by the density that each gave every reward before it was
+        learned (`beliefs/half_lives.py`). It costs four times the memory and time.
     drift: the variance q of each coefficient's step in a tick, for rewards whose coefficients walk
         at random: Cov(θ) becomes Cov(θ) + qI (the Kalman filter). None: they stand still. Exact if
         the noise is known; else by the σ² of the moment, which does not fade.
@@ -76,7 +80,7 @@ class Ridge:
     refit_every: int | float | None = None
     prior: tuple[float, float] = (1.0, 1.0)
     prior_rows: float = 2.0
-    half_life: float | str | None = None
+    half_life: float | str | None = None  # a text is "auto", or a time
     drift: float | None = None
     clock: Literal["rounds", "time"] = "rounds"
 
@@ -119,13 +123,16 @@ class Ridge:
     def _check_memory(self) -> None:
         """Raise ValueError where half_life, drift and clock are wrong, or do not go together."""
         one_of(self.clock, "clock", CLOCKS)
-        if self.half_life is not None:
+        if self.half_life == "auto":
+            if self.clock != "rounds":
+                raise ValueError('half_life="auto" chooses among rounds; got clock="time"')
+        elif self.half_life is not None:
             number(self._half_life, "half_life", above=0, **SIZES)
-            if self.variance == "rss":
-                raise ValueError(
-                    'variance="rss" is a sum that never shrinks, and a half_life would make it '
-                    'shrink: variance must be "empirical_bayes", "rss/n", "nig" or a number'
-                )
+        if self.half_life is not None and self.variance == "rss":
+            raise ValueError(
+                'variance="rss" is a sum that never shrinks, and a half_life would make it '
+                'shrink: variance must be "empirical_bayes", "rss/n", "nig" or a number'
+            )
         if self.drift is None:
             return
         number(self.drift, "drift", above=0, **SIZES)
@@ -142,6 +149,8 @@ class Ridge:
 
     @property
     def _half_life(self) -> float | None:
+        if self.half_life == "auto":
+            return None
         timed = self.clock == "time" and isinstance(self.half_life, str)
         return seconds(self.half_life, "half_life") if timed else self.half_life  # type: ignore[return-value]
 
@@ -192,14 +201,18 @@ class Ridge:
     def nbytes(self, n_arms: int, n_features: int) -> int:
         """Return the bytes that the belief takes before any data."""
         folds = self.folds if self.ridge == "cv" else 0
-        return 8 * n_arms * ridge_state.arm_width(self.n_columns(n_features), folds)
+        own = 8 * n_arms * ridge_state.arm_width(self.n_columns(n_features), folds)
+        return own * (len(HALF_LIVES) if self.half_life == "auto" else 1)
 
     def belief(
         self, n_arms: int, n_features: int, normalize: bool = False,
         seed: np.random.SeedSequence | None = None,
-    ) -> LinearBelief:  # fmt: skip
+    ) -> LinearBelief | HalfLives:  # fmt: skip
         """Return the belief about `n_arms` arms before any data.
 
         normalize: rescale each arm's weights to average 1. seed: not used.
         """
+        if self.half_life == "auto":
+            models = [replace(self, half_life=half_life) for half_life in HALF_LIVES]
+            return HalfLives([LinearBelief(m, n_arms, n_features, normalize) for m in models])
         return LinearBelief(self, n_arms, n_features, normalize)

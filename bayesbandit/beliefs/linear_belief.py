@@ -11,7 +11,7 @@ from bayesbandit.beliefs import sums
 from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.linear_posterior import LinearPosterior, WeightedRows
 from bayesbandit.checks import integer
-from bayesbandit.kernels import fading, ridge_state
+from bayesbandit.kernels import fading, ridge_state, scoring
 from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels.rounds import describe_many, update_many
 from bayesbandit.kernels.row_layout import UCB, row_type
@@ -161,6 +161,19 @@ class LinearBelief(Belief, Kernel):
         x, arm, reward, weight = rows
         learn = without(update_many, *kernel.unreached(self.settings))
         learn(self.arms, self.design(x), arm, reward, weight, self.settings)
+
+    def update_scored(
+        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
+    ) -> Array:
+        """Learn as `update_at`, in order; return the log density (n,) of each reward before.
+
+        It is NaN where nothing was known of the arm, or it was certain.
+        """
+        weight = np.ones(len(x)) if weight is None else weight
+        rows = self.design(x), *map(np.ascontiguousarray, (arm, reward, weight))
+        score = np.empty(len(x))
+        scoring.learn_scored(self.arms, self.settings, np.ascontiguousarray(tick), *rows, score)
+        return score
 
     def absorb(self, other: Belief) -> None:
         """Learn the rounds that another belief has learned, as if they had come next.

@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from bayesbandit.beliefs.surprise import Evidence
     from bayesbandit.ope.pooled import ArmValue, MeanReward
     from bayesbandit.service.watching import Watch
 
 ARMS = 6  # that are drawn and judged, those most taken; the others are one line
 LOGGED = "as decided"
+SURE = 0.01  # the chance that a report says of a world that stands still that it has changed
 HYPHEN = "\u2011"  # at which no line ends
 QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "largest": 1.0}
 
@@ -75,6 +77,8 @@ def watch(
     The log is read once, in parts: memory does not grow with it.
     """
     from bayesbandit import plots
+    from bayesbandit.beliefs.linear import Ridge
+    from bayesbandit.beliefs.surprise import Evidence
     from bayesbandit.ope.pooled import ArmValue, MeanReward, parts
     from bayesbandit.service.watching import Watch, most_taken, week_of
 
@@ -83,10 +87,13 @@ def watch(
     most = most_taken(log.ledger, moment(since, "since"), moment(until, "until"), ARMS)
     seen, everything = Watch(log.ledger, most), MeanReward()
     weekly: dict[int, MeanReward] = {}
-    values = [ArmValue(arm) for arm in most]
+    values, evidence = [ArmValue(arm) for arm in most], Evidence(Ridge())
     for part in parts(log, since, until):
         seen.add(part.chunk)
         everything.add(part.reward, part.is_open)
+        if part.log is not None:
+            data, there = part.log, ~np.isnan(part.log.reward)
+            evidence.add(data.x[there], data.arm[there], data.reward[there])
         weeks = week_of(part.at)
         for week in np.unique(weeks).tolist():
             own = weeks == week
@@ -114,7 +121,7 @@ def watch(
         f"Contexts against {_fit(log)}": seen.drift.table(),
     }
     found = {title: table for title, table in tables.items() if len(table)}
-    return found, figures, verdict(seen, weeks_table)
+    return found, figures, verdict(seen, weeks_table) + changed(evidence)
 
 
 def _dates(days: Iterable[int]) -> pd.DatetimeIndex:
@@ -235,6 +242,19 @@ def verdict(seen: Watch, weeks: pd.DataFrame) -> str:
         agreed = sum(week["agreed"] for week in seen.weeks.values())
         said += f" The bandit agrees with the present system in {agreed / advised:.1%}."
     return said
+
+
+def changed(evidence: Evidence) -> str:
+    """Return a sentence on whether rewards follow one law; none where there are no rewards."""
+    if not evidence.n:
+        return ""
+    at = evidence.first(-np.log(SURE))
+    if at is None:
+        return " Nothing says that the rewards have changed."
+    return (
+        f" The rewards have changed: the evidence passed {1 / SURE:,.0f} at reward {at + 1:,}. "
+        "That happens by chance in one log of as many."
+    )
 
 
 def _fit(log: DecisionLog) -> str:

@@ -2,6 +2,7 @@
 
 from bayesbandit.evaluation.baselines import baselines
 from bayesbandit.evaluation.contests import differences, pairwise, ranking, wins_and_losses
+from bayesbandit.evaluation.drift import drift
 from bayesbandit.evaluation.estimates import accuracy, replayed, replays, root
 from bayesbandit.evaluation.intervals import Beliefs, after_runs, intervals
 from bayesbandit.evaluation.regrets import gaps, regrets, wide
@@ -19,7 +20,7 @@ from bayesbandit.evaluation.text import markdown, share, with_errors, within
 
 __all__ = [
     "RUN", "SCHEMA", "Beliefs", "accuracy", "after_runs", "baselines", "check", "curves",
-    "differences", "first_optimal", "gaps", "intervals", "last", "markdown", "pairwise", "ranking",
-    "regrets", "replayed", "replays", "root", "seed_of", "share", "summary", "wide",
+    "differences", "drift", "first_optimal", "gaps", "intervals", "last", "markdown", "pairwise",
+    "ranking", "regrets", "replayed", "replays", "root", "seed_of", "share", "summary", "wide",
     "wins_and_losses", "with_errors", "within",
 ]  # fmt: skip

@@ -44,6 +44,12 @@ class Metrics:
             "bayesbandit_due_decisions", "Decisions that a learner could learn now.", registry=own
         )
 
+        self.surprise = Gauge(
+            "bayesbandit_surprise", "Evidence that rewards do not follow one law: log10 of its "
+            "largest value; 2 is reached by chance in 1 of 100 logs.", registry=own,
+        )  # fmt: skip
+        self.measured = -1  # the version whose surprise that is
+
     def observe(self, path: str, status: int, seconds: float) -> None:
         """Count a request. status 0: the client has gone."""
         self.requests.labels(path if path in PATHS else "other", str(status)).observe(seconds)
@@ -56,4 +62,7 @@ class Metrics:
         self.newest.set(ledger.newest())
         self.open.set(is_open)
         self.due.set(due)
+        if self.measured != service.version and not service.bandit.of_arms:
+            self.measured = service.version
+            self.surprise.set(service.bandit.surprise().largest)
         return generate_latest(self.registry)

@@ -23,6 +23,8 @@ FORGETTING = [
     {"half_life": 20.0, "refit_every": 0.1},
     {"drift": 0.02},
     {"drift": 0.02, "variance": 0.3},
+    {"half_life": "auto"},
+    {"half_life": "auto", "variance": "nig"},
 ]
 
 
@@ -99,7 +101,7 @@ def test_rows_count_by_the_time_of_their_decision(rule, seed, half_life):
         assert posterior.df == pytest.approx(df, rel=1e-12)
 
 
-@few("[memory0]", "[memory5]")
+@few("[memory0]", "[memory5]", "[memory7]")
 @pytest.mark.parametrize("memory", FORGETTING)
 def test_playing_is_choosing_and_observing_with_copies_and_files_in_between(memory, tmp_path):
     x, reward = world(1, 60)
@@ -356,3 +358,72 @@ def test_a_log_rebuilds_a_bandit_that_forgets(clock, tmp_path):
     assert service.log.verify().empty
     assert same(service.log.replay(), service.bandit)
     assert service.bandit.belief.arms[:, 14].max() < service.bandit.belief.n.max() * 0.9
+
+
+def test_half_lives_are_weighed_by_the_density_that_each_gave_every_reward():
+    """Beliefs of bandits with one half-life each, and normal densities by scipy."""
+    from scipy import stats
+
+    from bayesbandit.beliefs.half_lives import HALF_LIVES, prior
+    from bayesbandit.kernels.scoring import SWITCH
+
+    rng = np.random.default_rng(0)
+    x, reward, arm = rng.normal(size=(40, D)), rng.normal(size=40), rng.integers(0, 3, 40)
+    auto = bandit_of(half_life="auto")
+    singles = [bandit_of(half_life=half_life) for half_life in HALF_LIVES]
+    weight = prior(len(HALF_LIVES))
+    for t in range(40):
+        said = []
+        for single in singles:
+            if single.belief.clock is not None:
+                single.belief.advance(t + 1.0)
+            k, found = arm[t], single.belief.predict(x[t : t + 1])
+            sd = np.sqrt(single.belief.sigma2[k] + found.scale[0, k] ** 2)
+            said.append(stats.norm(found.mean[0, k], sd).pdf(reward[t]))
+            single.update(x[t], ARMS[k], reward[t])
+        auto.update(x[t], ARMS[arm[t]], reward[t])
+        if np.isfinite(sd):
+            weight = weight * said
+            weight = (1 - SWITCH) * weight / weight.sum() + SWITCH * prior(len(HALF_LIVES))
+        np.testing.assert_allclose(np.exp(auto.belief.log_weight), weight, rtol=1e-9)
+    best = singles[int(weight.argmax())].posterior("b")
+    np.testing.assert_allclose(auto.posterior("b").location, best.location, rtol=1e-9)
+    np.testing.assert_allclose(auto.posterior("b").spread, best.spread, rtol=1e-9)
+
+
+def test_a_half_life_is_chosen_when_the_world_changes():
+    rng = np.random.default_rng(1)
+    x, noise = rng.normal(size=(2500, D)), 0.5 * rng.normal(size=(2500, 3))
+    bandit = bandit_of(half_life="auto")
+    before, after = np.array([0.3, 0.0, 0.0]), np.array([0.0, 0.3, 0.0])
+    bandit.play(x[:1500], noise[:1500] + before)
+    assert bandit.belief.log_weight.argmax() == 0  # it stands still
+    chosen, _ = bandit.play(x[1500:], noise[1500:] + after)
+    assert bandit.belief.log_weight.argmax() > 0
+    assert (chosen[-300:] == 1).mean() > 0.6
+
+
+def test_half_lives_come_through_arms_files_batches_and_shared_models(tmp_path):
+    bandit = bandit_of(half_life="auto")
+    x, reward = world(3, 80, K=4)
+    bandit.play(x[:40], reward[:40, :3])
+    bandit.observe(bandit.choose(x[:9]), np.ones(9))
+    bandit.add_arm("d")
+    bandit.play(x[40:], reward[40:])
+    bandit.remove_arm("b")
+    bandit.save(tmp_path / "file")
+    again = bb.Bandit.load(tmp_path / "file")
+    np.testing.assert_array_equal(again.probabilities(x), bandit.probabilities(x))
+    other = bandit_of(half_life="auto")
+    other.update(x[:50], np.array(ARMS)[np.arange(50) % 3], reward[:50, 0])
+    shard = bandit_of(half_life="auto")
+    shard.update(x[50:], np.array(ARMS)[np.arange(30) % 3], reward[50:, 0])
+    shard.forget(20)
+    other.merge(shard)
+    assert other.belief.n.sum() == 80
+    assert np.exp(other.belief.log_weight).sum() == pytest.approx(1.0)
+    shared = bb.Bandit(2, bb.Shared(bb.Ridge(half_life="auto")), bb.Thompson(), n_features=2)
+    shared.observe(shared.choose(np.ones((2, 2))), 1.0)
+    assert shared.probabilities(np.ones((1, 2, 2))).sum() == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="chooses among rounds"):
+        bb.Ridge(half_life="auto", clock="time")

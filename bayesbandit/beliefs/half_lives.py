@@ -1,0 +1,160 @@
+"""A half-life that the rewards choose: a belief by each of several, and which predicts best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, Self
+
+import numpy as np
+from scipy.special import logsumexp
+
+from bayesbandit.beliefs.base import Belief, Kernel
+from bayesbandit.beliefs.linear_belief import LinearBelief, aligned
+from bayesbandit.kernels import ridge_state, scoring
+from bayesbandit.predictions import Prediction
+from bayesbandit.runtime.schema import demand
+
+Array = np.ndarray
+HALF_LIVES = (None, 2000.0, 500.0, 125.0)
+
+
+def prior(M: int) -> Array:
+    """Return the prior probabilities (M,) of half-lives."""
+    rest = (1.0 - scoring.STANDING) / (M - 1)
+    return np.append(scoring.STANDING, np.full(M - 1, rest))
+
+
+class HalfLives(Belief):
+    """Beliefs by several half-lives, of which the most probable one decides.
+
+    arms (M, K, …): each one's numbers, as those of a `LinearBelief`; the first does not forget, and
+    counts the rounds. settings (M, …). log_weight (M,): log probabilities of the half-lives, by the
+    exact density that each gave every reward before it learned it.
+    """
+
+    computes_when_asked = True
+
+    def __init__(self, members: list[LinearBelief]) -> None:
+        self.members, self.n_features = members, members[0].n_features
+        self.settings = np.array([member.settings for member in members])
+        self.log_weight = np.log(prior(len(members)))
+        self._hold([member.arms for member in members])
+
+    def _hold(self, arms: list[Array] | Array) -> None:
+        """Take a copy of these arms, M arrays (K, …)."""
+        M, (K, width) = len(arms), arms[0].shape
+        self.arms = aligned(M * K, width).reshape(M, K, width)
+        self.arms[:] = arms
+
+    def __repr__(self) -> str:
+        return f"HalfLives({self.best.model}, n_arms={self.arms.shape[1]})"
+
+    def member(self, m: int) -> LinearBelief:
+        """Return the belief by half-life m, which shares its arms with this one."""
+        return self.members[m]._with_arms(self.arms[m])
+
+    @property
+    def best(self) -> LinearBelief:
+        """The belief by the most probable half-life."""
+        return self.member(int(self.log_weight.argmax()))
+
+    @property
+    def n(self) -> Array:  # type: ignore[override]  # the first member counts them
+        return self.member(0).n
+
+    @property
+    def new(self) -> Array:
+        return self.best.new
+
+    @property
+    def kernel(self) -> Kernel:
+        return self.best
+
+    @property
+    def n_columns(self) -> int:
+        return self.members[0].n_columns
+
+    @property
+    def clock(self) -> Literal["rounds", "time"] | None:
+        return self.members[-1].clock
+
+    def advance(self, tick: float) -> None:
+        scoring.advance_all(self.arms, self.settings, tick)
+
+    def predict(self, x: Array) -> Prediction:
+        return self.best.predict(x)
+
+    def predict_together(self, x: Array) -> Prediction:
+        return self.best.predict_together(x)
+
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
+        """Learn rounds x (n, d), arm numbers, rewards, weights (n,; None: 1), at no new tick."""
+        tick = self.arms[:, :, ridge_state.CLOCK].max()
+        self.update_at(np.full(len(x), tick), x, arm, reward, weight)
+
+    def update_at(
+        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
+    ) -> None:
+        """Learn rounds one after the other, and how well each half-life foretold them."""
+        weight = np.ones(len(x)) if weight is None else weight
+        rows = [np.ascontiguousarray(v) for v in (self.members[0].design(x), arm, reward, weight)]
+        tick = np.ascontiguousarray(tick)
+        scoring.learn_all(self.arms, self.settings, tick, *rows, self.log_weight)
+
+    def absorb(self, other: Belief) -> None:
+        """Learn what another belief has learned: see `LinearBelief.absorb`.
+
+        The probabilities of half-lives are those by the rewards of both.
+        """
+        if not (isinstance(other, HalfLives) and self.arms.shape == other.arms.shape):
+            raise ValueError(f"{self!r} absorbs a belief of the same model; got {other!r}")
+        for m in range(len(self.arms)):
+            self.member(m).absorb(other.member(m))
+        w = self.log_weight + other.log_weight - np.log(prior(len(self.arms)))
+        self.log_weight = w - logsumexp(w)
+
+    def posterior(self, k: int, rows: dict[str, Array] | None = None) -> Any:
+        """Return the posterior of arm k by the most probable half-life."""
+        return self.best.posterior(k)
+
+    def add_arm(self) -> None:
+        self._change_arms(LinearBelief.add_arm)
+
+    def remove_arm(self, k: int) -> None:
+        self._change_arms(lambda member: member.remove_arm(k))
+
+    def _change_arms(self, change: Callable[[LinearBelief], None]) -> None:
+        members = [self.member(m) for m in range(len(self.arms))]
+        for member in members:
+            change(member)
+        self._hold([member.arms for member in members])
+
+    def fork(self) -> Self:
+        twin = object.__new__(type(self))
+        twin.__setstate__(vars(self))
+        return twin
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Set the state, with copies of the arrays that change."""
+        vars(self).update(state, log_weight=state["log_weight"].copy())
+        self._hold(state["arms"])
+
+    def state(self) -> dict[str, Any]:
+        """Return the whole state as arrays, for `restore`."""
+        return {"arms": self.arms, "log_weight": self.log_weight}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore what `state` returned; raise ValueError if the arrays have other shapes."""
+        for name, own in self.state().items():
+            if state[name].shape != own.shape:
+                raise ValueError(f"{name} of shape {state[name].shape}, not {own.shape}")
+        self.log_weight[:] = state["log_weight"]
+        for m, arms in enumerate(state["arms"]):
+            self.member(m).restore({"arms": arms})
+
+    def verify(self, total: int) -> None:
+        probability = np.exp(self.log_weight)
+        whole = (probability > 0).all() and abs(probability.sum() - 1.0) < 1e-6
+        demand(whole, "its half-lives have no probabilities")
+        for m in range(len(self.arms)):
+            self.member(m).verify(total)

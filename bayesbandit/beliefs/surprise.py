@@ -1,0 +1,100 @@
+"""Whether rewards still follow one law: an e-process by how well they are foretold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bayesbandit.beliefs.half_lives import HALF_LIVES
+from bayesbandit.beliefs.linear import Ridge
+from bayesbandit.kernels import scoring
+
+Array = np.ndarray
+CHANGED = 0.01  # the prior probability that the rewards do not follow one law from the beginning
+
+
+@dataclass(frozen=True)
+class Surprise:
+    """The evidence that the rewards of some rounds do not follow one law.
+
+    log_e (n,): the logarithm of the e-process after each round. It is the density of the rewards so
+    far by beliefs that forget, mixed, over that by a belief that does not. If nothing changes, it
+    is a ratio of densities with mean 1, so that it ever reaches 1/level with probability `level` at
+    most (Ville's inequality), whenever one looks. half_life: the one that foretold best by the end,
+    in rounds; None: that does not forget.
+    """
+
+    log_e: Array
+    level: float
+    half_life: float | None
+
+    @property
+    def alarm(self) -> bool:
+        """Whether the evidence ever reached 1/level."""
+        return self.at is not None
+
+    @property
+    def at(self) -> int | None:
+        """The round, from 0, at which it first did; None: it never did."""
+        reached = np.flatnonzero(self.log_e >= -np.log(self.level))
+        return int(reached[0]) if len(reached) else None
+
+    @property
+    def largest(self) -> float:
+        """The largest evidence so far, as a logarithm to base 10; 1/level is −log10(level)."""
+        return float(self.log_e.max(initial=0.0) / np.log(10.0))
+
+    def __repr__(self) -> str:
+        said = f"alarm at round {self.at}" if self.alarm else "no alarm"
+        return f"Surprise({said}, largest e = 10^{self.largest:.2g}, level = {self.level:g})"
+
+
+class Evidence:
+    """An e-process over rounds that come in parts, in the order of their decisions.
+
+    n: rewards so far. log_e: the logarithm of the evidence after each of them. model: the ridge
+    regression of each arm's rewards. half_lives: the first is the one that is doubted.
+    """
+
+    def __init__(self, model: Ridge, half_lives: Sequence[float | None] = HALF_LIVES) -> None:
+        model = replace(model, half_life=None, drift=None, clock="rounds")
+        self.models = [replace(model, half_life=half_life) for half_life in half_lives]
+        self.beliefs: list[Any] = []
+        self.number: dict[object, int] = {}
+        others = max(1, len(half_lives) - 1)
+        self.log_weight = np.log([1.0 - CHANGED, *[CHANGED / others] * others])
+        self.log_e, self.n = np.empty(0), 0
+
+    def add(self, x: Array, arm: Array, reward: Array) -> Array:
+        """Learn rounds x (n, d), arms by any names and rewards (n,), each a tick. Return the log
+        density (n, M) of each reward before it was learned, by each half-life."""
+        names = arm.tolist()
+        before, ticks = len(self.number), self.n + np.arange(1.0, len(x) + 1.0)
+        played = np.array([self.number.setdefault(k, len(self.number)) for k in names], np.int64)
+        if not self.beliefs and len(x):
+            self.beliefs = [m.belief(len(self.number), x.shape[1]) for m in self.models]
+            before = len(self.number)
+        for belief in self.beliefs:
+            for _ in range(len(self.number) - before):
+                belief.add_arm()
+        found = [belief.update_scored(ticks, x, played, reward) for belief in self.beliefs]
+        scores, log_e = np.reshape(found, (len(self.models), len(x))).T.copy(), np.empty(len(x))
+        scoring.evidence(scores, self.log_weight, log_e)
+        last = self.log_e[-1] if self.n else 0.0
+        self.log_e, self.n = np.append(self.log_e, last + log_e), self.n + len(x)
+        return scores
+
+    def first(self, bound: float) -> int | None:
+        """Return the number, from 0, of the first reward at which log_e reached a bound."""
+        reached = np.flatnonzero(self.log_e >= bound)
+        return int(reached[0]) if len(reached) else None
+
+
+def surprise(model: Ridge, x: Array, arm: Array, reward: Array, level: float) -> Surprise:
+    """Return the surprise of rounds x (n, d), arms and rewards (n,), in order."""
+    evidence = Evidence(model)
+    evidence.add(x, arm, reward)
+    return Surprise(evidence.log_e, level, HALF_LIVES[int(evidence.log_weight.argmax())])

@@ -1,0 +1,55 @@
+"""How far back a log should be remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+
+from bayesbandit.beliefs.linear import Ridge
+from bayesbandit.beliefs.surprise import Evidence
+
+HALF_LIVES = (None, 8000.0, 4000.0, 2000.0, 1000.0, 500.0, 250.0, 125.0)
+
+
+class Rounds(Protocol):
+    """Rounds in the order of their decisions: a `bb.ope.Log`, or a bandit's `history`."""
+
+    @property
+    def x(self) -> np.ndarray: ...
+
+    @property
+    def arm(self) -> np.ndarray: ...
+
+    @property
+    def reward(self) -> np.ndarray: ...
+
+
+def drift(
+    log: Rounds, model: Ridge | None = None, half_lives: Sequence[float | None] = HALF_LIVES
+) -> pd.DataFrame:
+    """Return how well the rewards of a log are foretold, by half-life in rounds.
+
+    Each reward is foretold from the rounds decided before it, and then learned. `score` is the sum
+    of its log densities. `gain` is the mean over 1,000 rounds of the score less that of the first
+    half-life, with its standard error `se`. The largest score tells which half-life to take.
+
+    log: a `bb.ope.Log` or a bandit's `history`: contexts x (n, d), arms and rewards (n,). Rounds
+    without a reward are left out. model: the ridge regression of each arm's rewards (`Ridge()`).
+    half_lives: None is one that never forgets.
+    """
+    there = ~np.isnan(log.reward)
+    evidence = Evidence(model or Ridge(), half_lives)
+    found = evidence.add(np.asarray(log.x)[there], log.arm[there], log.reward[there])
+    known = found[~np.isnan(found).any(axis=1)]
+    over = 1000.0 * (known - known[:, :1])
+    return pd.DataFrame(
+        {
+            "half_life": [np.inf if h is None else h for h in half_lives],
+            "score": known.sum(axis=0),
+            "gain": over.mean(axis=0),
+            "se": over.std(axis=0) / np.sqrt(max(len(known), 1)),
+        }
+    )

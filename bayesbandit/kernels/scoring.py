@@ -1,0 +1,166 @@
+"""Rows learned in order with the density that each had before, and half-lives chosen by it.
+
+Arms of several half-lives stand in one array (M, K, …), with settings (M, …); the log probabilities
+of the half-lives (M,) say which of them decides.
+"""
+
+import math
+
+import numpy as np
+
+from bayesbandit.kernels.fading import FORGOTTEN, advance, pass_time, share_of
+from bayesbandit.kernels.linear import pool_noise, scratch, update_with
+from bayesbandit.kernels.moments import moments
+from bayesbandit.kernels.ridge_state import D_, DF, LEFT, RATE, SIGMA2, is_moving, stride
+from bayesbandit.kernels.rounds import choose_into, put_chance, weigh
+from bayesbandit.kernels.row_layout import PROPENSITY, REWARD, WEIGHT, row_width, tail_at
+from bayesbandit.kernels.selection import is_short
+from bayesbandit.runtime.compiling import njit
+
+STANDING = 0.5  # the prior probability of the first half-life; the others share the rest
+SWITCH = 1e-4  # the probability that another half-life is right from the next reward on
+
+
+@njit(cache=True)
+def log_density(arm, z, r, D, v):
+    """The log density of a reward; NaN where nothing is known of the arm, or it is certain."""
+    mean, scale = moments(arm, z, D, v)
+    s2, df = arm[SIGMA2] + scale * scale, arm[DF]
+    if not 0.0 < s2 < np.inf:
+        return np.nan
+    e2 = (r - mean) * (r - mean) / s2
+    if df == np.inf:
+        return -0.5 * (math.log(2.0 * math.pi * s2) + e2)
+    half = 0.5 * (df + 1.0)
+    norm = math.lgamma(half) - math.lgamma(0.5 * df) - 0.5 * math.log(math.pi * df * s2)
+    return norm - half * math.log1p(e2 / df)
+
+
+@njit(cache=True)
+def learn_one(arms, settings, tick, z, k, r, w, v, work):
+    """Learn a row z (D,) of arm k, and return the log density that its reward had before."""
+    if is_moving(settings):
+        for j in range(arms.shape[0]):
+            pass_time(arms[j], tick, settings, work)
+        pool_noise(arms, settings)
+    own, share = arms[k], 1.0
+    score = log_density(own, z, r, z.size, v)
+    if settings[RATE] > 0.0:
+        share = max(share_of(tick, own, settings), FORGOTTEN)
+        own[LEFT] += share
+    update_with(own, z, r, share * w, settings, v, work)
+    pool_noise(arms, settings)
+    return score
+
+
+@njit(cache=True)
+def learn_scored(arms, settings, tick, z, arm, reward, weight, out):
+    """Learn rows z (n, D), arm numbers, rewards, weights and ticks (n,), one after the other; out
+    (n,) gets their log densities."""
+    v, work = np.empty(stride(int(settings[D_]))), np.empty(scratch(settings))
+    for i in range(reward.size):
+        out[i] = learn_one(arms, settings, tick[i], z[i], arm[i], reward[i], weight[i], v, work)
+
+
+@njit(cache=True)
+def switch(log_weight, score):
+    """Log probabilities of half-lives after a reward with these log densities (M,); one that is NaN
+    says nothing.
+
+    Herbster & Warmuth (1998), Machine Learning 32, 151–178: the fixed share. A half-life that was
+    wrong for long is back within the few rewards that refute the others.
+    """
+    M, largest, total = log_weight.size, -np.inf, 0.0
+    for m in range(M):
+        if np.isnan(score[m]):
+            return
+        largest = max(largest, log_weight[m] + score[m])
+    for m in range(M):
+        log_weight[m] = math.exp(log_weight[m] + score[m] - largest)
+        total += log_weight[m]
+    for m in range(M):
+        prior = STANDING if m == 0 else (1.0 - STANDING) / (M - 1)
+        log_weight[m] = math.log((1.0 - SWITCH) * log_weight[m] / total + SWITCH * prior)
+
+
+@njit(cache=True)
+def most_probable(log_weight):
+    """The half-life with the largest probability; of equal ones the first."""
+    best = 0
+    for m in range(1, log_weight.size):
+        if log_weight[m] > log_weight[best]:
+            best = m
+    return best
+
+
+@njit(cache=True)
+def learn_all(blocks, settings, tick, z, arm, reward, weight, log_weight):
+    """`learn_scored` by every half-life, and what the rewards say of them."""
+    M = log_weight.size
+    v, work, score = np.empty(stride(z.shape[1])), np.empty(scratch(settings[0])), np.empty(M)
+    for i in range(reward.size):
+        for m in range(M):
+            score[m] = learn_one(
+                blocks[m], settings[m], tick[i], z[i], arm[i], reward[i], weight[i], v, work
+            )
+        switch(log_weight, score)
+
+
+@njit(cache=True)
+def advance_all(blocks, settings, tick):
+    """Bring all arms of all half-lives to this tick."""
+    for m in range(blocks.shape[0]):
+        if is_moving(settings[m]):
+            advance(blocks[m], tick, settings[m])
+
+
+@njit(cache=True)
+def play_scored(x, reward, start, every, tick, blocks, available, settings, log_weight, kind,
+                params, source, clip, stream, chosen, propensity, history):  # fmt: skip
+    """`rounds.play` by the most probable half-life of each round."""
+    D, K, M = int(settings[0, D_]), blocks.shape[1], log_weight.size
+    v, work, score = np.empty(stride(D)), np.empty(scratch(settings[0])), np.empty(M)
+    row = np.empty(row_width(D, K))
+    tail = row[tail_at(D, K) :]
+    for t in range(start, x.shape[0]):
+        if is_short(stream, K):
+            stream[-1] += t - start
+            return t
+        at = t if params.shape[0] > 1 else 0
+        advance_all(blocks, settings, tick + t)
+        m = most_probable(log_weight)
+        arm = choose_into(
+            row, x[t], blocks[m], available, settings[m], kind, params[at, 0], params[at, 1],
+            stream, v,
+        )  # fmt: skip
+        if t % every == 0:
+            put_chance(row, arm, blocks[m], settings[m])
+        tail[REWARD] = reward[t, arm]
+        weigh(row, D, K, source, clip)
+        for m in range(M):
+            score[m] = learn_one(
+                blocks[m], settings[m], tick + t, row[:D], arm, tail[REWARD], tail[WEIGHT], v, work
+            )
+        switch(log_weight, score)
+        chosen[t], propensity[t] = arm, tail[PROPENSITY]
+        if history.shape[0] > 0:
+            history[t % history.shape[0]] = row
+    stream[-1] += x.shape[0] - start
+    return x.shape[0]
+
+
+@njit(cache=True)
+def evidence(scores, log_weight, out):
+    """The log of the density of rewards so far by the half-lives, mixed, over that by the first:
+    scores (n, M), out (n,). log_weight (M,) goes on with the rewards."""
+    total = 0.0
+    for i in range(out.size):
+        largest, mixed = -np.inf, 0.0
+        for m in range(log_weight.size):
+            largest = max(largest, log_weight[m] + scores[i, m])
+        for m in range(log_weight.size):
+            mixed += math.exp(log_weight[m] + scores[i, m] - largest)
+        if not np.isnan(mixed):
+            total += largest + math.log(mixed) - scores[i, 0]
+        switch(log_weight, scores[i])
+        out[i] = total

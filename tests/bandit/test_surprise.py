@@ -1,0 +1,85 @@
+"""An alarm when rewards change, which is rare when they do not."""
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.beliefs.half_lives import HALF_LIVES, prior
+from bayesbandit.beliefs.surprise import CHANGED, Evidence
+from bayesbandit.kernels.scoring import SWITCH
+
+D = 3
+
+
+def played(seed, T=300, binary=False, flip=None, **settings):
+    """A bandit after T rounds; at `flip` the best arm changes."""
+    rng = np.random.default_rng(seed)
+    x, theta = rng.normal(size=(T, D)), 0.3 * rng.normal(size=(3, D))
+    mean = 0.5 + 0.3 * (np.arange(3) == 0) + x @ theta.T * (not binary)
+    if flip is not None:
+        mean[flip:] = mean[flip:, [1, 0, 2]]
+    noise = (rng.random((T, 3)) < mean) * 1.0 if binary else mean + 0.5 * rng.normal(size=(T, 3))
+    bandit = bb.LinTS(3, D, seed=seed, min_probability=0.05, history=None, **settings)
+    bandit.play(x, noise, every=T)
+    return bandit
+
+
+def test_it_is_the_ratio_of_densities_of_a_mixture_and_of_no_forgetting():
+    bandit = played(1, 60)
+    history, log_e = bandit.history, 0.0
+    weight = np.array([1 - CHANGED, *[CHANGED / 3] * 3])
+    found = bandit.surprise()
+    rounds, evidence = (history.x, history.arm, history.reward), Evidence(bb.Ridge())
+    density = np.exp(
+        [*evidence.add(*(v[:1] for v in rounds)), *evidence.add(*(v[1:] for v in rounds))]
+    )
+    np.testing.assert_allclose(evidence.log_e, found.log_e, atol=1e-9)  # in parts
+    for t, p in enumerate(density):
+        if not np.isnan(p).any():
+            log_e += np.log(weight @ p / p[0])
+            weight = (1 - SWITCH) * weight * p / (weight @ p) + SWITCH * prior(len(p))
+        assert found.log_e[t] == pytest.approx(log_e, abs=1e-9)
+    assert found.half_life == HALF_LIVES[int(weight.argmax())]
+
+
+def test_a_change_is_noticed_and_a_bandit_that_forgets_notices_it_too():
+    for memory in ({}, {"half_life": 200}, {"half_life": "auto"}):
+        still, changes = played(2, 1200, **memory), played(2, 1200, flip=800, **memory)
+        assert not still.surprise().alarm
+        found = changes.surprise()
+        assert 800 < found.at < 1200
+        assert found.largest > 2
+        assert "alarm at round" in repr(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("binary", [False, True])
+def test_false_alarms_are_rare_whenever_one_looks(binary):
+    """Of 2,000 worlds that stand still 5 % at most may alarm at level .05, and few do; of worlds
+    that change most do."""
+    alarms = np.mean([played(s, 300, binary).surprise(0.05).alarm for s in range(2000)])
+    power = np.mean([played(s, 900, binary, flip=500).surprise(0.05).alarm for s in range(100)])
+    print(f"false alarms {alarms:.4f}, power {power:.2f}")
+    assert alarms <= 0.05
+    assert power >= 0.8
+
+
+def test_half_lives_of_a_log():
+    still, changes = played(3, 800).history, played(3, 800, flip=400).history
+    table = bb.evaluation.drift(still)
+    assert table["half_life"][table["score"].idxmax()] >= 1000
+    assert table["gain"][7] < 0 == table["gain"][0]
+    assert table["half_life"].tolist()[:2] == [np.inf, 8000.0]
+    changed = bb.evaluation.drift(bb.ope.Log.of(changes), bb.Ridge(), (None, 150.0))
+    assert changed["gain"][1] > 2 * changed["se"][1] > 0
+
+
+def test_bad_levels_and_bandits_without_rounds():
+    bandit = bb.LinTS(2, 1)
+    assert not bandit.surprise().alarm
+    for level in (0, 1, -0.1, np.nan):
+        with pytest.raises(ValueError, match="level must"):
+            bandit.surprise(level)
+    shared = bb.Bandit(2, bb.Shared(bb.Ridge()), bb.Thompson(), n_features=2)
+    with pytest.raises(ValueError, match="arms here share one"):
+        shared.surprise()
