@@ -153,13 +153,20 @@ def unmasked(values: object, what: str) -> np.ndarray:
 
 def finite(array: np.ndarray, what: str, most: float = sys.float_info.max) -> np.ndarray:
     """Return the array itself; raise ValueError unless all |values| are finite and ≤ `most`."""
+    if not is_within(array, most):
+        at = np.argwhere(~(np.abs(array) <= most))[0]
+        raise ValueError(_not_finite(array, what, most, at))
+    return array
+
+
+def is_within(array: np.ndarray, most: float) -> bool:
+    """Return whether all |values| are at most this; NaN is not."""
     flat = array.ravel(order="K")
     for i in range(0, flat.size, CACHED):
         part = flat[i : i + CACHED]
-        if not (-most <= part.min() and part.max() <= most):  # also true for NaN
-            at = np.argwhere(~(np.abs(array) <= most))[0]
-            raise ValueError(_not_finite(array, what, most, at))
-    return array
+        if not (-most <= part.min() and part.max() <= most):
+            return False
+    return True
 
 
 def not_finite(array: np.ndarray, what: str) -> dict[int, str]:

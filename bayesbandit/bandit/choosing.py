@@ -22,6 +22,7 @@ from bayesbandit.predictions import (
     Conjugate,
     Draws,
     Joint,
+    JointRows,
     LocationScale,
     Prediction,
     probabilities_in,
@@ -71,7 +72,7 @@ def _contexts(
         and type(x) is np.ndarray
         and x.dtype is FLOAT64
         and x.shape == bandit.layout.shape
-        and (bandit.deciding is not None or (np.abs(x) <= LARGEST).all())  # compiled calls check
+        and (bandit.deciding is not None or checks.is_within(x, LARGEST))  # compiled calls check
     ):
         return np.ascontiguousarray(x)[None], bandit.all_arms, True
     if bandit.of_arms:
@@ -116,8 +117,14 @@ def _decide(bandit: Bandit, x: np.ndarray, available: np.ndarray, numbers: np.nd
         rows, kind = describe(bandit, x, available, numbers)
     else:
         prediction, ranking = dependent
-        rows, late = np.empty((len(x), layout.width)), Comparison(ranking.among(arms), *numbers.T)
-        put_moments(rows, D, available, prediction.mean, prediction.sd, np.nan)
+        rows, by_rows = np.empty((len(x), layout.width)), None
+        if isinstance(prediction, JointRows):
+            by_rows = prediction
+            if not numbers[:, 1].any():  # no minimum probability
+                arms = prediction.contenders(arms, numbers[:, 0])
+        sd = prediction.sd if by_rows is None else np.nan
+        late = Comparison(ranking.among(arms), *numbers.T)
+        put_moments(rows, D, available, prediction.mean, sd, np.nan)
     choose_many = (bandit.kernel or Kernel).functions.choose_many
     while done < len(rows):
         if late is None:
@@ -129,7 +136,7 @@ def _decide(bandit: Bandit, x: np.ndarray, available: np.ndarray, numbers: np.nd
     if bandit.of_arms:
         k = rows[:, ARM - TAIL].astype(np.int64)
         rows[:, : bandit.n_features] = x[np.arange(len(x)), k]
-    return Decision(layout, rows, None if late is None else (late, arms))
+    return Decision(layout, rows, None if late is None else (late, arms, by_rows))
 
 
 def _dependent(bandit: Bandit, x: np.ndarray) -> tuple[Prediction, Joint] | None:
@@ -156,6 +163,8 @@ def predicted(belief: Belief, x: np.ndarray) -> Prediction:
             f"{what} must give a prediction, as bb.LocationScale(mean, scale); "
             f"got {checks.shown(prediction)}"
         )
+    if isinstance(prediction, JointRows):
+        return prediction  # its sds are computed when they are needed
     shape, mean, sd = (len(x), len(belief.n)), *map(np.asarray, (prediction.mean, prediction.sd))
     if not mean.shape == sd.shape == shape:
         raise ValueError(f"{what} must be of {shape}; got means {mean.shape} and sds {sd.shape}")
@@ -173,7 +182,7 @@ def parts(belief: Belief, x: np.ndarray) -> Iterator[slice]:
 
 
 def put_moments(
-    rows: np.ndarray, D: int, available: np.ndarray, mean: np.ndarray, scale: np.ndarray,
+    rows: np.ndarray, D: int, available: np.ndarray, mean: np.ndarray, scale: np.ndarray | float,
     last: np.ndarray | float,
 ) -> None:  # fmt: skip
     """Write every available arm's mean, scale and last number (n, K) into rows (n, width).

@@ -11,7 +11,7 @@ from bayesbandit.checks import LARGEST, Name, arm_names, contexts, floats, one_o
 from bayesbandit.history import Layout
 from bayesbandit.kernels.propensities import all_chances, put_own
 from bayesbandit.kernels.row_layout import ARM, PROPENSITY, TABULATED, TAIL
-from bayesbandit.predictions import Comparison, deviation
+from bayesbandit.predictions import Comparison, JointRows, deviation
 from bayesbandit.runtime.identifiers import BYTES, id_text, new_ids
 from bayesbandit.runtime.schema import check, demand
 
@@ -26,6 +26,9 @@ FORM = {
     "arm": object,
     **dict.fromkeys((*NUMBERS, "propensity", "min_probability"), object),
 }
+
+# what computes the probabilities of these arms, and the standard deviations of all
+Late = tuple[Comparison | None, np.ndarray, JointRows | None]
 
 
 class Decision:
@@ -46,22 +49,29 @@ class Decision:
         self,
         layout: Layout,
         rows: np.ndarray,
-        late: tuple[Comparison, np.ndarray] | None = None,
+        late: Late | None = None,
         ids: np.ndarray | None = None,
         tick: np.ndarray | None = None,
     ) -> None:
         self.layout = layout
         self.rows = rows  # (width,) or (n, width): see kernels/rounds.py
-        self.late = late  # computes missing probabilities of these arms
+        self.late = late  # computes missing probabilities of these arms, and sds of all
         self.ids = ids  # texts (…,), or bytes (…, 16) of new ids; None: no id so far
         self.tick = tick  # of the bandit's clock (…,); None: the bandit does not forget
 
-    def settle(self) -> None:
-        """Compute the probabilities that are still missing."""
-        if self.late is not None:
-            comparison, arms = self.late
-            np.atleast_2d(self.records["last"])[:, arms] = comparison.probabilities()
-            self.late = None
+    def settle(self, sds: bool = True) -> None:
+        """Compute the probabilities that are still missing, and the standard deviations."""
+        if self.late is None:
+            return
+        comparison, arms, prediction = self.late
+        rounds = np.atleast_1d(self.records)
+        if comparison is not None:
+            rounds["last"] = 0.0
+            rounds["last"][:, arms] = comparison.probabilities()
+        if sds and prediction is not None:
+            rounds["scale"] = np.where(rounds["mean"] > -np.inf, prediction.sd, 0.0)
+            prediction = None
+        self.late = None if prediction is None else (None, arms, prediction)
 
     def _identify(self) -> np.ndarray:
         if self.ids is None:
@@ -112,13 +122,15 @@ class Decision:
     @property
     def sd(self) -> np.ndarray:
         """Posterior standard deviations of the arms' mean rewards (…, K)."""
+        if self.late is not None and self.late[2] is not None:
+            self.settle()
         rounds = self.records
         return deviation(rounds["rule"][..., None], rounds["scale"], rounds["last"])
 
     @property
     def propensity(self) -> float | np.ndarray:
         """The chosen arm's probability, a float or (n,)."""
-        self.settle()
+        self.settle(sds=False)
         rows, layout = self.rows, self.layout
         if rows.ndim > 1:
             return layout.fill_propensities(rows).copy()
@@ -131,7 +143,7 @@ class Decision:
     @property
     def probabilities(self) -> np.ndarray:
         """Each arm's probability (…, K)."""
-        self.settle()
+        self.settle(sds=False)
         rows, K = self.rows.reshape(-1, self.layout.width), len(self.arms)
         out = np.empty((len(rows), K))
         all_chances(rows, self.layout.n_columns, K, out)

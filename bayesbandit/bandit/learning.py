@@ -37,7 +37,7 @@ def observe(
     with bandit.lock:
         transactions.release(bandit)
         if bandit.source != rounds.UNWEIGHTED or bandit.history.limit != 0:
-            decision.settle()
+            decision.settle(sds=bandit.history.limit != 0)
         rows, layout, one = decision.rows, bandit.layout, decision.rows.ndim == 1
         if decision.layout.of_arms != layout.of_arms:
             given, right = ("(d,)", "(K, d)") if layout.of_arms else ("(K, d)", "(d,)")

@@ -15,7 +15,7 @@ from bayesbandit.kernels import fading, ridge_state, scoring
 from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels.rounds import describe_many, update_many
 from bayesbandit.kernels.row_layout import UCB, row_type
-from bayesbandit.predictions import Joint, LocationScale, product
+from bayesbandit.predictions import Joint, JointRows, LocationScale, product
 from bayesbandit.runtime.compiling import interpreted, without
 from bayesbandit.runtime.schema import demand
 
@@ -142,8 +142,8 @@ class LinearBelief(Belief, Kernel):
         return LocationScale(log["mean"], log["scale"], np.abs(log["last"]))
 
     def predict_together(self, x: Array) -> Joint:
-        n, m, d = x.shape
-        return together(self.design(x.reshape(-1, d)), 0.0, LinearBelief.posterior(self, 0), n, m)
+        known = LinearBelief.posterior(self, 0)
+        return JointRows(x, known.location, root_of(known.spread), known.df)
 
     def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Learn rounds x (n, d), arm numbers, rewards, precision weights (n,; None: 1).
