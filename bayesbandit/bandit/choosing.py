@@ -44,7 +44,7 @@ def choose(bandit: Bandit, x: Contexts, arms: Iterable[Name] | None) -> Decision
         live = bandit.deciding
         if live is None and bandit.compiled and bandit.rule is not None:  # a fork, or it forgets
             live = fast_path.deciding(bandit)
-        tick = ticks.next_ticks(bandit, len(x))
+        tick = None if bandit.belief.clock is None else ticks.next_ticks(bandit, len(x))
         if one and live is not None:
             advance(bandit)
             row = _decide_one(bandit, live, x[0], available)

@@ -23,6 +23,9 @@ from bayesbandit.runtime.capabilities import declares
 Array = np.ndarray
 
 
+Clock = Literal["rounds", "time"]
+
+
 class Kernel(Protocol):
     """The arrays and compiled functions with which a belief learns rounds, and may decide them.
 
@@ -60,13 +63,15 @@ class Belief(Protocol):
 
     n (K,): how many rounds each arm has learned. of_arms: whether contexts are (n, K, d), with a
     row of features for each arm. computes_when_asked: whether a prediction may change the belief,
-    as when new draws are computed.
+    as when new draws are computed. clock: what ticks while the belief forgets; None: it does not
+    forget.
     """
 
     n: Array
     n_features: int
     of_arms: ClassVar[bool] = False
     computes_when_asked: bool = False
+    clock: Clock | None = None
 
     @property
     def n_columns(self) -> int:
@@ -95,11 +100,6 @@ class Belief(Protocol):
     @abstractmethod
     def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Learn rounds x (n, d), arm numbers, rewards, precision weights (n,; None: 1)."""
-
-    @property
-    def clock(self) -> Literal["rounds", "time"] | None:
-        """What ticks while the belief forgets; None: it does not forget."""
-        return None
 
     def advance(self, tick: float) -> None:
         """Forget until this tick; a tick of the past changes nothing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import logsumexp
@@ -36,6 +36,7 @@ class HalfLives(Belief):
 
     def __init__(self, members: list[LinearBelief]) -> None:
         self.members, self.n_features = members, members[0].n_features
+        self.clock = members[-1].clock
         self.settings = np.array([member.settings for member in members])
         self.log_weight = np.log(prior(len(members)))
         self._hold([member.arms for member in members])
@@ -73,10 +74,6 @@ class HalfLives(Belief):
     @property
     def n_columns(self) -> int:
         return self.members[0].n_columns
-
-    @property
-    def clock(self) -> Literal["rounds", "time"] | None:
-        return self.members[-1].clock
 
     def advance(self, tick: float) -> None:
         scoring.advance_all(self.arms, self.settings, tick)

@@ -70,7 +70,8 @@ class LinearBelief(Belief, Kernel):
         self.n_features = integer(n_features, "n_features", least=0 if model.intercept else 1)
         self.normalize = normalize
         self.settings = model.settings(n_features, normalize)
-        self.computes_when_asked = self.clock is not None
+        is_moving = bool(interpreted(ridge_state.is_moving)(self.settings))
+        self.clock, self.computes_when_asked = model.clock if is_moving else None, is_moving
         if prior is not None:
             m, Lam = prior
             self.settings[ridge_state.PENALISED] = 0.0
@@ -102,15 +103,6 @@ class LinearBelief(Belief, Kernel):
     @property
     def kernel(self) -> Kernel:
         return self
-
-    @property
-    def clock(self) -> Literal["rounds", "time"] | None:
-        return self.model.clock if self.is_moving else None
-
-    @property
-    def is_moving(self) -> bool:
-        """Whether rounds fade, or coefficients walk."""
-        return bool(interpreted(ridge_state.is_moving)(self.settings))
 
     @property
     def n_columns(self) -> int:
@@ -245,7 +237,7 @@ class LinearBelief(Belief, Kernel):
         if arm[ridge_state.ROOTED]:
             P = P.T @ P
         weighted = None
-        if rows is not None and not self.is_moving:
+        if rows is not None and self.clock is None:
             weight = rows["weight"] / arm[ridge_state.W_BAR]
             n = int(arm[ridge_state.N])
             weighted = WeightedRows(self.design(rows["x"]), rows["reward"], weight, P.copy(), n)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -91,7 +91,7 @@ class SharedBelief(Belief):
 
     def __init__(self, common: Belief, n_arms: int) -> None:
         self.common, self.n_features, self.n = common, common.n_features, np.zeros(n_arms)
-        self.computes_when_asked = common.computes_when_asked
+        self.computes_when_asked, self.clock = common.computes_when_asked, common.clock
         self.is_joint = declares(common, "predict_together", ("predict",)) is not None
 
     def __repr__(self) -> str:
@@ -100,10 +100,6 @@ class SharedBelief(Belief):
     @property
     def new(self) -> Array:
         return np.full(len(self.n), bool(np.all(self.common.new)))
-
-    @property
-    def clock(self) -> Literal["rounds", "time"] | None:
-        return self.common.clock
 
     def advance(self, tick: float) -> None:
         self.common.advance(tick)
