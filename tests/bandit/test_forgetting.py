@@ -54,7 +54,7 @@ def left(x, r, w, share, lam, rule, s2=None, mean_weight=None):
     return theta, rule * np.linalg.inv(B), np.inf
 
 
-@few("[0.3]", "[empirical_bayes]")
+@few("[0.3]")
 @pytest.mark.parametrize("rule", RULES)
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), half_life=st.sampled_from([3.0, 25.0, 400.0]))
@@ -122,6 +122,7 @@ def test_playing_is_choosing_and_observing_with_copies_and_files_in_between(memo
     np.testing.assert_array_equal(live.history.ordered(), whole.history.ordered())
 
 
+@pytest.mark.slow
 def test_walking_coefficients_are_those_of_a_declared_random_walk():
     """The Kalman filter, and the exact engine on a model of all steps at once."""
     T, q, start, sigma = 9, 0.15, 1.3, 0.6
@@ -172,6 +173,7 @@ def test_a_steep_row_of_a_walk():
     np.testing.assert_allclose(posterior.sd(probe), expected, rtol=1e-2)
 
 
+@pytest.mark.slow
 def test_a_rare_arm_keeps_its_uncertainty():
     """Pulls 90/5/5: what is left of the rare arm's rows is 5 % of what is left of all."""
     bandit = bandit_of(half_life=34.3, variance=0.25, intercept=False)  # γ = .98
@@ -347,6 +349,7 @@ def test_more_than_32_columns_fade_by_steps():
     np.testing.assert_allclose(bandit.posterior("a").location, theta, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clock", ["rounds", "time"])
 def test_a_log_rebuilds_a_bandit_that_forgets(clock, tmp_path):
     pytest.importorskip("sqlalchemy")

@@ -36,7 +36,7 @@ def rows(seed, n, kind):
     return rng.normal(size=(n, D)), rng.choice(np.array(ARMS), n), r, rng.uniform(0.2, 1.0, n)
 
 
-@few("[ridge]", "[cv]", "[fading]", "[a probability]")
+@few("[ridge]", "[cv]")
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=5, deadline=None)
 @given(
@@ -105,6 +105,7 @@ def refused(one, other, said):
     assert len(one.history) == 0 or one.history.total == one.t
 
 
+@pytest.mark.slow
 def test_what_does_not_merge_says_so():
     ridge = made("ridge")
     for other, said in (
