@@ -220,12 +220,13 @@ def test_crafted_files_of_arms_that_share_a_model_are_refused(kind, case, tmp_pa
         bb.Bandit.load(path, model=None if "model" in case or "shared" in case else model)
 
 
-@few("[levels]")
+@few("[30-levels]")
 @pytest.mark.parametrize("name", SAVED)
-def test_crafted_files_of_every_kind(name, tmp_path):
+@pytest.mark.parametrize("files", [30, pytest.param(150, marks=pytest.mark.long)])
+def test_crafted_files_of_every_kind(name, files, tmp_path):
     """Refused in a sentence, or a bandit that plays. To load one is to read it: nothing is
-    imported, run, written or started. `tests.attack` crafts more."""
-    flips.craft(tmp_path, 1, name, 30)
+    imported, run, written or started."""
+    flips.craft(tmp_path, 1, name, files)
 
 
 @pytest.mark.parametrize(

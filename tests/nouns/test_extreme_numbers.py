@@ -214,10 +214,24 @@ def test_many_linear_bandits(tmp_path_factory, it, world):
     a_linear_bandit_obeys(it, world, tmp_path_factory.getbasetemp() / "linear")
 
 
+@pytest.mark.long
+@linear
+@settings(max_examples=2000)
+def test_linear_bandits_at_length(tmp_path_factory, it, world):
+    a_linear_bandit_obeys(it, world, tmp_path_factory.getbasetemp() / "linear")
+
+
 @pytest.mark.slow
 @others
 @settings(max_examples=125)
 def test_many_other_bandits(tmp_path_factory, it, world):
+    another_obeys(it, world, tmp_path_factory.getbasetemp() / "other")
+
+
+@pytest.mark.long
+@others
+@settings(max_examples=1000)
+def test_other_bandits_at_length(tmp_path_factory, it, world):
     another_obeys(it, world, tmp_path_factory.getbasetemp() / "other")
 
 
