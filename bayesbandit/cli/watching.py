@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 ARMS = 6  # that are drawn and judged, those most taken; the others are one line
 LOGGED = "as decided"
 SURE = 0.01  # the chance that a report says of a world that stands still that it has changed
+YEAR = 366  # days
 HYPHEN = "\u2011"  # at which no line ends
 QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "largest": 1.0}
 
@@ -135,7 +136,8 @@ def by_day(seen: Watch) -> pd.DataFrame:
     """Return decisions by their day, and rewards by the day on which they were observed."""
     import pandas as pd
 
-    days = sorted({*seen.decided, *seen.rewarded})
+    first, last = min(seen.decided), max(seen.decided) + YEAR  # clocks may be wrong
+    days = sorted({*seen.decided, *(day for day in seen.rewarded if first <= day <= last)})
     counts = {
         "decisions": [seen.decided[day] for day in days],
         "rewards": [seen.rewarded[day] for day in days],

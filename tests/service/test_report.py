@@ -139,6 +139,8 @@ def test_a_young_log_and_one_whose_last_decisions_are_open(tmp_path):
         service.reward(ids[:20], np.arange(20.0))
         service.learn()
         page, said = written(url, tmp_path)
+        service.reward(ids[20:22], [0.0, 0.0], at=["0001-01-02", "9999-12-30"])
+        written(url, tmp_path)  # not a day for each of 10,000 years
     assert "10 open" in " ".join(said.split())
     first = next(row for row in page.rows if row and row[0] == "as decided")
     assert float(first[1]) == 9.5
