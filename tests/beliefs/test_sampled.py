@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.beliefs import base
+from bayesbandit.bandit import choosing
 from bayesbandit.kernels.prob_best import by_draws
 from tests.beliefs.by_draws import (
     EXACT,
@@ -142,7 +142,7 @@ def test_many_contexts_in_parts(monkeypatch):
     x = np.random.default_rng(0).normal(size=(17, D))
     whole = made.probabilities(x), made.greedy(x)
     monkeypatch.setattr("bayesbandit.beliefs.sampled.belief.AT_ONCE", 3 * 20 * K)
-    assert len(list(base.parts(made.belief, x))) == 6
+    assert len(list(choosing.parts(made.belief, x))) == 6
     monkeypatch.setattr(type(made.belief), "decided", lambda self, n: None)
     for ours, theirs in zip((made.probabilities(x), made.greedy(x)), whole, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)

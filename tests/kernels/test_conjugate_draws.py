@@ -8,6 +8,7 @@ from numba import njit
 from scipy import stats
 from scipy.special import betainc, betaln, expit, gammainc, gammaln
 
+from bayesbandit import predictions
 from bayesbandit.kernels import row_layout, selection
 from bayesbandit.kernels.conjugate import families
 from bayesbandit.kernels.prob_best.conjugate import SHAPE, best, reshape
@@ -217,8 +218,8 @@ def test_the_standard_deviation_of_each_kind():
     for kind, exact in ((BETA, beta), (GAMMA, gamma)):
         for last in (3.0, -3.0):  # of a new arm
             np.testing.assert_allclose(
-                row_layout.deviation(kind, 5.0, last), exact.std(), rtol=1e-14
+                predictions.deviation(kind, 5.0, last), exact.std(), rtol=1e-14
             )
-        assert row_layout.deviation(kind, 0.0, 0.0) == 0.0
-    assert row_layout.deviation(row_layout.TABULATED, 5.0, 0.3) == 5.0
-    assert row_layout.deviation(THOMPSON, 5.0, 4.0) == row_layout.spread(5.0, 4.0)
+        assert predictions.deviation(kind, 0.0, 0.0) == 0.0
+    assert predictions.deviation(row_layout.TABULATED, 5.0, 0.3) == 5.0
+    assert predictions.deviation(THOMPSON, 5.0, 4.0) == predictions.spread(5.0, 4.0)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import bayesbandit as bb
+from bayesbandit import predictions
 from bayesbandit.kernels import rounds, row_layout, selection
 from bayesbandit.kernels.propensities import all_chances, chance
 from bayesbandit.kernels.row_layout import EPSILON_GREEDY, THOMPSON, UCB
@@ -77,10 +78,10 @@ def test_uniform_integers(rng):
 
 
 def test_spread_is_the_standard_deviation():
-    assert row_layout.spread(2.0, INF) == 2.0
-    np.testing.assert_allclose(row_layout.spread(2.0, 5.0), stats.t(5, 0, 2).std(), rtol=1e-12)
-    assert row_layout.spread(2.0, 2.0) == INF
-    assert row_layout.spread(0.0, 1.0) == 0.0
+    assert predictions.spread(2.0, INF) == 2.0
+    np.testing.assert_allclose(predictions.spread(2.0, 5.0), stats.t(5, 0, 2).std(), rtol=1e-12)
+    assert predictions.spread(2.0, 2.0) == INF
+    assert predictions.spread(0.0, 1.0) == 0.0
 
 
 ROWS = [
