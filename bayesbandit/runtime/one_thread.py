@@ -6,35 +6,35 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
-from threading import Lock
 
 from threadpoolctl import ThreadpoolController
 
 
 class Limit:
-    """The limit, which holds until the last of the threads that asked for it has left."""
+    """The limit, which holds until the last of the threads that asked for it has left.
+
+    It has no lock, which an interrupt could leave closed. At worst the limit stays in place.
+    """
 
     def __init__(self) -> None:
         self.begin()
 
     def begin(self) -> None:
         """Forget the threads that asked: a process that was just forked has none of them."""
-        self._lock, self._asked, self._limits = Lock(), 0, ExitStack()
+        self._asked, self._limits = 0, ExitStack()
 
     @contextmanager
     def held(self) -> Iterator[None]:
         """Hold the limit within it."""
-        with self._lock:
-            if self._asked == 0:
-                self._limits.enter_context(_libraries().limit(limits=1))
-            self._asked += 1
+        self._asked += 1
         try:
+            if self._asked == 1:
+                self._limits.enter_context(_libraries().limit(limits=1))
             yield
         finally:
-            with self._lock:
-                self._asked -= 1
-                if self._asked == 0:
-                    self._limits.close()
+            self._asked -= 1
+            if self._asked == 0:
+                self._limits.close()
 
 
 _limit = Limit()
