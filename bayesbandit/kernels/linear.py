@@ -76,13 +76,14 @@ ROUGH = 1e-9  # the least pivot, as a share of its diagonal, with which a factor
 
 
 def unreached(settings: np.ndarray) -> tuple[str, ...]:
-    """What the kernels may be `without` that learn by these settings."""
-    reached = {
-        "FOLDED": settings[FOLDS] > 0,
-        "PRIOR": interpreted(has_prior)(settings),
-        "MOVING": interpreted(is_moving)(settings),
-    }
-    return tuple(name for name, is_reached in reached.items() if not is_reached)
+    """What the kernels may be `without` that learn by these settings.
+
+    No generator: Python 3.13 breaks where one gets no memory.
+    """
+    folded = () if settings[FOLDS] > 0 else ("FOLDED",)
+    prior = () if interpreted(has_prior)(settings) else ("PRIOR",)
+    moving = () if interpreted(is_moving)(settings) else ("MOVING",)
+    return (*folded, *prior, *moving)
 
 
 @njit(cache=True)

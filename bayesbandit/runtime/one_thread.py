@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from functools import cache
 
 from threadpoolctl import ThreadpoolController
@@ -23,18 +22,15 @@ class Limit:
         """Forget the threads that asked: a process that was just forked has none of them."""
         self._asked, self._limits = 0, ExitStack()
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold the limit within it."""
+    def __enter__(self) -> None:
         self._asked += 1
-        try:
-            if self._asked == 1:
-                self._limits.enter_context(_libraries().limit(limits=1))
-            yield
-        finally:
-            self._asked -= 1
-            if self._asked == 0:
-                self._limits.close()
+        if self._asked == 1:
+            self._limits.enter_context(_libraries().limit(limits=1))
+
+    def __exit__(self, *raised: object) -> None:
+        self._asked -= 1
+        if self._asked == 0:
+            self._limits.close()
 
 
 _limit = Limit()
@@ -44,7 +40,7 @@ if hasattr(os, "register_at_fork"):
 
 def one_thread() -> AbstractContextManager[None]:
     """Run linear algebra on one thread within it: small matrices suffer badly from more."""
-    return _limit.held()
+    return _limit
 
 
 @cache
