@@ -202,8 +202,11 @@ def test_conjugate_arms_are_the_integral(family):
         (lambda: bb.Joint([[1.0]], [[1.0]]), r"root \(n, K, P\); got \(1, 1\) and \(1, 1\)"),
         (lambda: bb.Draws([[1.0]]), r"values must be \(n, K, S\), S ≥ 1; got \(1, 1\)"),
         (lambda: bb.Draws(np.ones((1, 2, 0))), r"S ≥ 1; got \(1, 2, 0\)"),
-        (lambda: bb.Draws(np.ones((1, 2, 3)), [1.0, -1.0, 1.0]), r"weights must be \(3,\), ≥ 0"),
-        (lambda: bb.Draws(np.ones((1, 2, 3)), [1.0]), r"weights must be \(3,\), ≥ 0"),
+        (
+            lambda: bb.Draws(np.ones((1, 2, 3)), [1.0, -1.0, 1.0]),
+            r"weights must be \(3,\) or \(2, 3\), ≥ 0",
+        ),
+        (lambda: bb.Draws(np.ones((1, 2, 3)), [1.0]), r"weights must be \(3,\) or \(2, 3\), ≥ 0"),
         (lambda: bb.Conjugate("normal", [[1.0]], [[1.0]]), "family must be one of 'beta', 'gamma'"),
         (lambda: bb.Conjugate("beta", [[1.0]], [[0.0]]), "a and b must be > 0"),
     ],

@@ -77,7 +77,7 @@ def test_the_best_of_a_grid_is_the_sets_own_and_a_fixed_setting_the_other_sets()
     runs = results(told)
 
     def regret(protocol):
-        found = openml.chosen(runs, "rss/n", protocol)
+        found = openml.chosen(runs, openml.members("rss/n"), protocol)
         mine = found[(found["bandit"] == "LinTS") & (found["replication"] == 0)]
         return mine.set_index("environment")["regret"].to_dict()
 
