@@ -69,7 +69,9 @@ class RowLikelihood:
         values += [given[role] for role in density.inputs]
         total = np.zeros(S)
         with np.errstate(all="ignore"):  # a density of 0 is no news
-            for term in self._compiled(*map(np.asarray, values, self._types)):
+            for term in self._compiled(
+                *(np.asarray(v, t, order="C") for v, t in zip(values, self._types, strict=True))
+            ):
                 total += term.reshape(S, -1).sum(axis=1)
         return np.where(np.isnan(total), -np.inf, total)
 
