@@ -648,7 +648,7 @@ def test_the_fallback_is_shown_while_the_server_is_down(tmp_path):
     """For ids of one's own, too, and by a service that has no stream so far."""
     service, _ = begun(fresh("postgresql", tmp_path), fallback="wait")
     first = service.decide([0.0, 0.0], id="order-1")
-    other = bb.Service.open(service.log, fallback="wait")
+    other = bb.Service.open(service.log, fallback="wait", clock=service.clock)
     reads = (service.learn, service.sync, service.log.frame, lambda: service.reward("a", 1.0))
     with down():
         several = enumerate([service, other, other])
