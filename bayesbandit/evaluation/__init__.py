@@ -5,7 +5,7 @@ from bayesbandit.evaluation.contests import differences, pairwise, ranking, wins
 from bayesbandit.evaluation.drift import drift
 from bayesbandit.evaluation.estimates import accuracy, replayed, replays, root
 from bayesbandit.evaluation.intervals import Beliefs, after_runs, intervals
-from bayesbandit.evaluation.regrets import gaps, regrets, wide
+from bayesbandit.evaluation.regrets import gaps, medians, paired, regrets, wide
 from bayesbandit.evaluation.results import (
     RUN,
     SCHEMA,
@@ -20,7 +20,7 @@ from bayesbandit.evaluation.text import markdown, share, with_errors, within
 
 __all__ = [
     "RUN", "SCHEMA", "Beliefs", "accuracy", "after_runs", "baselines", "check", "curves",
-    "differences", "drift", "first_optimal", "gaps", "intervals", "last", "markdown", "pairwise",
-    "ranking", "regrets", "replayed", "replays", "root", "seed_of", "share", "summary", "wide",
-    "wins_and_losses", "with_errors", "within",
+    "differences", "drift", "first_optimal", "gaps", "intervals", "last", "markdown", "medians",
+    "paired", "pairwise", "ranking", "regrets", "replayed", "replays", "root", "seed_of", "share",
+    "summary", "wide", "wins_and_losses", "with_errors", "within",
 ]  # fmt: skip

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 LAMS = (0.3, 1.0, 3.0, 10.0, 30.0)
 SIGMA = 0.1
 LEARNED = {"alpha": 1.0, "beta": 1.78}  # of a Gamma prior of λ², as Park & Casella (2008) have it
-REFERENCES = ("bootstrap LASSO", "bootstrap ridge", "LinTS")
+BOOTSTRAP = "bootstrap LASSO"
+REFERENCES = (BOOTSTRAP, "bootstrap ridge", "LinTS")
 
 
 def players(sigma: float = SIGMA) -> dict[str, Callable[..., Bandit]]:
@@ -41,7 +42,7 @@ def players(sigma: float = SIGMA) -> dict[str, Callable[..., Bandit]]:
         found[f"λ = {lam:g}, σ known"] = partial(BayesianLassoTS, lam=lam, **known)
         found[f"λ = {lam:g}, listing"] = partial(BayesianLassoTS, lam=lam, listing=True, **known)
     found["λ learned"] = learned
-    found["bootstrap LASSO"] = partial(BootstrapLassoTS, refit_every=20)
+    found[BOOTSTRAP] = partial(BootstrapLassoTS, refit_every=20)
     found["bootstrap ridge"] = partial(BootstrapRidgeTS, refit_every=20)
     found["LinTS"] = LinTS
     return found
@@ -79,13 +80,13 @@ def printed(table: pd.DataFrame) -> pd.DataFrame:
 
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return differences of regret from bootstrap LASSO, replication by replication."""
-    pairs = [(name, "bootstrap LASSO") for name in players() if name != "bootstrap LASSO"]
-    return {"Differences, replication by replication": evaluation.gaps(results, pairs)}
+    pairs = [(name, BOOTSTRAP) for name in players() if name != BOOTSTRAP]
+    return evaluation.paired(pairs)(results)
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
     """Draw the regret above that of bootstrap LASSO."""
-    return {"regret": plots.paired_differences(results, REFERENCES[0])}
+    return {"regret": plots.paired_differences(results, BOOTSTRAP)}
 
 
 STUDY = Study(

@@ -45,24 +45,12 @@ PAIRS = [
 
 
 def printed(table: pd.DataFrame) -> pd.DataFrame:
-    """Return regret ± SE and the median, a row a combination."""
-    pairs = zip(table["regret"], table["regret_se"], strict=True)
-    return pd.DataFrame(
-        {
-            "bandit": table["bandit"],
-            "draws": table["bandit"].map(DRAWS).fillna("exact"),
-            "constant": [
-                "no" if name in (BARE, LISTING, LINEAR) else "yes" for name in table["bandit"]
-            ],
-            "regret": [evaluation.within(mean, se) for mean, se in pairs],
-            "median": table["median"].round(),
-        }
-    )
-
-
-def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return differences of regret, replication by replication."""
-    return {"Differences, replication by replication": evaluation.gaps(results, PAIRS)}
+    """Return regret ± SE and the median, a row for each combination."""
+    shown = evaluation.medians(table)
+    bare = shown["bandit"].isin([BARE, LISTING, LINEAR])
+    shown.insert(1, "draws", shown["bandit"].map(DRAWS).fillna("exact"))
+    shown.insert(2, "constant", bare.map({True: "no", False: "yes"}))
+    return shown
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
@@ -76,7 +64,7 @@ STUDY = Study(
     players=PLAYERS,
     table=evaluation.regrets,
     printed=printed,
-    details=details,
+    details=evaluation.paired(PAIRS),
     figures=figures,
     replications=20,
     horizon=1000,

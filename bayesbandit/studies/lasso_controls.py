@@ -90,21 +90,9 @@ PAIRS = [
 ]  # fmt: skip
 
 
-def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return differences of regret, replication by replication."""
-    return {"Differences, replication by replication": evaluation.gaps(results, PAIRS)}
-
-
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
     """Draw the regret above that of LASSO."""
     return {"differences": plots.paired_differences(results, LASSO)}
-
-
-def printed(table: pd.DataFrame) -> pd.DataFrame:
-    """Return regret ± SE and the median, a row a bandit."""
-    pairs = zip(table["regret"], table["regret_se"], strict=True)
-    regret = [evaluation.within(mean, se) for mean, se in pairs]
-    return table[["bandit"]].assign(regret=regret, median=table["median"].round())
 
 
 STUDY = Study(
@@ -112,8 +100,8 @@ STUDY = Study(
     environments=[SparseLinear(sigma=0.1)],
     players=PLAYERS,
     table=evaluation.regrets,
-    printed=printed,
-    details=details,
+    printed=evaluation.medians,
+    details=evaluation.paired(PAIRS),
     figures=figures,
     replications=6,
     horizon=1000,

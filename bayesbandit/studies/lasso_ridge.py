@@ -44,10 +44,8 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     mse = fits(*_few(results)).groupby(["sigma", "n"], sort=False)[["lasso", "ridge"]]
     mean, se, text = mse.mean(), mse.sem(), partial(evaluation.within, digits=3)
     found = pd.DataFrame({name: map(text, mean[name], se[name]) for name in mean}, mean.index)
-    return {
-        "Differences, replication by replication": evaluation.gaps(results, PAIRS),
-        "Mean squared error / σ² of fits of n randomised rounds of an arm": found.reset_index(),
-    }
+    heading = "Mean squared error / σ² of fits of n randomised rounds of an arm"
+    return evaluation.paired(PAIRS)(results) | {heading: found.reset_index()}
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:

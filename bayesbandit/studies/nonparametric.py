@@ -36,11 +36,6 @@ SHOWN = ("forest-TS", "LASSO-TS", "ridge-TS")  # whose assignment is drawn
 PARTS = 4  # windows of rounds, growing fourfold
 
 
-def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return differences of regret, replication by replication."""
-    return {"Differences, replication by replication": evaluation.gaps(results, PAIRS)}
-
-
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
     """Draw the regret at the end and on the way, and who got which arm in one run of each."""
     horizon = int(results["t"].max())
@@ -95,7 +90,7 @@ STUDY = Study(
     players=PLAYERS,
     table=evaluation.regrets,
     printed=evaluation.wide,  # the paper's figure has no numbers: the forest wins, then LASSO
-    details=details,
+    details=evaluation.paired(PAIRS),
     figures=figures,
     replications=20,
     horizon=5000,

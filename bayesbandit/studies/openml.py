@@ -22,7 +22,7 @@ come with scikit-learn. Long sets are cut: see `Cut`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -38,17 +38,14 @@ from bayesbandit.checks import Arms, Seed
 from bayesbandit.environments import BUNDLED, Classification, Sample, bundled, folder
 from bayesbandit.environments.datasets import FOLDER_VARIABLE
 from bayesbandit.experiments.study import Study
+from bayesbandit.studies.table1 import ALPHAS, CLIPS, Factory
 from bayesbandit.systems.iltcb.presets import ILTCB
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Factory = Callable[..., Bandit]
-
 LONGEST, SHORTEST, WORK = 2_000, 500, 100_000_000  # rounds, rounds, and K D² a run
 NOISE = ("rss/n", "rss")
-ALPHAS = {"TS": (0.25, 0.5, 1.0), "UCB": (1.0, 2.0, 4.0)}
-CLIPS = (0.01, 0.05, 0.1, 0.2)
 MUS = (0.01, 0.1, 1.0)
 DRAWS = 3  # more of each of LinTS's settings, in the selection null
 NULL = "LinTS, 9 draws"
@@ -96,12 +93,14 @@ class Cut:
         return self.environment.sample(most if horizon is None else min(horizon, most), rng)
 
 
-def again(arms: Arms, n_features: int, draw: int, seed: Seed = 0, **settings: Any) -> Bandit:
-    """Return LinTS with other random numbers, by the number of the draw."""
+def reseeded(
+    make: Factory, key: tuple[int, ...], arms: Arms, n_features: int, seed: Seed = 0, **given: Any
+) -> Bandit:
+    """Return a bandit whose random numbers also depend on a key. given: its settings."""
     if not isinstance(seed, np.random.SeedSequence):
         seed = np.random.SeedSequence(seed)
-    other = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, draw))
-    return LinTS(arms, n_features, seed=other, **settings)
+    other = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key))
+    return make(arms, n_features, seed=other, **given)
 
 
 def settings(noise: str) -> dict[str, dict[str, Factory]]:
@@ -128,7 +127,7 @@ def settings(noise: str) -> dict[str, dict[str, Factory]]:
         }
     found[NULL] = {
         f"LinTS, α = {alpha:g}, {noise}, draw {draw}": partial(
-            again, alpha=alpha, draw=draw, **given
+            reseeded, LinTS, (draw,), alpha=alpha, **given
         )
         for alpha, draw in product(ALPHAS["TS"], range(1, 1 + DRAWS))
     }
@@ -146,7 +145,7 @@ def beside_them() -> dict[str, dict[str, Factory]]:
 
 
 def members(noise: str) -> dict[str, list[str]]:
-    """Names of each algorithm's settings under a noise scale."""
+    """Return the names of each algorithm's settings under a noise scale."""
     return {name: list(cells) for name, cells in (settings(noise) | beside_them()).items()}
 
 

@@ -24,12 +24,11 @@ import numpy as np
 import pandas as pd
 
 from bayesbandit import evaluation, plots
-from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.presets.linear import BLTS, LinGreedy, LinTS, LinUCB
-from bayesbandit.checks import Arms, Seed
 from bayesbandit.experiments.study import Study
 from bayesbandit.studies import openml
-from bayesbandit.studies.openml import ALPHAS, BEST, CLIPS, FIXED, PAPER, Factory
+from bayesbandit.studies.openml import BEST, FIXED, PAPER
+from bayesbandit.studies.table1 import ALPHAS, CLIPS, Factory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,16 +50,10 @@ PAIRS = [
 ]  # fmt: skip
 
 
-def own(
-    make: Factory, label: str, arms: Arms, n_features: int, seed: Seed = 0, **settings: Any
-) -> Bandit:
-    """Return a bandit whose random numbers also depend on its label."""
-    if not isinstance(seed, np.random.SeedSequence):
-        seed = np.random.SeedSequence(seed)
+def labelled(make: Factory, label: str, **given: Any) -> Factory:
+    """Return a factory of bandits whose random numbers also depend on their label."""
     words = np.frombuffer(hashlib.blake2b(label.encode(), digest_size=16).digest(), np.uint32)
-    key = (*seed.spawn_key, *words.tolist())
-    other = np.random.SeedSequence(seed.entropy, spawn_key=key)
-    return make(arms, n_features, seed=other, **settings)
+    return partial(openml.reseeded, make, tuple(words.tolist()), **given)
 
 
 def settings(reading: str) -> dict[str, dict[str, Factory]]:
@@ -84,8 +77,8 @@ def settings(reading: str) -> dict[str, dict[str, Factory]]:
         for text, make, values in cells:
             label = ", ".join(part for part in (name, text, reading) if part)
             given: dict[str, Any] = values | READINGS[reading] | {"ridge": 1.0}
-            found[name][label] = partial(own, make, label, **given)
-    return found | {GREEDY: {GREEDY: partial(own, LinGreedy, GREEDY)}}
+            found[name][label] = labelled(make, label, **given)
+    return found | {GREEDY: {GREEDY: labelled(LinGreedy, GREEDY)}}
 
 
 def players() -> dict[str, Factory]:
@@ -99,7 +92,7 @@ def players() -> dict[str, Factory]:
 
 
 def members(reading: str, protocol: str) -> dict[str, list[str]]:
-    """Names of each algorithm's settings among which a protocol chooses."""
+    """Return the names of each algorithm's settings among which a protocol chooses."""
     found = {name: list(cells) for name, cells in settings(reading).items()}
     if protocol != SAME:
         return found

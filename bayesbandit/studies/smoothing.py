@@ -72,7 +72,7 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     replications, horizon, seed = evaluation.replayed(results, REPLAYED)
     found = estimates(replications, horizon, seed)
     found, by = found[found["t"].isin(_times(horizon))], f"± SE, {replications} replications"
-    frames = {"Differences, replication by replication": evaluation.gaps(results, PAIRS)}
+    frames = evaluation.paired(PAIRS)(results)
     for world in DESIGNS:
         here = found[found["environment"] == world.name]
         for part, name in PARTS.items():

@@ -31,13 +31,11 @@ def test_settings_are_the_papers_grids():
 def test_draws_of_one_setting_differ_in_their_random_numbers_alone():
     x, reward = np.random.default_rng(0).normal(size=(60, 2)), np.eye(3)[np.arange(60) % 3]
     key = np.random.SeedSequence(7, spawn_key=(1,))
-    one, two = (openml.again(3, 2, draw, key, alpha=1.0) for draw in (1, 2))
+    one, two = (openml.reseeded(bb.LinTS, (draw,), 3, 2, key, alpha=1.0) for draw in (1, 2))
     assert repr(one) == repr(two) == repr(bb.LinTS(3, 2, alpha=1.0))
     assert not np.array_equal(one.play(x, reward)[0], two.play(x, reward)[0])
-    again = openml.again(3, 2, 1, key, alpha=1.0)
-    np.testing.assert_array_equal(
-        again.play(x, reward)[0], openml.again(3, 2, 1, key).play(x, reward)[0]
-    )
+    first, again = (openml.reseeded(bb.LinTS, (1,), 3, 2, key) for _ in range(2))
+    np.testing.assert_array_equal(first.play(x, reward)[0], again.play(x, reward)[0])
 
 
 @pytest.mark.parametrize(("work", "rounds"), [(10**8, 150), (10**4, 133), (2_000, 27)])

@@ -29,7 +29,7 @@ def test_the_null_has_as_many_cells_as_blts_and_all_have_settings_that_are_state
 def test_every_cell_has_its_own_random_numbers():
     x, reward = np.random.default_rng(0).normal(size=(60, 2)), np.eye(3)[np.arange(60) % 3]
     key = np.random.SeedSequence(7, spawn_key=(1,))
-    one, two, again = (study.own(bb.LinTS, name, 3, 2, key) for name in ("one", "two", "one"))
+    one, two, again = (study.labelled(bb.LinTS, name)(3, 2, key) for name in ("one", "two", "one"))
     assert repr(one) == repr(two) == repr(bb.LinTS(3, 2))
     first = one.play(x, reward)[0]
     assert not np.array_equal(first, two.play(x, reward)[0])

@@ -68,10 +68,10 @@ class Simulations:
     seed: int
 
     def run(self, jobs: int = 1, out: str | Path | None = None) -> pd.DataFrame:
-        """Return a row a part, design, target, method and replication.
+        """Return a row for each part, design, target, method and replication.
 
-        out: a folder that keeps the results, each block as it comes: a run that was interrupted
-        goes on where it was.
+        out: a folder that keeps the results, each block as it comes. An interrupted run continues
+        from there.
         """
         blocks = range(-(-self.replications // BLOCK))
         units = [(p, d, b) for p, designs in PARTS.items() for d, b in product(designs, blocks)]
@@ -164,8 +164,11 @@ def simulations(replications: int, seed: int = 0) -> Simulations:
 
 
 def table(results: pd.DataFrame) -> pd.DataFrame:
-    """For each design, target and estimator: coverage, width, bias and root mean squared error, in
-    units of the reward, with standard errors; and the share of logs without an interval."""
+    """Return a row for each design, target and estimator.
+
+    The columns are coverage, width, bias and root mean squared error, in units of the reward, with
+    standard errors, and `refused`, the share of logs without an interval.
+    """
     rows = _of(results, "coverage")
     given = rows["low"].notna()
     cells = rows.assign(
@@ -183,14 +186,14 @@ def table(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def printed(table: pd.DataFrame) -> pd.DataFrame:
-    """Coverage of the default in %, ± SE: a row a target, a column a design. The paper has none."""
+    """Return the default's coverage in % ± SE: a row for each target, a column for each design."""
     mine = table[table["method"] == DEFAULT]
     shares = mine.assign(coverage=100 * mine["coverage"], coverage_se=100 * mine["coverage_se"])
     return evaluation.wide(shares, 1, "target", "environment", "coverage")
 
 
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Coverage, width and error of every estimator, peeking, false propensities, the real log."""
+    """Return tables of all estimators, of peeking, of false propensities, and of the real log."""
     found, frames = table(results), {}
     for target in ("arm 0", "0 − 1"):
         here = found[found["target"] == target]
@@ -220,7 +223,7 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def peeked(results: pd.DataFrame) -> pd.DataFrame:
-    """How often an interval misses the value at some look, and its width at the end."""
+    """Return how often an interval misses the value at some look, and its width at the end."""
     rows = _of(results, "peeking")
     rows = rows[rows["target"] == "arm 0"]
     found = []
@@ -239,7 +242,7 @@ def peeked(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def declared(results: pd.DataFrame) -> pd.DataFrame:
-    """How often one of three equal arms is declared the best at some look."""
+    """Return how often one of three equal arms is declared the best at some look."""
     rows = _of(results, "peeking")
     counts = [rows[rows["method"] == name]["round"].notna() for name in BEST]
     said = [evaluation.share(int(c.sum()), len(c), 1) for c in counts]
@@ -247,7 +250,10 @@ def declared(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def refuted(results: pd.DataFrame, what: str = "share") -> pd.DataFrame:
-    """By design and claim, how often propensities are refuted, or the median round of it."""
+    """Return for each design and claim how often propensities are refuted.
+
+    what: "share", or "round" for the median round in which they are.
+    """
     rows, found = _of(results, "detection"), []
     for design in DESIGNS:
         row: dict[str, Any] = {"design": design}
@@ -263,7 +269,7 @@ def refuted(results: pd.DataFrame, what: str = "share") -> pd.DataFrame:
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Coverage and width by estimator; misses and refutations by round; the real log."""
+    """Draw coverage and width by estimator, misses and refutations by round, and the real log."""
     found = table(results)
     found = found[found["target"] == "arm 0"].dropna(subset=["coverage"])
     n = results["replication"].nunique()
@@ -300,7 +306,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
 
 
 def by_round(rows: pd.DataFrame, rounds: Iterable[int]) -> pd.DataFrame:
-    """Whether it has happened by each of these rounds: a row a run and round."""
+    """Return a row for each run and round: whether the event of the run has happened by then."""
     parts = [
         rows[["environment", "method", "replication"]].assign(
             t=t, **{"so far": (rows["round"] <= t).astype(float)}

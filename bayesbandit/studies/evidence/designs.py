@@ -1,4 +1,4 @@
-"""Logs of linear Thompson sampling, for many replications at once: the designs of the study."""
+"""The designs of the study: logs of linear Thompson sampling, many replications at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Logged:
     snapshots: np.ndarray | None = None
 
     def logs(self, snapshots: bool = False) -> Iterator[Log]:
-        """Each replication's log, with the batches of the policy."""
+        """Yield each replication's log, with the batches of the policy."""
         batch = np.arange(self.arm.shape[1]) // BATCH
         for i, (x, arm, reward, e) in enumerate(
             zip(self.x, self.arm, self.reward, self.probabilities, strict=True)
@@ -36,12 +36,12 @@ class Logged:
 
 
 def constant(t: int) -> float:
-    """A floor of 1/30."""
+    """Return a minimum probability of 1/30 for all rounds."""
     return 1 / 30
 
 
 def decaying(t: int) -> float:
-    """A floor of t^−.7/3."""
+    """Return a minimum probability of t^−.7/3 for round t."""
     return float(t**-0.7 / 3)
 
 
@@ -57,8 +57,11 @@ def linear(
     R: int, seed: int | np.random.SeedSequence, well: bool = True, floor: Floor = constant,
     T: int = T, noise: float = 0.5, snapshots: bool = False,
 ) -> Logged:  # fmt: skip
-    """Return logs of three arms of value 0; well: linear in x, with slopes −.5, 0, .5; else
-    quadratic."""
+    """Return R logs of three arms of value 0.
+
+    well: whether the mean rewards are linear in x, with slopes −.5, 0, .5; if not, quadratic.
+    floor: the minimum probability of round t. T: rounds. noise: the rewards' standard deviation.
+    """
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(R, T, 1))
     shape = x if well else (x**2 - 1) / np.sqrt(2)

@@ -1,4 +1,4 @@
-"""What is measured of simulated logs: a row an estimator, sequence or claim, and replication."""
+"""Measurements of simulated logs: a row for each replication and estimator, sequence or claim."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SHORT = 500  # rounds of a log whose propensities are tested
 
 
 def coverage(design: str, R: int, seed: np.random.SeedSequence) -> Iterator[Row]:
-    """Estimates of each target by each estimator, by R logs. All true values are 0."""
+    """Yield an estimate for each of R logs, target and estimator. All true values are 0."""
     well, floor = DESIGNS[design]
     drawn = linear(R, seed, well, floor, snapshots=True)
     for i, (log, full) in enumerate(zip(drawn.logs(), drawn.logs(snapshots=True), strict=True)):
@@ -64,7 +64,7 @@ def coverage(design: str, R: int, seed: np.random.SeedSequence) -> Iterator[Row]
 
 @dataclass(frozen=True)
 class Known:
-    """Predictable means (n, K) that have been learned: they are the same for all targets."""
+    """Predictable means (n, K), which are learned once and used for all targets."""
 
     m: np.ndarray
 
@@ -72,21 +72,25 @@ class Known:
         return self.m[rows]
 
     def learn(self, rows: slice) -> None:
-        """Nothing is left to learn."""
+        """Do nothing: the means are known."""
 
 
 def means(log: Log, name: str) -> np.ndarray:
+    """Return one of the predictable means (n, K) that `ope.estimate` offers, by its name."""
     return predictable(log, log.reward, np.ones(len(log)), name)
 
 
 def chosen(log: Log, asked: Target, learned: dict[str, np.ndarray]) -> np.ndarray:
-    """The means that `estimate` chooses for a target."""
+    """Return the means (n, K) that `ope.estimate` chooses for a target."""
     w = weights_of(log, asked)[1]
     return forward(log, [Known(m) for m in learned.values()], log.reward, w)
 
 
 def weights_of(log: Log, asked: Target) -> tuple[np.ndarray, np.ndarray]:
-    """δ (n, K), what is asked of each arm, and w = δ(A)/e(A) (n,)."""
+    """Return a target's factors δ (n, K) of the arms' rewards, and its weights w = δ(A)/e(A) (n,).
+
+    δ is 1 for the target's arm, and −1 for the arm that is subtracted from it.
+    """
     delta = np.zeros((len(log), K))
     for sign, arm in zip((1, -1), asked if isinstance(asked, tuple) else (asked,), strict=False):
         delta[:, arm] += sign
@@ -96,7 +100,10 @@ def weights_of(log: Log, asked: Target) -> tuple[np.ndarray, np.ndarray]:
 def estimates(
     log: Log, full: Log, asked: Target, learned: dict[str, np.ndarray]
 ) -> Iterator[tuple[str, tuple[float, float, float]]]:
-    """Value and interval by estimator. full: the log with snapshots; learned: means by name."""
+    """Yield each estimator's name with its value, low and high end.
+
+    full: the log with snapshots of the policy. learned: `means` by name.
+    """
     yield SAMPLE_MEAN, sample_mean(log, asked)
     m = chosen(log, asked, learned)
     for name, settings in {DEFAULT: {}, **METHODS}.items():
@@ -107,6 +114,7 @@ def estimates(
 
 
 def ends(found: Estimate) -> tuple[float, float, float]:
+    """Return an estimate's value, and the low and the high end of its interval."""
     return found.value, found.low, found.high
 
 
@@ -127,9 +135,11 @@ def sample_mean(log: Log, asked: Target) -> tuple[float, float, float]:
 
 
 def peeking(design: str, R: int, seed: np.random.SeedSequence) -> Iterator[Row]:
-    """Of arm 0's value, the first look at which an interval misses it, and the interval at the
-    end; and the first look at which one of three equal arms is declared the best. A look every 40
-    rounds, from round 120 on."""
+    """Yield when an analyst who looks every 40 rounds, from round 120 on, is wrong.
+
+    For arm 0's value: the first look at which an interval misses it, and the interval at the end.
+    For the best arm: the first look at which one of three equal arms is declared the best.
+    """
     for i, log in enumerate(bernoulli(R, seed, P).logs()):
         plain = estimate(log, 0, sequence="asymptotic", level=LEVEL, force=True)
         exact = estimate(log, 0, sequence=(0, 1), level=LEVEL, force=True).sequence
@@ -161,7 +171,7 @@ def peeking(design: str, R: int, seed: np.random.SeedSequence) -> Iterator[Row]:
 
 
 def _at(sequence: Bounds) -> tuple[np.ndarray, np.ndarray]:
-    """A sequence's ends at the looks; NaN before its first verdict."""
+    """Return a sequence's ends at the looks; NaN before its first interval."""
     ends = np.full((2, max(LOOKS)), np.nan)
     ends[:, sequence.rounds] = sequence.low, sequence.high
     low, high = ends[:, np.array(LOOKS) - 1]
@@ -169,27 +179,27 @@ def _at(sequence: Bounds) -> tuple[np.ndarray, np.ndarray]:
 
 
 def first(hit: np.ndarray, rounds: tuple[int, ...] | np.ndarray = LOOKS) -> float:
-    """The first round in which something was so; NaN where it never was."""
+    """Return the first of the rounds at which `hit` is True; NaN where it never is."""
     return float(np.asarray(rounds)[hit.argmax()]) if hit.any() else np.nan
 
 
 def moments(found: Estimate) -> tuple[np.ndarray, np.ndarray]:
-    """Value and standard error at each look, as `estimate` has them of the log so far."""
+    """Return the value and its standard error at each look, by the rounds until then."""
     known, rows = found.sums, np.array(LOOKS) - 1
     assert known is not None
     return (known.S / known.H)[rows], (np.sqrt(known.V) / known.H)[rows]
 
 
 def fixed(found: Estimate) -> tuple[np.ndarray, np.ndarray]:
-    """Ordinary intervals at the looks."""
+    """Return the ends of ordinary intervals at the looks."""
     value, se = moments(found)
     return value - Z * se, value + Z * se
 
 
 def declared(log: Log) -> dict[str, float]:
-    """The first look at which some arm is better than every other one, by test; NaN: never.
+    """Return by test the first look at which an arm is declared better than all others, or NaN.
 
-    One-sided, at level .05/(K − 1) against each of the others.
+    The tests are one-sided, at level .05/(K − 1) against each of the others.
     """
     most = norm.isf((1 - LEVEL) / (K - 1))
     naive, z = np.zeros((2, len(LOOKS), K, K))
@@ -215,7 +225,7 @@ def _studentised(log: Log, pair: tuple[int, int]) -> float:
 
 
 def claimed(e: np.ndarray) -> dict[str, np.ndarray]:
-    """What a log may say of the true probabilities e (n, K)."""
+    """Return by claim the probabilities that a log states, where e (n, K) are the true ones."""
     said = (
         e, np.full_like(e, 1 / K), e[:, [1, 0, 2]], np.broadcast_to(e.mean(axis=0), e.shape),
     )  # fmt: skip
@@ -223,7 +233,7 @@ def claimed(e: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def detection(design: str, R: int, seed: np.random.SeedSequence) -> Iterator[Row]:
-    """The round in which the propensities of a log of 500 rounds are refuted."""
+    """Yield the round in which the stated propensities of a log of 500 rounds are refuted."""
     well, floor = DESIGNS[design]
     drawn: Logged = linear(R, seed, well, floor, T=SHORT)
     for i, log in enumerate(drawn.logs()):

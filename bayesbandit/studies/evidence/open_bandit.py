@@ -29,8 +29,11 @@ K = 34
 
 
 def logs(folder: Path) -> dict[str, Log]:
-    """The log of each policy, in the order of its decisions. Contexts: the position, by dummies.
-    Of the uniform policy all probabilities are known, of Thompson sampling those of items shown."""
+    """Return each policy's log, in the order of its decisions; the context is the position.
+
+    All probabilities of the uniform policy are known; of Thompson sampling, only those of the items
+    that were shown.
+    """
     found = {}
     for name, file in FILES.items():
         frame = pd.read_parquet(folder / file).sort_values("timestamp", kind="stable")
@@ -47,16 +50,17 @@ def logs(folder: Path) -> dict[str, Log]:
 
 
 def shares(log: Log) -> np.ndarray:
-    """How often each item was shown at each position (3, K): the policy of a log, on average."""
+    """Return the share (3, K) of each item at each position: the log's policy, on average."""
     counts = np.array([log.x[log.played == k].sum(axis=0) for k in range(K)]).T
     return counts / counts.sum(axis=1, keepdims=True)
 
 
 def judged(folder: Path) -> pd.DataFrame:
-    """A row a policy and estimator: its value from the other policy's log, and what it earned.
+    """Return for each policy its value by the other policy's log, a row for each estimator, and
+    its mean reward in its own log.
 
-    Thompson sampling's policy is taken as its shares of items at each position, which its own log
-    tells; it changed with time, hour by hour.
+    Thompson sampling's policy changed hour by hour. Here it is the share of each item at each
+    position in its own log.
     """
     known = logs(folder)
     uniform, thompson = known["uniform"], known["Thompson"]
@@ -78,7 +82,7 @@ def judged(folder: Path) -> pd.DataFrame:
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Clicks per 1,000 rounds, ± SE, and how far the estimates are from what was earned."""
+    """Return clicks per 1,000 rounds ± SE, and how far the estimates are from the mean reward."""
     rows = []
     for row in frame.to_dict("records"):
         policy, how, value, se = (row[c] for c in ("policy", "estimator", "value", "se"))
@@ -98,6 +102,6 @@ def table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def sample() -> pd.DataFrame | None:
-    """`judged`, of the folder that the environment variable names; None without it."""
+    """Return `judged` for the folder that the environment variable names; None without one."""
     folder = os.environ.get(FOLDER)
     return None if not folder else judged(Path(folder))
