@@ -293,8 +293,9 @@ class Draws:
             _set(self, weights=self.weights)
             w, sizes = self.weights, [shape[2:]] + [shape[1:]] * (not self.joint)
             total = w.sum(axis=-1)
-            if w.shape not in sizes or not ((w >= 0.0).all() and (total > 0.0).all()
-                                            and (total < np.inf).all()):  # fmt: skip
+            if w.shape not in sizes or not (
+                (w >= 0.0).all() and (total > 0.0).all() and (total < np.inf).all()
+            ):
                 raise ValueError(
                     f"weights must be {' or '.join(map(str, sizes))}, ≥ 0, not all 0; got {w}"
                 )

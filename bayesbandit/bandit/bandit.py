@@ -135,9 +135,12 @@ class Bandit:
     ) -> None:
         names = checks.arm_names(arms)
         settings = {
-            "engine": engine, "refit_every": refit_every, "draws": draws,
-            "refit_below": refit_below, "background": None if background is False else background,
-        }  # fmt: skip
+            "engine": engine,
+            "refit_every": refit_every,
+            "draws": draws,
+            "refit_below": refit_below,
+            "background": None if background is False else background,
+        }
         n_features, self.encoder = validation.length(n_features, encoder), encoder
         spec = validation.spec(model, len(names), n_features, settings)
         balance = Unweighted() if balance is None else balance

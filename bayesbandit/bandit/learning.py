@@ -93,7 +93,7 @@ def update(
     reward: ArrayLike,
     propensity: ArrayLike | None,
     errors: str = "raise",
-) -> list[Refused] | None:  # fmt: skip
+) -> list[Refused] | None:
     """Learn rounds logged elsewhere: see `Bandit.update`."""
     skips = checks.one_of(errors, "errors", refusals.ERRORS) == "skip"
     with bandit.lock:  # arms cannot change meanwhile

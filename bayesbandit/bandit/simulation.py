@@ -30,9 +30,12 @@ if TYPE_CHECKING:
 Played = tuple[np.ndarray, np.ndarray]
 
 NOTHING = {
-    "logits": np.empty((0, 0)), "place": np.empty(0, np.int64), "past": np.empty((0, 0, 0)),
-    "rules": np.empty((0, 3)), "periods": np.empty(0),
-}  # fmt: skip
+    "logits": np.empty((0, 0)),
+    "place": np.empty(0, np.int64),
+    "past": np.empty((0, 0, 0)),
+    "rules": np.empty((0, 3)),
+    "periods": np.empty(0),
+}
 
 
 def play(bandit: Bandit, x: Contexts, reward: ArrayLike, every: int) -> Played:

@@ -30,9 +30,12 @@ class ByDraws(Belief):
     joint: bool = False
 
     def __init__(
-        self, n_arms: int, n_features: int, normalize: bool = False,
+        self,
+        n_arms: int,
+        n_features: int,
+        normalize: bool = False,
         seed: np.random.SeedSequence | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Make the belief before any data. normalize: rescale each arm's weights to average 1."""
         self.n_features, self.normalize = n_features, normalize
         self.seed = np.random.SeedSequence(0) if seed is None else seed

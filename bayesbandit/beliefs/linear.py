@@ -205,9 +205,12 @@ class Ridge:
         return own * (len(HALF_LIVES) if self.half_life == "auto" else 1)
 
     def belief(
-        self, n_arms: int, n_features: int, normalize: bool = False,
+        self,
+        n_arms: int,
+        n_features: int,
+        normalize: bool = False,
         seed: np.random.SeedSequence | None = None,
-    ) -> LinearBelief | HalfLives:  # fmt: skip
+    ) -> LinearBelief | HalfLives:
         """Return the belief about `n_arms` arms before any data.
 
         normalize: rescale each arm's weights to average 1. seed: not used.

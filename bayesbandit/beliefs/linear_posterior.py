@@ -150,9 +150,11 @@ class LinearPosterior:
             features = range(d) if self.encoder is None else self.encoder.features
         names = list(features)
         return az.from_dict(
-            {"posterior": values}, coords={"feature": names}, dims={"theta": ["feature"]},
+            {"posterior": values},
+            coords={"feature": names},
+            dims={"theta": ["feature"]},
             attrs={"posterior": {"engine": self.engine}},
-        )  # fmt: skip
+        )
 
     def _theta(self, size: int, rng: np.random.Generator) -> np.ndarray:
         """Return draws of θ (size, D)."""

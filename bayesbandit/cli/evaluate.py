@@ -95,9 +95,7 @@ def evaluate(
     learned. The page also has differences, effective sample sizes, a test of the logged
     probabilities, and intervals that are valid at all rounds at once.
     """
-    columns = {
-        "arm": arm, "reward": reward, "propensity": propensity, "time": time, "batch": batch,
-    }  # fmt: skip
+    columns = {"arm": arm, "reward": reward, "propensity": propensity, "time": time, "batch": batch}
     given: dict[str, Any] = {role: column for role, column in columns.items() if column is not None}
     with clear_errors():
         if probability_of:
@@ -109,10 +107,13 @@ def evaluate(
             raise ValueError(f"--against must be one of {list(spoken)!r}; got {against!r}")
         other = spoken[against]
         settings: dict[str, Any] = {
-            "missing": missing, "force": force, "level": level, "while_available": while_available,
+            "missing": missing,
+            "force": force,
+            "level": level,
+            "while_available": while_available,
             "bounds": bounds if missing == "bounds" else None,
             "sequence": None if missing == "bounds" else bounds or "asymptotic",
-        }  # fmt: skip
+        }
         result, doubt = judge(data, policies, **settings), check(data)
         best = None if missing == "bounds" else result.best(1 - level)
         tables = titled(result, doubt, best, other)
@@ -171,8 +172,10 @@ def judged(
         policies[name] = bandit
     if presets:
         n = len(data)
-        said.append(f"Policies were learned from rounds 1 to {half:,}, and all are judged by "
-                    f"rounds {half + 1:,} to {n:,}.")  # fmt: skip
+        said.append(
+            f"Policies were learned from rounds 1 to {half:,}, and all are judged by "
+            f"rounds {half + 1:,} to {n:,}."
+        )
     for text in saved:
         policies[Path(text).name] = frozen(table, Bandit.load(text), half)
     return later, policies, said
@@ -237,9 +240,12 @@ def pictures(result: Evaluation, doubt: Check, against: Any) -> dict[str, Figure
 
 
 def answer(
-    result: Evaluation, doubt: Check, best: Best | None, tables: dict[str, pd.DataFrame],
+    result: Evaluation,
+    doubt: Check,
+    best: Best | None,
+    tables: dict[str, pd.DataFrame],
     against: Any,
-) -> str:  # fmt: skip
+) -> str:
     """Return the result of the evaluation in one to three sentences."""
     if doubt.refuted and not result.settings["force"]:
         return (

@@ -206,11 +206,13 @@ def closed(seen: Watch) -> pd.DataFrame:
 
     rows = [
         {
-            "status": status, "decisions": n, "oldest_hours": (seen.last - oldest) / 3.6e9,
+            "status": status,
+            "decisions": n,
+            "oldest_hours": (seen.last - oldest) / 3.6e9,
             "share": n / seen.n,
         }
         for status, (n, oldest) in sorted(seen.status.items())
-    ]  # fmt: skip
+    ]
     return pd.DataFrame(rows)
 
 

@@ -185,9 +185,12 @@ class Compiled:
         self._trusted = trusted
         with COMPILE:
             self._function = pytensor.function(
-                list(inputs), list(outputs), mode=mode, on_unused_input="ignore",
+                list(inputs),
+                list(outputs),
+                mode=mode,
+                on_unused_input="ignore",
                 trust_input=trusted,
-            )  # fmt: skip
+            )
         self._own = Own()
         self._own.function = self._function
 

@@ -87,9 +87,12 @@ class Check:
             e = log.propensity[taken] if log.probabilities is None else log.probabilities[:, k]
             w = 1 / log.propensity[taken]
             rows[arm] = (
-                int(taken.sum()), e.min(initial=1.0), (e == 0).mean() if e.size else np.nan,
-                (e < 0.01).mean() if e.size else np.nan, w.max() / w.sum() if w.size else np.nan,
-            )  # fmt: skip
+                int(taken.sum()),
+                e.min(initial=1.0),
+                (e == 0).mean() if e.size else np.nan,
+                (e < 0.01).mean() if e.size else np.nan,
+                w.max() / w.sum() if w.size else np.nan,
+            )
         names = ["rounds", "smallest", "never", "below_01", "largest_weight"]
         return pd.DataFrame.from_dict(rows, orient="index", columns=names)
 

@@ -161,9 +161,8 @@ class ArmValue(Pooled):
             part.reward = reward - before
         found = estimate(part, self.arm, weights=self.weights, force=True)
         total = found.mean_weight * found.n
-        squares, promised = total**2 / found.ess if found.ess > 0 else 0.0, (
-            found.n**2 / found.expected_ess
-        )  # fmt: skip
+        squares = total**2 / found.ess if found.ess > 0 else 0.0
+        promised = found.n**2 / found.expected_ess
         variance = (found.se * found.h.sum()) ** 2
         self._take(found.scores + before, found.h, reward, variance, (total, squares), promised)
 

@@ -73,9 +73,12 @@ class Sums:
 
 
 def sums(
-    scores: np.ndarray, h: np.ndarray, reward: np.ndarray, cost: np.ndarray,
+    scores: np.ndarray,
+    h: np.ndarray,
+    reward: np.ndarray,
+    cost: np.ndarray,
     ratios: Iterable[np.ndarray],
-) -> Sums:  # fmt: skip
+) -> Sums:
     """Return the sums after each round with h > 0. reward (n,): NaN is unknown; cost: φ (n,);
     ratios: w (n,) of each target."""
     rounds = np.flatnonzero(h > 0)

@@ -141,8 +141,10 @@ def value_sequences(result: Evaluation) -> Figure:
         ruled(ax)
         _close(ax, here)
     entitle(figure, f"Confidence sequences, valid at all rounds at once: {result.level:.0%}")
-    keys = [Line2D([], [], lw=6, alpha=0.25, color=BLUE, label="sequence"),
-            Line2D([], [], color=GREY, label="estimate at the end")]  # fmt: skip
+    keys = [
+        Line2D([], [], lw=6, alpha=0.25, color=BLUE, label="sequence"),
+        Line2D([], [], color=GREY, label="estimate at the end"),
+    ]
     legend(figure, keys, handle=2)
     return figure
 

@@ -137,9 +137,11 @@ def renamed(tree: xr.DataTree, coords: Mapping[str, Sequence[Any]]) -> xr.DataTr
 
 
 def _joined(
-    tree: xr.DataTree, groups: Mapping[str, Any], coords: Mapping[str, np.ndarray],
+    tree: xr.DataTree,
+    groups: Mapping[str, Any],
+    coords: Mapping[str, np.ndarray],
     names: Mapping[str, str],
-) -> xr.DataTree:  # fmt: skip
+) -> xr.DataTree:
     """Return the tree with more groups. names: new names of the observed variables' dimensions."""
     import xarray as xr
 

@@ -151,9 +151,12 @@ class Posterior:
     # ---- ArviZ -----------------------------------------------------------------------------------
 
     def to_datatree(
-        self, chains: int = 4, draws: int = 1000,
-        features: Sequence[Any] | None = None, arms: Sequence[Any] | None = None,
-    ) -> xr.DataTree:  # fmt: skip
+        self,
+        chains: int = 4,
+        draws: int = 1000,
+        features: Sequence[Any] | None = None,
+        arms: Sequence[Any] | None = None,
+    ) -> xr.DataTree:
         """Return the posterior as ArviZ's DataTree.
 
         Its groups are posterior, prior, prior_predictive, posterior_predictive, log_likelihood

@@ -86,9 +86,11 @@ class Apprentice(Service):
             chosen = np.asarray(advice.arm).tolist()[0]
             followed = Followed(own[0], chosen, float(advice.probabilities[0, bandit.number(arm)]))
             note = {
-                "at": row["decided_at"], "kind": ADVISED, "decision_id": row["id"],
+                "at": row["decided_at"],
+                "kind": ADVISED,
+                "decision_id": row["id"],
                 "detail": text_of({"arm": chosen, "probability": followed.probability}),
-            }  # fmt: skip
+            }
             done = self.log.ledger.append([row], self._due([row]), [note])
             stream.position += done
         return followed if done else self.follow(context, arm, probabilities, arms, row["id"])

@@ -21,9 +21,12 @@ def described(bandit: Bandit) -> dict[str, Any]:
     """Return what tells a bandit from another, as plain values."""
     encoder = None if bandit.encoder is None else bandit.encoder.to_dict()
     return {
-        "arms": list(bandit.arms), "n_features": bandit.n_features, "encoder": encoder,
-        "policy": checks.shown(bandit.policy), "rounds": [bandit.t, bandit.history.total],
-    }  # fmt: skip
+        "arms": list(bandit.arms),
+        "n_features": bandit.n_features,
+        "encoder": encoder,
+        "policy": checks.shown(bandit.policy),
+        "rounds": [bandit.t, bandit.history.total],
+    }
 
 
 def check_same(bandit: Bandit, log: DecisionLog, settings: Settings) -> None:

@@ -17,20 +17,27 @@ class Metrics:
     def __init__(self) -> None:
         own = self.registry = CollectorRegistry()
         self.decisions = Counter(
-            "bayesbandit_decisions", "Decisions, by arm and by who decided.",
-            ["variant", "reason"], registry=own,
-        )  # fmt: skip
+            "bayesbandit_decisions",
+            "Decisions, by arm and by who decided.",
+            ["variant", "reason"],
+            registry=own,
+        )
         self.rewards = Counter(
             "bayesbandit_rewards", "Rewards, by how they came.", ["status"], registry=own
         )
         self.advice = Counter(
-            "bayesbandit_advice", "Decisions of the present system, by whether the bandit agrees.",
-            ["agrees"], registry=own,
-        )  # fmt: skip
+            "bayesbandit_advice",
+            "Decisions of the present system, by whether the bandit agrees.",
+            ["agrees"],
+            registry=own,
+        )
         self.requests = Histogram(
-            "bayesbandit_request_seconds", "Time from a request's headers to its answer.",
-            ["path", "status"], registry=own, buckets=BUCKETS,
-        )  # fmt: skip
+            "bayesbandit_request_seconds",
+            "Time from a request's headers to its answer.",
+            ["path", "status"],
+            registry=own,
+            buckets=BUCKETS,
+        )
         self.version = Gauge(
             "bayesbandit_version", "Version of the bandit that decides here.", registry=own
         )
@@ -45,9 +52,11 @@ class Metrics:
         )
 
         self.surprise = Gauge(
-            "bayesbandit_surprise", "Evidence that rewards do not follow one law: log10 of its "
-            "largest value; 2 is reached by chance in 1 of 100 logs.", registry=own,
-        )  # fmt: skip
+            "bayesbandit_surprise",
+            "Evidence that rewards do not follow one law: log10 of its "
+            "largest value; 2 is reached by chance in 1 of 100 logs.",
+            registry=own,
+        )
         self.measured = -1  # the version whose surprise that is
 
     def observe(self, path: str, status: int, seconds: float) -> None:

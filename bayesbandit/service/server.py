@@ -223,8 +223,9 @@ class Server:
     def _follow(self, asked: Asked) -> Decided:
         assert self.follows is not None
         if asked.variant is None or asked.probabilities is None:
-            raise ValueError("this server is an apprentice: give the system's variant and "
-                             "probabilities")  # fmt: skip
+            raise ValueError(
+                "this server is an apprentice: give the system's variant and probabilities"
+            )
         named = {str(arm): arm for arm in self.follows.arms}
         if unknown := [name for name in asked.probabilities if name not in named]:
             raise ValueError(f"unknown arm {unknown[0]!r}; the arms are {[*named]!r}")

@@ -241,9 +241,12 @@ class Service:
         rows = self._rows(decision, version.number, now)
         for i, row in enumerate(rows):
             row |= {
-                "stream": stream.key, "position": stream.position, "t": t + i,
-                "context": asked.texts[i], "x": column(x[i]) if x.ndim > 2 else None,
-            }  # fmt: skip
+                "stream": stream.key,
+                "position": stream.position,
+                "t": t + i,
+                "context": asked.texts[i],
+                "x": column(x[i]) if x.ndim > 2 else None,
+            }
         return decision, rows
 
     def _count(self, n: int) -> int:
@@ -328,9 +331,12 @@ class Service:
         own = certain(decision, bandit.number(arm))
         for i, row in enumerate(rows):
             row |= {
-                "arm": text_of(arm), "propensity": 1.0, "mode": FALLBACK,
-                "row": column(own.rows[i]), "probabilities": column(own.probabilities[i]),
-            }  # fmt: skip
+                "arm": text_of(arm),
+                "propensity": 1.0,
+                "mode": FALLBACK,
+                "row": column(own.rows[i]),
+                "probabilities": column(own.probabilities[i]),
+            }
         with self._counting:
             self._late.append((stream, rows))
         return own
@@ -418,9 +424,11 @@ class Service:
         data = saved(version.bandit) if unsaved >= self.snapshot_every else None
         touched = {one.decision.id: one.touched for one in due}
         detail = {
-            "closed": len(due), "learned": len(told), "refit": version.refit,
+            "closed": len(due),
+            "learned": len(told),
+            "refit": version.refit,
             "outcomes": Counter(one.outcome for one in outcomes),
-        }  # fmt: skip
+        }
         if not self.log.ledger.commit(
             version.number, LEARN, detail, outcomes, touched, data, self.keep_snapshots
         ):

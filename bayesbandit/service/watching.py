@@ -117,11 +117,14 @@ class Watch:
             self.status[one] = n + 1, min(oldest, when)
         agrees = _agreement(self.ledger, rows)
         seen = {
-            "decisions": np.ones(len(rows), dtype=np.bool_), "rewards": known,
-            "open": np.array([one == OPEN for one in status]), "floor": _at_floor(rows),
+            "decisions": np.ones(len(rows), dtype=np.bool_),
+            "rewards": known,
+            "open": np.array([one == OPEN for one in status]),
+            "floor": _at_floor(rows),
             "fallback": np.array([row.mode == FALLBACK for row in rows]),
-            "advised": agrees >= 0, "agreed": agrees == 1,
-        }  # fmt: skip
+            "advised": agrees >= 0,
+            "agreed": agrees == 1,
+        }
         weeks = week_of(at)
         for week in np.unique(weeks).tolist():
             counted = self.weeks.setdefault(week, Counter())
@@ -181,9 +184,8 @@ class Drift:
 
     def __init__(self, encoder: Encoder | None) -> None:
         self.encoder = encoder
-        self.columns = [] if encoder is None else [
-            column for column in encoder.fitted if isinstance(column, Number | Levels)
-        ]  # fmt: skip
+        fitted = () if encoder is None else encoder.fitted
+        self.columns = [column for column in fitted if isinstance(column, Number | Levels)]
         self.seen: dict[Name, Seen] = {}
         self.fit: tuple[np.ndarray, np.ndarray] | None = None
 

@@ -160,9 +160,11 @@ class Ledger:
     # ---- decisions -------------------------------------------------------------------------------
 
     def append(
-        self, rows: Sequence[Mapping[str, Any]], due: int | None,
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        due: int | None,
         noted: Sequence[Mapping[str, Any]] = (),
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """Store decisions with events about them, all or none; False where one of their ids is
         taken. Raise NotStored where that is not possible, or not certain."""
         queue = [{"decision_id": row["id"], "due": due, "touched": 0} for row in rows]
@@ -223,9 +225,12 @@ class Ledger:
         return found
 
     def _rewards(
-        self, connection: Connection, told: Sequence[tuple[str, str, float, int]], now: int,
+        self,
+        connection: Connection,
+        told: Sequence[tuple[str, str, float, int]],
+        now: int,
         how: Settings,
-    ) -> list[str | Conflict]:  # fmt: skip
+    ) -> list[str | Conflict]:
         ids = sorted({one for one, *_ in told})
         is_open = self._lock(connection, ids)
         known = select(decisions.c.id, decisions.c.decided_at).where(self.of_ids(decisions, ids))
@@ -341,11 +346,14 @@ class Ledger:
             )
         return [
             Due(
-                stored_of(row), row.touched, row.id in active, row.id in overruled,
+                stored_of(row),
+                row.touched,
+                row.id in active,
+                row.id in overruled,
                 tuple(told[row.id]),
             )
             for row in rows
-        ]  # fmt: skip
+        ]
 
     def timely(self, ids: Sequence[str]) -> Select[Any]:
         """Return the query of the rewards of these decisions that came in time, in their order."""
@@ -459,23 +467,32 @@ class Ledger:
     # ---- parts of transactions -------------------------------------------------------------------
 
     def _event(
-        self, connection: Connection, kind: str, version: int | None = None,
+        self,
+        connection: Connection,
+        kind: str,
+        version: int | None = None,
         detail: Mapping[str, Any] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         said = None if detail is None else json.dumps(detail)
         row = {
-            "bandit": self.name, "at": microseconds(), "kind": kind, "version": version,
+            "bandit": self.name,
+            "at": microseconds(),
+            "kind": kind,
+            "version": version,
             "detail": said,
-        }  # fmt: skip
+        }
         connection.execute(insert(events), row)
 
     def _snapshot(
         self, connection: Connection, version: int, data: bytes, keep: int | None = None
     ) -> None:
         row = {
-            "bandit": self.name, "version": version, "at": microseconds(), "data": data,
+            "bandit": self.name,
+            "version": version,
+            "at": microseconds(),
+            "data": data,
             "release": RELEASE,
-        }  # fmt: skip
+        }
         if not self.database.add(connection, snapshots, [row]):
             return
         own, gone = snapshots.c.version, list[int]()

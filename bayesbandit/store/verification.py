@@ -149,9 +149,12 @@ class Verification:
         early = after.where(rewards.c.observed_at < decisions.c.decided_at)
         for row in self.rows(early):
             self.found.add(
-                "clock", row.decision_id, row.decided_at, row.observed_at,
+                "clock",
+                row.decision_id,
+                row.decided_at,
+                row.observed_at,
                 "the reward was observed before the decision",
-            )  # fmt: skip
+            )
         if self.how.wait is not None:
             late = after.where(
                 rewards.c.status == TIMELY,
@@ -159,9 +162,12 @@ class Verification:
             )
             for row in self.rows(late):
                 self.found.add(
-                    "late", row.decision_id, row.decided_at + self.how.wait, row.observed_at,
+                    "late",
+                    row.decision_id,
+                    row.decided_at + self.how.wait,
+                    row.observed_at,
                     "a reward counts that came too late",
-                )  # fmt: skip
+                )
 
     # ---- streams of random numbers ---------------------------------------------------------------
 
@@ -228,11 +234,14 @@ class Verification:
             )
             .where(self.ledger.own(outcomes), rewards.c.status == TIMELY)
             .order_by(
-                closed.version, closed.position, rewards.c.observed_at, rewards.c.received_at,
+                closed.version,
+                closed.position,
+                rewards.c.observed_at,
+                rewards.c.received_at,
                 rewards.c.key,
             ),
             "version",
-        )  # fmt: skip
+        )
         self.check_decisions(version, decided, 0)
         changes = select(events).where(self.ledger.own(events), events.c.version > 0)
         at, number = -(2**62), 0

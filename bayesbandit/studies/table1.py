@@ -37,8 +37,11 @@ PAPER = {
 }  # fmt: skip
 
 FOUR: dict[str, Callable[..., Bandit]] = {
-    "LinTS": LinTS, "LinUCB": LinUCB, "BLTS": BLTS, "BLUCB": BLUCB,
-}  # fmt: skip
+    "LinTS": LinTS,
+    "LinUCB": LinUCB,
+    "BLTS": BLTS,
+    "BLUCB": BLUCB,
+}
 ALPHAS = {"TS": (0.25, 0.5, 1.0), "UCB": (1.0, 2.0, 4.0)}
 CLIPS = (0.01, 0.05, 0.1, 0.2)
 CLIP = 0.2

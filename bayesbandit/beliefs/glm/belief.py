@@ -208,9 +208,11 @@ class LinearizedBelief(Belief):
     def state(self) -> dict[str, Any]:
         """Return the whole state as arrays and plain values, for `restore`."""
         return {
-            "arms": self.inner.inner.arms, "rounds": self.rounds.state(),
-            "total": self.total, "due": self.due,
-        }  # fmt: skip
+            "arms": self.inner.inner.arms,
+            "rounds": self.rounds.state(),
+            "total": self.total,
+            "due": self.due,
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned; raise ValueError if counts are not valid."""

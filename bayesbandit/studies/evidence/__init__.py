@@ -54,8 +54,10 @@ if TYPE_CHECKING:
 BLOCK = 25  # replications that are drawn at once
 PEEKED = "no contexts"
 PARTS: dict[str, tuple[str, ...]] = {
-    "coverage": tuple(DESIGNS), "peeking": (PEEKED,), "detection": tuple(DESIGNS),
-}  # fmt: skip
+    "coverage": tuple(DESIGNS),
+    "peeking": (PEEKED,),
+    "detection": tuple(DESIGNS),
+}
 SEQUENCES = (measured.FIXED, measured.ASYMPTOTIC, measured.EXACT)
 CELL = ["environment", "target", "method"]
 
@@ -119,8 +121,10 @@ def block(part: str, design: str, number: int, seed: int) -> pd.DataFrame:
     from threadpoolctl import threadpool_limits
 
     measure = {
-        "coverage": measured.coverage, "peeking": measured.peeking, "detection": measured.detection
-    }[part]  # fmt: skip
+        "coverage": measured.coverage,
+        "peeking": measured.peeking,
+        "detection": measured.detection,
+    }[part]
     with threadpool_limits(limits=1):
         rows = measure(design, BLOCK, stream(seed, "evidence", part, design, number))
         frame = pd.DataFrame(rows)
@@ -150,9 +154,11 @@ def _write(file: Path, frame: pd.DataFrame) -> None:
 def _say(folder: Path, settings: dict[str, int], seconds: float) -> None:
     """Write how the results were made."""
     record = {
-        "settings": settings, "seconds": round(seconds, 1), "python": platform.python_version(),
+        "settings": settings,
+        "seconds": round(seconds, 1),
+        "python": platform.python_version(),
         "versions": {library: version(library) for library in LIBRARIES},
-    }  # fmt: skip
+    }
     with replacing(folder / "run.json") as beside:
         beside.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
@@ -173,9 +179,10 @@ def table(results: pd.DataFrame) -> pd.DataFrame:
     given = rows["low"].notna()
     cells = rows.assign(
         coverage=((rows["low"] <= 0) & (rows["high"] >= 0)).astype(float).where(given),
-        width=rows["high"] - rows["low"], refused=(~given).astype(float),
+        width=rows["high"] - rows["low"],
+        refused=(~given).astype(float),
         squared=rows["value"] ** 2,
-    ).groupby(CELL, sort=False)  # fmt: skip
+    ).groupby(CELL, sort=False)
     found = pd.DataFrame({
         "coverage": cells["coverage"].mean(), "coverage_se": cells["coverage"].sem(),
         "width": cells["width"].mean(), "width_se": cells["width"].sem(),
@@ -199,9 +206,10 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
         here = found[found["target"] == target]
         shares = here.assign(coverage=100 * here["coverage"], coverage_se=100 * here["coverage_se"])
         for name, column, frame, digits in (
-            ("coverage in %", "coverage", shares, 1), ("width of the interval", "width", here, 3),
+            ("coverage in %", "coverage", shares, 1),
+            ("width of the interval", "width", here, 3),
             ("bias", "bias", here, 3),
-        ):  # fmt: skip
+        ):
             frames[f"{target}: {name}, ± SE"] = evaluation.wide(
                 frame.dropna(subset=[column]), digits, "method", "environment", column
             )
@@ -233,11 +241,14 @@ def peeked(results: pd.DataFrame) -> pd.DataFrame:
         ever = ((here["low"] > measured.P) | (here["high"] < measured.P)).sum()
         width = (here["high"] - here["low"]).to_numpy(np.float64)
         se = width.std(ddof=1) / np.sqrt(len(width)) if len(width) > 1 else np.nan
-        found.append({
-            "method": name, "misses at some look, in %": evaluation.share(missed, len(here), 1),
-            "misses at the end, in %": evaluation.share(int(ever), len(here), 1),
-            "width at the end": evaluation.within(width.mean(), se, 3),
-        })  # fmt: skip
+        found.append(
+            {
+                "method": name,
+                "misses at some look, in %": evaluation.share(missed, len(here), 1),
+                "misses at the end, in %": evaluation.share(int(ever), len(here), 1),
+                "width at the end": evaluation.within(width.mean(), se, 3),
+            }
+        )
     return pd.DataFrame(found)
 
 

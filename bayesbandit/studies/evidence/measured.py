@@ -19,9 +19,7 @@ Row = dict[str, str | float]
 Target = int | tuple[int, int]  # an arm's value, or how much larger the first one's is
 LEVEL, P = 0.95, 0.3  # of intervals; value of the arms that are peeked at
 Z = float(norm.ppf((1 + LEVEL) / 2))
-TARGETS: dict[str, Target] = {
-    "arm 0": 0, "arm 1": 1, "arm 2": 2, "0 − 1": (0, 1), "0 − 2": (0, 2),
-}  # fmt: skip
+TARGETS: dict[str, Target] = {"arm 0": 0, "arm 1": 1, "arm 2": 2, "0 − 1": (0, 1), "0 − 2": (0, 2)}
 DEFAULT, SAMPLE_MEAN, CONTEXTUAL = "DR, chosen, MinVar (default)", "sample mean", "contextual"
 METHODS: dict[str, dict[str, Any]] = {
     "IPS": {"estimator": "ips", "weights": "equal"},
@@ -226,9 +224,7 @@ def _studentised(log: Log, pair: tuple[int, int]) -> float:
 
 def claimed(e: np.ndarray) -> dict[str, np.ndarray]:
     """Return by claim the probabilities that a log states, where e (n, K) are the true ones."""
-    said = (
-        e, np.full_like(e, 1 / K), e[:, [1, 0, 2]], np.broadcast_to(e.mean(axis=0), e.shape),
-    )  # fmt: skip
+    said = (e, np.full_like(e, 1 / K), e[:, [1, 0, 2]], np.broadcast_to(e.mean(axis=0), e.shape))
     return dict(zip(CLAIMS, said, strict=True))
 
 

@@ -43,9 +43,12 @@ def logs(folder: Path) -> dict[str, Log]:
         if name == "uniform":
             known = {"probabilities": np.full((n, K), 1 / K)}
         found[name] = Log(
-            x, frame["item_id"].to_numpy(), frame["click"].to_numpy(np.float64),
-            arms=list(range(K)), **known,
-        )  # fmt: skip
+            x,
+            frame["item_id"].to_numpy(),
+            frame["click"].to_numpy(np.float64),
+            arms=list(range(K)),
+            **known,
+        )
     return found
 
 

@@ -72,9 +72,12 @@ class Bootstrap:
         return 8 * n_arms * self.replicates * (p + 1)
 
     def belief(
-        self, n_arms: int, n_features: int, normalize: bool = False,
+        self,
+        n_arms: int,
+        n_features: int,
+        normalize: bool = False,
         seed: np.random.SeedSequence | None = None,
-    ) -> BootstrapBelief:  # fmt: skip
+    ) -> BootstrapBelief:
         """Return the belief before any rounds.
 
         `normalize` changes nothing: a replicate depends on the relative weights of an arm's rows.

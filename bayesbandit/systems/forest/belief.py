@@ -75,9 +75,12 @@ class Forest:
         integer(self.least, "least", least=4)
 
     def belief(
-        self, n_arms: int, n_features: int, normalize: bool = False,
+        self,
+        n_arms: int,
+        n_features: int,
+        normalize: bool = False,
         seed: np.random.SeedSequence | None = None,
-    ) -> ForestBelief:  # fmt: skip
+    ) -> ForestBelief:
         """Return the belief before any rounds; `normalize`: scale each arm's weights to mean 1."""
         return ForestBelief(self, n_arms, n_features, normalize, seed)
 

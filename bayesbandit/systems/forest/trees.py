@@ -113,9 +113,11 @@ class Growth:
         unweighted = self.how != "sample_weight" or np.ptp(self.weight) == 0.0
         weight = None if unweighted else self.weight[grow]
         tree = DecisionTreeRegressor(
-            min_samples_split=max(2, self.min_node + 1), min_samples_leaf=self.min_leaf,
-            max_features=self.tried, random_state=seed,
-        )  # fmt: skip
+            min_samples_split=max(2, self.min_node + 1),
+            min_samples_leaf=self.min_leaf,
+            max_features=self.tried,
+            random_state=seed,
+        )
         tree.fit(self.codes[grow], self.reward[grow], weight, check_input=False)
         grown, inner = tree.tree_, tree.tree_.children_left >= 0
         columns = (grown.feature, -1), (grown.children_left, 0), (grown.children_right, 0)
