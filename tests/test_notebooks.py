@@ -10,7 +10,7 @@ from bayesbandit.runtime.compile_notice import LINE
 
 nbformat = pytest.importorskip("nbformat")
 
-from notebooks.render import (  # noqa: E402  (it needs nbformat)
+from notebooks.render import (
     LIBRARIES,
     RENDERED,
     SAID,

@@ -4,8 +4,6 @@ A declaration is a path of choices, each an integer below a bound; 0 is always t
 both hypothesis and `shrunk` make a failure short.
 """
 
-# ruff: noqa: E501  (declarations in one line are easier to compare)
-
 from __future__ import annotations
 
 from tests.hunt.case import Case

@@ -1,7 +1,5 @@
 """Random mean rewards and likelihoods."""
 
-# ruff: noqa: E501  (declarations in one line are easier to compare)
-
 from __future__ import annotations
 
 from tests.hunt.draft import Choices, Draft

@@ -1,7 +1,5 @@
 """Declarations that were once answered wrongly."""
 
-# ruff: noqa: E501  (declarations in one line are easier to compare)
-
 from __future__ import annotations
 
 from tests.hunt.case import Case

@@ -15,7 +15,7 @@ for needed in ("sqlalchemy", "fastapi", "uvicorn", "prometheus_client"):
     pytest.importorskip(needed)
 httpx = pytest.importorskip("httpx")
 
-from tests.service.servers import command, serving  # noqa: E402
+from tests.service.servers import command, serving
 
 HOSTILE = [
     "'); DROP TABLE bandit_decisions; --", '"><script>alert(1)</script>', "𝓊nicode ünd ‮ back",

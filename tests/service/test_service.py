@@ -13,8 +13,8 @@ from bayesbandit.bandit.storage import saving
 
 sa = pytest.importorskip("sqlalchemy")
 
-from bayesbandit.store.records import NotStored, Unavailable  # noqa: E402
-from tests.store.databases import KINDS, down, fresh  # noqa: E402
+from bayesbandit.store.records import NotStored, Unavailable
+from tests.store.databases import KINDS, down, fresh
 
 DAY = 86_400.0
 

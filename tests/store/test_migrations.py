@@ -9,11 +9,11 @@ import bayesbandit as bb
 
 sa = pytest.importorskip("sqlalchemy")
 
-from bayesbandit.store import database, migrations  # noqa: E402
-from tests.service.killing import FORK  # noqa: E402
-from tests.service.test_service import begun, linear, live, same  # noqa: E402
-from tests.store.databases import KINDS, fresh  # noqa: E402
-from tests.store.old_tables import write_as_version_1  # noqa: E402
+from bayesbandit.store import database, migrations
+from tests.service.killing import FORK
+from tests.service.test_service import begun, linear, live, same
+from tests.store.databases import KINDS, fresh
+from tests.store.old_tables import write_as_version_1
 
 posix = pytest.mark.skipif(os.name != "posix", reason="forks")
 

@@ -9,10 +9,10 @@ import bayesbandit as bb
 
 sa = pytest.importorskip("sqlalchemy")
 
-from bayesbandit.service.apprentice import Apprentice  # noqa: E402
-from bayesbandit.store.reading import waiting  # noqa: E402
-from tests.service.test_service import DAY, begun, live, same  # noqa: E402
-from tests.store.databases import KINDS, fresh  # noqa: E402
+from bayesbandit.service.apprentice import Apprentice
+from bayesbandit.store.reading import waiting
+from tests.service.test_service import DAY, begun, live, same
+from tests.store.databases import KINDS, fresh
 
 ANSWERS = ["mail", "call", "wait"]
 

@@ -7,10 +7,10 @@ import bayesbandit as bb
 
 sa = pytest.importorskip("sqlalchemy")
 
-from bayesbandit.store.ledger import superfluous  # noqa: E402
-from tests.service.killing import FORK  # noqa: E402
-from tests.service.test_service import begun, same  # noqa: E402
-from tests.store.databases import KINDS, fresh  # noqa: E402
+from bayesbandit.store.ledger import superfluous
+from tests.service.killing import FORK
+from tests.service.test_service import begun, same
+from tests.store.databases import KINDS, fresh
 
 
 @pytest.mark.parametrize("keep", [1, 3, 10])

@@ -9,8 +9,8 @@ import bayesbandit as bb
 
 sa = pytest.importorskip("sqlalchemy")
 
-from tests.service.test_service import DAY, begun, linear, live, same  # noqa: E402
-from tests.store.databases import KINDS, fresh  # noqa: E402
+from tests.service.test_service import DAY, begun, linear, live, same
+from tests.store.databases import KINDS, fresh
 
 
 @pytest.fixture(scope="module")
