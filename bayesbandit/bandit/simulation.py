@@ -29,14 +29,6 @@ if TYPE_CHECKING:
 
 Played = tuple[np.ndarray, np.ndarray]
 
-NOTHING = {
-    "logits": np.empty((0, 0)),
-    "place": np.empty(0, np.int64),
-    "past": np.empty((0, 0, 0)),
-    "rules": np.empty((0, 3)),
-    "periods": np.empty(0),
-}
-
 
 def play(bandit: Bandit, x: Contexts, reward: ArrayLike, every: int) -> Played:
     """Check contexts x (T, d) and rewards (T, K), play them, and update the bandit."""
@@ -63,50 +55,37 @@ def by(bandit: Bandit) -> Callable[..., Played]:
     kernel = bandit.kernel
     if kernel is None or fast_path.kind_played(bandit) is None:
         return step
-    if isinstance(bandit.belief, HalfLives):
-        return scored
     if bandit.reweighting is None:
         return loop
     weigher = bandit.reweighting.weigher
     if kernel.functions is not rounds.REGRESSIONS or not isinstance(weigher, Inverse):
         return step
-    return step if weigher.estimator.arrays(bandit.layout) is None else stretches
+    return step if weigher.estimator.known(bandit.layout) is None else stretches
 
 
 def loop(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Played:
     """Play a run in one compiled loop."""
     T, params, done = len(x), bandit.numbers(len(x)), 0
     chosen, propensity = np.empty(T, dtype=np.int64), np.full(T, np.nan)
-    kernel, kind = bandit.kernel, fast_path.kind_played(bandit)
+    belief, kernel, kind = bandit.belief, bandit.kernel, fast_path.kind_played(bandit)
     assert kernel is not None
     assert kind is not None
     kernel.check_rewards(np.repeat(x, reward.shape[1], axis=0), reward.ravel())
-    ring, functions = bandit.history.room(T), kernel.functions
-    tick = ticks.tick(bandit, 1) if bandit.belief.clock is not None else 0.0
-    play = without(functions.play, *functions.unreached(kernel.settings), *ruled_out(kind))
+    ring = bandit.history.room(T)
+    tick = ticks.tick(bandit, 1) if belief.clock is not None else 0.0
+    play: Callable[..., int]
+    known: tuple[np.ndarray, ...]
+    if isinstance(belief, HalfLives):
+        play = scoring.play_scored
+        known = belief.arms, bandit.all_arms, belief.settings, belief.log_weight
+    else:
+        unreached = kernel.functions.unreached(kernel.settings)
+        play = without(kernel.functions.play, *unreached, *ruled_out(kind))
+        known = kernel.arms, bandit.all_arms, kernel.settings
+    rule = kind, params, bandit.source, bandit.clip
     while done < T:
-        done = play(
-            x, reward, done, every, tick, kernel.arms, bandit.all_arms, kernel.settings, kind,
-            params, bandit.source, bandit.clip, bandit.stream, chosen, propensity, ring,
-        )  # fmt: skip
-        if done < T:
-            random_streams.refill(bandit)
-    bandit.history.count_in(T)
-    return chosen, propensity
-
-
-def scored(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Played:
-    """Play a run in one compiled loop, by the half-life of each round."""
-    T, params, done, belief = len(x), bandit.numbers(len(x)), 0, bandit.belief
-    assert isinstance(belief, HalfLives)
-    chosen, propensity = np.empty(T, dtype=np.int64), np.full(T, np.nan)
-    ring, tick = bandit.history.room(T), ticks.tick(bandit, 1)
-    while done < T:
-        done = scoring.play_scored(
-            x, reward, done, every, tick, belief.arms, bandit.all_arms, belief.settings,
-            belief.log_weight, fast_path.kind_played(bandit), params, bandit.source, bandit.clip,
-            bandit.stream, chosen, propensity, ring,
-        )  # fmt: skip
+        now = x, reward, done, every, tick
+        done = play(*now, *known, *rule, bandit.stream, chosen, propensity, ring)
         if done < T:
             random_streams.refill(bandit)
     bandit.history.count_in(T)
@@ -122,15 +101,14 @@ def stretches(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> 
     rows = np.empty((min(T, 1 + AT_ONCE // layout.width), layout.width))
     reweighting: Any = bandit.reweighting
     weigher: Inverse = reweighting.weigher
-    play: Any = reweighted.play
     while done < T:
         t, start = bandit.t + 1, done
         weigher.count(belief, bandit.policy, layout, t, 0)
-        arrays = NOTHING | (weigher.estimator.arrays(layout) or {})
+        known = weigher.estimator.known(layout)
         due = np.array([reweighting.due.get(arm, 1) for arm in layout.arms])
-        done = play(
+        done = reweighted.play(
             x, reward, start, every, kernel.arms, bandit.all_arms, kernel.settings, bandit.rule,
-            params, weigher.clip, bandit.stream, *arrays.values(), due, chosen, propensity, rows,
+            params, weigher.clip, bandit.stream, known, due, chosen, propensity, rows,
         )  # fmt: skip
         if done > start:
             weigher.count(belief, bandit.policy, layout, t, done - start)

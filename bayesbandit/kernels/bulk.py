@@ -16,7 +16,7 @@ from bayesbandit.runtime.compiling import njit
 
 @njit(cache=True)
 def stack(x, reward, weight, arm, shift, seen, folds, out, ends):
-    """√w (x, 1, r − shift) of rows x (n, d) into out (n, D + 1), group after group.
+    """Put √w (x, 1, r − shift) of rows x (n, d) into out (n, D + 1), group after group.
 
     A group is a fold of an arm, arm · folds + fold, and ends at ends[group + 1]. Rows whose arm
     number is below 0 are left out. shift (K,) by arm. seen (K,) counts the arms' rows, which go to

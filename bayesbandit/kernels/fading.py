@@ -80,13 +80,13 @@ def fade(arm, share, settings, work):
 
 @njit(cache=True)
 def share_of(tick, arm, settings):
-    """What is left of a row of this tick as of the arm's: above 1 while fading waits."""
+    """Return what is left, at the arm's tick, of a row of this tick: above 1 while fading waits."""
     return np.exp(settings[RATE] * (tick - arm[CLOCK]))
 
 
 @njit(cache=True)
 def shrink(v, share):
-    """v *= share. Compiled sooner than a slice, which may broadcast."""
+    """Multiply v by a share. It compiles sooner than a slice, which may broadcast."""
     for i in range(v.size):
         v[i] *= share
 

@@ -76,7 +76,7 @@ ROUGH = 1e-9  # the least pivot, as a share of its diagonal, with which a factor
 
 
 def unreached(settings: np.ndarray) -> tuple[str, ...]:
-    """What the kernels may be `without` that learn by these settings.
+    """Return the constants that the kernels can be `without`, if they learn by these settings.
 
     No generator: Python 3.13 breaks where one gets no memory.
     """
@@ -88,7 +88,7 @@ def unreached(settings: np.ndarray) -> tuple[str, ...]:
 
 @njit(cache=True)
 def initialise(arm, settings):
-    """The arm before any data: θ = 0, P = I/λ (∞ for an unpenalised column), or m and Λ⁻¹."""
+    """Set the arm without data: θ = 0, P = I/λ (∞ for an unpenalised column), or m and Λ⁻¹."""
     D, penalised = int(settings[D_]), int(settings[PENALISED])
     arm[:] = 0.0
     arm[LAM] = settings[GRID]
@@ -110,7 +110,7 @@ def initialise(arm, settings):
 
 @njit(cache=True)
 def rows_left(arm, settings):
-    """How many rows an arm has, each by the share of it that has not faded."""
+    """Return how many rows an arm has, each by the share of it that has not faded."""
     if MOVING and settings[RATE] > 0.0:
         return arm[LEFT]
     return arm[N]
@@ -118,7 +118,7 @@ def rows_left(arm, settings):
 
 @njit(cache=True)
 def set_noise(arm, settings):
-    """Noise variance and degrees of freedom from the loss, by the variance rule."""
+    """Set the noise variance and degrees of freedom from the loss, by the variance rule."""
     D, penalised = int(settings[D_]), int(settings[PENALISED])
     rule, n = int(settings[RULE]), rows_left(arm, settings)
     arm[DF] = np.inf
@@ -143,12 +143,13 @@ def set_noise(arm, settings):
 
 @njit(cache=True)
 def pool_noise(arms, settings):
-    """Every arm's noise variance where it depends on all arms: empirical Bayes.
+    """Set every arm's noise variance where it depends on all arms: empirical Bayes.
 
-    σ²_k = (RSS_k + ν w̄_k s²) / n_k is the posterior mean of σ² ~ InverseGamma(1, ν w̄_k s²/2), where
-    s² = Σ loss / Σ w is over the rows of all arms (under the model E loss = n σ²) and w̄_k is the
-    mean weight of arm k's: rows that say as little as the arm's own. c·r has c² σ², exactly. What
-    an arm alone decides is kept in its row: divisions are what this costs in every round.
+    σ²_k = (RSS_k + ν w̄_k s²) / n_k is the posterior mean of σ² ~ InverseGamma(1, ν w̄_k s²/2).
+    Here s² = Σ loss / Σ w over the rows of all arms (under the model E loss = n σ²), and w̄_k is
+    the mean weight of arm k's rows: the prior's rows say as little as the arm's own. Rewards c·r
+    have exactly c² σ². What depends on one arm alone is kept in its row, because divisions are the
+    cost of this in every round.
     """
     if settings[RULE] != EMPIRICAL_BAYES:
         return
@@ -185,7 +186,7 @@ def accumulate(arm, z, r, w, settings):
 
 @njit(cache=True)
 def settle_weights(arm, settings, work):
-    """Settle the weights' divisor and λ; set when this is next due."""
+    """Update the weights' average and λ; set when this is due next."""
     n = arm[N]
     if settings[NORMALIZE] > 0 and arm[SUM_W] > 0:
         arm[W_BAR] = arm[SUM_W] / rows_left(arm, settings)
@@ -197,8 +198,8 @@ def settle_weights(arm, settings, work):
 
 @njit(cache=True)
 def factorise(arm, settings, work):
-    """The Cholesky factor of B and its right-hand side into work, from the statistics, given λ.
-    Returns the least pivot: see `factor_by`."""
+    """Put the Cholesky factor of B and its right-hand side into work, from the statistics, given λ.
+    Return the smallest pivot: see `factor_by`."""
     D, penalised = int(settings[D_]), int(settings[PENALISED])
     b, diagonal, U = work[:D], work[D : 2 * D], work[2 * D : 2 * D + D * D].reshape(D, D)
     G, rhs = matrix(G_of(arm, D), D), b_of(arm, D)
@@ -218,7 +219,7 @@ def factorise(arm, settings, work):
 
 @njit(cache=True)
 def invert_and_solve(arm, settings, work):
-    """P, θ and the loss by what `factorise` left in work."""
+    """Compute P, θ and the loss from what `factorise` left in work."""
     D = int(settings[D_])
     b, U = work[:D], work[2 * D : 2 * D + D * D].reshape(D, D)
     rr = arm[SUM_WRR] / arm[W_BAR]
@@ -235,8 +236,8 @@ def invert_and_solve(arm, settings, work):
 
 @njit(cache=True)
 def scratch(settings):
-    """How many numbers of scratch `refactor` takes. They are allocated before anything changes, so
-    that a machine without memory leaves all as it was."""
+    """Return how many numbers of scratch `refactor` takes. They are allocated before anything
+    changes, so that a machine without memory leaves all as it was."""
     D = int(settings[D_])
     own = 2 * D + D * D
     if FOLDED and settings[FOLDS] > 0:
@@ -246,7 +247,7 @@ def scratch(settings):
 
 @njit(cache=True)
 def update(arm, z, r, w, settings, v):
-    """One observation (z, r) of weight w; v (stride,) is scratch."""
+    """Learn one observation (z, r) of weight w; v (stride,) is scratch."""
     if arm[N] + 1.0 < arm[DUE] and rank_one(arm, z, r, w / arm[W_BAR], v):
         accumulate(arm, z, r, w, settings)
     else:
@@ -256,7 +257,7 @@ def update(arm, z, r, w, settings, v):
 
 @njit(cache=True)
 def update_with(arm, z, r, w, settings, v, work):
-    """`update`, to the bit, that allocates nothing: work (scratch,) is scratch."""
+    """Do as `update`, to the bit, without allocating: work (scratch,) is scratch."""
     if arm[N] + 1.0 < arm[DUE] and rank_one(arm, z, r, w / arm[W_BAR], v):
         accumulate(arm, z, r, w, settings)
     else:
@@ -266,7 +267,7 @@ def update_with(arm, z, r, w, settings, v, work):
 
 @njit(cache=True)
 def settle(arm, z, r, w, settings, v, work):
-    """An observation by a factorisation or by the root of P, and whatever else is due."""
+    """Learn an observation by a factorisation or by the root of P; update whatever else is due."""
     accumulate(arm, z, r, w, settings)
     if MOVING and settings[WALK] > 0.0:
         rank_one_anyway(arm, z, r, w / arm[W_BAR], v)
@@ -289,8 +290,8 @@ def settle(arm, z, r, w, settings, v, work):
 
 @njit(cache=True)
 def replay(arm, z, r, w, settings):
-    """P's root, θ and the loss from all rows, one by one; False, and nothing is done, where a row
-    is too steep."""
+    """Compute the root of P, θ and the loss from all rows, one by one. Return False, and do
+    nothing, where a row is too steep."""
     D = z.shape[1]
     fresh, v, diagonal = np.empty(arm.size), np.empty(stride(D)), np.empty(D)
     initialise(fresh, settings)
@@ -308,7 +309,7 @@ def replay(arm, z, r, w, settings):
 
 @njit(cache=True)
 def rebuild(arm, z, r, w, settings):
-    """The arm from all of its rows: z (n, D), rewards r (n,), weights w (n,)."""
+    """Fit the arm to all of its rows: z (n, D), rewards r (n,), weights w (n,)."""
     work = np.empty(scratch(settings))
     initialise(arm, settings)
     for i in range(r.size):

@@ -9,7 +9,7 @@ from bayesbandit.runtime.compiling import njit
 
 @njit(cache=True)
 def moments(arm, z, D, v):
-    """Mean z'θ and scale √(σ² z'Pz) of the arm's mean reward at z; v (stride,) is scratch."""
+    """Return mean z'θ and scale √(σ² z'Pz) of the mean reward at z; v (stride,) is scratch."""
     mean = dot(z, theta_of(arm, D))
     if arm[SIGMA2] == np.inf:
         return mean, np.inf
@@ -21,14 +21,14 @@ def moments(arm, z, D, v):
 
 @njit(cache=True, inline="always")
 def scale_of(sigma2, q):
-    """√(σ² q), also where the product is beyond float64."""
+    """Return √(σ² q), also where the product is beyond float64."""
     product = sigma2 * q
     return np.sqrt(max(product, 0.0)) if product < np.inf else np.sqrt(sigma2) * np.sqrt(q)
 
 
 @njit(cache=True)
 def by_root(arm, z, D):
-    """z'Pz = ‖Rz‖² by the root R that stands in the place of P."""
+    """Return z'Pz = ‖Rz‖² by the root R that stands in the place of P."""
     R, q = matrix(P_of(arm, D), D), 0.0
     for j in range(D):
         u = dot(z, R[j])
@@ -38,7 +38,8 @@ def by_root(arm, z, D):
 
 @njit(cache=True)
 def moments_of_block(arm, zt, means, scales, work):
-    """`moments`, to the bit, of a block of B contexts at once: zt (D, B); work (5, B) is scratch.
+    """Fill in `moments`, to the bit, of a block of B contexts at once: zt (D, B); work (5, B) is
+    scratch.
 
     Every operation of the one-context form is done in its order, along the block.
     """

@@ -44,8 +44,8 @@ RULED_OUT = {kind: tuple(name for name in RULES if name != own) for kind, own in
 
 @njit(cache=True, error_model="numpy")
 def scores_among_old(row, first, D, K, kind, param, out):
-    """Probabilities out (m,) with which a rule of scores picks the arms from the first on, of the
-    old ones among themselves."""
+    """Fill out (m,) with the probabilities, by a rule of scores, of the arms from the first on,
+    among the old arms alone."""
     explore = param if kind == EPSILON_GREEDY else 0.0
     alpha = param if kind == UCB else 0.0
     best, count, ties = -np.inf, 0, 0
@@ -66,8 +66,8 @@ def scores_among_old(row, first, D, K, kind, param, out):
 
 @njit(cache=True, error_model="numpy")
 def best_among_old(row, first, D, K, alpha, new, out):
-    """Probabilities out (m,) with which Thompson sampling picks the arms from the first on, of the
-    old ones among themselves."""
+    """Fill out (m,) with Thompson sampling's probabilities of the arms from the first on, among the
+    old arms alone."""
     mean, scale, df = moments_in(row, D, K)
     if new == 0 and alpha == 1.0:
         best_from(first, mean, scale, df, out)
@@ -126,7 +126,7 @@ def put_arm(row, D, K):
 
 @njit(cache=True, error_model="numpy")
 def put_drawn(row, first, D, K, out):
-    """`put_chances` under BETA or GAMMA."""
+    """Do `put_chances` under BETA or GAMMA."""
     every = np.empty(K)
     drawn_chances(row, shapes_in(row, D, K), D, K, every)
     for a in range(out.size):
@@ -135,7 +135,8 @@ def put_drawn(row, first, D, K, out):
 
 @njit(cache=True, error_model="numpy")
 def shapes_in(row, D, K):
-    """What `prob_best/conjugate.py` takes of the old arms of a row of BETA or GAMMA: (K, …)."""
+    """Return the numbers (K, …) that `prob_best/conjugate.py` needs of the old arms of a row of
+    BETA or GAMMA."""
     shapes, kind = np.empty((K, SHAPE)), int(row[tail_at(D, K) + KIND])
     for k in range(K):
         if is_among(row, k, D, K, OLD):
@@ -145,7 +146,7 @@ def shapes_in(row, D, K):
 
 @njit(cache=True, error_model="numpy")
 def drawn_chances(row, shapes, D, K, out):
-    """`chance` of every arm under BETA or GAMMA, by the old arms' shapes: out (K,)."""
+    """Fill out (K,) with `chance` of every arm under BETA or GAMMA, by the old arms' shapes."""
     tail, old = row[tail_at(D, K) :], np.empty(K, np.bool_)
     count, new, floor = available_in(row, D, K), new_in(row, D, K), tail[FLOOR]
     for k in range(K):
@@ -161,7 +162,8 @@ def drawn_chances(row, shapes, D, K, out):
 
 @njit(cache=True, error_model="numpy")
 def is_repeated(rows, i, D, K):
-    """Whether all arms of row i, its rule and its floor are those of the row before."""
+    """Return whether all arms of row i, its rule and minimum probability are those of the row
+    before."""
     if i == 0:
         return False
     tail = tail_at(D, K)
@@ -175,8 +177,8 @@ def is_repeated(rows, i, D, K):
 
 @njit(cache=True, error_model="numpy")
 def put_many(rows, arm, D, K, out):
-    """`put_chances` of rows (n, width) into out (n, m), from this arm on; arm < 0: the row's own,
-    into out (n, 1)."""
+    """Put `put_chances` of rows (n, width) into out (n, m), from this arm on; arm < 0: the row's
+    own, into out (n, 1)."""
     rows, out, every = borrowed(rows), borrowed(out), np.empty(K)
     for i in range(rows.shape[0]):
         row = rows[i]

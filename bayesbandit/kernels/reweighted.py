@@ -1,9 +1,9 @@
-"""Rounds between two settlements of weights that change with hindsight, in one compiled loop.
+"""Rounds until past rounds are reweighted, in one compiled loop.
 
-What is known of an arm's propensity in the meantime is a multinomial logistic regression, its
-logits (A, d + 1) with the constant last, or the mean over periods of past beliefs: arms (S, K, …),
-rules (S, 3) by their kind, number and floor, and how many periods (S,) each stands for.
+Weights are 1 / max(γ, p̂), where p̂ is the propensity as it is estimated by then: see `Known`.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,9 +25,25 @@ from bayesbandit.kernels.uncounted_arrays import borrowed, held
 from bayesbandit.runtime.compiling import njit
 
 
+class Known(NamedTuple):
+    """How propensities are estimated until past rounds are reweighted.
+
+    By a multinomial logistic regression: logits (A, d + 1), the constant last, and the place (K,)
+    of each arm among them; −1: the arm is not there, and has its propensity of the decision.
+    Or by the mean over periods of past beliefs: their arms past (S, K, …), rules (S, 3) with KIND,
+    number and minimum probability, and the number of periods (S,) that each decided.
+    """
+
+    logits: np.ndarray = np.empty((0, 0))
+    place: np.ndarray = np.empty(0, np.int64)
+    past: np.ndarray = np.empty((0, 0, 0))
+    rules: np.ndarray = np.empty((0, 3))
+    periods: np.ndarray = np.empty(0)
+
+
 @njit(cache=True)
 def share(x, logits, a):
-    """P(a | x) at the context x (d,) by multinomial logits."""
+    """Return P(a | x) at the context x (d,) by multinomial logits."""
     largest, mine, total = -np.inf, 0.0, 0.0
     for k in range(logits.shape[0]):
         largest = max(largest, _logit(x, logits[k]))
@@ -49,14 +65,14 @@ def _logit(x, coef):
 
 @njit(cache=True)
 def shares(x, logits, a, out):
-    """`share` at contexts x (n, d): out (n,)."""
+    """Fill out (n,) with `share` at contexts x (n, d)."""
     for i in range(x.shape[0]):
         out[i] = share(x[i], logits, a)
 
 
 @njit(cache=True)
 def pooled_chance(row, x, a, arms, settings, kind, param, floor, available, v):
-    """P(a | x) at the context x (d,) under a past belief and rule, in the room of a `row`."""
+    """Return P(a | x) at the context x (d,) under a past belief and rule; `row` is overwritten."""
     D, K = int(settings[D_]), arms.shape[0]
     put(row, x, D)
     describe(row, arms, available, settings, kind, v)
@@ -67,24 +83,33 @@ def pooled_chance(row, x, a, arms, settings, kind, param, floor, available, v):
 
 
 @njit(cache=True)
-def play(x, reward, start, every, arms, available, settings, kind, params, clip, stream,
-         logits, place, past, rules, periods, due, chosen, propensity, rows):  # fmt: skip
-    """Rounds from `start` on against contexts x (T, d) and all arms' rewards (T, K), as `play` of
-    `rounds`, logged into rows (n, width), as many as have room there.
+def pooled(row, x, a, settings, known, available, v):
+    """Return the mean over all periods of P(a | x) at the context x (d,); `row` is overwritten."""
+    p = 0.0
+    for s in range(known.past.shape[0]):
+        rule = known.rules[s]
+        p += known.periods[s] * pooled_chance(
+            row, x, a, known.past[s], settings, rule[0], rule[1], rule[2], available, v
+        )
+    return p / known.periods.sum()
 
-    place (K,): where an arm stands in the logits; −1: nowhere, its known propensity serves.
-    due (K,): the rounds of an arm with which its weights are settled anew. Returns the next round:
-    T, the one behind that of an arm that is due, or where the stream or the room ran short.
+
+@njit(cache=True)
+def play(x, reward, start, every, arms, available, settings, kind, params, clip, stream, known,
+         due, chosen, propensity, rows):  # fmt: skip
+    """Play rounds from `start` on, as `rounds.play`, and log them into rows (n, width).
+
+    known: a `Known`. due (K,): the number of rounds at which an arm is reweighted. Return the
+    next round: T, the one after an arm became due, or where the stream or the rows ran short.
     """
     x, reward, arms, settings = borrowed(x), borrowed(reward), borrowed(arms), borrowed(settings)
     available, params, stream = borrowed(available), borrowed(params), borrowed(stream)
     chosen, propensity, rows = borrowed(chosen), borrowed(propensity), borrowed(rows)
-    logits, past, rules = borrowed(logits), borrowed(past), borrowed(rules)
-    place, periods, due = borrowed(place), borrowed(periods), borrowed(due)
-    D, K, S = int(settings[D_]), arms.shape[0], past.shape[0]
+    known, due = borrowed(known), borrowed(due)
+    D, K, S = int(settings[D_]), arms.shape[0], known.past.shape[0]
     own = np.empty(stride(D) + row_width(D, K))
     v, other = borrowed(own)[: stride(D)], borrowed(own)[stride(D) :]
-    total, end = periods.sum(), min(x.shape[0], start + rows.shape[0])
+    end = min(x.shape[0], start + rows.shape[0])
     for t in range(start, end):
         if is_short(stream, K):
             held(own)
@@ -95,20 +120,13 @@ def play(x, reward, start, every, arms, available, settings, kind, params, clip,
         arm = choose_into(
             row, x[t], arms, available, settings, kind, params[at, 0], params[at, 1], stream, v
         )
-        if t % every == 0 or (S == 0 and place[arm] < 0):
+        if t % every == 0 or (S == 0 and known.place[arm] < 0):
             put_chances(row, arm, D, K, tail[PROPENSITY : PROPENSITY + 1])
-        p = 0.0
         if S > 0:
-            periods[S - 1] += 1.0
-            total += 1.0
-            for s in range(S):
-                p += periods[s] * pooled_chance(
-                    other, x[t], arm, past[s], settings, rules[s, 0], rules[s, 1], rules[s, 2],
-                    available, v,
-                )  # fmt: skip
-            p /= total
-        elif place[arm] >= 0:
-            p = share(x[t], logits, place[arm])
+            known.periods[S - 1] += 1.0
+            p = pooled(other, x[t], arm, settings, known, available, v)
+        elif known.place[arm] >= 0:
+            p = share(x[t], known.logits, known.place[arm])
         else:
             p = tail[PROPENSITY]
         tail[REWARD], tail[WEIGHT] = reward[t, arm], 1.0 / max(clip, p)

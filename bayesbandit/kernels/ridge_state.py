@@ -54,17 +54,17 @@ def settings_of(grid: Sequence[float], **values: float) -> np.ndarray:
 
 @njit(cache=True)
 def stride(D):
-    """Length of a stored row: D filled up to whole cache lines with zeros."""
+    """Return the length of a stored row: D, filled up with zeros to whole cache lines."""
     return (D + 7) // 8 * 8
 
 
 def core_width(D: int) -> int:
-    """Numbers that an arm's head, θ, b and P take: what `moments` reads, at the front."""
+    """Return how many numbers an arm's head, θ, b and P take: what `moments` reads, in front."""
     return HEAD + (2 + D) * int(interpreted(stride)(D))
 
 
 def arm_width(D: int, folds: int) -> int:
-    """Numbers that one arm takes."""
+    """Return how many numbers one arm takes."""
     whole: Any = interpreted(stride)
     return int(whole(core_width(D) + D * whole(D) + folds * (2 + D + D * D)))
 
@@ -82,7 +82,7 @@ def b_of(arm, D):
 
 @njit(cache=True)
 def P_of(arm, D):
-    """P row after row, each filled up with zeros to the stride."""
+    """Return P row after row, each filled up with zeros to the stride."""
     M = stride(D)
     start = HEAD + 2 * M
     return arm[start : start + D * M]
@@ -90,7 +90,7 @@ def P_of(arm, D):
 
 @njit(cache=True)
 def G_of(arm, D):
-    """G row after row, each filled up with zeros to the stride."""
+    """Return G row after row, each filled up with zeros to the stride."""
     M = stride(D)
     start = HEAD + (2 + D) * M
     return arm[start : start + D * M]
@@ -98,13 +98,13 @@ def G_of(arm, D):
 
 @njit(cache=True)
 def matrix(flat, D):
-    """P or G as (D, stride)."""
+    """Return P or G as (D, stride)."""
     return flat.reshape(D, stride(D))
 
 
 @njit(cache=True)
 def fold_of(arm, D, f):
-    """A fold's own statistics: [n, Σwr², b, G] as one slice."""
+    """Return a fold's own statistics: [n, Σwr², b, G] as one slice."""
     size = 2 + D + D * D
     start = HEAD + (2 + 2 * D) * stride(D) + f * size
     return arm[start : start + size]
@@ -112,7 +112,7 @@ def fold_of(arm, D, f):
 
 @njit(cache=True)
 def folds_of(arm, D, K):
-    """All K folds' statistics, a row each."""
+    """Return all K folds' statistics, one row for each."""
     size = 2 + D + D * D
     start = HEAD + (2 + 2 * D) * stride(D)
     return arm[start : start + K * size].reshape(K, size)
@@ -120,17 +120,17 @@ def folds_of(arm, D, K):
 
 @njit(cache=True)
 def has_prior(settings):
-    """Whether the settings end with Λ, Λm and m'Λm."""
+    """Return whether the settings end with Λ, Λm and m'Λm."""
     return settings[FOLDS] == 0 and settings.size > GRID + 1
 
 
 @njit(cache=True)
 def is_moving(settings):
-    """Whether rows fade, or coefficients walk, as time passes."""
+    """Return whether rows fade, or coefficients walk, as time passes."""
     return settings[RATE] > 0.0 or settings[WALK] > 0.0
 
 
 @njit(cache=True)
 def is_shifted(settings):
-    """Whether there is an unpenalised intercept, which takes up any shift of the rewards."""
+    """Return whether there is an unpenalised intercept, which takes up any shift of the rewards."""
     return settings[PENALISED] == settings[D_] - 1 and not has_prior(settings)

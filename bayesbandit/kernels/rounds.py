@@ -67,7 +67,7 @@ def describe(row, arms, available, settings, kind, v):
 
 @njit(cache=True)
 def describe_many(rows, arms, available, settings, kind):
-    """`describe` for rows (n, width) whose contexts are in place, block by block."""
+    """Do `describe` for rows (n, width) whose contexts are in place, block by block."""
     rows, arms, settings = borrowed(rows), borrowed(arms), borrowed(settings)
     if LINEAR:
         describe_blocks(rows, arms, available, settings)
@@ -78,7 +78,7 @@ def describe_many(rows, arms, available, settings, kind):
 
 @njit(cache=True)
 def describe_blocks(rows, arms, available, settings):
-    """`describe_many` of regressions."""
+    """Do `describe_many` for regressions."""
     D, K = int(settings[D_]), arms.shape[0]
     scratch = np.empty((D + 7, BLOCK))
     zt, work = borrowed(scratch)[:D], borrowed(scratch)[D : D + 5]
@@ -103,14 +103,14 @@ def describe_blocks(rows, arms, available, settings):
 
 @njit(cache=True)
 def put(row, x, D):
-    """Context x (d,) into its row, with the constant column behind it where there is one."""
+    """Put context x (d,) into its row, with the constant column behind it where there is one."""
     for i in range(D):
         row[i] = x[i] if i < x.size else 1.0
 
 
 @njit(cache=True)
 def record(row, arm, D, K, kind, param, floor):
-    """The arm and the rule that chose it, into a row."""
+    """Put the arm, and the rule that chose it, into a row."""
     tail = row[tail_at(D, K) :]
     tail[ARM], tail[KIND], tail[PARAM], tail[FLOOR] = arm, kind, param, floor
     tail[PROPENSITY] = tail[REWARD] = tail[WEIGHT] = np.nan
@@ -129,7 +129,8 @@ def choose_into(row, x, arms, available, settings, kind, param, floor, stream, v
 
 @njit(cache=True)
 def choose_one(row, x, arms, available, settings, kind, param, floor, stream):
-    """`choose_into`, checked: NOT_FINITE (or too large) and STREAM_EMPTY leave all as it was."""
+    """Check, and choose by `choose_into`. NOT_FINITE (or too large) and STREAM_EMPTY leave all as
+    it was."""
     for i in range(x.size):
         if not abs(x[i]) <= LARGEST:
             return NOT_FINITE
@@ -146,8 +147,8 @@ def choose_one(row, x, arms, available, settings, kind, param, floor, stream):
 
 @njit(cache=True)
 def choose_many(rows, start, D, K, kind, params, stream):
-    """Decide for described rows from `start` on, one draw each, until the stream runs short; the
-    next row to do. params: the rule's number and floor, (n, 2), or (1, 2) for all."""
+    """Choose an arm for described rows from `start` on, until the stream runs short. Return the
+    next row. params: the rule's number and minimum probability, (n, 2), or (1, 2) for all."""
     rows, params, stream = borrowed(rows), borrowed(params), borrowed(stream)
     for i in range(start, rows.shape[0]):
         if is_short(stream, K):
@@ -162,8 +163,10 @@ def choose_many(rows, start, D, K, kind, params, stream):
 
 @njit(cache=True)
 def weigh(row, D, K, source, clip):
-    """The weight of the row's reward: 1, or the paper's 1 / max(γ, p), or what it has already.
-    False: the kernel is `without` the rule of the row."""
+    """Set the weight of the row's reward: 1, or the paper's 1 / max(γ, p); a given weight stays.
+
+    Return False if the kernel is `without` the rule of the row.
+    """
     tail = row[tail_at(D, K) :]
     if source == UNWEIGHTED:
         tail[WEIGHT] = 1.0
@@ -177,7 +180,8 @@ def weigh(row, D, K, source, clip):
 
 @njit(cache=True)
 def learn_into(row, arms, settings, v, share=1.0):
-    """Update the row's arm by its reward and weight. share: what is left of it, if rows fade."""
+    """Update the row's arm by its reward and weight. share: what is left of the reward, if rows
+    fade."""
     D, K = int(settings[D_]), arms.shape[0]
     tail = row[tail_at(D, K) :]
     arm = arms[int(tail[ARM])]
@@ -200,8 +204,8 @@ def observe_into(row, arms, settings, source, clip, v, share=1.0):
 
 @njit(cache=True)
 def observe_given(row, reward, arms, settings, source, clip, history, count):
-    """`observe_one` where the weight is 1 or the row's own: without a propensity to compute, a
-    kernel that compiles in half the time."""
+    """Do `observe_one` where the weight is 1 or the row's own. Without a propensity to compute, the
+    kernel compiles in half the time."""
     if LINEAR:
         pass
     elif not conjugate.is_possible(reward, settings):
@@ -227,10 +231,11 @@ def observe_given(row, reward, arms, settings, source, clip, history, count):
 
 @njit(cache=True)
 def observe_one(row, reward, arms, settings, source, clip, history, count):
-    """A reward arrives for a decided row, which is weighed and logged behind the rows of `history`.
+    """Learn the reward of a decided row: weigh it, log it behind the rows of `history`, and update
+    its arm.
 
-    count: rows in `history` (< 0: held), rounds so far, and the most rows to keep. Nothing is done
-    where it returns FULL (there is no room, or it is held), REFUSED or OTHER.
+    count: rows in `history` (< 0: held), rounds so far, and the most rows to keep. Return DONE; or
+    do nothing and return FULL (there is no room, or it is held), REFUSED or OTHER.
     """
     own = np.empty(row.size)
     copy_into(own, row)
@@ -243,7 +248,8 @@ def observe_one(row, reward, arms, settings, source, clip, history, count):
 
 @njit(cache=True)
 def room(n, history, count):
-    """How many of n rounds are kept in the history, the last ones; FULL: there is no room."""
+    """Return how many of n rounds, the last ones, are kept in the history; FULL if there is no
+    room."""
     if count[2] == 0:
         return 0
     kept = n if count[2] < 0 else min(n, count[2])
@@ -262,9 +268,8 @@ def log_many(rows, kept, history, count):
 
 @njit(cache=True)
 def observe_many(rows, z, arm, reward, weight, arms, settings, history, count):
-    """Rows (n, width) that carry all of their numbers are logged, and their arms updated by the
-    regressors z (n, D), arm numbers, rewards and weights (n,): all of it or, without room, nothing.
-    """
+    """Log rows (n, width) that carry all of their numbers, and update their arms by the regressors
+    z (n, D), arm numbers, rewards and weights (n,). Without room, do nothing and return FULL."""
     kept = room(rows.shape[0], history, count)
     if kept == FULL:
         return FULL
@@ -275,7 +280,7 @@ def observe_many(rows, z, arm, reward, weight, arms, settings, history, count):
 
 @njit(cache=True)
 def update_many(arms, z, arm, reward, weight, settings):
-    """Rows z (n, D), arm numbers, rewards and weights (n,) arrive in order."""
+    """Learn rows z (n, D), arm numbers, rewards and weights (n,), in order."""
     arms, settings, z = borrowed(arms), borrowed(settings), borrowed(z)
     if LINEAR:
         v, work = np.empty(stride(int(settings[D_]))), np.empty(scratch(settings))
@@ -294,8 +299,8 @@ def update_many(arms, z, arm, reward, weight, settings):
 
 @njit(cache=True)
 def put_chance(row, a, arms, settings):
-    """Put the probability of arm a into the row; where the rule draws from the posteriors of these
-    arms as they are, the same bits sooner."""
+    """Put the probability of arm a into the row. Where the rule draws from the posteriors of these
+    arms as they are, this gives the same bits sooner."""
     D, K = int(settings[D_]), arms.shape[0]
     tail = row[tail_at(D, K) :]
     if LINEAR or int(tail[KIND]) not in DRAWN:
@@ -309,11 +314,11 @@ def put_chance(row, a, arms, settings):
 @njit(cache=True)
 def play(x, reward, start, every, tick, arms, available, settings, kind, params, source, clip,
          stream, chosen, propensity, history):  # fmt: skip
-    """Rounds from `start` on against contexts x (T, d) and all arms' rewards (T, K).
+    """Play rounds from `start` on against contexts x (T, d) and all arms' rewards (T, K).
 
-    Fills in the chosen arms and their propensities (of every round where the weights need them, of
-    each `every`-th otherwise, else NaN), logs the rounds into the ring `history`, and returns the
-    next round: T, or where the stream ran short. tick: the clock in round 0.
+    Fill in the chosen arms and their propensities: of every round where the weights need them, else
+    of each `every`-th, and NaN. Log the rounds into the ring `history`. Return the next round: T,
+    or where the stream ran short. tick: the clock in round 0.
     """
     x, reward, arms, settings = borrowed(x), borrowed(reward), borrowed(arms), borrowed(settings)
     available, params, stream = borrowed(available), borrowed(params), borrowed(stream)

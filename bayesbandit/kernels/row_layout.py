@@ -27,14 +27,14 @@ HUGE = 1e100  # stands for an infinite standard deviation, so that α = 0 leaves
 
 @njit(cache=True)
 def scale_at(D, K):
-    """Where the scales begin in a row, and the means end."""
+    """Return where the scales begin in a row, and the means end."""
     return D + K
 
 
 @njit(cache=True)
 def df_at(D, K):
-    """Where the degrees of freedom begin; under the rule TABULATED, the arms' probabilities, and a
-    under BETA and GAMMA.
+    """Return where the degrees of freedom begin. Under the rule TABULATED the arms' probabilities
+    stand there, and a under BETA and GAMMA.
 
     A belief whose arms depend on each other, or which is known by draws, has no degrees of freedom.
     Its probabilities take their place. Look at the row's KIND before you read these numbers.
@@ -44,20 +44,20 @@ def df_at(D, K):
 
 @njit(cache=True)
 def tail_at(D, K):
-    """Where the scalars begin, ARM to WEIGHT."""
+    """Return where the scalars begin, ARM to WEIGHT."""
     return D + 3 * K
 
 
 @njit(cache=True)
 def moments_in(row, D, K):
-    """The means, scales and degrees of freedom (K,) of a row (width,)."""
+    """Return the means, scales and degrees of freedom (K,) of a row (width,)."""
     at, df, tail = scale_at(D, K), df_at(D, K), tail_at(D, K)
     return row[D:at], row[at:df], row[df:tail]
 
 
 @njit(cache=True)
 def row_width(D, K):
-    """Numbers that one logged round takes."""
+    """Return how many numbers one logged round takes."""
     return tail_at(D, K) + TAIL
 
 
@@ -70,7 +70,8 @@ def row_type(D: int, K: int) -> np.dtype:
 
 @njit(cache=True, error_model="numpy")
 def spread_of(scale, df):
-    """Standard deviation of a location-scale normal (df = ∞) or Student-t; a new arm's df < 0."""
+    """Return the standard deviation of a location-scale normal (df = ∞) or Student-t; a new arm's
+    df is < 0."""
     df = abs(df)
     if df <= 2.0:
         return np.inf if scale > 0.0 else 0.0
@@ -79,7 +80,7 @@ def spread_of(scale, df):
 
 @njit(cache=True)
 def available_in(row, D, K):
-    """How many arms may be chosen."""
+    """Return how many arms may be chosen."""
     count = 0
     for k in range(K):
         count += row[D + k] > -np.inf
@@ -88,7 +89,7 @@ def available_in(row, D, K):
 
 @njit(cache=True)
 def new_in(row, D, K):
-    """How many of them are new."""
+    """Return how many arms are new."""
     new = 0
     for k in range(K):
         new += row[df_at(D, K) + k] < 0.0
@@ -97,7 +98,7 @@ def new_in(row, D, K):
 
 @njit(cache=True)
 def is_among(row, k, D, K, which):
-    """Whether an arm may be chosen, and is any, a new or an old one."""
+    """Return whether an arm may be chosen and is one of these: any, a new or an old one."""
     if row[D + k] == -np.inf:
         return False
     return which == ANY or (row[df_at(D, K) + k] < 0.0) == (which == NEW)

@@ -23,7 +23,7 @@ SWITCH = 1e-4  # the probability that another half-life is right from the next r
 
 @njit(cache=True)
 def log_density(arm, z, r, D, v):
-    """The log density of a reward; NaN where nothing is known of the arm, or it is certain."""
+    """Return the log density of a reward; NaN if nothing is known of the arm, or it is certain."""
     mean, scale = moments(arm, z, D, v)
     s2, df = arm[SIGMA2] + scale * scale, arm[DF]
     if not 0.0 < s2 < np.inf:
@@ -55,8 +55,8 @@ def learn_one(arms, settings, tick, z, k, r, w, v, work):
 
 @njit(cache=True)
 def learn_scored(arms, settings, tick, z, arm, reward, weight, out):
-    """Learn rows z (n, D), arm numbers, rewards, weights and ticks (n,), one after the other; out
-    (n,) gets their log densities."""
+    """Learn rows z (n, D), arm numbers, rewards, weights and ticks (n,), one after the other; fill
+    out (n,) with their log densities."""
     v, work = np.empty(stride(int(settings[D_]))), np.empty(scratch(settings))
     for i in range(reward.size):
         out[i] = learn_one(arms, settings, tick[i], z[i], arm[i], reward[i], weight[i], v, work)
@@ -64,8 +64,8 @@ def learn_scored(arms, settings, tick, z, arm, reward, weight, out):
 
 @njit(cache=True)
 def switch(log_weight, score):
-    """Log probabilities of half-lives after a reward with these log densities (M,); one that is NaN
-    says nothing.
+    """Update the half-lives' log probabilities by a reward with these log densities (M,); one that
+    is NaN changes nothing.
 
     Herbster & Warmuth (1998), Machine Learning 32, 151–178: the fixed share. A half-life that was
     wrong for long is back within the few rewards that refute the others.
@@ -85,7 +85,7 @@ def switch(log_weight, score):
 
 @njit(cache=True)
 def most_probable(log_weight):
-    """The half-life with the largest probability; of equal ones the first."""
+    """Return the half-life with the largest probability; of equal ones, the first."""
     best = 0
     for m in range(1, log_weight.size):
         if log_weight[m] > log_weight[best]:
@@ -95,7 +95,7 @@ def most_probable(log_weight):
 
 @njit(cache=True)
 def learn_all(blocks, settings, tick, z, arm, reward, weight, log_weight):
-    """`learn_scored` by every half-life, and what the rewards say of them."""
+    """Learn rows as `learn_scored` by every half-life, and update the half-lives' probabilities."""
     M = log_weight.size
     v, work, score = np.empty(stride(z.shape[1])), np.empty(scratch(settings[0])), np.empty(M)
     for i in range(reward.size):
@@ -117,7 +117,7 @@ def advance_all(blocks, settings, tick):
 @njit(cache=True)
 def play_scored(x, reward, start, every, tick, blocks, available, settings, log_weight, kind,
                 params, source, clip, stream, chosen, propensity, history):  # fmt: skip
-    """`rounds.play` by the most probable half-life of each round."""
+    """Play as `rounds.play`, by the most probable half-life of each round."""
     D, K, M = int(settings[0, D_]), blocks.shape[1], log_weight.size
     v, work, score = np.empty(stride(D)), np.empty(scratch(settings[0])), np.empty(M)
     row = np.empty(row_width(D, K))
@@ -151,8 +151,9 @@ def play_scored(x, reward, start, every, tick, blocks, available, settings, log_
 
 @njit(cache=True)
 def evidence(scores, log_weight, out):
-    """The log of the density of rewards so far by the half-lives, mixed, over that by the first:
-    scores (n, M), out (n,). log_weight (M,) goes on with the rewards."""
+    """Fill out (n,) with the log of the ratio of densities of the rewards so far: by the
+    half-lives, mixed, over that by the first. scores (n, M). log_weight (M,) is updated by the
+    rewards."""
     total = 0.0
     for i in range(out.size):
         largest, mixed = -np.inf, 0.0

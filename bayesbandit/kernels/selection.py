@@ -37,30 +37,30 @@ LINEAR = True
 
 @njit(cache=True)
 def normal(stream):
-    """The next standard normal of a block; stream[0] counts those that are used."""
+    """Return the next standard normal of a block; stream[0] counts those that are used."""
     stream[0] += 1.0
     return stream[int(stream[0])]
 
 
 @njit(cache=True)
 def below(count, stream):
-    """A uniform integer in [0, count)."""
+    """Return a uniform integer in [0, count)."""
     return min(int(normal_cdf(normal(stream)) * count), count - 1)
 
 
 @njit(cache=True)
 def is_short(stream, K):
-    """Whether the block may run out within a round: 2 normals an arm, 1 a tie, 2 to explore; or is
-    held (stream[0] < 0)."""
+    """Return whether the block may run out within a round (2 normals for each arm, 1 for a tie, 2
+    to explore), or is held (stream[0] < 0)."""
     return stream[0] < 0.0 or stream[0] + 3 * K + 3 >= stream.size
 
 
 @njit(cache=True)
 def draw(mean, scale, df, stream):
-    """One draw of an arm's mean reward.
+    """Return one draw of an arm's mean reward.
 
-    Student-t from two normals by Bailey's polar method (Math. Comp. 62, 1994), in the form
-    t = z₁ √(ν (e^{R²/ν} − 1)) / R with R² = z₁² + z₂²: exact for every ν > 0, and z₁ as ν → ∞.
+    Student-t comes from two normals by Bailey's polar method (Math. Comp. 62, 1994), in the form t
+    = z₁ √(ν (e^{R²/ν} − 1)) / R with R² = z₁² + z₂²: exact for every ν > 0, and z₁ as ν → ∞.
     """
     z = normal(stream)
     if df != np.inf:
@@ -78,7 +78,7 @@ def ucb_score(row, k, K, D, alpha):
 
 @njit(cache=True)
 def uniformly(row, D, K, which, count, stream):
-    """One of `count` arms, each alike."""
+    """Return one of `count` arms, all equally likely."""
     skip = below(count, stream)
     for k in range(K):
         if is_among(row, k, D, K, which):
@@ -90,7 +90,7 @@ def uniformly(row, D, K, which, count, stream):
 
 @njit(cache=True)
 def pick(probabilities, stream):
-    """An arm, each with its probability; rounding never picks one of probability 0."""
+    """Return an arm, each with its probability; rounding never picks one of probability 0."""
     total, last = 0.0, 0
     for p in probabilities:
         total += p
@@ -106,7 +106,8 @@ def pick(probabilities, stream):
 
 @njit(cache=True)
 def explored(row, D, K, new, floor, stream):
-    """An arm by the floor, or a new one for its share; −1: the rule decides among the old ones."""
+    """Return an arm by the minimum probability, or a new one; −1: the rule decides among the old
+    ones."""
     count = available_in(row, D, K)
     if new == count or (floor > 0.0 and normal_cdf(normal(stream)) < count * floor):
         return uniformly(row, D, K, ANY, count, stream)
@@ -117,7 +118,7 @@ def explored(row, D, K, new, floor, stream):
 
 @njit(cache=True)
 def draw_number(a, b, kind, state):
-    """The logarithm of a gamma number, or of a beta one's odds, and the next state."""
+    """Return the logarithm of a gamma draw, or the log odds of a beta draw, and the next state."""
     if kind == BETA:
         return log_odds(a, b, state)
     return log_rate(a, b, state)
@@ -125,7 +126,7 @@ def draw_number(a, b, kind, state):
 
 @njit(cache=True)
 def select_arm(row, D, K, kind, param, floor, stream):
-    """The arm that a rule picks from the moments of a row; ties are broken evenly.
+    """Return the arm that a rule picks from the moments of a row; ties are broken evenly.
 
     Of U new arms among K that may be chosen each has probability 1/K, and the rule shares (K − U)/K
     among the others. The floor γ then lifts every probability p to γ + (1 − Kγ) p.

@@ -19,13 +19,14 @@ kernel = njit(cache=True, error_model="numpy")
 
 @kernel
 def normal_cdf(z: float) -> float:
-    """Φ(z) = ½ erfc(-z/√2)."""
+    """Return Φ(z) = ½ erfc(-z/√2)."""
     return 0.5 * math.erfc(-z * math.sqrt(0.5))
 
 
 @kernel
 def peak(df: float) -> float:
-    """The standard density at 0: Γ((ν+1)/2) / (√(πν) Γ(ν/2)), 1/√(2π) where ν is infinite."""
+    """Return the standard density at 0: Γ((ν+1)/2) / (√(πν) Γ(ν/2)), or 1/√(2π) where ν is
+    infinite."""
     x = 0.5 * df
     if x < 100.0:
         return math.exp(math.lgamma(x + 0.5) - math.lgamma(x)) / math.sqrt(math.pi * df)
@@ -37,7 +38,7 @@ def peak(df: float) -> float:
 
 @kernel
 def density(z: float, df: float, top: float) -> float:
-    """f(z), the standard normal or Student density; `top` is `peak(df)`."""
+    """Return f(z), the standard normal or Student density; `top` is `peak(df)`."""
     if df == np.inf:
         return top * math.exp(-0.5 * z * z)
     return top * math.exp(-0.5 * (df + 1.0) * math.log1p(z * z / df))
@@ -45,7 +46,8 @@ def density(z: float, df: float, top: float) -> float:
 
 @kernel
 def hill_deviate(growth: float, df: float) -> float:
-    """z >= 0 with Φ(-z) = P(T > t), growth = log(1 + t²/ν): Hill (1970), Comm. ACM 13, 617-619."""
+    """Return z >= 0 with Φ(-z) = P(T > t), growth = log(1 + t²/ν): Hill (1970), Comm. ACM 13,
+    617-619."""
     a = df - 0.5
     b = 48.0 * a * a
     y = a * growth
@@ -55,7 +57,7 @@ def hill_deviate(growth: float, df: float) -> float:
 
 @kernel
 def distribution(z: float, df: float, top: float) -> float:
-    """F(z), the standard normal or Student distribution function; `top` is `peak(df)`.
+    """Return F(z), the standard normal or Student distribution function; `top` is `peak(df)`.
 
     From small ν the recurrence of the incomplete beta function (DLMF 8.17.20) leads to HILL_DF:
     F_ν(-t) = t f_ν(t)/ν + F_{ν+2}(-t'), with x = 1/(1 + t²/ν) = 1/(1 + t'²/(ν+2)) unchanged.
@@ -77,9 +79,9 @@ def distribution(z: float, df: float, top: float) -> float:
 
 @kernel
 def reach(df: float) -> float:
-    """A z with F(-z) <= NEGLIGIBLE, and not much larger than need be.
+    """Return a z with F(-z) <= NEGLIGIBLE, and not much larger than need be.
 
-    For Student's t the lesser of two bounds, F(-z) <= f(0) ν^((ν-1)/2) z^-ν and F(-z) <=
+    For Student's t it is the smaller of two bounds, F(-z) <= f(0) ν^((ν-1)/2) z^-ν and F(-z) <=
     Φ(-√((ν-½) log(1 + z²/ν))) (Wallace 1959, Ann. Math. Statist. 30, 1121-1130).
     """
     if df == np.inf:

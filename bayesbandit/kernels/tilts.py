@@ -9,7 +9,8 @@ STEP = 0.5
 
 @njit(cache=True)
 def tilted(e, arm, z):
-    """log Π_{s≤t} q_s(A_s)/e_s(A_s), (n,), of q ∝ e exp(θ_k'z) with θ by Adagrad on log q(A).
+    """Return log Π_{s≤t} q_s(A_s)/e_s(A_s), (n,), of q ∝ e exp(θ_k'z) with θ by Adagrad on log
+    q(A).
 
     e (n, K), arm (n,), z (n, D). θ_t uses earlier rounds alone.
     """

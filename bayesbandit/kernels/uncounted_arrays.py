@@ -14,7 +14,7 @@ from bayesbandit.runtime.compiling import njit
 
 
 def _alone(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """An array without a holder, or a tuple of them; anything else as it is."""
+    """Return an array without a holder, or a tuple of them; anything else unchanged."""
     if isinstance(kind, types.Array):
         view = context.make_array(kind)(context, builder, value)
         view.meminfo = view.meminfo.type(None)
@@ -28,16 +28,17 @@ def _alone(context: Any, builder: Any, kind: Any, value: Any) -> Any:
 
 @intrinsic
 def uncounted(context: Any, held: Any) -> Any:
-    """`_alone`, in compiled code."""
+    """Call `_alone` in compiled code."""
     return held(held), lambda c, builder, signature, args: _alone(c, builder, held, args[0])
 
 
 @njit(cache=True)
 def borrowed(array):
-    """The same array, or tuple of arrays, whose slices nobody counts."""
+    """Return the same array, or tuple of arrays, such that nobody counts its slices."""
     return uncounted(array)  # type: ignore[call-arg]  # numba puts the context in
 
 
 @njit(cache=True)
 def held(array):
-    """Does nothing: up to here an array, or a tuple of them, is alive of which a part is lent."""
+    """Do nothing. Until this call an array, or a tuple of arrays, stays alive, though parts of it
+    are lent."""

@@ -10,7 +10,7 @@ import numpy as np
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
-from bayesbandit.kernels.reweighted import shares
+from bayesbandit.kernels.reweighted import Known, shares
 from bayesbandit.policies import Policy
 from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.runtime.schema import NAME, check, demand
@@ -51,9 +51,9 @@ class Estimated:
         shares(rows[:, : layout.n_features], self.coef, self.arms.index(arm), out)
         return out
 
-    def arrays(self, layout: Layout) -> dict[str, np.ndarray]:
+    def known(self, layout: Layout) -> Known:
         place = [self.arms.index(arm) if arm in self.arms else -1 for arm in layout.arms]
-        return {"logits": self.coef, "place": np.array(place)}
+        return Known(logits=self.coef, place=np.array(place))
 
     def fork(self) -> Estimated:
         return copy(self)

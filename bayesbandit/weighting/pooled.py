@@ -12,6 +12,7 @@ from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels import ridge_state
 from bayesbandit.kernels.propensities import chances
+from bayesbandit.kernels.reweighted import Known
 from bayesbandit.kernels.row_layout import TABULATED, row_type
 from bayesbandit.policies import Policy, numbers, rule
 from bayesbandit.runtime.schema import NAME, Row, Whole, check, demand
@@ -92,15 +93,15 @@ class Pooled:
                 k = self.arms[s].index(arm)
                 p += self.periods[s] * chances_then(self.beliefs[s], x, k, *self.rules[s])
 
-    def arrays(self, layout: Layout) -> dict[str, np.ndarray] | None:
+    def known(self, layout: Layout) -> Known | None:
         beliefs: list[Any] = self.beliefs
         if any(arms != layout.arms for arms in self.arms):
             return None
-        return {
-            "past": np.array([belief.arms for belief in beliefs]),
-            "rules": np.array(self.rules, dtype=np.float64),
-            "periods": np.array(self.periods, dtype=np.float64),
-        }
+        return Known(
+            past=np.array([belief.arms for belief in beliefs]),
+            rules=np.array(self.rules, dtype=np.float64),
+            periods=np.array(self.periods, dtype=np.float64),
+        )
 
     def fork(self) -> Pooled:
         twin = copy(self)

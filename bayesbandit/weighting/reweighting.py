@@ -14,6 +14,7 @@ import numpy as np
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.checks import LARGEST, Name, column, shown
 from bayesbandit.history import History, Layout
+from bayesbandit.kernels.reweighted import Known
 from bayesbandit.policies import Policy
 from bayesbandit.runtime.schema import NAME, Row, Whole, check
 from bayesbandit.schedule import Schedule
@@ -77,10 +78,10 @@ class Propensities(Protocol):
         """Return P(arm | context) (n,) at the contexts of rows (n, width); None while not known."""
         ...
 
-    def arrays(self, layout: Layout) -> dict[str, np.ndarray] | None:
-        """Return what `kernels.reweighted.play` needs to compute the propensities, by name.
+    def known(self, layout: Layout) -> Known | None:
+        """Return how kernels compute the propensities, if the arms have a linear belief.
 
-        The arms must have a linear belief. None where the kernel cannot compute them.
+        None where they cannot.
         """
         ...
 

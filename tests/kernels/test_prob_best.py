@@ -10,8 +10,8 @@ from scipy.special import ndtr, stdtr
 from scipy.stats import norm, t
 
 from bayesbandit.kernels.prob_best.quadrature import (
+    best_from,
     best_probabilities,
-    best_probability,
     quadrature,
 )
 from bayesbandit.kernels.student import NEGLIGIBLE, distribution, normal_cdf, peak, reach
@@ -35,9 +35,14 @@ def probabilities(mean, scale, df=INF):
     mean, scale, df = arrays(mean, scale, df)
     out = np.full(mean.size, np.nan)
     best_probabilities(mean, scale, df, out)
-    np.testing.assert_array_equal(
-        out, [best_probability(a, mean, scale, df) for a in range(mean.size)]
-    )
+    np.testing.assert_array_equal(out, one_by_one(mean, scale, df))
+    return out
+
+
+def one_by_one(mean, scale, df):
+    out = np.full(mean.size, np.nan)
+    for a in range(mean.size):
+        best_from(a, mean, scale, df, out[a : a + 1])
     return out
 
 
@@ -370,10 +375,7 @@ def test_many_degrees_of_freedom_are_normal(rng):
 
 @pytest.mark.slow
 def test_the_same_bits_inside_another_kernel(rng):
-    @numba.njit
-    def inlined(mean, scale, df):
-        return [best_probability(a, mean, scale, df) for a in range(mean.size)]
-
+    inlined = numba.njit(one_by_one)
     for belief in random_beliefs(rng, 5):
         np.testing.assert_array_equal(inlined(*belief), probabilities(*belief))
 

@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import Ridge as RidgeRegression
 
 import bayesbandit as bb
-from bayesbandit.systems.super_ucb.belief import SuperUCB, thompson_alpha, ucb_alpha
+from bayesbandit.systems.super_ucb.belief import SuperUCB, ucb_alpha
 from tests.cases import moments_of
 
 
@@ -114,14 +114,11 @@ def test_regret_stays_under_the_growth_of_the_theorem(preset):
     assert regret[2000] < 2.2 * regret[500]
 
 
-def test_the_alphas_of_theorem_1():
-    assert thompson_alpha(0.1, 0.25) == pytest.approx(math.sqrt(math.log(10) / 0.25))
+def test_the_alpha_of_theorem_1():
     assert ucb_alpha(1000, 5, 0.1) == pytest.approx(math.sqrt(math.log(50_000)))
     assert SuperUCB(horizon=1000).belief(5, 2).alpha == pytest.approx(ucb_alpha(1000, 5))
     with pytest.raises(ValueError, match="delta"):
         ucb_alpha(10, 2, 0.0)
-    with pytest.raises(ValueError, match="epsilon"):
-        thompson_alpha(0.1, 1.0)
 
 
 def test_rounds_one_by_one_or_together():

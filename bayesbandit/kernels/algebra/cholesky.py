@@ -21,18 +21,18 @@ kernel = njit(cache=True, error_model="numpy", nogil=True)
 
 
 def padded(D: int) -> int:
-    """Rows that a matrix of D rows takes; where its right-hand sides begin."""
+    """Return how many rows a matrix of D rows takes; its right-hand sides begin there."""
     return -(-D // ROWS) * ROWS
 
 
 def room(D: int, extra: int = 1) -> tuple[int, int]:
-    """Shape that a D × D matrix with `extra` right-hand sides takes."""
+    """Return the shape that a D × D matrix with `extra` right-hand sides takes."""
     return padded(D), -(-(padded(D) + extra) // LANES) * LANES
 
 
 @kernel
 def finish_rows(W, k, floor):
-    """Rows k … k + 3 of U, from which all rows above have been subtracted."""
+    """Finish rows k … k + 3 of U, from which all rows above have been subtracted."""
     start = k - k % LANES
     for r in range(k, k + ROWS):
         row = W[r, start:]
@@ -50,7 +50,8 @@ def finish_rows(W, k, floor):
 
 @kernel
 def factor(A, shift, W):
-    """W = [U U'⁻¹B] with U'U = A + diag(shift), from the upper triangle of [A B]; A may be W.
+    """Fill W with [U U'⁻¹B], where U'U = A + diag(shift), from the upper triangle of [A B]; A may
+    be W.
 
     `shift` (rows,) must be 1 where the rows are padding. A pivot that rounding has brought to zero
     is lifted as by `dense.factor_by`, so that copied columns keep a finite, tiny precision.
@@ -75,7 +76,7 @@ def factor(A, shift, W):
 
 @kernel
 def add_gram(base, left, right, W):
-    """W = base − left'right in its upper triangle, for left and right (p, as base)."""
+    """Fill the upper triangle of W with base − left'right, for left and right (p, as base)."""
     D, M = W.shape
     for start in range(0, left.shape[0], PANEL):
         stop = min(start + PANEL, left.shape[0])
@@ -87,7 +88,7 @@ def add_gram(base, left, right, W):
 
 @kernel
 def solve_upper(W, v):
-    """v ← U⁻¹v, in 8 running sums."""
+    """Solve in place: v ← U⁻¹v, in 8 running sums."""
     D = v.size
     for j in range(D - 1, -1, -1):
         u = W[j]
@@ -111,7 +112,7 @@ def solve_upper(W, v):
 
 @kernel
 def solve_lower(W, v):
-    """v ← U'⁻¹v."""
+    """Solve in place: v ← U'⁻¹v."""
     D = v.size
     for j in range(D):
         u = W[j]

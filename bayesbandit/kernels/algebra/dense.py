@@ -13,7 +13,7 @@ LOST = 1e-13  # times D: the share of a diagonal entry below which a Cholesky pi
 
 @njit(cache=True)
 def dot(a, b):
-    """Inner product in four running sums."""
+    """Return the inner product, in four running sums."""
     n = a.size
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     blocks = n - n % 4
@@ -29,9 +29,10 @@ def dot(a, b):
 
 @njit(cache=True)
 def symmetric_times(P, z, v):
-    """v = P z, four rows at a time, for symmetric P stored row after row, each as long as v.
+    """Fill v with P z, four rows at a time, for symmetric P stored row after row, each as long as
+    v.
 
-    v may be longer than z: what is behind z's length is zero in P's rows, and so in v.
+    v may be longer than z. Behind z's length P's rows are zero, and so is v.
     """
     D, M = z.size, v.size
     v[:] = 0.0
@@ -51,9 +52,11 @@ def symmetric_times(P, z, v):
 
 @njit(cache=True)
 def half_times(P, z, v):
-    """v such that z'v = z'Pz from the blocks of four on P's diagonal and, doubled, those below it.
+    """Fill v so that z'v = z'Pz: from the blocks of four on P's diagonal and, doubled, those below
+    it.
 
-    Storage as for `symmetric_times`. Half the memory traffic, which is what a large P costs.
+    P is stored as for `symmetric_times`. This is half the memory traffic, which is the cost of a
+    large P.
     """
     D, M = z.size, v.size
     v[:] = 0.0
@@ -79,21 +82,21 @@ def half_times(P, z, v):
 
 @njit(cache=True)
 def add_scaled(v, c, z):
-    """v += c z, as far as v goes."""
+    """Add c z to v, as far as v goes."""
     for i in range(v.size):
         v[i] += c * z[i]
 
 
 @njit(cache=True)
 def copy_into(v, z):
-    """v = z. Compiled sooner than a slice, which may broadcast."""
+    """Copy z into v. It compiles sooner than a slice, which may broadcast."""
     for i in range(v.size):
         v[i] = z[i]
 
 
 @njit(cache=True)
 def add_outer(A, M, scale, z):
-    """A += scale · z z' for A stored row after row of length M, as far as z goes."""
+    """Add scale · z z' to A, stored row after row of length M, as far as z goes."""
     for i in range(A.size // M):
         c, row = scale * z[i], A[i * M : (i + 1) * M]
         for j in range(z.size):
@@ -102,15 +105,15 @@ def add_outer(A, M, scale, z):
 
 @njit(cache=True)
 def factor(A):
-    """`factor_by`, with scratch of its own."""
+    """Factor A by `factor_by`, with its own scratch."""
     return factor_by(A, np.empty(A.shape[0]))
 
 
 @njit(cache=True)
 def factor_by(A, diagonal):
-    """Cholesky factor U of A = U'U, in place in the upper triangle; diagonal (D,) is scratch.
+    """Factor A = U'U in place in the upper triangle; diagonal (D,) is scratch.
 
-    Returns the least pivot as a share of its diagonal entry. A pivot below the share LOST·D is
+    Return the smallest pivot as a share of its diagonal entry. A pivot below the share LOST·D is
     rounding, as is the rest of its row: it is lifted to that share, and the rest is set to 0.
     (Divided by so small a pivot, rounding would grow from row to row without bound.) So columns
     that are copies of each other at a scale that swamps λ keep a finite, tiny precision.
@@ -142,7 +145,7 @@ def factor_by(A, diagonal):
 
 @njit(cache=True)
 def solve(U, b, theta):
-    """theta = (U'U)⁻¹ b by two triangles."""
+    """Fill theta with (U'U)⁻¹ b, by two triangles."""
     D = b.size
     copy_into(theta, b)
     for j in range(D):
@@ -159,7 +162,7 @@ def solve(U, b, theta):
 
 @njit(cache=True)
 def invert(U, P):
-    """P = (U'U)⁻¹: first W = U'⁻¹ row by row into P, then U P = W from the last row up."""
+    """Fill P with (U'U)⁻¹: first W = U'⁻¹ row by row, then U P = W from the last row up."""
     D = U.shape[0]
     P[:] = 0.0
     for j in range(D):

@@ -10,15 +10,15 @@ from bayesbandit.runtime.compiling import njit
 
 @njit(cache=True)
 def lanes(A, i, L):
-    """The L numbers that stand at place i."""
+    """Return the L numbers that stand at place i."""
     return A[i * L : (i + 1) * L]
 
 
 @njit(cache=True)
 def factor(A, diagonal, L):
-    """Cholesky factors U of L matrices A = U'U, in place in the upper triangles of A (D·D·L,),
-    with 1/pivot on their diagonals; diagonal (D·L,) is scratch. What rounding has lost is as in
-    `dense.factor_by`."""
+    """Factor L matrices A = U'U in place in the upper triangles of A (D·D·L,), with 1/pivot on
+    their diagonals; diagonal (D·L,) is scratch. What rounding has lost is as in `dense.factor_by`.
+    """
     D = diagonal.size // L
     lost = LOST * D
     for j in range(D):
@@ -43,7 +43,7 @@ def factor(A, diagonal, L):
 
 @njit(cache=True)
 def solve(U, b, L):
-    """b ← (U'U)⁻¹ b, with what `factor` left in U; b (D·L,)."""
+    """Solve in place: b ← (U'U)⁻¹ b, by what `factor` left in U; b (D·L,)."""
     D = b.size // L
     for j in range(D):
         c, inverse = lanes(b, j, L), lanes(U, j * D + j, L)

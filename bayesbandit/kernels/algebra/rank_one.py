@@ -28,9 +28,9 @@ STEEPEST = 1e24  # and of an update of the root; it leaves 4 digits
 
 @njit(cache=True)
 def rank_one(arm, z, r, w, v):
-    """Sherman–Morrison update of P, θ and the loss by a row of weight w; v (stride,) is scratch.
+    """Update P, θ and the loss by a row of weight w (Sherman and Morrison); v (stride,) is scratch.
 
-    False, and nothing is done, where the update would lose more than 4 of the 16 digits: it loses
+    Return False, and do nothing, where the update would lose more than 4 of the 16 digits: it loses
     as many as s = 1 + w z'Pz has, and s is large when a large context shows a new direction.
     """
     if arm[ROOTED] > 0.0:
@@ -45,14 +45,14 @@ def rank_one(arm, z, r, w, v):
 
 @njit(cache=True)
 def rank_one_anyway(arm, z, r, w, v):
-    """`rank_one` of a steep row where P is all that is known. Digits are lost along z alone."""
+    """Update by a steep row where P is all that is known; digits are lost only along z."""
     symmetric_times(P_of(arm, z.size), z, v)
     take_in(arm, z, r, w, 1.0 + w * max(dot(z, v), 0.0), v)
 
 
 @njit(cache=True)
 def take_in(arm, z, r, w, s, v):
-    """P, θ and the loss by Sherman and Morrison, where v = Pz and s = 1 + w z'v are known."""
+    """Update P, θ and the loss by Sherman and Morrison, from v = Pz and s = 1 + w z'v."""
     D = z.size
     theta, P = theta_of(arm, D), P_of(arm, D)
     error = r - dot(z, theta)
@@ -63,7 +63,7 @@ def take_in(arm, z, r, w, s, v):
 
 @njit(cache=True)
 def rank_one_of_root(arm, z, r, w, v):
-    """`rank_one` for a root R of P: Potter's R − c (Rz)(Pz)', c = w/(s + √s) (Bierman 1977,
+    """Update as `rank_one` a root R of P: Potter's R − c (Rz)(Pz)', c = w/(s + √s) (Bierman 1977,
     Factorization Methods for Discrete Sequential Estimation, section II.8)."""
     D = z.size
     theta, R = theta_of(arm, D), matrix(P_of(arm, D), D)

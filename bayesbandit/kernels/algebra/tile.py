@@ -47,7 +47,7 @@ def vectors(builder, module):
 
 
 def tile(typingctx, out, base, left, right, k, i, start, stop):
-    """out[k:k+4, i:i+8] = base[k:k+4, i:i+8] − Σ_p left[p, k:k+4]' right[p, i:i+8].
+    """Fill out[k:k+4, i:i+8] with base[k:k+4, i:i+8] − Σ_p left[p, k:k+4]' right[p, i:i+8].
 
     p runs over start … stop − 1; the four matrices are contiguous and may be the same.
     """
@@ -86,7 +86,7 @@ def tile(typingctx, out, base, left, right, k, i, start, stop):
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def plain_tile(out, base, left, right, k, i, start, stop):
-    """`tile`, without LLVM's vectors; where a matrix is both `out` and another, k ≥ stop."""
+    """Do as `tile`, without LLVM's vectors; where a matrix is both `out` and another, k ≥ stop."""
     for row in range(k, k + ROWS):
         for column in range(i, i + LANES):
             out[row, column] = base[row, column]
@@ -97,7 +97,7 @@ def plain_tile(out, base, left, right, k, i, start, stop):
 
 
 def has_vectors() -> bool:
-    """Whether this llvmlite makes LLVM's vectors, and LLVM takes them."""
+    """Return whether this llvmlite makes LLVM's vectors, and LLVM takes them."""
     module = ir.Module()
     try:
         pointer = ir.DoubleType().as_pointer()

@@ -21,7 +21,7 @@ D_, FAMILY, A0, B0, NORMALIZE, BINARY, WHOLE = range(7)
 
 @njit(cache=True)
 def is_possible(reward, settings):
-    """Whether a reward has a likelihood."""
+    """Return whether a reward has a likelihood."""
     if settings[BINARY] > 0.0:
         return reward == 0.0 or reward == 1.0
     return reward >= 0.0 and (settings[WHOLE] == 0.0 or reward == math.floor(reward))
@@ -29,7 +29,7 @@ def is_possible(reward, settings):
 
 @njit(cache=True)
 def parameters(arm, settings):
-    """The a and b of an arm's posterior."""
+    """Return the a and b of an arm's posterior."""
     w_bar = 1.0
     if settings[NORMALIZE] > 0.0 and arm[N] > 0.0:
         gamma = int(settings[FAMILY]) == GAMMA
@@ -39,7 +39,7 @@ def parameters(arm, settings):
 
 @njit(cache=True)
 def renew(arm, settings):
-    """What follows from an arm's sums."""
+    """Compute the numbers that follow from an arm's sums."""
     family, (a, b) = int(settings[FAMILY]), parameters(arm, settings)
     reshape(arm, a, b, family)
     arm[FIRST], arm[SECOND] = a, b
@@ -56,15 +56,15 @@ def add(arm, reward, weight, settings):
 
 @njit(cache=True)
 def renew_all(arms, settings):
-    """What follows from the sums of all arms."""
+    """Compute the numbers that follow from the sums of all arms."""
     for k in range(arms.shape[0]):
         renew(arms[k], settings)
 
 
 @njit(cache=True)
 def moments_or_shape(arm, kind):
-    """The mean and sd of an arm's mean reward, and ∞; its mean, b and a where a rule of this kind
-    draws from them."""
+    """Return the mean and sd of an arm's mean reward, and ∞. If a rule of this kind draws from a
+    and b, return the mean, b and a."""
     if kind in DRAWN:
         return arm[MEAN], arm[SECOND], arm[FIRST]
     return arm[MEAN], arm[SPREAD], np.inf

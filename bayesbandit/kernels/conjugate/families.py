@@ -22,20 +22,20 @@ FLAT = 1e-3  # below it the acceptance is told by two terms of its series, to 1e
 
 @njit(cache=True)
 def beta_moments(a, b):
-    """Mean and standard deviation of a Beta(a, b)."""
+    """Return the mean and the standard deviation of a Beta(a, b)."""
     n = a + b
     return a / n, np.sqrt(a / n * (b / n) / (n + 1.0))
 
 
 @njit(cache=True)
 def gamma_moments(a, b):
-    """Mean and standard deviation of a Gamma(a, b), b a rate."""
+    """Return the mean and the standard deviation of a Gamma(a, b), b a rate."""
     return a / b, np.sqrt(a) / b
 
 
 @njit(cache=True)
 def mixed(bits):
-    """64 bits, each of which depends on all of these."""
+    """Return 64 bits that each depend on all of these."""
     bits = (bits ^ (bits >> LEFT)) * FIRST
     bits = (bits ^ (bits >> MIDDLE)) * SECOND
     return bits ^ (bits >> RIGHT)
@@ -43,26 +43,26 @@ def mixed(bits):
 
 @njit(cache=True)
 def seeded(z):
-    """The state that a normal begins."""
+    """Return the state that a normal begins."""
     return mixed(np.float64(z).view(np.uint64))
 
 
 @njit(cache=True)
 def uniform(state):
-    """A uniform number within (0, 1), and the next state."""
+    """Return a uniform number within (0, 1), and the next state."""
     state = state + STEP
     return (np.float64(mixed(state) >> SPARE) + 0.5) * UNIT, state
 
 
 @njit(cache=True)
 def centre(a):
-    """d of `log_gamma`."""
+    """Return the d of `log_gamma`."""
     return a - 1.0 / 3.0 if a >= 1.0 else a + 2.0 / 3.0
 
 
 @njit(cache=True, error_model="numpy")
 def log_gamma(a, state):
-    """log G/d of a draw G ~ Gamma(a, 1), d = `centre(a)`, and the next state.
+    """Return log G/d of a draw G ~ Gamma(a, 1), d = `centre(a)`, and the next state.
 
     Marsaglia and Tsang (2000, ACM TOMS 26, 363–372): G = d (1 + y)³, y = x/(3√d) of a normal x, is
     accepted with probability exp d (3 log(1 + y) − 3y + 3y²/2 − y³), the form of theirs in which
@@ -90,7 +90,7 @@ def log_gamma(a, state):
 
 @njit(cache=True, error_model="numpy")
 def log_odds(a, b, state):
-    """log v/(1 − v) of a draw v ~ Beta(a, b), and the next state."""
+    """Return log v/(1 − v) of a draw v ~ Beta(a, b), and the next state."""
     success, state = log_gamma(a, state)
     failure, state = log_gamma(b, state)
     return math.log(centre(a) / centre(b)) + success - failure, state
@@ -98,6 +98,6 @@ def log_odds(a, b, state):
 
 @njit(cache=True, error_model="numpy")
 def log_rate(a, b, state):
-    """log v of a draw v ~ Gamma(a, b), and the next state."""
+    """Return log v of a draw v ~ Gamma(a, b), and the next state."""
     part, state = log_gamma(a, state)
     return math.log(centre(a) / b) + part, state

@@ -23,7 +23,7 @@ STEPS = 60  # at most, of a search and of a slice
 
 @kernel
 def height(s, a, q, e, S):
-    """g(s)."""
+    """Return g(s)."""
     g = (a + q * s) * s
     for k in range(e.size):
         if S[k] != 0.0:
@@ -33,7 +33,7 @@ def height(s, a, q, e, S):
 
 @kernel
 def slopes(s, a, q, e, S):
-    """g(s), g'(s), g''(s)."""
+    """Return g(s), g'(s), g''(s)."""
     g, first, second = (a + q * s) * s, a + 2.0 * q * s, 2.0 * q
     for k in range(e.size):
         if S[k] != 0.0:
@@ -46,7 +46,7 @@ def slopes(s, a, q, e, S):
 
 @kernel
 def proper(a, q, e, S, low, high):
-    """Whether the density has a finite integral, for S ≤ 0 and q ≤ 0."""
+    """Return whether the density has a finite integral, for S ≤ 0 and q ≤ 0."""
     up, down = high < np.inf or q < 0.0 or a < 0.0, low > -np.inf or q < 0.0 or a > 0.0
     for k in range(e.size):
         up = up or (S[k] < 0.0 and e[k] > 0.0)
@@ -56,19 +56,19 @@ def proper(a, q, e, S, low, high):
 
 @kernel
 def is_gamma(a, q, e, S, low, high):
-    """Whether exp(e s) is a gamma: one exponential, no bounds."""
+    """Return whether exp(e s) is a gamma: one exponential, no bounds."""
     return S < 0.0 and a / e > 0.0 and q == 0.0 and low == -np.inf and high == np.inf
 
 
 @kernel
 def gamma(a, e, S, rng):
-    """exp(e s) where it is one."""
+    """Return a draw of exp(e s), where it is a gamma."""
     return max(rng.standard_gamma(a / e), 1e-300) / -S
 
 
 @kernel
 def mode(a, q, e, S, low, high):
-    """About where a concave g is largest: to a tenth of the width there."""
+    """Return about where a concave g is largest: to a tenth of the width there."""
     left, right = max(low, -FAR), min(high, FAR)
     s = min(max(0.0, left), right)
     step = 1.0
@@ -97,7 +97,7 @@ def mode(a, q, e, S, low, high):
 
 @kernel
 def place(toward, s, top, width, a, q, e, S, bound):
-    """A point on one side of the mode where g has fallen by about 1, or the bound."""
+    """Return a point on one side of the mode where g has fallen by about 1, or the bound."""
     step = width
     for _ in range(STEPS):
         t = s + toward * step
@@ -115,7 +115,7 @@ def place(toward, s, top, width, a, q, e, S, bound):
 
 @kernel
 def from_piece(u, slope, left, right):
-    """The point below which the exponential exp(slope · x) on [left, right] has share u."""
+    """Return the point below which the exponential exp(slope · x) on [left, right] has share u."""
     if slope > 0.0:
         if abs(slope * (right - left)) < 1e-9:
             return left + u * (right - left)
@@ -127,7 +127,7 @@ def from_piece(u, slope, left, right):
 
 @kernel
 def mass(level, slope, at, left, right):
-    """∫ exp(level + slope (x − at)) over [left, right]."""
+    """Return ∫ exp(level + slope (x − at)) over [left, right]."""
     width = right - left
     if not width > 0.0:
         return 0.0
@@ -140,7 +140,7 @@ def mass(level, slope, at, left, right):
 
 @kernel
 def concave(a, q, e, S, low, high, rng):
-    """An independent draw; NaN where there is none to be had."""
+    """Return an independent draw; NaN where none is possible."""
     m = mode(a, q, e, S, low, high)
     top, first, second = slopes(m, a, q, e, S)
     width = 1.0 / max(math.sqrt(max(-second, 0.0)), abs(first), 1e-3)
@@ -185,7 +185,7 @@ def concave(a, q, e, S, low, high, rng):
 
 @kernel
 def slice_from(a, q, e, S, low, high, rng):
-    """The next point of a slice sampler that stands at 0."""
+    """Return the next point of a slice sampler that stands at 0."""
     level = height(0.0, a, q, e, S) - rng.standard_exponential()
     left = -rng.random()
     right = left + 1.0
@@ -211,7 +211,7 @@ def slice_from(a, q, e, S, low, high, rng):
 
 @kernel
 def draw(a, q, e, S, low, high, rng):
-    """A draw, or the next one of a slice sampler from 0; NaN where the density is improper.
+    """Return a draw, or the next one of a slice sampler from 0; NaN where the density is improper.
 
     e, S (k,); the interval contains 0.
     """

@@ -34,7 +34,8 @@ __all__ = [
 
 
 def statistics(G: Matrix, b: Vector, rr: float, n: float) -> Statistics:
-    """Sufficient statistics G = X'WX (d, d), b = X'Wr (d,), rr = r'Wr and the number of rows."""
+    """Return the sufficient statistics G = X'WX (d, d), b = X'Wr (d,), rr = r'Wr, and the number of
+    rows."""
     d = b.size
     A = np.zeros(room(d))
     A[:d, :d], A[:d, padded(d)] = G, b
@@ -42,7 +43,7 @@ def statistics(G: Matrix, b: Vector, rr: float, n: float) -> Statistics:
 
 
 def rows(x: Matrix, r: Vector, weight: Vector | None = None) -> Rows:
-    """Rows x (n, d) and rewards r (n,) with precision weights (n,), for n < d.
+    """Return rows x (n, d) and rewards r (n,) with precision weights (n,), for n < d.
 
     `statistics` keeps more digits where the rows outnumber the columns, or repeat themselves, and
     the prior is all but flat.
@@ -55,12 +56,13 @@ def rows(x: Matrix, r: Vector, weight: Vector | None = None) -> Rows:
 
 
 def prefers_rows(n: int, d: int) -> bool:
-    """Whether n rows are quicker as they are: about n²d/2 multiplications a sweep against d³/6."""
+    """Return whether n rows are quicker as they are: about n²d/2 multiplications a sweep against
+    d³/6."""
     return 0 < 5 * n <= 2 * d
 
 
 def problem(x: Matrix, r: Vector, weight: Vector | None = None) -> Statistics | Rows:
-    """`rows` where `prefers_rows` says so, else `statistics`."""
+    """Return `rows` where `prefers_rows` says so, else `statistics`."""
     if prefers_rows(*x.shape):
         return rows(x, r, weight)
     if weight is not None:
@@ -74,7 +76,7 @@ def declare(
     gamma: tuple[float, float] | None = None, half_cauchy: float | None = None,
     noise: tuple[float, float] | None = None,
 ) -> Prior:  # fmt: skip
-    """The prior of d coefficients whose scales are mixed as `kind` says.
+    """Return the prior of d coefficients whose scales are mixed as `kind` says.
 
     `fixed` (d,): 1/τ_j² where a column's scale is not drawn, 0 for an unpenalised one, NaN where it
     is drawn. `gamma=(shape, rate)`: the prior of λ²; `half_cauchy=scale`: of 1/λ; neither: λ² is
@@ -97,7 +99,7 @@ def declare(
 
 
 def fitted(data: Statistics | Rows, d: int) -> float:
-    """The part of rr that least squares explains."""
+    """Return the part of rr that least squares explains."""
     if isinstance(data, Rows):
         x = data.xt[:, : data.r.size].T
         return float(data.r @ x @ np.linalg.lstsq(x, data.r)[0])
@@ -125,7 +127,8 @@ def start(
     data: Statistics | Rows, prior: Prior, rng: np.random.Generator, *,
     lambda2: float = 1.0, sigma2: float | None = None,
 ) -> ScaleState:  # fmt: skip
-    """A state from which to sweep: λ² and σ² as given, the scales as under the prior, θ drawn.
+    """Return a state from which to sweep: λ² and σ² as given, the scales as under the prior, θ
+    drawn.
 
     An unknown σ² begins at the mean square of the rewards unless it is given.
     """
@@ -151,7 +154,8 @@ def sample(
     data: Statistics | Rows, prior: Prior, state: ScaleState, rng: np.random.Generator,
     draws: int, thin: int = 1,
 ) -> Draws:  # fmt: skip
-    """One of every `thin` sweeps, S = `draws` of them; the state moves on to the last one."""
+    """Sweep, and return one of every `thin` sweeps, S = `draws`; the state moves on to the last
+    one."""
     return run(data, prior, state, draws, thin, False, rng)
 
 
@@ -159,7 +163,7 @@ def run(
     data: Statistics | Rows, prior: Prior, state: ScaleState, draws: int, thin: int,
     scales_known: bool, rng: np.random.Generator,
 ) -> Draws:  # fmt: skip
-    """`sample`, or where `scales_known` draws of σ² and θ alone."""
+    """Return `sample`, or draws of σ² and θ alone where `scales_known`."""
     d = prior.fixed.size
     out = Draws(np.empty((draws, d)), np.empty((draws, d)), np.empty(draws), np.empty(draws))
     sweep = sweeps.sweep_rows if isinstance(data, Rows) else sweeps.sweep_statistics

@@ -78,7 +78,7 @@ class Work(NamedTuple):
 
 @kernel
 def weigh(terms, u, phi):
-    """φ of all terms."""
+    """Compute φ of all terms."""
     for t in range(phi.size):
         total = 0.0
         for k in range(terms.element_at[t], terms.element_at[t + 1]):
@@ -88,7 +88,7 @@ def weigh(terms, u, phi):
 
 @kernel
 def precision(terms, D, work):
-    """The precision of δ given u and its shift, from φ, into A's upper triangle."""
+    """Compute from φ the precision of δ given u, in A's upper triangle, and its shift."""
     A, phi = work.A, work.phi
     n, g = terms.rows.shape[0], terms.groups.shape[0]
     P = A.shape[0]
@@ -121,7 +121,7 @@ def precision(terms, D, work):
 
 @kernel
 def draw_delta(terms, state, work, rng):
-    """δ given u."""
+    """Draw δ given u."""
     D, P = state.delta.size, work.A.shape[0]
     precision(terms, D, work)
     factor(work.A, work.shift, work.W)
@@ -132,7 +132,7 @@ def draw_delta(terms, state, work, rng):
 
 @kernel
 def evaluate(terms, delta, work):
-    """ρ and Q of all terms."""
+    """Compute ρ and Q of all terms."""
     n, g, P = terms.rows.shape[0], terms.groups.shape[0], work.A.shape[0]
     D = delta.size
     for t in range(n):
@@ -159,7 +159,7 @@ def evaluate(terms, delta, work):
 
 @kernel
 def draw_elements(terms, u, work, rng):
-    """Each u given all else; the element whose density is improper, or −1."""
+    """Draw each u given all else. Return the element whose density is improper, or −1."""
     phi, Q, S, term, term_at = work.phi, work.Q, work.S, terms.term, terms.term_at
     slot_at, slot, exponents = terms.slot_at, terms.slot, terms.slot_exponent
     for i in range(u.size):
@@ -196,7 +196,7 @@ def draw_elements(terms, u, work, rng):
 
 
 def workspace(terms: Terms, D: int) -> Work:
-    """Room for a sweep over D coordinates."""
+    """Return room for a sweep over D coordinates."""
     T, (rows, columns) = terms.coef.size, room(D)
     shift = np.zeros(rows)
     shift[D:] = 1.0

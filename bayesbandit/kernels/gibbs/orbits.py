@@ -52,7 +52,7 @@ class Moves(NamedTuple):
 
 @kernel
 def aim(terms, moves, m, delta, work):
-    """The direction of a lift, and how every touched term's Q changes along it."""
+    """Compute the direction of a lift, and how every touched term's Q changes along it."""
     n, g, P = terms.rows.shape[0], terms.groups.shape[0], work.A.shape[0]
     direction, first, second, D = work.direction, work.first, work.second, delta.size
     own = moves.own[moves.own_at[m] : moves.own_at[m + 1]]
@@ -89,7 +89,7 @@ def aim(terms, moves, m, delta, work):
 
 @kernel
 def take(terms, moves, m, s, state, work):
-    """A step s along move m."""
+    """Take a step s along move m."""
     n, g = terms.rows.shape[0], terms.groups.shape[0]
     u, phi, Q, rho = state.u, work.phi, work.Q, work.rho
     for k in range(moves.shifted_at[m], moves.shifted_at[m + 1]):
@@ -114,7 +114,7 @@ def take(terms, moves, m, s, state, work):
 
 @kernel
 def step(terms, moves, m, state, work, rng):
-    """A draw along move m; whether it is proper."""
+    """Draw along move m. Return whether the density is proper."""
     u, phi, Q = state.u, work.phi, work.Q
     start, stop = moves.slot_at[m], moves.slot_at[m + 1]
     e, S = moves.slot_exponent[start:stop], np.zeros(stop - start)
@@ -152,8 +152,8 @@ def step(terms, moves, m, state, work, rng):
 
 @kernel
 def sweep(terms, moves, state, work, delta, u, kept, tune, rng):
-    """`tune` sweeps, then as many as there are rows in delta (S, D) and u (S, kept), which they
-    fill. −1, or what is improper: an element, or P + a move."""
+    """Sweep `tune` times, then once for each row of delta (S, D) and u (S, kept), which are filled.
+    Return −1, or what is improper: an element, or P + a move."""
     terms, moves, state, work = borrowed(terms), borrowed(moves), borrowed(state), borrowed(work)
     delta, u, kept = borrowed(delta), borrowed(u), borrowed(kept)
     P = state.u.size

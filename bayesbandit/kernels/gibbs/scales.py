@@ -51,7 +51,7 @@ class ScaleState(NamedTuple):
 
 @kernel
 def bounded(x):
-    """x, kept where its products stay finite."""
+    """Return x, limited so that its products stay finite."""
     return min(max(x, TINY), HUGE)
 
 
@@ -75,7 +75,8 @@ def fill_exponential(rng, out):
 
 @kernel
 def inverse_gaussian_inverse(m, shape, z, u):
-    """1/X for X ~ InverseGaussian(mean 1/m, shape), from a standard normal z and a uniform u.
+    """Return 1/X for X ~ InverseGaussian(mean 1/m, shape), from a standard normal z and a uniform
+    u.
 
     Michael, Schucany and Haas (1976), in a form that subtracts nothing and allows m = 0: with
     q = z²/2·shape the roots are 1/(m + q + √(q(q + 2m))) and its counterpart with product 1/m².
@@ -87,7 +88,7 @@ def inverse_gaussian_inverse(m, shape, z, u):
 
 @kernel
 def draw_lambda2(prior, state, rng):
-    """λ² | θ, τ², σ² ~ Gamma, and its rate where 1/λ ~ HalfCauchy: rate ~ Gamma(½, 1/scale²)."""
+    """Draw λ² | θ, τ², σ² ~ Gamma; where 1/λ ~ HalfCauchy, also its rate ~ Gamma(½, 1/scale²)."""
     theta, inv_tau2, old = state.theta, state.inv_tau2, state.lambda2[0]
     count, total = 0.0, 0.0
     inv_sigma2 = 1.0 / state.sigma2[0]
@@ -109,7 +110,7 @@ def draw_lambda2(prior, state, rng):
 
 @kernel
 def draw_scales(prior, state, first, second, rng):
-    """λ², then the moving columns' 1/τ_j², given θ and σ²; `first`, `second` (d,) are workspace."""
+    """Draw λ², then the moving columns' 1/τ_j², given θ and σ²; `first`, `second` (d,): scratch."""
     if prior.kind == FIXED:
         return
     if prior.hyper != KNOWN:

@@ -70,14 +70,15 @@ class RowsWork(NamedTuple):
 
 @kernel
 def draw_sigma2(prior, state, half_count, loss, rr, rng):
-    """σ² ~ InverseGamma(a0 + half_count, b0 + loss/2)."""
+    """Draw σ² ~ InverseGamma(a0 + half_count, b0 + loss/2)."""
     scale = prior.noise_scale + 0.5 * max(loss, ROUNDING * rr)
     state.sigma2[0] = bounded(scale / rng.standard_gamma(prior.noise_shape + half_count))
 
 
 @kernel
 def fill_shift(prior, state, shift):
-    """shift_j = σ²/(s_j τ_j²); how many columns are flat, scaled by σ², informative otherwise."""
+    """Fill in shift_j = σ²/(s_j τ_j²). Return how many columns are flat, scaled by σ², and
+    informative otherwise."""
     flat, scaled, other = 0, 0, 0
     sigma2 = state.sigma2[0]
     for j in range(state.theta.size):
@@ -91,10 +92,11 @@ def fill_shift(prior, state, shift):
 
 @kernel
 def draw_from_statistics(data, prior, state, shift, W, z, v, rng):
-    """σ² and θ given the scales; shift (rows of A, 1 behind d), W (as A), z, v (d,) are workspace.
+    """Draw σ² and θ given the scales; shift (rows of A, 1 behind d), W (as A), z, v (d,) are
+    workspace.
 
-    With A + diag(shift) = U'U and y = U'⁻¹b: θ = U⁻¹(y + σz), and RSS + θ'diag(shift)θ is
-    rr − y'y at its least and σ²z'z more at θ.
+    With A + diag(shift) = U'U and y = U'⁻¹b: θ = U⁻¹(y + σz). RSS + θ'diag(shift)θ is rr − y'y at
+    its minimum, and σ²z'z more at θ.
     """
     theta, P = state.theta, W.shape[0]
     flat, scaled, other = fill_shift(prior, state, shift)
@@ -123,7 +125,7 @@ def draw_from_statistics(data, prior, state, shift, W, z, v, rng):
 
 @kernel
 def rows_work(data, state):
-    """Workspace for the rows of `data` and the columns that are flat in `state`."""
+    """Return workspace for the rows of `data` and the columns that are flat in `state`."""
     d, P = state.theta.size, data.xt.shape[1]
     most = MOST_WEAK
     squares = np.empty(d)
@@ -163,7 +165,7 @@ def set_apart(data, work):
 
 @kernel
 def project_weak(work, f):
-    """(U, g, loss): V'V + diag(shift) = U'U, g = U'⁻¹V'y, loss = y'y − g'g.
+    """Return (U, g, loss): V'V + diag(shift) = U'U, g = U'⁻¹V'y, loss = y'y − g'g.
 
     V (P, f) and y are what `factor` has made of the weak columns and r, in W's last columns.
     """
@@ -187,10 +189,10 @@ def project_weak(work, f):
 
 @kernel
 def draw_from_rows(data, prior, state, work, rng):
-    """σ² and θ given the scales, in n × n: Bhattacharya, Chakraborty and Mallick (2016).
+    """Draw σ² and θ given the scales, in n × n: Bhattacharya, Chakraborty and Mallick (2016).
 
-    With D = diag(shift)⁻¹ and M = XDX' + I: u ~ N(0, σ²D), e = r − Xu − σδ, θ = u + DX'M⁻¹e.
-    Weak columns F come first, from r ~ N(X_F θ_F, σ²M), and are then taken out of r.
+    With D = diag(shift)⁻¹ and M = XDX' + I: u ~ N(0, σ²D), e = r − Xu − σδ, θ = u + DX'M⁻¹e. Weak
+    columns F come first, from r ~ N(X_F θ_F, σ²M), and are then taken out of r.
     """
     theta, xt, r = state.theta, data.xt, data.r
     u, e, D, W = work.u, work.e, work.D, work.W
@@ -238,7 +240,7 @@ def draw_from_rows(data, prior, state, work, rng):
 
 @kernel
 def keep(state, draws, s):
-    """The state becomes the s-th draw."""
+    """Store the state as the s-th draw."""
     theta, inv_tau2 = draws.theta[s], draws.inv_tau2[s]
     for j in range(theta.size):
         theta[j] = state.theta[j]
@@ -265,7 +267,7 @@ def sweep_statistics(data, prior, state, draws, thin, scales_known, rng):
 
 @kernel
 def sweep_rows(data, prior, state, draws, thin, scales_known, rng):
-    """As `sweep_statistics`, from rows."""
+    """Do as `sweep_statistics`, from rows."""
     data, prior, state, draws = borrowed(data), borrowed(prior), borrowed(state), borrowed(draws)
     d, own = state.theta.size, rows_work(data, state)
     work, pair = borrowed(own), (np.empty(d), np.empty(d))

@@ -23,20 +23,20 @@ kernel = njit(cache=True, error_model="numpy", nogil=True)
 
 @kernel
 def log_one_plus_exp(x):
-    """log(1 + e^x), wherever x is."""
+    """Return log(1 + e^x) for any x."""
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
 @kernel
 def logistic(x):
-    """1/(1 + e^−x)."""
+    """Return 1/(1 + e^−x)."""
     e = math.exp(-abs(x))
     return 1.0 / (1.0 + e) if x >= 0.0 else e / (1.0 + e)
 
 
 @kernel
 def beyond(t):
-    """φ(t)/Φ(−t) − t, by which the normal's hazard exceeds t."""
+    """Return φ(t)/Φ(−t) − t, by which the normal's hazard exceeds t."""
     if t < FAR:
         return 2.0 * math.exp(-0.5 * t * t) / (ROOT_2_PI * math.erfc(t * math.sqrt(0.5))) - t
     tail = t
@@ -47,7 +47,7 @@ def beyond(t):
 
 @kernel
 def log_normal_cdf(x):
-    """log Φ(x)."""
+    """Return log Φ(x)."""
     if x > -FAR:
         return math.log(0.5 * math.erfc(-x * math.sqrt(0.5)))
     return -0.5 * x * x - math.log(ROOT_2_PI * (beyond(-x) - x))
@@ -55,7 +55,7 @@ def log_normal_cdf(x):
 
 @kernel
 def log_likelihood(kind, number, eta, r):
-    """ℓ(η)."""
+    """Return ℓ(η)."""
     if kind == BINOMIAL:
         return r * eta - number * log_one_plus_exp(eta)
     if kind == PROBIT:
@@ -68,7 +68,7 @@ def log_likelihood(kind, number, eta, r):
 
 @kernel
 def slope_and_curvature(kind, number, eta, r):
-    """ℓ'(η) and −ℓ''(η) ≥ 0."""
+    """Return ℓ'(η) and −ℓ''(η) ≥ 0."""
     if kind == PROBIT:
         one = beyond(-eta)  # Φ'(η)/Φ(η) + η, and likewise at −η
         other = beyond(eta)
@@ -85,7 +85,7 @@ def slope_and_curvature(kind, number, eta, r):
 
 @kernel
 def totals(kind, number, eta, reward, weight):
-    """Σ w ℓ over rows (n,)."""
+    """Return Σ w ℓ over rows (n,)."""
     total = 0.0
     for i in range(eta.size):
         total += weight[i] * log_likelihood(kind, number, eta[i], reward[i])
@@ -94,13 +94,14 @@ def totals(kind, number, eta, reward, weight):
 
 @kernel
 def success(kind, eta):
-    """P(a trial succeeds)."""
+    """Return the probability that a trial succeeds."""
     return logistic(eta) if kind == BINOMIAL else 0.5 * math.erfc(-eta * math.sqrt(0.5))
 
 
 @kernel
 def narrow(kind, m, s, nodes, weights):
-    """Mean and variance of the chance of success under η ~ N(m, s²), by Gauss–Hermite nodes."""
+    """Return the mean and variance of the chance of success under η ~ N(m, s²), by Gauss–Hermite
+    nodes."""
     mean = variance = 0.0
     for j in range(nodes.size):
         mean += weights[j] * success(kind, m + s * nodes[j])
@@ -111,8 +112,9 @@ def narrow(kind, m, s, nodes, weights):
 
 @kernel
 def wide(m, s, steps):
-    """The same of log odds, by integrals of P(η > t) over the chance at t, whose derivatives are
-    analytic in a strip about the line: a uniform grid."""
+    """Return the mean and variance of the chance under log odds η ~ N(m, s²), s ≥ 1, by integrals
+    of P(η > t) over the chance at t. Their derivatives are analytic in a strip about the line, so
+    that a uniform grid serves."""
     first = second = 0.0
     h = steps[1] - steps[0]
     for t in steps:

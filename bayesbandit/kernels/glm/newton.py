@@ -31,14 +31,14 @@ kernel = njit(cache=True, error_model="numpy", nogil=True)
 
 @kernel
 def predict(z, offset, phi, eta):
-    """η = z φ + offset (n,)."""
+    """Fill eta with z φ + offset (n,)."""
     for i in range(eta.size):
         eta[i] = dot(z[i], phi) + offset[i]
 
 
 @kernel
 def value(kind, number, eta, reward, weight, phi):
-    """Σ w ℓ(η) − ½ φ'φ."""
+    """Return Σ w ℓ(η) − ½ φ'φ."""
     prior = -0.5 * dot(phi, phi)
     return prior + totals(kind, number, eta, reward, weight)
 
@@ -97,10 +97,10 @@ def mode(z, offset, reward, weight, kind, number, phi):
 
 @kernel
 def settled(eta, variance, kind, number, r, w):
-    """The mode of N(η' | eta, variance) p(r | η')^w: where (eta − η')/variance + w ℓ'(η') = 0.
+    """Return the mode of N(η' | eta, variance) p(r | η')^w.
 
-    Newton's method, kept between two points where the derivative has either sign; their middle is
-    next where it does not halve what is left.
+    Newton's method finds (eta − η')/variance + w ℓ'(η') = 0 between two points where this has
+    different signs. Where a step does not halve the interval, its middle is next.
     """
     slope, _ = slope_and_curvature(kind, number, eta, r)
     if variance <= 0.0 or slope == 0.0:
@@ -156,7 +156,7 @@ def observe(
 
 @kernel
 def variance(arm, z, D, scratch):
-    """z'Pz of a group."""
+    """Return z'Pz for a group."""
     if arm[ridge_state.ROOTED] > 0.0:
         return by_root(arm, z, D)
     symmetric_times(ridge_state.P_of(arm, D), z, scratch)
@@ -165,8 +165,8 @@ def variance(arm, z, D, scratch):
 
 @kernel
 def pseudo(eta, kind, number, r, w):
-    """The observation y of η with precision v, whose log density has the slope and the curvature
-    that w ℓ has at η."""
+    """Return y and v: an observation y of η with precision v, whose log density has the slope and
+    the curvature that w ℓ has at η."""
     slope, curvature = slope_and_curvature(kind, number, eta, r)
     v = max(w * curvature, FLAT)
     return eta + w * slope / v, v

@@ -21,7 +21,7 @@ kernel = njit(cache=True, error_model="numpy", nogil=True)
 
 @kernel
 def coefficient(n, x):
-    """a_n(x), of the alternating series of the density of PG(1, 0) at x/4 (Devroye 2009)."""
+    """Return a_n(x), of the alternating series of the density of PG(1, 0) at x/4 (Devroye 2009)."""
     half = n + 0.5
     if x > CUT:
         return math.pi * half * math.exp(-0.5 * (half * math.pi) ** 2 * x)
@@ -31,8 +31,8 @@ def coefficient(n, x):
 
 @kernel
 def right_of_cut(z):
-    """The share of the proposal that lies beyond the cut: exponential there, inverse Gaussian of
-    mean 1/z before."""
+    """Return the share of the proposal beyond the cut. The proposal is exponential there, and an
+    inverse Gaussian of mean 1/z before it."""
     rate = 0.125 * math.pi * math.pi + 0.5 * z * z
     root = math.sqrt(1.0 / CUT)
     first = math.log(rate) + rate * CUT
@@ -46,7 +46,7 @@ def right_of_cut(z):
 
 @kernel
 def inverse_gaussian_below(z, rng):
-    """A draw of an inverse Gaussian of mean 1/z and shape 1, below the cut."""
+    """Return a draw, below the cut, of an inverse Gaussian of mean 1/z and shape 1."""
     if z * CUT < 1.0:
         while True:
             first, second = rng.standard_exponential(), rng.standard_exponential()
@@ -68,7 +68,7 @@ def inverse_gaussian_below(z, rng):
 
 @kernel
 def draw_one(c, rng):
-    """ω ~ PG(1, c), exactly (Devroye's method)."""
+    """Return a draw ω ~ PG(1, c), exact (Devroye's method)."""
     z = 0.5 * abs(c)
     rate = 0.125 * math.pi * math.pi + 0.5 * z * z
     beyond = right_of_cut(z)
@@ -94,7 +94,7 @@ def draw_one(c, rng):
 
 @kernel
 def moments(c):
-    """Mean and variance of PG(1, c); b times as large for PG(b, c)."""
+    """Return the mean and variance of PG(1, c). Those of PG(b, c) are b times as large."""
     c = abs(c)
     if c < 0.05:
         q = c * c
@@ -105,7 +105,8 @@ def moments(c):
 
 @kernel
 def draw_by_gammas(b, c, rng):
-    """ω ~ PG(b, c) for any b > 0: the first gammas, and one for all others."""
+    """Return a draw ω ~ PG(b, c) for any b > 0, as a sum of gammas; one gamma stands for the last
+    ones."""
     mean, variance = moments(c)
     shift, total = 0.25 * c * c / (math.pi * math.pi), 0.0
     for k in range(TERMS):
@@ -119,7 +120,7 @@ def draw_by_gammas(b, c, rng):
 
 @kernel
 def draw(b, c, rng):
-    """ω ~ PG(b, c), b ≥ 0."""
+    """Return a draw ω ~ PG(b, c), b ≥ 0."""
     if b <= 0.0:
         return 0.0
     whole = math.floor(b)

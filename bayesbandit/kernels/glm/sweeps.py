@@ -22,7 +22,7 @@ kernel = njit(cache=True, error_model="numpy", nogil=True)
 
 @kernel
 def draw_theta(W, P, theta, rng):
-    """θ ~ N(Λ⁻¹η, Λ⁻¹), from what `factor` has made of [Λ η]."""
+    """Draw θ ~ N(Λ⁻¹η, Λ⁻¹) by what `factor` has made of [Λ η]."""
     for j in range(theta.size):
         theta[j] = W[j, P] + rng.standard_normal()
     solve_upper(W, theta)
@@ -57,7 +57,7 @@ def polya_gamma(A, shape, prior, padding, theta, draws, rng):
 
 @kernel
 def above(a, rng):
-    """A standard normal draw given that it is > a (Robert 1995, Stat. Comput. 5, 121-125)."""
+    """Return a standard normal draw given that it is > a (Robert 1995, Stat. Comput. 5, 121)."""
     if a < 0.45:
         while True:
             z = rng.standard_normal()
@@ -72,15 +72,16 @@ def above(a, rng):
 
 @kernel
 def albert_chib(A, offset, sign, count, U, precision, prior_shift, expands, theta, draws, rng):
-    """As `polya_gamma`, of probit rewards: sign (n,) 1 or −1, count (n,) how often each was seen.
+    """Draw as `polya_gamma` for probit rewards.
 
-    U: the factor of Λ + A'diag(count)A, which is the same in every sweep. precision, prior_shift:
-    Λ (D, D), s (D,). expands: all latent variables are stretched by one factor in each sweep, which
-    θ is integrated out of; only where offsets and s are 0 (parameter expansion: Liu and Wu 1999,
-    J. Amer. Statist. Assoc. 94, 1264-1274).
+    sign (n,): 1 or −1. count (n,): how often each was seen. U: the factor of Λ + A'diag(count)A,
+    which is the same in every sweep. precision, prior_shift: Λ (D, D), s (D,). expands: whether
+    each sweep stretches all latent variables by one factor, with θ integrated out (parameter
+    expansion: Liu and Wu 1999, J. Amer. Statist. Assoc. 94, 1264–1274). This needs offsets and s of
+    0.
 
-    All is counted from where θ stands, e = y − Aθ − b and δ = θ̂ − θ, so that no digits cancel: with
-    g = A'e + s − Λθ = U'Uδ, the least of Σ(y − Aθ)² + θ'Λθ is Σe² + θ'Λθ − δ'g.
+    All is counted from where θ stands, e = y − Aθ − b and δ = θ̂ − θ, so that no digits cancel:
+    with g = A'e + s − Λθ = U'Uδ, the minimum of Σ(y − Aθ)² + θ'Λθ is Σe² + θ'Λθ − δ'g.
     """
     n, D, rows = offset.size, theta.size, 0.0
     for i in range(n):

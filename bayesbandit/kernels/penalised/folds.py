@@ -21,20 +21,20 @@ VECTOR = 8  # lanes are filled up to a multiple of it
 
 @njit(cache=True)
 def lanes_of(K, m):
-    """A lane for each of m λ of each of K folds, that of λ k and fold f being f m + k."""
+    """Return a lane for each of m λ of each of K folds, that of λ k and fold f being f m + k."""
     return -(-K * m // VECTOR) * VECTOR
 
 
 @njit(cache=True)
 def scratch(settings):
-    """How many numbers of scratch `cross_validated` takes."""
+    """Return how many numbers of scratch `cross_validated` takes."""
     D, m = int(settings[D_]), settings.size - GRID
     return (D * D + 2 * D + 2) * lanes_of(int(settings[FOLDS]), m) + m
 
 
 @njit(cache=True)
 def cross_validated(arm, settings, work):
-    """The λ of the grid with the smallest K-fold squared error, exactly; work (scratch,).
+    """Return the λ of the grid with the smallest K-fold squared error, exactly; work (scratch,).
 
     A fold's error at θ is Σwr² − 2θ'b_f + θ'G_fθ, and the other folds' statistics, by which θ is
     found, are the totals minus its own. A tie, as near as rounding lets one tell, goes to the
@@ -80,15 +80,15 @@ def cross_validated(arm, settings, work):
 
 @njit(cache=True)
 def fill(v, value):
-    """v = value. Compiled sooner than a slice, which may broadcast."""
+    """Fill v with a value. It compiles sooner than a slice, which may broadcast."""
     for p in range(v.size):
         v[p] = value
 
 
 @njit(cache=True)
 def others(arm, settings, A, b, L):
-    """For each fold and λ, of all rows that are not the fold's: X'WX + λI, its upper triangle, in
-    A (D·D·L,), and X'Wr in b (D·L,)."""
+    """Compute for each fold and λ, from all rows that are not the fold's: X'WX + λI, its upper
+    triangle, in A (D·D·L,), and X'Wr in b (D·L,)."""
     D, penalised, K = int(settings[D_]), int(settings[PENALISED]), int(settings[FOLDS])
     grid, inverse, folds = settings[GRID:], 1.0 / arm[W_BAR], folds_of(arm, D, K)
     m, G, rhs = grid.size, matrix(G_of(arm, D), D), b_of(arm, D)

@@ -12,8 +12,8 @@ from bayesbandit.runtime.compiling import njit
 
 @njit(cache=True)
 def shares(values, mass, out):
-    """The share of joint draws (n, S, K), each counted `mass` (S,) times, in which each arm is the
-    best: out (n, K)."""
+    """Fill out (n, K) with the share of joint draws (n, S, K), each counted `mass` (S,) times, in
+    which each arm is the best."""
     n, S, K = values.shape
     out[:] = 0.0
     for i in range(n):
@@ -31,8 +31,8 @@ def shares(values, mass, out):
 
 @njit(cache=True)
 def ranked(values, mass, points, weights, out):
-    """P(arm is best) for arms drawn independently, each from its own S values (n, K, S), which
-    count `mass` (K · S,) times: (n, K).
+    """Fill in P(arm is best), (n, K), for arms drawn independently from their own S values (n, K,
+    S), which count `mass` (K · S,) times.
 
     Exact for these empirical distributions, from one sort of all values. With c_k of arm k's values
     below v and e_k equal to it, an arm that draws v beats arm k if its own tie-breaker u is the
@@ -73,21 +73,21 @@ def ranked(values, mass, points, weights, out):
 
 @cache
 def quadrature(points: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes in (0, 1) and weights of Gauss and Legendre."""
+    """Return the nodes in (0, 1) and the weights of Gauss–Legendre quadrature."""
     nodes, weights = np.polynomial.legendre.leggauss(points)
     return 0.5 * (nodes + 1.0), 0.5 * weights
 
 
 def masses(weights: np.ndarray | None, S: int) -> np.ndarray:
-    """How often S draws count, (S,) or (K, S), once on the average."""
+    """Return how often S draws count, (S,) or (K, S), with an average of 1."""
     if weights is None:
         return np.ones(S)
     return np.asarray(weights * (S / weights.sum(axis=-1, keepdims=True)))
 
 
 def independent(values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """P(arm is best) (n, K) for arms drawn independently, each from its S values (n, K, S), with
-    weights (S,), or (K, S) of each arm."""
+    """Return P(arm is best) (n, K) for arms drawn independently, each from its S values (n, K, S),
+    with weights (S,), or (K, S) of each arm."""
     _, K, S = values.shape
     out, mass = np.empty(values.shape[:2]), np.broadcast_to(masses(weights, S), (K, S)).ravel()
     ranked(np.ascontiguousarray(values), mass, *quadrature((K + 1) // 2), out)
@@ -95,7 +95,7 @@ def independent(values: np.ndarray, weights: np.ndarray | None = None) -> np.nda
 
 
 def joint(values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """P(arm is best) (n, K) for arms drawn together, from draws (n, S, K) with weights (S,)."""
+    """Return P(arm is best) (n, K) for arms drawn together: draws (n, S, K) with weights (S,)."""
     out = np.empty((len(values), values.shape[2]))
     shares(np.ascontiguousarray(values), masses(weights, values.shape[1]), out)
     return _summing(out, weights)

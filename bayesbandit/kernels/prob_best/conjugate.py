@@ -32,8 +32,8 @@ HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 def _panel() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Gauss nodes and weights on (0, 1), and, of their Lagrange polynomials, ∫₀^{τ_i} ℓ_j at [j, i]
-    (n, n)."""
+    """Return Gauss nodes and weights on (0, 1), and, of their Lagrange polynomials, ∫₀^{τ_i} ℓ_j at
+    [j, i] (n, n)."""
     nodes, weights = np.polynomial.legendre.leggauss(N_NODES)
     tau = 0.5 * (1.0 + nodes)
     V = np.polynomial.legendre.legvander(nodes, N_NODES - 1)  # P_m(x_i)
@@ -53,7 +53,7 @@ SHAPE = 6
 
 @njit(cache=True, error_model="numpy")
 def stirling(x):
-    """log Γ(x) less (x − ½) log x − x + ½ log 2π, to rounding for every x > 0."""
+    """Return log Γ(x) less (x − ½) log x − x + ½ log 2π, to rounding for every x > 0."""
     if x < 16.0:
         return math.lgamma(x) - ((x - 0.5) * math.log(x) - x + HALF_LOG_2PI)
     y = 1.0 / (x * x)
@@ -62,7 +62,7 @@ def stirling(x):
 
 @njit(cache=True, error_model="numpy")
 def fall(shape, z, family):
-    """The log density at z less that at the mode; no digits cancel."""
+    """Return the log density at z less that at the mode, so that no digits cancel."""
     a, b, y = shape[A], shape[B], z - shape[MODE]
     if family == GAMMA:
         return a * (y - math.expm1(y)) if y < 700.0 else -np.inf
@@ -76,7 +76,7 @@ def fall(shape, z, family):
 
 @njit(cache=True, error_model="numpy")
 def falls(shape, z, family):
-    """`fall` at each of z (n,)."""
+    """Return `fall` at each of z (n,)."""
     out = np.empty(z.size)
     for i in range(z.size):
         out[i] = fall(shape, z[i], family)
@@ -85,7 +85,7 @@ def falls(shape, z, family):
 
 @njit(cache=True, error_model="numpy")
 def slope(shape, z, family):
-    """The derivative of the log density at z."""
+    """Return the derivative of the log density at z."""
     if family == GAMMA:
         return shape[A] * -math.expm1(min(z - shape[MODE], 700.0))
     e = math.exp(-abs(z))
@@ -119,7 +119,7 @@ def reshape(shape, a, b, family):
 
 @njit(cache=True, error_model="numpy")
 def curvature(a, b, z, family):
-    """Minus the second derivative of the log density at z."""
+    """Return minus the second derivative of the log density at z."""
     if family == GAMMA:
         return b * math.exp(z)
     e = math.exp(-abs(z))
@@ -128,7 +128,7 @@ def curvature(a, b, z, family):
 
 @njit(cache=True, error_model="numpy")
 def length(shape, z, family, span):
-    """How long a panel from z downwards may be for an arm."""
+    """Return how long a panel from z downwards may be for an arm."""
     a, b = shape[A], shape[B]
     steep = max(abs(slope(shape, z, family)), 1e-300)
     L = STEEP / steep
@@ -146,8 +146,8 @@ def length(shape, z, family, span):
 
 @njit(cache=True, error_model="numpy")
 def common(x, L, family, out):
-    """What all arms share on the nodes below x: log((1 + eᶻ)/(1 + eˣ)), or eᶻ/eˣ − 1; of x > 0 the
-    first plus x − z."""
+    """Fill in what all arms share on the nodes below x: log((1 + eᶻ)/(1 + eˣ)), or eᶻ/eˣ − 1; of x
+    > 0 the first plus x − z."""
     if family == GAMMA or x <= 0.0:
         p = 1.0 if family == GAMMA else math.exp(x) / (1.0 + math.exp(x))
         for i in range(N_NODES):
@@ -163,7 +163,7 @@ def common(x, L, family, out):
 
 @njit(cache=True, error_model="numpy")
 def densities(shape, x, L, family, shared, f):
-    """The density of an arm on the nodes below x, times L: f (n,)."""
+    """Fill f (n,) with an arm's density on the nodes below x, times L."""
     top = shape[HEIGHT] + fall(shape, x, family) + math.log(L)
     if family == GAMMA:
         linear, factor = -shape[A] * L, -shape[B] * math.exp(x)

@@ -111,7 +111,7 @@ def put_points(seed, cells, normals, column, noise):
 
 @njit(cache=True)
 def put_point(seed, s, cells, normals, noise):
-    """`put_points`, of point s alone, into noise (P + 1,)."""
+    """Put point s alone into noise (P + 1,), as `put_points` does."""
     state = seeded(seed)
     for j in range(noise.size):
         mask, within, state = next_shift(state, cells.shape[1])
@@ -120,7 +120,7 @@ def put_point(seed, s, cells, normals, noise):
 
 @njit(cache=True)
 def product(a, b, out):
-    """a (n, D) times b (D, P) into out (n, P): each row by the same operations."""
+    """Fill out (n, P) with a (n, D) times b (D, P), each row by the same operations."""
     for i in range(a.shape[0]):
         out[i] = 0.0
         for j in range(a.shape[1]):
@@ -130,7 +130,8 @@ def product(a, b, out):
 
 @njit(cache=True)
 def put_scores(mean, factor, noise, a, out):
-    """Mean rewards out (A,) of arms with means (A,) and factors (P, A) under one draw ε (P,)."""
+    """Fill out (A,) with the mean rewards of arms with means (A,) and factors (P, A) under one draw
+    ε (P,)."""
     out[:] = 0.0
     for j in range(factor.shape[0]):
         for k in range(out.size):
@@ -141,7 +142,7 @@ def put_scores(mean, factor, noise, a, out):
 
 @njit(cache=True)
 def best_in(scores):
-    """The largest score, and how many arms have it."""
+    """Return the largest score, and how many arms have it."""
     best, ties = -np.inf, 0
     for k in range(scores.size):
         if scores[k] > best:
@@ -153,7 +154,7 @@ def best_in(scores):
 
 @njit(cache=True)
 def nth(scores, best, n):
-    """The arm that is the n-th, from 0, to have this score."""
+    """Return the n-th arm, from 0, that has this score."""
     for k in range(scores.size):
         if scores[k] == best:
             if n == 0:
@@ -164,9 +165,12 @@ def nth(scores, best, n):
 
 @njit(cache=True)
 def contenders(mean, factor, reach, kept):
-    """The arms, into `kept` (A,), that may be best under draws no longer than `reach`, and how many
-    they are: |(F_k − F_b)'ε| ≤ |F_k − F_b| |ε| beside the arm b of the largest mean, and arms tie
-    where rounding loses what is between them."""
+    """Put the arms that may be best under draws no longer than `reach` into `kept` (A,), and return
+    how many they are.
+
+    |(F_k − F_b)'ε| ≤ |F_k − F_b| |ε| for the arm b of the largest mean. Arms tie where rounding
+    loses their difference.
+    """
     b, count = 0, 0
     for k in range(mean.size):
         b = k if mean[k] > mean[b] else b
@@ -218,8 +222,8 @@ def add_shares(mean, factor, noise, spread, start, scores, best, ties, out):
 
 @njit(cache=True)
 def shares_of(mean, factor, seeds, cells, normals, log_width, alpha, floor, out):
-    """Probabilities out (n, A) for means (n, A), factors (n, P, A), the seeds (n,) of the shifts,
-    spreads α and least probabilities (n,) or (1,).
+    """Fill out (n, A) with probabilities for means (n, A), factors (n, P, A), seeds (n,) of the
+    shifts, factors α of the sds and minimum probabilities, (n,) or (1,) each.
 
     cells (P + 1, S): of the points. normals, log_width: see `normal_in` and `width_at`.
     """

@@ -42,7 +42,8 @@ ORTHANT_NODES, ORTHANT_WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 @kernel
 def duel(a: int, b: int, mean: Vector, scale: Vector) -> float:
-    """P(a beats b) = Φ((m_a - m_b)/√(s_a² + s_b²)) for two normal arms; equal point masses tie."""
+    """Return P(a beats b) = Φ((m_a - m_b)/√(s_a² + s_b²)) for two normal arms; equal point masses
+    tie."""
     gap = mean[a] - mean[b]
     spread = math.hypot(scale[a], scale[b])
     return normal_cdf(gap / spread) if spread > 0.0 else 0.5 + 0.5 * np.sign(gap)
@@ -50,14 +51,15 @@ def duel(a: int, b: int, mean: Vector, scale: Vector) -> float:
 
 @kernel
 def leads(a: int, b: int, mean: Vector, scale: Vector) -> bool:
-    """Whether arm b exceeds arm a, two normals, with less than NEGLIGIBLE probability, by far: then
-    it takes nothing from a's chance of being best, nor, once a is beaten, from another's."""
+    """Return whether arm b, a normal like arm a, exceeds it with less than NEGLIGIBLE probability,
+    and by far: then b takes nothing from a's probability of being best, nor, once a is beaten, from
+    another's."""
     return mean[a] - mean[b] > FAR * (scale[a] + scale[b])
 
 
 @kernel
 def orthant(a: int, b: int, c: int, mean: Vector, scale: Vector) -> float:
-    """P(a beats b and c) = Φ₂(h, k; ρ), h and k arm a's standardised leads, for ρ <= √½.
+    """Return P(a beats b and c) = Φ₂(h, k; ρ), h and k arm a's standardised leads, for ρ <= √½.
 
     Φ₂(h, k; ρ) = Φ(h)Φ(k) + 1/2π ∫₀^{asin ρ} exp(-(h² + k² - 2hk sin θ)/(2 cos² θ)) dθ (Drezner and
     Wesolowsky 1990, J. Statist. Comput. Simul. 35, 101-107; Genz 2004, Stat. Comput. 14, 251-260),
@@ -79,7 +81,7 @@ def orthant(a: int, b: int, c: int, mean: Vector, scale: Vector) -> float:
 
 @kernel
 def trio(a: int, b: int, c: int, mean: Vector, scale: Vector) -> float:
-    """P(a beats b and c) for three normal arms, at most one of them a point mass.
+    """Return P(a beats b and c) for three normal arms, at most one of them a point mass.
 
     ρ = s_a²/(s_ab s_ac) is at most √½ unless a is the widest arm, and then it is so for b and c.
     """
@@ -90,7 +92,8 @@ def trio(a: int, b: int, c: int, mean: Vector, scale: Vector) -> float:
 
 @kernel
 def contenders(mean: Vector, scale: Vector, df: Vector) -> tuple[int, int, int, int]:
-    """(n, i, j, k): the n <= 3 arms that can be best, -1 beyond the n-th; n = 0 if no closed form.
+    """Return (n, i, j, k): the n <= 3 arms that can be best, -1 beyond the n-th; n = 0 if no closed
+    form.
 
     Of more than three arms, only those that reach the floor, max_k (m_k - reach s_k), can be best.
     """
@@ -113,7 +116,7 @@ def contenders(mean: Vector, scale: Vector, df: Vector) -> tuple[int, int, int, 
 
 @kernel
 def closed_form(a: int, n: int, i: int, j: int, k: int, mean: Vector, scale: Vector) -> float:
-    """P(arm a is best) among the n <= 3 `contenders` i, j, k."""
+    """Return P(arm a is best) among the n <= 3 `contenders` i, j, k."""
     if a not in (i, j, k):
         return 0.0
     if n == 1:
@@ -131,7 +134,8 @@ def closed_form(a: int, n: int, i: int, j: int, k: int, mean: Vector, scale: Vec
 
 @kernel
 def place(mean: Vector, extent: Vector) -> tuple[float, Vector, Mask]:
-    """(floor, shift, alive): the arms whose range m_k ± extent_k reaches the floor are alive.
+    """Return (floor, shift, alive): the arms whose range m_k ± extent_k reaches the floor are
+    alive.
 
     shift_k is the mean of arm k seen from the narrowest arm alive, hence exact to the rounding of
     extent_k for all that are alive; the floor is max_k (shift_k - extent_k).
@@ -158,7 +162,7 @@ def place(mean: Vector, extent: Vector) -> tuple[float, Vector, Mask]:
 
 @kernel
 def all_below(x: float, arms: Arms, alive: Mask) -> float:
-    """P(no arm exceeds x) = Π_k F_k(x)."""
+    """Return P(no arm exceeds x) = Π_k F_k(x)."""
     shift, scale, df, top = arms
     product = 1.0
     for k in range(shift.size):
@@ -215,7 +219,7 @@ def panel(x: float, length: float, arms: Arms, alive: Mask, first: int, out: Vec
 
 @kernel
 def living(alive: Mask, first: int, count: int) -> int:
-    """How many of `count` arms from the first one on are alive."""
+    """Return how many of `count` arms, from the first one on, are alive."""
     found = 0
     for k in range(first, first + count):
         found += alive[k]
@@ -269,21 +273,13 @@ def best_from(first: int, mean: Vector, scale: Vector, df: Vector, out: Vector) 
 
 
 @kernel
-def best_probability(a: int, mean: Vector, scale: Vector, df: Vector) -> float:
-    """P(arm a is best), a float."""
-    out = np.empty(1)
-    best_from(a, mean, scale, df, out)
-    return out[0]
-
-
-@kernel
 def best_probabilities(mean: Vector, scale: Vector, df: Vector, out: Vector) -> None:
     """Fill out, (K,), with P(arm a is best) for all a."""
     best_from(FIRST, mean, scale, df, out)
 
 
 def best_of_location_scale(mean: Vector, scale: Vector, df: Vector) -> Vector:
-    """P(arm is best), (…, K), for independent normals (df = ∞) and Student-t, (…, K) each."""
+    """Return P(arm is best), (…, K), for independent normals (df = ∞) and Student-t (…, K)."""
     K = mean.shape[-1]
     m, s, nu = (np.ascontiguousarray(a.reshape(-1, K)) for a in (mean, scale, df))
     out = np.empty_like(m)

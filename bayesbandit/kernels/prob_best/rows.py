@@ -8,7 +8,7 @@ from bayesbandit.runtime.compiling import njit
 
 @njit(cache=True)
 def means_and_lengths(x, theta, constant, mean, length):
-    """The mean rewards x'θ + constant and the lengths |x| of rows x (n, d): out (n,) each."""
+    """Fill in the mean rewards x'θ + constant and the lengths |x| of rows x (n, d): (n,) each."""
     for i in range(x.shape[0]):
         row = x[i]
         mean[i] = dot(row, theta) + constant

@@ -32,7 +32,7 @@ TURN = np.arange(-22.0, 3.0, STEP)  # of log v, beside the log of what is added 
 
 
 def widened_best(shapes: np.ndarray, mean: np.ndarray, family: int, alpha: float) -> np.ndarray:
-    """Of arms' shapes (K, 6) and means (K,): (K,)."""
+    """Return P(arm is best) (K,) with α times the spread, by arms' shapes (K, 6) and means."""
     K = len(shapes)
     if alpha == 0.0:
         winners = mean == mean.max()
@@ -58,7 +58,7 @@ def widened_best(shapes: np.ndarray, mean: np.ndarray, family: int, alpha: float
 
 
 def grid(shape: np.ndarray, family: int) -> np.ndarray:
-    """Points of an arm's z from where it ends to where it begins, a panel apart."""
+    """Return points of an arm's z from where it ends to where it begins, a panel apart."""
     z, points = float(shape[BEGIN]), []
     while not (z < shape[MODE] and fall(shape, z, family) < -TOP):
         points.append(z)
@@ -67,8 +67,8 @@ def grid(shape: np.ndarray, family: int) -> np.ndarray:
 
 
 def seen(points: np.ndarray, shift: float, family: int) -> np.ndarray:
-    """An arm's points, its support's ends, and where the shift is felt, as z of an arm that is
-    shifted against it."""
+    """Return an arm's points, its support's ends, and where the shift is felt, as z of an arm that
+    is shifted against it."""
     low, high = max(points[0], -FAR), min(points[-1], np.inf if family == GAMMA else FAR)
     if high > low:
         fine = np.linspace(low, high, 2 + int((high - low) / STEP))
@@ -87,7 +87,7 @@ def seen(points: np.ndarray, shift: float, family: int) -> np.ndarray:
 
 
 def below(shape: np.ndarray, z: np.ndarray, shift: float, family: int) -> np.ndarray:
-    """P(v_k < v + shift) of an arm's v_k at another's z (n,)."""
+    """Return P(v_k < v + shift) of an arm's v_k at another's z (n,)."""
     a, b = shape[A], shape[B]
     if family == GAMMA:
         return gammainc(a, b * np.maximum(np.exp(np.minimum(z, 700.0)) + shift, 0.0))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -70,26 +70,3 @@ def penalised(G: Array, penalty: float) -> Array:
     The result is positive definite despite rounding, also with equal columns of any size.
     """
     return G + np.diag(penalty + ROUNDING * np.diag(G))
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A policy whose scores come from a fitted regressor with K outputs."""
-
-    estimator: Any
-    n_arms: int
-
-    def scores(self, x: Array) -> Array:
-        return np.asarray(self.estimator.predict(x), dtype=np.float64).reshape(len(x), self.n_arms)
-
-
-@dataclass(frozen=True)
-class RegressorOracle:
-    """An oracle that clones and fits a multi-output scikit-learn regressor for each policy."""
-
-    estimator: Any
-
-    def on(self, x: Array) -> Callable[[Array], Fitted]:
-        from sklearn.base import clone
-
-        return lambda gains: Fitted(clone(self.estimator).fit(x, gains), gains.shape[1])

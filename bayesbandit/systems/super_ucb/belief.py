@@ -27,13 +27,6 @@ from bayesbandit.checks import LARGEST, SIZES, integer, number, one_of
 Array = np.ndarray
 
 
-def thompson_alpha(delta: float = 0.05, epsilon: float = 0.5) -> float:
-    """Return Theorem 1's α for Thompson sampling, √(ln(1/δ)/ε), with δ and ε in (0, 1)."""
-    number(delta, "delta", above=0, below=1)
-    number(epsilon, "epsilon", above=0, below=1)
-    return math.sqrt(math.log(1.0 / delta) / epsilon)
-
-
 def ucb_alpha(horizon: int, n_arms: int, delta: float = 0.05) -> float:
     """Return Theorem 1's α for upper confidence bounds, √ln(TK/δ), with δ in (0, 1)."""
     integer(horizon, "horizon", least=1)
