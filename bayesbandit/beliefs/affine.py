@@ -33,6 +33,7 @@ class AffineBelief(Belief):
     n (K,): observations of each arm.
     """
 
+    n: Array
     separate = True  # each arm has its own posterior, which counts its observations
 
     def __init__(self, plan: Plan, n_arms: int, normalize: bool = False) -> None:

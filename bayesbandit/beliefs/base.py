@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -67,7 +67,13 @@ class Belief(Protocol):
     forget.
     """
 
-    n: Array
+    if TYPE_CHECKING:
+
+        @property
+        def n(self) -> Array: ...  # for type checkers, since an attribute or a property serves
+
+    else:
+        n: Array
     n_features: int
     of_arms: ClassVar[bool] = False
     computes_when_asked: bool = False

@@ -27,6 +27,7 @@ class ByDraws(Belief):
     arm, or one for all arms if `joint` is true. seed: the seed of `rng`.
     """
 
+    n: Array
     joint: bool = False
 
     def __init__(

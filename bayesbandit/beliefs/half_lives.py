@@ -60,7 +60,7 @@ class HalfLives(Belief):
         return self.member(int(self.log_weight.argmax()))
 
     @property
-    def n(self) -> Array:  # type: ignore[override]  # the first member counts them
+    def n(self) -> Array:
         return self.member(0).n
 
     @property

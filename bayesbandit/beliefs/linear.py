@@ -123,11 +123,9 @@ class Ridge:
     def _check_memory(self) -> None:
         """Raise ValueError where half_life, drift and clock are wrong, or do not go together."""
         one_of(self.clock, "clock", CLOCKS)
-        if self.half_life == "auto":
-            if self.clock != "rounds":
-                raise ValueError('half_life="auto" chooses among rounds; got clock="time"')
-        elif self.half_life is not None:
-            number(self._half_life, "half_life", above=0, **SIZES)
+        if self.half_life == "auto" and self.clock != "rounds":
+            raise ValueError('half_life="auto" chooses among rounds; got clock="time"')
+        self._ticks()
         if self.half_life is not None and self.variance == "rss":
             raise ValueError(
                 'variance="rss" is a sum that never shrinks, and a half_life would make it '
@@ -147,12 +145,17 @@ class Ridge:
                 f"True or False; got ridge={self.ridge!r}, intercept={self.intercept!r}"
             )
 
-    @property
-    def _half_life(self) -> float | None:
-        if self.half_life == "auto":
+    def _ticks(self) -> float | None:
+        """Return the half-life in ticks of the clock; None if there is none, or it is "auto".
+
+        Raise ValueError if it is wrong.
+        """
+        span = self.half_life
+        if span is None or span == "auto":
             return None
-        timed = self.clock == "time" and isinstance(self.half_life, str)
-        return seconds(self.half_life, "half_life") if timed else self.half_life  # type: ignore[return-value]
+        if self.clock == "time" and isinstance(span, str):
+            span = seconds(span, "half_life")
+        return number(span, "half_life", above=0, **SIZES)
 
     def n_columns(self, n_features: int) -> int:
         """Return the number of columns of the design: the features, and the constant if any."""
@@ -173,7 +176,8 @@ class Ridge:
         if refit is None:
             refit = REFRESH if not (cv or normalize) else 1 if D <= 32 else 0.05
         grid = sorted(self.grid, reverse=True) if cv else [float(self.ridge)]
-        rate = 0.0 if self._half_life is None else math.log(2.0) / self._half_life
+        ticks = self._ticks()
+        rate = 0.0 if ticks is None else math.log(2.0) / ticks
         share = refit if isinstance(refit, float) else 0.0 if D <= 32 else 0.05
         if self.drift is not None:
             refit = NEVER

@@ -92,7 +92,7 @@ class LinearBelief(Belief, Kernel):
         return f"LinearBelief({self.model}, n_arms={len(self.arms)}, n_features={self.n_features})"
 
     @property
-    def n(self) -> Array:  # type: ignore[override]  # the kernels count them: not to be set
+    def n(self) -> Array:
         """Observations of each arm (K,)."""
         return self.arms[:, ridge_state.N]
 

@@ -55,6 +55,17 @@ class Sampler(Protocol):
         ...
 
 
+@runtime_checkable
+class Shaped(Protocol):
+    """A sampler that gives the shape of each value of its state.
+
+    None stands for the number of rows. Other samplers have the values of the free variables.
+    """
+
+    @property
+    def all_shapes(self) -> dict[str, tuple[int | None, ...]]: ...
+
+
 class ClosedForm(Protocol):
     """What computes the posterior of a built model. streams: whether rows may come one by one."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -24,6 +24,18 @@ from bayesbandit.weighting.base import Balance
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+class Settings(TypedDict, total=False):
+    """Settings of a new `Bandit`."""
+
+    seed: int | np.random.SeedSequence
+    history: int | None
+    engine: str | None
+    refit_every: int | float | None
+    draws: int | None
+    refit_below: float | None
+    background: bool
 
 
 @dataclass(frozen=True)
@@ -56,7 +68,7 @@ def learn(
     encoder: Encoder | None = None,
     jobs: int = 1,
     deterministic: bool = False,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> Bandit:
     """Return a bandit that has learned a log of any size.
 
@@ -94,8 +106,8 @@ def learn(
     columns = _columns(parts, arm, reward, propensity, features, encoder)
     if not isinstance(model, Bandit):
         names = arms_in(parts, arm, jobs) if arms is None else arms
-        settings |= {"encoder": encoder, "n_features": None if encoder else len(columns.features)}
-        bandit = Bandit(names, model, policy or Thompson(), balance, **settings)
+        policy, d = policy or Thompson(), None if encoder else len(columns.features)
+        bandit = Bandit(names, model, policy, balance, n_features=d, encoder=encoder, **settings)
     empty = _beginner(bandit, columns)
     with one_thread() if deterministic else nullcontext():
         learned = parts.each(partial(_taught, empty, columns, deterministic), columns.all, jobs)

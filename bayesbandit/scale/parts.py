@@ -10,10 +10,16 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from bayesbandit.checks import Name
 from bayesbandit.tables import inputs, samples
 
 if TYPE_CHECKING:
+    import dask.dataframe as dd
     import pandas as pd
+    import pyarrow as pa
+    from dask.delayed import Delayed
+    from distributed import Client
+    from pyarrow.dataset import ParquetFileFragment
 
 ROWS = 2**17  # rows at least of a part of files
 ROOM = 2**25  # numbers at most of a part of a table in memory
@@ -25,10 +31,10 @@ type Work[T] = Callable[[pd.DataFrame, int], T]  # of a part and its number
 class Parts(Protocol):
     """A table in parts, which have an order. columns: the names of its columns."""
 
-    columns: list[Any]
+    columns: list[Name]
 
     @abstractmethod
-    def each[T](self, work: Work[T], columns: Sequence[Any], jobs: int) -> Iterator[T]:
+    def each[T](self, work: Work[T], columns: Sequence[Name], jobs: int) -> Iterator[T]:
         """Yield what `work` makes of these columns of each part, in the order of the parts."""
 
 
@@ -53,7 +59,7 @@ class Frame(Parts):
     def __init__(self, frame: pd.DataFrame) -> None:
         self.frame, self.columns = frame, list(frame.columns)
 
-    def each[T](self, work: Work[T], columns: Sequence[Any], jobs: int) -> Iterator[T]:
+    def each[T](self, work: Work[T], columns: Sequence[Name], jobs: int) -> Iterator[T]:
         frame = self.frame[list(columns)]
         step = max(1, ROOM // max(1, len(columns)))
         loads = [Rows(frame, i, i + step) for i in range(0, len(frame), step)]
@@ -66,13 +72,13 @@ class Files(Parts):
     def __init__(self, path: str) -> None:
         from pyarrow import dataset
 
-        found: Any = sorted(glob(path, recursive=True)) if has_magic(path) else path
+        found = sorted(glob(path, recursive=True)) if has_magic(path) else path
         if not found or ("://" not in path and not has_magic(path) and not Path(path).exists()):
             raise FileNotFoundError(f"there are no Parquet files {path!r}")
         self.data = dataset.dataset(found, format="parquet", partitioning="hive")
         self.columns = list(self.data.schema.names)
 
-    def each[T](self, work: Work[T], columns: Sequence[Any], jobs: int) -> Iterator[T]:
+    def each[T](self, work: Work[T], columns: Sequence[Name], jobs: int) -> Iterator[T]:
         loads, held, rows = [], [], 0
         for file in self.data.get_fragments():
             for group in file.split_by_row_group():
@@ -89,10 +95,10 @@ class Files(Parts):
 class Cluster(Parts):
     """A dask.dataframe, in its partitions."""
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(self, frame: dd.DataFrame) -> None:
         self.frame, self.columns = frame, list(frame.columns)
 
-    def each[T](self, work: Work[T], columns: Sequence[Any], jobs: int) -> Iterator[T]:
+    def each[T](self, work: Work[T], columns: Sequence[Name], jobs: int) -> Iterator[T]:
         """`jobs` is not used: the cluster, or Dask's own scheduler, decides."""
         import dask
 
@@ -107,12 +113,12 @@ class Cluster(Parts):
             yield from dask.compute(*tasks[i : i + TOGETHER])
 
 
-def sampled(parts: Parts, columns: Sequence[Any], jobs: int) -> pd.DataFrame:
+def sampled(parts: Parts, columns: Sequence[Name], jobs: int) -> pd.DataFrame:
     """Return these columns of all rows, or of 100,000 drawn at random in one pass."""
     return samples.least(parts.each(samples.ranked, columns, jobs))
 
 
-def _client() -> Any:
+def _client() -> Client | None:
     """Return the client of the running Dask cluster; None without one."""
     try:
         from distributed import default_client
@@ -122,7 +128,7 @@ def _client() -> Any:
         return None
 
 
-def _by_cluster(client: Any, tasks: list[Any]) -> Iterator[Any]:
+def _by_cluster(client: Client, tasks: list[Delayed]) -> Iterator[Any]:
     """Yield the results of tasks in their order.
 
     Each result leaves the cluster as soon as it is there, so that a worker that is lost costs only
@@ -164,9 +170,9 @@ class Rows:
 class Groups:
     """Some row groups of Parquet files."""
 
-    groups: tuple[Any, ...]
-    schema: Any
-    columns: tuple[Any, ...]
+    groups: tuple[ParquetFileFragment, ...]
+    schema: pa.Schema
+    columns: tuple[Name, ...]
 
     def __call__(self) -> pd.DataFrame:
         import pyarrow as pa

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from bayesbandit.scale.learning import contexts
 from bayesbandit.scale.parts import ROOM, Cluster, Files, Parts, parts_of
 
 if TYPE_CHECKING:
+    import dask.dataframe as dd
     import pandas as pd
 
 EACH = "probability_"  # begins the columns of the arms' probabilities
@@ -30,7 +31,7 @@ def score(
     features: Sequence[Name] | None = None,
     key: Name = 0,
     jobs: int = 1,
-) -> Any:
+) -> pd.DataFrame | dd.DataFrame | Path:
     """Return a table with an arm that the bandit chooses for each row, and the probabilities.
 
     The new columns are `arm`, `propensity`, and `probability_ARM` for each arm, so that
@@ -50,7 +51,9 @@ def score(
     if jobs != -1:
         checks.integer(jobs, "jobs, a number of processes or -1 for all cores,", least=1)
     if bandit.of_arms:
-        raise ValueError("score takes one row a context, and arms with features have K: choose(x)")
+        raise ValueError(
+            "score takes one row for each context, and arms with features have K: use choose(x)"
+        )
     parts = parts_of(source)
     if isinstance(parts, Files) != (out is not None):
         raise ValueError(f"out must be a new folder for Parquet files, else None; got {out!r}")
@@ -110,7 +113,7 @@ def _written(work: partial[pd.DataFrame], folder: Path, frame: pd.DataFrame, num
     work(frame, number).to_parquet(folder / f"part-{number:05d}.parquet", index=False)
 
 
-def _on_dask(frame: Any, work: partial[pd.DataFrame]) -> Any:
+def _on_dask(frame: dd.DataFrame, work: partial[pd.DataFrame]) -> dd.DataFrame:
     """Return a dask.dataframe of scored partitions."""
     import dask
     import dask.dataframe as dd

@@ -47,7 +47,7 @@ class ConjugateBelief(Belief, Kernel):
         return f"ConjugateBelief({self.plan.model.name}, n_arms={len(self.arms)})"
 
     @property
-    def n(self) -> Array:  # type: ignore[override]  # the kernels count them: not to be set
+    def n(self) -> Array:
         """Observations of each arm (K,)."""
         return self.arms[:, kernel.N]
 

@@ -75,6 +75,8 @@ class LinearizedBelief(Belief):
     computed from all rows.
     """
 
+    n: Array
+
     def __init__(
         self, spec: Sampling, plan: Plan, glm: Regression, n_arms: int, normalize: bool
     ) -> None:

@@ -32,7 +32,7 @@ from bayesbandit.beliefs.sampled.chains import (
 from bayesbandit.beliefs.sampled.diagnostics import Watch
 from bayesbandit.beliefs.sampled.refits import Refit
 from bayesbandit.beliefs.sampled.settings import Sampling
-from bayesbandit.inference.base import Improper, Refusal
+from bayesbandit.inference.base import Improper, Refusal, Shaped
 from bayesbandit.inference.draws import PoorDiagnostics, SampledDraws
 from bayesbandit.inference.gibbs.sampler import TESTED
 from bayesbandit.inference.plan import Plan, plan
@@ -402,8 +402,10 @@ class SampledBelief(ByDraws):
 
     def held(self, state: Mapping[str, Any]) -> dict[str, tuple[int | None, ...]]:
         """Return the shape of each value of a sampler's state; None stands for the rows."""
-        shapes = getattr(self.plan.method, "all_shapes", None)
-        if shapes is None:
+        method = self.plan.method
+        if isinstance(method, Shaped):
+            shapes = method.all_shapes
+        else:
             shapes = {name: shape[1:] for name, shape in self.drawn().items()}
         return shapes | ({TESTED: ()} if TESTED in state else {})
 

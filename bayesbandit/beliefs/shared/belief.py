@@ -87,6 +87,7 @@ class SharedBelief(Belief):
     no arm is new.
     """
 
+    n: Array
     of_arms = True
 
     def __init__(self, common: Belief, n_arms: int) -> None:

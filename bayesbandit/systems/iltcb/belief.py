@@ -119,6 +119,8 @@ class PolicyBelief(Belief):
     mu: the minimum probability μ of the epoch.
     """
 
+    n: Array
+
     def __init__(self, spec: PolicyMixture, n_arms: int, n_features: int) -> None:
         self.spec, self.n_features, self.n = spec, n_features, np.zeros(n_arms)
         self.rounds = Rounds(n_features)

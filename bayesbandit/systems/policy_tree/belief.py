@@ -121,6 +121,8 @@ class TreeBelief(Belief):
     fitted: how many rounds the tree was grown on.
     """
 
+    n: Array
+
     def __init__(self, spec: PolicyTree, inner: Belief, n_arms: int, n_features: int) -> None:
         self.spec, self.inner = spec, inner
         self.n_features, self.n = n_features, np.zeros(n_arms)

@@ -97,6 +97,8 @@ class SuperUCBBelief(Belief):
     level (n,): the level that learned from each round; −1 where none did.
     """
 
+    n: Array
+
     def __init__(self, spec: SuperUCB, n_arms: int, n_features: int) -> None:
         self.spec, self.n_features, self.n = spec, n_features, np.zeros(n_arms)
         self.S = spec.n_levels
