@@ -31,8 +31,7 @@ def chain(target, proposal, draws, rng):
     tried = proposal.rvs(draws + draws // 10 + 1, random_state=rng).reshape(-1, target.dim)
     weight = [target.log_density(z) - proposal.logpdf(z) for z in tried]
     at, path = 0, []
-    for i in range(len(tried)):
-        if np.log(rng.random()) < weight[i] - weight[at]:
-            at = i
-        path.append(tried[at])
-    return path[-draws:]
+    for i, w in enumerate(weight):
+        at = i if np.log(rng.random()) < w - weight[at] else at
+        path.append(at)
+    return tried[path[-draws:]]

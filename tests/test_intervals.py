@@ -82,7 +82,7 @@ def test_the_truth_is_asked_for_where_it_is_not_known():
     world = SyntheticExample("mis", n_test=3)
     found = evaluation.after_runs({"TS": bb.LinTS}, world, 2, 20, x=x)["TS"]
     assert found.pulls.sum(axis=1).tolist() == [20, 20]  # no warm start
-    with pytest.raises(ValueError, match="truth is not known at contexts of one's own"):
+    with pytest.raises(ValueError, match="truth is not known at your contexts"):
         evaluation.intervals(found)
     evaluation.intervals(found, truth=[[2.0, 1.0, 0.0]])
     with pytest.raises(ValueError, match="3 names, or none; got"):

@@ -1,4 +1,4 @@
-"""A half-life that the rewards choose: a belief by each of several, and which predicts best."""
+"""A half-life that the rewards choose: a belief by each half-life, and how well each predicts."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def prior(M: int) -> Array:
 
 
 class HalfLives(Belief):
-    """Beliefs by several half-lives, of which the most probable one decides.
+    """Beliefs by several half-lives. The most probable half-life decides.
 
-    arms (M, K, …): each one's numbers, as those of a `LinearBelief`; the first does not forget, and
-    counts the rounds. settings (M, …). log_weight (M,): log probabilities of the half-lives, by the
-    exact density that each gave every reward before it learned it.
+    arms (M, K, …): the numbers of each belief's arms, as in `LinearBelief`. The first belief does
+    not forget, and counts the rounds. settings (M, …). log_weight (M,): log probabilities of the
+    half-lives, by the exact density that each gave every reward before it learned it.
     """
 
     computes_when_asked = True

@@ -53,11 +53,11 @@ class Ridge:
         For "rss/n" and "rss" it is 1e-6, so that a perfect first fit does not lock an arm out.
     half_life: how long until a row counts half; None: it counts as long as the bandit lives. X'WX,
         X'Wr, the folds and the noise scale fade, the penalty λ stays. So an arm without new rewards
-        returns to the prior. An arm of which less than 1e-9 rows are left is new again. Beyond 32
+        returns to the prior. An arm with less than 1e-9 rows left is new again. Beyond 32
         columns fading waits until 5 % are due (`refit_every`: another share).
-        "auto" keeps four beliefs, by half-lives of 2,000, 500 and 125 rounds and by none. The one
-        decides that is most probable by the density that each gave every reward before it was
-        learned (`beliefs/half_lives.py`). It costs four times the memory and time.
+        "auto" keeps four beliefs: by half-lives of 2,000, 500 and 125 rounds, and without one. The
+        most probable one decides, by the density that each gave every reward before it learned it
+        (`beliefs/half_lives.py`). It costs four times the memory and time.
     drift: the variance q of each coefficient's step in a tick, for rewards whose coefficients walk
         at random: Cov(θ) becomes Cov(θ) + qI (the Kalman filter). None: they stand still. Exact if
         the noise is known; else by the σ² of the moment, which does not fade.

@@ -35,7 +35,7 @@ class Sums:
     shift: float
 
     def faded(self, share: float) -> Sums:
-        """Return the sums of which this share is left."""
+        """Return the sums after fading, when this share is left."""
         return Sums(self.n, share * self.weight, share * self.products, self.shift)
 
     def shifted(self, shift: float) -> Array:

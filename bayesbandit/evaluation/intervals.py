@@ -106,7 +106,7 @@ def intervals(
     if (R := len(error)) < 2:
         raise ValueError(f"intervals need at least 2 runs; got {R}")
     if np.isnan(error).any():
-        raise ValueError("the truth is not known at contexts of one's own: give truth (m, K)")
+        raise ValueError("the truth is not known at your contexts: give truth (m, K)")
     other = None
     if beside is not None:
         other = beside.mean - (beside.truth if truth is None else truth)

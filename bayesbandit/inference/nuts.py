@@ -1,7 +1,7 @@
 """The general engine: the no-U-turn sampler, by nutpie. Compiled once a model and shape.
 
 New rows are handed to the compiled density (`with_data`). A later run starts each chain at one of
-the last states of the run before. Step size and mass matrix are learned anew, because nutpie takes
+the last states of the run before. Step size and mass matrix are learned again, because nutpie takes
 no initial ones: a warm start saves the way to the typical set, and part of the tuning.
 """
 
@@ -63,11 +63,11 @@ class Nuts:
         """Compile before the first draw is wanted: 5 to 30 seconds, said to the log "bayesbandit"
         and to whoever sits at a terminal.
 
-        Not of a model whose variables are as many as the rows, which is compiled anew for every
+        Not of a model whose variables are as many as the rows, which is compiled again for every
         number of rows. name: the model's.
         """
         if self.by_row:
-            log.info("%s by nuts has variables for each row: every refit compiles anew", name)
+            log.info("%s by nuts has variables for each row: every refit compiles again", name)
             return
         with COMPILE:
             if self._compiled:

@@ -37,7 +37,7 @@ from bayesbandit.kernels.ridge_state import (
 from bayesbandit.kernels.uncounted_arrays import borrowed, held
 from bayesbandit.runtime.compiling import njit
 
-FORGOTTEN = 1e-9  # rows; an arm of which less is left is new
+FORGOTTEN = 1e-9  # rows; an arm with less than that is new
 
 
 @njit(cache=True)
@@ -59,7 +59,7 @@ def pass_time(arm, tick, settings, work):
 
 @njit(cache=True)
 def fade(arm, share, settings, work):
-    """Leave this share of all rows, and factorise anew: B = X'WX + λI is exact."""
+    """Leave this share of all rows, and factorise again: B = X'WX + λI is exact."""
     D, tick = int(settings[D_]), arm[CLOCK]
     if not arm[LEFT] * share >= FORGOTTEN:
         initialise(arm, settings)

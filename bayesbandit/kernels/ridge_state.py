@@ -12,13 +12,15 @@ import numpy as np
 
 from bayesbandit.runtime.compiling import interpreted, njit
 
-# The head of an arm: rows, Σw, Σwr², penalised loss min‖r − Xθ‖²_W + λ‖θ‖², noise variance, degrees
-# of freedom, λ, the divisor of the weights, the number of rows at which to factorise anew, the
-# shift: with an unpenalised intercept, Σwr² and b are of rewards less the arm's first one, because
-# the squared residuals of large rewards drown in rounding (Welford's remedy); and by the empirical
-# Bayes rule ‖r − Xθ‖²_W, Σw by the divisor, and ν w̄ of `pool_noise`; whether R stands for P; and
-# where rows fade (`kernels/fading.py`), the rows that are left, each by its share, and the tick as
-# of which all this is.
+# The head of an arm:
+# - rows, Σw, Σwr², penalised loss min‖r − Xθ‖²_W + λ‖θ‖², noise variance, degrees of freedom, λ,
+#   the divisor of the weights, the number of rows at which to factorise again;
+# - the shift: with an unpenalised intercept, Σwr² and b are of rewards less the arm's first one,
+#   because the squared residuals of large rewards drown in rounding (Welford's remedy);
+# - for the empirical Bayes rule ‖r − Xθ‖²_W, Σw over the divisor, and ν w̄ of `pool_noise`;
+# - whether R stands for P;
+# - where rows fade (`kernels/fading.py`), the rows that are left, each by its share, and the tick
+#   at which all these numbers hold.
 N, SUM_W, SUM_WRR, LOSS, SIGMA2, DF, LAM, W_BAR, DUE, SHIFT, RESIDUAL, EVEN_W, PRIOR_W, ROOTED = (
     range(14)
 )

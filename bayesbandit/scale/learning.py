@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from bayesbandit import checks
 from bayesbandit.bandit import fast_path, learning
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.beliefs.base import BeliefModel
-from bayesbandit.checks import Arms, Name
+from bayesbandit.checks import Arms, Contexts, Name
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Policy, Thompson
 from bayesbandit.runtime.one_thread import one_thread
@@ -194,7 +194,7 @@ def _taught(
     return bandit
 
 
-def contexts(bandit: Bandit, frame: pd.DataFrame, features: Sequence[Name]) -> Any:
+def contexts(bandit: Bandit, frame: pd.DataFrame, features: Sequence[Name]) -> Contexts:
     """Return the contexts in a table, as the bandit's methods take them."""
     x = frame[list(features)]
     if bandit.encoder is not None:

@@ -1,8 +1,8 @@
 """Bayesian LASSO Thompson sampling (Appendix C) in the sparse design of section 4.1, σ = 0.1.
 
-Our reading (a chain that goes on from where it stood, every arm drawn anew in each round; σ learned
-or known) and the appendix to the letter, which knows σ and has no constant, at fixed λ over a wide
-grid, and with λ learned under a gamma prior; beside them the bootstrap LASSO and ridge, and LinTS.
+Two readings play. Ours continues each arm's chain and draws every arm again in each round; σ is
+learned or known. The appendix's pseudocode knows σ and has no constant. λ is fixed, over a wide
+grid, or learned under a gamma prior. The bootstrap LASSO and ridge, and LinTS, are references.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Linear Thompson sampling and UCB and their balanced versions over the paper's grids of α and γ,
 ILTCB over its grid of μ, and beside them a greedy bandit, a LinTS of smaller α and one with learned
 noise. λ is 1, where the paper cross-validates it at every update; BLTS takes propensities of the
-moment of decision, and BLUCB weighs all arms anew where it weighs one. Both readings of the noise
+moment of decision, and BLUCB reweights all arms when it reweights one. Both readings of the noise
 scale are run, "rss/n" and the listing's "rss", since the conclusion turns on them; and three
 protocols:
 
@@ -280,8 +280,7 @@ def _banded(sets: pd.DataFrame, what: str) -> pd.Series:
 
 
 def _counted(sets: pd.DataFrame) -> pd.DataFrame:
-    """Return how many data sets are of which size, as the paper's table of characteristics has
-    it."""
+    """Return how many data sets have which size, as in the paper's table of characteristics."""
     rows = [
         {"what": what, "band": band, "sets": int(count)}
         for what in BANDS

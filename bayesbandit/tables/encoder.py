@@ -75,10 +75,10 @@ class Encoder:
         - Dates and identifiers are left out with a warning; `keep` brings them back. A kept date is
           the number of days since the first date. Text is a date if all values are as 2026-11-22 or
           2026-11-22T18:00Z. Text as 22/11/2026 cannot be kept, because it can be read in two ways.
-          An identifier is text that never repeats; or text or whole numbers of which nine tenths
-          differ, under a name such as customer_id, orderKey or uuid; or at least 100 integers that
-          all differ and leave out less than a twentieth of their range. Numbers with fractions are
-          never taken for identifiers.
+          An identifier is text that never repeats; or text or whole numbers that differ in nine
+          tenths of the rows, under a name such as customer_id, orderKey or uuid; or at least 100
+          integers that all differ and leave out less than a twentieth of their range. Numbers with
+          fractions are never identifiers.
         - A warning names columns that repeat another column in every row, and columns whose levels
           are mostly pooled, as those of prices or notes. They are used.
         - More than `max_features` features are replaced by that many leading principal components,

@@ -32,7 +32,7 @@ class GaussianBlock:
 
     def __init__(self, quadratic: Quadratic, form: Form) -> None:
         self.quadratic, self.form = quadratic, form
-        self.names, self.shapes, self.dim = quadratic.names, quadratic.shapes, quadratic.dim
+        self.names, self.dim = quadratic.names, quadratic.dim
         self.slices, self.linear = quadratic.slices, quadratic.density.linear
         self.shapes = {k: self._declared(k, v) for k, v in quadratic.shapes.items()}
         self.n_features, self.n_arms = quadratic.density.n_features, quadratic.density.n_arms

@@ -27,7 +27,7 @@ from bayesbandit.runtime.compiling import njit
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 
-FRESH = 20  # sweeps after which φ, which every draw multiplies, is computed anew
+FRESH = 20  # sweeps after which φ, which every draw multiplies, is computed again
 
 
 class Moves(NamedTuple):

@@ -55,7 +55,7 @@ class RowsWork(NamedTuple):
     A weak column has no prior, or one so wide that XDX' would drown the others' digits.
     """
 
-    weak: NDArray[np.int64]  # (F,) room for the weak columns, of which there are f ≤ F
+    weak: NDArray[np.int64]  # (F,) room for the f ≤ F weak columns
     ratio: Vector  # (d,) ‖x_j‖²/shift_j
     squares: Vector  # (d,) ‖x_j‖²
     D: Vector  # (d,) 1/shift_j, 0 for weak columns

@@ -35,7 +35,7 @@ Arms = tuple[Vector, Vector, Vector, Vector]  # location, scale, df, and the den
 
 SPAN = 2.5  # length of a panel in scales: errs by 2e-10 at K = 100, against 8e-9 at 3
 FAR = 6.5  # standard deviations: Φ(−6.5) is 4e-11
-FIRST: Any = np.int64(0)  # for a Python int numba would compile anew
+FIRST: Any = np.int64(0)  # for a Python int numba would compile again
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 ORTHANT_NODES, ORTHANT_WEIGHTS = np.polynomial.legendre.leggauss(8)
 
