@@ -239,10 +239,10 @@ def scratch(settings):
     """Return how many numbers of scratch `refactor` takes. They are allocated before anything
     changes, so that a machine without memory leaves all as it was."""
     D = int(settings[D_])
-    own = 2 * D + D * D
+    size = 2 * D + D * D
     if FOLDED and settings[FOLDS] > 0:
-        return max(own, fold_scratch(settings))
-    return own
+        return max(size, fold_scratch(settings))
+    return size
 
 
 @njit(cache=True)

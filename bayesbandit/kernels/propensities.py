@@ -39,7 +39,7 @@ SAMPLED = SCORED = CONJUGATE = True
 RULES = "SAMPLED", "SCORED", "CONJUGATE"
 RULE_OF = {THOMPSON: "SAMPLED", **dict.fromkeys(SCORES, "SCORED")}
 RULE_OF |= dict.fromkeys(DRAWN, "CONJUGATE")
-RULED_OUT = {kind: tuple(name for name in RULES if name != own) for kind, own in RULE_OF.items()}
+RULED_OUT = {kind: tuple(name for name in RULES if name != rule) for kind, rule in RULE_OF.items()}
 
 
 @njit(cache=True, error_model="numpy")
@@ -72,15 +72,15 @@ def best_among_old(row, first, D, K, alpha, new, out):
     if new == 0 and alpha == 1.0:
         best_from(first, mean, scale, df, out)
         return
-    own = np.empty(3 * K)
-    seen = borrowed(own)
+    memory = np.empty(3 * K)
+    seen = borrowed(memory)
     for k in range(K):
         is_new = df[k] < 0.0
         seen[k] = -np.inf if is_new else mean[k]
         seen[K + k] = 0.0 if is_new else alpha * scale[k]
         seen[2 * K + k] = abs(df[k])
     best_from(first, seen[:K], seen[K : 2 * K], seen[2 * K :], out)
-    held(own)
+    held(memory)
 
 
 @njit(cache=True, error_model="numpy")
@@ -237,6 +237,6 @@ def _put(rows: np.ndarray, arm: int, D: int, K: int, out: np.ndarray) -> None:
         return
     for kind in np.unique(kinds):
         mine = kinds == kind
-        own = np.empty((np.count_nonzero(mine), out.shape[1]))
-        by_rule(put_many, kind)(rows[mine], arm, D, K, own)
-        out[mine] = own
+        part = np.empty((np.count_nonzero(mine), out.shape[1]))
+        by_rule(put_many, kind)(rows[mine], arm, D, K, part)
+        out[mine] = part

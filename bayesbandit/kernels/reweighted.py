@@ -107,12 +107,12 @@ def play(x, reward, start, every, arms, available, settings, kind, params, clip,
     chosen, propensity, rows = borrowed(chosen), borrowed(propensity), borrowed(rows)
     known, due = borrowed(known), borrowed(due)
     D, K, S = int(settings[D_]), arms.shape[0], known.past.shape[0]
-    own = np.empty(stride(D) + row_width(D, K))
-    v, other = borrowed(own)[: stride(D)], borrowed(own)[stride(D) :]
+    memory = np.empty(stride(D) + row_width(D, K))
+    v, other = borrowed(memory)[: stride(D)], borrowed(memory)[stride(D) :]
     end = min(x.shape[0], start + rows.shape[0])
     for t in range(start, end):
         if is_short(stream, K):
-            held(own)
+            held(memory)
             return t
         row, at = rows[t - start], t if params.shape[0] > 1 else 0
         tail = row[tail_at(D, K) :]
@@ -133,7 +133,7 @@ def play(x, reward, start, every, arms, available, settings, kind, params, clip,
         observe_into(row, arms, settings, GIVEN, clip, v)
         chosen[t], propensity[t] = arm, tail[PROPENSITY]
         if arms[arm][N] >= due[arm]:
-            held(own)
+            held(memory)
             return t + 1
-    held(own)
+    held(memory)
     return end

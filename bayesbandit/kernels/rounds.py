@@ -237,13 +237,13 @@ def observe_one(row, reward, arms, settings, source, clip, history, count):
     count: rows in `history` (< 0: held), rounds so far, and the most rows to keep. Return DONE; or
     do nothing and return FULL (there is no room, or it is held), REFUSED or OTHER.
     """
-    own = np.empty(row.size)
-    copy_into(own, row)
-    weighed = weigh(borrowed(own), int(settings[D_]), arms.shape[0], source, clip)
+    copied = np.empty(row.size)
+    copy_into(copied, row)
+    weighed = weigh(borrowed(copied), int(settings[D_]), arms.shape[0], source, clip)
     if not weighed:
-        held(own)
+        held(copied)
         return OTHER
-    return observe_given(own, reward, arms, settings, GIVEN, clip, history, count)
+    return observe_given(copied, reward, arms, settings, GIVEN, clip, history, count)
 
 
 @njit(cache=True)
@@ -324,13 +324,13 @@ def play(x, reward, start, every, tick, arms, available, settings, kind, params,
     available, params, stream = borrowed(available), borrowed(params), borrowed(stream)
     chosen, propensity, history = borrowed(chosen), borrowed(propensity), borrowed(history)
     D, K = int(settings[D_]), arms.shape[0]
-    own = np.empty(stride(D) + row_width(D, K))
-    v, row = borrowed(own)[: stride(D)], borrowed(own)[stride(D) :]
+    memory = np.empty(stride(D) + row_width(D, K))
+    v, row = borrowed(memory)[: stride(D)], borrowed(memory)[stride(D) :]
     tail = row[tail_at(D, K) :]
     for t in range(start, x.shape[0]):
         if is_short(stream, K):
             stream[-1] += t - start
-            held(own)
+            held(memory)
             return t
         at = t if params.shape[0] > 1 else 0
         param, floor = params[at, 0], params[at, 1]
@@ -348,7 +348,7 @@ def play(x, reward, start, every, tick, arms, available, settings, kind, params,
         if history.shape[0] > 0:
             history[t % history.shape[0]] = row
     stream[-1] += x.shape[0] - start
-    held(own)
+    held(memory)
     return x.shape[0]
 
 

@@ -43,12 +43,12 @@ def learn_one(arms, settings, tick, z, k, r, w, v, work):
         for j in range(arms.shape[0]):
             pass_time(arms[j], tick, settings, work)
         pool_noise(arms, settings)
-    own, share = arms[k], 1.0
-    score = log_density(own, z, r, z.size, v)
+    learner, share = arms[k], 1.0
+    score = log_density(learner, z, r, z.size, v)
     if settings[RATE] > 0.0:
-        share = max(share_of(tick, own, settings), FORGOTTEN)
-        own[LEFT] += share
-    update_with(own, z, r, share * w, settings, v, work)
+        share = max(share_of(tick, learner, settings), FORGOTTEN)
+        learner[LEFT] += share
+    update_with(learner, z, r, share * w, settings, v, work)
     pool_noise(arms, settings)
     return score
 

@@ -67,11 +67,11 @@ def half_times(P, z, v):
         start, end = j * M, j * M + j
         p0, p1 = P[start : end + 4], P[start + M : end + M + 4]
         p2, p3 = P[start + 2 * M : end + 2 * M + 4], P[start + 3 * M : end + 3 * M + 4]
-        before, own = v[:j], v[j : j + 4]
+        before, block = v[:j], v[j : j + 4]
         for i in range(j):
             before[i] += (p0[i] * y0 + p1[i] * y1) + (p2[i] * y2 + p3[i] * y3)
         for i in range(4):
-            own[i] += (p0[j + i] * z0 + p1[j + i] * z1) + (p2[j + i] * z2 + p3[j + i] * z3)
+            block[i] += (p0[j + i] * z0 + p1[j + i] * z1) + (p2[j + i] * z2 + p3[j + i] * z3)
     for j in range(blocks, D):
         pj, before = P[j * M : j * M + j + 1], v[:j]
         yj = 2.0 * z[j]
@@ -119,13 +119,13 @@ def factor_by(A, diagonal):
     that are copies of each other at a scale that swamps λ keep a finite, tiny precision.
     """
     D = A.shape[0]
-    lost, least = LOST * D, 1.0
+    lost, smallest = LOST * D, 1.0
     for j in range(D):
         diagonal[j] = A[j, j]
     for j in range(D):
         row = A[j]
         lifted = max(lost * diagonal[j], 1e-300)
-        least = min(least, row[j] / max(diagonal[j], 1e-300))
+        smallest = min(smallest, row[j] / max(diagonal[j], 1e-300))
         if row[j] <= lifted:
             row[j] = np.sqrt(lifted)
             for i in range(j + 1, D):
@@ -140,7 +140,7 @@ def factor_by(A, diagonal):
             below = A[k]
             for i in range(k, D):
                 below[i] -= c * row[i]
-    return least
+    return smallest
 
 
 @njit(cache=True)

@@ -24,15 +24,15 @@ def factor(A, diagonal, L):
     for j in range(D):
         copy_into(lanes(diagonal, j, L), lanes(A, j * D + j, L))
     for j in range(D):
-        pivot, own = lanes(A, j * D + j, L), lanes(diagonal, j, L)
+        pivot, scale = lanes(A, j * D + j, L), lanes(diagonal, j, L)
         for p in range(L):
-            mine, least = pivot[p], lost * own[p]
-            pivot[p] = 1.0 / np.sqrt(max(mine, least, 1e-300))
-            own[p] = pivot[p] if mine > least else 0.0
+            square, smallest = pivot[p], lost * scale[p]
+            pivot[p] = 1.0 / np.sqrt(max(square, smallest, 1e-300))
+            scale[p] = pivot[p] if square > smallest else 0.0
         for i in range(j + 1, D):
             entry = lanes(A, j * D + i, L)
             for p in range(L):
-                entry[p] *= own[p]
+                entry[p] *= scale[p]
         for k in range(j + 1, D):
             c = lanes(A, j * D + k, L)
             for i in range(k, D):

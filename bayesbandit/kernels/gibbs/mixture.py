@@ -116,10 +116,10 @@ def check_noise(data: Statistics | Rows, prior: Prior) -> None:
         raise ValueError(f"σ² has no proper posterior with {known} for {flat} unpenalised columns")
     if prior.noise_scale > 0.0:
         return
-    least = data.rr
+    residual = data.rr
     if n <= d and not (prior.scaled | (prior.fixed == 0.0)).all():
-        least -= fitted(data, d)
-    if not least > 1e-12 * data.rr:
+        residual -= fitted(data, d)
+    if not residual > 1e-12 * data.rr:
         raise ValueError(f"σ² has no proper posterior with {known} that fit perfectly")
 
 

@@ -96,9 +96,9 @@ def precision(terms, D, work):
     for k in range(g):
         c, G = -2.0 * phi[n + k], terms.groups[k]
         for i in range(D):
-            to, of = A[i], G[i]
-            for j in range(i, of.size):
-                to[j] += c * of[j]
+            target, source = A[i], G[i]
+            for j in range(i, source.size):
+                target[j] += c * source[j]
     base = n + g
     for t in range(terms.form_at.size - 1):
         c = -2.0 * phi[base + t]
@@ -113,9 +113,9 @@ def precision(terms, D, work):
     if n > 0:
         scaled = work.scaled
         for t in range(n):
-            c, to, of = 2.0 * phi[t], scaled[t], terms.rows[t]
-            for j in range(of.size):
-                to[j] = c * of[j]
+            c, target, source = 2.0 * phi[t], scaled[t], terms.rows[t]
+            for j in range(source.size):
+                target[j] = c * source[j]
         add_gram(A, scaled, terms.rows, A)
 
 

@@ -52,8 +52,8 @@ def mode(z, offset, reward, weight, kind, number, phi):
     concave, and the mode is the only point where that ends.
     """
     n, D = z.shape
-    own = np.empty(n), np.empty(D), np.empty(D), np.empty(D), np.empty((D, D)), np.empty(D)
-    eta, tried, step, gradient, H, diagonal = borrowed(own)
+    memory = np.empty(n), np.empty(D), np.empty(D), np.empty(D), np.empty((D, D)), np.empty(D)
+    eta, tried, step, gradient, H, diagonal = borrowed(memory)
     z, phi = borrowed(z), borrowed(phi)
     flat = H.reshape(D * D)
     predict(z, offset, phi, eta)
@@ -73,17 +73,17 @@ def mode(z, offset, reward, weight, kind, number, phi):
         size = dot(gradient, step)
         if not size < np.inf:
             break
-        scale, found = 1.0, False
+        scale, better = 1.0, False
         for _ in range(HALVINGS):
             for j in range(D):
                 tried[j] = phi[j] + scale * step[j]
             predict(z, offset, tried, eta)
             new = value(kind, number, eta, reward, weight, tried)
             if new >= at - ROUNDING * abs(at):
-                found = True
+                better = True
                 break
             scale *= 0.5
-        if not found:
+        if not better:
             break
         at = new
         for j in range(D):
@@ -91,7 +91,7 @@ def mode(z, offset, reward, weight, kind, number, phi):
         if size <= CLOSE:
             last = math.sqrt(max(size, 0.0))
             break
-    held(own)
+    held(memory)
     return last
 
 

@@ -37,8 +37,8 @@ def polya_gamma(A, shape, prior, padding, theta, draws, rng):
     where its rows are that, 0 elsewhere.
     """
     n, D, P = shape.size, theta.size, prior.shape[0]
-    own = np.zeros(A.shape), np.empty(prior.shape)
-    scaled, W = borrowed(own)
+    memory = np.zeros(A.shape), np.empty(prior.shape)
+    scaled, W = borrowed(memory)
     A, prior, draws = borrowed(A), borrowed(prior), borrowed(draws)
     for s in range(draws.shape[0]):
         for i in range(n):
@@ -52,7 +52,7 @@ def polya_gamma(A, shape, prior, padding, theta, draws, rng):
         draw_theta(W, P, theta, rng)
         for j in range(D):
             draws[s, j] = theta[j]
-    held(own)
+    held(memory)
 
 
 @kernel
@@ -86,8 +86,8 @@ def albert_chib(A, offset, sign, count, U, precision, prior_shift, expands, thet
     n, D, rows = offset.size, theta.size, 0.0
     for i in range(n):
         rows += count[i]
-    own = np.empty(D), np.empty(D)
-    v, prior = borrowed(own)
+    memory = np.empty(D), np.empty(D)
+    v, prior = borrowed(memory)
     A, U, precision, draws = borrowed(A), borrowed(U), borrowed(precision), borrowed(draws)
     for s in range(draws.shape[0]):
         for j in range(D):
@@ -114,4 +114,4 @@ def albert_chib(A, offset, sign, count, U, precision, prior_shift, expands, thet
         for j in range(D):
             theta[j] = factor * theta[j] + v[j]
             draws[s, j] = theta[j]
-    held(own)
+    held(memory)

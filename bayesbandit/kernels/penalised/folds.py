@@ -52,11 +52,11 @@ def cross_validated(arm, settings, work):
     solve(A, theta, L)
     fill(error, 0.0)
     for i in range(D):  # ½ error − ½ Σwr² = Σ_i θ_i (½ G_ii θ_i + Σ_{j>i} G_ij θ_j − b_i)
-        own = lanes(theta, i, L)
+        coef = lanes(theta, i, L)
         for f in range(K):
             g, linear = 0.5 * folds[f, 2 + D + i * D + i], folds[f, 2 + i]
             for p in range(f * m, f * m + m):
-                half[p] = g * own[p] - linear
+                half[p] = g * coef[p] - linear
         for j in range(i + 1, D):
             other = lanes(theta, j, L)
             for f in range(K):
@@ -64,7 +64,7 @@ def cross_validated(arm, settings, work):
                 for p in range(f * m, f * m + m):
                     half[p] += g * other[p]
         for p in range(K * m):
-            error[p] += own[p] * half[p]
+            error[p] += coef[p] * half[p]
     fill(total, 0.0)
     for f in range(K):
         if folds[f, 0] == 0.0 or folds[f, 0] == arm[N]:

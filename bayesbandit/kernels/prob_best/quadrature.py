@@ -145,10 +145,10 @@ def place(mean: Vector, extent: Vector) -> tuple[float, Vector, Mask]:
     for k in range(K):
         alive[k] = mean[k] > -np.inf
     for _ in range(K):  # each round drops its origin, or is the last
-        origin, least, floor = 0, np.inf, -np.inf
+        origin, narrowest, floor = 0, np.inf, -np.inf
         for k in range(K):
-            if alive[k] and extent[k] < least:
-                origin, least = k, extent[k]
+            if alive[k] and extent[k] < narrowest:
+                origin, narrowest = k, extent[k]
         for k in range(K):
             shift[k] = mean[k] - mean[origin]
             if alive[k]:
@@ -220,10 +220,10 @@ def panel(x: float, length: float, arms: Arms, alive: Mask, first: int, out: Vec
 @kernel
 def living(alive: Mask, first: int, count: int) -> int:
     """Return how many of `count` arms, from the first one on, are alive."""
-    found = 0
+    number = 0
     for k in range(first, first + count):
-        found += alive[k]
-    return found
+        number += alive[k]
+    return number
 
 
 @kernel

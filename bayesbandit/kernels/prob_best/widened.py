@@ -94,6 +94,6 @@ def below(shape: np.ndarray, z: np.ndarray, shift: float, family: int) -> np.nda
     v, rest = expit(z) + shift, expit(-z) - shift
     small = v < rest
     lower = betainc(a, b, np.clip(v[small], 0.0, 1.0))
-    found = np.empty(z.shape)
-    found[small], found[~small] = lower, 1.0 - betainc(b, a, np.clip(rest[~small], 0.0, 1.0))
-    return found
+    p = np.empty(z.shape)
+    p[small], p[~small] = lower, 1.0 - betainc(b, a, np.clip(rest[~small], 0.0, 1.0))
+    return p
