@@ -40,7 +40,7 @@ def advi(target: Target, run: Run) -> np.ndarray:
         rate.set_value(ADVI_RATE * max(0.0, 1.0 - i / n))  # else m would keep wandering
 
     with silenced():
-        found = pm.fit(
+        fitted = pm.fit(
             n,
             method="advi",
             model=target.model,
@@ -49,10 +49,10 @@ def advi(target: Target, run: Run) -> np.ndarray:
             obj_optimizer=pm.adam(learning_rate=rate),
             callbacks=[slower],
         )
-    if not np.isfinite(found.hist[-100:]).all():
+    if not np.isfinite(fitted.hist[-100:]).all():
         raise RuntimeError("advi: the evidence lower bound is not finite")
     noise = np.random.default_rng(sample).standard_normal((run.chains * run.draws, target.dim))
-    z, places = found.mean.eval() + found.std.eval() * noise, found.groups[0].ordering
+    z, places = fitted.mean.eval() + fitted.std.eval() * noise, fitted.groups[0].ordering
     values = [target.model.rvs_to_values[v].name for v in target.model.free_RVs]
     return np.concatenate([z[:, places[name][1]] for name in values], axis=1)
 

@@ -63,23 +63,23 @@ class Term:
         logs = all(np.array_equal(a, b) for a, b in zip(self.logs, other.logs, strict=True))
         return reals and logs and same_powers(self.powers, other.powers)
 
-    def mapped(self, of: Callable[[Array], Array]) -> Term:
-        """Return the term with other arrays in the place of each of its own."""
+    def mapped(self, change: Callable[[Array], Array]) -> Term:
+        """Return the term with each of its arrays replaced by what `change` makes of it."""
         square = self.square
         return Term(
-            of(self.coef),
-            tuple((of(i), e) for i, e in self.powers),
-            tuple(of(i) for i in self.logs),
-            None if self.real is None else of(self.real),
-            square and Affine(of(square.offset), of(square.coef), of(square.real)),
+            change(self.coef),
+            tuple((change(i), e) for i, e in self.powers),
+            tuple(change(i) for i in self.logs),
+            None if self.real is None else change(self.real),
+            square and Affine(change(square.offset), change(square.coef), change(square.real)),
         )
 
     def gathered(self, where: Array, inside: Array | None = None) -> Term:
         """Return it at other places `where` (N',) of its elements; 0 where not `inside`."""
-        found = self.mapped(lambda a: np.ascontiguousarray(a[..., where]))
+        mapped = self.mapped(lambda a: np.ascontiguousarray(a[..., where]))
         if inside is None:
-            return found
-        return replace(found, coef=np.where(inside, found.coef, 0.0))
+            return mapped
+        return replace(mapped, coef=np.where(inside, mapped.coef, 0.0))
 
     def summed(self, groups: tuple[int, int]) -> Term:
         """Return it with its elements (m, N') added up over m."""
@@ -237,8 +237,8 @@ class Sum:
         offset, coefs, reals = np.zeros((1, self.size)), [], []
         for t in self.terms:
             for k in range(len(t.coef)):
-                of = tuple((i[k : k + 1] if len(i) > 1 else i, e) for i, e in t.powers)
-                if not same_powers(of, powers):
+                one = tuple((i[k : k + 1] if len(i) > 1 else i, e) for i, e in t.powers)
+                if not same_powers(one, powers):
                     if not t.coef[k].any():
                         continue
                     raise Leaves("square of a sum of different scales")

@@ -69,8 +69,8 @@ class ClosedForm(Exact):
 
     def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Draw independently."""
-        found = self.drawn(plan.method, size, rng)[1]
-        return {k: found[k] for k in plan.outcomes.names}
+        drawn = self.drawn(plan.method, size, rng)[1]
+        return {k: drawn[k] for k in plan.outcomes.names}
 
     def rewards(
         self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
@@ -96,11 +96,11 @@ class ClosedForm(Exact):
     def coefficients(self, plan: Planned, rng: np.random.Generator) -> dict[str, Moments]:
         """Return moments in closed form; of draws where there is none."""
         inside = plan.method.moments(self.mean, self.covariance)
-        found = {k: described(mean, covariance) for k, (mean, covariance) in inside.items()}
-        found |= self.further(plan)
-        found |= self.others(plan, rng, found)
+        moments = {k: described(mean, covariance) for k, (mean, covariance) in inside.items()}
+        moments |= self.further(plan)
+        moments |= self.others(plan, rng, moments)
         order = [*plan.outcomes.names, *plan.outcomes.deterministic]
-        return {k: found[k] for k in order}
+        return {k: moments[k] for k in order}
 
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -152,7 +152,7 @@ class Gaussian(ClosedForm):
 
     def further(self, plan: Planned) -> dict[str, Moments]:
         """Return the moments of those deterministic quantities that are affine in θ."""
-        method, rest, found = plan.method, plan.outcomes.rest, {}
+        method, rest, moments = plan.method, plan.outcomes.rest, {}
         if not plan.outcomes.deterministic:
             return {}
         points = np.random.default_rng(0).normal(size=(3, method.dim))
@@ -165,8 +165,8 @@ class Gaussian(ClosedForm):
             T, b = affine(value, method.dim)
             if np.allclose(points @ T + b, at_points[name].reshape(3, -1), rtol=1e-9, atol=1e-9):
                 mean = (self.mean @ T + b).reshape(shape)
-                found[name] = described(mean, T.T @ self.covariance @ T)
-        return found
+                moments[name] = described(mean, T.T @ self.covariance @ T)
+        return moments
 
 
 @dataclass(frozen=True)
@@ -232,12 +232,12 @@ class StudentT(ClosedForm):
     def marginals(self, plan: Planned) -> dict[str, Any]:
         """Return Student-t ones; of the scale q^(1/k), a generalised gamma."""
         method, k = plan.method, float(plan.method.exponent)
-        found: dict[str, Any] = {
+        moments: dict[str, Any] = {
             name: stats.t(self.df, mean, scales(mean, spread))
             for name, (mean, spread) in method.moments(self.mean, self.spread).items()
         }
         scale = stats.gengamma(self.shape, k, scale=self.scale ** (-1.0 / k))
-        return found | {method.scale_name: scale}
+        return moments | {method.scale_name: scale}
 
     @property
     def widening(self) -> float:
@@ -282,7 +282,7 @@ def factor(precision: np.ndarray) -> np.ndarray | int:
     L, info = dpotrf(precision / scale[:, None] / scale, lower=1, clean=1)
     if info:
         return int(info) - 1
-    least = int(np.argmin(np.diag(L)))
-    if L[least, least] ** 2 <= 32.0 * len(scale) * np.finfo(np.float64).eps:
-        return least
+    smallest = int(np.argmin(np.diag(L)))
+    if L[smallest, smallest] ** 2 <= 32.0 * len(scale) * np.finfo(np.float64).eps:
+        return smallest
     return np.asarray(scale[:, None] * L)

@@ -54,8 +54,8 @@ def uncast(graphs: Sequence[Any], reward: Variable) -> list[Any]:
         and v.type.dtype == "int64"
         and bare(v.owner.inputs[0]) is reward
     }
-    found = clone_replace(list(graphs), casts, rebuild_strict=False)
-    return list(found)
+    recast = clone_replace(list(graphs), casts, rebuild_strict=False)
+    return list(recast)
 
 
 def telling(graphs: Sequence[Any], inputs: Mapping[str, Any], whole: bool) -> np.ndarray:
@@ -72,8 +72,8 @@ def telling(graphs: Sequence[Any], inputs: Mapping[str, Any], whole: bool) -> np
     ends = np.array([min(at) - FAR, *sorted(at), max(at) + FAR])
     low, high = ends[:-1], ends[1:]
     inside, integer = low + 0.4142 * (high - low), np.floor(low) + 1.0
-    found = np.concatenate([ends, inside, integer[integer < high]])
-    return found[found == np.floor(found)] if whole else found
+    rewards = np.concatenate([ends, inside, integer[integer < high]])
+    return rewards[rewards == np.floor(rewards)] if whole else rewards
 
 
 def compared(v: Variable, reward: Variable) -> list[float] | None:

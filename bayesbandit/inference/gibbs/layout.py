@@ -100,8 +100,8 @@ def layout(sums: Sequence[Sum], A: Array, b: Array, size: int, names: Sequence[s
     squares: list[Term] = []
     pure: list[Term] = []
     for total, name in zip(sums, names, strict=True):
-        for place, least, most in total.walls:
-            low[place], high[place] = max(low[place], least), min(high[place], most)
+        for place, lowest, highest in total.walls:
+            low[place], high[place] = max(low[place], lowest), min(high[place], highest)
         for t in total.terms:
             if not np.isfinite(t.coef).all():
                 raise Leaves(f"{name}: not finite on these rows")
@@ -225,8 +225,8 @@ def grouped(
     q = len(powers.element)
     none = Block(np.zeros(0), np.zeros((q, 0), np.int64), np.zeros((q, 0)))
     if n:
-        found = np.unique(powers.keys, axis=0, return_index=True, return_inverse=True)
-        first, which = found[1], np.ravel(found[2])
+        distinct = np.unique(powers.keys, axis=0, return_index=True, return_inverse=True)
+        first, which = distinct[1], np.ravel(distinct[2])
         if len(first) * D < n or len(first) == 1:
             groups, rest = np.zeros((len(first), *shape)), np.zeros(len(first))
             order = np.argsort(which, kind="stable")

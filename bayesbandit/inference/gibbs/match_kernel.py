@@ -55,8 +55,8 @@ def recognised(
     if any(shapes[name] for name in sigma2.powers):
         return None
     search = Search.of(quadratic, sigma2, prior, {k: places[k].ravel() for k in shapes}, shapes)
-    found = () if search is None else map(search.fitted, search.roles())
-    return next((form for form in found if form is not None), None)
+    forms = () if search is None else map(search.fitted, search.roles())
+    return next((form for form in forms if form is not None), None)
 
 
 def powers_of(block: Block) -> list[Powers]:
@@ -146,11 +146,11 @@ class Search:
         noise = next(iter(sigma2.powers), "")
         moves = [e != 0.0 for k, e in follows.items() if k != noise]
         moving = np.any(moves, axis=0) if moves else np.zeros(D, bool)
-        own = [precisions[k] for k in np.flatnonzero(moving)]
+        wanted = [precisions[k] for k in np.flatnonzero(moving)]
         for elements in (at[k] for k, shape in shapes.items() if shape):
-            if len(elements) != len(own):
+            if len(elements) != len(wanted):
                 return None
-            pairs = zip(own, elements.tolist(), strict=True)
+            pairs = zip(wanted, elements.tolist(), strict=True)
             if any({i for i in one if i in elements} - {mine} for one, mine in pairs):
                 return None
         logs = (logarithm({i: a}) for i, a in enumerate(terms.linear.tolist()))
@@ -177,10 +177,12 @@ class Search:
         scalars = [k for k, s in self.shapes.items() if not s and k != self.noise]
         if len(local) > 1 or len(mixing) > len(local) or len(scalars) > 2:
             return
-        own = np.broadcast_to(follows.get(self.noise, 0.0), D)
-        if not ((own == 0.0) | (own == -self.sigma2.powers.get(self.noise, 0.0))).all():
+        by_noise = np.broadcast_to(follows.get(self.noise, 0.0), D)
+        if not ((by_noise == 0.0) | (by_noise == -self.sigma2.powers.get(self.noise, 0.0))).all():
             return
-        choices = [own != 0.0] + ([(own != 0.0) | self.moving] if self.noise and local else [])
+        choices = [by_noise != 0.0]
+        if self.noise and local:
+            choices.append((by_noise != 0.0) | self.moving)
         signs = list(itertools.product((1, -1), (1, -1)))
         for order in itertools.permutations(scalars):
             common, common_mixing = (*order, "", "")[:2]

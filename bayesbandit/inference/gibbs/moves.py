@@ -35,8 +35,8 @@ def moves(layout: Layout, tried: Iterable[Candidate]) -> Moves:
         if part is not None and len(parts) < MOVES:
             parts.append(part)
     columns = list(zip(*parts, strict=True)) if parts else [()] * 9
-    shifted, rate, term, along, slot, exponents, stretch, own, lift = columns
-    linear = np.array([float(r) * len(o) for r, o in zip(stretch, own, strict=True)])
+    shifted, rate, term, along, slot, exponents, stretch, squares, lift = columns
+    linear = np.array([float(r) * len(o) for r, o in zip(stretch, squares, strict=True)])
     return Moves(
         joined(shifted, np.int64),
         joined(rate),
@@ -49,8 +49,8 @@ def moves(layout: Layout, tried: Iterable[Candidate]) -> Moves:
         ends(exponents),
         linear,
         np.array([float(r) for r in stretch]),
-        joined(own, np.int64),
-        ends(own),
+        joined(squares, np.int64),
+        ends(squares),
         joined(lift),
         ends(lift),
     )
@@ -112,22 +112,23 @@ def move(layout: Layout, speed: Array, lifted: bool) -> tuple[Array, ...] | None
     along[np.abs(along) < 1e-12] = 0.0
     first = len(t.rows) + len(t.groups)
     sparse = along[first : first + len(t.offset)]
-    own, R, r = np.zeros(0, np.int64), np.zeros((layout.dim, 0)), 0.0
+    squares, R, r = np.zeros(0, np.int64), np.zeros((layout.dim, 0)), 0.0
     touched = along != 0.0
     if lifted:
-        own = np.flatnonzero(sparse)
-        if len(own) < 2 or len(own) * layout.dim > LIFT_SIZE or np.ptp(sparse[own]) > 0.0:
+        squares = np.flatnonzero(sparse)
+        p = len(squares)
+        if p < 2 or p * layout.dim > LIFT_SIZE or np.ptp(sparse[squares]) > 0.0:
             return None
         L = np.zeros((len(t.offset), layout.dim))
         which = np.repeat(np.arange(len(t.offset)), np.diff(t.form_at))
         np.add.at(L, (which, t.form), t.form_coef)
-        inverse = right_inverse(L[own])
+        inverse = right_inverse(L[squares])
         if inverse is None:
             return None
-        R, r = inverse, -0.5 * sparse[own[0]]
+        R, r = inverse, -0.5 * sparse[squares[0]]
         touched[:first] = True
         touched[first : first + len(t.offset)] |= (np.abs(L @ R) > 0.0).any(axis=1)
-        touched[first + own] = False
+        touched[first + squares] = False
     term = np.flatnonzero(touched)
     exponents = along[term, None] + r * np.arange(3.0)
     distinct, slot = np.unique(np.round(exponents, 12), return_inverse=True)
@@ -140,7 +141,7 @@ def move(layout: Layout, speed: Array, lifted: bool) -> tuple[Array, ...] | None
         slot.reshape(exponents.shape),
         distinct,
         np.array(r),
-        own,
+        squares,
         R,
     )
 

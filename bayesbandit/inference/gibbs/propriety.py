@@ -107,29 +107,29 @@ def eased(layout: Layout, ray: Array) -> Array | None:
 
 def improper(layout: Layout, ray: Array) -> bool:
     """Return whether the integral along a ray is infinite."""
-    t, least = layout.terms, LEAST * np.abs(ray).max()
+    t, slack = layout.terms, LEAST * np.abs(ray).max()
     walled = ((ray < 0.0) & np.isfinite(t.low)) | ((ray > 0.0) & np.isfinite(t.high))
     if walled.any() or (t.square[ray != 0.0] != 0.0).any():
         return False
     *_, sparse, pure = layout.powers
-    if (rates(pure, ray) > least).any():
+    if (rates(pure, ray) > slack).any():
         return False
     dense_rates, sparse_rates = rates(layout.dense.powers, ray), rates(sparse, ray)
     gain = 2.0 * float(t.linear @ ray)
-    if not gain >= max(dense_rates.max(initial=0.0), sparse_rates.max(initial=0.0)) - least:
+    if not gain >= max(dense_rates.max(initial=0.0), sparse_rates.max(initial=0.0)) - slack:
         return False
-    fast = np.flatnonzero(sparse_rates > least)
-    if gain + least < own_coordinates(layout, fast, sparse_rates):
+    fast = np.flatnonzero(sparse_rates > slack)
+    if gain + slack < own_coordinates(layout, fast, sparse_rates):
         return False
-    if not gain > least:
+    if not gain > slack:
         return False
-    some = dense_rates > least
+    some = dense_rates > slack
     forms = np.vstack([layout.dense.forms[some], sparse_forms(layout, fast)])
     offsets = np.concatenate([layout.dense.offsets[some], t.offset[fast]])
     if not fits(forms, offsets, layout.centre):
         return False
-    found = np.concatenate([dense_rates[some], sparse_rates[fast]])
-    return gain >= room(forms, found) - least
+    steep = np.concatenate([dense_rates[some], sparse_rates[fast]])
+    return gain >= room(forms, steep) - slack
 
 
 def but_for_some(layout: Layout, ray: Array) -> Array | None:
@@ -138,23 +138,25 @@ def but_for_some(layout: Layout, ray: Array) -> Array | None:
     t, sparse = layout.terms, layout.powers[2]
     rate = np.concatenate([rates(layout.dense.powers, ray), rates(sparse, ray)])
     which = np.flatnonzero(rate > LEAST * np.abs(ray).max())
-    own, exponent = own_elements(layout, ray)
-    own, exponent = own[which], exponent[which]
-    speed = np.where(own >= 0, -rate[which] / exponent, 0.0)
-    cost = -t.linear[own] * speed
-    if not (own >= 0).any():
+    element, exponent = own_elements(layout, ray)
+    element, exponent = element[which], exponent[which]
+    speed = np.where(element >= 0, -rate[which] / exponent, 0.0)
+    cost = -t.linear[element] * speed
+    if not (element >= 0).any():
         return None
-    least = float(cost[own >= 0].min())
-    most = int(min(max(t.linear @ ray, 0.0) / least, len(which))) if least > 0.0 else len(which)
+    smallest = float(cost[element >= 0].min())
+    most = (
+        int(min(max(t.linear @ ray, 0.0) / smallest, len(which))) if smallest > 0.0 else len(which)
+    )
     n = len(layout.dense.offsets)
     dense, few = which[which < n], which[which >= n] - n
     forms = np.vstack([layout.dense.forms[dense], sparse_forms(layout, few)])
     offsets = np.concatenate([layout.dense.offsets[dense], t.offset[few]])
     left = ~mostly_fitted(forms, offsets, len(which) - most)
-    if not 0 < left.sum() <= most or (own[left] < 0).any():
+    if not 0 < left.sum() <= most or (element[left] < 0).any():
         return None
     moved = ray.copy()
-    moved[own[left]] = speed[left]
+    moved[element[left]] = speed[left]
     return moved
 
 

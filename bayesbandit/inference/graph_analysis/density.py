@@ -93,11 +93,11 @@ class Density:
 
 def containers(model: pm.Model) -> dict[str, Any]:
     """Return the model's data containers by role."""
-    found = {role: model.named_vars[k] for role, k in DATA.items() if k in model.named_vars}
+    by_role = {role: model.named_vars[k] for role, k in DATA.items() if k in model.named_vars}
     for role in ("x", "reward"):
-        if role not in found:
+        if role not in by_role:
             raise ValueError(f"the model has no data named {DATA[role]!r}")
-    return found
+    return by_role
 
 
 class Mark(Op):
@@ -190,9 +190,9 @@ def _read(model: pm.Model) -> Density:
     bounded = [v for v in model.free_RVs if v.name not in zero_sum]
     model = remove_value_transforms(model, bounded) if bounded else model
     free = [model[name] for name in order]
-    found = containers(model)
-    own = {role: np.asarray(v.get_value()) for role, v in found.items()}
-    inputs = {role: _input(role, v) for role, v in found.items()}
+    shared = containers(model)
+    own = {role: np.asarray(v.get_value()) for role, v in shared.items()}
+    inputs = {role: _input(role, v) for role, v in shared.items()}
     shapes = lengths(model)
     linear = {name: basis(model.rvs_to_transforms[model[name]], shapes[name]) for name in zero_sum}
     declared = {name: shapes[name] for name in zero_sum}
@@ -207,7 +207,7 @@ def _read(model: pm.Model) -> Density:
     for k, v in enumerate(variables):
         raw[k] = unchecked(raw[k]) if v.name in zero_sum else raw[k]
     raw = floating(raw)
-    swap: dict[Variable, Variable] = {v: like(v, inputs[role]) for role, v in found.items()}
+    swap: dict[Variable, Variable] = {v: like(v, inputs[role]) for role, v in shared.items()}
     for v in free:
         swap[model.rvs_to_values[v]] = like(model.rvs_to_values[v], values[v.name])
     for v in ancestors(raw):

@@ -32,8 +32,8 @@ def check_mean(built: pm.Model, asked: str) -> None:
     mean = lowered([built["mean_reward"]])[0]
     names: dict[Variable, tuple[str, ...]] = dict.fromkeys(built.free_RVs, ())
     names |= {v: (role,) for role, v in containers(built).items()}
-    found = Influence([mean], names).of(mean)
-    if why := found & {"reward", "weight"}:
+    roles = Influence([mean], names).of(mean)
+    if why := roles & {"reward", "weight"}:
         said = " and ".join(sorted(f"{role}s" for role in why))
         reason = f"'mean_reward': depends on the {said}, which no future row has"
         raise refuse(asked, reason)
@@ -63,11 +63,11 @@ def discrete(model: pm.Model, engine: str) -> Refusal | None:
 def on_own_rows(engine: ExactGaussian | NormalInverseGamma) -> None:
     """Refuse an engine whose posterior of the model's own rows, if it has any, is improper or not
     that of its log density. Template rows may be such as the model has no density for."""
-    own = engine.quadratic.density.own
-    if not len(own["x"]):
+    data = engine.quadratic.density.own
+    if not len(data["x"]):
         return
     try:
-        engine.posterior(own["x"], own["reward"], own.get("weight"), own.get("arm"))
+        engine.posterior(data["x"], data["reward"], data.get("weight"), data.get("arm"))
     except NotThisEngine:
         raise
     except ValueError as error:

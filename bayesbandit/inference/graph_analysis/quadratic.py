@@ -93,9 +93,9 @@ def along(
     """
     values = function(np.vstack([np.zeros((1, directions.shape[1])), directions]))
     intercept, slopes, step = values[0], values[1:] - values[0], 1.0
-    most, least = np.abs(intercept).max(initial=0.0), np.abs(slopes).max(initial=0.0)
-    if 8.0 * least < most < math.inf and least > 0.0:
-        step = 2.0 ** math.ceil(math.log2(most / least))
+    largest, smallest = np.abs(intercept).max(initial=0.0), np.abs(slopes).max(initial=0.0)
+    if 8.0 * smallest < largest < math.inf and smallest > 0.0:
+        step = 2.0 ** math.ceil(math.log2(largest / smallest))
         slopes = (function(step * directions) - intercept) / step
     return slopes, intercept
 
@@ -241,9 +241,9 @@ class Quadratic:
 
     def at(self, Z: np.ndarray, data: Data, given: Given = ()) -> tuple[np.ndarray, np.ndarray]:
         """Return gradients (S, D) and values (S,) of the whole log density at Z (S, D)."""
-        found = self._gradients(Z, *self._arguments(data, given))
-        slopes = np.broadcast_to(found[0], Z.shape) + found[2]
-        return slopes, np.broadcast_to(found[1], len(Z)) + found[3]
+        parts = self._gradients(Z, *self._arguments(data, given))
+        slopes = np.broadcast_to(parts[0], Z.shape) + parts[2]
+        return slopes, np.broadcast_to(parts[1], len(Z)) + parts[3]
 
     def log_densities(
         self, Z: np.ndarray, data: Data, given: Given = ()
@@ -260,8 +260,8 @@ class Quadratic:
             at = ([np.asarray(g)[i] for g in given] for i in range(len(Z)))
             each = (self.log_densities(z[None], data, g) for z, g in zip(Z, at, strict=True))
             return np.array([float(sum(v[0] for v in both)) for both in each])
-        [found] = self._densities(Z, np.ascontiguousarray(self.mean_reward(Z, data)), *rest)
-        return np.broadcast_to(found, len(Z))
+        [values] = self._densities(Z, np.ascontiguousarray(self.mean_reward(Z, data)), *rest)
+        return np.broadcast_to(values, len(Z))
 
     @cached_property
     def _densities(self) -> Compiled:

@@ -123,9 +123,9 @@ def rewritten(
     graphs: Sequence[Variable], *include: str, by: GraphRewriter | None = None
 ) -> list[Variable]:
     """Rewrite some graphs in place, by PyTensor's rewrites of these names and by another one."""
-    found = rewrite_graph(list(graphs), include=include, custom_rewrite=by)
-    assert isinstance(found, Sequence)
-    return list(found)
+    rewritten = rewrite_graph(list(graphs), include=include, custom_rewrite=by)
+    assert isinstance(rewritten, Sequence)
+    return list(rewritten)
 
 
 def _inner(op: Op) -> OpFromGraph | None:
@@ -155,18 +155,18 @@ def _summed_product(node: Apply) -> Variable | None:
     names = inputs.split(",")
     axes = max(names, key=len)
     plain = output and "." not in inputs + output
-    once = all(len(set(own)) == len(own) and set(own) <= set(axes) for own in names)
+    once = all(len(set(mine)) == len(mine) and set(mine) <= set(axes) for mine in names)
     if not plain or not once or len(names) < 3 or len(names) != len(node.inputs):
         return None
     order = [*output, *(name for name in axes if name not in output)]
     total = pt.mul(
         *(
-            v.dimshuffle([own.index(a) if a in own else "x" for a in order])
-            for v, own in zip(map(pt.as_tensor_variable, node.inputs), names, strict=True)
+            v.dimshuffle([mine.index(a) if a in mine else "x" for a in order])
+            for v, mine in zip(map(pt.as_tensor_variable, node.inputs), names, strict=True)
         )
     ).sum(axis=tuple(range(len(output), len(order))))
-    found = node.outputs[0].type
-    return total if total.type.dtype == found.dtype and total.type.ndim == found.ndim else None
+    before = node.outputs[0].type
+    return total if total.type.dtype == before.dtype and total.type.ndim == before.ndim else None
 
 
 UNFOLD = dfs_rewriter(_unfold)
@@ -176,11 +176,11 @@ UNFOLD = dfs_rewriter(_unfold)
 def _whole_to_floating(_: FunctionGraph, node: Apply) -> list[Variable] | None:
     whole = [str(v.type.dtype).startswith(("int", "uint")) for v in node.inputs]
     switch = elementwise_name(node.outputs[0]) in ("Switch", "Cast")
-    found = node.outputs[0].type.dtype
-    if not found.startswith("float") or not any(whole) or switch:
+    dtype = node.outputs[0].type.dtype
+    if not dtype.startswith("float") or not any(whole) or switch:
         return None
     pairs = zip(node.inputs, whole, strict=True)
-    inputs = [pt.cast(v, found) if is_whole else v for v, is_whole in pairs]
+    inputs = [pt.cast(v, dtype) if is_whole else v for v, is_whole in pairs]
     return list(node.op.make_node(*inputs).outputs)
 
 
@@ -197,14 +197,14 @@ def by_rows(
     *shared, same = merged([*terms, mean])
     scalar, seeds = _number(same), dict.fromkeys([*inputs, m], Reach(ALONG, 0))
     assert scalar is not None
-    found = []
-    for term, own in zip(terms, shared, strict=True):
-        spread = [v for v in ancestors([own]) if _expands(v) and scalar in ancestors([v])]
+    spread_out = []
+    for term, graph in zip(terms, shared, strict=True):
+        spread = [v for v in ancestors([graph]) if _expands(v) and scalar in ancestors([v])]
         each = vectorize_graph([v.owner.inputs[0] for v in spread], {scalar: m}) if spread else []
-        new = clone_replace(own, dict(zip(spread, each, strict=True)), rebuild_strict=False)
+        new = clone_replace(graph, dict(zip(spread, each, strict=True)), rebuild_strict=False)
         apart = spread and scalar not in ancestors([new])
-        found.append(new if apart and Rows([new], seeds).of(new).kind == ALONG else term)
-    return found
+        spread_out.append(new if apart and Rows([new], seeds).of(new).kind == ALONG else term)
+    return spread_out
 
 
 def _number(mean: Variable) -> Variable | None:

@@ -65,8 +65,8 @@ def _filled(node: Apply, reach: Sequence[Reach]) -> Reach | None:
         return Reach(ALONG, value.axis + lead) if at in ([], [value.axis + lead]) else None
     if value.kind != CONSTANT or not at:
         return None
-    own = at[0] - lead
-    repeated = own < 0 or node.inputs[0].type.shape[own] == 1
+    axis = at[0] - lead
+    repeated = axis < 0 or node.inputs[0].type.shape[axis] == 1
     return Reach(ALONG, at[0]) if repeated else None
 
 
@@ -125,14 +125,14 @@ def _full(index: object) -> bool:
 def _indices(node: Apply, values: int, reach: Sequence[Reach]) -> tuple[list[Any], list[Reach]]:
     """Return a node's indices, and what those that are not slices are; slices' bounds must be
     constant."""
-    found = list(indices_from_subtensor(node.inputs[values:], node.op.idx_list))
+    indices = list(indices_from_subtensor(node.inputs[values:], node.op.idx_list))
     by = dict(zip(node.inputs[values:], reach[values:], strict=True))
-    for index in found:
+    for index in indices:
         if isinstance(index, slice):
             for bound in (index.start, index.stop, index.step):
                 if bound is not None and by[bound].kind != CONSTANT:
                     return [], []
-    return found, [NONE if isinstance(i, slice) else by[i] for i in found]
+    return indices, [NONE if isinstance(i, slice) else by[i] for i in indices]
 
 
 def taken(node: Apply, reach: Sequence[Reach]) -> Reach | None:
@@ -152,8 +152,8 @@ def taken(node: Apply, reach: Sequence[Reach]) -> Reach | None:
         row = array.axis
         if len(indices) > row and not _full(indices[row]):
             picks = kinds[row].kind == POSITION and arrays == [row, row + 1]
-            own = picks and kinds[row + 1].kind in (ALONG, CONSTANT) and not scalars
-            return Reach(ALONG, row) if own and _one_each(indices, kinds, row) else None
+            by_row = picks and kinds[row + 1].kind in (ALONG, CONSTANT) and not scalars
+            return Reach(ALONG, row) if by_row and _one_each(indices, kinds, row) else None
         if any(r.kind != CONSTANT for r in kinds) or len(arrays) > 1 or (arrays and scalars):
             return None
         before = sum(indices[i].type.ndim - 1 for i in arrays if i < row)
@@ -180,10 +180,10 @@ def _one_each(indices: list[Any], kinds: list[Reach], row: int) -> bool:
 
     The numbers of the rows may stand in a column (n, 1), as in `take_along_axis`.
     """
-    own, other, reach = indices[row].type.ndim, indices[row + 1].type, kinds[row + 1]
+    ndim, other, reach = indices[row].type.ndim, indices[row + 1].type, kinds[row + 1]
     if reach.kind == CONSTANT:
-        return bool(own == 1 and other.shape == (1,))
-    return bool(own == other.ndim and reach.axis == 0)
+        return bool(ndim == 1 and other.shape == (1,))
+    return bool(ndim == other.ndim and reach.axis == 0)
 
 
 def _entry(indices: list[Any], at: int, length: int | None) -> Reach | None:

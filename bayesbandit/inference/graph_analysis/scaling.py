@@ -128,10 +128,10 @@ def _fixed(degree: float) -> bool:
 
 def _common(degrees: Sequence[float]) -> float:
     """Return the one degree of all that is not 0."""
-    found = {k for k in degrees if k != ZERO}
-    if any(math.isnan(k) for k in found) or len(found) > 1:
+    known = {k for k in degrees if k != ZERO}
+    if any(math.isnan(k) for k in known) or len(known) > 1:
         return ANY
-    return found.pop() if found else ZERO
+    return known.pop() if known else ZERO
 
 
 def _quotient(above: float, below: float) -> float:

@@ -86,13 +86,13 @@ class Bounds(Walk[Interval | None]):
             return [given[0]]
         if kind(node) == "shape":
             return [_shape(node, *given)]
-        found = [v for v in given if v is not None]
-        if len(found) < len(given) or len(node.outputs) > 1:
+        bounds = [v for v in given if v is not None]
+        if len(bounds) < len(given) or len(node.outputs) > 1:
             return [None] * len(node.outputs)
-        if kind(node) != "elementwise" and all(v.known.all() for v in found):
-            value = _computed(node, [v.low for v in found])
+        if kind(node) != "elementwise" and all(v.known.all() for v in bounds):
+            value = _computed(node, [v.low for v in bounds])
             return [None if value is None else point(value)]
-        return [self.rule(node, found)]
+        return [self.rule(node, bounds)]
 
     def rule(self, node: Apply, given: Sequence[Interval]) -> Interval | None:
         """Return the bounds of a node's output, given those of its inputs."""
@@ -194,9 +194,9 @@ def _between(node: Apply, name: str, given: Sequence[Interval]) -> tuple[Any, An
         few = MONOTONE.get(name, UP)
         signs = [*few, *few[-1:] * (len(given) - len(few))]
         rising = [s > 0 for s in signs]
-        least = [v.low if up else v.high for v, up in zip(given, rising, strict=True)]
-        most = [v.high if up else v.low for v, up in zip(given, rising, strict=True)]
-        return _computed(node, least), _computed(node, most)
+        lows = [v.low if up else v.high for v, up in zip(given, rising, strict=True)]
+        highs = [v.high if up else v.low for v, up in zip(given, rising, strict=True)]
+        return _computed(node, lows), _computed(node, highs)
     match name, given:
         case "Switch", [condition, yes, no]:
             surely, maybe = condition.low != 0, condition.high != 0

@@ -114,8 +114,8 @@ def _op(op: Op) -> Any:
     kind = _class(type(op))
     inner = None
     if isinstance(op, HasInnerGraph):
-        of = {v: ("inner", i) for i, v in enumerate(op.inner_inputs)}
-        inner = _graph(op.inner_outputs, of)
+        keys = {v: ("inner", i) for i, v in enumerate(op.inner_inputs)}
+        inner = _graph(op.inner_outputs, keys)
     if isinstance(op, Settings):
         return kind, tuple(map(_of, op._props())), inner
     return kind, inner if inner is not None or _ours(type(op)) else _of(vars(op))
@@ -124,10 +124,10 @@ def _op(op: Op) -> Any:
 def _ours(kind: type) -> bool:
     """Return whether a class stands in an installed package, under its own name."""
     try:
-        found = attrgetter(kind.__qualname__)(sys.modules.get(kind.__module__))
+        there = attrgetter(kind.__qualname__)(sys.modules.get(kind.__module__))
     except AttributeError:
         return False
-    return found is kind and installed(kind.__module__)
+    return there is kind and installed(kind.__module__)
 
 
 def _class(kind: type, seen: tuple[Any, ...] = ()) -> Any:
@@ -232,8 +232,8 @@ def _function(function: FunctionType, seen: tuple[Any, ...]) -> Any:
     )
     cells = tuple(_cell(cell, seen) for cell in function.__closure__ or ())
     defaults = _of([*(function.__defaults__ or ()), function.__kwdefaults__ or {}], seen)
-    own = _of(vars(function), seen)
-    return function.__name__, does(function.__code__), around, cells, defaults, own
+    attributes = _of(vars(function), seen)
+    return function.__name__, does(function.__code__), around, cells, defaults, attributes
 
 
 def _symbolic(value: object) -> bool:

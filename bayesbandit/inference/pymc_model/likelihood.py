@@ -144,10 +144,10 @@ class Likelihood:
                 check_whole(f"{name}: {whole!r}", reward, self._made(made, rows))
         if len(at := at if len(at) else self._impossible(rows, draws)):
             i = int(at[0])
-            own = {role: v[[i]] for role, v in rows.items()}
-            says = allowed(lambda rewards: self._open(own, rewards, draws))
+            row = {role: v[[i]] for role, v in rows.items()}
+            says = allowed(lambda rewards: self._open(row, rewards, draws))
             if not says:
-                list(self._alive(self.judged, own, next(self._tried(draws))))  # raises NoElement
+                list(self._alive(self.judged, row, next(self._tried(draws))))  # raises NoElement
             raise ValueError(
                 f"{name} gives a reward of {reward[i]:g} the likelihood 0, whatever its variables "
                 f"are: row {i}, the context {np.array2string(rows['x'][i], threshold=6)}{says}"
@@ -161,7 +161,7 @@ class Likelihood:
         alone = dead.all() and len(dead) > 1  # perhaps by a term of all rows together
         if alone:
             each = [self.lost({role: v[[i]] for role, v in rows.items()}) for i in range(len(dead))]
-            dead = np.array([len(own) > 0 for own in each])
+            dead = np.array([len(reasons) > 0 for reasons in each])
         return np.flatnonzero(dead)
 
     def _made(self, graph: Variable, rows: Rows) -> np.ndarray:
@@ -189,10 +189,10 @@ class Likelihood:
             at = at[[r not in self._accepted for r in reward[at].tolist()]]
         if not at.size:
             return at
-        found = at[self._refused({role: v[at] for role, v in rows.items()}, draws)]
-        if not found.size and self._by_reward_alone and len(self._accepted) < KEPT:
+        refused = at[self._refused({role: v[at] for role, v in rows.items()}, draws)]
+        if not refused.size and self._by_reward_alone and len(self._accepted) < KEPT:
             self._accepted.update(reward[at[:KEPT]].tolist())
-        return found
+        return refused
 
     def _refused(self, rows: Rows, draws: Sequence[Draws]) -> np.ndarray:
         """Return which rows (n,) are impossible by some term."""
@@ -204,20 +204,20 @@ class Likelihood:
             return self._one_by_one(rows, draws) if n > 1 else ~refused
         for k, lost in dead.items():
             at = np.flatnonzero(lost)
-            own = {role: v[at] for role, v in rows.items()}
+            some = {role: v[at] for role, v in rows.items()}
             if not at.size:
                 continue
             if self._terms[k].type.ndim != 1 and n > 1:  # of all rows together
                 refused |= self._one_by_one(rows, draws)
-                refused |= not refused.any() and (k in self._fixed or self._proved(k, own)[0])
+                refused |= not refused.any() and (k in self._fixed or self._proved(k, some)[0])
             else:
-                refused[at] |= True if k in self._fixed else self._proved(k, own)
+                refused[at] |= True if k in self._fixed else self._proved(k, some)
         return refused
 
     def _one_by_one(self, rows: Rows, draws: Sequence[Draws]) -> np.ndarray:
         """Return which rows (n,) are impossible by themselves."""
         each = ({role: v[[i]] for role, v in rows.items()} for i in range(len(rows["reward"])))
-        return np.array([self._refused(own, draws)[0] for own in each])
+        return np.array([self._refused(row, draws)[0] for row in each])
 
     def _dead(self, rows: Rows, draws: Sequence[Draws]) -> dict[str, np.ndarray]:
         """Return, for each judged term, which rows (n,) have no likelihood at any point that is
@@ -237,8 +237,8 @@ class Likelihood:
     def _alive(self, terms: Sequence[str], rows: Rows, points: Draws) -> Iterator[np.ndarray]:
         """Yield, for each term, whether each row (n,) has a likelihood at some point."""
         n = len(rows["reward"])
-        of = self._judged if terms is self.judged else self._compiled(terms)
-        for k, value in zip(terms, of(*self._arguments(points, rows)), strict=True):
+        values_of = self._judged if terms is self.judged else self._compiled(terms)
+        for k, value in zip(terms, values_of(*self._arguments(points, rows)), strict=True):
             finite = value > -np.inf
             by_row = self._terms[k].type.ndim == 1 and value.shape[-1] == n
             yield np.atleast_2d(finite).any(axis=0) if by_row else np.full(n, finite.any())
@@ -251,8 +251,8 @@ class Likelihood:
         for v, k, value in zip(self._values, self.names, values, strict=True):
             low, high = (-np.inf, np.inf) if k in self.density.linear else self._support[k]
             given[v] = between(value.shape[1:], value.dtype, low, high)
-        found = Bounds([self._terms[name]], given).of(self._terms[name])
-        return np.full(n, False) if found is None else np.broadcast_to(found.impossible, n)
+        bounds = Bounds([self._terms[name]], given).of(self._terms[name])
+        return np.full(n, False) if bounds is None else np.broadcast_to(bounds.impossible, n)
 
     def _tried(self, draws: Sequence[Draws]) -> Iterator[Draws]:
         """Yield the initial point, which mostly is enough; then all the others."""

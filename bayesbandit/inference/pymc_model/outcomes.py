@@ -29,8 +29,8 @@ class Outcomes:
     """
 
     def __init__(self, model: pm.Model) -> None:
-        found, shapes, row = containers(model), lengths(model), row_dimension(model)
-        self.names, self.roles = tuple(shapes), tuple(found)
+        shared, shapes, row = containers(model), lengths(model), row_dimension(model)
+        self.names, self.roles = tuple(shapes), tuple(shared)
         self.n_arms = len(model.coords["arm"]) if "arm" in model.coords else None
         values: dict[str, Any] = {}
         for v in model.free_RVs:
@@ -41,7 +41,7 @@ class Outcomes:
             values[v.name] = pt.tensor(v.name, dtype=v.dtype, shape=shape)
         swap: dict[Any, Any] = {v: like(v, values[v.name]) for v in model.free_RVs}
         inputs: dict[str, Any] = {}
-        for role, v in found.items():
+        for role, v in shared.items():
             arm = role == "arm"
             inputs[role] = (
                 pt.tensor(role, shape=(None,), dtype=v.dtype)
@@ -49,7 +49,7 @@ class Outcomes:
                 else pt.tensor(role, shape=v.type.shape)
             )
             swap[v] = like(v, inputs[role])
-        rows = set(found.values())
+        rows = set(shared.values())
         free = [v for v in model.deterministics if v.name != "mean_reward"]
         free = [v for v in free if rows.isdisjoint(ancestors([v]))]
         graphs = clone_replace([model["mean_reward"], *free], swap, rebuild_strict=False)
@@ -90,10 +90,10 @@ class Outcomes:
         """Return the deterministic quantities by name, each (S, *shape)."""
         if self._rest is None:
             return {}
-        found = self._rest(*self._of(draws, slice(None)))
+        values = self._rest(*self._of(draws, slice(None)))
         S = len(next(iter(draws.values())))
         shapes = self.deterministic
-        return {k: np.broadcast_to(v, (S, *shapes[k])) for k, v in zip(shapes, found, strict=True)}
+        return {k: np.broadcast_to(v, (S, *shapes[k])) for k, v in zip(shapes, values, strict=True)}
 
     def _of(self, draws: Mapping[str, np.ndarray], part: slice) -> list[np.ndarray]:
         return [np.asarray(draws[k][part], t) for k, t in zip(self.names, self._types, strict=True)]

@@ -48,9 +48,9 @@ def points(model: pm.Model) -> dict[str, np.ndarray]:
 
     with COMPILE:
         centre = make_initial_point_fn(model=model, return_transformed=False)(0)
-    drawn, found = PriorDraws(model)(SIZE, 0), {}
+    drawn, points = PriorDraws(model)(SIZE, 0), {}
     for name in (str(v.name) for v in model.free_RVs):
         middle = np.asarray(centre[name])[None]
         way = drawn.get(name, middle) - middle
-        found[name] = np.concatenate([middle, *(middle + s * way for s in PULLED)])
-    return found
+        points[name] = np.concatenate([middle, *(middle + s * way for s in PULLED)])
+    return points

@@ -56,9 +56,9 @@ class RowLikelihood:
         adding = [g for g in graphs if rows.of(g).kind != CONSTANT]
         n = pt.as_tensor(self._density.inputs["reward"]).shape[0]
         swap = {v: m for v in ancestors(adding) if (m := _length(v, n, rows)) is not None}
-        found = guarded(list(clone_replace(adding, swap, rebuild_strict=False)))
+        adjusted = guarded(list(clone_replace(adding, swap, rebuild_strict=False)))
         free = set(self._density.values.values())
-        return [g for g in found if free & set(ancestors([g]))]
+        return [g for g in adjusted if free & set(ancestors([g]))]
 
     def __call__(self, draws: Draws, data: Data) -> np.ndarray:
         """Return the log likelihoods (S,) of rows together, up to a number that is the same for all
