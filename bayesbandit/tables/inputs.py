@@ -6,13 +6,14 @@ import sys
 from collections.abc import Mapping, Sequence, Sized
 from numbers import Integral
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
 from bayesbandit.checks import Name
 
 if TYPE_CHECKING:
+    import dask.dataframe as dd
     import pandas as pd
 
     from bayesbandit.tables.columns import Values
@@ -56,7 +57,7 @@ def frame_of(x: object) -> pd.DataFrame | None:
     return native.to_pandas() if isinstance(native, nw.DataFrame) else None
 
 
-def is_dask(x: object) -> bool:
+def is_dask(x: object) -> TypeGuard[dd.DataFrame]:
     """Return whether a table is a dask.dataframe, without loading Dask."""
     dask = sys.modules.get("dask.dataframe")
     return dask is not None and isinstance(x, dask.DataFrame)
