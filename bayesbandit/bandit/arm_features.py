@@ -100,7 +100,7 @@ def _listed(arms: Iterable[Name]) -> list[Name]:
 
 @runtime_checkable
 class Table(Protocol):
-    """A pandas table, with an index."""
+    """A table with an index, as pandas has it."""
 
     index: pd.Index
     columns: pd.Index

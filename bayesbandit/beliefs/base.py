@@ -167,7 +167,7 @@ class Belief(Protocol):
         raise _missing(self, "snapshot", "past policies are asked again")
 
     def recall(self, state: dict[str, Array]) -> Snapshot:
-        """Return the snapshot with this `Snapshot.state`."""
+        """Return the snapshot whose `state` was this."""
         raise _missing(self, "recall", "past policies are asked again")
 
     def refit_when_asked(self) -> None:

@@ -170,7 +170,7 @@ def improper(engine: str, reason: str) -> Improper:
 
 
 class Own(threading.local):
-    """A thread's copy of a compiled function, once it has one."""
+    """The compiled function of one thread; None until the thread needs it."""
 
     function: Callable[..., list[np.ndarray]] | None = None
 

@@ -97,7 +97,7 @@ class Check:
         return pd.DataFrame.from_dict(rows, orient="index", columns=names)
 
     def _of(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Arm number k's probabilities, and whether it was taken."""
+        """Return arm number k's probabilities (n,), and whether it was taken (n,)."""
         assert self.log.probabilities is not None
         return self.log.probabilities[:, k], (self.log.played == k).astype(np.float64)
 
@@ -172,7 +172,7 @@ def standardised(x: np.ndarray) -> np.ndarray:
 
 
 def _sizes(log: Log) -> pd.DataFrame:
-    """Realised and expected effective sample sizes of "always this arm", by arm."""
+    """Return by arm the realised and expected effective sample sizes of "always this arm"."""
     rows = {}
     for k, arm in enumerate(log.arms):
         expected = np.nan

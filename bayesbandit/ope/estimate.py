@@ -214,7 +214,7 @@ def estimate(
 
 
 def _sequence(sequence: Any, bounds: Any) -> tuple[str | None, tuple[float, float] | None]:
-    """The kind of the sequence, and the declared bounds."""
+    """Return the kind of the sequence, and the declared bounds."""
     if isinstance(sequence, str) and sequence == "exact":
         raise ValueError("an exact sequence needs declared bounds: sequence=(lo, hi)")
     kind = sequence if sequence is None or isinstance(sequence, str) else "exact"
@@ -229,7 +229,8 @@ def _sequence(sequence: Any, bounds: Any) -> tuple[str | None, tuple[float, floa
 
 
 def _settled(asked: Question, weights: str) -> tuple[str, list[str]]:
-    """The weights that the log allows."""
+    """Return the weights that the log allows, and warnings. Raise ValueError for impossible
+    ones."""
     log = asked.log
     if weights == "contextual" and log.snapshots is None:
         raise ValueError("weights='contextual' need a log with snapshots=")
@@ -249,7 +250,7 @@ def _settled(asked: Question, weights: str) -> tuple[str, list[str]]:
 def _scores(
     asked: Question, estimator: str, m: np.ndarray | None, h: np.ndarray, tuning: dict[str, float]
 ) -> np.ndarray:
-    """Γ, or Γ₁ − Γ₂."""
+    """Return the scores Γ (n,) of the target, or of the first target less the second."""
     log, y, parts = asked.log, asked.reward, []
     for target, w in zip(asked.targets, asked.ratios, strict=True):
         if target.pi is None and log.probabilities is None:
@@ -265,7 +266,8 @@ def _scores(
 def _exact(
     asked: Question, m: np.ndarray | None, limits: tuple[float, float], level: float
 ) -> Sequence:
-    """The exact confidence sequence of a value, or of a difference, from rewards in [lo, hi]."""
+    """Return the exact confidence sequence of a value, or of a difference, from rewards in [lo,
+    hi]."""
     log, (lo, hi) = asked.log, limits
     r = (asked.reward - lo) / (hi - lo)
     m01 = np.zeros((1, 1)) if m is None else np.clip((m - lo) / (hi - lo), 0, 1)
@@ -290,7 +292,7 @@ def _exact(
 def _united(
     log: Log, target: Any, limits: tuple[float, float], settings: dict[str, Any]
 ) -> Estimate:
-    """The union of the intervals with the missing rewards at the least and at the most."""
+    """Return the union of two intervals: with the missing rewards at one bound and at the other."""
     w = np.zeros(len(log))
     for sign, part in zip((1, -1), targets_of(log, target), strict=False):
         w += sign * part.weights(log)

@@ -16,13 +16,15 @@ POINTS = ("clipped", "dm", "switch", "shrunk")  # biased: a number, and no inter
 
 
 def ips(w: Array, y: Array) -> Array:
-    """Γ = wY."""
+    """Return the scores Γ = wY of inverse propensity weighting."""
     return w * y
 
 
 def snips(w: Array, y: Array, h: Array) -> Array:
-    """Γ = v + w(Y − v) Σh/Σhw, with v = ΣhwY/Σhw: their weighted mean is v, and its standard error
-    √Σh²w²(Y − v)²/Σhw."""
+    """Return the scores of self-normalised IPS, Γ = v + w(Y − v) Σh/Σhw with v = ΣhwY/Σhw.
+
+    Their weighted mean is v, and its standard error √Σh²w²(Y − v)²/Σhw.
+    """
     total = (h * w).sum()
     if total == 0:
         return np.full_like(y, np.nan)
@@ -31,32 +33,32 @@ def snips(w: Array, y: Array, h: Array) -> Array:
 
 
 def clipped(w: Array, y: Array, most: float) -> Array:
-    """Γ = (w ∧ M)Y."""
+    """Return the scores Γ = (w ∧ M)Y of clipped IPS; M = most."""
     return np.minimum(w, most) * y
 
 
 def dm(pi: Array, m: Array) -> Array:
-    """Γ = Σ_k π_k m_k."""
+    """Return the scores Γ = Σ_k π_k m_k of the direct method."""
     return np.einsum("nk,nk->n", pi, m)
 
 
 def dr(pi: Array, w: Array, y: Array, m: Array, m_A: Array) -> Array:
-    """Γ = Σ_k π_k m_k + w(Y − m_A)."""
+    """Return the doubly robust scores Γ = Σ_k π_k m_k + w(Y − m_A)."""
     return dm(pi, m) + w * (y - m_A)
 
 
 def switch(pi: Array, w: Array, y: Array, m: Array, m_A: Array, tau: float) -> Array:
-    """Γ = Σ_k π_k m_k + w 1{w ≤ τ}(Y − m_A)."""
+    """Return the scores Γ = Σ_k π_k m_k + w 1{w ≤ τ}(Y − m_A) of SWITCH."""
     return dr(pi, np.where(w <= tau, w, 0.0), y, m, m_A)
 
 
 def shrunk(pi: Array, w: Array, y: Array, m: Array, m_A: Array, lam: float) -> Array:
-    """Γ = Σ_k π_k m_k + λw/(w² + λ)(Y − m_A)."""
+    """Return the shrunk doubly robust scores Γ = Σ_k π_k m_k + λw/(w² + λ)(Y − m_A)."""
     return dr(pi, lam * w / (w**2 + lam), y, m, m_A)
 
 
 def unmodelled(name: str, w: Array, y: Array, h: Array, clip: float) -> Array:
-    """Return the scores of an estimator without means; of those with means, IPS."""
+    """Return the scores of an estimator without means; those of IPS for an estimator with means."""
     if name == "snips":
         return snips(w, y, h)
     return clipped(w, y, clip) if name == "clipped" else ips(w, y)
@@ -75,7 +77,8 @@ def modelled(
 
 
 def average(scores: Array, h: Array) -> tuple[float, float]:
-    """Return v = ΣhΓ/Σh and its standard error √Σh²(Γ − v)²/Σh (martingale CLT)."""
+    """Return the mean v = ΣhΓ/Σh of scores, and its standard error √Σh²(Γ − v)²/Σh (martingale
+    central limit theorem)."""
     total = h.sum()
     if total == 0:
         return np.nan, np.nan

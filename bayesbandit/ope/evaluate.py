@@ -242,7 +242,7 @@ def max_t(
 def _judged[Key](
     data: Log, asked: Mapping[Key, tuple[Any, dict[str, Any]]]
 ) -> tuple[dict[Key, Estimate | None], dict[Key, str]]:
-    """The estimates of targets with settings, and why there is none."""
+    """Return the estimate of each target with its settings, or why there is none."""
     estimates, unsupported = dict[Key, Estimate | None](), dict[Key, str]()
     for key, (target, settings) in asked.items():
         try:

@@ -69,7 +69,7 @@ class Running:
             self.least, self.most = min(self.least, r.min()), max(self.most, r.max())
 
     def clipped(self, m: np.ndarray) -> np.ndarray:
-        """Means within the rewards seen."""
+        """Return means limited to the range of the rewards so far."""
         return np.clip(m, self.least, self.most) if self.n else m
 
 

@@ -158,7 +158,7 @@ class Monitor:
         self.u4 += (y - self.mean) ** 4
 
     def _variances(self) -> tuple[np.ndarray, np.ndarray]:
-        """V of values (K,) and of pairs (K, K), as in `Sums`."""
+        """Return V of values (K,) and of pairs (K, K), as in `Sums`."""
         s2, size = self.squares / self.t, self.w**2 / np.maximum(self.w2, TINY)
         values = expected(_variance(self.values), s2 * self.values[5], size)
         sizes = np.minimum(size, size[:, None])
@@ -191,7 +191,7 @@ class Monitor:
 
 
 def _variance(sums: np.ndarray) -> np.ndarray:
-    """Σh²(d − v)² of H, S, A, Q and P."""
+    """Return Σh²(d − v)² from the sums H, S, A, Q and P."""
     H, S, A, Q, P, _ = sums
     v = S / H
     return np.maximum(Q - 2 * v * A + v**2 * P, 0.0)

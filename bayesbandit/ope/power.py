@@ -191,7 +191,7 @@ def _takes_a_floor(bandit: Any, world: Environment, floor: float) -> None:
 
 
 def _pair(arms: Sequence[Name], value: np.ndarray, against: Any) -> tuple[Name, Name]:
-    """The difference asked for, as two arms."""
+    """Return the two arms whose difference is asked for."""
     best, *others = (arms[k] for k in np.argsort(-value, kind="stable"))
     pair = against if isinstance(against, tuple) else (best, others[0])
     if against is not None and not isinstance(against, tuple):
@@ -217,7 +217,7 @@ def _run(
     horizons: Sequence[int], pair: tuple[Name, Name], truth: float, batch: int, level: float,
     seed: int, i: int,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """One replication: a row a floor and horizon."""
+    """Return the results of one replication, a row for each floor and horizon."""
     from threadpoolctl import threadpool_limits
 
     rows = []
@@ -262,7 +262,7 @@ def simulated(bandit: Bandit, sample: Sample, batch: int) -> Log:
 
 
 def _found(log: Log, pair: tuple[Name, Name], truth: float, level: float) -> dict[str, Any]:
-    """What an analysis of the log shows of the difference of a pair."""
+    """Return what an analysis of the log shows of the difference of a pair."""
     try:
         found = estimate(log, pair, level=level, force=True)
     except Unsupported:

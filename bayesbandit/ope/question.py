@@ -49,7 +49,7 @@ class Question:
 
 
 def within_bounds(reward: np.ndarray, limits: tuple[float, float] | None) -> None:
-    """ValueError where a reward is outside the declared bounds."""
+    """Raise ValueError where a reward is outside the declared bounds."""
     if limits is None:
         return
     outside = np.flatnonzero((reward < limits[0]) | (reward > limits[1]))
@@ -61,7 +61,7 @@ def within_bounds(reward: np.ndarray, limits: tuple[float, float] | None) -> Non
 
 
 def before(value: Any, n: int, first: int) -> Any:
-    """The part of an array of n rounds, or of a pair of them, before round `first`."""
+    """Return the part before round `first` of an array of n rounds, or of a pair of them."""
     if isinstance(value, tuple):
         return tuple(before(one, n, first) for one in value)
     return value[:first] if np.ndim(value) and len(value) == n else value
@@ -81,7 +81,7 @@ def group_of(subgroup: Any, n: int) -> np.ndarray:
 def observed_by(
     log: Log, missing: Any, observed: np.ndarray, on: np.ndarray, limits: Any
 ) -> tuple[np.ndarray, np.ndarray]:
-    """By what w is multiplied, (n,), and the rounds that count."""
+    """Return the factor (n,) of w, and the rounds that count."""
     n = len(log)
     if missing is None or isinstance(missing, str):
         one_of(missing, "missing", MISSING)
@@ -109,7 +109,7 @@ def targets_of(log: Log, target: Any) -> tuple[Target, ...]:
 def supported_by(
     log: Log, targets: Sequence[Target], on: np.ndarray, while_available: bool
 ) -> tuple[np.ndarray, list[str]]:
-    """The rounds that count, and what to say of it."""
+    """Return the rounds that count, and warnings."""
     could = on.copy()
     for target in targets:
         if target.pi is not None:
@@ -132,8 +132,11 @@ def supported_by(
 
 
 def sizes_of(asked: Question) -> tuple[float, float, float, float]:
-    """Realised and expected effective sample size, largest share and mean of w: of the target for
-    which they are worst."""
+    """Return the realised and expected effective sample size, and the largest share and the mean of
+    w.
+
+    They are those of the target with the smallest realised size.
+    """
     log, on = asked.log, asked.on
     worst = (np.inf, np.nan, np.nan, np.nan)
     for target in asked.targets:

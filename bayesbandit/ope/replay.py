@@ -193,7 +193,7 @@ def _check(log: Log, bandit: Player) -> None:
 
 
 def _least(log: Log, given: Any) -> tuple[np.ndarray, list[str]]:
-    """c of each round (n,), and what to say of it."""
+    """Return the minimum probability c of each round (n,), and warnings."""
     e, n, warnings = log.probabilities, len(log), list[str]()
     known = log.propensity if e is None else e
     if e is not None:
@@ -224,7 +224,7 @@ def _least(log: Log, given: Any) -> tuple[np.ndarray, list[str]]:
 
 
 def _played(log: Log, bandit: Player, kept: np.ndarray) -> tuple[np.ndarray, Any]:
-    """The matched rounds' places, and the bandit after them."""
+    """Return the places of the matched rounds, and the bandit after them."""
     names, matched, could = log.arm.tolist(), [], _could(log, bandit)
     own: Any = deepcopy(bandit)
     if isinstance(own, Bandit):
@@ -244,7 +244,7 @@ def _played(log: Log, bandit: Player, kept: np.ndarray) -> tuple[np.ndarray, Any
 
 
 def _could(log: Log, bandit: Player) -> np.ndarray | None:
-    """Which arms could be taken (n, K); None: always all."""
+    """Return which arms could be taken (n, K); None if all could always be taken."""
     if log.available is None or log.available.all():
         return None
     if not isinstance(bandit, Bandit):

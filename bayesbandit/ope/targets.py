@@ -82,14 +82,14 @@ def target_of(log: Log, target: Any) -> Target:
 
 
 def _plain(bandit: Bandit) -> Bandit:
-    """A frozen copy that takes contexts as numbers."""
+    """Return a frozen copy that takes contexts as numbers."""
     frozen = bandit.copy()
     frozen.encoder = None  # those of a log are numbers by now
     return frozen
 
 
 def _placed(log: Log, p: Any, arms: Any) -> np.ndarray:
-    """Probabilities over a bandit's arms in the log's columns."""
+    """Return probabilities over a bandit's arms, in the columns of the log."""
     if list(arms) == list(log.arms):
         return distribution(p, len(log), log.arms, "a target's probabilities")
     unknown = [arm for arm in arms if arm not in log.arms]

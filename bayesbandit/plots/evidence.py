@@ -184,7 +184,8 @@ def _close(ax: Axes, table: pd.DataFrame) -> None:
 
 
 def _rows(names: pd.Index | pd.Series) -> tuple[Figure, Axes, np.ndarray]:
-    """A figure of one panel with a row for each name, and how far down each is."""
+    """Return a figure of one panel with a row for each name, its axes, and how far down each row
+    is."""
     labels, down, lines = rows(names)
     figure, (ax,) = panels(1, most=1, width=WIDE, height=0.9 + 0.2 * lines)
     label_rows([ax], labels, down, lines)

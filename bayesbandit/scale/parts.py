@@ -99,7 +99,8 @@ class Cluster(Parts):
         self.frame, self.columns = frame, list(frame.columns)
 
     def each[T](self, work: Work[T], columns: Sequence[Name], jobs: int) -> Iterator[T]:
-        """`jobs` is not used: the cluster, or Dask's own scheduler, decides."""
+        """Yield as `Parts.each`. `jobs` is not used: the cluster, or Dask's own scheduler,
+        decides."""
         import dask
 
         shared = dask.delayed(work)  # one object of the graph, however many parts there are

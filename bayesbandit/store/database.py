@@ -153,7 +153,7 @@ class Database:
 
     @contextmanager
     def _lock_of_file(self, key: bytes) -> Iterator[bool]:
-        """By a lock of a database beside the log: deciding goes on meanwhile."""
+        """Lock a database beside the log, so that deciding goes on meanwhile."""
         path = f"{self.url.database}-learner-{key.hex()}"
         beside = sqlite3.connect(path, timeout=0, isolation_level=None)
         try:

@@ -22,9 +22,9 @@ COLUMN, ONLY = "bandit VARCHAR(200) NOT NULL", "'default'"
 
 
 def several_bandits(connection: Connection) -> None:
-    """1 to 2: each row says which bandit it is about, and each key begins with that.
+    """Change tables of version 1 to version 2: each row, and each key, names its bandit.
 
-    What there is, is about the bandit "default". One transaction: all of it, or nothing.
+    Rows of version 1 are about the bandit "default". It is one transaction: all changes, or none.
     """
     change = _made_again if connection.dialect.name == "sqlite" else _altered
     for table, keys in KEYS.items():
@@ -43,7 +43,7 @@ def _of_bandit(key: str) -> str:
 
 
 def _made_again(connection: Connection, table: str, keys: list[str]) -> None:
-    """SQLite changes no key of a table: make the table again, and copy the rows."""
+    """Make a table again and copy its rows, because SQLite changes no key of a table."""
     known = connection.exec_driver_sql(f"SELECT sql FROM sqlite_master WHERE name = '{table}'")
     made: str = known.scalar_one()
     described = connection.exec_driver_sql(f"PRAGMA table_info({table})")
@@ -62,7 +62,7 @@ def _made_again(connection: Connection, table: str, keys: list[str]) -> None:
 
 
 def _altered(connection: Connection, table: str, keys: list[str]) -> None:
-    """PostgreSQL adds the column without a copy, and makes the keys again."""
+    """Add the column without a copy, and make the keys again, in PostgreSQL."""
     changes = [f"ADD COLUMN {COLUMN} DEFAULT {ONLY}"]
     for key in keys:
         kind, _, columns = key.rstrip(")").partition(" (")

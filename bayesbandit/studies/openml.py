@@ -136,7 +136,7 @@ def settings(noise: str) -> dict[str, dict[str, Factory]]:
 
 
 def beside_them() -> dict[str, dict[str, Factory]]:
-    """Return the algorithms that know neither noise scale."""
+    """Return the algorithms whose settings do not include the noise scale."""
     return {
         "ILTCB": {f"ILTCB, μ = {mu:g}": partial(ILTCB, exploration=mu) for mu in MUS},
         "greedy": {"greedy": LinGreedy},

@@ -15,7 +15,7 @@ from bayesbandit.weighting.base import measured
 
 @runtime_checkable
 class WeighingByArm(Protocol):
-    """A balance with `of_arm`."""
+    """A balance that can weight the rounds of one arm, by `of_arm`."""
 
     def of_arm(self, mine: np.ndarray, history: History) -> np.ndarray: ...
 

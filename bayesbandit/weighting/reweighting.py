@@ -219,7 +219,8 @@ class Reweighting:
             log["weight"][mine] = self.weigher.first(layout.arms[k], rows[mine], belief, layout)
 
     def settle(self, rows: np.ndarray, belief: Belief, history: History) -> None:
-        """Reweight the arms of these rows that are due; belief and history have the rows by now."""
+        """Reweight the arms of these rows that are due. Belief and history must have learned the
+        rows."""
         layout = history.layout
         arms, n, pulled = layout.arms, belief.n, np.unique(layout.records(rows)["arm"])
         if belief.of_arms:

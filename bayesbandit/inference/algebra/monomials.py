@@ -103,7 +103,7 @@ def same_powers(a: Powers, b: Powers) -> bool:
 
 
 def times_powers(a: Powers, b: Powers) -> Powers:
-    """Return the product, equal elements together."""
+    """Return the product of two products of powers. Powers of equal elements become one power."""
     out = list(a)
     for i, e in b:
         at = next((k for k, (j, _) in enumerate(out) if np.array_equal(i, j)), None)
@@ -115,7 +115,7 @@ def times_powers(a: Powers, b: Powers) -> Powers:
 
 
 def merged(terms: Sequence[Term]) -> tuple[Term, ...]:
-    """Return the terms, those added up that differ in their coefficients alone; no zeros."""
+    """Return the terms without zeros; terms that differ only in their coefficients are added up."""
     out: list[Term] = []
     for t in terms:
         if not t.coef.any():
@@ -177,7 +177,8 @@ class Sum:
     # ---- places ----------------------------------------------------------------------------------
 
     def moved(self, move: Callable[[Array], Array]) -> Sum:
-        """Return its elements, moved about as `move` moves those of an array."""
+        """Return the sum with its elements rearranged, as `move` rearranges the elements of an
+        array."""
         places = np.asarray(move(np.arange(self.size, dtype=np.float64).reshape(self.shape)))
         where = places.ravel().astype(np.intp)
         return Sum(places.shape, tuple(t.gathered(where) for t in self.terms), self.walls)

@@ -71,12 +71,12 @@ class Cut:
         return weight is not None and weight in set(ancestors(self.terms))
 
     def total(self, eta: np.ndarray, data: Data) -> float:
-        """Return the log likelihood of rows at their η (n,)."""
+        """Return the log likelihood of rows, given their linear predictors η (n,)."""
         [value] = self._total(eta, *self.density.arguments(data))
         return float(value)
 
     def slope(self, eta: float, reward: float) -> float:
-        """Return the derivative of a row's log likelihood by its η."""
+        """Return the derivative of a row's log likelihood with respect to its η."""
         d = self.density.n_features
         data = np.ones((1, d)), np.array([reward]), np.ones(1), np.zeros(1, dtype=np.int64)
         [slope] = self._slope(np.array([eta]), *self.density.arguments(data))

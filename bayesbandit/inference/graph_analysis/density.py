@@ -156,7 +156,7 @@ _READ: ContextVar[list[tuple[pm.Model, Density]] | None] = ContextVar("read", de
 
 @contextmanager
 def read_once() -> Iterator[None]:
-    """Within it, a model is read once for all engines; its data must stay as they are."""
+    """Read a model once for all engines, within the context; its data must not change."""
     token = _READ.set([])
     try:
         yield
@@ -165,7 +165,7 @@ def read_once() -> Iterator[None]:
 
 
 def read(model: pm.Model) -> Density:
-    """Return the model's log density: see `_read`; what was read before, within `read_once`."""
+    """Return the model's log density: see `_read`. Within `read_once`, return the same again."""
     known = _READ.get()
     if known is None:
         return _read(model)

@@ -37,7 +37,7 @@ from bayesbandit.inference.graph_analysis.rows import ALONG, Reach, Rows
 
 @runtime_checkable
 class Frozen(Protocol):
-    """A graph that PyTensor does not let change. Before version 3.2 there are none."""
+    """An immutable graph of PyTensor, which versions before 3.2 do not have."""
 
     def unfreeze(self) -> FunctionGraph: ...
 

@@ -13,7 +13,7 @@ SLACK = 1e-6  # by how much a row of probabilities may miss 1
 
 
 def arms_of(arms: Any, taken: np.ndarray, probabilities: Any) -> tuple[Name, ...]:
-    """The arms' names, in the order of the columns of probabilities."""
+    """Return the arms' names, in the order of the columns of probabilities."""
     if arms is not None:
         return arm_names(arms)
     K = None if probabilities is None else np.shape(probabilities)[-1]
@@ -34,7 +34,7 @@ def numbers_of(taken: np.ndarray, arms: tuple[Name, ...]) -> np.ndarray:
 
 
 def contexts_of(x: Any, n: int) -> tuple[tuple[str, ...], np.ndarray]:
-    """Names of the features, and contexts (n, d)."""
+    """Return the names of the features, and the contexts (n, d)."""
     if x is None:
         return (), np.empty((n, 0))
     array = finite(floats(x, "contexts"), "contexts", LARGEST)
@@ -64,7 +64,7 @@ def column_of(values: Any, n: int, what: str) -> np.ndarray:
 
 
 def matrix_of(values: Any, n: int, arms: Sequence[Name], what: str) -> np.ndarray:
-    """Numbers (n, K); a table's columns are put in the order of the arms."""
+    """Return numbers (n, K); a table's columns are put in the order of the arms."""
     named = isinstance(values, Table) and set(values.columns) == set(arms)
     if named:
         values = values[list(arms)]
@@ -75,7 +75,7 @@ def matrix_of(values: Any, n: int, arms: Sequence[Name], what: str) -> np.ndarra
 
 
 def ascending(values: Any, n: int, what: str) -> np.ndarray | None:
-    """A column that never runs back."""
+    """Return a column (n,). Raise ValueError if it ever decreases."""
     if values is None:
         return None
     array = finite(column_of(values, n, what), what)
@@ -106,7 +106,7 @@ def distribution(values: Any, n: int, arms: Sequence[Name], what: str) -> np.nda
 def propensities_of(
     probabilities: Any, propensity: Any, played: np.ndarray, arms: tuple[Name, ...]
 ) -> tuple[np.ndarray | None, np.ndarray]:
-    """Every arm's probability (n, K), if known, and the taken arm's (n,)."""
+    """Return every arm's probability (n, K), if known, and the taken arm's (n,)."""
     n, e, rows = len(played), None, np.arange(len(played))
     if probabilities is None and propensity is None:
         raise ValueError("a log needs probabilities (n, K), or the propensity (n,); got neither")

@@ -59,7 +59,7 @@ def _objects(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
 
 
 def _joined(event: dict[str, Any], t: int) -> dict[str, Any]:
-    """One round of a line of --dsjson: reward, arm, chances, time and contexts."""
+    """Return one round from a line of --dsjson: reward, arm, chances, time and contexts."""
     try:
         actions, order = event["c"]["_multi"], event["a"]
         names = dict(enumerate((action_name(a, k) for k, a in enumerate(actions)), 1))
@@ -80,7 +80,7 @@ def _joined(event: dict[str, Any], t: int) -> dict[str, Any]:
 
 
 def _ranked(event: dict[str, Any], rewards: Mapping[str, float], default: float) -> dict[str, Any]:
-    """One round of an answer of Rank."""
+    """Return one round from an answer of Rank."""
     try:
         chances = {action["id"]: float(action["probability"]) for action in event["ranking"]}
         taken, key = event["rewardActionId"], event["eventId"]
@@ -125,7 +125,7 @@ def _check_actions(events: list[dict[str, Any]]) -> None:
 
 
 def _check_drops(events: list[dict[str, Any]]) -> None:
-    """Lines that were dropped at random must have been so at one rate."""
+    """Raise ValueError if lines were dropped at random at different rates."""
     rates = {float(event.get("pdrop", 0.0)) for event in events}
     if len(rates) > 1:
         raise ValueError(

@@ -243,7 +243,7 @@ def arms_of(
 
 
 def one_arm(column: pd.Series) -> tuple[np.ndarray, tuple[Name, ...]]:
-    """Of a column with one value."""
+    """Return the numbers (n,) and the name of the arm in a column with one value."""
     if column.isna().any():
         raise ValueError(f"{int(column.isna().sum())} of {len(column)} values are missing")
     value = column.iloc[0]

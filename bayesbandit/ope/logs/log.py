@@ -120,17 +120,20 @@ class Log:
 
     @staticmethod
     def of(source: Any, **columns: Any) -> Log:
-        """Return the log of a bandit or its `history`, of a `DecisionLog`, or of a table with these
-        `columns`.
+        """Return the log of a bandit or its `history`, of a `DecisionLog`, or of a table.
 
-        A history has its rounds in the order of their rewards, which has to be that of the
-        decisions: rewards that came late would bias all estimates. A bandit gives its past
-        policies, too, as snapshots, learned again from the history; batch= labels the rounds that
-        it decided between two rewards, where these are several. Of a table: arm, reward,
-        propensity, time, reward_time and batch name columns ("arm", "reward" and "propensity"
-        unless told otherwise); probabilities={arm: column}; x: the columns of contexts, by default
-        all others. Of a `DecisionLog`, since= and until= are times; decisions that were not shown
-        are left out. For files, see `read_log`.
+        A `history` has its rounds in the order of their rewards. Decisions must have had the same
+        order: late rewards would bias all estimates. A bandit also gives its past policies, as
+        snapshots, which are learned again from the history. batch: labels of the rounds that it
+        decided between two rewards, if there are several.
+
+        For a table, arm, reward, propensity, time, reward_time and batch are names of columns. The
+        defaults are "arm", "reward" and "propensity". probabilities: a dict from arms to columns.
+        x: the columns of contexts, by default all others.
+
+        For a `DecisionLog`, since and until are times. Decisions that were not shown are left out.
+
+        For files, see `read_log`.
         """
         is_table = isinstance(source, Table)
         from bayesbandit.ope.logs.readers import of_frame, of_history
@@ -209,7 +212,7 @@ class Log:
         return some
 
     def _checked(self, snapshots: Any) -> Any:
-        """Snapshots that agree with the logged probabilities."""
+        """Return the snapshots. Raise ValueError if they differ from the logged probabilities."""
         if snapshots is None:
             return None
         if self.batch is None:

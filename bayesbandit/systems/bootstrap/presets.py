@@ -14,7 +14,7 @@ def BootstrapLassoTS(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: bb.Balance | None = None, **settings: Any,
 ) -> tuple[Bootstrap, bb.Policy, bb.Balance | None]:  # fmt: skip
-    """Bootstrap LASSO Thompson sampling (paper, sections 2.2 and 4.1).
+    """Return a bandit of bootstrap LASSO Thompson sampling (paper, sections 2.2 and 4.1).
 
     It draws one of the replicates, or from their N(mean, α² sd²) with draw="normal".
 
@@ -29,7 +29,7 @@ def BootstrapLassoUCB(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: bb.Balance | None = None, **settings: Any,
 ) -> tuple[Bootstrap, bb.Policy, bb.Balance | None]:  # fmt: skip
-    """Bootstrap LASSO UCB, which chooses the arm of the largest mean + α sd.
+    """Return a bandit of bootstrap LASSO UCB, which chooses the arm of the largest mean + α sd.
 
     The mean and sd are those of the replicates. See `BootstrapLassoTS`.
     """
@@ -41,7 +41,7 @@ def BootstrapRidgeTS(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: bb.Balance | None = None, **settings: Any,
 ) -> tuple[Bootstrap, bb.Policy, bb.Balance | None]:  # fmt: skip
-    """Bootstrap ridge Thompson sampling. See `BootstrapLassoTS`."""
+    """Return a bandit of bootstrap ridge Thompson sampling. See `BootstrapLassoTS`."""
     return Bootstrap("ridge", **settings), bb.Thompson(alpha), balance
 
 
@@ -50,7 +50,7 @@ def BootstrapRidgeUCB(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: bb.Balance | None = None, **settings: Any,
 ) -> tuple[Bootstrap, bb.Policy, bb.Balance | None]:  # fmt: skip
-    """Bootstrap ridge UCB, which chooses the arm of the largest mean + α sd.
+    """Return a bandit of bootstrap ridge UCB, which chooses the arm of the largest mean + α sd.
 
     The mean and sd are those of the replicates. See `BootstrapLassoTS`.
     """

@@ -14,7 +14,7 @@ def ForestTS(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: bb.Balance | None = None, **settings: Any,
 ) -> tuple[Forest, bb.Policy, bb.Balance | None]:  # fmt: skip
-    """Generalized random forest Thompson sampling (paper, sections 2.2 and 4.2).
+    """Return a bandit of generalized random forest Thompson sampling (paper, sections 2.2 and 4.2).
 
     It draws from N(mean, α² variance), with the variance by little bags.
 
@@ -29,5 +29,6 @@ def ForestUCB(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     balance: bb.Balance | None = None, **settings: Any,
 ) -> tuple[Forest, bb.Policy, bb.Balance | None]:  # fmt: skip
-    """Generalized random forest UCB, which chooses the largest mean + α sd. See `ForestTS`."""
+    """Return a bandit of generalized random forest UCB, which chooses the largest mean + α sd. See
+    `ForestTS`."""
     return Forest(**settings), bb.UCB(alpha), balance

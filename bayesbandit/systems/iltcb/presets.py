@@ -19,11 +19,12 @@ def ILTCB(
     refit_every: int | float = 0.25, rewards: tuple[float, float] = (0.0, 1.0), seed: Seed = 0,
     **settings: Any,
 ) -> tuple[PolicyMixture, bb.Policy, bb.Balance]:  # fmt: skip
-    """ILOVETOCONBANDITS (Agarwal et al. 2014): a distribution over policies found by an oracle.
+    """Return a bandit of ILOVETOCONBANDITS (Agarwal et al. 2014): a distribution over policies
+    found by an oracle.
 
-    exploration, psi, gains, oracle, refit_every, rewards: settings of `PolicyMixture`.
-    settings: of `PolicyMixture` (delta, log_policies) and `Bandit` (history, encoder,
-    min_probability).
+    exploration, psi, gains, oracle, refit_every, rewards: settings of `PolicyMixture`. settings: of
+    `PolicyMixture` (delta, log_policies) and `Bandit` (history, encoder, min_probability).
+
     The theory has psi=100, gains="ips" and refit_every=1.0 (epochs that double). The defaults earn
     more on the bundled data sets. Unlike the paper's pseudocode, an arm without a reward so far is
     chosen with probability 1/K, as in every bandit here. `bandit.belief.mixture` has the policies

@@ -18,7 +18,7 @@ def PolicyTreeTS(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     clip: float = 0.1, propensity: Propensity = "decision", **settings: Any,
 ) -> tuple[PolicyTree, bb.Policy, bb.Balance]:  # fmt: skip
-    """Policy-tree Thompson sampling (paper, section 4.3).
+    """Return a bandit of policy-tree Thompson sampling (paper, section 4.3).
 
     In each leaf of a shallow tree it draws from N(mean, α² variance) of each arm's efficient
     scores.
@@ -26,8 +26,9 @@ def PolicyTreeTS(
     clip, propensity: settings of the balance, whose weights 1 / max(γ, p) are used in the scores.
     settings: of `PolicyTree` (base, depth, by, cuts, least, refit_every, prior_rows, balanced) and
     `Bandit` (history, encoder, min_probability). by="classification" follows the paper's text.
-    `print(bandit.belief.text(bandit.arms))` shows the tree, `bb.plots.policy_tree(bandit)` draws
-    it.
+
+    `print(bandit.belief.text(bandit.arms))` shows the tree, and `bb.plots.policy_tree(bandit)`
+    draws it.
     """
     return PolicyTree(**settings), bb.Thompson(alpha), bb.InversePropensity(clip, propensity)
 
@@ -37,7 +38,7 @@ def PolicyTreeUCB(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     clip: float = 0.1, propensity: Propensity = "estimated", **settings: Any,
 ) -> tuple[PolicyTree, bb.Policy, bb.Balance]:  # fmt: skip
-    """Policy-tree UCB (paper, section 4.3).
+    """Return a bandit of policy-tree UCB (paper, section 4.3).
 
     In each leaf it chooses the arm with the largest mean + α sd of its efficient scores. UCB's
     decisions are not random, so propensities are estimated, as in `BLUCB`. As in `LinUCB`, an arm's

@@ -14,10 +14,12 @@ def SuperLinUCB(
     arms: Arms, n_features: int | None = None, horizon: int = 10_000, alpha: float | None = None,
     ridge: float = 1.0, intercept: bool = True, seed: Seed = 0, **settings: Any,
 ) -> tuple[SuperUCB, bb.Policy, None]:  # fmt: skip
-    """SuperLinUCB (Chu et al. 2011), with √T regret: the rewards of a level are independent.
+    """Return a bandit of SuperLinUCB (Chu et al. 2011), with √T regret: the rewards of a level are
+    independent.
 
-    horizon, alpha, ridge, intercept: settings of `SuperUCB`.
-    settings: of `Bandit` (history, encoder, min_probability).
+    horizon, alpha, ridge, intercept: settings of `SuperUCB`. settings: of `Bandit` (history,
+    encoder, min_probability).
+
     A delayed reward goes to the level where its arm's width is large when it arrives.
     """
     return SuperUCB(horizon, alpha, ridge, intercept), bb.Thompson(), None
@@ -29,7 +31,7 @@ def SuperBLUCB(
     ridge: float = 1.0, intercept: bool = True, clip: float = 0.1, seed: Seed = 0,
     **settings: Any,
 ) -> tuple[SuperUCB, bb.Policy, bb.Balance]:  # fmt: skip
-    """SuperBLUCB: SuperLinUCB with weights 1 / max(γ, estimated propensity).
+    """Return a bandit of SuperBLUCB: SuperLinUCB with weights 1 / max(γ, estimated propensity).
 
     See the paper's Appendix A and `SuperLinUCB`. Rounds observed as a batch get weights and levels
     from one estimate of the propensities. Rounds observed one by one get a new estimate each, so

@@ -60,12 +60,12 @@ class Formula:
         return matrix(self.design, self.terms, dict(self.state), frame)[0][:, self.kept]
 
     def features_of(self, column: Name) -> list[str]:
-        """Return the features in which a column is."""
+        """Return the names of the features that use a column."""
         pairs = zip(self.features, self.uses, strict=True)
         return [name for name, used in pairs if column in used]
 
     def stored(self) -> dict[str, Any]:
-        """Return the formula as plain values."""
+        """Return the formula as plain values, for a file."""
         return {
             "text": self.text,
             "terms": [list(term) for term in self.terms.terms],
