@@ -69,8 +69,9 @@ class Evidence:
         self.log_e, self.n = np.empty(0), 0
 
     def add(self, x: Array, arm: Array, reward: Array) -> Array:
-        """Learn rounds x (n, d), arms by any names and rewards (n,), each a tick. Return the log
-        density (n, M) of each reward before it was learned, by each half-life."""
+        """Learn rounds x (n, d), arms and rewards (n,), one tick after the other; arms may have any
+        names. Return the log density (n, M) of each reward before it was learned, by each
+        half-life."""
         names = arm.tolist()
         before, ticks = len(self.number), self.n + np.arange(1.0, len(x) + 1.0)
         played = np.array([self.number.setdefault(k, len(self.number)) for k in names], np.int64)

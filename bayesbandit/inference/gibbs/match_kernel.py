@@ -124,8 +124,8 @@ class Search:
         at: Mapping[str, np.ndarray],
         shapes: Mapping[str, tuple[int, ...]],
     ) -> Search | None:
-        """Return a model's monomials; None where a square is of several coordinates, or a
-        coordinate has several."""
+        """Return the search in a model's monomials; None if a square has several coordinates, or a
+        coordinate is in several squares."""
         terms, D, (*_, squares, pure) = prior.terms, prior.dim, prior.powers
         j = terms.form
         alone = (np.diff(terms.form_at) == 1).all() and len(np.unique(j)) == len(j)

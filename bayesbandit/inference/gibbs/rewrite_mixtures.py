@@ -28,7 +28,7 @@ Mixture = Callable[[list[Any], tuple[Any, ...]], tuple[Any, Callable[[Any], Any]
 
 
 def exponential(parameters: list[Any], size: tuple[Any, ...]) -> tuple[Any, Callable[[Any], Any]]:
-    """Mix a Laplace distribution: the variance is exponential."""
+    """Rewrite a Laplace distribution as a mixture of normals whose variance is exponential."""
     import pymc as pm
 
     mu, b = parameters
@@ -37,7 +37,7 @@ def exponential(parameters: list[Any], size: tuple[Any, ...]) -> tuple[Any, Call
 
 
 def gamma(parameters: list[Any], size: tuple[Any, ...]) -> tuple[Any, Callable[[Any], Any]]:
-    """Mix a Student-t distribution: the precision is gamma."""
+    """Rewrite a Student-t distribution as a mixture of normals whose precision is gamma."""
     import pymc as pm
 
     nu, mu, sigma = parameters
@@ -47,7 +47,8 @@ def gamma(parameters: list[Any], size: tuple[Any, ...]) -> tuple[Any, Callable[[
 
 
 def half_gamma(parameters: list[Any], size: tuple[Any, ...]) -> tuple[Any, Callable[[Any], Any]]:
-    """Mix a half Student-t distribution: the precision of a half-normal is gamma."""
+    """Rewrite a half Student-t distribution as a mixture of half-normals whose precision is
+    gamma."""
     import pymc as pm
 
     nu, sigma = parameters

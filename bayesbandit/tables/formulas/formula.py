@@ -190,7 +190,7 @@ def matrix(
     spec: ModelSpec, terms: Terms, state: dict[str, Any], frame: pd.DataFrame
 ) -> tuple[np.ndarray, ModelSpec]:
     """Return the design (n, p) of typed columns, and the specification that has learned from it.
-    formulaic gets factors that are computed: it evaluates no text."""
+    formulaic gets computed factors, and evaluates no text."""
     from formulaic.errors import DataMismatchWarning, FormulaicError
 
     with warnings.catch_warnings(), np.errstate(all="ignore"):
