@@ -34,7 +34,7 @@ def precision(x, w, lam, intercept=True):
 
 
 def noise(x, r, w, lam, variance, intercept=True, floor=1e-6, prior=(1.0, 1.0)):
-    """(σ², degrees of freedom) by the definitions of ARCHITECTURE.md, from the residuals."""
+    """(σ², degrees of freedom) as the docstring of `Ridge` defines them, from the residuals."""
     theta = sklearn_ridge(x, r, w, lam, intercept)
     rss = float(w @ (r - design(x, intercept) @ theta) ** 2)
     if variance == "rss/n":

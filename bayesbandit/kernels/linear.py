@@ -1,6 +1,6 @@
 """One arm's weighted ridge regression, kept in one row of numbers (`kernels/ridge_state.py`).
 
-B = X'WX + λI, θ = B⁻¹X'Wr, P = B⁻¹. How an update keeps its digits: `kernels/rank_one.py`.
+B = X'WX + λI, θ = B⁻¹X'Wr, P = B⁻¹. How an update keeps its digits: `kernels/algebra/rank_one.py`.
 Arguments are trusted: who calls these functions has checked them.
 """
 
@@ -198,8 +198,10 @@ def settle_weights(arm, settings, work):
 
 @njit(cache=True)
 def factorise(arm, settings, work):
-    """Put the Cholesky factor of B and its right-hand side into work, from the statistics, given λ.
-    Return the smallest pivot: see `factor_by`."""
+    """Write X'Wr (D,) and the Cholesky factor of B = X'WX + λI into work, both with the prior.
+
+    Weights W are divided by W_BAR. Return the smallest pivot: see `factor_by`.
+    """
     D, penalised = int(settings[D_]), int(settings[PENALISED])
     b, diagonal, U = work[:D], work[D : 2 * D], work[2 * D : 2 * D + D * D].reshape(D, D)
     G, rhs = matrix(G_of(arm, D), D), b_of(arm, D)

@@ -118,7 +118,10 @@ def explored(row, D, K, new, floor, stream):
 
 @njit(cache=True)
 def draw_number(a, b, kind, state):
-    """Return the logarithm of a gamma draw, or the log odds of a beta draw, and the next state."""
+    """Return a draw on the log scale, and the next state of the generator (`seeded`).
+
+    It is log v of v ~ Gamma(a, rate b), or log v/(1 − v) of v ~ Beta(a, b) if kind is BETA.
+    """
     if kind == BETA:
         return log_odds(a, b, state)
     return log_rate(a, b, state)

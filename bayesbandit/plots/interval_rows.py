@@ -59,8 +59,10 @@ def interval_rows(
 
 
 def regret_rows(table: pd.DataFrame) -> Figure:
-    """Draw regret at the end, the mean and its 95 % interval by Student's t: a row a bandit, a
-    panel an environment. table: of `evaluation.regrets`."""
+    """Draw the final regret of each bandit: its mean and 95 % interval by Student's t.
+
+    There is a panel for each environment. table: what `evaluation.regrets` returns.
+    """
     from scipy.stats import t
 
     reach = table["regret_se"] * t.ppf(0.975, table["replications"] - 1)

@@ -98,6 +98,6 @@ def hides(kind: str, name: str, found: object) -> None:
 
 
 def offer(point: EntryPoint) -> str:
-    """Return the package of an entry point, and its place there, as text."""
+    """Return an entry point as text for messages: `package version (module:object)`."""
     package = f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
     return f"{package} ({point.value})"

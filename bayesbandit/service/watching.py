@@ -33,7 +33,7 @@ OTHERS = "all others"
 
 
 def most_taken(ledger: Ledger, begin: int | None, end: int | None, number: int) -> list[Name]:
-    """Return the arms that were taken most, and how many decisions there are of each."""
+    """Return the `number` arms that were taken most, the most frequent first."""
     own = decisions.c
     found = select(own.arm).where(ledger.own(decisions)).group_by(own.arm)
     if begin is not None:
@@ -167,8 +167,11 @@ def _agreement(ledger: Ledger, rows: Sequence[Stored]) -> np.ndarray:
 
 @dataclass
 class Seen:
-    """Sums over values of a column: how many, missing ones, levels that the fit has not, the most
-    frequent ones of these, and of numbers Σz and Σz²."""
+    """Counts and sums over the values of one column.
+
+    unseen: values whose level is not in the fit. new: these levels, with their counts. z, z2: Σz
+    and Σz² of numbers, z standardised by the fit.
+    """
 
     n: int = 0
     missing: int = 0
@@ -179,8 +182,10 @@ class Seen:
 
 
 class Drift:
-    """Contexts against the encoder's fit; without an encoder, numbers of the contexts against those
-    of the first decisions."""
+    """How the contexts of decisions differ from those on which the encoder was fitted.
+
+    Without an encoder the reference is the first part of decisions that is added.
+    """
 
     def __init__(self, encoder: Encoder | None) -> None:
         self.encoder = encoder
@@ -190,7 +195,7 @@ class Drift:
         self.fit: tuple[np.ndarray, np.ndarray] | None = None
 
     def add(self, decided: Sequence[Stored], n_features: int) -> None:
-        """Count the contexts of decisions."""
+        """Count the contexts of these decisions."""
         if self.encoder is None:
             self._add_numbers(np.stack([one.row[:n_features] for one in decided]))
             return
@@ -224,8 +229,11 @@ class Drift:
             seen.z2 += float(column @ column)
 
     def table(self) -> pd.DataFrame:
-        """Return a row a column: its mean and standard deviation in units of the fit (0 and 1 where
-        nothing has changed), the shares of missing values and of levels that the fit has not."""
+        """Return one row for each column of the contexts.
+
+        mean_shift, sd_ratio: mean and standard deviation in units of the fit; 0 and 1 where nothing
+        has changed. missing, unseen_levels: shares of the contexts.
+        """
         rows = []
         levels = {column.name for column in self.columns if isinstance(column, Levels)}
         for name, seen in self.seen.items():
@@ -251,7 +259,10 @@ class Drift:
 
 
 def _value(row: Mapping[str, object] | Sequence[object], name: Name) -> object:
-    """Return what a context has in a column: by name, or by position."""
+    """Return the value of a context in a column; None if it has none.
+
+    A mapping has values by name, a sequence by position.
+    """
     if isinstance(row, Mapping):
         return row.get(str(name))
     return row[name] if isinstance(name, int) and name < len(row) else None

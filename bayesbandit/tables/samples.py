@@ -1,4 +1,8 @@
-"""A sample of the rows of a table that comes in parts, in one pass."""
+"""A random sample of the rows of a table that comes in parts, in one pass.
+
+Each row has a random rank, and the sample is the `MOST` rows with the smallest ranks. A part with
+more rows than that keeps only its smallest.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,10 @@ def of_dask(frame: Any) -> pd.DataFrame:
 
 
 def ranked(frame: pd.DataFrame, number: int) -> pd.DataFrame:
-    """Return the rows of a part that may be in the sample, with their random ranks."""
+    """Return the rows of part `number` that may be in the sample, with a column of their ranks.
+
+    The ranks depend only on the number of the part and on its length.
+    """
     rank = np.random.default_rng([number, len(frame)]).random(len(frame))
     return _least([frame.assign(**{RANK: rank})])
 

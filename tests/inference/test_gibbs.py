@@ -477,7 +477,7 @@ def test_hierarchical_variances_are_learnt():
 
 @pytest.mark.slow
 def test_diabetes():
-    """METHODS 6: posterior medians at λ = .237, and λ under Gamma(1, 1.78) on λ²."""
+    """Park and Casella (2008), diabetes: posterior medians at λ = .237; λ under Gamma(1, 1.78)."""
     X, y = load_diabetes(return_X_y=True)
     data = {"x": X - X.mean(axis=0), "reward": y - y.mean()}
     medians = [-3.3, -214.4, 523.9, 307.6, -171, -3.0, -154, 92, 520.7, 62.8]

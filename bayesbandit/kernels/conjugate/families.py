@@ -1,9 +1,10 @@
 """Beta and Gamma numbers: their moments, and draws of them.
 
-A draw by rejection takes an unknown number of random numbers, and the block of a bandit must last
-for a round. So a decision takes one normal of the block (`kernels/selection.py`), whose 64 bits
-begin a SplitMix64 (Steele, Lea and Flood 2014, OOPSLA) that gives as many as it takes. Draws are in
-the coordinate of `best.py`, log v/(1 − v) or log v, which tells apart what is next to 0 or to 1.
+Rejection sampling needs an unknown number of random numbers, but a bandit holds a fixed block of
+them for each round. So a decision takes one normal of the block (`kernels/selection.py`). Its 64
+bits seed a SplitMix64 generator (Steele, Lea and Flood 2014, OOPSLA), which never runs out. Draws
+are log v/(1 − v) or log v, as in `prob_best/conjugate.py`: values of v next to 0 or 1 stay distinct
+on this scale.
 """
 
 import math
@@ -35,7 +36,7 @@ def gamma_moments(a, b):
 
 @njit(cache=True)
 def mixed(bits):
-    """Return 64 bits that each depend on all of these."""
+    """Return 64 bits, each of which depends on all 64 bits of the input (SplitMix64's mixing)."""
     bits = (bits ^ (bits >> LEFT)) * FIRST
     bits = (bits ^ (bits >> MIDDLE)) * SECOND
     return bits ^ (bits >> RIGHT)
@@ -43,7 +44,7 @@ def mixed(bits):
 
 @njit(cache=True)
 def seeded(z):
-    """Return the state that a normal begins."""
+    """Return a SplitMix64 state (uint64), seeded by the bits of the normal draw z."""
     return mixed(np.float64(z).view(np.uint64))
 
 

@@ -1,4 +1,4 @@
-"""Compiled sweeps of the Gibbs sampler in `gibbs.py`: σ² and θ given the scales, from d × d
+"""Compiled sweeps of the Gibbs sampler in `mixture.py`: σ² and θ given the scales, from d × d
 statistics or, for n < d, from the rows themselves.
 
 A sweep takes from the generator: what `scales.draw_scales` takes; a gamma for σ², where θ is
