@@ -1,4 +1,4 @@
-"""One database: how it is opened, how it writes, and the lock by which a learner is elected."""
+"""One database: its connections, transactions, tables, and the lock of the learner."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ from bayesbandit.store.records import Unavailable
 from bayesbandit.store.tables import SCHEMA, metadata
 
 RELEASE = version("bayesbandit")
-BUSY = 30.0  # seconds for which SQLite waits for another process
-MAKER = 0x62616E646975  # the key of PostgreSQL's advisory lock of who makes the tables
+BUSY = 30.0  # seconds that SQLite waits for another process
+MAKER = 0x62616E646975  # key of PostgreSQL's advisory lock: one process creates the tables
 _open: WeakSet[Database] = WeakSet()
 
 
 class Database:
-    """The tables of a log in SQLite or PostgreSQL, made when they are first used.
+    """The tables of a log in SQLite or PostgreSQL, created on first use.
 
-    Threads share it. A process that is forked gets connections of its own.
+    Threads share it. A forked process opens its own connections.
     """
 
     def __init__(self, url: str) -> None:
@@ -81,14 +81,16 @@ class Database:
         return engine
 
     def close(self) -> None:
-        """Give the connections back; the log cannot be used any more."""
+        """Close the connections; the log cannot be used any more."""
         if self.engine is not None:
             self.engine.dispose()
         self.engine = None
 
     def connected(self) -> Engine:
-        """Return the engine. Raise ValueError where the log has been closed, and OSError where its
-        file was deleted or replaced: SQLite would go on writing into a file that nobody can open.
+        """Return the SQLAlchemy engine.
+
+        Raise ValueError if the log has been closed. Raise FileNotFoundError if its file was deleted
+        or replaced: SQLite would go on writing into a file that nobody can open.
         """
         if self.engine is None:
             raise ValueError(f"the log {self.shown} has been closed; open it again")
@@ -97,7 +99,7 @@ class Database:
         return self.engine
 
     def _file(self) -> tuple[int, int] | None:
-        """Return the device and the inode of SQLite's file; None where there is none."""
+        """Return device and inode of SQLite's file; None without a file."""
         try:
             there = None if self.path is None else self.path.stat()
         except FileNotFoundError:
@@ -106,7 +108,7 @@ class Database:
 
     @contextmanager
     def _answering(self) -> Iterator[None]:
-        """Raise Unavailable, a sentence, where the database does not answer, or refuses."""
+        """Turn errors of the database into `Unavailable`, with a sentence."""
         try:
             yield
         except IntegrityError:
@@ -120,7 +122,7 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """Yield a transaction that is kept whole or not at all."""
+        """Yield a connection in a transaction: all of it is committed, or nothing."""
         with self._answering(), self.connected().connect() as connection:
             connection.execution_options(writes=True)
             with connection.begin():
@@ -138,15 +140,17 @@ class Database:
     def add(
         self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]
     ) -> set[tuple[Any, ...]]:
-        """Insert the rows whose keys are new; return these keys."""
+        """Insert the rows whose primary keys are new; return these keys."""
         dialect: Any = sqlite if self.sqlite else postgresql
         made = dialect.insert(table).on_conflict_do_nothing().returning(*table.primary_key.columns)
         return {tuple(row) for row in connection.execute(made, rows)} if rows else set()
 
     @contextmanager
     def learner(self, name: str) -> Iterator[bool]:
-        """Yield whether this process may learn for the bandit of this name: it holds the lock
-        meanwhile, which ends with it."""
+        """Yield whether this process may learn for the bandit of this name.
+
+        If so, it holds the lock within the `with` statement. The lock also ends with the process.
+        """
         lock = self._lock_of_file if self.sqlite else self._lock_of_server
         with self._answering(), lock(sha256(name.encode()).digest()[:8]) as elected:
             yield elected
@@ -184,7 +188,7 @@ class Database:
     # ---- the tables ------------------------------------------------------------------------------
 
     def _make(self) -> None:
-        """Make the tables, or bring those of an older release up to now."""
+        """Create the tables, or migrate those of an older release."""
         with self.read() as connection:
             known = inspect(connection).has_table(tables.schema.name)
             found = self._schema(connection) if known else None
@@ -218,7 +222,7 @@ class Database:
 
 
 def microseconds(at: float | None = None) -> int:
-    """Return a time in microseconds since 1970: now, or of seconds."""
+    """Return a time in microseconds since 1970. at: seconds since 1970; None: now."""
     return time.time_ns() // 1000 if at is None else round(at * 1e6)
 
 
@@ -246,15 +250,14 @@ def _url(url: object) -> URL:
 
 
 def _durable(connection: sqlite3.Connection, record: object) -> None:
-    """Set a new connection of SQLite: writers do not block readers, and what is committed is on
-    disk."""
+    """Set up a new SQLite connection: writers do not block readers, and a commit is on disk."""
     connection.isolation_level = None  # transactions begin where SQLAlchemy says so
     for setting in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={int(BUSY * 1000)}"):
         connection.execute(f"PRAGMA {setting}").close()
 
 
 def _begin(connection: Connection) -> None:
-    """Begin a transaction of SQLite; one that writes waits for its turn first."""
+    """Begin a transaction of SQLite; one that writes first waits for the lock."""
     writes = connection.get_execution_options().get("writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 

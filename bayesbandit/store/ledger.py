@@ -1,4 +1,4 @@
-"""What is written into a bandit's log and read from it, one transaction each."""
+"""The transactions of a bandit's log: each method writes or reads in one transaction."""
 
 from __future__ import annotations
 
@@ -63,13 +63,15 @@ AT_ONCE = 1000  # rewards that are stored in one transaction, ids that are asked
 
 
 def unknown_key(key: str, value: float) -> str:
-    """Return the key of a reward of an unknown decision, which leaves that of a decision that is
-    made later free."""
+    """Return the key under which a reward of an unknown decision is stored.
+
+    It differs from `key`, so that a decision made later under the same id can still have that one.
+    """
     return f"{key[:100]} unknown {value!r}"
 
 
 def stored_of(row: Row[Any]) -> Stored:
-    """Return the decision of a row of its table."""
+    """Return the decision of a row of the table of decisions."""
     known = row._mapping
     return Stored(
         known["id"], known["decided_at"], known["mode"], known["version"], known["t"],
@@ -81,9 +83,11 @@ def stored_of(row: Row[Any]) -> Stored:
 
 
 class Ledger:
-    """The transactions of the log of one bandit, which may share its database with others.
+    """The transactions of one bandit's log.
 
-    name: of the bandit. Each query asks for its rows alone.
+    Other bandits may share the database: each query asks only for rows of the bandit `name`. The
+    argument `now` of the methods is in microseconds since 1970, and `how` says how rewards are
+    joined.
     """
 
     def __init__(self, database: Database, name: str) -> None:
@@ -105,7 +109,7 @@ class Ledger:
     # ---- the beginning ---------------------------------------------------------------------------
 
     def settings(self) -> Settings | None:
-        """Return how rewards are joined; None where no bandit has begun."""
+        """Return how rewards are joined; None if the log has no bandit yet."""
         with self.database.read() as connection:
             detail = connection.execute(self._beginning()).scalar()
         return None if detail is None else Settings(**json.loads(detail)["settings"])
@@ -117,7 +121,7 @@ class Ledger:
             return [*connection.execute(begun).scalars()]
 
     def nothing(self) -> ValueError:
-        """Return the error that no bandit of this name has begun."""
+        """Return the error for a log that has no bandit of this name."""
         others = ", ".join(map(repr, self.names()))
         said = f"; it has {others}" if others else ""
         return ValueError(
@@ -125,7 +129,7 @@ class Ledger:
         )
 
     def beginning(self) -> dict[str, Any]:
-        """Return what is known of the bandit that everything begins with."""
+        """Return the description of version 0: its settings, encoder, number of features, …"""
         with self.database.read() as connection:
             return dict(json.loads(connection.execute(self._beginning()).scalar_one()))
 
@@ -133,7 +137,10 @@ class Ledger:
         return select(events.c.detail).where(self.own(events), events.c.version == 0)
 
     def begin(self, settings: Settings, detail: Mapping[str, Any], data: bytes) -> bool:
-        """Write down the bandit that everything begins with; False where another one has begun."""
+        """Store version 0 of the bandit; return False if the log already has one.
+
+        detail: its description, see `beginning`. data: the bytes of its file.
+        """
         said = {**detail, "settings": vars(settings)}
         try:
             with self.database.write() as connection:
@@ -144,7 +151,7 @@ class Ledger:
         return True
 
     def open_stream(self, key: str, entropy: int) -> None:
-        """Write down where a process has its random numbers from."""
+        """Store the entropy of a process's stream of random numbers, under the stream's key."""
         row = {
             "bandit": self.name, "key": key, "entropy": str(entropy),
             "opened_at": microseconds(), "host": HOST, "pid": os.getpid(), "release": RELEASE,
@@ -153,7 +160,7 @@ class Ledger:
             self.database.add(connection, streams, [row])
 
     def event(self, kind: str, detail: Mapping[str, Any]) -> None:
-        """Write down something that changes no bandit."""
+        """Store an event that does not change the bandit."""
         with self.database.write() as connection:
             self._event(connection, kind, detail=detail)
 
@@ -165,8 +172,12 @@ class Ledger:
         due: int | None,
         noted: Sequence[Mapping[str, Any]] = (),
     ) -> bool:
-        """Store decisions with events about them, all or none; False where one of their ids is
-        taken. Raise NotStored where that is not possible, or not certain."""
+        """Store decisions and events about them, all or none.
+
+        rows, noted: the rows of both tables. due: when to learn the decisions; None: when a reward
+        comes. Return False, and store nothing, if an id is taken. Raise NotStored if it is not
+        certain that they are stored.
+        """
         queue = [{"decision_id": row["id"], "due": due, "touched": 0} for row in rows]
         try:
             with self.database.write() as connection:
@@ -183,8 +194,10 @@ class Ledger:
         return True
 
     def overrule(self, rows: Sequence[Mapping[str, Any]], now: int, how: Settings) -> set[str]:
-        """Note of the bandit's decisions that have these ids that the arms of `rows` were shown.
-        Return the ids that the log has."""
+        """Note that another arm was shown than the bandit chose, for its decisions with these ids.
+
+        rows: the id of each decision, and the arm that was shown. Return the ids that the log has.
+        """
         if len(rows) > AT_ONCE:
             rest = self.overrule(rows[AT_ONCE:], now, how)
             return rest | self.overrule(rows[:AT_ONCE], now, how)
@@ -201,7 +214,7 @@ class Ledger:
         return {*known}
 
     def stored(self, ids: Sequence[str]) -> list[Stored]:
-        """Return those of these decisions that the log has, in this order."""
+        """Return the decisions with these ids, in this order, without ids that the log lacks."""
         known: dict[str, Stored] = {}
         with self.database.read() as connection:
             for start in range(0, len(ids), AT_ONCE):
@@ -215,8 +228,11 @@ class Ledger:
     def rewards(
         self, told: Sequence[tuple[str, str, float, int]], now: int, how: Settings
     ) -> list[str | Conflict]:
-        """Store rewards: id, key, value and when it was observed. Return how each came: timely,
-        late, for an unknown decision or again, or a Conflict where the log has another value.
+        """Store rewards, and return for each one whether it counts.
+
+        told: the decision's id, the reward's key, its value and when it was observed (microseconds
+        since 1970). Return TIMELY, LATE, UNKNOWN (no such decision) or AGAIN (stored before), or a
+        Conflict if the log has another value under this key.
         """
         found: list[str | Conflict] = []
         for start in range(0, len(told), AT_ONCE):
@@ -263,7 +279,7 @@ class Ledger:
         return found
 
     def _before(self, connection: Connection, one: str, key: str, value: float) -> str | Conflict:
-        """Return how a reward came that the log has already."""
+        """Return AGAIN or UNKNOWN for a reward that is stored already, or a Conflict of values."""
         known = select(rewards.c.value, rewards.c.status).where(
             self.of_ids(rewards, [one]), rewards.c.key == key
         )
@@ -277,7 +293,10 @@ class Ledger:
         )
 
     def activate(self, ids: Sequence[str], now: int, how: Settings) -> None:
-        """Say that decisions were shown; again changes nothing. Raise ValueError of unknown ids."""
+        """Note that decisions were shown; a second time changes nothing.
+
+        Raise ValueError if the log lacks an id.
+        """
         for start in range(AT_ONCE, len(ids), AT_ONCE):
             self.activate(ids[start : start + AT_ONCE], now, how)
         ids = ids[:AT_ONCE]
@@ -292,18 +311,25 @@ class Ledger:
             self._touch(connection, sorted(new), now, how)
 
     def happened(self, kind: str, ids: Sequence[str]) -> Select[str]:
-        """Return the query of those of these decisions to which something happened."""
+        """Return the query for those of these ids that have an event of this kind."""
         return select(events.c.decision_id).where(self.of_ids(events, ids), events.c.kind == kind)
 
     def _lock(self, connection: Connection, ids: Sequence[str]) -> dict[str, int]:
-        """Return those of these decisions that are open, and how often each was touched. None of
-        them changes until the end of the transaction. All lock them in one order."""
+        """Lock the open ones of these decisions until the transaction ends.
+
+        Return how often each was touched (see `Due`), by id. Rows are locked in the order of their
+        ids, so that transactions cannot deadlock.
+        """
         found = select(opened.c.decision_id, opened.c.touched).where(self.of_ids(opened, ids))
         rows = connection.execute(found.order_by(opened.c.decision_id).with_for_update())
         return {row.decision_id: row.touched for row in rows}
 
     def _touch(self, connection: Connection, ids: Sequence[str], now: int, how: Settings) -> None:
-        """Note that something came of open decisions, which may be due by that."""
+        """Count that something came for open decisions, and set those due that can be learned now.
+
+        With the aggregate "first" the first reward in time makes a decision due; with activation it
+        must have been shown too. With others a decision is due when `wait` is over.
+        """
         if not ids:
             return
         touched = update(opened).where(self.of_ids(opened, ids))
@@ -326,7 +352,7 @@ class Ledger:
         return self.database.learner(self.name)
 
     def due(self, now: int, limit: int) -> list[Due]:
-        """Return open decisions that are to be learned, those first that are due for longest."""
+        """Return at most `limit` open decisions that are due, the longest due first."""
         queue = (
             select(decisions, opened.c.touched)
             .join(opened, of_decision(opened))
@@ -356,7 +382,7 @@ class Ledger:
         ]
 
     def timely(self, ids: Sequence[str]) -> Select[Any]:
-        """Return the query of the rewards of these decisions that came in time, in their order."""
+        """Return the query for the rewards in time of these decisions, in order of observation."""
         came = select(rewards).where(self.of_ids(rewards, ids), rewards.c.status == TIMELY)
         return came.order_by(rewards.c.observed_at, rewards.c.received_at, rewards.c.key)
 
@@ -365,11 +391,12 @@ class Ledger:
         closed: Sequence[Outcome] = (), touched: Mapping[str, int] | None = None,
         data: bytes | None = None, keep: int | None = None,
     ) -> bool:  # fmt: skip
-        """Make a bandit another version: what it learned, and its snapshot, in one transaction.
-        keep: see `add_snapshot`.
+        """Store a new version of the bandit in one transaction: the event, outcomes and snapshot.
 
-        False, and nothing changes, where another process was first, or where something came of
-        these decisions meanwhile.
+        closed: the outcomes of the decisions that it closes. touched: by id, how often each was
+        touched when it was read. data: the bytes of the snapshot, if there is one. keep: see
+        `add_snapshot`. Return False, and store nothing, if another process has stored this version,
+        or if something came for one of these decisions since they were read.
         """
         ids = [one.decision.id for one in closed]
         rows = [
@@ -402,7 +429,10 @@ class Ledger:
             return int(connection.execute(newest).scalar() or 0)
 
     def snapshot(self, at_most: int | None = None, above: int = -1) -> tuple[int, bytes] | None:
-        """Return the newest snapshot, or the newest up to a version, and its version."""
+        """Return the newest snapshot of a version in (above, at_most], as its version and bytes.
+
+        None if there is none.
+        """
         found = select(snapshots.c.version, snapshots.c.data).where(
             self.own(snapshots), snapshots.c.version > above
         )
@@ -413,15 +443,15 @@ class Ledger:
         return None if row is None else (row.version, row.data)
 
     def add_snapshot(self, version: int, data: bytes, keep: int | None = None) -> None:
-        """Store the bandit of a version, unless that is there already, and thin old snapshots out.
+        """Store a snapshot of a version unless there is one, and delete old snapshots.
 
-        keep: the newest so many stay, and fewer of those before, see `superfluous`; None: all.
+        keep: how many of the newest stay; of older ones some stay, see `superfluous`. None: all.
         """
         with self.database.write() as connection:
             self._snapshot(connection, version, data, keep)
 
     def removed(self, version: int) -> dict[Name, int]:
-        """Return the arms that were removed up to a version, and the last version that did so."""
+        """Return the arms that were removed up to a version; for each one the last such version."""
         found = (
             select(events.c.version, events.c.detail)
             .where(self.own(events), events.c.kind == REMOVED, events.c.version <= version)
@@ -432,7 +462,7 @@ class Ledger:
         return {json.loads(row.detail)["arm"]: row.version for row in rows}
 
     def changes(self, after: int, limit: int) -> list[Change]:
-        """Return the next changes after a version, in order, at most so many."""
+        """Return at most `limit` changes after a version, in order."""
         found = select(events).where(self.own(events), events.c.version > after)
         with self.database.read() as connection:
             rows = connection.execute(found.order_by(events.c.version).limit(limit)).all()
@@ -448,7 +478,7 @@ class Ledger:
         return [change_of(row, learned[row.version]) for row in rows]
 
     def learned(self) -> Select[Any]:
-        """Return the query of closed decisions in the order in which they were learned."""
+        """Return the query for closed decisions, in the order in which they were learned."""
         known = outcomes.c
         return (
             select(
@@ -506,15 +536,15 @@ class Ledger:
 
 
 class Stale(Exception):
-    """Something came of a decision after it was read."""
+    """A reward or event came for a decision after it was read."""
 
 
 def superfluous(versions: Sequence[int], keep: int) -> list[int]:
-    """Return which of the versions, in order, need no snapshot any more.
+    """Return which of these versions (in increasing order) need no snapshot any more.
 
-    The newest `keep` stay. Before those one stays in each span of versions, its first: spans are as
-    long as the largest power of two below their age/keep. So the first version stays, some `keep`
-    of each doubling of age do, and what has gone once is not missed later.
+    The newest `keep` stay. Before those, one version stays in each span: the first one. A span is
+    as long as the largest power of two below age/keep. So version 0 stays, and about `keep`
+    versions of each doubling of age. A version that is deleted now would not be kept later.
     """
     gone, spans = [], set()
     for version in versions[:-keep]:
@@ -526,7 +556,7 @@ def superfluous(versions: Sequence[int], keep: int) -> list[int]:
 
 
 def of_decision(table: Table) -> ColumnElement[bool]:
-    """Return the condition that a row of a table is about a row of the table of decisions."""
+    """Return the condition that joins rows of a table to the table of decisions."""
     return and_(table.c.bandit == decisions.c.bandit, table.c.decision_id == decisions.c.id)
 
 
@@ -537,7 +567,7 @@ def outcome_of(row: Row[Any]) -> Outcome:
 
 
 def change_of(row: Row[Any], learned: Iterable[Outcome]) -> Change:
-    """Return the change of a row of its table."""
+    """Return the change of a row of the table of events."""
     known = row._mapping
     detail = json.loads(known["detail"] or "{}")
     return Change(known["version"], known["at"], known["kind"], detail, tuple(learned))

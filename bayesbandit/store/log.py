@@ -1,4 +1,4 @@
-"""A log that lasts: every decision and reward of a bandit, in a database."""
+"""`DecisionLog`: every decision and reward of a bandit, in a database."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class DecisionLog:
     url: "sqlite:///offers.db", or "postgresql+psycopg://user:password@host/name". The tables are
     made on first use, and those of an older release are brought up to date. Their names begin with
     `bandit_`.
-    name: of the bandit, 1 to 200 printable characters. A database holds any number of bandits, each
-    with its own settings, versions, rewards and learner. Ids of decisions are unique for a bandit:
-    two bandits may both decide about "order-1".
+    name: the bandit's name, 1 to 200 printable characters. A database holds any number of bandits,
+    each with its own settings, versions, rewards and learner. Ids of decisions are unique within a
+    bandit: two bandits may both have a decision "order-1".
 
-    A `Service` writes it; any number of threads and processes may do so. Close it, or use it in a
-    `with` statement.
+    A `Service` writes the log; any number of threads and processes may do so. Close the log, or use
+    it in a `with` statement.
     """
 
     def __init__(self, url: str, name: str = "default") -> None:
@@ -67,7 +67,7 @@ class DecisionLog:
         self.close()
 
     def close(self) -> None:
-        """Give the connections back. Calls after it raise ValueError."""
+        """Close the connections. Later calls raise ValueError."""
         self.ledger.database.close()
 
     def replay(
@@ -79,10 +79,10 @@ class DecisionLog:
         model: Any = None,
         balance: Balance | None = None,
     ) -> Bandit:
-        """Return the bandit again, from the first snapshot and every change after it.
+        """Compute the bandit again, from version 0 and every later change, and return it.
 
-        It has the bits of the bandit that served, on the machine where that learned; elsewhere it
-        agrees to 1e-12. until: a time; changes after it are left out. version: the last version.
+        It equals the bandit that served, bit for bit on the machine where that one learned, and to
+        1e-12 on others. until: leave out changes after this time. version: stop at this version.
         policy, model, balance: what the snapshot does not hold; see `Bandit.load`.
         """
         from bayesbandit.store.reading import rebuilt
@@ -92,24 +92,24 @@ class DecisionLog:
     def verify(
         self, *, policy: Policy | None = None, model: Any = None, balance: Balance | None = None
     ) -> pd.DataFrame:
-        """Return all violations, a row each: kind, id, expected, found, and a sentence.
+        """Check the log, and return one row for each violation: kind, id, expected, found, said.
 
-        Every version is computed again, and every decision is decided again by its version. A log
-        that is whole gives an empty table. policy, model, balance: see `replay`.
+        Every version is computed again, and each version makes its decisions again. A log without
+        violations gives an empty table. policy, model, balance: see `replay`.
         """
         from bayesbandit.store.verification import violations
 
         return violations(self.ledger, Parts(policy, model, balance))
 
     def frame(self, since: Time | None = None, until: Time | None = None) -> pd.DataFrame:
-        """Return a row a decision, in the order of their times: since ≤ decided_at < until.
+        """Return one row for each decision with since ≤ decided_at < until, in order of time.
 
-        All rows are in memory, some 2 kB each: 200 MB of 100,000 decisions. Take `frames` of a
-        larger log.
+        All rows are in memory, about 2 kB each: 100,000 decisions take 200 MB. For a larger log use
+        `frames`.
 
-        decision_id, decided_at; arm, propensity; arms, with probabilities, mean and sd (K,) of
-        these; x, the context in numbers (d,), and context, as it was given, in JSON; reward, NaN of
-        an open decision and of one that has none; rewarded_at; status: open, or how it was closed
+        The columns are decision_id, decided_at; arm, propensity; arms, and their probabilities,
+        mean and sd (K,); x, the context as numbers (d,), and context, as it was given, in JSON;
+        reward, NaN if there is none; rewarded_at; status: open, or how the decision was closed
         (reward, default, expired, inactive, retired, refused); activated; mode, version, stream,
         position and place.
         """
@@ -130,8 +130,8 @@ class DecisionLog:
         return frames(self.ledger, since, until, size)
 
     def counts(self) -> dict[str, int]:
-        """Return how many there are: decisions, open ones, those closed in each way, rewards that
-        came in time, late or for unknown decisions, versions and snapshots."""
+        """Return counts: decisions, open ones, those closed in each way, rewards in time, late or
+        for unknown decisions, versions and snapshots."""
         from bayesbandit.store.reading import counts
 
         return counts(self.ledger)

@@ -1,6 +1,7 @@
-"""How the tables of an older release become those of the next one: forward only, a step a version.
+"""Steps that bring the tables of an older release up to date: one for each version, forward only.
 
-A step names tables and columns as they were then. It takes nothing from `tables.py`, which changes.
+A step names tables and columns as they were then. It imports nothing from `tables.py`, which
+changes.
 """
 
 from __future__ import annotations

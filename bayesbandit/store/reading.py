@@ -1,4 +1,4 @@
-"""What a log says: its bandit at a time, and tables of its decisions."""
+"""Reading a log: its bandit at a given time, tables of its decisions, and counts."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from bayesbandit.store.tables import decisions, events, opened, outcomes, reward
 from bayesbandit.store.versions import Version, catch_up, first
 
 OPEN, NEVER = "open", -(2**63)
-Closed = dict[str, tuple[str, float | None]]  # outcomes and rewards by the decisions' ids
-Came = dict[str, list[tuple[float, int]]]  # rewards, and when they were observed
-Chunk = tuple[list[Stored], Closed, Came, set[str]]  # with the ids of those that were activated
+Closed = dict[str, tuple[str, float | None]]  # by decision id: the outcome, and the reward learned
+Came = dict[str, list[tuple[float, int]]]  # by decision id: rewards in time, and when observed
+Chunk = tuple[list[Stored], Closed, Came, set[str]]  # decisions, …, and the ids that were activated
 
 
 def rebuilt(ledger: Ledger, parts: Parts, until: object, version: int | None) -> Version:
-    """Return a version by every change since the first."""
+    """Return the newest version up to a time and a number, computed from version 0."""
     if until is not None:
         last = select(func.max(events.c.version)).where(
             ledger.own(events), events.c.at <= moment(until, "until")
@@ -49,7 +49,7 @@ def empty() -> pd.DataFrame:
 def frames(
     ledger: Ledger, since: object, until: object, size: int = 10_000
 ) -> Iterator[pd.DataFrame]:
-    """Yield tables of the decisions, in the order of their times."""
+    """Yield tables of at most `size` decisions, in the order of their times."""
     how, begin, end = ledger.settings(), moment(since, "since"), moment(until, "until")
     if how is not None:
         n_features = ledger.beginning()["n_features"]
@@ -58,7 +58,7 @@ def frames(
 
 
 def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Iterator[Chunk]:
-    """Yield decisions, how they were closed, and the rewards that came in time, by their ids."""
+    """Yield chunks of at most `size` decisions with begin ≤ decided_at < end, in order of time."""
     own, last = decisions.c, (-(2**62) if begin is None else begin - 1, "")
     found = select(decisions, outcomes.c.outcome, outcomes.c.reward).where(ledger.own(decisions))
     found = found.outerjoin(outcomes, of_decision(outcomes))
@@ -83,7 +83,7 @@ def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Ite
 
 
 def table(chunk: Chunk, how: Settings, n_features: int) -> pd.DataFrame:
-    """Return a row a decision."""
+    """Return the table of a chunk: one row for each decision."""
     rows, _, _, active = chunk
     reward, at, status = joined_rewards(chunk, how)
     mean, sd = np.empty(len(rows), dtype=object), np.empty(len(rows), dtype=object)
@@ -116,8 +116,10 @@ def table(chunk: Chunk, how: Settings, n_features: int) -> pd.DataFrame:
 
 
 def joined_rewards(chunk: Chunk, how: Settings) -> tuple[np.ndarray, list[int], list[str]]:
-    """Return the rewards of decisions (NaN: none), when they came (−2⁶³: none), and how the
-    decisions were closed."""
+    """Return the rewards (n,) of decisions, when they were observed, and the status of each.
+
+    Without a reward they are NaN and `NEVER`. A status is "open", or how the decision was closed.
+    """
     rows, closed, came, _ = chunk
     reward, at, status = np.full(len(rows), np.nan), [], []
     for i, row in enumerate(rows):
@@ -134,8 +136,11 @@ def joined_rewards(chunk: Chunk, how: Settings) -> tuple[np.ndarray, list[int], 
 def moments(
     rows: Sequence[Stored],
 ) -> Iterator[tuple[list[int], tuple[Name, ...], np.ndarray, np.ndarray]]:
-    """Yield which decisions are about the same arms, the arms, and their means and standard
-    deviations (n, K) at the moment of decision."""
+    """Yield groups of decisions about the same arms.
+
+    A group is the numbers of its decisions in `rows`, the arms, and the arms' means and standard
+    deviations (n, K) at the moment of each decision.
+    """
     groups: dict[tuple[Name, ...], list[int]] = {}
     for i, row in enumerate(rows):
         groups.setdefault(row.arms, []).append(i)
@@ -158,7 +163,7 @@ def _objects(values: Sequence[object]) -> np.ndarray:
 
 
 def counts(ledger: Ledger) -> dict[str, int]:
-    """Return how many there are of everything."""
+    """Return the counts of `DecisionLog.counts`."""
     with ledger.database.read() as connection:
         found: dict[str, int] = {"decisions": 0, "open": 0}
         for name, own in (("decisions", decisions), ("open", opened)):
@@ -183,5 +188,5 @@ def waiting(ledger: Ledger) -> tuple[int, int]:
 
 
 def _number(ledger: Ledger, table: Table) -> Select[int]:
-    """Return the query of how many rows a table has."""
+    """Return the query for the number of the bandit's rows in a table."""
     return select(func.count()).where(ledger.own(table))

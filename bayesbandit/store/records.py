@@ -30,15 +30,18 @@ class NotStored(Unavailable):
 
 
 class Conflict(ValueError):
-    """Another value where one is written down already."""
+    """The log already has another reward or decision of this id."""
 
 
 @dataclass(frozen=True)
 class Stored:
     """A decision as the log has it.
 
-    t: how many contexts had been decided before. stream, position, place, size: the call that made
-    it, by these random numbers, and which of the call's decisions it is.
+    decided_at: microseconds since 1970. mode: who decided, "bandit", "fallback" or "another
+    system".
+    version: of the bandit. t: how many contexts had been decided before. stream, position: the
+    stream of random numbers, and the number of the call in it. place, size: the number of the
+    decision in its call, and how many decisions the call has.
     """
 
     id: str
@@ -68,7 +71,11 @@ class Stored:
 
 @dataclass(frozen=True)
 class Due:
-    """An open decision that is to be learned now, and what has come of it."""
+    """An open decision that is to be learned now, with its rewards.
+
+    touched: how often a reward, an activation or an overruling has come. `Ledger.commit` compares
+    it, so that nothing is lost that comes while the learner works. activated: whether it was shown.
+    """
 
     decision: Stored
     touched: int
@@ -89,7 +96,11 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Change:
-    """How a bandit became another version: what it learned, or an arm that came or went."""
+    """How a bandit became version `version`: it learned rewards, or an arm was added or removed.
+
+    at: microseconds since 1970. kind: LEARN, ADDED or REMOVED. detail: the arm, or how many
+    decisions were closed. learned: the rewards, in order.
+    """
 
     version: int
     at: int

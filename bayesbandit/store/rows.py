@@ -1,4 +1,4 @@
-"""Decisions, contexts and bandits as a database holds them, and back."""
+"""Convert decisions, contexts and bandits to the values that a database holds, and back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LONGEST_ID = 200  # characters
 
 @dataclass(frozen=True)
 class Parts:
-    """What a snapshot does not hold of a bandit, as `Bandit.load` takes it again."""
+    """The parts of a bandit that a snapshot may not hold: see the arguments of `Bandit.load`."""
 
     policy: Policy | None = None
     model: Any = None
@@ -60,7 +60,7 @@ def arms_named(text: str) -> tuple[Name, ...]:
 
 @lru_cache(maxsize=4096)
 def arm_named(text: str) -> Name:
-    """Return an arm's name of a JSON text."""
+    """Return the arm's name of a JSON text."""
     return arm_names([json.loads(text)])[0]
 
 
@@ -100,7 +100,7 @@ def _records(table: Any) -> list[dict[Any, Any]]:
 
 
 def text_of(value: object) -> str:
-    """Return plain values as JSON that says the same each time."""
+    """Return plain values as JSON text; dates and other objects as `str` shows them."""
     return json.dumps(value, default=_plain, ensure_ascii=True, sort_keys=False)
 
 
@@ -113,7 +113,7 @@ def _plain(value: Any) -> Any:
 
 
 def layout_of(bandit: Bandit, arms: tuple[Name, ...]) -> Layout:
-    """Return where things stand in the rows of a bandit when it had these arms."""
+    """Return the layout of the bandit's rows at the time when it had these arms."""
     now = bandit.layout
     if now.arms == arms:
         return now
@@ -121,7 +121,10 @@ def layout_of(bandit: Bandit, arms: tuple[Name, ...]) -> Layout:
 
 
 def decision_of(layout: Layout, stored: Sequence[Stored], one: bool = False) -> Decision:
-    """Return stored decisions, about the same arms, as one `Decision`."""
+    """Return stored decisions, all about the same arms, as one `Decision`.
+
+    one: whether it is about a single context, and not about a batch.
+    """
     for row in stored:
         if row.row.shape != (layout.width,):
             raise ValueError(
@@ -142,9 +145,9 @@ def saved(bandit: Bandit) -> bytes:
 
 
 def loaded(data: bytes, parts: Parts, version: int) -> Bandit:
-    """Return the bandit of the bytes of its file.
+    """Return the bandit whose file has these bytes.
 
-    It refits when it is asked: what a version decides must not depend on how long a refit takes.
+    It never refits in the background: decisions must not depend on how long a refit takes.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"snapshot {version}"

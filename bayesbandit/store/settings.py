@@ -13,11 +13,12 @@ AGGREGATES = ("first", "sum", "last")
 
 @dataclass(frozen=True)
 class Settings:
-    """Which reward a decision has.
+    """How the reward of a decision is found.
 
-    wait: microseconds after the decision in which rewards count; None: for ever.
-    default_reward: that of a decision without one after `wait`; None: it is not learned.
-    aggregate: of several rewards. activation: whether only decisions that were shown count.
+    wait: rewards count for so many microseconds after the decision; None: for ever.
+    default_reward: the reward if none came within `wait`; None: the decision is not learned.
+    aggregate: which of several rewards counts, "first" or "last", or their "sum".
+    activation: whether only decisions that were shown are learned.
     """
 
     wait: int | None = None
@@ -27,7 +28,10 @@ class Settings:
 
 
 def joined(values: Sequence[float], how: Settings) -> float | None:
-    """Return the reward of a decision by those that came in time, in the order of observation."""
+    """Return the reward of a decision, from the values that came in time; None if none came.
+
+    values: in the order of observation.
+    """
     if not values:
         return None
     return {"first": values[0], "sum": math.fsum(values), "last": values[-1]}[how.aggregate]

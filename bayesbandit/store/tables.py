@@ -1,10 +1,10 @@
 """The tables of a log. They hold several bandits: each row says which one, in `bandit`.
 
-All but `open` and `snapshots` only grow: a row is never changed or deleted. `open` is the queue of
-the learner, and can be made again from the others. So can a snapshot; old ones are thinned out, and
-an event says which. Times are microseconds since 1970, UTC. Numbers (`row`, `x`, `probabilities`)
-are float64, little-endian. Names of arms are JSON, since 1 and "1" differ. A change here needs a
-step in `migrations.py`.
+Rows of `bandit_open` and `bandit_snapshots` may be changed or deleted; all other tables only grow.
+`bandit_open` is the learner's queue. Both can be computed again from the other tables. Old
+snapshots are deleted, and an event says which. Times are microseconds since 1970, UTC. Numbers
+(`row`, `x`, `probabilities`) are float64, little-endian. Names of arms are JSON, since 1 and "1"
+differ. A change here needs a step in `migrations.py`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,14 @@ SCHEMA = 2
 
 metadata = MetaData()
 NAME = 200  # characters of an id
-COUNTED = BigInteger().with_variant(Integer, "sqlite")  # which counts by itself
+COUNTED = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers only an INTEGER key
 
 
 def of_bandit(key: bool = True) -> Column[str]:
-    """Return the column that says which bandit a row is about. key: of the primary key."""
+    """Return the column that says which bandit a row is about.
+
+    key: whether it belongs to the primary key.
+    """
     return Column("bandit", String(NAME), primary_key=key, nullable=False)
 
 
@@ -50,7 +53,7 @@ decisions = Table(
     Column("decided_at", BigInteger, nullable=False),
     Column("arm", Text, nullable=False),
     Column("propensity", Double, nullable=False),
-    Column("mode", String(20), nullable=False),  # bandit, fallback, or another system's name
+    Column("mode", String(20), nullable=False),  # bandit, fallback or another system
     Column("version", BigInteger, nullable=False),  # of the bandit that decided
     Column("t", BigInteger, nullable=False),  # contexts that it had decided before
     Column("stream", String(36), nullable=False),  # of random numbers
@@ -71,7 +74,7 @@ opened = Table(
     of_bandit(),
     Column("decision_id", String(NAME), primary_key=True),
     Column("due", BigInteger),  # when to learn it; none: when a reward comes
-    Column("touched", Integer, nullable=False),  # rewards and activations that came
+    Column("touched", Integer, nullable=False),  # how often something came: see `Due`
     Index("bandit_open_by_time", "bandit", "due"),
 )
 rewards = Table(

@@ -1,4 +1,4 @@
-"""Whether a log is whole: every version computed again, and every decision decided again by it.
+"""Verification of a log: compute every version again, and let it make its decisions again.
 
 Each table is read once, row by row, as it was at one moment: memory does not grow with the log.
 """
@@ -57,7 +57,7 @@ COLUMNS = ("kind", "id", "expected", "found", "said")
 
 @dataclass
 class Violations:
-    """What is wrong with a log, a row each."""
+    """The violations that were found, one row each."""
 
     rows: list[tuple[str, str, object, object, str]] = field(default_factory=list)
 
@@ -69,7 +69,7 @@ class Violations:
 
 
 class Groups:
-    """The rows of a query in the order of a number, which is asked for in that order."""
+    """The rows of a query that is sorted by the column `by`, taken from the front."""
 
     def __init__(self, connection: Connection, query: Select[Any], by: str) -> None:
         self.by = by
@@ -77,14 +77,14 @@ class Groups:
         self.next = next(self.rows, None)
 
     def up_to(self, number: int) -> Iterator[Row[Any]]:
-        """Yield the next rows whose number is at most this one."""
+        """Yield the next rows whose value of `by` is at most this number."""
         while self.next is not None and self.next._mapping[self.by] <= number:
             row, self.next = self.next, next(self.rows, None)
             yield row
 
 
 def violations(ledger: Ledger, parts: Parts) -> pd.DataFrame:
-    """Return a row a violation: kind, id, expected, found, and a sentence."""
+    """Return one row for each violation: see `DecisionLog.verify`."""
     how = ledger.settings()
     if how is None:
         return Violations().frame()
@@ -94,7 +94,7 @@ def violations(ledger: Ledger, parts: Parts) -> pd.DataFrame:
 
 @dataclass
 class Verification:
-    """One reading of a log."""
+    """One check of a log, over one connection."""
 
     ledger: Ledger
     connection: Connection
@@ -140,7 +140,7 @@ class Verification:
         self.check_rewards()
 
     def check_rewards(self) -> None:
-        """Find rewards that were observed before their decision, or came too late and count."""
+        """Find rewards that were observed before their decision, or count though they were late."""
         after = (
             select(rewards, decisions.c.decided_at)
             .join(decisions, of_decision(rewards))
@@ -172,8 +172,7 @@ class Verification:
     # ---- streams of random numbers ---------------------------------------------------------------
 
     def check_streams(self) -> None:
-        """Find calls that are not there, decisions of a call that are not, and clocks that run
-        back."""
+        """Find missing calls, missing decisions of a call, and times that run backwards."""
         own = decisions.c
         order = own.stream, own.position, own.place
         found = (
@@ -209,7 +208,7 @@ class Verification:
     # ---- versions --------------------------------------------------------------------------------
 
     def check_versions(self) -> None:
-        """Compute every version again, and let it decide again."""
+        """Compute every version again, and let it make its decisions again."""
         version = versions.first(self.ledger, self.parts)
         kept = select(snapshots.c.version).where(self.ledger.own(snapshots))
         self.kept = set(self.connection.execute(kept).scalars())
@@ -268,7 +267,7 @@ class Verification:
             self.found.add("version", row.id, f"at most {number}", row.version, "no such version")
 
     def check_snapshots(self) -> None:
-        """Find snapshots that were stored, were not removed by their learner, and are not there."""
+        """Find missing snapshots: stored, and not deleted by the learner."""
         stored, removed = set[int](), set[int]()
         told = select(events.c.detail).where(self.ledger.own(events), events.c.kind == SNAPSHOT)
         for row in self.rows(told):
@@ -280,8 +279,10 @@ class Verification:
             self.found.add("snapshot", version, "a snapshot", "none", said)
 
     def next(self, version: Version | None, change: Change) -> Version | None:
-        """Return the version that a change makes, compared with its snapshot; None where it cannot
-        be computed."""
+        """Return the version after a change, and compare it with its snapshot if there is one.
+
+        If it cannot be computed, return the version of the snapshot, or None.
+        """
         made = None
         if version is not None and version.number + 1 == change.version:
             try:
@@ -305,7 +306,10 @@ class Verification:
     def check_outcomes(
         self, past: Sequence[Row[Any]], values: dict[int, list[float]], closed: int
     ) -> None:
-        """Find outcomes that are not there, and rewards that are not those that came."""
+        """Find missing outcomes of a version, and learned rewards that differ from what came.
+
+        values: the rewards that came in time, by the place of the outcome in the version.
+        """
         version = past[0].learned_by if past else 0
         if [row.learned_place for row in past] != list(range(closed)):
             said = f"version {version} closed {closed} decisions, and {len(past)} are there"
@@ -323,7 +327,7 @@ class Verification:
     # ---- decisions -------------------------------------------------------------------------------
 
     def check_decisions(self, version: Version | None, decided: Groups, number: int) -> None:
-        """Find decisions of a version whose probabilities are none, or not those of the version."""
+        """Find decisions whose probabilities are invalid, or differ from those of their version."""
         for _, rows in groupby(decided.up_to(number), key=lambda row: (row.stream, row.position)):
             call = [stored_of(row) for row in rows]
             whole = [self.is_distribution(one) for one in call]
@@ -335,7 +339,7 @@ class Verification:
                 self.check_call(version, call)
 
     def is_distribution(self, one: Stored) -> bool:
-        """Return whether a decision's probabilities are those of its arms, and sum to 1."""
+        """Return whether a decision's probabilities, arm and propensity are valid by themselves."""
         p, before = one.probabilities, len(self.found.rows)
         if p.shape != (len(one.arms),) or not ((p >= 0) & (p <= 1 + CLOSE)).all():
             self.found.add("sum", one.id, "within [0, 1]", p.tolist(), "these are no probabilities")
@@ -350,7 +354,7 @@ class Verification:
         return len(self.found.rows) == before
 
     def check_call(self, version: Version, call: Sequence[Stored]) -> None:
-        """Let a version decide again."""
+        """Let a version make one call again, and compare its decisions with the log."""
         first, bandit = call[0], version.bandit
         if first.mode != BANDIT:
             return
@@ -384,8 +388,10 @@ class Verification:
                 self.found.add("arm", one.id, names[i], one.arm, "the row is of another arm")
 
     def check_contexts(self, bandit: Bandit, call: Sequence[Stored], x: np.ndarray) -> None:
-        """Find contexts that are not the numbers by which was decided. Those of arms with features
-        are not compared: the log has no names for their rows."""
+        """Find contexts that do not encode to the logged numbers x (n, d).
+
+        Contexts of arms with features are not compared: the log has no names for their rows.
+        """
         texts = [one.context for one in call if one.context is not None]
         if bandit.of_arms or len(texts) < len(call):
             return
@@ -422,7 +428,7 @@ class Verification:
 
 
 def same(one: Bandit, other: Bandit) -> bool:
-    """Return whether two bandits know the same, up to rounding."""
+    """Return whether two bandits have the same history up to rounding, and the same file."""
     x, y = one.history.ordered(), other.history.ordered()
     if one.arms != other.arms or one.t != other.t or x.shape != y.shape:
         return False

@@ -1,7 +1,7 @@
-"""The versions of a bandit: what each change makes of the one before it, in one way for all.
+"""The versions of a bandit: each change makes the next version from the one before it.
 
-The learner, the workers that follow it, `replay` and `verify` all call `advance`, with the same
-rows in the same batches. So they have the same bits, on one machine.
+The learner, the workers that follow it, `replay` and `verify` all call `Version.advance`, with the
+same rows in the same batches. So they get the same bits, on one machine.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ BLOCK = 256  # normals drawn at a time
 
 @dataclass(frozen=True)
 class Version:
-    """A bandit as the log says it was, which nobody changes: its number and the bandit.
+    """A version of the bandit: its number, and a bandit that nobody changes.
 
-    removed: for each arm that was ever removed, the version without it. refit: whether draws from
-    the posterior were computed for this version.
+    removed: for each arm that was ever removed, the latest version that removed it. refit: whether
+    posterior draws were computed for this version.
     """
 
     number: int
@@ -61,7 +61,7 @@ class Version:
         raise ValueError(f"version {change.version} is by an unknown change, {change.kind!r}")
 
     def next(self, twin: Bandit, removed: dict[Name, int]) -> Version:
-        """Return the next version, which has its draws of now, where it decides by draws."""
+        """Return `twin` as the next version; compute its posterior draws now if they are due."""
         return Version(self.number + 1, twin, removed, twin.belief.renew())
 
     def learned(self, outcomes: Sequence[Outcome], closed: int) -> Version:
@@ -83,12 +83,12 @@ class Version:
         return found
 
     def is_retired(self, decision: Stored) -> bool:
-        """Return whether the arm of a decision has been removed since, even if it came again."""
+        """Return whether the arm was removed after the decision, even if it was added again."""
         return self.removed.get(decision.arm, -1) > decision.version
 
 
 def independent(bandit: Bandit) -> Bandit:
-    """Return a bandit in the same state, which may change while the other stays as it is."""
+    """Return a copy that may change while this bandit stays as it is."""
     twin = transactions.fork(bandit)
     transactions.guard(twin)
     fast_path.publish(twin)
@@ -96,7 +96,7 @@ def independent(bandit: Bandit) -> Bandit:
 
 
 def batches(bandit: Bandit, outcomes: Sequence[Outcome]) -> Iterator[tuple[Decision, np.ndarray]]:
-    """Yield the decisions and rewards that are learned together: those about the same arms."""
+    """Yield the decisions and rewards (n,) that are learned together: runs with the same arms."""
     for arms, some in groupby(outcomes, key=lambda one: one.decision.arms):
         together = list(some)
         layout = layout_of(bandit, arms)
@@ -118,10 +118,11 @@ def decided(
     bandit: Bandit, x: np.ndarray, arms: Sequence[Name] | None, t: int, entropy: int, position: int,
     at: int,
 ) -> Decision:  # fmt: skip
-    """Decide for contexts (n, d) or (n, A, d), by the random numbers of a call of a stream.
+    """Return the decision of a bandit at contexts (n, d), or (n, A, d) for A arms with features.
 
-    It changes nothing and depends on nothing else: a version, contexts, arms, t, the call, and the
-    time, `at` in microseconds since 1970.
+    The result depends on the arguments alone, and nothing is changed. t: how many contexts were
+    decided before. entropy, position: the stream's random numbers, and the number of the call in
+    the stream. at: microseconds since 1970.
     """
     twin = transactions.fork_to_decide(bandit)
     twin.lock = RLock()
@@ -150,8 +151,11 @@ def certain(decision: Decision, k: int) -> Decision:
 
 
 def follow(ledger: Ledger, version: Version, parts: Parts, until: int | None = None) -> Version:
-    """Return the newest version, or version `until`, from this one: by a snapshot, if there is a
-    newer one, and the changes after it."""
+    """Return the newest version, or version `until`.
+
+    Start from the newest snapshot, or from this version if no snapshot is newer. Then apply the
+    later changes.
+    """
     newer = ledger.snapshot(until, above=version.number)
     if newer is not None:
         version = restored(ledger, newer, parts)
@@ -159,7 +163,7 @@ def follow(ledger: Ledger, version: Version, parts: Parts, until: int | None = N
 
 
 def catch_up(ledger: Ledger, version: Version, until: int | None = None) -> Version:
-    """Return the newest version, or version `until`, by every change after this one."""
+    """Return the newest version, or version `until`: apply every change after this version."""
     while until is None or version.number < until:
         most = CHANGES if until is None else min(CHANGES, until - version.number)
         if not (changes := ledger.changes(version.number, most)):
@@ -176,7 +180,7 @@ def restored(ledger: Ledger, snapshot: tuple[int, bytes], parts: Parts) -> Versi
 
 
 def first(ledger: Ledger, parts: Parts) -> Version:
-    """Return the version that everything begins with."""
+    """Return version 0, the bandit with which the log began."""
     beginning = ledger.snapshot(at_most=0)
     if beginning is None:
         raise ledger.nothing()
