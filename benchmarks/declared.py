@@ -1,21 +1,24 @@
 """What a declared model costs: to plan, to stream, to refit, to play.
 
-    uv run benchmarks/declared.py [--repeats N] [NAME …]      # plan, stream, refit, lasso, ordinal
+    uv run benchmarks/declared.py [--repeats N] [NAME …]      # plan, stream, refit, lasso, rounds
 
 Ratios are taken within a repeat, the two sides one after the other; shown are the median and the
-range over repeats.
+range over repeats. `rounds` plays bandits of the nine declarations of `nine.py`, `--rounds N`.
 """
 
 import argparse
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
-import pymc as pm
+from nine import NINE, TRUTH, D, Rewards
 from threadpoolctl import threadpool_limits
 
 import bayesbandit as bb
+from bayesbandit.beliefs.sampled.belief import SampledBelief
+from bayesbandit.inference.plan import Plan
 
 
 def spent(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
@@ -115,82 +118,91 @@ def lasso(repeats: int) -> Iterator[tuple[str, str]]:
     yield "its regret", said(regrets)
 
 
-@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
-def ratings(x, reward, theta):
-    """Ratings of 0, 1 or 2, by an ordered logistic regression."""
-    ordered = pm.distributions.transforms.ordered
-    cut = pm.Normal("cut", [-1.0, 1.0], 1, transform=ordered, shape=2)
-    eta = x @ theta
-    pm.OrderedLogistic("reward", eta=eta, cutpoints=cut, observed=reward)
-    return 2 - pm.math.sigmoid(cut[0] - eta) - pm.math.sigmoid(cut[1] - eta)
+WAYS = {  # how a bandit without a closed form learns
+    "schedule": {},  # as its rounds grow by a tenth, and nothing between
+    "weights": {},
+    "background": {"background": True},
+}
 
 
-def ratings_bandit(seed: int, background: bool) -> bb.Bandit:
-    settings = {"n_features": 3, "seed": seed, "background": background}
-    return bb.Bandit(2, ratings, bb.Thompson(), **settings)
+def bandit_of(name: str, way: str, seed: int = 0) -> bb.Bandit:
+    settings = {"n_features": D, "seed": seed}
+    bandit = bb.Bandit(2, NINE[name].model, bb.Thompson(), **settings, **WAYS[way])
+    if way == "schedule" and isinstance(bandit.belief, SampledBelief):
+        bandit.belief.weighs = False
+    return bandit
 
 
-def live(bandit: bb.Bandit, seed: int, T: int) -> tuple[list[float], list[float], float]:
-    """Seconds of each round, those of its thread's CPU, and the share of decisions that do not know
-    all rewards."""
-    rng, truth = np.random.default_rng(seed), [[1.0, 0.0, -1.0], [0.0, 1.0, 0.5]]
-    times, own, late = [], [], 0
-    for x, noise in zip(rng.normal(size=(T, 3)), rng.logistic(size=T), strict=True):
+def live(bandit: bb.Bandit, reward: Rewards, T: int) -> tuple[list[float], list[float], float]:
+    """Milliseconds of each round, those of its thread's CPU, and the share of decisions that do not
+    know all rewards."""
+    rng, times, own, late = np.random.default_rng(1), [], [], 0
+    for x in rng.normal(size=(T, D)):
         began, cpu = time.perf_counter(), time.thread_time()
         decision = bandit.choose(x)
-        level = x @ truth[decision.arm] + noise
-        bandit.observe(decision, float((level > -1.0) + (level > 1.0)))
-        times.append(time.perf_counter() - began)
-        own.append(time.thread_time() - cpu)
-        known = sum(c.seen for c in bandit.belief.chains)
-        late += known < bandit.belief.n.sum() - 1  # all but the reward that just came
-        time.sleep(0.02)  # until the next request
+        chosen, decided = time.perf_counter(), time.thread_time()
+        got, belief = reward(float(x @ TRUTH[decision.arm]), rng), bandit.belief
+        if isinstance(belief, SampledBelief):
+            late += sum(chain.seen for chain in belief.chains) < belief.n.sum()
+            time.sleep(0.01)  # until the reward comes
+        again, cpu_again = time.perf_counter(), time.thread_time()
+        bandit.observe(decision, got)
+        times.append(1e3 * (time.perf_counter() - again + chosen - began))
+        own.append(1e3 * (time.thread_time() - cpu_again + decided - cpu))
     return times, own, late / T
 
 
-def ordinal(repeats: int) -> Iterator[tuple[str, str]]:
-    """A bandit of ratings, which NUTS refits: how long a round takes, and what decisions know."""
-    T, clock = 200, time.process_time
-    for what in ("the first bandit of ratings", "a second one"):
-        yield (
-            f"{what}, d = 3: CPU seconds to make",
-            f"{spent(lambda: ratings_bandit(0, False), clock):.2f}",
+def rounds(T: int) -> None:
+    """Print what a bandit of each declaration costs: to make, and a round of choose and observe."""
+    columns = ("model, engine", "CPU s to make, again", "", "median, ms", "worst, ms",
+               "worst, CPU ms", "decisions that lack a reward", "refits, moved")  # fmt: skip
+    print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
+    moved: list[bool] = []
+    move = Plan.moved
+
+    def counted(*given: Any) -> Any:
+        found = move(*given)
+        moved.append(found is not None)
+        return found
+
+    Plan.moved = counted  # type: ignore[method-assign]
+    for name, nine in NINE.items():
+        first, again = (
+            spent(lambda k=name: bandit_of(k, "weights"), time.process_time) for _ in range(2)
         )
-    for background in (False, True):
-        median, worst, slowest, unseen, refits = [], [], [], [], []
-        for seed in range(repeats):
-            bandit = ratings_bandit(seed, background)
-            times, own, late = live(bandit, seed, T)
-            median.append(1e3 * statistics.median(times))
-            worst.append(1e3 * max(times))
-            slowest.append(1e3 * max(own))
-            unseen.append(100.0 * late)
-            refits.append(float(sum(c.runs for c in bandit.belief.chains)))
-        what = f"{T} rounds of 2 arms, refits {'in the background' if background else 'at once'}"
-        yield f"{what}: median of choose and observe", said(median, " ms")
-        yield f"{what}: worst", said(worst, " ms")
-        yield f"{what}: worst, CPU of the deciding thread", said(slowest, " ms")
-        yield f"{what}: decisions that do not know all rewards", said(unseen, " %")
-        yield f"{what}: refits", said(refits)
-    row = {k: v[-1:] for k, v in bandit.belief.rows().items()}
-    weigh, draws = bandit.belief.plan.row_likelihood, bandit.belief.chains[0].values
-    cost = [spent(lambda: weigh(draws, row), clock) for _ in range(300)]
-    yield "a reward's likelihood under 400 draws, CPU", said([1e3 * statistics.mean(cost)], " ms")
+        for way in WAYS:
+            bandit = bandit_of(name, way)
+            moved.clear()
+            times, own, late = live(bandit, nine.reward, T)
+            belief, start = bandit.belief, ("", "")
+            if way == "schedule":
+                start = f"{name}, {belief.plan.engine}", f"{first:.1f}, {again:.1f}"
+            sampled = isinstance(belief, SampledBelief)
+            runs = sum(chain.runs for chain in belief.chains) if sampled else 0
+            numbers = (f"{statistics.median(times):.2f}", f"{max(times):.0f}", f"{max(own):.0f}",
+                       f"{late:.0%}", f"{runs}, {sum(moved)}")  # fmt: skip
+            print(f"| {' | '.join((*start, way, *numbers))} |", flush=True)
 
 
-PARTS = {part.__name__: part for part in (plan, stream, refit, lasso, ordinal)}
+PARTS = {part.__name__: part for part in (plan, stream, refit, lasso)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="NAME", help=", ".join(PARTS))
+    names = [*PARTS, "rounds"]
+    parser.add_argument("parts", nargs="*", metavar="NAME", help=", ".join(names))
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=1000)
     arguments = parser.parse_args()
-    print("| what | measured |\n|---|---|")
-    for name in arguments.parts or PARTS:
-        with threadpool_limits(1):
+    chosen = arguments.parts or names
+    with threadpool_limits(1):
+        if parts := [name for name in chosen if name in PARTS]:
+            print("| what | measured |\n|---|---|")
+        for name in parts:
             for what, value in PARTS[name](arguments.repeats):
                 print(f"| {what} | {value} |", flush=True)
+        if "rounds" in chosen:
+            rounds(arguments.rounds)
 
 
 if __name__ == "__main__":

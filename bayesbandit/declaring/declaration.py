@@ -176,13 +176,16 @@ class Declaration:
 
         Return the mean reward. data: by role. coords: of all dimensions except "row".
         """
+        import pytensor
+
         from bayesbandit.declaring.priors import variable
 
         inputs = {role: v for role, v in data.items() if role != "weight" or self.takes_weight}
         lengths = {d: len(c) for d, c in coords.items()} | {"row": inputs["x"].shape[0]}
         for name, prior in self.priors.items():
             inputs[name] = variable(name, prior, (self.dims or {})[name], lengths)
-        return self.function(**inputs)
+        with pytensor.config.change_flags(mode="FAST_COMPILE"):  # of what it evaluates, once
+            return self.function(**inputs)
 
     def _rows(
         self, x: object, reward: object, weight: object, arm: object, n_arms: int | None

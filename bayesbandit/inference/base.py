@@ -180,7 +180,8 @@ class Compiled:
 
     PyTensor keeps a function's arguments and results in storage of its own, so that two threads in
     one function read each other's numbers: each thread has its own copy. trusted: arguments have
-    the inputs' types, and are not checked.
+    the inputs' types, and neither they nor their lengths are checked; the graph runs by `Steps`
+    where it can.
     """
 
     def __init__(
@@ -192,6 +193,8 @@ class Compiled:
     ) -> None:
         import pytensor
 
+        from bayesbandit.inference.steps import steps
+
         self._graph = list(inputs), list(outputs), mode, trusted
         self._trusted = trusted
         with COMPILE:
@@ -202,11 +205,12 @@ class Compiled:
                 on_unused_input="ignore",
                 trust_input=trusted,
             )
+        self._steps = steps(self._function.maker.fgraph) if trusted else None
         self._own = Own()
         self._own.function = self._function
 
     def __call__(self, *arguments: np.ndarray) -> list[np.ndarray]:
-        function = self._own.function
+        function = self._steps or self._own.function
         if function is None:
             with COMPILE:
                 function = self._own.function = self._function.copy(share_memory=False)

@@ -83,9 +83,11 @@ class Known(ABC):
     The plan that found it says what the model computes from them (`outcomes`), and how an exact
     engine arranges them (`method`). evidence: the log marginal likelihood of the rewards, where it
     is known. diagnostics: how far draws can be trusted; a closed form has none. stats: what a
-    sampler says of its draws, (chain, draw) each.
+    sampler says of its draws, (chain, draw) each. engine: what found it out, if not the model's own
+    engine.
     """
 
+    engine: str = ""
     stats: Mapping[str, np.ndarray] = MappingProxyType({})
 
     @property
@@ -135,7 +137,8 @@ class SampledDraws(Known):
 
     values: by name, (chain, draw, *shape). state: from where the engine's next run may start.
     independent: whether the draws are independent of each other, as of an approximation. stats:
-    what the sampler told of each draw, by ArviZ's names, (chain, draw).
+    what the sampler told of each draw, by ArviZ's names, (chain, draw). engine: what drew them, if
+    not the model's own engine.
     """
 
     values: Mapping[str, np.ndarray]
@@ -144,6 +147,7 @@ class SampledDraws(Known):
     acceptance: float | None = None
     independent: bool = False
     stats: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
+    engine: str = ""
 
     @cached_property
     def diagnostics(self) -> Diagnostics:

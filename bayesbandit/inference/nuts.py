@@ -1,7 +1,7 @@
 """The general engine: the no-U-turn sampler, by nutpie. Compiled once a model and shape.
 
 New rows are handed to the compiled density (`with_data`). A later run starts each chain at one of
-the last states of the run before. Step size and mass matrix are learned again, because nutpie takes
+the draws of the run before. Step size and mass matrix are learned again, because nutpie takes
 no initial ones: a warm start saves the way to the typical set, and part of the tuning.
 """
 
@@ -95,9 +95,9 @@ class Nuts:
     ) -> SampledDraws:
         """Return draws given rows x (n, d), reward, weight, arm (n,), by role.
 
-        start: unconstrained states (chains, D), `SampledDraws.state` of an earlier run; it may have
-        had other chains. States of variables that are as many as the rows fit no other number of
-        rows: the start is then a cold one, and so it is where nothing can be drawn from the state.
+        start: unconstrained states (S, D), `SampledDraws.state` of an earlier run: all its draws.
+        States of variables that are as many as the rows fit no other number of rows: the start is
+        then a cold one, and so it is where nothing can be drawn from the state.
         """
         import nutpie
 
@@ -134,7 +134,7 @@ class Nuts:
         stats, posterior = tree["sample_stats"], tree["posterior"]
         return SampledDraws(
             {name: np.asarray(posterior[name].values) for name in self.names},
-            state=np.array(stats["unconstrained_draw"].values[:, -1]),
+            state=np.concatenate(stats["unconstrained_draw"].values),
             divergences=int(stats["diverging"].values.sum()),
             acceptance=float(stats["mean_tree_accept"].values.mean()),
             stats={ours: np.asarray(stats[k].values) for k, ours in STATS.items() if k in stats},

@@ -45,6 +45,8 @@ from bayesbandit.inference.graph_analysis.density import (
 from bayesbandit.inference.graph_analysis.eligibility import check_mean, check_random
 from bayesbandit.inference.graph_analysis.rewrites import lowered
 from bayesbandit.inference.graph_analysis.rows import ALONG, NONE, Reach, Rows
+from bayesbandit.inference.independence import ENGINE as INDEPENDENCE
+from bayesbandit.inference.independence import moved
 from bayesbandit.inference.nuts import Nuts
 from bayesbandit.inference.pymc_model.digest import digest
 from bayesbandit.inference.pymc_model.likelihood import Likelihood
@@ -52,6 +54,7 @@ from bayesbandit.inference.pymc_model.outcomes import Outcomes
 from bayesbandit.inference.pymc_model.prior import PriorDraws
 from bayesbandit.inference.pymc_model.row_likelihood import RowLikelihood
 from bayesbandit.inference.pymc_model.template import reads_rows, set_rows, template
+from bayesbandit.inference.pymc_model.unbounded import Unbounded
 from bayesbandit.inference.registry import candidates
 from bayesbandit.runtime.one_thread import one_thread
 
@@ -115,6 +118,11 @@ class Functions:
     def row_likelihood(self) -> RowLikelihood:
         """The log likelihood of new rows under draws, where rows are independent."""
         return RowLikelihood(self._built)
+
+    @cached_property
+    def unbounded(self) -> Unbounded:
+        """The map to the variables from the space in which samplers move."""
+        return Unbounded(self._built)
 
     @cached_property
     def prior(self) -> PriorDraws:
@@ -211,13 +219,16 @@ class Plan:
         """Whether the mean reward is affine in the variables, by a map that the method has."""
         return isinstance(self.method, GaussianBlock) and self.method.affine
 
-    def check_possible(self, rows: Data, draws: Sequence[Data] = ()) -> None:
+    def check_possible(
+        self, rows: Data, draws: Sequence[Data] = (), possible: bool = False
+    ) -> None:
         """Refuse rows, by role, of rewards that have likelihood 0 whatever the variables are.
 
-        draws: points of the variables to try besides. A Gaussian closed form allows all rewards.
+        draws: points of the variables to try besides. possible: whether one is known to make the
+        rows likely. A Gaussian closed form allows all rewards.
         """
         if not self.closed_form or isinstance(self.method, Conjugate):
-            self.likelihood.check(self.model.name, rows, draws)
+            self.likelihood.check(self.model.name, rows, draws, possible)
 
     def check_proper(self, rows: Data) -> None:
         """Refuse rows, by role, that are proved to have no posterior, where the engine was asked
@@ -252,6 +263,8 @@ class Plan:
         lines = [f"{self.model.name}: {self.engine}", f"  {self.kind.cost}"]
         if not self.closed_form and (why := self.row_likelihood.refused):
             lines += [f"  a bandit's draws learn rewards only at a refit, since rows depend: {why}"]
+        if self.moves:
+            lines += [f"  a bandit refits by {INDEPENDENCE} Metropolis steps where they mix"]
         return "\n".join(lines + [f"  not {refusal}" for refusal in self.refusals])
 
     def on(self, rows: Mapping[str, Any]) -> pm.Model:
@@ -319,11 +332,45 @@ class Plan:
         check_draws(found, self.built, self.engine, (chains, draws))
         return found
 
+    @property
+    def moves(self) -> bool:
+        """Whether draws may be moved to more rows without gradients: see `moved`."""
+        return isinstance(self.method, Nuts) and not self.row_likelihood.refused
+
+    @property
+    def dim(self) -> int:
+        """How many numbers there are to draw, where draws may be moved."""
+        return self.functions.unbounded.dim
+
+    def moved(
+        self, rows: Data, z: np.ndarray, log_weight: np.ndarray, rng: np.random.Generator
+    ) -> SampledDraws | None:
+        """Return draws given rows, by role, to which weighted ones are moved by independence
+        Metropolis; None where that does not mix.
+
+        z (S, D): the weighted draws, `SampledDraws.state` of an earlier run; log_weight (S,).
+        """
+        space = self.functions.unbounded
+
+        def log_density(z: np.ndarray) -> np.ndarray:
+            with np.errstate(all="ignore"):  # a density of 0 is no news
+                found = self.likelihood.log_density(space.declared(z), rows)
+                found += space.log_jacobian(z)
+            return np.where(np.isnan(found), -np.inf, found)
+
+        found = moved(log_density, z, log_weight, rng)
+        if found is None:
+            return None
+        values = {k: v[None] for k, v in space.declared(found).items()}
+        return SampledDraws(values, found, engine=INDEPENDENCE)
+
     def prepare(self) -> None:
         """Compile now what would otherwise delay the first decisions."""
         if not self.closed_form:
             self.likelihood.prepare()
             self.row_likelihood.prepare()
+        if self.moves:
+            self.functions.unbounded.prepare()
         if isinstance(self.method, Nuts):
             self.method.prepare(self.model.name)
 

@@ -12,18 +12,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytensor.tensor as pt
-from pytensor.graph.replace import clone_replace, vectorize_graph
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import minimize
 
-from bayesbandit.inference.base import COMPILE, Compiled, Refusal, check_start
+from bayesbandit.inference.base import COMPILE, Refusal, check_start
 from bayesbandit.inference.draws import SampledDraws
-from bayesbandit.inference.graph_analysis.density import lengths
 from bayesbandit.inference.graph_analysis.eligibility import discrete
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON
 from bayesbandit.inference.graph_analysis.transforms import support
 from bayesbandit.inference.pymc_model.template import set_rows
+from bayesbandit.inference.pymc_model.unbounded import Unbounded
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -84,7 +82,8 @@ class Target:
 
     def __init__(self, model: pm.Model) -> None:
         self.model = model
-        self.shapes = lengths(model)
+        self._space = Unbounded(model)
+        self.shapes = self._space.shapes
         self.constraints = {
             str(v.name): support(v, model.rvs_to_transforms[v]) for v in model.free_RVs
         }
@@ -114,8 +113,7 @@ class Target:
 
     def constrain(self, z: np.ndarray) -> dict[str, np.ndarray]:
         """Return the declared variables at z (S, D): by name, (S, *shape)."""
-        found = dict(zip(self.shapes, self._constrain(z), strict=True))
-        return {k: np.broadcast_to(v, (len(z), *self.shapes[k])) for k, v in found.items()}
+        return self._space.declared(z)
 
     def laplace(self) -> Normal:
         """Return the normal about the mode that has the curvature of the log density there."""
@@ -126,19 +124,6 @@ class Target:
         density = self.model.logp_dlogp_function(ravel_inputs=True, mode=PYTHON)
         density.set_extra_values({})
         return density
-
-    @cached_property
-    def _constrain(self) -> Compiled:
-        model, point, stop = self.model, self.model.initial_point(), 0
-        z, Z, parts = pt.vector("z"), pt.matrix("Z"), {}
-        for v in (model.rvs_to_values[v] for v in model.free_RVs):
-            shape = point[v.name].shape
-            begin, stop = stop, stop + point[v.name].size
-            flat = z[begin:stop].reshape(shape)
-            parts[v] = v.type.filter_variable(flat, allow_convert=True)
-        declared = model.replace_rvs_by_values(list(model.free_RVs))
-        declared = clone_replace(declared, parts, rebuild_strict=False)
-        return Compiled([Z], list(vectorize_graph(declared, {z: Z})), PYTHON)
 
 
 Draw = Callable[[Target, Run], Any]  # draws (chains, draws, D), or a Normal

@@ -40,8 +40,11 @@ class Posterior:
 
     @property
     def engine(self) -> str:
-        """Return the name of the engine that computed the posterior."""
-        return self.plan.engine
+        """Return the name of the engine that computed the posterior.
+
+        It is "independence" where a bandit's draws were moved without gradients.
+        """
+        return self.known.engine or self.plan.engine
 
     @property
     def diagnostics(self) -> Diagnostics:

@@ -196,13 +196,22 @@ class SampledBelief(ByDraws):
         while chain.seen < min(n, last):
             rows = self.rounds.latest(n - chain.seen, None if self.joint else g)
             some = {role: v[: min(together, last - chain.seen)] for role, v in rows.items()}
-            seen = chain.seen + len(some["reward"])
-            chain = chain.weighted(self.plan.row_likelihood(chain.values, some), seen)
-            if chain.effective < least or chain.effective == 0.0:
-                self.chains[g] = replace(self.chains[g], spent=True)
+            likelihood = self.plan.row_likelihood(chain.values, some)
+            if not self._multiply(g, likelihood, len(some["reward"]), least):
                 return False
-            self.chains[g] = chain
+            chain = self.chains[g]
         return chain.effective >= self.spec.refit_below
+
+    def _multiply(self, g: int, log_likelihood: Array, n: int, least: float) -> bool:
+        """Multiply the weights of posterior g's draws by the likelihood (S,) of its next n rounds.
+
+        Return whether the effective share of draws that is left is `least`; if not, they are spent.
+        """
+        chain = self.chains[g]
+        after = chain.weighted(log_likelihood, chain.seen + n)
+        enough = after.effective >= least and after.effective > 0.0
+        self.chains[g] = after if enough else replace(chain, spent=True)
+        return enough
 
     def weights(self) -> Array | None:
         weights = [chain.weight for chain in self.chains]
@@ -237,7 +246,7 @@ class SampledBelief(ByDraws):
                 self.seed.entropy, spawn_key=(*self.seed.spawn_key, g, chain.runs)
             )
         )
-        number, state, complaint = int(rng.integers(2**63)), chain.state, ""
+        number, state, complaint, engine = int(rng.integers(2**63)), chain.state, "", ""
         values: Draws = {}
         try:
             if n == 0:
@@ -247,17 +256,41 @@ class SampledBelief(ByDraws):
                 values = Posterior(self.plan, rows, known, number).samples(spec.draws, rng)
             else:
                 self.plan.check_proper(rows)
-                sampled = self.plan.sample(rows, spec.draws, 1, number, spec.tune, state)
-                complaint = self.watch(self.plan, sampled, g, rows["x"])
+                sampled = self._moved(g, n, rows, rng)
+                if sampled is None:
+                    sampled = self.plan.sample(rows, spec.draws, 1, number, spec.tune, state)
+                    complaint = self.watch(self.plan, sampled, g, rows["x"])
                 values, state = {k: v[0] for k, v in sampled.values.items()}, sampled.state
+                engine = sampled.engine
         except Improper:  # no draws until there are more rounds
             state = None
         if spec.frozen and values:  # keep one random draw; the sampler continues from it
             i = rng.integers(spec.draws)
             values = {k: v[i : i + 1] for k, v in values.items()}
             state = [{**(state[0] if state else {}), **{k: v[0] for k, v in values.items()}}]
-        fresh = Chain(values, state, n, n, runs=chain.runs + 1)
+        fresh = Chain(values, state, n, n, runs=chain.runs + 1, engine=engine)
         self.chains[g] = replace(fresh, place=chain.place, complaint=complaint)
+
+    def _moved(
+        self, g: int, n: int, rows: dict[str, Array], rng: np.random.Generator
+    ) -> SampledDraws | None:
+        """Return the draws of posterior g, moved to all its n rounds without gradients.
+
+        None where that does not mix, where weights do not tell of all rounds, and each time that
+        the rounds pass a power of two: errors do not add up for long, and what no draw has found
+        is looked for.
+        """
+        chain, S = self.chains[g], self.spec.draws
+        late, doubled = n - chain.seen, n.bit_length() > chain.fitted.bit_length()
+        if not (self.weighs and self.plan.moves) or doubled or chain.fitted < 1:
+            return None
+        if not 0 <= late <= TOGETHER or np.shape(chain.state) != (S, self.plan.dim):
+            return None
+        if late:
+            new = {role: v[chain.seen :] for role, v in rows.items()}
+            chain = chain.weighted(self.plan.row_likelihood(chain.values, new), n)
+        log_weight = np.zeros(S) if chain.log_weight is None else chain.log_weight
+        return self.plan.moved(rows, chain.state, log_weight, rng)
 
     def _count_of(self, g: int) -> int:
         """Return the number of posterior g's rounds."""
@@ -318,15 +351,38 @@ class SampledBelief(ByDraws):
     def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Learn rounds x (n, d), arm numbers, rewards, weights (n,; None: 1).
 
+        A single reward weights the draws at once: if one of them makes it likely, it is possible.
         Raise ValueError and learn nothing if a reward has likelihood 0 for all variables.
         """
-        self.admit(x, arm, reward)
+        likelihood = self._likelihood(x, arm, reward, weight)
+        whole = likelihood is not None and self.plan.row_likelihood.whole
+        self.admit(x, arm, reward, possible=whole and likelihood.max() > -np.inf)
         super().update(x, arm, reward, weight)
+        if likelihood is not None:
+            least = FEW if self.background else self.spec.refit_below
+            self._multiply(0 if self.joint else int(arm[0]), likelihood, 1, least)
 
-    def admit(self, x: Array, arm: Array, reward: Array) -> None:
-        """Raise ValueError if a reward is impossible under the model: no posterior would exist."""
+    def _likelihood(
+        self, x: Array, arm: Array, reward: Array, weight: Array | None
+    ) -> Array | None:
+        """Return the log likelihood (S,) of one round under the draws that know all before it; None
+        of more rounds, or where there are no such draws."""
+        if len(x) != 1 or not self.weighs:
+            return None
+        g = 0 if self.joint else int(arm[0])
+        chain, weights = self.chains[g], np.ones(1) if weight is None else weight
+        if not chain.values or chain.spent or chain.seen != self._count_of(g):
+            return None
+        rows = {"x": x, "reward": reward, "weight": weights, "arm": arm}
+        return self.plan.row_likelihood(chain.values, rows)
+
+    def admit(self, x: Array, arm: Array, reward: Array, possible: bool = False) -> None:
+        """Raise ValueError if a reward is impossible under the model: no posterior would exist.
+
+        possible: whether a draw is known to make the rewards likely.
+        """
         rows = {"x": x, "reward": reward, "weight": np.ones(len(x)), "arm": arm}
-        self.plan.check_possible(rows, [chain.values for chain in self.chains])
+        self.plan.check_possible(rows, [chain.values for chain in self.chains], possible)
 
     def learn(self, arms: Iterable[int]) -> None:
         """Do nothing: draws are weighted or renewed when they are next used."""
@@ -388,7 +444,8 @@ class SampledBelief(ByDraws):
         if not (draws := twin.chains[g].values):
             raise ValueError(f"{self.plan.model.name}: {IMPROPER}")
         values = {name: v[None] for name, v in draws.items()}
-        sampled = SampledDraws(values, independent=twin.plan.closed_form)
+        engine = twin.chains[g].engine
+        sampled = SampledDraws(values, independent=twin.plan.closed_form, engine=engine)
         return Posterior(twin.plan, twin._rows(g), sampled, 0)
 
     def state(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 from bayesbandit.beliefs.base import below
 from bayesbandit.beliefs.sampled.refits import Place
 from bayesbandit.inference.graph_analysis.density import lengths, row_dimension
+from bayesbandit.inference.independence import ENGINE as INDEPENDENCE
 from bayesbandit.inference.plan import Plan
 from bayesbandit.runtime import schema
 from bayesbandit.runtime.schema import Row, Whole
@@ -29,7 +30,8 @@ class Chain:
     computed. log_weight (S,): logarithms of weights, the largest 0; None: all are equal. spent:
     whether the next rounds would leave too few draws with weight.
     place: of the refit that runs in the background. failed: the number of rounds that the last one
-    had, if it failed. complaint: what is wrong with the draws, until it is said.
+    had, if it failed. complaint: what is wrong with the draws, until it is said. engine: what drew
+    them, if not the model's own engine.
     """
 
     values: Draws = field(default_factory=dict)
@@ -43,6 +45,7 @@ class Chain:
     place: Place = field(default_factory=Place)
     failed: int = -1
     complaint: str = ""
+    engine: str = ""
 
     @property
     def weight(self) -> np.ndarray | None:
@@ -88,6 +91,8 @@ def stored(chains: Sequence[Chain]) -> dict[str, Any]:
     for g, chain in enumerate(chains):
         if chain.log_weight is not None:
             state[f"{g}.weight"] = chain.log_weight
+        if chain.engine:
+            state[f"{g}.engine"] = chain.engine
         state |= {f"{g}.values.{name}": v for name, v in chain.values.items()}
         if isinstance(chain.state, np.ndarray):
             state[f"{g}.state"] = chain.state
@@ -100,6 +105,7 @@ def check_chain(chain: Chain, drawn: Shapes, state: Shapes) -> None:
     """Raise ValueError if draws or sampler state are not finite or do not have these shapes."""
     counts = [chain.fitted, chain.seen, chain.served, chain.runs]
     schema.check(counts, COUNTS, "its chains' counts")
+    schema.demand(chain.engine in ("", INDEPENDENCE), "its draws' engine is none")
     if (w := chain.log_weight) is not None:
         sizes = {len(v) for v in chain.values.values()}
         whole = w.ndim == 1 and {len(w)} == sizes and w.max(initial=-np.inf) == 0.0
@@ -130,7 +136,8 @@ def restored(state: Mapping[str, Any], n: int) -> list[Chain]:
         values, variables = (below(state, f"{g}.{what}.") for what in ("values", "state"))
         last = state.get(f"{g}.state", [variables] if variables else None)
         weight = state.get(f"{g}.weight")
-        chains.append(Chain(values, last, fitted, seen, served, runs, weight))
+        engine = state.get(f"{g}.engine", "")
+        chains.append(Chain(values, last, fitted, seen, served, runs, weight, engine=engine))
     return chains
 
 

@@ -143,7 +143,7 @@ def marked(model: pm.Model) -> pm.Model:
 
     graph, copies = graph_of(model)
     MergeOptimizer().rewrite(graph)  # what is written twice, as the mean that is returned, is one
-    mean = _bare(copies[model["mean_reward"]].owner.inputs[0])
+    mean = unviewed(copies[model["mean_reward"]].owner.inputs[0])
     mark = Mark()(mean)
     for node, i in list(graph.clients[mean]):
         if not isinstance(node.op, Output):
@@ -243,7 +243,7 @@ def _input(role: str, container: SharedVariable) -> Variable:
     return pt.tensor(role, shape=(None,), dtype="int64" if role == "arm" else "float64")
 
 
-def _bare(variable: Variable) -> Variable:
+def unviewed(variable: Variable) -> Variable:
     """Return what a variable is a view of."""
     views = (ViewOp, TensorFromXTensor)
     while variable.owner is not None and isinstance(variable.owner.op, views):

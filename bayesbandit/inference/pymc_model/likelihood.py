@@ -131,10 +131,13 @@ class Likelihood:
         if self.judged:
             _ = self._judged, self._points
 
-    def check(self, name: str, rows: Rows, draws: Sequence[Draws] = ()) -> None:
+    def check(
+        self, name: str, rows: Rows, draws: Sequence[Draws] = (), possible: bool = False
+    ) -> None:
         """Refuse impossible rewards; `draws` are more points.
 
-        name: the model's. The row in the message is that of `rows`, from 0.
+        name: the model's. The row in the message is that of `rows`, from 0. possible: whether some
+        draw is known to make the rows likely: only rewards that are not whole are then refused.
         """
         reward, at = rows["reward"], np.empty(0, dtype=np.int64)
         for whole, made in self._whole:
@@ -142,7 +145,7 @@ class Likelihood:
                 at = np.flatnonzero(reward != np.floor(reward))
             else:
                 check_whole(f"{name}: {whole!r}", reward, self._made(made, rows))
-        if len(at := at if len(at) else self._impossible(rows, draws)):
+        if len(at := at if len(at) or possible else self._impossible(rows, draws)):
             i = int(at[0])
             row = {role: v[[i]] for role, v in rows.items()}
             says = allowed(lambda rewards: self._open(row, rewards, draws))

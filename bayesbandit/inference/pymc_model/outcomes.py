@@ -12,7 +12,12 @@ from pytensor.graph.replace import clone_replace, vectorize_graph
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit.inference.base import COMPILE, Compiled
-from bayesbandit.inference.graph_analysis.density import containers, lengths, row_dimension
+from bayesbandit.inference.graph_analysis.density import (
+    containers,
+    lengths,
+    row_dimension,
+    unviewed,
+)
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON
 from bayesbandit.inference.graph_analysis.rewrites import like, many, plain, rewritten
 from bayesbandit.runtime.memory import AT_ONCE
@@ -52,7 +57,8 @@ class Outcomes:
         rows = set(shared.values())
         free = [v for v in model.deterministics if v.name != "mean_reward"]
         free = [v for v in free if rows.isdisjoint(ancestors([v]))]
-        graphs = clone_replace([model["mean_reward"], *free], swap, rebuild_strict=False)
+        asked = map(unviewed, (model["mean_reward"], *free))  # a view would be taken draw by draw
+        graphs = clone_replace(list(asked), swap, rebuild_strict=False)
         graphs = rewritten(plain(graphs), "lower_xtensor", "merge")
         self.deterministic = {
             str(v.name): tuple(int(k) for k in shape)
@@ -62,7 +68,7 @@ class Outcomes:
         mean, *rest = vectorize_graph(graphs, draws)
         self._types = [v.dtype for v in values.values()]
         with COMPILE:
-            self._mean = Compiled([*draws.values(), *data], [mean], PYTHON)
+            self._mean = Compiled([*draws.values(), *data], [mean], PYTHON, trusted=True)
             self._rest = Compiled(list(draws.values()), rest, PYTHON) if rest else None
         self._width = sum(math.prod(shape) for shape in shapes.values())
 
@@ -78,7 +84,7 @@ class Outcomes:
         data = {"x": x, "reward": np.zeros(n), "weight": np.ones(n)}
         if K is not None and arm is not None:
             data["arm"] = np.asarray(arm, dtype=np.int32)
-        rows = [data[role] for role in self.roles]
+        rows = [np.asarray(data[role], order="C") for role in self.roles]
         S = len(next(iter(draws.values())))
         step = max(1, AT_ONCE // max(1, n * self._width))
         out = np.empty((S, n))

@@ -33,7 +33,8 @@ Data = Mapping[str, np.ndarray]  # x (n, d), reward, weight, arm (n,), by role
 class RowLikelihood:
     """A function of draws and rows, compiled when first used.
 
-    refused: why rows are not proved to be independent given the variables; "" if they are.
+    refused: why rows are not proved to be independent given the variables; "" if they are. whole:
+    whether it has all terms of the likelihood, those that no draw enters too.
     """
 
     def __init__(self, model: pm.Model) -> None:
@@ -46,7 +47,10 @@ class RowLikelihood:
             rows = Rows(graphs, seeds)
             mixed = next((why for g in graphs if (why := rows.mixed(g))), "")
             self.refused = f"{by_row[0]!r} has a value for each row" if by_row else mixed
-            self._graphs = [] if self.refused else self._of_each_row(graphs, rows)
+            self.whole, self._graphs = False, list[Variable]()
+            if not self.refused:
+                self._graphs = self._of_each_row(graphs, rows)
+                self.whole = len(self._graphs) == len(graphs)
         self._inputs = [*density.values.values(), *density.inputs.values()]
         self._types = [v.type.dtype for v in self._inputs]
 

@@ -1,0 +1,126 @@
+"""The operations of a compiled graph, one after the other, as calls of NumPy.
+
+PyTensor's own machine in Python takes several microseconds an operation to store and to check,
+where a few hundred numbers are computed in one. Here nothing is kept between two calls, so that
+threads may share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.fg import FunctionGraph
+from pytensor.tensor.blockwise import Blockwise
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
+
+from bayesbandit.inference.graph_analysis.operations import kind
+
+Call = Callable[..., Any]
+PLAIN = {"check", "move", "product", "put", "reduction", "shape", "take"}  # classes of operations
+NAMES = {"ARange"}  # and others, by name
+
+
+def _log1mexp(x: np.ndarray) -> np.ndarray:
+    return np.where(x < np.log(0.5), np.log1p(-np.exp(x)), np.log(-np.expm1(x)))
+
+
+def _second(like: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return np.broadcast_to(x, np.broadcast_shapes(np.shape(like), np.shape(x)))
+
+
+ELEMENTWISE = {  # what PyTensor computes number by number
+    "Log1mexp": _log1mexp,
+    "Second": _second,
+    "Softplus": lambda x: np.logaddexp(0.0, x),
+}
+
+
+class Steps:
+    """A graph as a function of arrays of its inputs' types."""
+
+    def __init__(self, graph: FunctionGraph, calls: list[Call]) -> None:
+        place: dict[Variable, int] = {}
+        for v in graph.inputs:
+            place[v] = len(place)
+        self._inputs, self._values = len(place), [None] * len(place)
+        self._steps = []
+        for node, call in zip(graph.toposort(), calls, strict=True):
+            for v in node.inputs:
+                if v not in place:
+                    place[v] = self._keep(v)
+            place[node.outputs[0]] = self._keep(None)
+            at = [place[v] for v in node.inputs]
+            self._steps.append((call, at, place[node.outputs[0]]))
+        for v in graph.outputs:
+            if v not in place:
+                place[v] = self._keep(v)
+        self._outputs = [place[v] for v in graph.outputs]
+
+    def _keep(self, v: Variable | None) -> int:
+        self._values.append(v.data if isinstance(v, Constant) else None)
+        return len(self._values) - 1
+
+    def __call__(self, *arguments: np.ndarray) -> list[np.ndarray]:
+        values = self._values.copy()
+        values[: self._inputs] = arguments
+        with np.errstate(all="ignore"):
+            for call, at, out in self._steps:
+                values[out] = call(*[values[i] for i in at])
+        return [values[i] for i in self._outputs]
+
+
+def steps(graph: FunctionGraph) -> Steps | None:
+    """Return a graph's steps; None where an operation has no plain call."""
+    calls = [_call(node) for node in graph.toposort()]
+    plain = [call for call in calls if call is not None]
+    return Steps(graph, plain) if len(plain) == len(calls) else None
+
+
+def _call(node: Apply) -> Call | None:
+    op = node.op
+    if isinstance(op, Blockwise) or len(node.outputs) > 1:
+        return None
+    if isinstance(op, Elemwise):
+        return _elementwise(node)
+    if isinstance(op, DimShuffle):
+        return _shuffled(op)
+    plain = kind(node) in PLAIN or type(op).__name__ in NAMES
+    return _performed(node) if plain else None
+
+
+def _elementwise(node: Apply) -> Call | None:
+    """Return NumPy's function, as PyTensor has prepared it."""
+    op, dtype = node.op, np.dtype(node.outputs[0].type.dtype)
+    if op.inplace_pattern:
+        return None
+    if own := ELEMENTWISE.get(type(op.scalar_op).__name__):
+        return lambda *values: np.asarray(own(*values), dtype)
+    known = op.nfunc is not None and op.nfunc_spec[1] == len(node.inputs)
+    function = op.nfunc if known else node.tag.ufunc if op.ufunc is None else op.ufunc
+    if known and (signature := getattr(node.tag, "sig", None)):
+        return lambda *values: np.asarray(function(*values, sig=signature), dtype)
+    return lambda *values: np.asarray(function(*values), dtype)
+
+
+def _shuffled(op: DimShuffle) -> Call:
+    """Return a view with axes in another order, some more and some less."""
+    order = (*op.shuffle, *op.drop)
+    index = *(None if i == "x" else slice(None) for i in op.new_order), *(0 for _ in op.drop)
+    if order == tuple(range(len(order))):
+        return lambda values: values[index]
+    return lambda values: values.transpose(order)[index]
+
+
+def _performed(node: Apply) -> Call:
+    """Return what PyTensor does."""
+    perform = node.op.perform
+
+    def call(*values: Any) -> Any:
+        cell = [None]
+        perform(node, values, [cell])
+        return cell[0]
+
+    return call
