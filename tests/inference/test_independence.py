@@ -5,7 +5,6 @@ import nutpie
 import pytest
 from scipy import stats
 
-import bayesbandit as bb
 from bayesbandit.inference.independence import moved
 from bayesbandit.inference.plan import plan
 from bayesbandit.inference.pymc_model.unbounded import Unbounded
@@ -154,6 +153,7 @@ def rows_of(name, n, seed):
     return {"x": x, "arm": arm, "reward": reward, "weight": np.ones(n)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", long_but(["ordinal"], MODELS))
 def test_the_space_without_bounds_is_that_of_the_model(name):
     """Its density is PyMC's own, but for the constant."""
@@ -191,4 +191,4 @@ def test_a_bandit_whose_draws_are_moved_knows_the_posterior(name, monkeypatch):
         far.append([stats.ks_2samp(a, b).statistic for a, b in zip(ours.T, means.T, strict=True)])
     assert np.mean(off) < 0.12
     assert np.mean(far) < 0.07
-    assert "refits by independence" in bb.explain(model, D, K if name == "clicks" else None)
+    assert "refits by independence" in belief.plan.explain()
