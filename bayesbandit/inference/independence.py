@@ -22,7 +22,7 @@ from scipy import stats
 from scipy.linalg import LinAlgError
 
 ENGINE = "independence"
-DF = 5.0  # degrees of freedom of the proposals
+DF = 5  # degrees of freedom of the proposals
 LEAST = 0.1  # the effective share of the weighted draws to which a t is fitted
 ACCEPTED = 0.3  # the least share of accepted proposals,
 STAY = 0.01  # the share of draws that this many steps would leave where they are,

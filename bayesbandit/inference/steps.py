@@ -31,7 +31,7 @@ def _second(like: np.ndarray, x: np.ndarray) -> np.ndarray:
     return np.broadcast_to(x, np.broadcast_shapes(np.shape(like), np.shape(x)))
 
 
-ELEMENTWISE = {  # what PyTensor computes number by number
+ELEMENTWISE: dict[str, Call] = {  # what PyTensor computes number by number
     "Log1mexp": _log1mexp,
     "Second": _second,
     "Softplus": lambda x: np.logaddexp(0.0, x),
@@ -45,7 +45,8 @@ class Steps:
         place: dict[Variable, int] = {}
         for v in graph.inputs:
             place[v] = len(place)
-        self._inputs, self._values = len(place), [None] * len(place)
+        self._inputs = len(place)
+        self._values: list[Any] = [None] * len(place)
         self._steps = []
         for node, call in zip(graph.toposort(), calls, strict=True):
             for v in node.inputs:
@@ -99,7 +100,7 @@ def _elementwise(node: Apply) -> Call | None:
     if own := ELEMENTWISE.get(type(op.scalar_op).__name__):
         return lambda *values: np.asarray(own(*values), dtype)
     known = op.nfunc is not None and op.nfunc_spec[1] == len(node.inputs)
-    function = op.nfunc if known else node.tag.ufunc if op.ufunc is None else op.ufunc
+    function: Any = op.nfunc if known else node.tag.ufunc if op.ufunc is None else op.ufunc
     if known and (signature := getattr(node.tag, "sig", None)):
         return lambda *values: np.asarray(function(*values, sig=signature), dtype)
     return lambda *values: np.asarray(function(*values), dtype)

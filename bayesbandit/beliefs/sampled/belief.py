@@ -355,8 +355,8 @@ class SampledBelief(ByDraws):
         Raise ValueError and learn nothing if a reward has likelihood 0 for all variables.
         """
         likelihood = self._likelihood(x, arm, reward, weight)
-        whole = likelihood is not None and self.plan.row_likelihood.whole
-        self.admit(x, arm, reward, possible=whole and likelihood.max() > -np.inf)
+        likely = likelihood is not None and likelihood.max() > -np.inf
+        self.admit(x, arm, reward, possible=likely and self.plan.row_likelihood.whole)
         super().update(x, arm, reward, weight)
         if likelihood is not None:
             least = FEW if self.background else self.spec.refit_below

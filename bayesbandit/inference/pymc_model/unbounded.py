@@ -69,7 +69,7 @@ class Unbounded:
         with COMPILE:
             there, here = (model.logp(bounded, jacobian=by, sum=False) for by in (True, False))
             pairs = zip(lowered(there), lowered(here), strict=True)
-            return self._compiled([a.sum() - b.sum() for a, b in pairs])
+            return self._compiled([pt.sum(a) - pt.sum(b) for a, b in pairs])
 
     def _compiled(self, graphs: Sequence[Variable]) -> Compiled:
         """Return functions of the values of all variables as functions of z (S, D)."""
