@@ -7,8 +7,8 @@ WIDTH, LEFT, LINE, PAD, GAP = 440, 64, 21, 12, 30
 STEPS = [  # a question, and which bandit to take if the answer is yes
     (["Are there no contexts: is nothing known", "before an arm is chosen?"],
      ["beta_bernoulli or gamma_poisson,", "or LinTS with n_features=0"]),
-    (["Do you know a model of the rewards, such as", "probabilities, counts or similar arms?"],
-     ["Bandit with your model in PyMC:", "logistic, poisson, hierarchical_ridge, …"]),
+    (["Do you know a model of the rewards, such as", "probabilities, counts, ratings or sales?"],
+     ["Bandit with your model in PyMC:", "logistic, poisson, ordinal, revenue, …"]),
     (["Do the arms have features, and are there", "many arms, or do arms come and go?"],
      ["Bandit with Shared(Ridge()):", "one model for all arms"]),
     (["Are rewards far from linear, even with", "squares, splines and interactions?"],

@@ -55,7 +55,9 @@ class AffineBelief(Belief):
         self.map = None
         if engine.form.features is not None:
             C, a = engine.form.features
-            self.map = C @ self.whiten, a @ self.whiten, C @ self.prior.mean, a @ self.prior.mean
+            c, e = engine.form.offset or (0.0, 0.0)
+            m = self.prior.mean
+            self.map = C @ self.whiten, a @ self.whiten, C @ m + c, a @ m + e
         self.inner = LinearBelief(ridge, self.n_posteriors, engine.dim, self.normalize)
         if self.separate:
             self.n = self.inner.n

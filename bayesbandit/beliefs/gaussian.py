@@ -55,9 +55,12 @@ def columns(plan: Plan) -> np.ndarray | None:
 
     None if the mean reward is not a sum of columns with one coordinate each.
     """
-    if plan.model.takes_arm or plan.method.form.features is None or plan.method.noise is None:
+    form = plan.method.form
+    if plan.model.takes_arm or form.features is None or form.offset is not None:
         return None
-    C, a = plan.method.form.features
+    if plan.method.noise is None:
+        return None
+    C, a = form.features
     map, D = np.vstack([C, a]), len(a)
     used = map.sum(axis=1) if np.isin(map, (0.0, 1.0)).all() else np.zeros(len(map))
     one_each = (map.sum(axis=0) == 1.0).all() and (used[:D] == 1.0).all() and len(C) <= D

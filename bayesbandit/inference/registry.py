@@ -14,7 +14,7 @@ from bayesbandit.inference.approximate import advi, laplace
 from bayesbandit.inference.base import ANY, Engine, Kind, Method, Refusal
 from bayesbandit.inference.exact import conjugate, gaussian, normal_inverse_gamma
 from bayesbandit.inference.gibbs import sampler as gibbs
-from bayesbandit.inference.glm import augmented
+from bayesbandit.inference.glm import augmented, scale_mixture
 from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import read
 from bayesbandit.inference.target import Draw, Fits, match
@@ -28,7 +28,10 @@ def _gibbs(model: pm.Model) -> Method | Refusal:
     found = gibbs.match(model)
     if not isinstance(found, Refusal):
         return found
-    other = augmented.match(model)
+    normal = augmented.match(model)
+    if not isinstance(normal, Refusal):
+        return normal
+    other = scale_mixture.match(model)
     if not isinstance(other, Refusal):
         return other
     density = read(model)
@@ -41,7 +44,7 @@ def _gibbs(model: pm.Model) -> Method | Refusal:
 
 AUGMENTED = (
     "these take a Bernoulli, binomial or negative binomial reward whose logit, probit or log mean "
-    "is linear, as x @ theta, without an offset, under normal priors of fixed scales"
+    "is linear, as 0.5 + x @ theta, under priors that are normal, or mixtures of normals"
 )
 
 

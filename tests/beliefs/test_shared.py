@@ -18,7 +18,7 @@ from bayesbandit.systems.forest.belief import Forest
 from bayesbandit.systems.iltcb.belief import PolicyMixture
 from bayesbandit.systems.policy_tree.belief import PolicyTree
 from bayesbandit.systems.super_ucb.belief import SuperUCB
-from tests.cases import few, moments_of
+from tests.cases import few, long_but, moments_of
 from tests.nouns import RECIPE
 
 K, D = 5, 3
@@ -458,12 +458,13 @@ def test_declared_models(name, settings, tmp_path):
 
 
 WITHOUT_CONTEXTS = {"beta_bernoulli", "gamma_poisson"}
+OVER_ARMS = {"hierarchical_ridge", "hierarchical_logistic"}
+SHARED = sorted(set(bb.list_models()) - WITHOUT_CONTEXTS - OVER_ARMS)
+BY_NUTS = {"censored_time", "heteroscedastic", "ordinal", "revenue"}  # alike: one of them stays
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", sorted(set(bb.list_models()) - WITHOUT_CONTEXTS - {"hierarchical_ridge"})
-)
+@pytest.mark.parametrize("name", long_but(set(SHARED) - BY_NUTS | {"ordinal"}, SHARED))
 def test_models_of_the_gallery_rank_arms(name, tmp_path):
     made = bandit(bb.load_model(name))
     for x in features(30):

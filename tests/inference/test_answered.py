@@ -247,10 +247,10 @@ def test_a_generalised_linear_model_is_told_why_it_is_not_augmented():
 
     said = RewardModel(poisson, {"theta": THETA}).explain(2)
     assert "a Poisson likelihood is no known mixture of normals (these take a Bernoulli" in said
-    lasso = bb.Prior("Laplace", mu=0, b=1, dims="feature")
-    said = bb.load_model("logistic").with_priors(theta=lasso).explain(2)
-    assert "by Pólya–Gamma or Albert–Chib variables: 'theta' ~ Laplace" in said
-    assert "under normal priors of fixed scales" in said
+    other = bb.Prior("Logistic", mu=0, s=1, dims="feature")
+    said = bb.load_model("logistic").with_priors(theta=other).explain(2)
+    assert "by Pólya–Gamma or Albert–Chib variables: 'theta' ~ Logistic" in said
+    assert "under priors that are normal, or mixtures of normals" in said
 
 
 @few("[3]")

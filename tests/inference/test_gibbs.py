@@ -5,6 +5,7 @@ import pymc as pm
 import pytest
 from sklearn.datasets import load_diabetes
 
+import bayesbandit as bb
 from bayesbandit.declaring.priors import Prior
 from bayesbandit.inference.base import Refusal
 from bayesbandit.inference.exact import gaussian as exact
@@ -490,3 +491,30 @@ def test_diabetes():
     np.testing.assert_allclose(
         np.quantile(lam, [0.5, 0.025, 0.975]), [0.278, 0.142, 0.486], atol=0.02
     )
+
+
+@reward_model(theta=EACH, sigma=Prior("HalfNormal", sigma=1))
+def log_normal(x, reward, weight, theta, sigma):
+    pm.LogNormal("reward", x @ theta, sigma / pm.math.sqrt(weight), observed=reward, dims="row")
+    return pm.math.exp(x @ theta + 0.5 * sigma**2)
+
+
+@pytest.mark.slow
+def test_log_normal_rewards_are_normal_ones_by_their_logarithms(rng):
+    """The mean reward depends on σ and is no part of the likelihood: the same draws, to rounding,
+    and mean rewards that are computed of them."""
+    x, weight = rng.normal(size=(30, 3)), rng.uniform(0.5, 2.0, 30)
+    logs = x @ np.array([0.5, -1.0, 0.2]) + 0.4 * rng.normal(size=30)
+    ours = match(log_normal.build(x, np.exp(logs), weight))
+    theirs = match(deviation.build(x, logs, weight))
+    assert isinstance(ours, Gibbs)
+    assert not ours.affine
+    data = {"x": x, "weight": weight}
+    one = ours.sample(data | {"reward": np.exp(logs)}, 100, 2, 50, generic=True)
+    two = theirs.sample(data | {"reward": logs}, 100, 2, 50, generic=True)
+    for name in ("theta", "sigma"):
+        np.testing.assert_allclose(one.values[name], two.values[name], rtol=1e-6)
+    fitted = bb.fit(log_normal, x, np.exp(logs), weight, draws=300, chains=4, seed=0)
+    theta, sigma = fitted.draws["theta"], fitted.draws["sigma"]
+    means = np.exp(theta @ x[:2].T + 0.5 * sigma[:, None] ** 2)
+    np.testing.assert_allclose(fitted.mean(x[:2]), means.mean(axis=0), rtol=1e-9)

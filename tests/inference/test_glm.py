@@ -3,6 +3,7 @@
 import numpy as np
 import pymc as pm
 import pytest
+from scipy.optimize import minimize
 from scipy.special import expit, ndtr
 
 import bayesbandit as bb
@@ -15,6 +16,7 @@ from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, POISSO
 from tests.cases import few, long_but, slow_but
 
 EACH = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
+QUICK = {"mode": "FAST_COMPILE"}
 BY_ARM = bb.Prior("Normal", mu=0, sigma=1, dims=("arm", "feature"))
 
 
@@ -88,6 +90,116 @@ def exposed(x, reward, theta):
     mu = pm.math.exp(x @ theta + pm.math.log(2 + pm.math.abs(x[:, 0])))
     pm.NegativeBinomial("r", mu=mu, alpha=0.7, observed=reward)
     return mu
+
+
+def shifted(eta_of, likelihood=None):
+    """Of a predictor that is no x @ θ alone."""
+
+    def other(x, reward, theta):
+        eta = eta_of(x, theta)
+        p = pm.math.sigmoid(eta)
+        if likelihood is None:
+            pm.Bernoulli("r", p, observed=reward)
+            return p
+        return likelihood(eta, reward)
+
+    return declared(other)
+
+
+def binomial_of(eta, reward):
+    p = pm.math.sigmoid(eta)
+    pm.Binomial("r", n=7, p=p, observed=reward)
+    return 7 * p
+
+
+def probit_of(eta, reward):
+    p = pm.math.invprobit(eta)
+    pm.Bernoulli("r", p, observed=reward)
+    return p
+
+
+def log_odds_of(eta, reward):
+    pm.Bernoulli("r", logit_p=eta, observed=reward)
+    return pm.math.sigmoid(eta)
+
+
+def poisson_of(eta, reward):
+    mu = pm.math.exp(eta)
+    pm.Poisson("r", mu, observed=reward)
+    return mu
+
+
+def overdispersed_of(eta, reward, times=1):
+    mu = times * pm.math.exp(eta)
+    pm.NegativeBinomial("r", mu=mu, alpha=2.5, observed=reward)
+    return mu
+
+
+def constant(x, theta):
+    return 0.5 + x @ theta
+
+
+def exposure(x, theta):
+    return x @ theta + pm.math.log(1 + pm.math.abs(x[:, 0]))
+
+
+SHIFTED = {  # what is added to x @ θ, and how often θ counts
+    "a constant": (shifted(constant), BINOMIAL, 1, lambda x: 0.5),
+    "a constant, by log odds": (shifted(constant, log_odds_of), BINOMIAL, 1, lambda x: 0.5),
+    "a constant, probit": (shifted(constant, probit_of), PROBIT, 1, lambda x: 0.5),
+    "less a column": (
+        shifted(lambda x, theta: x @ theta - 0.5 * x[:, 0]), BINOMIAL, 1, lambda x: -0.5 * x[:, 0],
+    ),
+    "within": (
+        shifted(lambda x, theta: 0.3 + x @ (0.2 + 2 * theta)), BINOMIAL, 2,
+        lambda x: 0.3 + 0.2 * x.sum(axis=1),
+    ),
+    "a function of x, by log odds": (
+        shifted(lambda x, theta: x @ theta + pm.math.sin(x[:, 0]), log_odds_of), BINOMIAL, 1,
+        lambda x: np.sin(x[:, 0]),
+    ),
+    "taken from, binomial": (
+        shifted(lambda x, theta: 1 - x @ theta, binomial_of), BINOMIAL, -1, lambda x: 1.0,
+    ),
+    "a constant, poisson": (shifted(constant, poisson_of), POISSON, 1, lambda x: 0.5),
+    "an exposure, poisson": (
+        shifted(exposure, poisson_of), POISSON, 1, lambda x: np.log(1 + abs(x[:, 0])),
+    ),
+    "a constant, negative binomial": (
+        shifted(constant, overdispersed_of), NEGATIVE_BINOMIAL, 1, lambda x: 0.5,
+    ),
+    "an exposure, negative binomial": (
+        shifted(exposure, overdispersed_of), NEGATIVE_BINOMIAL, 1,
+        lambda x: np.log(1 + abs(x[:, 0])),
+    ),
+    "times 3, negative binomial": (
+        shifted(constant, lambda eta, reward: overdispersed_of(eta, reward, 3)),
+        NEGATIVE_BINOMIAL, 1, lambda x: 0.5 + np.log(3),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SHIFTED)
+def test_a_predictor_has_a_part_that_is_known(name, rng):
+    """The mode is where the density has it: found by another optimiser."""
+    model, kind, times, offset = SHIFTED[name]
+    glm = regression(template(model, 2, None), "gibbs")
+    assert (glm.family.kind, glm.block.streams) == (kind, True)
+    assert (glm.block.form.features is not None) == (" of x" not in name and "expos" not in name)
+    x, reward = world(kind, 30, 2, rng)
+    A, b = glm.block.linear_map(x)
+    np.testing.assert_allclose(A, times * x, atol=1e-12)
+    np.testing.assert_allclose(b, np.broadcast_to(offset(x), 30), atol=1e-12)
+    m, R = glm.whitening
+    ours = m + R @ glm.mode(np.ascontiguousarray(A @ R), b + A @ m, reward, np.ones(30))
+    built = model.build(x, reward)
+    logp, dlogp = built.compile_logp(**QUICK), built.compile_dlogp(**QUICK)  # PyMC's own
+    theirs = minimize(
+        lambda t: -float(logp({"theta": t})), np.zeros(2), jac=lambda t: -dlogp({"theta": t}),
+        method="BFGS", options={"gtol": 1e-9},
+    )  # fmt: skip
+    np.testing.assert_allclose(ours, theirs.x, atol=1e-5)
 
 
 RECOGNISED = {
@@ -377,17 +489,27 @@ def by_quadrature(log_density):
         pytest.param("binomial", [7.0, 3.0], [1.0, 1.0], marks=pytest.mark.slow),
         pytest.param("gallery logistic", [], [], marks=pytest.mark.slow),
         pytest.param("probit", [], [], marks=pytest.mark.slow),
+        *[
+            pytest.param(
+                name, [4.0 if "neg" in name else 1.0, 0.0], [1.0, 1.0], marks=pytest.mark.slow
+            )
+            for name in ("less a column", "a constant, probit", "times 3, negative binomial")
+        ],
     ],
 )
 @pytest.mark.slow
 def test_one_coefficient_against_quadrature(name, reward, weight, rng):
     """By any weights of a logistic likelihood, and whole ones of a probit one."""
-    model = RECOGNISED[name][0]
+    model, _, *known = (RECOGNISED | SHIFTED)[name]
+    offset = known[1] if name in SHIFTED else lambda x: 0.0
     x, reward, weight = rng.normal(size=(len(reward), 1)) * 1.5, np.array(reward), np.array(weight)
     drawn = sampled(model, {"x": x, "reward": reward, "weight": weight}, draws=10_000)
     glm = regression(template(model, 1, None), "gibbs")
     prior = lambda t: -0.5 * t * t  # noqa: E731
-    exact = by_quadrature(lambda t: glm.family.total(x[:, 0] * t, reward, weight) + prior(t))
+    shift = offset(x) + np.zeros(len(x))
+    exact = by_quadrature(
+        lambda t: glm.family.total(shift + x[:, 0] * t, reward, weight) + prior(t)
+    )
     mean, sd, n = moments(drawn, "theta")
     assert abs(mean[0] - exact[0]) < 4.5 * exact[1] / np.sqrt(n)
     assert abs(sd[0] / exact[1] - 1) < 4.5 * np.sqrt(0.5 / n) * 2

@@ -45,6 +45,13 @@ def log_density(built):
     return built.compile_logp(**QUICK)
 
 
+def mean_reward(built, at):
+    """Mean rewards (n,) at a point."""
+    outputs = built.replace_rvs_by_values([built["mean_reward"]])
+    settings = {"inputs": built.value_vars, "on_unused_input": "ignore"} | QUICK
+    return built.compile_fn(outputs, **settings)(at)[0]
+
+
 def set_rows(built, x, reward, weight, arm):
     new = {"x": x, "observed_reward": reward, "weight": weight, "arm_index": arm}
     pm.set_data({k: v for k, v in new.items() if k in built}, model=built)
@@ -181,3 +188,57 @@ def test_logistic_stays_finite_far_out():
     logp = built.compile_logp([built["reward"]], **QUICK)
     assert logp({"theta": np.array([900.0, 0, 0])}) == 0
     assert logp({"theta": np.array([-900.0, 0, 0])}) == -1800
+
+
+def test_ordinal_is_an_ordered_logit(rng):
+    """The log density is that of PyMC's `OrderedLogistic`, finite far out, and −∞ of no level."""
+    x, theta, share = rng.normal(size=(15, D)), 3 * rng.normal(size=D), rng.dirichlet(np.ones(5))
+    reward, weight = np.arange(15) % 5.0, rng.uniform(0.5, 2, 15)
+    built = bb.load_model("ordinal").build(x, reward, weight)
+    at = {
+        "theta": theta,
+        "share_simplex__": built.rvs_to_transforms[built["share"]].forward(share).eval(),
+    }
+    logp = built.compile_logp([built["reward"]], sum=False, **QUICK)
+    cuts = np.log(np.cumsum(share)[:-1] / np.cumsum(share[::-1])[-2::-1])
+    theirs = pm.logp(pm.OrderedLogistic.dist(eta=x @ theta, cutpoints=cuts), reward).eval()
+    np.testing.assert_allclose(logp(at)[0], weight * theirs, rtol=1e-9)
+    mean = mean_reward(built, at)
+    p = pm.OrderedLogistic.compute_p(x @ theta, cuts).eval()
+    np.testing.assert_allclose(mean, p @ np.arange(5.0), rtol=1e-12)
+    for bad in (-1.0, 5.0):
+        set_rows(built, x, np.full(15, bad), weight, None)
+        assert (logp(at)[0] == -np.inf).all()
+    set_rows(built, x, reward, weight, None)
+    assert np.isfinite(logp(at | {"theta": 300 * theta})[0]).all()
+
+
+def test_revenue_and_censored_times_are_densities():
+    """What is sold and what is not, times and those at the limit, integrate to 1, with the means
+    that the models return."""
+    from scipy.integrate import quad
+
+    cases = {
+        "revenue": ({"beta": [0.4], "theta": [0.3], "sigma_log__": np.log(0.6)}, 0.0, 60.0),
+        "censored_time": ({"theta": [1.7]}, 10.0, 10.0),
+    }
+    for name, (at, atom, end) in cases.items():
+        built = bb.load_model(name).build(np.ones((1, 1)), [1.0])
+        logp, at = (
+            built.compile_logp([built["reward"]], **QUICK),
+            {k: np.array(v) for k, v in at.items()},
+        )
+
+        def density(reward, built=built, logp=logp, at=at):
+            pm.set_data({"observed_reward": [reward]}, model=built)
+            return float(np.exp(logp(at)))
+
+        total, first = (
+            quad(lambda r, k=k: r**k * density(r), 1e-12, end - 1e-12, limit=40, epsabs=1e-6)[0]
+            for k in (0, 1)
+        )
+        mean = mean_reward(built, at)
+        np.testing.assert_allclose(total + density(atom), 1.0, atol=1e-4)
+        np.testing.assert_allclose(first + atom * density(atom), mean, rtol=1e-3)
+        assert density(-1.0) == 0.0
+    assert density(11.0) == 0.0

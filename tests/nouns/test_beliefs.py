@@ -23,7 +23,10 @@ MODELS = {name: kind() for name, kind in OWN.items()} | {
     "cv": bb.Ridge("cv"),
     **{name: bb.load_model(name) for name in bb.list_models()},
 }
-RARE = {"logistic", "probit", "poisson", "beta_bernoulli", "gamma_poisson"}  # not of real rewards
+RARE = {  # not of real rewards
+    *("logistic", "hierarchical_logistic", "probit", "ordinal", "poisson", "beta_bernoulli"),
+    *("gamma_poisson", "revenue", "censored_time"),
+}
 MODELS = {name: model for name, model in MODELS.items() if name not in RARE}
 QUICK = ("Ridge", "nig", "ridge", "laplace", next(n for n in MODELS if n.endswith("Trees")))
 every = pytest.mark.parametrize("name", slow_but(QUICK, MODELS))

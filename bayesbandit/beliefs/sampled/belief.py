@@ -34,6 +34,7 @@ from bayesbandit.beliefs.sampled.refits import Refit
 from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.inference.base import Improper, Refusal, Shaped
 from bayesbandit.inference.draws import PoorDiagnostics, SampledDraws
+from bayesbandit.inference.exact.conjugate import Conjugate
 from bayesbandit.inference.gibbs.sampler import TESTED
 from bayesbandit.inference.plan import Plan, plan
 from bayesbandit.posteriors.posterior import Posterior
@@ -178,6 +179,8 @@ class SampledBelief(ByDraws):
         used_up = chain.served >= self.spec.draws and not self.spec.frozen
         if chain.fitted < 0 or n < chain.seen or used_up:
             return True
+        if isinstance(self.plan.method, Conjugate):  # new draws are as quick as weights
+            return n > chain.fitted
         waits = self.weighs and chain.values and self.spec.refit_every is None
         return not waits and n >= self.spec.schedule.next_due(chain.fitted)
 

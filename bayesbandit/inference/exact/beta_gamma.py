@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import betaln, gammaln
 from scipy.stats import beta, gamma
 
-from bayesbandit.inference.draws import Moments, Planned
+from bayesbandit.inference.draws import DRAWS, Moments, Planned
 from bayesbandit.inference.exact.distributions import Exact
 
 
@@ -60,12 +60,18 @@ class OneNumber(Exact):
     def rewards(
         self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
     ) -> np.ndarray:
-        return np.repeat(self.draw(size, rng)[:, None], len(x), axis=1)
+        draws = self.draw(size, rng)
+        if plan.method.itself:
+            return np.repeat(draws[:, None], len(x), axis=1)
+        return np.asarray(plan.outcomes.mean_reward({self.name: draws}, x))
 
     def moments(
         self, plan: Planned, x: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        return np.full(len(x), self.mean), np.full(len(x), self.sd)
+        if plan.method.itself:
+            return np.full(len(x), self.mean), np.full(len(x), self.sd)
+        means = self.rewards(plan, x, DRAWS, rng)
+        return means.mean(axis=0), means.std(axis=0, ddof=1)
 
     def coefficients(self, plan: Planned, rng: np.random.Generator) -> dict[str, Moments]:
         found: dict[str, Moments] = {self.name: (self.mean, self.sd)}

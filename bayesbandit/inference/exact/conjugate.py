@@ -1,13 +1,14 @@
 """The exact engine for one probability or one rate: the posterior is beta or gamma.
 
 Recognised from the declaration's log density, which must be affine in v, log v and log(1 − v)
-(`exponents.py`), v the one variable and the mean reward itself:
+(`exponents.py`), v the one variable, which the mean reward is, or is computed of:
 
     log p(v) = c + (a − 1) log v + (b − 1) log(1 − v)        v ~ Beta(a, b)
     log p(v) = c + (a − 1) log v − b v                       v ~ Gamma(a, b)
 
 Bernoulli rewards r add w r to a and w (1 − r) to b, Poisson ones w r and w: but what rows add is
-read off the model's own density of them, whatever their likelihood is.
+read off the model's own density of them, whatever their likelihood is. So Poisson counts of an
+exposure x add w r and w x, exponential times w and w r.
 """
 
 from __future__ import annotations
@@ -49,7 +50,12 @@ from bayesbandit.inference.graph_analysis.density import (
 )
 from bayesbandit.inference.graph_analysis.dependence import Influence
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, total
-from bayesbandit.inference.graph_analysis.recognise import differs, not_additive, simplified
+from bayesbandit.inference.graph_analysis.recognise import (
+    differs,
+    not_additive,
+    positive,
+    simplified,
+)
 from bayesbandit.inference.graph_analysis.scaling import Scaling
 from bayesbandit.inference.graph_analysis.transforms import ends
 
@@ -76,8 +82,6 @@ def one_variable(model: pm.Model) -> tuple[Variable, float]:
     if "arm" in containers(model):
         raise refused(f"'{v.name}' ~ {distribution(v)}: the arms share the model")
     label = f"'{v.name}' ~ {distribution(v)}"
-    if model.potentials:
-        raise refused(f"potential '{model.potentials[0].name}' beside the likelihood")
     if not str(v.dtype).startswith("float"):
         raise refused(f"{label}: discrete")
     if v.type.ndim:
@@ -90,20 +94,17 @@ def one_variable(model: pm.Model) -> tuple[Variable, float]:
     return v, high
 
 
-def check_mean_is(density: Density, value: Variable) -> None:
-    """Refuse a mean reward that is not the variable itself, whatever the row."""
+def mean_is(density: Density, value: Variable) -> bool:
+    """Return whether the mean reward is the variable itself, whatever the row."""
     names = {v: (role,) for role, v in density.inputs.items()}
-    if data := Influence([density.mean], names).of(density.mean):
-        raise refused(f"'mean_reward': depends on the {' and the '.join(sorted(data))}")
-    degrees = Degrees([density.mean], {value: 1.0})
-    if why := degrees.fault(density.mean, most=1):
-        raise refused(f"'mean_reward': {why}")
+    if Influence([density.mean], names).of(density.mean):
+        return False
+    if Degrees([density.mean], {value: 1.0}).of(density.mean) > 1:
+        return False
     found = Compiled([value, *density.inputs.values()], [density.mean], PYTHON)
     ones = np.ones(2)
     rows = density.arguments((np.ones((2, density.n_features)), ones, ones, np.zeros(2, np.int64)))
-    for v in (0.0, 1.0):
-        if not (found(np.array(v), *rows)[0] == v).all():
-            raise refused(f"'mean_reward': is not '{value.name}' itself")
+    return all((found(np.array(v), *rows)[0] == v).all() for v in (0.0, 1.0))
 
 
 FAMILIES = {1.0: Beta, math.inf: Gamma}  # by the upper bound of the support
@@ -113,14 +114,16 @@ INSIDE = 1e-200, 1.0 - 1e-9  # where log v and log(1 − v) keep their digits
 class Conjugate:
     """A model of one probability or rate, and how to compute its posterior.
 
-    name: the variable's. family: `Beta` or `Gamma`. door: which rewards have a likelihood, where
-    rows may come one by one, each adding w r to a and w (1 − r) or w to b; else None.
+    name: the variable's. family: `Beta` or `Gamma`. itself: whether the mean reward is the variable
+    itself. door: which rewards have a likelihood, where it is, and rows may come one by one, each
+    adding w r to a and w (1 − r) or w to b; else None.
     """
 
     engine = ENGINE
 
     def __init__(self, density: Density, name: str, upper: float, whole: bool) -> None:
         self.density, self.name, self.family = density, name, FAMILIES[upper]
+        self.itself = mean_is(density, density.values[name])
         self.n_features, self.n_arms = density.n_features, density.n_arms
         value = density.values[name]
         terms = [[t for t in density.terms if t.on_data == k] for k in (False, True)]
@@ -134,7 +137,7 @@ class Conjugate:
         self._whole_density = _on_points(totals, value, self._inputs)
         own = exponents.compiled([], exponents.graphs[:1])
         self._prior = read_coefficients(own, [])[0]
-        self.door = self._door(whole)
+        self.door = self._door(whole) if self.itself else None
 
     def likelihood(self, data: Data) -> Coefficients:
         """Return what rows add to the log density."""
@@ -257,7 +260,6 @@ def match(model: pm.Model) -> Conjugate:
     density = read(model)
     if why := not_additive(density):
         raise refused(why)
-    check_mean_is(density, density.values[str(variable.name)])
     reward = containers(model)["reward"]
     whole = any(
         np.dtype(v.dtype).kind in "iub" and reward in ancestors([model.rvs_to_values[v]])
@@ -268,8 +270,13 @@ def match(model: pm.Model) -> Conjugate:
         engine.posterior(own["x"], own["reward"], own.get("weight"))
     except NotThisEngine:
         raise
-    except ValueError as error:
-        if "finite" not in str(error):
+    except NotFinite:
+        pass
+    except ValueError as error:  # a parameter out of its bounds, as an exposure of less than 0
+        other = positive(density, len(own["x"]))
+        try:
+            engine.posterior(other["x"], np.ones(len(own["x"])), own.get("weight"))
+        except ValueError:
             raise refused(str(error).splitlines()[0], True) from error
     return engine
 

@@ -36,6 +36,7 @@ from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Additive, gra
 
 ABOVE = {"GE", "GT", "NEQ"}  # true of what is larger
 BELOW = {"LE", "LT", "NEQ"}
+POWERS = {"Mul", "TrueDiv", "Reciprocal", "Neg", "Identity"}
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ class Exponents:
                 known[v] = pt.constant(np.full((1,) * v.type.ndim, truth))
             elif (seed := self._logarithm(v)) is not None:
                 known[v] = seed.dimshuffle(["x"] * v.type.ndim)
+            elif (parts := self._parts(v)) is not None:
+                known[v] = parts
         found = clone_replace(list(graphs), known, rebuild_strict=False) if known else graphs
         self.graphs: list[Variable] = list(found)
         self._degrees = Degrees(self.graphs, dict.fromkeys(self.seeds, 1.0))
@@ -101,6 +104,53 @@ class Exponents:
         rest = self._is_less_from_one(inside) if name == "Log" else self._is_less(inside)
         return self.seeds[2] if rest else None
 
+    def _parts(self, v: Variable) -> Variable | None:
+        """Return log(r vᵉ) as log r + e log v, r/v⁻¹ as r v, and a comparison of r vᵉ with 0, or
+        of its logarithm with −∞, as that of r; None of anything else. v is positive."""
+        name = elementwise_name(v)
+        if name == "Log":
+            e, r = self._monomial(operands(v)[0]) or (0.0, v)
+            log_v = self.seeds[1].dimshuffle(["x"] * v.type.ndim)
+            return pt.add(pt.log(r), e * log_v) if e else None
+        if name == "TrueDiv":
+            e, r = self._monomial(v) or (0.0, v)
+            value = pt.as_tensor_variable(self.value).dimshuffle(["x"] * v.type.ndim)
+            return pt.mul(r, value) if e == 1.0 else None
+        return self._of_rest(v) if name in COMPARISONS else None
+
+    def _of_rest(self, v: Variable) -> Variable | None:
+        """Return a comparison of r vᵉ with 0, or of log(r vᵉ) with −∞, as that of r."""
+        rest, found = [], False
+        bound = {number(u) for u in operands(v)} & {0.0, -math.inf}
+        for u in operands(v):
+            log = -math.inf in bound and elementwise_name(u) == "Log"
+            e, r = self._monomial(operands(u)[0] if log else u) or (math.nan, u)
+            found |= e != 0.0
+            if math.isnan(e):
+                return None
+            rest.append(pt.log(r) if log else r)
+        return v.owner.op(*rest) if bound and found else None
+
+    def _monomial(self, v: Variable) -> tuple[float, Variable] | None:
+        """Return e and r of a node that is r vᵉ, r free of v; None of another."""
+        if bare(v) is self.value:
+            return 1.0, pt.constant(np.ones((1,) * v.type.ndim))
+        if self.value not in ancestors([v]):
+            return 0.0, v
+        name, parts = elementwise_name(v), [self._monomial(u) for u in operands(v)]
+        e, r = [p[0] for p in parts if p], [p[1] for p in parts if p]
+        if name not in POWERS or len(e) < len(parts):
+            return None
+        if name == "Mul":
+            return sum(e), pt.mul(*r)
+        if name in ("TrueDiv", "Reciprocal"):
+            return (
+                (e[0] - e[1], pt.true_div(*r))
+                if name == "TrueDiv"
+                else (-e[0], pt.reciprocal(r[0]))
+            )
+        return e[0], pt.neg(r[0]) if name == "Neg" else r[0]
+
     def _is_less(self, v: Variable) -> bool:
         """Return whether a node is −v."""
         return elementwise_name(v) == "Neg" and bare(operands(v)[0]) is self.value
@@ -133,7 +183,7 @@ class Exponents:
 
     def _bounds(self, v: Variable) -> tuple[float, float] | None:
         """Return the bounds of v, log v or log(1 − v)."""
-        if v is self.value:
+        if v is self.value or (self.upper == 1.0 and self._is_less_from_one(v)):
             return 0.0, self.upper
         if self._logarithm(v) is None:
             return None

@@ -109,9 +109,10 @@ class GaussianBlock:
     @cached_property
     def identity_map(self) -> bool:
         """Whether the mean reward is x'θ, for every context x: A(x) = x, b = 0."""
-        if self.form.features is None or self.n_arms is not None:
+        form = self.form
+        if form.features is None or form.offset is not None or self.n_arms is not None:
             return False
-        C, a = self.form.features
+        C, a = form.features
         return np.array_equal(C, np.eye(self.dim)) and not a.any()
 
     def data(
@@ -154,13 +155,22 @@ class GaussianBlock:
         assert self.form.features is not None
         C, a = self.form.features
         if self.n_arms is None:
-            return x if self.identity_map else x @ C + a, np.zeros(len(x))
+            return x if self.identity_map else x @ C + a, self._offset(x, None)
         if arm is None:
-            return (x @ C).transpose(1, 0, 2) + a, np.zeros((len(x), self.n_arms))
+            return (x @ C).transpose(1, 0, 2) + a, self._offset(x, None)
         k, A = np.asarray(arm, dtype=np.int64), np.empty((len(x), self.dim))
         for one in set(k.tolist()):
             A[k == one] = x[k == one] @ C[one] + a[one]
-        return A, np.zeros(len(x))
+        return A, self._offset(x, k)
+
+    def _offset(self, x: np.ndarray, arm: np.ndarray | None) -> np.ndarray:
+        """Return what mean rewards have beside Aθ: (n,); over arms, without `arm`, (n, K)."""
+        if self.form.offset is None:
+            over = self.n_arms is not None and arm is None
+            return np.zeros((len(x), self.n_arms) if over else len(x))
+        c, e = self.form.offset
+        every = x @ c.T + e
+        return np.asarray(every if arm is None else every[np.arange(len(x)), arm])
 
     def mean_reward(
         self, theta: np.ndarray, x: np.ndarray, arm: np.ndarray | None = None

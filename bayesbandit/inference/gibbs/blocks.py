@@ -7,7 +7,7 @@ values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -63,13 +63,23 @@ def blocks(model: pm.Model) -> Blocks:
     rest = [k for k in density.values if k in auxiliary or transforms.get(k) is not None]
     if len(rest) == len(density.values):
         raise refuse(ENGINE, "no real variable that could be Gaussian given the rest")
-    seeds = {density.values[k]: 1.0 for k in rest}
-    if Degrees([density.mean], seeds).of(density.mean):
-        names = Degrees([density.mean], seeds).names([density.mean])
-        raise refuse(ENGINE, f"'mean_reward': depends on {names}, not on Gaussian variables alone")
     between = {k: b for k, t in transforms.items() if t and (b := bounds(model[k], t))}
     between = {k: b for k, b in between.items() if b != (0.0, np.inf)}
     return Blocks(density, tuple(rest), auxiliary, tuple(by_row), between)
+
+
+def depends_on(graph: Variable, density: Density, names: Sequence[str]) -> str:
+    """Return those of some variables, quoted, that a graph depends on; "" if on none."""
+    degrees = Degrees([graph], {density.values[k]: 1.0 for k in names})
+    return degrees.names([graph]) if degrees.of(graph) else ""
+
+
+def without_mean(density: Density) -> Density:
+    """Return a density without its mean reward, which is then a matter of the draws: of log-normal
+    rewards it is not affine in Gaussian variables, and their likelihood is Gaussian."""
+    terms = tuple(replace(t, given_mean=t.graph) for t in density.terms)
+    zero = pt.zeros_like(pt.as_tensor_variable(density.inputs["reward"]))
+    return replace(density, terms=terms, mean=zero)
 
 
 def unsuited(variable: Variable, transform: Transform | None, by_row: bool) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from pytensor.graph.basic import Variable
@@ -153,6 +154,14 @@ class Reading:
         return Compiled(inputs, [total([t.graph for t in self.density.terms])], PYTHON)
 
 
+class Renewed(Protocol):
+    """Terms of a layout that are drawn anew, given δ (D,), before each sweep."""
+
+    terms: kernel.Terms
+
+    def __call__(self, delta: np.ndarray, rng: np.random.Generator) -> None: ...
+
+
 @dataclass(frozen=True)
 class Problem:
     """A reading laid out for rows at hand."""
@@ -220,8 +229,12 @@ class Problem:
         tune: int,
         rng: np.random.Generator,
         names: Sequence[str],
+        renew: Renewed | None = None,
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """Return a chain of these variables (draws, *shape), and where it ends."""
+        """Return a chain of these variables (draws, *shape), and where it ends.
+
+        renew: terms that are drawn anew before each sweep, in the place of the layout's.
+        """
         layout, D = self.layout, self.layout.dim
         theta, u = self.flat(state)
         held = kernel.MonomialState(theta - layout.centre, self.inside(u))
@@ -230,7 +243,11 @@ class Problem:
         none = np.zeros(0, dtype=np.int64)
         kept = np.concatenate([none, *(self.places[k].ravel() for k in ours)])
         delta, logs = np.empty((draws, D)), np.empty((draws, len(kept)))
-        wrong = orbits.sweep(layout.terms, self.moves, held, work, delta, logs, kept, tune, rng)
+        rest = held, work, delta, logs, kept, tune, rng
+        if renew is None:
+            wrong = orbits.sweep(layout.terms, self.moves, *rest)
+        else:
+            wrong = renewed_sweeps(renew, self.moves, *rest)
         if wrong >= 0:
             self._improper(wrong)
         if not np.isfinite(held.delta).all():
@@ -285,6 +302,27 @@ class Problem:
             raise self.reading.refusal(
                 f"the log density differs from the sampler's on these rows, by {np.ptp(gaps):.3g}"
             )
+
+
+def renewed_sweeps(
+    renew: Renewed,
+    moves: orbits.Moves,
+    held: kernel.MonomialState,
+    work: kernel.Work,
+    delta: np.ndarray,
+    logs: np.ndarray,
+    kept: np.ndarray,
+    tune: int,
+    rng: np.random.Generator,
+) -> int:
+    """Return what `orbits.sweep` does, where terms are drawn anew before each sweep."""
+    for s in range(-tune, len(delta)):
+        renew(held.delta, rng)
+        at = slice(max(s, 0), max(s, 0) + 1)
+        wrong = orbits.sweep(renew.terms, moves, held, work, delta[at], logs[at], kept, 0, rng)
+        if wrong >= 0:
+            return int(wrong)
+    return -1
 
 
 def problem(reading: Reading, data: Data) -> Problem:

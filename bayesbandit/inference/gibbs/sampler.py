@@ -19,7 +19,7 @@ import numpy as np
 from bayesbandit.inference.base import NotThisEngine, matching
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.exact.gaussian import GaussianBlock
-from bayesbandit.inference.gibbs.blocks import ENGINE, blocks
+from bayesbandit.inference.gibbs.blocks import ENGINE, blocks, depends_on, without_mean
 from bayesbandit.inference.gibbs.generic import Problem, Reading, problem
 from bayesbandit.inference.gibbs.match_kernel import recognised
 from bayesbandit.inference.gibbs.shrinkage import Monomial, Shrinkage
@@ -29,6 +29,7 @@ from bayesbandit.inference.graph_analysis.recognise import (
     close,
     features,
     monomial_noise,
+    positive,
     trial,
 )
 from bayesbandit.kernels.gibbs import monomials as kernel
@@ -92,6 +93,8 @@ class Gibbs(GaussianBlock):
     names, shapes: the declared variables. block: those that are Gaussian given the rest.
     auxiliary: to each variable that was mixed over, the declared one that it belongs to; neither
     part of `names` nor of the draws. kernel: the sampler of scalar noise, where the model has it.
+    affine: whether mean rewards are affine in the block; where they are not, the density is without
+    them.
     """
 
     engine = ENGINE
@@ -104,14 +107,20 @@ class Gibbs(GaussianBlock):
         auxiliary: Mapping[str, str],
         by_row: Sequence[str],
         kernel: Shrinkage | None,
+        affine: bool = True,
     ) -> None:
         super().__init__(quadratic, form)
+        self._affine = affine
         self.reading, self.auxiliary, self.kernel = reading, dict(auxiliary), kernel
         self.by_row, self.block = tuple(by_row), quadratic.names
         values = quadratic.density.values
         self.names = tuple(k for k in values if k not in auxiliary)
         self.all_shapes = {k: tuple(v.type.shape) for k, v in values.items()}
         self.shapes = {k: self.all_shapes[k] for k in self.names}
+
+    @property
+    def affine(self) -> bool:
+        return self._affine
 
     # ---- sampling --------------------------------------------------------------------------------
 
@@ -235,27 +244,41 @@ def streams(seed: int | np.random.SeedSequence, chains: int) -> list[np.random.S
     ]
 
 
+def _own_problem(reading: Reading) -> Problem:
+    """Return the model's own rows, laid out, or where these are none of it, as rewards of 0 of a
+    log-normal likelihood, other ones."""
+    density = reading.density
+    own, n = density.own, len(density.own["x"])
+    weight, arm = own.get("weight", np.ones(n)), own.get("arm", np.zeros(n, dtype=np.int64))
+    try:
+        return problem(reading, (own["x"], own["reward"], weight, arm))
+    except NotThisEngine as error:
+        other = positive(density, n)
+        try:
+            return problem(reading, (other["x"], other["reward"], weight, arm))
+        except NotThisEngine:
+            raise NotThisEngine(replace(error.refusal, of_rows=True)) from error
+
+
 @matching
 def match(model: pm.Model) -> Gibbs:
     """Return the Gibbs engine of a built model of a Gaussian block and positive variables."""
     apart = blocks(model)
     density = apart.density
     quadratic = Quadratic(density, ENGINE, given=apart.rest)
-    if quadratic.not_affine:
-        raise quadratic.refusal(f"'mean_reward': {quadratic.not_affine}")
+    affine = not (quadratic.not_affine or depends_on(density.mean, density, apart.rest))
+    if not affine:
+        density = without_mean(density)
+        quadratic = Quadratic(density, ENGINE, given=apart.rest)
     reading = Reading(density, apart.rest, ENGINE, apart.between)
-    own, n = density.own, len(density.own["x"])
-    weight, arm = own.get("weight", np.ones(n)), own.get("arm", np.zeros(n, dtype=np.int64))
-    try:
-        whole = problem(reading, (own["x"], own["reward"], weight, arm))
-    except NotThisEngine as error:
-        raise NotThisEngine(replace(error.refusal, of_rows=True)) from error
+    whole = _own_problem(reading)
     why = "statistics of conditional posteriors do not add up"
-    form = Form(why, False, features(quadratic), None, trial(density, ROWS))
+    linear, offset = features(quadratic)
+    form = Form(why, False, linear, None, trial(density, ROWS), offset=offset)
     kernel, sigma2 = None, None
     if not (apart.by_row or whole.layout.walled):
         sigma2 = monomial_noise(quadratic)
     if sigma2 is not None:
         prior = reading.prior(whole.data)
         kernel = recognised(quadratic, Monomial(*sigma2), prior, whole.places)
-    return Gibbs(quadratic, form, reading, apart.auxiliary, apart.by_row, kernel)
+    return Gibbs(quadratic, form, reading, apart.auxiliary, apart.by_row, kernel, affine)

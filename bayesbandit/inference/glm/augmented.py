@@ -16,6 +16,7 @@ import numpy as np
 from bayesbandit.inference.base import matching, refuse
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.gibbs.sampler import ENGINE, TUNE_WARM, Position, streams
+from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.glm.regression import Regression, regression
 from bayesbandit.inference.graph_analysis.quadratic import Data
 from bayesbandit.kernels.algebra.cholesky import factor, padded, room
@@ -94,24 +95,38 @@ class Augmented:
         joint[:D, :D], joint[:D, P] = prior.precision, prior.shift
         padding = (np.arange(P) >= D).astype(np.float64)
         if family.kind == PROBIT:
-            if (odd := (weight != np.floor(weight)) | (weight > REPEATS)).any():
-                reason = (
-                    "the likelihood of a probit reward is a mixture of normals where its weight is "
-                    f"a whole number, at most {REPEATS}; got {weight[odd][0]:g}"
-                )
-                raise self.block.quadratic.refusal(reason, of_rows=True)
+            check_counts(weight)
             joint[:D, :D] += (A.T * weight) @ A
             factor(joint, padding, joint)
             sign = np.where(reward > 0.5, 1.0, -1.0)
             expands = not (b.any() or prior.shift.any())
             latent = wide, b, sign, weight, joint, prior.precision, prior.shift, expands
             return partial(sweeps.albert_chib, *latent)
-        shape, kappa = weight * family.number, weight * (reward - 0.5 * family.number)
-        if family.kind == NEGATIVE_BINOMIAL:
-            shape = weight * (reward + family.number)
-            kappa, b = 0.5 * weight * (reward - family.number), b - math.log(family.number)
+        shape, kappa, b = mixture(family, reward, weight, b)
         wide[:, P], joint[:D, P] = -b, prior.shift + A.T @ kappa
         return partial(sweeps.polya_gamma, wide, shape, joint, padding)
+
+
+def check_counts(weight: np.ndarray) -> None:
+    """Refuse weights (n,) of probit rewards that do not say how often a row was seen."""
+    if (odd := (weight != np.floor(weight)) | (weight > REPEATS)).any():
+        reason = (
+            "the likelihood of a probit reward is a mixture of normals where its weight is "
+            f"a whole number, at most {REPEATS}; got {weight[odd][0]:g}"
+        )
+        raise refuse(ENGINE, reason, of_rows=True)
+
+
+def mixture(
+    family: Family, reward: np.ndarray, weight: np.ndarray, b: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return shape, κ and offset (n,) of rows with η = Aθ + b: a row's likelihood is e^{κψ} E
+    exp(−ωψ²/2) with ω ~ PG(shape, 0) and ψ = Aθ + offset."""
+    number = family.number
+    if family.kind == NEGATIVE_BINOMIAL:
+        kappa = 0.5 * weight * (reward - number)
+        return weight * (reward + number), kappa, b - math.log(number)
+    return weight * number, weight * (reward - 0.5 * number), b
 
 
 @matching

@@ -1,4 +1,9 @@
-"""A declaration cut at its linear predictor: θ enters by this node, and by no other."""
+"""A declaration cut at its linear predictor: θ enters by this node, and by no other.
+
+PyMC simplifies a log density, and not the mean reward. Where what they share is not found as one
+node, both are simplified. A sum of which the likelihood has the parts, as c + x'θ − log(e^(c + x'θ)
++ α), is replaced by its parts: x'θ by η − c.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +20,9 @@ from bayesbandit.inference.base import Compiled, refuse
 from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees
 from bayesbandit.inference.graph_analysis.density import Density
 from bayesbandit.inference.graph_analysis.dependence import Influence
-from bayesbandit.inference.graph_analysis.operations import elementwise_name
+from bayesbandit.inference.graph_analysis.operations import elementwise_name, operands
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, gradient, total
-from bayesbandit.inference.graph_analysis.recognise import DATA_ROW
+from bayesbandit.inference.graph_analysis.recognise import DATA_ROW, simplified
 from bayesbandit.inference.graph_analysis.rewrites import merged
 from bayesbandit.inference.graph_analysis.rows import Rows
 from bayesbandit.inference.graph_analysis.scaling import Scaling
@@ -26,15 +31,15 @@ UNARY = {"Neg", "Mul", "TrueDiv", "Identity"}
 
 
 class Cut:
-    """A mean reward and a likelihood as functions of η (n,), in the place of `node`."""
+    """A mean reward and a likelihood as functions of η (n,), which is `node` + `shift`."""
 
-    def __init__(self, density: Density, node: Variable, engine: str) -> None:
-        self.density, self.node = density, node
+    def __init__(self, density: Density, node: Variable, engine: str, shift: float = 0.0) -> None:
+        self.density, self.node = density, pt.add(node, shift) if shift else node
         self.eta = pt.tensor("eta", shape=(None,))
         on_data = [term for term in density.terms if term.on_data]
         whole = [density.mean, *(term.graph for term in on_data)]
-        graphs = clone_replace(whole, [(node, self.eta)], rebuild_strict=False)
-        self.mean, *self.terms = graphs
+        at = pt.sub(self.eta, shift) if shift else self.eta
+        self.mean, *self.terms = _replaced(whole, node, at, set(density.values.values()))
         self.labels = [term.label for term in on_data]
         self._check(engine)
 
@@ -107,11 +112,35 @@ class Cut:
         return Compiled([self.eta], [self.mean], PYTHON)
 
 
-def with_shared_nodes(density: Density) -> Density:
-    """Return the same, with what the mean reward and the likelihood have in common as one node."""
-    *terms, mean = merged([*(term.graph for term in density.terms), density.mean])
-    whole = tuple(replace(t, graph=g) for t, g in zip(density.terms, terms, strict=True))
-    return replace(density, terms=whole, mean=mean)
+def _replaced(
+    graphs: list[Variable], node: Variable, at: Variable, theta: set[Variable]
+) -> list[Variable]:
+    """Return graphs with η in the place of a node; and where a summand of it that θ enters stands
+    elsewhere, η less the others."""
+    swap, elsewhere = {node: at}, set(ancestors(graphs, blockers=[node]))
+    summands = operands(node) if elementwise_name(node) in ("Add", "Sub") else []
+    for k, part in enumerate(summands):
+        if part.type != node.type or part not in elsewhere or theta.isdisjoint(ancestors([part])):
+            continue
+        others = [v for i, v in enumerate(summands) if i != k]
+        if elementwise_name(node) == "Add":
+            swap[part] = pt.sub(at, pt.add(*others))
+        else:
+            swap[part] = pt.add(at, others[0]) if k == 0 else pt.sub(others[0], at)
+        return simplified(*merged(list(clone_replace(graphs, swap, rebuild_strict=False))))
+    return list(clone_replace(graphs, swap, rebuild_strict=False))
+
+
+def with_shared_nodes(density: Density, simpler: bool) -> Density:
+    """Return the same, with what the mean reward and the likelihood have in common as one node;
+    both simplified, if that is asked for."""
+    on_data = [term for term in density.terms if term.on_data]
+    *graphs, mean = merged([*(term.graph for term in on_data), density.mean])
+    if simpler:
+        *graphs, mean = merged(simplified(*graphs, mean))
+    found = iter(graphs)
+    terms = tuple(replace(t, graph=next(found)) if t.on_data else t for t in density.terms)
+    return replace(density, terms=terms, mean=mean)
 
 
 def predictor(density: Density, engine: str) -> Variable:

@@ -210,7 +210,7 @@ class Analytic(Degrees):
 
     Two analytic functions that agree at points drawn at random agree everywhere: so numbers may
     settle an identity. The sign of what is `positive` is a constant, and so are the comparisons
-    t ≥ 0 and log t = −∞ by which a density guards its support.
+    t ≥ 0, log t = −∞ and η = −∞ by which a density guards its support.
 
     positive: which of the seeds are; None: all.
     """
@@ -241,5 +241,19 @@ class Analytic(Degrees):
                 return 0 if name == "Sign" else 1
             if name in COMPARISONS and guards_support(node, self.positive):
                 return 0
+            if name in ("EQ", "NEQ") and any(
+                math.isinf(number(u) or 0.0) and self._is_sum(v)
+                for u, v in (node.inputs, node.inputs[::-1])
+            ):
+                return 0
         outcome = super().rule(node, given)
         return outcome if isinstance(outcome, str) or outcome == math.inf else min(outcome, 1)
+
+    def _is_sum(self, v: Variable) -> bool:
+        """Return whether a node is a sum of seeds, which are finite, and of what they do not
+        enter."""
+        inside = bare(v)
+        if inside in self.seeds or self.of(inside) == 0:
+            return True
+        sums = elementwise_name(inside) in ELEMENTWISE
+        return sums and all(map(self._is_sum, inside.owner.inputs))

@@ -41,8 +41,9 @@ class Form:
     not_additive: why statistics of batches of rows do not add up, so that rewards cannot be
         streamed; "" where they do.
     row_wise: whether each row speaks of θ through its own mean reward alone (`Quadratic.rows`).
-    features: (C (d, D), a (D,)) where the mean reward is (x C + a)'θ, else None; of a model over
-        arms, (C (K, d, D), a (K, D)), for each arm.
+    features: (C (d, D), a (D,)) where the mean reward is (x C + a)'θ + x'c + e, else None; of a
+        model over arms, (C (K, d, D), a (K, D)), for each arm.
+    offset: (c (d,), e ()) of such a mean reward, None where they are 0; over arms, ((K, d), (K,)).
     noise: σ² where rewards are N(mean reward, σ²/weight), or N(mean reward, σ²) in a declaration
         that does not take weights, else None.
     trial: a few of the model's own rows, by which numbers that are the same for all are read off.
@@ -55,6 +56,7 @@ class Form:
     noise: float | None
     trial: Data
     by_weight: bool = False
+    offset: tuple[np.ndarray, np.ndarray] | None = None
 
 
 def recognise(quadratic: Quadratic, given: Given = ()) -> Form:
@@ -64,13 +66,15 @@ def recognise(quadratic: Quadratic, given: Given = ()) -> Form:
     if not why and quadratic.through_mean is not None:
         row_wise = not _mixed([term.given_mean for term in density.terms if term.on_data], density)
     rows = RowNoise(quadratic) if row_wise else None
+    linear, offset = features(quadratic)
     return Form(
         why,
         row_wise,
-        features(quadratic),
+        linear,
         rows.variance(given) if rows else None,
         finite_trial(quadratic, given, not why),
         rows is not None and rows.by_weight,
+        offset,
     )
 
 
@@ -246,27 +250,35 @@ def simplified(*graphs: Variable) -> list[Variable]:
     return rewritten(clone_replace(graphs, {}), "canonicalize")
 
 
-def features(quadratic: Quadratic) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return (C, a) where the mean reward is (x C + a)'θ for every context x; over arms, (x C_k +
-    a_k)'θ for every arm k. A mean of degree 1 in x and in θ is known from its values at the
-    corners."""
+Map = tuple[np.ndarray, np.ndarray]
+
+
+def features(quadratic: Quadratic) -> tuple[Map | None, Map | None]:
+    """Return `Form.features` and `Form.offset`: (C, a) and (c, e) where the mean reward is (x C +
+    a)'θ + x'c + e for every context x; over arms, for every arm. A mean of degree 1 in x and in θ
+    is known from its values at the corners."""
     density = quadratic.density
     degree = Degrees([density.mean], {density.inputs["x"]: 1.0}).of(density.mean)
     d, K = density.n_features, density.n_arms or 1
     if quadratic.not_affine or degree > 1 or K * d * quadratic.dim > MAP_SIZE:
-        return None
+        return None, None
     if _not_apart(density):
-        return None
-    slopes, offsets = [], []
+        return None, None
+    slopes, constants, own_slopes, own = [], [], [], []
     for k in range(K):
         A, b = quadratic.linear_map(rows_at(np.vstack([np.zeros(d), np.eye(d)]), k))
-        if b.any() or not np.isfinite(A).all():
-            return None
+        if not (np.isfinite(A).all() and np.isfinite(b).all()):
+            return None, None
         slopes.append(A[1:] - A[0])
-        offsets.append(A[0])
-    if density.n_arms is None:
-        return slopes[0], offsets[0]
-    return np.stack(slopes), np.stack(offsets)
+        constants.append(A[0])
+        own_slopes.append(b[1:] - b[0])
+        own.append(b[0])
+    one = density.n_arms is None
+    linear, offset = (
+        (a[0], b[0]) if one else (np.stack(a), np.stack(b))
+        for a, b in ((slopes, constants), (own_slopes, own))
+    )
+    return linear, offset if offset[0].any() or offset[1].any() else None
 
 
 def rows_at(x: np.ndarray, arm: int = 0) -> Data:

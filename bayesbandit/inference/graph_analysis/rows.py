@@ -299,6 +299,8 @@ class Rows(Walk[Reach]):
         if name in SCALARS:
             return given[0] if given[0].kind in (LENGTH, SUM) else None
         if isinstance(op, DimShuffle):
+            if given[0].kind == SHAPE and not op.new_order:  # of a vector
+                return NUMBER
             return _transposed(op, given[0])
         return RULES[name](node, given) if name in RULES else None
 

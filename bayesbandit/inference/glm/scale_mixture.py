@@ -1,0 +1,186 @@
+"""Gibbs sampling of generalised linear models whose coefficients have scales to be learned, as a
+hierarchy has, or a prior that is a scale mixture: Laplace, Student-t, horseshoe.
+
+Given its auxiliary variables, a reward is a normal observation of its linear predictor: the model
+is the working model with these observations. So in each sweep they are drawn anew, and then the
+coefficients and the scales as those of any conditionally Gaussian model, with the same joint moves
+(`gibbs/generic`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from bayesbandit.inference.base import matching, refuse
+from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.gibbs.blocks import Blocks, blocks, depends_on
+from bayesbandit.inference.gibbs.generic import Problem, Reading, problem
+from bayesbandit.inference.gibbs.layout import Layout
+from bayesbandit.inference.gibbs.sampler import ENGINE, TUNE, TUNE_WARM, Gibbs, Position, streams
+from bayesbandit.inference.glm.augmented import check_counts, mixture
+from bayesbandit.inference.glm.link import Link, link, working
+from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
+from bayesbandit.inference.graph_analysis.recognise import Form, features, trial
+from bayesbandit.kernels.algebra.cholesky import padded
+from bayesbandit.kernels.gibbs.monomials import Terms
+from bayesbandit.kernels.glm import augmentation
+from bayesbandit.kernels.glm.families import POISSON, PROBIT
+from bayesbandit.runtime.one_thread import one_thread
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+
+class Observations:
+    """Normal observations of linear predictors ψ = A δ + offset (n,), drawn anew for each sweep.
+
+    terms: of the layout, which these observations enter by their statistics.
+    """
+
+    def __init__(self, layout: Layout, A: np.ndarray, offset: np.ndarray) -> None:
+        self.A, self.offset = A, offset + A @ layout.centre
+        groups = np.zeros_like(layout.terms.groups)
+        self.terms: Terms = layout.terms._replace(groups=groups, group_rest=np.zeros(1))
+
+    def observe(self, precision: np.ndarray, total: np.ndarray) -> None:
+        """Put in the place of the rows observations total/precision (n,) of ψ."""
+        D, group = self.A.shape[1], self.terms.groups[0]
+        group[:D, :D] = -0.5 * (self.A.T * precision) @ self.A
+        group[:D, padded(D)] = -0.5 * self.A.T @ (total - precision * self.offset)
+
+
+class PolyaGamma(Observations):
+    """Those of logistic, binomial and negative binomial rewards, given ω ~ PG(shape, ψ)."""
+
+    def __init__(
+        self, layout: Layout, A: np.ndarray, b: np.ndarray, link: Link, data: Data
+    ) -> None:
+        self.shape, self.kappa, b = mixture(link.family, data[1], link.weights(data), b)
+        self.omega = np.empty(len(b))
+        super().__init__(layout, A, b)
+
+    def __call__(self, delta: np.ndarray, rng: np.random.Generator) -> None:
+        """Draw the observations given δ."""
+        augmentation.polya_gammas(self.shape, self.A @ delta + self.offset, self.omega, rng)
+        self.observe(self.omega, self.kappa)
+
+
+class Latent(Observations):
+    """Those of probit rewards: y ~ N(ψ, 1), positive where the reward is 1, for each time that a
+    row was seen."""
+
+    def __init__(
+        self, layout: Layout, A: np.ndarray, b: np.ndarray, link: Link, data: Data
+    ) -> None:
+        self.count = link.weights(data)
+        check_counts(self.count)
+        self.row = np.repeat(np.arange(len(b)), self.count.astype(np.int64))
+        self.sign = np.where(data[1] > 0.5, 1.0, -1.0)[self.row]
+        super().__init__(layout, A, b)
+
+    def __call__(self, delta: np.ndarray, rng: np.random.Generator) -> None:
+        """Draw the observations given δ."""
+        psi = (self.A @ delta + self.offset)[self.row]
+        below = rng.uniform(size=len(psi)) * ndtr(self.sign * psi)
+        y = psi - self.sign * ndtri(np.maximum(below, np.finfo(np.float64).tiny))
+        self.observe(self.count, np.bincount(self.row, y, len(self.offset)))
+
+
+class ScaleMixture:
+    """A generalised linear model whose coefficients and their scales are drawn in turn.
+
+    block: the sampler of the working model. names, shapes: the declared variables.
+    """
+
+    engine = ENGINE
+
+    def __init__(self, link: Link, block: Gibbs) -> None:
+        self.link, self.block = link, block
+        self.names, self.shapes, self.all_shapes = block.names, block.shapes, block.all_shapes
+
+    def sample(
+        self,
+        data: Mapping[str, np.ndarray],
+        draws: int = 1000,
+        chains: int = 4,
+        tune: int | None = None,
+        seed: int | np.random.SeedSequence = 0,
+        start: Sequence[Position] | None = None,
+    ) -> SampledDraws:
+        """Return draws of the declared variables given rows x (n, d), reward, weight, arm (n,), by
+        role.
+
+        start: states, such as `SampledDraws.state` of an earlier run on these or on other rows;
+        without it, random ones.
+        """
+        rows, block = self.block.data(**data), self.block
+        if tune is None:
+            tune = TUNE if start is None else TUNE_WARM
+        kept: list[Position] = []
+        last: list[Position] = []
+        with one_thread():
+            self.link.check(rows)
+            whole = worked(block.reading, rows)
+            A, b = block.mean_map(rows)
+            kind = Latent if self.link.family.kind == PROBIT else PolyaGamma
+            for i, stream in enumerate(streams(seed, chains)):
+                rng = np.random.default_rng(stream)
+                state = (
+                    block.resumed(start[i % len(start)], rows) if start else block.start(rows, rng)
+                )
+                observations = kind(whole.layout, A, b, self.link, rows)
+                values, state = whole.sample(state, draws, tune, rng, self.names, observations)
+                kept.append(values)
+                last.append(state)
+            whole.check(last[0], np.random.default_rng(0))
+            self.link.check(rows, A @ whole.flat(last[0])[0] + b)
+        return SampledDraws({k: np.stack([v[k] for v in kept]) for k in self.names}, state=last)
+
+
+def worked(reading: Reading, data: Data) -> Problem:
+    """Return the working model of rows, all of which observe 0, laid out for `Observations`."""
+    x, _, _, arm = data
+    whole = problem(reading, (x, np.zeros(len(x)), np.ones(len(x)), arm))
+    dense = whole.layout.dense.powers
+    if len(whole.layout.terms.groups) != 1 or dense.exponent.any():
+        raise refuse(ENGINE, "a prior of many coefficients together, whose scale is to be learned")
+    return whole
+
+
+def check_proper(apart: Blocks, quadratic: Quadratic) -> None:
+    """Refuse a prior that is improper: rewards may leave it so, as those that all are 1."""
+    for term in apart.density.terms:
+        if term.label.endswith(("~ Flat", "~ HalfFlat")):
+            raise refuse(ENGINE, f"{term.label}: improper")
+    middle = {k: 0.5 * (low + min(high, low + 2.0)) for k, (low, high) in apart.between.items()}
+    given = [np.full(v.type.shape, middle.get(str(v.name), 1.0)) for v in quadratic.given]
+    precision = quadratic.prior(given).precision
+    if not (np.isfinite(precision).all() and np.linalg.eigvalsh(precision)[0] > 0.0):
+        raise refuse(ENGINE, "the coefficients' prior is improper")
+
+
+@matching
+def match(model: pm.Model) -> ScaleMixture:
+    """Return the sampler of a built model that is a generalised linear one, given its scales."""
+    apart = blocks(model)
+    if apart.by_row:
+        raise refuse(ENGINE, f"'{apart.by_row[0]}': one value for each row")
+    found = link(apart.density, ENGINE)
+    if found.family.kind == POISSON:
+        raise refuse(ENGINE, "a Poisson likelihood is no known mixture of normals")
+    if names := depends_on(found.cut.node, apart.density, apart.rest):
+        raise refuse(ENGINE, f"the linear predictor depends on {names} beside its coefficients")
+    density = working(found.cut)
+    quadratic = Quadratic(density, ENGINE, given=apart.rest)
+    check_proper(apart, quadratic)
+    reading = Reading(density, apart.rest, ENGINE, apart.between)
+    own = density.own
+    arm = own.get("arm", np.zeros(len(own["x"]), dtype=np.int64))
+    worked(reading, (own["x"], own["reward"], own["weight"], arm))
+    linear, offset = features(quadratic)
+    form = Form("", False, linear, None, trial(density), offset=offset)
+    return ScaleMixture(found, Gibbs(quadratic, form, reading, apart.auxiliary, (), None))

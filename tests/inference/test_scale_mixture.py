@@ -1,0 +1,202 @@
+"""Generalised linear models with learned scales and heavy-tailed priors: draws against quadrature,
+calibration, and what is left to NUTS."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy import stats
+
+import bayesbandit as bb
+from bayesbandit.inference.glm.families import Family
+from bayesbandit.inference.glm.scale_mixture import ScaleMixture, match
+from bayesbandit.inference.plan import plan
+from bayesbandit.inference.pymc_model.template import template
+from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, PROBIT
+from tests.cases import long_but
+
+DRAWS, BINS = 31, 8
+
+
+def given(eta, reward, weight, kind):
+    if kind == PROBIT:
+        p = pm.math.invprobit(eta)
+        pm.Potential("r", weight * pm.logp(pm.Bernoulli.dist(p), reward))
+        return p
+    if kind == NEGATIVE_BINOMIAL:
+        mu = pm.math.exp(eta)
+        pm.NegativeBinomial("r", mu=mu, alpha=2.5, observed=reward)
+        return mu
+    p = pm.math.sigmoid(eta)
+    pm.Potential("r", weight * pm.logp(pm.Bernoulli.dist(p), reward))
+    return p
+
+
+def learned(tau, kind=BINOMIAL, constant=0.0):
+    """Coefficients whose scale has a prior."""
+
+    def scaled(x, reward, weight, tau):
+        theta = pm.Normal("theta", 0, tau, dims="feature")
+        return given(constant + x @ theta, reward, weight, kind)
+
+    return bb.reward_model(tau=tau)(scaled)
+
+
+def heavy(theta, kind=BINOMIAL, constant=0.0):
+    """Coefficients with a prior that is a mixture of normals."""
+
+    def mixed(x, reward, weight, theta):
+        return given(constant + x @ theta, reward, weight, kind)
+
+    return bb.reward_model(theta=theta)(mixed)
+
+
+def prior(name, **parameters):
+    return bb.Prior(name, **parameters, dims="feature")
+
+
+SCALES = {  # priors of τ, as declared and of scipy
+    "HalfNormal": (bb.Prior("HalfNormal", sigma=1.5), stats.halfnorm(scale=1.5)),
+    "HalfCauchy": (bb.Prior("HalfCauchy", beta=0.7), stats.halfcauchy(scale=0.7)),
+    "InverseGamma": (bb.Prior("InverseGamma", alpha=2, beta=1), stats.invgamma(2)),
+    "Uniform": (bb.Prior("Uniform", lower=0.2, upper=2), stats.uniform(0.2, 1.8)),
+}
+TAILS = {  # priors of θ
+    "Laplace": (prior("Laplace", mu=0.5, b=0.8), stats.laplace(0.5, 0.8)),
+    "StudentT": (prior("StudentT", nu=4, mu=0, sigma=0.7), stats.t(4, scale=0.7)),
+    "Cauchy": (prior("Cauchy", alpha=0, beta=1), stats.cauchy()),
+}
+KINDS = [
+    ("HalfNormal", BINOMIAL), ("HalfCauchy", PROBIT), ("InverseGamma", NEGATIVE_BINOMIAL),
+    ("Uniform", BINOMIAL), ("Laplace", BINOMIAL), ("StudentT", PROBIT),
+    ("Laplace", NEGATIVE_BINOMIAL), ("Cauchy", BINOMIAL),
+]  # fmt: skip
+FEW = [("HalfNormal", BINOMIAL), ("HalfCauchy", PROBIT), ("Laplace", NEGATIVE_BINOMIAL)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", long_but(FEW, KINDS), ids=str)
+def test_one_coefficient_and_its_scale_against_quadrature(case, rng):
+    """With a constant in the predictor, by weights, of few rows: means and sds within 4.5
+    standard errors."""
+    name, kind = case
+    x = rng.normal(size=(4, 1)) * 1.5
+    reward = np.array([1.0, 0.0, 1.0, 1.0] if kind != NEGATIVE_BINOMIAL else [4.0, 0.0, 1.0, 2.0])
+    weight = {BINOMIAL: [0.3, 2.5, 3.0, 1.0], PROBIT: [1, 2, 3, 1]}.get(kind, np.ones(4))
+    weight, family = np.array(weight, dtype=float), Family(kind, 2.5 if kind > PROBIT else 1.0)
+    model = (learned(SCALES[name][0], kind, 0.4) if name in SCALES else
+             heavy(TAILS[name][0], kind, 0.4))  # fmt: skip
+    found = match(template(model, 1, None))
+    assert isinstance(found, ScaleMixture), found
+    drawn = found.sample({"x": x, "reward": reward, "weight": weight}, draws=8_000, chains=2)
+    theta = np.linspace(-12, 12, 4801) if name != "Cauchy" else np.linspace(-40, 40, 16_001)
+    likelihood = np.array([family.total(0.4 + x[:, 0] * t, reward, weight) for t in theta])
+    if name in SCALES:
+        tau = SCALES[name][1].ppf((np.arange(800) + 0.5) / 800)  # equal masses
+        log_p = likelihood + stats.norm.logpdf(theta, 0, tau[:, None])
+    else:
+        tau = np.ones(1)
+        log_p = (likelihood + TAILS[name][1].logpdf(theta))[None]
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    exact = {"theta": (theta, p.sum(axis=0)), "log tau": (np.log(tau), p.sum(axis=1))}
+    ours = {"theta": drawn.values["theta"].ravel()}
+    ess = {"theta": drawn.diagnostics.ess["theta"]}
+    if name in SCALES:
+        ours["log tau"] = np.log(drawn.values["tau"]).ravel()
+        ess["log tau"] = drawn.diagnostics.ess["tau"]
+    for v, values in ours.items():
+        at, mass = exact[v]
+        mean = at @ mass
+        sd = np.sqrt((at - mean) ** 2 @ mass)
+        assert abs(values.mean() - mean) < 4.5 * sd / np.sqrt(ess[v]), v
+        assert abs(values.std() / sd - 1) < 4.5 * 3 / np.sqrt(2 * ess[v]), v
+
+
+def joint(rng, sigma=1.0, n=24, arms=3, d=2):
+    """τ, θ, μ₀ and rewards of `hierarchical_logistic`, and its rows."""
+    x, arm = rng.normal(size=(n, d)), np.arange(n) % arms
+    mu0, tau = rng.normal(size=d), abs(sigma * rng.normal())
+    theta = mu0 + tau * rng.normal(size=(arms, d))
+    eta = (x * theta[arm]).sum(axis=1)
+    reward = (rng.random(n) < 1 / (1 + np.exp(-eta))).astype(float)
+    return {"tau": tau, "mu0": mu0, "theta": theta}, {"x": x, "reward": reward, "arm": arm}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("datasets", "thin"), [(64, 12), pytest.param(1000, 40, marks=pytest.mark.long)]
+)
+def test_ranks_are_uniform(datasets, thin):
+    """Parameters and rewards of `hierarchical_logistic` from the joint distribution: the truth's
+    rank among the draws is uniform. The control: scales from another prior are found out."""
+    model, rng = bb.load_model("hierarchical_logistic"), np.random.default_rng(datasets)
+    found = match(template(model, 2, 3))
+
+    def ranks(sigma, count):
+        rows = []
+        for i in range(count):
+            truth, data = joint(rng, sigma)
+            every = thin * DRAWS
+            drawn = found.sample(data, every, 1, 200, seed=i).values
+            rows.append(np.concatenate([
+                np.ravel((drawn[k][0, ::thin] < truth[k]).sum(axis=0)) for k in truth
+            ]))  # fmt: skip
+        return np.array(rows).T
+
+    def p_value(column):
+        counts = np.bincount(column * BINS // (DRAWS + 1), minlength=BINS)
+        return stats.chisquare(counts).pvalue
+
+    assert min(map(p_value, ranks(1.0, datasets))) > 1e-4
+    assert p_value(ranks(6.0, 24)[0]) < 1e-4
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_a_hierarchy_of_arms_against_nuts(rng):
+    _, data = joint(rng, n=60)
+    model, data = bb.load_model("hierarchical_logistic"), data | {"weight": np.ones(60)}
+    ours = match(template(model, 2, 3)).sample(data, 10_000)
+    theirs = plan(model, 2, 3, "nuts").sample(data, 4000, 4, 1, target_accept=0.99)
+    for k, v in theirs.values.items():
+        flat, other = (w.reshape(-1, *w.shape[2:]) for w in (ours.values[k], v))
+        n = 1 / (1 / ours.diagnostics.ess[k] + 1 / theirs.diagnostics.ess[k])
+        assert (abs(flat.mean(0) - other.mean(0)) < 5 * other.std(0) / np.sqrt(n)).all(), k
+
+
+@pytest.mark.slow
+def test_it_is_what_explain_names_and_a_state_goes_on(rng):
+    model = bb.load_model("hierarchical_logistic")
+    assert model.explain(2).startswith("hierarchical_logistic: gibbs")
+    _, data = joint(rng)
+    found = plan(model, 2, 3).method
+    one, two = (found.sample(data, 5, 2, 10, seed=3) for _ in range(2))
+    np.testing.assert_array_equal(one.values["theta"], two.values["theta"])
+    more = found.sample(data, 5, 3, 0, start=one.state)
+    assert more.values["theta"].shape == (3, 5, 3, 2)
+
+
+def beside(x, reward, weight, tau):
+    theta = pm.Normal("theta", 0, tau, dims="feature")
+    return given(tau + x @ theta, reward, weight, BINOMIAL)
+
+
+def together(x, reward, weight, tau):
+    root = np.eye(3) + 0.3
+    theta = pm.MvNormal("theta", np.zeros(3), tau * root @ root.T, dims="feature")
+    return given(x @ theta, reward, weight, BINOMIAL)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        (bb.reward_model(tau=bb.Prior("HalfNormal", sigma=1))(beside), "depends on 'tau'"),
+        (learned(bb.Prior("HalfFlat")), "HalfFlat: improper"),
+        (bb.reward_model(tau=bb.Prior("HalfNormal", sigma=1))(together), "Cholesky"),
+    ],
+)
+def test_what_is_left_to_nuts_is_left_with_a_reason(model, why):
+    found = match(template(model, 3, None))
+    assert not isinstance(found, ScaleMixture)
+    assert why in found.reason
