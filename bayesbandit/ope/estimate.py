@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from scipy.stats import norm
@@ -78,6 +78,20 @@ class Estimate:
             f"Estimate({self.value:.4g} ± {self.se:.2g}, [{self.low:.4g}, {self.high:.4g}], "
             f"ess={self.ess:.0f}{said})"
         )
+
+
+class Rest(TypedDict, total=False):
+    """Further settings of `estimate`, which `evaluate` passes on."""
+
+    clip: float
+    tau: float
+    lam: float
+    force: bool
+    predictable: bool
+    missing: Any
+    bounds: tuple[float, float] | None
+    while_available: bool
+    subgroup: Any
 
 
 def estimate(

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, product
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
 from bayesbandit.checks import Name, number
-from bayesbandit.ope.estimate import Estimate, estimate
+from bayesbandit.ope.estimate import Estimate, Rest, estimate
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.sequences import always_valid_p
 from bayesbandit.ope.targets import Unsupported
@@ -188,7 +188,7 @@ def evaluate(
     level: float = 0.95,
     sequence: Any = None,
     planned: int | None = None,
-    **settings: Any,
+    **settings: Unpack[Rest],
 ) -> Evaluation:
     """Judge several policies by one log. policies: targets by name, or names of arms and None, the
     logged policy. All settings are those of `estimate`."""
