@@ -18,15 +18,17 @@ SWAPPED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "EQ": "EQ", "NEQ": "N
 
 @dataclass(frozen=True)
 class Inside:
-    """A condition: that some elements are within these walls; `single` where each element of the
-    condition speaks of one wall."""
+    """A condition: some elements are within these walls.
+
+    single: whether each element of the condition is about one wall.
+    """
 
     shape: tuple[int, ...]
     walls: tuple[Wall, ...]
     single: bool = False
 
     def negated(self) -> Inside:
-        """Return that they are not."""
+        """Return the opposite condition: that they are not within the walls."""
         if not self.single:
             raise Leaves("branch")
         above = [(i, high, np.inf) for i, low, high in self.walls if low == -np.inf]
@@ -45,7 +47,7 @@ def lifted(value: Value) -> Sum:
 
 
 def switch(condition: Value, yes: Value, no: Value) -> Value:
-    """Return one or the other; −∞ where a condition on variables does not hold makes a wall."""
+    """Return one value or the other; −∞ where a condition on variables fails becomes a wall."""
     yes, no = lifted(yes), lifted(no)
     if isinstance(condition, Inside):
         if not nowhere(no):
@@ -74,7 +76,7 @@ def switch(condition: Value, yes: Value, no: Value) -> Value:
 
 
 def nowhere(value: Sum) -> bool:
-    """Return whether it is −∞."""
+    """Return whether a value is −∞."""
     numbers = value.constant
     return numbers is not None and bool((numbers == -np.inf).all())
 
@@ -99,8 +101,8 @@ def both(values: Sequence[Value]) -> Value:
 
 
 def comparison(name: str, a: Value, b: Value) -> Value:
-    """Decide a comparison where a sum is positive or finite whatever its variables are; else a
-    wall."""
+    """Return whether a comparison holds, if a sum is positive or finite whatever its variables are;
+    else a wall."""
     a, b = lifted(a), lifted(b)
     shape = np.broadcast_shapes(a.shape, b.shape)
     if a.constant is not None:

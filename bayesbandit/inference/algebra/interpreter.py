@@ -36,8 +36,8 @@ UNKNOWN = Sum((), ())  # in the place of values that each call gives
 
 
 class Algebra(Walk[Value]):
-    """Graphs whose values are computed in the algebra; what does not depend on any of their inputs
-    is computed once."""
+    """Graphs whose values are computed in the algebra. Values that do not depend on the inputs are
+    computed once."""
 
     def __init__(self, outputs: Sequence[Variable], inputs: Sequence[Variable]) -> None:
         super().__init__(outputs, dict.fromkeys(inputs, UNKNOWN))
@@ -50,7 +50,8 @@ class Algebra(Walk[Value]):
         self.nodes = [node for node in self.nodes if not depend.isdisjoint(node.inputs)]
 
     def __call__(self, values: Mapping[Variable, Value]) -> list[Value]:
-        """Return the outputs, given sums for the inputs that are variables and arrays for data."""
+        """Return the outputs, given sums for inputs that are variables, and arrays for inputs that
+        are data."""
         known = {**self._fixed, **values}
         with np.errstate(all="ignore"):
             self.walk(self.nodes, known)

@@ -25,12 +25,12 @@ Powers = tuple[tuple[Array, float], ...]  # elements v (k, N) and an exponent, o
 
 
 class Leaves(Exception):
-    """An operation whose result is no sum of monomials; its message says which."""
+    """An operation whose result is no sum of monomials; the message names it."""
 
 
 @dataclass(frozen=True)
 class Affine:
-    """offset + Σ_j coef_j real_j: (k, N), and (j, k, N) twice."""
+    """An affine form: offset + Σ_j coef_j real_j. offset (k, N), coef and real (j, k, N)."""
 
     offset: Array
     coef: Array
@@ -39,7 +39,8 @@ class Affine:
 
 @dataclass(frozen=True)
 class Term:
-    """For each of N elements a sum over k; arrays are (k, N), where constant perhaps (1, N)."""
+    """A term: each of its N elements is a sum over k. Arrays are (k, N), or (1, N) if they are
+    constant in k."""
 
     coef: Array
     powers: Powers = ()
@@ -49,7 +50,7 @@ class Term:
 
     @property
     def positive(self) -> bool:
-        """Whether it is a number times powers."""
+        """Whether the term is a number times powers."""
         return not self.logs and self.real is None and self.square is None
 
     def alike(self, other: Term) -> bool:
@@ -75,19 +76,19 @@ class Term:
         )
 
     def gathered(self, where: Array, inside: Array | None = None) -> Term:
-        """Return it at other places `where` (N',) of its elements; 0 where not `inside`."""
+        """Return the term at places `where` (N',) of its elements; 0 where not `inside`."""
         mapped = self.mapped(lambda a: np.ascontiguousarray(a[..., where]))
         if inside is None:
             return mapped
         return replace(mapped, coef=np.where(inside, mapped.coef, 0.0))
 
     def summed(self, groups: tuple[int, int]) -> Term:
-        """Return it with its elements (m, N') added up over m."""
+        """Return the term with its elements (m, N') added up over m."""
         m, n = groups
         return self.mapped(lambda a: a.reshape(*a.shape[:-2], a.shape[-2] * m, n))
 
     def rows(self, which: Array) -> Term:
-        """Return some of the k."""
+        """Return the term with some of its k."""
         return self.mapped(lambda a: a[..., which, :])
 
 
@@ -164,7 +165,7 @@ Wall = tuple[int, float, float]  # an element and the interval that it is confin
 
 @dataclass(frozen=True)
 class Sum:
-    """A tensor of this shape: the sum of its terms, −∞ outside its walls."""
+    """A tensor of some shape: the sum of its terms, −∞ outside its walls."""
 
     shape: tuple[int, ...]
     terms: tuple[Term, ...]
@@ -184,7 +185,7 @@ class Sum:
         return Sum(places.shape, tuple(t.gathered(where) for t in self.terms), self.walls)
 
     def broadcast(self, shape: tuple[int, ...]) -> Sum:
-        """Return it as a tensor of a larger shape."""
+        """Return the sum as a tensor of a larger shape."""
         return self if shape == self.shape else self.moved(lambda a: np.broadcast_to(a, shape))
 
     # ---- arithmetic ------------------------------------------------------------------------------
@@ -213,7 +214,7 @@ class Sum:
         return self.power(-1.0)
 
     def power(self, e: float) -> Sum:
-        """Raise it to a constant exponent."""
+        """Return the sum raised to a constant exponent."""
         self._unwalled(f"power {e:g}")
         if e == 1.0:
             return self
@@ -227,7 +228,8 @@ class Sum:
         return Sum(self.shape, (Term(t.coef**e, tuple((i, f * e) for i, f in t.powers)),))
 
     def squared(self) -> Sum:
-        """Return the square; of an affine form of reals, which share their scale, as it is."""
+        """Return the square; the square of an affine form of reals, which share their scale, is
+        kept as one square."""
         self._unwalled("square")
         if all(t.real is None and t.square is None for t in self.terms):
             return self * self
@@ -304,7 +306,7 @@ class Sum:
 
     @property
     def constant(self) -> Array | None:
-        """The numbers that it is, if it depends on nothing."""
+        """The numbers that the sum is, if it depends on no variable."""
         if self.walls or any(not t.positive or t.powers for t in self.terms):
             return None
         total = np.zeros(self.size)
@@ -314,13 +316,13 @@ class Sum:
 
     @property
     def above_zero(self) -> bool:
-        """Whether it is positive whatever the positive variables are."""
+        """Whether the sum is positive whatever the positive variables are."""
         sure = [t.positive and (t.coef >= 0.0).all() for t in self.terms]
         some = sum((t.coef.sum(axis=0) for t in self.terms), np.zeros(self.size))
         return not self.walls and all(sure) and bool((some > 0.0).all())
 
     def element(self) -> Array | None:
-        """Return the variables (N,) that it is, if it is nothing else."""
+        """Return the variables (N,), if the sum consists of just one variable for each element."""
         live = [t for t in self.terms if t.coef.any()]
         if self.walls or len(live) != 1 or not live[0].positive or len(live[0].coef) != 1:
             return None
@@ -347,14 +349,14 @@ def constant(values: Array) -> Sum:
 
 
 def positive(places: Array) -> Sum:
-    """Return positive variables, of these places in the flat vector."""
+    """Return a tensor of positive variables, given their places in the flat vector."""
     places = np.asarray(places)
     flat = places.reshape(1, -1)
     return Sum(places.shape, (Term(np.ones(flat.shape), ((flat, 1.0),)),))
 
 
 def real(places: Array) -> Sum:
-    """Return real variables, of these places in their flat vector."""
+    """Return a tensor of real variables, given their places in their flat vector."""
     places = np.asarray(places)
     flat = places.reshape(1, -1)
     return Sum(places.shape, (Term(np.ones(flat.shape), real=flat),))

@@ -18,14 +18,14 @@ from bayesbandit.inference.graph_analysis.operations import operation
 
 
 def performed(node: Apply, values: Sequence[Value]) -> list[Value]:
-    """Return what PyTensor computes: the outputs of a node, whose inputs are numbers."""
+    """Return the outputs of a node, computed by PyTensor from inputs that are numbers."""
     storage: list[list[Any]] = [[None] for _ in node.outputs]
     node.op.perform(node, list(values), storage)
     return [value for [value] in storage]
 
 
 def moves(node: Apply, values: Sequence[Value], name: str) -> list[Value]:
-    """Return the elements of the first input, moved about."""
+    """Return the elements of the first input, rearranged."""
     index = 1 if name == "Split" and not isinstance(values[0], Sum) else 0
     first, rest = values[index], values[index + 1 :]
     if any(isinstance(v, Sum | Inside) for v in rest):
@@ -42,7 +42,7 @@ def moves(node: Apply, values: Sequence[Value], name: str) -> list[Value]:
 
 
 def joined(node: Apply, values: Sequence[Value]) -> Sum:
-    """Return the elements of several inputs, one behind the other."""
+    """Return the elements of several inputs, concatenated."""
     parts = [lifted(v) for v in values]
     ends = np.cumsum([p.size for p in parts])
     places = [
@@ -53,7 +53,7 @@ def joined(node: Apply, values: Sequence[Value]) -> Sum:
 
 
 def placed(where: np.ndarray, parts: Sequence[Sum]) -> Sum:
-    """Return the tensor whose elements are those at `where` of all parts' elements in a row."""
+    """Return the tensor of the elements at `where` in the concatenation of all parts."""
     flat, start = where.ravel().astype(np.intp), 0
     terms: list[Term] = []
     walls: tuple[Wall, ...] = ()
@@ -68,7 +68,7 @@ def placed(where: np.ndarray, parts: Sequence[Sum]) -> Sum:
 
 
 def put(node: Apply, values: Sequence[Value]) -> Sum:
-    """Return x with some of its elements replaced by y."""
+    """Return x with some of its elements replaced by those of y."""
     if any(isinstance(v, Sum | Inside) for v in values[2:]):
         raise Leaves("index")
     if not operation(node)[0].set_instead_of_inc:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Exact(Known):
-    """A posterior in closed form. log_evidence: NaN where the rewards were streamed."""
+    """A posterior in closed form. log_evidence: NaN if the rewards were streamed."""
 
     log_evidence: float
 
@@ -34,7 +34,7 @@ class Exact(Known):
     def others(
         self, plan: Planned, rng: np.random.Generator, known: Collection[str]
     ) -> dict[str, Moments]:
-        """Return moments, by draws, of deterministic quantities that are not yet known."""
+        """Return the moments, by draws, of deterministic quantities that have no moments yet."""
         if not set(plan.outcomes.deterministic) - set(known):
             return {}
         draws = plan.outcomes.rest(self.samples(plan, DRAWS, rng))
@@ -56,7 +56,7 @@ class ClosedForm(Exact):
     @property
     @abstractmethod
     def widening(self) -> float:
-        """What the sds of N(mean, Λ⁻¹) are multiplied by."""
+        """The ratio of the sds to those of N(mean, Λ⁻¹)."""
 
     @property
     @abstractmethod
@@ -65,10 +65,10 @@ class ClosedForm(Exact):
 
     @abstractmethod
     def further(self, plan: Planned) -> dict[str, Moments]:
-        """Return moments, by name, of what is not in θ and has them in closed form."""
+        """Return moments by name, in closed form, of quantities that are not in θ."""
 
     def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Draw independently."""
+        """Return independent draws by name."""
         drawn = self.drawn(plan.method, size, rng)[1]
         return {k: drawn[k] for k in plan.outcomes.names}
 
@@ -84,7 +84,7 @@ class ClosedForm(Exact):
     def moments(
         self, plan: Planned, x: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return those of A θ + b, where mean rewards are that; else those of draws."""
+        """Return the moments of A θ + b, if mean rewards are that; else the moments of draws."""
         if not plan.method.affine:
             means = self.rewards(plan, x, DRAWS, rng)
             return means.mean(axis=0), means.std(axis=0, ddof=1)
@@ -94,7 +94,7 @@ class ClosedForm(Exact):
         return A @ self.mean + b, sd.reshape(b.shape)
 
     def coefficients(self, plan: Planned, rng: np.random.Generator) -> dict[str, Moments]:
-        """Return moments in closed form; of draws where there is none."""
+        """Return moments in closed form, or of draws where there is no closed form."""
         inside = plan.method.moments(self.mean, self.covariance)
         moments = {k: described(mean, covariance) for k, (mean, covariance) in inside.items()}
         moments |= self.further(plan)
@@ -230,7 +230,7 @@ class StudentT(ClosedForm):
         return theta, method.split(theta) | method.noise_drawn(sigma2)
 
     def marginals(self, plan: Planned) -> dict[str, Any]:
-        """Return Student-t ones; of the scale q^(1/k), a generalised gamma."""
+        """Return Student-t marginals of θ; of the scale q^(1/k), a generalised gamma."""
         method, k = plan.method, float(plan.method.exponent)
         moments: dict[str, Any] = {
             name: stats.t(self.df, mean, scales(mean, spread))
@@ -246,11 +246,11 @@ class StudentT(ClosedForm):
         return math.sqrt(self.scale / self.shape * self.df / (self.df - 2.0))
 
     def further(self, plan: Planned) -> dict[str, Moments]:
-        """Return the moments of the noise scale, as it is declared: a power of q."""
+        """Return the moments of the noise scale as it is declared, a power of q."""
         return {plan.method.scale_name: self.power(1.0 / plan.method.exponent)}
 
     def power(self, p: float) -> Moments:
-        """Return mean and sd of q^p, q = 1/σ² ~ Gamma(shape, scale); ∞ where they are."""
+        """Return mean and sd of q^p, q = 1/σ² ~ Gamma(shape, scale); ∞ where they are infinite."""
 
         def moment(k: float) -> float:
             if self.shape + k <= 0.0:
@@ -263,8 +263,7 @@ class StudentT(ClosedForm):
 
 
 def scales(mean: np.ndarray, square: np.ndarray) -> np.ndarray:
-    """Return roots of the diagonal of a matrix (k, k), in the shape of the mean of these k
-    elements."""
+    """Return the roots of the diagonal of a matrix (k, k), in the shape of the k means."""
     return np.sqrt(np.maximum(np.diag(square), 0.0)).reshape(np.shape(mean))
 
 
@@ -272,8 +271,8 @@ def factor(precision: np.ndarray) -> np.ndarray | int:
     """Return L with Λ = LL', or the index of the first coordinate that the ones before it leave
     unknown.
 
-    Rounding hides a singular matrix from Cholesky: a pivot counts as zero where rounding is all
-    that is left of its diagonal.
+    Rounding hides a singular matrix from Cholesky. So a pivot counts as zero if it is no larger
+    than the rounding of its diagonal entry.
     """
     diagonal = np.diag(precision)
     if not (diagonal > 0.0).all():

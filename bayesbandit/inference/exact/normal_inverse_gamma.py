@@ -87,8 +87,11 @@ def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
 
 
 def unit_powers(engine: NormalInverseGamma, s: Variable) -> bool:
-    """Return whether rewards are N(mean reward, noise / (weight q)), not powers of it with weights:
-    a row adds ½ log q, whatever its weight."""
+    """Return whether rewards are N(mean reward, noise / (weight q)), and not powers of it with
+    weights.
+
+    Then a row adds ½ log q, whatever its weight.
+    """
     if not engine.row_wise or not engine.form.by_weight:
         return False
     power = level_power(engine.quadratic, s)
@@ -171,8 +174,8 @@ class NormalInverseGamma(GaussianBlock):
         weight: np.ndarray | None = None,
         arm: np.ndarray | None = None,
     ) -> NaturalGamma:
-        """Return statistics of rows x (n, d), reward, weight, arm (n,); of batches, they add up if
-        `form.not_additive` is empty."""
+        """Return the statistics of rows x (n, d), reward, weight, arm (n,). The statistics of
+        batches add up if `form.not_additive` is empty."""
         return self.statistics(self.data(x, reward, weight, arm))
 
     def statistics(self, data: Data) -> NaturalGamma:
@@ -214,8 +217,11 @@ class NormalInverseGamma(GaussianBlock):
         return known
 
     def centred(self, data: Data) -> tuple[NaturalGamma, np.ndarray]:
-        """Return the statistics of all that is known about the mean of θ, where the shift is 0, and
-        that mean (D,). About 0, the rate is lost to rounding where rewards are far from it."""
+        """Return statistics about the mean of θ, where the shift is 0, and that mean (D,).
+
+        They are of prior and rows together. About 0 the rate would be lost to rounding if rewards
+        are far from 0.
+        """
         prior, rows = self._prior, self._shape(data)
         precision = prior.precision + rows.precision
         _, _, mean = self.solve(precision, prior.shift + rows.shift)
@@ -251,8 +257,10 @@ class NormalInverseGamma(GaussianBlock):
             raise self.quadratic.refusal(why, of_rows=True)
 
     def distribution(self, natural: NaturalGamma, about: np.ndarray | float = 0.0) -> StudentT:
-        """Return the distribution that has these statistics about a point (D,); refused where it is
-        improper."""
+        """Return the distribution that has these statistics about a point (D,).
+
+        Raise `Improper` if there is none.
+        """
         L, half, step = self.solve(natural.precision, natural.shift)
         a = natural.power + 1.0 - self.dim / 2
         b = natural.rate - 0.5 * float(half @ half)

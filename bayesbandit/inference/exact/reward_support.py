@@ -32,13 +32,16 @@ FAR = 1000.0  # beyond all numbers
 
 @dataclass(frozen=True)
 class Door:
-    """Which rewards have a likelihood: of a probability 0 and 1; of a rate those ≥ 0, `whole`."""
+    """The rewards that have a likelihood: 0 and 1 for a probability, rewards ≥ 0 for a rate.
+
+    whole: whether only whole numbers have one.
+    """
 
     binary: bool
     whole: bool
 
     def broken(self, reward: np.ndarray) -> np.ndarray:
-        """Return which of some rewards (n,) have none."""
+        """Return which of some rewards (n,) have no likelihood."""
         if self.binary:
             return np.asarray((reward != 0.0) & (reward != 1.0))
         off = reward != np.floor(reward) if self.whole else np.zeros(reward.shape, np.bool_)
@@ -46,7 +49,7 @@ class Door:
 
 
 def uncast(graphs: Sequence[Any], reward: Variable) -> list[Any]:
-    """Return some graphs of whole rewards, which a cast to integers leaves as they are."""
+    """Return graphs of whole rewards without casts of them to integers, which change nothing."""
     casts = {
         v: v.owner.inputs[0]
         for v in ancestors(graphs)
@@ -59,8 +62,11 @@ def uncast(graphs: Sequence[Any], reward: Variable) -> list[Any]:
 
 
 def telling(graphs: Sequence[Any], inputs: Mapping[str, Any], whole: bool) -> np.ndarray:
-    """Return rewards (n,) that tell which have a likelihood, whole ones alone or others too; none
-    where that is also a matter of contexts or weights, or of other functions of the reward."""
+    """Return rewards (n,), one in each piece, that tell which rewards have a likelihood.
+
+    whole: whether rewards are whole numbers. Return none if contexts, weights or other functions of
+    the reward matter too.
+    """
     reward, at = inputs["reward"], {0.0, 1.0}
     influence = Influence(graphs, {v: (role,) for role, v in inputs.items()})
     for v in ancestors(graphs):
@@ -77,8 +83,8 @@ def telling(graphs: Sequence[Any], inputs: Mapping[str, Any], whole: bool) -> np
 
 
 def compared(v: Variable, reward: Variable) -> list[float] | None:
-    """Return the numbers at which what a node says of the reward may change, at whole rewards or
-    others; None where that is not known."""
+    """Return the numbers at which a node's statement about the reward may change, at whole rewards
+    or others. None if they are not known."""
     name, given = elementwise_name(v), [_plain(u) for u in operands(v)]
     if name == "Switch" and given[0].type.dtype != "bool":
         return [0.0] if given[0] is reward or number(given[0]) is not None else None
@@ -95,7 +101,7 @@ def compared(v: Variable, reward: Variable) -> list[float] | None:
 
 
 def _affine(v: Variable, reward: Variable) -> np.ndarray:
-    """Return s and c of a node that is s · reward + c by sums and differences; else NaN."""
+    """Return s and c of a node that is s · reward + c, by sums and differences; else NaN."""
     v = _plain(v)
     if v is reward:
         return np.array([1.0, 0.0])

@@ -27,7 +27,7 @@ class Block:
 
     @property
     def keys(self) -> Array:
-        """(N, 2q), the same for terms with the same powers."""
+        """(N, 2q), equal for terms with the same powers."""
         order = np.argsort(np.where(self.exponent == 0.0, -1, self.element), axis=0)
         element = np.take_along_axis(self.element, order, axis=0)
         exponent = np.take_along_axis(self.exponent, order, axis=0)
@@ -63,11 +63,11 @@ class Layout:
 
     @property
     def walled(self) -> bool:
-        """Whether a variable is bounded but for being positive."""
+        """Whether a variable has a bound other than 0."""
         return bool(np.isfinite([self.terms.low, self.terms.high]).any())
 
     def log_density(self, theta: Array, u: Array) -> float:
-        """Return the log density at θ (D,) and u (P,), but for the Jacobian of the logarithm."""
+        """Return the log density at θ (D,) and u (P,), without the Jacobian of the logarithm."""
         t, delta, P = self.terms, theta - self.centre, padded(self.dim)
         of_term = np.repeat(np.arange(len(t.coef)), np.diff(t.element_at))
         phi = t.coef * np.exp(np.bincount(of_term, t.exponent * u[t.element], len(t.coef)))
@@ -89,10 +89,10 @@ class Layout:
 
 
 def layout(sums: Sequence[Sum], A: Array, b: Array, size: int, names: Sequence[str]) -> Layout:
-    """Return the density whose logarithm is all that is in `sums`.
+    """Return the density whose logarithm is the sum of all `sums`.
 
-    Reals are θ (D,) and, behind them, the mean rewards A θ + b (n,). size: P. names: how a refusal
-    names each sum.
+    Reals are θ (D,) and then the mean rewards A θ + b (n,). size: P. names: each sum's name in a
+    refusal.
     """
     D = A.shape[1]
     linear, square, constant = np.ones(size), np.zeros(size), 0.0  # of log v: 1, for its Jacobian
@@ -137,7 +137,7 @@ def layout(sums: Sequence[Sum], A: Array, b: Array, size: int, names: Sequence[s
 
 
 def divided(squares: Sequence[Term], D: int) -> tuple[list[Term], list[Term]]:
-    """Return squares of forms that are dense, and of forms that are not."""
+    """Return the squares of dense forms, and those of other forms."""
     dense: list[Term] = []
     sparse: list[Term] = []
     for t in squares:
@@ -166,7 +166,8 @@ def matrix(dense: Sequence[Term], A: Array, b: Array, D: int) -> tuple[Array, Ar
 
 
 def listed(sparse: Sequence[Term], centre: Array) -> tuple[Array, Array, Array, Array]:
-    """Return coordinates, coefficients, where each form begins, offsets of (form − offset)²."""
+    """Return coordinates, coefficients, the beginning of each form, and offsets, of squares (form −
+    offset)²."""
     form, coef, counts, offsets = [np.zeros(0, np.int64)], [np.zeros(0)], [], [np.zeros(0)]
     for t in sparse:
         assert t.square is not None
@@ -183,7 +184,7 @@ def listed(sparse: Sequence[Term], centre: Array) -> tuple[Array, Array, Array, 
 
 
 def block(terms: Sequence[Term]) -> Block:
-    """Return coefficients and powers of some terms, an element in each once."""
+    """Return coefficients and powers of terms; each element is there once."""
     q = max((len(t.powers) for t in terms), default=0)
     coefs, elements, exponents = [np.zeros(0)], [np.zeros((q, 0), np.int64)], [np.zeros((q, 0))]
     for t in terms:
@@ -204,7 +205,7 @@ def block(terms: Sequence[Term]) -> Block:
 
 
 def balanced(forms: Array, offsets: Array, weight: Array) -> Array:
-    """Return about where Σ |weight| (form − offset)² is least: δ is counted from there."""
+    """Return about where Σ |weight| (form − offset)² is smallest: δ is counted from there."""
     if not len(forms):
         return np.zeros(forms.shape[1])
     weight = np.abs(weight)
@@ -219,8 +220,10 @@ def balanced(forms: Array, offsets: Array, weight: Array) -> Array:
 def grouped(
     forms: Array, offsets: Array, powers: Block, D: int
 ) -> tuple[Array, Array, Block, Block, Array]:
-    """Return rows as the kernel takes them, or as statistics of those with the same φ where this is
-    less work: rows, groups, the powers of each, and Σ c offset² of groups."""
+    """Return rows, groups, the powers of each, and Σ c offset² of the groups.
+
+    Rows with the same φ become one group of statistics, if this is less work for the kernel.
+    """
     n, shape, P = len(forms), room(D), padded(D)
     q = len(powers.element)
     none = Block(np.zeros(0), np.zeros((q, 0), np.int64), np.zeros((q, 0)))

@@ -30,8 +30,11 @@ Coefficients = dict[Key, float]
 
 @dataclass(frozen=True)
 class Roles:
-    """Which variable is which, "" for none: of the noise σ², of local and common scales, and what
-    these are mixed by. scaled (D,): where s_j = σ²."""
+    """The role of each variable; "" if a role has none.
+
+    The roles are the noise σ², the local and common scales, and what these are mixed by. scaled
+    (D,): where s_j = σ².
+    """
 
     noise: str
     local: str
@@ -49,7 +52,7 @@ def recognised(
 ) -> Shrinkage | None:
     """Return the kernel's form of a model whose rewards are N(mean reward, σ²/weight), or None.
 
-    prior: all of its log density but that of the rewards. places: of the variables' elements.
+    prior: the log density without that of the rewards. places: of the variables' elements.
     """
     shapes = {str(v.name): tuple(v.type.shape) for v in quadratic.given}
     if any(shapes[name] for name in sigma2.powers):
@@ -76,12 +79,12 @@ def product(*factors: Powers) -> Powers:
 
 
 def logarithm(powers: Powers, c: float = 1.0) -> Coefficients:
-    """Return c log of a monomial."""
+    """Return c times the logarithm of a monomial."""
     return {i: c * e for i, e in powers.items()}
 
 
 def monomial(powers: Powers, c: float) -> Coefficients:
-    """Return c times a monomial, {} of a constant."""
+    """Return c times a monomial; {} for a constant."""
     return {frozenset(powers.items()): c} if powers else {}
 
 
@@ -90,7 +93,7 @@ def power(powers: Powers, e: float) -> Powers:
 
 
 def added(parts: Iterator[Coefficients]) -> Coefficients:
-    """Return the sum of some functions."""
+    """Return the sum of functions."""
     total: Counter[Key] = Counter()
     for part in parts:
         total.update(part)
@@ -165,7 +168,7 @@ class Search:
         return next(iter(self.sigma2.powers), "")
 
     def element(self, name: str, e: float) -> Powers:
-        """Return a power of a scalar variable; 1 of none."""
+        """Return a power of a scalar variable; 1 if there is none."""
         return {int(self.at[name][0]): e} if name else {}
 
     def roles(self) -> Iterator[Roles]:
@@ -202,8 +205,8 @@ class Search:
                 yield Roles(*names, *rest)
 
     def fitted(self, roles: Roles) -> Shrinkage | None:
-        """Return the kernel's prior for these roles, or None where the comparison leaves
-        something."""
+        """Return the kernel's prior for these roles; None if the comparison leaves something
+        over."""
         functions = self.functions(roles)
         keys = list(dict.fromkeys(itertools.chain(self.rest, *functions.values())))
         X = np.zeros((len(keys), len(functions)))
@@ -221,7 +224,7 @@ class Search:
         return self.prior(roles, dict(zip(functions, c.tolist(), strict=True)))
 
     def functions(self, roles: Roles) -> dict[str, Coefficients]:
-        """Return what the log density is a sum of."""
+        """Return the functions whose sum is the log density."""
         kappa, f = float(self.sigma2.factor), dict[str, Coefficients]()
         sigma2 = self.element(roles.noise, self.sigma2.powers.get(roles.noise, 0.0))
         if roles.noise:
@@ -260,7 +263,8 @@ class Search:
         return f
 
     def prior(self, roles: Roles, c: dict[str, float]) -> Shrinkage | None:
-        """Return the kernel's prior of these coefficients, or None where it has none like that."""
+        """Return the kernel's prior with these coefficients; None if the kernel has no such
+        prior."""
 
         def is_(name: str, value: float) -> bool:
             return abs(c[name] - value) < 1e-6

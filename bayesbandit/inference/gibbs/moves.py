@@ -27,7 +27,7 @@ Candidate = tuple[Array, bool]
 
 
 def moves(layout: Layout, tried: Iterable[Candidate]) -> Moves:
-    """Return the first moves that can be made of those that are tried: `candidates`."""
+    """Return the first possible moves among `candidates`."""
     parts: list[tuple[Array, ...]] = []
     exact = not loses_digits(layout)
     for speed, lifted in tried:
@@ -57,8 +57,10 @@ def moves(layout: Layout, tried: Iterable[Candidate]) -> Moves:
 
 
 def loses_digits(layout: Layout) -> bool:
-    """Return whether means are so far from rewards, in sds of a known noise, that a change of the
-    log density along a stretch is less than its rounding."""
+    """Return whether a stretch changes the log density by less than its rounding.
+
+    It does if means are many sds of a known noise from the rewards.
+    """
     dense = layout.dense
     known = (dense.powers.exponent == 0.0).all(axis=0)
     far = np.abs(dense.powers.coef[known]) @ dense.offsets[known] ** 2
@@ -70,12 +72,12 @@ def joined(parts: tuple[Array, ...], dtype: type = np.float64) -> Array:
 
 
 def ends(parts: tuple[Array, ...]) -> Array:
-    """Return where each part begins when they stand one behind the other."""
+    """Return where each part begins when the parts are concatenated."""
     return np.cumsum([0, *(p.size for p in parts)], dtype=np.int64)
 
 
 def candidates(layout: Layout, owner: Array) -> Iterator[Candidate]:
-    """Return speeds (P,) of the elements, and whether coefficients are to be stretched.
+    """Yield speeds (P,) of the elements, and whether coefficients are to be stretched.
 
     owner (P,): the number of the variable that each element belongs to.
     """
@@ -105,7 +107,7 @@ def candidates(layout: Layout, owner: Array) -> Iterator[Candidate]:
 
 
 def move(layout: Layout, speed: Array, lifted: bool) -> tuple[Array, ...] | None:
-    """Return the parts of `Moves` that belong to one, None where there is nothing to lift."""
+    """Return the parts of `Moves` that belong to one move; None if there is nothing to lift."""
     t, T = layout.terms, len(layout.terms.coef)
     of_term = np.repeat(np.arange(T), np.diff(t.element_at))
     along = np.bincount(of_term, t.exponent * speed[t.element], T)
@@ -147,8 +149,8 @@ def move(layout: Layout, speed: Array, lifted: bool) -> tuple[Array, ...] | None
 
 
 def right_inverse(L: Array) -> Array | None:
-    """Return R (D, p) with L R = I for forms L (p, D), by coordinates of their own where they have
-    any."""
+    """Return R (D, p) with L R = I for forms L (p, D). Coordinates that only one form has are used
+    where they exist."""
     p, D = L.shape
     single = (L != 0.0) & ((L != 0.0).sum(axis=0) == 1)
     if single.any(axis=1).all():

@@ -33,9 +33,9 @@ ROUNDING = 32.0 * np.finfo(np.float64).eps  # of a residual, relative to what it
 
 
 def vanishing(layout: Layout, joint: Iterable[Candidate]) -> Array:
-    """Return elements that together take infinite mass to 0 or to ∞; none where that is not proved.
+    """Return elements that together take infinite mass to 0 or to ∞; none if that is not proved.
 
-    joint: moves of several elements that leave some of their terms as they are.
+    joint: moves of several elements that leave some of their terms unchanged.
     """
     for ray in rays(layout, joint):
         for tried in (ray, but_for_some(layout, ray)):
@@ -46,9 +46,12 @@ def vanishing(layout: Layout, joint: Iterable[Candidate]) -> Array:
 
 
 def loses_digits(layout: Layout, theta: Array, u: Array) -> bool:
-    """Return whether at θ (D,) and u (P,) the noise of more rows than D is below the rounding of
-    their means: it may go far, and not to 0, where its prior vanishes there, as a log-normal one
-    does."""
+    """Return whether at θ (D,) and u (P,) more rows than D have noise below the rounding of their
+    means.
+
+    The noise may go far without going to 0, if its prior vanishes there, as a log-normal prior
+    does.
+    """
     forms, offsets, powers = layout.dense.forms, layout.dense.offsets, layout.dense.powers
     size = np.abs(forms) @ np.abs(theta) + np.abs(offsets + forms @ layout.centre)
     with np.errstate(divide="ignore"):
@@ -60,8 +63,11 @@ def loses_digits(layout: Layout, theta: Array, u: Array) -> bool:
 
 
 def rays(layout: Layout, joint: Iterable[Candidate]) -> Iterator[Array]:
-    """Return directions d (P,) of u: of each element that may go far, of several together, at
-    speeds at which squares grow alike, and of joint moves."""
+    """Return directions d (P,) of u: of each element that may go far, of several together, and of
+    joint moves.
+
+    Several together have speeds at which their squares grow alike.
+    """
     t, P, pure = layout.terms, len(layout.terms.linear), layout.powers[3]
     single: list[Array] = []
     alone = (pure.coef < 0.0) & ((pure.exponent != 0.0).sum(axis=0) == 1)
@@ -86,9 +92,11 @@ def rays(layout: Layout, joint: Iterable[Candidate]) -> Iterator[Array]:
 
 
 def eased(layout: Layout, ray: Array) -> Array | None:
-    """Return the ray, and with it other elements of the monomials that would hold it up, so that
-    these stay as they are: the auxiliary variable of a half-Cauchy scale. None where one has no
-    other."""
+    """Return the ray, extended to other elements of the monomials that would stop it.
+
+    These monomials then stay as they are: the auxiliary variable of a half-Cauchy scale is such an
+    element. None if a monomial has no other element.
+    """
     t, pure, moved = layout.terms, layout.powers[3], ray.copy()
     for _ in range(PASSES):
         held = np.flatnonzero(rates(pure, moved) > LEAST * np.abs(moved).max())
@@ -106,7 +114,7 @@ def eased(layout: Layout, ray: Array) -> Array | None:
 
 
 def improper(layout: Layout, ray: Array) -> bool:
-    """Return whether the integral along a ray is infinite."""
+    """Return whether the integral along a ray is proved to be infinite."""
     t, slack = layout.terms, LEAST * np.abs(ray).max()
     walled = ((ray < 0.0) & np.isfinite(t.low)) | ((ray > 0.0) & np.isfinite(t.high))
     if walled.any() or (t.square[ray != 0.0] != 0.0).any():
@@ -133,8 +141,11 @@ def improper(layout: Layout, ray: Array) -> bool:
 
 
 def but_for_some(layout: Layout, ray: Array) -> Array | None:
-    """Return the ray, along which the squares that means fit least stay as they are, moved by
-    variables of their own; None where there are no such, or they cost more than the others gain."""
+    """Return the ray, extended so that the squares that means fit worst stay as they are.
+
+    Each of these squares is held by an element that no other square has. None if there are no such
+    elements, or if they cost more than the others gain.
+    """
     t, sparse = layout.terms, layout.powers[2]
     rate = np.concatenate([rates(layout.dense.powers, ray), rates(sparse, ray)])
     which = np.flatnonzero(rate > LEAST * np.abs(ray).max())
@@ -161,8 +172,11 @@ def but_for_some(layout: Layout, ray: Array) -> Array | None:
 
 
 def own_elements(layout: Layout, ray: Array) -> tuple[Array, Array]:
-    """Return, of each square, dense and sparse, the element of u that a ray does not move and
-    no other square has, −1 if there is none, and its exponent there."""
+    """Return for each square, dense and sparse, an element of u that the ray does not move and no
+    other square has, and its exponent in the square.
+
+    The element is −1 if there is none.
+    """
     blocks = layout.dense.powers, layout.powers[2]
     count, parts = np.zeros(len(ray)), []
     for powers in blocks:
@@ -178,8 +192,11 @@ def own_elements(layout: Layout, ray: Array) -> tuple[Array, Array]:
 
 
 def mostly_fitted(forms: Array, offsets: Array, enough: int) -> Array:
-    """Return which forms δ = offsets hold, to rounding, where Σ |forms δ − offsets| is least; none
-    (N,) as soon as it does not look as if `enough` did. By iterated weighted least squares."""
+    """Return which forms δ = offsets hold, to rounding, at the minimum of Σ |forms δ − offsets|.
+
+    By iterated weighted least squares. Return none, (N,) of False, as soon as fewer than `enough`
+    seem to hold.
+    """
     N, D = forms.shape
     weight, first, gap = np.ones(N), np.inf, np.abs(offsets)
     enough = max(enough, D + 1)
@@ -205,14 +222,17 @@ def mostly_fitted(forms: Array, offsets: Array, enough: int) -> Array:
 
 
 def rates(powers: Block, ray: Array) -> Array:
-    """Return how fast log φ of each term rises along a ray, (N,); 0 where φ pushes nothing away."""
+    """Return how fast log φ of each term rises along a ray, (N,); 0 if φ pushes nothing away."""
     along = np.asarray((powers.exponent * ray[powers.element]).sum(axis=0))
     return np.where(powers.coef < 0.0, along, 0.0)
 
 
 def own_coordinates(layout: Layout, fast: Array, rate: Array) -> float:
-    """Return what `room` is at least: forms with a coordinate that no other of them has are
-    independent, and so are those of single ones."""
+    """Return a lower bound of `room`.
+
+    Forms with a coordinate that no other form has are independent, and so are forms of single
+    coordinates.
+    """
     t = layout.terms
     which = np.repeat(np.arange(len(t.offset)), np.diff(t.form_at))
     mine = np.isin(which, fast)
@@ -226,7 +246,7 @@ def own_coordinates(layout: Layout, fast: Array, rate: Array) -> float:
 
 
 def sparse_forms(layout: Layout, which: Array) -> Array:
-    """Return some of the sparse forms, (N, D)."""
+    """Return some of the sparse forms as an array (N, D)."""
     t, forms = layout.terms, np.zeros((len(which), layout.dim))
     for k, i in enumerate(which):
         part = slice(t.form_at[i], t.form_at[i + 1])
@@ -235,8 +255,7 @@ def sparse_forms(layout: Layout, which: Array) -> Array:
 
 
 def fits(forms: Array, offsets: Array, centre: Array) -> bool:
-    """Return whether forms δ = offsets has a solution, to rounding; a few of them are tried
-    first."""
+    """Return whether forms δ = offsets has a solution, to rounding. A few forms are tried first."""
     few = 2 * forms.shape[1] + 10
     for part in (slice(few), slice(None)):
         F, c = forms[part], offsets[part]
@@ -250,7 +269,7 @@ def fits(forms: Array, offsets: Array, centre: Array) -> bool:
 
 
 def room(forms: Array, rate: Array) -> float:
-    """Return the sum of the rates of as many independent forms as there are, the fastest first."""
+    """Return the sum of the rates of independent forms, as many as there are, the fastest first."""
     total, rank = 0.0, 0
     for level in np.unique(rate)[::-1]:
         more = int(np.linalg.matrix_rank(forms[rate >= level]))

@@ -37,15 +37,17 @@ class Monomial:
     powers: Mapping[str, Any]
 
     def __call__(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Return its value, (…, D) where there is a vector."""
+        """Return the value, (…, D) if there is a vector."""
         product = np.asarray(self.factor, dtype=np.float64)
         for name, e in self.powers.items():
             product = product * np.asarray(values[name]) ** e
         return product
 
     def at(self, which: np.ndarray, but: str) -> Monomial:
-        """Return it at some coordinates, (D,) true and false, without the variable `but`; a
-        number where all are the same, which NumPy is quicker with."""
+        """Return the monomial at some coordinates, (D,) of booleans, without the variable `but`.
+
+        It is one number if all are the same, with which NumPy is quicker.
+        """
 
         def some(value: Any) -> Any:
             value = np.broadcast_to(value, which.shape)[which]
@@ -57,8 +59,11 @@ class Monomial:
 
 @dataclass(frozen=True)
 class HalfCauchy:
-    """A variable l mixed by `name` = n: l^o, n^f have density √(l^o) n^f exp(−n^f (c₁l^o + c₂)),
-    so that √(l^o) is half-Cauchy of scale √(c₂/c₁)."""
+    """A variable l that is mixed by n = `name`: l^o and n^f have the density √(l^o) n^f exp(−n^f
+    (c₁l^o + c₂)).
+
+    So √(l^o) is half-Cauchy with scale √(c₂/c₁).
+    """
 
     name: str
     o: int
@@ -67,7 +72,7 @@ class HalfCauchy:
     c2: float
 
     def draw(self, level: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Return n given l."""
+        """Return a draw of n given l."""
         rate = self.c1 * level**self.o + self.c2
         return np.asarray((rng.standard_exponential(level.shape) / rate) ** (1.0 / self.f))
 
@@ -100,14 +105,14 @@ class Shrinkage:
     common_mixed: HalfCauchy | None
 
     def loses_digits(self, A: np.ndarray, b: np.ndarray, data: Data) -> bool:
-        """Return whether rewards are too far from their means under the prior for sums of
-        squares."""
+        """Return whether rewards are so far from their means under the prior that sums of squares
+        lose digits."""
         reward = data[1] - b - A @ self.location
         level, spread = abs(reward.mean()) if len(reward) else 0.0, float(np.std(reward))
         return bool(SAME * level < spread < LEAST * level)
 
     def problem(self, A: np.ndarray, b: np.ndarray, data: Data) -> Problem:
-        """Return what the rows say, for any number of chains: their rewards are N(Aθ + b, σ²/w)."""
+        """Return the rows' information, for any number of chains: rewards are N(Aθ + b, σ²/w)."""
         _, reward, weight, _ = data
         reward = reward - b - A @ self.location
         problem = gibbs.problem(A, reward, weight if self.quadratic.takes_weight else None)
@@ -117,7 +122,7 @@ class Shrinkage:
         return problem
 
     def _check_fit(self, A: np.ndarray, reward: np.ndarray) -> None:
-        """Refuse rewards that some means fit exactly, where the noise may vanish."""
+        """Raise an error for rewards that some means fit exactly, if the noise may vanish."""
         free = A[:, ~self.prior.scaled]  # what is scaled with the noise is 0 where it vanishes
         if self.prior.noise_scale == 0.0 and fits(free, reward, np.zeros(free.shape[1])):
             label = self.quadratic.density.label(self.noise)
@@ -125,7 +130,7 @@ class Shrinkage:
             raise improper(self.quadratic.engine, reason)
 
     def natural(self, problem: Problem, values: Values) -> tuple[np.ndarray, np.ndarray]:
-        """Return precision (D, D) and shift (D,) of θ given the rest, as the kernel has them."""
+        """Return precision (D, D) and shift (D,) of θ given the rest, as in the kernel."""
         d, wide, sigma2 = len(self.location), dict(values), float(self.sigma2(values))
         if self.local:
             wide[self.local] = np.ones(d)
@@ -148,7 +153,7 @@ class Shrinkage:
         tune: int,
         rng: np.random.Generator,
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """Return a chain of all variables (draws, *shape), and where it ends."""
+        """Return a chain of all variables (draws, *shape), and its last state."""
         chain = self._begin(state, rng)
         if tune:
             gibbs.sample(problem, self.prior, chain, rng, 1, tune)
@@ -156,7 +161,7 @@ class Shrinkage:
         return values, {k: np.array(v[-1]) for k, v in values.items()} if draws else dict(state)
 
     def _begin(self, state: Values, rng: np.random.Generator) -> gibbs.ScaleState:
-        """Return the kernel's state; auxiliaries are drawn given the rest."""
+        """Return the kernel's state. Auxiliary variables are drawn given the rest."""
         prior, sigma2 = self.prior, float(self.sigma2(state))
         theta = np.concatenate([np.ravel(state[k]) for k in self.quadratic.names]) - self.location
         wide = dict(state)

@@ -34,8 +34,8 @@ from bayesbandit.inference.graph_analysis.walk import Walk
 
 
 def guards_support(node: Apply, positive: Collection[Variable]) -> bool:
-    """Return whether a comparison is of what is positive with what is not, or of its logarithm with
-    an infinity."""
+    """Return whether a node compares a positive value with one that is not positive, or the
+    logarithm of a positive value with an infinity."""
     for subject, bound in (node.inputs, node.inputs[::-1]):
         limit = number(bound)
         if limit is None:
@@ -48,7 +48,7 @@ def guards_support(node: Apply, positive: Collection[Variable]) -> bool:
 
 
 def keeps_positive(node: Apply, positive: Collection[Variable]) -> bool:
-    """Return whether a node is positive where `positive` ones, the weights and its constants
+    """Return whether a node is positive if the `positive` nodes, the weights and its constants
     are."""
 
     def sure(v: Variable) -> bool:
@@ -77,7 +77,8 @@ Outcome = float | str  # a degree, or why there is none
 
 
 class Degrees(Walk[float]):
-    """Degrees of all nodes between `seeds` (each with a degree) and `outputs`; ∞ for none."""
+    """The degrees of all nodes between `seeds`, whose degrees are given, and `outputs`; ∞ for a
+    node that is no polynomial."""
 
     def __init__(self, outputs: Sequence[Variable], seeds: Mapping[Variable, float]) -> None:
         super().__init__(outputs, seeds)
@@ -85,11 +86,11 @@ class Degrees(Walk[float]):
         self.walk(self.nodes, self.values)
 
     def root(self, variable: Variable) -> float:
-        """Return a constant."""
+        """Return the degree of a constant."""
         return 0.0
 
     def visit(self, node: Apply, given: Sequence[float]) -> Sequence[float]:
-        """Return an upper bound of the degree, ∞ where none is known."""
+        """Return an upper bound of the degree; ∞ if none is known."""
         ragged = self.resized(node, given)
         if max(given, default=0) == 0:
             return [0.0] * len(node.outputs)
@@ -103,7 +104,8 @@ class Degrees(Walk[float]):
         return [outcome] * len(node.outputs)
 
     def rule(self, node: Apply, given: Sequence[float]) -> Outcome:
-        """Return the degree of a node's outputs, given those of its inputs, or why it has none."""
+        """Return the degree of a node's outputs given those of its inputs, or the reason why it has
+        none."""
         op, name = operation(node)
         match kind(node):
             case "elementwise":
@@ -161,7 +163,8 @@ class Degrees(Walk[float]):
     # ---- who is to blame -------------------------------------------------------------------------
 
     def fault(self, output: Variable, most: float = 2) -> str | None:
-        """Return why `output` is of more than degree `most`: the first operation to blame."""
+        """Return the first operation by which `output` has a degree above `most`, as a reason; None
+        if its degree is no larger."""
         k = self.of(output)
         if k <= most:
             return None

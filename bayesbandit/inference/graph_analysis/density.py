@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Term:
-    """One variable's or potential's log density; `label` is how a refusal names it."""
+    """The log density of one variable or potential. label: its name in a refusal."""
 
     name: str
     label: str
@@ -73,21 +73,21 @@ class Density:
         return self.own["x"].shape[1]
 
     def arguments(self, data: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return those of the rows x (n, d), reward, weight, arm (n,) that the model has, as
-        functions of its `inputs` take them."""
+        """Return the rows x (n, d), reward, weight, arm (n,) that the model has, as arguments of
+        functions of `inputs`."""
         by = dict(zip(DATA, data, strict=True))
         return [by[role] for role in self.inputs]
 
     def value(self, name: str, draws: np.ndarray) -> np.ndarray:
-        """Return a free variable's values, of its draws (S, *shape): T'θ of one that sums to
-        zero."""
+        """Return the values of a free variable from its draws (S, *shape). They are T'θ if it sums
+        to zero."""
         if name not in self.linear:
             return draws
         flat = draws.reshape(len(draws), -1) @ self.linear[name]
         return flat.reshape(len(draws), *self.values[name].type.shape)
 
     def label(self, name: str) -> str:
-        """Return how a refusal names a free variable: its name and its distribution."""
+        """Return a free variable's name and distribution, as a refusal names it."""
         return next(term.label for term in self.terms if term.name == name)
 
 
@@ -101,7 +101,7 @@ def containers(model: pm.Model) -> dict[str, Any]:
 
 
 class Mark(Op):
-    """The identity, which marks the mean reward where PyMC's rewrites leave it alone."""
+    """The identity, applied to the mean reward so that PyMC's rewrites leave it alone."""
 
     __props__ = ()
     view_map = {0: [0]}  # noqa: RUF012
@@ -123,8 +123,11 @@ class Mark(Op):
 
 
 def graph_of(model: pm.Model) -> tuple[Any, dict[Variable, Variable]]:
-    """Return the model as one graph, and the copies in it of the model's variables. Of its
-    deterministic quantities it has the mean reward alone: PyMC takes two of one value for one."""
+    """Return the model as one graph, and its copies of the model's variables.
+
+    The mean reward is its only deterministic quantity, because PyMC merges two of them with one
+    value.
+    """
     from pymc.model.fgraph import ModelDeterministic, fgraph_from_model
 
     graph, copies = fgraph_from_model(model)
@@ -137,7 +140,7 @@ def graph_of(model: pm.Model) -> tuple[Any, dict[Variable, Variable]]:
 
 
 def marked(model: pm.Model) -> pm.Model:
-    """Return a copy of the model in which all that depends on the mean reward does so through a
+    """Return a copy of the model in which everything depends on the mean reward through a
     `Mark`."""
     from pymc.model.fgraph import model_from_fgraph
 
@@ -177,10 +180,10 @@ def read(model: pm.Model) -> Density:
 
 
 def _read(model: pm.Model) -> Density:
-    """Return the model's log density, in its variables' own (untransformed) values; those that sum
-    to zero by as many as are free.
+    """Return the model's log density in its variables' own (untransformed) values.
 
-    All other shared values (fixed designs, lengths of dimensions) become constants.
+    A variable that sums to zero has as many values as are free. All other shared values (fixed
+    designs, lengths of dimensions) become constants.
     """
     from pymc.model.transform.conditioning import remove_value_transforms
 
@@ -237,14 +240,15 @@ def _read(model: pm.Model) -> Density:
 
 
 def _input(role: str, container: SharedVariable) -> Variable:
-    """Return a container's replacement: the features are fixed in number, the rows are not."""
+    """Return a container's replacement: the number of features is fixed, the number of rows is
+    not."""
     if role == "x":
         return pt.tensor(role, shape=(None, container.get_value(borrow=True).shape[1]))
     return pt.tensor(role, shape=(None,), dtype="int64" if role == "arm" else "float64")
 
 
 def unviewed(variable: Variable) -> Variable:
-    """Return what a variable is a view of."""
+    """Return the variable beneath views."""
     views = (ViewOp, TensorFromXTensor)
     while variable.owner is not None and isinstance(variable.owner.op, views):
         variable = variable.owner.inputs[0]
@@ -252,8 +256,10 @@ def unviewed(variable: Variable) -> Variable:
 
 
 def lengths(model: pm.Model, but: str | None = None) -> dict[str, tuple[int, ...]]:
-    """Return shapes of the free variables, from their types and dimensions if these tell; of those
-    with a value for each row, as `but` names them, none."""
+    """Return the shapes of the free variables by name, from their types and dimensions if possible.
+
+    but: a dimension; variables that have it are left out.
+    """
     shapes, point = {}, None
     for v in model.free_RVs:
         shape: Sequence[int | None] = v.type.shape
@@ -271,14 +277,14 @@ def lengths(model: pm.Model, but: str | None = None) -> dict[str, tuple[int, ...
 
 @runtime_checkable
 class Around(Protocol):
-    """An operation that applies another one, as a variable of `pymc.dims` does."""
+    """An operation that applies another one, such as that of a `pymc.dims` variable."""
 
     core_op: Op
 
 
 @runtime_checkable
 class Named(Protocol):
-    """A distribution, with its name and its name in LaTeX."""
+    """A distribution with its name, and its name in LaTeX."""
 
     _print_name: tuple[str, str]
 
@@ -294,6 +300,6 @@ def distribution(variable: Variable) -> str:
 
 
 def row_dimension(model: pm.Model) -> str | None:
-    """Return the name of the dimension along which observations come."""
+    """Return the name of the dimension of the observations."""
     dims = model.named_vars_to_dims.get("x")
     return dims[0] if dims else None

@@ -22,7 +22,8 @@ Names = frozenset[str]
 
 
 class Influence(Walk[Names]):
-    """The names of the seeds that values between them and `outputs` may depend on."""
+    """The names of the seeds that the values of nodes between `seeds` and `outputs` may depend
+    on."""
 
     def __init__(
         self, outputs: Sequence[Variable], seeds: Mapping[Variable, Collection[str]]
@@ -32,7 +33,7 @@ class Influence(Walk[Names]):
         self.walk(self.nodes, self.values)
 
     def root(self, variable: Variable) -> Names:
-        """Return a constant."""
+        """Return no names: a constant depends on none."""
         return frozenset()
 
     def visit(self, node: Apply, given: Sequence[Names]) -> Sequence[Names]:

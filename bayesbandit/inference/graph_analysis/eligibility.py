@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def check_mean(built: pm.Model, asked: str) -> None:
-    """Refuse a mean reward that depends on rewards or weights, whatever the engine."""
+    """Raise `NotThisEngine`, for every engine, if the mean reward depends on rewards or weights."""
     mean = lowered([built["mean_reward"]])[0]
     names: dict[Variable, tuple[str, ...]] = dict.fromkeys(built.free_RVs, ())
     names |= {v: (role,) for role, v in containers(built).items()}
@@ -40,7 +40,8 @@ def check_mean(built: pm.Model, asked: str) -> None:
 
 
 def check_random(built: pm.Model, asked: str) -> None:
-    """Refuse a log density that draws random numbers, as of a minibatch."""
+    """Raise `NotThisEngine` if the log density draws random numbers, as that of a minibatch
+    does."""
     from pymc.data import MinibatchOp
 
     observed = [built.rvs_to_values[v] for v in built.observed_RVs]
@@ -51,7 +52,7 @@ def check_random(built: pm.Model, asked: str) -> None:
 
 
 def discrete(model: pm.Model, engine: str) -> Refusal | None:
-    """Return the refusal of a model without variables, or with one that has no gradient."""
+    """Return the refusal of a model that has no variables, or a variable without a gradient."""
     if not model.free_RVs:
         return Refusal(engine, "the model has no free variable")
     for v in model.free_RVs:
@@ -61,8 +62,10 @@ def discrete(model: pm.Model, engine: str) -> Refusal | None:
 
 
 def on_own_rows(engine: ExactGaussian | NormalInverseGamma) -> None:
-    """Refuse an engine whose posterior of the model's own rows, if it has any, is improper or not
-    that of its log density. Template rows may be such as the model has no density for."""
+    """Raise `NotThisEngine` if the engine's posterior of the model's own rows is improper or wrong.
+
+    Template rows may have no density under the model; then nothing is refused.
+    """
     data = engine.quadratic.density.own
     if not len(data["x"]):
         return
@@ -82,10 +85,11 @@ Unsuited = Callable[[Variable, "Transform | None", bool], str]
 def eligible(
     model: pm.Model, engine: str, positive: str = "", unsuited: Unsuited | None = None
 ) -> None:
-    """Refuse variables that are discrete, imputed, transformed or one for each row.
+    """Raise `NotThisEngine` for variables that are discrete, imputed, transformed or one for each
+    row.
 
-    positive: a variable that may be positive by a log transform. unsuited: says which transformed
-    variables, and which with a value for each row, an engine does not take; "" for those it takes.
+    positive: a variable that may be positive by a log transform. unsuited: returns why an engine
+    does not take a transformed variable, or one with a value for each row; "" if it does.
     """
 
     def plain(variable: Variable, transform: Transform | None, by_row: bool) -> str:

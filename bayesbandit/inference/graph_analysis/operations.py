@@ -53,8 +53,7 @@ SMOOTH = {
 
 
 def operation(node: Apply) -> tuple[Any, str]:
-    """Return a node's operation, out of its Blockwise if it is in one, and the name the tables
-    know."""
+    """Return a node's operation, taken out of Blockwise, and its name in the tables."""
     op = node.op.core_op if isinstance(node.op, Blockwise) else node.op
     known = type(op).__module__.partition(".")[0] in ("pytensor", "pymc")
     return op, type(op).__name__ if known else f"{type(op).__module__}.{type(op).__name__}"
@@ -71,12 +70,13 @@ def kind(node: Apply) -> str:
 
 
 def reduced_by(node: Apply) -> str:
-    """Return the name of the operation on numbers by which a reduction reduces."""
+    """Return the name of the operation on numbers that a reduction repeats."""
     return type(operation(node)[0].scalar_op).__name__
 
 
 def elementwise_name(variable: Variable) -> str:
-    """Return the name of the elementwise operation that a variable is of; "" of any other."""
+    """Return the name of the elementwise operation that computes a variable; "" for another
+    operation."""
     node = variable.owner
     if node is None or not isinstance(node.op, Elemwise):
         return ""
@@ -84,13 +84,13 @@ def elementwise_name(variable: Variable) -> str:
 
 
 def operands(variable: Variable) -> list[Variable]:
-    """Return what a variable is computed of."""
+    """Return the variables from which a variable is computed."""
     return [] if variable.owner is None else list(variable.owner.inputs)
 
 
 def number(variable: Variable) -> float | None:
-    """Return the one number that a variable is, through casts, changes of shape and arithmetic;
-    None of what is not constant."""
+    """Return a variable's constant number, through casts, changes of shape and arithmetic; None if
+    it is not constant."""
     try:
         return float(get_underlying_scalar_constant_value(variable))
     except NotScalarConstantError:
@@ -113,8 +113,8 @@ def bare(variable: Variable) -> Variable:
 
 
 def sizes_by_value(node: Apply, d: Sequence[float]) -> bool:
-    """Return whether the shape of a node's outputs depends on values that have a degree, where `d`
-    are those of its inputs."""
+    """Return whether the shape of a node's outputs depends on values that have a degree; d: the
+    degrees of its inputs."""
     op, name = operation(node)
     sizes = {"Repeat": 1, "Alloc": 1, "Reshape": 1, "AllocEmpty": 0} | dict.fromkeys(TAKES, 1)
     known = name in FIXED or isinstance(op, Elemwise | CAReduce | CheckAndRaise)

@@ -36,7 +36,7 @@ PYTHON = "FAST_COMPILE"  # ready at once; a numba function takes seconds
 
 @dataclass(frozen=True)
 class Additive:
-    """Numbers and arrays that add up, one by one, over independent parts of a density."""
+    """Numbers and arrays that add up, field by field, over independent parts of a density."""
 
     def __add__(self, other: Self) -> Self:
         return type(self)(*map(add, vars(self).values(), vars(other).values()))
@@ -61,10 +61,10 @@ class Natural(Additive):
 
 @dataclass(frozen=True)
 class Rows:
-    """What each row says of θ: exp(c + Σ_i u_i A_i'θ − ½ p_i (A_i'θ)²).
+    """The information of each row about θ: exp(c + Σ_i u_i A_i'θ − ½ p_i (A_i'θ)²).
 
-    map: A (n, D). precision: p (n,). shift: u (n,). constant: c.
-    A row is an observation u_i / p_i of A_i'θ, with precision p_i.
+    map: A (n, D). precision: p (n,). shift: u (n,). constant: c. A row is an observation u_i / p_i
+    of A_i'θ, with precision p_i.
     """
 
     map: np.ndarray
@@ -73,7 +73,7 @@ class Rows:
     constant: float
 
     def natural(self) -> Natural:
-        """Return the rows together: Λ = A'diag(p)A, η = A'u."""
+        """Return the natural parameters of all rows: Λ = A'diag(p)A, η = A'u."""
         precision = (self.map.T * self.precision) @ self.map
         return Natural(precision, self.map.T @ self.shift, self.constant)
 
@@ -86,10 +86,10 @@ def affine(function: Callable[[np.ndarray], np.ndarray], dim: int) -> tuple[np.n
 def along(
     function: Callable[[np.ndarray], np.ndarray], directions: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return slopes (m, …) along directions (m, D), and intercept, of an affine function of θ.
+    """Return slopes (m, …) along directions (m, D), and the intercept, of an affine function of θ.
 
-    Where the intercept is so large that it would swamp the slopes, a second call takes longer
-    steps, by a power of two.
+    If the intercept is so large that the slopes would drown in its rounding, a second call takes
+    longer steps, by a power of two.
     """
     values = function(np.vstack([np.zeros((1, directions.shape[1])), directions]))
     intercept, slopes, step = values[0], values[1:] - values[0], 1.0
@@ -101,10 +101,9 @@ def along(
 
 
 class Quadratic:
-    """The block of variables other than `given`, in which a log density is quadratic.
+    """A block of variables, those other than `given`, in which a log density is quadratic.
 
-    engine: in whose name a density that is not quadratic is refused. Functions are compiled when
-    they are first called.
+    engine: the engine that a refusal names. Functions are compiled when they are first called.
     """
 
     def __init__(self, density: Density, engine: str, given: Sequence[str] = ()) -> None:
@@ -144,7 +143,7 @@ class Quadratic:
         return self.density.inputs.get("weight") in set(ancestors(graphs))
 
     def owner(self, index: int) -> str:
-        """Return the variable that a coordinate of θ belongs to."""
+        """Return the name of the variable that a coordinate of θ belongs to."""
         return next(name for name, s in self.slices.items() if s.start <= index < s.stop)
 
     def split(self, theta: np.ndarray) -> dict[str, np.ndarray]:
@@ -186,8 +185,8 @@ class Quadratic:
 
     @cached_property
     def through_mean(self) -> Variable | None:
-        """The likelihood as a function of the mean rewards, if θ enters it by them alone: a row
-        then costs O(D) and not O(D²)."""
+        """The likelihood as a function of the mean rewards, if θ enters it only through them. A row
+        then costs O(D), not O(D²)."""
         if self.not_affine or self.density.mean.type.ndim != 1:
             return None
         cut = total([term.given_mean for term in self.density.terms if term.on_data])
@@ -202,7 +201,7 @@ class Quadratic:
         return [*(np.asarray(v, dtype=np.float64) for v in given), *rows]
 
     def natural(self, data: Data, given: Given = ()) -> tuple[Natural, Natural]:
-        """Return natural parameters of the prior and of the likelihood."""
+        """Return the natural parameters of the prior and of the likelihood."""
         rest = self._arguments(data, given)
         slopes, shift = affine(lambda Z: self._stacked(Z, rest), self.dim)
         constants = self._gradients(np.zeros((1, self.dim)), *rest)[1::2]
@@ -213,7 +212,7 @@ class Quadratic:
         return parts[0], parts[1]
 
     def prior(self, given: Given = ()) -> Natural:
-        """Return natural parameters of the prior by itself, which no row enters."""
+        """Return the natural parameters of the prior, which no row enters."""
         rest = [np.asarray(v, dtype=np.float64) for v in given]
 
         def gradients(Z: np.ndarray) -> np.ndarray:
@@ -253,8 +252,11 @@ class Quadratic:
         return np.broadcast_to(prior, len(Z)), np.broadcast_to(likelihood, len(Z))
 
     def values(self, Z: np.ndarray, data: Data, given: Given = ()) -> np.ndarray:
-        """Return the whole log density at Z (S, D) and given values (S, *shape): (S,); by the rows'
-        mean rewards, where these are all that they know of θ, and without gradients."""
+        """Return the whole log density at Z (S, D) and given values (S, *shape): (S,), without
+        gradients.
+
+        It is computed from the rows' mean rewards, if θ enters the likelihood only through them.
+        """
         rest = self._arguments(data, given)
         if self.through_mean is None:
             at = ([np.asarray(g)[i] for g in given] for i in range(len(Z)))

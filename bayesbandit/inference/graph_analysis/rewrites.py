@@ -46,23 +46,23 @@ EXPANDS = ("DimShuffle", "ExpandDims")
 
 
 def plain(graphs: Sequence[Variable]) -> list[Variable]:
-    """Return some graphs, those of `pymc.dims` without the names of their dimensions."""
+    """Return graphs with plain tensors in the place of `pymc.dims` variables."""
     return [g.values if isinstance(g, XTensorVariable) else g for g in graphs]
 
 
 def like(variable: Variable, tensor: Variable) -> Variable:
-    """Return a tensor for a variable's place, with the names of its dimensions if it has them."""
+    """Return a tensor in a variable's place, with the names of its dimensions if it has them."""
     named = isinstance(variable.type, XTensorType)
     return as_xtensor(tensor, dims=variable.type.dims) if named else tensor
 
 
 def many(values: Iterable[Variable]) -> dict[Variable, Variable]:
-    """Return, for each of some inputs, one of many such values, (S, *shape)."""
+    """Return, for each input, a variable that holds many of its values, (S, *shape)."""
     return {v: pt.tensor(v.name, shape=(None, *v.type.shape), dtype=v.type.dtype) for v in values}
 
 
 def lowered(graphs: list[Variable]) -> list[Variable]:
-    """Return some graphs, those of `pymc.dims` as graphs of plain tensors, and unfolded."""
+    """Return graphs of plain tensors, without functions that contain graphs."""
     graphs = plain(graphs)
     if any(
         isinstance(v.type, XTensorType) for v in ancestors(graphs)
@@ -72,10 +72,10 @@ def lowered(graphs: list[Variable]) -> list[Variable]:
 
 
 def unfolded(graphs: list[Variable]) -> list[Variable]:
-    """Return some graphs, with the inner graph of each function that has one in the place of a
-    call.
+    """Return graphs in which each call of a function that contains a graph is replaced by that
+    graph.
 
-    What is proved of a graph must not depend on whether a part of it is folded into a function.
+    Proofs about a graph must not depend on whether a part of it is in a function.
     """
     folded = [
         v for v in ancestors(graphs) if v.owner is not None and _inner(v.owner.op) is not None
@@ -86,13 +86,12 @@ def unfolded(graphs: list[Variable]) -> list[Variable]:
 
 
 def merged(graphs: list[Variable]) -> list[Variable]:
-    """Return some graphs in which what is computed twice is one node."""
+    """Return graphs in which equal computations are one node."""
     return rewritten(clone_replace(graphs, {}), by=MergeOptimizer())
 
 
 def floating(graphs: list[Variable]) -> list[Variable]:
-    """Return some graphs in which whole numbers that meet floating ones are made floating before
-    they do.
+    """Return graphs in which whole numbers become floating before they meet floating ones.
 
     PyTensor rewrites (a / k) / k as a / k², and an int8 of 20 has the square −112.
     """
@@ -100,7 +99,7 @@ def floating(graphs: list[Variable]) -> list[Variable]:
 
 
 def unchecked(graph: Variable) -> Variable:
-    """Return the log density of a variable that sums to zero, without PyMC's check that it does."""
+    """Return the log density of a variable that sums to zero, without PyMC's check of the sum."""
     checks = [
         v
         for v in ancestors([graph])
@@ -112,8 +111,7 @@ def unchecked(graph: Variable) -> Variable:
 
 
 def guarded(graphs: list[Variable]) -> list[Variable]:
-    """Return some log densities that are −∞, not an error, where a parameter is out of its
-    bounds."""
+    """Return log densities that are −∞, and raise no error, if a parameter is out of its bounds."""
     from pymc.logprob.utils import local_check_parameter_to_ninf_switch as guard
 
     return rewritten(clone_replace(graphs, {}), by=dfs_rewriter(guard))
@@ -122,14 +120,14 @@ def guarded(graphs: list[Variable]) -> list[Variable]:
 def rewritten(
     graphs: Sequence[Variable], *include: str, by: GraphRewriter | None = None
 ) -> list[Variable]:
-    """Rewrite some graphs in place, by PyTensor's rewrites of these names and by another one."""
+    """Rewrite graphs in place, by the PyTensor rewrites of these names and by another one."""
     rewritten = rewrite_graph(list(graphs), include=include, custom_rewrite=by)
     assert isinstance(rewritten, Sequence)
     return list(rewritten)
 
 
 def _inner(op: Op) -> OpFromGraph | None:
-    """Return the function of a graph that an operation is, or applies along batches."""
+    """Return the function with a graph that an operation is, or applies along batches."""
     core = op.core_op if isinstance(op, Blockwise) else op
     return core if isinstance(core, OpFromGraph) else None
 
@@ -149,8 +147,11 @@ def _unfold(_: FunctionGraph, node: Apply) -> list[Variable] | None:
 
 
 def _summed_product(node: Apply) -> Variable | None:
-    """Return an einsum of three and more arrays as a sum of their elementwise product, where that
-    is no larger than one of them; its own graph goes by reshapes of which less can be proved."""
+    """Return an einsum of three or more arrays as a sum of their elementwise product.
+
+    Only if the product is no larger than one of the arrays. The einsum's own graph uses reshapes,
+    about which less can be proved.
+    """
     inputs, _, output = node.op.subscripts.replace(" ", "").partition("->")
     names = inputs.split(",")
     axes = max(names, key=len)
@@ -187,10 +188,10 @@ def _whole_to_floating(_: FunctionGraph, node: Apply) -> list[Variable] | None:
 def by_rows(
     terms: list[Variable], mean: Variable, m: Variable, inputs: Sequence[Variable]
 ) -> list[Variable]:
-    """Return terms of a log density with m (n,) in the place of the number that the mean reward is,
-    where it is one; a term stays as it is where it is not proved that each row then has its own m.
+    """Return a log density's terms with m (n,) in the place of a mean reward that is one number.
 
-    Of the others, row i's value is of m_i alone, and for equal m the same as before.
+    A term stays as it is if it is not proved that each row then has its own m. In the other terms,
+    row i's value depends on m_i alone, and for equal m it is the value before.
     """
     if _number(mean) is None:
         return terms
@@ -208,7 +209,8 @@ def by_rows(
 
 
 def _number(mean: Variable) -> Variable | None:
-    """Return the number that a mean reward is, spread over the rows by zeros; None of any other."""
+    """Return the number behind a mean reward that is one number, spread over the rows by zeros;
+    else None."""
     if elementwise_name(mean) != "Add":
         return None
     for zeros, spread in (operands(mean), operands(mean)[::-1]):
@@ -218,7 +220,7 @@ def _number(mean: Variable) -> Variable | None:
 
 
 def _expands(v: Variable) -> bool:
-    """Return whether a node is a number as an array of length 1."""
+    """Return whether a node turns a number into an array of length 1."""
     if v.owner is None or operation(v.owner)[1] not in EXPANDS:
         return False
     return v.type.ndim == 1 and v.owner.inputs[0].type.ndim == 0

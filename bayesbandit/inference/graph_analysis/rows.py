@@ -43,8 +43,11 @@ SHAPE, POSITION, MIXED = "shape", "position", "mixed"
 
 @dataclass(frozen=True)
 class Reach:
-    """What a node is. axis: of the rows, where it is ALONG them, or of a shape's entry that is
-    their number. why: the operation that mixed them."""
+    """How a node depends on rows: its kind, see above.
+
+    axis: the axis of the rows, for ALONG; or the entry of a shape that is their number. why: the
+    operation that mixed rows.
+    """
 
     kind: str
     axis: int = 0
@@ -55,7 +58,8 @@ NONE, TOTAL, NUMBER, COUNT = Reach(CONSTANT), Reach(SUM), Reach(LENGTH), Reach(P
 
 
 def _filled(node: Apply, reach: Sequence[Reach]) -> Reach | None:
-    """Interpret Alloc: a value, repeated to lengths of which one may be the number of rows."""
+    """Interpret Alloc: a value repeated to given lengths, one of which may be the number of
+    rows."""
     value, *lengths = reach
     lead = len(lengths) - node.inputs[0].type.ndim
     at = [i for i, r in enumerate(lengths) if r.kind != CONSTANT]
@@ -84,7 +88,7 @@ def _split(node: Apply, reach: Sequence[Reach]) -> Reach | None:
 
 
 def _stacked(node: Apply, reach: Sequence[Reach]) -> Reach | None:
-    """Interpret MakeVector: of lengths a shape, of sums a vector of sums."""
+    """Interpret MakeVector: lengths give a shape, sums give a vector of sums."""
     if all(r.kind == SUM for r in reach):
         return TOTAL
     at = [i for i, r in enumerate(reach) if r.kind != CONSTANT]
@@ -92,7 +96,7 @@ def _stacked(node: Apply, reach: Sequence[Reach]) -> Reach | None:
 
 
 def _reshaped(node: Apply, reach: Sequence[Reach]) -> Reach | None:
-    """Interpret a reshape that leaves the rows, the first axis but for axes of length 1, alone."""
+    """Interpret a reshape that keeps the axis of the rows first, except for axes of length 1."""
     array, shape = reach
     if array.kind == SUM and shape.kind == CONSTANT:
         return TOTAL
@@ -118,13 +122,13 @@ def _is_column(shape: Variable) -> bool:
 
 
 def _full(index: object) -> bool:
-    """Return whether an index takes all, in order."""
+    """Return whether an index takes all elements, in order."""
     return isinstance(index, slice) and index == slice(None)
 
 
 def _indices(node: Apply, values: int, reach: Sequence[Reach]) -> tuple[list[Any], list[Reach]]:
-    """Return a node's indices, and what those that are not slices are; slices' bounds must be
-    constant."""
+    """Return a node's indices, and the kinds of those that are not slices. The bounds of slices
+    must be constant."""
     indices = list(indices_from_subtensor(node.inputs[values:], node.op.idx_list))
     by = dict(zip(node.inputs[values:], reach[values:], strict=True))
     for index in indices:
@@ -136,7 +140,7 @@ def _indices(node: Apply, values: int, reach: Sequence[Reach]) -> tuple[list[Any
 
 
 def taken(node: Apply, reach: Sequence[Reach]) -> Reach | None:
-    """Interpret parts of an array, taken by constants, and of parameters by each row's own
+    """Interpret parts of an array that are taken by constants, or of parameters by each row's own
     index."""
     array = reach[0]
     indices, kinds = _indices(node, 1, reach)
@@ -176,9 +180,9 @@ def taken(node: Apply, reach: Sequence[Reach]) -> Reach | None:
 
 
 def _one_each(indices: list[Any], kinds: list[Reach], row: int) -> bool:
-    """Return whether row i takes what its own index says: x[0, 1, 2, …; k_0, k_1, k_2, …].
+    """Return whether row i takes the element at its own index: x[0, 1, 2, …; k_0, k_1, k_2, …].
 
-    The numbers of the rows may stand in a column (n, 1), as in `take_along_axis`.
+    The numbers of the rows may be a column (n, 1), as in `take_along_axis`.
     """
     ndim, other, reach = indices[row].type.ndim, indices[row + 1].type, kinds[row + 1]
     if reach.kind == CONSTANT:
@@ -187,7 +191,7 @@ def _one_each(indices: list[Any], kinds: list[Reach], row: int) -> bool:
 
 
 def _entry(indices: list[Any], at: int, length: int | None) -> Reach | None:
-    """Interpret one entry of a shape, which has so many."""
+    """Interpret one entry of a shape."""
     if len(indices) != 1 or isinstance(indices[0], slice) or length is None:
         return None
     k = number(indices[0])
@@ -197,7 +201,7 @@ def _entry(indices: list[Any], at: int, length: int | None) -> Reach | None:
 
 
 def put(node: Apply, reach: Sequence[Reach]) -> Reach | None:
-    """Interpret columns of an array along the rows, set by what is along them too."""
+    """Interpret columns of an array along the rows that are set to values along the rows."""
     array, value = reach[:2]
     indices, kinds = _indices(node, 2, reach)
     if not indices or array.kind != ALONG or any(r.kind != CONSTANT for r in kinds):
@@ -216,7 +220,7 @@ def put(node: Apply, reach: Sequence[Reach]) -> Reach | None:
 
 
 def _counted(node: Apply, reach: Sequence[Reach]) -> Reach | None:
-    """Interpret ARange: 0, 1, 2, … as far as there are rows."""
+    """Interpret ARange: 0, 1, 2, … up to the number of rows."""
     start, stop, step = reach
     if (start.kind, stop.kind, step.kind) != (CONSTANT, LENGTH, CONSTANT):
         return None
@@ -242,7 +246,7 @@ Given = Sequence[Reach]
 
 
 class Rows(Walk[Reach]):
-    """What all nodes between `seeds` and `outputs` are."""
+    """The kinds of all nodes between `seeds` and `outputs`."""
 
     def __init__(self, outputs: Sequence[Variable], seeds: Mapping[Variable, Reach]) -> None:
         super().__init__(outputs, seeds)
@@ -252,14 +256,15 @@ class Rows(Walk[Reach]):
         return NONE
 
     def mixed(self, variable: Variable) -> str | None:
-        """Return the operation by which a term of a log density is no product over rows, if any."""
+        """Return the operation that keeps a term of a log density from being a product over rows,
+        if any."""
         reach = self.of(variable)
         if reach.kind in (CONSTANT, ALONG, SUM):
             return None
         return reach.why or "the number of rows"
 
     def apart(self, variable: Variable) -> str | None:
-        """Return why the i-th of some numbers is not of row i alone, or None if it is."""
+        """Return why the i-th of some numbers does not depend on row i alone; None if it does."""
         reach = self.of(variable)
         if reach.kind == CONSTANT:
             return "a number that was there before for each row"
@@ -271,7 +276,7 @@ class Rows(Walk[Reach]):
         return [self.rule(node, given) or _blamed(node, given)] * len(node.outputs)
 
     def rule(self, node: Apply, given: Given) -> Reach | None:
-        """Return what a node's outputs are, given what its inputs are; None where it mixes rows."""
+        """Return the kind of a node's outputs given those of its inputs; None if it mixes rows."""
         (op, name), what = operation(node), kind(node)
         if what == "check" or name in KEEPS:
             return None if given[0].kind == MIXED else given[0]
@@ -306,7 +311,7 @@ class Rows(Walk[Reach]):
 
 
 def _blockwise(node: Apply, op: Blockwise, given: Given) -> Reach | None:
-    """Interpret an operation on the last axes, the same for every place along those before."""
+    """Interpret an operation on the last axes that is the same along the axes before."""
     batch = op.batch_ndim(node)
     if all(r.kind == CONSTANT or (r.kind == ALONG and r.axis < batch) for r in given):
         return _aligned(node.inputs, given)
@@ -315,7 +320,7 @@ def _blockwise(node: Apply, op: Blockwise, given: Given) -> Reach | None:
 
 
 def _elementwise(node: Apply, given: Given) -> Reach | None:
-    """Interpret an operation on numbers, applied to arrays that are broadcast together."""
+    """Interpret an operation on numbers, applied to broadcast arrays."""
     name, kinds = elementwise_name(node.outputs[0]), {r.kind for r in given}
     if kinds <= {ALONG, CONSTANT}:
         return _aligned(node.inputs, given)
@@ -350,8 +355,8 @@ def _reduced(reach: Reach, axes: Sequence[int] | None, adds: bool) -> Reach | No
 
 
 def _length(node: Apply, reach: Reach) -> Reach | None:
-    """Interpret a shape or one number of it. Lengths along other axes than the rows are
-    constants, even where rows are mixed."""
+    """Interpret a shape or one of its numbers. Lengths of other axes than the rows are constants,
+    even if rows are mixed."""
     op, name = operation(node)
     if reach.kind in (SUM, LENGTH, SHAPE):
         return NONE
@@ -378,7 +383,7 @@ def _product(node: Apply, given: Given) -> Reach | None:
 
 
 def _blamed(node: Apply, given: Given) -> Reach:
-    """Return that rows are mixed: by this node, unless they were before."""
+    """Return the kind of mixed rows: by this node, unless they were mixed before."""
     before = next((r for r in given if r.kind == MIXED), None)
     if before is not None:
         return before
@@ -389,8 +394,11 @@ def _blamed(node: Apply, given: Given) -> Reach:
 
 
 def _aligned(inputs: Sequence[Variable], given: Given) -> Reach | None:
-    """Return what arrays are that are broadcast together: along the one axis that is the rows' in
-    all that have one, and of length 1 in the others."""
+    """Return the kind of arrays that are broadcast together.
+
+    The axis of the rows must be the same in all arrays that have one, and of length 1 in the
+    others.
+    """
     axes = {r.axis for r in given if r.kind in (ALONG, POSITION)}
     if len(axes) != 1 or any(r.kind not in (ALONG, CONSTANT) for r in given):
         return None

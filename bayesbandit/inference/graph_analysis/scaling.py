@@ -35,7 +35,7 @@ class Scaling(Walk[float]):
         self.walk(self.nodes, self.values)
 
     def degree(self, variable: Variable) -> float | None:
-        """Return the degree, `ZERO` of what is 0 throughout, None where there is none."""
+        """Return the degree; `ZERO` for a node that is 0 everywhere, None if there is none."""
         degree = self.of(variable)
         return None if math.isnan(degree) else degree
 
@@ -111,7 +111,8 @@ def _elementwise(node: Apply, given: Sequence[float]) -> float:
 
 
 def _function(given: Sequence[float]) -> float:
-    """Return the degree of any function: it does not change where its inputs do not."""
+    """Return the degree of a function about which nothing is known: it is constant if its inputs
+    are."""
     return 0.0 if all(map(_fixed, given)) else ANY
 
 
@@ -127,7 +128,7 @@ def _fixed(degree: float) -> bool:
 
 
 def _common(degrees: Sequence[float]) -> float:
-    """Return the one degree of all that is not 0."""
+    """Return the one degree of all values that are not 0."""
     known = {k for k in degrees if k != ZERO}
     if any(math.isnan(k) for k in known) or len(known) > 1:
         return ANY

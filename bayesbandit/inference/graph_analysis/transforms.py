@@ -23,7 +23,7 @@ def transform_name(transform: Transform | None) -> str:
 
 
 def ends(variable: Variable, transform: Transform | None) -> tuple[float | None, float | None]:
-    """Return the bounds of a variable; None for one that is not a constant."""
+    """Return the bounds of a variable; None for a bound that is not constant."""
     if transform is None:
         return -math.inf, math.inf
     match transform_name(transform):
@@ -45,18 +45,18 @@ def support(variable: Variable, transform: Transform | None) -> tuple[float, flo
 
 
 def is_zero_sum(transform: Transform | None) -> bool:
-    """Return whether a transform is that of a variable which sums to zero along some axes."""
+    """Return whether a transform makes a variable sum to zero along some axes."""
     return transform_name(transform) == "zerosum"
 
 
 def fewer(transform: ZeroSumTransform, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape of the value of a variable of this shape that sums to zero."""
+    """Return the shape of the free values of a variable of this shape that sums to zero."""
     axes = {axis % len(shape) for axis in transform.zerosum_axes}
     return tuple(k - (i in axes) for i, k in enumerate(shape))
 
 
 def basis(transform: ZeroSumTransform, shape: tuple[int, ...]) -> np.ndarray:
-    """Return T (m, k), with orthonormal columns: a variable that sums to zero is T z."""
+    """Return T (m, k) with orthonormal columns, such that a variable that sums to zero is T z."""
     few = fewer(transform, shape)
     z = pt.tensor("z", shape=few)
     of = pytensor.function([z], transform.backward(z), mode="FAST_COMPILE")

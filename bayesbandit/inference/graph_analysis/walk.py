@@ -17,9 +17,9 @@ from bayesbandit.inference.graph_analysis.operations import sizes_by_value
 
 
 class Walk[V](ABC):
-    """The nodes between `seeds` and `outputs`, and their values V.
+    """The nodes between `seeds` and `outputs`, and their values of type V.
 
-    ragged: variables whose shape depends on the seeds, where a domain keeps them (`resized`).
+    ragged: variables whose shape depends on the seeds, in domains that track them (`resized`).
     """
 
     def __init__(self, outputs: Sequence[Variable], seeds: Mapping[Variable, V]) -> None:
@@ -29,7 +29,7 @@ class Walk[V](ABC):
         self.nodes = list(toposort(outputs, blockers=list(seeds)))
 
     def walk(self, nodes: Iterable[Apply], values: dict[Variable, V]) -> None:
-        """Add the values of nodes, in their order, to those that are known."""
+        """Add the values of nodes, in their order, to the known values."""
         for node in nodes:
             given = [values[v] if v in values else self.root(v) for v in node.inputs]
             values.update(zip(node.outputs, self.visit(node, given), strict=True))
@@ -40,15 +40,18 @@ class Walk[V](ABC):
 
     @abstractmethod
     def root(self, variable: Variable) -> V:
-        """Return the value of an input that is no seed."""
+        """Return the value of an input that is not a seed."""
 
     @abstractmethod
     def visit(self, node: Apply, given: Sequence[V]) -> Sequence[V]:
         """Return the values of a node's outputs, given those of its inputs."""
 
     def resized(self, node: Apply, depends: Sequence[float]) -> bool:
-        """Return whether the shape of a node's first input depends on the seeds, and note that of
-        its outputs. depends: for each input, more than 0 where its value depends on the seeds."""
+        """Return whether the shape of a node's first input depends on the seeds; record the same of
+        its outputs.
+
+        depends: for each input, more than 0 if its value depends on the seeds.
+        """
         inherited = not self.ragged.isdisjoint(node.inputs)
         if inherited or sizes_by_value(node, depends):
             self.ragged.update(node.outputs)

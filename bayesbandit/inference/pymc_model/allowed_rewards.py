@@ -15,7 +15,7 @@ Open = Callable[[np.ndarray], np.ndarray]  # which of some rewards (m,) are poss
 
 
 def allowed(possible: Open) -> str:
-    """Return what rewards of a row are possible; "" where that is not seen."""
+    """Return in words which rewards of a row are possible; "" if that is not seen."""
     whole, broken = possible(WHOLE), possible(BROKEN)
     if not (whole.any() or broken.any()):
         return ""
@@ -35,7 +35,7 @@ def allowed(possible: Open) -> str:
 
 
 def _listed(whole: np.ndarray) -> str:
-    """Name the whole numbers that are possible, as far as they were tried."""
+    """Return the possible whole numbers in words, as far as they were tried."""
     if whole[-1] == FAR:
         return f"whole numbers ≥ {whole[0]:g}" if whole[0] > -FAR else "whole numbers"
     if len(whole) > 8 and np.ptp(whole) == len(whole) - 1:
@@ -44,7 +44,8 @@ def _listed(whole: np.ndarray) -> str:
 
 
 def _end(possible: Open, outside: float, inside: float) -> tuple[float, bool]:
-    """Return where rewards begin to be possible, between two, and whether there they are."""
+    """Return where rewards begin to be possible, between two rewards, and whether the end itself
+    is."""
     for _ in range(ROUNDS):
         tried = np.linspace(outside, inside, STEPS)
         first = int(possible(tried).argmax())

@@ -48,29 +48,29 @@ EDGES = (  # operations by which a support ends
 
 @dataclass(frozen=True)
 class Interval:
-    """Arrays of one shape: each number is between them, or NaN where both are."""
+    """Arrays of one shape. Each number lies between them, or is NaN if both are NaN."""
 
     low: np.ndarray
     high: np.ndarray
 
     @property
     def known(self) -> np.ndarray:
-        """Where there is one number alone."""
+        """Where there is only one number."""
         return np.asarray((self.low == self.high) | self.lost)
 
     @property
     def lost(self) -> np.ndarray:
-        """Where it is NaN."""
+        """Where the number is NaN."""
         return np.asarray((self.low != self.low) & (self.high != self.high))
 
     @property
     def impossible(self) -> np.ndarray:
-        """Where a log density is −∞ or NaN, and nothing else."""
+        """Where a log density can only be −∞ or NaN."""
         return np.asarray(self.lost | (self.high == -np.inf))
 
 
 class Bounds(Walk[Interval | None]):
-    """Bounds of the nodes between `given`, by variable, and `outputs`; None where not even the
+    """The bounds of the nodes between `given` (by variable) and `outputs`; None if not even the
     shape is known."""
 
     def __init__(self, outputs: Sequence[Variable], given: Mapping[Variable, Interval]) -> None:
@@ -118,7 +118,7 @@ def _shape(node: Apply, given: Interval | None) -> Interval | None:
 
 
 def _moved(node: Apply, given: Sequence[Interval], values: int) -> Interval | None:
-    """Interpret first inputs that are values, moved or added; the others say where."""
+    """Interpret operations that rearrange or add the first inputs; the other inputs say where."""
     if not all(v.known.all() for v in given[values:]):
         return _unbounded(node, given)
     low, high = _computed(node, [v.low for v in given]), _computed(node, [v.high for v in given])
@@ -133,14 +133,14 @@ def _unbounded(node: Apply, given: Sequence[Interval]) -> Interval | None:
 
 
 def point(value: ArrayLike) -> Interval:
-    """Return a value that is known."""
+    """Return the interval of a known value."""
     return Interval(np.asarray(value), np.asarray(value))
 
 
 def between(
     shape: tuple[int, ...], dtype: DTypeLike, low: float = -np.inf, high: float = np.inf
 ) -> Interval:
-    """Return all numbers from low to high that the type can hold."""
+    """Return the interval of all numbers from low to high that the type can hold."""
     kind = np.dtype(dtype).kind
     if kind in "iub":
         ends = (0, 1) if kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
@@ -149,7 +149,7 @@ def between(
 
 
 def _computed(node: Apply, values: Sequence[np.ndarray]) -> np.ndarray | None:
-    """Return a node's value; None where the operation fails or has no value of plain arrays."""
+    """Return a node's value; None if the operation fails, or if the value is not a plain array."""
     given = list(zip(node.inputs, values, strict=True))
     if not all(isinstance(v.type, TensorType | scalar.ScalarType) for v in node.inputs):
         return None
@@ -189,7 +189,7 @@ def _elementwise(node: Apply, name: str, given: Sequence[Interval]) -> Interval 
 
 
 def _between(node: Apply, name: str, given: Sequence[Interval]) -> tuple[Any, Any] | None:
-    """Return the ends of an operation on intervals, NaN where they are not known."""
+    """Return the ends of an operation on intervals; NaN if they are not known."""
     if name in MONOTONE or (name == "Cast" and node.outputs[0].type.dtype != "bool"):
         few = MONOTONE.get(name, UP)
         signs = [*few, *few[-1:] * (len(given) - len(few))]
@@ -238,7 +238,7 @@ def _product(a: Interval, b: Interval) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _reduced(node: Apply, given: Sequence[Interval]) -> Interval | None:
-    """Bound a sum, a greatest or a least; a product of what is not known is not bounded."""
+    """Bound a sum, a maximum or a minimum. A product of unknown values is not bounded."""
     [v], name, axis = given, reduced_by(node), node.op.axis
     low, high = (_computed(node, [end]) for end in (v.low, v.high))
     if low is None or high is None:

@@ -43,18 +43,18 @@ class Settings(Protocol):
 
 @runtime_checkable
 class Table(Protocol):
-    """A table or a column of one, of any library."""
+    """A table, or a column of a table, of any library."""
 
     def to_numpy(self) -> np.ndarray: ...
 
 
 class Unseen(Exception):
-    """A value of which it cannot be told whether it is the same as another; says what it is."""
+    """A value for which equality cannot be decided; the message names it."""
 
 
 def digest(model: pm.Model) -> str | None:
-    """Return what tells a built model from others, whatever its rows; None where that cannot be
-    seen."""
+    """Return a text that is equal for equal built models, whatever their rows; None if equality
+    cannot be decided."""
     try:
         return hashlib.sha256(repr(_model(model)).encode()).hexdigest()
     except Unseen:
@@ -83,7 +83,7 @@ def _model(model: pm.Model) -> tuple[Any, ...]:
 
 
 def _graph(outputs: Sequence[Variable], named: Mapping[Variable, Any]) -> tuple[Any, ...]:
-    """Return the nodes in order, each by its operation and by where its inputs come from."""
+    """Return the nodes in order, each by its operation and by the sources of its inputs."""
     at: dict[Variable, Any] = dict(named)
     nodes = []
 
@@ -122,7 +122,7 @@ def _op(op: Op) -> Any:
 
 
 def _ours(kind: type) -> bool:
-    """Return whether a class stands in an installed package, under its own name."""
+    """Return whether a class is found in an installed package under its own name."""
     try:
         there = attrgetter(kind.__qualname__)(sys.modules.get(kind.__module__))
     except AttributeError:
@@ -131,8 +131,8 @@ def _ours(kind: type) -> bool:
 
 
 def _class(kind: type, seen: tuple[Any, ...] = ()) -> Any:
-    """Return a class by its name; one that was made on the spot, and a user's, by its functions
-    too."""
+    """Return a class by its name; a class made at run time, and a user's class, also by its
+    functions."""
     name = kind.__module__, kind.__qualname__
     if _ours(kind):
         return name
@@ -146,7 +146,7 @@ def _class(kind: type, seen: tuple[Any, ...] = ()) -> Any:
 
 
 def _of(value: object, seen: tuple[Any, ...] = ()) -> Any:
-    """Return a key of a value: of numbers and arrays what they are, of functions what they do."""
+    """Return a key of a value: numbers and arrays by content, functions by code."""
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):
         return type(value).__name__, repr(value)
     if any(value is other for other in seen):
@@ -198,8 +198,8 @@ def _array(array: np.ndarray, seen: tuple[Any, ...]) -> Any:
 
 
 def _object(value: object, seen: tuple[Any, ...]) -> Any:
-    """Return the key of a table by what it holds, of an object by its attributes if these are
-    all."""
+    """Return the key of a table by its content, and of an object by its attributes, if it has no
+    other content."""
     kind = type(value)
     if isinstance(value, Table):
         labels = [getattr(value, a, None) for a in ("columns", "index", "name")]
@@ -213,7 +213,7 @@ def _object(value: object, seen: tuple[Any, ...]) -> Any:
 
 
 def _attributes(value: object) -> dict[str, object] | None:
-    """Return the attributes of an object; None where it has no dict of them."""
+    """Return the attributes of an object; None if it has no `__dict__`."""
     try:
         return dict(vars(value))
     except TypeError:
@@ -237,7 +237,7 @@ def _function(function: FunctionType, seen: tuple[Any, ...]) -> Any:
 
 
 def _symbolic(value: object) -> bool:
-    """Return whether it is a variable of the graph, or several: the graph tells them."""
+    """Return whether a value is a variable of the graph, or several, which the graph covers."""
     if isinstance(value, tuple | list):
         return bool(value) and all(map(_symbolic, value))
     return isinstance(value, Variable)

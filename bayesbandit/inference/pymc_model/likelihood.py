@@ -52,7 +52,7 @@ KEPT = 1000  # rewards that are known to be possible
 class Likelihood:
     """The terms of a model's log density as functions of draws and rows, compiled when first used.
 
-    names: the free variables. judged: the terms that may be −∞ or NaN by the reward, which are no
+    names: the free variables. judged: the terms that a reward may make −∞ or NaN, which are no
     polynomials in it.
     """
 
@@ -101,8 +101,8 @@ class Likelihood:
         return tuple(None if i == self._by_row.get(name) else m for i, m in enumerate(shape))
 
     def log_density(self, draws: Draws, rows: Rows) -> np.ndarray:
-        """Return the log density (S,) of the variables and the rewards together, in the variables'
-        own space, up to a constant that depends on neither."""
+        """Return the joint log density (S,) of the variables, in their own space, and the rewards,
+        up to a constant."""
         S = len(next(iter(draws.values())))
         step = max(1, AT_ONCE // max(1, len(rows["x"]) * self._width))
         out = np.zeros(S)
@@ -116,7 +116,7 @@ class Likelihood:
         return out
 
     def failure(self) -> str:
-        """Return how the terms fail on other rows than the model was built on; "" where they do
+        """Return how the terms fail on other rows than those of the built model; "" if they do
         not."""
         first = {k: v[:1] for k, v in self._points.items()}
         more = {role: np.concatenate([v, v[-1:]]) for role, v in self.density.own.items()}
@@ -127,17 +127,17 @@ class Likelihood:
         return ""
 
     def prepare(self) -> None:
-        """Compile what `check` needs, before it is asked."""
+        """Compile what `check` needs."""
         if self.judged:
             _ = self._judged, self._points
 
     def check(
         self, name: str, rows: Rows, draws: Sequence[Draws] = (), possible: bool = False
     ) -> None:
-        """Refuse impossible rewards; `draws` are more points.
+        """Raise ValueError for impossible rewards; `draws` are more points to try.
 
-        name: the model's. The row in the message is that of `rows`, from 0. possible: whether some
-        draw is known to make the rows likely: only rewards that are not whole are then refused.
+        name: the model's. The message counts rows from 0. possible: whether some draw is known to
+        make the rows likely: only rewards that are not whole are then refused.
         """
         reward, at = rows["reward"], np.empty(0, dtype=np.int64)
         for whole, made in self._whole:
@@ -168,7 +168,8 @@ class Likelihood:
         return np.flatnonzero(dead)
 
     def _made(self, graph: Variable, rows: Rows) -> np.ndarray:
-        """Return what an observed variable of whole numbers is made of, of rows."""
+        """Return the value from which an observed variable of whole numbers is computed, for these
+        rows."""
         return Compiled(self._inputs, [graph], PYTHON)(*self._data(rows))[0]
 
     def _open(self, row: Rows, rewards: np.ndarray, draws: Sequence[Draws]) -> np.ndarray:
@@ -184,7 +185,7 @@ class Likelihood:
         return possible
 
     def _impossible(self, rows: Rows, draws: Sequence[Draws]) -> np.ndarray:
-        """Return the rows (m,) that are impossible; of equal rewards, perhaps the first."""
+        """Return the rows (m,) that are impossible; of equal rewards, sometimes only the first."""
         reward = rows["reward"]
         at = np.arange(len(reward) if self.judged else 0)
         if self._by_reward_alone and at.size:
@@ -218,12 +219,12 @@ class Likelihood:
         return refused
 
     def _one_by_one(self, rows: Rows, draws: Sequence[Draws]) -> np.ndarray:
-        """Return which rows (n,) are impossible by themselves."""
+        """Return which rows (n,) are impossible when they are alone."""
         each = ({role: v[[i]] for role, v in rows.items()} for i in range(len(rows["reward"])))
         return np.array([self._refused(row, draws)[0] for row in each])
 
     def _dead(self, rows: Rows, draws: Sequence[Draws]) -> dict[str, np.ndarray]:
-        """Return, for each judged term, which rows (n,) have no likelihood at any point that is
+        """Return, for each judged term, which rows (n,) have no likelihood at any of the points
         tried."""
         n = len(rows["reward"])
         dead, at = {k: np.ones(n, dtype=bool) for k in self.judged}, np.arange(n)
@@ -258,7 +259,7 @@ class Likelihood:
         return np.full(n, False) if bounds is None else np.broadcast_to(bounds.impossible, n)
 
     def _tried(self, draws: Sequence[Draws]) -> Iterator[Draws]:
-        """Yield the initial point, which mostly is enough; then all the others."""
+        """Yield the initial point, which is mostly enough, and then all other points."""
         yield {k: v[:1] for k, v in self._points.items()}
         yield self._points
         for more in draws:
@@ -275,7 +276,7 @@ class Likelihood:
         return self._compiled(self.judged)
 
     def _compiled(self, names: Iterable[str]) -> Compiled:
-        """Return some terms under many draws."""
+        """Return a function of many draws that computes some terms."""
         with COMPILE:
             draws = many(self._values)
             batches = vectorize_graph([self._terms[k] for k in names], draws)
@@ -297,7 +298,8 @@ class Likelihood:
         return [np.asarray(data[role], t) for role, t in zip(self.roles, types, strict=True)]
 
     def _of_rows(self, name: str, value: np.ndarray, n: int) -> np.ndarray:
-        """Return a variable's draws; one with a value for each row repeats those that it has."""
+        """Return a variable's draws. If it has a value for each row, its values are repeated for
+        other rows."""
         axis = self._by_row.get(name)
         if axis is None or value.shape[axis + 1] == n:
             return value

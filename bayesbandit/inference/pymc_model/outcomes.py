@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Outcomes:
     """Compiled functions of draws of the free variables (S, *shape), given by name.
 
-    names: the free variables. deterministic: the model's other quantities that no row enters, such
+    names: the free variables. deterministic: other quantities of the model that no row enters, such
     as the coefficients of a non-centred prior.
     """
 
@@ -75,7 +75,7 @@ class Outcomes:
     def mean_reward(
         self, draws: Mapping[str, np.ndarray], x: np.ndarray, arm: np.ndarray | None = None
     ) -> np.ndarray:
-        """Return mean rewards (S, n) of contexts x (n, d); of every arm, without `arm`, (S, n,
+        """Return mean rewards (S, n) of contexts x (n, d); without `arm`, those of every arm (S, n,
         K)."""
         n, K = len(x), self.n_arms
         if K is not None and arm is None:

@@ -28,8 +28,8 @@ class PriorDraws:
             self._function = compile([], model.free_RVs, mode=PYTHON)
 
     def __call__(self, size: int, seed: int) -> dict[str, np.ndarray]:
-        """Return independent draws by name, (size, *shape); none where the prior is improper, since
-        Flat and HalfFlat cannot be drawn from."""
+        """Return independent draws by name, (size, *shape). There are none if the prior is
+        improper: Flat and HalfFlat cannot be drawn from."""
         from pymc.pytensorf import reseed_rngs
 
         try:
@@ -42,8 +42,8 @@ class PriorDraws:
 
 
 def points(model: pm.Model) -> dict[str, np.ndarray]:
-    """Return the initial point and, where the prior is proper, points from it to draws of the
-    prior: by name, (S, *shape)."""
+    """Return by name, (S, *shape), the initial point and, if the prior is proper, points between it
+    and draws of the prior."""
     from pymc.initial_point import make_initial_point_fn
 
     with COMPILE:

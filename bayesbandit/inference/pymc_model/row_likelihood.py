@@ -31,7 +31,7 @@ Data = Mapping[str, np.ndarray]  # x (n, d), reward, weight, arm (n,), by role
 
 
 class RowLikelihood:
-    """A function of draws and rows, compiled when first used.
+    """The log likelihood as a function of draws and rows, compiled when first used.
 
     refused: why rows are not proved to be independent given the variables; "" if they are. whole:
     whether it has all terms of the likelihood, those that no draw enters too.
@@ -55,8 +55,11 @@ class RowLikelihood:
         self._types = [v.type.dtype for v in self._inputs]
 
     def _of_each_row(self, graphs: Sequence[Variable], rows: Rows) -> list[Variable]:
-        """Return the terms that rows add to and draws enter, with the number of rows taken from the
-        rewards: lengths that come from draws would be batched too, and be looped over."""
+        """Return the terms to which rows add and which draws enter.
+
+        The number of rows is that of the rewards. Lengths that come from draws would be batched,
+        and then looped over.
+        """
         adding = [g for g in graphs if rows.of(g).kind != CONSTANT]
         n = pt.as_tensor(self._density.inputs["reward"]).shape[0]
         swap = {v: m for v in ancestors(adding) if (m := _length(v, n, rows)) is not None}
@@ -65,8 +68,8 @@ class RowLikelihood:
         return [g for g in adjusted if free & set(ancestors([g]))]
 
     def __call__(self, draws: Draws, data: Data) -> np.ndarray:
-        """Return the log likelihoods (S,) of rows together, up to a number that is the same for all
-        draws; −∞ where it is no number."""
+        """Return the log likelihoods (S,) of all rows together, up to one number for all draws; −∞
+        instead of NaN."""
         density, n, S = self._density, len(data["reward"]), len(next(iter(draws.values())))
         given = {"weight": np.ones(n)} | dict(data)
         values = [density.value(k, draws[k]) for k in density.values]
@@ -94,8 +97,8 @@ class RowLikelihood:
 
 
 def _length(v: Variable, n: Variable, rows: Rows) -> Variable | None:
-    """Return a length in terms of n, the number of rows, or of what is known of a shape; None of
-    what is no length of one axis."""
+    """Return a length in terms of n, the number of rows, or of known shapes; None if it is not the
+    length of an axis."""
     if v.owner is None or v.type.ndim or operation(v.owner)[1] not in ("Subtensor", "Shape_i"):
         return None
     if rows.of(v).kind == LENGTH:
@@ -107,7 +110,7 @@ def _length(v: Variable, n: Variable, rows: Rows) -> Variable | None:
 
 
 def _axis(v: Variable) -> tuple[Variable | None, int | None]:
-    """Return the array and the axis of it whose length a variable is."""
+    """Return the array and the axis whose length a variable is."""
     op, name = operation(v.owner)
     if name == "Shape_i":
         return v.owner.inputs[0], op.i
