@@ -1,9 +1,11 @@
-"""Coverage of a forest's intervals in the paper's designs (sections 4.1 and 4.2).
+"""Coverage of the intervals of forests and policy trees in two of the paper's designs (4.1, 4.2).
 
-    uv run benchmarks/coverage.py [--design non-linear|sparse] [--replications N]
+    uv run benchmarks/coverage.py [--design non-linear|sparse] [--replications N] [--trees]
 
 How often the 95 % intervals of a forest on uniformly assigned rounds hold the true mean reward of
-an arm, at contexts of their own, beside econml's `RegressionForest` of as many trees.
+an arm, at contexts of their own, beside econml's `RegressionForest` of as many trees. With --trees,
+those of a policy tree: the mean reward at the context, and its average over the context's leaf,
+which is what a leaf estimates.
 """
 
 import argparse
@@ -38,6 +40,32 @@ def coverage(world: bb.environments.Environment, replications: int) -> None:
                 error, sd, right = np.transpose(found)
                 print(f"{arm:3} {n:4}  {name:15} {_rms(error):8.3f} {_rms(sd):6.3f}", end="  ")
                 print(f"{right.mean():.3f} ± {right.std(ddof=1) / np.sqrt(replications):.3f}")
+
+
+def trees(world: bb.environments.Environment, replications: int) -> None:
+    """Of each arm, by n: share of a policy tree's intervals that hold either truth."""
+    print(f"95 % intervals at {ASKED} contexts, {replications} replications ± standard errors")
+    print("   n  arm  the leaf's average  the context's own")
+    for n in (250, 1000):
+        found = np.array([_covered_by_leaves(world, n, seed) for seed in range(replications)])
+        means, errors = found.mean(axis=0), found.std(axis=0, ddof=1) / np.sqrt(replications)
+        for arm in range(len(world.arms)):
+            cells = [f"{means[arm, i]:.3f} ± {errors[arm, i]:.3f}" for i in (0, 1)]
+            print(f"{n:4} {arm:4}  {cells[0]:20}{cells[1]}", flush=True)
+
+
+def _covered_by_leaves(world: bb.environments.Environment, n: int, seed: int) -> np.ndarray:
+    """Return shares (K, 2) of intervals with the leaf's average and with the context's own mean."""
+    rng, K = np.random.default_rng(seed), len(world.arms)
+    drawn = world.sample(n + ASKED, rng)
+    arm, rounds, asked = rng.integers(K, size=n), np.arange(n), drawn.x[n:]
+    belief = bb.PolicyTree().belief(K, drawn.x.shape[1])
+    belief.update(drawn.x[:n], arm, drawn.reward[rounds, arm], np.full(n, float(K)))
+    found, truth, leaf = belief.predict(asked), drawn.mean[n:], belief.tree.leaf(asked)
+    by_leaf = {one: truth[leaf == one].mean(axis=0) for one in np.unique(leaf).tolist()}
+    average = np.stack([by_leaf[one] for one in leaf.tolist()])
+    inside = [np.abs(found.mean - mean) < 1.96 * found.sd for mean in (average, truth)]
+    return np.stack([right.mean(axis=0) for right in inside], axis=1)
 
 
 def _rms(values: np.ndarray) -> float:
@@ -84,5 +112,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--design", choices=DESIGNS, default="non-linear")
     parser.add_argument("--replications", type=int, default=10)
+    parser.add_argument("--trees", action="store_true")
     asked = parser.parse_args()
-    coverage(DESIGNS[asked.design], asked.replications)
+    (trees if asked.trees else coverage)(DESIGNS[asked.design], asked.replications)

@@ -1,9 +1,10 @@
-"""Numbers that the pages claim are those of the tables that the studies wrote."""
+"""What the pages claim is short, and its numbers are those of the tables that the studies wrote."""
 
 import re
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -67,6 +68,91 @@ def test_numbers_with_errors_are_in_a_table(page):
 @pytest.mark.parametrize("page", ["README.md", "docs/results/README.md"])
 def test_wins_and_losses_are_in_a_table(page):
     assert not [counts for counts in COUNTS.findall(claims(page)) if counts not in tables()]
+
+
+def of_page(heading: str) -> str:
+    """The section of the claims page that begins with a heading, up to the next one."""
+    after = (ROOT / "docs/results/README.md").read_text().split(f"## {heading}")[1]
+    return after.split("\n## ")[0]
+
+
+def cells(text: str) -> dict[str, list[str]]:
+    """The rows of the tables of a text: first cell → the others."""
+    lines = [line.strip()[1:-1] for line in text.splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in line.split("|")] for line in lines]
+    return {first: rest for first, *rest in rows}
+
+
+def brief(value: float, se: float, digits: int = 2, sign: bool = True) -> str:
+    """A number with its error as the pages write it: "−.69 ± .26"."""
+    text = f"{value:{'+' if sign else ''}.{digits}f} ± {se:.{digits}f}".replace("-", "−")
+    return re.sub(r"(?<!\d)0\.", ".", text)
+
+
+def test_a_claim_reads_at_a_glance():
+    parts = (ROOT / "docs/results/README.md").read_text().split("\n## ")
+    claimed = [part for part in parts if "): " in part.splitlines()[0]]
+    assert len(claimed) == 13
+    for part in claimed:
+        heading, *lines = part.splitlines()
+        prose = " ".join(line for line in lines if line and line[0] not in "|!")
+        words = re.sub(r"\]\([^)]*\)", "]", prose).split()
+        assert len(words) <= 80, (heading, len(words))
+        assert sum(line.startswith("![") for line in lines) == 1, heading
+        assert cells(part), heading
+
+
+def test_table_1_is_that_of_the_study():
+    found = pd.read_csv(ROOT / "docs/results/table1/table.csv").set_index(
+        ["bandit", "specification"]
+    )
+    names = {"BLTS, weights average 1": "BLTS, mean 1", "LinTS, λ ÷ 3": "LinTS, grid ÷ 3"}
+    shown, readme = cells(of_page("Balanced bandits find")), claims("README.md")
+    for bandit in ("LinTS", "LinUCB", "BLTS", "BLUCB", *names):
+        ours, papers = [], []
+        for specification in ("well", "mis"):
+            row = found.loc[(names.get(bandit, bandit), specification)]
+            ours.append(f"{row['optimal']:.0f} ± {row['optimal_se']:.0f}")
+            near = abs(row["optimal"] - row["paper"]) <= 1.96 * row["optimal_se"]
+            known = "" if np.isnan(row["paper"]) else f"{row['paper']:.0f}"
+            papers.append(f"({known})" if near else known)
+        assert shown[bandit] == [ours[0], papers[0], ours[1], papers[1]], bandit
+        if bandit in ("LinTS", "BLTS"):
+            assert ours[0] in readme
+
+
+def test_wins_on_data_sets_are_those_of_the_study():
+    found = pd.read_csv(ROOT / "docs/results/openml_controls/table.csv")
+    found = found.set_index(["row", "column", "protocol", "reading"])
+    page, readme = (ROOT / "docs/results/README.md").read_text(), claims("README.md")
+    null, best, other = "LinTS, 12 draws", "best of the grid", "fixed settings"
+
+    def rows(one: str, two: str, protocol: str = best) -> tuple[list[str], list[str]]:
+        """Sets won–lost, and the difference in points, by reading."""
+        readings = ("RSS/n, floor 1e-6", "RSS/n, floor 1e-2", "RSS")
+        cells = [found.loc[(one, two, protocol, reading)] for reading in readings]
+        wins = [f"{cell['smaller']:.0f}–{cell['larger']:.0f}" for cell in cells]
+        return wins, [brief(100 * cell["difference"], 100 * cell["se"]) for cell in cells]
+
+    shown = cells(of_page("BLTS wins against LinTS"))
+    assert shown["BLTS – LinTS"] == rows("BLTS", "LinTS")[0]
+    assert shown[f"null: {null} – LinTS"] == rows(null, "LinTS")[0]
+    assert shown["BLTS – null"] == rows("BLTS", null)[0]
+    fixed = rows("BLTS", "LinTS", other)[1]
+    assert shown["BLTS − LinTS, settings of other sets (points)"] == fixed
+    shown = cells(of_page("Thompson sampling beats UCB"))
+    named = {best: best, "settings of other sets": other, "α = 1 for both": "α = 1"}
+    for name, protocol in named.items():
+        pairs = zip(*rows("LinTS", "LinUCB", protocol), strict=True)
+        assert shown[name] == [", ".join(pair) for pair in pairs]
+    for one in ("BLTS", null):
+        wins = rows(one, "LinUCB")[0]
+        assert f"{wins[0]}, {wins[1]} and {wins[2]}" in page
+    greedy = rows("BLTS", "greedy", other)[1][2]
+    lead = rows("LinTS", "LinUCB")[1]
+    for text in (fixed[0], fixed[2], greedy, *lead, rows("BLTS", "LinTS")[0][0]):
+        assert text.strip("+−") in readme
+    assert rows(null, "LinTS")[0][0] in readme
 
 
 def test_a_policy_trees_page_has_the_studys_regrets():

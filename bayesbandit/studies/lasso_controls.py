@@ -2,15 +2,15 @@
 
 In the study `lasso_ridge` the bootstrap bandits refit after every 20 rounds of an arm and choose λ
 by cross-validation; LinTS learns every round and has λ = 1. Here each of the two is changed by
-itself: LinTS that learns after every 20 rounds of an arm, or with λ by cross-validation; and LASSO
-with its default schedule (growth by 10 %).
+itself, and both together: LinTS that learns after every 20 rounds of an arm, with λ by
+cross-validation, or so and with it; and LASSO with its default schedule (growth by 10 %).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,7 @@ EVERY = 20  # rounds of an arm between two refits
 FIRST = 3  # rounds of an arm before its first fit: `Bootstrap.least`
 GROWTH = f"{LASSO}, growth 10 %"
 STEPS, CV = f"LinTS, every {EVERY}", "LinTS, λ by CV"
+MATCHED = f"{STEPS}, λ by CV"
 
 
 class InSteps:
@@ -71,9 +72,11 @@ class InSteps:
             self.due[arm] = self.schedule.next_due(self.rounds[arm])
 
 
-def in_steps(arms: Arms, n_features: int, seed: Seed = 0) -> InSteps:
+def in_steps(
+    arms: Arms, n_features: int, ridge: float | Literal["cv"] = 1.0, seed: Seed = 0
+) -> InSteps:
     """Return LinTS that learns after every 20 rounds of an arm, and at first after three."""
-    return InSteps(LinTS(arms, n_features, seed=seed), EVERY)
+    return InSteps(LinTS(arms, n_features, ridge=ridge, seed=seed), EVERY)
 
 
 PLAYERS: dict[str, Callable[..., Any]] = {
@@ -82,11 +85,12 @@ PLAYERS: dict[str, Callable[..., Any]] = {
     GROWTH: BootstrapLassoTS,
     STEPS: in_steps,
     CV: partial(LinTS, ridge="cv"),
+    MATCHED: partial(in_steps, ridge="cv"),
     "LinTS": LinTS,
 }
 PAIRS = [
     (RIDGE, LASSO), (GROWTH, LASSO), (STEPS, "LinTS"), (CV, "LinTS"), (STEPS, LASSO),
-    ("LinTS", GROWTH),
+    ("LinTS", GROWTH), (MATCHED, LASSO), (MATCHED, RIDGE),
 ]  # fmt: skip
 
 

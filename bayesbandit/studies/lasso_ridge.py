@@ -40,12 +40,15 @@ GROUPS = {"decides": slice(0, 2), "nuisance": slice(2, 53), "noise": slice(53, 1
 
 
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return differences of regret, replication by replication, and fits of randomised data."""
+    """Return differences of regret, replication by replication, fits of randomised data, and
+    coefficients after the first rounds."""
     mse = fits(*_few(results)).groupby(["sigma", "n"], sort=False)[["lasso", "ridge"]]
     mean, se, text = mse.mean(), mse.sem(), partial(evaluation.within, digits=3)
     found = pd.DataFrame({name: map(text, mean[name], se[name]) for name in mean}, mean.index)
-    heading = "Mean squared error / σ² of fits of n randomised rounds of an arm"
-    return evaluation.paired(PAIRS)(results) | {heading: found.reset_index()}
+    return evaluation.paired(PAIRS)(results) | {
+        "Mean squared error / σ² of fits of n randomised rounds of an arm": found.reset_index(),
+        f"Mean |coefficient| of arm 0 after {FIRST} rounds, σ = 0.1": sizes(paths(*_few(results))),
+    }
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
@@ -68,6 +71,15 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
             alike=True,
         ),
     }
+
+
+def sizes(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return mean |coefficient| ± SE after the first rounds, of rows of `paths`, by group."""
+    by = rows[rows["t"] == FIRST].groupby(["bandit", "group"], sort=False)["coefficient"]
+    cells = pd.DataFrame({"mean": by.mean(), "se": by.sem()}).reset_index()
+    text = partial(evaluation.within, digits=4)
+    cells["text"] = [text(*pair) for pair in zip(cells["mean"], cells["se"], strict=True)]
+    return cells.pivot(index="bandit", columns="group", values="text")[[*GROUPS]].reset_index()
 
 
 def fit_curves(rows: pd.DataFrame) -> Figure:
@@ -117,6 +129,7 @@ def fits(replications: int, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+@cache
 def paths(replications: int, seed: int = 0) -> pd.DataFrame:
     """Return mean |coefficient| of arm 0, mean of the replicates, over the variables of each group,
     after every fifth of the first rounds; refitted at each reward."""

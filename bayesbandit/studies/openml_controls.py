@@ -176,10 +176,22 @@ def gains(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Draw the differences of regret, a panel a reading, with 95 % intervals over data sets."""
-    found = table(results)
+    """Draw the differences of regret: what weights do, and Thompson sampling against UCB."""
+    size = results["environment"].nunique(), results["replication"].nunique()
+    among = {"differences": False, "ucb": True}
+    return {
+        name: differences(
+            table(results), [pair for pair in PAIRS if ("LinUCB" in pair) is ucb], *size
+        )
+        for name, ucb in among.items()
+    }
+
+
+def differences(found: pd.DataFrame, shown: list[tuple[str, str]], n: int, shuffles: int) -> Figure:
+    """Draw the differences of some pairs of `table`, a panel a reading, with 95 % intervals over n
+    data sets."""
     pairs = found["row"] + " − " + found["column"]
-    shown = [f"{one} − {other}" for one, other in PAIRS]
+    names = [f"{one} − {other}" for one, other in shown]
     rows = found.assign(
         pair=pairs,
         value=100 * found["difference"],
@@ -187,11 +199,10 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
         high=100 * found["difference"] + 196 * found["se"],
         panel=found["reading"] + ", " + found["protocol"],
     )
-    rows = rows[pairs.isin(shown) & (rows["protocol"] != SAME)]
-    rows = rows.sort_values("pair", key=lambda c: c.map(shown.index), kind="stable")
-    n, shuffles = results["environment"].nunique(), results["replication"].nunique()
+    rows = rows[pairs.isin(names) & (rows["protocol"] != SAME)]
+    rows = rows.sort_values("pair", key=lambda c: c.map(names.index), kind="stable")
     title = f"Differences of normalised regret: mean and 95 % interval over {n} data sets"
-    drawn = plots.interval_rows(
+    return plots.interval_rows(
         rows,
         "pair",
         "value",
@@ -200,7 +211,6 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
         f"{title}, {shuffles} shuffles of at most {openml.LONGEST:,} rounds",
         nominal=0.0,
     )
-    return {"differences": drawn}
 
 
 STUDY = Study(

@@ -3,8 +3,8 @@
 Features (x, x²) or x with a penalised constant, λ by 5-fold cross-validation on {.1, 1, 10} at
 every update, σ² = RSS/n, α = 1, γ = .2: the closest of the settings that the paper leaves open; and
 its grids of α and γ. Beside them stand variants that the paper may be read as, and controls that it
-lacks: weights above 1 also shrink the penalty, so that LinTS must be seen with a weaker one and
-BLTS with weights of mean 1.
+lacks: weights above 1 also shrink the penalty, so that LinTS and LinUCB must be seen with a weaker
+one, and BLTS with weights of mean 1.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.presets.linear import BLTS, BLUCB, LinTS, LinUCB
 from bayesbandit.environments import SyntheticExample
 from bayesbandit.experiments.study import Study
+from bayesbandit.plots.curves import horizon
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,6 +84,7 @@ def bandits() -> dict[str, Factory]:
         "LinTS, grid ÷ 5": partial(lin, **fifth),
         "BLTS, grid × 3": partial(blts, **triple),
         "BLTS, mean 1": partial(blts, normalize=True),
+        "LinUCB, grid ÷ 3": partial(LinUCB, **CV | third),
         "LinTS, free constant": partial(lin, intercept="unpenalised"),
         "BLTS, free constant": partial(blts, intercept="unpenalised"),
         "LinTS, rss": partial(lin, variance="rss"),
@@ -205,7 +207,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
     """Draw pictures by file name: of all simulations, and of one in the context space."""
     four = results[results["bandit"].isin(FOUR)]
     drawn = {
-        "scale": share_rows(_rows(results)),
+        "scale": share_rows(_rows(results), horizon(results)),
         "optimal_share": plots.optimal_share(four),
         "regret": plots.regret_curves(four),
         "propensities": plots.propensities(four),
@@ -248,9 +250,9 @@ def maps(seed: int) -> dict[str, Figure]:
     return drawn
 
 
-def share_rows(table: pd.DataFrame) -> Figure:
+def share_rows(table: pd.DataFrame, when: str) -> Figure:
     """Draw the shares of `table` that show what the scale of the weights does, with 95 % intervals;
-    the paper's number stands beside the name."""
+    the paper's number stands beside the name. when: the end of the runs, in words."""
     shown = table[table["bandit"].isin(SCALES)]
     names = {
         name: f"{name} (paper: {PAPER[name, 'well']} and {PAPER[name, 'mis']})"
@@ -270,7 +272,7 @@ def share_rows(table: pd.DataFrame) -> Figure:
         "optimal",
         "panel",
         "% at the optimal assignment",
-        f"Optimal assignment at the end: share of {n} simulations and 95 % interval",
+        f"Optimal assignment {when}: share of {n} simulations and 95 % interval",
         least=0.0,
     )
 
