@@ -5,7 +5,7 @@
 BLTS of the study `table1` written a second time, in its worlds: λ by 5-fold cross-validation on
 {.1, 1, 10}, σ² = RSS/n, α = 1, γ = .2. The toolkit takes a snapshot of the belief when it reweights
 an arm. Here snapshots are taken whenever the rounds have grown by 8 %, so that rows of the table
-differ only in when past rounds are reweighted.
+differ only in when past rounds are reweighted, and in what they weigh until then.
 """
 
 import argparse
@@ -21,14 +21,17 @@ from bayesbandit.kernels.prob_best.quadrature import closed_form
 GRID = np.array([10.0, 1.0, 0.1])  # of equal errors the first, the larger λ, is taken
 FOLDS, CLIP, FLOOR, K, SNAPSHOTS = 5, 0.2, 1e-6, 3, 128
 NEVER, BY_ARM, BY_ROUND = 0, 1, 2  # the clock: the rounds of the pulled arm, or of all arms
+POOLED, DECISION, ONE = 0, 1, 2  # a new round's weight, until it is computed again
 TOOLKIT = "pooled, arm's rounds + 25 %"
-RULES = {  # clock, growth between two times, all arms or the pulled one, weights of the decision
-    "decision": (NEVER, 0.0, False, True),
-    "pooled, never again": (NEVER, 0.0, False, False),
-    TOOLKIT: (BY_ARM, 0.25, False, False),
-    "pooled, arm's rounds + 1 %": (BY_ARM, 0.01, False, False),
-    "pooled, all rounds + 25 %": (BY_ROUND, 0.25, False, False),
-    "pooled, all rounds + 25 %, all arms": (BY_ROUND, 0.25, True, False),
+RULES = {  # clock, growth between two times, all arms or the pulled one, first weight, warm periods
+    "decision": (NEVER, 0.0, False, DECISION, True),
+    "pooled, never again": (NEVER, 0.0, False, POOLED, True),
+    TOOLKIT: (BY_ARM, 0.25, False, POOLED, True),
+    "pooled, arm's rounds + 1 %": (BY_ARM, 0.01, False, POOLED, True),
+    "pooled, all rounds + 25 %": (BY_ROUND, 0.25, False, POOLED, True),
+    "pooled, all rounds + 25 %, all arms": (BY_ROUND, 0.25, True, POOLED, True),
+    "as the toolkit's, weight 1 at first": (BY_ARM, 0.25, False, ONE, True),
+    "as the toolkit's, no warm-up periods": (BY_ARM, 0.25, False, POOLED, False),
 }
 
 
@@ -121,11 +124,14 @@ def add(G, b, rr, f, x, r, w):
 
 
 @njit(cache=True)
-def play(x, reward, warm_x, warm_arm, warm_reward, normals, clock, growth, together, known):
+def play(
+    x, reward, warm_x, warm_arm, warm_reward, normals, clock, growth, together, first, uniform
+):
     """θ (K, d) after rounds against contexts x (T, d), all arms' rewards (T, K), with logged rounds
-    before them and standard normals (T, K)."""
+    before them and standard normals (T, K). uniform: whether those rounds count as periods."""
     T, d = x.shape
     rows, warm = T + len(warm_x), len(warm_x)
+    before = warm if uniform else 0
     X, R, n = np.empty((K, rows, d)), np.empty((K, rows)), np.zeros(K, np.int64)
     closed, upto = np.zeros((K, rows)), np.zeros((K, rows), np.int64)  # sums over old snapshots
     G, b, rr = np.zeros((K, FOLDS, d, d)), np.zeros((K, FOLDS, d)), np.zeros((K, FOLDS))
@@ -148,16 +154,18 @@ def play(x, reward, warm_x, warm_arm, warm_reward, normals, clock, growth, toget
             thetas[S], Vs[S], S = theta, V, S + 1
             snapshot = max(t + 1, math.ceil((t + warm) * 1.08) - warm)
         periods[S - 1] += 1.0
-        if known:
+        if first == ONE:
+            p = 1.0
+        elif first == DECISION:
             p = closed_form(a, K, 0, 1, 2, mean, scale)
         else:
-            p = warm / K
+            p = before / K
             for s in range(S):
                 moments(x[t], thetas[s], Vs[s], mean, scale)
                 chance = periods[s] * closed_form(a, K, 0, 1, 2, mean, scale)
                 closed[a, n[a]] += chance if s < S - 1 else 0.0
                 p += chance
-            p, upto[a, n[a]] = p / (warm + t + 1), S - 1
+            p, upto[a, n[a]] = p / (before + t + 1), S - 1
         X[a, n[a]], R[a, n[a]] = x[t], reward[t, a]
         add(G[a], b[a], rr[a], n[a] % FOLDS, x[t], reward[t, a], 1.0 / max(CLIP, p))
         n[a] += 1
@@ -179,7 +187,7 @@ def play(x, reward, warm_x, warm_arm, warm_reward, normals, clock, growth, toget
                     closed[k, i] += chance if s < S - 1 else 0.0
                     p = chance
                 upto[k, i] = S - 1
-                p = (warm / K + closed[k, i] + p) / now
+                p = (before / K + closed[k, i] + p) / (before + t + 1)
                 add(G[k], b[k], rr[k], i % FOLDS, X[k, i], R[k, i], 1.0 / max(CLIP, p))
             fit(G[k], b[k], rr[k], n[k], theta[k], V[k])
     return theta
@@ -207,15 +215,17 @@ def solved(specification: str, replication: int, horizon: int) -> list[bool]:
 
 def main(replications: int, horizon: int) -> None:
     """Print the shares, and their differences from the toolkit's schedule, both ± SE."""
-    print(f"% at the optimal assignment after {horizon:,} rounds, {replications} simulations")
-    base = list(RULES).index(TOOLKIT)
+    base, columns = list(RULES).index(TOOLKIT), []
     for specification in ("well", "mis"):
         shares = 100.0 * np.array([solved(specification, r, horizon) for r in range(replications)])
-        for rule, mine in zip(RULES, shares.T, strict=True):
-            gap = mine - shares[:, base]
-            se, gap_se = (np.std(v, ddof=1) / math.sqrt(replications) for v in (mine, gap))
-            print(f"{specification:5} {rule:36} {mine.mean():5.1f} ± {se:.1f}", end="   ")
-            print(f"{gap.mean():+5.1f} ± {gap_se:.1f}", flush=True)
+        for sign, values in (("", shares), ("+", shares - shares[:, [base]])):
+            errors = values.std(axis=0, ddof=1) / math.sqrt(replications)
+            pairs = zip(values.mean(axis=0), errors, strict=True)
+            columns.append([f"{mean:{sign}.1f} ± {error:.1f}" for mean, error in pairs])
+    print(f"| % of {replications} after {horizon:,} rounds | well | above | mis | above |")
+    print("|---|--:|--:|--:|--:|")
+    for rule, *cells in zip(RULES, *columns, strict=True):
+        print(f"| {rule} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

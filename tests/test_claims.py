@@ -31,7 +31,7 @@ def claims(page: str) -> str:
 
 @cache
 def tables() -> str:
-    return "\n".join(path.read_text() for path in (ROOT / "docs/results").glob("*/table.md"))
+    return "\n".join(path.read_text() for path in (ROOT / "docs/results").glob("*/*.md"))
 
 
 def parsed(text: str) -> tuple[float, int]:
@@ -70,9 +70,9 @@ def test_wins_and_losses_are_in_a_table(page):
     assert not [counts for counts in COUNTS.findall(claims(page)) if counts not in tables()]
 
 
-def of_page(heading: str) -> str:
-    """The section of the claims page that begins with a heading, up to the next one."""
-    after = (ROOT / "docs/results/README.md").read_text().split(f"## {heading}")[1]
+def of_page(heading: str, page: str = "README.md") -> str:
+    """The section of a page of results that begins with a heading, up to the next one."""
+    after = (ROOT / "docs/results" / page).read_text().split(f"## {heading}")[1]
     return after.split("\n## ")[0]
 
 
@@ -153,6 +153,19 @@ def test_wins_on_data_sets_are_those_of_the_study():
     for text in (fixed[0], fixed[2], greedy, *lead, rows("BLTS", "LinTS")[0][0]):
         assert text.strip("+−") in readme
     assert rows(null, "LinTS")[0][0] in readme
+
+
+def test_the_share_of_the_error_that_weights_remove():
+    page, shares = "balancing/table.md", []
+    changes = cells(of_page("Mean squared error of estimates", page))
+    for world, place in (("synthetic-mis: estimates", 2), ("synthetic-mis, no warm start: est", 3)):
+        errors = cells(of_page(world, page))["none, floor"][:3]
+        before = np.mean([float(error.split()[0]) ** 2 for error in errors])
+        change = changes["decision, floor − none, floor"][place]
+        shares.append(f"{-100 * float(change.split()[0]) / before:.0f}")
+    text = (ROOT / "docs/when_to_balance.md").read_text()
+    assert f"remove {shares[0]} and {shares[1]} % of the error" in text
+    assert f"With a wrong model {shares[0]} % of the error goes" in of_page("Balancing makes")
 
 
 def test_a_policy_trees_page_has_the_studys_regrets():

@@ -1,9 +1,9 @@
 """LASSO against ridge with one schedule for all, in the sparse design of section 4.1, σ = 0.1.
 
 In the study `lasso_ridge` the bootstrap bandits refit after every 20 rounds of an arm and choose λ
-by cross-validation; LinTS learns every round and has λ = 1. Here each of the two is changed by
-itself, and both together: LinTS that learns after every 20 rounds of an arm, with λ by
-cross-validation, or so and with it; and LASSO with its default schedule (growth by 10 %).
+by cross-validation; LinTS learns every round and has λ = 1. Here is LinTS that learns after every
+20 rounds of an arm, LinTS with λ by cross-validation, and LinTS with both; and LASSO with its
+default schedule (growth by 10 %).
 """
 
 from __future__ import annotations
