@@ -10,6 +10,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from numbers import Integral, Real
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
@@ -211,6 +212,22 @@ def one_a_row(values: object, n: int, what: str) -> np.ndarray:
     if array.shape != (n,):
         raise ValueError(f"{what} must have one value for each of {n} rows; got {array.shape}")
     return array
+
+
+def instants(values: object) -> Any:
+    """Return dates as seconds since 1970, NaN where one is missing; anything else unchanged.
+
+    A date without a time zone is taken as UTC.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind == "O" and all(isinstance(v, date) for v in array.flat):
+        import pandas as pd
+
+        array = pd.to_datetime(array.ravel(), utc=True).tz_localize(None).to_numpy()
+    if array.dtype.kind != "M":
+        return values
+    seconds = array.astype("datetime64[ns]").astype(np.int64) / 1e9
+    return np.where(np.isnat(array), np.nan, seconds)
 
 
 def same_length(arm: np.ndarray, n: int) -> None:

@@ -21,6 +21,7 @@ from bayesbandit.bandit import (
     merging,
     random_streams,
     simulation,
+    ticks,
     transactions,
     validation,
 )
@@ -83,6 +84,9 @@ class Bandit:
     background: whether new draws of a declared model are computed in a thread, while decisions and
         rewards go on with the old ones. Decisions then depend on how long that takes: the same seed
         does not give the same decisions.
+    half_life, clock: how long until a round counts half, of a declared model: a number of rounds,
+        or with clock="time" seconds or a text as "7d" (`beliefs.declared.Declared`). Other models
+        have such settings of their own, as `Ridge(half_life=…)`.
 
     An arm without a reward is new. With U new arms among K available arms, each new arm is chosen
     with probability 1/K. The policy shares (K − U)/K among the others.
@@ -132,6 +136,8 @@ class Bandit:
         draws: int | None = None,
         refit_below: float | None = None,
         background: bool = False,
+        half_life: float | str | None = None,
+        clock: Literal["rounds", "time"] = "rounds",
     ) -> None:
         names = checks.arm_names(arms)
         settings = {
@@ -140,6 +146,8 @@ class Bandit:
             "draws": draws,
             "refit_below": refit_below,
             "background": None if background is False else background,
+            "half_life": half_life,
+            "clock": None if clock == "rounds" else clock,
         }
         n_features, self.encoder = validation.length(n_features, encoder), encoder
         spec = validation.spec(model, len(names), n_features, settings)
@@ -158,7 +166,7 @@ class Bandit:
         self.has_kernel = kernel_of(self.belief) is not None
         self.source, self.clip = weight_source(balance)
         self._name_arms(names)
-        self.reweighting = begin(balance)
+        self.reweighting = begin(balance, self.belief.rate)
         self.history = History(self.layout, None if self.reweighting is not None else history)
         self.rng = np.random.Generator(np.random.PCG64(seed))
         self.stream = np.zeros(2 + BLOCK)
@@ -383,7 +391,7 @@ class Bandit:
 
     def update(
         self, x: Contexts, arm: ArrayLike, reward: ArrayLike, propensity: ArrayLike | None = None,
-        errors: Literal["raise", "skip"] = "raise",
+        errors: Literal["raise", "skip"] = "raise", time: object = None,
     ) -> list[Refused] | None:  # fmt: skip
         """Learn rounds logged elsewhere: contexts (d,) or (n, d), arms, rewards and propensities.
 
@@ -396,6 +404,9 @@ class Bandit:
             the rest as (row, reason). A row cannot be learned if its arm is unknown. Its context
             must be finite, and the encoder must accept it. Its reward must be finite and possible
             under the model. Its propensity must be in (0, 1].
+        time: when the rows were decided, if the model forgets with clock="time": dates or seconds
+            since 1970, (n,) or one for all rows, in any order, none later than now. A date without
+            a time zone is taken as UTC.
         If arms have features, those of the chosen arms, (n, d), are enough.
 
         A call with many rows is quicker than many calls: an arm with 1,000 or more of them learns
@@ -405,9 +416,9 @@ class Bandit:
         call ends.
 
         Where the model forgets, rows are the next rounds, in their order. With clock="time" they
-        are all of now.
+        are all of now, unless `time` is given.
         """
-        return learning.update(self, x, arm, reward, propensity, errors)
+        return learning.update(self, x, arm, reward, propensity, errors, time)
 
     @transactions.alone
     def play(self, x: Contexts, reward: ArrayLike, every: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -476,6 +487,7 @@ class Bandit:
         checks.number(steps, "steps", least=0, largest=checks.COUNT)
         if self.belief.clock is None:
             raise ValueError(f"{self.model} does not forget: give it a half_life or a drift")
+        checks.number(ticks.tick(self) + steps, "the clock, after steps,", most=checks.COUNT)
         self.ahead += float(steps)
 
     def copy(self) -> Bandit:

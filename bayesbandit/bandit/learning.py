@@ -11,7 +11,7 @@ from bayesbandit import checks
 from bayesbandit.bandit import arm_features, choosing, fast_path, refusals, ticks, transactions
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.refusals import Refused, Rows
-from bayesbandit.beliefs.base import Kernel
+from bayesbandit.beliefs.base import Kernel, check_counted
 from bayesbandit.beliefs.sums import MANY
 from bayesbandit.checks import Contexts
 from bayesbandit.history import UNLOGGED
@@ -93,14 +93,20 @@ def update(
     reward: ArrayLike,
     propensity: ArrayLike | None,
     errors: str = "raise",
+    time: object = None,
 ) -> list[Refused] | None:
     """Learn rounds logged elsewhere: see `Bandit.update`."""
     skips = checks.one_of(errors, "errors", refusals.ERRORS) == "skip"
     with bandit.lock:  # arms cannot change meanwhile
         if skips:
             x, rows = refusals.contexts(bandit, x, np.size(checks.unmasked(arm, "arm")))
-            return _update_some(bandit, x, arm, reward, propensity, rows)
-        _update(bandit, arm_features.logged(bandit, x, arm), arm, reward, propensity)
+            tick = ticks.logged(bandit, time, len(x))
+            rows.check(lambda i: ticks.check_past(bandit, _some(tick, i)))
+            return _update_some(bandit, x, arm, reward, propensity, rows, tick=tick)
+        x = arm_features.logged(bandit, x, arm)
+        tick = ticks.logged(bandit, time, len(x))
+        ticks.check_past(bandit, tick)
+        _update(bandit, x, arm, reward, propensity, tick=tick)
         return None
 
 
@@ -280,7 +286,7 @@ def _learn_on_fork(
     twin = transactions.fork(bandit)
     belief, history, reweighting = twin.belief, twin.history, twin.reweighting
     if reweighting is not None:
-        reweighting.weigh(rows, belief, bandit.policy, bandit.layout, max(bandit.t, 1))
+        reweighting.weigh(rows, belief, bandit.policy, bandit.layout, max(bandit.t, 1), tick)
     batch = batch or _weighed(bandit, rows)
     if tick is not None:
         belief.advance(tick.max())
@@ -289,12 +295,7 @@ def _learn_on_fork(
         belief.update(*batch)
     else:
         belief.update_at(tick, *batch)
-    counted = before + np.bincount(batch[1], minlength=len(before))
-    if not np.array_equal(belief.n, counted):
-        name = type(belief).__name__
-        raise ValueError(
-            f"{name}.update must leave n = {counted}, rounds of each arm; got {belief.n}"
-        )
+    check_counted(belief, before, batch[1])
     history.extend(rows, len(batch[0]))
     if reweighting is not None:
         reweighting.settle(rows, belief, history)

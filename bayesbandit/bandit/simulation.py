@@ -55,6 +55,9 @@ def by(bandit: Bandit) -> Callable[..., Played]:
     kernel = bandit.kernel
     if kernel is None or fast_path.kind_played(bandit) is None:
         return step
+    compiled = kernel.functions is rounds.REGRESSIONS and bandit.reweighting is None
+    if bandit.belief.clock is not None and not compiled:
+        return step
     if bandit.reweighting is None:
         return loop
     weigher = bandit.reweighting.weigher

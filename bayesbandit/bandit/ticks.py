@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesbandit import checks
+
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
     from bayesbandit.bandit.decision import Decision
@@ -29,6 +31,33 @@ def next_ticks(bandit: Bandit, n: int) -> np.ndarray | None:
         return None
     rounds = np.arange(n) if bandit.belief.clock == "rounds" else 0
     return np.broadcast_to(tick(bandit, 1) + rounds, n).astype(np.float64)
+
+
+def logged(bandit: Bandit, at: object, n: int) -> np.ndarray | None:
+    """Return the ticks (n,) of rounds that were decided at these times; None: not told.
+
+    at: dates or seconds since 1970, (n,) or one for all. Raise ValueError if the bandit's clock is
+    not of time.
+    """
+    if at is None:
+        return None
+    if bandit.belief.clock != "time":
+        other = "does not forget" if bandit.belief.clock is None else "counts rounds"
+        raise ValueError(
+            f'time is for a half_life with clock="time"; {checks.shown(bandit.model)} {other}'
+        )
+    at = np.atleast_1d(checks.floats(checks.instants(at), "time"))
+    return checks.one_a_row(np.repeat(at, n) if len(at) == 1 else at, n, "time") + bandit.ahead
+
+
+def check_past(bandit: Bandit, ticks: np.ndarray | None) -> None:
+    """Raise ValueError if these ticks (n,) are later than now, or are no numbers."""
+    now = tick(bandit)
+    if ticks is not None and not (ticks <= now).all():
+        late = ticks[~(ticks <= now)][0] - bandit.ahead
+        raise ValueError(
+            f"time must be at most now, {now - bandit.ahead:.0f} seconds since 1970; got {late:.0f}"
+        )
 
 
 def ticks_of(bandit: Bandit, decision: Decision) -> np.ndarray | None:

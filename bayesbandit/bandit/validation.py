@@ -13,7 +13,7 @@ from bayesbandit.model import RewardModel
 from bayesbandit.policies import Policy, rule
 from bayesbandit.schedule import Schedule
 from bayesbandit.tables.encoder import Encoder
-from bayesbandit.weighting.base import Balance, schedule_of
+from bayesbandit.weighting.base import Balance, is_normalized, schedule_of
 from bayesbandit.weighting.by_arm import WeighingByArm
 from bayesbandit.weighting.propensity import InversePropensity, Unweighted
 from bayesbandit.weighting.reweighting import begin
@@ -59,7 +59,10 @@ def spec(model: object, n_arms: int, n_features: int, settings: Mapping[str, Any
             f"belief(n_arms, n_features, normalize, seed); got {shown(model)}"
         )
     if given:
-        raise ValueError(f"{', '.join(given)}: only of a declared reward model; got {shown(model)}")
+        raise ValueError(
+            f"{', '.join(given)}: only of a declared reward model; got {shown(model)}, which has "
+            "settings of its own"
+        )
     return model
 
 
@@ -116,10 +119,12 @@ def check_belief(
         raise ValueError(
             f"{shown(belief)} is of {sizes} arms and features, not {(n_arms, n_features)}"
         )
-    if belief.clock is not None and begin(balance) is not None:
+    refits = is_pooled(balance) and not is_normalized(balance) and belief.rate > 0.0
+    if belief.clock is not None and begin(balance) is not None and not refits:
         raise ValueError(
-            f"{shown(balance)} weights past rounds again, and rounds that fade are not kept: "
-            "balance must be Unweighted() or InversePropensity(propensity='decision')"
+            f"{shown(balance)} weights past rounds again, and {shown(spec)} forgets them: balance "
+            "must be Unweighted(), InversePropensity(propensity='decision') or, with "
+            "bb.Ridge(half_life=…), InversePropensity(propensity='pooled', normalize=False)"
         )
     if is_pooled(balance) and not base.can_recall(belief):
         name = spec.declared.name if isinstance(spec, base.Declaring) else type(spec).__name__

@@ -16,6 +16,7 @@ from scipy.linalg import solve_triangular
 from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.gaussian import distribution, regression
 from bayesbandit.beliefs.linear_belief import LinearBelief, together
+from bayesbandit.beliefs.memory import FOR_EVER, Memory
 from bayesbandit.inference.exact.distributions import Gaussian, StudentT
 from bayesbandit.inference.plan import Plan
 from bayesbandit.kernels import ridge_state
@@ -36,8 +37,11 @@ class AffineBelief(Belief):
     n: Array
     separate = True  # each arm has its own posterior, which counts its observations
 
-    def __init__(self, plan: Plan, n_arms: int, normalize: bool = False) -> None:
-        self.plan, self.normalize = plan, normalize
+    def __init__(
+        self, plan: Plan, n_arms: int, normalize: bool = False, memory: Memory = FOR_EVER
+    ) -> None:
+        self.plan, self.normalize, self.memory = plan, normalize, memory
+        self.clock, self.computes_when_asked = memory.ticks, memory.fades
         self.n_features = plan.n_features
         self.n = np.zeros(n_arms)
         self._begin()
@@ -50,7 +54,7 @@ class AffineBelief(Belief):
     def _begin(self) -> None:
         """Set the prior, its coordinates, and an inner belief without data."""
         engine = self.plan.method
-        ridge, self.prior = regression(self.plan, intercept=False)
+        ridge, self.prior = regression(self.plan, False, self.memory)
         self.whiten = solve_triangular(self.prior.cholesky, np.eye(engine.dim), lower=True).T
         self.map = None
         if engine.form.features is not None:
@@ -129,16 +133,37 @@ class AffineBelief(Belief):
 
     def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Learn rounds x (n, d), arm numbers, rewards, precision weights (n,; None: 1)."""
-        self._teach(x, arm, reward, weight)
+        self._learn(self.now(len(x)), x, arm, reward, weight)
 
-    def _teach(
-        self, x: Array, arm: Array, reward: Array, weight: Array | None, own: Array | None = None
+    def now(self, n: int) -> Array | None:
+        """Return the latest tick n times; None if rows do not fade."""
+        return np.full(n, self.inner.arms[:, ridge_state.CLOCK].max()) if self.clock else None
+
+    def advance(self, tick: float) -> None:
+        self.inner.advance(tick)
+
+    def update_at(
+        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
     ) -> None:
-        """Update the inner belief, with as many rows at once as fit into memory: see `observed`."""
+        self.advance(tick.max(initial=-np.inf))
+        self._learn(tick, x, arm, reward, weight)
+
+    def _learn(
+        self, tick: Array | None, x: Array, arm: Array, reward: Array, weight: Array | None,
+        own: Array | None = None,
+    ) -> None:  # fmt: skip
+        """Update the inner belief, with as many rows at once as fit into memory: see `observed`.
+
+        tick: when the rows were decided, if they fade.
+        """
         step = max(1, ROOM // max(1, self.inner.n_columns))
         for part in (slice(i, i + step) for i in range(0, len(x), step)):
             w, arms = (None if values is None else values[part] for values in (weight, own))
-            self.inner.update(*self.observed(x[part], arm[part], reward[part], w, arms), w)
+            rows = self.observed(x[part], arm[part], reward[part], w, arms)
+            if tick is None:
+                self.inner.update(*rows, w)
+            else:
+                self.inner.update_at(tick[part], *rows, w)
 
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array

@@ -64,7 +64,8 @@ class Belief(Protocol):
     n (K,): how many rounds each arm has learned. of_arms: whether contexts are (n, K, d), with a
     row of features for each arm. computes_when_asked: whether a prediction may change the belief,
     as when new draws are computed. clock: what ticks while the belief forgets; None: it does not
-    forget.
+    forget. rate: e^(−rate) is left of a round after a tick, where `reweigh_at` knows the ticks
+    of rounds.
     """
 
     if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class Belief(Protocol):
     of_arms: ClassVar[bool] = False
     computes_when_asked: bool = False
     clock: Clock | None = None
+    rate: float = 0.0
 
     @property
     def n_columns(self) -> int:
@@ -142,6 +144,12 @@ class Belief(Protocol):
         The rounds of removed arms have an arm number below 0.
         """
         raise _missing(self, "reweigh", "the weights of its past change")
+
+    def reweigh_at(
+        self, tick: Array, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
+        """Refit as `reweigh` from rounds that were decided at ticks (n,)."""
+        self.reweigh(due, x, arm, reward, weight)
 
     def absorb(self, other: Belief) -> None:
         """Learn the rounds that another belief of the same kind has learned, as if they came next.
@@ -308,6 +316,19 @@ def kernel_of(belief: Belief) -> Kernel | None:
 def can_recall(belief: Belief) -> bool:
     """Return whether a belief has snapshots."""
     return type(belief).snapshot is not Belief.snapshot
+
+
+def check_counted(belief: Belief, before: Array, arm: Array) -> None:
+    """Raise ValueError unless an update by rounds of these arms (n,) has counted them in `n`.
+
+    before (K,): the counts before. A belief that forgets may leave out rounds that are too old.
+    """
+    counted, n = before + np.bincount(arm, minlength=len(before)), belief.n
+    old = belief.clock is not None and ((before <= n) & (n <= counted)).all()
+    if not (old or np.array_equal(n, counted)):
+        raise ValueError(
+            f"{_kind(belief)}.update must leave n = {counted}, its rounds of each arm; got {n}"
+        )
 
 
 def below(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:

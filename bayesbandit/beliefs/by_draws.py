@@ -9,11 +9,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief
+from bayesbandit.beliefs.base import Belief, Clock
+from bayesbandit.beliefs.memory import Memory
 from bayesbandit.beliefs.rounds import Rounds
-from bayesbandit.checks import floats
+from bayesbandit.checks import COUNT, floats
 from bayesbandit.predictions import Draws, LocationScale, Prediction
 from bayesbandit.runtime.memory import AT_ONCE
+from bayesbandit.runtime.schema import demand
+from bayesbandit.schedule import Schedule
 
 Array = np.ndarray
 
@@ -25,6 +28,11 @@ class ByDraws(Belief):
     all count the same. All rounds are kept; `rows(k)` returns those of arm k. Thompson sampling
     picks one of the draws by its weight, so each arm's probability is exact. It picks one for each
     arm, or one for all arms if `joint` is true. seed: the seed of `rng`.
+
+    With a half-life there is a window: only the rounds of the last half_life / ln 2 ticks are kept
+    (`Memory.window`). `due` says when a fit to them is due again, and `count_fit` counts one.
+    tick: the latest. gone (2, K): how many rounds of each arm have left the window, and how many
+    had when it was fitted last.
     """
 
     n: Array
@@ -36,12 +44,20 @@ class ByDraws(Belief):
         n_features: int,
         normalize: bool = False,
         seed: np.random.SeedSequence | None = None,
+        half_life: float | str | None = None,
+        clock: Clock = "rounds",
     ) -> None:
-        """Make the belief before any data. normalize: rescale each arm's weights to average 1."""
+        """Make the belief before any data. normalize: rescale each arm's weights to average 1.
+
+        half_life, clock: as of `Ridge`; the window above follows from them.
+        """
         self.n_features, self.normalize = n_features, normalize
         self.seed = np.random.SeedSequence(0) if seed is None else seed
-        self.rounds = Rounds(n_features)
-        self.n = np.zeros(n_arms)
+        self.memory = Memory(half_life, clock)
+        self.clock = self.memory.ticks
+        self.computes_when_asked = self.computes_when_asked or self.memory.fades
+        self.rounds = Rounds(n_features, timed=self.memory.fades)
+        self.n, self.gone, self.tick = np.zeros(n_arms), np.zeros((2, n_arms)), 0.0
         self.refitted: dict[int, Any] = {}  # posteriors of all rounds that `posterior` has computed
 
     def __repr__(self) -> str:
@@ -68,7 +84,8 @@ class ByDraws(Belief):
 
         It gives the same numbers after a reload.
         """
-        key = (*self.seed.spawn_key, k, int(self.n[k]) if n is None else n)
+        n = int(self.n[k]) if n is None else n
+        key = (*self.seed.spawn_key, k, n + int(self.gone[0, k]))
         return np.random.default_rng(np.random.SeedSequence(self.seed.entropy, spawn_key=key))
 
     def rows(self, k: int | None = None) -> dict[str, Array]:
@@ -113,9 +130,51 @@ class ByDraws(Belief):
     # ---- rewards ---------------------------------------------------------------------------------
 
     def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
-        self.rounds.append(x, arm, reward, weight)
+        self._append(np.full(len(x), self.tick), x, arm, reward, weight)
+
+    def update_at(
+        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
+    ) -> None:
+        """Learn rounds that were decided at ticks (n,), but those that are out of the window."""
+        self.advance(tick.max(initial=-np.inf))
+        kept = tick > self.tick - self.memory.window
+        weight = None if weight is None else weight[kept]
+        if kept.any():
+            self._append(tick[kept], x[kept], arm[kept], reward[kept], weight)
+
+    def _append(
+        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None
+    ) -> None:
+        self.rounds.append(x, arm, reward, weight, tick)
         self.n, self.refitted = self.n + np.bincount(arm, minlength=len(self.n)), {}
         self.learn(sorted(set(arm.tolist())))
+
+    def advance(self, tick: float) -> None:
+        if self.clock is None or tick <= self.tick:
+            return
+        self.tick, before = float(tick), self.n
+        if self.rounds.forget(tick - self.memory.window):
+            self.n, self.refitted = self.rounds.counts(len(before)), {}
+            self.gone = self.gone + np.stack([before - self.n, np.zeros(len(before))])
+            self.learn(np.flatnonzero(before > self.n).tolist())
+
+    def due(self, k: int, fitted: int, schedule: Schedule, least: int) -> int | None:
+        """Return to how many of its first rounds arm k is to be fitted; None: not yet.
+
+        fitted: the rounds of the last fit (0: none). least: the rounds that a first fit needs. With
+        a window, rounds that came or left since then count, and a fit is to all rounds.
+        """
+        n, lost = int(self.n[k]), int(self.gone[0, k] - self.gone[1, k])
+        if self.clock is None:
+            found = schedule.latest(0 if n < fitted else fitted, n, least)
+            return None if found == fitted else found
+        changed = n + 2 * lost - fitted
+        return n if changed >= schedule.next_due(fitted) - fitted else None
+
+    def count_fit(self, arms: Iterable[int]) -> None:
+        """Note that these arms are fitted to the rounds of now."""
+        self.gone, arms = self.gone.copy(), list(arms)
+        self.gone[1, arms] = self.gone[0, arms]
 
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
@@ -125,10 +184,12 @@ class ByDraws(Belief):
         self.learn(due)
 
     def add_arm(self) -> None:
+        self.gone = np.column_stack([self.gone, np.zeros(2)])
         self._change(len(self.n) + 1)
 
     def remove_arm(self, k: int) -> None:
         self.rounds.drop(k)
+        self.gone = np.delete(self.gone, k, axis=1)
         self._change(len(self.n) - 1)
 
     def _change(self, n_arms: int) -> None:
@@ -137,7 +198,7 @@ class ByDraws(Belief):
         self.learn(range(n_arms))
 
     def _count(self, n_arms: int) -> None:
-        self.n = np.bincount(self.rounds.arm, minlength=n_arms).astype(np.float64)
+        self.n = self.rounds.counts(n_arms)
 
     # ---- all that is known -----------------------------------------------------------------------
 
@@ -150,14 +211,32 @@ class ByDraws(Belief):
 
     def state(self) -> dict[str, Any]:
         """Return the rounds; `restore` computes the rest from them by `learn`."""
-        return {"rounds": self.rounds.state()}
+        window = {"tick": self.tick, "gone": self.gone} if self.clock else {}
+        return {"rounds": self.rounds.state(), **window}
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.rounds.restore(state["rounds"], len(self.n))
+        self.restore_rounds(state)
         self._change(len(self.n))
+
+    def restore_rounds(self, state: dict[str, Any]) -> None:
+        """Restore the rounds that `state` returned, and nothing that is computed from them."""
+        self.rounds.restore(state["rounds"], len(self.n))
+        self._count(len(self.n))
+        if self.clock:
+            gone, self.tick = state["gone"], state["tick"]
+            if gone.shape != self.gone.shape or not _are_counts(gone):
+                raise ValueError(f"gone must be counts {self.gone.shape}; got {gone}")
+            self.gone = gone
 
     def verify(self, total: int) -> None:
         self.rounds.verify(len(self.n))
+        demand(0.0 <= self.tick <= COUNT, f"its clock is {self.tick}")
+        then, now = self.gone[1], self.gone[0]
+        demand((then <= now).all() and (self.n + now).sum() <= total, "it has lost other rounds")
+
+
+def _are_counts(values: Array) -> bool:
+    return bool(((values == np.floor(values)) & (values >= 0.0) & (values <= COUNT)).all())
 
 
 class ByNormal(ByDraws):

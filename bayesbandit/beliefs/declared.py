@@ -95,21 +95,33 @@ class Declared(Sampling):
         plan = self.plan(n_arms, n_features)
         if self.frozen and plan.engine != "gibbs":
             raise ValueError(f"frozen draws are of Gibbs sampling; the engine is {plan.engine}")
+        memory = self.memory
         if plan.engine == "laplace" and (glm := linearized(plan)):
-            return LinearizedBelief(self, plan, glm, n_arms, normalize)
+            self._check_fading(normalize)
+            return LinearizedBelief(self, plan, glm, n_arms, normalize, memory)
         if streams(plan, normalize):
             if isinstance(plan.method, Conjugate):
-                return ConjugateBelief(plan, n_arms, normalize)
+                self._check_fading(normalize)
+                return ConjugateBelief(plan, n_arms, normalize, memory)
             if columns(plan) is not None:
-                return GaussianBelief(plan, n_arms, normalize)
+                return GaussianBelief(plan, n_arms, normalize, memory)
             kind = JointBelief if self.declared.takes_arm else AffineBelief
-            return kind(plan, n_arms, normalize)
+            return kind(plan, n_arms, normalize, memory)
         if why := plan.likelihood.failure():
             raise ValueError(
                 f"{self.declared.name} cannot be computed on any number of rows, as a bandit has "
                 f'them ({why}); what has a value for each row has dims="row"'
             )
         return SampledBelief(self, n_arms, n_features, normalize, seed)
+
+    def _check_fading(self, normalize: bool) -> None:
+        """Raise ValueError if rounds fade and their weights are to average 1."""
+        if normalize and self.memory.fades:
+            raise ValueError(
+                f"{self.declared.name} cannot forget rounds whose weights are rescaled to average "
+                "1: the balance must have normalize=False; got half_life="
+                f"{self.half_life!r}"
+            )
 
 
 def linearized(found: Plan) -> Regression | None:

@@ -5,11 +5,14 @@ The kernels of the linear belief learn the contexts as they are.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.linear_belief import LinearBelief
+from bayesbandit.beliefs.memory import FOR_EVER, Memory
 from bayesbandit.inference.exact.distributions import Gaussian, StudentT
 from bayesbandit.inference.plan import Plan
 from bayesbandit.kernels import ridge_state
@@ -23,15 +26,17 @@ class GaussianBelief(LinearBelief):
     precision (D, D): the prior precision of the columns' coefficients, times the noise variance.
     """
 
-    def __init__(self, plan: Plan, n_arms: int, normalize: bool = False) -> None:
+    def __init__(
+        self, plan: Plan, n_arms: int, normalize: bool = False, memory: Memory = FOR_EVER
+    ) -> None:
         place = columns(plan)
         assert place is not None
         self.plan, self.place, D = plan, place, len(place)
-        if (model := ridge(plan)) is not None:
+        if (model := ridge(plan, memory)) is not None:
             super().__init__(model, n_arms, plan.n_features, normalize)
             self.precision = self.settings[ridge_state.GRID] * np.eye(D)
             return
-        model, prior = regression(plan, intercept=plan.n_features < D)
+        model, prior = regression(plan, plan.n_features < D, memory)
         column = np.argsort(place)
         noise, order = plan.method.noise, np.ix_(column, column)
         m, self.precision = prior.mean[column], noise * prior.precision[order]
@@ -67,7 +72,7 @@ def columns(plan: Plan) -> np.ndarray | None:
     return map.argmax(axis=0) if one_each else None
 
 
-def ridge(plan: Plan) -> Ridge | None:
+def ridge(plan: Plan, memory: Memory = FOR_EVER) -> Ridge | None:
     """Return the `Ridge` with the same posterior as a declared model; None if there is none.
 
     There is one if the mean reward is x'θ and the prior θ ~ N(0, (σ²/λ) I). The noise variance is
@@ -79,11 +84,20 @@ def ridge(plan: Plan) -> Ridge | None:
     if not (engine.identity_map and engine.ridge):
         return None
     if engine.learns_noise:
-        return Ridge(ridge=engine.ridge, variance="nig", intercept=False, prior=engine.noise_prior)
-    return Ridge(ridge=engine.ridge, variance=engine.noise, intercept=False)
+        found = Ridge(engine.ridge, "nig", intercept=False, prior=engine.noise_prior)
+    else:
+        found = Ridge(engine.ridge, engine.noise, intercept=False)
+    return forgetful(found, memory)
 
 
-def regression(plan: Plan, intercept: bool) -> tuple[Ridge, Gaussian | StudentT]:
+def forgetful(model: Ridge, memory: Memory) -> Ridge:
+    """Return a regression whose rows count by this memory."""
+    return replace(model, half_life=memory.half_life, clock=memory.clock)
+
+
+def regression(
+    plan: Plan, intercept: bool, memory: Memory = FOR_EVER
+) -> tuple[Ridge, Gaussian | StudentT]:
     """Return a `Ridge` with a declared model's noise, and the model's prior of θ.
 
     The noise variance is 1 if each row has its own.
@@ -91,8 +105,9 @@ def regression(plan: Plan, intercept: bool) -> tuple[Ridge, Gaussian | StudentT]
     engine, noise = plan.method, plan.method.noise or 1.0
     prior = engine.distribution(engine.prior())
     if not engine.learns_noise:
-        return Ridge(noise, noise, intercept), prior
-    return Ridge(noise, "nig", intercept, prior=(prior.shape, prior.scale * noise)), prior
+        return forgetful(Ridge(noise, noise, intercept), memory), prior
+    found = Ridge(noise, "nig", intercept, prior=(prior.shape, prior.scale * noise))
+    return forgetful(found, memory), prior
 
 
 def distribution(

@@ -12,6 +12,7 @@ import numpy as np
 
 from bayesbandit.beliefs.affine import AffineBelief
 from bayesbandit.beliefs.base import Belief
+from bayesbandit.beliefs.memory import FOR_EVER, Memory
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.inference.plan import Plan
 from bayesbandit.posteriors.posterior import Posterior
@@ -32,9 +33,11 @@ class JointBelief(AffineBelief):
     def kernel(self) -> None:
         return None
 
-    def __init__(self, plan: Plan, n_arms: int, normalize: bool = False) -> None:
-        super().__init__(plan, n_arms, normalize)
-        self.rounds = Rounds(plan.n_features)
+    def __init__(
+        self, plan: Plan, n_arms: int, normalize: bool = False, memory: Memory = FOR_EVER
+    ) -> None:
+        super().__init__(plan, n_arms, normalize, memory)
+        self.rounds = Rounds(plan.n_features, timed=memory.fades)
 
     @property
     def n_posteriors(self) -> int:
@@ -49,13 +52,23 @@ class JointBelief(AffineBelief):
         root = axes * np.sqrt(np.maximum(variance, 0.0))[:, None, :]
         return Joint(z @ posterior.location + offset, root, posterior.df)
 
-    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
-        self._learn(x, arm, reward, weight)
-        self.rounds.append(x, arm, reward, weight)
+    def advance(self, tick: float) -> None:
+        super().advance(tick)
+        if self.clock and self.rounds.forget(tick - self.memory.lasting):
+            self.n = self.rounds.counts(len(self.n))
 
-    def _learn(self, x: Array, arm: Array, reward: Array, weight: Array | None) -> None:
-        group = np.zeros(len(x), dtype=np.int64)  # one posterior
-        self._teach(x, group, reward, weight, arm)
+    def _learn(
+        self, tick: Array | None, x: Array, arm: Array, reward: Array, weight: Array | None,
+        own: Array | None = None,
+    ) -> None:  # fmt: skip
+        self._relearn(tick, x, arm, reward, weight)
+        self.rounds.append(x, arm, reward, weight, tick)
+
+    def _relearn(
+        self, tick: Array | None, x: Array, arm: Array, reward: Array, weight: Array | None
+    ) -> None:
+        """Update the one posterior by rounds that are kept, or will be."""
+        super()._learn(tick, x, np.zeros(len(x), dtype=np.int64), reward, weight, own=arm)
         self.n += np.bincount(arm, minlength=len(self.n))
 
     def reweigh(
@@ -67,7 +80,7 @@ class JointBelief(AffineBelief):
     def absorb(self, other: Belief) -> None:
         super().absorb(other)
         assert isinstance(other, JointBelief)
-        self.rounds.append(**other.rounds.of())
+        self.rounds.append(**other.rounds.of(), tick=other.rounds.tick)
         self.n = self.n + other.n
 
     def fork(self) -> Self:
@@ -89,9 +102,12 @@ class JointBelief(AffineBelief):
 
     def _refit(self, n_arms: int) -> None:
         """Start from the prior, and learn all rounds again."""
+        now = self.now(1)
         self.n = np.zeros(n_arms)
         self._begin()
-        self._learn(**self.rounds.of())
+        if now is not None:
+            self.inner.advance(now[0])
+        self._relearn(self.rounds.tick, **self.rounds.of())
 
     def posterior(self, k: int, rows: dict[str, Array]) -> Posterior:
         """Return the posterior of all arms' variables."""

@@ -11,7 +11,8 @@ import numpy as np
 
 from bayesbandit.beliefs.half_lives import HALF_LIVES, HalfLives
 from bayesbandit.beliefs.linear_belief import LinearBelief
-from bayesbandit.checks import SIZES, integer, number, one_of, seconds
+from bayesbandit.beliefs.memory import Memory
+from bayesbandit.checks import SIZES, integer, number, one_of
 from bayesbandit.kernels import ridge_state
 from bayesbandit.runtime.savable import savable
 from bayesbandit.schedule import Schedule
@@ -24,7 +25,6 @@ RULES = {
     "nig": ridge_state.NIG,
 }
 TINY = 1e-6  # the default least σ² of "rss/n" and "rss"
-CLOCKS = "rounds", "time"
 NEVER = 10**300  # rows; a factorisation would need their sums
 REFRESH = 2000  # rank-one updates between two factorisations: rounding errors stay below 1e-8
 
@@ -122,10 +122,9 @@ class Ridge:
 
     def _check_memory(self) -> None:
         """Raise ValueError where half_life, drift and clock are wrong, or do not go together."""
-        one_of(self.clock, "clock", CLOCKS)
+        _ = self.memory
         if self.half_life == "auto" and self.clock != "rounds":
             raise ValueError('half_life="auto" chooses among rounds; got clock="time"')
-        self._ticks()
         if self.half_life is not None and self.variance == "rss":
             raise ValueError(
                 'variance="rss" is a sum that never shrinks, and a half_life would make it '
@@ -145,17 +144,10 @@ class Ridge:
                 f"True or False; got ridge={self.ridge!r}, intercept={self.intercept!r}"
             )
 
-    def _ticks(self) -> float | None:
-        """Return the half-life in ticks of the clock; None if there is none, or it is "auto".
-
-        Raise ValueError if it is wrong.
-        """
-        span = self.half_life
-        if span is None or span == "auto":
-            return None
-        if self.clock == "time" and isinstance(span, str):
-            span = seconds(span, "half_life")
-        return number(span, "half_life", above=0, **SIZES)
+    @property
+    def memory(self) -> Memory:
+        """How long a row counts; with half_life="auto" it is that of `HalfLives`."""
+        return Memory(None if self.half_life == "auto" else self.half_life, self.clock)
 
     def n_columns(self, n_features: int) -> int:
         """Return the number of columns of the design: the features, and the constant if any."""
@@ -176,8 +168,6 @@ class Ridge:
         if refit is None:
             refit = REFRESH if not (cv or normalize) else 1 if D <= 32 else 0.05
         grid = sorted(self.grid, reverse=True) if cv else [float(self.ridge)]
-        ticks = self._ticks()
-        rate = 0.0 if ticks is None else math.log(2.0) / ticks
         share = refit if isinstance(refit, float) else 0.0 if D <= 32 else 0.05
         if self.drift is not None:
             refit = NEVER
@@ -197,7 +187,7 @@ class Ridge:
             normalize=normalize,
             schedule=-refit if isinstance(refit, float) else refit,
             folds=self.folds if cv else 0,
-            rate=rate,
+            rate=self.memory.rate,
             slack=math.log1p(share),
             walk=self.drift or 0.0,
         )

@@ -10,7 +10,7 @@ import numpy as np
 from bayesbandit.beliefs import sums
 from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.linear_posterior import LinearPosterior, WeightedRows
-from bayesbandit.checks import integer
+from bayesbandit.checks import COUNT, integer
 from bayesbandit.kernels import fading, ridge_state, scoring
 from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels.rounds import describe_many, update_many
@@ -72,6 +72,7 @@ class LinearBelief(Belief, Kernel):
         self.settings = model.settings(n_features, normalize)
         is_moving = bool(interpreted(ridge_state.is_moving)(self.settings))
         self.clock, self.computes_when_asked = model.clock if is_moving else None, is_moving
+        self.rate = float(self.settings[ridge_state.RATE])
         if prior is not None:
             m, Lam = prior
             self.settings[ridge_state.PENALISED] = 0.0
@@ -186,12 +187,11 @@ class LinearBelief(Belief, Kernel):
             raise ValueError(f"{self!r} absorbs a belief with the same settings; got {other!r}")
         if self.settings[ridge_state.WALK] > 0:
             raise ValueError("coefficients that walk do not depend on sums of rounds: no merge")
-        rate = self.settings[ridge_state.RATE]
         for mine, its in zip(self.arms, other.arms, strict=True):
             if its[ridge_state.N]:
                 own = sums.of_arm(its, self.settings)
-                if rate:
-                    share = np.exp(rate * (its[ridge_state.CLOCK] - mine[ridge_state.CLOCK]))
+                if self.rate:
+                    share = np.exp(self.rate * (its[ridge_state.CLOCK] - mine[ridge_state.CLOCK]))
                     own = own.faded(share)
                     mine[ridge_state.LEFT] += share * its[ridge_state.LEFT]
                 sums.add(mine, self.settings, own)
@@ -207,11 +207,10 @@ class LinearBelief(Belief, Kernel):
         """Learn rounds that were decided at ticks (n,): those of the past by the share that has not
         faded, at least 1e-9. Where coefficients walk, all are learned as of the latest tick."""
         self.advance(tick.max(initial=-np.inf))
-        if self.settings[ridge_state.RATE] == 0.0:
+        if self.rate == 0.0:
             self.update(x, arm, reward, weight)
             return
-        passed = tick - self.arms[arm, ridge_state.CLOCK]
-        share = np.maximum(np.exp(self.settings[ridge_state.RATE] * passed), fading.FORGOTTEN)
+        share = self.share_of(tick, arm)
         weight = share if weight is None else share * weight
         # the weights' average is settled row by row, and needs the rows that are left by then
         parts = range(len(arm)) if self.normalize else [slice(None)]
@@ -219,16 +218,45 @@ class LinearBelief(Belief, Kernel):
             self.arms[:, ridge_state.LEFT] += np.bincount(arm[i], share[i], len(self.arms))
             self.update(x[i], arm[i], reward[i], weight[i])
 
+    def share_of(self, tick: Array, arm: Array) -> Array:
+        """Return what is left of rows of these ticks (n,) and arm numbers, at least 1e-9."""
+        passed = tick - self.arms[arm, ridge_state.CLOCK]
+        return np.maximum(np.exp(self.rate * passed), fading.FORGOTTEN)
+
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
     ) -> None:
         """Refit the arms that are due, from all rounds: see `update`."""
-        rebuild = without(kernel.rebuild, *kernel.unreached(self.settings))
         for k in due:
             mine = arm == k
-            z = self.design(x[mine])
-            rebuild(self.arms[k], z, reward[mine], weight[mine], self.settings)
+            self.rebuild(k, self.design(x[mine]), reward[mine], weight[mine])
         kernel.pool_noise(self.arms, self.settings)
+
+    def reweigh_at(
+        self, tick: Array, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
+        for k in due:
+            mine = np.flatnonzero(arm == k)
+            share = self.share_of(tick[mine], np.full(len(mine), k))
+            mine, share = mine[share > fading.FORGOTTEN], share[share > fading.FORGOTTEN]
+            self.rebuild(k, self.design(x[mine]), reward[mine], weight[mine], share)
+        kernel.pool_noise(self.arms, self.settings)
+
+    def rebuild(
+        self, k: int, z: Array, reward: Array, weight: Array, share: Array | None = None
+    ) -> None:
+        """Refit arm k from rows z (n, D), rewards and weights (n,), and no others.
+
+        share: what is left of them (n,), if rows fade.
+        """
+        arm, rebuild = self.arms[k], without(kernel.rebuild, *kernel.unreached(self.settings))
+        if share is None:
+            rebuild(arm, z, reward, weight, self.settings)
+            return
+        clock = arm[ridge_state.CLOCK]
+        rebuild(arm, z, reward, share * weight, self.settings)
+        arm[ridge_state.CLOCK], arm[ridge_state.LEFT] = clock, share.sum()
+        kernel.set_noise(arm, self.settings)
 
     def posterior(self, k: int, rows: dict[str, Array] | None = None) -> Any:
         """Return the posterior of arm k's coefficients."""
@@ -303,7 +331,9 @@ class LinearBelief(Belief, Kernel):
         demand((np.abs(theta) <= FAR).all(), "its coefficients are too large")
         demand((head[:, SUMS] >= 0).all(), "its belief has a negative sum")
         demand((head[:, DIVISORS] > 0).all(), "its belief has a divisor of 0")
-        if self.settings[ridge_state.RATE] > 0:
+        clock = head[:, ridge_state.CLOCK]
+        demand(((clock >= 0) & (clock <= COUNT)).all(), f"its clocks are {clock}")
+        if self.rate > 0:
             left = head[n > 0, ridge_state.LEFT]
             most = n[n > 0] * np.exp(self.settings[ridge_state.SLACK]) * (1 + 1e-9)
             demand(((left > 0) & (left <= most)).all(), "its rows have no share")

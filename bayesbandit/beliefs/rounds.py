@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayesbandit.checks import LARGEST
+from bayesbandit.checks import COUNT, LARGEST
 from bayesbandit.growing_rows import GrowingRows
 from bayesbandit.runtime.schema import demand
 
 
 class Rounds(GrowingRows):
-    """Rounds with contexts x (n, d), arm numbers, rewards and weights (n,), in order of arrival."""
+    """Rounds with contexts x (n, d), arm numbers, rewards and weights (n,), in order of arrival.
 
-    def __init__(self, n_features: int) -> None:
-        scalars = [(name, "f8") for name in ("arm", "reward", "weight")]
+    timed: whether they have ticks, of the clock by which a belief forgets.
+    """
+
+    def __init__(self, n_features: int, timed: bool = False) -> None:
+        scalars = [(name, "f8") for name in ("arm", "reward", "weight", *["tick"] * timed)]
         super().__init__(np.dtype([("x", "f8", (n_features,)), *scalars]))
-        self.n_features = n_features
+        self.n_features, self.timed = n_features, timed
 
     def append(
-        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: np.ndarray | None
-    ) -> None:
+        self, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, weight: np.ndarray | None,
+        tick: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
         """Add rounds; without `weight` their weights are 1."""
         new = self.room(len(x)).view(self.row_type)[:, 0]
         new["x"], new["arm"], new["reward"] = x, arm, reward
         new["weight"] = 1.0 if weight is None else weight
+        if self.timed:
+            new["tick"] = tick
         self.count_in(len(x))
 
     def replace(
@@ -38,6 +44,24 @@ class Rounds(GrowingRows):
     def arm(self) -> np.ndarray:
         """Arm numbers (n,)."""
         return self.records["arm"].astype(np.int64)
+
+    @property
+    def tick(self) -> np.ndarray | None:
+        """When the rounds were decided (n,); None without ticks."""
+        return np.ascontiguousarray(self.records["tick"]) if self.timed else None
+
+    def counts(self, n_arms: int) -> np.ndarray:
+        """Return how many rounds each arm has (K,)."""
+        return np.bincount(self.arm, minlength=n_arms).astype(np.float64)
+
+    def forget(self, tick: float) -> bool:
+        """Drop the rounds that were decided by this tick; return whether there are any."""
+        kept = self.records["tick"] > tick
+        if kept.all():
+            return False
+        rows = self.ordered()[kept]
+        self._replace(rows, total=len(rows))
+        return True
 
     def of(self, k: int | None = None) -> dict[str, np.ndarray]:
         """Return rounds by role: x, reward and weight of arm k, or these and arm of all arms."""
@@ -63,7 +87,7 @@ class Rounds(GrowingRows):
         arm -= arm > k
 
     def state(self) -> np.ndarray:
-        """Return all rounds as one array (n, d + 3), a view."""
+        """Return all rounds as one array (n, d + 3), or (n, d + 4) with ticks, a view."""
         return self.ordered()
 
     def restore(self, rows: np.ndarray, n_arms: int) -> None:
@@ -71,17 +95,19 @@ class Rounds(GrowingRows):
 
         The numbers are checked here, since counting a huge one would take all memory.
         """
-        d = self.n_features
-        whole = rows.ndim == 2 and rows.shape[1] == d + 3
+        d, width = self.n_features, self.row_type.itemsize // 8
+        whole = rows.ndim == 2 and rows.shape[1] == width
         if not whole or not np.isin(rows[:, d], np.arange(n_arms)).all():
             raise ValueError(
-                f"rounds must be (n, {d + 3}), of arms by number below {n_arms}; got {rows.shape}"
+                f"rounds must be (n, {width}), of arms by number below {n_arms}; got {rows.shape}"
             )
         self._replace(np.ascontiguousarray(rows, dtype=np.float64), total=len(rows))
 
     def verify(self, n_arms: int) -> None:
         """Raise ValueError if a context, reward, weight or arm number is not allowed."""
         log = self.records
+        tick = log["tick"] if self.timed else np.zeros(0)
+        demand((np.abs(tick) <= COUNT).all(), "the ticks of its rounds are no times")
         for observed in (log["x"], log["reward"]):
             demand((np.abs(observed) <= LARGEST).all(), "its rounds are not finite")
         arm, weight = log["arm"], log["weight"]

@@ -27,7 +27,10 @@ class Estimated:
         self.arms: tuple[Name, ...] = ()
         self.coef = np.empty((0, 0))  # (arms, d + 1), the constant last
 
-    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: int) -> None:
+    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: float) -> None:
+        pass
+
+    def fade(self, share: float) -> None:
         pass
 
     def learn(self, history: History) -> None:

@@ -15,10 +15,12 @@ from bayesbandit.kernels.propensities import chances
 from bayesbandit.kernels.reweighted import Known
 from bayesbandit.kernels.row_layout import TABULATED, row_type
 from bayesbandit.policies import Policy, numbers, rule
-from bayesbandit.runtime.schema import NAME, Row, Whole, check, demand
+from bayesbandit.runtime.schema import NAME, OneOf, Row, Whole, check, demand
 
+HIGH = 1e100  # a scale at which periods are rescaled
 FORM = {
-    "periods": [Whole()],
+    "periods": [OneOf(Whole(), float)],
+    "scale?": float,
     "rules": [Row(Whole(0, TABULATED - 1), float, float)],
     "arms": [[NAME]],
     "stale": bool,
@@ -31,19 +33,21 @@ class Pooled:
 
     A snapshot of the belief is taken at each refresh; it stands for the periods until the next. At
     `most` snapshots every second one is dropped, and its periods go to the one before. A period
-    counts when its reward arrives, with the belief and the arms of that moment.
+    counts when its reward arrives, with the belief and the arms of that moment. Where rounds fade,
+    periods do: a new one counts `scale`, which grows.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self.periods: list[int] = []
+        self.periods: list[float] = []
+        self.scale = 1.0
         self.beliefs: list[Snapshot] = []
         self.rules: list[tuple[int, float, float]] = []  # kind, number and minimum probability
         self.arms: list[tuple[Name, ...]] = []
         self.stale = True  # whether the next period needs a new snapshot
         self.summed: dict[Name, tuple[np.ndarray, np.ndarray, int]] = {}  # see `of`
 
-    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: int) -> None:
+    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: float) -> None:
         if self.stale or self.arms[-1] != layout.arms:
             kind = rule(policy)
             assert kind is not None, "pooled propensities are for policies that have a rule"
@@ -56,7 +60,13 @@ class Pooled:
             self.arms.append(layout.arms)
             self.periods.append(0)
             self.stale = False
-        self.periods[-1] += n
+        self.periods[-1] += n if self.scale == 1.0 else self.scale * n
+
+    def fade(self, share: float) -> None:
+        self.scale /= max(share, 1.0 / HIGH)
+        if self.scale >= HIGH:
+            self.periods = [p / self.scale for p in self.periods]
+            self.scale, self.summed = 1.0, {}
 
     def _thin(self) -> None:
         self.periods = [sum(self.periods[i : i + 2]) for i in range(0, len(self.periods), 2)]
@@ -115,6 +125,7 @@ class Pooled:
             "rules": [list(rule) for rule in self.rules],
             "arms": [list(arms) for arms in self.arms],
             "stale": self.stale,
+            **({} if self.scale == 1.0 else {"scale": self.scale}),
             **{f"{i}.{k}": v for i, b in enumerate(self.beliefs) for k, v in b.state().items()},
         }
 
@@ -123,11 +134,15 @@ class Pooled:
         lengths = {len(state[key]) for key in ("periods", "rules", "arms")}
         demand(len(lengths) == 1, "its snapshots are not all there")
         self.periods, self.stale = list(state["periods"]), state["stale"]
+        self.scale = state.get("scale", 1.0)
         self.rules = [(kind, param, floor) for kind, param, floor in state["rules"]]
         self.arms = [tuple(arms) for arms in state["arms"]]
         self.beliefs = [belief.recall(below(state, f"{i}.")) for i in range(len(self.periods))]
 
     def verify(self, layout: Layout) -> None:
+        periods = np.array(self.periods)
+        demand(((periods >= 0) & (periods < np.inf)).all(), f"its periods are {self.periods}")
+        demand(1.0 <= self.scale <= HIGH, f"its periods have the scale {self.scale}")
         width = ridge_state.core_width(layout.n_columns)
         for i, (arms, (_, param, floor)) in enumerate(zip(self.arms, self.rules, strict=True)):
             state = self.beliefs[i].state()["arms"]

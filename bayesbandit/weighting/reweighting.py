@@ -6,21 +6,25 @@ enough, all of them are reweighted. The arm's posterior is then rebuilt from the
 
 from __future__ import annotations
 
+import math
 from copy import copy
 from typing import Any, Protocol, Self
 
 import numpy as np
 
 from bayesbandit.beliefs.base import Belief
-from bayesbandit.checks import LARGEST, Name, column, shown
+from bayesbandit.checks import COUNT, LARGEST, Name, column, shown
+from bayesbandit.growing_rows import GrowingRows
 from bayesbandit.history import History, Layout
+from bayesbandit.kernels.fading import FORGOTTEN
 from bayesbandit.kernels.reweighted import Known
 from bayesbandit.policies import Policy
-from bayesbandit.runtime.schema import NAME, Row, Whole, check
+from bayesbandit.runtime.schema import NAME, Row, Whole, check, demand
 from bayesbandit.schedule import Schedule
 from bayesbandit.weighting.base import Balance, Provisional, is_known, schedule_of
 from bayesbandit.weighting.by_arm import ByArm
 
+TICK = np.dtype([("tick", "f8")])
 COMMON = ""  # one name for all arms, if they share a posterior
 
 
@@ -42,8 +46,12 @@ class Weigher(Protocol):
         """
         ...
 
-    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: int) -> None:
+    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: float) -> None:
         """Count n more periods at round t, decided by this belief before it learns the rewards."""
+        ...
+
+    def fade(self, share: float) -> None:
+        """Let past periods count by this share of what they did."""
         ...
 
     def fork(self) -> Self:
@@ -66,8 +74,12 @@ class Weigher(Protocol):
 class Propensities(Protocol):
     """Propensities estimated from past rounds, which change as the rounds grow."""
 
-    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: int) -> None:
+    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: float) -> None:
         """Count n more periods at round t, decided by this belief before it learns the rewards."""
+        ...
+
+    def fade(self, share: float) -> None:
+        """Let past periods count by this share of what they did."""
         ...
 
     def learn(self, history: History) -> None:
@@ -123,8 +135,11 @@ class Inverse:
         p = self.estimator.of(arm, rows[mine], layout)
         return None if p is None else self._weights(p)
 
-    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: int) -> None:
+    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: float) -> None:
         self.estimator.count(belief, policy, layout, t, n)
+
+    def fade(self, share: float) -> None:
+        self.estimator.fade(share)
 
     def fork(self) -> Inverse:
         return Inverse(self.estimator.fork(), self.clip)
@@ -178,8 +193,11 @@ class Weighed:
         by_arm: Any = self.balance
         return self._checked(by_arm.of_arm(mine, self.history), len(mine), "of_arm")
 
-    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: int) -> None:
+    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: float) -> None:
         """Ignore the decisions: these weights do not need them."""
+
+    def fade(self, share: float) -> None:
+        """Ignore time: these weights are of all rounds."""
 
     def fork(self) -> Weighed:
         return copy(self)
@@ -199,20 +217,35 @@ class Reweighting:
     """The past weights of one bandit, and when each arm is next reweighted.
 
     `due` has the number of rounds at which an arm is due, by name. together: reweight all arms when
-    one is due. Arms that share a posterior count as one arm, `COMMON`.
+    one is due. Arms that share a posterior count as one arm, `COMMON`. rate: that of the belief.
+    ticks: when the rounds of the history were decided, if they fade. tick: the latest.
     """
 
-    def __init__(self, weigher: Weigher, schedule: Schedule, together: bool = False) -> None:
+    def __init__(
+        self, weigher: Weigher, schedule: Schedule, together: bool = False, rate: float = 0.0
+    ) -> None:
         self.weigher = weigher
         self.schedule = schedule
         self.together = together
         self.due: dict[Name, int] = {}
+        self.rate, self.tick, self.ticks = rate, 0.0, GrowingRows(TICK)
 
     def weigh(
-        self, rows: np.ndarray, belief: Belief, policy: Policy, layout: Layout, t: int
-    ) -> None:
-        """Weight new rows (n, width), decided at round t, before the belief learns them."""
-        self.weigher.count(belief, policy, layout, t, len(rows))
+        self, rows: np.ndarray, belief: Belief, policy: Policy, layout: Layout, t: int,
+        tick: np.ndarray | None = None,
+    ) -> None:  # fmt: skip
+        """Weight new rows (n, width), decided at round t, before the belief learns them.
+
+        tick: when they were decided (n,), if rounds fade.
+        """
+        periods: float = len(rows)
+        if tick is not None:
+            before, self.tick = self.tick, max(self.tick, float(tick.max()))
+            self.weigher.fade(math.exp(-self.rate * (self.tick - before)))
+            share = np.maximum(np.exp(-self.rate * (self.tick - tick)), FORGOTTEN)
+            periods = float(share.sum())
+            self.ticks.extend(tick[:, None])
+        self.weigher.count(belief, policy, layout, t, periods)
         log = layout.records(rows)
         for k in np.unique(log["arm"]).astype(np.int64).tolist():
             mine = log["arm"] == k
@@ -242,13 +275,22 @@ class Reweighting:
                 log["weight"][mine] = weights
                 changed.append(k)
             self.due[arms[k]] = self.schedule.next_due(len(mine))
-        x = past[:, : layout.n_features]
-        belief.reweigh(changed, x, played, log["reward"], log["weight"])
+        rounds = past[:, : layout.n_features], played, log["reward"], log["weight"]
+        if not self.rate:
+            belief.reweigh(changed, *rounds)
+            return
+        tick = self.ticks.records["tick"]
+        belief.reweigh_at(tick, changed, *rounds)
+        for k in due:
+            left = np.exp(-self.rate * (self.tick - tick[played == k])).sum()
+            m = max(1, math.ceil(left))
+            self.due[arms[k]] = int(belief.n[k]) + self.schedule.next_due(m) - m
 
     def fork(self) -> Reweighting:
         """Return a copy that may change while this one stays as it is."""
         twin = copy(self)
         twin.weigher, twin.due = self.weigher.fork(), dict(self.due)
+        twin.ticks = self.ticks.fork()
         return twin
 
     def forget(self, arm: Name) -> None:
@@ -257,24 +299,38 @@ class Reweighting:
 
     def state(self) -> dict[str, Any]:
         """Return the whole state as arrays and plain values, for `restore`."""
-        return {"due": [list(pair) for pair in self.due.items()], **self.weigher.state()}
+        fading = {"tick": self.tick, "ticks": self.ticks.ordered()} if self.rate else {}
+        return {"due": [list(pair) for pair in self.due.items()], **fading, **self.weigher.state()}
 
     def restore(self, state: dict[str, Any], belief: Belief) -> None:
         """Restore what `state` returned."""
         check(state, {"due": [Row(NAME, Whole())], ...: object})
         self.due = dict(state["due"])
+        if self.rate:
+            self.tick, ticks = state["tick"], state["ticks"]
+            if ticks.shape != (len(ticks), 1):
+                raise ValueError(f"ticks must be (n, 1); got {ticks.shape}")
+            self.ticks.extend(ticks)
         self.weigher.restore(state, belief)
 
-    def verify(self, layout: Layout) -> None:
-        """Raise ValueError where a restored state does not fit this layout."""
+    def verify(self, layout: Layout, total: int) -> None:
+        """Raise ValueError where a restored state does not fit this layout and so many rounds."""
+        if self.rate:
+            ticks = self.ticks.ordered()
+            demand(len(ticks) == total, f"its balance has {len(ticks)} ticks of {total} rounds")
+            demand((np.abs(ticks) <= COUNT).all(), "the ticks of its rounds are no times")
+            demand(0.0 <= self.tick <= COUNT, f"the clock of its balance is {self.tick}")
         self.weigher.verify(layout)
 
 
-def begin(balance: Balance) -> Reweighting | None:
-    """Return the reweighting of a new bandit; None where past weights never change."""
+def begin(balance: Balance, rate: float = 0.0) -> Reweighting | None:
+    """Return the reweighting of a new bandit; None where past weights never change.
+
+    rate: at which rounds fade (`Belief.rate`).
+    """
     known: Any = balance
     if is_known(balance):
         if (weigher := known.weigher()) is None:
             return None
-        return Reweighting(weigher, known.schedule, known.refresh == "all")
+        return Reweighting(weigher, known.schedule, known.refresh == "all", rate)
     return Reweighting(Weighed(balance), schedule_of(balance))

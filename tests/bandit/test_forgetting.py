@@ -262,6 +262,36 @@ def test_weights_of_the_decision_fade_too():
         np.testing.assert_allclose(bandit.posterior("c").spread, spread, rtol=1e-9)
 
 
+def test_pooled_propensities_fade_with_their_rounds(tmp_path):
+    """Each past policy is asked again by a copy of the bandit that had it."""
+    x, reward = world(7, 25)
+    balance = bb.InversePropensity(propensity="pooled", refit_every=1, refresh="all")
+    model, policy = bb.Ridge(half_life=15.0, variance=0.4), bb.Thompson(min_probability=0.05)
+    bandit = bb.Bandit(ARMS, model, policy, balance, n_features=D)
+    then = []
+    for t in range(25):
+        then.append(bandit.copy().probabilities(x))
+        if t == 12:
+            bandit.save(tmp_path / "file")
+            bandit = bb.Bandit.load(tmp_path / "file")
+        decision = bandit.choose(x[t])
+        bandit.observe(decision, reward[t, ARMS.index(decision.arm)])
+    share = 0.5 ** ((24 - np.arange(25)) / 15.0)
+    k = np.array([ARMS.index(arm) for arm in bandit.history.arm])
+    pooled = np.einsum("s,sik->ik", share, then)[np.arange(25), k] / share.sum()
+    weight = 1.0 / np.maximum(0.1, pooled)
+    np.testing.assert_allclose(bandit.history.weight, weight, rtol=1e-6)
+    mine = k == k[-1]
+    rows = x[mine], bandit.history.reward[mine], bandit.history.weight[mine], share[mine]
+    theta, spread, _ = left(*rows, 1.0, 0.4)
+    posterior = bandit.posterior(ARMS[k[-1]])
+    np.testing.assert_allclose(posterior.location, theta, rtol=1e-9)
+    np.testing.assert_allclose(posterior.spread, spread, rtol=1e-9)
+    bandit.forget(10**7)
+    bandit.play(x, reward)
+    assert np.isfinite(bandit.history.weight).all()
+
+
 def test_time(monkeypatch):
     """Seconds count by the clock on the wall; one that runs back takes nothing back."""
     now = [1.7e9]
@@ -318,8 +348,17 @@ def test_what_cannot_forget_says_so():
     for bad in (-1, np.nan, np.inf, "a"):
         with pytest.raises(ValueError, match="steps must"):
             forgetful.forget(bad)
-    with pytest.raises(ValueError, match="rounds that fade are not kept"):
-        bandit_of(bb.BLTS, propensity="pooled", half_life=5.0)
+    forgetful.forget(2**53 - 2)
+    with pytest.raises(ValueError, match="the clock, after steps, must"):
+        forgetful.forget(9)
+    forgetful = bandit_of(half_life=5.0)
+    for refused in (
+        {"propensity": "estimated", "half_life": 5.0},
+        {"propensity": "pooled", "drift": 0.1},
+        {"propensity": "pooled", "half_life": 5.0, "normalize": True},
+    ):
+        with pytest.raises(ValueError, match="weights past rounds again"):
+            bandit_of(bb.BLTS, **refused)
     with pytest.raises(ValueError, match="weights as they are"):
         bandit_of(bb.BLTS, normalize=True, drift=0.1)
     forgetful.play(*world(1, 9))

@@ -12,7 +12,7 @@ import numpy as np
 
 from bayesbandit.bandit.storage.settings import PART
 from bayesbandit.beliefs.base import Belief, nbytes
-from bayesbandit.checks import LARGEST, LONGEST
+from bayesbandit.checks import COUNT, LARGEST, LONGEST
 from bayesbandit.history import UNLOGGED
 from bayesbandit.kernels.row_layout import (
     DRAWN,
@@ -76,7 +76,7 @@ def check(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Raise `Broken` if anything in a file is wrong, before a bandit is made from it."""
     check_form(meta, arrays)
     demand(meta["n_features"] <= held(arrays), f"n_features is {meta['n_features']!r}")
-    demand(np.isfinite(meta.get("ahead", 0.0)), f"ahead is {meta.get('ahead')}")
+    demand(abs(meta.get("ahead", 0.0)) <= COUNT, f"ahead is {meta.get('ahead')}")
     stream = arrays["stream"]
     demand(len(stream) >= 3 and np.isfinite(stream).all(), "its random numbers are not finite")
     used = stream[0]
@@ -170,4 +170,4 @@ def check_whole(bandit: Bandit) -> None:
     demand(width == bandit.layout.width, f"its history has {width} columns")
     belief.verify(total)
     if bandit.reweighting is not None:
-        bandit.reweighting.verify(bandit.layout)
+        bandit.reweighting.verify(bandit.layout, total)

@@ -8,17 +8,23 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bayesbandit.beliefs.base import Belief, Kernel
+from bayesbandit.beliefs.memory import FOR_EVER, Memory
+from bayesbandit.checks import COUNT
 from bayesbandit.inference.exact.beta_gamma import Beta
 from bayesbandit.inference.exact.conjugate import Conjugate
 from bayesbandit.inference.plan import Plan
 from bayesbandit.inference.pymc_model.allowed_rewards import allowed
 from bayesbandit.kernels.conjugate import arms as kernel
+from bayesbandit.kernels.fading import FORGOTTEN
 from bayesbandit.kernels.rounds import NUMBERS, Kernels
 from bayesbandit.kernels.row_layout import BETA, GAMMA, THOMPSON
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import Conjugate as ConjugatePrediction
 
 Array = np.ndarray
+SUMS = slice(kernel.N, kernel.REST + 1)
+FADING = slice(kernel.HITS, kernel.REST + 1)
+CLOCK = kernel.SECOND + 1  # the tick as of which an arm's sums are, where they fade
 
 
 class ConjugateBelief(Belief, Kernel):
@@ -30,12 +36,15 @@ class ConjugateBelief(Belief, Kernel):
 
     functions: ClassVar[Kernels] = NUMBERS
 
-    def __init__(self, plan: Plan, n_arms: int, normalize: bool = False) -> None:
+    def __init__(
+        self, plan: Plan, n_arms: int, normalize: bool = False, memory: Memory = FOR_EVER
+    ) -> None:
         method: Conjugate = plan.method
         prior = method.proper_prior
         assert method.door is not None
         assert prior is not None
         self.plan, self.n_features, self.normalize = plan, plan.n_features, normalize
+        self.memory, self.clock, self.computes_when_asked = memory, memory.ticks, memory.fades
         self.family = BETA if isinstance(prior, Beta) else GAMMA
         parts = [plan.n_features, self.family, prior.a, prior.b]
         parts += [normalize, method.door.binary, method.door.whole]
@@ -75,6 +84,30 @@ class ConjugateBelief(Belief, Kernel):
         x, arm, reward, weight = map(np.ascontiguousarray, (x, arm, reward, weight))
         NUMBERS.update_many(self.arms, x, arm, reward, weight, self.settings)
 
+    def advance(self, tick: float) -> None:
+        if not self.clock:
+            return
+        arms = self.arms.copy()
+        passed = np.maximum(tick - arms[:, CLOCK], 0.0)
+        arms[:, FADING] *= np.exp(-self.memory.rate * passed)[:, None]
+        arms[self._left(arms) < FORGOTTEN, SUMS] = 0.0
+        arms[:, CLOCK] += passed
+        kernel.renew_all(arms, self.settings)
+        self.arms[:] = arms  # in one step
+
+    def _left(self, arms: Array) -> Array:
+        """Return the sum of the weights (K,) of which arms consist."""
+        return arms[:, kernel.REST] + (arms[:, kernel.HITS] if self.family == BETA else 0.0)
+
+    def update_at(
+        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
+    ) -> None:
+        """Learn rounds that were decided at ticks (n,), by the share of them that is left."""
+        self.advance(tick.max(initial=-np.inf))
+        share = np.exp(self.memory.rate * (tick - self.arms[arm, CLOCK]))
+        share = np.maximum(share, FORGOTTEN)
+        self.update(x, arm, reward, share if weight is None else share * weight)
+
     def learned(self, x: Array, arm: Array, reward: Array, weight: Array) -> tuple[Array, Array]:
         self.check_rewards(x, reward)
         return x, np.ascontiguousarray(reward)
@@ -106,10 +139,13 @@ class ConjugateBelief(Belief, Kernel):
             isinstance(other, ConjugateBelief)
             and len(self.arms) == len(other.arms)
             and np.array_equal(self.settings, other.settings)
+            and self.memory == other.memory
         ):
             raise ValueError(f"{self!r} absorbs a belief of the same model; got {other!r}")
         arms = self.arms.copy()
-        arms[:, kernel.N : kernel.REST + 1] += other.arms[:, kernel.N : kernel.REST + 1]
+        arms[:, kernel.N] += other.arms[:, kernel.N]
+        share = np.exp(self.memory.rate * (other.arms[:, CLOCK] - arms[:, CLOCK]))
+        arms[:, FADING] += share[:, None] * other.arms[:, FADING]
         self._set_arms(arms)
 
     # ---- what is known ---------------------------------------------------------------------------
@@ -130,7 +166,8 @@ class ConjugateBelief(Belief, Kernel):
 
     def state(self) -> dict[str, Any]:
         """Return the whole state as arrays, for `restore`."""
-        return {"sums": self.arms[:, kernel.N : kernel.REST + 1].copy()}
+        ticks = {"clock": self.arms[:, CLOCK].copy()} if self.clock else {}
+        return {"sums": self.arms[:, SUMS].copy(), **ticks}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned; raise ValueError if the sums are not valid."""
@@ -138,7 +175,12 @@ class ConjugateBelief(Belief, Kernel):
         if sums.shape != (len(self.arms), 3) or not (np.isfinite(sums).all() and (sums >= 0).all()):
             raise ValueError(f"sums must be {(len(self.arms), 3)}, ≥ 0; got {sums.shape}")
         self.arms[:] = 0.0
-        self.arms[:, kernel.N : kernel.REST + 1] = sums
+        self.arms[:, SUMS] = sums
+        if self.clock:
+            clock = state["clock"]
+            if clock.shape != (len(self.arms),) or not ((clock >= 0) & (clock <= COUNT)).all():
+                raise ValueError(f"clock must be {(len(self.arms),)}, 0 to {COUNT}; got {clock}")
+            self.arms[:, CLOCK] = clock
         kernel.renew_all(self.arms, self.settings)
 
     def add_arm(self) -> None:

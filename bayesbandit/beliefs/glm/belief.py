@@ -18,6 +18,7 @@ import numpy as np
 from bayesbandit.beliefs.affine import AffineBelief
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.joint import JointBelief
+from bayesbandit.beliefs.memory import FOR_EVER, Memory
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.inference.base import NotThisEngine
@@ -25,7 +26,7 @@ from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.glm.regression import Regression
 from bayesbandit.inference.plan import Plan
-from bayesbandit.kernels import linear, ridge_state
+from bayesbandit.kernels import ridge_state
 from bayesbandit.kernels.glm import newton
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import Alpha, Joint, Prediction
@@ -78,18 +79,20 @@ class LinearizedBelief(Belief):
     n: Array
 
     def __init__(
-        self, spec: Sampling, plan: Plan, glm: Regression, n_arms: int, normalize: bool
-    ) -> None:
+        self, spec: Sampling, plan: Plan, glm: Regression, n_arms: int, normalize: bool,
+        memory: Memory = FOR_EVER,
+    ) -> None:  # fmt: skip
         self.spec, self.plan, self.glm, self.normalize = spec, plan, glm, normalize
         self.n_features, self.joint = plan.n_features, plan.model.takes_arm
-        self.rounds, self.n = Rounds(plan.n_features), np.zeros(n_arms)
+        self.memory, self.clock, self.computes_when_asked = memory, memory.ticks, memory.fades
+        self.rounds, self.n = Rounds(plan.n_features, timed=memory.fades), np.zeros(n_arms)
         self._begin()
 
     def _begin(self) -> None:
         """Set the prior, without any data."""
         working = replace(self.plan, method=self.glm.block)
         kind = JointBelief if self.joint else AffineBelief
-        self.inner: AffineBelief = kind(working, len(self.n))
+        self.inner: AffineBelief = kind(working, len(self.n), memory=self.memory)
         G = self.inner.n_posteriors
         self.total, self.due = np.zeros((G, 2)), np.ones(G)
 
@@ -111,6 +114,25 @@ class LinearizedBelief(Belief):
 
         Raise ValueError and learn nothing if a reward has likelihood 0 for all variables.
         """
+        self._learn(self.inner.now(len(x)), x, arm, reward, weight)
+
+    def advance(self, tick: float) -> None:
+        self.inner.advance(tick)
+        if self.clock and self.rounds.forget(tick - self.memory.lasting):
+            self.n = self.rounds.counts(len(self.n))
+            gone = (self.n.sum(keepdims=True) if self.joint else self.n) == 0
+            self.total[gone], self.due[gone] = 0.0, 1.0
+
+    def update_at(
+        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
+    ) -> None:
+        self.advance(tick.max(initial=-np.inf))
+        self._learn(tick, x, arm, reward, weight)
+
+    def _learn(
+        self, tick: Array | None, x: Array, arm: Array, reward: Array, weight: Array | None
+    ) -> None:
+        """Learn rounds: see `update`. tick: when they were decided, if they fade."""
         weight = np.ones(len(x)) if weight is None else np.ascontiguousarray(weight)
         data = x, reward, weight, arm
         try:
@@ -124,13 +146,19 @@ class LinearizedBelief(Belief):
         z, reward, done = np.ascontiguousarray(z), np.ascontiguousarray(reward), 0
         power = self.glm.weights(data)
         inner, family = self.inner.inner, self.glm.family
+        share = np.zeros(len(x))
+        if tick is not None:
+            share = inner.share_of(tick, group)
+            power = power * share
         while done < len(x):
             first, done = done, newton.observe(
                 inner.arms, inner.settings, z, offset, group, reward, power, family.kind,
                 family.number, self.normalize, self.total, self.due, done,
             )  # fmt: skip
             part = slice(first, done)
-            self.rounds.append(x[part], arm[part], reward[part], weight[part])
+            inner.arms[:, ridge_state.LEFT] += np.bincount(group[part], share[part], len(self.due))
+            at = None if tick is None else tick[part]
+            self.rounds.append(x[part], arm[part], reward[part], weight[part], at)
             self.n = self.n + np.bincount(arm[part], minlength=len(self.n))
             if self.total[g := group[done - 1], 1] >= self.due[g]:
                 self._settle([g])
@@ -142,6 +170,10 @@ class LinearizedBelief(Belief):
             rows = self.rounds.of(None if self.joint else g)
             data = self.glm.block.data(**rows)
             reward, power, n = data[1], self.glm.weights(data), len(data[1])
+            share = None
+            if (tick := self.rounds.tick) is not None:
+                tick = tick if self.joint else tick[self.rounds.arm == g]
+                share = inner.share_of(tick, np.full(n, g))
             self.total[g] = power.sum(), n
             self.due[g] = self.spec.schedule.next_due(n)
             if self.normalize and n:
@@ -149,15 +181,16 @@ class LinearizedBelief(Belief):
             z, offset = self.inner.features(rows["x"], rows.get("arm"))
             z = np.ascontiguousarray(z)
             last = ridge_state.theta_of(inner.arms[g], inner.n_columns)
-            phi = self.glm.mode(z, offset, reward, power, start=last)
+            left = power if share is None else share * power
+            phi = self.glm.mode(z, offset, reward, left, start=last)
             y, v = self.glm.pseudo_rows(z @ phi + offset, reward, power)
-            linear.rebuild(inner.arms[g], z, y - offset, v, inner.settings)
+            inner.rebuild(g, z, y - offset, v, share)
 
     def absorb(self, other: Belief) -> None:
         """Learn the rounds that another belief of the same model has learned, from their rows."""
         if not (isinstance(other, LinearizedBelief) and len(self.n) == len(other.n)):
             raise ValueError(f"{self!r} absorbs a belief of the same model; got {other!r}")
-        self.update(**other.rounds.of())
+        self._learn(other.rounds.tick, **other.rounds.of())
 
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
@@ -187,8 +220,10 @@ class LinearizedBelief(Belief):
     def _refit(self) -> None:
         """Plan the shared model for the current number of arms, and fit it to all rounds."""
         self.plan = self.plan.of_arms(len(self.n))
-        self.glm = self.plan.functions.regression
+        self.glm, now = self.plan.functions.regression, self.inner.now(1)
         self._begin()
+        if now is not None:
+            self.inner.advance(now[0])
         self._settle([0] if len(self.rounds) else [])
 
     def fork(self) -> Self:

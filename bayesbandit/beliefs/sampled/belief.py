@@ -69,7 +69,13 @@ class SampledBelief(ByDraws):
         self, spec: Sampling, n_arms: int, n_features: int, normalize: bool,
         seed: np.random.SeedSequence,
     ) -> None:  # fmt: skip
-        super().__init__(n_arms, n_features, normalize, seed)
+        super().__init__(n_arms, n_features, normalize, seed, spec.half_life, spec.clock)
+        if spec.background and self.clock:
+            raise ValueError(
+                f"{spec.declared.name}: draws of a refit in the background would be of rounds that "
+                f"have left the window of half_life={spec.half_life!r} by then: background must be "
+                "False"
+            )
         self.spec, self.joint, self.watch = spec, spec.declared.takes_arm, Watch()
         self.plan = self._planned(n_arms)
         self.weighs, self.background = self._weighs(), spec.background
@@ -105,7 +111,7 @@ class SampledBelief(ByDraws):
         n, behind = self._count_of(g), self.background and bool(self.chains[g].values)
         if behind:
             self._take(g)
-        due = self._due(self.chains[g], n)
+        due = self._due(g, n)
         if behind:
             if not self._weigh(g, n, BEHIND, FEW) or due:
                 self._begin(g, n)
@@ -174,15 +180,33 @@ class SampledBelief(ByDraws):
             self.current(g)
         return before != [chain.runs for chain in self.chains]
 
-    def _due(self, chain: Chain, n: int) -> bool:
-        """Return whether n rounds, or the decisions made, ask for new draws."""
+    def _due(self, g: int, n: int) -> bool:
+        """Return whether n rounds, those that left the window, or the decisions made, ask posterior
+        g for new draws."""
+        chain, (gone, then) = self.chains[g], self._gone(g)
         used_up = chain.served >= self.spec.draws and not self.spec.frozen
         if chain.fitted < 0 or n < chain.seen or used_up:
             return True
         if isinstance(self.plan.method, Conjugate):  # new draws are as quick as weights
             return n > chain.fitted
         waits = self.weighs and chain.values and self.spec.refit_every is None
-        return not waits and n >= self.spec.schedule.next_due(chain.fitted)
+        changed = gone - then + (0 if waits else n - chain.fitted)
+        fitted = chain.fitted - then  # rounds that were there
+        return changed >= self.spec.schedule.next_due(fitted) - fitted
+
+    def _gone(self, g: int) -> tuple[int, int]:
+        """Return how many of posterior g's rounds have left the window, and had at its refit."""
+        gone, then = self.gone.sum(axis=1) if self.joint else self.gone[:, g]
+        return int(gone), int(then)
+
+    def advance(self, tick: float) -> None:
+        if self.clock:
+            old = self.rounds.records["tick"] <= tick - self.memory.window
+            for g, chain in enumerate(self.chains):
+                mine = old if self.joint else old[self.rounds.arm == g]
+                if mine[len(mine) - self._count_of(g) + chain.seen :].any():
+                    chain.fitted = -1  # late rounds, which draws can no longer be weighted by
+        super().advance(tick)
 
     def _weigh(self, g: int, n: int, most: int, least: float) -> bool:
         """Weight the draws of posterior g by those of its n rounds that they do not know yet.
@@ -252,7 +276,7 @@ class SampledBelief(ByDraws):
         number, state, complaint, engine = int(rng.integers(2**63)), chain.state, "", ""
         values: Draws = {}
         try:
-            if n == 0:
+            if len(rows["reward"]) == 0:
                 values = self.plan.functions.prior(spec.draws, number)
             elif self.plan.closed_form:
                 known = self.plan.posterior(rows)
@@ -273,6 +297,7 @@ class SampledBelief(ByDraws):
             state = [{**(state[0] if state else {}), **{k: v[0] for k, v in values.items()}}]
         fresh = Chain(values, state, n, n, runs=chain.runs + 1, engine=engine)
         self.chains[g] = replace(fresh, place=chain.place, complaint=complaint)
+        self.count_fit(range(len(self.n)) if self.joint else [g])
 
     def _moved(
         self, g: int, n: int, rows: dict[str, Array], rng: np.random.Generator
@@ -285,7 +310,7 @@ class SampledBelief(ByDraws):
         """
         chain, S = self.chains[g], self.spec.draws
         late, doubled = n - chain.seen, n.bit_length() > chain.fitted.bit_length()
-        if not (self.weighs and self.plan.moves) or doubled or chain.fitted < 1:
+        if self.clock or not (self.weighs and self.plan.moves) or doubled or chain.fitted < 1:
             return None
         if not 0 <= late <= TOGETHER or np.shape(chain.state) != (S, self.plan.dim):
             return None
@@ -296,8 +321,9 @@ class SampledBelief(ByDraws):
         return self.plan.moved(rows, chain.state, log_weight, rng)
 
     def _count_of(self, g: int) -> int:
-        """Return the number of posterior g's rounds."""
-        return int(self.n.sum() if self.joint else self.n[g])
+        """Return the number of posterior g's rounds so far, with those that left the window."""
+        n = self.n + self.gone[0]
+        return int(n.sum() if self.joint else n[g])
 
     def _rounds(self, g: int) -> dict[str, Array]:
         """Return posterior g's rounds by role, with the weights that were given."""
@@ -351,8 +377,10 @@ class SampledBelief(ByDraws):
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
-        """Learn rounds x (n, d), arm numbers, rewards, weights (n,; None: 1).
+    def _append(
+        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None
+    ) -> None:
+        """Add rounds: see `update`.
 
         A single reward weights the draws at once: if one of them makes it likely, it is possible.
         Raise ValueError and learn nothing if a reward has likelihood 0 for all variables.
@@ -360,7 +388,7 @@ class SampledBelief(ByDraws):
         likelihood = self._likelihood(x, arm, reward, weight)
         likely = likelihood is not None and likelihood.max() > -np.inf
         self.admit(x, arm, reward, possible=likely and self.plan.row_likelihood.whole)
-        super().update(x, arm, reward, weight)
+        super()._append(tick, x, arm, reward, weight)
         if likelihood is not None:
             least = FEW if self.background else self.spec.refit_below
             self._multiply(0 if self.joint else int(arm[0]), likelihood, 1, least)
@@ -441,7 +469,8 @@ class SampledBelief(ByDraws):
         """Return posterior g of all rounds, computed on a fork."""
         twin, chain = self.fork(), self.chains[g]
         n = self._count_of(g)
-        if chain.fitted != n or self.spec.frozen:  # one frozen draw is not a posterior
+        known = chain.fitted == n and len(set(self._gone(g))) == 1
+        if not known or self.spec.frozen:  # one frozen draw is not a posterior
             twin.spec = replace(self.spec, frozen=False)
             twin._run(g, n)
         if not (draws := twin.chains[g].values):
@@ -470,8 +499,7 @@ class SampledBelief(ByDraws):
         return shapes | ({TESTED: ()} if TESTED in state else {})
 
     def restore(self, state: dict[str, Any]) -> None:
-        self.rounds.restore(state["rounds"], len(self.n))
-        self._count(len(self.n))
+        self.restore_rounds(state)
         for engine, reason in lists(state.get("refused", []), 2, "refused"):
             self._without(Refusal(str(engine), str(reason), of_rows=True))
         self.chains = restored(state, len(self.chains))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bayesbandit.beliefs.base import Clock
+from bayesbandit.beliefs.memory import Memory
 from bayesbandit.checks import MANY, integer, number, one_of
 from bayesbandit.model import RewardModel
 from bayesbandit.schedule import Schedule
@@ -28,6 +30,12 @@ class Sampling:
     background: whether draws are renewed in a thread while decisions and rewards go on. Decisions
     then depend on how long that takes.
     draws: the number of posterior draws. tune: sweeps before them; None: the engine's choice.
+    half_life: how long until a round counts half: a number of rounds, or with clock="time" seconds
+    or a text as "7d"; None: rounds count as long as the bandit lives. The prior stays. Posteriors
+    with a closed form fade, and so do those by engine="laplace". A model known by draws has a
+    window instead, since its noise would seem small if the weights of old rows were. The rounds of
+    the last half_life / ln 2 ticks count whole, as many as fading would leave.
+    clock: what ticks: "rounds", contexts decided and rows learned by `update`, or "time".
     frozen: whether an arm uses one random draw until its next reward, as in the paper's Appendix C
     (only for Gibbs).
     """
@@ -40,6 +48,8 @@ class Sampling:
     frozen: bool = False
     refit_below: float = ESS
     background: bool = False
+    half_life: float | str | None = None
+    clock: Clock = "rounds"
 
     def __post_init__(self) -> None:
         from bayesbandit.inference.registry import choices  # loads PyMC
@@ -51,6 +61,17 @@ class Sampling:
         one_of(self.background, "background", (False, True))
         if self.tune is not None:
             integer(self.tune, "tune", least=0, most=MANY)
+        if self.half_life == "auto":
+            raise ValueError(
+                'half_life="auto" is of bb.Ridge; of a declared model it must be a number of '
+                'rounds, or a time as "7d" with clock="time"'
+            )
+        _ = self.memory
+
+    @property
+    def memory(self) -> Memory:
+        """How long a round counts."""
+        return Memory(self.half_life, self.clock)
 
     @property
     def schedule(self) -> Schedule:

@@ -13,6 +13,7 @@ from bayesbandit.beliefs.base import (
     ComparingArms,
     Declaring,
     below,
+    check_counted,
     nbytes,
     refuses_weights,
 )
@@ -146,11 +147,7 @@ class SharedBelief(Belief):
         self._count(before, arm)
 
     def _count(self, before: Array, arm: Array) -> None:
-        if not np.array_equal(self.common.n, before + len(arm)):
-            raise ValueError(
-                f"{type(self.common).__name__}.update must leave n = {before + len(arm)}, its "
-                f"rounds; got {self.common.n}"
-            )
+        check_counted(self.common, before, np.zeros_like(arm))
         self.n = self.n + np.bincount(arm, minlength=len(self.n))
 
     def reweigh(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.checks import LARGEST, Name, Table, arm_names, finite, floats
+from bayesbandit.checks import LARGEST, Name, Table, arm_names, finite, floats, instants
 
 SLACK = 1e-6  # by how much a row of probabilities may miss 1
 
@@ -53,11 +53,7 @@ def rewards_of(values: Any, n: int) -> np.ndarray:
 
 
 def column_of(values: Any, n: int, what: str) -> np.ndarray:
-    array = np.asarray(values)
-    if array.dtype.kind == "M":  # dates: seconds
-        seconds = array.astype("datetime64[ns]").astype(np.int64) / 1e9
-        array = np.where(np.isnat(array), np.nan, seconds)
-    array = np.atleast_1d(floats(array, what))
+    array = np.atleast_1d(floats(instants(values), what))
     if array.shape != (n,):
         raise ValueError(f"{what} must have one value for each of {n} rounds; got {array.shape}")
     return array

@@ -39,6 +39,8 @@ class Bootstrap:
     refit_every: when an arm's replicates are drawn again. A float is a share by which its rounds
     must grow (.1 = 10 %), an int a number of its rounds.
     least: the rounds that an arm needs before its first replicates.
+    half_life, clock: as of `Ridge`, but only the rounds of the last half_life / ln 2 ticks count,
+    and these count whole: as many as fading would leave. None: all rounds count.
     """
 
     penalty: Penalty = "lasso"
@@ -50,6 +52,8 @@ class Bootstrap:
     folds: int = 5
     refit_every: float | int = 0.1
     least: int = 3
+    half_life: float | str | None = None
+    clock: Literal["rounds", "time"] = "rounds"
 
     def __post_init__(self) -> None:
         one_of(self.penalty, "penalty", ("lasso", "ridge"))
@@ -98,7 +102,7 @@ class BootstrapBelief(ByDraws):
     def __init__(
         self, spec: Bootstrap, n_arms: int, n_features: int, seed: np.random.SeedSequence | None
     ) -> None:
-        super().__init__(n_arms, n_features, False, seed)
+        super().__init__(n_arms, n_features, False, seed, spec.half_life, spec.clock)
         self.spec = spec
         self.p = self.features(np.zeros((1, n_features))).shape[1]
         self.coef, self.lam, self.fitted = self._blank(n_arms)
@@ -127,9 +131,8 @@ class BootstrapBelief(ByDraws):
     def learn(self, arms: Iterable[int]) -> None:
         schedule = Schedule(self.spec.refit_every)
         for k in arms:
-            n, fitted = int(self.n[k]), int(self.fitted[k])
-            due = schedule.latest(0 if n < fitted else fitted, n, self.spec.least)
-            if due != fitted:
+            due = self.due(k, int(self.fitted[k]), schedule, self.spec.least)
+            if due is not None:
                 self._refit(k, due)
 
     def _refit(self, k: int, n: int) -> None:
@@ -143,6 +146,7 @@ class BootstrapBelief(ByDraws):
         for array, value in zip(arrays, (coef, lam, n), strict=True):
             array[k] = value
         self._replace(arrays)
+        self.count_fit([k])
 
     def _replicates(
         self, rounds: dict[str, Array], rng: np.random.Generator
@@ -209,8 +213,7 @@ class BootstrapBelief(ByDraws):
         if (np.abs(sizes) > HUGEST).any():  # NaN: there are none yet
             raise ValueError("coef and lam must be finite, or NaN")
         self._replace([state[name] for name in ("coef", "lam", "fitted")])
-        self.rounds.restore(state["rounds"], len(self.n))
-        self._count(len(self.n))
+        self.restore_rounds(state)
 
 
 class NormalBootstrap(ByNormal, BootstrapBelief):

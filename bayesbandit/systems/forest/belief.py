@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -42,6 +42,8 @@ class Forest:
     refit_every: when an arm's forest is grown again. A float is a share by which its rounds must
     grow (.1 = 10 %), an int a number of its rounds.
     least: the rounds that an arm needs before its first forest.
+    half_life, clock: as of `Ridge`, but only the rounds of the last half_life / ln 2 ticks count,
+    and these count whole: as many as fading would leave. None: all rounds count.
 
     The paper has 200 trees and grf's defaults. We differ in four points. Trees are fully grown
     (grf's min_node=5 allows no split before 24 rounds), and the variance has a floor. A child may
@@ -58,6 +60,8 @@ class Forest:
     floor: float = 8.0
     refit_every: float | int = 0.1
     least: int = 10
+    half_life: float | str | None = None
+    clock: Literal["rounds", "time"] = "rounds"
 
     def __post_init__(self) -> None:
         integer(self.bag, "bag", least=2)
@@ -146,7 +150,7 @@ class ForestBelief(ByNormal):
         self, spec: Forest, n_arms: int, n_features: int, normalize: bool,
         seed: np.random.SeedSequence | None,
     ) -> None:  # fmt: skip
-        super().__init__(n_arms, n_features, normalize, seed)
+        super().__init__(n_arms, n_features, normalize, seed, spec.half_life, spec.clock)
         self.spec = spec
         self.forests = (ArmForest(spec.bag),) * n_arms
 
@@ -184,12 +188,11 @@ class ForestBelief(ByNormal):
     # ---- rewards ---------------------------------------------------------------------------------
 
     def learn(self, arms: Iterable[int]) -> None:
+        schedule = Schedule(self.spec.refit_every)
         for k in arms:
-            n, fitted = int(self.n[k]), self.forests[k].n
-            schedule = Schedule(self.spec.refit_every)
-            due = schedule.latest(0 if n < fitted else fitted, n, self.spec.least)
-            if due != fitted or due == 0:
-                self._refit(k, due)
+            due = self.due(k, self.forests[k].n, schedule, self.spec.least)
+            if due is not None or self.forests[k].n == 0:
+                self._refit(k, due or 0)
 
     def _refit(self, k: int, n: int) -> None:
         """Fit arm k's forest to its first n rounds; if n is too small, keep only the mean."""
@@ -203,6 +206,7 @@ class ForestBelief(ByNormal):
             level = float(np.average(reward, weights=weight)) if weight.size else 0.0
             forest = ArmForest(self.spec.bag, level=level)
         self.forests = (*self.forests[:k], forest, *self.forests[k + 1 :])
+        self.count_fit([k])
 
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
@@ -226,7 +230,7 @@ class ForestBelief(ByNormal):
         """
         if k not in self.refitted:
             twin, n = self.fork(), int(self.n[k])
-            if self.forests[k].n != n >= self.spec.least:
+            if n >= self.spec.least and (self.forests[k].n != n or self.clock):
                 twin._refit(k, n)
             self.refitted[k] = ForestPosterior(twin, k)
         return self.refitted[k]
@@ -252,11 +256,14 @@ class ForestBelief(ByNormal):
         for name in ("level", "sd", "fitted"):
             if state[name].shape != (K,) or not (np.abs(state[name]) <= LARGEST).all():
                 raise ValueError(f"{name} must be {(K,)}, at most {LARGEST:g}; got {state[name]}")
-        self.rounds.restore(state["rounds"], len(self.n))
-        self._count(K)
+        self.restore_rounds(state)
         fitted, sd = state["fitted"], state["sd"]
-        if not ((fitted == np.floor(fitted)) & (fitted >= 0) & (fitted <= self.n)).all():
-            raise ValueError(f"forests must be of {self.n} rounds at most; got {fitted}")
+        if not (
+            (fitted == np.floor(fitted)) & (fitted >= 0) & (fitted <= self.n + self.gone[0])
+        ).all():
+            raise ValueError(
+                f"forests must be of {self.n + self.gone[0]} rounds at most; got {fitted}"
+            )
         if not (sd >= 0.0).all():
             raise ValueError(f"standard deviations must be ≥ 0; got {sd}")
         self.forests = tuple(self._restored(state, k) for k in range(K))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from bayesbandit import Belief, BeliefModel, LocationScale, Ridge, Rounds, Schedule, savable
-from bayesbandit.checks import LARGEST, finite, integer, number, one_of, shown
+from bayesbandit.checks import COUNT, LARGEST, finite, integer, number, one_of, shown
 from bayesbandit.systems.policy_tree.leaves import Leaves
 from bayesbandit.systems.policy_tree.tree import Tree, grown
 
@@ -34,6 +34,8 @@ class PolicyTree:
     base: the outcome model μ̂: `Ridge()`, or another model with a method `belief`. A round's μ̂ is
         predicted from earlier rounds and then kept, so its own reward does not bias its scores. An
         arm that was added later has no score in that round.
+        If it is a ridge regression with a half-life, the tree forgets too: it is grown from the
+        rounds of the last half_life / ln 2 ticks, as many as fading would leave.
     depth: levels of splits.
     by: "value" finds the tree whose leaves' best arms have the largest sum of scores. It is exact
         up to depth 2 (see `tree.grown`). "classification" is the paper's wording: a classification
@@ -109,6 +111,11 @@ class PolicyTree:
         inner = self.base.belief(n_arms, n_features, False, seed)
         if not isinstance(inner, Belief):
             raise TypeError(f"{shown(self.base)}.belief(…) must give a Belief; got {shown(inner)}")
+        if inner.clock is not None and inner.rate == 0.0:
+            raise ValueError(
+                "a tree forgets with a base whose rounds fade, as Ridge(half_life=500); got "
+                f"{shown(self.base)}"
+            )
         return TreeBelief(self, inner, n_arms, n_features)
 
 
@@ -119,6 +126,8 @@ class TreeBelief(Belief):
         columns), NaN for arms added later. A removed arm is −1; its rounds still give the other
         arms' scores.
     fitted: how many rounds the tree was grown on.
+    tick: the latest, if the outcome model forgets. lost: how many rounds have left the log since
+        the tree was grown.
     """
 
     n: Array
@@ -126,8 +135,9 @@ class TreeBelief(Belief):
     def __init__(self, spec: PolicyTree, inner: Belief, n_arms: int, n_features: int) -> None:
         self.spec, self.inner = spec, inner
         self.n_features, self.n = n_features, np.zeros(n_arms)
-        self.log = Rounds(n_features + n_arms)
-        self.tree, self.fitted = Tree.root(), 0
+        self.clock, self.computes_when_asked = inner.clock, inner.computes_when_asked
+        self.log = Rounds(n_features + n_arms, timed=inner.clock is not None)
+        self.tree, self.fitted, self.tick, self.lost = Tree.root(), 0, 0.0, 0
         self.leaves = Leaves(1, n_arms)
 
     def __repr__(self) -> str:
@@ -171,20 +181,45 @@ class TreeBelief(Belief):
 
         weight: inverse propensities (n,); None: 1.
         """
+        self.update_at(np.full(len(x), self.tick), x, arm, reward, weight)
+
+    def update_at(
+        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
+    ) -> None:
+        """Learn as `update` from rounds that were decided at ticks (n,)."""
+        self.advance(tick.max(initial=0.0))
         weight = np.ones(len(x)) if weight is None else weight
         inner_weight = weight if self.spec.balanced else np.ones(len(x))
-        schedule = Schedule(self.spec.refit_every)
-        leaf, due = self.tree.leaf(x), schedule.next_due(self.fitted)
+        leaf = self.tree.leaf(x)
         for i in range(len(x)):
             row = slice(i, i + 1)
             means = finite(self.inner.predict(x[row]).mean, "the outcome model's means")
-            self.log.append(np.hstack([x[row], means]), arm[row], reward[row], weight[row])
-            self.leaves.learn(leaf[row], means, arm[row], reward[row], weight[row])
-            self.inner.update(x[row], arm[row], reward[row], inner_weight[row])
+            rest = arm[row], reward[row], weight[row]
+            self.log.append(np.hstack([x[row], means]), *rest, tick[row])
+            self.leaves.learn(leaf[row], means, *rest)
+            self.inner.update_at(tick[row], x[row], arm[row], reward[row], inner_weight[row])
             self.n = self.n + np.bincount(arm[row], minlength=len(self.n))
-            if len(self.log) >= due:
+            if self._is_due():
                 self._grow()
-                leaf, due = self.tree.leaf(x), schedule.next_due(self.fitted)
+                leaf = self.tree.leaf(x)
+
+    def _is_due(self) -> bool:
+        """Return whether enough rounds came, or left, since the tree was grown."""
+        changed = len(self.log) + 2 * self.lost - self.fitted
+        return changed >= Schedule(self.spec.refit_every).next_due(self.fitted) - self.fitted
+
+    def advance(self, tick: float) -> None:
+        self.inner.advance(tick)
+        if self.clock is None or tick <= self.tick:
+            return
+        self.tick, before = float(tick), len(self.log)
+        if self.log.forget(tick - 1.0 / self.inner.rate):
+            self.lost += before - len(self.log)
+            self._count(len(self.n))
+            if len(self.log) and self._is_due():
+                self._grow()
+            else:
+                self._fill()
 
     def _rounds(self) -> tuple[Array, Array, Array, Array, Array]:
         """Return the log: x (n, d), means (n, K), and arm, reward, weight (n,)."""
@@ -205,7 +240,7 @@ class TreeBelief(Belief):
         played = np.flatnonzero(arm >= 0)
         cell = played, arm[played]
         score[cell] += weight[played] * (reward[played] - score[cell])
-        spec, self.fitted = self.spec, len(x)
+        spec, self.fitted, self.lost = self.spec, len(x), 0
         self.tree = grown(x, score, arm, spec.depth, spec.least, spec.cuts, spec.by)
         self._fill()
 
@@ -220,28 +255,36 @@ class TreeBelief(Belief):
     ) -> None:
         """Reweight the rounds. The tree does not change until its next refit."""
         due, logged = list(due), self.log.of()["x"]
-        self._relog(logged, np.maximum(arm, -1), reward, weight)
+        self._relog(logged, np.maximum(arm, -1), reward, weight, self.log.tick)
         if self.spec.balanced:
             self.inner.reweigh(due, x, arm, reward, weight)
         self._fill()
 
-    def _relog(self, x: Array, arm: Array, reward: Array, weight: Array) -> None:
+    def _relog(
+        self, x: Array, arm: Array, reward: Array, weight: Array, tick: Array | None
+    ) -> None:
         """Replace all rounds; x (n, d + K) has contexts and means."""
-        self.log = Rounds(x.shape[1])
-        self.log.append(x, arm, reward, weight)
-        self.n = np.bincount(arm[arm >= 0], minlength=x.shape[1] - self.n_features).astype(float)
+        self.log = Rounds(x.shape[1], timed=tick is not None)
+        self.log.append(x, arm, reward, weight, tick)
+        self._count(x.shape[1] - self.n_features)
+
+    def _count(self, n_arms: int) -> None:
+        arm = self.log.arm
+        self.n = np.bincount(arm[arm >= 0], minlength=n_arms).astype(float)
 
     def add_arm(self) -> None:
         x, means, arm, reward, weight = self._rounds()
         self.inner.add_arm()
-        self._relog(np.column_stack([x, means, np.full(len(x), np.nan)]), arm, reward, weight)
+        wider = np.column_stack([x, means, np.full(len(x), np.nan)])
+        self._relog(wider, arm, reward, weight, self.log.tick)
         self._fill()
 
     def remove_arm(self, k: int) -> None:
         x, means, arm, reward, weight = self._rounds()
         self.inner.remove_arm(k)
         arm = np.where(arm == k, -1, arm - (arm > k))
-        self._relog(np.column_stack([x, np.delete(means, k, axis=1)]), arm, reward, weight)
+        rest = np.column_stack([x, np.delete(means, k, axis=1)])
+        self._relog(rest, arm, reward, weight, self.log.tick)
         self._fill()
 
     # ---- state -----------------------------------------------------------------------------------
@@ -264,20 +307,28 @@ class TreeBelief(Belief):
         """Return the rounds, the tree and the outcome model. `restore` computes the leaves."""
         tree = {TREE + name: array for name, array in self.tree.state().items()}
         inner = {INNER + name: value for name, value in self.inner.state().items()}
-        return {"log": self.log.state(), "fitted": self.fitted, **tree, **inner}
+        window = {"tick": self.tick, "lost": self.lost} if self.clock else {}
+        return {"log": self.log.state(), "fitted": self.fitted, **window, **tree, **inner}
 
     def restore(self, state: dict[str, Any]) -> None:
         rows, d, K = state["log"], self.n_features, len(self.n)
-        x, means, arm, outcome = np.split(rows, [d, d + K, d + K + 1], axis=1)  # reward, weight
-        valid = rows.shape[1] == d + K + 3 and not np.isinf(means).any()
+        parts = np.split(rows, [d, d + K, d + K + 1, d + K + 3], axis=1)
+        x, means, arm, outcome, tick = parts  # reward and weight; the tick, if there is a clock
+        timed = self.clock is not None
+        valid = rows.shape[1] == d + K + 3 + timed and not np.isinf(means).any()
+        valid = valid and bool((np.abs(tick) <= COUNT).all())
         valid = valid and bool((np.abs(np.hstack([x, outcome])) <= LARGEST).all())
         if not (valid and np.isin(arm, np.arange(-1, K)).all() and (outcome[:, 1] > 0.0).all()):
             raise ValueError(f"rounds of {d} features and {K} arms must be finite; got {rows}")
-        fitted = integer(state["fitted"], "fitted", most=len(rows))
+        if timed:
+            self.tick = number(state["tick"], "tick", least=0, most=COUNT)
+            self.lost = integer(state["lost"], "lost", most=COUNT)
+        fitted = integer(state["fitted"], "fitted", most=len(rows) + self.lost)
         self.inner.restore(below(state, INNER))
         self.tree, self.fitted = Tree.restored(below(state, TREE), d), fitted
-        self._relog(rows[:, : d + K], arm[:, 0].astype(np.int64), outcome[:, 0], outcome[:, 1])
-        if not np.array_equal(self.n, self.inner.n):
+        ticks = tick[:, 0] if timed else None
+        self._relog(rows[:, : d + K], arm[:, 0].astype(np.int64), *outcome.T, tick=ticks)
+        if not (timed or np.array_equal(self.n, self.inner.n)):
             raise ValueError(f"the outcome model has {self.inner.n} rounds, not {self.n}")
         self._fill()
 

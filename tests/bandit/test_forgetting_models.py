@@ -1,0 +1,311 @@
+"""Declared models, ensembles and forests that forget, against fits to what is left of rounds."""
+
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bayesbandit as bb
+from tests import declarations as declared
+from tests.bandit.kinds import known_noise_by_context, off_centre
+from tests.cases import few, moments_of
+
+D, ARMS, HALF = 3, ("a", "b", "c"), 12.0
+STREAMED = {
+    "by columns": (declared.known, {}),
+    "affine": (declared.noncentred, {}),
+    "affine, noise by context": (known_noise_by_context, {}),
+    "together": (declared.pooled, {}),
+    "unknown noise": (off_centre, {}),
+    "a probability": (bb.load_model("beta_bernoulli"), {}),
+    "a rate": (bb.load_model("gamma_poisson"), {}),
+    "Laplace": (declared.binary, {"engine": "laplace", "refit_every": 1}),
+}
+WINDOWS = {
+    "by Gibbs": lambda **more: bandit_of(declared.lasso, draws=40, **more),
+    "Bayesian LASSO": lambda **more: bb.BayesianLassoTS(ARMS, D, draws=20, **more),
+    "bootstrap": lambda **more: bb.BootstrapRidgeTS(ARMS, D, replicates=10, **more),
+    "forest": lambda **more: bb.ForestTS(ARMS, D, trees=8, bag=2, least=4, **more),
+    "tree": lambda half_life, **more: bb.PolicyTreeTS(
+        ARMS, D, least=3, base=bb.Ridge(half_life=half_life), **more
+    ),
+}
+
+
+def bandit_of(model, half_life=HALF, **more):
+    policy = bb.Thompson(min_probability=0.05)
+    return bb.Bandit(ARMS, model, policy, n_features=D, half_life=half_life, **more)
+
+
+def made(kind, **more):
+    if kind in WINDOWS:
+        return WINDOWS[kind](**({"half_life": HALF} | more))
+    model, own = STREAMED[kind]
+    return bandit_of(model, **(own | more))
+
+
+def rewards(kind, rng, shape):
+    if kind in ("a probability", "Laplace"):
+        return rng.integers(0, 2, shape) * 1.0
+    return rng.poisson(2.0, shape) * 1.0 if kind == "a rate" else rng.normal(size=shape)
+
+
+def lived(kind, bandit, seed, T=40):
+    """Rounds with late rewards, in any order, and `forget` and `update` in between; the contexts,
+    arms, rewards and ages of what was learned."""
+    rng = np.random.default_rng(seed)
+    x, reward = rng.normal(size=(T, D)), rewards(kind, rng, (T, 3))
+    tick, open_, known = 0.0, [], []
+    for t in range(T):
+        tick += 1.0
+        if rng.random() < 0.2:
+            k = int(rng.integers(3))
+            bandit.update(x[t], ARMS[k], reward[t, k])
+            known.append((x[t], k, reward[t, k], tick))
+            continue
+        decision = bandit.choose(x[t])
+        open_.append((decision, x[t], ARMS.index(decision.arm), tick, t))
+        if rng.random() < 0.1:
+            bandit.forget(steps := rng.integers(1, 9))
+            tick += steps
+        while open_ and rng.random() < 0.5:
+            decision, context, k, at, i = open_.pop(rng.integers(len(open_)))
+            bandit.observe(decision, reward[i, k])
+            known.append((context, k, reward[i, k], at))
+    x, arm, r, at = (np.array([row[i] for row in known]) for i in range(4))
+    return x, arm, r, tick - at
+
+
+def now(bandit):
+    """The belief of this moment."""
+    belief = bandit.belief.fork()
+    belief.advance(bandit.t + bandit.ahead)
+    return belief
+
+
+def expected(kind, x, arm, r, share, probe):
+    """Means and sds (n, 3) by the definition: the prior, and each row by its share."""
+    model, _ = STREAMED[kind]
+    if kind == "together":
+        fit = bb.fit(model, x, r, share, arm=arm, n_arms=3)
+        return fit.mean(probe), fit.sd(probe)
+    found = []
+    for k in range(3):
+        mine = arm == k
+        z, y, s = x[mine], r[mine], share[mine]
+        if kind == "a probability":
+            a, b = 1.0 + s @ y, 1.0 + s @ (1.0 - y)
+            one = np.ones(len(probe))
+            moments = a / (a + b) * one, np.sqrt(a * b / (a + b + 1.0)) / (a + b) * one
+        elif kind == "a rate":
+            prior = bb.Bandit(1, model, bb.Thompson(), n_features=0).belief.predict(
+                np.empty((1, 0))
+            )
+            a, b = prior.a[0, 0] + s @ y, prior.b[0, 0] + s.sum()
+            moments = np.full(len(probe), a / b), np.full(len(probe), np.sqrt(a) / b)
+        elif kind == "unknown noise":  # θ ~ N(½, σ²), σ² ~ InverseGamma(2, 1), rewards less 1
+            Lam = z.T @ (s[:, None] * z) + np.eye(D)
+            m = np.linalg.solve(Lam, z.T @ (s * (y - 1.0)) + 0.5)
+            shape = 2.0 + 0.5 * s.sum()
+            scale = 1.0 + 0.5 * (s @ (y - 1.0) ** 2 + D * 0.25 - m @ Lam @ m)
+            spread = scale / (shape - 1.0) * np.linalg.inv(Lam)
+            moments = 1.0 + probe @ m, np.sqrt(np.einsum("ni,ij,nj->n", probe, spread, probe))
+        elif kind == "Laplace":  # the mode by Newton's method, and the curvature there
+            theta = np.zeros(D)
+            for _ in range(50):
+                p = 1.0 / (1.0 + np.exp(-z @ theta))
+                H = (z.T * (s * p * (1.0 - p))) @ z + np.eye(D) / 4.0
+                theta = theta + np.linalg.solve(H, z.T @ (s * (y - p)) - theta / 4.0)
+            moments = (
+                probe @ theta,
+                np.sqrt(np.einsum("ni,ni->n", probe, np.linalg.solve(H, probe.T).T)),
+            )
+        else:
+            fit = bb.fit(model, z, y, s)
+            moments = fit.mean(probe), fit.sd(probe)
+        found.append(moments)
+    return tuple(np.column_stack(columns) for columns in zip(*found, strict=True))
+
+
+@few("[affine]", "[a probability]", "[together]")
+@pytest.mark.parametrize("kind", [kind for kind in STREAMED if kind != "Laplace"])
+@settings(max_examples=3, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_what_is_left_of_rows_is_a_weighted_fit(kind, seed):
+    bandit = made(kind)
+    x, arm, r, age = lived(kind, bandit, seed)
+    probe = np.random.default_rng(1).normal(size=(4, D))
+    ours = moments_of(now(bandit), probe)
+    theirs = expected(kind, x, arm, r, 0.5 ** (age / HALF), probe)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-10)
+
+
+def test_laplace_fades_by_powers_of_likelihoods():
+    bandit = made("Laplace")
+    x, arm, r, age = lived("Laplace", bandit, 3)
+    for k in range(
+        3
+    ):  # its mode is of all rows when an arm learns, and fades until it learns again
+        bandit.update(x[k], ARMS[k], 1.0)
+    x, arm = np.vstack([x, x[:3]]), np.append(arm, [0, 1, 2])
+    r, age = np.append(r, np.ones(3)), np.append(age + 3.0, [2.0, 1.0, 0.0])
+    theirs = expected("Laplace", x, arm, r, 0.5 ** (age / HALF), x[:4])
+    ours = moments_of(bandit.belief.inner, x[:4])
+    for found, right in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(found[:, 2], right[:, 2], rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(found, right, rtol=0.05, atol=0.02)
+
+
+@few("[affine]", "[a rate]", "[bootstrap]")
+@pytest.mark.parametrize("kind", [*STREAMED, *WINDOWS])
+def test_copies_files_and_play_in_between(kind, tmp_path):
+    rng = np.random.default_rng(1)
+    x, reward = rng.normal(size=(36, D)), rewards(kind, rng, (36, 3))
+    whole, live = made(kind), made(kind)
+    chosen, _ = whole.play(x, reward)
+    for t in range(36):
+        if t == 12:
+            live = live.copy()
+        if t == 24:
+            live.save(tmp_path / "file")
+            model = None if kind in WINDOWS and kind != "by Gibbs" else live.model
+            live = bb.Bandit.load(tmp_path / "file", model=model)
+        decision = live.choose(x[t])
+        assert decision.arm == ARMS[chosen[t]]
+        assert decision.tick == t + 1
+        live.observe(decision, reward[t, chosen[t]])
+    np.testing.assert_array_equal(live.probabilities(x[:4]), whole.probabilities(x[:4]))
+
+
+@few("[affine]", "[a rate]")
+@pytest.mark.parametrize("kind", [*STREAMED, *WINDOWS])
+def test_all_is_forgotten_in_the_end(kind):
+    bandit = made(kind)
+    rng = np.random.default_rng(2)
+    bandit.play(rng.normal(size=(12, D)), rewards(kind, rng, (12, 3)))
+    bandit.forget(10**7)
+    np.testing.assert_allclose(bandit.probabilities(np.ones((1, D))), 1 / 3)
+    assert now(bandit).n.sum() == 0
+    bandit.play(rng.normal(size=(12, D)), rewards(kind, rng, (12, 3)))
+    assert 0 < now(bandit).n.sum() <= 12
+
+
+@few("[forest]")
+@pytest.mark.parametrize("kind", WINDOWS)
+def test_a_window_has_the_rounds_decided_since(kind):
+    bandit = made(kind)
+    x, arm, r, age = lived(kind, bandit, 5)
+    belief, within = now(bandit), age < HALF / np.log(2.0)
+    assert len(x) > within.sum() > 5
+    rounds = belief.log if kind == "tree" else belief.rounds
+    for k in range(3):
+        mine = within & (arm == k)
+        np.testing.assert_array_equal(np.sort(rounds.of(k)["reward"]), np.sort(r[mine]))
+        assert belief.n[k] == mine.sum()
+    bandit.add_arm("d")
+    bandit.remove_arm("a")
+    assert now(bandit).n.tolist() == [*np.bincount(arm[within], minlength=3)[1:], 0]
+
+
+@pytest.mark.slow
+def test_draws_with_a_window_are_of_its_rounds():
+    """Draws that rewards weight, and that are renewed when rounds leave, against a fit to those
+    that are left: means of 400 draws."""
+    rng = np.random.default_rng(0)
+    bandit = bandit_of(declared.lasso, half_life=40.0, draws=400)
+    x, k = rng.normal(size=(200, D)), rng.integers(0, 3, 200)
+    r = x[:, 0] * np.where(np.arange(200) < 100, 1.0, -1.0) + 0.7 * rng.normal(size=200)
+    probe = np.eye(D)
+    for t in range(200):
+        bandit.update(x[t], ARMS[k[t]], r[t])
+        bandit.greedy(probe)
+    belief = bandit.belief
+    means, _ = moments_of(belief, probe)
+    mine = (np.arange(200) > 200 - 40.0 / np.log(2.0)) & (k == 1)
+    fit = bb.fit(declared.lasso, x[mine], r[mine], draws=4000, seed=0)
+    assert belief.chains[1].runs < 30  # far fewer refits than ticks
+    np.testing.assert_allclose(means[:, 1], fit.mean(probe), atol=6 * fit.sd(probe).max() / 20)
+    posterior = bandit.posterior("b")
+    np.testing.assert_allclose(posterior.mean(probe), fit.mean(probe), atol=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["forest", "bootstrap", "tree"])
+def test_a_window_follows_when_the_best_arm_changes(kind):
+    rng = np.random.default_rng(3)
+    x, noise = rng.normal(size=(600, D)), 0.3 * rng.normal(size=(600, 3))
+    mean = np.where(np.arange(600)[:, None] < 400, [1.0, 0.0, 0.0], [0.0, 1.0, 0.0])
+    share = []
+    for half_life in (None, 50.0):
+        bandit = made(kind, half_life=half_life, min_probability=0.05)
+        chosen, _ = bandit.play(x, mean + noise)
+        share.append((chosen[-50:] == 1).mean())
+    assert share[0] < 0.5 < 0.7 < share[1]
+
+
+def test_times_of_a_log():
+    """Rounds logged with their times, in any order, are a weighted fit; `forget` ages them all."""
+    rng, start = np.random.default_rng(4), time.time() - 10 * 86_400.0
+    x, k, r = rng.normal(size=(30, D)), rng.integers(0, 3, 30), rng.normal(size=30)
+    at = start + rng.uniform(0.0, 9 * 86_400.0, 30)
+    dates = pd.Series(pd.to_datetime(at, unit="s", utc=True))
+    for model, more in ((bb.Ridge(half_life="2d", clock="time", variance=0.49), {}),
+                        (declared.noncentred, {"half_life": "2d", "clock": "time"})):  # fmt: skip
+        found = []
+        for when in (at, dates, dates.dt.tz_localize(None).to_numpy(), dates.to_list()):
+            bandit = bb.Bandit(ARMS, model, bb.Thompson(), n_features=D, **more)
+            bandit.update(x[:20], np.array(ARMS)[k[:20]], r[:20], time=when[:20])
+            bandit.update(x[20:], np.array(ARMS)[k[20:]], r[20:], time=when[20:], errors="skip")
+            bandit.now = start + 10 * 86_400.0
+            belief = bandit.belief.fork()
+            belief.advance(bandit.now)
+            found.append(moments_of(belief, x[:4]))
+        np.testing.assert_allclose(found[1:], found[:-1], rtol=1e-6)
+        share = 0.5 ** ((start + 10 * 86_400.0 - at) / (2 * 86_400.0))
+        if model is declared.noncentred:
+            theirs = expected("affine", x, k, r, share, x[:4])
+            np.testing.assert_allclose(found[0], theirs, rtol=1e-8, atol=1e-9)
+    late = bb.LinTS(ARMS, D, half_life="2d", clock="time")
+    skipped = late.update(x[:3], ["a"] * 3, r[:3], time=[start, 1e11, np.nan], errors="skip")
+    assert [row for row, _ in skipped] == [1, 2]
+    assert "time must be at most now" in skipped[0].reason
+    for bandit, when, said in (
+        (late, 1e11, "time must be at most now"),
+        (late, np.nan, "time must be at most now"),
+        (late, [start] * 2, "time must have one value for each of 3 rows"),
+        (late, "yesterday", "time must be numbers"),
+        (bb.LinTS(ARMS, D), start, "does not forget"),
+        (bb.LinTS(ARMS, D, half_life=5.0), start, "counts rounds"),
+    ):
+        n = bandit.belief.n.sum()
+        with pytest.raises(ValueError, match=said):
+            bandit.update(x[:3], ["a"] * 3, r[:3], time=when)
+        assert bandit.belief.n.sum() == n
+
+
+BAD = [
+    (lambda: bandit_of(declared.known, half_life=0.0), "half_life must be a finite number > 0"),
+    (lambda: bandit_of(declared.known, half_life="7d"), "half_life must be a finite number > 0"),
+    (lambda: bandit_of(declared.known, half_life="auto"), '"auto" is of bb.Ridge'),
+    (lambda: bandit_of(declared.known, clock="pulls"), "clock must be"),
+    (lambda: bandit_of(bb.Ridge(), half_life=5.0), "half_life: only of a declared reward model"),
+    (lambda: bandit_of(declared.lasso, background=True), "background must be False"),
+    (lambda: bb.ForestTS(ARMS, D, half_life=-1.0), "half_life must be a finite number > 0"),
+    (lambda: bb.PolicyTreeTS(ARMS, D, base=bb.Ridge(drift=0.1)), "a base whose rounds fade"),
+    (lambda: bb.PolicyTreeTS(ARMS, D, base=bb.Ridge(half_life="auto")), "a base whose rounds fade"),
+    (
+        lambda: made("a probability", balance=bb.InversePropensity(normalize=True)),
+        "cannot forget rounds whose weights are rescaled|cannot be balanced",
+    ),
+]
+
+
+@few("[0]", "[1]", "[3]")
+@pytest.mark.parametrize("case", range(len(BAD)))
+def test_what_cannot_forget_says_so(case):
+    make, said = BAD[case]
+    with pytest.raises(ValueError, match=said):
+        make()
