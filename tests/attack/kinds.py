@@ -174,24 +174,43 @@ def _own(model: Any, policy: Any = None, balance: Any = None, **settings: Any) -
     return make
 
 
-SAVED = KINDS | {  # whose files are crafted
-    "bootstrap": Kind(partial(bb.BootstrapRidgeTS, replicates=10, n_lams=3, folds=2)),
-    "tree": Kind(partial(bb.PolicyTreeTS, least=5)),
-    "mixture": Kind(partial(bb.ILTCB, rewards=(-99.0, 99.0))),
-    "levels": Kind(bb.SuperLinUCB),
-    "conjugate": Kind(_own(bb.load_model("gamma_poisson")), d=0),
-    "tables": Kind(_of_tables),
-    "residual": Kind(_own(bb.Ridge(), bb.TopTwo(0.3), bb.ResidualBalance())),
-    "kernel": Kind(_own(bb.Ridge(), bb.Boltzmann(0.5), bb.KernelBalance())),
-    "a balance of yours": Kind(_own(bb.Ridge(), balance=Loud())),
+FORGETTING = {
+    "fading": Kind(partial(bb.LinTS, half_life=20.0)),
+    "fading, of time": Kind(partial(bb.LinUCB, half_life="7d", clock="time", ridge="cv")),
+    "half-lives": Kind(partial(bb.LinTS, half_life="auto")),
+    "walking": Kind(partial(bb.LinTS, drift=0.01)),
+    "fading, pooled": Kind(partial(bb.BLTS, half_life=20.0, propensity="pooled")),
+    "fading, affine": Kind(_own(declared.noncentred, half_life=20.0), d=3),
+    "fading, joint": Kind(_own(declared.pooled, half_life=20.0), d=3),
+    "fading, conjugate": Kind(_own(bb.load_model("gamma_poisson"), half_life=20.0), d=0),
+    "fading, Laplace": Kind(_own(declared.binary, engine="laplace", half_life=20.0), d=3),
+    "window, by Gibbs": Kind(_own(declared.lasso, draws=60, half_life=20.0), d=3),
+    "window, bootstrap": Kind(
+        partial(bb.BootstrapRidgeTS, replicates=10, n_lams=3, folds=2, half_life=20.0)
+    ),
 }
+SAVED = (
+    KINDS
+    | FORGETTING
+    | {  # whose files are crafted
+        "bootstrap": Kind(partial(bb.BootstrapRidgeTS, replicates=10, n_lams=3, folds=2)),
+        "tree": Kind(partial(bb.PolicyTreeTS, least=5)),
+        "mixture": Kind(partial(bb.ILTCB, rewards=(-99.0, 99.0))),
+        "levels": Kind(bb.SuperLinUCB),
+        "conjugate": Kind(_own(bb.load_model("gamma_poisson")), d=0),
+        "tables": Kind(_of_tables),
+        "residual": Kind(_own(bb.Ridge(), bb.TopTwo(0.3), bb.ResidualBalance())),
+        "kernel": Kind(_own(bb.Ridge(), bb.Boltzmann(0.5), bb.KernelBalance())),
+        "a balance of yours": Kind(_own(bb.Ridge(), balance=Loud())),
+    }
+)
 
 
 def rewards(name: str, rng: np.random.Generator, shape: Any) -> np.ndarray:
     """Rewards that a kind's model may have seen."""
-    if name in ("NUTS", "shared, Laplace"):
+    if name == "NUTS" or name.endswith("Laplace"):
         return rng.integers(0, 2, size=shape).astype(float)
-    if name == "conjugate":
+    if name.endswith("conjugate"):
         return rng.poisson(2.0, size=shape).astype(float)
     return np.asarray(rng.normal(size=shape))
 

@@ -44,6 +44,10 @@ def put(name, at, value):
     return change
 
 
+def put_all(name, value):
+    return lambda meta, arrays: arrays.__setitem__(name, value)
+
+
 def say(key, value):
     return lambda meta, arrays: meta.__setitem__(key, value)
 
@@ -220,7 +224,54 @@ def test_crafted_files_of_arms_that_share_a_model_are_refused(kind, case, tmp_pa
         bb.Bandit.load(path, model=None if "model" in case or "shared" in case else model)
 
 
-@few("[30-levels]")
+CLOCKS = {  # of bandits that forget
+    "a clock that is none": ("fading", put("belief.arms", (0, 15), np.nan)),
+    "a negative clock": ("fading", put("belief.arms", (0, 15), -1.0)),
+    "a clock far ahead": ("fading, of time", put("belief.arms", (1, 15), 1e300)),
+    "more left than there was": ("fading", put("belief.arms", (0, 14), 1e9)),
+    "a half-life that is none": ("fading", lambda meta, a: meta["model"].update(half_life=np.nan)),
+    "a negative half-life": ("fading, joint", lambda m, a: m["model"].update(half_life=-5.0)),
+    "an infinite half-life": ("fading, affine", lambda m, a: m["model"].update(half_life=np.inf)),
+    "a huge half-life": ("window, bootstrap", lambda m, a: m["model"].update(half_life=1e200)),
+    "a negative drift": ("walking", lambda meta, a: meta["model"].update(drift=-0.1)),
+    "a huge drift": ("walking", lambda meta, a: meta["model"].update(drift=1e200)),
+    "a clock put forward for ever": ("fading", say("ahead", 1e300)),
+    "a clock put forward by nothing": ("fading", say("ahead", np.nan)),
+    "a member's clock": ("half-lives", put("belief.arms", (1, 0, 15), -3.0)),
+    "a half-life's probability": ("half-lives", put("belief.log_weight", 0, np.nan)),
+    "a rate's clock": ("fading, conjugate", put("belief.clock", 0, np.nan)),
+    "clocks of other arms": ("fading, conjugate", put_all("belief.clock", np.zeros(7))),
+    "a round of no time": ("fading, joint", put("belief.rounds", (0, -1), np.nan)),
+    "a round of no tick": ("fading, Laplace", put("belief.rounds", (0, -1), 1e300)),
+    "a window's clock": ("window, by Gibbs", believes("tick", -1.0)),
+    "a window's infinite clock": ("window, by Gibbs", believes("tick", np.inf)),
+    "rounds that left a window": ("window, bootstrap", put("belief.gone", (0, 0), 1e9)),
+    "half a round left": ("window, bootstrap", put("belief.gone", (0, 0), 0.5)),
+    "a fit to more than left": ("window, by Gibbs", put("belief.gone", (1, 0), 1e6)),
+    "a balance's ticks": ("fading, pooled", put_all("reweighting.ticks", np.zeros((3, 1)))),
+    "a tick of a balance": ("fading, pooled", put("reweighting.ticks", (0, 0), np.nan)),
+    "a balance's clock": ("fading, pooled", lambda m, a: m["reweighting"].update(tick=-1.0)),
+    "a balance's scale": ("fading, pooled", lambda m, a: m["reweighting"].update(scale=np.inf)),
+    "a negative period": ("fading, pooled", lambda m, a: m["reweighting"]["periods"].append(-1.0)),
+}
+
+
+@few("[a clock that is none]", "[a rate's clock]", "[a half-life that is none]")
+@pytest.mark.parametrize("case", CLOCKS)
+def test_crafted_clocks_are_refused(case, tmp_path):
+    path, (name, change) = tmp_path / "b", CLOCKS[case]
+    bandit = flips.trained(name, 0)
+    bandit.save(path)
+    meta, arrays = saving.read(path)
+    rewrite(path, meta, arrays)
+    assert bb.Bandit.load(path).t == bandit.t
+    change(meta, arrays)
+    rewrite(path, meta, arrays)
+    with pytest.raises(ValueError, match=r"is broken: |must be "):
+        bb.Bandit.load(path)
+
+
+@few("[30-levels]", "[30-fading, conjugate]")
 @pytest.mark.parametrize("name", SAVED)
 @pytest.mark.parametrize("files", [30, pytest.param(150, marks=pytest.mark.long)])
 def test_crafted_files_of_every_kind(name, files, tmp_path):
