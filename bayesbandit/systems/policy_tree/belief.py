@@ -326,8 +326,8 @@ class TreeBelief(Belief):
         fitted = integer(state["fitted"], "fitted", most=len(rows) + self.lost)
         self.inner.restore(below(state, INNER))
         self.tree, self.fitted = Tree.restored(below(state, TREE), d), fitted
-        ticks = tick[:, 0] if timed else None
-        self._relog(rows[:, : d + K], arm[:, 0].astype(np.int64), *outcome.T, tick=ticks)
+        arms, ticks = arm[:, 0].astype(np.int64), tick[:, 0] if timed else None
+        self._relog(rows[:, : d + K], arms, outcome[:, 0], outcome[:, 1], ticks)
         if not (timed or np.array_equal(self.n, self.inner.n)):
             raise ValueError(f"the outcome model has {self.inner.n} rounds, not {self.n}")
         self._fill()
