@@ -1,0 +1,57 @@
+"""A graph's steps give what PyTensor gives, and are taken only where it has plain operations."""
+
+import numpy as np
+import pytensor
+import pytensor.tensor as pt
+from scipy import special
+
+from bayesbandit.inference.base import Compiled
+from bayesbandit.inference.graph_analysis.quadratic import PYTHON
+from bayesbandit.inference.steps import steps
+
+
+def graphs():
+    """Inputs, and a graph of each class of operations."""
+    x, k, v = pt.matrix("x"), pt.lvector("k"), pt.vector("v")
+    rows = pt.arange(x.shape[0])
+    return [x, k, v], [
+        pt.softplus(x) + pt.log1mexp(-pt.abs(x)) + pt.sigmoid(x),
+        pt.second(x, pt.constant(2.0)),
+        pt.sqrt(k) / k + k[:, None] ** 2,
+        pt.switch(pt.lt(x, 0.0), -np.inf, pt.log(pt.abs(x))) + pt.clip(x, -1.0, 0.5),
+        x[rows, k] + x[:, 1:].sum(axis=1) + pt.max(x, axis=1),
+        x.dimshuffle(1, "x", 0)[:, 0, :] @ x,
+        pt.concatenate([x, v[:, None], pt.zeros_like(x)], axis=1).reshape((-1,)),
+        pt.cast(x > 0, "int8") + k[:, None],
+    ]
+
+
+def given(n, rng):
+    return rng.normal(size=(n, 3)), np.arange(n) % 3, rng.normal(size=n)
+
+
+def test_steps_are_the_graph(rng):
+    inputs, outputs = graphs()
+    function = pytensor.function(inputs, outputs, mode=PYTHON)
+    ours = Compiled(inputs, outputs, PYTHON, trusted=True)
+    assert ours._steps is not None
+    for n in (1, 6):
+        arguments = given(n, rng)
+        for a, b in zip(ours(*arguments), function(*arguments), strict=True):
+            assert (a.dtype, a.shape) == (b.dtype, b.shape)
+            np.testing.assert_allclose(a, b, rtol=1e-14)
+
+
+def test_numbers_beyond_the_range_are_kept():
+    x = pt.vector("x")
+    softplus = Compiled([x], [pt.softplus(x)], PYTHON, trusted=True)
+    at = np.array([-800.0, -40.0, 0.0, 40.0, 800.0])
+    np.testing.assert_allclose(softplus(at)[0], -special.log_expit(-at), rtol=1e-15)
+
+
+def test_what_loops_in_python_is_left_to_pytensor():
+    x, v = pt.tensor3("x"), pt.vector("v")
+    left = pytensor.function([x], [pt.linalg.cholesky(x)], mode=PYTHON)
+    parts = pytensor.function([v], pt.split(v, splits_size=[1, 2]), mode=PYTHON)
+    assert steps(left.maker.fgraph) is None
+    assert steps(parts.maker.fgraph) is None
