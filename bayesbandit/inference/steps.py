@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
+from pytensor.tensor.basic import Join
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from scipy import special
 
 from bayesbandit.inference.graph_analysis.operations import kind
 
@@ -82,8 +84,12 @@ def steps(graph: FunctionGraph) -> Steps | None:
 
 def _call(node: Apply) -> Call | None:
     op = node.op
-    if isinstance(op, Blockwise) or len(node.outputs) > 1:
+    if len(node.outputs) > 1:
         return None
+    if isinstance(op, Blockwise):
+        return _joined(node) if isinstance(op.core_op, Join) else None
+    if type(op).__name__ == "LogSumExp":
+        return lambda values: np.asarray(special.logsumexp(values, axis=op.axis))
     if isinstance(op, Elemwise):
         return _elementwise(node)
     if isinstance(op, DimShuffle):
@@ -113,6 +119,20 @@ def _shuffled(op: DimShuffle) -> Call:
     if order == tuple(range(len(order))):
         return lambda values: values[index]
     return lambda values: values.transpose(order)[index]
+
+
+def _joined(node: Apply) -> Call | None:
+    """Return arrays side by side along one of their last axes; those before are broadcast."""
+    batch, axis = node.op.batch_ndim(node), node.op.core_op._props_dict().get("axis")
+    if axis is None:  # older versions take it as an input
+        return None
+
+    def call(*values: np.ndarray) -> np.ndarray:
+        shape = np.broadcast_shapes(*(v.shape[:batch] for v in values))
+        parts = [np.broadcast_to(v, (*shape, *v.shape[batch:])) for v in values]
+        return np.concatenate(parts, axis=batch + axis)
+
+    return call
 
 
 def _performed(node: Apply) -> Call:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+from pytensor.graph.replace import vectorize_graph
 from scipy import special
 
 from bayesbandit.inference.base import Compiled
@@ -23,6 +24,8 @@ def graphs():
         x.dimshuffle(1, "x", 0)[:, 0, :] @ x,
         pt.concatenate([x, v[:, None], pt.zeros_like(x)], axis=1).reshape((-1,)),
         pt.cast(x > 0, "int8") + k[:, None],
+        pt.logsumexp(x, axis=1),
+        vectorize_graph(pt.concatenate([v, v[:1]]), {v: x}),
     ]
 
 
