@@ -207,7 +207,10 @@ def column(values: object, n: int, what: str) -> np.ndarray:
 
 
 def one_a_row(values: object, n: int, what: str) -> np.ndarray:
-    """Return one number for each row, (n,), finite or not; a single number is one row."""
+    """Return values as floats (n,), one for each row; NaN and infinity are allowed.
+
+    A single number is one row. Raise ValueError for another shape.
+    """
     array = np.atleast_1d(floats(values, what))
     if array.shape != (n,):
         raise ValueError(f"{what} must have one value for each of {n} rows; got {array.shape}")

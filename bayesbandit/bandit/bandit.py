@@ -334,12 +334,12 @@ class Bandit:
         return summary(self.history, min_probability)
 
     def surprise(self, level: float = 0.01) -> Surprise:
-        """Return the evidence that the rewards in `history` do not follow one law: an e-process.
+        """Return an e-process: evidence that the rewards in `history` have changed over time.
 
-        Ridge regressions that forget foretell each reward, and so does one that does not. Their
-        ratio of densities reaches 1/level with probability `level` at most, if nothing changes and
-        the regression is right, however often one looks. The model is the bandit's `Ridge`, and
-        `Ridge()` where it has another. Rounds come in the order of `history`. Raise ValueError if
+        It is the density of the rewards under ridge regressions that forget, divided by that under
+        one that does not. If nothing changes and the regression is right, it ever reaches 1/level
+        with probability `level` at most, however often you look. The model is the bandit's `Ridge`,
+        or `Ridge()` if it has another. Rounds come in the order of `history`. Raise ValueError if
         arms have features.
         """
         checks.number(level, "level", above=0, below=1)

@@ -51,12 +51,12 @@ class HalfLives(Belief):
         return f"HalfLives({self.best.model}, n_arms={self.arms.shape[1]})"
 
     def member(self, m: int) -> LinearBelief:
-        """Return the belief by half-life m, which shares its arms with this one."""
+        """Return the belief with half-life number m. It uses `arms[m]` without a copy."""
         return self.members[m]._with_arms(self.arms[m])
 
     @property
     def best(self) -> LinearBelief:
-        """The belief by the most probable half-life."""
+        """The belief with the most probable half-life."""
         return self.member(int(self.log_weight.argmax()))
 
     @property
@@ -92,7 +92,7 @@ class HalfLives(Belief):
     def update_at(
         self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
     ) -> None:
-        """Learn rounds one after the other, and how well each half-life foretold them."""
+        """Learn rounds one after the other, and how well each half-life predicted them."""
         weight = np.ones(len(x)) if weight is None else weight
         rows = [np.ascontiguousarray(v) for v in (self.members[0].design(x), arm, reward, weight)]
         tick = np.ascontiguousarray(tick)

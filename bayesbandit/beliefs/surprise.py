@@ -1,4 +1,4 @@
-"""Whether rewards still follow one law: an e-process by how well they are foretold."""
+"""An e-process that tests whether rewards have changed over time, given contexts."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.kernels import scoring
 
 Array = np.ndarray
-CHANGED = 0.01  # the prior probability that the rewards do not follow one law from the beginning
+CHANGED = 0.01  # the prior weight of the half-lives that forget
 
 
 @dataclass(frozen=True)
 class Surprise:
-    """The evidence that the rewards of some rounds do not follow one law.
+    """Evidence that rewards have changed over time, given contexts.
 
-    log_e (n,): the logarithm of the e-process after each round. It is the density of the rewards so
-    far by beliefs that forget, mixed, over that by a belief that does not. If nothing changes, it
-    is a ratio of densities with mean 1, so that it ever reaches 1/level with probability `level` at
-    most (Ville's inequality), whenever one looks. half_life: the one that foretold best by the end,
-    in rounds; None: that does not forget.
+    log_e (n,): the log of the e-process after each round: the density of the rewards so far under a
+    mixture over half-lives, divided by that under a belief that does not forget. If nothing
+    changes, this ratio has mean 1. So it ever reaches 1/level with probability `level` at most,
+    however often you look (Ville's inequality).
+    half_life: the half-life that predicts best at the end, in rounds; None: never forgets.
     """
 
     log_e: Array
@@ -38,13 +38,13 @@ class Surprise:
 
     @property
     def at(self) -> int | None:
-        """The round, from 0, at which it first did; None: it never did."""
+        """The round, from 0, at which the evidence first reached 1/level; None: never."""
         reached = np.flatnonzero(self.log_e >= -np.log(self.level))
         return int(reached[0]) if len(reached) else None
 
     @property
     def largest(self) -> float:
-        """The largest evidence so far, as a logarithm to base 10; 1/level is −log10(level)."""
+        """The largest evidence so far, as a logarithm to base 10; the alarm is at −log10(level)."""
         return float(self.log_e.max(initial=0.0) / np.log(10.0))
 
     def __repr__(self) -> str:
@@ -89,7 +89,7 @@ class Evidence:
         return scores
 
     def first(self, bound: float) -> int | None:
-        """Return the number, from 0, of the first reward at which log_e reached a bound."""
+        """Return the number, from 0, of the first reward at which log_e ≥ bound, or None."""
         reached = np.flatnonzero(self.log_e >= bound)
         return int(reached[0]) if len(reached) else None
 

@@ -20,9 +20,10 @@ Names in a PyMC model are unique. "reward" is left for the declaration's observe
 
 
 def check_observed(model: pm.Model, declared: str, reward: np.ndarray) -> None:
-    """Raise ValueError unless the model's likelihood uses the rewards (n,) without rounding them.
+    """Raise ValueError unless the model's likelihood uses the rewards (n,) as they are.
 
-    declared: the declaration's name.
+    They must enter the likelihood. Each observed variable must have n values, and must not cut off
+    the fractions of rewards. declared: the declaration's name.
     """
     from pytensor.graph.basic import Constant
     from pytensor.graph.traversal import ancestors

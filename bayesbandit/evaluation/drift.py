@@ -1,4 +1,4 @@
-"""How far back a log should be remembered."""
+"""Comparison of half-lives on a log."""
 
 from __future__ import annotations
 
@@ -30,15 +30,16 @@ class Rounds(Protocol):
 def drift(
     log: Rounds, model: Ridge | None = None, half_lives: Sequence[float | None] = HALF_LIVES
 ) -> pd.DataFrame:
-    """Return how well the rewards of a log are foretold, by half-life in rounds.
+    """Return a table of how well regressions with different half-lives predict a log's rewards.
 
-    Each reward is foretold from the rounds decided before it, and then learned. `score` is the sum
-    of its log densities. `gain` is the mean over 1,000 rounds of the score less that of the first
-    half-life, with its standard error `se`. The largest score tells which half-life to take.
+    Each reward is predicted from earlier rounds, then learned. The columns are `half_life` in
+    rounds (inf: never forgets); `score`, the sum of the log predictive densities; `gain`, the score
+    minus that of the first half-life, per 1,000 rounds; and `se`, the standard error of the gain.
+    Take the half-life with the largest score.
 
     log: a `bb.ope.Log` or a bandit's `history`: contexts x (n, d), arms and rewards (n,). Rounds
-    without a reward are left out. model: the ridge regression of each arm's rewards (`Ridge()`).
-    half_lives: None is one that never forgets.
+    without a reward are left out. model: the ridge regression of each arm's rewards; default
+    `Ridge()`. half_lives: in rounds; None never forgets.
     """
     there = ~np.isnan(log.reward)
     evidence = Evidence(model or Ridge(), half_lives)

@@ -70,10 +70,9 @@ def texts(*values: object) -> dict[str, str]:
 
 
 def packages(*values: object) -> list[str]:
-    """Return names and versions of the installed packages that these functions, classes and objects
-    are from.
+    """Return the installed packages that define these functions, classes and objects.
 
-    The toolkit and Python are left out.
+    Each is a text "name version". The toolkit and Python are left out.
     """
     return user_modules.packages(map(_home, values))
 

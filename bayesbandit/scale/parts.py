@@ -1,4 +1,4 @@
-"""The parts of a table that is in memory, in Parquet files, or on a Dask cluster."""
+"""Tables read in parts: from memory, from Parquet files, or from a Dask cluster."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ type Work[T] = Callable[[pd.DataFrame, int], T]  # of a part and its number
 
 
 class Parts(Protocol):
-    """A table in parts, which have an order. columns: the names of its columns."""
+    """A table that is read part by part, in a fixed order. columns: the names of its columns."""
 
     columns: list[Name]
 
@@ -54,7 +54,7 @@ def parts_of(source: object) -> Parts:
 
 
 class Frame(Parts):
-    """A table in memory, in parts of some rows."""
+    """A pandas table, read in slices of consecutive rows."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self.frame, self.columns = frame, list(frame.columns)

@@ -1,4 +1,4 @@
-"""Whether a service goes on with the bandit of its log."""
+"""Checks that a service and its log have the same bandit."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from bayesbandit.store.settings import Settings
 
 
 def check_log(log: object) -> None:
+    """Raise TypeError unless this is a `DecisionLog`."""
     if not isinstance(log, DecisionLog):
         raise TypeError(f'log must be a bb.DecisionLog, as DecisionLog("sqlite:///…"); got {log!r}')
 
 
 def described(bandit: Bandit) -> dict[str, Any]:
-    """Return what tells a bandit from another, as plain values."""
+    """Return what identifies a bandit in a log, as plain values: arms, features, policy, rounds."""
     encoder = None if bandit.encoder is None else bandit.encoder.to_dict()
     return {
         "arms": list(bandit.arms),
@@ -30,7 +31,7 @@ def described(bandit: Bandit) -> dict[str, Any]:
 
 
 def check_same(bandit: Bandit, log: DecisionLog, settings: Settings) -> None:
-    """Raise ValueError unless a bandit and settings are those with which the log began."""
+    """Raise ValueError unless the bandit and the settings are those with which the log began."""
     known = log.ledger.beginning()
     own = json.loads(json.dumps(described(bandit)))
     for what in ("arms", "n_features", "encoder", "policy"):
@@ -58,7 +59,7 @@ def _said(name: str, value: Any) -> str:
 
 
 def check_policy(policy: Policy | None, log: DecisionLog) -> None:
-    """Raise ValueError unless a policy that is given again is the one with which the log began."""
+    """Raise ValueError if a policy is given and the log began with another one."""
     known = log.ledger.beginning()["policy"]
     if policy is not None and checks.shown(policy) != known:
         raise ValueError(

@@ -134,7 +134,7 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def at_the_end(results: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """Return the estimates at the end of the runs, and a text with their replications."""
+    """Return the estimates at the horizon, and a caption: "± SE, n replications"."""
     replications, horizon, seed = evaluation.replayed(results, REPLAYED)
     found = estimates(replications, horizon, seed)
     fewer = "".join(f" ({name}: {n})" for name, n in FEWER.items() if n < replications)

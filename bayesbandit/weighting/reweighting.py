@@ -210,7 +210,7 @@ class Weighed:
         """Ignore the empty state."""
 
     def verify(self, layout: Layout) -> None:
-        """Accept every layout."""
+        """Accept every layout: there is no state to check."""
 
 
 class Reweighting:

@@ -46,9 +46,9 @@ PART = {
 
 
 def encode(value: Any) -> dict[str, Any]:
-    """Return a dataclass as its name and fields, and an Enum's member as its name and value.
+    """Return a dataclass as its name and fields, or an Enum's member as its name and value.
 
-    Of anything else return only the name, marked as foreign.
+    For any other object return only the class's name, marked as foreign.
     """
     kind = type(value)
     if kind.__name__ != DECLARED and not is_registered(kind):

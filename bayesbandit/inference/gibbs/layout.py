@@ -36,7 +36,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Squares:
-    """Squares (forms δ − offsets)² of dense forms (N, D), before they are grouped."""
+    """Dense squares (form'δ − offset)² of a log density, ungrouped.
+
+    forms (N, D), offsets (N,). powers: what multiplies each square, a coefficient and powers of u.
+    """
 
     forms: Array
     offsets: Array

@@ -144,7 +144,11 @@ def with_shared_nodes(density: Density, simpler: bool) -> Density:
 
 
 def predictor(density: Density, engine: str) -> Variable:
-    """Return the node of the mean reward's graph by which θ enters it, affine in θ."""
+    """Return the linear predictor: the node, affine in θ, of which the mean reward is a function.
+
+    Refuse the engine if the mean reward has no link, if there are several such nodes, or if the
+    node is not one number for each row.
+    """
     seeds = dict.fromkeys(density.values.values(), 1.0)
     degrees = Degrees([density.mean], seeds)
     if degrees.of(density.mean) <= 1:

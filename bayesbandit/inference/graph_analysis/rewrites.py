@@ -64,9 +64,8 @@ def many(values: Iterable[Variable]) -> dict[Variable, Variable]:
 def lowered(graphs: list[Variable]) -> list[Variable]:
     """Return graphs of plain tensors, without functions that contain graphs."""
     graphs = plain(graphs)
-    if any(
-        isinstance(v.type, XTensorType) for v in ancestors(graphs)
-    ):  # of a copy, for it is in place
+    if any(isinstance(v.type, XTensorType) for v in ancestors(graphs)):
+        # on a copy, because this rewrite changes graphs in place
         graphs = rewritten(clone_replace(graphs, {}), "lower_xtensor")
     return unfolded(graphs)
 
