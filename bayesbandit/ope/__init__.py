@@ -1,4 +1,4 @@
-"""What a log says: policies' values, which is best, and whether the log may be believed."""
+"""Off-policy evaluation: policies' values from a log, the best policy, and tests of the log."""
 
 from bayesbandit.ope.check import Check, check
 from bayesbandit.ope.estimate import Estimate, estimate

@@ -1,4 +1,4 @@
-"""May a log be believed? Its probabilities against the arms that were taken."""
+"""Tests of a log's probabilities against the arms that were chosen."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from bayesbandit.ope.estimators import ess
 from bayesbandit.ope.logs.log import Log
 
 POWERS = (0.0, 0.5, 0.8, 1.25, 2.0)  # β of q ∝ e^β
-REFUTED = np.log(100.0)  # a true log reaches E = 100 with probability .01 at most
-CALM = 10  # rounds before contexts enter a tilt
-FURTHEST = 5.0  # of a standardised context
-BINS = np.array([0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0])
+REFUTED = np.log(100.0)  # if the probabilities are true, P(E ever ≥ 100) ≤ .01
+CALM = 10  # first rounds, in which contexts are not used
+FURTHEST = 5.0  # largest absolute value of a standardised context
+BINS = np.array([0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0])  # of `calibration`  # of `calibration`
 
 
 @dataclass(frozen=True, repr=False)
 class Check:
-    """What a log says of its own probabilities.
+    """How well a log's probabilities agree with the arms that were chosen.
 
-    log_e: log of the largest E of the propensity e-process; NaN without probabilities (n, K).
-    refuted: whether E reached 100. A log with true probabilities does so with probability .01 at
-        most, however long it is.
-    path: log E after each round (n,); at: the round in which E reached 100, or None.
-    ess: of "always this arm", realised and expected, by arm.
+    log_e: the log of the largest E of the propensity e-process; NaN without probabilities (n, K).
+    refuted: whether E reached 100. If the probabilities are true, this happens with probability .01
+    at most, however long the log is.
+    path: log E after each round (n,). at: the round in which E first reached 100, or None.
+    ess: by arm, the realised and the expected effective sample size of "always this arm".
     """
 
     log_e: float
@@ -44,8 +44,12 @@ class Check:
 
     @cached_property
     def calibration(self) -> pd.DataFrame:
-        """Return, by arm and bin of its probability, how often it was taken and how often that was
-        expected, with z = (taken − expected)/√Σe(1 − e). Empty without probabilities (n, K)."""
+        """Return a table that compares how often an arm was chosen with its probabilities.
+
+        A row for each arm and bin of its probability e (`from`, `to`]: the number of rounds, how
+        often the arm was `taken`, how often that was `expected` (Σe), and
+        z = (taken − expected)/√Σe(1 − e). Empty without probabilities (n, K).
+        """
         rows = []
         for k, arm in enumerate(self.log.arms if self.log.probabilities is not None else ()):
             e, taken = self._of(k)
@@ -63,9 +67,12 @@ class Check:
 
     @cached_property
     def placebo(self) -> pd.DataFrame:
-        """Return z = Σ(w − Σπ)g/√Σ(·)² of "always this arm", by arm and g: 1 and each feature.
-        About N(0, 1) where the probabilities are true: what was decided before cannot be changed by
-        the arm. Empty without probabilities (n, K)."""
+        """Return z statistics that are about N(0, 1) if the probabilities are true.
+
+        A row for each arm, a column for each g: 1 and each feature. With w the weights of "always
+        this arm", z = Σ(w − 1)g/√Σ(w − 1)²g² over rounds where the arm could be chosen. The arm
+        cannot change what was known before it was chosen. Empty without probabilities (n, K).
+        """
         g = np.column_stack([np.ones(len(self.log)), self.log.x])
         rows = {}
         for k, arm in enumerate(self.log.arms if self.log.probabilities is not None else ()):
@@ -78,9 +85,13 @@ class Check:
 
     @cached_property
     def overlap(self) -> pd.DataFrame:
-        """Return, by arm, the rounds it was taken in, its smallest probability, the shares of
-        rounds in which that was 0 and below .01 (of the rounds it was taken in, where only their
-        probabilities are known), and the largest share of one round in Σw."""
+        """Return how much the log says about each arm.
+
+        Columns: the `rounds` in which it was chosen; its `smallest` probability; `never` and
+        `below_01`, the shares of rounds in which its probability was 0 and below .01; and
+        `largest_weight`, the largest share of one round in Σw. If only the chosen arms'
+        probabilities are known, these are taken over the arm's own rounds.
+        """
         rows, log = {}, self.log
         for k, arm in enumerate(log.arms):
             taken = log.played == k
@@ -103,12 +114,13 @@ class Check:
 
 
 def check(data: Log) -> Check:
-    """Test a log's probabilities against the arms that were taken.
+    """Test a log's probabilities against the arms that were chosen.
 
     The propensity e-process is the mean of Π_t q_t(A_t)/e_t(A_t) over alternatives q. It is a test
-    martingale where e is true. The alternatives are q ∝ e^β; half e, half uniform; and
-    q ∝ e exp(θ_k'z) with z = 1 and z = (1, x), where θ is learned from earlier rounds. The realised
-    effective sample sizes stand beside those that the probabilities promise.
+    martingale if e is true. The alternatives are q ∝ e^β; half e, half uniform; and
+    q ∝ e exp(θ_k'z) with z = 1 and z = (1, x), where θ is learned from earlier rounds. `Check.ess`
+    compares the realised effective sample sizes with the expected ones. A log is tested once, and
+    the result is kept.
     """
     if not isinstance(data, Log):
         raise TypeError(f"check takes a bb.ope.Log; got {data!r}")
@@ -119,7 +131,7 @@ def check(data: Log) -> Check:
 
 
 def refuted(log: Log) -> str:
-    """Return that the propensities of a log are refuted; "" where they are not."""
+    """Return a sentence if the log's propensities are refuted, else ""."""
     doubt = check(log)
     if not doubt.refuted:
         return ""
@@ -138,8 +150,10 @@ def _check(log: Log) -> Check:
 
 
 def e_process(log: Log) -> np.ndarray:
-    """Return log E after each round (n,); empty where only the taken arms' probabilities are known:
-    those cannot be tested."""
+    """Return log E after each round (n,).
+
+    Empty without probabilities (n, K): the chosen arms' probabilities alone cannot be tested.
+    """
     e, a = log.probabilities, log.played
     if e is None:
         return np.empty(0)
@@ -158,7 +172,7 @@ def powers(e: np.ndarray, beta: float) -> np.ndarray:
 
 
 def standardised(x: np.ndarray) -> np.ndarray:
-    """Return contexts standardised by earlier rounds, within ±5; 0 in the first ten rounds."""
+    """Return contexts (n, d) standardised by earlier rounds, within ±5; 0 in the first ten."""
     if not x.size:
         return x
     c = x - x[0]

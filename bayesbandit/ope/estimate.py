@@ -1,4 +1,4 @@
-"""One policy's value from a log, with an interval that holds under adaptive assignment."""
+"""The value of one policy from a log, with an interval that holds under adaptive assignment."""
 
 from __future__ import annotations
 
@@ -33,17 +33,20 @@ from bayesbandit.ope.weights import WEIGHTS, contextual, predictable_weights, sp
 
 @dataclass(frozen=True, repr=False)
 class Estimate:
-    """A policy's value, or the difference of two.
+    """The value of a policy, or the difference of two.
 
-    value, its standard error se, and the interval (low, high), NaN where it is `refused`: a
-        sentence, "" where it is not. warnings: sentences. se = √V/Σh, where V is Σh²(Γ − v)², or
-        more in a short log: see `Sums`.
-    ess: the effective sample size (Σw)²/Σw², and expected_ess, what the probabilities promise; of a
-        difference, the smaller ones. largest_weight: the largest share of one round in Σw;
-        mean_weight, which should be 1. n: rounds that count.
-    scores Γ and weights h (n,): value = Σ hΓ/Σ h. m: the means used (n, K), None where none are.
-    sequence: intervals that hold at every round at once, where asked for. sums: running sums, for
-        tests that hold at every round; None where the scores or weights use later rounds.
+    value, se: the estimate Σ hΓ/Σ h and its standard error √V/Σh. V is Σh²(Γ − v)², or more if the
+        log is short: see `Sums`.
+    low, high: the interval. NaN if there is none; `refused` then says why, else it is "".
+    ess, expected_ess: the effective sample size (Σw)²/Σw², and the one that the probabilities let
+        expect. For a difference, the smaller ones.
+    largest_weight, mean_weight: the largest share of one round in Σw; the mean of w, which should
+        be near 1.
+    n: the number of rounds that count. warnings: sentences.
+    scores, h: the scores Γ and the weights of rounds (n,). m: the predicted means (n, K), or None.
+    sequence: intervals that hold at all rounds simultaneously, if asked for.
+    sums: running sums, for tests that hold at all rounds. None if scores or weights use later
+        rounds.
     """
 
     value: float
@@ -67,7 +70,7 @@ class Estimate:
 
     @property
     def p(self) -> float:
-        """The two-sided p of "the value is 0", as for a difference; NaN where it is refused."""
+        """The two-sided p-value of "the value is 0", for a difference; NaN without an interval."""
         if np.isnan(self.low):
             return np.nan
         return float(2 * norm.sf(abs(self.value) / self.se)) if self.se > 0 else 1.0
@@ -114,29 +117,29 @@ def estimate(
     subgroup: Any = None,
     planned: int | None = None,
 ) -> Estimate:
-    """Estimate what a policy would have earned per round from the log of another one: Σ hΓ/Σ h.
+    """Estimate the mean reward per round of a policy from the log of another policy: Σ hΓ/Σ h.
 
-    target: an arm's name; probabilities (n, K) of a policy that is the same throughout; a bandit as
-        it is now; a function of contexts such as `bandit.greedy`; or None for the logged policy. A
-        pair (a, b) asks for the difference a less b, from paired scores.
-    estimator: "dr", doubly robust; "ips"; "snips". "clipped" (at `clip`), "dm", "switch" (at `tau`)
-        and "shrunk" (by `lam`) are biased, and give a number without an interval.
-    mean: predictions of the rewards, learned from earlier rounds: "running", "arm", "ridge" or
-        "quadratic" means; "chosen", the best of these so far; "logged", those of the log; a
-        scikit-learn regressor; or numbers (n, K).
-    weights: of rounds: "minvar", "stablevar", "equal", or "contextual", which needs snapshots.
-        Where only the taken arms' probabilities are logged, rounds count alike; likewise for the
+    target: an arm's name; probabilities (n, K) of a fixed policy; a bandit in its current state; a
+        function of contexts such as `bandit.greedy`; or None for the logged policy. A pair (a, b)
+        asks for the difference a − b, from paired scores.
+    estimator: "dr" (doubly robust), "ips" or "snips". "clipped" (at `clip`), "dm", "switch" (at
+        `tau`) and "shrunk" (by `lam`) are biased and give no interval.
+    mean: how rewards are predicted, from earlier rounds: "running", "arm", "ridge" or "quadratic";
+        "chosen", the best of these so far; "logged", the means in the log; a scikit-learn
+        regressor; or numbers (n, K).
+    weights: the weights of rounds: "minvar", "stablevar", "equal", or "contextual", which needs
+        snapshots. Weights are equal if the log has only the chosen arms' probabilities, and for the
         logged policy, which changes.
-    sequence: "asymptotic" for intervals that hold at every round at once; or (lo, hi), declared
-        bounds of the rewards, for exact ones.
-    force: give an interval although the log's probabilities are refuted.
-    predictable: False where the target or the means given were learned from these rounds.
-    missing: what a reward of NaN is: "open", it may come, and only rounds before the first such
-        count; "random"; "bounds", anything within `bounds`, which gives the union of two
-        intervals; or P(observed), a number or (n,).
-    while_available: leave out the rounds in which the target wants an arm that could not be taken.
-    subgroup: the rounds to judge by, true and false (n,): known before the arm was chosen.
-    planned: rounds for which a sequence is tuned, by default those of the log.
+    sequence: "asymptotic" for intervals that hold at all rounds simultaneously; or bounds (lo, hi)
+        of the rewards for exact ones. The bounds must be known in advance.
+    force: give an interval even if the log's probabilities are refuted.
+    predictable: False if the given target or means were learned from these rounds.
+    missing: what a NaN reward means. "open": it may still come, and only rounds before the first
+        one count. "random": missing at random. "bounds": anything within `bounds`; the result is
+        the union of two intervals. Or P(observed), a number or (n,).
+    while_available: leave out the rounds in which the target wants an arm that was not available.
+    subgroup: a mask (n,) of the rounds to use. It must be known before the arm is chosen.
+    planned: the number of rounds for which a sequence is tuned; default: those of the log.
 
     Hadad et al. (2021); Zhan et al. (2021); Waudby-Smith et al. (2024).
     """

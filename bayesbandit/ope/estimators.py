@@ -1,8 +1,9 @@
-"""Scores Γ_t of a policy's value, E[Γ_t | past] = V(π), and others that trade bias for variance.
+"""Scores Γ_t of a policy's value: unbiased ones, E[Γ_t | past] = V(π), and biased ones.
 
-w_t = π(X_t, A_t)/e_t(X_t, A_t); m (n, K) are mean rewards and m_A those of the taken arms (n,).
-Dudík et al. (2011), Doubly robust policy evaluation and learning; Wang et al. (2017), SWITCH;
-Su et al. (2020), shrunk doubly robust; Swaminathan & Joachims (2015), SNIPS.
+w_t = π(X_t, A_t)/e_t(X_t, A_t); m (n, K) are mean rewards and m_A those of the chosen arms (n,).
+Biased scores have less variance. Dudík et al. (2011), Doubly robust policy evaluation and learning;
+Wang et al. (2017), SWITCH; Su et al. (2020), shrunk doubly robust; Swaminathan & Joachims (2015),
+SNIPS.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 Array = np.ndarray
 ESTIMATORS = ("ips", "snips", "clipped", "dm", "dr", "switch", "shrunk")
 MODELLED = ("dm", "dr", "switch", "shrunk")  # those that need means m
-POINTS = ("clipped", "dm", "switch", "shrunk")  # biased: a number, and no interval
+POINTS = ("clipped", "dm", "switch", "shrunk")  # biased: no interval
 
 
 def ips(w: Array, y: Array) -> Array:

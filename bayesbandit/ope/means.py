@@ -1,7 +1,7 @@
-"""Predictable mean rewards m_t(x, k): learned from earlier rounds alone, batch by batch.
+"""Predicted mean rewards m_t(x, k), learned batch by batch from earlier rounds only.
 
-With means of all rounds the estimate is biased under adaptive assignment: of the same rewards, the
-means and the choice of the arm are then dependent.
+Means that are fitted to all rounds would bias the estimate under adaptive assignment: they and the
+choice of the arm would depend on the same rewards.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PENALTY = 1.0  # of coefficients of standardised features
 
 @runtime_checkable
 class Regressor(Protocol):
-    """A regressor as of scikit-learn."""
+    """A regressor as in scikit-learn."""
 
     def fit(self, x: np.ndarray, y: np.ndarray) -> object: ...
 
@@ -30,20 +30,19 @@ class Regressor(Protocol):
 
 
 class Means(Protocol):
-    """Mean rewards, batch by batch: first asked, then taught."""
+    """Predicted mean rewards. For each batch, `predict` is called first, then `learn`."""
 
     def predict(self, rows: slice) -> np.ndarray:
-        """Return every arm's mean at the contexts of `rows`, (m, K)."""
+        """Return every arm's mean reward (m, K) at the contexts of `rows`, a slice of the log."""
         ...
 
     def learn(self, rows: slice) -> None:
-        """Learn from the observed rewards of `rows`."""
+        """Learn the rewards of `rows`, a slice of the log; NaN rewards are skipped."""
         ...
 
 
 class Running:
-    """The mean r̄ of the rewards of all earlier rounds, those of the batch included; 0 before the
-    first."""
+    """The mean r̄ of all earlier rewards, also of those in the batch; 0 before the first."""
 
     def __init__(self, played: np.ndarray, reward: np.ndarray, K: int) -> None:
         self.played, self.reward, self.K = played, reward, K
@@ -74,7 +73,7 @@ class Running:
 
 
 class Arm(Running):
-    """Each arm's mean reward, of 5 pseudo-rounds at the running mean and its own rounds."""
+    """Each arm's mean reward, shrunk to the running mean by 5 pseudo-rounds."""
 
     def __init__(self, played: np.ndarray, reward: np.ndarray, K: int) -> None:
         super().__init__(played, reward, K)
@@ -95,10 +94,10 @@ class Arm(Running):
 
 
 class ForwardRidge(Running):
-    """Each arm's ridge regression of reward less the running mean on features f (n, D), f₁ = 1.
+    """A ridge regression for each arm, of reward minus running mean, on features f (n, D).
 
-    Features are standardised by earlier rounds: (Σ f̃f̃' + λI) θ_k = Σ f̃ (Y − r̄), m = r̄ + f̃'θ_k,
-    within the rewards seen.
+    The first feature is 1. Features are standardised by earlier rounds, f̃. Then (Σ f̃f̃' + λI) θ_k
+    = Σ f̃ (Y − r̄), and m = r̄ + f̃'θ_k is clipped to the range of the rewards so far.
     """
 
     def __init__(self, f: np.ndarray, played: np.ndarray, reward: np.ndarray, K: int) -> None:
@@ -130,8 +129,10 @@ class ForwardRidge(Running):
 
 
 class Forward(Running):
-    """Each arm's scikit-learn regressor, fitted to its rounds of earlier batches; the running mean
-    of an arm with fewer than 5."""
+    """A scikit-learn regressor for each arm, fitted to its rounds in earlier batches.
+
+    An arm with fewer than 5 such rounds gets the running mean.
+    """
 
     def __init__(
         self, regressor: Regressor, x: np.ndarray, played: np.ndarray, reward: np.ndarray, K: int
@@ -157,15 +158,22 @@ class Forward(Running):
 
 
 def features(x: np.ndarray) -> np.ndarray:
-    """Return (1, x) with x standardised, which only keeps sums of squares exact: (n, 1 + d)."""
+    """Return (1, x) with standardised x, (n, 1 + d).
+
+    Standardising over all rounds only avoids rounding errors: `ForwardRidge` standardises again.
+    """
     sd = x.std(axis=0)
     z = (x - x.mean(axis=0)) / np.where(sd > 0, sd, 1.0)
     return np.hstack([np.ones((len(x), 1)), z])
 
 
 def predictable(log: Log, reward: np.ndarray, w: np.ndarray, mean: Any) -> np.ndarray:
-    """Return m (n, K) of rewards (NaN: unknown): one of MEANS, a scikit-learn regressor, or numbers
-    (n, K). Of "chosen", the ones with the least Σ w²(Y − m)² over earlier batches."""
+    """Return predicted means m (n, K).
+
+    reward: (n,), NaN if not known. w: the weights (n,) of the policy. mean: one of MEANS, a
+    scikit-learn regressor, or numbers (n, K). "chosen" uses, in each batch, the means with the
+    smallest Σ w²(Y − m)² over earlier batches.
+    """
     K, given = len(log.arms), (log.played, reward, len(log.arms))
     if isinstance(mean, str):
         if mean not in MEANS:
@@ -194,8 +202,11 @@ def predictable(log: Log, reward: np.ndarray, w: np.ndarray, mean: Any) -> np.nd
 
 
 def forward(log: Log, candidates: Sequence[Means], reward: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Return the means (n, K) of the candidate with the least loss in earlier batches; of batches 0
-    and 1 those of the first. The choice is predictable, so nothing is lost by it."""
+    """Return the means (n, K), in each batch by the candidate with the smallest loss so far.
+
+    Batches 0 and 1 use the first candidate. The choice depends on earlier rounds only, so the
+    estimate stays unbiased.
+    """
     m, loss = np.empty((len(log), len(log.arms))), np.zeros(len(candidates))
     for b, rows in enumerate(log.batches):
         pick = int(loss.argmin()) if b >= 2 else 0

@@ -1,4 +1,4 @@
-"""What a bandit that learns would have earned, by the rounds of a log in which it chooses alike.
+"""Replay: the rewards of a bandit that learns from those rounds of a log in which it agrees.
 
 Li, Chu, Langford & Wang (2011), Unbiased offline evaluation of contextual-bandit-based news article
 recommendation algorithms.
@@ -27,21 +27,22 @@ from bayesbandit.ope.logs.columns import SLACK
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.targets import trained_on
 
-FEWEST = 50  # matched rounds to be expected, at least
+FEWEST = 50  # smallest expected number of matched rounds
 THINNING = 11  # key of a stream of random numbers
 
 
 @dataclass(frozen=True, repr=False)
 class Replay:
-    """What a bandit earned while it learned from the matched rounds of a log.
+    """The result of a replay: what a bandit earned while it learned from a log's matched rounds.
 
-    value: the mean reward of the matched rounds, with its standard error se and the interval (low,
-        high), NaN where it is `refused`: a sentence, "" where it is not. The interval is of what
-        this run was to earn on average. Another run of the bandit may learn otherwise, and of that
-        one replay knows nothing.
-    matched, expected: how many rounds matched, and how many were expected to, n c.
-    thinned: rounds that the rejection left. rounds: the matched ones' places in the log (m,);
-    arm, reward (m,). bandit: as it is at the end. warnings: sentences.
+    value: the mean reward of the matched rounds, with its standard error `se` and an interval (low,
+        high). The interval is for the expected mean reward of this run. It does not cover how much
+        other runs of the same bandit would differ: see `together`.
+    refused: why there is no interval (low and high are NaN), or "". warnings: sentences.
+    matched, expected: how many rounds matched, and how many were expected to, Σc.
+    thinned: how many rounds the rejection step kept.
+    rounds: the matched rounds' positions in the log (m,). arm, reward: theirs (m,).
+    bandit: the copy that played, after the last matched round.
     """
 
     value: float
@@ -60,13 +61,16 @@ class Replay:
 
     @property
     def matched(self) -> int:
-        """How many rounds the bandit has played."""
+        """How many rounds matched: the bandit has played these."""
         return len(self.rounds)
 
     @cached_property
     def curve(self) -> pd.DataFrame:
-        """Return a row a matched round t: its place in the log, its arm and reward, and the mean
-        reward of rounds 1 … t with its standard error."""
+        """Return a table with a row for each matched round t.
+
+        `round` is its position in the log. `mean` and `se` are the mean reward of matched rounds
+        1 … t and its standard error.
+        """
         t = np.arange(1, self.matched + 1)
         c = self.reward - self.value
         mean = np.cumsum(c) / t
@@ -95,21 +99,23 @@ def replay(
     seed: int = 0,
     force: bool = False,
 ) -> Replay:
-    """Let a copy of a bandit play the rounds of a log in which it chooses the arm that was taken.
+    """Let a copy of a bandit play those rounds of a log in which it chooses the logged arm.
 
-    First each round is kept with probability c/e(A), where c is the least probability of any arm.
-    The arms of the kept rounds are then uniform, whatever the log's policy had learned. The bandit
-    plays these rounds in order. It learns from those in which it chooses the arm of the log: n c
-    rounds on average, a random part of all. Fewer than 50 are refused.
+    First each round is kept with probability c/e(A), where c is the smallest probability of any
+    arm. In the kept rounds the logged arm is uniform, even if the log's policy has learned. The
+    bandit plays the kept rounds in order. It learns from a round if it chooses the logged arm. So
+    Σc rounds match on average, and they are a random part of all rounds. Raise ValueError if fewer
+    than 50 are expected.
 
-    A round that does not match has not happened. The bandit is as it was before, its count of
-    rounds t and its random numbers included: α(t) and floors by t count matched rounds. A player
-    that is no `Bandit` is copied for each kept round.
+    A round that does not match leaves the bandit unchanged, including its count of rounds t and its
+    random numbers. So settings that change with t count matched rounds only. A player that is not a
+    `Bandit` is copied for each kept round.
 
-    bandit: without rounds of the log. It is not changed.
-    min_probability: c, a number or one a round (n,), if the log's policy had a declared one; c must
-        not depend on the contexts of its own or of later rounds. By default the least in the log.
-    force: give an interval although the log's probabilities are refuted.
+    bandit: it must not have learned rounds of this log. It is not changed.
+    min_probability: c, a number or one for each round (n,), if the log's policy had a declared
+        minimum. c must not depend on contexts of the same or later rounds. Default: the smallest
+        probability in the log.
+    force: give an interval even if the log's probabilities are refuted.
     """
     if not isinstance(data, Log):
         raise TypeError(f"replay takes a bb.ope.Log; got {data!r}")
@@ -140,19 +146,18 @@ def replay(
 
 
 def together(runs: Sequence[Replay], level: float = 0.95) -> tuple[float, float, float, float]:
-    """Return the mean value, its standard error, low and high of several replays of a log, by other
-    seeds.
+    """Return mean, standard error, low and high of several replays of one log with different seeds.
 
-    Runs differ by the rounds that the rejection keeps and by what the bandit draws, so that their
-    standard deviation s knows that one may learn otherwise than another. They share rounds: with ρ
-    the share of a run's rounds that another one has, se = s √((1 + (R − 1)ρ)/R), and the interval
-    is Student's.
+    The runs differ in the rounds that the rejection step keeps and in what the bandit draws. So
+    their standard deviation s includes how differently the bandit may learn. The runs share rounds:
+    with ρ the share of a run's rounds that another run has, se = s √((1 + (R − 1)ρ)/R). The
+    interval is Student's t.
     """
     return pooled(np.array([run.value for run in runs]), overlap(runs), level)
 
 
 def pooled(values: np.ndarray, rho: float, level: float) -> tuple[float, float, float, float]:
-    """Return mean, standard error, low and high of R values (R,) whose correlation is ρ."""
+    """Return mean, standard error, low and high of R values (R,) with correlation ρ."""
     R = len(values)
     mean = float(values.mean())
     if R < 2:
@@ -170,6 +175,7 @@ def overlap(runs: Sequence[Replay]) -> float:
 
 
 def _check(log: Log, bandit: Player) -> None:
+    """Raise TypeError or ValueError if the bandit cannot play the log."""
     if not isinstance(bandit, Player):
         raise TypeError(
             "replay takes a bandit, or a player with `arms`, `n_features`, `choose` and `observe`; "

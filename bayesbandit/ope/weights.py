@@ -1,4 +1,4 @@
-"""Weights h_t of rounds: predictable, and free of X_t, so that they change no estimand.
+"""Weights h_t of rounds: from earlier rounds and not from X_t, so that the estimand stays the same.
 
 Hadad et al. (2021), Confidence intervals for policy evaluation in adaptive experiments; Zhan et al.
 (2021), Off-policy evaluation via adaptive weighting with data from contextual bandits.
@@ -12,8 +12,8 @@ from bayesbandit.ope.logs.log import Log
 
 WEIGHTS = ("equal", "stablevar", "minvar", "contextual")
 POWER = {"stablevar": 0.5, "minvar": 1.0}
-CONTEXTS = 10_000  # earlier ones, at most, over which a snapshot is averaged
-LEAST = 0.1  # φ of a batch, as a share of the average so far: two policies may agree for a while
+CONTEXTS = 10_000  # largest number of earlier contexts over which a snapshot is averaged
+LEAST = 0.1  # smallest φ, as a share of the average so far: two policies may agree for a while
 
 
 def spread(delta: np.ndarray, e: np.ndarray) -> np.ndarray:
@@ -23,11 +23,11 @@ def spread(delta: np.ndarray, e: np.ndarray) -> np.ndarray:
 
 
 def phi(log: Log, delta: np.ndarray, on: np.ndarray) -> np.ndarray:
-    """Return φ (B,), the mean of Σ_k δ²/e_t(X, k) that each batch's policy is expected to have.
+    """Return φ (B,), the expected Σ_k δ²/e_t(X, k) under each batch's policy.
 
-    δ: the target (n, K), or the difference of two. on: rounds that count (n,). With snapshots, the
-    batch's policy at the contexts of earlier batches; without, the previous batch's mean. The first
-    batch has its own. Needs the probabilities (n, K).
+    δ: the target (n, K), or the difference of two. on: a mask (n,) of the rounds that count. With
+    snapshots φ is the mean for the batch's policy at contexts of earlier batches; without, the mean
+    of the previous batch. The first batch uses its own. Needs the probabilities (n, K).
     """
     assert log.probabilities is not None
     found, so_far, n = np.empty(len(log.batches)), 0.0, 0
@@ -40,23 +40,23 @@ def phi(log: Log, delta: np.ndarray, on: np.ndarray) -> np.ndarray:
         else:
             last = log.batches[max(b - 1, 0)]
             costs = own[last][on[last]]
-        if n == 0 or len(costs) == 0:  # nothing before: its own, or what has been so far
+        if n == 0 or len(costs) == 0:  # no earlier rounds: its own; or the average so far
             costs = own[rows][on[rows]] if n == 0 else np.array([so_far / n])
         mean = costs.mean() if len(costs) else 0.0
         found[b] = max(mean, LEAST * so_far / max(n, 1))
-        if found[b] == 0.0:  # two policies that agree so far: the most that they may cost
+        if found[b] == 0.0:  # two policies that agree so far: the largest possible cost
             found[b] = spread(np.sign(log.probabilities[rows]), log.probabilities[rows]).mean()
         so_far, n = so_far + own[rows][on[rows]].sum(), n + int(on[rows].sum())
     return found
 
 
 def by_batch(log: Log, values: np.ndarray) -> np.ndarray:
-    """Return each round's value (n,) of its batch's (B,)."""
+    """Return values (n,) of rounds from values (B,) of batches."""
     return np.repeat(values, [rows.stop - rows.start for rows in log.batches])
 
 
 def predictable_weights(log: Log, delta: np.ndarray, on: np.ndarray, weights: str) -> np.ndarray:
-    """Return h (n,): 1, φ^−½ (StableVar) or φ^−1 (MinVar); 0 where a round does not count."""
+    """Return weights h (n,): 1, φ^−½ (StableVar) or φ^−1 (MinVar); 0 if a round does not count."""
     if weights == "equal":
         return on.astype(np.float64)
     found = phi(log, delta, on)
