@@ -38,8 +38,8 @@ class Estimate:
     value, se: the estimate Σ hΓ/Σ h and its standard error √V/Σh. V is Σh²(Γ − v)², or more if the
         log is short: see `Sums`.
     low, high: the interval. NaN if there is none; `refused` then says why, else it is "".
-    ess, expected_ess: the effective sample size (Σw)²/Σw², and the one that the probabilities let
-        expect. For a difference, the smaller ones.
+    ess, expected_ess: the effective sample size (Σw)²/Σw², and what the probabilities
+        predict for it. For a difference, the smaller ones.
     largest_weight, mean_weight: the largest share of one round in Σw; the mean of w, which should
         be near 1.
     n: the number of rounds that count. warnings: sentences.
@@ -181,11 +181,11 @@ def estimate(
         return _united(data, target, limits, settings)
 
     targets = targets_of(data, target)
-    on, warned = supported_by(data, targets, on, while_available)
+    on, warnings = supported_by(data, targets, on, while_available)
     reward = np.where(observed, data.reward, 0.0)
     asked = Question(data, reward, targets, tuple(t.weights(data) * ratio for t in targets), on)
-    weights, said = _settled(asked, weights)
-    warned += said
+    weights, more = _settled(asked, weights)
+    warnings += more
     learned = np.where(observed & on, data.reward, np.nan)
     logged = len(targets) == 1 and targets[0].pi is None  # Γ = Y
     needs_m = estimator in MODELLED and not logged
@@ -206,26 +206,27 @@ def estimate(
         se = float(np.sqrt(known.V[-1]) / known.H[-1]) if len(known.V) else seen
 
     realised, promised, largest, average = sizes_of(asked)
-    never = wrong(asked, estimator, force=force, predictable=predictable)
-    why, said = (never, list[str]()) if never else too_little(
+    invalid = wrong(asked, estimator, force=force, predictable=predictable)
+    refused, more = (invalid, list[str]()) if invalid else too_little(
         asked.follows_the_log, estimator, weights, realised, promised,
         se / seen if seen > 0 else 1.0,
         float(known.steady[-1]) if len(known.steady) else 0.0,
     )  # fmt: skip
-    found = None
+    at_rounds = None
     if kind == "asymptotic":
-        found = sequences.asymptotic(known, 1 - level, planned)
+        at_rounds = sequences.asymptotic(known, 1 - level, planned)
     elif kind == "exact":
         if not (missing is None or isinstance(missing, str)):
             raise ValueError("an exact sequence takes no P(observed)")
         assert limits is not None
-        found = _exact(asked, m, limits, level)
-    half = norm.ppf((1 + level) / 2) * se if not why else np.nan
-    if found is not None and (never or (why and kind != "exact")):
-        found = replace(found, low=np.full_like(found.low, np.nan), high=found.low * np.nan)
+        at_rounds = _exact(asked, m, limits, level)
+    half = norm.ppf((1 + level) / 2) * se if not refused else np.nan
+    if at_rounds is not None and (invalid or (refused and kind != "exact")):
+        unknown = np.full_like(at_rounds.low, np.nan)
+        at_rounds = replace(at_rounds, low=unknown, high=unknown)
     return Estimate(
         value, se, value - half, value + half, realised, promised, scores, h, m, largest, average,
-        int(on.sum()), level, weights, why, tuple(warned + said), found,
+        int(on.sum()), level, weights, refused, tuple(warnings + more), at_rounds,
         None if unpredictable else known,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What is asked of a log, which of its rounds answer, and why there may be no interval."""
+"""What is asked of a log, which rounds count, and why there may be no interval."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.targets import Target, Unsupported, supported, target_of
 from bayesbandit.ope.weights import spread
 
-FEW, SCARCE, LUCKY = 5.0, 50.0, 3.0  # ESS: refused below, warned of below; realised/expected
-FEW_VARY, RAISED = 10.0, 1.25  # rounds that make the variance; factor of an error: warned of
+FEW, SCARCE = 5.0, 50.0  # effective sample sizes: refused below FEW, with a warning below SCARCE
+LUCKY = 3.0  # realised/expected effective sample size from which too much luck is suspected
+FEW_VARY, RAISED = 10.0, 1.25  # a warning below so many `steady` rounds; above this factor of se
 MISSING = (None, "open", "random", "bounds")
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of a log: the value of a target, or of the first less the second."""
+    """The question that a log answers: the value of a target, or of one minus another."""
 
     log: Log
     reward: np.ndarray  # (n,), numbers where `on`
@@ -33,7 +34,7 @@ class Question:
 
     @property
     def w(self) -> np.ndarray:
-        """The weight of Y: w, or w₁ − w₂."""
+        """The weight of Y (n,): w, or w₁ − w₂."""
         return self.ratios[0] if len(self.ratios) == 1 else self.ratios[0] - self.ratios[1]
 
     @property
@@ -44,7 +45,7 @@ class Question:
 
     @property
     def follows_the_log(self) -> bool:
-        """Whether a target is the logged policy, which changes: rounds count alike then."""
+        """Whether a target is the logged policy, which changes. Then weights must be equal."""
         return any(target.pi is None for target in self.targets)
 
 
@@ -68,6 +69,7 @@ def before(value: Any, n: int, first: int) -> Any:
 
 
 def group_of(subgroup: Any, n: int) -> np.ndarray:
+    """Return a subgroup as a mask (n,); raise ValueError if it is none or is empty."""
     g = np.asarray(subgroup)
     if g.shape != (n,) or g.dtype != bool:
         raise ValueError(
@@ -102,6 +104,7 @@ def observed_by(
 
 
 def targets_of(log: Log, target: Any) -> tuple[Target, ...]:
+    """Return one target, or the two of a pair."""
     pair = isinstance(target, tuple) and len(target) == 2
     return tuple(target_of(log, t) for t in (target if pair else (target,)))
 
@@ -155,7 +158,7 @@ def sizes_of(asked: Question) -> tuple[float, float, float, float]:
 
 
 def wrong(asked: Question, estimator: str, *, force: bool, predictable: bool) -> str:
-    """Return why no interval of any kind would hold; "" where one may."""
+    """Return why an interval of any kind would be invalid; "" if one may be valid."""
     log, trained = asked.log, max(target.trained for target in asked.targets)
     if estimator in POINTS:
         return f"{estimator!r} is biased: a number without an interval"
@@ -170,8 +173,11 @@ def too_little(
     follows_the_log: bool, estimator: str, weights: str, realised: float, promised: float,
     raised: float, steady: float,
 ) -> tuple[str, list[str]]:  # fmt: skip
-    """Return why there is no interval of the normal distribution, "" where there is one, and
-    warnings. raised: the factor of the standard error; steady: see `Sums`."""
+    """Return why there is too little data for a normal interval, or "", and warnings.
+
+    realised, promised: effective sample sizes, seen and expected. raised: the factor by which the
+    standard error was raised. steady: see `Sums`.
+    """
     warned = list[str]()
     fragile = estimator in ("ips", "snips") or weights in ("equal", "stablevar")
     seen_little = not follows_the_log and realised >= LUCKY * promised

@@ -1,4 +1,4 @@
-"""Intervals and tests that hold at every round at once, so that one may look, and stop.
+"""Confidence sequences and tests that hold at all rounds at once: you may look, and stop, any time.
 
 Waudby-Smith et al. (2024), Time-uniform central limit theory and asymptotic confidence sequences;
 Waudby-Smith et al. (2024), Anytime-valid off-policy inference for contextual bandits.
@@ -13,21 +13,21 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr
 
-START = 120  # the round before which an asymptotic sequence has no verdict
-STEADY = 20.0  # rounds that make the variance of the rewards, before which there is none either
-PRIOR = 50.0  # rounds for which the promised variance counts
+START = 120  # the first round in which an asymptotic sequence may have a verdict
+STEADY = 20.0  # the smallest `Sums.steady` for a verdict
+PRIOR = 50.0  # the weight of the expected variance, in rounds
 TINY = 1e-300
-GRID = 500  # means that an exact sequence tries
+GRID = 500  # number of means ν that an exact sequence tries
 BETS = 2.0 ** -np.arange(1, 15)  # c_j, shares of the wealth
 CHUNK = 64  # rounds at a time
 
 
 @dataclass(frozen=True)
 class Sequence:
-    """Intervals for each round from the first verdict on; all hold at once with probability
-    `level`.
+    """A confidence sequence: an interval after each round, from the first verdict on.
 
-    rounds, low, high: (m,). kind: "asymptotic" or "exact".
+    All intervals hold simultaneously with probability `level`. rounds, low, high: (m,). kind:
+    "asymptotic" or "exact".
     """
 
     rounds: np.ndarray
@@ -47,15 +47,17 @@ class Sequence:
 
 @dataclass(frozen=True)
 class Sums:
-    """Running sums over rounds that count, each (m,): H = Σh, S = Σhd, and V, the variance of S.
+    """Running sums over the rounds that count, each (m,): H = Σh, S = Σhd, V for the variance of S.
 
-    V is a mean of the variance seen, Σh²(d − v)², and of the one promised, Σh²φ s², where that is
-    larger. φ = Σ_k δ²/e is the expected square of a weight, s² the variance of all rewards so far.
-    The promised one counts as 50 rounds, the one seen as the effective sample size. Rewards that
-    are rare, or rounds that carry much weight, are still to come in a short log: the variance seen
-    is too small then.
-    steady: the effective number (Σu²)²/Σu⁴ of rounds that make the variance of the rewards, u = Y
-    less their mean so far. n/3 of normal rewards; of rare ones, how many have come.
+    V is the observed variance Σh²(d − v)². If the expected one, Σh²φ s², is larger, V is a weighted
+    mean of the two: the expected variance counts as 50 rounds, the observed one as the effective
+    sample size. Here φ = Σ_k δ²/e is the expected square of a weight, and s² the variance of all
+    rewards so far. In a short log, rare rewards and rounds with large weights may not have come
+    yet, and the observed variance is too small.
+
+    steady: (Σu²)²/Σu⁴, with u = Y minus the mean so far: the effective number of rounds that make
+    up the variance of the rewards. It is n/3 for normal rewards; if rewards are rarely other than
+    0, about the number of those so far.
     """
 
     rounds: np.ndarray
@@ -65,8 +67,10 @@ class Sums:
     steady: np.ndarray
 
     def begin(self) -> int | None:
-        """Return the place of the first round with a verdict, if there is one: from round 120 on,
-        when `steady` reaches 20."""
+        """Return the position of the first round with a verdict, or None.
+
+        It is at least round 120, and `steady` has reached 20.
+        """
         ready = (self.steady >= STEADY) & (self.V > 0)
         ready[: START - 1] = False
         return int(ready.argmax()) if ready.any() else None
@@ -79,8 +83,10 @@ def sums(
     cost: np.ndarray,
     ratios: Iterable[np.ndarray],
 ) -> Sums:
-    """Return the sums after each round with h > 0. reward (n,): NaN is unknown; cost: φ (n,);
-    ratios: w (n,) of each target."""
+    """Return the sums after each round with h > 0.
+
+    scores, h: (n,). reward: (n,), NaN if not known. cost: φ (n,). ratios: w (n,) of each target.
+    """
     rounds = np.flatnonzero(h > 0)
     d, h, y = scores[rounds], h[rounds], reward[rounds]
     shift = (h @ d) / h.sum() if len(d) else 0.0  # for the arithmetic alone
@@ -105,17 +111,20 @@ def sums(
 
 
 def expected(seen: np.ndarray, promised: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Return the mean of a variance seen in rounds of this effective size and of one promised."""
+    """Return the weighted mean of the observed and the promised (expected) variance; see `Sums`.
+
+    size: the effective sample size of the observed variance.
+    """
     return seen + PRIOR * np.maximum(promised - seen, 0.0) / (size + PRIOR)
 
 
 def rho2(V: float, alpha: float) -> float:
-    """Return ρ², with which the sequence is tightest where the variance is V."""
+    """Return ρ², for which the sequence is tightest when the variance is V."""
     return float((-2 * np.log(alpha) + np.log(-2 * np.log(alpha)) + 1) / V)
 
 
 def tuned(known: Sums, begin: int, alpha: float, planned: int | None) -> float:
-    """Return ρ² for half of the planned rounds, from the variance at the first verdict."""
+    """Return ρ² for half of the planned rounds, by the variance at the first verdict."""
     half = (len(known.V) if planned is None else planned) / 2
     return rho2(float(known.V[begin]) * half / (begin + 1), alpha)
 
@@ -131,7 +140,7 @@ def asymptotic(known: Sums, alpha: float, planned: int | None = None) -> Sequenc
 
 
 def log_e(S: np.ndarray, V: np.ndarray, r: Any) -> np.ndarray:
-    """Return log E of the one-sided e-process of "E[d] ≤ 0", S = Σhd:
+    """Return log E of the one-sided e-process against "E[d] ≤ 0", with S = Σhd and r = ρ²:
 
     E = 2(1 + ρ²V)^−½ exp(ρ²S²/(2(1 + ρ²V))) Φ(ρS/√(1 + ρ²V))
     """
@@ -140,7 +149,7 @@ def log_e(S: np.ndarray, V: np.ndarray, r: Any) -> np.ndarray:
 
 
 def always_valid_p(known: Sums, alpha: float, planned: int | None = None) -> tuple[float, float]:
-    """Return always-valid p of "E[d] ≤ 0" and of "E[d] ≥ 0": p = 1/max_t E_t, at most 1."""
+    """Return the always-valid p-values of "E[d] ≤ 0" and of "E[d] ≥ 0": p = min(1, 1/max_t E_t)."""
     if (begin := known.begin()) is None:
         return 1.0, 1.0
     r = tuned(known, begin, alpha, planned)
@@ -150,12 +159,13 @@ def always_valid_p(known: Sums, alpha: float, planned: int | None = None) -> tup
 
 
 class Wealth:
-    """Wealth of bets that a mean exceeds ν, for ν on a grid in (0, 1]:
+    """The wealth of bets that a mean exceeds ν, for each ν on a grid in (0, 1]:
 
-    W_t(ν) = mean_j Π_{s≤t} (1 + c_j((φ_s + k)/(ν + k) − 1)), φ ≥ −k with the mean asked for.
+        W_t(ν) = mean_j Π_{s≤t} (1 + c_j((φ_s + k)/(ν + k) − 1)),  φ ≥ −k
 
-    W is decreasing in ν, and a mean ν is rejected for good once it reaches 2/α. The lower end is
-    the largest ν that is rejected: a step of the grid too low at most.
+    The scores φ have the mean that is asked for. W decreases in ν. A mean ν is rejected,
+    permanently, once W reaches 2/α. The lower end is the largest rejected ν, so it is at most one
+    grid step too low.
     """
 
     def __init__(self, k: float, alpha: float, grid: int = GRID) -> None:
@@ -165,7 +175,7 @@ class Wealth:
         self.low = 0.0
 
     def add(self, phi: np.ndarray) -> np.ndarray:
-        """Bet on scores (m,); return the lower end after each, (m,)."""
+        """Bet on scores (m,); return the lower end of the interval after each, (m,)."""
         ends = np.empty(len(phi))
         for start in range(0, len(phi), CHUNK):
             part = phi[start : start + CHUNK]
@@ -173,7 +183,7 @@ class Wealth:
             path = np.log1p(BETS * gain[..., None])
             path[0] += self.log
             np.cumsum(path, axis=0, out=path)
-            with np.errstate(over="ignore"):  # infinitely rich is rich
+            with np.errstate(over="ignore"):  # infinite wealth also rejects
                 wealth = np.exp(path).sum(axis=2)
             rich = np.maximum.accumulate(wealth >= self.enough, axis=0)
             gone = np.logical_and.accumulate(rich, axis=1).sum(axis=1)  # decreasing in ν
@@ -191,9 +201,9 @@ def bet_scores(
     pi: np.ndarray, e: np.ndarray | None, p: np.ndarray, played: np.ndarray,
     r: np.ndarray, m: np.ndarray, k: float,
 ) -> np.ndarray:  # fmt: skip
-    """Return φ = w(r − m_A ∧ k/w_A) + Σ_j π_j (m_j ∧ k/w_j) ≥ −k, whose mean is V(π).
+    """Return φ = w(r − min(m_A, k/w_A)) + Σ_j π_j min(m_j, k/w_j) ≥ −k, (n,), with mean V(π).
 
-    r and m within [0, 1]. k = 0: φ = wr (IPS), where the probabilities e (n, K) are not known.
+    r and m lie within [0, 1]. k = 0, for unknown probabilities e (n, K): φ = wr (IPS).
     """
     rows = np.arange(len(r))
     pi_A = pi[rows, played]
@@ -208,8 +218,11 @@ def bet_scores(
 def exact(
     above: np.ndarray, below: np.ndarray, k: float, alpha: float, rounds: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return ends (m,) in [0, 1] of the exact confidence sequence: scores `above` have the mean,
-    `below` one less the mean, both ≥ −k."""
+    """Return the ends (m,) in [0, 1] of the exact confidence sequence.
+
+    above: scores (n,) with the mean that is asked for. below: scores with 1 minus that mean. Both
+    are ≥ −k.
+    """
     low = Wealth(k, alpha).add(above[rounds])
     high = 1 - Wealth(k, alpha).add(below[rounds])
     return low, high

@@ -1,4 +1,4 @@
-"""Whose value is asked for: probabilities π (n, K) at the contexts of a log."""
+"""Target policies: their probabilities π (n, K) at the contexts of a log."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ from bayesbandit.checks import shown
 from bayesbandit.ope.logs.columns import distribution
 from bayesbandit.ope.logs.log import Log
 
-WINDOW = 50  # consecutive rounds by which a log knows itself again where its rows repeat
-DISTINCT = 0.99  # share of different rows above which one is enough
+WINDOW = 50  # consecutive rounds that identify a log if its rows repeat
+DISTINCT = 0.99  # share of different rows above which one row identifies a log
 
 
 class Unsupported(ValueError):
-    """A target wants arms that the log never took."""
+    """Raised if a target wants arms that the log never chose."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """Probabilities π (n, K), None where they are the logged ones; and how many of the rounds the
-    target has been trained on."""
+    """A policy to evaluate.
+
+    pi: its probabilities (n, K); None for the logged policy. trained: how many of the log's rounds
+    it was trained on.
+    """
 
     pi: np.ndarray | None
     trained: int = 0
@@ -37,7 +40,7 @@ class Target:
         return self.pi[np.arange(len(log)), log.played] / log.propensity
 
     def density(self, log: Log) -> np.ndarray:
-        """Return π, or the logged probabilities."""
+        """Return π (n, K): the target's probabilities, or the logged ones."""
         if self.pi is not None:
             return self.pi
         if log.probabilities is None:
@@ -46,9 +49,11 @@ class Target:
 
 
 def target_of(log: Log, target: Any) -> Target:
-    """Return what a target does in each round of the log: an arm's name, probabilities (n, K), a
-    bandit, a function of contexts (n, d) that gives names (n,) or probabilities (n, K), as
-    `bandit.greedy`; None is the logged policy."""
+    """Return a target's probabilities in each round of the log.
+
+    target: an arm's name; probabilities (n, K); a bandit; a function of contexts (n, d) that
+    returns names (n,) or probabilities (n, K), such as `bandit.greedy`; or None, the logged policy.
+    """
     K = len(log.arms)
     if target is None:
         return Target(None)
@@ -84,7 +89,7 @@ def target_of(log: Log, target: Any) -> Target:
 def _plain(bandit: Bandit) -> Bandit:
     """Return a frozen copy that takes contexts as numbers."""
     frozen = bandit.copy()
-    frozen.encoder = None  # those of a log are numbers by now
+    frozen.encoder = None  # contexts of a log are numbers already
     return frozen
 
 
@@ -101,6 +106,7 @@ def _placed(log: Log, p: Any, arms: Any) -> np.ndarray:
 
 
 def _one_hot(log: Log, names: np.ndarray) -> np.ndarray:
+    """Return probabilities (n, K) that are 1 for the named arms (n,)."""
     if names.shape != (len(log),):
         raise ValueError(f"a target must name an arm for {len(log)} rounds; got {names.shape}")
     pi = np.zeros((len(log), len(log.arms)))
@@ -112,8 +118,11 @@ def _one_hot(log: Log, names: np.ndarray) -> np.ndarray:
 
 
 def trained_on(log: Log, bandit: Bandit) -> int:
-    """Return how many rounds of the log the bandit's history has: contexts, arms and rewards alike,
-    round by round, or 50 rounds in a row where rows repeat by chance."""
+    """Return how many rounds of the log are in the bandit's history.
+
+    Contexts, arms and rewards must be the same. If rows repeat by chance, 50 consecutive rounds
+    must be.
+    """
     past = bandit.history
     if not len(past) or log.x.shape[1] != past.layout.n_features:
         return 0
@@ -135,7 +144,7 @@ def trained_on(log: Log, bandit: Bandit) -> int:
 
 
 def supported(log: Log, pi: np.ndarray, on: np.ndarray) -> np.ndarray:
-    """Return the rounds (n,) in which every arm that the target wants had a chance."""
+    """Return a mask (n,) of the rounds in which each arm that the target wants was possible."""
     if log.probabilities is None:
         return on
     return on & ~((pi > 0) & (log.probabilities == 0)).any(axis=1)
