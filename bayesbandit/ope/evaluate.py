@@ -1,4 +1,4 @@
-"""Several policies judged by one log: a table, paired differences, and which is best."""
+"""Comparison of several policies by one log: a table, paired differences, and the best policy."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.sequences import always_valid_p
 from bayesbandit.ope.targets import Unsupported
 
-DRAWS, CHUNK = 100_000, 10_000  # of max |t|, and at a time
-LEVELS = 20  # of a column that makes subgroups, at most
+DRAWS, CHUNK = 100_000, 10_000  # number of draws of max |t|, and of those at a time
+LEVELS = 20  # the largest number of subgroups
 
 
 @dataclass(frozen=True)
 class Best:
-    """Which policy is best, by tests that hold at every round at once.
+    """The best policy, by tests that hold at all rounds simultaneously.
 
-    policy: its name where p < α/(K − 1) against every other one, else None. p: a table, of "the
-    row's value is at most the column's".
+    policy: its name if p < α/(K − 1) against every other policy, else None. p: a table of p-values
+    of "the row's value is at most the column's".
     """
 
     policy: Name | None
@@ -36,9 +36,9 @@ class Best:
 
 
 class Evaluation:
-    """What policies would have earned, by one log; made by `evaluate`.
+    """The values of several policies by one log; made by `evaluate`.
 
-    estimates: by policy; None where one cannot be given, and `table` says why.
+    estimates: by policy; None if the log does not support it, and `table` says why.
     """
 
     def __init__(self, data: Log, policies: Mapping[Name, Any], settings: dict[str, Any]) -> None:
@@ -52,24 +52,29 @@ class Evaluation:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """A row a policy: estimate, se, low, high, ess, expected_ess, largest_weight, n, refused:
-        why, or ""."""
+        """A table of the estimates, a row for each policy.
+
+        Columns: estimate, se, low, high, ess, expected_ess, largest_weight, n, and refused: why
+        there is no interval, or "".
+        """
         return _table(self.estimates, self.unsupported)
 
     @property
     def warnings(self) -> dict[Name, tuple[str, ...]]:
-        """What to keep in mind, by policy."""
+        """Warnings by policy."""
         return {name: found.warnings for name, found in self.estimates.items() if found is not None}
 
     def contrast(self, one: Name, other: Name) -> Estimate:
-        """Return by how much `one` is worth more than `other`, from paired scores."""
+        """Return the value of `one` minus that of `other`, from paired scores."""
         pair = self._target(one), self._target(other)
         return estimate(self.data, pair, **self.settings)
 
     def contrasts(self, against: Name | None = None) -> pd.DataFrame:
-        """Return a row a pair of policies that the log supports, or a policy `against` one:
-        difference, se, low, high, p, and p_adjusted and the simultaneous low_all, high_all, by
-        max-t over all rows."""
+        """Return a table of differences: all pairs of policies, or each policy `against` one.
+
+        Columns: difference, se, low, high and p; and by max-t over all rows, simultaneous low_all
+        and high_all, and p_adjusted. Policies that the log does not support are left out.
+        """
         names = [name for name in self.policies if name not in self.unsupported]
         if against is None:
             pairs = list(combinations(names, 2))
@@ -89,7 +94,7 @@ class Evaluation:
         return pd.DataFrame(rows, columns=[*names, "low_all", "high_all", "p_adjusted", "refused"])
 
     def simultaneous(self) -> pd.DataFrame:
-        """Return estimate, low and high by policy: intervals that all hold at once (max-t)."""
+        """Return simultaneous intervals (max-t): estimate, low and high, by policy."""
         found = {name: e for name, e in self.estimates.items() if e is not None}
         rows = {
             name: (e.value, low, high)
@@ -101,7 +106,10 @@ class Evaluation:
 
     @cached_property
     def sequence(self) -> pd.DataFrame:
-        """A row a policy and round: policy, round, low, high, where sequence= was asked for."""
+        """A table with a row for each policy and round: policy, round, low, high.
+
+        Raise ValueError unless `evaluate` was called with `sequence`.
+        """
         if self.settings["sequence"] is None:
             raise ValueError('evaluate(…, sequence="asymptotic" or (lo, hi)) gives a sequence')
         parts = [
@@ -113,9 +121,11 @@ class Evaluation:
         return pd.concat(parts, ignore_index=True) if parts else empty
 
     def best(self, alpha: float = 0.05) -> Best:
-        """Return the policy that is better than every other one, if there is evidence. It may be
-        asked at every round: the error stays below `alpha`. Raises ValueError for "snips" and
-        contextual weights, whose scores use later rounds."""
+        """Return the policy that is better than every other one, if there is enough evidence.
+
+        You may ask after every round: the probability of an error stays below `alpha`. Raise
+        ValueError for "snips" and contextual weights, whose scores use later rounds.
+        """
         number(alpha, "alpha", above=0, below=1)
         names = list(self.policies)
         p = pd.DataFrame(np.nan, index=names, columns=names)
@@ -134,8 +144,11 @@ class Evaluation:
         return Best(wins[0] if wins else None, p, alpha)
 
     def subgroups(self, column: Any) -> pd.DataFrame:
-        """Return a row a policy and subgroup: a feature by name, or labels (n,). low_all and
-        high_all hold at once in all subgroups of all policies."""
+        """Return a table with a row for each policy and subgroup.
+
+        column: a feature's name, or labels (n,). low_all and high_all hold simultaneously for all
+        policies and subgroups.
+        """
         labels = self._labels(column)
         values = sorted(set(labels.tolist()), key=lambda v: (isinstance(v, str), v))
         if len(values) > LEVELS:
@@ -190,8 +203,11 @@ def evaluate(
     planned: int | None = None,
     **settings: Unpack[Rest],
 ) -> Evaluation:
-    """Judge several policies by one log. policies: targets by name, or names of arms and None, the
-    logged policy. All settings are those of `estimate`."""
+    """Estimate the values of several policies by one log.
+
+    policies: targets by name; or a list of arms' names and None, the logged policy. All other
+    settings are those of `estimate`.
+    """
     if not isinstance(data, Log):
         raise TypeError(f"evaluate takes a bb.ope.Log; got {data!r}")
     if not isinstance(policies, Mapping):
@@ -211,10 +227,11 @@ def evaluate(
 def max_t(
     estimates: Sequence[Estimate], level: float, draws: int = DRAWS, seed: int = 0
 ) -> list[tuple[float, float, float]]:
-    """Return low, high and adjusted p of each: intervals that all hold at once.
+    """Return low, high and adjusted p of each estimate: simultaneous intervals.
 
-    The studentised estimates are about N(0, R), R the correlation of h(Γ − v)/Σh; the interval is
-    v ± c se with P(max |Z| ≤ c) = level, by `draws` of Z. NaN where an interval is refused.
+    The studentised estimates are about N(0, R), where R is the correlation of h(Γ − v)/Σh. The
+    interval is v ± c se with P(max |Z| ≤ c) = level, from `draws` of Z. NaN if an interval is
+    refused.
     """
     good = [e for e in estimates if not e.refused and e.se > 0]
     if not good:
@@ -234,7 +251,7 @@ def max_t(
             found.append((e.low, e.high, e.p))
         else:
             beyond = (int((most >= abs(e.value) / e.se).sum()) + 1) / (draws + 1)
-            p = max(min(beyond, len(good) * e.p), e.p)  # Bonferroni's where draws cannot tell
+            p = max(min(beyond, len(good) * e.p), e.p)  # Bonferroni if draws cannot tell
             found.append((e.value - c * e.se, e.value + c * e.se, p))
     return found
 
@@ -255,6 +272,7 @@ def _judged[Key](
 def _table(
     estimates: Mapping[Any, Estimate | None], unsupported: Mapping[Any, str]
 ) -> pd.DataFrame:
+    """Return the table of `Evaluation` for some estimates."""
     columns = ["estimate", "se", "low", "high", "ess", "expected_ess", "largest_weight", "n"]
     rows = [
         (np.nan,) * 7 + (0, unsupported[name])

@@ -1,4 +1,4 @@
-"""Which arm is best, asked after every round, at a constant cost a round."""
+"""A monitor of a running experiment, at a constant cost per round."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ from bayesbandit.ope.means import PSEUDO
 from bayesbandit.ope.sequences import START, STEADY, TINY, Wealth, bet_scores, expected, log_e, rho2
 from bayesbandit.ope.weights import LEAST
 
-GRID = 200  # means that the exact sequences of a monitor try
+GRID = 200  # number of means that the exact sequences of a monitor try
 
 
 class Monitor:
-    """A running experiment: each arm's value, and which is best, valid whenever one looks.
+    """A monitor of a running experiment: each arm's value and the best arm, valid at all rounds.
 
-    arms: their names. planned: rounds for which it is tuned; it may stop sooner, or later.
-    level: of the intervals and of the verdict. bounds: of the rewards (lo, hi), declared, for exact
-    intervals. block: rounds after which means and weights change.
+    arms: their names. planned: the number of rounds for which it is tuned. The experiment may stop
+        sooner or later.
+    level: of the intervals and of the verdict.
+    bounds: (lo, hi) of the rewards, known in advance, for exact intervals.
+    block: after how many rounds means and weights change.
 
-    Add rounds in the order of their decisions. A round whose reward is not known yet holds up the
-    later ones: rewards in the order of their arrival would bias the values. The numbers are those
-    of `evaluate` with `mean="arm"`, MinVar weights and an asymptotic sequence. There is no verdict
-    before round 120, nor before about 20 rounds make the variance of the rewards.
+    Add rounds in the order of their decisions. Wait for a missing reward before you add later
+    rounds: adding rewards in the order of their arrival would bias the values. The numbers are
+    those of `evaluate` with `mean="arm"`, MinVar weights and an asymptotic sequence. There is no
+    verdict before round 120, nor before about 20 rounds make up the variance of the rewards.
     """
 
     def __init__(
@@ -47,14 +49,14 @@ class Monitor:
         self.bounds = bounds
         self.index = {arm: k for k, arm in enumerate(self.arms)}
         K = len(self.arms)
-        self.t, self.left, self.size = 0, 1, 1  # rounds; those left in a block; its size
-        self.count, self.total = np.zeros(K), np.zeros(K)  # rewards seen
+        self.t, self.left, self.size = 0, 1, 1  # rounds; how many are left in the block; its size
+        self.count, self.total = np.zeros(K), np.zeros(K)  # number and sum of rewards, by arm
         self.m, self.inverse, self.average = np.zeros(K), np.zeros(K), np.zeros(K)
         self.phi, self.phis = np.ones(K), np.ones((K, K))
         # H = Σh, S = Σhd, A = Σh²d, Q = Σh²d², P = Σh², F = Σh²φ: of values (K,), pairs (K, K)
         self.values, self.pairs = np.zeros((6, K)), np.zeros((6, K, K))
         self.w, self.w2 = np.zeros(K), np.zeros(K)  # Σw, Σw² of "always this arm"
-        self.first = self.mean = self.squares = self.u2 = self.u4 = 0.0  # of rewards
+        self.first = self.mean = self.squares = self.u2 = self.u4 = 0.0  # sums over rewards
         self.rho: tuple[np.ndarray, np.ndarray] | None = None
         self.log_E = np.zeros((K, K))
         self.wealth = [
@@ -65,7 +67,7 @@ class Monitor:
         return f"Monitor({self.t} of {self.planned} rounds, best={self.best()!r})"
 
     def observe(self, decision: Any, reward: float) -> None:
-        """Add a round by a bandit's decision and its reward."""
+        """Add a round: a bandit's decision and its reward."""
         self.add(decision.arm, reward, decision.probabilities)
 
     def add(self, arm: Name, reward: float, probabilities: Any) -> None:
@@ -81,7 +83,7 @@ class Monitor:
             raise ValueError(f"probabilities must be ({K},), > 0 and sum to 1; got {e.tolist()}")
         if self.t == 0:  # the first round has its own φ
             self.phi, self.phis, self.first = 1 / e, 1 / e + 1 / e[:, None], y
-        scores = self.m - self.first  # for the arithmetic alone
+        scores = self.m - self.first  # shifted, for less rounding error
         scores[a] += (y - self.m[a]) / e[a]
         for sums, d, phi, cost in (
             (self.values, scores, self.phi, 1 / e),
@@ -101,8 +103,10 @@ class Monitor:
             self._test()
 
     def values_table(self) -> pd.DataFrame:
-        """Return, by arm, the estimate, and low and high of the sequence. An asymptotic one is NaN
-        before the first verdict."""
+        """Return a table by arm: the estimate, and low and high of its confidence sequence.
+
+        The ends of an asymptotic sequence are NaN before the first verdict.
+        """
         H, S = self.values[0], self.values[1]
         v = self.first + S / H if self.t else np.full(len(self.arms), np.nan)
         if self.bounds is not None:
@@ -120,21 +124,23 @@ class Monitor:
 
     @property
     def p(self) -> pd.DataFrame:
-        """Always-valid p of "the row's value is at most the column's"."""
+        """Always-valid p-values of "the row's value is at most the column's"."""
         p = np.exp(-self.log_E)
         np.fill_diagonal(p, np.nan)
         return pd.DataFrame(p, index=list(self.arms), columns=list(self.arms))
 
     def best(self) -> Name | None:
-        """Return the arm with p < α/(K − 1) against every other one; None as long as there is none.
-        Once there is one, the experiment may stop."""
+        """Return the arm with p < α/(K − 1) against every other arm, or None if there is none yet.
+
+        The experiment may stop as soon as there is one.
+        """
         K = len(self.arms)
         enough = self.log_E > np.log(max(K - 1, 1) / self.alpha)
         wins = np.flatnonzero((enough | np.eye(K, dtype=bool)).all(axis=1))
         return self.arms[wins[0]] if K > 1 and wins.size else None
 
     def _next(self, a: int, y: float, e: np.ndarray) -> None:
-        """Count the round; at the end of a block, means and weights change."""
+        """Count the round; at the end of a block, update means and weights."""
         self.t += 1
         self.count[a] += 1
         self.total[a] += y
@@ -150,7 +156,7 @@ class Monitor:
             self.left = self.size = min(2 * self.size, self.block)
 
     def _vary(self, y: float) -> None:
-        """Add a reward to the sums that tell how rewards vary."""
+        """Add a reward to the sums for the variance of the rewards."""
         gap = y - self.mean
         self.mean += gap / self.t
         self.squares += gap * (y - self.mean)
@@ -165,7 +171,7 @@ class Monitor:
         return values, expected(_variance(self.pairs), s2 * self.pairs[5], sizes)
 
     def _test(self) -> None:
-        """Raise the evidence to that of this round."""
+        """Update the evidence for each pair: its largest value so far."""
         V = self._variances()
         if self.rho is None:
             if self.u2**2 < STEADY * self.u4 or not self.u4:
@@ -178,6 +184,7 @@ class Monitor:
         np.maximum(self.log_E, E, out=self.log_E)
 
     def _bet(self, a: int, r: float, e: np.ndarray, m: np.ndarray) -> None:
+        """Bet on a round: arm a, reward r, probabilities e (K,), means m (K,); r, m in [0, 1]."""
         one = np.array([a])
         for k, (above, below) in enumerate(self.wealth):
             pi = np.eye(len(e))[[k]]
@@ -186,6 +193,7 @@ class Monitor:
                 wealth.add(bet_scores(pi, e[None], e[[a]], one, one_r, means[None], 1.0))
 
     def _ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ends (K,) of the exact sequences, for rewards scaled to [0, 1]."""
         low = np.array([above.low for above, _ in self.wealth])
         return low, 1 - np.array([below.low for _, below in self.wealth])
 

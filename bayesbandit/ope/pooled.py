@@ -1,7 +1,7 @@
-"""Values from a log that is read in parts, in memory that does not grow with it.
+"""Values from a log that is read in parts, so that memory does not grow with the log.
 
-Each part's scores have means learned from its own earlier rounds. They stay unbiased given the
-past, as those of the whole log are, and so the parts' sums add up to one estimate.
+The means of a part are learned from its own earlier rounds. Given the past, the scores stay
+unbiased, as those of the whole log do. So the sums of all parts give one estimate.
 """
 
 from __future__ import annotations
@@ -29,26 +29,27 @@ if TYPE_CHECKING:
     from bayesbandit.store.reading import Chunk
 
 Array = np.ndarray
-AT_ONCE = 10_000  # decisions
+AT_ONCE = 10_000  # decisions read at a time
 
 
 class Pooled:
     """Sums over the parts of a log, and the value that they give.
 
-    The first round whose reward is open ends what counts, as missing="open" of `estimate` does.
+    Only rounds before the first one with an open reward count, as with missing="open" of
+    `estimate`.
     """
 
     def __init__(self, level: float = 0.95) -> None:
         self.level = level
         self.n, self.rounds, self.never, self.ended = 0, 0, 0, False
-        self.shift: float | None = None  # subtracted from scores and rewards, for the arithmetic
+        self.shift: float | None = None  # subtracted to reduce rounding errors
         self.h = self.hc = self.h2 = self.h2c = self.h2c2 = self.raised = 0.0  # c: shifted scores
         self.w = self.w2 = self.promised = 0.0
         self.powers = np.zeros(4)  # of the rewards
         self.refused = ""
 
     def _counts(self, reward: Array, is_open: Array) -> int:
-        """Return how many rounds of the next part count, from its begin."""
+        """Return how many rounds of the next part count, from its beginning."""
         lost = np.isnan(reward)
         self.rounds += len(reward)
         self.never += int((lost & ~is_open).sum())
@@ -60,8 +61,10 @@ class Pooled:
         self, scores: Array, h: Array, reward: Array, variance: float, w: tuple[float, float],
         promised: float,
     ) -> None:  # fmt: skip
-        """Add rounds that count. variance: of Σh(Γ − v), see `Sums`; w: Σw and Σw²; promised: what
-        Σw² is expected to be."""
+        """Add rounds that count.
+
+        variance: of Σh(Γ − v), see `Sums`. w: Σw and Σw². promised: the expected value of Σw².
+        """
         if self.shift is None:
             self.shift = float(reward.mean())
         c, y = scores - self.shift, reward - self.shift
@@ -101,7 +104,7 @@ class Pooled:
         }  # fmt: skip
 
     def _steady(self) -> float:
-        """Return the effective number of rounds that make the variance of the rewards."""
+        """Return the effective number of rounds that make up the variance of the rewards."""
         mean, second, third, fourth = self.powers / self.n
         square = second - mean**2
         power4 = fourth - 4 * mean * third + 6 * mean**2 * second - 3 * mean**4
@@ -112,7 +115,7 @@ class MeanReward(Pooled):
     """The mean reward of the logged policy, which needs no propensities."""
 
     def add(self, reward: Array, is_open: Array) -> None:
-        """Add the rewards (n,) of the next rounds. is_open: where a NaN may come."""
+        """Add the rewards (n,) of the next rounds. is_open: a mask of those that may still come."""
         y = reward[: self._counts(reward, is_open)]
         if not len(y):
             return
@@ -126,9 +129,9 @@ class MeanReward(Pooled):
 
 
 class ArmValue(Pooled):
-    """What an arm alone would have earned: doubly robust, with weights for the least variance.
+    """The value of always choosing one arm: doubly robust, with MinVar weights.
 
-    The means of a part begin with the mean reward of earlier parts, and are learned from there.
+    The predicted means of a part start from the mean reward of earlier parts.
     """
 
     def __init__(self, arm: Name, level: float = 0.95) -> None:
@@ -136,8 +139,10 @@ class ArmValue(Pooled):
         self.arm, self.parts, self.unsupported, self.weights = arm, 0, 0, "minvar"
 
     def add(self, data: Log | None, reward: Array, is_open: Array) -> None:
-        """Add the next rounds: their log (None if that is empty), their rewards (n,), and where a
-        NaN may come (n,)."""
+        """Add the next rounds: their log (None if it is empty) and their rewards (n,).
+
+        is_open: a mask (n,) of the rewards that may still come.
+        """
         count = self._counts(reward, is_open)
         if data is None:
             return
@@ -181,10 +186,10 @@ class ArmValue(Pooled):
 
 @dataclass(frozen=True)
 class Part:
-    """Decisions that follow each other: as the log has them, and those that were shown.
+    """Consecutive decisions: all that the log has, and the log of those that were shown.
 
-    reward (n,), NaN of open ones (is_open) and of those that have none; at (n,), microseconds since
-    1970; log: None of less than two rounds, or where no reward is known.
+    reward: (n,), NaN if open (`is_open`) or if there is none. at: (n,), microseconds since 1970.
+    log: None if there are less than two rounds, or if no reward is known.
     """
 
     chunk: Chunk
@@ -195,7 +200,7 @@ class Part:
 
 
 def parts(log: DecisionLog, since: Time | None = None, until: Time | None = None) -> Iterator[Part]:
-    """Yield the decisions of a time in parts of 10,000 to 20,000."""
+    """Yield the decisions between two times, in parts of 10,000 to 20,000."""
     from bayesbandit.store.reading import chunks
 
     how, beginning = log.ledger.settings() or Settings(), log.ledger.beginning()
@@ -211,7 +216,7 @@ def parts(log: DecisionLog, since: Time | None = None, until: Time | None = None
 
 
 def _together(one: Chunk, other: Chunk) -> Chunk:
-    """Return two parts as one."""
+    """Return two consecutive parts as one."""
     return one[0] + other[0], one[1] | other[1], one[2] | other[2], one[3] | other[3]
 
 

@@ -1,4 +1,4 @@
-"""How long should an adaptive experiment be, and how much must it explore? By simulation."""
+"""Simulations that show how long an adaptive experiment should be and how much it must explore."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ from bayesbandit.ope.sequences import always_valid_p
 from bayesbandit.ope.targets import Unsupported
 from bayesbandit.runtime.progress import bar
 
-BATCHES = 50  # of the longest horizon, where `batch` is not given
-DRAWN = 10_000  # rounds from which true values are known where an environment is given
+BATCHES = 50  # number of batches of the longest horizon, if `batch` is not given
+DRAWN = 10_000  # simulated rounds from which the true values are computed
 
 
 @dataclass(frozen=True)
 class Arms:
-    """Arms without contexts, of these mean rewards. noise: its standard deviation; None: rewards
-    are 0 or 1."""
+    """An environment of arms without contexts, with these mean rewards.
+
+    noise: the rewards' standard deviation; None: rewards are 0 or 1.
+    """
 
     means: Mapping[Name, float]
     noise: float | None = None
@@ -58,13 +60,13 @@ class Arms:
 class Power:
     """What an adaptive experiment would show and cost, by floor and horizon; made by `power`.
 
-    table: a row a floor and horizon, with standard errors in columns `_se`. power: how often the
-        interval of `one` less `other` excludes 0 on the true side; wrong: on the false side;
-        always: how often the always-valid test finds it at some round, so that one may stop there.
-        refused: how often there is no interval, which counts as nothing found. width: of the
-        interval; coverage of the true difference. lost: the sum of rewards by which the bandit
-        fell short of the best arm of each round.
-    runs: a row a run, floor and horizon. difference: the true one, of `one` less `other`.
+    table: a row for each floor and horizon, with standard errors in columns `_se`. `power`: how
+        often the interval of `one` minus `other` excludes 0 on the right side; `wrong`: on the
+        wrong side. `always`: how often the always-valid test finds the difference in some round,
+        where you may stop. `refused`: how often there is no interval, which counts as nothing
+        found. `width` of the interval, and its `coverage` of the true difference. `lost`: the
+        regret, the sum of mean rewards by which the bandit falls short of each round's best arm.
+    runs: a row for each run, floor and horizon. difference: the true one, `one` minus `other`.
     """
 
     table: pd.DataFrame
@@ -79,8 +81,10 @@ class Power:
         return f"{head}\n{self.table.round(3).to_string(index=False)}"
 
     def cheapest(self, power: float = 0.8, always: bool = False) -> pd.Series | None:
-        """Return the row that loses the least reward among those of this power, or None. always:
-        the power of the test that may be asked at every round."""
+        """Return the row with the smallest `lost` among those with at least this power, or None.
+
+        always: use the power of the always-valid test instead.
+        """
         number(power, "power", above=0, below=1)
         enough = self.table[self.table["always" if always else "power"] >= power]
         return enough.iloc[int(enough["lost"].argmin())] if len(enough) else None
@@ -104,16 +108,15 @@ def power(
     """Simulate adaptive experiments: what they would show, and what they would cost.
 
     world: an environment, or the arms' mean rewards by name, without contexts.
-    bandit: a preset, with settings if any: `partial(bb.LinTS, alpha=0.5)`.
-    floors: smallest probabilities of an arm. horizons: rounds.
-    against: the arm from which the best one is to be told; a pair of arms for another difference;
-        by default the second best.
-    noise: of rewards, where the means are given; None: rewards are 0 or 1.
-    batch: rounds between two updates; by default a fiftieth of the longest horizon.
+    bandit: a preset, with settings if needed: `partial(bb.LinTS, alpha=0.5)`.
+    floors: minimum probabilities of an arm. horizons: numbers of rounds.
+    against: the arm to compare the best arm with; or a pair of arms. Default: the second best.
+    noise: the rewards' standard deviation, if means are given; None: rewards are 0 or 1.
+    batch: rounds between two updates. Default: a fiftieth of the longest horizon.
     level: of intervals and tests. jobs: processes (−1: all cores); they change no number.
-    progress: a bar on stderr.
+    progress: show a progress bar on stderr.
 
-    A replication has the same contexts and rewards at all floors. A shorter horizon is the
+    A replication has the same contexts and rewards for all floors. A shorter horizon is the
     beginning of a longer one.
     """
     from joblib import Parallel, delayed
@@ -150,6 +153,7 @@ def power(
 
 
 def _world(world: Any, noise: float | None) -> Environment:
+    """Return an environment: the given one, or arms with the given mean rewards."""
     if not isinstance(world, Mapping):
         if not isinstance(world, Environment):
             raise TypeError(f"power takes an environment, or mean rewards by arm; got {world!r}")
@@ -168,6 +172,7 @@ def _world(world: Any, noise: float | None) -> Environment:
 
 
 def _several(values: Any, what: str) -> list[Any]:
+    """Return numbers as a list; raise if there are none, or two are equal."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise TypeError(f"{what} must be numbers, as [{values!r}]; got {values!r}")
     found = list(values)
@@ -177,7 +182,7 @@ def _several(values: Any, what: str) -> list[Any]:
 
 
 def _takes_a_floor(bandit: Any, world: Environment, floor: float) -> None:
-    """Refuse what makes no bandit with a floor, before the first run."""
+    """Raise TypeError unless `bandit` makes a bandit with a minimum probability."""
     if not callable(bandit) or isinstance(bandit, Bandit):
         raise TypeError(f"bandit must be a preset, as bb.LinTS, not a bandit; got {bandit!r}")
     parameters = inspect.signature(bandit).parameters
@@ -241,7 +246,7 @@ def _run(
 
 
 def simulated(bandit: Bandit, sample: Sample, batch: int) -> Log:
-    """Return the log of a bandit that plays a sample, and learns after each batch."""
+    """Return the log of a bandit that plays a sample and learns after each batch."""
     arms = list(bandit.arms)
     if len(sample.warm_arm):
         names = [arms[k] for k in sample.warm_arm]

@@ -89,7 +89,7 @@ def sums(
     """
     rounds = np.flatnonzero(h > 0)
     d, h, y = scores[rounds], h[rounds], reward[rounds]
-    shift = (h @ d) / h.sum() if len(d) else 0.0  # for the arithmetic alone
+    shift = (h @ d) / h.sum() if len(d) else 0.0  # for less rounding error
     c = d - shift
     H, S, A = np.cumsum(h), np.cumsum(h * c), np.cumsum(h**2 * c)
     v = S / H
