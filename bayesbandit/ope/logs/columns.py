@@ -1,4 +1,4 @@
-"""The columns of a log, each checked once: whatever is wrong is a sentence."""
+"""Checks of a log's columns. Each error names the column and the wrong value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesbandit.checks import LARGEST, Name, Table, arm_names, finite, floats, instants
 
-SLACK = 1e-6  # by how much a row of probabilities may miss 1
+SLACK = 1e-6  # by how much the sum of probabilities may differ from 1
 
 
 def arms_of(arms: Any, taken: np.ndarray, probabilities: Any) -> tuple[Name, ...]:
@@ -25,6 +25,7 @@ def arms_of(arms: Any, taken: np.ndarray, probabilities: Any) -> tuple[Name, ...
 
 
 def numbers_of(taken: np.ndarray, arms: tuple[Name, ...]) -> np.ndarray:
+    """Return the numbers (n,) of arms by their names; raise ValueError if one is unknown."""
     index = {arm: k for k, arm in enumerate(arms)}
     try:
         return np.array([index[a] for a in taken.tolist()], dtype=np.int64)
@@ -45,6 +46,7 @@ def contexts_of(x: Any, n: int) -> tuple[tuple[str, ...], np.ndarray]:
 
 
 def rewards_of(values: Any, n: int) -> np.ndarray:
+    """Return rewards (n,); raise ValueError if one is infinite or all are NaN."""
     r = column_of(values, n, "rewards")
     finite(r[~np.isnan(r)], "rewards", LARGEST)
     if np.isnan(r).all():
@@ -136,6 +138,7 @@ def propensities_of(
 def available_of(
     values: Any, played: np.ndarray, e: np.ndarray | None, arms: tuple[Name, ...]
 ) -> np.ndarray | None:
+    """Return the mask (n, K) of the available arms, or None."""
     if values is None:
         return None
     found = matrix_of(values, len(played), arms, "available")

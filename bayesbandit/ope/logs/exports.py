@@ -1,4 +1,4 @@
-"""Logs that Vowpal Wabbit and Azure AI Personalizer export, as tables: a row a round."""
+"""Exports of Vowpal Wabbit and Azure AI Personalizer, read as tables with a row for each round."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DECIDED = "Timestamp"
-EVENT = "probability of "  # begins the names of columns of probabilities
-SINGLE = 1e-4  # by how much numbers of single precision may miss a sum of 1
+EVENT = "probability of "  # prefix of the columns of probabilities
+SINGLE = 1e-4  # by how much a sum of single-precision probabilities may differ from 1
 
 
 def of_lines(
@@ -22,9 +22,9 @@ def of_lines(
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Return the table of an export, and the roles of its columns.
 
-    A line is a JSON object: a joined event, as of `vw --dsjson` and of Personalizer's log, or the
-    answer of Personalizer's Rank, with "eventId" and "ranking". rewards: those of Personalizer's
-    Reward by event id; `default` is the reward of the other events.
+    Each line is a JSON object. It is a joined event, as written by `vw --dsjson` or in
+    Personalizer's log; or an answer of Personalizer's Rank, with "eventId" and "ranking". rewards:
+    those sent to Personalizer's Reward, by event id. default: the reward of other events.
     """
     events = list(_objects(lines))
     if not events:
@@ -97,7 +97,7 @@ def _ranked(event: dict[str, Any], rewards: Mapping[str, float], default: float)
 
 
 def action_name(action: Any, place: int) -> str | int:
-    """Return an action's _tag, or else its id, or else its place from 1."""
+    """Return an action's _tag, else its id, else its position from 1."""
     if not isinstance(action, dict):
         return place + 1
     parts = [action, *(part for part in action.values() if isinstance(part, dict))]
@@ -109,7 +109,7 @@ def action_name(action: Any, place: int) -> str | int:
 
 
 def _check_actions(events: list[dict[str, Any]]) -> None:
-    """Warn where actions without a name change from round to round."""
+    """Warn if actions without a name change from round to round."""
     first: dict[str | int, str] = {}
     for event in events:
         for k, action in enumerate(event["c"].get("_multi", ())):
@@ -135,8 +135,11 @@ def _check_drops(events: list[dict[str, Any]]) -> None:
 
 
 def features(part: Any, before: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the features of a JSON object, a namespace before the name with a dot; numbers of a
-    list by their places, and texts of one as what is there."""
+    """Yield the names and values of the features of a JSON object.
+
+    Nested names are joined by dots: "user.age". A number in a list is named by its position:
+    "scores[0]". A text in a list becomes an indicator: "likes=tea" with value 1.
+    """
     for name, value in part.items():
         if name.startswith("_"):
             continue
@@ -161,7 +164,7 @@ def _table(rounds: list[dict[str, Any]]) -> tuple[pd.DataFrame, dict[str, Any]]:
     x = pd.DataFrame([one["x"] for one in rounds])
     for name in x.columns[x.isna().any()]:
         if pd.api.types.is_numeric_dtype(x[name]):
-            x[name] = x[name].fillna(0.0)  # a feature that is not there is 0
+            x[name] = x[name].fillna(0.0)  # a missing feature is 0
     found = {name: [one[name] for one in rounds] for name in ("arm", "reward", "propensity")}
     roles: dict[str, Any] = {name: f"logged {name}" for name in found}
     roles["probabilities"] = {arm: f"{EVENT}{arm}" for arm in arms}

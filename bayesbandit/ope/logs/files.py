@@ -1,4 +1,4 @@
-"""Logs from files: Parquet, CSV, and lines of JSON, with columns that are recognised or named."""
+"""Logs from files: Parquet, CSV and JSON lines. Columns are recognised, or named by the user."""
 
 from __future__ import annotations
 
@@ -22,23 +22,25 @@ from bayesbandit.tables.learning import NoFeatures
 if TYPE_CHECKING:
     import pandas as pd
 
-KNOWN = {  # names by which a column of a log is recognised, the first that is there
+KNOWN = {  # names of columns by role; the first that exists is used
     "arm": ("arm", "action", "treatment", "variant", "item_id"),
     "reward": ("reward", "outcome", "click", "clicked", "conversion", "converted"),
     "propensity": ("propensity", "propensity_score", "pscore", "action_prob", "probability", "p"),
     "time": ("timestamp", "time", "decided_at"),
     "batch": ("batch",),
 }
-EACH = ("probability_", "propensity_", "prob_", "p_")  # begins the columns of each arm's
-NEVER = ("weight",)  # of a history that was written to a file: it tells the arm
+EACH = ("probability_", "propensity_", "prob_", "p_")  # prefixes of columns by arm
+NEVER = ("weight",)  # not a context: in a saved history it depends on the arm
 NUMBERS, TIMES = ("reward", "propensity", "batch"), ("time", "reward_time")
 PARQUET, LINES = (".parquet", ".pq"), (".json", ".jsonl", ".ndjson", ".dsjson")
 
 
 @dataclass(frozen=True, eq=False)
 class LoggedTable:
-    """A table of decided rounds: which column is what (`roles`, by role; `probabilities`, by arm),
-    and its columns of contexts x."""
+    """A table of rounds, with the roles of its columns.
+
+    roles: columns by role. probabilities: columns by arm. x: the columns of contexts.
+    """
 
     frame: pd.DataFrame
     name: str
@@ -47,7 +49,7 @@ class LoggedTable:
     x: tuple[str, ...]
 
     def log(self, x: pd.DataFrame | None) -> Log:
-        """Return the log with contexts x (n, d), numbers; None: without contexts."""
+        """Return the log. x: contexts (n, d) as numbers; None: without contexts."""
         f, roles = self.frame, self.roles
         k, arms = arms_of(f[roles["arm"]], roles["arm"], self.probabilities)
         p, available, rows = None, None, np.arange(len(k))
@@ -62,14 +64,13 @@ class LoggedTable:
 
     @property
     def contexts(self) -> pd.DataFrame | None:
-        """The columns of contexts as they are; None where there are none."""
+        """The columns of contexts, not encoded; None if there are none."""
         return self.frame[list(self.x)] if self.x else None
 
     def encoder(
         self, rows: slice = slice(None), drop: Collection[Name] = (), keep: Collection[Name] = ()
     ) -> Encoder | None:
-        """Return an encoder of the contexts of some rows; None where there are no contexts, or none
-        that can be used."""
+        """Return an encoder fitted to the contexts of `rows`; None without usable contexts."""
         if self.contexts is None:
             return None
         try:
@@ -96,13 +97,12 @@ def read_log(
     default: float = np.nan,
     **columns: Any,
 ) -> Log:
-    """Read a log from a file: Parquet, CSV, or lines of JSON as `vw --dsjson` and Personalizer
-    write them.
+    """Read a log from a file: Parquet, CSV, or JSON lines of `vw --dsjson` or Personalizer.
 
-    Columns are recognised by their names, or named: arm, reward, propensity, time, reward_time,
-    batch; probabilities={arm: column}; x, the columns of contexts, by default all others. Contexts
-    become numbers by `encoder`, or by one that is fitted to the file.
-    rewards, default: of answers of Personalizer's Rank, by event id: see `of_lines`.
+    Columns are recognised by their names. You can name them: arm, reward, propensity, time,
+    reward_time, batch; probabilities={arm: column}; and x, the columns of contexts (default: all
+    others). Contexts become numbers by `encoder`, or by an encoder fitted to the file.
+    rewards, default: for answers of Personalizer's Rank, by event id: see `of_lines`.
     """
     table = read_table(path, rewards, default, **columns)
     return table.log(table.encoded(table.encoder() if encoder is None else encoder))
@@ -114,7 +114,7 @@ def read_table(
     default: float = np.nan,
     **columns: Any,
 ) -> LoggedTable:
-    """Read a file of decided rounds as a table: see `read_log`."""
+    """Read a log from a file as a table, with contexts not encoded: see `read_log`."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
@@ -155,7 +155,10 @@ def recognised(
     x: Iterable[str] | None = None,
     **named: str | None,
 ) -> LoggedTable:
-    """Return which columns of a table are what: those that are named, and others by their names."""
+    """Return a table with the role of each column: as named, or else recognised by its name.
+
+    probabilities, x, named: the columns that the user names, as in `read_log`.
+    """
     there = [str(column) for column in frame.columns]
     if len(frame) < 2:
         raise ValueError(f"a log needs at least two rounds; got {len(frame)} in {name}")
@@ -192,19 +195,19 @@ def recognised(
 
 
 def guess(role: str, columns: Iterable[str]) -> str | None:
-    """Return the column with a name that a log has for this role."""
+    """Return the column whose name is usual for this role in logs, or None."""
     lower = {column.lower(): column for column in columns}
     return next((lower[name] for name in KNOWN[role] if name in lower), None)
 
 
 def is_log(columns: Iterable[Any]) -> bool:
-    """Return whether a table's columns are those of a log of a bandit."""
+    """Return whether a table has the columns of a bandit's log."""
     there = [str(column) for column in columns]
     return all(guess(role, there) for role in ("arm", "reward", "propensity"))
 
 
 def each_arm(frame: pd.DataFrame, roles: Mapping[str, str]) -> dict[Name, str]:
-    """Return the columns of every arm's probability, where there is one for each arm taken."""
+    """Return the columns of the arms' probabilities, by arm; {} unless each arm has one."""
     used = set(roles.values())
     column = frame[roles["arm"]]
     if column.isna().any():
@@ -223,7 +226,7 @@ def each_arm(frame: pd.DataFrame, roles: Mapping[str, str]) -> dict[Name, str]:
 def arms_of(
     column: pd.Series, name: str, given: Iterable[Name] = ()
 ) -> tuple[np.ndarray, tuple[Name, ...]]:
-    """Return the numbers of the arms taken (n,), and the arms' names."""
+    """Return the numbers (n,) of the chosen arms, and the arms' names."""
     import pandas as pd
 
     if pd.api.types.is_float_dtype(column) and (column % 1 == 0).all():
@@ -251,7 +254,7 @@ def one_arm(column: pd.Series) -> tuple[np.ndarray, tuple[Name, ...]]:
 
 
 def numbers(column: pd.Series, what: str) -> np.ndarray:
-    """Return a column as numbers (n,), NaN where there is none."""
+    """Return a column as numbers (n,), NaN if a value is missing."""
     import pandas as pd
 
     try:
@@ -268,13 +271,13 @@ def numbers(column: pd.Series, what: str) -> np.ndarray:
 
 
 def moments(column: pd.Series, what: str) -> np.ndarray:
-    """Return a column of times: numbers as they are, dates in UTC."""
+    """Return a column of times (n,): numbers unchanged, dates in UTC."""
     import pandas as pd
 
     if pd.api.types.is_numeric_dtype(column):
         return numbers(column, what)
     try:
-        with warnings.catch_warnings(action="ignore"):  # of formats that are guessed
+        with warnings.catch_warnings(action="ignore"):  # about guessed formats
             found = pd.to_datetime(column, utc=True)
     except (ValueError, TypeError) as error:
         said = str(error).splitlines()[0]

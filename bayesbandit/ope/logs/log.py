@@ -1,4 +1,4 @@
-"""Decided rounds, in the order of their decisions: what every estimate of a value reads."""
+"""The log of a bandit's rounds, in the order of their decisions: the input of every estimate."""
 
 from __future__ import annotations
 
@@ -27,31 +27,33 @@ from bayesbandit.ope.logs.columns import (
 from bayesbandit.store.log import DecisionLog
 
 Snapshot = Callable[[Any, np.ndarray], Any]  # (batch, contexts (m, d)) → probabilities (m, K)
-BLOCKS = 50  # batches of a log that has none, about
-FEWEST = 20  # rounds of such a batch, when the first ones are over
+BLOCKS = 50  # about how many batches a log gets if it has none
+FEWEST = 20  # smallest upper bound of the sizes of such batches
 
 
 class Log:
-    """Decided rounds t = 1 … n, in the order of their decisions.
+    """A log: rounds t = 1 … n with contexts, chosen arms, rewards and probabilities.
 
-    x: contexts (n, d), an array or a table of numbers; None where there are none.
-    arm: names of the arms that were taken (n,).
-    reward: their rewards (n,). NaN is a reward that has not come, or is missing.
-    probabilities: every arm's probability at the moment of decision (n, K). A table has the arms'
-        names as its columns.
-    arms: the names of its columns. Without them, 0 … K − 1 where arms are numbers below K.
-    propensity: the taken arm's probability (n,), where the others' are not known. Of two arms, the
-        other's follows.
-    batch: labels (n,) of the rounds between two changes of the policy, ascending. Means and
-        weights change between batches only. Without them, batches double in size from one round up
-        to a fiftieth of the log.
-    mean: mean rewards (n, K) that were predicted before each round, by the bandit itself perhaps.
-    snapshots: the policies of the batches: an array (B, K) or (B, n, K), by batch, or a function of
-        a batch's label and contexts (m, d) that gives probabilities (m, K).
-    available: which arms could be taken (n, K), true and false.
-    time, reward_time: when each round was decided, and its reward came (n,).
+    Rounds are in the order of their decisions.
 
-    A log is checked once, here. Slices are logs: `log[:500]`; see `split` and `within`.
+    x: contexts (n, d), an array or a table of numbers; None without contexts.
+    arm: names of the chosen arms (n,).
+    reward: their rewards (n,). NaN is a reward that has not come yet, or is missing.
+    probabilities: every arm's probability at the moment of decision (n, K). If it is a table, its
+        columns are the arms' names.
+    arms: the names of the columns of `probabilities`. Default: 0 … K − 1, if arms are such numbers.
+    propensity: the chosen arm's probability (n,), if those of the others are not known. With two
+        arms, the other's is computed.
+    batch: labels (n,), ascending. The policy may change only between batches; predicted means and
+        weights change there, too. Default: batch sizes double from one round to a fiftieth of the
+        log.
+    mean: mean rewards (n, K) that were predicted before each round, for example by the bandit.
+    snapshots: the policies of the batches: an array (B, K) or (B, n, K), by batch; or a function of
+        a batch's label and contexts (m, d) that returns probabilities (m, K).
+    available: a mask (n, K) of the available arms.
+    time, reward_time: when each round was decided, and when its reward came (n,).
+
+    The columns are checked once, here. A slice is a log: `log[:500]`; see `split` and `within`.
     """
 
     def __init__(
@@ -100,7 +102,7 @@ class Log:
         return f"Log({len(self)} rounds, arms=[{shown}], {known})"
 
     def __getitem__(self, rows: slice | np.ndarray) -> Log:
-        """Return some of the rounds, in order: a slice, or true and false (n,)."""
+        """Return some of the rounds, in order: by a slice that goes forward, or a mask (n,)."""
         which = np.arange(len(self))[rows]
         if which.ndim != 1 or (np.diff(which) <= 0).any():
             raise IndexError("rounds must be a slice that goes forward, or true and false (n,)")
@@ -155,12 +157,12 @@ class Log:
 
     @property
     def arm(self) -> np.ndarray:
-        """Names of the arms that were taken (n,)."""
+        """Names of the chosen arms (n,)."""
         return name_array(self.arms)[self.played]
 
     @cached_property
     def batches(self) -> list[slice]:
-        """The rounds of each batch."""
+        """The rounds of each batch, as slices."""
         n = len(self)
         if self.batch is None:
             most, ends = max(FEWEST, -(-n // BLOCKS)), [0]
@@ -188,17 +190,19 @@ class Log:
         return e
 
     def split(self, at: float = 0.5) -> tuple[Log, Log]:
-        """Return the earlier share `at` of the rounds and the later ones: learn from the first,
-        judge by the second."""
+        """Return the first share `at` of the rounds, and the rest.
+
+        Learn a policy from the first part and evaluate it by the second.
+        """
         m = round(number(at, "at", above=0, below=1) * len(self))
         return self[:m], self[m:]
 
     def within(self, delay: float, default: float = np.nan, now: float | None = None) -> Log:
-        """Return the rounds older than `delay` at `now`, with what came within it as reward.
+        """Return the rounds older than `delay`, with the rewards that came within `delay`.
 
-        The rewards that did not come are `default`. now: by default, the last time in the log.
-        Times are numbers (of datetimes: seconds). Whether a reward has come yet must not decide
-        whether its round counts.
+        Other rewards are `default`. A round counts if it is older than `delay` at `now` (default:
+        the last time in the log), whether or not its reward has come: selecting by that would bias
+        estimates. Times are numbers (seconds, for datetimes).
         """
         if self.time is None or self.reward_time is None:
             raise ValueError("within needs a log with time= and reward_time=")

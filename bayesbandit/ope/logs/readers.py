@@ -1,4 +1,4 @@
-"""Logs of a bandit's history, and of tables."""
+"""Logs from a bandit's history and from tables."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ ROLES = ("arm", "reward", "propensity", "time", "reward_time", "batch")
 
 
 def of_history(history: Any) -> dict[str, Any]:
-    """Return the parts of the log of a bandit's history: contexts, arms, rewards, and the
-    probabilities and means of each decision.
+    """Return the parts of the log of a history: contexts, arms, rewards, probabilities and means.
 
-    Rounds that came by `update` with a propensity have no other arm's, and the arms may have
-    changed: then the log has propensities alone. Where arms have features of their own, it has no
-    contexts: the history keeps those of the chosen arm only.
+    The log has only the chosen arms' propensities if rounds came by `update` with a propensity, or
+    if arms have changed. If arms have features it has no contexts: the history keeps only the
+    chosen arm's.
     """
     if not isinstance(history, History):
         raise TypeError(f"Log.of takes a bandit's history or a table; got {history!r}")
@@ -38,7 +37,7 @@ def of_history(history: Any) -> dict[str, Any]:
     all_chances(rows, layout.n_columns, K, e)
     inside = played < K
     own = e[np.arange(len(rows)), np.where(inside, played, 0)]
-    # the vector is that of the decision, unless another propensity was told
+    # these are the probabilities of the decision, unless another propensity was given
     whole = inside & (np.abs(own - p) <= SLACK) & (np.abs(e.sum(axis=1) - 1) <= SLACK)
     x = None if layout.of_arms else now.x
     names = name_array(arms)[played]
@@ -66,7 +65,10 @@ def of_frame(
     batch: str | None = None,
     arms: Any = None,
 ) -> dict[str, Any]:
-    """Return the parts of the log of a table, a row a round, whose columns have these roles."""
+    """Return the parts of the log of a table with a row for each round.
+
+    The arguments name the columns with these roles; see `Log.of`.
+    """
     names = list(frame.columns)
     if propensity is None and "propensity" in names:
         propensity = "propensity"

@@ -1,4 +1,4 @@
-"""The log of a bandit with the policies of its past, which are learned again from its history."""
+"""The log of a bandit, with its past policies, which are learned again from its history."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from bayesbandit.ope.logs.readers import of_history
 
 
 def of_bandit(bandit: Bandit, batch: Any = None) -> dict[str, Any]:
-    """Return the parts of the log of a bandit's history, with a snapshot of its policy by batch.
+    """Return the parts of the log of a bandit's history, with snapshots of its policies.
 
-    A bandit without rounds learns the history, batch by batch, and a copy of it before each batch
-    is what decided the batch. The log compares these policies with the logged probabilities.
-    batch: labels (n,) of the rounds between two rewards, ascending; without them each round is one.
+    A new bandit learns the history batch by batch. A copy before each batch is the policy that
+    decided it. `Log` compares these policies with the logged probabilities. batch: labels (n,),
+    ascending, of the rounds decided between two rewards; default: each round is a batch.
     """
     past = bandit.history.fork()
     if past.total > len(past):

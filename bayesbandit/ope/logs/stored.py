@@ -1,4 +1,4 @@
-"""The log of a database: what a service decided, in the order of the decisions."""
+"""The log of a database: a service's decisions, in their order."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from bayesbandit.store.reading import Chunk
 
 Snapshots = Callable[[Any, np.ndarray], np.ndarray]
-AT_ONCE = 10_000  # decisions
-MOST = 200  # snapshots that are kept in memory, one for each version
+AT_ONCE = 10_000  # decisions read at a time read at a time
+MOST = 200  # largest number of snapshots in memory, one for each version
 
 
 def of_decisions(
@@ -31,16 +31,16 @@ def of_decisions(
 ) -> dict[str, Any]:
     """Return the parts of the log of a database's decisions.
 
-    Batches are the bandit's versions. Where several processes decide, one may be a version behind:
-    then a round is of the batch of the newest version that had decided before it. Snapshots are
-    there where each round was decided by its batch's version, the arms have not changed, the policy
-    is the same in every round, and there are at most 200 versions; snapshots=False leaves them out.
+    Batches are the bandit's versions. If several processes decide, one may be a version behind: its
+    rounds then belong to the newest version that had decided before. There are snapshots if each
+    round was decided by the version of its batch, arms and policy never changed, and there are at
+    most 200 versions. snapshots: False leaves them out.
     """
     from bayesbandit.store.reading import chunks
 
     parts: dict[str, list[np.ndarray]] = {}
     arms: dict[Name, int] = {}
-    own_decisions = True  # and no other system's
+    own_decisions = True  # whether the bandit made all decisions
     how = log.ledger.settings() or Settings()
     begin, end = moment(since, "since"), moment(until, "until")
     beginning = log.ledger.beginning() if log.ledger.settings() else {}
@@ -71,7 +71,7 @@ def of_decisions(
 
 
 def _policies(log: DecisionLog, version: np.ndarray) -> Snapshots | None:
-    """Return the policies of versions (n,); None where they change from round to round."""
+    """Return the policies of versions (n,), or None if they change from round to round."""
     now = versions.first(log.ledger, Parts())
     if now.bandit.of_arms or now.bandit.param is None:
         return None
@@ -85,7 +85,10 @@ def _policies(log: DecisionLog, version: np.ndarray) -> Snapshots | None:
 def columns_of(
     chunk: Chunk, arms: dict[Name, int], how: Settings, n_features: int
 ) -> dict[str, np.ndarray]:
-    """Return the columns of some decisions, with those of all arms; without what was not shown."""
+    """Return the columns of some decisions, by name, with a column for each of `arms`.
+
+    Decisions that were not shown are left out.
+    """
     from bayesbandit.store.reading import OPEN, joined_rewards, moments
 
     rows, _, _, active = chunk
@@ -117,7 +120,7 @@ def columns_of(
 
 
 def _widened(part: np.ndarray, K: int, name: str) -> np.ndarray:
-    """Return columns (n, K) of all arms from those (n, k) of the arms that were there."""
+    """Return columns (n, K) of all arms from columns (n, k) of the first k arms."""
     if name not in ("probabilities", "mean", "available") or part.shape[1] == K:
         return part
     wide = np.zeros((len(part), K), dtype=part.dtype)
