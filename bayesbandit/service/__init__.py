@@ -1,1 +1,1 @@
-"""A bandit that lives: it decides, takes rewards, learns, and survives the death of any process."""
+"""A bandit in production: it decides, takes rewards and learns through a database."""

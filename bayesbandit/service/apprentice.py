@@ -1,4 +1,4 @@
-"""A bandit that learns from the decisions of the system that is there now."""
+"""A bandit that learns from the decisions of the system that is in production now."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from bayesbandit.store.rows import column, context_texts, decision_of, layout_of
 from bayesbandit.store.tables import events
 from bayesbandit.store.versions import decided
 
-SYSTEM = "another system"  # the mode of its decisions
-ADVISED = "advised"  # the event of what the bandit would have done
-SLACK = 1e-6  # by how much probabilities may miss 1
+SYSTEM = "another system"  # the mode of the present system's decisions
+ADVISED = "advised"  # the kind of event that stores the bandit's advice
+SLACK = 1e-6  # by how much the sum of probabilities may differ from 1
 
 
 @dataclass(frozen=True)
 class Followed:
-    """A decision of the present system, and what the bandit would have done.
+    """A decision of the present system, with the bandit's advice.
 
-    arm: that the bandit would have chosen. probability: the bandit's, of the arm that was shown.
+    arm: the arm that the bandit would have chosen. probability: the bandit's probability of the arm
+    that was shown.
     """
 
     decision: Decision
@@ -43,7 +44,7 @@ class Followed:
 
 
 class Apprentice(Service):
-    """A service whose bandit learns while another system decides, with probabilities of its own."""
+    """A service whose bandit learns while another system decides by its own probabilities."""
 
     def follow(
         self,
@@ -53,11 +54,12 @@ class Apprentice(Service):
         arms: Iterable[Name] | None = None,
         id: str | None = None,
     ) -> Followed:
-        """Store what the present system decided about one context, and what the bandit would have
-        chosen. The bandit learns from the system's arm, with its propensity.
+        """Store a decision of the present system, with the arm that the bandit would have chosen.
 
-        probabilities: of the system's arms at this decision; an arm that is left out has 0. They
-        sum to 1, and the chosen arm's is positive. The same id again gives what is stored.
+        The bandit learns from the system's arm with the system's propensity.
+
+        probabilities: the system's, by arm; other arms have 0. They must sum to 1, and the chosen
+        arm's must be positive. The same id again returns what is stored.
         """
         version, bandit = self._version, self._version.bandit
         names = None if arms is None else tuple(dict.fromkeys(listed(arms)))
@@ -98,7 +100,7 @@ class Apprentice(Service):
     def _distribution(
         self, probabilities: Mapping[Name, float], arm: Name, among: tuple[Name, ...] | None
     ) -> np.ndarray:
-        """Return the system's probabilities (K,), which sum to 1."""
+        """Return the system's probabilities (K,); raise ValueError unless they sum to 1."""
         bandit = self._version.bandit
         p = np.zeros(len(bandit.arms))
         for name, value in probabilities.items():
@@ -114,6 +116,7 @@ class Apprentice(Service):
         return p / p.sum()
 
     def _advised(self, id: str) -> tuple[Name, float]:
+        """Return the stored advice for a decision: the arm, and the probability."""
         ledger = self.log.ledger
         found = select(events.c.detail).where(ledger.of_ids(events, [id]), events.c.kind == ADVISED)
         with ledger.database.read() as connection:
@@ -125,7 +128,10 @@ class Apprentice(Service):
 
 
 def _of_system(advice: Decision, k: int, p: np.ndarray) -> Decision:
-    """Return the decision for arm number k with probabilities p (K,), by the bandit's moments."""
+    """Return the system's decision for arm number k, with probabilities p (K,).
+
+    Its moments are those of the bandit's `advice`.
+    """
     layout, rows = advice.layout, advice.rows.copy()
     log = layout.records(rows)
     log["scale"], log["last"] = advice.sd, p

@@ -55,6 +55,7 @@ def check_same(bandit: Bandit, log: DecisionLog, settings: Settings) -> None:
 
 
 def _said(name: str, value: Any) -> str:
+    """Return a setting's value as text."""
     return f"{value / 1e6:g} seconds" if name == "wait" and value is not None else repr(value)
 
 

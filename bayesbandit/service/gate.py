@@ -1,4 +1,4 @@
-"""What stands before a server: the key, the size of a body, and the time that it may take."""
+"""Checks before a request reaches the server: the key, and the size and duration of the body."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Observe = Callable[[str, int, float], None]  # a path, a status, seconds
 
 
 class Gate:
-    """An application behind a key. No byte of a body is read without it."""
+    """An application that needs a key. Without the key, no byte of a body is read."""
 
     def __init__(self, app: ASGIApp, key: str, observe: Observe) -> None:
         self.app, self.key, self.observe = app, key.encode(), observe
@@ -79,7 +79,7 @@ class Gate:
 
 
 async def _read(receive: Receive) -> bytes | None:
-    """Return a body; None where it is too large."""
+    """Return a body; None if it is too large."""
     body = bytearray()
     while True:
         message = await receive()
@@ -93,6 +93,7 @@ async def _read(receive: Receive) -> bytes | None:
 
 
 async def _refuse(status: int, send: Send) -> None:
+    """Answer with a status and its sentence, and close the connection."""
     body = json.dumps({"detail": SENTENCES[status]}).encode()
     headers = [
         (b"content-type", b"application/json"),

@@ -1,4 +1,4 @@
-"""What users give a service: contexts, arms and ids."""
+"""Checks of a user's contexts, arms and ids."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ from bayesbandit.store.rows import check_id
 def encoded(
     bandit: Bandit, context: Any, names: tuple[Name, ...] | None
 ) -> tuple[np.ndarray, tuple[Name, ...] | None, bool]:
-    """Return contexts as numbers (n, d), or (n, A, d) of A arms that have features; the arms that
-    may be chosen, in the bandit's order (None: all); and whether it is one context."""
+    """Return encoded contexts, the available arms, and whether x is a single context.
+
+    Contexts are (n, d), or (n, A, d) if the A available arms have features. Arms are in the
+    bandit's order; None: all.
+    """
     if bandit.of_arms:
         x, available, one = arm_features.contexts(bandit, context, names)
         among = tuple(a for a, on in zip(bandit.arms, available, strict=True) if on)
@@ -39,11 +42,12 @@ def encoded(
 
 
 def listed(arms: Iterable[Name]) -> list[Name]:
+    """Return arms as a list; a single name is a list of one."""
     return [arms] if isinstance(arms, str | int) else list(arms)
 
 
 def ids_of(given: Any, n: int, one: bool) -> list[str]:
-    """Return the ids of n decisions."""
+    """Return the ids of n decisions as a list; raise ValueError unless all differ."""
     ids = [given] if one else list_of(given, "id")
     found = [check_id(each) for each in ids]
     if len(found) != n or len(set(found)) < n:
@@ -52,13 +56,14 @@ def ids_of(given: Any, n: int, one: bool) -> list[str]:
 
 
 def list_of(values: Any, what: str) -> list[Any]:
+    """Return values as a list; raise TypeError if they are a single text."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise TypeError(f"{what} must be text, or a list of texts for several; got {values!r}")
     return values.tolist() if isinstance(values, np.ndarray) else list(values)
 
 
 def each(value: Any, n: int, several: bool) -> list[Any]:
-    """Return a value for each of n."""
+    """Return a list of n values; a single value is repeated."""
     if value is None or not several or isinstance(value, str | int | float | datetime):
         return [value] * n
     if len(values := list(value)) != n:

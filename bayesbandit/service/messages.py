@@ -1,4 +1,4 @@
-"""What a server is asked and answers, in JSON.
+"""The server's requests and answers, in JSON.
 
 Names are those of OpenTelemetry's feature-flag evaluation event (variant, reason, version) and of
 CloudEvents (id, time).
@@ -30,13 +30,13 @@ Real = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
 class Message(BaseModel):
-    """A message without unknown fields."""
+    """A message that must not have unknown fields."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class Asked(Message):
-    """A context to decide about."""
+    """A request to decide about one context."""
 
     context: dict[str, JsonValue] | list[JsonValue] | None = Field(
         None, description="Columns by name, or numbers; of arms that have features, a row for each."
@@ -54,7 +54,7 @@ class Asked(Message):
 
 
 class Advice(BaseModel):
-    """What the bandit would have done."""
+    """What the bandit would have chosen."""
 
     variant: Variant = Field(description="The arm that it would have chosen.")
     probability: float = Field(description="The bandit's, of the arm that was shown.")
@@ -62,7 +62,7 @@ class Advice(BaseModel):
 
 
 class Decided(BaseModel):
-    """A decision, as the log has it."""
+    """A decision as it is stored in the log."""
 
     id: str
     time: datetime
@@ -87,7 +87,7 @@ class Rewarded(Message):
 
 
 class Came(BaseModel):
-    """How a reward came."""
+    """The status of a reward."""
 
     id: str
     status: Literal["timely", "late", "unknown", "again", "refused"]
@@ -100,14 +100,14 @@ class Shown(Message):
 
 
 class Health(BaseModel):
-    """That the log answers."""
+    """The answer that the log can be read."""
 
     status: Literal["ok"]
     version: str
 
 
 class Problem(BaseModel):
-    """What is wrong, in a sentence."""
+    """What is wrong, in one sentence."""
 
     detail: str
 

@@ -1,4 +1,4 @@
-"""What a server counts, for Prometheus."""
+"""Metrics of a server, for Prometheus."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 
 class Metrics:
-    """The counts of one process, and the state of its log."""
+    """The counters of one process, and the state of its log."""
 
     def __init__(self) -> None:
         own = self.registry = CollectorRegistry()
@@ -57,14 +57,14 @@ class Metrics:
             "largest value; 2 is reached by chance in 1 of 100 logs.",
             registry=own,
         )
-        self.measured = -1  # the version whose surprise that is
+        self.measured = -1  # the version whose surprise was measured
 
     def observe(self, path: str, status: int, seconds: float) -> None:
-        """Count a request. status 0: the client has gone."""
+        """Count a request. status 0: the client disconnected."""
         self.requests.labels(path if path in PATHS else "other", str(status)).observe(seconds)
 
     def text(self, service: Service) -> bytes:
-        """Return all counts as Prometheus reads them."""
+        """Return all metrics in Prometheus's format."""
         ledger = service.log.ledger
         is_open, due = waiting(ledger)
         self.version.set(service.version)

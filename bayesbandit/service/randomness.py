@@ -1,4 +1,4 @@
-"""Random numbers of deciding processes: they never repeat, and the log has where they are from."""
+"""Random numbers of the deciding processes: they never repeat, and the log can reproduce them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ BITS = 128
 
 @dataclass
 class Stream:
-    """A stream of random numbers with a part for each call, from the operating system.
+    """A stream of random numbers, seeded by the operating system, with a part for each call.
 
-    key: its name in the log. entropy: what they follow from, with a call's position. position: of
-    the next call.
+    key: its name in the log. entropy: its seed. position: the number of the next call. Entropy and
+    position determine the random numbers of a call.
     """
 
     key: str = field(default_factory=lambda: id_text(new_ids(1)[0]))
@@ -28,10 +28,10 @@ class Stream:
 
 
 class Streams:
-    """The streams of a process: a thread has one for itself while it decides.
+    """The streams of a process. While a thread decides, it has a stream for itself.
 
-    record: writes a new stream into the log. A stream's calls are stored in order, without a gap:
-    a stream whose call failed, and may be stored or not, is given up.
+    record: a function that writes a new stream into the log. The calls of a stream are stored in
+    order, without gaps. If it is unknown whether a call was stored, its stream is not used again.
     """
 
     def __init__(self, record: Callable[[Stream], None]) -> None:
@@ -39,13 +39,16 @@ class Streams:
         self.forget()
 
     def forget(self) -> None:
-        """Begin without streams, as a forked process must."""
+        """Start without streams, as a forked process must."""
         self.free: list[Stream] = []
         self.pid, self.lock = os.getpid(), Lock()
 
     @contextmanager
     def one(self) -> Iterator[Stream]:
-        """Yield a stream that no other thread or process has. Who uses its call counts it."""
+        """Yield a stream that no other thread or process is using.
+
+        The caller increases its position by the calls that were stored.
+        """
         if self.pid != os.getpid():
             self.forget()
         with self.lock:

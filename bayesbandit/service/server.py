@@ -58,8 +58,9 @@ REASONS: dict[str, Reason] = {BANDIT: "split", FALLBACK: "default", SYSTEM: "sta
 def application(service: Service, key: str, sync_every: float = 1.0) -> FastAPI:
     """Return an application that decides and takes rewards through a service.
 
-    key: what clients send as `Authorization: Bearer KEY`. sync_every: seconds between looks for a
-    newer version of the bandit. An `Apprentice` follows the decisions of another system.
+    key: clients send it as `Authorization: Bearer KEY`. sync_every: seconds between checks for a
+    newer version of the bandit. If the service is an `Apprentice`, it follows another system's
+    decisions.
     """
     server = Server(service)
     twice = len(service.arms) - len({str(arm) for arm in service.arms})
@@ -80,7 +81,7 @@ def application(service: Service, key: str, sync_every: float = 1.0) -> FastAPI:
         title="bayesbandit",
         description=__doc__,
         lifespan=life,
-        docs_url=None,  # their pages load scripts from elsewhere
+        docs_url=None,  # these pages load scripts from other sites
         redoc_url=None,
         dependencies=[Security(HTTPBearer(auto_error=False, description="The server's key."))],
         responses={code: {"model": Problem, "description": said} for code, said in SAID.items()},
@@ -100,15 +101,15 @@ def application(service: Service, key: str, sync_every: float = 1.0) -> FastAPI:
 
 
 class Server:
-    """The answers to requests. FastAPI calls these methods in threads."""
+    """The handlers of requests. FastAPI calls these methods in threads."""
 
     def __init__(self, service: Service) -> None:
         self.service, self.metrics = service, Metrics()
-        self.deep = 1 + service.bandit.of_arms  # of lists in a context
+        self.deep = 1 + service.bandit.of_arms  # how deeply lists are nested in a context
         self.follows = service if isinstance(service, Apprentice) else None
 
     def decide(self, asked: AskedOnce) -> Decided | list[Decided]:
-        """Decide about a context, or a list of them; the log has it before you do."""
+        """Decide about a context, or a list of them. Decisions are stored before you get them."""
         several = asked if isinstance(asked, list) else [asked]
         found = self._decided(several) if self.follows is None else self._followed(several)
         for one in found:
@@ -118,7 +119,7 @@ class Server:
         return found if isinstance(asked, list) else found[0]
 
     def reward(self, rewarded: RewardedOnce, response: Response) -> Came | list[Came]:
-        """Store a reward, or a list of them. The same again changes nothing."""
+        """Store a reward, or a list of them. Sending the same reward again changes nothing."""
         self.service.flush()
         told = rewarded if isinstance(rewarded, list) else [rewarded]
         if isinstance(rewarded, Rewarded):
@@ -139,7 +140,7 @@ class Server:
         return came if isinstance(rewarded, list) else came[0]
 
     def activate(self, shown: ShownOnce) -> None:
-        """Say that a decision, or a list of them, was shown."""
+        """Store that a decision, or a list of them, was shown."""
         self.service.flush()
         ids = [one.id for one in (shown if isinstance(shown, list) else [shown])]
         known = {row.id for row in self.service.log.ledger.stored(ids)}
@@ -153,14 +154,14 @@ class Server:
         return Health(status="ok", version=str(self.service.version))
 
     def measure(self) -> Response:
-        """Return counts as Prometheus reads them."""
+        """Return metrics in Prometheus's format."""
         text = self.metrics.text(self.service)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     # ---- the life of a server --------------------------------------------------------------------
 
     def warm(self) -> None:
-        """Compile what decides, before anybody asks."""
+        """Compile the functions that decide, before the first request."""
         bandit = self.service.bandit
         shape = (
             (1, len(bandit.arms), bandit.n_features) if bandit.of_arms else (1, bandit.n_features)
@@ -168,7 +169,7 @@ class Server:
         decided(bandit, np.zeros(shape), bandit.arms if bandit.of_arms else None, 0, 0, 0, 0)
 
     async def keep_up(self, every: float) -> NoReturn:
-        """Take over newer versions of the bandit for ever."""
+        """Get newer versions of the bandit, forever."""
         while True:
             await asyncio.sleep(every)
             try:
@@ -181,7 +182,7 @@ class Server:
         self.service.sync()
 
     def close(self) -> None:
-        """Store what is left, and give the log back."""
+        """Store decisions that are still to be stored, and close the log."""
         try:
             self.service.flush()
         except OSError as error:
@@ -243,8 +244,10 @@ class Server:
     def _message(
         self, decision: Decision, stored: Stored | None, advice: Advice | None = None
     ) -> Decided:
-        """Return a decision about one context as it is answered; it is not in the log so far where
-        the fallback is shown."""
+        """Return the answer with a decision about one context.
+
+        stored: the decision in the log; None if the fallback is shown and is not stored yet.
+        """
         mode = FALLBACK if stored is None else stored.mode
         at = self.service.clock() if stored is None else stored.decided_at / 1e6
         p = np.atleast_1d(decision.probabilities).tolist()
@@ -261,17 +264,17 @@ class Server:
 
 
 def _depth(context: object) -> int:
-    """Return how deep lists stand in lists; a row of columns by name is one."""
+    """Return how deeply lists are nested; an object with columns by name counts as a list."""
     if isinstance(context, list):
         return 1 + max(map(_depth, context), default=0)
     return int(isinstance(context, dict))
 
 
 class Strict(APIRoute):
-    """A route whose bodies are JSON and nothing else: NaN and Infinity are not."""
+    """A route that takes standard JSON only, without NaN and Infinity."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[None, None, Response]]:
-        """Return what answers a request."""
+        """Return the function that answers a request."""
         handler = super().get_route_handler()
 
         async def answer(request: Request) -> Response:
@@ -281,10 +284,10 @@ class Strict(APIRoute):
 
 
 class StrictRequest(Request):
-    """A request whose JSON has no NaN and no Infinity."""
+    """A request with standard JSON, without NaN and Infinity."""
 
     async def json(self) -> object:
-        """Return the body as plain values. Raise JSONDecodeError where it is not JSON."""
+        """Return the body as plain values; raise JSONDecodeError if it is not JSON."""
         return json.loads(await self.body(), parse_constant=_no_constant)
 
 

@@ -60,15 +60,18 @@ if TYPE_CHECKING:
     from bayesbandit.policies import Policy
     from bayesbandit.weighting.base import Balance
 
-CHUNK = 1000  # decisions that are learned in one transaction
-ATTEMPTS = 100  # to be the first to change a version
-MOST_LATE = 10_000  # calls that fell back and wait to be stored
+CHUNK = 1000  # decisions learned in one transaction
+ATTEMPTS = 100  # at changing a version before another process does
+MOST_LATE = 10_000  # largest number of fallback calls that wait to be stored
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A call of `decide`: contexts (n, …) for a version, the arms that may be chosen (None: all),
-    the contexts as texts, and ids, where they are given."""
+class Call:
+    """A call of `decide`.
+
+    x: contexts (n, …), encoded for a version of the bandit. among: the arms that may be chosen, or
+    None for all. texts: the contexts as texts. ids: the given ids, or None.
+    """
 
     version: Version
     x: np.ndarray
@@ -80,24 +83,25 @@ class Asked:
 class Service:
     """A bandit that decides, takes rewards and learns through a `DecisionLog`.
 
-    bandit: where the log has none yet, everything begins with it. Where the log has this bandit, as
-        after a restart, the service goes on with the newest version of the log.
-    wait: how long after a decision its rewards count: "1d", "12h", or seconds; None: for ever.
-    default_reward: the reward of decisions that have none after `wait`. None: they teach nothing.
-    aggregate: which of several rewards of a decision counts: "first", or after `wait` their "sum"
-        or the "last" one.
-    activation: whether decisions count only after `activate`, which says that they were shown.
-    fallback: the arm to show where the log cannot be written, and this arm may be chosen. It is
-        logged, with probability 1, as soon as that is possible. None: an error is raised and there
-        is no decision.
-    snapshot_every: after so many closed decisions a learner stores a snapshot.
-    keep_snapshots: the newest so many snapshots stay, and the first. Of those between, about as
-        many stay for each doubling of their age. None: all stay.
-    clock: what tells the time, in seconds since 1970.
+    bandit: the bandit to begin with, if the log is empty. If the log already has this bandit, as
+        after a restart, the service continues with the newest version in the log.
+    wait: how long after a decision its rewards count: "1d", "12h" or seconds; None: forever.
+    default_reward: the reward of decisions without a reward after `wait`. None: they are not
+        learned.
+    aggregate: which of several rewards of a decision counts: the "first", or after `wait` their
+        "sum" or the "last".
+    activation: whether a decision counts only after `activate` says that it was shown.
+    fallback: the arm to show if the log cannot be written and this arm may be chosen. The decision
+        is stored, with probability 1, as soon as possible. None: raise an error; there is no
+        decision.
+    snapshot_every: a learner stores a snapshot after this many closed decisions.
+    keep_snapshots: how many of the newest snapshots stay. The first stays, too, and about as many
+        for each doubling of age. None: all stay.
+    clock: a function that returns the time, in seconds since 1970.
 
     Threads may share a service; from asyncio call `await asyncio.to_thread(service.decide, x)`. Any
-    number of processes may decide, each with a service of its own on the same log. One of them
-    learns at a time; the others take over its versions by `sync`.
+    number of processes may decide, each with its own service on the same log. One of them learns at
+    a time; the others get its versions by `sync`.
     """
 
     def __init__(
@@ -137,7 +141,7 @@ class Service:
         keep_snapshots: int | None = 3,
         clock: Callable[[], float] = time.time,
     ) -> Service:
-        """Return a service that goes on with the newest version of the log's bandit.
+        """Return a service that continues with the newest version of the log's bandit.
 
         policy, model, balance: what snapshots do not hold; see `Bandit.load`.
         """
@@ -160,9 +164,9 @@ class Service:
         self.keep_snapshots = keep_snapshots
         if keep_snapshots is not None:
             checks.integer(keep_snapshots, "keep_snapshots", least=1)
-        self._changing = RLock()  # who takes over another version
+        self._changing = RLock()  # held while the version changes
         self._unsaved = 0  # decisions learned since the last snapshot
-        self._late: list[tuple[Stream, list[dict[str, Any]]]] = []  # calls to be stored
+        self._late: list[tuple[Stream, list[dict[str, Any]]]] = []  # fallback calls to be stored
         self._streams = Streams(self._record)
         self._counting, self._t = RLock(), 0
         self._take_over(self._newest())
@@ -170,6 +174,7 @@ class Service:
         self.fallback = None if fallback is None else known.arms[known.number(fallback)]
 
     def _record(self, stream: Stream) -> None:
+        """Write a new stream of random numbers into the log."""
         self.log.ledger.open_stream(stream.key, stream.entropy)
 
     def __repr__(self) -> str:
@@ -177,12 +182,12 @@ class Service:
 
     @property
     def bandit(self) -> Bandit:
-        """A copy of the bandit of this version, to look at: what it learns is not kept."""
+        """A copy of the current version's bandit. What the copy learns is not kept."""
         return self._version.bandit.copy()
 
     @property
     def version(self) -> int:
-        """The number of the version that decides here; the bandit that began has 0."""
+        """The number of the version that decides here. The first bandit has 0."""
         return self._version.number
 
     @property
@@ -195,32 +200,31 @@ class Service:
     def decide(
         self, context: Any = None, arms: Iterable[Name] | None = None, id: Any = None
     ) -> Decision:
-        """Return a decision about one context or a batch, as `Bandit.choose` does, once the log has
-        stored it.
+        """Return a decision about one context or a batch, once it is stored: see `Bandit.choose`.
 
-        arms: those that may be chosen, where not all may. id: text that you choose, a list of such
-        texts for a batch; without it ids are made. The same id with the same context and arms gives
-        the stored decision again; with others it is refused.
+        arms: the available arms; None: all. id: your text for the decision, or a list of texts for
+        a batch; by default ids are made. The same id with the same context and arms returns the
+        stored decision; with others it raises ValueError.
         """
         version, bandit = self._version, self._version.bandit
         names = None if arms is None else tuple(dict.fromkeys(listed(arms)))
-        x, among, one = encoded(bandit, context, names)
-        texts = context_texts(context, len(x), one)
-        ids = None if id is None else ids_of(id, len(x), one)
-        asked = Asked(version, x, among, texts, ids)
+        x, among, single = encoded(bandit, context, names)
+        texts = context_texts(context, len(x), single)
+        ids = None if id is None else ids_of(id, len(x), single)
+        call = Call(version, x, among, texts, ids)
         try:
-            decision = self._decided(asked)
+            decision = self._decided(call)
         except Unavailable:
-            decision = self._fallen_back(asked)
-        return decision[0] if one else decision
+            decision = self._fallen_back(call)
+        return decision[0] if single else decision
 
-    def _decided(self, asked: Asked) -> Decision:
-        """Return the decisions of a call, as the log has them."""
-        bandit, texts, among = asked.version.bandit, asked.texts, asked.among
-        if asked.ids is not None and (stored := self._again(asked.ids, texts, among)):
+    def _decided(self, call: Call) -> Decision:
+        """Return the decisions of a call: the stored ones, or new ones after storing them."""
+        bandit, texts, among = call.version.bandit, call.texts, call.among
+        if call.ids is not None and (stored := self._again(call.ids, texts, among)):
             return decision_of(layout_of(bandit, stored[0].arms), stored)
         with self._streams.one() as stream:
-            decision, rows = self._made(asked, stream)
+            decision, rows = self._made(call, stream)
             self.flush()
             done = self.log.ledger.append(rows, self._due(rows))
             stream.position += done
@@ -231,26 +235,26 @@ class Service:
             raise NotStored("the log has another decision in the place of this one")
         return decision_of(layout_of(bandit, again[0].arms), again)
 
-    def _made(self, asked: Asked, stream: Stream) -> tuple[Decision, list[dict[str, Any]]]:
-        """Return the decisions of a call by the random numbers of a stream, and their rows."""
-        version, x = asked.version, asked.x
+    def _made(self, call: Call, stream: Stream) -> tuple[Decision, list[dict[str, Any]]]:
+        """Return the decisions of a call by a stream's random numbers, and their rows."""
+        version, x = call.version, call.x
         t, now = self._count(len(x)), self._now()
-        decision = decided(version.bandit, x, asked.among, t, stream.entropy, stream.position, now)
-        if asked.ids is not None:
-            decision.ids = np.array(asked.ids)
+        decision = decided(version.bandit, x, call.among, t, stream.entropy, stream.position, now)
+        if call.ids is not None:
+            decision.ids = np.array(call.ids)
         rows = self._rows(decision, version.number, now)
         for i, row in enumerate(rows):
             row |= {
                 "stream": stream.key,
                 "position": stream.position,
                 "t": t + i,
-                "context": asked.texts[i],
+                "context": call.texts[i],
                 "x": column(x[i]) if x.ndim > 2 else None,
             }
         return decision, rows
 
     def _count(self, n: int) -> int:
-        """Return how many contexts were decided before these n."""
+        """Count n more contexts; return how many were decided before."""
         with self._counting:
             before = max(self._t, self._version.bandit.t)
             self._t = before + n
@@ -259,7 +263,10 @@ class Service:
     def _again(
         self, ids: Sequence[str], texts: Sequence[str | None], among: tuple[Name, ...] | None
     ) -> list[Stored]:
-        """Return the decisions that the log has of these ids, none or all, of the same contexts."""
+        """Return the stored decisions with these ids, all or none.
+
+        Raise ValueError if only some are stored, and Conflict if contexts or arms differ.
+        """
         stored = self.log.ledger.stored(ids)
         if stored and len(stored) < len(ids):
             lost = next(one for one in ids if one not in {row.id for row in stored})
@@ -279,7 +286,7 @@ class Service:
         return stored
 
     def _rows(self, decision: Decision, version: int, now: int) -> list[dict[str, Any]]:
-        """Return what the log keeps of a decision (n, …), without the call that made it."""
+        """Return what the log stores of n decisions, without the columns that describe the call."""
         rows = decision.rows
         names, arms = np.asarray(decision.arm), arms_text(decision.arms)
         probabilities, propensity = decision.probabilities, np.atleast_1d(decision.propensity)
@@ -295,8 +302,10 @@ class Service:
         ]  # fmt: skip
 
     def flush(self) -> None:
-        """Store the decisions that fell back while the log could not be written, if there are any.
-        `decide` does so, too."""
+        """Store decisions for the fallback arm that were made while the log could not be written.
+
+        `decide` calls it, too.
+        """
         while self._late:
             with self._counting:
                 if self._late:
@@ -312,22 +321,23 @@ class Service:
                     del self._late[0]
 
     def _due(self, rows: list[dict[str, Any]]) -> int | None:
+        """Return when the rewards of these rows stop to count, in microseconds; None: never."""
         wait = self.settings.wait
         return None if wait is None else int(rows[0]["decided_at"]) + wait
 
-    def _fallen_back(self, asked: Asked) -> Decision:
-        """Return decisions for the fallback arm, which will be stored before the next ones. Raise
-        the error at hand where there is none.
+    def _fallen_back(self, call: Call) -> Decision:
+        """Return decisions for the fallback arm, to be stored later.
 
-        They have a stream of their own. The call that failed may be in the log after all.
+        Raise the current error if that arm may not be chosen, or if too many calls wait already.
+        The decisions use a new stream, because the failed call may have been stored after all.
         """
-        arm, bandit = self.fallback, asked.version.bandit
-        if arm not in (bandit.arms if asked.among is None else asked.among):
+        arm, bandit = self.fallback, call.version.bandit
+        if arm not in (bandit.arms if call.among is None else call.among):
             raise
         if len(self._late) >= MOST_LATE:
             raise
         stream = Stream()
-        decision, rows = self._made(asked, stream)
+        decision, rows = self._made(call, stream)
         own = certain(decision, bandit.number(arm))
         for i, row in enumerate(rows):
             row |= {
@@ -344,15 +354,17 @@ class Service:
     # ---- rewards ---------------------------------------------------------------------------------
 
     def reward(self, id: Any, value: Any, at: Any = None, key: Any = None) -> Any:
-        """Store the reward of a decision, and return how it came: "timely", "late" (after `wait`,
-        or when the decision was closed), "unknown" (the log has no such decision) or "again".
+        """Store the reward of a decision, and return its status.
 
-        It is stored in each case, and counts if it is timely. The same reward again changes
-        nothing. Another value raises ValueError. Lists of ids and values give a list, in which
-        another value is "refused" and no error.
+        "timely" rewards count. A "late" reward came after `wait`, or after the decision was closed.
+        For an "unknown" one the log has no such decision. Both are stored and do not count.
+        "again": the same reward is already stored, and nothing changes. Another value raises
+        ValueError. Lists of ids and values return a list of statuses, where another value is
+        "refused" instead.
+
         at: when it was observed: a date, a datetime or seconds since 1970; None: now.
-        key: tells several rewards of a decision apart, where their sum or the last one counts. It
-        or `at` must be given there, so that a reward that is sent twice does not count twice.
+        key: identifies one of several rewards of a decision, if their sum or the last one counts.
+        Give a key or `at` then, so that a reward that is sent twice does not count twice.
         """
         now, several = self._now(), not isinstance(id, str)
         ids = [check_id(one) for one in (list_of(id, "id") if several else [id])]
@@ -363,15 +375,16 @@ class Service:
             self._key(one, when) for one, when in zip(each(key, n, several), times, strict=True)
         ]
         when = [now if one is None else one for one in times]
-        told = list(zip(ids, keys, values, when, strict=True))
-        found = self.log.ledger.rewards(told, now, self.settings)
+        rewards = list(zip(ids, keys, values, when, strict=True))
+        status = self.log.ledger.rewards(rewards, now, self.settings)
         if several:
-            return [REFUSED if isinstance(one, Conflict) else one for one in found]
-        if isinstance(found[0], Conflict):
-            raise found[0]
-        return found[0]
+            return [REFUSED if isinstance(one, Conflict) else one for one in status]
+        if isinstance(status[0], Conflict):
+            raise status[0]
+        return status[0]
 
     def _key(self, key: Any, at: int | None) -> str:
+        """Return the key that identifies a reward of a decision."""
         if key is not None:
             return check_id(key, "key")
         if self.settings.aggregate == "first":
@@ -384,19 +397,20 @@ class Service:
         return str(at)
 
     def activate(self, id: Any) -> None:
-        """Say that a decision, or each of a list of ids, was shown. Again changes nothing. Raise
-        ValueError of an unknown id."""
+        """Store that a decision was shown, or each decision in a list of ids.
+
+        Calling it again changes nothing. Raise ValueError if an id is unknown.
+        """
         ids = [check_id(one) for one in ([id] if isinstance(id, str) else list_of(id, "id"))]
         self.log.ledger.activate(ids, self._now(), self.settings)
 
     # ---- learning --------------------------------------------------------------------------------
 
     def learn(self, limit: int | None = None) -> int:
-        """Learn the rewards that have come, close the decisions whose time is over, and return how
-        many rewards were learned; 0 where another process learns.
+        """Learn the rewards that have come; return how many. 0 if another process is learning.
 
-        limit: of so many decisions at most. What is learned is in the log in one transaction, as a
-        new version of the bandit.
+        It also closes the decisions whose `wait` is over. Each step is one transaction, and makes a
+        new version of the bandit. limit: the largest number of decisions to close.
         """
         left = math.inf if limit is None else checks.integer(limit, "limit", least=1)
         learned = 0
@@ -406,26 +420,27 @@ class Service:
                 due = self.log.ledger.due(self._now(), int(min(CHUNK, left)))
                 if not due:
                     break
-                left -= (done := self._learn(due))[0]
-                learned += done[1]
+                closed, new = self._learn(due)
+                left -= closed
+                learned += new
         return learned
 
     def _learn(self, due: Sequence[Due]) -> tuple[int, int]:
-        """Learn what has come of these decisions; return how many were closed, and learned."""
+        """Learn from these decisions; return how many were closed and how many learned."""
         outcomes = [self._outcome(one) for one in due]
-        told = [one for one in outcomes if one.outcome in LEARNED]
+        learned = [one for one in outcomes if one.outcome in LEARNED]
         try:
-            version = self._version.learned(told, len(due))
-        except ValueError:  # some of them cannot be learned
-            outcomes = self._without(outcomes, self._version.refused(told))
-            told = [one for one in outcomes if one.outcome in LEARNED]
-            version = self._version.learned(told, len(due))
+            version = self._version.learned(learned, len(due))
+        except ValueError:  # the bandit refuses some of them
+            outcomes = self._without(outcomes, self._version.refused(learned))
+            learned = [one for one in outcomes if one.outcome in LEARNED]
+            version = self._version.learned(learned, len(due))
         unsaved = self._unsaved + len(due)
         data = saved(version.bandit) if unsaved >= self.snapshot_every else None
         touched = {one.decision.id: one.touched for one in due}
         detail = {
             "closed": len(due),
-            "learned": len(told),
+            "learned": len(learned),
             "refit": version.refit,
             "outcomes": Counter(one.outcome for one in outcomes),
         }
@@ -435,9 +450,10 @@ class Service:
             return 0, 0
         self._take_over(version)
         self._unsaved = 0 if data is not None else unsaved
-        return len(due), len(told)
+        return len(due), len(learned)
 
     def _outcome(self, due: Due) -> Outcome:
+        """Return how a decision is closed: with a reward, or why without one."""
         how, decision = self.settings, due.decision
         if how.activation and not due.activated:
             return Outcome(decision, INACTIVE, reason="it was not activated")
@@ -455,6 +471,7 @@ class Service:
 
     @staticmethod
     def _without(outcomes: Sequence[Outcome], refused: dict[str, str]) -> list[Outcome]:
+        """Return the outcomes, with those that the bandit refused marked as refused."""
         return [
             Outcome(one.decision, REFUSED, one.reward, refused[one.decision.id])
             if one.decision.id in refused
@@ -463,11 +480,14 @@ class Service:
         ]
 
     def add_arm(self, arm: Name) -> None:
-        """Add an arm: a new version of the bandit."""
+        """Add an arm. This makes a new version of the bandit."""
         self._change(ADDED, checks.arm_name(arm))
 
     def remove_arm(self, arm: Name) -> None:
-        """Remove an arm: a new version of the bandit. Its open decisions are closed as retired."""
+        """Remove an arm. This makes a new version of the bandit.
+
+        The arm's open decisions are closed without being learned.
+        """
         self._change(REMOVED, checks.arm_name(arm))
 
     def _change(self, kind: str, arm: Name) -> None:
@@ -484,15 +504,17 @@ class Service:
     # ---- versions --------------------------------------------------------------------------------
 
     def sync(self) -> int:
-        """Take over the newest version of the bandit from the log; return its number."""
+        """Get the newest version of the bandit from the log; return its number."""
         with self._changing:
             if (version := follow(self.log.ledger, self._version, self.parts)) is not self._version:
                 self._take_over(version)
             return version.number
 
     def snapshot(self) -> int:
-        """Store the bandit of this version in the log, from which others start; return its
-        number."""
+        """Store the current version's bandit in the log; return the version's number.
+
+        New processes start from the newest snapshot.
+        """
         with self._changing:
             data = saved(self._version.bandit)
             self.log.ledger.add_snapshot(self.version, data, self.keep_snapshots)
@@ -500,6 +522,7 @@ class Service:
             return self.version
 
     def _newest(self) -> Version:
+        """Return the newest version: the newest snapshot and the changes after it."""
         ledger = self.log.ledger
         newest = ledger.snapshot()
         assert newest is not None

@@ -1,4 +1,4 @@
-"""What a log shows of a living bandit, added up part by part: memory does not grow with the log."""
+"""Statistics of a log for the report, added part by part: memory does not grow with the log."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from bayesbandit.tables.columns import NEW, Levels, Number, is_missing
 from bayesbandit.tables.encoder import Encoder
 
 DAY = 86_400_000_000  # microseconds
-NEAR = 1.001  # times the minimum probability: at the floor
-TOLD, LONGEST = 3, 40  # new levels that are named, and characters of these
-MOST = 10_000  # new levels that are counted
-CLOSE = 0.01  # by which quantiles of lags may be off, as a share
+NEAR = 1.001  # up to so many times the minimum probability is at the floor
+TOLD, LONGEST = 3, 40  # number of new levels that are named, and characters of each
+MOST = 10_000  # largest number of different new levels that are counted
+CLOSE = 0.01  # relative error of quantiles of lags
 SHORTEST = 1e-4  # hours
 OTHERS = "all others"
 
@@ -46,13 +46,13 @@ def most_taken(ledger: Ledger, begin: int | None, end: int | None, number: int) 
 
 
 class Lags:
-    """Hours from decision to reward, counted in bins of 1%."""
+    """Hours from decision to reward, counted in bins that are 1 % wide."""
 
     def __init__(self) -> None:
         self.n, self.largest, self.bins = 0, 0.0, Counter[int]()
 
     def add(self, hours: np.ndarray) -> None:
-        """Count some (n,)."""
+        """Count lags (n,) in hours."""
         if not len(hours):
             return
         place = np.ceil(np.log(np.maximum(hours, SHORTEST)) / np.log1p(CLOSE)).astype(int)
@@ -68,7 +68,7 @@ class Lags:
         return hours, np.cumsum(counts) / max(self.n, 1)
 
     def quantile(self, q: float) -> float:
-        """Return the hours within which a share q came; to 1%, the largest is exact."""
+        """Return the hours within which a share q of the rewards came, to 1 %; q = 1 is exact."""
         if q >= 1:
             return self.largest
         hours, share = self.curve()
@@ -76,12 +76,12 @@ class Lags:
 
 
 class Watch:
-    """Counts of decisions, by day, week, arm and status, and of what was seen of contexts.
+    """Counts of decisions by day, week, arm and status, and statistics of contexts and lags.
 
-    most: the arms that are counted by name; the others are one. Of a week: decisions, rewards, open
-    ones; floor, those in which an arm that could be chosen had the least probability that the
-    policy allows; by the fallback; advised and agreed, those of another system, and those of these
-    with which the bandit agrees.
+    most: the arms that are counted by name; all others are counted together. The counts of a week
+    are decisions, rewards and open decisions; `floor`, decisions in which some available arm had
+    the policy's minimum probability; `fallback`; `advised`, decisions of another system; and
+    `agreed`, those of them in which the bandit would have chosen the same arm.
     """
 
     def __init__(self, ledger: Ledger, most: Sequence[Name]) -> None:
@@ -92,8 +92,8 @@ class Watch:
         self.drift = Drift(None if plain is None else Encoder.from_dict(plain))
         self.decided, self.rewarded = Counter[int](), Counter[int]()  # by day
         self.taken = Counter[tuple[int, str]]()  # by day and arm
-        self.weeks: dict[int, Counter[str]] = {}  # by the day with which they begin, a Monday
-        self.status: dict[str, tuple[int, int]] = {}  # how many, and when the oldest was decided
+        self.weeks: dict[int, Counter[str]] = {}  # by their Monday
+        self.status: dict[str, tuple[int, int]] = {}  # how many, and the oldest decision's time
         self.lags = Lags()
         self.n, self.first, self.last = 0, 0, 0
 
@@ -133,13 +133,13 @@ class Watch:
 
 
 def week_of(at: np.ndarray) -> np.ndarray:
-    """Return the day since 1970 with which the week of each time (n,) begins, a Monday."""
+    """Return the Monday on which the week of each time (n,) begins, in days since 1970."""
     days = at // DAY
     return days - (days + 3) % 7  # 1970 began on a Thursday
 
 
 def _at_floor(rows: Sequence[Stored]) -> np.ndarray:
-    """Return whether an arm of each decision (n,) had the policy's minimum probability."""
+    """Return a mask (n,) of decisions in which an arm had the policy's minimum probability."""
     found = np.zeros(len(rows), dtype=np.bool_)
     for which, _, means, _ in moments(rows):
         floor = np.array([rows[i].row[FLOOR - TAIL] for i in which])
@@ -149,8 +149,10 @@ def _at_floor(rows: Sequence[Stored]) -> np.ndarray:
 
 
 def _agreement(ledger: Ledger, rows: Sequence[Stored]) -> np.ndarray:
-    """Return whether the bandit would have chosen the arm that another system chose (n,), 1 or 0;
-    −1 of its own decisions."""
+    """Return whether the bandit agrees with another system's decisions (n,).
+
+    1 or 0; −1 if the bandit itself decided.
+    """
     found = np.full(len(rows), -1)
     of_others = {row.id: i for i, row in enumerate(rows) if row.mode == SYSTEM}
     if not of_others:
@@ -210,7 +212,7 @@ class Drift:
                 new = [str(v)[:LONGEST] for v in values if column.place(v) == NEW]
                 seen.unseen += len(new)
                 seen.new.update(new)
-                if len(seen.new) > MOST:  # those that are rare so far are forgotten
+                if len(seen.new) > MOST:  # drop the rarest
                     seen.new = Counter(dict(seen.new.most_common(MOST // 2)))
             elif values:
                 known = column.known(values)
