@@ -17,7 +17,7 @@ POWERS = (0.0, 0.5, 0.8, 1.25, 2.0)  # β of q ∝ e^β
 REFUTED = np.log(100.0)  # if the probabilities are true, P(E ever ≥ 100) ≤ .01
 CALM = 10  # first rounds, in which contexts are not used
 FURTHEST = 5.0  # largest absolute value of a standardised context
-BINS = np.array([0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0])  # of `calibration`  # of `calibration`
+BINS = np.array([0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0])  # edges of `calibration`
 
 
 @dataclass(frozen=True, repr=False)

@@ -24,7 +24,7 @@ from bayesbandit.tables.columns import NEW, Levels, Number, is_missing
 from bayesbandit.tables.encoder import Encoder
 
 DAY = 86_400_000_000  # microseconds
-NEAR = 1.001  # up to so many times the minimum probability is at the floor
+NEAR = 1.001  # a probability up to this factor above the minimum is at the floor
 TOLD, LONGEST = 3, 40  # number of new levels that are named, and characters of each
 MOST = 10_000  # largest number of different new levels that are counted
 CLOSE = 0.01  # relative error of quantiles of lags
