@@ -58,22 +58,24 @@ class Diagnostics:
 
     def complaints(self) -> list[str]:
         """Return what is wrong, one sentence each."""
-        found = []
+        complaints = []
         if unmixed := {k: v for k, v in self.rhat.items() if not (v <= RHAT or math.isnan(v))}:
             name = max(unmixed, key=lambda k: unmixed[k])
-            found.append(f"R-hat of '{name}' is {unmixed[name]:.3f} (> {RHAT})")
+            complaints.append(f"R-hat of '{name}' is {unmixed[name]:.3f} (> {RHAT})")
         if few := {k: v for k, v in self.ess.items() if not v >= ESS}:
             name = min(few, key=lambda k: few[k])
-            found.append(f"the effective sample size of '{name}' is {few[name]:.0f} (< {ESS:.0f})")
+            complaints.append(
+                f"the effective sample size of '{name}' is {few[name]:.0f} (< {ESS:.0f})"
+            )
         if self.divergences:
-            found.append(f"{self.divergences} trajectories diverged")
-        return found
+            complaints.append(f"{self.divergences} trajectories diverged")
+        return complaints
 
     def warn(self, what: str, stacklevel: int = 2) -> None:
         """Warn once of all that is wrong, if anything is."""
-        if found := self.complaints():
+        if complaints := self.complaints():
             advice = "draw more, or reparametrise the model"
-            message = f"{what}: {'; '.join(found)}: {advice}"
+            message = f"{what}: {'; '.join(complaints)}: {advice}"
             warnings.warn(message, PoorDiagnostics, stacklevel=stacklevel + 1)
 
 
@@ -165,8 +167,8 @@ class SampledDraws(Known):
 
     def flat(self, plan: Planned) -> dict[str, np.ndarray]:
         """Return the draws of all chains, by name, (S, *shape)."""
-        found = {k: self.values[k] for k in plan.outcomes.names}
-        return {k: v.reshape(-1, *v.shape[2:]) for k, v in found.items()}
+        draws = {k: self.values[k] for k in plan.outcomes.names}
+        return {k: v.reshape(-1, *v.shape[2:]) for k, v in draws.items()}
 
     def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Pick draws at random."""
@@ -257,14 +259,14 @@ def described(mean: np.ndarray, covariance: np.ndarray) -> Moments:
     return mean, covariance
 
 
-def check_draws(found: object, built: pm.Model, engine: str, shape: tuple[int, int]) -> None:
+def check_draws(drawn: object, built: pm.Model, engine: str, shape: tuple[int, int]) -> None:
     """Check that an engine drew every free variable of a model, in these many chains and draws."""
-    if not isinstance(found, SampledDraws):
-        raise TypeError(f"{engine}: sample must give SampledDraws; got {found!r}")
+    if not isinstance(drawn, SampledDraws):
+        raise TypeError(f"{engine}: sample must give SampledDraws; got {drawn!r}")
     for v in built.free_RVs:
-        if v.name not in found.values:
-            raise ValueError(f"{engine}: no draws of {v.name!r}; there are {list(found.values)}")
-        values = np.asarray(found.values[v.name])
+        if v.name not in drawn.values:
+            raise ValueError(f"{engine}: no draws of {v.name!r}; there are {list(drawn.values)}")
+        values = np.asarray(drawn.values[v.name])
         wanted = *shape, *v.type.shape
         fits = len(values.shape) == len(wanted) and all(
             w in (None, s) for s, w in zip(values.shape, wanted, strict=True)

@@ -74,10 +74,10 @@ class Nuts:
                 return
             tell(f"compiling {name} for the no-U-turn sampler, once: it takes some seconds")
             began = time.perf_counter()
-            own = {role: np.asarray(v.get_value()) for role, v in containers(self.model).items()}
-            self._with(own)
+            data = {role: np.asarray(v.get_value()) for role, v in containers(self.model).items()}
+            self._with(data)
             try:
-                self.sample(own, TRIAL, 1, TRIAL)
+                self.sample(data, TRIAL, 1, TRIAL)
             except RuntimeError as error:  # the rows mean nothing: a likelihood may exclude them
                 log.info("%s: no trial run: %s", name, error)
             log.info("%s compiled in %.1f s", name, time.perf_counter() - began)

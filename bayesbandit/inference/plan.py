@@ -275,8 +275,8 @@ class Plan:
             graph, _ = fgraph_from_model(self.built)
             for v in graph.outputs:  # PyMC takes two deterministic quantities of one value for one
                 if isinstance(v.owner.op, ModelDeterministic):
-                    own = view_op(v.owner.inputs[0])
-                    graph.change_node_input(v.owner, 0, own, reason="own", import_missing=True)
+                    view = view_op(v.owner.inputs[0])
+                    graph.change_node_input(v.owner, 0, view, reason="own", import_missing=True)
             model = model_from_fgraph(graph, mutate_fgraph=True)
             given = {k: v for k, v in rows.items() if v is not None}
             set_rows(model, {"weight": np.ones(len(rows["x"]))} | given)
@@ -326,11 +326,11 @@ class Plan:
         """Return draws given rows x (n, d), reward, weight, arm (n,), by role. Not for closed
         forms. start: `SampledDraws.state` of an earlier run. knobs: of the engine's own."""
         with self.likelihood_blamed(data):
-            found = self.method.sample(
+            drawn = self.method.sample(
                 data, draws=draws, chains=chains, tune=tune, seed=seed, start=start, **knobs
             )
-        check_draws(found, self.built, self.engine, (chains, draws))
-        return found
+        check_draws(drawn, self.built, self.engine, (chains, draws))
+        return drawn
 
     @property
     def moves(self) -> bool:
@@ -354,15 +354,15 @@ class Plan:
 
         def log_density(z: np.ndarray) -> np.ndarray:
             with np.errstate(all="ignore"):  # a density of 0 is no news
-                found = self.likelihood.log_density(space.declared(z), rows)
-                found += space.log_jacobian(z)
-            return np.where(np.isnan(found), -np.inf, found)
+                log_p = self.likelihood.log_density(space.declared(z), rows)
+                log_p += space.log_jacobian(z)
+            return np.where(np.isnan(log_p), -np.inf, log_p)
 
-        found = moved(log_density, z, log_weight, rng)
-        if found is None:
+        steps = moved(log_density, z, log_weight, rng)
+        if steps is None:
             return None
-        values = {k: v[None] for k, v in space.declared(found).items()}
-        return SampledDraws(values, found, engine=INDEPENDENCE)
+        values = {k: v[None] for k, v in space.declared(steps).items()}
+        return SampledDraws(values, steps, engine=INDEPENDENCE)
 
     def prepare(self) -> None:
         """Compile now what would otherwise delay the first decisions."""
@@ -419,16 +419,16 @@ def planned(
 
     Plans are kept by what was built, of which they are a proof: the declaration is run each time.
     """
-    kinds, found = candidates(engine), digest(built)
+    kinds, made = candidates(engine), digest(built)
     out = tuple(refusal.engine for refusal in refusals)
-    key = found, model.name, kinds, engine, out
+    key = made, model.name, kinds, engine, out
     with COMPILE:
-        kept = None if found is None else _plans.get(key)
+        kept = None if made is None else _plans.get(key)
         if kept is None:
-            kept = _plan(model, built, engine, refusals, found)
-            if found is None:
+            kept = _plan(model, built, engine, refusals, made)
+            if made is None:
                 return kept
-            same = found, model.name, engine, kept.kind  # what was compiled is compiled once
+            same = made, model.name, engine, kept.kind  # what was compiled is compiled once
             before = _plans.get(same)
             kept = kept if before is None else _of(before, model, kept.refusals)
             _plans.keep(same, kept)
@@ -492,16 +492,16 @@ def _plan(
     for engine in candidates(asked):
         if engine.name in out:
             continue
-        found = engine.match(built)
-        if not isinstance(found, Refusal):
-            if engine.kind != "exact" and not isinstance(found, Sampler):
+        method = engine.match(built)
+        if not isinstance(method, Refusal):
+            if engine.kind != "exact" and not isinstance(method, Sampler):
                 raise TypeError(
                     f"{engine.name}: match must give a sampler, with a method `sample`, or a "
-                    f"Refusal; got {shown(found)}"
+                    f"Refusal; got {shown(method)}"
                 )
             functions = Functions(built, engine.name)
-            return Plan(model, d, n_arms, asked, engine, found, refusals, built, made, functions)
-        refusals = (*refusals, found)
+            return Plan(model, d, n_arms, asked, engine, method, refusals, built, made, functions)
+        refusals = (*refusals, method)
     if len(refusals) == 1:
         raise NotThisEngine(refusals[0])
     reason = "no engine fits" if asked == "auto" else "no closed form fits"

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 def _gibbs(model: pm.Model) -> Method | Refusal:
     """Match what is conditionally normal, or is so given the variables of an augmentation."""
-    found = gibbs.match(model)
-    if not isinstance(found, Refusal):
-        return found
+    conditional = gibbs.match(model)
+    if not isinstance(conditional, Refusal):
+        return conditional
     normal = augmented.match(model)
     if not isinstance(normal, Refusal):
         return normal
@@ -37,9 +37,9 @@ def _gibbs(model: pm.Model) -> Method | Refusal:
     density = read(model)
     degree = Degrees([density.mean], dict.fromkeys(density.values.values(), 1.0)).of(density.mean)
     if degree < math.inf:
-        return found
-    why = f"{found.reason}; by Pólya–Gamma or Albert–Chib variables: {other.reason} ({AUGMENTED})"
-    return replace(found, reason=why)
+        return conditional
+    why = f"by Pólya–Gamma or Albert–Chib variables: {other.reason} ({AUGMENTED})"
+    return replace(conditional, reason=f"{conditional.reason}; {why}")
 
 
 AUGMENTED = (

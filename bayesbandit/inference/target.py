@@ -158,8 +158,8 @@ class OnTarget:
             if z.size != np.prod(wanted):
                 raise ValueError(f"{self.engine}: draws must be {wanted}; got {z.shape}")
             values = target.constrain(z.reshape(-1, target.dim))
-        found = {k: v.reshape(chains, draws, *v.shape[1:]) for k, v in values.items()}
-        return SampledDraws(found, independent=independent)
+        by_chain = {k: v.reshape(chains, draws, *v.shape[1:]) for k, v in values.items()}
+        return SampledDraws(by_chain, independent=independent)
 
 
 def match(

@@ -74,8 +74,8 @@ class OneNumber(Exact):
         return means.mean(axis=0), means.std(axis=0, ddof=1)
 
     def coefficients(self, plan: Planned, rng: np.random.Generator) -> dict[str, Moments]:
-        found: dict[str, Moments] = {self.name: (self.mean, self.sd)}
-        return found | self.others(plan, rng, found)
+        moments: dict[str, Moments] = {self.name: (self.mean, self.sd)}
+        return moments | self.others(plan, rng, moments)
 
     def marginals(self, plan: Planned) -> dict[str, Any]:
         return {self.name: self.distribution}

@@ -101,10 +101,10 @@ def mean_is(density: Density, value: Variable) -> bool:
         return False
     if Degrees([density.mean], {value: 1.0}).of(density.mean) > 1:
         return False
-    found = Compiled([value, *density.inputs.values()], [density.mean], PYTHON)
+    mean_of = Compiled([value, *density.inputs.values()], [density.mean], PYTHON)
     ones = np.ones(2)
     rows = density.arguments((np.ones((2, density.n_features)), ones, ones, np.zeros(2, np.int64)))
-    return all((found(np.array(v), *rows)[0] == v).all() for v in (0.0, 1.0))
+    return all((mean_of(np.array(v), *rows)[0] == v).all() for v in (0.0, 1.0))
 
 
 FAMILIES = {1.0: Beta, math.inf: Gamma}  # by the upper bound of the support
@@ -135,8 +135,8 @@ class Conjugate:
         self._inputs = list(density.inputs.values())
         self._coefficients = exponents.compiled(self._inputs, exponents.graphs[1:])
         self._whole_density = _on_points(totals, value, self._inputs)
-        own = exponents.compiled([], exponents.graphs[:1])
-        self._prior = read_coefficients(own, [])[0]
+        prior = exponents.compiled([], exponents.graphs[:1])
+        self._prior = read_coefficients(prior, [])[0]
         self.door = self._door(whole) if self.itself else None
 
     def likelihood(self, data: Data) -> Coefficients:
@@ -198,13 +198,13 @@ class Conjugate:
         if why := differs(values, closed):
             raise refused(why, True)
 
-    def distribution(self, found: Coefficients) -> OneNumber:
+    def distribution(self, sums: Coefficients) -> OneNumber:
         """Return the distribution that has these coefficients; refused where there is none."""
-        if not math.isfinite(found.constant):
-            raise NotFinite(f"the log density of the rows is not finite; got {found.constant}")
-        a = found.log + 1.0
-        b = found.log1m + 1.0 if self.family is Beta else -found.slope
-        if self.family is Beta and found.slope != 0.0:
+        if not math.isfinite(sums.constant):
+            raise NotFinite(f"the log density of the rows is not finite; got {sums.constant}")
+        a = sums.log + 1.0
+        b = sums.log1m + 1.0 if self.family is Beta else -sums.slope
+        if self.family is Beta and sums.slope != 0.0:
             raise refused(f"'{self.name}': a power of exp(v) beside those of a conjugate prior")
         if not (0.0 < a < math.inf and 0.0 < b < math.inf):
             label = self.density.label(self.name)
@@ -236,8 +236,8 @@ class Conjugate:
             ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0)) if binary else ((-1.0, 0.0, 0.0), (-1.0, 1.0, 0.0))
         )
         for r, wanted in zip((0.0, 1.0), expected, strict=True):
-            found = self._at(r)
-            if (found.slope, found.log, found.log1m) != wanted or not math.isfinite(found.constant):
+            one = self._at(r)
+            if (one.slope, one.log, one.log1m) != wanted or not math.isfinite(one.constant):
                 return None
         at = telling(graphs, inputs, whole)
         finite = np.array([math.isfinite(self._at(r).constant) for r in at])
@@ -265,17 +265,17 @@ def match(model: pm.Model) -> Conjugate:
         np.dtype(v.dtype).kind in "iub" and reward in ancestors([model.rvs_to_values[v]])
         for v in model.observed_RVs
     )
-    engine, own = Conjugate(density, str(variable.name), upper, whole), density.own
+    engine, data = Conjugate(density, str(variable.name), upper, whole), density.own
     try:
-        engine.posterior(own["x"], own["reward"], own.get("weight"))
+        engine.posterior(data["x"], data["reward"], data.get("weight"))
     except NotThisEngine:
         raise
     except NotFinite:
         pass
     except ValueError as error:  # a parameter out of its bounds, as an exposure of less than 0
-        other = positive(density, len(own["x"]))
+        other = positive(density, len(data["x"]))
         try:
-            engine.posterior(other["x"], np.ones(len(own["x"])), own.get("weight"))
+            engine.posterior(other["x"], np.ones(len(data["x"])), data.get("weight"))
         except ValueError:
             raise refused(str(error).splitlines()[0], True) from error
     return engine
@@ -284,8 +284,8 @@ def match(model: pm.Model) -> Conjugate:
 def _on_points(totals: list[Variable], value: Variable, inputs: list[Variable]) -> Compiled:
     """Return the log density at several values v (S,), as a function of them and of rows."""
     many = pt.tensor(f"{value.name}s", shape=(None,), dtype="float64")
-    found = vectorize_graph([pt.add(*totals)], {value: many})
-    return Compiled([many, *inputs], list(found), PYTHON)
+    vectorised = vectorize_graph([pt.add(*totals)], {value: many})
+    return Compiled([many, *inputs], list(vectorised), PYTHON)
 
 
 def _blamed(terms: list[Term], value: Variable, upper: float) -> Term:

@@ -66,8 +66,8 @@ class Exponents:
                 known[v] = seed.dimshuffle(["x"] * v.type.ndim)
             elif (parts := self._parts(v)) is not None:
                 known[v] = parts
-        found = clone_replace(list(graphs), known, rebuild_strict=False) if known else graphs
-        self.graphs: list[Variable] = list(found)
+        replaced = clone_replace(list(graphs), known, rebuild_strict=False) if known else graphs
+        self.graphs: list[Variable] = list(replaced)
         self._degrees = Degrees(self.graphs, dict.fromkeys(self.seeds, 1.0))
 
     def fault(self, graph: Variable) -> str | None:
@@ -78,8 +78,8 @@ class Exponents:
         """Return s, α and β of one of the densities, summed, as graphs of the rows alone."""
         zero = dict.fromkeys(self.seeds, pt.constant(0.0))
         slopes = [gradient(pt.sum(graph), seed) for seed in self.seeds]
-        found = clone_replace(slopes, zero, rebuild_strict=False)
-        return list(found)
+        replaced = clone_replace(slopes, zero, rebuild_strict=False)
+        return list(replaced)
 
     def compiled(self, inputs: Sequence[Variable], graphs: Sequence[Variable]) -> Compiled:
         """Return constants and slopes of sums of densities, as functions of rows: four outputs
@@ -120,16 +120,16 @@ class Exponents:
 
     def _of_rest(self, v: Variable) -> Variable | None:
         """Return a comparison of r vᵉ with 0, or of log(r vᵉ) with −∞, as that of r."""
-        rest, found = [], False
+        rest, bounded = [], False
         bound = {number(u) for u in operands(v)} & {0.0, -math.inf}
         for u in operands(v):
             log = -math.inf in bound and elementwise_name(u) == "Log"
             e, r = self._monomial(operands(u)[0] if log else u) or (math.nan, u)
-            found |= e != 0.0
+            bounded |= e != 0.0
             if math.isnan(e):
                 return None
             rest.append(pt.log(r) if log else r)
-        return v.owner.op(*rest) if bound and found else None
+        return v.owner.op(*rest) if bound and bounded else None
 
     def _monomial(self, v: Variable) -> tuple[float, Variable] | None:
         """Return e and r of a node that is r vᵉ, r free of v; None of another."""
@@ -209,8 +209,8 @@ def possible(graphs: Sequence[Variable]) -> list[Variable]:
                 break
         if not swap:
             return graphs
-        found = clone_replace(graphs, swap, rebuild_strict=False)
-        graphs = list(found)
+        replaced = clone_replace(graphs, swap, rebuild_strict=False)
+        graphs = list(replaced)
 
 
 def _finite(inputs: Sequence[Variable]) -> Variable | None:

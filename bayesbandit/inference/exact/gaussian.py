@@ -43,11 +43,11 @@ class GaussianBlock:
 
     def split(self, theta: np.ndarray) -> dict[str, np.ndarray]:
         """Return θ (…, D) by declared variable, each (…, *shape)."""
-        found = self.quadratic.split(theta)
+        parts = self.quadratic.split(theta)
         for k, T in self.linear.items():
             flat = theta[..., self.slices[k]] @ T.T
-            found[k] = flat.reshape(theta.shape[:-1] + self.shapes[k])
-        return found
+            parts[k] = flat.reshape(theta.shape[:-1] + self.shapes[k])
+        return parts
 
     def noise_drawn(self, sigma2: np.ndarray) -> dict[str, np.ndarray]:
         """Return the declared noise scale by name, where σ² (S,) is drawn; {} where it is known."""
@@ -57,12 +57,12 @@ class GaussianBlock:
         self, mean: np.ndarray, covariance: np.ndarray
     ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Return mean (*shape) and covariance (k, k) of each declared variable, from those of θ."""
-        found = {}
+        moments = {}
         for k, centre in self.split(mean).items():
             T, s = self.linear.get(k), self.slices[k]
             inner = covariance[s, s]
-            found[k] = centre, inner if T is None else T @ inner @ T.T
-        return found
+            moments[k] = centre, inner if T is None else T @ inner @ T.T
+        return moments
 
     @property
     def affine(self) -> bool:
@@ -303,8 +303,8 @@ class ExactGaussian(GaussianBlock):
         off = slopes - expected
         size = np.abs(theta) @ np.abs(known.precision) + np.abs(known.precision @ known.mean)
         sds = np.linalg.norm(solve_triangular(known.cholesky, off.T, lower=True), axis=0)
-        least = 1e-5 * (1.0 + np.linalg.norm(z, axis=1))
-        wrong = (np.abs(off) > TOLERANCE * size).any(axis=1) & ~(sds <= least)
+        close = 1e-5 * (1.0 + np.linalg.norm(z, axis=1))
+        wrong = (np.abs(off) > TOLERANCE * size).any(axis=1) & ~(sds <= close)
         gap = values - values[0] + 0.5 * (z**2).sum(axis=1)
         most = np.maximum(1e-5 * (1.0 + (z**2).sum(axis=1)), TOLERANCE * np.abs(values))
         wrong |= ~(np.abs(gap) <= most)

@@ -182,11 +182,12 @@ def own_elements(layout: Layout, ray: Array) -> tuple[Array, Array]:
     for powers in blocks:
         np.add.at(count, powers.element[powers.exponent != 0.0], 1.0)
     for powers in blocks:
-        own, found = np.full(powers.coef.size, -1), np.ones(powers.coef.size)
+        elements, exponents = np.full(powers.coef.size, -1), np.ones(powers.coef.size)
         for element, exponent in zip(powers.element, powers.exponent, strict=True):
             free = (exponent != 0.0) & (count[element] == 1.0) & (ray[element] == 0.0)
-            own, found = np.where(free, element, own), np.where(free, exponent, found)
-        parts.append((own, found))
+            elements = np.where(free, element, elements)
+            exponents = np.where(free, exponent, exponents)
+        parts.append((elements, exponents))
     (a, b), (c, d) = parts
     return np.concatenate([a, c]), np.concatenate([b, d])
 

@@ -189,16 +189,16 @@ class Gibbs(GaussianBlock):
         """Return what draws a chain from the posterior given these rows."""
         if special:
             assert self.kernel is not None
-            own = self.kernel.problem(*self.mean_map(data), data)
-            return partial(self.kernel.sample, own)
+            stated = self.kernel.problem(*self.mean_map(data), data)
+            return partial(self.kernel.sample, stated)
         assert whole is not None
         return partial(whole.sample, names=self.names)
 
     def _compare(self, whole: Problem, state: Position) -> None:
         """Refuse rows of which the kernel does not have what the log density says."""
         assert self.kernel is not None
-        own = self.kernel.problem(*self.mean_map(whole.data), whole.data)
-        precision, shift = self.kernel.natural(own, state)
+        stated = self.kernel.problem(*self.mean_map(whole.data), whole.data)
+        precision, shift = self.kernel.natural(stated, state)
         theirs, about = whole.natural(whole.flat(state)[1])  # in δ = θ - centre
         centre, unit = whole.layout.centre, 1 / np.sqrt(np.diag(theirs))
         apart = unit * np.abs(shift - precision @ centre - about)  # in standard deviations
@@ -248,10 +248,10 @@ def _own_problem(reading: Reading) -> Problem:
     """Return the model's own rows, laid out, or where these are none of it, as rewards of 0 of a
     log-normal likelihood, other ones."""
     density = reading.density
-    own, n = density.own, len(density.own["x"])
-    weight, arm = own.get("weight", np.ones(n)), own.get("arm", np.zeros(n, dtype=np.int64))
+    data, n = density.own, len(density.own["x"])
+    weight, arm = data.get("weight", np.ones(n)), data.get("arm", np.zeros(n, dtype=np.int64))
     try:
-        return problem(reading, (own["x"], own["reward"], weight, arm))
+        return problem(reading, (data["x"], data["reward"], weight, arm))
     except NotThisEngine as error:
         other = positive(density, n)
         try:

@@ -76,9 +76,9 @@ class Augmented:
                     theta = self.block.stacked(
                         {k: v[None] for k, v in start[i % len(start)].items()}
                     )[0]
-                found = np.empty((tune + draws, theta.size))
-                sweep(theta, found, rng)
-                kept.append(found[tune:])
+                swept = np.empty((tune + draws, theta.size))
+                sweep(theta, swept, rng)
+                kept.append(swept[tune:])
                 last.append(self.block.split(theta))
             self.glm.check(rows, A @ theta + b)
         return SampledDraws(self.block.split(np.stack(kept)), state=last)

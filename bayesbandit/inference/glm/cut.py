@@ -138,8 +138,8 @@ def with_shared_nodes(density: Density, simpler: bool) -> Density:
     *graphs, mean = merged([*(term.graph for term in on_data), density.mean])
     if simpler:
         *graphs, mean = merged(simplified(*graphs, mean))
-    found = iter(graphs)
-    terms = tuple(replace(t, graph=next(found)) if t.on_data else t for t in density.terms)
+    next_graph = iter(graphs)
+    terms = tuple(replace(t, graph=next(next_graph)) if t.on_data else t for t in density.terms)
     return replace(density, terms=terms, mean=mean)
 
 
@@ -153,17 +153,17 @@ def predictor(density: Density, engine: str) -> Variable:
     degrees = Degrees([density.mean], seeds)
     if degrees.of(density.mean) <= 1:
         raise refuse(engine, "the mean reward is linear, without a link")
-    found: list[Variable] = []
+    linear: list[Variable] = []
     behind = [density.mean]
     while behind:
         v = behind.pop()
-        if degrees.of(v) == 0 or v in found:
+        if degrees.of(v) == 0 or v in linear:
             continue
         if degrees.of(v) <= 1:
-            found.append(v)
+            linear.append(v)
         elif v.owner is not None:
             behind.extend(v.owner.inputs)
-    nodes = {_below(v) for v in found}
+    nodes = {_below(v) for v in linear}
     if len(nodes) != 1:
         raise refuse(engine, "'mean_reward': no function of one linear predictor")
     [node] = nodes

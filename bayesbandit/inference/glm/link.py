@@ -121,11 +121,11 @@ def _link(density: Density, engine: str) -> Link:
     at_0, at_1 = cut.means(np.array([0.0, 1.0])).tolist()
     if at_0 > 0.0 and at_0 != 1.0 and np.isclose(at_1, np.e * at_0, rtol=1e-12):
         cut = Cut(density, node, engine, np.log(at_0))  # at_0 e^η
-    found = family(cut.means(np.array([0.0, 1.0])), cut.slope)
-    links = np.linspace(*found.ends, LINKS) if found else np.zeros(0)
-    if found is None or not np.allclose(cut.means(links), found.mean(links), 1e-5, 1e-9):
+    known = family(cut.means(np.array([0.0, 1.0])), cut.slope)
+    links = np.linspace(*known.ends, LINKS) if known else np.zeros(0)
+    if known is None or not np.allclose(cut.means(links), known.mean(links), 1e-5, 1e-9):
         raise refuse(engine, "'mean_reward': no link that is known: logit, probit or log")
-    made = Link(cut, found, engine)
+    made = Link(cut, known, engine)
     made.check_examples()
     return made
 
@@ -133,10 +133,10 @@ def _link(density: Density, engine: str) -> Link:
 def working(cut: Cut) -> Density:
     """Return the density of the working model: rows N(η, 1/weight)."""
     density = cut.density
-    inputs, own = dict(density.inputs), dict(density.own)
+    inputs, data = dict(density.inputs), dict(density.own)
     if "weight" not in inputs:
         inputs["weight"] = pt.tensor("weight", shape=(None,))
-        own["weight"] = np.ones(len(own["x"]))
+        data["weight"] = np.ones(len(data["x"]))
     m, node = pt.tensor("m", shape=(None,)), cut.node
     reward, weight = map(pt.as_tensor_variable, (inputs["reward"], inputs["weight"]))
 
@@ -145,7 +145,7 @@ def working(cut: Cut) -> Density:
 
     prior = tuple(term for term in density.terms if not term.on_data)
     row = Term("working", "the likelihood", normal(node), normal(m), on_data=True)
-    return replace(density, terms=(*prior, row), mean=node, given_mean=m, inputs=inputs, own=own)
+    return replace(density, terms=(*prior, row), mean=node, given_mean=m, inputs=inputs, own=data)
 
 
 def _examples(family: Family, density: Density) -> Data:

@@ -83,6 +83,6 @@ def regression(model: pm.Model, engine: str) -> Regression:
     engine's name."""
     with COMPILE:
         eligible(model, engine)
-        found = link(read(model), engine)
-        quadratic = Quadratic(working(found.cut), engine)
-        return Regression(ExactGaussian(quadratic, recognise(quadratic)), found)
+        linked = link(read(model), engine)
+        quadratic = Quadratic(working(linked.cut), engine)
+        return Regression(ExactGaussian(quadratic, recognise(quadratic)), linked)

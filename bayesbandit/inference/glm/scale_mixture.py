@@ -169,18 +169,18 @@ def match(model: pm.Model) -> ScaleMixture:
     apart = blocks(model)
     if apart.by_row:
         raise refuse(ENGINE, f"'{apart.by_row[0]}': one value for each row")
-    found = link(apart.density, ENGINE)
-    if found.family.kind == POISSON:
+    linked = link(apart.density, ENGINE)
+    if linked.family.kind == POISSON:
         raise refuse(ENGINE, "a Poisson likelihood is no known mixture of normals")
-    if names := depends_on(found.cut.node, apart.density, apart.rest):
+    if names := depends_on(linked.cut.node, apart.density, apart.rest):
         raise refuse(ENGINE, f"the linear predictor depends on {names} beside its coefficients")
-    density = working(found.cut)
+    density = working(linked.cut)
     quadratic = Quadratic(density, ENGINE, given=apart.rest)
     check_proper(apart, quadratic)
     reading = Reading(density, apart.rest, ENGINE, apart.between)
-    own = density.own
-    arm = own.get("arm", np.zeros(len(own["x"]), dtype=np.int64))
-    worked(reading, (own["x"], own["reward"], own["weight"], arm))
+    data = density.own
+    arm = data.get("arm", np.zeros(len(data["x"]), dtype=np.int64))
+    worked(reading, (data["x"], data["reward"], data["weight"], arm))
     linear, offset = features(quadratic)
     form = Form("", False, linear, None, trial(density), offset=offset)
-    return ScaleMixture(found, Gibbs(quadratic, form, reading, apart.auxiliary, (), None))
+    return ScaleMixture(linked, Gibbs(quadratic, form, reading, apart.auxiliary, (), None))
