@@ -64,7 +64,7 @@ def solve(L, b, out):
 
 @njit(cache=True)
 def loss(G, b, rr, theta):
-    """Weighted sum of squared residuals at θ of rows with statistics G (d, d), b (d,) and rr."""
+    """Return the weighted sum of squared residuals at θ, by statistics G (d, d), b (d,) and rr."""
     total = rr
     for i in range(b.size):
         total -= 2.0 * theta[i] * b[i]
@@ -127,8 +127,10 @@ def add(G, b, rr, f, x, r, w):
 def play(
     x, reward, warm_x, warm_arm, warm_reward, normals, clock, growth, together, first, uniform
 ):
-    """θ (K, d) after rounds against contexts x (T, d), all arms' rewards (T, K), with logged rounds
-    before them and standard normals (T, K). uniform: whether those rounds count as periods."""
+    """Return θ (K, d) after rounds against contexts x (T, d) and all arms' rewards (T, K).
+
+    normals (T, K): standard normal. uniform: whether the logged rounds count as periods.
+    """
     T, d = x.shape
     rows, warm = T + len(warm_x), len(warm_x)
     before = warm if uniform else 0
