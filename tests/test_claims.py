@@ -107,6 +107,7 @@ def test_table_1_is_that_of_the_study():
         ["bandit", "specification"]
     )
     names = {"BLTS, weights average 1": "BLTS, mean 1", "LinTS, λ ÷ 3": "LinTS, grid ÷ 3"}
+    names["LinUCB, λ ÷ 3"] = "LinUCB, grid ÷ 3"
     shown, readme = cells(of_page("Balanced bandits find")), claims("README.md")
     for bandit in ("LinTS", "LinUCB", "BLTS", "BLUCB", *names):
         ours, papers = [], []
