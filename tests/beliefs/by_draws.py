@@ -34,8 +34,8 @@ def context_noise(x, reward, weight, arm):
 
 
 D, K = 3, 3
-LOGISTIC = bb.load_model("logistic").with_priors(  # a normal prior would stream
-    theta=bb.Prior("StudentT", nu=30, mu=0, sigma=1, dims="feature")
+LOGISTIC = bb.load_model("logistic").with_priors(  # of mixtures of normals there are Gibbs draws
+    theta=bb.Prior("Logistic", mu=0, s=0.55, dims="feature")
 )
 UNKNOWN = bb.Prior("InverseGamma", alpha=2, beta=1)
 GIBBS = bb.load_model("hierarchical_ridge").with_priors(tau2=UNKNOWN, sigma2=UNKNOWN)

@@ -158,6 +158,7 @@ def likelihood(c: Choices, draft: Draft, mean: str) -> str:
         line(f'pm.Normal("r2", 2 * mu, {c.pick("3.0", draft.scale)}, observed=reward + 1)')
     elif kind == "lognormal":
         line(f'pm.LogNormal("r", mu, {draft.scale}, observed=1e-6 + abs(reward))')
+        returned = c.pick("mu", f"pt.exp(pt.clip(mu + ({draft.scale}) ** 2 / 2, -9, 9))")
     elif kind == "custom":
         line(
             f"def logp(value, mu, sigma):\n        return {c.pick('pm.logp(pm.Normal.dist(mu, sigma), value)', '-0.5 * ((value - mu) / sigma) ** 2 - pt.log(sigma)')}"
