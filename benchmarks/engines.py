@@ -53,6 +53,9 @@ def groupwise(x, reward, weight, arm, theta, sigma):
     return mu
 
 
+WON = ("logistic", "probit", "hierarchical_logistic")  # of rewards of 0 and 1
+
+
 def models() -> dict[str, bb.RewardModel]:
     """By name: the gallery's that Gibbs samples, and what users declare."""
     load = bb.load_model
@@ -76,7 +79,9 @@ def models() -> dict[str, bb.RewardModel]:
         found[f"sd ~ {name}"] = deviation.with_priors(sigma=bb.Prior(name, **settings))
     scale = bb.Prior("Normal", mu=0, sigma=HALF_NORMAL, dims="feature")
     found["prior scale ~ HalfNormal"] = deviation.with_priors(theta=scale)
-    found |= {name: load(name) for name in ("logistic", "probit")}
+    found |= {name: load(name) for name in WON}
+    lasso = bb.Prior("Laplace", mu=0, b=1, dims="feature")
+    found["logistic, Laplace prior"] = load("logistic").with_priors(theta=lasso)
     return found
 
 
@@ -86,7 +91,7 @@ def rows(model: bb.RewardModel) -> dict[str, np.ndarray]:
     x, beta = rng.normal(size=(N, D)), rng.normal(size=(K, D)) / 2 + 0.5
     arm = rng.integers(0, K, N)
     reward = (x * beta[arm]).sum(axis=1) + rng.standard_t(5, size=N)
-    if model.name in ("logistic", "probit"):
+    if model.name in WON:
         reward = (reward > 0.0).astype(float)
     data = {"x": x, "reward": reward, "weight": np.ones(N)}
     return data | ({"arm": arm.astype(np.int32)} if model.takes_arm else {})
