@@ -29,10 +29,10 @@ class Declared(Sampling):
     """A declared reward model with settings, which makes the belief of a bandit."""
 
     def fingerprint(self, n_arms: int, n_features: int) -> str:
-        """Return a text that tells the declaration from another of the same name.
+        """Return a text that differs if another declaration has the same name.
 
-        It is a digest of the built model, the same in every process. A model without a digest gets
-        a unique text.
+        It is a digest of the built model, the same in every process. A model that has no digest
+        (`pymc_model/digest.py`) gets a unique text.
         """
         K = n_arms if self.declared.takes_arm else None
         known = digest(template(self.declared, n_features, K))

@@ -1,4 +1,4 @@
-"""A half-life that the rewards choose: a belief by each half-life, and how well each predicts."""
+"""`Ridge(half_life="auto")`: a belief for each half-life; the one that predicts best decides."""
 
 from __future__ import annotations
 

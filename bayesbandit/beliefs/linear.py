@@ -60,7 +60,7 @@ class Ridge:
         (`beliefs/half_lives.py`). It costs four times the memory and time.
     drift: the variance q of each coefficient's step in a tick, for rewards whose coefficients walk
         at random: Cov(θ) becomes Cov(θ) + qI (the Kalman filter). None: they stand still. Exact if
-        the noise is known; else by the σ² of the moment, which does not fade.
+        the noise is known; otherwise the current estimate of σ² is used, which does not fade.
     clock: what ticks. "rounds" are the bandit's contexts decided and rows learned by `update`.
         "time" is the clock on the wall; half_life is then in seconds, or a text as "7d" or "12h",
         and drift is a second's. A reward that is late counts as of its decision.
@@ -121,7 +121,7 @@ class Ridge:
         self._check_memory()
 
     def _check_memory(self) -> None:
-        """Raise ValueError where half_life, drift and clock are wrong, or do not go together."""
+        """Raise ValueError if half_life, drift or clock is invalid, or they exclude each other."""
         _ = self.memory
         if self.half_life == "auto" and self.clock != "rounds":
             raise ValueError('half_life="auto" chooses among rounds; got clock="time"')

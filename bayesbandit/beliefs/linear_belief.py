@@ -37,7 +37,7 @@ def aligned(rows: int, width: int) -> Array:
     return buffer[start : start + rows * width].reshape(rows, width)
 
 
-class Regression(Protocol):
+class RidgeSettings(Protocol):
     """The part of `Ridge` that the linear belief needs."""
 
     @property
@@ -59,7 +59,7 @@ class LinearBelief(Belief, Kernel):
     """
 
     def __init__(
-        self, model: Regression, n_arms: int, n_features: int, normalize: bool = False,
+        self, model: RidgeSettings, n_arms: int, n_features: int, normalize: bool = False,
         prior: tuple[Array, Array] | None = None,
     ) -> None:  # fmt: skip
         """Make the belief before any data.

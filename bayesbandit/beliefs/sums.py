@@ -14,10 +14,10 @@ from scipy.linalg.blas import dsyrk
 from bayesbandit.kernels import bulk, linear, ridge_state
 from bayesbandit.runtime.compiling import interpreted, without
 
-MANY = 1000  # rows of an arm that are worth a factorisation
-BLOCK = 8192  # rows that are multiplied together, at least
-EACH = 32  # and for each group of rows
-ROOM = 2**22  # numbers that a block may have
+MANY = 1000  # an arm with at least so many new rows learns their sums, and factorises once
+BLOCK = 8192  # a block of rows has at least so many,
+EACH = 32  # and so many for each arm and fold,
+ROOM = 2**22  # but at most so many numbers
 
 Array = np.ndarray
 
@@ -35,11 +35,11 @@ class Sums:
     shift: float
 
     def faded(self, share: float) -> Sums:
-        """Return the sums after fading, when this share is left."""
+        """Return the sums after fading; share: the part of each row's weight that is left."""
         return Sums(self.n, share * self.weight, share * self.products, self.shift)
 
     def shifted(self, shift: float) -> Array:
-        """Return the products for rewards less another shift, where X ends with a constant."""
+        """Return the products for rewards minus another shift; the last column of X must be 1."""
         products, move = self.products.copy(), self.shift - shift
         ones = self.products[:, -2]
         products[:, -1] += move * ones
@@ -87,9 +87,10 @@ def add(arm: Array, settings: Array, sums: Sums) -> None:
 
 
 def solve(arm: Array, settings: Array, always: bool) -> bool:
-    """Set the arm's posterior from its sums, and return whether its factorisation was good.
+    """Set the arm's posterior from its sums, and return whether the factorisation was accurate.
 
-    A rough one is used `always`, with λ in effect larger (`kernels/algebra/rank_one.py`), or not.
+    always: use it even if it is not, with a λ that is in effect larger
+    (`kernels/algebra/rank_one.py`).
     """
     solve_sums = without(bulk.solve_sums, *linear.unreached(settings))
     return bool(solve_sums(arm, settings, always))
@@ -100,8 +101,8 @@ def learn(
 ) -> Array:
     """Learn the rows of each arm that has many, and return a mask (n,) of the rows that are left.
 
-    x (n, d), arm numbers, rewards and weights (n,). λ and the weights' divisor are settled at the
-    end. An arm whose factorisation would be rough stays as it was, and its rows are left.
+    x (n, d), arm numbers, rewards and weights (n,). λ and the average of normalised weights are
+    updated at the end. If an arm's factorisation would not be accurate, its rows are left.
     """
     count = np.bincount(arm, minlength=len(arms))
     many, learned = np.flatnonzero(count >= MANY), np.zeros(len(arms), dtype=np.bool_)

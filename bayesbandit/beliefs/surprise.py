@@ -33,7 +33,7 @@ class Surprise:
 
     @property
     def alarm(self) -> bool:
-        """Whether the evidence ever reached 1/level."""
+        """Whether the e-process ever reached 1/level."""
         return self.at is not None
 
     @property
@@ -55,8 +55,9 @@ class Surprise:
 class Evidence:
     """An e-process over rounds that come in parts, in the order of their decisions.
 
-    n: rewards so far. log_e: the logarithm of the evidence after each of them. model: the ridge
-    regression of each arm's rewards. half_lives: the first is the one that is doubted.
+    n: rewards so far. log_e (n,): the logarithm of the e-process after each of them. model: the
+    ridge regression of each arm's rewards. half_lives: the first one is the hypothesis that is
+    tested; the others are the alternatives.
     """
 
     def __init__(self, model: Ridge, half_lives: Sequence[float | None] = HALF_LIVES) -> None:
@@ -95,7 +96,7 @@ class Evidence:
 
 
 def surprise(model: Ridge, x: Array, arm: Array, reward: Array, level: float) -> Surprise:
-    """Return the surprise of rounds x (n, d), arms and rewards (n,), in order."""
+    """Return the evidence of change in rounds x (n, d), arms and rewards (n,), in order."""
     evidence = Evidence(model)
     evidence.add(x, arm, reward)
     return Surprise(evidence.log_e, level, HALF_LIVES[int(evidence.log_weight.argmax())])

@@ -151,9 +151,11 @@ def play_scored(x, reward, start, every, tick, blocks, available, settings, log_
 
 @njit(cache=True)
 def evidence(scores, log_weight, out):
-    """Fill out (n,) with the log of the ratio of densities of the rewards so far: by the
-    half-lives, mixed, over that by the first. scores (n, M). log_weight (M,) is updated by the
-    rewards."""
+    """Fill out (n,) with the log ratio of the densities of all rewards so far: that of the mixture
+    of half-lives, over that of the first one.
+
+    scores (n, M): log densities of each reward. log_weight (M,) is updated by the rewards.
+    """
     total = 0.0
     for i in range(out.size):
         largest, mixed = -np.inf, 0.0

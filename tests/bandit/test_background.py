@@ -71,7 +71,7 @@ def surprise(bandit, n=40, seed=1):
 def finish(bandit):
     """Wait for the refits that run, and let the bandit take their draws."""
     for chain in belief_of(bandit).chains:
-        if (refit := chain.place.refit) is not None:
+        if (refit := chain.slot.refit) is not None:
             for _ in range(6000):
                 if not refit.runs:
                     break
@@ -88,7 +88,7 @@ def runs(bandit):
 
 
 def refits(bandit):
-    found = [chain.place.refit for chain in belief_of(bandit).chains]
+    found = [chain.slot.refit for chain in belief_of(bandit).chains]
     return [refit is not None and refit.runs for refit in found]
 
 

@@ -43,9 +43,10 @@ from bayesbandit.runtime.memory import AT_ONCE
 from bayesbandit.runtime.one_thread import one_thread
 
 Array = np.ndarray
-TOGETHER = 64  # rounds by which draws are weighted at once
-FEW = 0.05  # in the background, rounds that leave a smaller effective share of draws wait,
-BEHIND = 8  # and so many weight the draws at a decision, so that none takes long
+TOGETHER = 64  # rounds whose likelihoods are computed in one call
+# With refits in the background, a decision first weights the draws:
+BEHIND = 8  # by at most so many rounds, so that it stays quick,
+FEW = 0.05  # and by no round that would leave a smaller effective share of the draws
 
 
 class Renewed(NamedTuple):
@@ -104,9 +105,9 @@ class SampledBelief(ByDraws):
     # ---- draws -----------------------------------------------------------------------------------
 
     def current(self, g: int) -> Draws:
-        """Return the draws of posterior g, which know all rounds or are renewed if they are due.
+        """Return the draws of posterior g, weighted by its new rounds; draw again if that is due.
 
-        In the background, a refit begins if they are due, and its draws are taken when it is over.
+        In the background, a refit begins if it is due, and its draws are taken when it is over.
         """
         n, behind = self._count_of(g), self.background and bool(self.chains[g].values)
         if behind:
@@ -129,11 +130,11 @@ class SampledBelief(ByDraws):
         After one that failed, wait for more rounds.
         """
         chain = self.chains[g]
-        running = chain.place.refit
+        running = chain.slot.refit
         again = chain.failed < 0 or n >= self.spec.schedule.next_due(chain.failed)
         if again and (running is None or not running.runs):
             twin, rounds, rows = self.fork(), self._rounds(g), self._rows(g)
-            chain.place.refit = Refit(chain.runs + 1, lambda: twin._renewed(g, n, rounds, rows))
+            chain.slot.refit = Refit(chain.runs + 1, lambda: twin._renewed(g, n, rounds, rows))
 
     def _renewed(self, g: int, n: int, rounds: dict[str, Array], rows: dict[str, Array]) -> Renewed:
         """Return new draws of posterior g, which has these n rounds, and these rows."""
@@ -146,7 +147,7 @@ class SampledBelief(ByDraws):
         Draws of rounds that are not, or no longer, the first ones of posterior g are dropped.
         """
         chain = self.chains[g]
-        refit = chain.place.refit
+        refit = chain.slot.refit
         if refit is None or refit.runs or refit.number <= chain.runs:
             return
         if refit.lost:
@@ -296,7 +297,7 @@ class SampledBelief(ByDraws):
             values = {k: v[i : i + 1] for k, v in values.items()}
             state = [{**(state[0] if state else {}), **{k: v[0] for k, v in values.items()}}]
         fresh = Chain(values, state, n, n, runs=chain.runs + 1, engine=engine)
-        self.chains[g] = replace(fresh, place=chain.place, complaint=complaint)
+        self.chains[g] = replace(fresh, slot=chain.slot, complaint=complaint)
         self.count_fit(range(len(self.n)) if self.joint else [g])
 
     def _moved(

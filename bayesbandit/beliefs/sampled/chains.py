@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bayesbandit.beliefs.base import below
-from bayesbandit.beliefs.sampled.refits import Place
+from bayesbandit.beliefs.sampled.refits import RefitSlot
 from bayesbandit.inference.graph_analysis.density import lengths, row_dimension
 from bayesbandit.inference.independence import ENGINE as INDEPENDENCE
 from bayesbandit.inference.plan import Plan
@@ -25,13 +25,13 @@ Draws = Mapping[str, np.ndarray]  # of the free variables by name, (S, *shape)
 class Chain:
     """Draws of one posterior, and the state of its sampler.
 
-    fitted: the number of rounds behind the draws (−1: no draws). seen: of rounds that the draws
-    and their weights know. served: decisions made from them. runs: how often draws have been
-    computed. log_weight (S,): logarithms of weights, the largest 0; None: all are equal. spent:
-    whether the next rounds would leave too few draws with weight.
-    place: of the refit that runs in the background. failed: the number of rounds that the last one
-    had, if it failed. complaint: what is wrong with the draws, until it is said. engine: what drew
-    them, if not the model's own engine.
+    fitted: the number of rounds from which the draws were computed (−1: no draws). seen: the number
+    of rounds that the draws and their weights know. served: decisions made from them. runs: how
+    often draws have been computed. log_weight (S,): logarithms of the weights, the largest 0; None:
+    all are equal. spent: whether the next rounds would leave too few draws with weight.
+    slot: has the refit that runs in the background. failed: the number of rounds of the last such
+    refit, if it failed. complaint: what is wrong with the draws, until the user has been warned.
+    engine: the engine of the draws, if it is not the model's own.
     """
 
     values: Draws = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Chain:
     runs: int = 0
     log_weight: np.ndarray | None = None
     spent: bool = False
-    place: Place = field(default_factory=Place)
+    slot: RefitSlot = field(default_factory=RefitSlot)
     failed: int = -1
     complaint: str = ""
     engine: str = ""

@@ -1,4 +1,4 @@
-"""Diagnostics of a bandit's posterior draws, which users do not see: it warns if they are poor."""
+"""Diagnostics of a bandit's posterior draws: a warning if they are poor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FEW = 0.01  # the share of trajectories that may diverge
 class Watch:
     """A check of a posterior's draws each time its rounds have doubled; it complains only once.
 
-    failed: whether it was said that a refit in the background failed.
+    failed: whether the user was warned that a refit in the background failed.
     """
 
     def __init__(self) -> None:

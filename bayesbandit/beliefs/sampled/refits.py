@@ -1,4 +1,4 @@
-"""Refits in threads of their own, one at a time in a process, while decisions go on."""
+"""Refits in the background: each has a thread, and one at a time runs in a process."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ class Refit[T]:
         return self._future.result(timeout=0)
 
 
-class Place:
-    """Where all forks of a chain find its refit. Copies and files begin without one."""
+class RefitSlot:
+    """The refit of a chain, which all its forks share. Copies and files begin without one."""
 
     def __init__(self) -> None:
         self.refit: Refit[Any] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Place, ()
+        return RefitSlot, ()
