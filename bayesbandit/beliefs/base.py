@@ -167,7 +167,7 @@ class Belief(Protocol):
         raise _missing(self, "remove_arm", "an arm is removed")
 
     def posterior(self, k: int, rows: dict[str, Array]) -> Any:
-        """Return the posterior of arm k. rows: its rounds in the history, by role."""
+        """Return the posterior of arm k. rows: its rounds, by role: "x", "reward", "weight"."""
         raise _missing(self, "posterior", "the posterior of an arm is asked for")
 
     def snapshot(self) -> Snapshot:

@@ -1,6 +1,6 @@
-"""Approximations, on request only: Laplace's at the mode, and mean-field variational inference.
+"""Approximations, used only on request: Laplace's, and mean-field variational inference (ADVI).
 
-Both are normal in the space without bounds, where a positive variable is its logarithm:
+Both are normal in the unconstrained space, where a positive variable is its logarithm:
 
     laplace   z ~ N(ẑ, H⁻¹), with ẑ the mode and H the Hessian there of −log p
     advi      z ~ N(m, diag(s²)), with m and s closest to the posterior in KL(q ‖ p)

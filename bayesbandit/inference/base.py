@@ -1,4 +1,4 @@
-"""What engines share: a refusal with its reason, and functions compiled once and called in turn."""
+"""What engines share: protocols, refusals with their reasons, and compiled functions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Refusal:
     """Why an engine does not fit a model: the variable and the operation, in one sentence.
 
-    of_rows: whether it is for the rows at hand alone, and other rows may be answered.
+    of_rows: whether the engine refuses only these rows, and may answer for others.
     """
 
     engine: str
@@ -36,7 +36,7 @@ class Refusal:
 
 @runtime_checkable
 class Sampler(Protocol):
-    """What draws from the posterior of a built model."""
+    """A sampler of the posterior of one built model."""
 
     def sample(
         self,
@@ -67,7 +67,10 @@ class Shaped(Protocol):
 
 
 class ClosedForm(Protocol):
-    """What computes the posterior of a built model. streams: whether rows may come one by one."""
+    """A closed form of the posterior of one built model.
+
+    streams: whether the posterior can be updated row by row.
+    """
 
     @property
     def streams(self) -> bool: ...
@@ -85,17 +88,17 @@ class ClosedForm(Protocol):
 
 Method = Sampler | ClosedForm
 Kind = Literal["exact", "sampler", "approximation"]
-ANY = ("auto", "exact")  # engines to ask for: the first that fits, the first closed form that fits
+ANY = ("auto", "exact")  # instead of a name: the first engine, or closed form, that fits
 
 
 @dataclass(frozen=True)
 class Engine:
     """One way from a declared model to its posterior.
 
-    match: returns what computes the posterior of a built PyMC model, or a `Refusal`. cost: what an
-    effective draw takes, in words. kind: "exact" for a closed form; "sampler" for draws from the
-    posterior itself; "approximation" is used only where it is asked for by name. knobs: those of
-    `fit` that it takes, of tune, target_accept and cores. least_tune: the least value of tune.
+    match: a function of a built PyMC model that returns a `Method`, or a `Refusal`. cost: what an
+    effective draw costs, in words. kind: "exact" for a closed form; "sampler" for draws from the
+    posterior itself; "approximation" is used only if it is asked for by name. knobs: which of tune,
+    target_accept and cores (arguments of `fit`) it takes. least_tune: the least value of tune.
     """
 
     name: str
@@ -107,7 +110,7 @@ class Engine:
 
 
 class NotThisEngine(ValueError):
-    """An engine was asked for what it cannot do; carries the refusal."""
+    """The error that an engine does not fit a model or its rows; `refusal` says why."""
 
     def __init__(self, refusal: Refusal) -> None:
         if not isinstance(refusal, Refusal):
@@ -125,7 +128,7 @@ def refuse(engine: str, reason: str, of_rows: bool = False) -> NotThisEngine:
 
 
 def matching[M](make: Callable[[pm.Model], M]) -> Callable[[pm.Model], M | Refusal]:
-    """Return a function that returns the refusal of a model where `make` raises it."""
+    """Return `make` as a function that returns a refusal instead of raising it."""
 
     @wraps(make)
     def match(model: pm.Model) -> M | Refusal:
@@ -139,17 +142,17 @@ def matching[M](make: Callable[[pm.Model], M]) -> Callable[[pm.Model], M | Refus
 
 
 class NotFinite(ValueError):
-    """The log density of rows is −∞ or NaN where an engine starts. A plan names the rewards."""
+    """The log density is −∞ or NaN where an engine starts. `Plan` adds the rewards at fault."""
 
 
 def check_start(engine: str, value: float | np.ndarray) -> None:
-    """Refuse a log density of −∞ or NaN where an engine starts."""
+    """Raise `NotFinite` if the log density is −∞ or NaN where an engine starts."""
     if not value > -np.inf:
         raise NotFinite(f"{engine}: the log density is {float(value):g} where it starts")
 
 
 def sound(array: np.ndarray, what: str) -> np.ndarray:
-    """Return the array itself, where all of it is finite."""
+    """Return the array; raise `NotFinite` if a number in it is not finite."""
     try:
         return finite(array, what)
     except ValueError as error:
@@ -157,15 +160,15 @@ def sound(array: np.ndarray, what: str) -> np.ndarray:
 
 
 class NoElement(ValueError):
-    """Rows take an element that the model does not have: an index is out of its bounds."""
+    """An index in the rows (an arm, a level) is out of the model's bounds."""
 
 
 class Improper(NotThisEngine):
-    """The posterior given these rows is not a distribution; given more, it may be one."""
+    """The posterior given these rows is improper; with more rows it may be proper."""
 
 
 def improper(engine: str, reason: str) -> Improper:
-    """Return the refusal of rows without a posterior, ready to be raised."""
+    """Return the error of an improper posterior, ready to be raised."""
     return Improper(Refusal(engine, reason, of_rows=True))
 
 

@@ -1,4 +1,4 @@
-"""What an engine returns: the distribution of a declared model's variables, or draws of them."""
+"""Results of engines: the distribution of a declared model's variables, or draws from it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pymc as pm
 
 BATCHES = 8
-RHAT_ONE, SHARE = 1.1, 0.05  # where draws of one chain that is renewed count as poor
+RHAT_ONE, SHARE = 1.1, 0.05  # limits of R̂ and ESS/S for the one chain of a bandit
 RHAT, ESS = 1.01, 400.0  # Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021)
 
 
@@ -28,8 +28,11 @@ DRAWS = 4000  # for moments that have no closed form, of a posterior that has on
 
 
 class Planned(Protocol):
-    """The part of a plan that answers need: what the engine made of the model, and what the model
-    computes from its free variables."""
+    """The part of a `Plan` that results need.
+
+    method: what the engine made of the model. outcomes: what the model computes from its free
+    variables.
+    """
 
     @property
     def method(self) -> Any: ...
@@ -39,7 +42,7 @@ class Planned(Protocol):
 
 
 class PoorDiagnostics(UserWarning):
-    """Draws that may not stand for the posterior."""
+    """Draws whose diagnostics are poor, so that they may not represent the posterior."""
 
 
 @dataclass(frozen=True)
@@ -80,13 +83,13 @@ class Diagnostics:
 
 
 class Known(ABC):
-    """What an engine finds out about a model's free variables.
+    """A posterior of a model's free variables, in closed form or as draws.
 
-    The plan that found it says what the model computes from them (`outcomes`), and how an exact
-    engine arranges them (`method`). evidence: the log marginal likelihood of the rewards, where it
-    is known. diagnostics: how far draws can be trusted; a closed form has none. stats: what a
-    sampler says of its draws, (chain, draw) each. engine: what found it out, if not the model's own
-    engine.
+    Its methods take the plan that found it, for what the model computes from the variables
+    (`outcomes`), and for how an exact engine arranges them (`method`). evidence: the log marginal
+    likelihood of the rewards; None if it is not known. diagnostics: empty for a closed form. stats:
+    the sampler's statistics of each draw, (chain, draw). engine: the engine that found it, if it is
+    not the model's own.
     """
 
     engine: str = ""
@@ -107,7 +110,7 @@ class Known(ABC):
     def chains(
         self, plan: Planned, chains: int, draws: int, rng: np.random.Generator
     ) -> dict[str, np.ndarray]:
-        """Return draws by name, (chains, draws, *shape); those that there are, if there are any."""
+        """Return draws by name, (chains, draws, *shape); a sampler returns its own."""
         flat = self.samples(plan, chains * draws, rng)
         return {k: v.reshape(chains, draws, *v.shape[1:]) for k, v in flat.items()}
 
@@ -128,8 +131,10 @@ class Known(ABC):
         """Return the moments of variables and deterministic quantities by name."""
 
     def marginals(self, plan: Planned) -> dict[str, Any]:
-        """Return distributions of scipy.stats by name: of variables whose elements (*shape) each
-        have one in closed form."""
+        """Return marginal distributions of scipy.stats, by name, of variables that have them.
+
+        The parameters of a distribution have the variable's shape.
+        """
         return {}
 
 
@@ -137,10 +142,10 @@ class Known(ABC):
 class SampledDraws(Known):
     """Draws of the free variables.
 
-    values: by name, (chain, draw, *shape). state: from where the engine's next run may start.
-    independent: whether the draws are independent of each other, as of an approximation. stats:
-    what the sampler told of each draw, by ArviZ's names, (chain, draw). engine: what drew them, if
-    not the model's own engine.
+    values: by name, (chain, draw, *shape). state: where the engine's next run may start.
+    independent: whether the draws are independent, as those of an approximation are. stats: the
+    sampler's statistics of each draw (chain, draw), by ArviZ's names. engine: the engine that drew
+    them, if it is not the model's own.
     """
 
     values: Mapping[str, np.ndarray]
@@ -153,7 +158,7 @@ class SampledDraws(Known):
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
-        """ESS and R̂ of each variable, and what the sampler told of itself."""
+        """ESS and R̂ of each variable, and the sampler's divergences and acceptance."""
         total = float(math.prod(next(iter(self.values.values())).shape[:2]))
         if self.independent:
             return Diagnostics(dict.fromkeys(self.values, total), dict.fromkeys(self.values, 1.0))
@@ -203,12 +208,11 @@ class SampledDraws(Known):
 
 
 def mixed_badly(values: np.ndarray) -> str | None:
-    """Return what is wrong with one chain's draws (S, m) of m numbers, for those who can draw no
-    more.
+    """Return what is wrong with one chain's draws (S, m) of m numbers; None if nothing is.
 
-    First by the means of 8 batches, which cost microseconds: they vary by 8/S_e of a draw's
-    variance where the effective sample size is S_e. The worst number, if suspect, is then looked
-    at as two chains by R̂ and the effective sample size, which cost milliseconds.
+    A cheap test comes first (microseconds). The means of 8 batches vary by 8/S_e of the variance of
+    a draw, if S_e is the effective sample size. If the worst number looks suspect, R̂ and the
+    effective sample size of its two half chains decide (milliseconds).
     """
     S = len(values)
     if S < 8 * BATCHES:
@@ -228,10 +232,10 @@ def mixed_badly(values: np.ndarray) -> str | None:
 
 
 def _worst(values: np.ndarray) -> tuple[float, float]:
-    """Return the least effective sample size and the greatest R̂ among the elements of (chain,
+    """Return the smallest effective sample size and the largest R̂ of the elements of draws (chain,
     draw, …).
 
-    What does not vary (a cut-off or a corner of a matrix) has neither.
+    Elements that do not vary are left out. NaN: not defined.
     """
     from arviz_stats.base import array_stats
 

@@ -1,8 +1,8 @@
-"""The general engine: the no-U-turn sampler, by nutpie. Compiled once a model and shape.
+"""The general engine: the no-U-turn sampler of nutpie, compiled once for each model and shape.
 
-New rows are handed to the compiled density (`with_data`). A later run starts each chain at one of
-the draws of the run before. Step size and mass matrix are learned again, because nutpie takes
-no initial ones: a warm start saves the way to the typical set, and part of the tuning.
+New rows are passed to the compiled density (`with_data`). A later run starts each chain at a draw
+of the run before. Step size and mass matrix are tuned again, because nutpie takes no initial
+ones. So a warm start saves the way to the typical set, and a part of the tuning.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 ENGINE = "nuts"
 TUNE, TUNE_WARM = 600, 200
-TRIAL = 20  # sweeps of the first run, which takes a second longer than the others
-SIZED = ("x", "contexts"), ("reward", "rewards")  # which may be too large for a gradient
+TRIAL = 20  # draws of a first run, which takes a second longer than later ones
+SIZED = ("x", "contexts"), ("reward", "rewards")  # data whose size a failure reports
 STATS = {  # nutpie's names to ArviZ's
     "logp": "lp",
     "diverging": "diverging",
@@ -60,11 +60,10 @@ class Nuts:
         self._compiled: dict[int, Any] = {}  # by number of rows, where that shapes the variables
 
     def prepare(self, name: str) -> None:
-        """Compile before the first draw is wanted: 5 to 30 seconds, said to the log "bayesbandit"
-        and to whoever sits at a terminal.
+        """Compile now, before the first draw is wanted; it takes 5 to 30 seconds.
 
-        Not of a model whose variables are as many as the rows, which is compiled again for every
-        number of rows. name: the model's.
+        The logger "bayesbandit" and a terminal are told. A model with a variable for each row is
+        left out: it is compiled again for every number of rows. name: the model's name.
         """
         if self.by_row:
             log.info("%s by nuts has variables for each row: every refit compiles again", name)
@@ -95,9 +94,9 @@ class Nuts:
     ) -> SampledDraws:
         """Return draws given rows x (n, d), reward, weight, arm (n,), by role.
 
-        start: unconstrained states (S, D), `SampledDraws.state` of an earlier run: all its draws.
-        States of variables that are as many as the rows fit no other number of rows: the start is
-        then a cold one, and so it is where nothing can be drawn from the state.
+        start: unconstrained states (S, D), the `SampledDraws.state` of an earlier run: all its
+        draws. The start is cold if they do not fit, because a variable has a value for each row,
+        or if the warm start fails.
         """
         import nutpie
 
@@ -168,20 +167,19 @@ class Nuts:
 
 
 def match(model: pm.Model) -> Nuts | Refusal:
-    """Return the sampler of a built model, or why it cannot be sampled so."""
+    """Return the sampler of a built model, or a refusal."""
     return discrete(model, ENGINE) or Nuts(model)
 
 
 def tell(message: str) -> None:
-    """Write a line to the log, and to a terminal if somebody sits there."""
+    """Write a line to the log, and to standard error if that is a terminal."""
     log.info(message)
     if sys.stderr.isatty() and not log.isEnabledFor(logging.INFO):
         print(f"bayesbandit: {message}", file=sys.stderr)
 
 
 def _one_of(states: np.ndarray) -> Any:
-    """Return a function for initial points: one of some states, by the seed that nutpie gives
-    each chain."""
+    """Return nutpie's function for initial points: it picks one of the states by a chain's seed."""
     states = np.ascontiguousarray(states, dtype=np.float64)
 
     def initial(seed: int | None = None) -> np.ndarray:

@@ -62,8 +62,8 @@ if TYPE_CHECKING:
     import pymc as pm
 
 
-class Kept[T]:
-    """At most `most` things, of at most `room` bytes together; at least one."""
+class Cache[T]:
+    """The most recently kept things: at most `most`, of at most `room` bytes; at least one."""
 
     def __init__(self, most: int, room: int, size: Callable[[T], int]) -> None:
         self.most, self.room, self.size = most, room, size
@@ -71,11 +71,11 @@ class Kept[T]:
         self._sizes: dict[Hashable, int] = {}
 
     def get(self, key: Hashable) -> T | None:
-        """Return the thing of this key."""
+        """Return the thing with this key; None if there is none."""
         return self._things.get(key)
 
     def keep(self, key: Hashable, thing: T) -> None:
-        """Keep a thing, and forget those for which there is no room."""
+        """Keep a thing, and drop the oldest ones for which there is no room."""
         kept, sizes = self._things, self._sizes
         if kept.get(key) is not thing:
             kept[key], sizes[key] = thing, self.size(thing)
@@ -89,15 +89,17 @@ class Kept[T]:
         self._sizes.clear()
 
 
-KEPT_BYTES = 256_000_000  # bytes of their rows
+KEPT_BYTES = 256_000_000  # bytes of the rows of all kept plans
 SAID = 5  # rewards that an error names
 
 Data = Mapping[str, np.ndarray]  # rows, by role, or draws, by name
 
 
 class Functions:
-    """What a built model computes beside its method, compiled when it is first asked for, and once
-    for all plans of the model. engine: in whose name it is asked about."""
+    """Functions of a built model, each compiled on first use, once for all plans of the model.
+
+    engine: the engine that a refusal names.
+    """
 
     def __init__(self, built: pm.Model, engine: str) -> None:
         self._built, self._engine = built, engine
@@ -110,7 +112,7 @@ class Functions:
 
     @cached_property
     def likelihood(self) -> Likelihood:
-        """The terms of the log density as functions of draws, and which rewards are impossible."""
+        """The log density of each term at draws and rows; it also finds impossible rewards."""
         with COMPILE:
             return Likelihood(self._built)
 
@@ -126,23 +128,24 @@ class Functions:
 
     @cached_property
     def prior(self) -> PriorDraws:
-        """Draws without data."""
+        """Draws from the prior."""
         return PriorDraws(self._built)
 
     @cached_property
     def regression(self) -> Regression:
-        """The generalised linear model that the model is; or else the refusal."""
+        """The model as a generalised linear model; raise `NotThisEngine` if it is none."""
         return regression(self._built, self._engine)
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """An engine for a declared model of d features and K arms, ready for other rows of which the
-    declaration builds the same model (`digest`).
+    """An engine for a declared model of d features and K arms.
 
-    kind: the engine. method: what it made of the model. refusals: one for each faster engine.
-    built: the PyMC model that the method was derived from, made its digest then, and functions what
-    else it computes.
+    It serves all rows on which the declaration builds the same model (`digest`).
+
+    asked: the argument `engine`. kind: the engine that was found. method: what the engine made of
+    the model, a `Sampler` or a `ClosedForm`. refusals: one for each faster engine. built: the PyMC
+    model behind the method. made: the digest of `built`. functions: compiled functions of it.
     """
 
     model: Declaration
@@ -176,8 +179,7 @@ class Plan:
 
     @cached_property
     def row_mixing(self) -> str:
-        """The operation by which the mean reward of a row depends on other rows; "" if it does not,
-        whatever they are."""
+        """The operation by which a row's mean reward depends on other rows; "" if none does."""
         mean = lowered([self.built["mean_reward"]])[0]
         seeds = dict.fromkeys(self.built.free_RVs, NONE)  # whatever their priors are made of
         seeds |= dict.fromkeys(containers(self.built).values(), Reach(ALONG, 0))
@@ -185,8 +187,7 @@ class Plan:
 
     @cached_property
     def sized_by_rows(self) -> str:
-        """A variable of as many values as the rows make it, though it has not their dimension; ""
-        where there is none."""
+        """A variable whose size depends on the number of rows, without dims="row"; "" if none."""
         row = row_dimension(self.built)
         here, there = (
             lengths(template(self.model, self.n_features, self.n_arms, more), row)
@@ -196,7 +197,7 @@ class Plan:
 
     @cached_property
     def reads_rows(self) -> str:
-        """How the declaration reads its rows while it is built; "" if it does not."""
+        """How building the model reads the values of the rows; "" if it does not."""
         return reads_rows(self.model, self.n_features, self.n_arms)
 
     @property
@@ -206,7 +207,7 @@ class Plan:
 
     @property
     def likelihood(self) -> Likelihood:
-        """The terms of the log density as functions of draws, and which rewards are impossible."""
+        """The log density of each term at draws and rows; it also finds impossible rewards."""
         return self.functions.likelihood
 
     @property
@@ -222,17 +223,20 @@ class Plan:
     def check_possible(
         self, rows: Data, draws: Sequence[Data] = (), possible: bool = False
     ) -> None:
-        """Refuse rows, by role, of rewards that have likelihood 0 whatever the variables are.
+        """Raise ValueError if a reward has likelihood 0 for all values of the variables.
 
-        draws: points of the variables to try besides. possible: whether one is known to make the
-        rows likely. A Gaussian closed form allows all rewards.
+        rows: by role. draws: more values of the variables to try. possible: whether one of them is
+        known to make the rows likely. A Gaussian closed form allows all rewards.
         """
         if not self.closed_form or isinstance(self.method, Conjugate):
             self.likelihood.check(self.model.name, rows, draws, possible)
 
     def check_proper(self, rows: Data) -> None:
-        """Refuse rows, by role, that are proved to have no posterior, where the engine was asked
-        for by name: else the Gibbs sampler has seen them, which proves it."""
+        """Raise `Improper` if the posterior given rows, by role, is proved to be improper.
+
+        Only an engine that was asked for by name needs it: before any other, the Gibbs sampler has
+        checked the rows.
+        """
         unseen = not self.closed_form and self.asked == self.engine != gibbs.ENGINE
         if unseen and isinstance(self._conditionals, gibbs.Gibbs):
             self._conditionals.check_proper(rows)
@@ -283,8 +287,10 @@ class Plan:
         return model
 
     def of_arms(self, n_arms: int) -> Plan:
-        """Return the plan for another number of arms; the declaration must still build what it
-        did."""
+        """Return the plan for another number of arms.
+
+        Raise ValueError if the declaration builds another model than before.
+        """
         now = digest(template(self.model, self.n_features, self.n_arms))
         if now is None or now != self.made:
             raise ValueError(
@@ -300,8 +306,11 @@ class Plan:
     def answered[T](
         self, by: Callable[[Plan], T], refused: Callable[[Refusal], Plan] | None = None
     ) -> tuple[Plan, T]:
-        """Return what an engine answers and its plan: the next engine's where one refuses the rows
-        and none was asked for by name. refused: `without`, and what is to follow a refusal."""
+        """Return a plan and the result `by(plan)`.
+
+        If the engine refuses the rows, and was not asked for by name, try the next engine.
+        refused: makes the plan of the next engine from a refusal; None: `without`.
+        """
         plan = self
         while True:
             try:
@@ -323,8 +332,11 @@ class Plan:
         start: Any = None,
         **knobs: float | None,
     ) -> SampledDraws:
-        """Return draws given rows x (n, d), reward, weight, arm (n,), by role. Not for closed
-        forms. start: `SampledDraws.state` of an earlier run. knobs: of the engine's own."""
+        """Return draws given rows x (n, d), reward, weight, arm (n,), by role.
+
+        Closed forms have no draws. start: `SampledDraws.state` of an earlier run. knobs: settings
+        of the engine, see `Engine.knobs`.
+        """
         with self.likelihood_blamed(data):
             drawn = self.method.sample(
                 data, draws=draws, chains=chains, tune=tune, seed=seed, start=start, **knobs
@@ -375,8 +387,10 @@ class Plan:
             self.method.prepare(self.model.name)
 
     def mean_reward(self, draws: Mapping[str, np.ndarray], x: np.ndarray) -> np.ndarray:
-        """Return mean rewards of contexts x (n, d) under draws of the free variables: (S, n); of
-        every arm of a model over arms, (S, n, K)."""
+        """Return mean rewards (S, n) at contexts x (n, d) under draws of the free variables.
+
+        A model that takes `arm` gives (S, n, K).
+        """
         if not self.affine:
             return self.outcomes.mean_reward(draws, x)
         A, b = self.method.linear_map(x)
@@ -395,11 +409,11 @@ class Plan:
 def plan(
     model: Declaration, n_features: int, n_arms: int | None = None, engine: str = "auto"
 ) -> Plan:
-    """Return the plan for a model of `n_features` features, and of `n_arms` arms if it takes `arm`,
-    made on rows that mean nothing.
+    """Return the plan for a model of `n_features` features, and of `n_arms` arms if it takes `arm`.
 
-    engine: "auto" for the fastest that is exact or samples the posterior itself; "exact" for
-    whichever closed form fits; or a name. One that does not fit raises `NotThisEngine`.
+    The model is built on made-up rows. engine: "auto" for the fastest that is exact or samples the
+    posterior itself; "exact" for the first closed form that fits; or an engine's name. Raise
+    `NotThisEngine` if none fits.
     """
     d = integer(n_features, "n_features", 0)
     if not model.takes_arm and n_arms is not None:
@@ -414,10 +428,10 @@ def plan(
 def planned(
     model: Declaration, built: pm.Model, engine: str = "auto", refusals: tuple[Refusal, ...] = ()
 ) -> Plan:
-    """Return the plan for a model as it was built on some rows; `refusals`: of engines that are
-    out.
+    """Return the plan for a model that is already built on some rows.
 
-    Plans are kept by what was built, of which they are a proof: the declaration is run each time.
+    refusals: of engines that are not tried again. Plans are cached by the digest of the built
+    model. So the declaration runs each time, and only the analysis is saved.
     """
     kinds, made = candidates(engine), digest(built)
     out = tuple(refusal.engine for refusal in refusals)
@@ -441,7 +455,7 @@ def planned(
 
 
 def _of(plan: Plan, model: Declaration, refusals: tuple[Refusal, ...]) -> Plan:
-    """Return the same plan of another declaration that builds the same, with its own refusals."""
+    """Return the plan for another declaration that builds the same model, with these refusals."""
     other, known = object.__new__(Plan), dict(vars(plan))
     if model is not plan.model:
         for of_declaration in ("reads_rows", "sized_by_rows"):
@@ -454,7 +468,7 @@ def _bytes(plan: Plan) -> int:
     return sum(v.get_value(borrow=True).nbytes for v in containers(plan.built).values())
 
 
-_plans: Kept[Plan] = Kept(64, KEPT_BYTES, _bytes)
+_plans: Cache[Plan] = Cache(64, KEPT_BYTES, _bytes)
 
 
 def _again(
@@ -465,7 +479,10 @@ def _again(
     rows: dict[str, np.ndarray] | None,
     before: str | None,
 ) -> Plan:
-    """Return a stored plan, made again; its declaration must build what it did."""
+    """Return a pickled plan, made again.
+
+    before: the digest of its model. Raise ValueError if the declaration builds another one now.
+    """
     built = model.build(**rows, n_arms=n_arms) if rows else template(model, d, n_arms)
     if digest(built) != before:
         raise ValueError(f"{model.name} builds another model than when this was stored")
@@ -473,9 +490,9 @@ def _again(
 
 
 def explain(model: Declaration, n_features: int, n_arms: int | None = None) -> str:
-    """Return the engine that a model gets, and one line for each faster one saying why not.
+    """Return the engine that a model gets, and one line for each faster one that says why not.
 
-    Of a model over arms, without `n_arms`, for two.
+    n_arms: None means 2 if the model takes `arm`.
     """
     return plan(model, n_features, 2 if model.takes_arm and n_arms is None else n_arms).explain()
 

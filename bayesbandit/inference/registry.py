@@ -1,4 +1,4 @@
-"""The engines that there are, the fastest first: the toolkit's own, and those of others."""
+"""The list of engines, the fastest first: the toolkit's own, and registered ones."""
 
 from __future__ import annotations
 
@@ -70,8 +70,10 @@ engines: list[Engine] = [  # with what an effective draw takes, as `benchmarks/e
 
 
 def register(engine: Engine, before: str | None = None) -> Engine:
-    """Add an engine, or replace that of its name. before: the engine that it precedes where the
-    first that fits is looked for; None for the end of the list."""
+    """Add an engine, or replace the engine of the same name.
+
+    before: the engine before which it is tried; None: it is tried last.
+    """
     if not isinstance(engine, Engine):
         raise TypeError(f"an engine is an `Engine(name, match, cost)`; got {engine!r}")
     if engine.name in ANY:
@@ -94,8 +96,8 @@ def sampler(
 ) -> Callable[[Draw], Draw]:
     """Register a function of a `Target` and a `Run` as an engine of models of continuous variables.
 
-    name, cost, kind, knobs: as of an `Engine`. fits: returns why the engine does not fit a model;
-    nothing where it does. before: as of `register`.
+    name, cost, kind, knobs: see `Engine`. fits: a function that returns why the engine does not fit
+    a model, or None if it does. before: see `register`.
     """
 
     def registered(draw: Draw) -> Draw:
@@ -111,12 +113,12 @@ sampler("advi", "an approximation: independent normals", kind="approximation")(a
 
 
 def choices() -> tuple[str, ...]:
-    """Return what may be asked for."""
+    """Return the allowed values of the argument `engine`."""
     return (*ANY, *(engine.name for engine in engines))
 
 
 def candidates(asked: str) -> tuple[Engine, ...]:
-    """Return the engines that come into question, in this order."""
+    """Return the engines to try for this value of the argument `engine`, in order."""
     one_of(asked, "engine", choices())
     kinds = {"auto": ("exact", "sampler"), "exact": ("exact",)}
     if asked in kinds:

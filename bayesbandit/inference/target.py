@@ -1,7 +1,7 @@
-"""What an engine of your own is given, and what it returns.
+"""The arguments and the result of an engine that is a function: `Target`, `Run` and `Normal`.
 
-It is a function of a `Target`, the posterior in a space without bounds where a positive variable is
-its logarithm, and of a `Run`. It returns draws (chains, draws, D) in that space, or a `Normal`.
+`Target` is the posterior in an unconstrained space, where a positive variable is its logarithm. The
+engine returns draws (chains, draws, D) in that space, or a `Normal`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ CLOSE = 1e-5  # the size of Newton's next step, in posterior sds, where the mode
 
 @dataclass(frozen=True)
 class Run:
-    """How many draws an engine is asked for, and its seed.
+    """The numbers of draws and chains that an engine must return, and its seed.
 
-    tune: sweeps, or steps, before the draws; None for the engine's own choice.
+    tune: sweeps, or steps, before the draws; None: the engine chooses.
     """
 
     draws: int
@@ -44,7 +44,7 @@ class Run:
     tune: int | None = None
 
     def rng(self, chain: int) -> np.random.Generator:
-        """Return the random numbers of a chain."""
+        """Return the random generator of a chain."""
         return np.random.default_rng([self.seed, chain])
 
 
@@ -75,9 +75,9 @@ class Normal:
 class Target:
     """The posterior of a model of continuous variables, given rows.
 
-    dim: D, how many numbers there are to draw. start: a point (D,) to start from. shapes: of the
-    declared variables, by name. constraints: between which numbers each of them lies. rows: x
-    (n, d), reward, weight, arm (n,), by role. model: the PyMC model.
+    dim: D, the dimension of the unconstrained space. start: a point (D,) to start from. shapes: the
+    shapes of the declared variables, by name. constraints: the bounds of each variable, by name.
+    rows: x (n, d), reward, weight, arm (n,), by role. model: the PyMC model.
     """
 
     def __init__(self, model: pm.Model) -> None:
@@ -92,7 +92,7 @@ class Target:
         self.rows: Mapping[str, np.ndarray] = {}
 
     def on(self, rows: Mapping[str, np.ndarray]) -> Target:
-        """Put other rows in the place of those that it has."""
+        """Replace the rows, and return the target itself."""
         set_rows(self.model, rows)
         self.rows, self.start = rows, self._begin()
         self.dim = len(self.start)
@@ -131,7 +131,7 @@ Fits = Callable[[Target], str | None]  # why an engine does not fit a model, if 
 
 
 class OnTarget:
-    """The sampler that a function of a `Target` is. independent: whether its draws are."""
+    """A sampler from a function of a `Target`. independent: whether its draws are independent."""
 
     def __init__(self, engine: str, draw: Draw, target: Target, independent: bool) -> None:
         self.engine, self.draw, self.target = engine, draw, target
@@ -146,7 +146,7 @@ class OnTarget:
         seed: int = 0,
         start: Any = None,
     ) -> SampledDraws:
-        """Return draws given rows by role; every run starts at the model's own point."""
+        """Return draws given rows by role; `start` is not used: runs start at `Target.start`."""
         run, independent = Run(draws, chains, seed, tune), self.independent
         with COMPILE:
             target = self.target.on(data)
@@ -165,7 +165,7 @@ class OnTarget:
 def match(
     engine: str, draw: Draw, fits: Fits | None, independent: bool, model: pm.Model
 ) -> OnTarget | Refusal:
-    """Return the sampler of a built model, or why there is none."""
+    """Return the sampler of a built model, or a refusal."""
     if refusal := discrete(model, engine):
         return refusal
     target = Target(model)
@@ -174,7 +174,11 @@ def match(
 
 
 def peak(density: Callable[[np.ndarray], tuple[Any, np.ndarray]], start: np.ndarray) -> Normal:
-    """Return the mode of a log density given with its gradient, and minus the Hessian there."""
+    """Return Laplace's approximation: the mode of a log density, with minus the Hessian there.
+
+    density: returns the log density at z (D,), and its gradient (D,). Raise RuntimeError if the
+    mode is not found.
+    """
 
     def down(z: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = density(z)

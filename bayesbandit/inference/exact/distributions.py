@@ -1,4 +1,4 @@
-"""The posterior distributions of exact engines, and the factor of a precision that they rest on."""
+"""The posterior distributions of exact engines, and the Cholesky factor of a precision."""
 
 from __future__ import annotations
 
