@@ -1,7 +1,8 @@
 """Conditions and branches in the algebra of `monomials`.
 
-A comparison is decided where it holds whatever the variables are, of positive ones with zero or of
-finite ones with infinity. Of a variable with a number it is kept as a wall; any other is refused.
+A comparison is decided if its result is the same for all values of the variables: of a positive
+one with 0, or of a finite one with ∞. A comparison of a variable with a number becomes a wall
+(element, low, high), a bound of the support. Any other raises `Leaves`.
 """
 
 from __future__ import annotations

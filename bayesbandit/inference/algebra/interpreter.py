@@ -1,8 +1,7 @@
-"""Computes a graph in the algebra of `monomials`, on the rows at hand.
+"""Computes a graph in the algebra of `monomials`, with given rows.
 
-Nodes that do not depend on a variable are numbers, which PyTensor computes as it always would; the
-others are sums of monomials. An operation without a rule here raises `Leaves`: nothing is concluded
-from trial.
+Nodes that do not depend on a variable are numbers, which PyTensor computes. The others are sums of
+monomials. An operation without a rule here raises `Leaves`.
 """
 
 from __future__ import annotations

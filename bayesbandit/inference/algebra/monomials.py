@@ -1,13 +1,13 @@
-"""Sums of monomials of positive variables, with what is real in them once or squared.
+"""An algebra of tensors whose elements are sums of monomials of positive variables.
 
-A tensor whose every element is
+Each element is
 
-    Σ_k c_k Π v^e Π log v × (1, a real variable, or the square of an affine form of them),
+    Σ_k c_k Π v^e Π log v × (1, a real variable, or the square of an affine form of real variables).
 
-held as numbers: coefficients c, the elements v by their place in one flat vector of all positive
-variables, constant exponents e. The operations here are exact and closed; whatever would leave the
-family raises `Leaves`. So a log density that was computed in this algebra is proved to be of this
-form, on the rows that it was computed for.
+It is stored as numbers: coefficients c, constant exponents e, and the place of each v in one flat
+vector of all positive variables. The operations here are exact. One whose result has another form
+raises `Leaves`. So a log density that can be computed in this algebra is proved to have this form,
+for the rows with which it was computed.
 """
 
 from __future__ import annotations

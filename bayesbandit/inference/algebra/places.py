@@ -1,6 +1,7 @@
-"""Operations that move elements about, in the algebra of `monomials`.
+"""Operations that move elements (indexing, reshapes, joins), in the algebra of `monomials`.
 
-What an operation does with numbers of places says where each element goes: PyTensor does it.
+PyTensor performs the operation on an array of element numbers. The result says where each element
+goes.
 """
 
 from __future__ import annotations

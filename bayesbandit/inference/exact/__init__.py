@@ -1,1 +1,1 @@
-"""Closed forms: Gaussian, and normal-inverse-gamma."""
+"""Closed forms: Gaussian, normal-inverse-gamma, beta and gamma."""

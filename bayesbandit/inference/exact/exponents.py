@@ -1,13 +1,12 @@
 """A log density that is affine in v, log v and log(1 − v), for one variable v in (0, upper).
 
-In its place stand three inputs that nothing connects: v, ℓ = log v and ℓ₁ = log(1 − v). What is of
-degree 1 in them together (`degrees`) is
+The seeds are three independent inputs: v, ℓ = log v and ℓ₁ = log(1 − v). They replace v, log v and
+log(1 − v) in the graph. A log density of degree 1 in them together (`degrees`) is
 
-    log p = c + s v + α ℓ + β ℓ₁,
+    log p = c + s v + α ℓ + β ℓ₁
 
-whatever the declaration looks like, with coefficients that the rows decide: those of a beta density
-where s = 0, of a gamma one where β = 0. What is compared with the bounds of the support is known on
-it: a density guards them by v ≥ 0.
+in any notation, with coefficients that depend on the rows. It is a beta density if s = 0, a gamma
+density if β = 0. Comparisons such as v ≥ 0, which guard the support, are constants on it.
 """
 
 from __future__ import annotations
@@ -50,9 +49,10 @@ class Coefficients(Additive):
 
 
 class Exponents:
-    """Some log densities as functions of v, log v and log(1 − v) apart, and of rows.
+    """Log densities as functions of the three seeds and of rows.
 
-    value: v (). upper: of its support. seeds: the three inputs. graphs: the densities in them.
+    value: v (). upper: the upper bound of v. seeds: v, ℓ and ℓ₁. graphs: the densities as graphs of
+    the seeds.
     """
 
     def __init__(self, graphs: Sequence[Variable], value: Variable, upper: float) -> None:
@@ -71,19 +71,18 @@ class Exponents:
         self._degrees = Degrees(self.graphs, dict.fromkeys(self.seeds, 1.0))
 
     def fault(self, graph: Variable) -> str | None:
-        """Return why one of the densities is not affine in the seeds, or None."""
+        """Return why one of the graphs is not affine in the seeds (v, ℓ, ℓ₁); None if it is."""
         return self._degrees.fault(graph, most=1)
 
     def slopes(self, graph: Variable) -> list[Variable]:
-        """Return s, α and β of one of the densities, summed, as graphs of the rows alone."""
+        """Return s, α and β of the sum of one of the graphs, as graphs of the rows alone."""
         zero = dict.fromkeys(self.seeds, pt.constant(0.0))
         slopes = [gradient(pt.sum(graph), seed) for seed in self.seeds]
         replaced = clone_replace(slopes, zero, rebuild_strict=False)
         return list(replaced)
 
     def compiled(self, inputs: Sequence[Variable], graphs: Sequence[Variable]) -> Compiled:
-        """Return constants and slopes of sums of densities, as functions of rows: four outputs
-        each."""
+        """Return a function of rows: c, s, α and β of the sum of each graph, four outputs each."""
         zero = dict.fromkeys(self.seeds, pt.constant(0.0))
         outputs = []
         for graph in graphs:

@@ -1,4 +1,4 @@
-"""From sums of monomials to the arrays that the compiled sweep runs over."""
+"""Layouts: the arrays of a log density for the compiled sweep, made from sums of monomials."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Block:
-    """Terms of one kind: coef (N,); elements and exponents (q, N), exponent 0 for none."""
+    """N products c Π v^e: coef (N,); elements v and exponents e (q, N), exponent 0 for none."""
 
     coef: Array
     element: Array
@@ -48,10 +48,10 @@ class Squares:
 
 @dataclass(frozen=True)
 class Layout:
-    """A log density over δ = θ − centre and u = log v, as the kernel takes it.
+    """A log density of δ = θ − centre and u = log v, in the arrays of the kernel.
 
-    powers: of rows, groups, sparse squares and monomials in turn. constant: what is left.
-    dense: what rows and groups were made of.
+    powers: of the rows, the groups, the sparse squares and the monomials, in this order. constant:
+    an additive constant. dense: the squares from which rows and groups were made.
     """
 
     terms: kernel.Terms

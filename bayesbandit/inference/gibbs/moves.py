@@ -1,11 +1,11 @@
-"""Which joint steps help a Gibbs sampler of a layout to mix: `kernels.gibbs.orbits.Moves`.
+"""The joint moves that help a Gibbs sampler of a layout to mix: `kernels.gibbs.orbits.Moves`.
 
-Around every variable that few others are like, such as a noise scale or a common prior scale:
+A variable with few elements, such as a noise scale or a common prior scale, moves together
 
-- with all elements of another variable at the speed that leaves their common terms as they are
-  (σ² with the precisions of a Student-t noise: parameter expansion, Liu and Wu 1999);
-- with the coefficients whose prior scale it is, all stretched about their prior means: the step of
-  the non-centred parametrisation, beside the centred one that a sweep takes anyway.
+- with all elements of another variable, so that their common terms do not change (σ² with the
+  precisions of Student-t noise: parameter expansion, Liu and Wu 1999);
+- with the coefficients whose prior scale it is, all stretched about their prior means. This is the
+  step of the non-centred parametrisation; a sweep takes the centred one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A declaration cut at its linear predictor: θ enters by this node, and by no other.
+"""A model's graph cut at its linear predictor η, the only node through which θ enters.
 
-PyMC simplifies a log density, and not the mean reward. Where what they share is not found as one
-node, both are simplified. A sum of which the likelihood has the parts, as c + x'θ − log(e^(c + x'θ)
-+ α), is replaced by its parts: x'θ by η − c.
+PyMC simplifies the log density but not the mean reward. If no node is found that both share, both
+are simplified. If the likelihood has only parts of the sum η = c + x'θ, as in
+c + x'θ − log(e^(c + x'θ) + α), x'θ is replaced by η − c.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The likelihoods of a linear predictor that are known by name, and how a declared one is told."""
+"""The likelihoods (families) that are known by name, and the recognition of a declared one."""
 
 from __future__ import annotations
 

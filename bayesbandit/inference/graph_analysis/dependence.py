@@ -1,6 +1,7 @@
-"""Reads a graph for the inputs that a node's values, and not only its shape, may depend on.
+"""An analysis of dependence: which inputs the values of a variable may depend on.
 
-It is sound: what is not known depends on all that it is given.
+An input on which only the shape depends does not count. It is sound: the outputs of an operation
+without a rule depend on all of its inputs.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Reads a graph row by row: which of its numbers depend on one row of the data alone.
+"""An analysis of rows: which numbers of a graph depend on a single row of the data.
 
-Each node is
+Each variable is
 
     CONSTANT   without rows: parameters, numbers, and what is computed of them
-    ALONG      an array one axis of which are the rows; what stands at row i is the same function of
-               row i's data, for every i
+    ALONG      an array with one axis for the rows; the value at row i is a function of row i's
+               data, the same for every i
     SUM        a sum over the rows of such a function
     LENGTH     the number of rows, and SHAPE a shape of which it is an entry
     POSITION   0, 1, 2, … along the rows

@@ -1,7 +1,8 @@
 """Reads a graph for how its values scale: the degree e to which a node is homogeneous in some
 inputs, f(c·inputs) = cᵉ f(inputs) for every c > 0.
 
-In one positive number u it is then a power, f(u) = f(1) uᵉ. Sound: what is not known has no degree.
+A function of one positive number u is then a power, f(u) = f(1) uᵉ. It is sound: an operation
+without a rule gives no degree.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""One walk over a PyTensor graph, by which every analysis of graphs is made.
+"""The walk over a PyTensor graph that all analyses of graphs share (abstract interpretation).
 
-An analysis is a domain, a subclass of `Walk`. It defines its values, the value of an input without
-a seed (`root`), and the values of a node (`visit`). Each domain has one method, `rule`, with a case
-for each class of operation (`operations.kind`).
+An analysis is a subclass of `Walk`. It gives every variable of the graph an abstract value V, such
+as a polynomial degree. The seeds are the variables whose values are given at the start. A subclass
+defines the value of any other input (`root`), and the values of a node's outputs (`visit`). Each
+has a method `rule`, with a case for each class of operation (`operations.kind`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Walk[V](ABC):
             values.update(zip(node.outputs, self.visit(node, given), strict=True))
 
     def of(self, variable: Variable) -> V:
-        """Return the value of a node or an input."""
+        """Return the value of a variable."""
         return self.values[variable] if variable in self.values else self.root(variable)
 
     @abstractmethod

@@ -1,1 +1,1 @@
-"""What is asked of a built model: its identity, prior draws, likelihood, mean rewards."""
+"""Functions of a built PyMC model: digest, prior draws, likelihood, mean rewards."""

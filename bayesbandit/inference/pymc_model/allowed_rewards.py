@@ -1,4 +1,4 @@
-"""What rewards a model allows, in words, found by trying some."""
+"""A description, in words, of the rewards that a model allows, found by trying some."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""When two declarations are the same: what they build is the same, number for number.
+"""The digest of a built model: two declarations are the same if their digests are equal.
 
-A digest is of the graph of a built model: its operations, constants, fixed data, transforms and
-dimensions, but for the rows themselves. Whatever a declaration read when it was built (a setting, a
-shared variable, a DataFrame) is in it as the number that it was. The same in every process.
+It covers the graph of the model: operations, constants, fixed data, transforms and dimensions, but
+not the rows. Whatever the declaration read when it was built (a setting, a shared variable, a
+DataFrame) is in the graph as numbers. A digest is the same in every process.
 
-What stands behind an operation but is no graph, such as the `logp` of a CustomDist, counts by its
-code and by the values that it refers to; where these cannot be seen, there is no digest.
+Functions behind an operation, such as the `logp` of a CustomDist, count by their code and by the
+values that they refer to. If these cannot be seen, there is no digest.
 """
 
 from __future__ import annotations
