@@ -12,7 +12,7 @@ from bayesbandit.beliefs.gaussian import GaussianBelief
 from bayesbandit.beliefs.joint import JointBelief
 from bayesbandit.model import RewardModel
 from tests.beliefs.closed_form import MODELS
-from tests.cases import moments_of
+from tests.cases import long_but, moments_of
 from tests.inference import linear, unknown_noise
 
 D, K = 3, 3
@@ -65,6 +65,15 @@ FIRST = (  # the others are slow
     "effects, unknown noise",
 )
 
+OTHERS = (  # which with the first are one of each kind
+    "unknown noise, correlated",
+    "arms that share a mean",
+    "sums to zero",
+    "logarithms of rewards",
+    "unknown noise, by context",
+    "noise by arm",
+)
+
 
 def of(names, quick=FIRST):
     marked = [pytest.param(n, marks=[pytest.mark.slow] if n not in quick else []) for n in names]
@@ -72,6 +81,7 @@ def of(names, quick=FIRST):
 
 
 every, shared = of(DECLARED), of(MODELS)
+unlike = pytest.mark.parametrize("name", long_but((*FIRST, *OTHERS), DECLARED))
 own = of([n for n, m in DECLARED.items() if not m.takes_arm])
 
 

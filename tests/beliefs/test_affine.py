@@ -5,7 +5,18 @@ import pytest
 
 from bayesbandit.model import RewardModel
 from tests.beliefs.closed_form import data, learn
-from tests.beliefs.exact import DECLARED, SLOW, UNLIKE, K, agree, believed, close, every, probe
+from tests.beliefs.exact import (
+    DECLARED,
+    SLOW,
+    UNLIKE,
+    K,
+    agree,
+    believed,
+    close,
+    every,
+    probe,
+    unlike,
+)
 from tests.cases import few, long_but, moments_of
 
 
@@ -30,7 +41,7 @@ def test_so_it_is_however_it_is_declared(declare):
 
 
 @pytest.mark.slow
-@every
+@unlike
 def test_long_streams_do_not_drift(name):
     """Over the refactorisations of a few thousand rounds."""
     model, rows = DECLARED[name], data(n=7000)
@@ -92,7 +103,7 @@ def test_normalised_weights_have_mean_one(name):
         close(ours, theirs)
 
 
-@every
+@unlike
 @few("[unknown")
 def test_arms_come_and_go(name):
     """A new arm knows the prior, or what the others teach; the rows of one that goes are as if
