@@ -158,23 +158,23 @@ def _update(
         forgets = bandit.belief.clock is not None
         plain = bandit.compiled and not forgets
         twin = bandit if plain else transactions.fork_to_decide(bandit)
-        absent = propensity is None and not weighs_by_propensity(bandit)
-        if propensity is None and not absent:
+        needs_no_propensity = propensity is None and not weighs_by_propensity(bandit)
+        if propensity is None and not needs_no_propensity:
             arm_features.check_weighable(bandit, x)
-        if x.ndim == 3 and absent:
+        if x.ndim == 3 and needs_no_propensity:
             x = x[np.arange(n), index]
-        described = not (absent or (bandit.of_arms and x.ndim == 2))
+        has_moments = not (needs_no_propensity or (bandit.of_arms and x.ndim == 2))
         batch, logged = None, slice(None)
-        if n >= MANY and _is_weighed_alone(twin, described, propensity is not None):
+        if n >= MANY and _needs_no_moments(twin, has_moments, propensity is not None):
             own = x if x.ndim == 2 else x[np.arange(n), index]
             if bandit.kernel is None or not own.flags.writeable:  # kernels alone leave x as it is
                 own = own.copy()
             balanced = bandit.source == rounds.DECISION
             weight = 1.0 / np.maximum(bandit.clip, p) if balanced else np.ones(n)
-            batch, described = (own, index, reward, weight), False
+            batch, has_moments = (own, index, reward, weight), False
             logged = slice(n - bandit.history.kept(n), n)  # no rows of other rounds
         z, k = x[logged], index[logged]
-        if described:
+        if has_moments:
             rows, rule = choosing.describe(twin, z, bandit.all_arms, now, held=True)
         else:
             rows, rule = _rows_without_moments(bandit, z, k), TABULATED
@@ -209,12 +209,12 @@ def _numbers_of(bandit: Bandit, arm: np.ndarray) -> np.ndarray:
     return np.array([bandit.number(name) for name in arm], dtype=np.int64)
 
 
-def _is_weighed_alone(bandit: Bandit, described: bool, has_propensity: bool) -> bool:
+def _needs_no_moments(bandit: Bandit, has_moments: bool, has_propensity: bool) -> bool:
     """Return whether rounds can be learned without the moments of the arms.
 
-    described: whether their rows have moments, which may also change a belief without kernels.
+    has_moments: whether their rows get moments, which may change a belief without kernels.
     """
-    if bandit.reweighting is not None or (described and bandit.kernel is None):
+    if bandit.reweighting is not None or (has_moments and bandit.kernel is None):
         return False
     return bandit.source == rounds.UNWEIGHTED or (
         bandit.source == rounds.DECISION and has_propensity

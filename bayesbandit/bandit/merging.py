@@ -1,7 +1,7 @@
-"""One bandit of two that learned apart: what the rounds of both taught, counted once.
+"""Merging of two bandits that learned from different rounds.
 
-Sums of rounds are added, and the prior counts once (`Belief.absorb`). The result is that of the
-first bandit's rounds and then the other's, all learned by one.
+Sums over rounds are added, and the prior counts once (`Belief.absorb`). The result is as if one
+bandit had learned the first one's rounds and then the other's.
 """
 
 from __future__ import annotations

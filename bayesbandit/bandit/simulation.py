@@ -51,7 +51,7 @@ def play(bandit: Bandit, x: Contexts, reward: ArrayLike, every: int) -> Played:
 
 
 def by(bandit: Bandit) -> Callable[..., Played]:
-    """Return the fastest function that can play a run of this bandit."""
+    """Return the fastest function that can play this bandit: `loop`, `stretches` or `step`."""
     kernel = bandit.kernel
     if kernel is None or fast_path.kind_played(bandit) is None:
         return step
@@ -96,7 +96,7 @@ def loop(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Playe
 
 
 def stretches(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Played:
-    """Play a run in compiled loops, each until past rounds are reweighted."""
+    """Play a run in several compiled loops. Each ends when past rounds must be reweighted."""
     T, params, done = len(x), bandit.numbers(len(x)), 0
     chosen, propensity = np.empty(T, dtype=np.int64), np.full(T, np.nan)
     belief, kernel, layout = bandit.belief, bandit.kernel, bandit.layout
