@@ -136,6 +136,9 @@ class ByDraws(Belief):
         self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
     ) -> None:
         """Learn rounds that were decided at ticks (n,), but those that are out of the window."""
+        if self.clock is None:
+            self.update(x, arm, reward, weight)
+            return
         self.advance(tick.max(initial=-np.inf))
         kept = tick > self.tick - self.memory.window
         weight = None if weight is None else weight[kept]

@@ -309,3 +309,15 @@ def test_what_cannot_forget_says_so(case):
     make, said = BAD[case]
     with pytest.raises(ValueError, match=said):
         make()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("base", [bb.Ridge(), declared.lasso, declared.binary])
+def test_an_outcome_model_of_a_tree_need_not_forget(base):
+    from bayesbandit.beliefs.declared import Declared
+
+    engine = "laplace" if base is declared.binary else "auto"
+    model = base if isinstance(base, bb.Ridge) else Declared(base, engine, draws=20)
+    bandit = bb.PolicyTreeTS(ARMS, D, base=model)
+    bandit.play(np.ones((8, D)), np.ones((8, 3)))
+    assert bandit.belief.inner.n.sum() == 8
