@@ -300,6 +300,17 @@ def test_a_mean_reward_may_be_computed_of_the_variable(name, rng):
     assert (abs(predicted.mean[:, 0] - found.mean(x[:3])) < 5 * sd / np.sqrt(400)).all()
 
 
+@pytest.mark.slow
+def test_draws_of_a_closed_form_know_what_has_left_the_window():
+    """The last 4 of 20 rounds count, and none after 100 rounds more."""
+    made = bb.Bandit(1, times, bb.Thompson(), n_features=1, half_life=4, seed=0)
+    made.update(np.ones((20, 1)), [0] * 20, np.full(20, 9.0), np.ones(20))
+    first = made.belief.predict(X[:1]).mean
+    made.forget(100)
+    made.belief.advance(made.t + made.ahead)
+    assert made.belief.predict(X[:1]).mean < 0.5 * first
+
+
 # ---- what is not conjugate ----------------------------------------------------------------------
 
 

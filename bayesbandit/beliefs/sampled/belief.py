@@ -189,7 +189,7 @@ class SampledBelief(ByDraws):
         if chain.fitted < 0 or n < chain.seen or used_up:
             return True
         if isinstance(self.plan.method, Conjugate):  # new draws are as quick as weights
-            return n > chain.fitted
+            return n > chain.fitted or gone > then
         waits = self.weighs and chain.values and self.spec.refit_every is None
         changed = gone - then + (0 if waits else n - chain.fitted)
         fitted = chain.fitted - then  # rounds that were there
