@@ -16,7 +16,7 @@ import numpy as np
 
 from bayesbandit.checks import FLOAT64, floats, one_of
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
-from bayesbandit.kernels.prob_best import by_draws, joint, points, rows
+from bayesbandit.kernels.prob_best import by_draws, joint, points
 from bayesbandit.kernels.prob_best.conjugate import SHAPE, best_of, reshape
 from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
 from bayesbandit.kernels.row_layout import BETA, GAMMA, HUGE, TABULATED, THOMPSON
@@ -26,8 +26,6 @@ Array = np.ndarray
 Alpha = float | Array  # the factor of posterior sds: a number, or one for each context
 FAMILIES = {"beta": BETA, "gamma": GAMMA}
 IMPROPER = "the posterior is not proper before there are more rewards"
-FEW = 1000  # arms that are all compared
-RARE = 1e-13  # the chance that an arm that is no contender is best
 SQUARABLE = 1e150  # the largest number whose square fits into float64
 
 
@@ -175,68 +173,6 @@ class Joint:
 
     def ranking(self) -> Joint:
         return self
-
-
-class JointRows(Joint):
-    """Dependent arms with mean rewards z'θ of rows z of features, θ ~ N(location, RR') or t.
-
-    What few arms need is computed for few: the roots z'R of those that may be best.
-
-    x (n, K, d), location (D,), R (D, P), df a number. D = d + 1: z ends with a constant 1.
-    """
-
-    x: Array
-    of_theta: Array  # R
-    length: Array  # (n, K): |x|
-
-    def __init__(self, x: Array, location: Array, root: Array, df: float) -> None:
-        n, K, d = x.shape
-        constant = float(location[d]) if len(location) > d else 0.0
-        mean, length = np.empty((2, n * K))
-        rows.means_and_lengths(x.reshape(-1, d), location[:d], constant, mean, length)
-        vars(self).update(x=x, of_theta=root, df=df)
-        vars(self).update(mean=mean.reshape(n, K), length=length.reshape(n, K))
-
-    @cached_property
-    def root(self) -> Array:
-        """Roots (n, K, P)."""
-        n, K, d = self.x.shape
-        roots = product(self.x.reshape(-1, d), self.of_theta[:d])
-        if len(self.of_theta) > d:
-            roots += self.of_theta[d]
-        return roots.reshape(n, K, -1)
-
-    def among(self, arms: Array) -> Joint:
-        twin = object.__new__(JointRows)
-        parts = {name: vars(self)[name][:, arms] for name in ("x", "mean", "length")}
-        vars(twin).update(of_theta=self.of_theta, df=self.df, **parts)
-        return twin
-
-    def best(self, alpha: Alpha = 1.0) -> Array:
-        arms = self.contenders(np.arange(self.mean.shape[1]), np.ravel(alpha))
-        out = np.zeros(self.mean.shape)
-        out[:, arms] = Comparison(self.among(arms), np.ravel(alpha), np.zeros(1)).probabilities()
-        return out
-
-    def contenders(self, arms: Array, alpha: Array) -> Array:
-        """Return those of many `arms` (A,), by number, that may be best in some context.
-
-        The others have probabilities below 1e-12. |z'Rε| ≤ |z| |R| |ε|, and |ε| is large as rarely.
-        alpha: the factor of the sds, (n,) or (1,).
-        """
-        from scipy.special import gammainccinv, gammaincinv
-
-        if len(arms) < FEW:
-            return arms
-        mean, length = self.mean[:, arms], self.length[:, arms]
-        D, P = self.of_theta.shape
-        reach = np.sqrt(2.0 * gammainccinv(0.5 * P, RARE)) * np.linalg.norm(self.of_theta, 2)
-        if np.isfinite(self.df):
-            reach *= np.sqrt(0.5 * self.df / gammaincinv(0.5 * self.df, RARE))
-        far = reach * alpha[:, None] * np.sqrt(length**2 + (D - self.x.shape[2]))
-        most = np.take_along_axis(mean - far, (mean - far).argmax(axis=1)[:, None], axis=1)
-        slack = 1e-9 * (np.abs(mean) + far)
-        return arms[(mean + far + slack >= most - slack.max(axis=1, keepdims=True)).any(axis=0)]
 
 
 class Comparison:

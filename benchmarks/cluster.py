@@ -69,6 +69,7 @@ def main() -> None:
     print(f"{wall:.1f} s, {n / wall:,.0f} rows a second; {1e9 * cpu / n:.0f} ns of CPU a row")
     print("largest memory of a worker, MB:", sorted(round(mb) for _, mb in after.values()))
     print("before, after two parts, MB:", sorted(round(mb) for _, mb in before.values()))
+    print("largest memory of the process that joins the sums, MB:", round(used()[1]))
 
 
 if __name__ == "__main__":

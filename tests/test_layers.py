@@ -16,6 +16,7 @@ FLOORS = [  # from the cellar up; rooms on one floor do not know each other
     {"schedule", "tables", "growing_rows"},
     {"kernels"},
     {"history", "predictions", "environments", "declaring"},
+    {"many_arms"},
     {"inference"},
     {"model", "engines"},
     {"posteriors"},

@@ -30,8 +30,7 @@ from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.fast_path import Deciding
 from bayesbandit.bandit.refusals import Refused
 from bayesbandit.beliefs.base import Belief, BeliefModel, Declaring, Kernel, kernel_of
-from bayesbandit.beliefs.linear import Ridge
-from bayesbandit.beliefs.surprise import Surprise, surprise
+from bayesbandit.beliefs.surprise import Evidence, Surprise, doubted
 from bayesbandit.checks import FLOAT64, LARGEST, Contexts, Name
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.rounds import DONE
@@ -339,17 +338,12 @@ class Bandit:
         It is the density of the rewards under ridge regressions that forget, divided by that under
         one that does not. If nothing changes and the regression is right, it ever reaches 1/level
         with probability `level` at most, however often you look. The model is the bandit's `Ridge`,
-        or `Ridge()` if it has another. Rounds come in the order of `history`. Raise ValueError if
-        arms have features.
+        or `Ridge()` if it has another; arms with features have one together. Rounds come in the
+        order of `history`. `Service.surprise` goes on when the history is full.
         """
-        checks.number(level, "level", above=0, below=1)
-        if self.of_arms:
-            raise ValueError("surprise is about a model of each arm, and arms here share one")
-        history = self.history.fork()
-        played = history.played()
-        there, model = played >= 0, self.spec if isinstance(self.spec, Ridge) else Ridge()
-        rounds = history.x[there], played[there], history.reward[there]
-        return surprise(model, *rounds, level)
+        evidence = Evidence(doubted(self.spec))
+        evidence.follow(self.history)
+        return evidence.surprise(level)
 
     def choose(self, x: Contexts = NOTHING, arms: Iterable[Name] | None = None) -> Decision:
         """Choose an arm for one context (d,) or for each of a batch (n, d), drawn independently.

@@ -16,13 +16,13 @@ from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.checks import FLOAT64, LARGEST, Contexts, Name
 from bayesbandit.kernels import rounds
 from bayesbandit.kernels.row_layout import ARM, TABULATED, TAIL, THOMPSON
+from bayesbandit.many_arms import FEW, JointRows, RowComparison
 from bayesbandit.policies import chosen
 from bayesbandit.predictions import (
     Comparison,
     Conjugate,
     Draws,
     Joint,
-    JointRows,
     LocationScale,
     Prediction,
     probabilities_in,
@@ -72,8 +72,8 @@ def _contexts(
         and type(x) is np.ndarray
         and x.dtype is FLOAT64
         and x.shape == bandit.layout.shape
-        # compiled calls look for themselves
-        and (bandit.deciding is not None or np.abs(x).max(initial=0.0) <= LARGEST)
+        # compiled calls look for themselves; a sum of squares reads once, and is not exact
+        and (bandit.deciding is not None or np.vdot(x, x) <= LARGEST)
     ):
         return np.ascontiguousarray(x)[None], bandit.all_arms, True
     if bandit.of_arms:
@@ -112,20 +112,19 @@ def _decide_on_fork(
 
 def _decide(bandit: Bandit, x: np.ndarray, available: np.ndarray, numbers: np.ndarray) -> Decision:
     """Return decisions about contexts x (n, …)."""
-    layout, arms, done, kind, late = bandit.layout, np.flatnonzero(available), 0, TABULATED, None
+    layout, arms, done, kind = bandit.layout, np.flatnonzero(available), 0, TABULATED
+    late: Comparison | RowComparison | None = None
     D, K = layout.n_columns, len(layout.arms)
     if (dependent := _dependent(bandit, x)) is None:
         rows, kind = describe(bandit, x, available, numbers)
     else:
         prediction, ranking = dependent
-        rows, by_rows = np.empty((len(x), layout.width)), None
-        if isinstance(prediction, JointRows):
-            by_rows = prediction
-            if not numbers[:, 1].any():  # no minimum probability
-                arms = prediction.contenders(arms, numbers[:, 0])
-        sd = prediction.sd if by_rows is None else np.nan
-        late = Comparison(ranking.among(arms), *numbers.T)
-        put_moments(rows, D, available, prediction.mean, sd, np.nan)
+        rows = np.empty((len(x), layout.width))
+        by_rows = prediction if isinstance(prediction, JointRows) else None
+        if by_rows is not None and len(arms) >= FEW:
+            late = RowComparison(by_rows, arms, *numbers.T)
+        else:
+            late = Comparison(ranking.among(arms), *numbers.T)
     choose_many = (bandit.kernel or Kernel).functions.choose_many
     while done < len(rows):
         if late is None:
@@ -134,6 +133,9 @@ def _decide(bandit: Bandit, x: np.ndarray, available: np.ndarray, numbers: np.nd
             done = late.choose(rows, done, D, K, arms, bandit.stream)
         if done < len(rows):
             random_streams.refill(bandit)
+    if dependent is not None:
+        sd = prediction.sd if by_rows is None else np.nan
+        put_moments(rows, D, available, prediction.mean, sd, np.nan)
     if bandit.of_arms:
         k = rows[:, ARM - TAIL].astype(np.int64)
         rows[:, : bandit.n_features] = x[np.arange(len(x)), k]
@@ -158,7 +160,8 @@ def _dependent(bandit: Bandit, x: np.ndarray) -> tuple[Prediction, Joint] | None
 
 def predicted(belief: Belief, x: np.ndarray) -> Prediction:
     """Return a belief's prediction at contexts x (n, …); raise if it is not valid."""
-    prediction, what = belief.predict(x.copy()), f"{type(belief).__name__}.predict"
+    prediction = belief.predict(x if belief.leaves_contexts else x.copy())
+    what = f"{type(belief).__name__}.predict"
     if not isinstance(prediction, LocationScale | Joint | Draws | Conjugate | Prediction):
         raise TypeError(
             f"{what} must give a prediction, as bb.LocationScale(mean, scale); "

@@ -11,7 +11,8 @@ from bayesbandit.checks import LARGEST, Name, arm_names, contexts, floats, one_o
 from bayesbandit.history import Layout
 from bayesbandit.kernels.propensities import all_chances, put_own
 from bayesbandit.kernels.row_layout import ARM, PROPENSITY, TABULATED, TAIL
-from bayesbandit.predictions import Comparison, JointRows, deviation
+from bayesbandit.many_arms import JointRows, RowComparison
+from bayesbandit.predictions import Comparison, deviation
 from bayesbandit.runtime.identifiers import BYTES, id_text, new_ids
 from bayesbandit.runtime.schema import check, demand
 
@@ -28,7 +29,7 @@ FORM = {
 }
 
 # what computes the probabilities of these arms, and the standard deviations of all
-Late = tuple[Comparison | None, np.ndarray, JointRows | None]
+Late = tuple[Comparison | RowComparison | None, np.ndarray, JointRows | None]
 
 
 class Decision:
@@ -59,19 +60,30 @@ class Decision:
         self.ids = ids  # texts (…,), or bytes (…, 16) of new ids; None: no id so far
         self.tick = tick  # of the bandit's clock (…,); None: the bandit does not forget
 
-    def settle(self, sds: bool = True) -> None:
+    def settle(self, probabilities: bool = True, sds: bool = True) -> None:
         """Compute the probabilities that are still missing, and the standard deviations."""
         if self.late is None:
             return
         comparison, arms, prediction = self.late
         rounds = np.atleast_1d(self.records)
-        if comparison is not None:
+        if probabilities and comparison is not None:
             rounds["last"] = 0.0
             rounds["last"][:, arms] = comparison.probabilities()
+            comparison = None
         if sds and prediction is not None:
             rounds["scale"] = np.where(rounds["mean"] > -np.inf, prediction.sd, 0.0)
             prediction = None
-        self.late = None if prediction is None else (None, arms, prediction)
+        missing = comparison is not None or prediction is not None
+        self.late = (comparison, arms, prediction) if missing else None
+
+    def fill_propensity(self) -> None:
+        """Compute what the probability of the chosen arm takes, and of many arms no other."""
+        if self.late is None or not isinstance(self.late[0], RowComparison):
+            self.settle(sds=False)
+            return
+        rounds = np.atleast_1d(self.records)
+        if np.isnan(rounds["propensity"]).any():
+            rounds["propensity"] = self.late[0].propensities(rounds["arm"].astype(np.int64))
 
     def _identify(self) -> np.ndarray:
         if self.ids is None:
@@ -122,15 +134,14 @@ class Decision:
     @property
     def sd(self) -> np.ndarray:
         """Posterior standard deviations of the arms' mean rewards (…, K)."""
-        if self.late is not None and self.late[2] is not None:
-            self.settle()
+        self.settle(probabilities=False)
         rounds = self.records
         return deviation(rounds["rule"][..., None], rounds["scale"], rounds["last"])
 
     @property
     def propensity(self) -> float | np.ndarray:
         """The chosen arm's probability, a float or (n,)."""
-        self.settle(sds=False)
+        self.fill_propensity()
         rows, layout = self.rows, self.layout
         if rows.ndim > 1:
             return layout.fill_propensities(rows).copy()

@@ -36,8 +36,12 @@ def observe(
     skips = checks.one_of(errors, "errors", refusals.ERRORS) == "skip"
     with bandit.lock:
         transactions.release(bandit)
-        if bandit.source != rounds.UNWEIGHTED or bandit.history.limit != 0:
-            decision.settle(sds=bandit.history.limit != 0)
+        if bandit.history.limit != 0:
+            decision.settle()
+        elif bandit.source == rounds.DECISION:
+            decision.fill_propensity()
+        elif bandit.source != rounds.UNWEIGHTED:
+            decision.settle(sds=False)
         rows, layout, one = decision.rows, bandit.layout, decision.rows.ndim == 1
         if decision.layout.of_arms != layout.of_arms:
             given, right = ("(d,)", "(K, d)") if layout.of_arms else ("(K, d)", "(d,)")

@@ -15,7 +15,8 @@ from bayesbandit.kernels import fading, ridge_state, scoring
 from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels.rounds import describe_many, update_many
 from bayesbandit.kernels.row_layout import UCB, row_type
-from bayesbandit.predictions import Joint, JointRows, LocationScale, product
+from bayesbandit.many_arms import JointRows
+from bayesbandit.predictions import Joint, LocationScale, product
 from bayesbandit.runtime.compiling import interpreted, without
 from bayesbandit.runtime.schema import demand
 
@@ -57,6 +58,8 @@ class LinearBelief(Belief, Kernel):
     `arms` (K, …) has one row of numbers for each arm, which the kernels update in place. The
     properties below are views of its parts.
     """
+
+    leaves_contexts = True
 
     def __init__(
         self, model: RidgeSettings, n_arms: int, n_features: int, normalize: bool = False,

@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from bayesbandit import checks
 from bayesbandit.beliefs.half_lives import HALF_LIVES
 from bayesbandit.beliefs.linear import Ridge
+from bayesbandit.beliefs.shared.belief import Shared
+from bayesbandit.history import History
 from bayesbandit.kernels import scoring
 
 Array = np.ndarray
@@ -53,7 +56,7 @@ class Surprise:
 
 
 class Evidence:
-    """An e-process over rounds that come in parts, in the order of their decisions.
+    """An e-process over rounds that come in parts, in their order.
 
     n: rewards so far. log_e (n,): the logarithm of the e-process after each of them. model: the
     ridge regression of each arm's rewards. half_lives: the first one is the hypothesis that is
@@ -62,12 +65,14 @@ class Evidence:
 
     def __init__(self, model: Ridge, half_lives: Sequence[float | None] = HALF_LIVES) -> None:
         model = replace(model, half_life=None, drift=None, clock="rounds")
+        self.half_lives = tuple(half_lives)
         self.models = [replace(model, half_life=half_life) for half_life in half_lives]
         self.beliefs: list[Any] = []
         self.number: dict[object, int] = {}
         others = max(1, len(half_lives) - 1)
         self.log_weight = np.log([1.0 - CHANGED, *[CHANGED / others] * others])
         self.log_e, self.n = np.empty(0), 0
+        self.followed = 0  # rounds of a history
 
     def add(self, x: Array, arm: Array, reward: Array) -> Array:
         """Learn rounds x (n, d), arms and rewards (n,), one tick after the other; arms may have any
@@ -89,14 +94,25 @@ class Evidence:
         self.log_e, self.n = np.append(self.log_e, last + log_e), self.n + len(x)
         return scores
 
-    def first(self, bound: float) -> int | None:
-        """Return the number, from 0, of the first reward at which log_e ≥ bound, or None."""
-        reached = np.flatnonzero(self.log_e >= bound)
-        return int(reached[0]) if len(reached) else None
+    def follow(self, history: History) -> None:
+        """Learn the rounds that a history has got since the last call, as far as it keeps them.
+
+        Arms with features share a model, and are one arm here.
+        """
+        history = history.fork()
+        new = min(history.total - self.followed, len(history))
+        self.followed = history.total
+        arm = np.zeros(len(history)) if history.layout.of_arms else history.arm
+        start = len(history) - new
+        self.add(history.x[start:], arm[start:], history.reward[start:])
+
+    def surprise(self, level: float) -> Surprise:
+        """Return what the rounds so far say."""
+        half_life = self.half_lives[int(self.log_weight.argmax())]
+        return Surprise(self.log_e, checks.number(level, "level", above=0, below=1), half_life)
 
 
-def surprise(model: Ridge, x: Array, arm: Array, reward: Array, level: float) -> Surprise:
-    """Return the evidence of change in rounds x (n, d), arms and rewards (n,), in order."""
-    evidence = Evidence(model)
-    evidence.add(x, arm, reward)
-    return Surprise(evidence.log_e, level, HALF_LIVES[int(evidence.log_weight.argmax())])
+def doubted(model: object) -> Ridge:
+    """Return the ridge regression that foretells the rewards of a model: its own, or `Ridge()`."""
+    own = model.model if isinstance(model, Shared) else model
+    return own if isinstance(own, Ridge) else Ridge()

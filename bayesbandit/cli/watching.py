@@ -94,7 +94,9 @@ def watch(
         everything.add(part.reward, part.is_open)
         if part.log is not None:
             data, there = part.log, ~np.isnan(part.log.reward)
-            evidence.add(data.x[there], data.arm[there], data.reward[there])
+            one_model = part.chunk[0][0].x is not None  # arms have features
+            arm = np.zeros(len(there)) if one_model else data.arm
+            evidence.add(data.x[there], arm[there], data.reward[there])
         weeks = week_of(part.at)
         for week in np.unique(weeks).tolist():
             own = weeks == week
@@ -252,7 +254,7 @@ def changed(evidence: Evidence) -> str:
     """Return a sentence on whether rewards follow one law; none where there are no rewards."""
     if not evidence.n:
         return ""
-    at = evidence.first(-np.log(SURE))
+    at = evidence.surprise(SURE).at
     if at is None:
         return " Nothing says that the rewards have changed."
     return (

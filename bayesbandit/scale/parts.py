@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
     from dask.delayed import Delayed
-    from distributed import Client
+    from distributed import Client, Future
     from pyarrow.dataset import ParquetFileFragment
 
 ROWS = 2**17  # rows at least of a part of files
 ROOM = 2**25  # numbers at most of a part of a table in memory
 TOGETHER = 16  # parts that Dask computes in one call where there is no cluster
+AHEAD = 8  # parts for each thread of a cluster that are computed or wait, at most
 
 type Work[T] = Callable[[pd.DataFrame, int], T]  # of a part and its number
 
@@ -132,24 +133,32 @@ def _client() -> Client | None:
 def _by_cluster(client: Client, tasks: list[Delayed]) -> Iterator[Any]:
     """Yield the results of tasks in their order.
 
-    Each result leaves the cluster as soon as it is there, so that a worker that is lost costs only
-    what it was computing.
+    The cluster has some tasks for each of its threads at a time, and each result leaves it as soon
+    as it is there. So few results wait for an earlier one, however many tasks there are, and a
+    worker that is lost costs only what it was computing.
     """
     from distributed import as_completed
 
-    futures = client.compute(tasks)
-    number = {future.key: i for i, future in enumerate(futures)}
+    number: dict[Future, int] = {}  # of the tasks that are computed now
     waiting: dict[int, Any] = {}
-    done = 0
+    given = done = 0
+    completed = as_completed(with_results=True)
     try:
-        for future, result in as_completed(futures, with_results=True):
-            waiting[number[future.key]] = result
+        while done < len(tasks):
+            ahead = max(TOGETHER, AHEAD * sum(client.nthreads().values()))
+            if given < len(tasks) and given <= done + ahead // 2:
+                futures = client.compute(tasks[given : done + ahead])
+                number |= {future: given + i for i, future in enumerate(futures)}
+                given += len(futures)
+                completed.update(futures)
+            future, result = next(completed)
+            waiting[number.pop(future)] = result
             future.release()
             while done in waiting:
                 yield waiting.pop(done)
                 done += 1
     finally:
-        client.cancel(futures)
+        client.cancel(list(number))
 
 
 @dataclass(frozen=True, eq=False)

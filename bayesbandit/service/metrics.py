@@ -52,12 +52,9 @@ class Metrics:
         )
 
         self.surprise = Gauge(
-            "bayesbandit_surprise",
-            "Evidence that rewards do not follow one law: log10 of its "
-            "largest value; 2 is reached by chance in 1 of 100 logs.",
-            registry=own,
-        )
-        self.measured = -1  # the version whose surprise was measured
+            "bayesbandit_surprise", "Evidence that rewards do not follow one law: log10 of its "
+            "largest value since the start; 2 is reached by chance in 1 of 100.", registry=own,
+        )  # fmt: skip
 
     def observe(self, path: str, status: int, seconds: float) -> None:
         """Count a request. status 0: the client disconnected."""
@@ -71,7 +68,5 @@ class Metrics:
         self.newest.set(ledger.newest())
         self.open.set(is_open)
         self.due.set(due)
-        if self.measured != service.version and not service.bandit.of_arms:
-            self.measured = service.version
-            self.surprise.set(service.bandit.surprise().largest)
+        self.surprise.set(service.surprise().largest)
         return generate_latest(self.registry)

@@ -15,6 +15,7 @@ import numpy as np
 from bayesbandit import checks
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
+from bayesbandit.beliefs.surprise import Evidence, Surprise, doubted
 from bayesbandit.checks import Name
 from bayesbandit.service.beginning import check_log, check_policy, check_same, described
 from bayesbandit.service.inputs import each, encoded, ids_of, list_of, listed
@@ -171,6 +172,7 @@ class Service:
         self._counting, self._t = RLock(), 0
         self._take_over(self._newest())
         known = self._version.bandit
+        self._looking, self._evidence = RLock(), Evidence(doubted(known.spec))
         self.fallback = None if fallback is None else known.arms[known.number(fallback)]
 
     def _record(self, stream: Stream) -> None:
@@ -194,6 +196,18 @@ class Service:
     def arms(self) -> tuple[Name, ...]:
         """The arms' names."""
         return self._version.bandit.arms
+
+    def surprise(self, level: float = 0.01) -> Surprise:
+        """Return the evidence that the rewards do not follow one law, since this service began.
+
+        It is that of `Bandit.surprise`, over the rounds that the bandit's history had then and all
+        that were learned since. So 1/level is ever reached with probability `level` at most if
+        nothing changes, however often one looks, and also when the history is full. Rounds that the
+        history has dropped between two calls are left out.
+        """
+        with self._looking:
+            self._evidence.follow(self._version.bandit.history)
+            return self._evidence.surprise(level)
 
     # ---- decisions -------------------------------------------------------------------------------
 

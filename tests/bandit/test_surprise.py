@@ -80,6 +80,13 @@ def test_bad_levels_and_bandits_without_rounds():
     for level in (0, 1, -0.1, np.nan):
         with pytest.raises(ValueError, match="level must"):
             bandit.surprise(level)
-    shared = bb.Bandit(2, bb.Shared(bb.Ridge()), bb.Thompson(), n_features=2)
-    with pytest.raises(ValueError, match="arms here share one"):
-        shared.surprise()
+
+
+def test_arms_that_share_a_model_are_foretold_together():
+    rng = np.random.default_rng(4)
+    shared = bb.Bandit(5, bb.Shared(bb.Ridge(ridge=2.0)), bb.Thompson(), n_features=2)
+    x, arm, r = rng.normal(size=(50, 2)), rng.integers(0, 5, 50), rng.normal(size=50)
+    shared.update(x, arm, r)
+    alone = bb.LinTS(1, 2, ridge=2.0)
+    alone.update(x, np.zeros(50, int), r)
+    np.testing.assert_array_equal(shared.surprise().log_e, alone.surprise().log_e)

@@ -1,4 +1,4 @@
-"""Thompson sampling of many arms that share a model: only those that may be best are compared."""
+"""Thompson sampling of many arms that share a model: all are scored, and few are compared."""
 
 import numpy as np
 import pytest
@@ -6,21 +6,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bayesbandit as bb
-from bayesbandit import predictions
-from bayesbandit.predictions import JointRows
+from bayesbandit import many_arms
+from bayesbandit.bandit import choosing
+from bayesbandit.kernels.prob_best import joint, points
+from bayesbandit.many_arms import JointRows, RowComparison
 from tests.beliefs.test_linear import seeds
 
-K, D = 60, 3
+K, D, S = 60, 3, points.POINTS
 
 
-def world(seed, rounds, model=None, **settings):
-    """A bandit of 60 arms with features after some rounds, and contexts (K, d)."""
+def world(seed, rounds, model=None, policy=None, arms=K, d=D, **settings):
+    """A bandit of many arms with features after some rounds, and contexts (K, d)."""
     rng = np.random.default_rng(seed)
     shared = bb.Shared(model or bb.Ridge())
-    bandit = bb.Bandit(K, shared, bb.Thompson(), n_features=D, **settings)
-    x, theta = rng.normal(size=(rounds, D)), rng.normal(size=D)
-    bandit.update(x, rng.integers(0, K, rounds), x @ theta + rng.normal(size=rounds))
-    return bandit, rng.normal(size=(K, D))
+    bandit = bb.Bandit(arms, shared, policy or bb.Thompson(), n_features=d, **settings)
+    x, theta = rng.normal(size=(rounds, d)), rng.normal(size=d) / np.sqrt(d)
+    bandit.update(x, rng.integers(0, arms, rounds), x @ theta + rng.normal(size=rounds), 0.5)
+    return bandit, rng.normal(size=(arms, d))
 
 
 def plain(prediction):
@@ -28,34 +30,75 @@ def plain(prediction):
     return bb.Joint(prediction.mean, prediction.root, prediction.df)
 
 
+def shares(found, i, arms, alpha, seed):
+    """The shares of the draws under which each of these arms is best, by all scores; ties split."""
+    P, log_width = len(found.axes), points.log_width(found.df)
+    noise = np.empty((P + 1, S))
+    joint.put_points(seed, points.cells(P + 1), points.normals(), np.empty(S), noise)
+    width = alpha * np.array([joint.width_at(z, log_width) for z in noise[P]])
+    theta = found.location[:, None] + width * (found.axes.T @ noise[:P])
+    score = found.x[i, arms] @ theta
+    best = score >= score.max(axis=0) - 1e-9
+    return (best / best.sum(axis=0)).mean(axis=1)
+
+
 @pytest.fixture
 def few(monkeypatch):
-    """Also of few arms only those that may be best are compared."""
-    monkeypatch.setattr(predictions, "FEW", 1)
+    """Few arms are compared as many are."""
+    monkeypatch.setattr(many_arms, "FEW", 1)
+    monkeypatch.setattr(choosing, "FEW", 1)
+    monkeypatch.setattr(many_arms, "FIRST", 3)
 
 
 @given(
-    seed=seeds, rounds=st.integers(5, 400),
+    seed=seeds, rounds=st.integers(1, 400),
     variance=st.sampled_from(["empirical_bayes", "nig", 0.5]),
-    intercept=st.sampled_from([True, False]), alpha=st.floats(0.0, 2.0),
+    intercept=st.booleans(), alpha=st.floats(0.0, 2.0), floor=st.sampled_from([0.0, 0.004]),
 )  # fmt: skip
-def test_arms_that_are_left_out_are_never_best(seed, rounds, variance, intercept, alpha):
+def test_shares_are_those_of_all_scores(seed, rounds, variance, intercept, alpha, floor):
     bandit, x = world(seed, rounds, bb.Ridge(1.0, variance, intercept))
-    found = bandit.belief.predict(np.stack([x, -x]))
+    x[7] = x[3]
+    found, known = bandit.belief.predict(np.stack([x, -x])), bandit.posterior(0)
     assert isinstance(found, JointRows)
-    whole, alphas = plain(found), np.array([alpha])
-    np.testing.assert_allclose(whole.mean, [bandit.posterior(0).mean(z) for z in (x, -x)])
-    np.testing.assert_allclose(found.sd, [bandit.posterior(0).sd(z) for z in (x, -x)], rtol=1e-6)
+    for i, z in enumerate((x, -x)):
+        np.testing.assert_allclose(found.mean[i], known.mean(z), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(found.sd[i], known.sd(z), rtol=1e-6)
+    spread = known.spread[:D, :D]
+    np.testing.assert_allclose(found.axes.T @ found.axes, spread, atol=1e-9 * spread.max())
+    arms = np.arange(1, K) if seed % 2 else np.arange(K)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(predictions, "FEW", 1)
-        kept = found.contenders(np.arange(K), alphas)
-        p = found.best(alpha)
-    left = np.setdiff1d(np.arange(K), kept)
-    assert not whole.best(alpha)[:, left].any()
-    np.testing.assert_allclose(p, whole.best(alpha), atol=6e-3)  # other points
+        patch.setattr(many_arms, "FIRST", 3)
+        compared = RowComparison(found, arms, np.array([alpha]), np.array([floor]))
+        compared.seeds[:] = np.random.default_rng(seed).normal(size=2)
+        p = compared.probabilities()
+        for i in range(2):
+            expected = shares(found, i, arms, alpha, compared.seeds[i])
+            expected = floor + (1.0 - len(arms) * floor) * expected
+            np.testing.assert_allclose(p[i], expected, atol=1e-12)
+        for places in (p.argmax(axis=1), p.argmin(axis=1), np.searchsorted(arms, [7, 7])):
+            own = compared.propensities(arms[places])
+            np.testing.assert_array_equal(own, p[np.arange(2), places])
     np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-9)
-    draws = found.mean + alpha * (found.draw(2000, np.random.default_rng(seed)) - found.mean)
-    assert np.isin(draws.argmax(axis=2), kept).all()
+
+
+def test_shares_are_near_those_of_another_order_of_points(few):
+    bandit, x = world(3, 20)
+    found = bandit.belief.predict(x[None])
+    np.testing.assert_allclose(found.best(0.7), plain(found).best(0.7), atol=6e-3)
+
+
+@pytest.mark.parametrize("rounds", [2, 40, pytest.param(1000, marks=pytest.mark.slow)])
+def test_a_decision_among_many_arms(rounds):
+    """Also where the posterior is wide, and nearly all arms may be best."""
+    bandit, x = world(rounds, rounds, arms=many_arms.FEW, d=12, history=0)
+    found = bandit.belief.predict(x[None])
+    for _ in range(3):
+        decision = bandit.choose(x)
+        expected = shares(found, 0, np.arange(many_arms.FEW), 1.0, decision.late[0].seeds[0])
+        own = expected[decision.arm]
+        assert decision.propensity == pytest.approx(own, abs=1e-12)
+        assert own > 0
+    np.testing.assert_allclose(decision.probabilities, expected, atol=1e-12)
 
 
 def test_decisions_are_drawn_with_their_probabilities(few):
@@ -64,8 +107,9 @@ def test_decisions_are_drawn_with_their_probabilities(few):
     for _ in range(n):
         decision = bandit.choose(x)
         counts[decision.arm] += 1
+        propensity = decision.propensity
         total += decision.probabilities
-        assert decision.propensity == decision.probabilities[decision.arm] > 0
+        assert decision.propensity == propensity == decision.probabilities[decision.arm] > 0
     p = total / n
     np.testing.assert_allclose(counts / n, p, atol=4 * np.sqrt(0.25 / n))
     assert (p > 0).sum() > 2
@@ -89,15 +133,24 @@ def test_what_is_computed_late_is_of_the_moment_of_decision(few):
     np.testing.assert_array_equal(twin.history.propensity[-1], decision.propensity)
 
 
+def test_a_reward_is_weighted_by_the_propensity_alone(few):
+    bandit, x = world(4, 30, balance=bb.InversePropensity(), history=0)
+    told, decision = bandit.copy(), bandit.choose(np.stack([x, x]))
+    bandit.observe(decision, np.array([1.0, -1.0]))
+    assert np.isnan(decision.records["last"]).all()
+    told.update(decision.x, decision.arm, [1.0, -1.0], decision.propensity)
+    np.testing.assert_array_equal(bandit.posterior(0).location, told.posterior(0).location)
+
+
 def test_equal_arms_share_evenly_and_a_minimum_is_kept(few):
     bandit, x = world(2, 500)
     x[7] = x[3] = x[bandit.greedy(x)[0]] * 1.5
     p = bandit.choose(x).probabilities
     assert p[7] == p[3] > 0.3
-    floored = bb.Bandit(
-        K, bb.Shared(bb.Ridge()), bb.Thompson(min_probability=0.01), n_features=D, history=0
-    )
-    floored.update(x, np.arange(K), x[:, 0])
-    decision = floored.choose(x)
+    floored, _ = world(2, 60, policy=bb.Thompson(min_probability=0.01), history=0)
+    for _ in range(20):
+        decision = floored.choose(x)
+        assert decision.propensity >= 0.01
+    assert decision.propensity == decision.probabilities[decision.arm]
     assert decision.probabilities.min() >= 0.01
     np.testing.assert_allclose(decision.probabilities.sum(), 1.0)

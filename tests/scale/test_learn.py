@@ -1,5 +1,7 @@
 """`bb.learn`: the same bandit from any parts of a log, wherever they are."""
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -89,7 +91,8 @@ def test_a_log_may_be_anywhere(place, tmp_path, monkeypatch):
     frame = log()
     if place == "dask":
         dd = pytest.importorskip("dask.dataframe")
-        source = dd.concat([dd.from_pandas(frame.iloc[a:b]) for a, b in [(0, 40), (40, 300)]])
+        pieces = [frame.iloc[a:b] for a, b in [(0, 0), (0, 40), (40, 40), (40, 300)]]
+        source = dd.concat([dd.from_pandas(piece, npartitions=1) for piece in pieces])
     elif place == "polars":
         source = pytest.importorskip("polars").from_pandas(frame)
     elif place == "table":
@@ -106,12 +109,19 @@ def test_a_log_may_be_anywhere(place, tmp_path, monkeypatch):
     assert learned.history.total == 300  # it stays as it was
 
 
-def test_words_are_encoded_and_a_part_may_have_new_levels():
+@pytest.mark.parametrize("categories", [False, True])
+def test_words_are_encoded_and_a_part_may_have_new_levels(categories):
+    """Also where each partition of a dask.dataframe has categories of its own."""
+    dd = pytest.importorskip("dask.dataframe")
     frame = log().assign(country=["fr", "de"] * 150)
     encoder = bb.Encoder.fit(frame[["u", "country"]].iloc[:100])
     frame.loc[250:, "country"] = "pt"
     bandit = bb.BLTS(ARMS, encoder=encoder)
-    learned = bb.learn(frame, bandit)
+    pieces = [frame.iloc[i : i + 50].copy() for i in range(0, 300, 50)]
+    if categories:
+        pieces = [piece.astype({"country": "category", "arm": "category"}) for piece in pieces]
+    meta = pieces[0].iloc[:0]
+    learned = bb.learn(dd.from_map(pieces.__getitem__, range(6), meta=meta), bandit)
     bandit.update(frame[["u", "country"]], frame["arm"], frame["reward"], frame["propensity"])
     np.testing.assert_allclose(
         learned.probabilities(frame[:9][["u", "country"]]),
@@ -165,6 +175,22 @@ def test_other_things_are_no_log(tmp_path):
     frame.loc[7, "reward"] = np.nan
     with pytest.raises(ValueError, match=r"part 0 of the log: rewards must be finite.*at \[7\]"):
         bb.learn(frame, bb.Ridge())
+
+
+def test_the_same_parts_give_the_same_bits_in_any_order(monkeypatch):
+    """Whoever computes them: their order, and so the tree of their sums, is that of the log."""
+    dask, dd = pytest.importorskip("dask"), pytest.importorskip("dask.dataframe")
+    frame, ends, settings = log(), [40, 40, 130, 220], {"arms": ARMS, "deterministic": True}
+    pieces = [frame.iloc[a:b] for a, b in pairwise([0, *ends, 300])]
+    source = dd.from_map(pieces.__getitem__, range(5), meta=pieces[0].iloc[:0])
+    found = []
+    for scheduler in ("sync", "threads"):
+        with dask.config.set(scheduler=scheduler):
+            found.append(bb.learn(source, bb.Ridge(), features=["u", "v"], **settings))
+    monkeypatch.setattr(learning, "parts_of", lambda source: source)
+    found.append(bb.learn(Cut(frame, ends), bb.Ridge(), features=["u", "v"], **settings))
+    assert len({bandit.belief.arms.tobytes() for bandit in found}) == 1
+    same(found[0], whole(frame, bb.Ridge()))
 
 
 @pytest.mark.slow

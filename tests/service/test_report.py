@@ -1,5 +1,6 @@
 """The page about a log: whole, of one file, and hostile names are text."""
 
+import re
 from html.parser import HTMLParser
 
 import numpy as np
@@ -144,3 +145,25 @@ def test_a_young_log_and_one_whose_last_decisions_are_open(tmp_path):
     assert "10 open" in " ".join(said.split())
     first = next(row for row in page.rows if row and row[0] == "as decided")
     assert float(first[1]) == 9.5
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_it_says_whether_rewards_have_changed(shared, tmp_path):
+    url, now, rng = f"sqlite:///{tmp_path}/log.db", [1.7e9], np.random.default_rng(0)
+    model = bb.Shared(bb.Ridge()) if shared else bb.Ridge()
+    bandit = bb.Bandit(["a", "b"], model, bb.Thompson(min_probability=0.1), n_features=1, seed=0)
+    said = []
+    with bb.DecisionLog(url) as log:
+        service = bb.Service(bandit, log, clock=lambda: now[0])
+        for mean in (0.0, 3.0):
+            batch = service.decide(rng.normal(size=(150, 2, 1) if shared else (150, 1)))
+            service.reward(batch.id.tolist(), mean + rng.normal(size=150))
+            now[0] += DAY
+            service.learn()
+            _, output = written(url, tmp_path)
+            said.append(" ".join(output.split()))
+        assert not service.surprise().largest < 2
+    assert "Nothing says that the rewards have changed" in said[0]
+    found = re.search(r"have changed: the evidence passed 100 at reward (\d+)", said[1])
+    assert found is not None
+    assert 150 < int(found[1]) < 200

@@ -10,6 +10,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.bandit.storage import saving
+from bayesbandit.beliefs.surprise import Evidence
 
 sa = pytest.importorskip("sqlalchemy")
 
@@ -665,3 +666,31 @@ def test_the_fallback_is_shown_while_the_server_is_down(tmp_path):
     assert service.reward(shown[1].id, 1.0) == "timely"
     assert service.learn() == 1
     assert service.log.verify().empty
+
+
+# ---- an alarm ----------------------------------------------------------------------------------
+
+
+def test_the_evidence_goes_on_when_the_history_is_full(tmp_path):
+    """It is that of all rounds, though the bandit keeps 25 of them; /metrics shows it."""
+    metrics = pytest.importorskip("bayesbandit.service.metrics")
+    service, clock = begun(fresh("sqlite", tmp_path), linear(history=25))
+    shown, whole, rng = metrics.Metrics(), Evidence(bb.Ridge()), np.random.default_rng(0)
+    for _ in range(3):
+        before = service.bandit.history.total
+        for i in range(20):
+            decision = service.decide(rng.normal(size=2))
+            if i % 3:
+                service.reward(decision.id, float(rng.random()))
+        service.learn()
+        kept = service.bandit.history
+        new = slice(len(kept) - (kept.total - before), None)
+        whole.add(kept.x[new], kept.arm[new], kept.reward[new])
+        text = shown.text(service).decode()
+        clock.now += DAY
+    found = service.surprise()
+    assert len(kept) == 25 < len(found.log_e) == kept.total
+    np.testing.assert_allclose(found.log_e, whole.log_e, atol=1e-9)
+    assert f"bayesbandit_surprise {found.largest}" in text
+    with pytest.raises(ValueError, match="level must"):
+        service.surprise(2.0)

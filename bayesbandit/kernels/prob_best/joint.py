@@ -259,6 +259,14 @@ def shares_of(mean, factor, seeds, cells, normals, log_width, alpha, floor, out)
 
 
 @njit(cache=True)
+def put_choice(row, arm, D, K, alpha, floor):
+    """Put the number of the chosen arm, and the rule that chose it, into a row (width,)."""
+    tail = row[tail_at(D, K) :]
+    tail[ARM], tail[KIND], tail[PARAM], tail[FLOOR] = arm, TABULATED, alpha, floor
+    tail[PROPENSITY] = tail[REWARD] = tail[WEIGHT] = np.nan
+
+
+@njit(cache=True)
 def choose_jointly(
     rows, start, D, K, arms, mean, factor, seeds, cells, normals, log_width, alpha, floor, stream
 ):
@@ -280,10 +288,7 @@ def choose_jointly(
             put_scores(mean[i], factor[i], borrowed(noise), spread, borrowed(scores))
             best, ties = best_in(borrowed(scores))
             arm = nth(borrowed(scores), best, below(ties, stream) if ties > 1 else 0)
-        tail = rows[i, tail_at(D, K) :]
-        tail[ARM], tail[KIND] = arms[arm], TABULATED
-        tail[PARAM], tail[FLOOR] = alpha[at], floor[at]
-        tail[PROPENSITY] = tail[REWARD] = tail[WEIGHT] = np.nan
+        put_choice(rows[i], arms[arm], D, K, alpha[at], floor[at])
     stream[-1] += rows.shape[0] - start
     held((scores, noise))
     return rows.shape[0]
