@@ -170,8 +170,9 @@ def test_the_space_without_bounds_is_that_of_the_model(name):
 def test_a_bandit_whose_draws_are_moved_knows_the_posterior(name, monkeypatch):
     """30 refits after 30 rewards, one after the other, against 8,000 draws of the no-U-turn sampler
     from all rows: means within .12 posterior sds and a Kolmogorov distance of .07 on the average.
-    A second bandit compiles nothing."""
-    off, far, model = [], [], MODELS[name]
+    Of hierarchical logits many refits are left to that sampler. A second bandit compiles nothing.
+    """
+    off, far, model, engines = [], [], MODELS[name], []
     for seed in range(3):
         belief = believed(model, K if name == "clicks" else 1, refit_below=1.0, seed=seed)
         monkeypatch.setattr(nutpie, "compile_pymc_model", None)
@@ -180,15 +181,17 @@ def test_a_bandit_whose_draws_are_moved_knows_the_posterior(name, monkeypatch):
             part = {role: v[before * (n > 32) : n] for role, v in rows.items()}
             belief.update(part["x"], part["arm"], part["reward"])
             found, before = belief.predict(probe()), n
+            engines.append(belief.chains[0].engine or "nuts")
         [chain] = belief.chains
-        assert (chain.fitted, chain.runs, chain.engine) == (62, 31, "independence")
-        assert belief.posterior(0, {}).engine == "independence"
+        assert (chain.fitted, chain.runs) == (62, 31)
+        assert belief.posterior(0, {}).engine == engines[-1]
         long = belief.plan.sample(rows, 2000, 4, seed)
         flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in long.values.items()}
         means = belief.plan.mean_reward(flat, probe()).reshape(8000, -1)
         ours = found.values.transpose(2, 0, 1).reshape(400, -1)
         off.append(np.abs(ours.mean(axis=0) - means.mean(axis=0)) / means.std(axis=0))
         far.append([stats.ks_2samp(a, b).statistic for a, b in zip(ours.T, means.T, strict=True)])
+    assert engines.count("independence") > (10 if name == "clicks" else 80)
     assert np.mean(off) < 0.12
     assert np.mean(far) < 0.07
     assert "refits by independence" in belief.plan.explain()
