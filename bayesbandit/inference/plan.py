@@ -186,6 +186,13 @@ class Plan:
         return Rows([mean], seeds).apart(mean) or ""
 
     @cached_property
+    def starts_at_prior(self) -> bool:
+        """Whether the posterior without rows is the declared prior: no potential, and no value
+        that is observed beside the rows, tells of the variables."""
+        density = self.likelihood.density
+        return all(term.on_data or term.name in density.values for term in density.terms)
+
+    @cached_property
     def sized_by_rows(self) -> str:
         """A variable whose size depends on the number of rows, without dims="row"; "" if none."""
         row = row_dimension(self.built)

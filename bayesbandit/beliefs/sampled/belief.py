@@ -277,7 +277,7 @@ class SampledBelief(ByDraws):
         number, state, complaint, engine = int(rng.integers(2**63)), chain.state, "", ""
         values: Draws = {}
         try:
-            if len(rows["reward"]) == 0:
+            if len(rows["reward"]) == 0 and self.plan.starts_at_prior:
                 values = self.plan.functions.prior(spec.draws, number)
             elif self.plan.closed_form:
                 known = self.plan.posterior(rows)
