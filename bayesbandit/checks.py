@@ -25,6 +25,7 @@ Alpha = float | Callable[[int], float]  # a policy's setting: a number, or a fun
 FLOAT64 = np.dtype(np.float64)
 HUGEST = int(sys.float_info.max)
 COUNT = 2**53 - 1  # the largest counter: float64 holds it exactly
+LATEST = 2**52  # the latest tick to which a clock is put: it may count as many again
 MANY = 2**20 - 1  # the most draws, replicates or trees of one belief
 LONGEST = 2**4096 - 1  # the largest name or seed: Python does not write much longer numbers
 STRANGE = (str, bytes, np.datetime64, np.timedelta64)  # NumPy would convert these to numbers
@@ -223,13 +224,15 @@ def instants(values: object) -> Any:
     A date without a time zone is taken as UTC.
     """
     array = np.asarray(values)
+    if np.ma.isMaskedArray(values) and array.dtype.kind == "M":
+        array = np.where(np.ma.getmaskarray(values), np.datetime64("NaT", "s"), array)
     if array.dtype.kind == "O" and all(isinstance(v, date) for v in array.flat):
         import pandas as pd
 
         array = pd.to_datetime(array.ravel(), utc=True).tz_localize(None).to_numpy()
     if array.dtype.kind != "M":
         return values
-    seconds = array.astype("datetime64[ns]").astype(np.int64) / 1e9
+    seconds = array.astype("datetime64[us]").astype(np.int64) / 1e6  # ns end in the year 2262
     return np.where(np.isnat(array), np.nan, seconds)
 
 

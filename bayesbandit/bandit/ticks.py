@@ -52,21 +52,36 @@ def logged(bandit: Bandit, at: object, n: int) -> np.ndarray | None:
 
 def check_past(bandit: Bandit, ticks: np.ndarray | None) -> None:
     """Raise ValueError if these ticks (n,) are later than now, or are no numbers."""
+    if ticks is None:
+        return
     now = tick(bandit)
-    if ticks is not None and not (ticks <= now).all():
-        late = ticks[~(ticks <= now)][0] - bandit.ahead
+    valid = (ticks <= now) & (ticks >= -checks.LATEST)
+    if not valid.all():
         raise ValueError(
-            f"time must be at most now, {now - bandit.ahead:.0f} seconds since 1970; got {late:.0f}"
+            f"time must be at most now, {now - bandit.ahead:.0f} seconds since 1970, and at least "
+            f"{-checks.LATEST}; got {ticks[~valid][0] - bandit.ahead:.16g}"
         )
+
+
+def catch_up(bandit: Bandit, latest: float) -> None:
+    """Put a clock of rounds forward to the tick of a decision that another process has made.
+
+    Else the bandit's own next rounds would be of the past (Lamport 1978, Communications of the ACM
+    21, 558–565).
+    """
+    if bandit.belief.clock == "rounds":
+        bandit.ahead += max(0.0, latest - tick(bandit))
 
 
 def ticks_of(bandit: Bandit, decision: Decision) -> np.ndarray | None:
     """Return the ticks (n,) at which a decision was made; None if the bandit does not forget.
 
-    A decision of a bandit that does not forget is as of now.
+    A decision of a bandit that does not forget is as of now. Raise ValueError for a tick that no
+    clock has.
     """
     if bandit.belief.clock is None:
         return None
     n = len(np.atleast_2d(decision.rows))
     known = tick(bandit) if decision.tick is None else decision.tick
+    checks.finite(np.asarray(known), "the decision's tick", checks.LATEST)
     return np.broadcast_to(known, n).astype(np.float64)

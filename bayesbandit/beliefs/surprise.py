@@ -65,6 +65,8 @@ class Evidence:
 
     def __init__(self, model: Ridge, half_lives: Sequence[float | None] = HALF_LIVES) -> None:
         model = replace(model, half_life=None, drift=None, clock="rounds")
+        if model.variance == "rss":  # a sum of squares, which is no variance of a reward
+            model = replace(model, variance="rss/n")
         self.half_lives = tuple(half_lives)
         self.models = [replace(model, half_life=half_life) for half_life in half_lives]
         self.beliefs: list[Any] = []

@@ -64,8 +64,8 @@ def learn_scored(arms, settings, tick, z, arm, reward, weight, out):
 
 @njit(cache=True)
 def switch(log_weight, score):
-    """Update the half-lives' log probabilities by a reward with these log densities (M,); one that
-    is NaN changes nothing.
+    """Update the half-lives' log probabilities by a reward with these log densities (M,). One that
+    is NaN changes nothing, nor do densities that are all 0.
 
     Herbster & Warmuth (1998), Machine Learning 32, 151–178: the fixed share. A half-life that was
     wrong for long is back within the few rewards that refute the others.
@@ -75,6 +75,8 @@ def switch(log_weight, score):
         if np.isnan(score[m]):
             return
         largest = max(largest, log_weight[m] + score[m])
+    if largest == -np.inf:
+        return
     for m in range(M):
         log_weight[m] = math.exp(log_weight[m] + score[m] - largest)
         total += log_weight[m]

@@ -67,9 +67,9 @@ class Version:
     def learned(self, outcomes: Sequence[Outcome], closed: int) -> Version:
         """Return the version that has learned these rewards, and counted the closed decisions."""
         twin = independent(self.bandit)
-        for decision, reward in batches(twin, outcomes):
+        for decision, reward in batches(self.bandit, outcomes):
             twin.observe(decision, reward)
-        twin.t += closed
+        twin.t, twin.ahead = twin.t + closed, self.bandit.ahead  # open decisions count in the log
         twin.belief.decided(closed)
         return self.next(twin, self.removed)
 

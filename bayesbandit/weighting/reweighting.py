@@ -253,12 +253,14 @@ class Reweighting:
 
     def settle(self, rows: np.ndarray, belief: Belief, history: History) -> None:
         """Reweight the arms of these rows that are due. Belief and history must have learned the
-        rows."""
+        rows. An arm that had forgotten all before them is due."""
         layout = history.layout
-        arms, n, pulled = layout.arms, belief.n, np.unique(layout.records(rows)["arm"])
+        arms, n, pulled = layout.arms, belief.n, layout.records(rows)["arm"]
         if belief.of_arms:
-            arms, n, pulled = (COMMON,), np.array([history.total]), np.zeros(1)
-        due = [k for k in map(int, pulled) if n[k] >= self.due.get(arms[k], 1)]
+            arms, n, pulled = (COMMON,), np.array([history.total]), np.zeros(len(rows))
+        new = np.bincount(pulled.astype(np.int64), minlength=len(n))
+        them = np.flatnonzero(new).tolist()
+        due = [k for k in them if n[k] >= self.due.get(arms[k], 1) or n[k] <= new[k]]
         if not due:
             return
         if self.together:

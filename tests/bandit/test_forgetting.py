@@ -292,6 +292,16 @@ def test_pooled_propensities_fade_with_their_rounds(tmp_path):
     assert np.isfinite(bandit.history.weight).all()
 
 
+def test_an_arm_that_has_forgotten_all_is_reweighted_as_a_new_one():
+    bandit = bandit_of(bb.BLTS, propensity="pooled", half_life=12.0)
+    bandit.play(*world(6, 60))
+    bandit.forget(1e7)
+    decision = bandit.choose(np.ones(D))
+    due = bandit.reweighting.due[decision.arm]
+    bandit.observe(decision, 1.0)
+    assert bandit.reweighting.due[decision.arm] == 2 < due
+
+
 def test_time(monkeypatch):
     """Seconds count by the clock on the wall; one that runs back takes nothing back."""
     now = [1.7e9]
@@ -348,7 +358,7 @@ def test_what_cannot_forget_says_so():
     for bad in (-1, np.nan, np.inf, "a"):
         with pytest.raises(ValueError, match="steps must"):
             forgetful.forget(bad)
-    forgetful.forget(2**53 - 2)
+    forgetful.forget(2**52 - 2)
     with pytest.raises(ValueError, match="the clock, after steps, must"):
         forgetful.forget(9)
     forgetful = bandit_of(half_life=5.0)
@@ -364,6 +374,33 @@ def test_what_cannot_forget_says_so():
     forgetful.play(*world(1, 9))
     with pytest.raises(ValueError, match="weights that do not fade"):
         forgetful.posterior("a").robust()
+
+
+def test_a_clock_at_its_end_still_counts(tmp_path):
+    x, reward = world(2, 9)
+    for memory in ({"half_life": 5.0}, {"drift": 0.1}, {"half_life": "auto"}):
+        bandit = bandit_of(**memory)
+        bandit.forget(2**52)
+        bandit.play(x, reward)
+        bandit.save(tmp_path / "file")
+        assert bb.Bandit.load(tmp_path / "file").belief.n.sum() == 9
+
+
+def test_decisions_of_another_process_put_the_clock_forward():
+    """What a bandit decides after it has seen a later tick is later than that."""
+    worker = bandit_of(half_life=10.0, variance=0.3, intercept=False)
+    learner, (x, _) = worker.copy(), world(4, 1)
+    decision = worker.choose(np.repeat(x, 2000, axis=0))[1999]
+    learner.observe(decision, 1.0)
+    learner.update(x, decision.arm, 5.0)
+    z, share = np.repeat(x, 2, axis=0), np.array([0.5**0.1, 1.0])
+    theta = np.linalg.solve(z.T @ (share[:, None] * z) + np.eye(D), z.T @ (share * [1.0, 5.0]))
+    np.testing.assert_allclose(learner.posterior(decision.arm).location, theta, rtol=1e-9)
+    for tick in (1e300, np.inf, np.nan):
+        decision.tick = np.array(tick)
+        with pytest.raises(ValueError, match="the decision's tick must be finite"):
+            learner.observe(decision, 1.0)
+    assert learner.belief.n.sum() == 2
 
 
 def test_tiny_and_huge_half_lives():
@@ -431,6 +468,15 @@ def test_half_lives_are_weighed_by_the_density_that_each_gave_every_reward():
     best = singles[int(weight.argmax())].posterior("b")
     np.testing.assert_allclose(auto.posterior("b").location, best.location, rtol=1e-9)
     np.testing.assert_allclose(auto.posterior("b").spread, best.spread, rtol=1e-9)
+
+
+def test_a_reward_of_density_0_leaves_the_half_lives_as_they_are():
+    """Rewards of 1e-160 have squares below the least number, and a variance that is next to 0."""
+    bandit = bb.LinTS(["a"], 1, half_life="auto")
+    bandit.update(np.ones((20, 1)), ["a"] * 20, [1e-160] * 20)
+    before = bandit.belief.log_weight.copy()
+    bandit.update([1.0], "a", 1.0)
+    np.testing.assert_array_equal(bandit.belief.log_weight, before)
 
 
 def test_a_half_life_is_chosen_when_the_world_changes():

@@ -1,6 +1,7 @@
 """Declared models, ensembles and forests that forget, against fits to what is left of rounds."""
 
 import time
+from datetime import datetime
 
 import numpy as np
 import pandas as pd
@@ -277,6 +278,8 @@ def test_times_of_a_log():
         (late, np.nan, "time must be at most now"),
         (late, [start] * 2, "time must have one value for each of 3 rows"),
         (late, "yesterday", "time must be numbers"),
+        (late, -np.inf, "at least -4503599627370496; got -inf"),
+        (late, np.ma.array(dates[:3], "M8[us]", mask=[0, 1, 0]), "got nan"),
         (bb.LinTS(ARMS, D), start, "does not forget"),
         (bb.LinTS(ARMS, D, half_life=5.0), start, "counts rounds"),
     ):
@@ -284,6 +287,9 @@ def test_times_of_a_log():
         with pytest.raises(ValueError, match=said):
             bandit.update(x[:3], ["a"] * 3, r[:3], time=when)
         assert bandit.belief.n.sum() == n
+    for old in (np.datetime64("1500-01-01"), datetime(1500, 1, 1)):  # before nanoseconds begin
+        late.update(x[:3], ["a"] * 3, r[:3], time=old)
+    np.testing.assert_allclose(late.probabilities(x[:1]), 1 / 3)
 
 
 BAD = [

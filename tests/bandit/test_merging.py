@@ -164,7 +164,7 @@ def test_a_common_past_is_found():
     bandit.play(rng.normal(size=(15, D)), rng.normal(size=(15, 3)))
     copy = bandit.copy().reseed("a worker")
     refused(bandit, copy, "rounds in common, which would count twice")
-    refused(bandit, bandit, "rounds in common, which would count twice")
+    refused(bandit, bandit, "does not merge with itself")
     short = bb.LinTS(ARMS, D, history=5)
     short.play(rng.normal(size=(15, D)), rng.normal(size=(15, 3)))
     refused(bandit, short, "would keep 15 rounds of the other bandit, which has kept 5")

@@ -74,6 +74,16 @@ def test_half_lives_of_a_log():
     assert changed["gain"][1] > 2 * changed["se"][1] > 0
 
 
+def test_a_sum_of_squares_is_read_as_a_variance():
+    """`variance="rss"` never shrinks, and is no variance of a reward."""
+    bandit, same = played(1, 40, variance="rss"), played(1, 40, variance="rss/n")
+    found = Evidence(same.spec).add(bandit.history.x, bandit.history.arm, bandit.history.reward)
+    assert np.isfinite(bandit.surprise().log_e).all()
+    table = bb.evaluation.drift(bandit.history, bandit.spec, HALF_LIVES)
+    known = ~np.isnan(found).any(axis=1)
+    np.testing.assert_allclose(table["score"], found[known].sum(axis=0))
+
+
 def test_bad_levels_and_bandits_without_rounds():
     bandit = bb.LinTS(2, 1)
     assert not bandit.surprise().alarm
