@@ -436,6 +436,7 @@ def test_a_log_rebuilds_a_bandit_that_forgets(clock, tmp_path):
     live(service, now)
     assert service.log.verify().empty
     assert same(service.log.replay(), service.bandit)
+    assert service.bandit.ahead == 0.0  # the log counts the decisions, not the latest tick seen
     assert service.bandit.belief.arms[:, 14].max() < service.bandit.belief.n.max() * 0.9
 
 
