@@ -294,7 +294,7 @@ def _learn_on_fork(
     batch = batch or _weighed(bandit, rows)
     if tick is not None:
         belief.advance(tick.max())
-        ticks.catch_up(twin, tick.max())
+        ticks.catch_up(twin, float(tick.max()))
     before = np.array(belief.n)
     if tick is None:
         belief.update(*batch)
