@@ -41,13 +41,13 @@ class ConjugateBelief(Belief, Kernel):
     ) -> None:
         method: Conjugate = plan.method
         prior = method.proper_prior
-        assert method.door is not None
+        assert method.reward_support is not None
         assert prior is not None
         self.plan, self.n_features, self.normalize = plan, plan.n_features, normalize
         self.memory, self.clock, self.computes_when_asked = memory, memory.ticks, memory.fades
         self.family = BETA if isinstance(prior, Beta) else GAMMA
         parts = [plan.n_features, self.family, prior.a, prior.b]
-        parts += [normalize, method.door.binary, method.door.whole]
+        parts += [normalize, method.reward_support.binary, method.reward_support.whole]
         self.settings = np.array(parts, dtype=np.float64)
         self.arms = np.zeros((n_arms, kernel.WIDTH))
         kernel.renew_all(self.arms, self.settings)
@@ -114,14 +114,14 @@ class ConjugateBelief(Belief, Kernel):
 
     def check_rewards(self, x: Array, reward: Array) -> None:
         """Raise ValueError if a reward (n,) has likelihood 0; contexts x (n, d) are only shown."""
-        door = self.plan.method.door
-        impossible = np.flatnonzero(door.broken(np.asarray(reward)))
+        support = self.plan.method.reward_support
+        impossible = np.flatnonzero(support.excludes(np.asarray(reward)))
         if len(impossible):
             i = int(impossible[0])
             raise ValueError(
                 f"{self.plan.model.name} gives a reward of {reward[i]:g} the likelihood 0, "
                 f"whatever its variables are: row {i}, the context "
-                f"{np.array2string(x[i], threshold=6)}{allowed(lambda r: ~door.broken(r))}"
+                f"{np.array2string(x[i], threshold=6)}{allowed(lambda r: ~support.excludes(r))}"
             )
 
     def reweigh(

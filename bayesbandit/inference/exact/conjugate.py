@@ -39,7 +39,7 @@ from bayesbandit.inference.exact.exponents import (
     possible,
     read_coefficients,
 )
-from bayesbandit.inference.exact.reward_support import Door, telling, uncast
+from bayesbandit.inference.exact.reward_support import RewardSupport, telling, uncast
 from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import (
     Density,
@@ -115,8 +115,8 @@ class Conjugate:
     """A model of one probability or rate, and how to compute its posterior.
 
     name: the variable's. family: `Beta` or `Gamma`. itself: whether the mean reward is the variable
-    itself. door: which rewards have a likelihood, where it is, and rows may come one by one, each
-    adding w r to a and w (1 − r) or w to b; else None.
+    itself. reward_support: which rewards have a likelihood, where it is, and rows may come one by
+    one, each adding w r to a and w (1 − r) or w to b; else None.
     """
 
     engine = ENGINE
@@ -137,7 +137,7 @@ class Conjugate:
         self._whole_density = _on_points(totals, value, self._inputs)
         prior = exponents.compiled([], exponents.graphs[:1])
         self._prior = read_coefficients(prior, [])[0]
-        self.door = self._door(whole) if self.itself else None
+        self.reward_support = self._reward_support(whole) if self.itself else None
 
     def likelihood(self, data: Data) -> Coefficients:
         """Return what rows add to the log density."""
@@ -151,7 +151,7 @@ class Conjugate:
     @property
     def streams(self) -> bool:
         """Whether rows may come one by one."""
-        return self.door is not None and self.proper_prior is not None
+        return self.reward_support is not None and self.proper_prior is not None
 
     @property
     def proper_prior(self) -> OneNumber | None:
@@ -212,7 +212,7 @@ class Conjugate:
             raise improper(ENGINE, f"{label}: improper, {kind} of ({a:g}, {b:g})")
         return self.family(self.name, a, b)
 
-    def _door(self, whole: bool) -> Door | None:
+    def _reward_support(self, whole: bool) -> RewardSupport | None:
         """Return which rewards have a likelihood, if it is proved that each adds w r to a, and w (1
         − r) or w to b."""
         inputs, binary = self.density.inputs, self.family is Beta
@@ -241,8 +241,10 @@ class Conjugate:
                 return None
         at = telling(graphs, inputs, whole)
         finite = np.array([math.isfinite(self._at(r).constant) for r in at])
-        door = Door(binary, binary or whole or not math.isfinite(self._at(0.5).constant))
-        return door if len(at) and (finite != door.broken(at)).all() else None
+        support = RewardSupport(
+            binary, binary or whole or not math.isfinite(self._at(0.5).constant)
+        )
+        return support if len(at) and (finite != support.excludes(at)).all() else None
 
     def _at(self, r: float) -> Coefficients:
         """Return what one row of this reward adds, of weight 1."""

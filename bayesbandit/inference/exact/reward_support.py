@@ -31,7 +31,7 @@ FAR = 1000.0  # beyond all numbers
 
 
 @dataclass(frozen=True)
-class Door:
+class RewardSupport:
     """The rewards that have a likelihood: 0 and 1 for a probability, rewards ≥ 0 for a rate.
 
     whole: whether only whole numbers have one.
@@ -40,7 +40,7 @@ class Door:
     binary: bool
     whole: bool
 
-    def broken(self, reward: np.ndarray) -> np.ndarray:
+    def excludes(self, reward: np.ndarray) -> np.ndarray:
         """Return which of some rewards (n,) have no likelihood."""
         if self.binary:
             return np.asarray((reward != 0.0) & (reward != 1.0))
