@@ -423,9 +423,9 @@ def test_colours_survive_colour_blindness(matrix: list[list[float]]) -> None:
 
 @pytest.mark.slow
 def test_no_global_state() -> None:
-    before = dict(pyplot.rcParams)
+    before, opened = dict(pyplot.rcParams), pyplot.get_fignums()
     figure = rendered(plots.regret_curves(simulated(2)))
-    assert pyplot.get_fignums() == []
+    assert pyplot.get_fignums() == opened
     assert figure.canvas.manager is None
     assert dict(pyplot.rcParams) == before
 

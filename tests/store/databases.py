@@ -3,7 +3,9 @@
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import count
+from subprocess import TimeoutExpired
 from tempfile import mkdtemp
+from time import monotonic, sleep
 
 import pytest
 
@@ -31,7 +33,19 @@ def down():
     finally:
         for lock in ("postmaster.pid", ".s.PGSQL.5432.lock"):  # where nobody buries the dead,
             (server().pgdata / lock).unlink(missing_ok=True)  # they seem to live
-        server().ensure_postgres_running()
+        _start_again()
+
+
+def _start_again():
+    """Start the server, and wait until it has recovered: for longer than the package does."""
+    deadline = monotonic() + 120
+    while True:
+        try:
+            return server().ensure_postgres_running()
+        except (TimeoutExpired, AssertionError):
+            if monotonic() > deadline:
+                raise
+            sleep(0.5)
 
 
 def fresh(kind, folder):
