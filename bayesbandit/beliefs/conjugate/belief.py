@@ -24,7 +24,7 @@ from bayesbandit.predictions import Conjugate as ConjugatePrediction
 Array = np.ndarray
 SUMS = slice(kernel.N, kernel.REST + 1)
 FADING = slice(kernel.HITS, kernel.REST + 1)
-CLOCK = kernel.SECOND + 1  # the tick as of which an arm's sums are, where they fade
+CLOCK = kernel.SECOND + 1  # the tick to which an arm's sums have faded, if they fade
 
 
 class ConjugateBelief(Belief, Kernel):
@@ -96,7 +96,7 @@ class ConjugateBelief(Belief, Kernel):
         self.arms[:] = arms  # in one step
 
     def _left(self, arms: Array) -> Array:
-        """Return the sum of the weights (K,) of which arms consist."""
+        """Return the sum of the weights of each arm's rounds, (K,)."""
         return arms[:, kernel.REST] + (arms[:, kernel.HITS] if self.family == BETA else 0.0)
 
     def update_at(

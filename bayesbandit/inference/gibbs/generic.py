@@ -155,7 +155,7 @@ class Reading:
 
 
 class Renewed(Protocol):
-    """Terms of a layout that are drawn anew, given δ (D,), before each sweep."""
+    """Terms of a layout that get new draws, given δ (D,), before each sweep."""
 
     terms: kernel.Terms
 
@@ -233,7 +233,7 @@ class Problem:
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """Return a chain of these variables (draws, *shape), and where it ends.
 
-        renew: terms that are drawn anew before each sweep, in the place of the layout's.
+        renew: terms that get new draws before each sweep. They replace those of the layout.
         """
         layout, D = self.layout, self.layout.dim
         theta, u = self.flat(state)
@@ -315,7 +315,7 @@ def renewed_sweeps(
     tune: int,
     rng: np.random.Generator,
 ) -> int:
-    """Return what `orbits.sweep` does, where terms are drawn anew before each sweep."""
+    """Return what `orbits.sweep` returns, for terms that get new draws before each sweep."""
     for s in range(-tune, len(delta)):
         renew(held.delta, rng)
         at = slice(max(s, 0), max(s, 0) + 1)

@@ -144,7 +144,7 @@ def with_shared_nodes(density: Density, simpler: bool) -> Density:
 
 
 def predictor(density: Density, engine: str) -> Variable:
-    """Return the linear predictor: the node, affine in θ, of which the mean reward is a function.
+    """Return the linear predictor: the node, affine in θ, that the mean reward is a function of.
 
     Refuse the engine if the mean reward has no link, if there are several such nodes, or if the
     node is not one number for each row.

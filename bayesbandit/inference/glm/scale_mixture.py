@@ -2,7 +2,7 @@
 hierarchy has, or a prior that is a scale mixture: Laplace, Student-t, horseshoe.
 
 Given its auxiliary variables, a reward is a normal observation of its linear predictor: the model
-is the working model with these observations. So in each sweep they are drawn anew, and then the
+is the working model with these observations. So each sweep draws them again, and then the
 coefficients and the scales as those of any conditionally Gaussian model, with the same joint moves
 (`gibbs/generic`).
 """
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Observations:
-    """Normal observations of linear predictors ψ = A δ + offset (n,), drawn anew for each sweep.
+    """Normal observations of linear predictors ψ = A δ + offset (n,), new ones for each sweep.
 
     terms: of the layout, which these observations enter by their statistics.
     """
