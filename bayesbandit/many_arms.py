@@ -8,13 +8,16 @@ settled by a few good arms, and most arms cannot be best under those that are le
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesbandit.kernels.prob_best import points, rows
-from bayesbandit.predictions import Alpha, Array, Joint, product
 
+if TYPE_CHECKING:
+    from bayesbandit.predictions import JointRows
+
+Array = np.ndarray
 FEW = 3000  # fewer arms are compared all at once (`predictions.Comparison`)
 FIRST = 64  # good arms, with which all draws are compared first
 GROUP, MOST_GROUPS = 128, 32  # draws of a group, about
@@ -23,78 +26,8 @@ ROUNDING = 1e-7  # of float32, as a share of the lengths of a product's factors,
 LARGE = 1e15  # the products of larger numbers are not in the range of float32
 
 
-class JointRows(Joint):
-    """Dependent arms with mean rewards z'θ of rows z of features, θ ~ N(location, RR') or t.
-
-    x (n, K, d), of which it keeps a copy as soon as something is computed; location (D,), R (D, P),
-    df a number. D = d + 1: z ends with a constant 1.
-    """
-
-    def __init__(self, x: Array, location: Array, root: Array, df: float) -> None:
-        n, K, d = x.shape
-        level, length = np.empty((2, n, K))
-        vars(self).update(
-            location=np.ascontiguousarray(location[:d]), constant=float(location[d:].sum()),
-            of_theta=root, df=df, given=np.ascontiguousarray(x), own=np.empty((n, K, d)),
-            level=level, length=length,
-        )  # fmt: skip
-
-    given: Array  # x, or `own` where it is taken in
-    own: Array
-    level: Array  # (n, K): the means without the constant
-    length: Array  # (n, K): |x|
-    location: Array  # of the coefficients of x, (d,)
-    constant: float
-    of_theta: Array  # R
-
-    def taken_in(self) -> None:
-        """Say that `own`, `level` and `length` are known."""
-        vars(self)["given"] = self.own
-
-    @property
-    def x(self) -> Array:
-        """The rows of features, (n, K, d)."""
-        if self.given is not self.own:
-            rows.take_all_in(self.given, self.location, self.own, self.level, self.length)
-            self.taken_in()
-        return self.own
-
-    @cached_property
-    def mean(self) -> Array:
-        """Means (n, K)."""
-        return self.level + self.constant if self.x.size else self.level
-
-    @cached_property
-    def root(self) -> Array:
-        """Roots (n, K, P)."""
-        return self._roots(self.x)
-
-    def _roots(self, x: Array) -> Array:
-        n, K, d = x.shape
-        roots = product(x.reshape(-1, d), self.of_theta[:d])
-        if len(self.of_theta) > d:
-            roots += self.of_theta[d]
-        return roots.reshape(n, K, -1)
-
-    @cached_property
-    def axes(self) -> Array:
-        """The principal axes (d, d) of the spread of θ without its constant, the widest first."""
-        root = self.of_theta[: len(self.location)]
-        axes, scale, _ = np.linalg.svd(root, full_matrices=False)
-        return np.ascontiguousarray((axes * scale).T)
-
-    def among(self, arms: Array) -> Joint:
-        return Joint(self.mean[:, arms], self._roots(self.x[:, arms]), self.df)
-
-    def best(self, alpha: Alpha = 1.0) -> Array:
-        K = self.mean.shape[1]
-        if K < FEW:
-            return Joint.best(self, alpha)
-        return RowComparison(self, np.arange(K), np.ravel(alpha), np.zeros(1)).probabilities()
-
-
 @dataclass(frozen=True)
-class Draws:
+class Thetas:
     """Draws of θ: theta (S, d); coarse, the same in float32 where its range is enough.
 
     length (S,): how far they are out, |ε| times its factor. slack: more than what rounding may do
@@ -106,9 +39,9 @@ class Draws:
     length: Array
     slack: float
 
-    def some(self, which: Array) -> Draws:
+    def some(self, which: Array) -> Thetas:
         """Return the draws of these numbers."""
-        return Draws(self.theta[which], self.coarse[which], self.length[which], self.slack)
+        return Thetas(self.theta[which], self.coarse[which], self.length[which], self.slack)
 
 
 class RowComparison:
@@ -166,7 +99,7 @@ class RowComparison:
         near = self.arms[self._near(i, draws, own)]
         return float(rows.share_of(x, np.union1d(near, k), draws.theta, own))
 
-    def _draws(self, i: int) -> Draws:
+    def _draws(self, i: int) -> Thetas:
         """Return all draws of a context."""
         joint, S, D = self.joint, points.POINTS, len(self.joint.location)
         theta, length = np.empty((S, D)), np.empty(S)
@@ -175,9 +108,9 @@ class RowComparison:
         size = np.linalg.norm(joint.location) + np.linalg.norm(joint.axes[0]) * length.max()
         long = joint.length[i].max()
         coarse = theta.astype(np.float32) if max(long, size) < LARGE else theta
-        return Draws(theta, coarse, length, float(ROUNDING * (10 + D) * size * long))
+        return Thetas(theta, coarse, length, float(ROUNDING * (10 + D) * size * long))
 
-    def _best_of_first(self, i: int, draws: Draws) -> Array:
+    def _best_of_first(self, i: int, draws: Thetas) -> Array:
         """Return the best score (S,) of arms that seem good, to rounding."""
         joint, arms = self.joint, self.arms
         wide = 2.0 * np.linalg.norm(joint.axes) / np.sqrt(len(joint.axes))
@@ -186,10 +119,10 @@ class RowComparison:
         score = joint.x[i, arms[first]].astype(draws.coarse.dtype) @ draws.coarse.T
         return np.asarray(score.max(axis=0).astype(np.float64))
 
-    def _near(self, i: int, draws: Draws, best: Array) -> Array:
+    def _near(self, i: int, draws: Thetas, best: Array) -> Array:
         """Return arms, by their places: all that are best under a draw and reach `best` (S,) there.
 
-        Draws are grouped by how far an arm must reach. Most arms can in few groups, if in any.
+        Thetas are grouped by how far an arm must reach. Most arms can in few groups, if in any.
         """
         joint, arms, kind, length = self.joint, self.arms, draws.coarse.dtype, draws.length
         x, level, long = joint.x[i], joint.level[i, arms], joint.length[i, arms]
