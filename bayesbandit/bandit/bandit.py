@@ -83,9 +83,10 @@ class Bandit:
     background: whether new draws of a declared model are computed in a thread, while decisions and
         rewards go on with the old ones. Decisions then depend on how long that takes: the same seed
         does not give the same decisions.
-    half_life, clock: how long until a round counts half, of a declared model: a number of rounds,
-        or with clock="time" seconds or a text as "7d" (`beliefs.declared.Declared`). Other models
-        have such settings of their own, as `Ridge(half_life=…)`.
+    half_life, drift, clock: of a declared model, how long until a round counts half: a number of
+        rounds, or with clock="time" seconds or a text as "7d"; or the variance of a step that its
+        variables take in each tick (`beliefs.declared.Declared`). Other models have such settings
+        of their own, as `Ridge(half_life=…)`.
 
     An arm without a reward is new. With U new arms among K available arms, each new arm is chosen
     with probability 1/K. The policy shares (K − U)/K among the others.
@@ -136,6 +137,7 @@ class Bandit:
         refit_below: float | None = None,
         background: bool = False,
         half_life: float | str | None = None,
+        drift: float | None = None,
         clock: Literal["rounds", "time"] = "rounds",
     ) -> None:
         names = checks.arm_names(arms)
@@ -146,6 +148,7 @@ class Bandit:
             "refit_below": refit_below,
             "background": None if background is False else background,
             "half_life": half_life,
+            "drift": drift,
             "clock": None if clock == "rounds" else clock,
         }
         n_features, self.encoder = validation.length(n_features, encoder), encoder

@@ -293,7 +293,6 @@ def _learn_on_fork(
         reweighting.weigh(rows, belief, bandit.policy, bandit.layout, max(bandit.t, 1), tick)
     batch = batch or _weighed(bandit, rows)
     if tick is not None:
-        belief.advance(tick.max())
         ticks.catch_up(twin, float(tick.max()))
     before = np.array(belief.n)
     if tick is None:

@@ -3,6 +3,7 @@
 A model has mean reward A(x, arm)θ + b, rewards N(mean, σ²/w) and prior θ ~ N(m₀, (LL')⁻¹), or the
 normal-inverse-gamma prior. In other coordinates it is a ridge regression. With θ = m₀ + L⁻ᵀφ, the
 reward minus A m₀ + b is z'φ plus noise, with z = L⁻¹A' and φ ~ N(0, I). The linear belief learns φ.
+Where θ walks, φ = θ − m₀, so that the steps of φ are those of θ, and φ has the prior of θ.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from scipy.linalg import solve_triangular
 
 from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.gaussian import distribution, regression
+from bayesbandit.beliefs.half_lives import HalfLives, remembered
 from bayesbandit.beliefs.linear_belief import LinearBelief, together
 from bayesbandit.beliefs.memory import FOR_EVER, Memory
 from bayesbandit.inference.exact.distributions import Gaussian, StudentT
@@ -35,13 +37,14 @@ class AffineBelief(Belief):
     """
 
     n: Array
+    inner: LinearBelief | HalfLives
     separate = True  # each arm has its own posterior, which counts its observations
 
     def __init__(
         self, plan: Plan, n_arms: int, normalize: bool = False, memory: Memory = FOR_EVER
     ) -> None:
         self.plan, self.normalize, self.memory = plan, normalize, memory
-        self.clock, self.computes_when_asked = memory.ticks, memory.fades
+        self.clock, self.computes_when_asked = memory.ticks, memory.ticks is not None
         self.n_features = plan.n_features
         self.n = np.zeros(n_arms)
         self._begin()
@@ -54,15 +57,24 @@ class AffineBelief(Belief):
     def _begin(self) -> None:
         """Set the prior, its coordinates, and an inner belief without data."""
         engine = self.plan.method
-        ridge, self.prior = regression(self.plan, False, self.memory)
-        self.whiten = solve_triangular(self.prior.cholesky, np.eye(engine.dim), lower=True).T
+        ridge, self.prior = regression(self.plan, False)
+        self.root, self.prior_precision, known = self.prior.cholesky, np.eye(engine.dim), None
+        if self.memory.drift is not None:
+            self.root, self.prior_precision = np.eye(engine.dim), self.prior.precision
+            known = np.zeros(engine.dim), (engine.noise or 1.0) * self.prior.precision
+        self.whiten = solve_triangular(self.root, np.eye(engine.dim), lower=True).T
         self.map = None
         if engine.form.features is not None:
             C, a = engine.form.features
             c, e = engine.form.offset or (0.0, 0.0)
             m = self.prior.mean
             self.map = C @ self.whiten, a @ self.whiten, C @ m + c, a @ m + e
-        self.inner = LinearBelief(ridge, self.n_posteriors, engine.dim, self.normalize)
+
+        def made(memory: Memory) -> LinearBelief:
+            model, size = ridge.remembering(memory), (self.n_posteriors, engine.dim)
+            return LinearBelief(model, *size, self.normalize, known)
+
+        self.inner = remembered(made, self.memory)
         if self.separate:
             self.n = self.inner.n
 
@@ -137,7 +149,7 @@ class AffineBelief(Belief):
 
     def now(self, n: int) -> Array | None:
         """Return the latest tick n times; None if rows do not fade."""
-        return np.full(n, self.inner.arms[:, ridge_state.CLOCK].max()) if self.clock else None
+        return np.full(n, self.inner.arms[..., ridge_state.CLOCK].max()) if self.clock else None
 
     def advance(self, tick: float) -> None:
         self.inner.advance(tick)
@@ -145,7 +157,6 @@ class AffineBelief(Belief):
     def update_at(
         self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
     ) -> None:
-        self.advance(tick.max(initial=-np.inf))
         self._learn(tick, x, arm, reward, weight)
 
     def _learn(
@@ -207,13 +218,10 @@ class AffineBelief(Belief):
 
     def known(self, k: int) -> Gaussian | StudentT:
         """Return the posterior distribution of θ for arm k."""
-        D, arm, noise = self.inner.n_columns, self.inner.arms[k], self.plan.method.noise or 1.0
-        G = ridge_state.matrix(ridge_state.G_of(arm, D), D)[:, :D] / (
-            arm[ridge_state.W_BAR] * noise
-        )
-        L = self.prior.cholesky
-        mean = self.prior.mean + self.whiten @ ridge_state.theta_of(arm, D)
-        return distribution(mean, L @ (G + np.eye(D)) @ L.T, arm, noise, self.plan)
+        inner, noise = self.inner.best, self.plan.method.noise or 1.0
+        precision, arm = inner.precision(k, noise * self.prior_precision) / noise, inner.arms[k]
+        mean = self.prior.mean + self.whiten @ ridge_state.theta_of(arm, inner.n_columns)
+        return distribution(mean, self.root @ precision @ self.root.T, arm, noise, self.plan)
 
     def posterior(self, k: int, rows: dict[str, Array]) -> Posterior:
         """Return the posterior of arm k's variables. rows: its rounds in the history, by role."""
@@ -221,11 +229,11 @@ class AffineBelief(Belief):
 
     def state(self) -> dict[str, Any]:
         """Return the whole state as arrays and plain values, for `restore`."""
-        return {"arms": self.inner.arms, "n": self.n}
+        return self.inner.state() | {"n": self.n}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned."""
-        self.inner.restore({"arms": state["arms"]})
+        self.inner.restore(state)
         self.n[:] = state["n"]
 
     def verify(self, total: int) -> None:

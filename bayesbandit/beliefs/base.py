@@ -119,6 +119,7 @@ class Belief(Protocol):
         self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
     ) -> None:
         """Learn rounds that were decided at ticks (n,); other arguments are as in `update`."""
+        self.advance(tick.max(initial=-np.inf))
         self.update(x, arm, reward, weight)
 
     def predict_together(self, x: Array) -> Prediction:
@@ -323,10 +324,10 @@ def can_recall(belief: Belief) -> bool:
 def check_counted(belief: Belief, before: Array, arm: Array) -> None:
     """Raise ValueError unless an update by rounds of these arms (n,) has counted them in `n`.
 
-    before (K,): the counts before. A belief that forgets may leave out rounds that are too old.
+    before (K,): the counts before. A belief that forgets may drop rounds that are too old.
     """
     counted, n = before + np.bincount(arm, minlength=len(before)), belief.n
-    old = belief.clock is not None and ((before <= n) & (n <= counted)).all()
+    old = belief.clock is not None and ((n >= 0) & (n <= counted)).all()
     if not (old or np.array_equal(n, counted)):
         raise ValueError(
             f"{_kind(belief)}.update must leave n = {counted}, its rounds of each arm; got {n}"

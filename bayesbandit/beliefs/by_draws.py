@@ -54,8 +54,14 @@ class ByDraws(Belief):
         self.n_features, self.normalize = n_features, normalize
         self.seed = np.random.SeedSequence(0) if seed is None else seed
         self.memory = Memory(half_life, clock)
+        if self.memory.chooses:
+            raise ValueError(
+                'half_life="auto" needs the exact density of each reward, as a regression has it; '
+                "a belief by draws has none: give a number of rounds (bb.evaluation.drift(log) "
+                "shows which predicts best)"
+            )
         self.clock = self.memory.ticks
-        self.computes_when_asked = self.computes_when_asked or self.memory.fades
+        self.computes_when_asked = self.computes_when_asked or self.clock is not None
         self.rounds = Rounds(n_features, timed=self.memory.fades)
         self.n, self.gone, self.tick = np.zeros(n_arms), np.zeros((2, n_arms)), 0.0
         self.refitted: dict[int, Any] = {}  # posteriors of all rounds that `posterior` has computed

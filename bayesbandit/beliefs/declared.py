@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from uuid import uuid4
 
 import numpy as np
@@ -12,6 +13,7 @@ from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.conjugate.belief import ConjugateBelief
 from bayesbandit.beliefs.gaussian import GaussianBelief, columns
 from bayesbandit.beliefs.glm.belief import LinearizedBelief
+from bayesbandit.beliefs.half_lives import remembered
 from bayesbandit.beliefs.joint import JointBelief
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.beliefs.sampled.settings import Sampling
@@ -97,14 +99,14 @@ class Declared(Sampling):
             raise ValueError(f"frozen draws are of Gibbs sampling; the engine is {plan.engine}")
         memory = self.memory
         if plan.engine == "laplace" and (glm := linearized(plan)):
-            self._check_fading(normalize)
+            self._check_memory(normalize, "Laplace's approximation")
             return LinearizedBelief(self, plan, glm, n_arms, normalize, memory)
         if streams(plan, normalize):
             if isinstance(plan.method, Conjugate):
-                self._check_fading(normalize)
+                self._check_memory(normalize, "a probability or a rate")
                 return ConjugateBelief(plan, n_arms, normalize, memory)
             if columns(plan) is not None:
-                return GaussianBelief(plan, n_arms, normalize, memory)
+                return remembered(partial(GaussianBelief, plan, n_arms, normalize), memory)
             kind = JointBelief if self.declared.takes_arm else AffineBelief
             return kind(plan, n_arms, normalize, memory)
         if why := plan.likelihood.failure():
@@ -112,15 +114,26 @@ class Declared(Sampling):
                 f"{self.declared.name} cannot be computed on any number of rows, as a bandit has "
                 f'them ({why}); what has a value for each row has dims="row"'
             )
+        self._check_memory(False, "posterior draws")
         return SampledBelief(self, n_arms, n_features, normalize, seed)
 
-    def _check_fading(self, normalize: bool) -> None:
-        """Raise ValueError if rounds fade and their weights are to average 1."""
+    def _check_memory(self, normalize: bool, known_by: str) -> None:
+        """Raise ValueError if a model that is no regression has a drift, or half_life="auto".
+
+        Also if its rounds fade and their weights are to average 1. known_by: what its posterior is.
+        """
+        name = self.declared.name
+        if self.memory.drift is not None or self.memory.chooses:
+            given = 'half_life="auto"' if self.memory.chooses else f"drift={self.drift!r}"
+            raise ValueError(
+                f"{given} is of models with a linear-Gaussian posterior, where the filter is exact; "
+                f"{name} is known by {known_by}: give half_life a number of rounds "
+                "(bb.evaluation.drift(log) shows which predicts best)"
+            )
         if normalize and self.memory.fades:
             raise ValueError(
-                f"{self.declared.name} cannot forget rounds whose weights are rescaled to average "
-                "1: the balance must have normalize=False; got half_life="
-                f"{self.half_life!r}"
+                f"{name} cannot forget rounds whose weights are rescaled to average 1: the balance "
+                f"must have normalize=False; got half_life={self.half_life!r}"
             )
 
 

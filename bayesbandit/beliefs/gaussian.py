@@ -5,8 +5,6 @@ The kernels of the linear belief learn the contexts as they are.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 
@@ -23,7 +21,7 @@ class GaussianBelief(LinearBelief):
     """K arms of a declared model in which each coordinate of θ multiplies one column of [x 1].
 
     place (D,): the column that each coordinate of the declared θ multiplies.
-    precision (D, D): the prior precision of the columns' coefficients, times the noise variance.
+    prior_precision (D, D): that of the columns' coefficients, times the noise variance.
     """
 
     def __init__(
@@ -32,22 +30,23 @@ class GaussianBelief(LinearBelief):
         place = columns(plan)
         assert place is not None
         self.plan, self.place, D = plan, place, len(place)
-        if (model := ridge(plan, memory)) is not None:
-            super().__init__(model, n_arms, plan.n_features, normalize)
-            self.precision = self.settings[ridge_state.GRID] * np.eye(D)
+        if (model := ridge(plan)) is not None:
+            super().__init__(model.remembering(memory), n_arms, plan.n_features, normalize)
+            self.prior_precision = self.settings[ridge_state.GRID] * np.eye(D)
             return
-        model, prior = regression(plan, plan.n_features < D, memory)
+        model, prior = regression(plan, plan.n_features < D)
         column = np.argsort(place)
         noise, order = plan.method.noise, np.ix_(column, column)
-        m, self.precision = prior.mean[column], noise * prior.precision[order]
-        super().__init__(model, n_arms, plan.n_features, normalize, (m, self.precision))
+        m, self.prior_precision = prior.mean[column], noise * prior.precision[order]
+        known = m, self.prior_precision
+        super().__init__(model.remembering(memory), n_arms, plan.n_features, normalize, known)
 
     def known(self, k: int) -> Gaussian | StudentT:
         """Return the posterior distribution of θ for arm k."""
         D, arm, noise = self.n_columns, self.arms[k], self.plan.method.noise
-        G = ridge_state.matrix(ridge_state.G_of(arm, D), D)[:, :D] / arm[ridge_state.W_BAR]
-        precision = ((G + self.precision) / noise)[np.ix_(self.place, self.place)]
+        precision = self.precision(k, self.prior_precision) / noise
         mean = ridge_state.theta_of(arm, D)[self.place]
+        precision = precision[np.ix_(self.place, self.place)]
         return distribution(mean, precision, arm, noise, self.plan)
 
     def posterior(self, k: int, rows: dict[str, np.ndarray] | None = None) -> Posterior:
@@ -72,7 +71,7 @@ def columns(plan: Plan) -> np.ndarray | None:
     return map.argmax(axis=0) if one_each else None
 
 
-def ridge(plan: Plan, memory: Memory = FOR_EVER) -> Ridge | None:
+def ridge(plan: Plan) -> Ridge | None:
     """Return the `Ridge` with the same posterior as a declared model; None if there is none.
 
     There is one if the mean reward is x'θ and the prior θ ~ N(0, (σ²/λ) I). The noise variance is
@@ -84,20 +83,11 @@ def ridge(plan: Plan, memory: Memory = FOR_EVER) -> Ridge | None:
     if not (engine.identity_map and engine.ridge):
         return None
     if engine.learns_noise:
-        found = Ridge(engine.ridge, "nig", intercept=False, prior=engine.noise_prior)
-    else:
-        found = Ridge(engine.ridge, engine.noise, intercept=False)
-    return forgetful(found, memory)
+        return Ridge(engine.ridge, "nig", intercept=False, prior=engine.noise_prior)
+    return Ridge(engine.ridge, engine.noise, intercept=False)
 
 
-def forgetful(model: Ridge, memory: Memory) -> Ridge:
-    """Return a regression whose rows count by this memory."""
-    return replace(model, half_life=memory.half_life, clock=memory.clock)
-
-
-def regression(
-    plan: Plan, intercept: bool, memory: Memory = FOR_EVER
-) -> tuple[Ridge, Gaussian | StudentT]:
+def regression(plan: Plan, intercept: bool) -> tuple[Ridge, Gaussian | StudentT]:
     """Return a `Ridge` with a declared model's noise, and the model's prior of θ.
 
     The noise variance is 1 if each row has its own.
@@ -105,9 +95,8 @@ def regression(
     engine, noise = plan.method, plan.method.noise or 1.0
     prior = engine.distribution(engine.prior())
     if not engine.learns_noise:
-        return forgetful(Ridge(noise, noise, intercept), memory), prior
-    found = Ridge(noise, "nig", intercept, prior=(prior.shape, prior.scale * noise))
-    return forgetful(found, memory), prior
+        return Ridge(noise, noise, intercept), prior
+    return Ridge(noise, "nig", intercept, prior=(prior.shape, prior.scale * noise)), prior
 
 
 def distribution(

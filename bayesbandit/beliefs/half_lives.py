@@ -1,8 +1,9 @@
-"""`Ridge(half_life="auto")`: a belief for each half-life; the one that predicts best decides."""
+"""`half_life="auto"` of regressions: a belief for each half-life; the one that predicts best decides."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy.special import logsumexp
 
 from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.linear_belief import LinearBelief, aligned
+from bayesbandit.beliefs.memory import Memory
 from bayesbandit.kernels import ridge_state, scoring
 from bayesbandit.predictions import Prediction
 from bayesbandit.runtime.schema import demand
@@ -22,6 +24,18 @@ def prior(M: int) -> Array:
     """Return the prior probabilities (M,) of half-lives."""
     rest = (1.0 - scoring.STANDING) / (M - 1)
     return np.append(scoring.STANDING, np.full(M - 1, rest))
+
+
+def remembered(
+    make: Callable[[Memory], LinearBelief], memory: Memory
+) -> LinearBelief | HalfLives:
+    """Return the belief with this memory; of several half-lives if the rewards choose one.
+
+    make: makes the belief with a given memory.
+    """
+    if not memory.chooses:
+        return make(memory)
+    return HalfLives([make(replace(memory, half_life=half_life)) for half_life in HALF_LIVES])
 
 
 class HalfLives(Belief):
@@ -37,6 +51,8 @@ class HalfLives(Belief):
     def __init__(self, members: list[LinearBelief]) -> None:
         self.members, self.n_features = members, members[0].n_features
         self.clock = members[-1].clock
+        for member in members:  # also that which does not forget
+            member.clock = self.clock
         self.settings = np.array([member.settings for member in members])
         self.log_weight = np.log(prior(len(members)))
         self._hold([member.arms for member in members])
@@ -92,7 +108,10 @@ class HalfLives(Belief):
     def update_at(
         self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
     ) -> None:
-        """Learn rounds one after the other, and how well each half-life predicted them."""
+        """Learn rounds one after the other, and how well each half-life predicted them.
+
+        A late round is predicted as of now, and counts as of its decision.
+        """
         weight = np.ones(len(x)) if weight is None else weight
         rows = [np.ascontiguousarray(v) for v in (self.members[0].design(x), arm, reward, weight)]
         tick = np.ascontiguousarray(tick)
@@ -112,7 +131,7 @@ class HalfLives(Belief):
 
     def posterior(self, k: int, rows: dict[str, Array] | None = None) -> Any:
         """Return the posterior of arm k by the most probable half-life."""
-        return self.best.posterior(k)
+        return self.best.posterior(k, rows)
 
     def add_arm(self) -> None:
         self._change_arms(LinearBelief.add_arm)

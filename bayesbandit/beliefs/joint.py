@@ -37,7 +37,7 @@ class JointBelief(AffineBelief):
         self, plan: Plan, n_arms: int, normalize: bool = False, memory: Memory = FOR_EVER
     ) -> None:
         super().__init__(plan, n_arms, normalize, memory)
-        self.rounds = Rounds(plan.n_features, timed=memory.fades)
+        self.rounds = Rounds(plan.n_features, timed=memory.ticks is not None)
 
     @property
     def n_posteriors(self) -> int:
@@ -54,13 +54,15 @@ class JointBelief(AffineBelief):
 
     def advance(self, tick: float) -> None:
         super().advance(tick)
-        if self.clock and self.rounds.forget(tick - self.memory.lasting):
+        if self.memory.fades and self.rounds.forget(tick - self.memory.lasting):
             self.n = self.rounds.counts(len(self.n))
 
     def _learn(
         self, tick: Array | None, x: Array, arm: Array, reward: Array, weight: Array | None,
         own: Array | None = None,
     ) -> None:  # fmt: skip
+        if self.memory.drift is not None and tick is not None:  # late rounds are learned as of now
+            tick = np.maximum(tick, self.now(1))
         self._relearn(tick, x, arm, reward, weight)
         self.rounds.append(x, arm, reward, weight, tick)
 
@@ -105,9 +107,9 @@ class JointBelief(AffineBelief):
         now = self.now(1)
         self.n = np.zeros(n_arms)
         self._begin()
+        self._relearn(self.rounds.tick, **self.rounds.of())
         if now is not None:
             self.inner.advance(now[0])
-        self._relearn(self.rounds.tick, **self.rounds.of())
 
     def posterior(self, k: int, rows: dict[str, Array]) -> Posterior:
         """Return the posterior of all arms' variables."""

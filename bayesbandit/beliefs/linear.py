@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from bayesbandit.beliefs.half_lives import HALF_LIVES, HalfLives
+from bayesbandit.beliefs.half_lives import HALF_LIVES, HalfLives, remembered
 from bayesbandit.beliefs.linear_belief import LinearBelief
 from bayesbandit.beliefs.memory import Memory
 from bayesbandit.checks import SIZES, integer, number, one_of
@@ -123,22 +123,12 @@ class Ridge:
     def _check_memory(self) -> None:
         """Raise ValueError if half_life, drift or clock is invalid, or they exclude each other."""
         _ = self.memory
-        if self.half_life == "auto" and self.clock != "rounds":
-            raise ValueError('half_life="auto" chooses among rounds; got clock="time"')
         if self.half_life is not None and self.variance == "rss":
             raise ValueError(
                 'variance="rss" is a sum that never shrinks, and a half_life would make it '
                 'shrink: variance must be "empirical_bayes", "rss/n", "nig" or a number'
             )
-        if self.drift is None:
-            return
-        number(self.drift, "drift", above=0, **SIZES)
-        if self.half_life is not None:
-            raise ValueError(
-                "half_life and drift are two rules for one thing: give one of them; got "
-                f"half_life={self.half_life!r}, drift={self.drift!r}"
-            )
-        if self.ridge == "cv" or self.intercept == "unpenalised":
+        if self.drift is not None and (self.ridge == "cv" or self.intercept == "unpenalised"):
             raise ValueError(
                 "drift needs a prior of all coefficients: ridge must be a number, and intercept "
                 f"True or False; got ridge={self.ridge!r}, intercept={self.intercept!r}"
@@ -146,8 +136,12 @@ class Ridge:
 
     @property
     def memory(self) -> Memory:
-        """How long a row counts; with half_life="auto" it is that of `HalfLives`."""
-        return Memory(None if self.half_life == "auto" else self.half_life, self.clock)
+        """How long a row counts, or how its coefficients walk."""
+        return Memory(self.half_life, self.clock, self.drift)
+
+    def remembering(self, memory: Memory) -> Ridge:
+        """Return the same regression with this memory."""
+        return replace(self, **vars(memory))
 
     def n_columns(self, n_features: int) -> int:
         """Return the number of columns of the design: the features, and the constant if any."""
@@ -209,7 +203,8 @@ class Ridge:
 
         normalize: rescale each arm's weights to average 1. seed: not used.
         """
-        if self.half_life == "auto":
-            models = [replace(self, half_life=half_life) for half_life in HALF_LIVES]
-            return HalfLives([LinearBelief(m, n_arms, n_features, normalize) for m in models])
-        return LinearBelief(self, n_arms, n_features, normalize)
+
+        def made(memory: Memory) -> LinearBelief:
+            return LinearBelief(self.remembering(memory), n_arms, n_features, normalize)
+
+        return remembered(made, self.memory)

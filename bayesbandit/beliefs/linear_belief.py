@@ -95,6 +95,11 @@ class LinearBelief(Belief, Kernel):
         return f"LinearBelief({self.model}, n_arms={len(self.arms)}, n_features={self.n_features})"
 
     @property
+    def best(self) -> LinearBelief:
+        """The belief that decides: itself, where there is one half-life."""
+        return self
+
+    @property
     def n(self) -> Array:
         """Observations of each arm (K,)."""
         return self.arms[:, ridge_state.N]
@@ -207,7 +212,13 @@ class LinearBelief(Belief, Kernel):
         self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
     ) -> None:
         """Learn rounds that were decided at ticks (n,): those of the past by the share that has not
-        faded, at least 1e-9. Where coefficients walk, all are learned as of the latest tick."""
+        faded, at least 1e-9. Where coefficients walk, they are learned in the order of their ticks,
+        and those of the past as of now."""
+        if self.settings[ridge_state.WALK] > 0:
+            order = np.argsort(tick, kind="stable")
+            weight = None if weight is None else weight[order]
+            self.update_scored(tick[order], x[order], arm[order], reward[order], weight)
+            return
         self.advance(tick.max(initial=-np.inf))
         if self.rate == 0.0:
             self.update(x, arm, reward, weight)
@@ -278,6 +289,16 @@ class LinearBelief(Belief, Kernel):
             self.n_features,
             weighted=weighted,
         )
+
+    def precision(self, k: int, prior: Array) -> Array:
+        """Return B (D, D) of arm k, the inverse of P. prior: its value without data."""
+        D, arm = self.n_columns, self.arms[k]
+        if self.settings[ridge_state.WALK] == 0:
+            G = ridge_state.matrix(ridge_state.G_of(arm, D), D)[:, :D]
+            return np.asarray(G / arm[ridge_state.W_BAR] + prior)
+        P = ridge_state.matrix(ridge_state.P_of(arm, D), D)[:, :D]
+        B = np.linalg.inv(P)  # steps add to P
+        return np.asarray(0.5 * (B + B.T))
 
     def learned(self, x: Array, arm: Array, reward: Array, weight: Array) -> tuple[Array, Array]:
         return self.design(x), np.ascontiguousarray(reward)

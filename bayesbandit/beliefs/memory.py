@@ -1,4 +1,4 @@
-"""How long a round counts: a half-life on a clock of rounds or of time."""
+"""How what is known changes as time passes: rounds fade by a half-life, or coefficients walk."""
 
 from __future__ import annotations
 
@@ -14,18 +14,32 @@ CLOCKS = "rounds", "time"
 
 @dataclass(frozen=True)
 class Memory:
-    """A half-life of rounds, in ticks of a clock; None: rounds count as long as the belief lives.
+    """A half-life of rounds, or the steps of coefficients that walk, in ticks of a clock.
 
-    half_life: a number of rounds, or with clock="time" seconds or a text as "7d" or "12h".
+    half_life: a number of rounds, or with clock="time" seconds or a text as "7d" or "12h"; "auto":
+    one that is chosen among several (`HalfLives`). drift: the variance of each coefficient's step
+    in a tick. Without either, rounds count as long as the belief lives.
     """
 
     half_life: float | str | None = None
     clock: Clock = "rounds"
+    drift: float | None = None
 
     def __post_init__(self) -> None:
         one_of(self.clock, "clock", CLOCKS)
-        if self.half_life is not None:
+        if self.chooses:
+            if self.clock != "rounds":
+                raise ValueError('half_life="auto" chooses among rounds; got clock="time"')
+        elif self.half_life is not None:
             number(self._ticks, "half_life", above=0, **SIZES)
+        if self.drift is None:
+            return
+        number(self.drift, "drift", above=0, **SIZES)
+        if self.half_life is not None:
+            raise ValueError(
+                "half_life and drift are two rules for one thing: give one of them; got "
+                f"half_life={self.half_life!r}, drift={self.drift!r}"
+            )
 
     @property
     def _ticks(self) -> float:
@@ -33,14 +47,19 @@ class Memory:
         return seconds(self.half_life, "half_life") if timed else self.half_life  # type: ignore[return-value]
 
     @property
+    def chooses(self) -> bool:
+        """Whether the half-life is one that the rewards choose."""
+        return self.half_life == "auto"
+
+    @property
     def fades(self) -> bool:
-        """Whether there is a half-life."""
-        return self.half_life is not None
+        """Whether rounds fade, by one half-life."""
+        return self.half_life is not None and not self.chooses
 
     @property
     def ticks(self) -> Clock | None:
-        """What ticks while rounds fade; None if they do not."""
-        return self.clock if self.fades else None
+        """What ticks; None if time changes nothing."""
+        return None if self.half_life is None and self.drift is None else self.clock
 
     @property
     def rate(self) -> float:
@@ -57,8 +76,8 @@ class Memory:
 
     @property
     def lasting(self) -> float:
-        """The age at which less than 1e-9 of a round is left."""
-        return -math.log(FORGOTTEN) / self.rate
+        """The age at which less than 1e-9 of a round is left; ∞ if rounds do not fade."""
+        return -math.log(FORGOTTEN) / self.rate if self.fades else math.inf
 
 
 FOR_EVER = Memory()

@@ -25,6 +25,14 @@ STREAMED = {
     "a rate": (bb.load_model("gamma_poisson"), {}),
     "Laplace": (declared.binary, {"engine": "laplace", "refit_every": 1}),
 }
+MOVING = {
+    "by columns, walking": (declared.known, {"half_life": None, "drift": 0.02}),
+    "affine, walking": (declared.noncentred, {"half_life": None, "drift": 0.02}),
+    "together, walking": (declared.pooled, {"half_life": None, "drift": 0.02}),
+    "by columns, chosen": (declared.known, {"half_life": "auto"}),
+    "affine, chosen": (declared.noncentred, {"half_life": "auto"}),
+    "together, chosen": (declared.pooled, {"half_life": "auto"}),
+}
 WINDOWS = {
     "by Gibbs": lambda **more: bandit_of(declared.lasso, draws=40, **more),
     "Bayesian LASSO": lambda **more: bb.BayesianLassoTS(ARMS, D, draws=20, **more),
@@ -44,7 +52,7 @@ def bandit_of(model, half_life=HALF, **more):
 def made(kind, **more):
     if kind in WINDOWS:
         return WINDOWS[kind](**({"half_life": HALF} | more))
-    model, own = STREAMED[kind]
+    model, own = (STREAMED | MOVING)[kind]
     return bandit_of(model, **(own | more))
 
 
@@ -160,8 +168,8 @@ def test_laplace_fades_by_powers_of_likelihoods():
         np.testing.assert_allclose(found, right, rtol=0.05, atol=0.02)
 
 
-@few("[affine]", "[a rate]", "[bootstrap]")
-@pytest.mark.parametrize("kind", [*STREAMED, *WINDOWS])
+@few("[affine]", "[a rate]", "[bootstrap]", "[affine, chosen]")
+@pytest.mark.parametrize("kind", [*STREAMED, *MOVING, *WINDOWS])
 def test_copies_files_and_play_in_between(kind, tmp_path):
     rng = np.random.default_rng(1)
     x, reward = rng.normal(size=(36, D)), rewards(kind, rng, (36, 3))
@@ -295,7 +303,21 @@ def test_times_of_a_log():
 BAD = [
     (lambda: bandit_of(declared.known, half_life=0.0), "half_life must be a finite number > 0"),
     (lambda: bandit_of(declared.known, half_life="7d"), "half_life must be a finite number > 0"),
-    (lambda: bandit_of(declared.known, half_life="auto"), '"auto" is of bb.Ridge'),
+    (lambda: bandit_of(declared.known, drift=0.1), "two rules for one thing"),
+    (lambda: bandit_of(declared.known, half_life=None, drift=-1.0), "drift must be a finite"),
+    (lambda: bandit_of(declared.known, half_life="auto", clock="time"), "chooses among rounds"),
+    (lambda: bandit_of(declared.lasso, half_life="auto"), "lasso is known by posterior draws"),
+    (lambda: made("a rate", half_life=None, drift=0.1), "drift=0.1 is of models .* or a rate"),
+    (lambda: made("Laplace", half_life="auto"), "is known by Laplace's approximation"),
+    (lambda: made("Laplace", half_life=None, drift=0.1), "give half_life a number of rounds"),
+    (lambda: bb.ForestTS(ARMS, D, half_life="auto"), "a belief by draws has none"),
+    (
+        lambda: bandit_of(
+            declared.known, half_life=None, drift=0.1,
+            balance=bb.InversePropensity(normalize=True),
+        ),
+        "drift needs weights as they are",
+    ),
     (lambda: bandit_of(declared.known, clock="pulls"), "clock must be"),
     (lambda: bandit_of(bb.Ridge(), half_life=5.0), "half_life: only of a declared reward model"),
     (lambda: bandit_of(declared.lasso, background=True), "background must be False"),

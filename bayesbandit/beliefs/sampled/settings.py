@@ -34,7 +34,11 @@ class Sampling:
     or a text as "7d"; None: rounds count as long as the bandit lives. The prior stays. Posteriors
     with a closed form fade, and so do those by engine="laplace". A model known by draws has a
     window instead, since its noise would seem small if the weights of old rows were. The rounds of
-    the last half_life / ln 2 ticks count whole, as many as fading would leave.
+    the last half_life / ln 2 ticks count whole, as many as fading would leave. "auto" is as of
+    `Ridge`, for linear-Gaussian models.
+    drift: the variance of each variable's step in a tick, for linear-Gaussian models whose
+    variables walk at random, as of `Ridge`; None: they stand still. It is of the declared
+    variables: of z, if the coefficients are m + s z.
     clock: what ticks: "rounds", contexts decided and rows learned by `update`, or "time".
     frozen: whether an arm uses one random draw until its next reward, as in the paper's Appendix C
     (only for Gibbs).
@@ -50,6 +54,7 @@ class Sampling:
     background: bool = False
     half_life: float | str | None = None
     clock: Clock = "rounds"
+    drift: float | None = None
 
     def __post_init__(self) -> None:
         from bayesbandit.inference.registry import choices  # loads PyMC
@@ -61,17 +66,12 @@ class Sampling:
         one_of(self.background, "background", (False, True))
         if self.tune is not None:
             integer(self.tune, "tune", least=0, most=MANY)
-        if self.half_life == "auto":
-            raise ValueError(
-                'half_life="auto" is of bb.Ridge; of a declared model it must be a number of '
-                'rounds, or a time as "7d" with clock="time"'
-            )
         _ = self.memory
 
     @property
     def memory(self) -> Memory:
-        """How long a round counts."""
-        return Memory(self.half_life, self.clock)
+        """How long a round counts, or how the variables walk."""
+        return Memory(self.half_life, self.clock, self.drift)
 
     @property
     def schedule(self) -> Schedule:

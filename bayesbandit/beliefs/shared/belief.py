@@ -142,7 +142,6 @@ class SharedBelief(Belief):
         self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
     ) -> None:
         """Learn rounds that were decided at ticks (n,): see `Belief.update_at`."""
-        self.common.advance(tick.max(initial=-np.inf))
         before = np.array(self.common.n)
         self.common.update_at(tick, x, np.zeros_like(arm), reward, weight)
         self._count(before, arm)
