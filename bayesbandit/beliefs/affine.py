@@ -114,7 +114,7 @@ class AffineBelief(Belief):
 
     def predict(self, x: Array) -> Prediction:
         z, offset = self.features(x)
-        inner = self.inner.predict(z)
+        inner = self.inner.best.predict(z)
         return LocationScale(inner.mean + offset[:, None], inner.scale, inner.df)
 
     def predict_together(self, x: Array) -> Joint:
@@ -147,9 +147,14 @@ class AffineBelief(Belief):
         """Learn rounds x (n, d), arm numbers, rewards, precision weights (n,; None: 1)."""
         self._learn(self.now(len(x)), x, arm, reward, weight)
 
+    @property
+    def latest(self) -> float:
+        """The latest tick of the clock."""
+        return float(self.inner.arms[..., ridge_state.CLOCK].max())
+
     def now(self, n: int) -> Array | None:
-        """Return the latest tick n times; None if rows do not fade."""
-        return np.full(n, self.inner.arms[..., ridge_state.CLOCK].max()) if self.clock else None
+        """Return the latest tick n times; None if time changes nothing."""
+        return np.full(n, self.latest) if self.clock else None
 
     def advance(self, tick: float) -> None:
         self.inner.advance(tick)

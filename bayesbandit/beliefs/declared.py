@@ -126,7 +126,7 @@ class Declared(Sampling):
         if self.memory.drift is not None or self.memory.chooses:
             given = 'half_life="auto"' if self.memory.chooses else f"drift={self.drift!r}"
             raise ValueError(
-                f"{given} is of models with a linear-Gaussian posterior, where the filter is exact; "
+                f"{given} needs a linear-Gaussian posterior, where it is exact; "
                 f"{name} is known by {known_by}: give half_life a number of rounds "
                 "(bb.evaluation.drift(log) shows which predicts best)"
             )

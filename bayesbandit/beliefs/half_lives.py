@@ -1,4 +1,4 @@
-"""`half_life="auto"` of regressions: a belief for each half-life; the one that predicts best decides."""
+"""`half_life="auto"`: a regression for each half-life; the one that predicts best decides."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ def prior(M: int) -> Array:
     return np.append(scoring.STANDING, np.full(M - 1, rest))
 
 
-def remembered(
-    make: Callable[[Memory], LinearBelief], memory: Memory
-) -> LinearBelief | HalfLives:
+def remembered(make: Callable[[Memory], LinearBelief], memory: Memory) -> LinearBelief | HalfLives:
     """Return the belief with this memory; of several half-lives if the rewards choose one.
 
     make: makes the belief with a given memory.

@@ -62,7 +62,7 @@ class JointBelief(AffineBelief):
         own: Array | None = None,
     ) -> None:  # fmt: skip
         if self.memory.drift is not None and tick is not None:  # late rounds are learned as of now
-            tick = np.maximum(tick, self.now(1))
+            tick = np.maximum(tick, self.latest)
         self._relearn(tick, x, arm, reward, weight)
         self.rounds.append(x, arm, reward, weight, tick)
 

@@ -145,7 +145,7 @@ class LinearizedBelief(Belief):
         group = np.zeros_like(arm) if self.joint else np.ascontiguousarray(arm)
         z, reward, done = np.ascontiguousarray(z), np.ascontiguousarray(reward), 0
         power = self.glm.weights(data)
-        inner, family = self.inner.inner, self.glm.family
+        inner, family = self.inner.inner.best, self.glm.family
         share = np.zeros(len(x))
         if tick is not None:
             share = inner.share_of(tick, group)
@@ -165,7 +165,7 @@ class LinearizedBelief(Belief):
 
     def _settle(self, groups: Iterable[int]) -> None:
         """Compute the modes of these groups from all of their rows."""
-        inner = self.inner.inner
+        inner = self.inner.inner.best
         for g in groups:
             rows = self.rounds.of(None if self.joint else g)
             data = self.glm.block.data(**rows)
