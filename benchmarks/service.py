@@ -5,7 +5,7 @@
 
 Durable decisions a second in SQLite, beside what `fsync` alone allows on this disk; then processes
 that decide on a PostgreSQL server of their own, beside the same calls without a log. With
---decisions: how long `frames`, `replay`, `verify` and others take, and the largest memory of each.
+--decisions: CPU time and largest memory of `frames`, `replay`, `verify` and others.
 """
 
 import argparse
@@ -130,10 +130,10 @@ def speed(seconds, processes):
 
 
 def measured(name, work, url, results):
-    """Time and largest memory of some work, in a process of its own."""
-    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    """CPU time and largest memory of some work, in a process of its own."""
+    start, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     found = work(bb.DecisionLog(url))
-    took, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    took, after = time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     results.put(
         f"{name:8} {took:7.1f} s   {after / 1024:6.0f} MB at most, {before / 1024:.0f} before   "
         f"{found}"
@@ -144,14 +144,14 @@ def large(decisions):
     """A log of many decisions, single ones and batches, all of them rewarded."""
     with room() as folder:
         url, rng = fresh("sqlite", folder), np.random.default_rng(0)
-        service, start = begin(url), time.perf_counter()
+        service, start = begin(url), time.process_time()
         for _ in range(decisions // 1000):
             batch = service.decide(rng.normal(size=(1000, D)))
             service.reward(batch.id, rng.normal(size=1000))
             service.learn()
         size = sum(file.stat().st_size for file in Path(folder).iterdir())
         print(
-            f"{decisions} decided, rewarded and learned in {time.perf_counter() - start:.0f} s, "
+            f"{decisions} decided, rewarded and learned in {time.process_time() - start:.0f} s, "
             f"{size / 1e6:.0f} MB on disk",
             flush=True,
         )

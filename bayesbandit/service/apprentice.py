@@ -15,13 +15,11 @@ from bayesbandit.checks import Name, number
 from bayesbandit.kernels.row_layout import TABULATED
 from bayesbandit.service.inputs import encoded, ids_of, listed
 from bayesbandit.service.service import Service
-from bayesbandit.store.records import Conflict
+from bayesbandit.store.records import ADVISED, SYSTEM, Conflict
 from bayesbandit.store.rows import column, context_texts, decision_of, layout_of, text_of
 from bayesbandit.store.tables import events
 from bayesbandit.store.versions import decided
 
-SYSTEM = "another system"  # the mode of the present system's decisions
-ADVISED = "advised"  # the kind of event that stores the bandit's advice
 SLACK = 1e-6  # by how much the sum of probabilities may differ from 1
 
 

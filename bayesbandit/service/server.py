@@ -19,7 +19,7 @@ from fastapi.security import HTTPBearer
 
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.checks import Name
-from bayesbandit.service.apprentice import SYSTEM, Apprentice
+from bayesbandit.service.apprentice import Apprentice
 from bayesbandit.service.gate import Gate
 from bayesbandit.service.messages import (
     Advice,
@@ -35,7 +35,7 @@ from bayesbandit.service.messages import (
 )
 from bayesbandit.service.metrics import Metrics
 from bayesbandit.service.service import Service
-from bayesbandit.store.records import BANDIT, FALLBACK, UNKNOWN, Conflict, Stored
+from bayesbandit.store.records import BANDIT, FALLBACK, SYSTEM, UNKNOWN, Conflict, Stored
 from bayesbandit.store.versions import decided
 
 logger = logging.getLogger("bayesbandit")
@@ -96,6 +96,7 @@ def application(service: Service, key: str, sync_every: float = 1.0) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(Conflict, _wrong)
     app.add_exception_handler(ValueError, _wrong)
+    app.add_exception_handler(TypeError, _wrong)
     app.add_exception_handler(OSError, _unavailable)
     return app
 
@@ -174,7 +175,7 @@ class Server:
             await asyncio.sleep(every)
             try:
                 await asyncio.to_thread(self._keep_up)
-            except OSError as error:
+            except (OSError, ValueError) as error:  # the version here goes on
                 logger.warning("%s", error)
 
     def _keep_up(self) -> None:

@@ -24,16 +24,11 @@ from bayesbandit.store.log import DecisionLog
 from bayesbandit.store.records import (
     ADDED,
     BANDIT,
-    DEFAULT,
-    EXPIRED,
     FALLBACK,
-    INACTIVE,
     LEARN,
     LEARNED,
     REFUSED,
     REMOVED,
-    RETIRED,
-    REWARD,
     Change,
     Conflict,
     Due,
@@ -51,10 +46,11 @@ from bayesbandit.store.rows import (
     decision_of,
     layout_of,
     moment,
+    same_json,
     saved,
     text_of,
 )
-from bayesbandit.store.settings import joined, settings_of
+from bayesbandit.store.settings import closed_by, settings_of
 from bayesbandit.store.versions import Version, catch_up, certain, decided, follow, restored
 
 if TYPE_CHECKING:
@@ -290,7 +286,8 @@ class Service:
             )
         for row, text in zip(stored, texts, strict=False):
             could = row.arms if among is None else among
-            if row.context != text or (row.mode == BANDIT and set(row.available) != set(could)):
+            arms_differ = row.mode == BANDIT and set(row.available) != set(could)
+            if arms_differ or not same_json(row.context, text):
                 raise Conflict(
                     f"the log has a decision {row.id!r}, about another context or other arms: "
                     "give each decision an id of its own"
@@ -441,7 +438,8 @@ class Service:
 
     def _learn(self, due: Sequence[Due]) -> tuple[int, int]:
         """Learn from these decisions; return how many were closed and how many learned."""
-        outcomes = [self._outcome(one) for one in due]
+        retired = self._version.is_retired
+        outcomes = [closed_by(one, self.settings, retired(one.decision)) for one in due]
         learned = [one for one in outcomes if one.outcome in LEARNED]
         try:
             version = self._version.learned(learned, len(due))
@@ -465,23 +463,6 @@ class Service:
         self._take_over(version)
         self._unsaved = 0 if data is not None else unsaved
         return len(due), len(learned)
-
-    def _outcome(self, due: Due) -> Outcome:
-        """Return how a decision is closed: with a reward, or why without one."""
-        how, decision = self.settings, due.decision
-        if how.activation and not due.activated:
-            return Outcome(decision, INACTIVE, reason="it was not activated")
-        if due.overruled:
-            return Outcome(decision, INACTIVE, reason="the fallback arm was shown")
-        reward = joined(due.rewards, how)
-        kind = DEFAULT if reward is None else REWARD
-        reward = how.default_reward if reward is None else reward
-        if reward is None:
-            return Outcome(decision, EXPIRED, reason="no reward came in time")
-        if self._version.is_retired(decision):
-            said = f"the arm {decision.arm!r} was removed"
-            return Outcome(decision, RETIRED, reward, said)
-        return Outcome(decision, kind, reward)
 
     @staticmethod
     def _without(outcomes: Sequence[Outcome], refused: dict[str, str]) -> list[Outcome]:
@@ -546,4 +527,6 @@ class Service:
         self._version = version
 
     def _now(self) -> int:
-        return round(self.clock() * 1e6)
+        now = moment(self.clock(), "clock")
+        assert now is not None
+        return now

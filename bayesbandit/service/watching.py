@@ -13,10 +13,9 @@ from sqlalchemy import func, select
 
 from bayesbandit.checks import Name
 from bayesbandit.kernels.row_layout import FLOOR, TAIL
-from bayesbandit.service.apprentice import ADVISED, SYSTEM
 from bayesbandit.store.ledger import Ledger
 from bayesbandit.store.reading import NEVER, OPEN, Chunk, joined_rewards, moments
-from bayesbandit.store.records import FALLBACK, Stored
+from bayesbandit.store.records import ADVISED, FALLBACK, SYSTEM, Stored
 from bayesbandit.store.rows import arm_named
 from bayesbandit.store.settings import Settings
 from bayesbandit.store.tables import decisions, events
@@ -209,7 +208,7 @@ class Drift:
             seen.n += len(values)
             seen.missing += sum(map(is_missing, values))
             if isinstance(column, Levels):
-                new = [str(v)[:LONGEST] for v in values if column.place(v) == NEW]
+                new = [_level(v) for v in values if column.place(v) == NEW]
                 seen.unseen += len(new)
                 seen.new.update(new)
                 if len(seen.new) > MOST:  # drop the rarest
@@ -258,6 +257,11 @@ class Drift:
         columns = ["column", "contexts", "missing", "mean_shift", "sd_ratio", "unseen_levels",
                    "most_frequent_unseen"]  # fmt: skip
         return pd.DataFrame(rows, columns=columns)
+
+
+def _level(value: object) -> str:
+    """Return a level as text that can be written."""
+    return str(value)[:LONGEST].encode("utf-8", "backslashreplace").decode()
 
 
 def _value(row: Mapping[str, object] | Sequence[object], name: Name) -> object:

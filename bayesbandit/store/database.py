@@ -158,7 +158,8 @@ class Database:
     @contextmanager
     def _lock_of_file(self, key: bytes) -> Iterator[bool]:
         """Lock a database beside the log, so that deciding goes on meanwhile."""
-        path = f"{self.url.database}-learner-{key.hex()}"
+        assert self.path is not None
+        path = f"{self.path.resolve()}-learner-{key.hex()}"  # one for all links to the file
         beside = sqlite3.connect(path, timeout=0, isolation_level=None)
         try:
             try:
@@ -213,10 +214,10 @@ class Database:
     def _schema(self, connection: Connection) -> int:
         newest = select(tables.schema.c.version).order_by(tables.schema.c.version.desc()).limit(1)
         found = connection.execute(newest).scalar()
-        if found is None or found > SCHEMA:
+        if found is None or not 1 <= found <= SCHEMA:
             raise ValueError(
-                f"the log {self.shown} has tables of version {found}, of a newer release; this "
-                f"one ({RELEASE}) reads up to version {SCHEMA}"
+                f"the log {self.shown} has tables of version {found}; this release ({RELEASE}) "
+                f"reads versions 1 to {SCHEMA}, and a newer one may read more"
             )
         return int(found)
 

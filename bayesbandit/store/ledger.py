@@ -23,14 +23,16 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from bayesbandit.checks import Name
+from bayesbandit.checks import Name, arm_name, integer
 from bayesbandit.runtime.files import HOST
 from bayesbandit.store.database import RELEASE, Database, microseconds
 from bayesbandit.store.records import (
     ACTIVATED,
+    ADDED,
     AGAIN,
     BANDIT,
     LATE,
+    LEARN,
     LEARNED,
     OVERRULED,
     REMOVED,
@@ -71,15 +73,18 @@ def unknown_key(key: str, value: float) -> str:
 
 
 def stored_of(row: Row[Any]) -> Stored:
-    """Return the decision of a row of the table of decisions."""
+    """Return the decision of a row of the table of decisions; raise ValueError if it is broken."""
     known = row._mapping
-    return Stored(
-        known["id"], known["decided_at"], known["mode"], known["version"], known["t"],
-        known["stream"], known["position"], known["place"], known["size"], arm_named(known["arm"]),
-        known["propensity"], arms_named(known["arms"]), numbers(known["row"]),
-        numbers(known["probabilities"]), None if known["x"] is None else numbers(known["x"]),
-        known["context"],
-    )  # fmt: skip
+    try:
+        return Stored(
+            known["id"], known["decided_at"], known["mode"], known["version"], known["t"],
+            known["stream"], known["position"], known["place"], known["size"],
+            arm_named(known["arm"]), known["propensity"], arms_named(known["arms"]),
+            numbers(known["row"]), numbers(known["probabilities"]),
+            None if known["x"] is None else numbers(known["x"]), known["context"],
+        )  # fmt: skip
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"decision {known['id']!r} cannot be read: {error}") from error
 
 
 class Ledger:
@@ -112,7 +117,10 @@ class Ledger:
         """Return how rewards are joined; None if the log has no bandit yet."""
         with self.database.read() as connection:
             detail = connection.execute(self._beginning()).scalar()
-        return None if detail is None else Settings(**json.loads(detail)["settings"])
+        try:
+            return None if detail is None else Settings(**json.loads(detail)["settings"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"how {self} began cannot be read: {error}") from error
 
     def names(self) -> list[str]:
         """Return the names of all bandits of the database."""
@@ -266,7 +274,8 @@ class Ledger:
                 "observed_at": at, "received_at": now, "status": status,
             }  # fmt: skip
             rows.setdefault((one, key), row)
-        added = self.database.add(connection, rewards, [*rows.values()])
+        ordered = [rows[which] for which in sorted(rows)]  # so that two of them cannot deadlock
+        added = self.database.add(connection, rewards, ordered)
         found: list[str | Conflict] = []
         for which, (_, _, value, _) in zip(keys, told, strict=True):
             if (self.name, *which) in added:
@@ -307,7 +316,8 @@ class Ledger:
                 raise ValueError(f"the log has no decision {min(lost)!r}")
             new = {*ids} - set(connection.execute(self.happened(ACTIVATED, ids)).scalars())
             row = {"bandit": self.name, "at": now, "kind": ACTIVATED}
-            self.database.add(connection, events, [{**row, "decision_id": one} for one in {*ids}])
+            told = [{**row, "decision_id": one} for one in sorted({*ids})]
+            self.database.add(connection, events, told)
             self._touch(connection, sorted(new), now, how)
 
     def happened(self, kind: str, ids: Sequence[str]) -> Select[str]:
@@ -453,13 +463,13 @@ class Ledger:
     def removed(self, version: int) -> dict[Name, int]:
         """Return the arms that were removed up to a version; for each one the last such version."""
         found = (
-            select(events.c.version, events.c.detail)
-            .where(self.own(events), events.c.kind == REMOVED, events.c.version <= version)
+            select(events)
+            .where(self.own(events), events.c.kind == REMOVED, events.c.version.between(1, version))
             .order_by(events.c.version)
         )
         with self.database.read() as connection:
-            rows = connection.execute(found).all()
-        return {json.loads(row.detail)["arm"]: row.version for row in rows}
+            changes = [change_of(row, ()) for row in connection.execute(found)]
+        return {change.detail["arm"]: change.version for change in changes}
 
     def changes(self, after: int, limit: int) -> list[Change]:
         """Return at most `limit` changes after a version, in order."""
@@ -567,7 +577,18 @@ def outcome_of(row: Row[Any]) -> Outcome:
 
 
 def change_of(row: Row[Any], learned: Iterable[Outcome]) -> Change:
-    """Return the change of a row of the table of events."""
+    """Return the change of a row of the table of events; raise ValueError if it is broken."""
     known = row._mapping
-    detail = json.loads(known["detail"] or "{}")
-    return Change(known["version"], known["at"], known["kind"], detail, tuple(learned))
+    try:
+        detail, kind = json.loads(known["detail"]), known["kind"]
+        if kind == LEARN:
+            integer(detail["closed"], "closed", least=0)
+        elif kind in (ADDED, REMOVED):
+            arm_name(detail["arm"])
+        else:
+            raise ValueError(f"there is no change {kind!r}")
+    except (ValueError, TypeError, KeyError) as error:
+        raise ValueError(
+            f"the event of version {known['version']} cannot be read: {error}"
+        ) from error
+    return Change(known["version"], known["at"], kind, detail, tuple(learned))

@@ -28,10 +28,10 @@ def several_bandits(connection: Connection) -> None:
     Rows of version 1 are about the bandit "default". It is one transaction: all changes, or none.
     """
     change = _made_again if connection.dialect.name == "sqlite" else _altered
-    for table, keys in KEYS.items():
-        change(connection, table, keys)
     for table, column in (("decisions", "decided_at"), ("open", "due"), ("rewards", "received_at")):
         connection.exec_driver_sql(f"DROP INDEX IF EXISTS ix_bandit_{table}_{column}")
+    for table, keys in KEYS.items():
+        change(connection, table, keys)
     for table, column in (("decisions", "decided_at"), ("open", "due")):
         connection.exec_driver_sql(
             f"CREATE INDEX bandit_{table}_by_time ON bandit_{table} (bandit, {column})"
@@ -44,7 +44,10 @@ def _of_bandit(key: str) -> str:
 
 
 def _made_again(connection: Connection, table: str, keys: list[str]) -> None:
-    """Make a table again and copy its rows, because SQLite changes no key of a table."""
+    """Make a table again and copy its rows, because SQLite changes no key of a table.
+
+    Views of it stay as they are. Indexes and triggers that others have added are made again.
+    """
     known = connection.exec_driver_sql(f"SELECT sql FROM sqlite_master WHERE name = '{table}'")
     made: str = known.scalar_one()
     described = connection.exec_driver_sql(f"PRAGMA table_info({table})")
@@ -54,12 +57,20 @@ def _made_again(connection: Connection, table: str, keys: list[str]) -> None:
             raise ValueError(f"the table {table} has no {key}: the log is not of this package")
         made = made.replace(key, _of_bandit(key))
     made = made.replace("(", f"({COLUMN}, ", 1)
+    added = connection.exec_driver_sql(
+        f"SELECT sql FROM sqlite_master WHERE tbl_name = '{table}' AND type != 'table' AND sql > ''"
+    )
+    others = added.scalars().all()
+    connection.exec_driver_sql("PRAGMA legacy_alter_table = ON")  # views keep the table's name
     connection.exec_driver_sql(f"ALTER TABLE {table} RENAME TO {table}_before")
+    connection.exec_driver_sql("PRAGMA legacy_alter_table = OFF")
     connection.exec_driver_sql(made)
     connection.exec_driver_sql(
         f"INSERT INTO {table} (bandit, {columns}) SELECT {ONLY}, {columns} FROM {table}_before"
     )
     connection.exec_driver_sql(f"DROP TABLE {table}_before")
+    for other in others:
+        connection.exec_driver_sql(other)
 
 
 def _altered(connection: Connection, table: str, keys: list[str]) -> None:

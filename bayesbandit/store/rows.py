@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bayesbandit.weighting.base import Balance
 
 LONGEST_ID = 200  # characters
+LATEST = 2**62  # microseconds since 1970
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,32 @@ def context_texts(x: object, n: int, one: bool) -> list[str | None]:
     elif isinstance(x, np.ndarray):
         x = x.tolist()
     if one:
-        return [text_of(x)]
+        return [_context_text(x)]
     assert isinstance(x, Sequence)
-    return [text_of(each) for each in x]
+    return [_context_text(each) for each in x]
+
+
+def _context_text(context: object) -> str:
+    """Return a context as JSON; raise ValueError if it has text that UTF-8 cannot write."""
+    text = text_of(context)
+    if "\\ud" in text:  # an emoji, or half of one
+        try:
+            json.dumps(json.loads(text), ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            half = error.object[error.start]
+            raise ValueError(f"contexts must be text in Unicode; found {half!r} alone") from error
+    return text
+
+
+def same_json(one: str | None, other: str | None) -> bool:
+    """Return whether two texts of JSON have the same values, in any order of their keys."""
+    if one is None or other is None:
+        return one is other
+    return one == other or _ordered(one) == _ordered(other)
+
+
+def _ordered(text: str) -> str:
+    return json.dumps(json.loads(text), sort_keys=True)
 
 
 def _records(table: Any) -> list[dict[Any, Any]]:
@@ -152,7 +176,11 @@ def loaded(data: bytes, parts: Parts, version: int) -> Bandit:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"snapshot {version}"
         path.write_bytes(data)
-        bandit = Bandit.load(path, parts.policy, parts.model, parts.balance)
+        try:
+            bandit = Bandit.load(path, parts.policy, parts.model, parts.balance)
+        except ValueError as error:
+            said = str(error).replace(str(path), f"the snapshot of version {version}")
+            raise ValueError(said) from error
     bandit.belief.refit_when_asked()
     return bandit
 
@@ -161,17 +189,25 @@ def moment(at: object, what: str) -> int | None:
     """Return a time in microseconds since 1970; a date without a zone is of UTC."""
     if at is None:
         return None
-    import pandas as pd
-
     try:
         if isinstance(at, int | float) and not isinstance(at, bool):
-            return round(at * 1e6)
-        if not isinstance(at, str | date | np.datetime64):
-            raise TypeError(f"found a {type(at).__name__}")
-        stamp = pd.Timestamp(at)
-        stamp = stamp.tz_localize(UTC) if stamp.tzinfo is None else stamp
-        return int(stamp.as_unit("us").asm8.astype(np.int64))
+            found = round(at * 1e6)
+        else:
+            found = _of_date(at)
+        if abs(found) > LATEST:  # NaT too
+            raise ValueError("no database holds this time")
+        return found
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f'{what} must be a date as "2026-11-22 18:00", a datetime or seconds; got {at!r}'
         ) from error
+
+
+def _of_date(at: object) -> int:
+    import pandas as pd
+
+    if not isinstance(at, str | date | np.datetime64):
+        raise TypeError(f"found a {type(at).__name__}")
+    stamp = pd.Timestamp(at)
+    stamp = stamp.tz_localize(UTC) if stamp.tzinfo is None else stamp
+    return int(stamp.as_unit("us").asm8.astype(np.int64))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bayesbandit.checks import LARGEST, number, one_of, seconds
+from bayesbandit.store.records import DEFAULT, EXPIRED, INACTIVE, RETIRED, REWARD, Due, Outcome
 
 AGGREGATES = ("first", "sum", "last")
 
@@ -35,6 +36,26 @@ def joined(values: Sequence[float], how: Settings) -> float | None:
     if not values:
         return None
     return {"first": values[0], "sum": math.fsum(values), "last": values[-1]}[how.aggregate]
+
+
+def closed_by(due: Due, how: Settings, retired: bool) -> Outcome:
+    """Return how a decision is closed: with a reward, or why without one.
+
+    retired: whether its arm was removed since.
+    """
+    decision = due.decision
+    if how.activation and not due.activated:
+        return Outcome(decision, INACTIVE, reason="it was not activated")
+    if due.overruled:
+        return Outcome(decision, INACTIVE, reason="the fallback arm was shown")
+    reward = joined(due.rewards, how)
+    kind = DEFAULT if reward is None else REWARD
+    reward = how.default_reward if reward is None else reward
+    if reward is None:
+        return Outcome(decision, EXPIRED, reason="no reward came in time")
+    if retired:
+        return Outcome(decision, RETIRED, reward, f"the arm {decision.arm!r} was removed")
+    return Outcome(decision, kind, reward)
 
 
 def settings_of(

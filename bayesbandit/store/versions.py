@@ -19,7 +19,7 @@ from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.checks import Name
 from bayesbandit.kernels.row_layout import TABULATED
-from bayesbandit.store.records import ADDED, LEARN, REMOVED, Change, Outcome, Stored
+from bayesbandit.store.records import ADDED, LEARN, Change, Outcome, Stored
 from bayesbandit.store.rows import Parts, decision_of, layout_of, loaded
 
 if TYPE_CHECKING:
@@ -55,10 +55,8 @@ class Version:
         if change.kind == ADDED:
             twin.add_arm(arm)
             return self.next(twin, self.removed)
-        if change.kind == REMOVED:
-            twin.remove_arm(arm)
-            return self.next(twin, {**self.removed, arm: change.version})
-        raise ValueError(f"version {change.version} is by an unknown change, {change.kind!r}")
+        twin.remove_arm(arm)
+        return self.next(twin, {**self.removed, arm: change.version})
 
     def next(self, twin: Bandit, removed: dict[Name, int]) -> Version:
         """Return `twin` as the next version; compute its posterior draws now if they are due."""
@@ -181,7 +179,9 @@ def restored(ledger: Ledger, snapshot: tuple[int, bytes], parts: Parts) -> Versi
 
 def first(ledger: Ledger, parts: Parts) -> Version:
     """Return version 0, the bandit with which the log began."""
+    if ledger.settings() is None:
+        raise ledger.nothing()
     beginning = ledger.snapshot(at_most=0)
     if beginning is None:
-        raise ledger.nothing()
+        raise ValueError(f"the log {ledger} has lost the snapshot of version 0")
     return restored(ledger, beginning, parts)

@@ -73,7 +73,13 @@ def written(url, tmp_path, *words):
 
 
 def test_the_page_is_one_file_and_names_are_text(log, tmp_path):
+    """A level that UTF-8 cannot write, too, which older releases stored."""
+    with log[0].ledger.database.write() as connection:
+        context = '{"age": 40.0, "city": "\\ud800"}'
+        forged = f"UPDATE bandit_decisions SET context = '{context}' WHERE place = 0"
+        connection.exec_driver_sql(forged)
     page, _ = written(log[1], tmp_path)
+    assert any("\\ud800" in text for text in page.texts)
     assert not {"script", "link", "iframe", "b"} & set(page.tags)
     assert all(one.startswith("data:image/png;base64,") for one in page.addresses)
     assert page.tags.count("img") == 4

@@ -1,5 +1,6 @@
 """A server: what it answers is in the log, and nothing that is sent to it harms the log."""
 
+import asyncio
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ for needed in ("sqlalchemy", "fastapi", "uvicorn", "prometheus_client"):
     pytest.importorskip(needed)
 httpx = pytest.importorskip("httpx")
 
-from tests.service.servers import command, serving
+from tests.service.servers import KEY, command, serving
 
 HOSTILE = [
     "'); DROP TABLE bandit_decisions; --", '"><script>alert(1)</script>', "𝓊nicode ünd ‮ back",
@@ -209,6 +210,43 @@ def test_many_at_once(shared):
     assert all(one == same[0] for one in same)
     assert sorted(statuses) == ["again"] * 64 + ["timely"] * 64
     assert not set(log.verify()["kind"]) - {"reward without decision", "clock"}
+
+
+def test_tables_are_asked_by_name(tmp_path):
+    """And what no table is gets a sentence."""
+    import pandas as pd
+    from starlette.testclient import TestClient
+
+    from bayesbandit.service.server import application
+
+    frame = pd.DataFrame({"age": [20, 30, 40, 50] * 5, "country": ["DE", "US"] * 10})
+    bandit = bb.LinTS(["a", "b"], encoder=bb.Encoder.fit(frame), seed=0)
+    service = bb.Service(bandit, bb.DecisionLog(f"sqlite:///{tmp_path}/log.db"))
+    client = TestClient(application(service, KEY), headers={"Authorization": f"Bearer {KEY}"})
+    for context in ([20, "DE"], [[20, "DE"]], {"age": 20, "country": "\ud800"}, {"age": [20]}):
+        body = bb_json({"context": context})
+        answer = client.post("/decide", content=body, headers={"Content-Type": "application/json"})
+        assert answer.status_code == 422, answer.text
+    assert service.log.frame().empty
+    one = decided(client, context={"age": 20, "country": "DE"}, id="order-1")
+    assert decided(client, context={"country": "DE", "age": 20}, id="order-1") == one
+
+
+def test_a_server_goes_on_with_its_version_if_it_cannot_follow(tmp_path, monkeypatch, caplog):
+    """As where a newer release learns, by a change that this one does not know."""
+    from bayesbandit.service.server import Server
+
+    service = bb.Service(bb.LinTS(ARMS, 2), bb.DecisionLog(f"sqlite:///{tmp_path}/log.db"))
+    looks = [ValueError("there is no change 'x'"), OSError("no server"), None, RuntimeError("end")]
+
+    def sync():
+        if (error := looks.pop(0)) is not None:
+            raise error
+
+    monkeypatch.setattr(service, "sync", sync)
+    with pytest.raises(RuntimeError, match="end"):
+        asyncio.run(Server(service).keep_up(0.0))
+    assert "no change 'x'" in caplog.text
 
 
 def test_what_it_counts(shared):

@@ -6,6 +6,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import bayesbandit as bb
@@ -118,6 +119,29 @@ def test_the_same_id_gives_the_same_decision(url):
     with pytest.raises(ValueError, match="has 1, and not 'order-2'"):
         service.decide([[0.1, 0.2]] * 2, id=["order-1", "order-2"])
     assert len(service.log.frame()) == 1
+
+
+def test_the_same_context_in_another_order_is_the_same(lite):
+    """JSON has no order of keys: a client that asks again may send another one."""
+    frame = pd.DataFrame({"age": [20, 30, 40, 50] * 5, "country": ["DE", "US"] * 10})
+    service, _ = begun(lite, bb.LinTS(["a", "b"], encoder=bb.Encoder.fit(frame), seed=0))
+    for age in (33, float("nan")):
+        first = service.decide({"age": age, "country": "US"}, id=f"order-{age}")
+        again = service.decide({"country": "US", "age": age}, id=f"order-{age}")
+        np.testing.assert_array_equal(again.rows, first.rows)
+    with pytest.raises(ValueError, match="about another context"):
+        service.decide({"country": "US", "age": True}, id="order-33")
+
+
+@pytest.mark.parametrize("country", ["\ud800", "a\udc00\ud83d"])
+def test_contexts_are_text_that_can_be_written(lite, country):
+    frame = pd.DataFrame({"age": [20, 30, 40, 50] * 5, "country": ["DE", "US"] * 10})
+    service, _ = begun(lite, bb.LinTS(["a", "b"], encoder=bb.Encoder.fit(frame), seed=0))
+    with pytest.raises(ValueError, match=r"contexts must be text in Unicode; found '\\ud"):
+        service.decide({"age": 20, "country": country})
+    assert not rows(service, "decisions")
+    service.decide({"age": 20, "country": "\N{PILE OF POO}\0"})
+    assert service.log.verify().empty
 
 
 @pytest.mark.parametrize("bad", ["", "x" * 201, "a\nb", "a\0b", 7, b"a"])
@@ -371,6 +395,26 @@ def test_a_reward_that_the_model_holds_impossible_stops_nobody_else(lite):
     assert service.log.verify().empty
 
 
+@pytest.mark.parametrize(
+    "at", [pd.NaT, "NaT", "", np.datetime64("NaT", "s"), 1.7e18, -1e14, np.nan, "soon", True]
+)
+def test_times_that_are_none(lite, at):
+    service, clock = begun(lite)
+    decision = service.decide([0.0, 0.0])
+    for call in (
+        lambda: service.reward(decision.id, 1.0, at=at),
+        lambda: service.reward([decision.id], [1.0], at=[at]),
+        lambda: service.log.frame(since=at),
+        lambda: service.log.replay(until=at),
+    ):
+        with pytest.raises(ValueError, match="must be a date as"):
+            call()
+    assert not rows(service, "rewards")
+    clock.now = 1.7e18  # nanoseconds
+    with pytest.raises(ValueError, match="clock must be a date"):
+        service.decide([0.0, 0.0])
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, "1", None, 1e60])
 def test_values_that_are_no_rewards(lite, value):
     service, _ = begun(lite)
@@ -393,6 +437,38 @@ def test_one_learns_at_a_time(url):
         assert other.decide([0.0, 0.0]).id  # deciding goes on
     assert other.learn() == 1
     assert service.learn() == 0
+
+
+def test_one_learns_at_a_time_in_any_folder_and_by_any_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    service, _ = begun("sqlite:///one.db")
+    (tmp_path / "link.db").symlink_to(tmp_path / "one.db")
+    linked = bb.DecisionLog("sqlite:///link.db")
+    with service.log.ledger.learner() as elected:
+        monkeypatch.chdir("/")
+        for other in (service.log, linked):
+            with other.ledger.learner() as second:
+                assert (elected, second) == (True, False)
+
+
+@pytest.mark.slow
+def test_the_same_rewards_in_another_order_do_not_deadlock(tmp_path):
+    """Sent twice, for decisions that are closed: no row of the queue puts one before the other."""
+    service, _ = begun(fresh("postgresql", tmp_path))
+    ids = [service.decide([0.0, 0.0]).id for _ in range(300)]
+    service.reward(ids, np.zeros(300))
+    service.learn()
+    with ThreadPoolExecutor(4) as pool:
+        for turn in range(8):
+            several = [ids, ids[::-1]] * 2
+            calls = [
+                pool.submit(service.reward, some, np.ones(300), key=[f"again {turn}"] * 300)
+                for some in several
+            ]
+            calls += [pool.submit(service.activate, some) for some in several]
+            for call in calls:
+                call.result()
+    assert service.log.counts()["rewards: late"] == 8 * 300
 
 
 def test_of_two_that_learn_the_same_the_second_is_too_late(url):

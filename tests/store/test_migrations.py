@@ -122,6 +122,35 @@ def test_processes_that_upgrade_at_once(old):
         process.join()
 
 
+def test_what_others_have_added_stays(old):
+    """Views, indexes, triggers and columns, which a dashboard may need."""
+    url, *_ = old
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        for made in (
+            "CREATE VIEW shares AS SELECT arm, count(*) AS n FROM bandit_decisions GROUP BY arm",
+            "CREATE INDEX by_arm ON bandit_decisions (arm)",
+            "ALTER TABLE bandit_decisions ADD COLUMN note TEXT",
+        ):
+            connection.exec_driver_sql(made)
+        shares = connection.exec_driver_sql("SELECT * FROM shares ORDER BY arm").all()
+        if engine.dialect.name == "sqlite":
+            connection.exec_driver_sql("CREATE TABLE seen (id TEXT)")
+            connection.exec_driver_sql(
+                "CREATE TRIGGER see AFTER INSERT ON bandit_rewards "
+                "BEGIN INSERT INTO seen VALUES (new.decision_id); END"
+            )
+    with bb.DecisionLog(url) as log:
+        bb.Service.open(log).reward("nobody", 3.0)
+    with engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT * FROM shares ORDER BY arm").all() == shares
+        names = {one["name"] for one in sa.inspect(connection).get_indexes("bandit_decisions")}
+        assert names >= {"by_arm", "bandit_decisions_by_time"}
+        if engine.dialect.name == "sqlite":
+            assert connection.exec_driver_sql("SELECT * FROM seen").all() == [("nobody",)]
+    engine.dispose()
+
+
 def test_tables_of_others_are_left_alone(tmp_path):
     """A table of ours by its name, and not by its keys."""
     url = fresh("sqlite", tmp_path)

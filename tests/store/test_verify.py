@@ -107,6 +107,75 @@ def test_all_are_listed(forge):
     assert {"state", "gap", "propensity", "reward without decision"} <= set(found["kind"])
 
 
+OTHERS = "SELECT id FROM bandit_decisions WHERE version = 1 ORDER BY id LIMIT 1 OFFSET"
+OPEN = "SELECT decision_id FROM bandit_open"
+
+
+@pytest.mark.slow
+def test_rows_that_cannot_be_read_are_listed_and_the_rest_is_checked(forge):
+    found = forge(
+        f"UPDATE bandit_decisions SET arm = 'mail' WHERE id = ({OTHERS} 0)",
+        f"UPDATE bandit_decisions SET probabilities = x'00' WHERE id = ({OTHERS} 1)",
+        f"UPDATE bandit_decisions SET context = 'x' WHERE id = ({OTHERS} 2)",
+        f"UPDATE bandit_decisions SET context = NULL WHERE id = ({OTHERS} 3)",
+        f"UPDATE bandit_decisions SET mode = 'nobody' WHERE id = ({OTHERS} 4)",
+        f"UPDATE bandit_decisions SET mode = 'fallback' WHERE id = ({OTHERS} 5)",
+        f"UPDATE bandit_decisions SET mode = 'another system' WHERE id = ({OTHERS} 6)",
+        f"UPDATE bandit_decisions SET place = 7 WHERE id = ({OTHERS} 7)",
+        f"UPDATE bandit_open SET due = NULL WHERE decision_id IN ({OPEN} ORDER BY 1 LIMIT 1)",
+        "UPDATE bandit_events SET detail = '{}' WHERE version = 2",
+        "UPDATE bandit_events SET detail = 'x' WHERE kind = 'snapshot' AND id > 3",
+        "UPDATE bandit_snapshots SET data = x'00' WHERE version > 1",
+        "INSERT INTO bandit_snapshots SELECT bandit, 99, at, data, release FROM bandit_snapshots "
+        "WHERE version = 0",
+        "INSERT INTO bandit_events (bandit, at, kind, decision_id) "
+        "VALUES ('default', 1, 'activated', 'nobody')",
+    )  # fmt: skip
+    kinds = found["kind"].value_counts()
+    expected = {"decision": 2, "context": 2, "mode": 1, "gap": 1, "open": 1, "event": 2}
+    assert {kind: kinds[kind] for kind in expected} == expected
+    assert {"propensity", "advice", "version", "snapshot", "event without decision"} <= {
+        *kinds.index
+    }
+    assert "99" in found[found["kind"] == "snapshot"]["id"].tolist()
+    assert not found["said"].str.contains("tmp").any()
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        ("DELETE FROM bandit_events WHERE version = 0", "version"),
+        ("UPDATE bandit_events SET detail = '{}' WHERE version = 0", "version"),
+        ("DELETE FROM bandit_snapshots WHERE version = 0", "snapshot"),
+        ("UPDATE bandit_snapshots SET data = x'00' WHERE version = 0", "snapshot"),
+    ],
+)
+def test_a_log_without_its_beginning_is_not_whole(forge, change, kind):
+    found = forge(change)
+    assert found[["kind", "id"]].to_numpy().tolist() == [[kind, "0"]]
+
+
+@pytest.mark.slow
+def test_a_decision_is_closed_by_what_came_for_it(forge):
+    """Each forged outcome is the only violation, or one of them."""
+    for said in (
+        "outcome = 'expired', reward = NULL",
+        "outcome = 'inactive', reward = NULL",
+        "outcome = 'retired'",
+        "outcome = 'refused'",
+        "outcome = 'default'",
+    ):
+        found = forge(f"UPDATE bandit_outcomes SET {said} WHERE decision_id = {FIRST}")
+        assert "outcome" in set(found["kind"]), said
+    found = forge("UPDATE bandit_outcomes SET version = 0 WHERE version = 1 AND position = 0")
+    assert "gap" in set(found["kind"])
+    found = forge(
+        "INSERT INTO bandit_rewards SELECT 'default', decision_id, '', 1, due - 1, due - 1, 'late' "
+        f"FROM bandit_open WHERE decision_id IN ({OPEN} ORDER BY 1 LIMIT 1)"
+    )
+    assert found["kind"].tolist() == ["late"]
+
+
 def test_a_lost_version_is_a_gap_and_the_rest_is_checked_from_the_next_snapshot(forge):
     found = forge("DELETE FROM bandit_events WHERE version = 1")
     assert "gap" in set(found["kind"])
@@ -287,12 +356,18 @@ def test_addresses_that_are_none(url, said):
         bb.DecisionLog(url)
 
 
-def test_a_log_of_a_newer_release_is_left_alone(tmp_path):
+def test_a_log_of_another_release_is_left_alone(tmp_path):
     url = fresh("sqlite", tmp_path)
     with bb.DecisionLog(url) as log, log.ledger.database.write() as connection:
         connection.execute(sa.text("INSERT INTO bandit_schema VALUES (99, 0, '9.9')"))
-    with pytest.raises(ValueError, match=r"tables of version 99, of a newer release; this one"):
+    with pytest.raises(ValueError, match=r"tables of version 99; this release .* versions 1 to 2"):
         bb.DecisionLog(url)
+    engine = sa.create_engine(url)
+    for change in ("DELETE FROM bandit_schema", "INSERT INTO bandit_schema VALUES (0, 0, '0')"):
+        with engine.begin() as connection:
+            connection.exec_driver_sql(change)
+        with pytest.raises(ValueError, match=r"tables of version (0|None); this release"):
+            bb.DecisionLog(url)
 
 
 def test_a_database_that_is_none(tmp_path):
