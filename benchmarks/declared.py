@@ -12,6 +12,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from nine import NINE, TRUTH, D, Rewards
@@ -166,7 +167,6 @@ def rounds(T: int) -> None:
         moved.append(found is not None)
         return found
 
-    Plan.moved = counted  # type: ignore[method-assign]
     for name, nine in NINE.items():
         first, again = (
             spent(lambda k=name: bandit_of(k, "weights"), time.process_time) for _ in range(2)
@@ -174,7 +174,8 @@ def rounds(T: int) -> None:
         for way in WAYS:
             bandit = bandit_of(name, way)
             moved.clear()
-            times, own, late = live(bandit, nine.reward, T)
+            with patch.object(Plan, "moved", counted):
+                times, own, late = live(bandit, nine.reward, T)
             belief, start = bandit.belief, ("", "")
             if way == "schedule":
                 start = f"{name}, {belief.plan.engine}", f"{first:.1f}, {again:.1f}"

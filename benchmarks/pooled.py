@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from bayesbandit.environments import SyntheticExample
+from bayesbandit.environments.synthetic import Specification
 from bayesbandit.experiments.experiment import stream
 from bayesbandit.kernels import njit
 from bayesbandit.kernels.prob_best.quadrature import closed_form
@@ -195,9 +196,9 @@ def play(
     return theta
 
 
-def solved(specification: str, replication: int, horizon: int) -> list[bool]:
+def solved(specification: Specification, replication: int, horizon: int) -> list[bool]:
     """Return for each rule whether its bandit is at the optimal assignment at the end."""
-    world = SyntheticExample(specification, n_test=2000)  # type: ignore[arg-type]
+    world = SyntheticExample(specification, n_test=2000)
     key = (world.name, replication)
     drawn = world.sample(horizon, np.random.default_rng(stream(0, "environment", *key)))
     normals = np.random.default_rng(stream(0, "pooled", *key)).standard_normal((horizon, K))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from bayesbandit.beliefs.base import Clock
 from bayesbandit.checks import SIZES, number, one_of, seconds
@@ -31,7 +32,7 @@ class Memory:
             if self.clock != "rounds":
                 raise ValueError('half_life="auto" chooses among rounds; got clock="time"')
         elif self.half_life is not None:
-            number(self._ticks, "half_life", above=0, **SIZES)
+            _ = self._ticks  # which raises ValueError if it is no number
         if self.drift is None:
             return
         number(self.drift, "drift", above=0, **SIZES)
@@ -41,10 +42,12 @@ class Memory:
                 f"half_life={self.half_life!r}, drift={self.drift!r}"
             )
 
-    @property
+    @cached_property
     def _ticks(self) -> float:
+        """The half-life in ticks, if there is one."""
         timed = self.clock == "time" and isinstance(self.half_life, str)
-        return seconds(self.half_life, "half_life") if timed else self.half_life  # type: ignore[return-value]
+        ticks = seconds(self.half_life, "half_life") if timed else self.half_life
+        return number(ticks, "half_life", above=0, **SIZES)
 
     @property
     def chooses(self) -> bool:

@@ -79,7 +79,8 @@ class Ledger:
                         f"give it another name, or {OTHERWISE}"
                     )
             settings[kind] = {**before.get(kind, {}), **settings[kind]}
-        versions = {library: version(library) for library in LIBRARIES}
+        self.record = record(settings, past.get("seconds", 0.0))
+        versions = self.record["versions"]
         then = past.get("versions", versions)
         other = [f"{k} {then[k]}, now {v}" for k, v in versions.items() if then.get(k, v) != v]
         if other:
@@ -88,18 +89,11 @@ class Ledger:
                 "have both",
                 stacklevel=2,
             )
-        self.record = {
-            "settings": settings,
-            "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-            "python": platform.python_version(),
-            "versions": versions,
-            "seconds": past.get("seconds", 0.0),
-        }
         parts = sorted((folder / "parts").glob("[!.]*.parquet"))
         files = [folder / "results.parquet", *parts]
         self.frames += [_read(file) for file in files if file.exists()]
         _check_recorded(self.frames, before, file)
-        _write_record(file, self.record)
+        write_record(file, self.record)
 
     def close(self) -> None:
         """Release the lock, so that other runs can write into the folder."""
@@ -132,8 +126,8 @@ class Ledger:
             shutil.rmtree(self.folder / "parts")
             if len(self.frames) > self.n_loaded:
                 taken = self.record["seconds"] + time.monotonic() - self.begun
-                record = self.record | {"seconds": round(taken, 1)}
-                _write_record(self.folder / "run.json", record)
+                self.record["seconds"] = round(taken, 1)
+                write_record(self.folder / "run.json", self.record)
             self.close()
         wanted = (
             table["environment"].isin(environments)
@@ -170,9 +164,21 @@ def locked(folder: Path) -> IO[str]:
     return file
 
 
-def _write_record(file: Path, record: dict[str, Any]) -> None:
+def record(settings: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """Return the content of run.json: how results were made, and the seconds that they took."""
+    return {
+        "settings": settings,
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "python": platform.python_version(),
+        "versions": {library: version(library) for library in LIBRARIES},
+        "seconds": seconds,
+    }
+
+
+def write_record(file: Path, content: dict[str, Any]) -> None:
+    """Write run.json."""
     with replacing(file) as temporary:
-        temporary.write_text(json.dumps(record, indent=2) + "\n")
+        temporary.write_text(json.dumps(content, indent=2) + "\n")
 
 
 def _record(file: Path) -> dict[str, Any]:

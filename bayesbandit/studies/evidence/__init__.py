@@ -18,12 +18,10 @@ or wrong ("mis": squares), the floor is constant (1/30) or decays (t^−.7/3).
 from __future__ import annotations
 
 import json
-import platform
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from importlib.metadata import version
+from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +31,7 @@ import pandas as pd
 
 from bayesbandit import checks, evaluation, plots
 from bayesbandit.experiments.experiment import stream
-from bayesbandit.experiments.results_on_disk import LIBRARIES, OTHERWISE, locked
+from bayesbandit.experiments.results_on_disk import OTHERWISE, locked, record, write_record
 from bayesbandit.experiments.study import Study
 from bayesbandit.runtime.files import replacing
 from bayesbandit.runtime.progress import bar
@@ -79,23 +77,29 @@ class Simulations:
         units = [(p, d, b) for p, designs in PARTS.items() for d, b in product(designs, blocks)]
         if out is None:
             return self._whole(_measured(units, self.seed, jobs))
-        folder, settings = Path(out), {"replications": self.replications, "seed": self.seed}
+        folder, settings, begun = Path(out), asdict(self), time.monotonic()
         folder.mkdir(parents=True, exist_ok=True)
+        run, results, parts = folder / "run.json", folder / "results.parquet", folder / "parts"
         with locked(folder):
-            past = _record(folder / "run.json", settings)
-            if (folder / "results.parquet").exists():
-                return pd.read_parquet(folder / "results.parquet")
-            (folder / "parts").mkdir(exist_ok=True)
-            _say(folder, settings, past)
-            files = {unit: folder / "parts" / f"{i:04}.parquet" for i, unit in enumerate(units)}
-            left, begun = [unit for unit in units if not files[unit].exists()], time.monotonic()
+            past = json.loads(run.read_text()) if run.exists() else record(settings, 0.0)
+            if past["settings"] != settings:
+                raise ValueError(
+                    f"{folder} holds results of {past['settings']}, not {settings}; {OTHERWISE}"
+                )
+            if results.exists():
+                return pd.read_parquet(results)
+            parts.mkdir(exist_ok=True)
+            write_record(run, past)
+            files = {unit: parts / f"{i:04}.parquet" for i, unit in enumerate(units)}
+            left = [unit for unit in units if not files[unit].exists()]
             done = len(units) - len(left)
             for unit, frame in zip(left, _measured(left, self.seed, jobs, done), strict=True):
                 _write(files[unit], frame)
             table = self._whole(map(pd.read_parquet, files.values()))
-            _write(folder / "results.parquet", table)
-            _say(folder, settings, past + time.monotonic() - begun)
-            shutil.rmtree(folder / "parts")
+            _write(results, table)
+            taken = past["seconds"] + time.monotonic() - begun
+            write_record(run, record(settings, round(taken, 1)))
+            shutil.rmtree(parts)
         return table
 
     def _whole(self, frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
@@ -133,34 +137,9 @@ def block(part: str, design: str, number: int, seed: int) -> pd.DataFrame:
     return frame
 
 
-def _record(file: Path, settings: dict[str, int]) -> float:
-    """Return the seconds that the results of a folder took so far. Raise ValueError where they
-    have other settings."""
-    if not file.exists():
-        return 0.0
-    then = json.loads(file.read_text(encoding="utf-8"))
-    if then.get("settings") != settings:
-        raise ValueError(
-            f"{file.parent} holds results of {then.get('settings')}, not {settings}; {OTHERWISE}"
-        )
-    return float(then.get("seconds", 0.0))
-
-
 def _write(file: Path, frame: pd.DataFrame) -> None:
     with replacing(file) as beside:
         frame.to_parquet(beside, index=False)
-
-
-def _say(folder: Path, settings: dict[str, int], seconds: float) -> None:
-    """Write how the results were made."""
-    record = {
-        "settings": settings,
-        "seconds": round(seconds, 1),
-        "python": platform.python_version(),
-        "versions": {library: version(library) for library in LIBRARIES},
-    }
-    with replacing(folder / "run.json") as beside:
-        beside.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 def simulations(replications: int, seed: int = 0) -> Simulations:
