@@ -125,7 +125,7 @@ def test_many_arms_of_which_only_the_taken_ones_propensity_is_known(tmp_path):
     result = run("evaluate", tmp_path / "log.csv", "--policy", "13", "--against", "13",
                  "--out", tmp_path)  # fmt: skip
     assert result.exit_code == 0, result.output
-    assert "Of 14 arms the 10 most taken are judged" in said(result)
+    assert "Of 14 arms the 10 most chosen are judged" in said(result)
     run("evaluate", tmp_path / "log.csv", "--out", tmp_path)
     page = (tmp_path / "evaluate" / "report.html").read_text(encoding="utf-8")
     assert "Paired differences: policies less logged" in page

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from bayesbandit import checks
 from bayesbandit.bandit import arm_features, choosing, fast_path, refusals, ticks, transactions
 from bayesbandit.bandit.decision import Decision
-from bayesbandit.bandit.refusals import Refused, Rows
+from bayesbandit.bandit.refusals import Learnable, Refused
 from bayesbandit.beliefs.base import Kernel, check_counted
 from bayesbandit.beliefs.sums import MANY
 from bayesbandit.checks import Contexts
@@ -57,12 +57,12 @@ def observe(
             x = checks.contexts(x, bandit.n_features)  # already encoded
             logged = x, np.atleast_1d(decision.arm), reward, p
             if skips:
-                return _update_some(bandit, *logged, refusals.Rows(n), floor, tick)
+                return _update_some(bandit, *logged, refusals.Learnable(n), floor, tick)
             _update(bandit, *logged, floor, tick)
             return None
         if skips:
             r = checks.one_a_row(reward, n, what)
-            decided, learnable = np.atleast_2d(rows), refusals.Rows(n)
+            decided, learnable = np.atleast_2d(rows), refusals.Learnable(n)
             learnable.check_finite(r, what)
             learnable.learn(
                 bandit, lambda twin, i: _learn_decided(twin, decided[i], r[i], _some(tick, i))
@@ -116,7 +116,7 @@ def update(
 
 def _update_some(
     bandit: Bandit, x: np.ndarray, arm: ArrayLike, reward: ArrayLike,
-    propensity: ArrayLike | None, rows: Rows, floor: np.ndarray | float = 0.0,
+    propensity: ArrayLike | None, rows: Learnable, floor: np.ndarray | float = 0.0,
     tick: np.ndarray | None = None,
 ) -> list[Refused]:  # fmt: skip
     """Learn the rows that can be learned, and return the others; arguments are as in `_update`.

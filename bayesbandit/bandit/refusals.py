@@ -28,7 +28,7 @@ class Refused(NamedTuple):
     reason: str
 
 
-class Rows:
+class Learnable:
     """The rows of a batch: the numbers `left` to learn, and a reason for each `refused` number."""
 
     def __init__(self, n: int) -> None:
@@ -82,12 +82,12 @@ def _refused(rows: np.ndarray, check: Callable[[np.ndarray], object]) -> dict[in
     return {}
 
 
-def contexts(bandit: Bandit, x: Contexts, n: int) -> tuple[np.ndarray, Rows]:
+def contexts(bandit: Bandit, x: Contexts, n: int) -> tuple[np.ndarray, Learnable]:
     """Return contexts (n, d) or (n, K, d) of a log, with the rows that can be used.
 
     Refused contexts are 0. Raise ValueError if the shape is wrong.
     """
-    rows, d = Rows(n), bandit.n_features
+    rows, d = Learnable(n), bandit.n_features
     if bandit.encoder is not None:
         return _encoded(bandit, _frame(bandit, x), rows)
     z = np.empty((n, 0)) if x is None and d == 0 else checks.floats(bandit.encoded(x), "contexts")
@@ -115,7 +115,7 @@ def _frame(bandit: Bandit, x: Contexts) -> pd.DataFrame:
     return frame
 
 
-def _encoded(bandit: Bandit, frame: pd.DataFrame, rows: Rows) -> tuple[np.ndarray, Rows]:
+def _encoded(bandit: Bandit, frame: pd.DataFrame, rows: Learnable) -> tuple[np.ndarray, Learnable]:
     encoder: Any = bandit.encoder
     n = len(rows.left)
     if len(frame) != n:

@@ -18,7 +18,7 @@ from bayesbandit.beliefs.joint import JointBelief
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.inference.base import NotThisEngine
-from bayesbandit.inference.exact.conjugate import Conjugate
+from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.glm.regression import Regression
 from bayesbandit.inference.graph_analysis.dependence import Influence
 from bayesbandit.inference.plan import Plan, plan
@@ -102,7 +102,7 @@ class Declared(Sampling):
             self._check_memory(normalize, "Laplace's approximation")
             return LinearizedBelief(self, plan, glm, n_arms, normalize, memory)
         if streams(plan, normalize):
-            if isinstance(plan.method, Conjugate):
+            if isinstance(plan.method, ConjugateEngine):
                 self._check_memory(normalize, "a probability or a rate")
                 return ConjugateBelief(plan, n_arms, normalize, memory)
             if columns(plan) is not None:
@@ -154,7 +154,7 @@ def streams(found: Plan, normalize: bool = False) -> bool:
     likelihoods.
     """
     engine = found.method
-    if isinstance(engine, Conjugate):
+    if isinstance(engine, ConjugateEngine):
         return engine.streams
     if not (found.closed_form and getattr(engine, "streams", False)) or (
         normalize and not engine.form.by_weight

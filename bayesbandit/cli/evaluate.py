@@ -40,10 +40,10 @@ def evaluate(
         typer.Option(
             help='A bandit, as "LinTS(alpha=.25)", which learns the first half and is judged on '
             "the second; the file of a saved one; or an arm. May be repeated. The logged policy "
-            "and the ten arms most taken are judged, too."
+            "and the ten arms most chosen are judged, too."
         ),
     ] = None,
-    arm: Annotated[str | None, typer.Option(help="The column of the arm that was taken.")] = None,
+    arm: Annotated[str | None, typer.Option(help="The column of the arm that was chosen.")] = None,
     reward: Annotated[str | None, typer.Option(help="The column of its reward.")] = None,
     propensity: Annotated[
         str | None, typer.Option(help="The column of its probability at the decision.")
@@ -78,7 +78,7 @@ def evaluate(
     ] = None,
     while_available: Annotated[
         bool,
-        typer.Option(help="Leave out rounds in which a policy wants what could not be taken."),
+        typer.Option(help="Leave out rounds in which a policy wants what could not be chosen."),
     ] = False,
     force: Annotated[
         bool, typer.Option(help="Give intervals although the probabilities are refuted.")
@@ -162,7 +162,7 @@ def judged(
     policies: dict[Any, Any] = {LOGGED: None}
     policies |= {arm: arm for arm in data.arms if arm in most or str(arm) in named}
     if len(data.arms) > ARMS:
-        said.append(f"Of {len(data.arms)} arms the {ARMS} most taken are judged, and those named.")
+        said.append(f"Of {len(data.arms)} arms the {ARMS} most chosen are judged, and those named.")
     for name, factory in presets.items():
         bandit = factory(data.arms, n_features=data.x.shape[1], seed=seed)
         if not isinstance(bandit, Bandit):

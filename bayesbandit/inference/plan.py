@@ -32,7 +32,7 @@ from bayesbandit.inference.base import (
     Sampler,
 )
 from bayesbandit.inference.draws import Known, SampledDraws, check_draws
-from bayesbandit.inference.exact.conjugate import Conjugate
+from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.exact.gaussian import GaussianBlock
 from bayesbandit.inference.gibbs import sampler as gibbs
 from bayesbandit.inference.glm.regression import Regression, regression
@@ -44,7 +44,7 @@ from bayesbandit.inference.graph_analysis.density import (
 )
 from bayesbandit.inference.graph_analysis.eligibility import check_mean, check_random
 from bayesbandit.inference.graph_analysis.rewrites import lowered
-from bayesbandit.inference.graph_analysis.rows import ALONG, NONE, Reach, Rows
+from bayesbandit.inference.graph_analysis.rows import ALONG, NONE, Reach, RowWalk
 from bayesbandit.inference.independence import ENGINE as INDEPENDENCE
 from bayesbandit.inference.independence import moved
 from bayesbandit.inference.nuts import Nuts
@@ -183,7 +183,7 @@ class Plan:
         mean = lowered([self.built["mean_reward"]])[0]
         seeds = dict.fromkeys(self.built.free_RVs, NONE)  # whatever their priors are made of
         seeds |= dict.fromkeys(containers(self.built).values(), Reach(ALONG, 0))
-        return Rows([mean], seeds).apart(mean) or ""
+        return RowWalk([mean], seeds).apart(mean) or ""
 
     @cached_property
     def starts_at_prior(self) -> bool:
@@ -235,7 +235,7 @@ class Plan:
         rows: by role. draws: more values of the variables to try. possible: whether one of them is
         known to make the rows likely. A Gaussian closed form allows all rewards.
         """
-        if not self.closed_form or isinstance(self.method, Conjugate):
+        if not self.closed_form or isinstance(self.method, ConjugateEngine):
             self.likelihood.check(self.model.name, rows, draws, possible)
 
     def check_proper(self, rows: Data) -> None:

@@ -47,22 +47,22 @@ class Check:
         """Return a table that compares how often an arm was chosen with its probabilities.
 
         A row for each arm and bin of its probability e (`from`, `to`]: the number of rounds, how
-        often the arm was `taken`, how often that was `expected` (Σe), and
-        z = (taken − expected)/√Σe(1 − e). Empty without probabilities (n, K).
+        often the arm was `chosen`, how often that was `expected` (Σe), and
+        z = (chosen − expected)/√Σe(1 − e). Empty without probabilities (n, K).
         """
         rows = []
         for k, arm in enumerate(self.log.arms if self.log.probabilities is not None else ()):
-            e, taken = self._of(k)
+            e, chosen = self._of(k)
             place = np.clip(np.searchsorted(BINS, e, side="left") - 1, 0, len(BINS) - 2)
             for b in np.unique(place[e > 0]):
                 mine = (place == b) & (e > 0)
                 sd = np.sqrt((e[mine] * (1 - e[mine])).sum())
-                gap = taken[mine].sum() - e[mine].sum()
+                gap = chosen[mine].sum() - e[mine].sum()
                 rows.append(
-                    (arm, BINS[b], BINS[b + 1], mine.sum(), taken[mine].sum(), e[mine].sum(),
+                    (arm, BINS[b], BINS[b + 1], mine.sum(), chosen[mine].sum(), e[mine].sum(),
                      gap / sd if sd > 0 else 0.0)
                 )  # fmt: skip
-        names = ["arm", "from", "to", "rounds", "taken", "expected", "z"]
+        names = ["arm", "from", "to", "rounds", "chosen", "expected", "z"]
         return pd.DataFrame(rows, columns=names)
 
     @cached_property
@@ -76,8 +76,8 @@ class Check:
         g = np.column_stack([np.ones(len(self.log)), self.log.x])
         rows = {}
         for k, arm in enumerate(self.log.arms if self.log.probabilities is not None else ()):
-            e, taken = self._of(k)
-            terms = ((taken / self.log.propensity) - (e > 0))[:, None] * g
+            e, chosen = self._of(k)
+            terms = ((chosen / self.log.propensity) - (e > 0))[:, None] * g
             size = np.sqrt((terms**2).sum(axis=0))
             rows[arm] = np.where(size > 0, terms.sum(axis=0) / np.where(size > 0, size, 1.0), 0.0)
         columns = ["1", *self.log.features]
@@ -94,11 +94,11 @@ class Check:
         """
         rows, log = {}, self.log
         for k, arm in enumerate(log.arms):
-            taken = log.played == k
-            e = log.propensity[taken] if log.probabilities is None else log.probabilities[:, k]
-            w = 1 / log.propensity[taken]
+            chosen = log.played == k
+            e = log.propensity[chosen] if log.probabilities is None else log.probabilities[:, k]
+            w = 1 / log.propensity[chosen]
             rows[arm] = (
-                int(taken.sum()),
+                int(chosen.sum()),
                 e.min(initial=1.0),
                 (e == 0).mean() if e.size else np.nan,
                 (e < 0.01).mean() if e.size else np.nan,
@@ -108,7 +108,7 @@ class Check:
         return pd.DataFrame.from_dict(rows, orient="index", columns=names)
 
     def _of(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return arm number k's probabilities (n,), and whether it was taken (n,)."""
+        """Return arm number k's probabilities (n,), and whether it was chosen (n,)."""
         assert self.log.probabilities is not None
         return self.log.probabilities[:, k], (self.log.played == k).astype(np.float64)
 

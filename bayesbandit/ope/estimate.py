@@ -261,7 +261,7 @@ def _settled(asked: Question, weights: str) -> tuple[str, list[str]]:
     if log.probabilities is None:
         if weights == "stablevar":
             raise ValueError("weights='stablevar' need the probabilities (n, K)")
-        return "equal", ["only taken arms' probabilities are logged: rounds count alike"]
+        return "equal", ["only chosen arms' probabilities are logged: rounds count alike"]
     return weights, []
 
 

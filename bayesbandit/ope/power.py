@@ -58,15 +58,16 @@ class Arms:
 
 @dataclass(frozen=True, repr=False)
 class Power:
-    """What an adaptive experiment would show and cost, by floor and horizon; made by `power`.
+    """What an adaptive experiment would show and cost; made by `power`.
 
-    table: a row for each floor and horizon, with standard errors in columns `_se`. `power`: how
-        often the interval of `one` minus `other` excludes 0 on the right side; `wrong`: on the
+    table: a row for each minimum probability and horizon, with standard errors in columns `_se`.
+        `power`: how often the interval of `one` minus `other` excludes 0 on the right side; `wrong`: on the
         wrong side. `always`: how often the always-valid test finds the difference in some round,
         where you may stop. `refused`: how often there is no interval, which counts as nothing
         found. `width` of the interval, and its `coverage` of the true difference. `lost`: the
         regret, the sum of mean rewards by which the bandit falls short of each round's best arm.
-    runs: a row for each run, floor and horizon. difference: the true one, `one` minus `other`.
+    runs: a row for each run, minimum probability and horizon. difference: the true one, `one`
+        minus `other`.
     """
 
     table: pd.DataFrame
@@ -94,7 +95,7 @@ def power(
     world: Environment | Mapping[Name, float],
     bandit: Callable[..., Bandit] = LinTS,
     *,
-    floors: Iterable[float] = (0.01, 0.05, 0.1),
+    min_probabilities: Iterable[float] = (0.01, 0.05, 0.1),
     horizons: Iterable[int] = (500, 1_000, 2_000),
     against: Name | tuple[Name, Name] | None = None,
     noise: float | None = None,
@@ -109,25 +110,28 @@ def power(
 
     world: an environment, or the arms' mean rewards by name, without contexts.
     bandit: a preset, with settings if needed: `partial(bb.LinTS, alpha=0.5)`.
-    floors: minimum probabilities of an arm. horizons: numbers of rounds.
+    min_probabilities: of an arm. horizons: numbers of rounds.
     against: the arm to compare the best arm with; or a pair of arms. Default: the second best.
     noise: the rewards' standard deviation, if means are given; None: rewards are 0 or 1.
     batch: rounds between two updates. Default: a fiftieth of the longest horizon.
     level: of intervals and tests. jobs: processes (−1: all cores); they change no number.
     progress: show a progress bar on stderr.
 
-    A replication has the same contexts and rewards for all floors. A shorter horizon is the
-    beginning of a longer one.
+    A replication has the same contexts and rewards for all minimum probabilities. A shorter
+    horizon is the beginning of a longer one.
     """
     from joblib import Parallel, delayed
 
     world = _world(world, noise)
     K = len(world.arms)
     integer(seed, "seed")
-    levels, ends = _several(floors, "floors"), sorted(_several(horizons, "horizons"))
-    for floor in levels:
-        if number(floor, "a floor", least=0) > 1 / K:
-            raise ValueError(f"a floor must be ≤ 1/{K} for {K} arms; got {floor:g}")
+    floors = _several(min_probabilities, "min_probabilities")
+    ends = sorted(_several(horizons, "horizons"))
+    for floor in floors:
+        if number(floor, "each of min_probabilities", least=0) > 1 / K:
+            raise ValueError(
+                f"each of min_probabilities must be ≤ 1/{K} for {K} arms; got {floor:g}"
+            )
     for end in ends:
         integer(end, "a horizon", least=2)
     number(level, "level", above=0, below=1)
@@ -135,13 +139,13 @@ def power(
     if jobs != -1:
         integer(jobs, "jobs, a number of processes or -1 for all cores,", least=1)
     size = -(-ends[-1] // BATCHES) if batch is None else integer(batch, "batch", least=1)
-    _takes_a_floor(bandit, world, levels[0])
+    _takes_a_floor(bandit, world, floors[0])
     value = world.sample(DRAWN, _rng(seed, "truth")).mean.mean(axis=0)
     pair = _pair(world.arms, value, against)
     one, other = (world.arms.index(arm) for arm in pair)
     truth = float(value[one] - value[other])
 
-    run = partial(_run, world, bandit, levels, ends, pair, truth, size, level, seed)
+    run = partial(_run, world, bandit, floors, ends, pair, truth, size, level, seed)
     rows: list[dict[str, Any]] = []
     work = (delayed(run)(i) for i in range(replications))
     with bar("replications", replications, shown=progress) as advance:
@@ -149,7 +153,7 @@ def power(
             rows += found
             advance(1)
     runs = pd.DataFrame(rows)
-    return Power(_summary(runs, levels, ends), runs, *pair, truth)
+    return Power(_summary(runs, floors, ends), runs, *pair, truth)
 
 
 def _world(world: Any, noise: float | None) -> Environment:
@@ -240,7 +244,7 @@ def _run(
             loss = sample.mean.max(axis=1) - sample.mean[np.arange(len(log)), log.played]
             for end in horizons:
                 found = _found(log[:end], pair, truth, level)
-                keys = {"floor": floor, "horizon": end, "replication": i}
+                keys = {"min_probability": floor, "horizon": end, "replication": i}
                 rows.append(keys | found | {"lost": float(loss[:end].sum())})
     return rows
 
@@ -251,7 +255,7 @@ def simulated(bandit: Bandit, sample: Sample, batch: int) -> Log:
     if len(sample.warm_arm):
         names = [arms[k] for k in sample.warm_arm]
         bandit.update(sample.warm_x, names, sample.warm_reward, sample.warm_propensity)
-    taken, earned, e = [], [], []
+    chosen, earned, e = [], [], []
     for start in range(0, len(sample.x), batch):
         rows = slice(start, start + batch)
         decision = bandit.choose(sample.x[rows])
@@ -259,9 +263,9 @@ def simulated(bandit: Bandit, sample: Sample, batch: int) -> Log:
         reward = sample.reward[rows][np.arange(len(k)), k]
         e.append(decision.probabilities)
         bandit.observe(decision, reward)
-        taken.append(k)
+        chosen.append(k)
         earned.append(reward)
-    k, reward, p = map(np.concatenate, (taken, earned, e))
+    k, reward, p = map(np.concatenate, (chosen, earned, e))
     label = np.arange(len(k)) // batch
     return Log(sample.x, name_array(tuple(arms))[k], reward, p, arms=arms, batch=label)
 
@@ -287,11 +291,11 @@ def _found(log: Log, pair: tuple[Name, Name], truth: float, level: float) -> dic
 
 
 def _summary(runs: pd.DataFrame, floors: Sequence[float], ends: Sequence[int]) -> pd.DataFrame:
-    cells = runs.groupby(["floor", "horizon"], sort=False)
+    cells = runs.groupby(["min_probability", "horizon"], sort=False)
     columns = {}
     for name in ("power", "wrong", "always", "refused", "width", "coverage", "lost"):
         columns[name] = cells[name].mean()
         if name != "refused":
             columns[f"{name}_se"] = cells[name].sem()
-    order = pd.MultiIndex.from_product([floors, ends], names=["floor", "horizon"])
+    order = pd.MultiIndex.from_product([floors, ends], names=["min_probability", "horizon"])
     return pd.DataFrame(columns).loc[order].reset_index()

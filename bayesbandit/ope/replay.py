@@ -208,7 +208,7 @@ def _least(log: Log, given: Any) -> tuple[np.ndarray, list[str]]:
         if never.any():
             raise ValueError(
                 f"arms had probability 0 in {int(never.sum())} of {n} rounds, and a bandit may "
-                "choose them: available= of the log says which arms could be taken"
+                "choose them: available= of the log says which arms could be chosen"
             )
         known = e[could]
     if given is not None:
@@ -223,7 +223,7 @@ def _least(log: Log, given: Any) -> tuple[np.ndarray, list[str]]:
         return least, warnings
     if e is None:
         warnings.append(
-            "the least propensity of the arms that were taken stands for that of all arms: "
+            "the least propensity of the arms that were chosen stands for that of all arms: "
             "min_probability= of the log's policy, where it is known, is right"
         )
     return np.full(n, known.min()), warnings
@@ -250,9 +250,9 @@ def _played(log: Log, bandit: Player, kept: np.ndarray) -> tuple[np.ndarray, Any
 
 
 def _could(log: Log, bandit: Player) -> np.ndarray | None:
-    """Return which arms could be taken (n, K); None if all could always be taken."""
+    """Return which arms could be chosen (n, K); None if all could always be chosen."""
     if log.available is None or log.available.all():
         return None
     if not isinstance(bandit, Bandit):
-        raise TypeError(f"not all arms could always be taken: {shown(bandit)} must be a bb.Bandit")
+        raise TypeError(f"not all arms could always be chosen: {shown(bandit)} must be a bb.Bandit")
     return log.available

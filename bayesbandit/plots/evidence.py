@@ -108,7 +108,7 @@ def calibration(found: Check) -> Figure:
     for ax, arm in zip(axes, arms, strict=True):
         here = table[table["arm"] == arm]
         n = here["rounds"].to_numpy()
-        said, was = here["expected"] / n, here["taken"] / n
+        said, was = here["expected"] / n, here["chosen"] / n
         reach = 2 * np.sqrt(np.maximum(said * (1 - said), 0) / n)
         ax.plot([0, 1], [0, 1], color=GREY, lw=1.0)
         ax.errorbar(said, was, yerr=reach, fmt="o", color=BLUE, ms=4.5, lw=1.4)

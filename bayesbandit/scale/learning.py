@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Settings(TypedDict, total=False):
+class BanditSettings(TypedDict, total=False):
     """Settings of a new `Bandit`."""
 
     seed: int | np.random.SeedSequence
@@ -68,7 +68,7 @@ def learn(
     encoder: Encoder | None = None,
     jobs: int = 1,
     deterministic: bool = False,
-    **settings: Unpack[Settings],
+    **settings: Unpack[BanditSettings],
 ) -> Bandit:
     """Return a bandit that has learned a log of any size.
 

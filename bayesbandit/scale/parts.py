@@ -63,7 +63,7 @@ class Frame(Parts):
     def each[T](self, work: Work[T], columns: Sequence[Name], jobs: int) -> Iterator[T]:
         frame = self.frame[list(columns)]
         step = max(1, ROOM // max(1, len(columns)))
-        loads = [Rows(frame, i, i + step) for i in range(0, len(frame), step)]
+        loads = [Slice(frame, i, i + step) for i in range(0, len(frame), step)]
         return _by_processes(work, loads, jobs)
 
 
@@ -162,7 +162,7 @@ def _by_cluster(client: Client, tasks: list[Delayed]) -> Iterator[Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class Slice:
     """Some rows of a table in memory."""
 
     frame: pd.DataFrame
@@ -173,7 +173,8 @@ class Rows:
         return self.frame.iloc[self.start : self.stop]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Rows, (self(), 0, self.stop - self.start)  # another process gets these rows alone
+        rows = self()  # another process gets these alone
+        return Slice, (rows, 0, len(rows))
 
 
 @dataclass(frozen=True, eq=False)

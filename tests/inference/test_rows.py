@@ -10,7 +10,7 @@ from pytensor.compile.builders import OpFromGraph
 
 from bayesbandit.inference.graph_analysis.dependence import Influence
 from bayesbandit.inference.graph_analysis.rewrites import unfolded
-from bayesbandit.inference.graph_analysis.rows import ALONG, CONSTANT, MIXED, SUM, Reach, Rows
+from bayesbandit.inference.graph_analysis.rows import ALONG, CONSTANT, MIXED, SUM, Reach, RowWalk
 from bayesbandit.inference.graph_analysis.scaling import Scaling
 from tests.inference.declared import FAST
 
@@ -22,7 +22,7 @@ SEEDS = dict.fromkeys([x, r, w, k], Reach(ALONG, 0))
 
 
 def reach(graph):
-    return Rows([graph], SEEDS).of(graph).kind
+    return RowWalk([graph], SEEDS).of(graph).kind
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ CENTRED = OpFromGraph([FOLDED], [FOLDED - FOLDED.mean(axis=0)])
 )
 def test_einsums(graph, kind):
     [whole] = unfolded([graph])
-    assert Rows([whole], SEEDS).of(whole).kind == kind
+    assert RowWalk([whole], SEEDS).of(whole).kind == kind
 
 
 def test_an_unfolded_einsum_is_the_same():
@@ -156,4 +156,4 @@ def test_an_unfolded_einsum_is_the_same():
 @pytest.mark.parametrize("graph", [x - x.mean(axis=0), CENTRED(x), (r - r.mean()) ** 2])
 def test_a_mean_over_rows_is_called_so(graph):
     [whole] = unfolded([graph])
-    assert Rows([whole], SEEDS).mixed(whole) == "mean over rows"
+    assert RowWalk([whole], SEEDS).mixed(whole) == "mean over rows"

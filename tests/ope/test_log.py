@@ -35,7 +35,7 @@ BAD = {
     "probabilities must be in \\[0, 1\\]; got 1.2": {"probabilities": with_(2, [1.2, -0.2])},
     "must sum to 1 in every round; they sum to 0.9 in round 3, and not to 1 in 1 of 4": {
         "probabilities": with_(3, [0.4, 0.5])},
-    "the arm of round 1, 'b', was taken with probability 0; so were 1 of 4": {
+    "the arm of round 1, 'b', was chosen with probability 0; so were 1 of 4": {
         "probabilities": with_(1, [1.0, 0.0])},
     "is not the probability of its arm, 0.75": {"propensity": [0.5, 0.7, 0.9, 0.5]},
     "needs probabilities .* got neither": {"probabilities": None},

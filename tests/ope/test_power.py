@@ -13,7 +13,7 @@ from bayesbandit.ope.power import Arms, simulated
 
 MEANS = {"a": 0.2, "b": 0.6, "c": 0.3}
 SMALL = {
-    "floors": (0.05, 0.2), "horizons": (100, 200), "replications": 3, "batch": 20, "progress": False
+    "min_probabilities": (0.05, 0.2), "horizons": (100, 200), "replications": 3, "batch": 20, "progress": False
 }  # fmt: skip
 
 
@@ -23,8 +23,8 @@ def test_numbers_depend_on_the_seed_alone():
     assert found.difference == pytest.approx(0.3)
     more = power(MEANS, **SMALL | {"replications": 4})
     assert_frame_equal(more.runs[more.runs["replication"] < 3], found.runs)
-    longer = power(MEANS, **SMALL | {"horizons": (300, 100), "floors": (0.2,)}).runs
-    same = (found.runs["floor"] == 0.2) & (found.runs["horizon"] == 100)
+    longer = power(MEANS, **SMALL | {"horizons": (300, 100), "min_probabilities": (0.2,)}).runs
+    same = (found.runs["min_probability"] == 0.2) & (found.runs["horizon"] == 100)
     rows = found.runs[same].reset_index(drop=True)
     assert_frame_equal(longer[longer["horizon"] == 100].reset_index(drop=True), rows)
     other = power(MEANS, **SMALL | {"seed": 1})
@@ -40,9 +40,9 @@ def test_by_hand():
     """The table has means and standard errors of runs; a run is one log, estimated."""
     found = power(MEANS, **SMALL, against=("c", "a"))
     assert (found.one, found.other) == ("c", "a")
-    cell = found.runs[(found.runs["floor"] == 0.05) & (found.runs["horizon"] == 200)]
+    cell = found.runs[(found.runs["min_probability"] == 0.05) & (found.runs["horizon"] == 200)]
     row = found.table.iloc[1]
-    assert (row["floor"], row["horizon"]) == (0.05, 200)
+    assert (row["min_probability"], row["horizon"]) == (0.05, 200)
     assert row["lost"] == pytest.approx(cell["lost"].mean())
     assert row["lost_se"] == pytest.approx(cell["lost"].std() / np.sqrt(3))
     assert row["width"] == pytest.approx(cell["width"].mean())
@@ -59,15 +59,17 @@ def test_power_has_a_side():
     assert (back.table["power"] == 1).all()
     assert (back.table[["width", "lost"]] == sure.table[["width", "lost"]]).all(axis=None)
     cheapest = sure.cheapest()
-    assert (cheapest["floor"], cheapest["horizon"]) == (0.05, 100)
+    assert (cheapest["min_probability"], cheapest["horizon"]) == (0.05, 100)
     assert (sure.table["always"] == [0, 1, 0, 1]).all()  # no verdict before round 120
     assert sure.cheapest(always=True)["horizon"] == 200
-    none = power({"a": 0.5, "b": 0.5}, **SMALL | {"floors": (0.4,)})
+    none = power({"a": 0.5, "b": 0.5}, **SMALL | {"min_probabilities": (0.4,)})
     assert none.cheapest(0.99) is None
 
 
 def test_without_a_floor_nothing_is_told():
-    table = power(MEANS, bb.LinUCB, **SMALL | {"floors": (0,)}).table  # refused, as Unsupported
+    table = power(
+        MEANS, bb.LinUCB, **SMALL | {"min_probabilities": (0,)}
+    ).table  # refused, as Unsupported
     assert (table["refused"] == 1).all()
     assert (table["power"] == 0).all()
 
@@ -99,9 +101,13 @@ def test_warm_rounds_are_learned():
         ({"a": 0.5, "b": 1.5}, {}, "mean reward of 'b' where rewards are 0 or 1"),
         ({"a": 0.5, "b": np.nan}, {"noise": 1.0}, "mean reward of 'b'"),
         (MEANS, {"noise": 0.0}, "noise"),
-        (MEANS, {"floors": (0.5,)}, "a floor must be ≤ 1/3 for 3 arms; got 0.5"),
-        (MEANS, {"floors": (-0.1,)}, "a floor"),
-        (MEANS, {"floors": ()}, "one or more different numbers"),
+        (
+            MEANS,
+            {"min_probabilities": (0.5,)},
+            "each of min_probabilities must be ≤ 1/3 for 3 arms; got 0.5",
+        ),
+        (MEANS, {"min_probabilities": (-0.1,)}, "each of min_probabilities"),
+        (MEANS, {"min_probabilities": ()}, "one or more different numbers"),
         (MEANS, {"horizons": (100, 100)}, "one or more different numbers"),
         (MEANS, {"horizons": (1,)}, "a horizon must be an integer ≥ 2"),
         (MEANS, {"horizons": 100}, r"as \[100\]"),

@@ -196,7 +196,7 @@ def test_calibration_and_placebo_of_a_true_log():
     log = next(linear(1, seed=4).logs())
     found = check(log)
     assert not found.refuted
-    assert found.calibration.taken.sum() == len(log)
+    assert found.calibration.chosen.sum() == len(log)
     assert found.calibration.expected.sum() == pytest.approx(len(log))
     assert found.calibration.z.abs().max() < 4
     assert found.placebo.abs().to_numpy().max() < 4

@@ -11,7 +11,7 @@ from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.memory import FOR_EVER, Memory
 from bayesbandit.checks import COUNT
 from bayesbandit.inference.exact.beta_gamma import Beta
-from bayesbandit.inference.exact.conjugate import Conjugate
+from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.plan import Plan
 from bayesbandit.inference.pymc_model.allowed_rewards import allowed
 from bayesbandit.kernels.conjugate import arms as kernel
@@ -19,7 +19,7 @@ from bayesbandit.kernels.fading import FORGOTTEN
 from bayesbandit.kernels.rounds import NUMBERS, Kernels
 from bayesbandit.kernels.row_layout import BETA, GAMMA, THOMPSON
 from bayesbandit.posteriors.posterior import Posterior
-from bayesbandit.predictions import Conjugate as ConjugatePrediction
+from bayesbandit.predictions import Conjugate
 
 Array = np.ndarray
 SUMS = slice(kernel.N, kernel.REST + 1)
@@ -39,7 +39,7 @@ class ConjugateBelief(Belief, Kernel):
     def __init__(
         self, plan: Plan, n_arms: int, normalize: bool = False, memory: Memory = FOR_EVER
     ) -> None:
-        method: Conjugate = plan.method
+        method: ConjugateEngine = plan.method
         prior = method.proper_prior
         assert method.reward_support is not None
         assert prior is not None
@@ -70,10 +70,10 @@ class ConjugateBelief(Belief, Kernel):
             return rule
         return self.family if param is not None and param[0] == 1.0 else None
 
-    def predict(self, x: Array) -> ConjugatePrediction:
+    def predict(self, x: Array) -> Conjugate:
         shape = len(x), len(self.arms)
         a, b = (np.broadcast_to(self.arms[:, at], shape) for at in (kernel.FIRST, kernel.SECOND))
-        return ConjugatePrediction("beta" if self.family == BETA else "gamma", a, b)
+        return Conjugate("beta" if self.family == BETA else "gamma", a, b)
 
     # ---- learning --------------------------------------------------------------------------------
 
@@ -152,7 +152,7 @@ class ConjugateBelief(Belief, Kernel):
 
     def known(self, k: int) -> Any:
         """Return the posterior distribution of arm k's mean reward."""
-        method: Conjugate = self.plan.method
+        method: ConjugateEngine = self.plan.method
         return method.family(method.name, *kernel.parameters(self.arms[k], self.settings))
 
     def posterior(self, k: int, rows: dict[str, Array] | None = None) -> Posterior:

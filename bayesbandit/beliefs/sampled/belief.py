@@ -34,7 +34,7 @@ from bayesbandit.beliefs.sampled.refits import Refit
 from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.inference.base import Improper, Refusal, Shaped
 from bayesbandit.inference.draws import PoorDiagnostics, SampledDraws
-from bayesbandit.inference.exact.conjugate import Conjugate
+from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.gibbs.sampler import TESTED
 from bayesbandit.inference.plan import Plan, plan
 from bayesbandit.posteriors.posterior import Posterior
@@ -188,7 +188,7 @@ class SampledBelief(ByDraws):
         used_up = chain.served >= self.spec.draws and not self.spec.frozen
         if chain.fitted < 0 or n < chain.seen or used_up:
             return True
-        if isinstance(self.plan.method, Conjugate):  # new draws are as quick as weights
+        if isinstance(self.plan.method, ConjugateEngine):  # new draws are as quick as weights
             return n > chain.fitted or gone > then
         waits = self.weighs and chain.values and self.spec.refit_every is None
         changed = gone - then + (0 if waits else n - chain.fitted)

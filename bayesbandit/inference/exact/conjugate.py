@@ -111,7 +111,7 @@ FAMILIES = {1.0: Beta, math.inf: Gamma}  # by the upper bound of the support
 INSIDE = 1e-200, 1.0 - 1e-9  # where log v and log(1 − v) keep their digits
 
 
-class Conjugate:
+class ConjugateEngine:
     """A model of one probability or rate, and how to compute its posterior.
 
     name: the variable's. family: `Beta` or `Gamma`. itself: whether the mean reward is the variable
@@ -253,7 +253,7 @@ class Conjugate:
 
 
 @matching
-def match(model: pm.Model) -> Conjugate:
+def match(model: pm.Model) -> ConjugateEngine:
     """Return the conjugate engine of a built model.
 
     An improper prior is accepted where the model's own rows make the posterior proper.
@@ -267,7 +267,7 @@ def match(model: pm.Model) -> Conjugate:
         np.dtype(v.dtype).kind in "iub" and reward in ancestors([model.rvs_to_values[v]])
         for v in model.observed_RVs
     )
-    engine, data = Conjugate(density, str(variable.name), upper, whole), density.own
+    engine, data = ConjugateEngine(density, str(variable.name), upper, whole), density.own
     try:
         engine.posterior(data["x"], data["reward"], data.get("weight"))
     except NotThisEngine:

@@ -41,7 +41,7 @@ class Exact(Known):
         return {k: moments(v) for k, v in draws.items() if k not in known}
 
 
-class ClosedForm(Exact):
+class ExactDistribution(Exact):
     """A distribution of θ (D,) around `mean`, with precision Λ = LL', L = `cholesky` (D, D)."""
 
     mean: np.ndarray
@@ -107,7 +107,7 @@ HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True)
-class Gaussian(ClosedForm):
+class Gaussian(ExactDistribution):
     """θ ~ N(mean, precision⁻¹).
 
     mean (D,), precision Λ (D, D), cholesky L (D, D) lower with Λ = LL'. log_evidence: log of the
@@ -184,7 +184,7 @@ class NaturalGamma(Additive):
 
 
 @dataclass(frozen=True)
-class StudentT(ClosedForm):
+class StudentT(ExactDistribution):
     """σ² ~ InverseGamma(shape, scale), θ | σ² ~ N(mean, σ² precision⁻¹).
 
     mean (D,), precision Λ (D, D), cholesky L (D, D) lower with Λ = LL'; θ by itself is Student-t

@@ -18,7 +18,13 @@ from bayesbandit.inference.base import NotFinite, improper, matching, sound
 from bayesbandit.inference.exact.distributions import Gaussian, factor
 from bayesbandit.inference.graph_analysis.density import read
 from bayesbandit.inference.graph_analysis.eligibility import eligible, on_own_rows
-from bayesbandit.inference.graph_analysis.quadratic import Data, Given, Natural, Quadratic, Rows
+from bayesbandit.inference.graph_analysis.quadratic import (
+    Data,
+    Given,
+    Natural,
+    Quadratic,
+    Statements,
+)
 from bayesbandit.inference.graph_analysis.recognise import TOLERANCE, Form, part, recognise
 
 if TYPE_CHECKING:
@@ -199,11 +205,11 @@ class GaussianBlock:
                 parts[-1] = parts[-1] @ T
         return np.concatenate(parts, axis=1)
 
-    def statements(self, data: Data, given: Given = ()) -> Rows:
+    def statements(self, data: Data, given: Given = ()) -> Statements:
         """Return what each row says of θ, only if `row_wise`."""
         A, b = self.linear_map(data[0], None if self.n_arms is None else data[3])
         slope, curvature, value = self.quadratic.curvature(b, data, given)
-        return Rows(A, -curvature, slope, value)
+        return Statements(A, -curvature, slope, value)
 
     def solve(
         self, precision: np.ndarray, shift: np.ndarray
@@ -271,7 +277,7 @@ class ExactGaussian(GaussianBlock):
         reward: np.ndarray,
         weight: np.ndarray | None = None,
         arm: np.ndarray | None = None,
-    ) -> Rows:
+    ) -> Statements:
         """Return what each row says of θ; only if `row_wise`."""
         if not self.row_wise:
             raise self.quadratic.refusal("rows do not speak each through its own mean reward")

@@ -24,7 +24,7 @@ from bayesbandit.inference.graph_analysis.operations import elementwise_name, op
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, gradient, total
 from bayesbandit.inference.graph_analysis.recognise import DATA_ROW, simplified
 from bayesbandit.inference.graph_analysis.rewrites import merged
-from bayesbandit.inference.graph_analysis.rows import Rows
+from bayesbandit.inference.graph_analysis.rows import RowWalk
 from bayesbandit.inference.graph_analysis.scaling import Scaling
 
 UNARY = {"Neg", "Mul", "TrueDiv", "Identity"}
@@ -48,7 +48,9 @@ class Cut:
         inputs = self.density.inputs
         names: dict[Variable, tuple[str, ...]] = {v: (role,) for role, v in inputs.items()}
         names[self.eta] = ("eta",)
-        rows = Rows([self.mean, *self.terms], dict.fromkeys([*inputs.values(), self.eta], DATA_ROW))
+        rows = RowWalk(
+            [self.mean, *self.terms], dict.fromkeys([*inputs.values(), self.eta], DATA_ROW)
+        )
         given = [("'mean_reward'", self.mean, {"eta"}, rows.apart)]
         likely = {"reward", "weight", "eta"}
         given += [

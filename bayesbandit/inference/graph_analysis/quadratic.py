@@ -60,7 +60,7 @@ class Natural(Additive):
 
 
 @dataclass(frozen=True)
-class Rows:
+class Statements:
     """The information of each row about θ: exp(c + Σ_i u_i A_i'θ − ½ p_i (A_i'θ)²).
 
     map: A (n, D). precision: p (n,). shift: u (n,). constant: c. A row is an observation u_i / p_i

@@ -26,7 +26,7 @@ from bayesbandit.inference.graph_analysis.quadratic import (
     gradient,
 )
 from bayesbandit.inference.graph_analysis.rewrites import rewritten
-from bayesbandit.inference.graph_analysis.rows import ALONG, Reach, Rows
+from bayesbandit.inference.graph_analysis.rows import ALONG, Reach, RowWalk
 from bayesbandit.inference.graph_analysis.scaling import Scaling
 
 TOLERANCE = 1e-9  # relative to the largest number compared
@@ -145,13 +145,13 @@ def _not_apart(density: Density) -> str | None:
     """Return the operation by which a row's mean reward is not of this row alone, if there is
     one."""
     seeds = dict.fromkeys(density.inputs.values(), DATA_ROW)
-    return Rows([density.mean], seeds).apart(density.mean)
+    return RowWalk([density.mean], seeds).apart(density.mean)
 
 
 def _mixed(graphs: list[Variable], density: Density) -> str | None:
     """Return the operation that mixes the rows in one of these graphs, if there is one."""
     seeds = dict.fromkeys([*density.inputs.values(), density.given_mean], DATA_ROW)
-    rows = Rows(graphs, seeds)
+    rows = RowWalk(graphs, seeds)
     return next((why for g in graphs if (why := rows.mixed(g))), None)
 
 

@@ -32,7 +32,7 @@ from bayesbandit.inference.graph_analysis.operations import (
     operands,
     operation,
 )
-from bayesbandit.inference.graph_analysis.rows import ALONG, Reach, Rows
+from bayesbandit.inference.graph_analysis.rows import ALONG, Reach, RowWalk
 
 
 @runtime_checkable
@@ -203,7 +203,7 @@ def by_rows(
         each = vectorize_graph([v.owner.inputs[0] for v in spread], {scalar: m}) if spread else []
         new = clone_replace(graph, dict(zip(spread, each, strict=True)), rebuild_strict=False)
         apart = spread and scalar not in ancestors([new])
-        spread_out.append(new if apart and Rows([new], seeds).of(new).kind == ALONG else term)
+        spread_out.append(new if apart and RowWalk([new], seeds).of(new).kind == ALONG else term)
     return spread_out
 
 

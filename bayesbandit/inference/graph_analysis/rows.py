@@ -245,7 +245,7 @@ ADDS = {"Add", "Sub", "Neg", "Identity", "Cast"}
 Given = Sequence[Reach]
 
 
-class Rows(Walk[Reach]):
+class RowWalk(Walk[Reach]):
     """The kinds of all nodes between `seeds` and `outputs`."""
 
     def __init__(self, outputs: Sequence[Variable], seeds: Mapping[Variable, Reach]) -> None:

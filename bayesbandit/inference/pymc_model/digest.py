@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @runtime_checkable
-class Settings(Protocol):
+class HasSettings(Protocol):
     """An operation that lists its settings in `__props__`."""
 
     def _props(self) -> tuple[object, ...]: ...
@@ -116,7 +116,7 @@ def _op(op: Op) -> Any:
     if isinstance(op, HasInnerGraph):
         keys = {v: ("inner", i) for i, v in enumerate(op.inner_inputs)}
         inner = _graph(op.inner_outputs, keys)
-    if isinstance(op, Settings):
+    if isinstance(op, HasSettings):
         return kind, tuple(map(_of, op._props())), inner
     return kind, inner if inner is not None or _ours(type(op)) else _of(vars(op))
 

@@ -21,7 +21,7 @@ from bayesbandit.inference.graph_analysis.density import read, row_dimension
 from bayesbandit.inference.graph_analysis.operations import number, operation
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON
 from bayesbandit.inference.graph_analysis.rewrites import guarded, many
-from bayesbandit.inference.graph_analysis.rows import ALONG, CONSTANT, LENGTH, Reach, Rows
+from bayesbandit.inference.graph_analysis.rows import ALONG, CONSTANT, LENGTH, Reach, RowWalk
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -44,7 +44,7 @@ class RowLikelihood:
             by_row = [k for k in density.values if row in (dims.get(k) or ())]
             graphs = [term.graph for term in density.terms if term.on_data]
             seeds = dict.fromkeys(density.inputs.values(), Reach(ALONG, 0))
-            rows = Rows(graphs, seeds)
+            rows = RowWalk(graphs, seeds)
             mixed = next((why for g in graphs if (why := rows.mixed(g))), "")
             self.refused = f"{by_row[0]!r} has a value for each row" if by_row else mixed
             self.whole, self._graphs = False, list[Variable]()
@@ -54,7 +54,7 @@ class RowLikelihood:
         self._inputs = [*density.values.values(), *density.inputs.values()]
         self._types = [v.type.dtype for v in self._inputs]
 
-    def _of_each_row(self, graphs: Sequence[Variable], rows: Rows) -> list[Variable]:
+    def _of_each_row(self, graphs: Sequence[Variable], rows: RowWalk) -> list[Variable]:
         """Return the terms to which rows add and which draws enter.
 
         The number of rows is that of the rewards. Lengths that come from draws would be batched,
@@ -96,7 +96,7 @@ class RowLikelihood:
             _ = self._compiled
 
 
-def _length(v: Variable, n: Variable, rows: Rows) -> Variable | None:
+def _length(v: Variable, n: Variable, rows: RowWalk) -> Variable | None:
     """Return a length in terms of n, the number of rows, or of known shapes; None if it is not the
     length of an axis."""
     if v.owner is None or v.type.ndim or operation(v.owner)[1] not in ("Subtensor", "Shape_i"):

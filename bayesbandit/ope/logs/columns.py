@@ -12,25 +12,25 @@ from bayesbandit.checks import LARGEST, Name, Table, arm_names, finite, floats, 
 SLACK = 1e-6  # by how much the sum of probabilities may differ from 1
 
 
-def arms_of(arms: Any, taken: np.ndarray, probabilities: Any) -> tuple[Name, ...]:
+def arms_of(arms: Any, chosen: np.ndarray, probabilities: Any) -> tuple[Name, ...]:
     """Return the arms' names, in the order of the columns of probabilities."""
     if arms is not None:
         return arm_names(arms)
     K = None if probabilities is None else np.shape(probabilities)[-1]
-    if all(isinstance(a, int | np.integer) and 0 <= a < (K or len(taken)) for a in taken):
-        return arm_names(K or int(max(taken)) + 1)
+    if all(isinstance(a, int | np.integer) and 0 <= a < (K or len(chosen)) for a in chosen):
+        return arm_names(K or int(max(chosen)) + 1)
     if K is not None:
         raise ValueError(f"arms= must name the {K} columns of probabilities; got None")
-    return arm_names(sorted(set(taken.tolist()), key=lambda a: (isinstance(a, str), a)))
+    return arm_names(sorted(set(chosen.tolist()), key=lambda a: (isinstance(a, str), a)))
 
 
-def numbers_of(taken: np.ndarray, arms: tuple[Name, ...]) -> np.ndarray:
+def numbers_of(chosen: np.ndarray, arms: tuple[Name, ...]) -> np.ndarray:
     """Return the numbers (n,) of arms by their names; raise ValueError if one is unknown."""
     index = {arm: k for k, arm in enumerate(arms)}
     try:
-        return np.array([index[a] for a in taken.tolist()], dtype=np.int64)
+        return np.array([index[a] for a in chosen.tolist()], dtype=np.int64)
     except (KeyError, TypeError):
-        strange = next(a for a in taken.tolist() if not isinstance(a, str | int) or a not in index)
+        strange = next(a for a in chosen.tolist() if not isinstance(a, str | int) or a not in index)
         raise ValueError(f"arms must be among {list(arms)!r}; got {strange!r}") from None
 
 
@@ -104,7 +104,7 @@ def distribution(values: Any, n: int, arms: Sequence[Name], what: str) -> np.nda
 def propensities_of(
     probabilities: Any, propensity: Any, played: np.ndarray, arms: tuple[Name, ...]
 ) -> tuple[np.ndarray | None, np.ndarray]:
-    """Return every arm's probability (n, K), if known, and the taken arm's (n,)."""
+    """Return every arm's probability (n, K), if known, and the chosen arm's (n,)."""
     n, e, rows = len(played), None, np.arange(len(played))
     if probabilities is None and propensity is None:
         raise ValueError("a log needs probabilities (n, K), or the propensity (n,); got neither")
@@ -126,7 +126,7 @@ def propensities_of(
     if (p == 0).any():
         t = int(np.argmin(p))
         raise ValueError(
-            f"the arm of round {t}, {arms[played[t]]!r}, was taken with probability 0; so were "
+            f"the arm of round {t}, {arms[played[t]]!r}, was chosen with probability 0; so were "
             f"{int((p == 0).sum())} of {n}"
         )
     if e is None and len(arms) == 2:

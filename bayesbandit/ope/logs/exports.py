@@ -64,7 +64,7 @@ def _joined(event: dict[str, Any], t: int) -> dict[str, Any]:
         actions, order = event["c"]["_multi"], event["a"]
         names = dict(enumerate((action_name(a, k) for k, a in enumerate(actions)), 1))
         chances = {names[a]: float(p) for a, p in zip(order, event["p"], strict=True)}
-        taken = names[event["_labelIndex"] + 1]
+        chosen = names[event["_labelIndex"] + 1]
         reward = 0.0 - float(event["_label_cost"])
         propensity = float(event["_label_probability"])
         shared = {name: value for name, value in event["c"].items() if name[:1] != "_"}
@@ -74,7 +74,7 @@ def _joined(event: dict[str, Any], t: int) -> dict[str, Any]:
     if len(chances) < len(names):
         raise ValueError(f"round {t} has two actions of one name, or none: {[*names.values()]!r}")
     return {
-        "arm": taken, "reward": reward, "propensity": propensity, "chances": chances,
+        "arm": chosen, "reward": reward, "propensity": propensity, "chances": chances,
         "time": event.get(DECIDED), "x": dict(features(shared)),
     }  # fmt: skip
 
@@ -83,15 +83,15 @@ def _ranked(event: dict[str, Any], rewards: Mapping[str, float], default: float)
     """Return one round from an answer of Rank."""
     try:
         chances = {action["id"]: float(action["probability"]) for action in event["ranking"]}
-        taken, key = event["rewardActionId"], event["eventId"]
-        propensity = chances[taken]
+        chosen, key = event["rewardActionId"], event["eventId"]
+        propensity = chances[chosen]
         reward = float(rewards.get(key, default))
         contexts = event.get("contextFeatures", [])
         x = {name: value for part in contexts for name, value in features(part)}
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ValueError(f"an answer of Rank cannot be read: {error!r}") from error
     return {
-        "arm": taken, "reward": reward, "propensity": propensity,
+        "arm": chosen, "reward": reward, "propensity": propensity,
         "chances": chances, "time": event.get("timestamp"), "x": x,
     }  # fmt: skip
 

@@ -184,8 +184,8 @@ def recognised(
         vectors = each_arm(frame, roles)
     if "propensity" not in roles and not vectors:
         raise ValueError(
-            f"{name} has no probabilities: name the column of the taken arm's (propensity), or one "
-            f"an arm; the columns are {there!r}"
+            f"{name} has no probabilities: name the column of the chosen arm's (propensity), or "
+            f"one an arm; the columns are {there!r}"
         )
     taken = {*roles.values(), *vectors.values(), *NEVER}
     contexts = [c for c in there if c not in taken] if x is None else list(x)

@@ -71,16 +71,16 @@ class Log:
         time: Any = None,
         reward_time: Any = None,
     ) -> None:
-        taken = np.atleast_1d(unmasked(arm, "arm"))
-        n = len(taken)
-        if taken.ndim != 1:
-            raise ValueError(f"arm must have one name a round; got {taken.shape}")
+        chosen = np.atleast_1d(unmasked(arm, "arm"))
+        n = len(chosen)
+        if chosen.ndim != 1:
+            raise ValueError(f"arm must have one name a round; got {chosen.shape}")
         if n < 2:
             raise ValueError(f"a log needs at least two rounds; got {n}")
         if arms is None and isinstance(probabilities, Table):
             arms = list(probabilities.columns)
-        self.arms = arms_of(arms, taken, probabilities)
-        self.played = numbers_of(taken, self.arms)
+        self.arms = arms_of(arms, chosen, probabilities)
+        self.played = numbers_of(chosen, self.arms)
         self.features, self.x = contexts_of(x, n)
         self.reward = rewards_of(reward, n)
         self.probabilities, self.propensity = propensities_of(

@@ -79,8 +79,8 @@ def of_frame(
             raise ValueError(f"the table has no column {column!r} ({role}); it has {names!r}")
     if propensity is None and not vectors:
         raise ValueError(
-            f"propensity= must name the column of the taken arms' probabilities, or probabilities= "
-            f"a column an arm; the table has {names!r}"
+            f"propensity= must name the column of the chosen arms' probabilities, or "
+            f"probabilities= a column an arm; the table has {names!r}"
         )
     taken = {*roles.values(), *vectors.values()}
     features = [name for name in names if name not in taken] if x is None else list(x)

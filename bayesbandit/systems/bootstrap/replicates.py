@@ -24,7 +24,7 @@ DISTINCT = 1.0 - np.exp(-1.0)  # the expected share of distinct rows in a replic
 
 
 @dataclass(frozen=True)
-class Rows:
+class Scaled:
     """Standardised features Z (n, p) and rewards r (n,), with weights (n,).
 
     shift, width (p,): the features' means and standard deviations. level, unit: the rewards'.
@@ -48,7 +48,7 @@ class Rows:
         return np.concatenate([slope, constant[..., None]], axis=-1)
 
 
-def standardised(z: Array, reward: Array, weight: Array) -> Rows:
+def standardised(z: Array, reward: Array, weight: Array) -> Scaled:
     """Return rows standardised by weighted means and standard deviations.
 
     A constant column is divided by 1.
@@ -58,7 +58,7 @@ def standardised(z: Array, reward: Array, weight: Array) -> Rows:
     unit = float(np.sqrt(np.average((reward - level) ** 2, weights=weight)))
     width = np.where(width <= 1e-12 * (1.0 + np.abs(shift)), 1.0, width)
     unit = 1.0 if unit <= 1e-12 * (1.0 + abs(level)) else unit
-    return Rows((z - shift) / width, (reward - level) / unit, weight, shift, width, level, unit)
+    return Scaled((z - shift) / width, (reward - level) / unit, weight, shift, width, level, unit)
 
 
 def penalties(q: Array, n: int, count: int, penalty: Penalty) -> Array:
@@ -73,7 +73,7 @@ def penalties(q: Array, n: int, count: int, penalty: Penalty) -> Array:
     return np.geomspace(begin, largest * (REACH if DISTINCT * n >= q.size else SHORT), count)
 
 
-def moments(rows: Rows, v: Array) -> tuple[Array, Array, Array]:
+def moments(rows: Scaled, v: Array) -> tuple[Array, Array, Array]:
     """Return G (m, p, p), q (m, p) and means (m, p + 1) under weights v (m, n)."""
     m, p = len(v), rows.Z.shape[1]
     G, q = np.empty((m, p, p)), np.empty((m, p))
@@ -107,7 +107,7 @@ def along(G: Array, q: Array, lams: Array, penalty: Penalty, start: Array | None
     return out
 
 
-def chosen(rows: Rows, lams: Array, folds: int, penalty: Penalty) -> float:
+def chosen(rows: Scaled, lams: Array, folds: int, penalty: Penalty) -> float:
     """Return the λ with the smallest squared error over folds. Row i is in fold i mod `folds`."""
     n = len(rows.r)
     fold = np.arange(n) % folds
