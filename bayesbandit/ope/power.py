@@ -61,11 +61,12 @@ class Power:
     """What an adaptive experiment would show and cost; made by `power`.
 
     table: a row for each minimum probability and horizon, with standard errors in columns `_se`.
-        `power`: how often the interval of `one` minus `other` excludes 0 on the right side; `wrong`: on the
-        wrong side. `always`: how often the always-valid test finds the difference in some round,
-        where you may stop. `refused`: how often there is no interval, which counts as nothing
-        found. `width` of the interval, and its `coverage` of the true difference. `lost`: the
-        regret, the sum of mean rewards by which the bandit falls short of each round's best arm.
+        `power`: how often the interval of `one` minus `other` excludes 0 on the right side;
+        `wrong`: on the wrong side. `always`: how often the always-valid test finds the difference
+        in some round, where you may stop. `refused`: how often there is no interval, which counts
+        as nothing found. `width` of the interval, and its `coverage` of the true difference.
+        `lost`: the regret, the sum of mean rewards by which the bandit falls short of each round's
+        best arm.
     runs: a row for each run, minimum probability and horizon. difference: the true one, `one`
         minus `other`.
     """

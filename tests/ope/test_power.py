@@ -13,7 +13,8 @@ from bayesbandit.ope.power import Arms, simulated
 
 MEANS = {"a": 0.2, "b": 0.6, "c": 0.3}
 SMALL = {
-    "min_probabilities": (0.05, 0.2), "horizons": (100, 200), "replications": 3, "batch": 20, "progress": False
+    "min_probabilities": (0.05, 0.2), "horizons": (100, 200), "replications": 3, "batch": 20,
+    "progress": False,
 }  # fmt: skip
 
 
