@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import platform
-import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,11 +11,11 @@ import typer
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.cli.players import parse, parse_bandit
 from bayesbandit.cli.report import clear_errors, save, say, show, warn
+from bayesbandit.experiments.results_on_disk import record, write_record
 from bayesbandit.ope import Best, Check, Evaluation, Log, check
 from bayesbandit.ope import evaluate as judge
 from bayesbandit.ope.logs.files import LoggedTable, frame_of, is_log, read_table
 from bayesbandit.ope.targets import target_of
-from bayesbandit.runtime.files import replacing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,8 +116,9 @@ def evaluate(
         figures = pictures(result, doubt, other)
         folder = out / "evaluate"
         folder.mkdir(parents=True, exist_ok=True)
-        record(folder, {"log": str(log), "columns": roles(table), "policies": list(policies),
-                        "against": against, "seed": seed, **settings})  # fmt: skip
+        settings |= {"log": str(log), "columns": roles(table), "policies": list(policies)}
+        settings |= {"against": against, "seed": seed}
+        write_record(folder / "run.json", record(settings))
     for text in said:
         say(text)
     policies_table = tables["Policies"]
@@ -276,19 +273,6 @@ def roles(table: LoggedTable) -> dict[str, Any]:
     """Return the columns of the log by their roles."""
     each = {str(arm): column for arm, column in table.probabilities.items()}
     return {**table.roles, "probabilities": each, "contexts": list(table.x)}
-
-
-def record(folder: Path, settings: dict[str, Any]) -> None:
-    """Write run.json with all that the results depend on: settings, command and versions."""
-    libraries = ("bayesbandit", "numpy", "scipy", "pandas")
-    content = {
-        "settings": settings,
-        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-        "python": platform.python_version(),
-        "versions": {library: version(library) for library in libraries},
-    }
-    with replacing(folder / "run.json") as beside:
-        beside.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def refuse_log(path: Path) -> None:

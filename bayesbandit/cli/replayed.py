@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.bandit.player import Player
-from bayesbandit.cli.evaluate import record, roles
+from bayesbandit.cli.evaluate import roles
 from bayesbandit.cli.report import save, say, show, warn
+from bayesbandit.experiments.results_on_disk import record, write_record
 from bayesbandit.ope import Log, check
 from bayesbandit.ope.logs.files import read_table
 from bayesbandit.ope.replay import Replay, overlap, pooled, replay, together
@@ -57,8 +58,14 @@ def compare_by_log(
     say(text := verdict(table_of_bandits))
     folder = out / "compare"
     folder.mkdir(parents=True, exist_ok=True)
-    record(folder, {"log": str(path), "columns": roles(table), "bandits": list(bandits),
-                    "replications": replications, "seed": seed})  # fmt: skip
+    settings = {
+        "log": str(path),
+        "columns": roles(table),
+        "bandits": list(bandits),
+        "replications": replications,
+        "seed": seed,
+    }
+    write_record(folder / "run.json", record(settings))
     curves = {name: [run.curve for run in some] for name, some in runs.items()}
     figures = {"replay": plots.replay_curves(curves)}
     title = f"Which bandit learns best by the log {table.name}?"

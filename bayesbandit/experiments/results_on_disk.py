@@ -79,7 +79,7 @@ class Ledger:
                         f"give it another name, or {OTHERWISE}"
                     )
             settings[kind] = {**before.get(kind, {}), **settings[kind]}
-        self.record = record(settings, past.get("seconds", 0.0))
+        self.record = record(settings, seconds=past.get("seconds", 0.0))
         versions = self.record["versions"]
         then = past.get("versions", versions)
         other = [f"{k} {then[k]}, now {v}" for k, v in versions.items() if then.get(k, v) != v]
@@ -164,14 +164,14 @@ def locked(folder: Path) -> IO[str]:
     return file
 
 
-def record(settings: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """Return the content of run.json: how results were made, and the seconds that they took."""
+def record(settings: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Return the content of run.json: how results were made, and more."""
     return {
         "settings": settings,
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "python": platform.python_version(),
         "versions": {library: version(library) for library in LIBRARIES},
-        "seconds": seconds,
+        **more,
     }
 
 

@@ -81,7 +81,7 @@ class Simulations:
         folder.mkdir(parents=True, exist_ok=True)
         run, results, parts = folder / "run.json", folder / "results.parquet", folder / "parts"
         with locked(folder):
-            past = json.loads(run.read_text()) if run.exists() else record(settings, 0.0)
+            past = json.loads(run.read_text()) if run.exists() else record(settings, seconds=0.0)
             if past["settings"] != settings:
                 raise ValueError(
                     f"{folder} holds results of {past['settings']}, not {settings}; {OTHERWISE}"
@@ -98,7 +98,7 @@ class Simulations:
             table = self._whole(map(pd.read_parquet, files.values()))
             _write(results, table)
             taken = past["seconds"] + time.monotonic() - begun
-            write_record(run, record(settings, round(taken, 1)))
+            write_record(run, record(settings, seconds=round(taken, 1)))
             shutil.rmtree(parts)
         return table
 
