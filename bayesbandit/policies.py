@@ -138,12 +138,6 @@ def _number(value: Alpha, t: Rounds, what: str, **bounds: float) -> Any:
     return np.array([[number(value(int(i)), f"{what}({i})", **bounds)] for i in np.ravel(t)])
 
 
-def _alpha(value: Alpha, t: Rounds) -> Any:
-    """Return α as `_number` does, but 0 if it is so small that α · sd would lose digits."""
-    alpha = _number(value, t, "alpha", least=0, largest=LARGEST)
-    return alpha * (alpha >= SIZES["smallest"])
-
-
 def _check(value: Alpha, what: str, **bounds: float) -> None:
     if not callable(value):
         number(value, what, **bounds)
@@ -170,21 +164,31 @@ class Floored:
         return f"{type(self).__name__}({', '.join(f'{n}={shown[n]!r}' for n in names)})"
 
 
-@savable
 @dataclass(frozen=True, repr=False)
-class Thompson(Floored):
-    """Thompson sampling: draw each mean reward from N(mean, α² sd²) and choose the largest (paper,
-    section 2.2)."""
+class Scaled(Floored):
+    """The common part of policies that multiply posterior sds by α, a number or a function of t.
+
+    α counts as 0 if it is so small that α · sd would lose digits.
+    """
 
     alpha: Alpha = 1.0
-    kind: ClassVar[int] = THOMPSON
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _check(self.alpha, "alpha", least=0, largest=LARGEST)
 
     def param(self, t: Rounds) -> Any:
-        return _alpha(self.alpha, t)
+        alpha = _number(self.alpha, t, "alpha", least=0, largest=LARGEST)
+        return alpha * (alpha >= SIZES["smallest"])
+
+
+@savable
+@dataclass(frozen=True, repr=False)
+class Thompson(Scaled):
+    """Thompson sampling: draw each mean reward from N(mean, α² sd²) and choose the largest (paper,
+    section 2.2)."""
+
+    kind: ClassVar[int] = THOMPSON
 
     def probabilities(self, prediction: Prediction, t: Rounds = 1) -> np.ndarray:
         return prediction.best(np.ravel(self.param(t)))
@@ -192,21 +196,13 @@ class Thompson(Floored):
 
 @savable
 @dataclass(frozen=True, repr=False)
-class UCB(Floored):
+class UCB(Scaled):
     """Upper confidence bounds: choose the arm with the largest mean + α sd (paper, section 2.2).
 
     Ties are broken evenly.
     """
 
-    alpha: Alpha = 1.0
     kind: ClassVar[int] = UCB_RULE
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check(self.alpha, "alpha", least=0, largest=LARGEST)
-
-    def param(self, t: Rounds) -> Any:
-        return _alpha(self.alpha, t)
 
     def probabilities(self, prediction: Prediction, t: Rounds = 1) -> np.ndarray:
         return _winners(prediction.mean + self.param(t) * np.minimum(prediction.sd, HUGE))

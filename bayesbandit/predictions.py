@@ -279,7 +279,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, eq=False)
-class Draws:
+class Draws(Prediction):
     """Posterior draws of the mean rewards: values (n, K, S), NaN for an arm without draws.
 
     weights (S,): the draws' weights ≥ 0, or (K, S) of each arm if arms are independent; None: all
@@ -366,15 +366,9 @@ class Draws:
         w = self.weights
         return Draws(self.values[:, arms], w if w is None or w.ndim == 1 else w[arms], self.joint)
 
-    def entries(self, kind: int) -> tuple[Array, Array] | None:
-        return Prediction.entries(self, kind)
-
-    def ranking(self) -> None:
-        return None
-
 
 @dataclass(frozen=True, eq=False)
-class Conjugate:
+class Conjugate(Prediction):
     """Independent arms with mean reward Beta(a, b) ("beta") or Gamma(a, rate b) ("gamma").
 
     a, b (n, K), > 0.
@@ -444,12 +438,6 @@ class Conjugate:
 
     def among(self, arms: Array) -> Conjugate:
         return Conjugate(self.family, self.a[:, arms], self.b[:, arms])
-
-    def entries(self, kind: int) -> tuple[Array, Array] | None:
-        return Prediction.entries(self, kind)
-
-    def ranking(self) -> None:
-        return None
 
 
 def spread(scale: Array | float, df: Array | float) -> Array:

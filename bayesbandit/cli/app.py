@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesbandit.cli.data import by_environment, columns, data_sets, shown, split_files, verdict
+from bayesbandit.cli.data import columns, data_sets, shown, split_files, verdict
 from bayesbandit.cli.evaluate import evaluate, refuse_log
 from bayesbandit.cli.players import PLAYED, parse_bandit, parse_model, parse_player, rehearse
 from bayesbandit.cli.replayed import compare_by_log
@@ -206,7 +206,8 @@ def compare(
     titled = choices | {"Ranking": ranking, "Every data set": summary}
     if few:
         titled["Beside the bandits: normalised regret"] = beside
-        cells = by_environment(pd.concat([summary, beside]))
+        every = pd.concat([summary, beside])
+        cells = evaluation.wide(every, 3, "bandit", "environment", "normalised_regret")
         show(cells, "Normalised regret ± standard error: less is better")
     show(ranking.drop(columns="environments"), f"Ranking over {len(sets)} data set(s)")
     say(*(said := verdict(ranking)))

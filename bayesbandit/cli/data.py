@@ -86,21 +86,6 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
     return table if len(table) <= SHOWN else table.head(SHOWN)
 
 
-def by_environment(summary: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each bandit, a column for each environment: normalised regret ± SE."""
-    cells = summary.assign(
-        cell=[
-            f"{regret:.3f}" + (f" ± {se:.3f}" if se == se else "")
-            for regret, se in zip(
-                summary["normalised_regret"], summary["normalised_regret_se"], strict=True
-            )
-        ]
-    )
-    wide = cells.pivot(index="bandit", columns="environment", values="cell")
-    order = [summary[key].drop_duplicates() for key in ("bandit", "environment")]
-    return wide.loc[order[0], order[1]].reset_index().rename_axis(columns=None)
-
-
 def verdict(ranking: pd.DataFrame) -> list[str | tuple[str, str]]:
     """Return the result of a ranking as a sentence, in texts or (text, style)."""
     best, *tied = winners(ranking)

@@ -92,7 +92,7 @@ def play_tuned(
     keep = best[["environment", "bandit", "setting"]].rename(columns={"bandit": "name"})
     tuned = later.rename(columns={"bandit": "setting"}).merge(keep, on=["environment", "setting"])
     tuned = tuned.drop(columns="setting").rename(columns={"name": "bandit"})
-    runs = in_order(later, tuned, [*grids, *others])
+    runs = together(later, tuned, [*grids, *others])
     return Tuned(runs, beside(best, runs))
 
 
@@ -140,17 +140,14 @@ def beside(best: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     return best[["environment", "bandit", "tried", "setting"]].assign(**texts)
 
 
-def in_order(later: pd.DataFrame, tuned: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+def together(later: pd.DataFrame, tuned: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Return the tuned bandits' runs and those of the other players, in the order of the names."""
     import pandas as pd
 
+    from bayesbandit.evaluation.results import in_order
+
     rest = later[later["bandit"].isin(names) & ~later["bandit"].isin(tuned["bandit"])]
     runs = pd.concat([tuned, rest])[list(later.columns)]
-    order = {name: i for i, name in enumerate([*pd.unique(later["environment"]), *names])}
-    runs = runs.sort_values(
-        ["environment", "bandit", "replication", "t"],
-        key=lambda c: c.map(order) if c.name in ("environment", "bandit") else c,
-        ignore_index=True,
-    )
+    runs = in_order(runs, [*pd.unique(later["environment"]), *names])
     runs.attrs["seed"] = later.attrs["seed"]
     return runs

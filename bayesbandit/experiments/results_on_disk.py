@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 from uuid import uuid4
 
 from bayesbandit import evaluation
+from bayesbandit.evaluation.results import in_order
 from bayesbandit.runtime import locks
 from bayesbandit.runtime.files import replacing
 
@@ -134,12 +135,7 @@ class Ledger:
             & table["bandit"].isin(bandits)
             & (table["replication"] < replications)
         )
-        order = {name: i for i, name in enumerate([*environments, *bandits])}
-        return table[wanted].sort_values(
-            [*KEY, "t"],
-            key=lambda c: c.map(order) if c.name in ("environment", "bandit") else c,
-            ignore_index=True,
-        )
+        return in_order(table[wanted], [*environments, *bandits])
 
 
 def _keys(frame: pd.DataFrame) -> set[tuple[str, str, int]]:

@@ -28,7 +28,35 @@ TICK = np.dtype([("tick", "f8")])
 COMMON = ""  # one name for all arms, if they share a posterior
 
 
-class Weigher(Protocol):
+class Counting(Protocol):
+    """An object that counts the periods of one bandit, and is saved with it."""
+
+    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: float) -> None:
+        """Count n more periods at round t, decided by this belief before it learns the rewards."""
+        ...
+
+    def fade(self, share: float) -> None:
+        """Let past periods count by this share of what they did."""
+        ...
+
+    def fork(self) -> Self:
+        """Return a copy that may change while this one stays as it is."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """Return the whole state as arrays and plain values, for `restore`."""
+        ...
+
+    def restore(self, state: dict[str, Any], belief: Belief) -> None:
+        """Restore what `state` returned."""
+        ...
+
+    def verify(self, layout: Layout) -> None:
+        """Raise ValueError where a restored state does not fit this layout."""
+        ...
+
+
+class Weigher(Counting, Protocol):
     """The weights of one bandit's rounds: of new rounds, and of an arm's past rounds."""
 
     def first(self, arm: Name, rows: np.ndarray, belief: Belief, layout: Layout) -> np.ndarray:
@@ -46,41 +74,9 @@ class Weigher(Protocol):
         """
         ...
 
-    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: float) -> None:
-        """Count n more periods at round t, decided by this belief before it learns the rewards."""
-        ...
 
-    def fade(self, share: float) -> None:
-        """Let past periods count by this share of what they did."""
-        ...
-
-    def fork(self) -> Self:
-        """Return a copy that may change while this one stays as it is."""
-        ...
-
-    def state(self) -> dict[str, Any]:
-        """Return the whole state as arrays and plain values, for `restore`."""
-        ...
-
-    def restore(self, state: dict[str, Any], belief: Belief) -> None:
-        """Restore what `state` returned."""
-        ...
-
-    def verify(self, layout: Layout) -> None:
-        """Raise ValueError where a restored state does not fit this layout."""
-        ...
-
-
-class Propensities(Protocol):
+class Propensities(Counting, Protocol):
     """Propensities estimated from past rounds, which change as the rounds grow."""
-
-    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: float) -> None:
-        """Count n more periods at round t, decided by this belief before it learns the rewards."""
-        ...
-
-    def fade(self, share: float) -> None:
-        """Let past periods count by this share of what they did."""
-        ...
 
     def learn(self, history: History) -> None:
         """Fit to the history."""
@@ -95,22 +91,6 @@ class Propensities(Protocol):
 
         None where they cannot.
         """
-        ...
-
-    def fork(self) -> Self:
-        """Return a copy that may change while this one stays as it is."""
-        ...
-
-    def state(self) -> dict[str, Any]:
-        """Return the whole state as arrays and plain values, for `restore`."""
-        ...
-
-    def restore(self, state: dict[str, Any], belief: Belief) -> None:
-        """Restore what `state` returned."""
-        ...
-
-    def verify(self, layout: Layout) -> None:
-        """Raise ValueError where a restored state does not fit this layout."""
         ...
 
 
