@@ -199,6 +199,9 @@ class AffineBelief(Belief):
             raise ValueError(f"{self!r} absorbs a belief of the same model; got {other!r}")
         self.inner.absorb(other.inner)
 
+    def postpone(self, ticks: float) -> None:
+        self.inner.postpone(ticks)
+
     def _coordinates(self) -> list[Array]:
         """Return what the rows of the inner regression depend on."""
         return [self.whiten, self.prior.mean, *(self.map or ())]

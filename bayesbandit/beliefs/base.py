@@ -161,6 +161,16 @@ class Belief(Protocol):
         """
         raise _missing(self, "absorb", "what parts of a log teach is put together")
 
+    def postpone(self, ticks: float) -> None:
+        """Put all rounds so many ticks later, and the clock with them: they follow other rounds.
+
+        Raise ValueError unless what is left of rounds depends on their ages alone.
+        """
+        raise ValueError(
+            f"{_kind(self)} does not forget by the ages of rounds alone, so it must learn them in "
+            "their order: bandit.update(x, arm, reward)"
+        )
+
     def add_arm(self) -> None:
         """Add an arm about which nothing is known."""
         raise _missing(self, "add_arm", "an arm is added")

@@ -85,6 +85,10 @@ class JointBelief(AffineBelief):
         self.rounds.append(**other.rounds.of(), tick=other.rounds.tick)
         self.n = self.n + other.n
 
+    def postpone(self, ticks: float) -> None:
+        super().postpone(ticks)
+        self.rounds.records["tick"] += ticks
+
     def fork(self) -> Self:
         twin = super().fork()
         twin.rounds = self.rounds.fork()

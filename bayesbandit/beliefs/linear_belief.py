@@ -10,6 +10,7 @@ import numpy as np
 from bayesbandit.beliefs import sums
 from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.linear_posterior import LinearPosterior, WeightedRows
+from bayesbandit.beliefs.memory import GONE
 from bayesbandit.checks import COUNT, integer
 from bayesbandit.kernels import fading, ridge_state, scoring
 from bayesbandit.kernels import linear as kernel
@@ -182,7 +183,7 @@ class LinearBelief(Belief, Kernel):
         become the belief about the whole, to rounding, with cross-validation by the same folds. λ
         and the average of normalised weights are settled at the end.
 
-        Where rounds fade, both must be brought to one tick before (`advance`).
+        Where rounds fade, the result is as of the later clock.
 
         Raise ValueError unless both have the same settings and number of arms.
         """
@@ -195,15 +196,30 @@ class LinearBelief(Belief, Kernel):
         if self.settings[ridge_state.WALK] > 0:
             raise ValueError("coefficients that walk do not depend on sums of rounds: no merge")
         for mine, its in zip(self.arms, other.arms, strict=True):
-            if its[ridge_state.N]:
-                own = sums.of_arm(its, self.settings)
-                if self.rate:
-                    share = np.exp(self.rate * (its[ridge_state.CLOCK] - mine[ridge_state.CLOCK]))
-                    own = own.faded(share)
-                    mine[ridge_state.LEFT] += share * its[ridge_state.LEFT]
-                sums.add(mine, self.settings, own)
+            if self.rate:
+                self._absorb_faded(mine, its)
+            elif its[ridge_state.N]:
+                sums.add(mine, self.settings, sums.of_arm(its, self.settings))
                 sums.solve(mine, self.settings, always=True)
         kernel.pool_noise(self.arms, self.settings)
+
+    def _absorb_faded(self, mine: Array, its: Array) -> None:
+        """Add the sums of another arm's rounds to those of an arm, both as of the later clock."""
+        parts, now = (mine.copy(), its), max(mine[ridge_state.CLOCK], its[ridge_state.CLOCK])
+        self._begin(mine)
+        mine[ridge_state.CLOCK] = now
+        for part in parts:
+            share = np.exp(self.rate * (part[ridge_state.CLOCK] - now))
+            mine[ridge_state.LEFT] += share * part[ridge_state.LEFT]
+            sums.add(mine, self.settings, sums.of_arm(part, self.settings).faded(share))
+        if mine[ridge_state.LEFT] >= GONE:
+            sums.solve(mine, self.settings, always=True)
+        else:
+            self._begin(mine)
+            mine[ridge_state.CLOCK] = now
+
+    def postpone(self, ticks: float) -> None:
+        self.arms[:, ridge_state.CLOCK] += ticks
 
     def advance(self, tick: float) -> None:
         fading.advance(self.arms, tick, self.settings)
@@ -211,9 +227,11 @@ class LinearBelief(Belief, Kernel):
     def update_at(
         self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
     ) -> None:
-        """Learn rounds that were decided at ticks (n,): those of the past by the share that has not
-        faded, at least 1e-9. Where coefficients walk, they are learned in the order of their ticks,
-        and those of the past as of now."""
+        """Learn rounds that were decided at ticks (n,).
+
+        Those of the past count by the share that has not faded, if it is at least 1e-30. Where
+        coefficients walk, rounds are learned in the order of their ticks, and late ones as of now.
+        """
         if self.settings[ridge_state.WALK] > 0:
             order = np.argsort(tick, kind="stable")
             weight = None if weight is None else weight[order]
@@ -223,7 +241,12 @@ class LinearBelief(Belief, Kernel):
         if self.rate == 0.0:
             self.update(x, arm, reward, weight)
             return
-        share = self.share_of(tick, arm)
+        share = self._share(tick, arm)
+        if (share < GONE).any():
+            left = np.flatnonzero(share >= GONE)
+            weight = None if weight is None else weight[left]
+            self.update_at(tick[left], x[left], arm[left], reward[left], weight)
+            return
         weight = share if weight is None else share * weight
         # the weights' average is settled row by row, and needs the rows that are left by then
         parts = range(len(arm)) if self.normalize else [slice(None)]
@@ -233,8 +256,10 @@ class LinearBelief(Belief, Kernel):
 
     def share_of(self, tick: Array, arm: Array) -> Array:
         """Return what is left of rows of these ticks (n,) and arm numbers, at least 1e-9."""
-        passed = tick - self.arms[arm, ridge_state.CLOCK]
-        return np.maximum(np.exp(self.rate * passed), fading.FORGOTTEN)
+        return np.maximum(self._share(tick, arm), fading.FORGOTTEN)
+
+    def _share(self, tick: Array, arm: Array) -> Array:
+        return np.asarray(np.exp(self.rate * (tick - self.arms[arm, ridge_state.CLOCK])))
 
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array

@@ -11,6 +11,7 @@ from bayesbandit.checks import SIZES, number, one_of, seconds
 from bayesbandit.kernels.fading import FORGOTTEN
 
 CLOCKS = "rounds", "time"
+GONE = 1e-30  # of a round; sums in float64 lose nothing without rounds of which less is left
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ def learn_files(
     """Learn the log in Parquet files, and write the bandit to `out`.
 
     saved: a file with the bandit that learns. preset: a new bandit, as "BLTS(clip=0.2)", for the
-    arms and columns of the log. roles: columns by their roles arm, reward and propensity; those
-    with usual names are found. parts: see `serving.parts_of`.
+    arms and columns of the log. roles: columns by their roles arm, reward, propensity and
+    time; the first three are found if they have usual names. parts: see `serving.parts_of`.
     """
     if (saved is None) == (preset is None):
         raise ValueError("--data needs either --bandit FILE or --preset NAME")
@@ -55,7 +55,7 @@ def learn_files(
 def _named(files: Parts, roles: Mapping[str, str | None]) -> dict[str, Any]:
     """Return the columns of the roles. Raise ValueError where there is none for arm or reward."""
     named: dict[str, Any] = {
-        role: guess(role, map(str, files.columns)) if column is None else column
+        role: guess(role, map(str, files.columns)) if column is None and role != "time" else column
         for role, column in roles.items()
     }
     for role in ("arm", "reward"):

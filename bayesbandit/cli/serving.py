@@ -181,6 +181,9 @@ def learn(
     arm: Annotated[str | None, typer.Option(help="With --data: the arm's column.")] = None,
     reward: Annotated[str | None, typer.Option(help="With --data: its reward's.")] = None,
     propensity: Annotated[str | None, typer.Option(help="With --data: its probability's.")] = None,
+    time: Annotated[
+        str | None, typer.Option(help='With --data: its time\'s, for clock="time".')
+    ] = None,
     drop: Annotated[
         list[str] | None, typer.Option(help="With --data: a column that is no context.")
     ] = None,
@@ -201,7 +204,7 @@ def learn(
                 raise ValueError("--log and --data are two logs: give one of them")
             if out is None:
                 raise ValueError("--data needs --out, the file of the bandit that has learned it")
-            roles = {"arm": arm, "reward": reward, "propensity": propensity}
+            roles = {"arm": arm, "reward": reward, "propensity": propensity, "time": time}
             own = parts_of(policy, model, balance)
             learn_files(data, out, bandit, preset, roles, drop or [], own, jobs)
         return

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.bandit import fast_path, learning
+from bayesbandit.bandit import fast_path, learning, ticks
 from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.beliefs.base import BeliefModel
+from bayesbandit.beliefs.base import BeliefModel, Clock
 from bayesbandit.checks import Arms, Contexts, Name
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Policy, Thompson
@@ -36,6 +36,8 @@ class BanditSettings(TypedDict, total=False):
     draws: int | None
     refit_below: float | None
     background: bool
+    half_life: float | str | None
+    clock: Clock
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,14 @@ class Columns:
     arm: Name
     reward: Name
     propensity: Name | None
+    time: Name | None
     features: tuple[Name, ...]
 
     @property
     def all(self) -> list[Name]:
         """All columns that are read."""
-        roles = [name for name in (self.arm, self.reward, self.propensity) if name is not None]
-        return [*dict.fromkeys([*self.features, *roles])]
+        roles = self.arm, self.reward, self.propensity, self.time
+        return [*dict.fromkeys([*self.features, *(name for name in roles if name is not None)])]
 
 
 def learn(
@@ -63,6 +66,7 @@ def learn(
     arm: Name = "arm",
     reward: Name = "reward",
     propensity: Name | None = None,
+    time: Name | None = None,
     features: Sequence[Name] | None = None,
     arms: Arms | None = None,
     encoder: Encoder | None = None,
@@ -74,7 +78,8 @@ def learn(
 
     The log is learned in parts, which may be on many machines. Only sums leave them, and add up in
     a tree. The bandit is that of one `Bandit.update` with all rows in their order, to rounding,
-    whatever the parts are. Cross-validation has the same folds, and `history` the same rounds.
+    whatever the parts are. Cross-validation has the same folds, and `history` the same rounds. With
+    a half-life each row counts by its age: by its number in the log, or by its time.
 
     source: a table (pandas, or another that narwhals reads), a dask.dataframe, or Parquet files: a
         path, a folder, a pattern as "log/*.parquet", or an address as "s3://…".
@@ -84,6 +89,8 @@ def learn(
         `Thompson()`.
     arm, reward, propensity: names of columns. Without a propensity, it is "propensity" if there is
         such a column. Inverse propensity weights need it.
+    time: the column of the rows' times (dates, or seconds since 1970), in any order, for a
+        half-life with clock="time".
     features: the columns of the contexts, in order. Without it, those of the encoder, or all other
         columns, which must then be numbers.
     arms: the arms' names, or a number. Without it, they are looked up in the log first.
@@ -93,7 +100,8 @@ def learn(
         then runs linear algebra on one thread.
 
     Raise ValueError for a row that cannot be learned, with the number of its part, and for an empty
-    log. Raise TypeError for a model that keeps no sums, such as one by draws.
+    log, and for a bandit that must learn rounds in their order (drift, half_life="auto"). Raise
+    TypeError for a model that keeps no sums, such as one by draws.
     """
     if jobs != -1:
         checks.integer(jobs, "jobs, a number of processes or -1 for all cores,", least=1)
@@ -103,7 +111,7 @@ def learn(
         if given := [name for name, value in own.items() if value is not None]:
             raise TypeError(f"a bandit has its own {', '.join(given)}: give the bandit alone")
         bandit, encoder = model.copy(), model.encoder
-    columns = _columns(parts, arm, reward, propensity, features, encoder)
+    columns = _columns(parts, arm, reward, propensity, time, features, encoder)
     if not isinstance(model, Bandit):
         names = arms_in(parts, arm, jobs) if arms is None else arms
         policy, d = policy or Thompson(), None if encoder else len(columns.features)
@@ -122,13 +130,14 @@ def _columns(
     arm: Name,
     reward: Name,
     propensity: Name | None,
+    time: Name | None,
     features: Sequence[Name] | None,
     encoder: Encoder | None,
 ) -> Columns:
     """Return the columns by role. Raise ValueError for one that is not there."""
     if propensity is None and "propensity" in parts.columns:
         propensity = "propensity"
-    roles = {"arm": arm, "reward": reward, "propensity": propensity}
+    roles = {"arm": arm, "reward": reward, "propensity": propensity, "time": time}
     if features is not None:
         chosen = list(features)
     elif encoder is not None:
@@ -138,24 +147,25 @@ def _columns(
     for role, name in (*roles.items(), *(("feature", name) for name in chosen)):
         if name is not None and name not in parts.columns:
             raise ValueError(f"the log has no column {name!r} ({role}); it has {parts.columns!r}")
-    return Columns(arm, reward, propensity, tuple(chosen))
+    return Columns(arm, reward, propensity, time, tuple(chosen))
 
 
 def _beginner(bandit: Bandit, columns: Columns) -> Bandit:
     """Return a bandit that is like this one, but has learned nothing.
 
-    Raise ValueError if rounds cannot be weighted one by one, or the number of features is wrong;
-    TypeError if the belief cannot absorb another.
+    Raise ValueError if rounds cannot be weighted one by one, or need times, or the number of
+    features is wrong; TypeError if the belief cannot absorb another.
     """
     if bandit.reweighting is not None:
         raise ValueError(
             f"{bandit.balance} changes the weights of past rounds, which the parts of a log do not "
             "know; balance must be Unweighted() or InversePropensity(propensity='decision')"
         )
-    if bandit.belief.clock is not None:
+    clock = bandit.belief.clock
+    if (clock == "time") != (columns.time is not None):
         raise ValueError(
-            f"{bandit.model} forgets with time, which the parts of a log do not know: "
-            "bandit.update(x, arm, reward) learns rounds in their order"
+            'time= must name the column of the rows\' times for a half_life with clock="time", and '
+            f"be None for others; got time={columns.time!r}, and {checks.shown(bandit.model)}"
         )
     if columns.propensity is None and learning.weighs_by_propensity(bandit):
         raise ValueError(
@@ -169,7 +179,12 @@ def _beginner(bandit: Bandit, columns: Columns) -> Bandit:
         bandit.arms, bandit.spec, bandit.policy, bandit.balance, n_features=bandit.n_features,
         encoder=bandit.encoder, seed=bandit.seed, history=bandit.history.limit,
     )  # fmt: skip
-    empty.copy().belief.absorb(empty.belief)
+    trial = empty.copy().belief
+    trial.absorb(empty.belief)
+    if clock is not None:
+        trial.postpone(0.0)
+    if clock == "time":
+        empty.ahead, empty.now = bandit.ahead, bandit.now
     return empty
 
 
@@ -186,9 +201,10 @@ def _taught(
     p = None
     if columns.propensity is not None:
         p = frame[columns.propensity].to_numpy(np.float64, na_value=np.nan)
+    time = None if columns.time is None else frame[columns.time]
     try:
         with one_thread() if deterministic else nullcontext():
-            bandit.update(contexts(bandit, frame, columns.features), arm, reward, p)
+            bandit.update(contexts(bandit, frame, columns.features), arm, reward, p, time=time)
     except ValueError as error:
         raise ValueError(f"part {number} of the log: {error}") from error
     return bandit
@@ -221,6 +237,9 @@ def in_tree(parts: Iterable[Bandit]) -> Bandit | None:
 
 def _join(bandit: Bandit, later: Bandit) -> Bandit:
     """Return the bandit after it has learned what another has, as if that had come next."""
+    if bandit.belief.clock == "rounds":
+        later.belief.postpone(ticks.tick(bandit))
+        bandit.ahead += ticks.tick(later)
     bandit.belief.absorb(later.belief)
     bandit.history.extend(later.history.ordered(), later.history.total)
     fast_path.publish(bandit)

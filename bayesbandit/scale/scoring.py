@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import partial
 from os import PathLike
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesbandit import checks
+from bayesbandit.bandit import fast_path
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.checks import Name, name_array
 from bayesbandit.scale.learning import contexts
@@ -35,8 +37,8 @@ def score(
     """Return a table with an arm that the bandit chooses for each row, and the probabilities.
 
     The new columns are `arm`, `propensity`, and `probability_ARM` for each arm, so that
-    `bb.ope.read_log` and `bayesbandit evaluate` know them. The bandit does not change. All rows of
-    a part are decided by its current belief.
+    `bb.ope.read_log` and `bayesbandit evaluate` know them. The bandit does not change. All rows are
+    decided by its current belief, which does not age meanwhile.
 
     source: a table, a dask.dataframe, or Parquet files, as in `learn`. The result is a pandas
         table, a dask.dataframe that computes nothing yet, or the folder `out`.
@@ -60,7 +62,10 @@ def score(
     if features is None:
         features = parts.columns if bandit.encoder is None else bandit.encoder.columns
     _check(parts, bandit, features)
-    work = partial(_scored, bandit.copy(), tuple(features), checks.arm_name(key))
+    frozen = bandit.copy()
+    if bandit.belief.clock == "time" and frozen.now is None:
+        frozen.now = time.time()
+    work = partial(_scored, frozen, tuple(features), checks.arm_name(key))
     if isinstance(parts, Cluster):
         return _on_dask(parts.frame, work)
     if out is None:
@@ -95,11 +100,15 @@ def _scored(
     import pandas as pd
 
     twin = bandit.copy().reseed(f"{key}, part {number}")
+    belief, ahead = twin.belief.fork(), twin.ahead
     step = max(1, ROOM // bandit.layout.width)
     arm, p = [name_array(bandit.arms)[:0]], [np.empty((0, len(bandit.arms)))]
     own = []
     for i in range(0, len(frame), step):
         decision = twin.choose(contexts(bandit, frame.iloc[i : i + step], features))
+        twin.belief = belief.fork()  # as it was before the first row
+        twin.ahead = ahead - (twin.t - bandit.t)
+        fast_path.publish(twin)
         arm.append(np.asarray(decision.arm))
         own.append(decision.propensity)
         p.append(decision.probabilities)

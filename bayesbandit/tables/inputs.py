@@ -97,7 +97,7 @@ def table(x: object) -> tuple[pd.DataFrame, bool]:
             raise ValueError(f"x must have rows and columns; got shape {array.shape}")
         return pd.DataFrame(array), False
     if 0 in frame.shape:
-        raise ValueError(f"x must have rows and columns; got shape {frame.shape}")
+        raise ValueError(f"a table must have rows and columns; got shape {frame.shape}")
     return frame.set_axis(names_of(frame), axis=1).reset_index(drop=True), True
 
 

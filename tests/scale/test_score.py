@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.scale import parts
+from bayesbandit.scale import parts, scoring
+from tests.cases import few
 from tests.scale.test_learn import log
 
 X = log()[["u", "v"]]
@@ -32,6 +33,32 @@ def test_arms_are_drawn_with_the_probabilities_that_are_written():
         x=["u", "v"],
     )
     assert judged.probabilities.shape == (300, 3)
+
+
+@few("[memory0]", "[memory2]")
+@pytest.mark.parametrize(
+    "memory",
+    [
+        {"half_life": 5.0},
+        {"half_life": "auto"},
+        {"drift": 0.1},
+        {"half_life": "1h", "clock": "time"},
+    ],
+)
+def test_a_bandit_that_forgets_does_not_age_while_it_scores(memory, monkeypatch):
+    """The probabilities are the same however a table is cut; contexts all decided now."""
+    bandit = bb.LinTS(tuple("abc"), 2, **memory)
+    frame = log()[:60]
+    bandit.update(frame[["u", "v"]].to_numpy(), frame["arm"], frame["reward"])
+    found = []
+    for room, slices in ((parts.ROOM, scoring.ROOM), (40, scoring.ROOM), (parts.ROOM, 70)):
+        monkeypatch.setattr(parts, "ROOM", room)
+        monkeypatch.setattr(scoring, "ROOM", slices)
+        found.append(bb.score(X[:40], bandit)[NEW[2:]].to_numpy())
+    tolerance = 1e-3 if "clock" in memory else 1e-12  # the clock on the wall goes on
+    np.testing.assert_allclose(found[1:], found[:-1], rtol=tolerance, atol=1e-12)
+    one_each = [bandit.probabilities(x) for x in X[:40].to_numpy()[:, None]]
+    np.testing.assert_allclose(found[0], np.concatenate(one_each), rtol=1e-3 + tolerance)
 
 
 def test_a_table_on_a_cluster_stays_there_until_it_is_asked_for():
@@ -65,6 +92,8 @@ def test_files_become_files(tmp_path, monkeypatch):
 
 def test_what_cannot_be_scored_is_refused(tmp_path):
     bandit = bb.LinTS(("a", "b", "c"), 2)
+    with pytest.raises(ValueError, match=r"a table must have rows and columns; got shape \(0, 2\)"):
+        bb.score(X[:0], bandit)
     with pytest.raises(ValueError, match="a column 'arm' already"):
         bb.score(log(), bandit, features=["u", "v"])
     with pytest.raises(ValueError, match="must name 2 columns"):

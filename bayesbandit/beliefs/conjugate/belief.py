@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bayesbandit.beliefs.base import Belief, Kernel
-from bayesbandit.beliefs.memory import FOR_EVER, Memory
+from bayesbandit.beliefs.memory import FOR_EVER, GONE, Memory
 from bayesbandit.checks import COUNT
 from bayesbandit.inference.exact.beta_gamma import Beta
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
@@ -105,8 +105,9 @@ class ConjugateBelief(Belief, Kernel):
         """Learn rounds that were decided at ticks (n,), by the share of them that is left."""
         self.advance(tick.max(initial=-np.inf))
         share = np.exp(self.memory.rate * (tick - self.arms[arm, CLOCK]))
-        share = np.maximum(share, FORGOTTEN)
-        self.update(x, arm, reward, share if weight is None else share * weight)
+        weight = share if weight is None else share * weight
+        left = share >= GONE
+        self.update(x[left], arm[left], reward[left], weight[left])
 
     def learned(self, x: Array, arm: Array, reward: Array, weight: Array) -> tuple[Array, Array]:
         self.check_rewards(x, reward)
@@ -134,7 +135,10 @@ class ConjugateBelief(Belief, Kernel):
             self.update(x[mine], arm[mine], reward[mine], weight[mine])
 
     def absorb(self, other: Belief) -> None:
-        """Learn the rounds that another belief of the same model has learned."""
+        """Learn the rounds that another belief of the same model has learned.
+
+        Where rounds fade, the result is as of the later clock.
+        """
         if not (
             isinstance(other, ConjugateBelief)
             and len(self.arms) == len(other.arms)
@@ -144,9 +148,17 @@ class ConjugateBelief(Belief, Kernel):
             raise ValueError(f"{self!r} absorbs a belief of the same model; got {other!r}")
         arms = self.arms.copy()
         arms[:, kernel.N] += other.arms[:, kernel.N]
-        share = np.exp(self.memory.rate * (other.arms[:, CLOCK] - arms[:, CLOCK]))
-        arms[:, FADING] += share[:, None] * other.arms[:, FADING]
+        arms[:, CLOCK] = np.maximum(arms[:, CLOCK], other.arms[:, CLOCK])
+        arms[:, FADING] = 0.0
+        for part in (self.arms, other.arms):
+            share = np.exp(self.memory.rate * (part[:, CLOCK] - arms[:, CLOCK]))
+            arms[:, FADING] += share[:, None] * part[:, FADING]
+        if self.clock:
+            arms[self._left(arms) < GONE, SUMS] = 0.0
         self._set_arms(arms)
+
+    def postpone(self, ticks: float) -> None:
+        self.arms[:, CLOCK] += ticks
 
     # ---- what is known ---------------------------------------------------------------------------
 

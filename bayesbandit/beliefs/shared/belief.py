@@ -162,6 +162,9 @@ class SharedBelief(Belief):
         self.common.absorb(other.common)
         self.n = self.n + other.n
 
+    def postpone(self, ticks: float) -> None:
+        self.common.postpone(ticks)
+
     def add_arm(self) -> None:
         self.n = np.append(self.n, 0.0)
 
