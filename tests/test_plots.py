@@ -216,8 +216,8 @@ def test_optimal_share_needs_test_contexts() -> None:
 def test_pairwise_scatter() -> None:
     table = simulated(6)
     figure = rendered(plots.pairwise_scatter(table))
-    title = "Pairwise comparison at their ends: 6 environments, 3 replications (two-sided p < 0.05)"
-    assert spoken(figure.get_suptitle()) == title
+    title = "Pairwise comparison after 40 to 90 rounds: 6 environments, 3 replications"
+    assert spoken(figure.get_suptitle()) == f"{title} (two-sided p < 0.05)"
     assert figure.get_supxlabel() == "normalised regret of the column bandit"
     assert figure.get_supylabel() == "normalised regret of the row bandit"
     assert legend(figure) == ["win", "loss", "draw", "p = 0.01", "p ≤ 1e-12"]

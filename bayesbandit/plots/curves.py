@@ -130,8 +130,9 @@ def replications(counts: pd.Series) -> str:
 
 def horizon(table: pd.DataFrame) -> str:
     """Return the rounds after which the runs of a table end, as words for a title."""
-    rounds = pd.unique(last(table)["t"])
-    return f"after {rounds[0]:,} rounds" if len(rounds) == 1 else "at their ends"
+    least, most = last(table)["t"].agg(["min", "max"])
+    span = f"{most:,}" if least == most else f"{least:,} to {most:,}"
+    return f"after {span} rounds"
 
 
 def _averaged(points: pd.DataFrame, column: str) -> pd.DataFrame:

@@ -64,7 +64,7 @@ def learning_curves(
         for ax in axes:
             ax.set_ylim(ends[:, 0].min(), ends[:, 1].max())
     most = int(cells.size().max())
-    entitle(figure, title if most == 1 else f"{title}: mean ± SE over {most} replications")
+    entitle(figure, title if most == 1 else f"{title}: mean ± SE over {most:,} replications")
     keys = [Line2D([], [], label=str(value), **style) for value, style in styles.items()]
     if nominal is not None:
         keys.append(Line2D([], [], color=GREY, lw=1.0, label=f"nominal, {nominal:g}"))

@@ -22,8 +22,9 @@ MARKERS = "osD^vPX*h"
 # The look of each bandit of the toolkit and its studies, by number, in all pictures. Names with one
 # look are of one bandit, or never in one picture.
 KNOWN = {
-    "LinTS": 0, "none": 0, "LinUCB": 1, "BLTS": 2, "decision": 2, "BLUCB": 3, "estimated": 3,
-    "LinGreedy": 4, "greedy": 4, "PolicyTreeTS": 5, "PolicyTreeUCB": 6,
+    "LinTS": 0, "none": 0, "Thompson": 0, "LinUCB": 1, "BLTS": 2, "decision": 2,
+    "BLUCB": 3, "estimated": 3,
+    "LinGreedy": 4, "greedy": 4, "uniform": 4, "PolicyTreeTS": 5, "PolicyTreeUCB": 6,
     "PolicyTreeTS, model": 33, "PolicyTreeUCB, model": 34,
     "ForestTS": 22, "forest-TS": 22, "ForestUCB": 26,
     "BootstrapLassoTS": 9, "LASSO-TS": 9, "bootstrap LASSO": 9, "lasso": 9,
