@@ -141,7 +141,8 @@ class Ridge:
 
     def remembering(self, memory: Memory) -> Ridge:
         """Return the same regression with this memory."""
-        return replace(self, **vars(memory))
+        half_life, clock, drift = memory.half_life, memory.clock, memory.drift
+        return replace(self, half_life=half_life, clock=clock, drift=drift)
 
     def n_columns(self, n_features: int) -> int:
         """Return the number of columns of the design: the features, and the constant if any."""
