@@ -8,8 +8,7 @@ its reason; `laplace` and `advi` are approximations and only ever asked for.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -34,8 +33,8 @@ from bayesbandit.inference.base import (
 from bayesbandit.inference.draws import Known, SampledDraws, check_draws
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.exact.gaussian import GaussianBlock
+from bayesbandit.inference.functions import Functions
 from bayesbandit.inference.gibbs import sampler as gibbs
-from bayesbandit.inference.glm.regression import Regression, regression
 from bayesbandit.inference.graph_analysis.density import (
     containers,
     lengths,
@@ -51,90 +50,20 @@ from bayesbandit.inference.nuts import Nuts
 from bayesbandit.inference.pymc_model.digest import digest
 from bayesbandit.inference.pymc_model.likelihood import Likelihood
 from bayesbandit.inference.pymc_model.outcomes import Outcomes
-from bayesbandit.inference.pymc_model.prior import PriorDraws
 from bayesbandit.inference.pymc_model.row_likelihood import RowLikelihood
 from bayesbandit.inference.pymc_model.template import reads_rows, set_rows, template
-from bayesbandit.inference.pymc_model.unbounded import Unbounded
 from bayesbandit.inference.registry import candidates
 from bayesbandit.runtime.one_thread import one_thread
+from bayesbandit.runtime.recent import Cache
 
 if TYPE_CHECKING:
     import pymc as pm
-
-
-class Cache[T]:
-    """The most recently kept things: at most `most`, of at most `room` bytes; at least one."""
-
-    def __init__(self, most: int, room: int, size: Callable[[T], int]) -> None:
-        self.most, self.room, self.size = most, room, size
-        self._things: OrderedDict[Hashable, T] = OrderedDict()
-        self._sizes: dict[Hashable, int] = {}
-
-    def get(self, key: Hashable) -> T | None:
-        """Return the thing with this key; None if there is none."""
-        return self._things.get(key)
-
-    def keep(self, key: Hashable, thing: T) -> None:
-        """Keep a thing, and drop the oldest ones for which there is no room."""
-        kept, sizes = self._things, self._sizes
-        if kept.get(key) is not thing:
-            kept[key], sizes[key] = thing, self.size(thing)
-        kept.move_to_end(key)
-        while len(kept) > 1 and (len(kept) > self.most or sum(sizes.values()) > self.room):
-            del sizes[kept.popitem(last=False)[0]]
-
-    def clear(self) -> None:
-        """Forget all."""
-        self._things.clear()
-        self._sizes.clear()
 
 
 KEPT_BYTES = 256_000_000  # bytes of the rows of all kept plans
 SAID = 5  # rewards that an error names
 
 Data = Mapping[str, np.ndarray]  # rows, by role, or draws, by name
-
-
-class Functions:
-    """Functions of a built model, each compiled on first use, once for all plans of the model.
-
-    engine: the engine that a refusal names.
-    """
-
-    def __init__(self, built: pm.Model, engine: str) -> None:
-        self._built, self._engine = built, engine
-
-    @cached_property
-    def outcomes(self) -> Outcomes:
-        """Mean rewards and deterministic quantities as functions of draws."""
-        with COMPILE:
-            return Outcomes(self._built)
-
-    @cached_property
-    def likelihood(self) -> Likelihood:
-        """The log density of each term at draws and rows; it also finds impossible rewards."""
-        with COMPILE:
-            return Likelihood(self._built)
-
-    @cached_property
-    def row_likelihood(self) -> RowLikelihood:
-        """The log likelihood of new rows under draws, where rows are independent."""
-        return RowLikelihood(self._built)
-
-    @cached_property
-    def unbounded(self) -> Unbounded:
-        """The map to the variables from the space in which samplers move."""
-        return Unbounded(self._built)
-
-    @cached_property
-    def prior(self) -> PriorDraws:
-        """Draws from the prior."""
-        return PriorDraws(self._built)
-
-    @cached_property
-    def regression(self) -> Regression:
-        """The model as a generalised linear model; raise `NotThisEngine` if it is none."""
-        return regression(self._built, self._engine)
 
 
 @dataclass(frozen=True, eq=False)

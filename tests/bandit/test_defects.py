@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import bayesbandit as bb
-from tests.players import STATEFUL, anatomy, world
+from tests.players import STATEFUL, world
 
 RANDOM = {
     "Thompson": bb.Thompson(),
@@ -80,12 +80,3 @@ def test_each_row_of_a_batch_has_a_draw_of_its_own(rng):
     assert p.min() > 0.05
     agreement = (p**2).sum()  # of two independent draws
     assert abs(same.mean() - agreement) < 4 * np.sqrt(agreement * (1 - agreement) / 2000)
-
-
-@pytest.mark.parametrize("name", STATEFUL)
-def test_state_can_be_saved(name, tmp_path, rng):
-    x, reward = world(rng, 30)
-    bandit = STATEFUL[name](["a", "b", "c"], 3)
-    bandit.play(x, reward)
-    bandit.save(tmp_path / "bandit")
-    assert anatomy(bb.Bandit.load(tmp_path / "bandit")) == anatomy(bandit)
