@@ -34,6 +34,7 @@ KNOWN = {
     "ILTCB": 18, "SuperLinUCB": 19, "SuperBLUCB": 20,
     "pooled": 8, "residual": 11, "kernel": 12, "decision, raw": 13,
     "LinTS, grid ÷ 3": 15, "BLTS, mean 1": 17,
+    "horseshoe": 2, "Laplace": 4, "pooled, τ learned": 5,  # priors, in notebooks
 }  # fmt: skip
 LOOKS = len(PALETTE) * len(MARKERS) * len(DASHES)
 LEFT = [i for i in range(LOOKS) if i not in KNOWN.values()]
