@@ -318,9 +318,11 @@ class Draws(Prediction):
 
     @cached_property
     def sd(self) -> Array:
-        size = np.abs(self.values).max(axis=2, keepdims=True)
-        unit = np.where(size > SQUARABLE, size, 1.0)
-        values = self.values / unit
+        values, unit = self.values, np.ones((1, 1, 1))
+        if not np.abs(values).max() <= SQUARABLE:  # NaN too
+            size = np.abs(values).max(axis=2, keepdims=True)
+            unit = np.where(size > SQUARABLE, size, 1.0)
+            values = values / unit
         if self.weights is None:
             sd = values.std(axis=2)
         else:

@@ -80,7 +80,8 @@ def release(bandit: Bandit) -> None:
 def fork[B: Bandit](bandit: B) -> B:
     """Return a bandit in the same state, which may change while this one stays as it is."""
     twin, reweighting = fork_to_decide(bandit), bandit.reweighting
-    twin.belief = bandit.belief.fork()
+    if twin.belief is bandit.belief:
+        twin.belief = bandit.belief.fork()
     twin.history = bandit.history.fork()
     twin.reweighting = None if reweighting is None else reweighting.fork()
     return twin

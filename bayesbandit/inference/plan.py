@@ -317,6 +317,7 @@ class Plan:
         if not self.closed_form:
             self.likelihood.prepare()
             self.row_likelihood.prepare()
+            _ = self.outcomes
         if self.moves:
             self.functions.unbounded.prepare()
         if isinstance(self.method, Nuts):

@@ -8,14 +8,16 @@ threads may share them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.tensor.basic import Join
+from pytensor.tensor.basic import Alloc, Join
 from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.elemwise import DimShuffle, Elemwise
+from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+from pytensor.tensor.subtensor import Subtensor, unflatten_index_variables
 from scipy import special
 
 from bayesbandit.inference.graph_analysis.operations import kind
@@ -23,6 +25,7 @@ from bayesbandit.inference.graph_analysis.operations import kind
 Call = Callable[..., Any]
 PLAIN = {"check", "move", "product", "put", "reduction", "shape", "take"}  # classes of operations
 NAMES = {"ARange"}  # and others, by name
+SHORT = 7  # numbers that NumPy adds one after the other
 
 
 def _log1mexp(x: np.ndarray) -> np.ndarray:
@@ -30,10 +33,24 @@ def _log1mexp(x: np.ndarray) -> np.ndarray:
 
 
 def _second(like: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return np.broadcast_to(x, np.broadcast_shapes(np.shape(like), np.shape(x)))
+    shape = tuple([m if n == 1 else n for n, m in zip(like.shape, x.shape, strict=True)])
+    return _filled(x, shape)
+
+
+def _filled(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Return an array of this shape with the numbers of x, which are repeated: quicker than
+    `np.broadcast_to`."""
+    out = np.empty(shape, x.dtype)
+    out[...] = x
+    return out
+
+
+def _clip(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    return np.where(x < low, low, np.where(x > high, high, x))
 
 
 ELEMENTWISE: dict[str, Call] = {  # what PyTensor computes number by number
+    "Clip": _clip,
     "Log1mexp": _log1mexp,
     "Second": _second,
     "Softplus": lambda x: np.logaddexp(0.0, x),
@@ -92,8 +109,14 @@ def _call(node: Apply) -> Call | None:
         return lambda values: np.asarray(special.logsumexp(values, axis=op.axis))
     if isinstance(op, Elemwise):
         return _elementwise(node)
+    if isinstance(op, CAReduce):
+        return _reduced(node)
     if isinstance(op, DimShuffle):
         return _shuffled(op)
+    if isinstance(op, Subtensor) and (taken := _taken(node)):
+        return taken
+    if isinstance(op, Alloc):
+        return lambda x, *shape: _filled(x, tuple([int(n) for n in shape]))
     plain = kind(node) in PLAIN or type(op).__name__ in NAMES
     return _performed(node) if plain else None
 
@@ -110,6 +133,35 @@ def _elementwise(node: Apply) -> Call | None:
     if known and (signature := getattr(node.tag, "sig", None)):
         return lambda *values: np.asarray(function(*values, sig=signature), dtype)
     return lambda *values: np.asarray(function(*values), dtype)
+
+
+def _reduced(node: Apply) -> Call:
+    """Return a reduction, axis by axis; along a short axis, where NumPy is slow, slice by slice."""
+    op, dtype = node.op, np.dtype(node.outputs[0].type.dtype)
+    axes = range(node.inputs[0].type.ndim) if op.axis is None else op.axis
+    ufunc, before = op.ufunc, np.dtype(op.acc_dtype or dtype)
+
+    def call(values: np.ndarray) -> np.ndarray:
+        values = np.asarray(values, before)
+        for axis in sorted(axes, reverse=True):
+            length = values.shape[axis]
+            if 0 < length <= SHORT:
+                index = (slice(None),) * axis
+                values = reduce(ufunc, [values[(*index, i)] for i in range(length)])
+            else:
+                values = ufunc.reduce(values, axis=axis, dtype=before)
+        return np.asarray(values, dtype)
+
+    return call
+
+
+def _taken(node: Apply) -> Call | None:
+    """Return what takes a part of an array, if it is always the same part."""
+    at = node.inputs[1:]
+    if not all(isinstance(v, Constant) for v in at):
+        return None
+    index = unflatten_index_variables([int(v.data) for v in at], node.op.idx_list)
+    return lambda values, *_: values[index]
 
 
 def _shuffled(op: DimShuffle) -> Call:

@@ -339,6 +339,17 @@ def test_weights_are_saved_and_checked():
             broken.verify(30)
 
 
+def test_a_file_cannot_claim_another_engine():
+    belief = learn_and_look(believed(LASSO, draws=S), data(n=30))
+    state = belief.state()
+    several = np.array(["independence", ""])
+    for claim in ("independence", "nuts", b"nuts", "x" * 10_000, 3, None, ["gibbs"], several):
+        broken = believed(LASSO, draws=S)
+        broken.restore(state | {"0.engine": claim})
+        with pytest.raises(ValueError, match="engine is none"):
+            broken.verify(30)
+
+
 def learn_and_look(belief, rows):
     learn(belief, rows).predict(probe())
     return belief

@@ -25,6 +25,9 @@ def graphs():
         pt.concatenate([x, v[:, None], pt.zeros_like(x)], axis=1).reshape((-1,)),
         pt.cast(x > 0, "int8") + k[:, None],
         pt.logsumexp(x, axis=1),
+        pt.all(x > -1.0, axis=(0, 1)) & pt.any(x[:, :2] > 1.0, axis=1),
+        x[:, :, None].sum(axis=(0, 2)) + x[0, -1],
+        pt.full((x.shape[0], 2), v[0]),
         vectorize_graph(pt.concatenate([v, v[:1]]), {v: x}),
     ]
 
@@ -38,7 +41,7 @@ def test_steps_are_the_graph(rng):
     function = pytensor.function(inputs, outputs, mode=PYTHON)
     ours = Compiled(inputs, outputs, PYTHON, trusted=True)
     assert ours._steps is not None
-    for n in (1, 6):
+    for n in (1, 6, 12):
         arguments = given(n, rng)
         for a, b in zip(ours(*arguments), function(*arguments), strict=True):
             assert (a.dtype, a.shape) == (b.dtype, b.shape)

@@ -82,6 +82,8 @@ class SampledBelief(ByDraws):
         self.weighs, self.background = self._weighs(), spec.background
         self.refused: tuple[Refusal, ...] = ()  # planned engines that refused our rows
         self.chains = [Chain() for _ in range(1 if self.joint else n_arms)]
+        if self.background:
+            self.renew()  # the first decision need not wait for draws of the prior
 
     def _planned(self, n_arms: int) -> Plan:
         spec = self.spec
@@ -197,6 +199,8 @@ class SampledBelief(ByDraws):
 
     def _gone(self, g: int) -> tuple[int, int]:
         """Return how many of posterior g's rounds have left the window, and had at its refit."""
+        if self.clock is None:
+            return 0, 0
         gone, then = self.gone.sum(axis=1) if self.joint else self.gone[:, g]
         return int(gone), int(then)
 
@@ -323,8 +327,9 @@ class SampledBelief(ByDraws):
 
     def _count_of(self, g: int) -> int:
         """Return the number of posterior g's rounds so far, with those that left the window."""
-        n = self.n + self.gone[0]
-        return int(n.sum() if self.joint else n[g])
+        if self.joint:
+            return int(self.n.sum() + self.gone[0].sum())
+        return int(self.n[g] + self.gone[0, g])
 
     def _rounds(self, g: int) -> dict[str, Array]:
         """Return posterior g's rounds by role, with the weights that were given."""
@@ -361,6 +366,9 @@ class SampledBelief(ByDraws):
             if draws := self.current(k):
                 out[:, k] = self._rewards(draws, x).T
         return out
+
+    def _all(self, x: Array) -> Array:
+        return self.values(x)  # which are checked
 
     def _rewards(self, draws: Draws, x: Array) -> Array:
         """Return mean rewards (S, n) or (S, n, K) at x (n, d); raise ValueError if not finite."""
@@ -432,7 +440,7 @@ class SampledBelief(ByDraws):
     def fork(self) -> Self:
         twin = object.__new__(type(self))
         copies = {"rounds": self.rounds.fork(), "n": self.n.copy()}
-        vars(twin).update(vars(self), chains=[replace(c) for c in self.chains], **copies)
+        vars(twin).update(vars(self), chains=[c.fork() for c in self.chains], **copies)
         return twin
 
     def add_arm(self) -> None:
@@ -509,4 +517,4 @@ class SampledBelief(ByDraws):
         super().verify(total)
         for chain in self.chains:
             state = chain.state[0] if isinstance(chain.state, list) and chain.state else {}
-            check_chain(chain, self.drawn(), self.held(state))
+            check_chain(chain, self.drawn(), self.held(state), self.plan.moves)

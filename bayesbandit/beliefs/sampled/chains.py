@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,13 @@ class Chain:
     complaint: str = ""
     engine: str = ""
 
-    @property
+    def fork(self) -> Chain:
+        """Return a chain in the same state."""
+        twin = object.__new__(Chain)
+        vars(twin).update(vars(self))
+        return twin
+
+    @cached_property
     def weight(self) -> np.ndarray | None:
         """The draws' weights (S,), the largest 1; None: all are equal."""
         return None if self.log_weight is None else np.exp(self.log_weight)
@@ -57,12 +64,13 @@ class Chain:
 
         All weights are NaN if no draw makes the rows likely.
         """
-        log_weight = log_likelihood + (0.0 if self.log_weight is None else self.log_weight)
+        known = self.log_weight
+        log_weight = log_likelihood.copy() if known is None else log_likelihood + known
         most = log_weight.max()
-        lost = np.full_like(log_weight, np.nan)
-        return replace(self, seen=seen, log_weight=log_weight - most if most > -np.inf else lost)
+        log_weight -= most if most > -np.inf else np.nan
+        return replace(self, seen=seen, log_weight=log_weight)
 
-    @property
+    @cached_property
     def effective(self) -> float:
         """The effective share of the draws (Kish 1965): 1 if all weigh the same, 0 if no draw makes
         the rows likely."""
@@ -101,11 +109,15 @@ def stored(chains: Sequence[Chain]) -> dict[str, Any]:
     return state
 
 
-def check_chain(chain: Chain, drawn: Shapes, state: Shapes) -> None:
-    """Raise ValueError if draws or sampler state are not finite or do not have these shapes."""
+def check_chain(chain: Chain, drawn: Shapes, state: Shapes, moves: bool) -> None:
+    """Raise ValueError if draws or sampler state are not finite or do not have these shapes.
+
+    moves: whether draws may be moved, which is then their engine.
+    """
     counts = [chain.fitted, chain.seen, chain.served, chain.runs]
     schema.check(counts, COUNTS, "its chains' counts")
-    schema.demand(chain.engine in ("", INDEPENDENCE), "its draws' engine is none")
+    known = isinstance(chain.engine, str) and chain.engine in ("", *[INDEPENDENCE] * moves)
+    schema.demand(known, "its draws' engine is none")
     if (w := chain.log_weight) is not None:
         sizes = {len(v) for v in chain.values.values()}
         whole = w.ndim == 1 and {len(w)} == sizes and w.max(initial=-np.inf) == 0.0

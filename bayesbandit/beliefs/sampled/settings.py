@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from bayesbandit.beliefs.base import Clock
 from bayesbandit.beliefs.memory import Memory
@@ -68,12 +69,12 @@ class Sampling:
             integer(self.tune, "tune", least=0, most=MANY)
         _ = self.memory
 
-    @property
+    @cached_property
     def memory(self) -> Memory:
         """How long a round counts, or how the variables walk."""
         return Memory(self.half_life, self.clock, self.drift)
 
-    @property
+    @cached_property
     def schedule(self) -> Schedule:
         """When draws are renewed by the number of rounds."""
         return Schedule(GROWTH if self.refit_every is None else self.refit_every)

@@ -269,18 +269,18 @@ class Likelihood:
 
     @cached_property
     def _all(self) -> Compiled:
-        return self._compiled(self._terms)
+        return self._compiled(self._terms, trusted=True)
 
     @cached_property
     def _judged(self) -> Compiled:
         return self._compiled(self.judged)
 
-    def _compiled(self, names: Iterable[str]) -> Compiled:
+    def _compiled(self, names: Iterable[str], trusted: bool = False) -> Compiled:
         """Return a function of many draws that computes some terms."""
         with COMPILE:
             draws = many(self._values)
             batches = vectorize_graph([self._terms[k] for k in names], draws)
-            return Compiled([*draws.values(), *self._inputs], batches, PYTHON)
+            return Compiled([*draws.values(), *self._inputs], batches, PYTHON, trusted)
 
     @cached_property
     def _points(self) -> dict[str, np.ndarray]:
@@ -290,12 +290,15 @@ class Likelihood:
         n = len(rows["reward"])
         values = [self._of_rows(k, self.density.value(k, draws[k]), n) for k in self.names]
         types = self._types[: len(values)]
-        return [*(np.asarray(v, t) for v, t in zip(values, types, strict=True)), *self._data(rows)]
+        draws = (np.asarray(v, t, order="C") for v, t in zip(values, types, strict=True))
+        return [*draws, *self._data(rows)]
 
     def _data(self, rows: Rows) -> list[np.ndarray]:
         data = {"weight": np.ones(len(rows["reward"])), **rows}
         types = self._types[len(self._values) :]
-        return [np.asarray(data[role], t) for role, t in zip(self.roles, types, strict=True)]
+        return [
+            np.asarray(data[role], t, order="C") for role, t in zip(self.roles, types, strict=True)
+        ]
 
     def _of_rows(self, name: str, value: np.ndarray, n: int) -> np.ndarray:
         """Return a variable's draws. If it has a value for each row, its values are repeated for

@@ -84,7 +84,7 @@ class Outcomes:
         data = {"x": x, "reward": np.zeros(n), "weight": np.ones(n)}
         if K is not None and arm is not None:
             data["arm"] = np.asarray(arm, dtype=np.int32)
-        rows = [np.asarray(data[role], order="C") for role in self.roles]
+        rows = [np.ascontiguousarray(data[role]) for role in self.roles]
         S = len(next(iter(draws.values())))
         step = max(1, AT_ONCE // max(1, n * self._width))
         out = np.empty((S, n))

@@ -70,17 +70,19 @@ class RowLikelihood:
     def __call__(self, draws: Draws, data: Data) -> np.ndarray:
         """Return the log likelihoods (S,) of all rows together, up to one number for all draws; −∞
         instead of NaN."""
-        density, n, S = self._density, len(data["reward"]), len(next(iter(draws.values())))
-        given = {"weight": np.ones(n)} | dict(data)
+        density, S = self._density, len(next(iter(draws.values())))
         values = [density.value(k, draws[k]) for k in density.values]
-        values += [given[role] for role in density.inputs]
+        values += [
+            data[role] if role in data else np.ones(len(data["reward"])) for role in density.inputs
+        ]
+        given = [np.asarray(v, t, order="C") for v, t in zip(values, self._types, strict=True)]
         total = np.zeros(S)
         with np.errstate(all="ignore"):  # a density of 0 is no news
-            for term in self._compiled(
-                *(np.asarray(v, t, order="C") for v, t in zip(values, self._types, strict=True))
-            ):
-                total += term.reshape(S, -1).sum(axis=1)
-        return np.where(np.isnan(total), -np.inf, total)
+            for term in self._compiled(*given):
+                each = term.reshape(S, -1)
+                total += each[:, 0] if each.shape[1] == 1 else each.sum(axis=1)
+        total[np.isnan(total)] = -np.inf
+        return total
 
     @cached_property
     def _compiled(self) -> Compiled:
