@@ -157,10 +157,10 @@ def _reduced(node: Apply) -> Call:
 
 def _taken(node: Apply) -> Call | None:
     """Return what takes a part of an array, if it is always the same part."""
-    at = node.inputs[1:]
-    if not all(isinstance(v, Constant) for v in at):
+    at = [int(v.data) for v in node.inputs[1:] if isinstance(v, Constant)]
+    if len(at) < len(node.inputs) - 1:
         return None
-    index = unflatten_index_variables([int(v.data) for v in at], node.op.idx_list)
+    index = unflatten_index_variables(at, node.op.idx_list)
     return lambda values, *_: values[index]
 
 

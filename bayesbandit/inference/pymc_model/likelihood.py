@@ -290,8 +290,8 @@ class Likelihood:
         n = len(rows["reward"])
         values = [self._of_rows(k, self.density.value(k, draws[k]), n) for k in self.names]
         types = self._types[: len(values)]
-        draws = (np.asarray(v, t, order="C") for v, t in zip(values, types, strict=True))
-        return [*draws, *self._data(rows)]
+        own = (np.asarray(v, t, order="C") for v, t in zip(values, types, strict=True))
+        return [*own, *self._data(rows)]
 
     def _data(self, rows: Rows) -> list[np.ndarray]:
         data = {"weight": np.ones(len(rows["reward"])), **rows}
