@@ -424,7 +424,7 @@ class Service:
         new version of the bandit. limit: the largest number of decisions to close.
         """
         left = math.inf if limit is None else checks.integer(limit, "limit", least=1)
-        learned = 0
+        learned, failed = 0, 0
         with self._changing, self.log.ledger.learner() as elected:
             while elected and left > 0:
                 self.sync()
@@ -432,6 +432,9 @@ class Service:
                 if not due:
                     break
                 closed, new = self._learn(due)
+                failed = 0 if closed else failed + 1
+                if failed == ATTEMPTS:
+                    raise TimeoutError("the log refuses a version each time; see log.verify()")
                 left -= closed
                 learned += new
         return learned

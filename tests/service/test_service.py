@@ -511,6 +511,20 @@ def test_a_reward_that_becomes_visible_late_is_neither_skipped_nor_counted_twice
     assert service.learn() == 0
 
 
+def test_a_learner_does_not_try_for_ever(lite, monkeypatch):
+    """A decision that is open and closed, which only a forged log has."""
+    service, _ = begun(lite)
+    service.reward(service.decide([0.0, 0.0]).id, 1.0)
+    service.learn()
+    with service.log.ledger.database.write() as connection:
+        forged = "INSERT INTO bandit_open SELECT bandit, decision_id, 0, 0 FROM bandit_outcomes"
+        connection.exec_driver_sql(forged)
+    monkeypatch.setattr("bayesbandit.service.service.ATTEMPTS", 3)
+    with pytest.raises(TimeoutError, match="refuses a version each time"):
+        service.learn()
+    assert service.log.verify()["kind"].tolist() == ["state", "open"]
+
+
 def test_limit(lite):
     service, _ = begun(lite)
     for _ in range(5):
