@@ -522,7 +522,7 @@ def test_a_learner_does_not_try_for_ever(lite, monkeypatch):
     monkeypatch.setattr("bayesbandit.service.service.ATTEMPTS", 3)
     with pytest.raises(TimeoutError, match="refuses a version each time"):
         service.learn()
-    assert service.log.verify()["kind"].tolist() == ["state", "open"]
+    assert service.log.verify()["kind"].tolist() == ["state"]
 
 
 def test_limit(lite):
