@@ -256,9 +256,9 @@ class Ledger:
         how: Settings,
     ) -> list[str | Conflict]:
         ids = sorted({one for one, *_ in told})
-        is_open = self._lock(connection, ids)
         known = select(decisions.c.id, decisions.c.decided_at).where(self.of_ids(decisions, ids))
         decided = {row.id: row.decided_at for row in connection.execute(known)}
+        is_open = self._lock(connection, ids)  # then: a decision that comes meanwhile is not late
         rows: dict[tuple[str, str], dict[str, Any]] = {}  # the first of each key
         keys = []
         for one, key, value, at in told:

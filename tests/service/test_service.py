@@ -455,20 +455,20 @@ def test_one_learns_at_a_time_in_any_folder_and_by_any_name(tmp_path, monkeypatc
 def test_the_same_rewards_in_another_order_do_not_deadlock(tmp_path):
     """Sent twice, for decisions that are closed: no row of the queue puts one before the other."""
     service, _ = begun(fresh("postgresql", tmp_path))
-    ids = [service.decide([0.0, 0.0]).id for _ in range(300)]
-    service.reward(ids, np.zeros(300))
+    ids = [service.decide([0.0, 0.0]).id for _ in range(200)]
+    service.reward(ids, np.zeros(200))
     service.learn()
     with ThreadPoolExecutor(4) as pool:
-        for turn in range(8):
+        for turn in range(4):
             several = [ids, ids[::-1]] * 2
             calls = [
-                pool.submit(service.reward, some, np.ones(300), key=[f"again {turn}"] * 300)
+                pool.submit(service.reward, some, np.ones(200), key=[f"again {turn}"] * 200)
                 for some in several
             ]
             calls += [pool.submit(service.activate, some) for some in several]
             for call in calls:
                 call.result()
-    assert service.log.counts()["rewards: late"] == 8 * 300
+    assert service.log.counts()["rewards: late"] == 4 * 200
 
 
 def test_of_two_that_learn_the_same_the_second_is_too_late(url):
@@ -523,6 +523,25 @@ def test_a_learner_does_not_try_for_ever(lite, monkeypatch):
     with pytest.raises(TimeoutError, match="refuses a version each time"):
         service.learn()
     assert service.log.verify()["kind"].tolist() == ["state"]
+
+
+@pytest.mark.slow
+def test_a_reward_that_comes_as_its_decision_is_stored_is_not_late(tmp_path, monkeypatch):
+    """It came before the decision, or in time."""
+    service, clock = begun(fresh("postgresql", tmp_path))
+    other, lock = bb.Service.open(service.log, clock=clock), service.log.ledger._lock
+
+    def decided_meanwhile(connection, ids):
+        found = lock(connection, ids)
+        other.decide([0.0, 0.0], id="order-1")
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(service.log.ledger, "_lock", decided_meanwhile)
+        assert service.reward("order-1", 1.0) == "unknown"
+    assert service.reward("order-1", 1.0) == "timely"
+    assert service.learn() == 1
+    assert service.log.verify()["kind"].tolist() == ["clock"]  # that of the first reward
 
 
 def test_limit(lite):
