@@ -103,7 +103,7 @@ class Declared(Sampling):
             return LinearizedBelief(self, plan, glm, n_arms, normalize, memory)
         if streams(plan, normalize):
             if isinstance(plan.method, ConjugateEngine):
-                self._check_memory(normalize, "a probability or a rate")
+                self._check_memory(normalize, "a beta or gamma posterior")
                 return ConjugateBelief(plan, n_arms, normalize, memory)
             if columns(plan) is not None:
                 return remembered(partial(GaussianBelief, plan, n_arms, normalize), memory)

@@ -182,6 +182,8 @@ FORGETTING = {
     "fading, pooled": Kind(partial(bb.BLTS, half_life=20.0, propensity="pooled")),
     "fading, affine": Kind(_own(declared.noncentred, half_life=20.0), d=3),
     "fading, joint": Kind(_own(declared.pooled, half_life=20.0), d=3),
+    "half-lives, affine": Kind(_own(declared.noncentred, half_life="auto"), d=3),
+    "walking, joint": Kind(_own(declared.pooled, drift=0.01), d=3),
     "fading, conjugate": Kind(_own(bb.load_model("gamma_poisson"), half_life=20.0), d=0),
     "fading, Laplace": Kind(_own(declared.binary, engine="laplace", half_life=20.0), d=3),
     "window, by Gibbs": Kind(_own(declared.lasso, draws=60, half_life=20.0), d=3),

@@ -307,7 +307,7 @@ BAD = [
     (lambda: bandit_of(declared.known, half_life=None, drift=-1.0), "drift must be a finite"),
     (lambda: bandit_of(declared.known, half_life="auto", clock="time"), "chooses among rounds"),
     (lambda: bandit_of(declared.lasso, half_life="auto"), "lasso is known by posterior draws"),
-    (lambda: made("a rate", half_life=None, drift=0.1), "drift=0.1 needs .* or a rate"),
+    (lambda: made("a rate", half_life=None, drift=0.1), "drift=0.1 needs .* or gamma posterior"),
     (lambda: made("Laplace", half_life="auto"), "is known by Laplace's approximation"),
     (lambda: made("Laplace", half_life=None, drift=0.1), "give half_life a number of rounds"),
     (lambda: bb.ForestTS(ARMS, D, half_life="auto"), "a belief by draws has none"),
