@@ -309,7 +309,7 @@ def resumed(file, name, out):
             "player", (resumed_here, resumed_here, resumed, resumed_here), marks=pytest.mark.slow
         ),
         pytest.param("Always", (resumed_here,) * 4, marks=pytest.mark.slow),
-        pytest.param("player", (resumed,) * 4, marks=pytest.mark.slow),
+        pytest.param("player", (resumed,) * 4, marks=pytest.mark.long),
         pytest.param("Always", (resumed,) * 4, marks=pytest.mark.slow),
     ],
 )

@@ -9,7 +9,7 @@ from bayesbandit.inference import plan
 from bayesbandit.inference.plan import Cache
 from bayesbandit.runtime.pytensor_lock import COMPILE
 from tests import declarations as declared
-from tests.cases import slow_but
+from tests.cases import long_but
 
 
 def fitted(model, floatx, monkeypatch, **how):
@@ -35,15 +35,15 @@ def fitted(model, floatx, monkeypatch, **how):
     ("model", "how"),
     [
         (declared.known, {}),
-        pytest.param(declared.conjugate, {}, marks=pytest.mark.slow),
-        pytest.param(declared.pooled, {}, marks=pytest.mark.slow),
-        pytest.param(declared.noncentred, {}, marks=pytest.mark.slow),
-        pytest.param(declared.potential, {}, marks=pytest.mark.slow),
-        pytest.param(declared.squared, {}, marks=pytest.mark.slow),
-        pytest.param(declared.lasso, {}, marks=pytest.mark.slow),
-        pytest.param(declared.known, {"engine": "laplace"}, marks=pytest.mark.slow),
-        pytest.param(declared.heavy, {}, marks=pytest.mark.slow),
-        pytest.param(declared.known, {"engine": "advi"}, marks=pytest.mark.slow),
+        (declared.lasso, {}),
+        (declared.heavy, {}),
+        (declared.known, {"engine": "laplace"}),
+        pytest.param(declared.conjugate, {}, marks=pytest.mark.long),
+        pytest.param(declared.pooled, {}, marks=pytest.mark.long),
+        pytest.param(declared.noncentred, {}, marks=pytest.mark.long),
+        pytest.param(declared.potential, {}, marks=pytest.mark.long),
+        pytest.param(declared.squared, {}, marks=pytest.mark.long),
+        pytest.param(declared.known, {"engine": "advi"}, marks=pytest.mark.long),
     ],
     ids=lambda v: getattr(v, "name", v),
 )
@@ -57,7 +57,7 @@ def test_a_fit_is_bit_for_bit_that_of_double_precision(model, how, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "model", slow_but([declared.known], [declared.known, declared.lasso]), ids=lambda m: m.name
+    "model", long_but([declared.lasso], [declared.known, declared.lasso]), ids=lambda m: m.name
 )
 def test_a_bandit_plays_as_in_double_precision(model, monkeypatch):
     x, reward, _ = declared.rows()

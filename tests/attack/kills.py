@@ -72,14 +72,14 @@ def kill_save(folder, seed, name):
 def experiment(*names):
     bandits = {"LinTS": bb.LinTS, "BLTS": bb.BLTS, "LinUCB": bb.LinUCB}
     bandits = {name: bandits[name] for name in names or bandits}
-    return bb.Experiment(bb.environments.bundled("iris"), bandits, 150, 40, points=4)
+    return bb.Experiment(bb.environments.bundled("iris"), bandits, 150, 20, points=4)
 
 
 def kill_run(folder, seed, name, jobs=1):
     """A run that is killed again and again ends with the table of one that was not."""
     rng = np.random.default_rng(seed)
     right = experiment().run(progress=False)
-    for _ in range(6):
+    for _ in range(4):
         process = python(RUNS, folder / "run", jobs)
         process.stdout.readline()
         time.sleep(float(rng.uniform(0, 1.0)))

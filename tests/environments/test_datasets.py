@@ -253,7 +253,7 @@ def test_the_papers_weirdest_sets(name):
 
 
 @needs_shared
-@pytest.mark.slow
+@pytest.mark.long
 def test_all_of_the_papers_sets():
     manifest = pd.read_csv(SHARED / "manifest.csv").set_index("paper_name")
     start = time.perf_counter()

@@ -10,7 +10,7 @@ import bayesbandit as bb
 from bayesbandit.inference import approximate, registry
 from bayesbandit.inference.base import Engine, NotThisEngine, Refusal
 from bayesbandit.inference.draws import SampledDraws
-from tests.cases import few, slow_but
+from tests.cases import few, long_but, slow_but
 from tests.nouns import RECIPE
 from tests.nouns.stage import bandit, played, same
 
@@ -105,7 +105,7 @@ def test_the_same_seed_gives_the_same_posterior(name):
 
 
 @pytest.mark.slow
-@every
+@pytest.mark.parametrize("name", long_but([n for n in NAMES if n != "advi"], NAMES))
 @few("gibbs")
 def test_a_bandit_goes_on_from_a_file(name, tmp_path):
     model = kept(name)[1]

@@ -209,7 +209,7 @@ def test_other_bandits(tmp_path_factory, it, world):
 
 @pytest.mark.slow
 @linear
-@settings(max_examples=250)
+@settings(max_examples=100)
 def test_many_linear_bandits(tmp_path_factory, it, world):
     a_linear_bandit_obeys(it, world, tmp_path_factory.getbasetemp() / "linear")
 
@@ -223,7 +223,7 @@ def test_linear_bandits_at_length(tmp_path_factory, it, world):
 
 @pytest.mark.slow
 @others
-@settings(max_examples=125)
+@settings(max_examples=60)
 def test_many_other_bandits(tmp_path_factory, it, world):
     another_obeys(it, world, tmp_path_factory.getbasetemp() / "other")
 

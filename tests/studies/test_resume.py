@@ -7,47 +7,43 @@ import time
 from dataclasses import replace
 
 import joblib
-import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
 from bayesbandit.studies import smoothing, table1
 from tests.cases import long_but
 
-REPRODUCE = [
-    sys.executable, "-m", "bayesbandit", "reproduce", "table1", "--quick", "--replications",
-    "3", "--out",
-]  # fmt: skip
+RUN = "import sys; from tests.studies.test_resume import run; run(sys.argv[1])"
 
 
-def reproduced(folder):
-    """The study's tables, whole."""
-    subprocess.run([*REPRODUCE, folder], check=True, capture_output=True)
-    made = folder / "table1-quick"
-    return pd.read_csv(made / "table.csv"), (made / "table.md").read_text()
+def small(study=table1):
+    return replace(study.STUDY.small(), horizon=100)
+
+
+def run(folder):
+    """The study's table, with its results in a folder."""
+    study = small()
+    return study.table(study.experiment(replications=3).run(out=folder, progress=False))
 
 
 def kill_after(parts, folder):
     """SIGKILL once so many parts of the study are on disk, and not all of it is."""
-    child = subprocess.Popen([*REPRODUCE, folder], stdout=subprocess.DEVNULL)
-    kept = folder / "table1-quick" / "parts"
+    child = subprocess.Popen([sys.executable, "-c", RUN, folder])
+    kept = folder / "parts"
     deadline = time.monotonic() + 300
     while len(list(kept.glob("[!.]*.parquet"))) < parts and time.monotonic() < deadline:
         time.sleep(0.01)
     child.send_signal(signal.SIGKILL)
     child.wait()
     assert len(list(kept.glob("[!.]*.parquet"))) >= parts
-    assert not (folder / "table1-quick" / "results.parquet").exists()
+    assert not (folder / "results.parquet").exists()
 
 
 @pytest.mark.slow
 def test_a_study_killed_twice_gives_the_table_of_one_left_alone(tmp_path):
     kill_after(1, tmp_path / "killed")
     kill_after(3, tmp_path / "killed")
-    frame, text = reproduced(tmp_path / "killed")
-    alone, said = reproduced(tmp_path / "alone")
-    assert_frame_equal(frame, alone)
-    assert text == said
+    assert_frame_equal(run(tmp_path / "killed"), run(tmp_path / "alone"))
 
 
 @pytest.mark.slow
@@ -58,8 +54,8 @@ def test_processes_and_a_cluster_give_the_table_of_one_process(study):
     from distributed import Client, LocalCluster
 
     def table(jobs):
-        small = replace(study.STUDY.small(), horizon=120)
-        return small.table(small.experiment(replications=2).run(jobs, progress=False))
+        made = small(study)
+        return made.table(made.experiment(replications=2).run(jobs, progress=False))
 
     one = table(1)
     assert_frame_equal(table(2), one)

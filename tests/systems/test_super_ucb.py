@@ -101,11 +101,11 @@ def test_weights_of_the_past_are_those_of_the_balance():
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", [bb.SuperLinUCB, bb.SuperBLUCB])
 def test_regret_stays_under_the_growth_of_the_theorem(preset):
-    """Four times the rounds, about √4 times the regret at most, over ten worlds."""
+    """Four times the rounds, about √4 times the regret at most, over five worlds."""
     regret = {}
     for T in (500, 2000):
         total = 0.0
-        for seed in range(10):
+        for seed in range(5):
             x, mean, reward = world(T, seed)
             bandit = preset(3, 2, horizon=T, alpha=0.3, seed=seed)
             arms, _ = bandit.play(x, reward)
