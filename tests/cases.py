@@ -22,6 +22,12 @@ def few(*cases: str) -> pytest.MarkDecorator:
     return pytest.mark.few(*cases)
 
 
+def in_gate(n: int) -> pytest.MarkDecorator:
+    """Above a test of many cases: of those that are slow the gate runs n, spread evenly; the others
+    are long."""
+    return pytest.mark.in_gate(n)
+
+
 def long_but(gate: Container[Any], cases: Iterable[Any]) -> list[Any]:
     """All cases; those that are not among `gate` are long: they repeat what these show."""
     return [c if c in gate else pytest.param(c, marks=pytest.mark.long) for c in cases]

@@ -41,7 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What is long is slow, too. Of a law's cases those are quick that `tests.cases.few` names, or
-    else three, from the first to the last; unless tests are asked for by name."""
+    else three, from the first to the last; of the others the gate runs as many as
+    `tests.cases.in_gate` says, or else all. None of it where tests are asked for by name."""
     for item in items:
         if item.get_closest_marker("long"):
             item.add_marker("slow")
@@ -59,9 +60,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             found = [c for c in cases if c.get_closest_marker("slow") is None]
             last = len(found) - 1
             quick = [found[i] for i in sorted({0, last // 2, last})] if found else []
-        for case in cases:
-            if case not in quick:
-                case.add_marker("slow")
+        slow = [c for c in cases if c not in quick]
+        for case in slow:
+            case.add_marker("slow")
+        if most := next(cases[0].iter_markers("in_gate"), None):
+            slow = [c for c in slow if c.get_closest_marker("long") is None]
+            kept = np.linspace(0, len(slow) - 1, min(most.args[0], len(slow))).round()
+            for i in set(range(len(slow))) - set(kept.astype(int)):
+                slow[i].add_marker("long")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

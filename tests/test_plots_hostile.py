@@ -154,17 +154,17 @@ def test_tables_of_ties_and_long_names(draw):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bandits", long_but([8], [8, 12]))
-def test_many_bandits_in_pairs(bandits):
+@pytest.mark.parametrize("n", long_but([8], [8, 12]))
+def test_many_bandits_in_pairs(n):
     """The counts in the corners are beside the points, and the key within its panel."""
     one = simulated(3).query("bandit == 'UCB'")
-    parts = [one.assign(bandit=LONG.format(i), regret=one["regret"] * (1 + i)) for i in range(bandits)]
+    parts = [one.assign(bandit=LONG.format(i), regret=one["regret"] * (1 + i)) for i in range(n)]
     figure = inside(plots.pairwise_scatter(pd.concat(parts)))
     key = figure.axes[0].get_legend().get_window_extent()
     panel = figure.axes[0].get_window_extent()
     assert panel.x0 < key.x0 < key.x1 < panel.x1
     assert panel.y0 < key.y0 < key.y1 < panel.y1
-    for ax in (figure.axes[bandits - 1], figure.axes[bandits * (bandits - 1)]):  # of the best and the worst
+    for ax in (figure.axes[n - 1], figure.axes[n * (n - 1)]):  # of the best and the worst
         counts = [text.get_window_extent() for text in ax.texts]
         for dots in ax.collections:
             for x, y in ax.transData.transform(np.asarray(dots.get_offsets())):

@@ -15,7 +15,7 @@ from bayesbandit.kernels import row_layout
 from bayesbandit.runtime import files
 from tests.attack import flips, watch
 from tests.attack.kinds import SAVED
-from tests.cases import few
+from tests.cases import few, in_gate
 from tests.players import STATEFUL, anatomy, world
 
 
@@ -274,6 +274,7 @@ def test_crafted_clocks_are_refused(case, tmp_path):
 @few("[30-levels]", "[30-fading, conjugate]")
 @pytest.mark.parametrize("name", SAVED)
 @pytest.mark.parametrize("files", [10, pytest.param(150, marks=pytest.mark.long)])
+@in_gate(24)
 def test_crafted_files_of_every_kind(name, files, tmp_path):
     """Refused in a sentence, or a bandit that plays. To load one is to read it: nothing is
     imported, run, written or started."""

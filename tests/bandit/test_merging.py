@@ -9,7 +9,7 @@ import bayesbandit as bb
 from bayesbandit.beliefs import sums
 from bayesbandit.beliefs.linear_belief import LinearBelief
 from tests import declarations as declared
-from tests.cases import few, moments_of
+from tests.cases import few, in_gate, moments_of
 
 D, ARMS = 3, ("a", "b", "c")
 KINDS = {
@@ -60,6 +60,7 @@ def rows(seed, n, kind):
     ends=st.lists(st.integers(0, 50), min_size=1, max_size=3),
     right=st.booleans(),
 )
+@in_gate(6)
 def test_any_partition_is_all_rounds_in_one(kind, seed, ends, right):
     x, arm, r, p = rows(seed, 50, kind)
     whole = made(kind)

@@ -19,7 +19,7 @@ from bayesbandit.bandit import transactions
 from bayesbandit.beliefs import declared
 from bayesbandit.inference import plan
 from tests.bandit.kinds import trained
-from tests.cases import few, moments_of, slow_but
+from tests.cases import few, in_gate, moments_of, slow_but
 from tests.players import PRESETS, STATEFUL, anatomy, public, world
 
 PACKAGE = str(Path(bb.__file__).parent)
@@ -162,6 +162,7 @@ QUICK = [
         for case in itertools.product(("LinTS", "BLTS pooled", "BLUCB"), INTERRUPTED)
     ],
 )
+@in_gate(6)
 def test_interrupted_at_any_line(name, call, rng):
     """All of it or nothing: the state is the one before, or the one after."""
     x, reward = world(rng, 40)

@@ -7,6 +7,7 @@ import bayesbandit as bb
 from bayesbandit.beliefs.half_lives import HALF_LIVES, prior
 from bayesbandit.beliefs.surprise import CHANGED, Evidence
 from bayesbandit.kernels.scoring import SWITCH
+from tests.cases import in_gate
 
 D = 3
 
@@ -54,6 +55,7 @@ def test_a_change_is_noticed_and_a_bandit_that_forgets_notices_it_too():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("binary", [False, True])
+@in_gate(1)
 def test_false_alarms_are_rare_whenever_one_looks(binary):
     """Of 2,000 worlds that stand still 5 % at most may alarm at level .05, and few do; of worlds
     that change most do."""

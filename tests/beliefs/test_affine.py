@@ -17,12 +17,13 @@ from tests.beliefs.exact import (
     probe,
     unlike,
 )
-from tests.cases import few, long_but, moments_of
+from tests.cases import few, in_gate, long_but, moments_of
 
 
 @pytest.mark.slow
 @every
 @few("hierarchical")
+@in_gate(8)
 def test_what_streams_in_is_what_fit_finds(name):
     """One by one, in batches, and all at once; an arm without rows is the prior."""
     model, rows = DECLARED[name], data(n=40)

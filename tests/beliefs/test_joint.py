@@ -11,7 +11,7 @@ from tests import oracle
 from tests.beliefs import closed_form
 from tests.beliefs.closed_form import MODELS, data, learn
 from tests.beliefs.exact import DECLARED, K, believed, close, every, fitted, own, probe, shared
-from tests.cases import few, moments_of
+from tests.cases import few, in_gate, moments_of
 
 # ---- arms that share a model ---------------------------------------------------------------------
 
@@ -38,6 +38,7 @@ def test_moments_in_closed_form(name, n_arms):
 @few("[0.3-hierarchical]")
 @shared
 @pytest.mark.parametrize("alpha", [1.0, 0.3])
+@in_gate(3)
 def test_the_better_of_two_dependent_arms(name, alpha):
     """P = Φ((m₀ − m₁)/(α √var(m₀ − m₁))), of Student-t with its own distribution function."""
     belief, (mean, spread, df) = joint(name, 2)
@@ -50,6 +51,7 @@ def test_the_better_of_two_dependent_arms(name, alpha):
 @shared
 @pytest.mark.parametrize("alpha", [1.0, 2.5])
 @pytest.mark.parametrize("n_arms", [3, pytest.param(4, marks=pytest.mark.slow)])
+@in_gate(6)
 def test_the_best_of_dependent_arms_is_an_orthant(name, alpha, n_arms):
     belief, (mean, spread, df) = joint(name, n_arms, n=12)
     p = belief.predict(probe()).best(alpha)

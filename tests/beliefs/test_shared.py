@@ -18,7 +18,7 @@ from bayesbandit.systems.forest.belief import Forest
 from bayesbandit.systems.iltcb.belief import PolicyMixture
 from bayesbandit.systems.policy_tree.belief import PolicyTree
 from bayesbandit.systems.super_ucb.belief import SuperUCB
-from tests.cases import few, long_but, moments_of
+from tests.cases import few, in_gate, long_but, moments_of
 from tests.nouns import RECIPE
 
 K, D = 5, 3
@@ -465,6 +465,7 @@ BY_NUTS = {"censored_time", "ordinal", "revenue"}  # as `heteroscedastic`, which
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", long_but(set(SHARED) - BY_NUTS, SHARED))
+@in_gate(5)
 def test_models_of_the_gallery_rank_arms(name, tmp_path):
     made = bandit(bb.load_model(name))
     for x in features(30):

@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal
 from bayesbandit.inference.base import NotThisEngine, Refusal
 from bayesbandit.inference.exact import gaussian as exact
 from bayesbandit.inference.exact.gaussian import ExactGaussian
-from tests.cases import few, slow_but
+from tests.cases import few, in_gate, slow_but
 from tests.inference.declared import built, constant, log_densities, rows
 from tests.inference.linear import (
     IN_BATCH,
@@ -89,6 +89,7 @@ def part(data, index):
 
 @few("[logarithms]")
 @each(STREAMED + IN_BATCH)
+@in_gate(14)
 def test_closed_form_minus_log_density_is_constant(declare):
     engine, data, model = matched(declare)
     posterior = engine.posterior(**data)

@@ -13,7 +13,7 @@ from bayesbandit.inference.glm.regression import regression
 from bayesbandit.inference.plan import plan
 from bayesbandit.inference.pymc_model.template import template
 from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, POISSON, PROBIT
-from tests.cases import few, long_but, slow_but
+from tests.cases import few, in_gate, long_but, slow_but
 
 EACH = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 QUICK = {"mode": "FAST_COMPILE"}
@@ -181,6 +181,7 @@ SHIFTED = {  # what is added to x @ θ, and how often θ counts
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHIFTED)
+@in_gate(5)
 def test_a_predictor_has_a_part_that_is_known(name, rng):
     """The mode is where the density has it: found by another optimiser."""
     model, kind, times, offset = SHIFTED[name]
@@ -226,6 +227,7 @@ FEW = ("gallery logistic", "gallery probit", "gallery poisson", "hierarchy", "ne
 @pytest.mark.slow
 @pytest.mark.parametrize("name", slow_but(FEW, RECOGNISED))
 @few("logistic")
+@in_gate(6)
 def test_declarations_are_recognised_however_they_are_written(name):
     model, kind, weighted = RECOGNISED[name]
     glm = regression(template(model, 3, 2 if model.takes_arm else None), "gibbs")
@@ -450,9 +452,7 @@ def moments(drawn, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", long_but(("bernoulli", "hierarchy", "probit", "negative binomial"), DRAWN)
-)
+@pytest.mark.parametrize("name", long_but(("hierarchy", "negative binomial"), DRAWN))
 def test_draws_are_those_of_nuts(name, rng):
     model, kind, _ = RECOGNISED[name]
     x, reward = world(kind, 60, 3, rng)
@@ -498,6 +498,7 @@ def by_quadrature(log_density):
     ],
 )
 @pytest.mark.slow
+@in_gate(5)
 def test_one_coefficient_against_quadrature(name, reward, weight, rng):
     """By any weights of a logistic likelihood, and whole ones of a probit one."""
     model, _, *known = (RECOGNISED | SHIFTED)[name]
@@ -567,6 +568,7 @@ def test_probit_rewards_of_large_contexts(scale):
 @pytest.mark.parametrize("scale", slow_but([1e3], [1e-6, 1.0, 1e3]))
 @pytest.mark.parametrize("name", ["logistic", "probit"])
 @few("logistic-1000.0-reward1")
+@in_gate(5)
 def test_separated_rewards_of_contexts_of_any_scale(name, reward, scale, rng):
     """The prior holds θ where the likelihood does not."""
     x = scale * rng.normal(size=(30, 2))

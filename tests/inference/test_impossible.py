@@ -12,7 +12,7 @@ from bayesbandit.inference.pymc_model.likelihood import Likelihood
 from bayesbandit.inference.pymc_model.template import template
 from bayesbandit.model import RewardModel
 from tests.bandit.test_sampled_door import quick
-from tests.cases import few, slow_but
+from tests.cases import few, in_gate, slow_but
 from tests.players import anatomy
 
 THETA = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
@@ -136,6 +136,7 @@ QUICK = ["ordinal", "indexed", "together", "censored", "hurdle", "below a bound"
 
 @few("[below no bound]")
 @pytest.mark.parametrize("name", slow_but(QUICK, list(CASES)))
+@in_gate(7)
 def test_what_is_impossible_and_what_is_allowed(name):
     function, prior, possible, impossible, allowed = CASES[name]
     found = Likelihood(template(RewardModel(function, {"theta": prior}), 2, None))

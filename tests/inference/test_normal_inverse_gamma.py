@@ -9,7 +9,7 @@ from bayesbandit.inference.base import NotThisEngine, Refusal
 from bayesbandit.inference.exact import gaussian as exact
 from bayesbandit.inference.exact import normal_inverse_gamma
 from bayesbandit.inference.exact.normal_inverse_gamma import NormalInverseGamma, read_off
-from tests.cases import few, quick_but, slow_but
+from tests.cases import few, in_gate, quick_but, slow_but
 from tests.inference.declared import built, constant, log_densities, rows
 from tests.inference.unknown_noise import (
     PRIOR,
@@ -54,6 +54,7 @@ textbook = pytest.mark.parametrize("declare", slow_but(QUICK, TEXTBOOK), ids=lam
 @pytest.mark.slow
 @pytest.mark.parametrize("declare", slow_but(QUICK, [*STREAMED, joint]), ids=lambda f: f.__name__)
 @few("joint")
+@in_gate(5)
 def test_closed_form_minus_log_density_is_constant(declare):
     engine, data, model = matched(declare)
     posterior = engine.posterior(**data)
@@ -244,6 +245,7 @@ LIKE_OTHERS = (
 
 @few("[no scale]")
 @pytest.mark.parametrize("name", quick_but(LIKE_OTHERS, REFUSED))
+@in_gate(5)
 def test_what_is_not_normal_inverse_gamma_is_refused_and_says_why(name):
     declare, words = REFUSED[name]
     refusal = normal_inverse_gamma.match(built(declare, rows(n=N, d=D)))

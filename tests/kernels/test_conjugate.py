@@ -8,7 +8,7 @@ from scipy.stats import beta, gamma
 from bayesbandit.kernels.prob_best.conjugate import SHAPE, best, reshape, stirling
 from bayesbandit.kernels.prob_best.widened import widened_best
 from bayesbandit.kernels.row_layout import BETA, GAMMA
-from tests.cases import few, long_but, slow_but
+from tests.cases import few, in_gate, long_but, slow_but
 
 FAMILIES = pytest.mark.parametrize("family", [BETA, GAMMA], ids=["beta", "gamma"])
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
@@ -90,6 +90,7 @@ def drawn(kind, K, rng):
 @FAMILIES
 @pytest.mark.parametrize("kind", ["mixed", "small", "near", "counts"])
 @pytest.mark.parametrize("K", long_but([3, 20], [2, 3, 5, 20]))
+@in_gate(6)
 def test_it_is_the_integral(kind, K, family):
     rng, seen = np.random.default_rng(K), 0
     for _ in range(12 if K < 20 else 4):  # by quadrature many arms take seconds

@@ -15,7 +15,7 @@ from bayesbandit.kernels.prob_best.quadrature import (
     quadrature,
 )
 from bayesbandit.kernels.student import NEGLIGIBLE, distribution, normal_cdf, peak, reach
-from tests.cases import few, long_but, quick_but
+from tests.cases import few, in_gate, long_but, quick_but
 
 INF = np.inf
 TOLERANCE = 1e-8
@@ -293,6 +293,7 @@ def test_scales_far_apart_student(kind):
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "repetitions"), [("normal", 100), ("student", 5), ("mixed", 8)])
 @pytest.mark.parametrize("times", long_but([1], [1, 8]))
+@in_gate(2)
 def test_scales_far_apart_at_length(kind, repetitions, times):
     repetitions *= times
     sweep(np.random.default_rng(11), kind, (2, 3, 4, 5, 6, 8, 12), repetitions)

@@ -10,7 +10,7 @@ from bayesbandit.runtime.savable import KINDS
 from bayesbandit.systems.forest.belief import Forest
 from bayesbandit.systems.iltcb.belief import PolicyMixture
 from bayesbandit.systems.policy_tree.belief import PolicyTree
-from tests.cases import few, slow_but
+from tests.cases import few, in_gate, slow_but
 from tests.nouns import RECIPE
 from tests.nouns.stage import ARMS, THETA, bandit, played, same, world
 
@@ -47,6 +47,7 @@ def test_a_strangers_is_among_them():
 
 @few("[nig]")
 @every
+@in_gate(6)
 def test_it_has_what_a_bandit_calls(name):
     base.check(believed(name, 3), name)
 

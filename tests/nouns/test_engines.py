@@ -10,7 +10,7 @@ import bayesbandit as bb
 from bayesbandit.inference import approximate, registry
 from bayesbandit.inference.base import Engine, NotThisEngine, Refusal
 from bayesbandit.inference.draws import SampledDraws
-from tests.cases import few, long_but, slow_but
+from tests.cases import few, in_gate, long_but, slow_but
 from tests.nouns import RECIPE
 from tests.nouns.stage import bandit, played, same
 
@@ -83,6 +83,7 @@ def test_a_strangers_is_among_them():
 @every
 @pytest.mark.filterwarnings("ignore::bayesbandit.inference.draws.PoorDiagnostics")
 @few("gibbs")
+@in_gate(5)
 def test_it_finds_the_posterior(name):
     """The moments of an engine that is exact, or else of NUTS, to within what draws tell."""
     posterior, model = kept(name)

@@ -8,7 +8,7 @@ from pandas.testing import assert_frame_equal
 
 import bayesbandit as bb
 from bayesbandit.cli.players import BANDITS
-from tests.cases import few, long_but, quick_but
+from tests.cases import few, in_gate, long_but, quick_but
 from tests.nouns import RECIPE, RECIPES
 from tests.players import Constant
 
@@ -31,6 +31,7 @@ def experiment(name, **settings):
 
 @every
 @few("[BLTS", "Neigh")
+@in_gate(6)
 def test_it_plays_an_experiment(name, tmp_path):
     """The same numbers each time, and a run in a folder is not run again."""
     table = experiment(name, horizon=60).run(progress=False)
@@ -44,6 +45,7 @@ def test_it_plays_an_experiment(name, tmp_path):
 
 @few("[BLTS]")
 @every
+@in_gate(5)
 def test_it_learns(name):
     """It earns more than an arm at random, of three."""
     table = experiment(name).run(progress=False)

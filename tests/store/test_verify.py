@@ -9,6 +9,7 @@ import bayesbandit as bb
 
 sa = pytest.importorskip("sqlalchemy")
 
+from tests.cases import in_gate
 from tests.service.test_service import DAY, begun, linear, live, same
 from tests.store.databases import KINDS, fresh
 
@@ -220,6 +221,7 @@ def decaying(t):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", BANDITS)
+@in_gate(6)
 def test_the_log_alone_rebuilds_any_bandit(kind, tmp_path):
     bandit = BANDITS[kind]()
     service, clock = begun(fresh("sqlite", tmp_path), bandit, snapshot_every=20)

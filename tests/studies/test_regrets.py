@@ -21,7 +21,7 @@ def test_pairs_are_of_players(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(  # the gate runs the first two by the command
-    "name", long_but(("bayesian_lasso", "smoothing", "balancing"), STUDIES)
+    "name", long_but(("bayesian_lasso", "smoothing"), STUDIES)
 )
 def test_reproduce_writes_its_table_and_pictures(name, tmp_path, monkeypatch):
     study = importlib.import_module(f"bayesbandit.studies.{name}")
