@@ -168,7 +168,7 @@ def test_laplace_fades_by_powers_of_likelihoods():
         np.testing.assert_allclose(found, right, rtol=0.05, atol=0.02)
 
 
-@few("[affine]", "[a rate]", "[bootstrap]", "[affine, chosen]")
+@few("[affine]", "[a rate]", "[bootstrap]", ", chosen]")
 @pytest.mark.parametrize("kind", [*STREAMED, *MOVING, *WINDOWS])
 def test_copies_files_and_play_in_between(kind, tmp_path):
     rng = np.random.default_rng(1)
