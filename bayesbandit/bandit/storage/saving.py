@@ -73,8 +73,9 @@ def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     spec, belief = bandit.spec, cast(Any, bandit.belief)
     if isinstance(spec, Shared):
         spec, belief = spec.model, belief.common
+    if isinstance(belief, HalfLives):
+        belief = cast(Any, belief.best)
     if isinstance(spec, Sampling):
-        belief = belief.best if isinstance(belief, HalfLives) else belief
         meta["digest"] = _made(spec.declared, belief.plan.made, meta)
     return meta, arrays
 
