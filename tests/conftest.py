@@ -16,6 +16,7 @@ from hypothesis import settings
 
 PACKAGE = Path(__file__).parents[1] / "bayesbandit"
 KERNELS = *PACKAGE.glob("kernels/**/*.py"), *PACKAGE.glob("systems/*/kernels.py")
+IN_GATE = 24  # of a law's slow cases
 
 gc.set_threshold(500_000, 20, 20)  # graphs are many small things, most of which stay
 # a process that is started by a test would compile PyMC's source anew
@@ -42,7 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What is long is slow, too. Of a law's cases those are quick that `tests.cases.few` names, or
     else three, from the first to the last; of the others the gate runs as many as
-    `tests.cases.in_gate` says, or else all. None of it where tests are asked for by name."""
+    `tests.cases.in_gate` says, or else IN_GATE, spread evenly. None of it where tests are asked for
+    by name."""
     for item in items:
         if item.get_closest_marker("long"):
             item.add_marker("slow")
@@ -63,11 +65,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         slow = [c for c in cases if c not in quick]
         for case in slow:
             case.add_marker("slow")
-        if most := next(cases[0].iter_markers("in_gate"), None):
-            slow = [c for c in slow if c.get_closest_marker("long") is None]
-            kept = np.linspace(0, len(slow) - 1, min(most.args[0], len(slow))).round()
-            for i in set(range(len(slow))) - set(kept.astype(int)):
-                slow[i].add_marker("long")
+        most = next(cases[0].iter_markers("in_gate"), None)
+        slow = [c for c in slow if c.get_closest_marker("long") is None]
+        n = min(most.args[0] if most else IN_GATE, len(slow))
+        kept = np.linspace(0, len(slow) - 1, n).round().astype(int)
+        for i in set(range(len(slow))).difference(kept):
+            slow[i].add_marker("long")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

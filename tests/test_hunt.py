@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import bayesbandit as bb
-from tests.cases import few, long_but, slow_but
+from tests.cases import few, in_gate, long_but, slow_but
 from tests.hunt.case import Case
 from tests.hunt.draft import Choices, replayed, seeded
 from tests.hunt.exact import Wrong
@@ -36,6 +36,7 @@ def test_a_reported_declaration_is_answered_rightly_or_refused(case):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", long_but([*REPORTED, *FURTHER[::3]], KNOWN), ids=names(KNOWN))
+@in_gate(16)
 def test_a_known_declaration_is_answered_rightly_or_refused(case):
     assert not [str(v) for v in judged(case, nuts=True) if v.bad], f"\n{case}"
 
