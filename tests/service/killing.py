@@ -79,8 +79,9 @@ def killed(database, folder, times, seed=0, server=False):
     rng, url = np.random.default_rng(seed), fresh(database, folder)
     first = bb.Service(bb.LinTS(["a", "b", "c"], 2, seed=0), bb.DecisionLog(url), wait=WAIT,
                        default_reward=0.0)  # fmt: skip
-    first.decide(np.zeros(2))  # compiled
+    first.reward(first.decide(np.zeros(2)).id, 0.5)
     first.decide(np.zeros((2, 2)))
+    first.learn()  # all is compiled: none of the others lives long enough for that
     first.log.close()
     path = os.path.join(folder, "said.txt")
     said, alive = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), {}
