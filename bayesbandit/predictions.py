@@ -179,8 +179,8 @@ class Joint:
 class JointRows(Joint):
     """Dependent arms with mean rewards z'θ of rows z of features, θ ~ N(location, RR') or t.
 
-    x (n, K, d), of which it keeps a copy as soon as something is computed; location (D,), R (D, P),
-    df a number. D = d + 1: z ends with a constant 1.
+    x (n, K, d), location (D,), R (D, P), and df, a number. D = d + 1: z ends with a constant 1. The
+    first computation copies x, and later ones use the copy.
     """
 
     def __init__(self, x: Array, location: Array, root: Array, df: float) -> None:

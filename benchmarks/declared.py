@@ -120,16 +120,22 @@ def lasso(repeats: int) -> Iterator[tuple[str, str]]:
     yield "its regret", said(regrets)
 
 
-WAYS = {  # how a bandit without a closed form learns
-    "schedule": {},  # as its rounds grow by a tenth, and nothing between
-    "weights": {},
-    "background": {"background": True},
-}
+# how a bandit without a closed form learns; by schedule as its rounds grow by a tenth
+WAYS = "schedule", "weights", "background"
 
 
-def bandit_of(name: str, way: str, seed: int = 0, arms: int = 2, **settings: Any) -> bb.Bandit:
-    settings |= {"n_features": D, "seed": seed, **WAYS[way]}
-    bandit = bb.Bandit(arms, NINE[name].model, bb.Thompson(), **settings)
+def bandit_of(
+    name: str,
+    way: str,
+    seed: int = 0,
+    arms: int = 2,
+    draws: int | None = None,
+    refit_below: float | None = None,
+) -> bb.Bandit:
+    bandit = bb.Bandit(
+        arms, NINE[name].model, bb.Thompson(), n_features=D, seed=seed, draws=draws,
+        refit_below=refit_below, background=way == "background",
+    )  # fmt: skip
     if way == "schedule" and isinstance(bandit.belief, SampledBelief):
         bandit.belief.weighs = False
     return bandit

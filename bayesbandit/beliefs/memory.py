@@ -11,7 +11,7 @@ from bayesbandit.checks import SIZES, number, one_of, seconds
 from bayesbandit.kernels.fading import FORGOTTEN
 
 CLOCKS = "rounds", "time"
-GONE = 1e-30  # of a round; sums in float64 lose nothing without rounds of which less is left
+GONE = 1e-30  # the share of a round below which it is left out: it changes no sum in float64
 
 
 @dataclass(frozen=True)

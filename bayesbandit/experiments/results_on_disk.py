@@ -9,6 +9,7 @@ import shutil
 import sys
 import time
 import warnings
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -160,10 +161,10 @@ def locked(folder: Path) -> IO[str]:
     return file
 
 
-def record(settings: dict[str, Any], **more: Any) -> dict[str, Any]:
+def record(settings: Mapping[str, object], **more: object) -> dict[str, Any]:
     """Return the content of run.json: how results were made, and more."""
     return {
-        "settings": settings,
+        "settings": dict(settings),
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "python": platform.python_version(),
         "versions": {library: version(library) for library in LIBRARIES},

@@ -180,7 +180,7 @@ def by_arm(x, reward, weight, arm):
 
 
 def changing(T=700):
-    """Contexts, and rewards of three arms, the best of which changes half-way."""
+    """Contexts, and rewards of three arms. After half the rounds another arm is the best."""
     rng = np.random.default_rng(0)
     mean = np.where(np.arange(T)[:, None] < T // 2, [0.5, 0.0, 0.0], [0.0, 0.5, 0.0])
     return rng.normal(size=(T, D)), mean + declared.SIGMA * rng.normal(size=(T, 3))

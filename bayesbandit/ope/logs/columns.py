@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from bayesbandit.checks import LARGEST, Name, Table, arm_names, finite, floats, instants
+from bayesbandit.checks import LARGEST, Arms, Name, Table, arm_names, finite, floats, instants
 
 SLACK = 1e-6  # by how much the sum of probabilities may differ from 1
 
 
-def arms_of(arms: Any, chosen: np.ndarray, probabilities: Any) -> tuple[Name, ...]:
+def arms_of(
+    arms: Arms | None, chosen: np.ndarray, probabilities: ArrayLike | None
+) -> tuple[Name, ...]:
     """Return the arms' names, in the order of the columns of probabilities."""
     if arms is not None:
         return arm_names(arms)
