@@ -52,6 +52,7 @@ def changed(log, tmp_path, **columns):
     return path
 
 
+@pytest.mark.slow
 def test_one_page_answers(log, tmp_path):
     frame = pd.read_csv(log)
     encoder = bb.Encoder.fit(frame[["age", "plan"]])
@@ -80,6 +81,7 @@ def test_one_page_answers(log, tmp_path):
     assert settings["sequence"] == [0, 1]
 
 
+@pytest.mark.slow
 def test_a_policy_is_not_judged_by_what_it_learned(log, tmp_path):
     """A saved bandit that has seen the log gets no interval."""
     frame = pd.read_csv(log)
@@ -117,6 +119,7 @@ def test_columns_by_name(log, tmp_path):
     assert "--probability-of takes ARM=COLUMN; got 'mail'" in said(result)
 
 
+@pytest.mark.slow
 def test_many_arms_of_which_only_the_taken_ones_propensity_is_known(tmp_path):
     rng = np.random.default_rng(0)
     arm = rng.integers(14, size=600)
@@ -131,6 +134,7 @@ def test_many_arms_of_which_only_the_taken_ones_propensity_is_known(tmp_path):
     assert "Paired differences: policies less logged" in page
 
 
+@pytest.mark.slow
 def test_a_refuted_log(log, tmp_path):
     mostly = np.where(np.arange(500) % 10 < 9, *ARMS)
     path = changed(log, tmp_path, arm=mostly, propensity=0.5)
@@ -142,6 +146,7 @@ def test_a_refuted_log(log, tmp_path):
     assert "no interval is given" not in said(forced)
 
 
+@pytest.mark.slow
 def test_rewards_that_are_missing(log, tmp_path):
     reward = pd.read_csv(log)["reward"].where(np.arange(500) % 50 != 49)
     path = changed(log, tmp_path, reward=reward)

@@ -34,6 +34,7 @@ def table():
     return experiment().run(progress=False)
 
 
+@pytest.mark.slow
 def test_schema_and_order(table):
     evaluation.check(table)
     assert table.dtypes.astype(str).to_dict() == evaluation.SCHEMA
@@ -96,6 +97,7 @@ def test_warm_start_and_test_contexts():
     assert rows["value"].iloc[-1] == pytest.approx(value)
 
 
+@pytest.mark.slow
 def test_results_stay_and_are_added_to(tmp_path, table):
     first = experiment(replications=2).run(out=tmp_path, progress=False)
     assert_frame_equal(first, table[table["replication"] < 2].reset_index(drop=True))

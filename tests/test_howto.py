@@ -29,13 +29,10 @@ def test_every_howto_is_found():
 
 @pytest.mark.parametrize("page", quick_but(LONG, PAGES))
 @few(
-    "free",
     "delayed",
     "files",
-    "logs",
     "migrate",
     "tables",
-    "threads",
     "serve",
     "service",
     "index",

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import bayesbandit as bb
-from tests.cases import few, in_gate, long_but, slow_but
+from tests.cases import in_gate, long_but, slow_but
 from tests.hunt.case import Case
 from tests.hunt.draft import Choices, replayed, seeded
 from tests.hunt.exact import Wrong
@@ -28,8 +28,7 @@ def names(cases: list[Case]) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", slow_but(QUICK[:3], QUICK), ids=names(QUICK))
-@few("template")
+@pytest.mark.parametrize("case", QUICK, ids=names(QUICK))
 def test_a_reported_declaration_is_answered_rightly_or_refused(case):
     assert not [str(v) for v in judged(case) if v.bad], f"\n{case}"
 
@@ -41,6 +40,7 @@ def test_a_known_declaration_is_answered_rightly_or_refused(case):
     assert not [str(v) for v in judged(case, nuts=True) if v.bad], f"\n{case}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", HANDFUL)
 def test_a_drawn_declaration_is_answered_rightly_or_refused(seed):
     case = declaration(seeded(seed))
@@ -102,14 +102,14 @@ def answered(source, **other):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", slow_but([KNOWN_NOISE, LASSO], [KNOWN_NOISE, CONJUGATE, LASSO]))
-@few("source0")
+@pytest.mark.parametrize("source", [KNOWN_NOISE, CONJUGATE, LASSO])
 def test_the_judge_lets_the_posterior_pass(source):
     truth, posterior = answered(source)
     judge(truth, posterior, np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("source", slow_but([KNOWN_NOISE], [KNOWN_NOISE, CONJUGATE]))
+@pytest.mark.slow
+@pytest.mark.parametrize("source", [KNOWN_NOISE, CONJUGATE])
 def test_the_judge_condemns_a_closed_form_of_slightly_other_weights(source):
     weight = Case(source, ROWS).run().rows["weight"]
     truth, posterior = answered(source, weight=weight * 1.02)

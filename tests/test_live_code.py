@@ -122,6 +122,7 @@ def mine(x, reward, weight, theta):
 """
 
 
+@pytest.mark.slow
 def test_a_models_file_that_changes_stops_the_run(tmp_path, monkeypatch):
     file = tmp_path / "mine.py"
     file.write_text(MODEL.format(sigma=1))

@@ -72,7 +72,6 @@ def legend(figure: Figure) -> list[str]:
         (plots.optimal_share, "Optimal assignment", "share of replications"),
     ],
 )
-@few("regret")
 def test_curves_over_rounds(draw: Callable[[pd.DataFrame], Figure], title: str, label: str) -> None:
     figure = rendered(draw(simulated(5)))
     assert figure.get_suptitle().startswith(title)
@@ -125,6 +124,7 @@ def test_a_single_checkpoint_is_a_visible_point() -> None:
     assert all(line.get_markevery() == 1 for line in lines)
 
 
+@pytest.mark.slow
 def test_many_environments_share_a_panel() -> None:
     table = simulated(13)
     figure = rendered(plots.regret_curves(table))
@@ -179,6 +179,7 @@ def test_curves_that_coincide_are_drawn_as_differences_within_replications() -> 
         assert spoken(ax.get_ylabel()) == f"regret above the mean, which ends at {level}"
 
 
+@pytest.mark.slow
 def test_only_those_that_coincide() -> None:
     apart = simulated(2, replications=4).replace({"environment": {"env 0": "x", "env 1": "y"}})
     table = pd.concat([close(1), apart], ignore_index=True)
@@ -213,6 +214,7 @@ def test_optimal_share_needs_test_contexts() -> None:
         plots.optimal_share(simulated(1, tested=False))
 
 
+@pytest.mark.slow
 def test_pairwise_scatter() -> None:
     table = simulated(6)
     figure = rendered(plots.pairwise_scatter(table))
@@ -237,6 +239,7 @@ def test_pairwise_scatter() -> None:
             np.testing.assert_allclose(points[np.lexsort(points.T)], xy[np.lexsort(xy.T)])
 
 
+@pytest.mark.slow
 def test_paired_differences_are_intervals_of_students_t() -> None:
     table = simulated(2, replications=5)
     figure = rendered(plots.paired_differences(table, "LinTS"))
@@ -302,6 +305,7 @@ def played(n: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return rng.normal(size=(n, 2)), rng.integers(0, 3, n), np.arange(1, n + 1) - 50
 
 
+@pytest.mark.slow
 def test_assignment() -> None:
     x, arm, t = played()
     regions = np.tile(means(GRID).argmax(axis=1), (5, 1))
@@ -330,6 +334,7 @@ def test_every_round_is_in_one_window() -> None:
     rendered(plots.assignment(x[:9], arm[:9], t[:9], [0, 1, 2]))  # nothing but a warm start
 
 
+@pytest.mark.slow
 def test_bias_is_symmetric_about_zero() -> None:
     truth = means(GRID) + 3.0
     estimated = np.stack([0.5 * truth, 1.2 * truth])

@@ -48,6 +48,7 @@ def test_a_refused_interval_is_a_grey_point():
     np.testing.assert_allclose(figure.axes[0].lines[-1].get_xdata(), result.table["estimate"])
 
 
+@pytest.mark.slow
 def test_a_panel_an_arm_or_policy(result):
     figure = drawn(plots.calibration(check(result.data)))
     assert [ax.get_title() for ax in figure.axes] == ["0", "1", "2"]

@@ -111,6 +111,7 @@ def test_a_notebook_shows_pictures_without_pyplot():
     assert figure._repr_png_().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_what_a_bandit_knows_is_drawn_too():
     bandit = bb.LinTS(2, 2)
     rng = np.random.default_rng(0)

@@ -185,6 +185,7 @@ def test_the_list_of_models_goes_on(packages, monkeypatch, tmp_path):
     assert line.endswith("that of first-package 1.0 (fp_ok:offered) is hidden by it")
 
 
+@pytest.mark.slow
 def test_the_list_of_studies_goes_on(packages):
     result, text = run("reproduce")
     assert result.exit_code == 0
@@ -224,6 +225,7 @@ def test_an_offer_that_a_name_of_ours_hides_is_said(packages, kind, name, asked)
         asked()
 
 
+@pytest.mark.slow
 def test_a_packages_version_is_one_of_a_players_settings(packages, tmp_path):
     out = tmp_path / "out"
     players = dict([parse_bandit("Own")])

@@ -8,7 +8,7 @@ from scipy import stats
 
 import bayesbandit as bb
 from tests import oracle
-from tests.cases import few, moments_of, slow_but
+from tests.cases import few, moments_of
 
 POLICIES = [bb.Thompson(0.8), bb.UCB(0.8), bb.Greedy(), bb.EpsilonGreedy(0.2)]
 VARIANCES = ["rss/n", "nig", 0.3]
@@ -53,7 +53,8 @@ def test_choice_probabilities_laws(K, seed, scale, shift):
     np.testing.assert_allclose(moved, p, atol=1e-6)
 
 
-@pytest.mark.parametrize("K", slow_but([30], [30, 100]))
+@pytest.mark.slow
+@pytest.mark.parametrize("K", [30, 100])
 def test_choice_probabilities_of_many_arms(K, rng):
     mean, sd = rng.normal(size=K), rng.uniform(0.1, 2.0, K)
     np.testing.assert_allclose(

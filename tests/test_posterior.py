@@ -17,7 +17,7 @@ from bayesbandit.inference.plan import plan
 from bayesbandit.posteriors.fitting import fit
 from bayesbandit.posteriors.posterior import Posterior
 from tests import declarations as declared
-from tests.cases import few, slow_but
+from tests.cases import slow_but
 
 matplotlib.use("Agg")
 
@@ -48,7 +48,6 @@ each = pytest.mark.parametrize(
 
 @pytest.mark.slow
 @each
-@few("[conjugate")
 def test_draws_have_the_moments(model):
     posterior, x = fitted(model)
     draws = posterior.draw(x, 20_000, np.random.default_rng(0))
@@ -59,7 +58,7 @@ def test_draws_have_the_moments(model):
     np.testing.assert_allclose(draws.std(axis=0), sd, rtol=4 * 1.5 / np.sqrt(2 * size))
 
 
-@few("[conjugate]")
+@pytest.mark.slow
 @each
 def test_samples_have_the_coefficients_moments(model):
     posterior, _ = fitted(model)
@@ -121,7 +120,7 @@ def test_trees_of_other_numbers_of_rows_warn_of_nothing():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
-    slow_but([declared.pooled], [declared.known, declared.conjugate, declared.pooled]),
+    [declared.known, declared.conjugate, declared.pooled],
     ids=lambda m: m.name,
 )
 def test_the_tree_has_all_groups_and_names(model):
@@ -289,7 +288,7 @@ def sensitivity(model, engine):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bayesbandit.inference.draws.PoorDiagnostics")
-@pytest.mark.parametrize("engine", slow_but(["gibbs"], ["exact_gaussian", "gibbs", "nuts"]))
+@pytest.mark.parametrize("engine", ["exact_gaussian", "gibbs", "nuts"])
 def test_prior_and_likelihood_are_power_scaled(engine):
     """ArviZ's sensitivity analysis takes the tree as it is, and finds the narrow prior."""
     if engine == "nuts":
@@ -307,16 +306,12 @@ def test_prior_and_likelihood_are_power_scaled(engine):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
-    slow_but(
-        [declared.pooled, declared.lasso],
-        [
-            *(declared.known, declared.conjugate, declared.pooled),
-            *(declared.lasso, declared.noncentred),
-        ],
-    ),
+    [
+        *(declared.known, declared.conjugate, declared.pooled),
+        *(declared.lasso, declared.noncentred),
+    ],
     ids=lambda m: m.name,
 )
-@few("lasso")
 def test_the_log_prior_and_lp_are_those_of_the_declaration(model):
     how = {"draws": 20, "chains": 2} if model is declared.lasso else {}
     with warnings.catch_warnings():

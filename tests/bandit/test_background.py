@@ -92,6 +92,7 @@ def refits(bandit):
     return [refit is not None and refit.runs for refit in found]
 
 
+@pytest.mark.slow
 def test_old_draws_go_on_until_the_new_ones_are_there(gate):
     """The new draws are those of a refit at the rounds that there were when it began, to the bit;
     the rounds that came meanwhile weight them."""

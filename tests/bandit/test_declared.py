@@ -34,7 +34,7 @@ def test_thompson_sampling_chooses_arms_as_often_as_their_probabilities_say(kind
     as_often_as_it_says(kind, POLICIES[0])
 
 
-@few("[Greedy()-affine, unknown noise]")
+@pytest.mark.slow
 @kinds("affine, unknown noise", "joint, by draws")
 @pytest.mark.parametrize("policy", POLICIES[1:], ids=str)
 def test_so_does_any_policy(kind, policy):
@@ -63,8 +63,8 @@ def as_often_as_it_says(kind, policy):
         assert set(chosen.tolist()) == {int(score.argmax())}
 
 
+@pytest.mark.slow
 @every
-@few("affine")
 def test_probabilities_can_be_asked_for(kind):
     """Which draws nothing, and leaves the next decisions what they would have been."""
     bandit = trained(kind)
@@ -244,6 +244,7 @@ def test_logged_rounds_without_propensities_are_weighted_by_those_of_today(kind)
     np.testing.assert_array_equal(bandit.history.weight[-4:], [4.0, 2.0, 8.0, 1.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"draws": 20}, {"engine": "laplace"}])
 def test_a_second_bandit_of_a_declaration_compiles_nothing(settings, monkeypatch, rng):
     model = declared.lasso if "draws" in settings else bb.load_model("logistic")

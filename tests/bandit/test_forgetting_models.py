@@ -152,6 +152,7 @@ def test_what_is_left_of_rows_is_a_weighted_fit(kind, seed):
     np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_laplace_fades_by_powers_of_likelihoods():
     bandit = made("Laplace")
     x, arm, r, age = lived("Laplace", bandit, 3)

@@ -119,7 +119,7 @@ DRAWN = {
 }  # fmt: skip
 
 
-@few("[draws NaN]")
+@pytest.mark.slow
 @pytest.mark.parametrize("case", DRAWN)
 def test_crafted_draws_are_refused(case, tmp_path):
     path = tmp_path / "b"
@@ -381,6 +381,7 @@ def changing(x, reward, weight, theta):
 """
 
 
+@pytest.mark.slow
 def test_a_declaration_that_has_changed_is_refused(tmp_path):
     """Its body counts, though its name and priors are the same."""
     file, path = tmp_path / "changing.py", tmp_path / "b"
@@ -404,6 +405,7 @@ def hostile(path, meta, arrays, priors="{}", **other):
             arrays)  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_file_of_priors_that_no_model_can_have(tmp_path):
     """Whatever PyMC says of them; a file names none of its functions."""
     path = tmp_path / "b"

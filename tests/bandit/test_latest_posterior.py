@@ -74,8 +74,8 @@ def test_a_saved_bandit_has_the_same(make, tmp_path):
     )
 
 
+@pytest.mark.slow
 @KINDS
-@few("lasso", "forest")
 def test_its_rows_have_the_weights_of_now(make):
     """Also where the weights of the past are settled afresh, and not at once."""
     bandit = played(make(), 97)
@@ -86,6 +86,7 @@ def test_its_rows_have_the_weights_of_now(make):
     np.testing.assert_array_equal(rows["weight"], bandit.history.weight[mine])
 
 
+@pytest.mark.slow
 def test_it_is_the_posterior_of_all_rounds():
     """Held against a fit of the same rows, where rewards have moved; decisions know them too."""
     model = bb.load_model("bayesian_lasso").with_priors(sigma2=0.01)

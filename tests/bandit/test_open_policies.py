@@ -128,7 +128,7 @@ def test_among_some_arms_the_policy_knows_of_no_other(policy, model):
         np.testing.assert_allclose(p, rule.choose(x, ["a", 3]).probabilities, atol=1e-6)
 
 
-@few("[Thompson]")
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", [Cautious(), bb.Thompson()], ids=named)
 def test_draws_serve_as_many_decisions_as_there_are_whoever_asks(policy):
     bandit, x, asked = grown("sampled", policy), contexts(20), []

@@ -92,6 +92,7 @@ def test_a_single_decision():
     assert bandit.history.total == 2
 
 
+@pytest.mark.slow
 def test_rewards_that_the_model_holds_impossible():
     for model in ("beta_bernoulli", "logistic"):
         settings = {"engine": "laplace"} if model == "logistic" else {}

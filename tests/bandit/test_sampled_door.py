@@ -112,7 +112,7 @@ def renewed(belief, n, rng):
             belief.current(k)
 
 
-@few("[0.5-1-None]")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rho", "divergences", "complaint"),
     [(0.999, None, "the effective sample size of a mean reward is"),
@@ -175,6 +175,7 @@ def stubbed(monkeypatch, method):
     return made
 
 
+@pytest.mark.slow
 def test_the_sampler_compiles_when_the_bandit_is_made(monkeypatch, caplog, capsys):
     made = stubbed(monkeypatch, plan(POISSON, 3).method)
     with caplog.at_level(logging.INFO, logger="bayesbandit"):

@@ -153,6 +153,7 @@ def test_names_that_files_use(name):
         bb.savable(kind)
 
 
+@pytest.mark.slow
 def test_a_fresh_process_finds_the_classes_that_packages_offer(tmp_path):
     """As those of the toolkit's own systems, without an import by hand."""
     names = "Bootstrap", "Forest", "SuperUCB", "PolicyMixture", "PolicyTree"

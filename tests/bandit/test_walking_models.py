@@ -115,7 +115,7 @@ def now(bandit):
     return belief
 
 
-@few("[by columns]", "[affine]", "[together]")
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
 @settings(max_examples=4, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
@@ -186,6 +186,7 @@ def changing(T=700):
     return rng.normal(size=(T, D)), mean + declared.SIGMA * rng.normal(size=(T, 3))
 
 
+@pytest.mark.slow
 def test_a_declared_ridge_chooses_the_half_life_of_the_preset():
     """And so does the same model in other words."""
     x, reward = changing()

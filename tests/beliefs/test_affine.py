@@ -22,7 +22,6 @@ from tests.cases import few, in_gate, long_but, moments_of
 
 @pytest.mark.slow
 @every
-@few("hierarchical")
 @in_gate(8)
 def test_what_streams_in_is_what_fit_finds(name):
     """One by one, in batches, and all at once; an arm without rows is the prior."""
@@ -49,7 +48,7 @@ def test_long_streams_do_not_drift(name):
     agree(learn(believed(model), rows, (5000, 2000)), model, rows)
 
 
-@few("[noise by context]")
+@pytest.mark.slow
 @every
 def test_the_order_of_rounds_does_not_matter(name, rng):
     model, rows = DECLARED[name], data(n=40)
@@ -71,8 +70,8 @@ def test_without_weights_every_weight_is_one(name):
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.slow
 @every
-@few("hierarchical")
 def test_weights_that_change_with_hindsight(name):
     """Of own models only the arms that are due; of a shared one all. Rows of an arm that is gone
     (−1) are none of it."""
@@ -104,8 +103,8 @@ def test_normalised_weights_have_mean_one(name):
         close(ours, theirs)
 
 
+@pytest.mark.slow
 @unlike
-@few("[unknown")
 def test_arms_come_and_go(name):
     """A new arm knows the prior, or what the others teach; the rows of one that goes are as if
     they had never been."""

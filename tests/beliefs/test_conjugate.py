@@ -108,7 +108,6 @@ def test_a_batch_is_its_decisions(name, policy):
 
 @pytest.mark.slow
 @models
-@few("gamma")
 def test_rewards_at_once_are_rewards_one_by_one(name):
     one, many = bandit(name, d=1), bandit(name, d=1)
     x, r = np.ones((30, 1)), rewards(30)[:, 0]
@@ -213,6 +212,7 @@ def test_weights_that_change_with_hindsight(balance):
         )
 
 
+@pytest.mark.slow
 @models
 def test_an_arm_whose_rounds_are_all_gone_is_as_before_any(name):
     made = played(bandit(name, d=1), 60)

@@ -35,7 +35,7 @@ def test_moments_in_closed_form(name, n_arms):
     close(moments_of(belief, probe())[1], np.sqrt(np.einsum("nkk->nk", variance)))
 
 
-@few("[0.3-hierarchical]")
+@pytest.mark.slow
 @shared
 @pytest.mark.parametrize("alpha", [1.0, 0.3])
 @in_gate(3)
@@ -149,6 +149,7 @@ def test_upper_bounds_are_those_of_the_moments(name):
         np.testing.assert_array_equal(p, np.eye(K)[score.argmax(axis=1)])
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, K]), st.integers(0, 25))
 def test_any_rounds(seed, n_arms, n):
     """Whatever the number of arms and rounds, the joint belief is the closed form."""

@@ -102,6 +102,7 @@ def test_a_decision_among_many_arms(rounds):
     np.testing.assert_allclose(decision.probabilities, expected, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_decisions_are_drawn_with_their_probabilities(few):
     bandit, x = world(0, 12, history=0)
     counts, total, n = np.zeros(K), np.zeros(K), 1000

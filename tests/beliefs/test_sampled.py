@@ -22,14 +22,13 @@ from tests.beliefs.by_draws import (
     runs,
 )
 from tests.beliefs.closed_form import data, learn
-from tests.cases import few, moments_of, quick_but, slow_but
+from tests.cases import moments_of, quick_but, slow_but
 
 # ---- what the draws are --------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", quick_but(["noise that rows share"], EXACT))
-@few("noise by")
 def test_an_exact_posterior_that_does_not_stream(name):
     """Independent draws of the posterior that `bb.fit` finds on the arm's own rows, its weights
     among them; of an arm without rows, of the prior."""
@@ -102,6 +101,7 @@ def test_before_any_reward_the_draws_are_the_priors(name):
         np.testing.assert_allclose(sd, np.repeat(expected[:, None], K, axis=1), rtol=0.1)
 
 
+@pytest.mark.slow
 def test_every_quantity_is_of_the_same_draws(rng):
     """`values` are the belief: moments, best and draw are theirs, arm by arm apart."""
     belief = learn(believed(HETEROSCEDASTIC, draws=50), data(n=30))

@@ -23,7 +23,7 @@ from tests.beliefs.by_draws import (
     state_of,
 )
 from tests.beliefs.closed_form import data, learn
-from tests.cases import few, moments_of, quick_but, slow_but
+from tests.cases import few, moments_of, quick_but
 from tests.inference import linear
 
 # ---- when they are computed anew -----------------------------------------------------------------
@@ -80,6 +80,7 @@ def test_draws_are_renewed_when_they_have_served():
         assert np.array_equal(values[i], values[i - 1]) == (i not in (2, 5))
 
 
+@pytest.mark.slow
 def test_a_frozen_draw_stays_until_the_next_reward():
     """The paper's Appendix C: one draw for each arm, picked among the sampler's."""
     model, rows = bb.load_model("bayesian_lasso"), data(n=30)
@@ -129,6 +130,7 @@ def test_weights_are_precisions_where_the_model_says_so():
     np.testing.assert_allclose(sd[:, 0], expected, rtol=4.5 / np.sqrt(8000))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [HETEROSCEDASTIC, SHARED], ids=["own", "shared"])
 def test_normalised_weights_have_mean_one_in_each_arm(model):
     """Then no unit of the weights matters, whatever the arm: bit for bit the same draws."""
@@ -169,7 +171,7 @@ def test_weights_that_change_with_hindsight(model):
 
 @pytest.mark.parametrize(
     "model",
-    slow_but([IMPROPER], [IMPROPER, RewardModel(linear.improper, {})]),
+    [IMPROPER, RewardModel(linear.improper, {})],
     ids=["nig", "flat"],
 )
 @pytest.mark.slow
@@ -267,6 +269,7 @@ def test_state_and_restore_go_on_bit_for_bit(model, settings):
         assert state_of(other) == state_of(belief)
 
 
+@pytest.mark.slow
 def test_the_seed_decides():
     rows = data(n=20)
     a, b, c = (learn(believed(HETEROSCEDASTIC, draws=10, seed=s), rows) for s in (0, 0, 1))

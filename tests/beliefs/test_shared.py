@@ -423,6 +423,7 @@ def declared(name, n=25, **settings):
     return made
 
 
+@pytest.mark.slow
 def test_a_declared_ridge_is_ridge():
     made = declared("ridge")
     twin = bandit(bb.Ridge(variance="nig", prior=(1.0, 1.0), intercept=False))

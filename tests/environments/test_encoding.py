@@ -196,6 +196,7 @@ def test_numbers_come_first_whatever_the_index_or_the_names():
     np.testing.assert_allclose(encode(mixed.tolist()), expected)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 1000), shift=st.floats(-1e6, 1e6), scale=st.floats(1e-3, 1e6))
 def test_row_order_and_units_do_not_matter(seed, shift, scale):

@@ -193,6 +193,7 @@ def test_impossible_designs(make, message):
         make()
 
 
+@pytest.mark.slow
 def test_importing_is_light():
     code = (
         "import sys, bayesbandit.environments.synthetic; "

@@ -9,7 +9,7 @@ import bayesbandit as bb
 from bayesbandit.inference.pymc_model.likelihood import Likelihood
 from bayesbandit.inference.pymc_model.template import template
 from bayesbandit.model import RewardModel
-from tests.cases import few, moments_of
+from tests.cases import moments_of
 
 THETA = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 ONE = bb.Prior("Normal", mu=0, sigma=1)
@@ -124,7 +124,6 @@ def test_a_gaussian_process_of_a_fixed_centre_plays():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("columns", [slice(None, 1), slice(1, 2)])
-@few("columns1")
 def test_one_column_times_a_vector(columns):
     def column(x, reward, theta):
         mu = (x[:, columns] * theta).sum(axis=1)
@@ -138,6 +137,7 @@ def test_one_column_times_a_vector(columns):
     assert np.isfinite(bandit.choose(x).mean).all()
 
 
+@pytest.mark.slow
 def test_one_number_for_all_contexts_streams():
     """m ~ N(0, 1), rewards N(m, 1): m | rewards ~ N(Σr/(n + 1), 1/(n + 1))."""
 
@@ -253,7 +253,7 @@ def test_a_generalised_linear_model_is_told_why_it_is_not_augmented():
     assert "under priors that are normal, or mixtures of normals" in said
 
 
-@few("[3]")
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [2, 3])
 def test_rewards_may_be_observed_several_times(times):
     """Also where PyMC makes something of them, as whole numbers: as with powers of p."""

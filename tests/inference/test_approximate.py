@@ -39,6 +39,7 @@ def test_laplace_of_a_logistic_regression_is_newtons():
     np.testing.assert_allclose(found.covariance, np.linalg.inv(H), rtol=1e-7)
 
 
+@pytest.mark.slow
 def test_laplace_draws_positive_variables_and_repeats_itself():
     engine = plan(declared.heavy, 3, engine="laplace").method
     a, b = (engine.sample(data(), draws=50, chains=2, seed=s) for s in (1, 1))

@@ -11,7 +11,6 @@ import pymc as pm
 import pytest
 
 import bayesbandit as bb
-from tests.cases import slow_but
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 calibration = import_module("calibration")
@@ -61,7 +60,8 @@ def test_the_picture_is_drawn_again_from_kept_ranks(tmp_path, rng):
 # ---- the test of uniformity ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", slow_but([40], [7, 40]))
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [7, 40])
 def test_the_p_value_is_a_probability(n, rng):
     """P(p ≤ an attained p) is that p: by 1500 simulations, within four standard errors."""
     p = np.array([uniformity.uniformity(rng.integers(0, 64, n)) for _ in range(1500)])

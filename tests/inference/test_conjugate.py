@@ -137,8 +137,7 @@ def test_a_probability_is_beta(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", slow_but(("Gamma", "weighted", "gallery"), GAMMAS))
-@few("Gamma")
+@pytest.mark.parametrize("name", GAMMAS)
 def test_a_rate_is_gamma(name):
     model, a, b = GAMMAS[name]
     found, w = posterior(model, COUNTS)
@@ -161,8 +160,8 @@ def test_the_evidence_of_a_probability_is_an_integral(name):
     assert np.isclose(found.log_evidence, np.log(quad(density, 0, 1)[0]), rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Gamma", "Exponential", "weighted"])
-@few("Gamma")
 def test_the_evidence_of_a_rate_is_an_integral(name):
     model, a, b = GAMMAS[name]
     found, w = posterior(model, COUNTS)
@@ -278,8 +277,8 @@ COMPUTED = {  # a and b after rows x and rewards, and the mean reward at x of th
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMPUTED)
-@few("exposed")
 def test_a_mean_reward_may_be_computed_of_the_variable(name, rng):
     """Its posterior is in closed form, and a bandit's draws know each reward at once."""
     model, after, mean = COMPUTED[name]

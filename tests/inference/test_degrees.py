@@ -124,6 +124,7 @@ expressions = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(expressions)
 def test_no_expression_is_of_a_higher_degree_than_it_is_said_to_be(graph):

@@ -104,7 +104,7 @@ def test_closed_form_minus_log_density_is_constant(declare):
     assert np.allclose(logp - normal.logpdf(theta), posterior.log_evidence, rtol=1e-7, atol=1e-7)
 
 
-@few("[ridge]")
+@pytest.mark.slow
 @streamed
 def test_streaming_is_batch_in_any_order(declare):
     engine, data, _ = matched(declare)
@@ -246,6 +246,7 @@ def test_features_are_read_off():
         assert not c.any()
 
 
+@pytest.mark.slow
 def test_an_engine_keeps_nothing_of_the_model_and_changes_nothing():
     data = data_of(ridge)
     model = built(ridge, data)
@@ -258,6 +259,7 @@ def test_an_engine_keeps_nothing_of_the_model_and_changes_nothing():
     assert len(model["x"].get_value()) == 2
 
 
+@pytest.mark.slow
 def test_copies_and_pickles_agree():
     engine, data, _ = matched(arms)
     mean = engine.posterior(**data).mean
@@ -265,6 +267,7 @@ def test_copies_and_pickles_agree():
         assert np.array_equal(other.posterior(**data).mean, mean)
 
 
+@pytest.mark.slow
 def test_threads_agree():
     engine, data, _ = matched(arms_share_a_mean)
     batches = [part(data, slice(i, i + 5)) for i in range(N - 5)] * 4
@@ -294,6 +297,7 @@ def test_draws_have_the_posteriors_moments():
     assert np.allclose(np.cov(theta.T), posterior.covariance, atol=0.05 * (sd**2).max())
 
 
+@pytest.mark.slow
 def test_an_improper_prior_needs_rows():
     engine, data, _ = matched(improper)
     with pytest.raises(NotThisEngine, match=r"'theta' ~ Flat: improper.*singular"):

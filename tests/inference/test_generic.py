@@ -253,7 +253,6 @@ def of_size_one():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", quick_but([1.0, 1e5], [1e-6, 1.0, 1e5, 1e10]))
-@few("10000000000")
 def test_rewards_of_any_size(scale, of_size_one):
     """With priors as large, all scales with the rewards."""
     student = bb.load_model("student_t").with_priors(
@@ -335,6 +334,7 @@ def test_an_improper_block_is_named():
         found.sample(few, 10, 1)
 
 
+@pytest.mark.slow
 def test_the_identity_is_tested_on_the_rows():
     """A layout that says something else is found out."""
     model = SWEPT["by arm"]

@@ -232,7 +232,8 @@ def test_the_sum_of_precisions_is_refused():
 # ---- agreement --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("generic", slow_but([True], [True, False]))
+@pytest.mark.slow
+@pytest.mark.parametrize("generic", [True, False])
 def test_ridge_agrees_with_the_exact_engine(generic):
     data = rows()
     closed = normal_inverse_gamma.match(ridge.build(**data)).posterior(**data)
@@ -347,8 +348,7 @@ TOLD = [plain, park_casella, plain.with_priors(sigma2=0.5), offset]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", slow_but([park_casella, offset], TOLD))
-@few("model3")
+@pytest.mark.parametrize("model", TOLD)
 def test_the_kernel_is_told_what_the_log_density_says_of_rows(model):
     data = rows() if model.takes_weight else {k: v for k, v in rows().items() if k != "weight"}
     found = engine(model, data)
@@ -447,7 +447,6 @@ def test_priors_that_are_not_diagonal(model):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["park casella", "half-normal"])
-@few("half-normal")
 def test_same_seed_same_draws(name):
     data = rows()
     found = engine((KERNEL | SWEPT)[name], data)
@@ -459,7 +458,6 @@ def test_same_seed_same_draws(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["horseshoe", "student"])
-@few("student")
 def test_chains_continue_on_more_rows(name):
     few, many = rows(n=10), rows(n=30)
     found = engine((KERNEL | SWEPT)[name], few)

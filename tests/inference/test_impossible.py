@@ -207,6 +207,7 @@ def test_an_engine_that_cannot_start_names_the_rewards(engine, rng):
         bb.fit(model, rng.normal(size=(3, 2)), [0.1, 400, 0.2], engine=engine)
 
 
+@pytest.mark.slow
 def test_an_exact_engine_names_the_reward(rng):
     def capped(x, reward, theta):
         pm.Normal("reward", x @ theta, 1, observed=reward)

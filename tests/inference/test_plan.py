@@ -121,6 +121,7 @@ def test_a_flat_prior_is_exact_where_rows_make_it_proper():
     assert plan(flat, 3).engine == "exact_gaussian"
 
 
+@pytest.mark.slow
 def test_a_plan_is_kept_by_declaration_priors_and_shape():
     first = plan(declared.known, 3)
     wide = Prior("Normal", mu=0, sigma=9, dims="feature")
@@ -147,6 +148,7 @@ def test_a_cell_run_again_is_the_same_declaration_until_what_it_reads_changes():
     assert evidence[0] == evidence[1]
 
 
+@pytest.mark.slow
 def test_plans_are_copied_stored_and_shared_by_threads():
     first = plan(declared.known, 3)
     assert copy.deepcopy(first) is first

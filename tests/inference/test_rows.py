@@ -71,6 +71,7 @@ STEPS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(STEPS), min_size=1, max_size=4))
 def test_no_row_of_what_is_said_to_be_along_the_rows_depends_on_another(steps):

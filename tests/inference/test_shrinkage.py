@@ -8,7 +8,7 @@ import bayesbandit as bb
 from bayesbandit.inference.base import NotThisEngine
 from bayesbandit.inference.gibbs.generic import problem
 from bayesbandit.inference.plan import plan
-from tests.cases import few, slow_but
+from tests.cases import few
 
 MODELS = {
     "an intercept about 3": bb.load_model("bayesian_lasso").with_priors(
@@ -20,7 +20,6 @@ MODELS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
-@few("Laplace")
 def test_prior_means(name):
     """Means within 5 standard errors, by batches of 100 sweeps."""
     rng, n = np.random.default_rng(0), 30
@@ -51,7 +50,7 @@ def in_units(x, reward, weight, theta, sigma2):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("unit", slow_but([1e3], [1e-12, 1e-9, 1e-3, 1e3, 1e9, 1e12]))
+@pytest.mark.parametrize("unit", [1e-12, 1e-9, 1e-3, 1e3, 1e9, 1e12])
 def test_the_posterior_is_the_same_in_all_units(unit):
     """Where a prior's numbers are too unlike each other to be read off, it is not the kernel's."""
     rng, n = np.random.default_rng(0), 30
@@ -83,7 +82,7 @@ def horseshoe(x, reward, weight, theta):
     return mu
 
 
-@few("[1e-06]")
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-12, 1e-9, 1e-6, 1e-3, 1.0, 1e6])
 def test_digits_that_cancel_are_no_disagreement(monkeypatch, scale):
     """However far a coefficient is shrunk; one told off by 1e-3 standard deviations is."""

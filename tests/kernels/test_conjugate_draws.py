@@ -15,7 +15,7 @@ from bayesbandit.kernels.prob_best.conjugate import SHAPE, best, reshape
 from bayesbandit.kernels.propensities import all_chances, chance, chances
 from bayesbandit.kernels.row_layout import BETA, GAMMA, THOMPSON
 from bayesbandit.runtime.compiling import without
-from tests.cases import few, slow_but
+from tests.cases import slow_but
 from tests.kernels.test_rounds import decisions, fits, row_of, stream_of
 
 select_number = without(selection.select_arm, "LINEAR")
@@ -67,7 +67,7 @@ SHAPES = [
 ]  # fmt: skip
 
 
-@few("[in turn-0.001-0.001-gamma]")
+@pytest.mark.slow
 @FAMILIES
 @pytest.mark.parametrize(("a", "b"), SHAPES)
 @pytest.mark.parametrize("draws", ["in turn", "of decisions"])

@@ -103,6 +103,7 @@ def inlined(a, b, A, v):
     return dense.dot(v, b) + dense.dot(a, b)
 
 
+@pytest.mark.slow
 @given(sizes, seeds)
 def test_same_bits_wherever_compiled(D, seed):
     rng = np.random.default_rng(seed)

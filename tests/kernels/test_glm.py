@@ -117,6 +117,7 @@ def test_polya_gamma_moments_are_the_sums(c):
     assert variance == pytest.approx((d**2).sum(), rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("b", [1.0, 3.0])
 def test_draws_by_gammas_are_draws_by_devroyes_method(b, rng):
     @njit
@@ -205,6 +206,7 @@ def test_a_single_row_settles_where_the_slopes_meet(kind, number, variance):
             assert rest(low) >= 0.0 >= rest(high)
 
 
+@pytest.mark.slow
 def test_a_likelihood_is_the_mixture_of_normals_that_polya_gamma_says(rng):
     """e^{aη}/(1 + e^η)^b = 2^−b e^{κη} E exp(−ωη²/2), ω ~ PG(b, 0)."""
     b, a, out = 1.6, 0.7, np.empty(200_000)

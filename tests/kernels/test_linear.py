@@ -145,6 +145,7 @@ def test_large_designs_settle_at_growth_by_five_per_cent():
     assert settled(None, 40, D=32, ridge="cv", grid=(0.1, 1.0), folds=2) == list(range(1, 41))
 
 
+@pytest.mark.slow
 @given(seeds, st.integers(21, 60))
 def test_between_two_settlings_the_posterior_is_exact_given_lambda(seed, n):
     z, r, w = rows(seed, n, 3)

@@ -6,7 +6,6 @@ from numba import njit
 from scipy import stats
 
 from bayesbandit.kernels.gibbs import log_scale
-from tests.cases import few, slow_but
 
 INF = np.inf
 
@@ -60,9 +59,9 @@ def test_concave_densities(name, rng):
     assert (draws <= high).all()
 
 
-@pytest.mark.parametrize("p", slow_but([-3.0, 0.0, 2.0], [-3.0, -0.5, 0.0, 0.5, 2.0]))
-@pytest.mark.parametrize("b", slow_but([0.01, 30.0], [0.01, 1.0, 30.0]))
-@few("0.01-2", "30.0-0")
+@pytest.mark.slow
+@pytest.mark.parametrize("p", [-3.0, -0.5, 0.0, 0.5, 2.0])
+@pytest.mark.parametrize("b", [0.01, 1.0, 30.0])
 def test_generalised_inverse_gaussian(p, b, rng):
     draws = chain(p, 0.0, np.array([1.0, -1.0]), np.array([-b / 2, -b / 2]), -INF, INF, 5000, 0.0,
                   rng)  # fmt: skip

@@ -10,7 +10,7 @@ import bayesbandit as bb
 from bayesbandit.inference import approximate, registry
 from bayesbandit.inference.base import Engine, NotThisEngine, Refusal
 from bayesbandit.inference.draws import SampledDraws
-from tests.cases import few, in_gate, long_but, slow_but
+from tests.cases import in_gate, long_but, slow_but
 from tests.nouns import RECIPE
 from tests.nouns.stage import bandit, played, same
 
@@ -82,7 +82,6 @@ def test_a_strangers_is_among_them():
 @pytest.mark.slow
 @every
 @pytest.mark.filterwarnings("ignore::bayesbandit.inference.draws.PoorDiagnostics")
-@few("gibbs")
 @in_gate(5)
 def test_it_finds_the_posterior(name):
     """The moments of an engine that is exact, or else of NUTS, to within what draws tell."""
@@ -98,6 +97,7 @@ def test_it_finds_the_posterior(name):
     assert posterior.to_datatree(draws=20)["posterior"].attrs["engine"] == name
 
 
+@pytest.mark.slow
 @every
 def test_the_same_seed_gives_the_same_posterior(name):
     (one, _), (other, _) = kept(name), fitted(name)
@@ -107,7 +107,6 @@ def test_the_same_seed_gives_the_same_posterior(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", long_but([n for n in NAMES if n != "advi"], NAMES))
-@few("gibbs")
 def test_a_bandit_goes_on_from_a_file(name, tmp_path):
     model = kept(name)[1]
     made = played(bandit(model, engine=name, draws=30, refit_every=5), 8)
@@ -126,6 +125,7 @@ def test_it_refuses_with_a_reason(name):
         bb.fit(counted, rows()["x"], rows()["reward"], engine=name)
 
 
+@pytest.mark.slow
 def test_engines_of_ones_own_take_their_place(monkeypatch):
     monkeypatch.setattr(registry, "engines", list(registry.engines))
     registry.register(
@@ -192,7 +192,7 @@ class Few:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", slow_but([24], [6, 24]))
+@pytest.mark.parametrize("n", [6, 24])
 def test_a_restored_bandit_keeps_to_the_engine_that_took_the_place(monkeypatch, tmp_path, n):
     """Where the first engine refused an arm's rounds, a file says so."""
     monkeypatch.setattr(registry, "engines", list(registry.engines))
@@ -228,6 +228,7 @@ def scale():
     return model, rows()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bayesbandit.inference.draws.PoorDiagnostics")
 def test_a_target_is_the_posterior_without_bounds(monkeypatch):
     """Its density, gradient, start, constraints and rows, as a stranger's engine gets them."""
@@ -254,6 +255,7 @@ def test_a_target_is_the_posterior_without_bounds(monkeypatch):
     assert posterior.engine == "seen"
 
 
+@pytest.mark.slow
 def test_moments_are_an_answer(monkeypatch):
     """A `Normal` is drawn from; it is exact where the posterior is normal."""
     monkeypatch.setattr(registry, "engines", list(registry.engines))

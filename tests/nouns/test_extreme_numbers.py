@@ -195,6 +195,7 @@ def another_obeys(it, world, path):
     plays(OTHERS[model], POLICIES[policy], BALANCES[balance], world, path)
 
 
+@pytest.mark.slow
 @linear
 @settings(max_examples=12)
 def test_linear_bandits(tmp_path_factory, it, world):

@@ -70,6 +70,7 @@ def test_of_a_uniform_log_every_round_is_kept():
     assert (last["mean"], last["se"]) == (pytest.approx(found.value), pytest.approx(found.se))
 
 
+@pytest.mark.slow
 def test_kept_rounds_of_an_adaptive_log_are_uniform():
     """By arm, and by context: over 60 logs of Thompson sampling."""
     count, x = np.zeros(3), []
@@ -87,6 +88,7 @@ def test_kept_rounds_of_an_adaptive_log_are_uniform():
     assert total == pytest.approx(60 * 3 * 100, rel=0.03)
 
 
+@pytest.mark.slow
 def test_kept_rounds_give_each_arm_its_value():
     """Of arms that are worth 0 in all contexts together, and chosen where they are worth more."""
     z = []

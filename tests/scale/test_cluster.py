@@ -55,6 +55,7 @@ def test_a_lost_worker_costs_what_it_was_doing(tmp_path):
     assert PARTS < loads <= PARTS + 3, loads
 
 
+@pytest.mark.slow
 def test_an_encoder_learns_a_sample_of_a_table_on_a_cluster(monkeypatch):
     dd = pytest.importorskip("dask.dataframe")
     table = log(0, 2000)[["u", "arm"]]

@@ -14,7 +14,6 @@ from bayesbandit.cli.app import app
 from bayesbandit.scale import learning, parts
 from tests import declarations as declared
 from tests.beliefs.test_linear import seeds
-from tests.cases import few
 
 ARMS = ("a", "b", "c")
 
@@ -65,6 +64,7 @@ def predicted(bandit, x):
 MODELS = st.sampled_from([bb.Ridge(), bb.Ridge("cv", "nig", "unpenalised"), declared.noncentred])
 
 
+@pytest.mark.slow
 @given(
     seed=seeds, model=MODELS, normalize=st.booleans(),
     ends=st.lists(st.integers(0, 300), max_size=9), history=st.sampled_from([0, 70, 10_000]),
@@ -89,7 +89,7 @@ FORGETFUL = {
 }
 
 
-@few("[fading]", "[together]", "[by time]")
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FORGETFUL)
 @settings(max_examples=4, deadline=None)
 @given(
@@ -222,6 +222,7 @@ def test_what_cannot_be_learned_is_refused(why):
         bb.learn(frame, bb.Ridge(), **REFUSED[why])
 
 
+@pytest.mark.slow
 def test_other_things_are_no_log(tmp_path):
     frame = log()
     frame.iloc[:0].to_parquet(tmp_path / "none.parquet")

@@ -72,6 +72,7 @@ def written(url, tmp_path, *words):
     return Page(out.read_text(encoding="utf-8")), found.output
 
 
+@pytest.mark.slow
 def test_the_page_is_one_file_and_names_are_text(log, tmp_path):
     """A level that UTF-8 cannot write, too, which older releases stored."""
     with log[0].ledger.database.write() as connection:
@@ -86,6 +87,7 @@ def test_the_page_is_one_file_and_names_are_text(log, tmp_path):
     assert any(BAD in text for text in page.texts)
 
 
+@pytest.mark.slow
 def test_its_numbers_are_those_of_the_log(log, tmp_path):
     frame = log[0].frame()
     page, said = written(log[1], tmp_path)
@@ -121,6 +123,7 @@ def test_drift_and_floors_are_seen(log):
     assert sum(week["floor"] for week in seen.weeks.values()) == (low <= 0.1 * 1.001).sum() > 0
 
 
+@pytest.mark.slow
 def test_there_is_nothing_to_say_of_no_decision(log, tmp_path):
     for words, said in (
         (["--since", "2030-01-01"], "no decision in this time"),
@@ -133,6 +136,7 @@ def test_there_is_nothing_to_say_of_no_decision(log, tmp_path):
     assert "no bandit yet" in " ".join(empty.output.split())
 
 
+@pytest.mark.slow
 def test_a_young_log_and_one_whose_last_decisions_are_open(tmp_path):
     """Nothing is known of rewards, or nothing any more."""
     url = f"sqlite:///{tmp_path}/log.db"
@@ -153,6 +157,7 @@ def test_a_young_log_and_one_whose_last_decisions_are_open(tmp_path):
     assert float(first[1]) == 9.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [False, True])
 def test_it_says_whether_rewards_have_changed(shared, tmp_path):
     url, now, rng = f"sqlite:///{tmp_path}/log.db", [1.7e9], np.random.default_rng(0)

@@ -263,6 +263,7 @@ def test_what_it_counts(shared):
     assert client.get("/docs").status_code == 404
 
 
+@pytest.mark.slow
 def test_a_life(tmp_path):
     """Decide, reward, learn, end, begin again: the log is whole, and the server has learned."""
     url, words = begun(tmp_path)
@@ -315,6 +316,7 @@ def test_asked_to_end_it_answers_what_it_has_begun(tmp_path):
         assert log.verify().empty
 
 
+@pytest.mark.slow
 def test_an_apprentice(tmp_path):
     url, words = begun(tmp_path, "--apprentice")
     p = {"mail": 0.9, "<b>wait</b>": 0.1}
@@ -352,6 +354,7 @@ def test_an_apprentice(tmp_path):
         assert estimate.value == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "key", "said"),
     [

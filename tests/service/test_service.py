@@ -299,6 +299,7 @@ def test_a_reward_before_its_decision_takes_nothing_from_it(url):
     assert service.bandit.history.reward.tolist() == [1.0]
 
 
+@pytest.mark.slow
 def test_many_rewards_at_once(url):
     service, _ = begun(url)
     ids = service.decide(np.zeros((1500, 2))).id
@@ -383,6 +384,7 @@ def test_retired_arms(url):
     assert service.log.verify().empty
 
 
+@pytest.mark.slow
 def test_a_reward_that_the_model_holds_impossible_stops_nobody_else(lite):
     bandit = bb.Bandit(["a", "b"], bb.load_model("beta_bernoulli"), bb.Thompson(), n_features=0)
     service, _ = begun(lite, bandit)
@@ -569,6 +571,7 @@ def test_workers_follow_by_changes_and_by_snapshots(url):
     assert service.log.verify().empty
 
 
+@pytest.mark.slow
 def test_snapshots_are_stored_by_and_by(lite):
     service, clock = begun(lite, snapshot_every=10)
     live(service, clock, days=4)
@@ -687,6 +690,7 @@ def test_without_a_log_there_is_no_decision(lite):
     assert service.log.verify().empty
 
 
+@pytest.mark.slow
 def test_or_the_fallback_which_is_logged_later(lite):
     service, _ = begun(lite, fallback="wait")
     full(service)

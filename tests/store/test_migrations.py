@@ -47,6 +47,7 @@ def tables(log):
         return found
 
 
+@pytest.mark.slow
 def test_an_old_log_is_one_of_now_and_goes_on(old, tmp_path):
     url, before, clock = old
     with bb.DecisionLog(url) as log, bb.DecisionLog(fresh(log_kind(url), tmp_path)) as new:
@@ -89,6 +90,7 @@ def killed_midway(url):
     bb.DecisionLog(url)
 
 
+@pytest.mark.slow
 @posix
 def test_an_upgrade_that_is_killed_has_changed_nothing(old):
     url, before, _ = old
@@ -110,6 +112,7 @@ def opened(url, together, said):
         said.put(log.counts())
 
 
+@pytest.mark.slow
 @posix
 def test_processes_that_upgrade_at_once(old):
     url, before, _ = old
@@ -122,6 +125,7 @@ def test_processes_that_upgrade_at_once(old):
         process.join()
 
 
+@pytest.mark.slow
 def test_what_others_have_added_stays(old):
     """Views, indexes, triggers and columns, which a dashboard may need."""
     url, *_ = old

@@ -48,6 +48,7 @@ def lived(service, clock, ids):
     service.reward(ids[10], 1.0)
 
 
+@pytest.mark.slow
 def test_one_does_not_depend_on_the_other(url):
     ids = [f"order-{i}" for i in range(20)]
     one, clock = begun(url, name="one", activation=True)
@@ -163,6 +164,7 @@ def test_a_wrong_name_is_told_the_right_ones(tmp_path):
         bb.Service.open(bb.DecisionLog(url))
 
 
+@pytest.mark.slow
 def test_commands_take_a_name(tmp_path, monkeypatch):
     pytest.importorskip("typer")
     from typer.testing import CliRunner

@@ -41,6 +41,7 @@ def lived(url, n, keep, **settings):
     return service, clock
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", KINDS, indirect=True)
 def test_the_log_promises_what_it_promised(url):
     other, _ = begun(url, name="other")
@@ -66,6 +67,7 @@ def url(request, tmp_path):
     return fresh(request.param, tmp_path)
 
 
+@pytest.mark.slow
 def test_all_stay_where_that_is_asked(tmp_path):
     service, _ = lived(fresh("sqlite", tmp_path), 30, keep=None)
     assert service.log.counts()["snapshots"] == 31

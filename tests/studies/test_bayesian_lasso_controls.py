@@ -1,8 +1,11 @@
 """The pseudocode's two differences, one by one."""
 
+import pytest
+
 from bayesbandit.studies import bayesian_lasso_controls as study
 
 
+@pytest.mark.slow
 def test_four_combinations_are_played():
     described = study.STUDY.experiment().describe()["bandits"]
     for name, draws in study.DRAWS.items():

@@ -222,6 +222,7 @@ def test_rows_that_cannot_be_read(row, error, message):
         bb.Encoder.fit(NUMBERS).transform(row)
 
 
+@pytest.mark.slow
 def test_no_rows_make_no_contexts():
     encoder = bb.Encoder.fit(mixed())
     assert encoder.transform(mixed().iloc[:0]).shape == (0, len(encoder.features))

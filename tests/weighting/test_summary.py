@@ -29,6 +29,7 @@ def test_it_is_what_the_frame_of_the_history_says(rng):
         assert table.loc[arm, "effective"] == pytest.approx(w.sum() ** 2 / (w**2).sum())
 
 
+@pytest.mark.slow
 def test_the_value_is_that_of_the_arm_everywhere():
     """Whatever contexts it was chosen in; and the interval covers, where a floor bounds 1/p."""
     inside = []
