@@ -175,12 +175,14 @@ def own_player(tmp_path, *told):
     return run("compare", "--replications", 1, "--horizon", 40, "--out", tmp_path, *told)
 
 
+@pytest.mark.slow
 def test_a_player_need_not_know_its_propensities(tmp_path):
     result = own_player(tmp_path, "--data", "iris", "--bandit", "LinTS", "--player", "Own")
     assert result.exit_code == 0, result.output
     assert (tmp_path / "compare" / "propensities.png").is_file()
 
 
+@pytest.mark.slow
 def test_none_is_best_where_bandits_tie(tmp_path):
     """Two that always take the first class, which nearly all rows have."""
     rows = [f"{i},{'b' if i == 7 else 'a'}" for i in range(40)]
@@ -471,6 +473,7 @@ def test_a_column_of_durations_in_a_folder_is_named(jobs, tmp_path):
     assert "Traceback" not in text
 
 
+@pytest.mark.slow
 def test_beside_the_bandits_stands_what_is_none(compared):
     out, result = compared
     said = " ".join(result.output.split())

@@ -101,6 +101,7 @@ def test_a_policy_is_not_judged_by_what_it_learned(log, tmp_path):
     assert "the saved bandit takes 1 numbers; the log has the contexts" in said(refused)
 
 
+@pytest.mark.slow
 def test_columns_by_name(log, tmp_path):
     frame = pd.read_csv(log)
     names = {"arm": "what", "reward": "got", "propensity": "chance", "time": "when"}
@@ -178,6 +179,7 @@ def test_bad_input_is_a_sentence(text, log, tmp_path):
     assert not (tmp_path / "evaluate").exists()
 
 
+@pytest.mark.slow
 def test_options_that_are_wrong(log, tmp_path):
     out = ("--out", tmp_path)
     for options, text in {
@@ -200,6 +202,7 @@ def test_compare_sends_a_log_here(log, tmp_path):
     assert f"evaluate {log}` says what policies would have earned" in said(result)
 
 
+@pytest.mark.slow
 def test_compare_by_replay(log, tmp_path):
     result = run("compare", "--log", log, "--bandit", "LinTS", "--bandit", "LinGreedy(epsilon=1)",
                  "--replications", 3, "--out", tmp_path)  # fmt: skip

@@ -132,7 +132,10 @@ print(json.dumps(names))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "most"), [("LinTS", 102), ("LinUCB", 77), ("BLTS", 105)])
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [pytest.param("LinTS", 102, marks=pytest.mark.long), ("LinUCB", 77), ("BLTS", 105)],
+)
 def test_a_first_round_compiles_what_it_needs(name, most, tmp_path):
     run = subprocess.run(
         [sys.executable, "-c", FIRST, name], capture_output=True, text=True, check=True,

@@ -45,6 +45,7 @@ def test_schema_and_order(table):
     assert set(ends["wine"]) == {178}
 
 
+@pytest.mark.slow
 def test_classification_rewards_and_regrets_add_up_to_rounds(table):
     np.testing.assert_allclose(table["reward"] + table["regret"], table["t"])
 

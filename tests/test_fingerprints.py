@@ -216,6 +216,7 @@ class Hostile:
         raise KeyError(name)
 
 
+@pytest.mark.slow
 def test_packages_by_name_and_version():
     import numpy as np
     import pandas as pd

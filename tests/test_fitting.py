@@ -7,7 +7,6 @@ import pytest
 from bayesbandit.inference.base import NotThisEngine
 from bayesbandit.posteriors.fitting import fit
 from tests import declarations as declared
-from tests.cases import few
 
 
 @pytest.mark.slow
@@ -23,6 +22,7 @@ def test_a_linear_gaussian_model_gets_its_closed_form():
     np.testing.assert_allclose(posterior.sd(x), sd, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_without_weights_every_weight_is_one():
     x, reward, _ = declared.rows()
     a, b = fit(declared.known, x, reward), fit(declared.known, x, reward, np.ones(40))
@@ -146,7 +146,7 @@ def test_a_data_frame_names_the_features():
     np.testing.assert_array_equal(posterior.mean(frame), posterior.mean(x))
 
 
-@few("[knob1]")
+@pytest.mark.slow
 @pytest.mark.parametrize("knob", [{"target_accept": 0.9}, {"cores": 1}])
 def test_a_knob_of_another_sampler_is_refused(knob):
     with pytest.raises(ValueError, match="is a knob of 'nuts'; the engine of lasso is 'gibbs'"):

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import bayesbandit as bb
-from tests.cases import in_gate, long_but, slow_but
+from tests.cases import in_gate, long_but
 from tests.hunt.case import Case
 from tests.hunt.draft import Choices, replayed, seeded
 from tests.hunt.exact import Wrong
@@ -19,8 +19,6 @@ from tests.hunt.sampled import judge as judge_draws
 from tests.hunt.tally import Tally, written
 from tests.hunt.truth import Truth
 from tests.hunt.verdict import Verdict
-
-HANDFUL = slow_but((4,), range(8))
 
 
 def names(cases: list[Case]) -> list[str]:
@@ -41,7 +39,7 @@ def test_a_known_declaration_is_answered_rightly_or_refused(case):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", HANDFUL)
+@pytest.mark.parametrize("seed", range(8))
 def test_a_drawn_declaration_is_answered_rightly_or_refused(seed):
     case = declaration(seeded(seed))
     assert not [str(v) for v in judged(case) if v.bad], f"\n{case}"

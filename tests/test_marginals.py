@@ -5,7 +5,6 @@ import pytest
 from scipy import stats
 
 import bayesbandit as bb
-from tests.cases import few
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(30, 2))
@@ -35,7 +34,7 @@ MODELS = {
 }
 
 
-@few("[gamma_poisson]")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_a_marginal_is_what_is_drawn(name):
     """Its moments are those of `coefficients`; draws have its distribution (Kolmogorov–Smirnov)."""
@@ -55,6 +54,7 @@ def test_a_marginal_is_what_is_drawn(name):
         np.testing.assert_allclose(marginal.cdf(found[1]), 0.5)
 
 
+@pytest.mark.slow
 def test_of_draws_there_are_quantiles_of_all_and_no_marginals():
     model = bb.load_model("laplace")
     fit = bb.fit(model, X, REWARDS["real"], seed=1, draws=400, chains=2)

@@ -21,7 +21,6 @@ import bayesbandit as bb
 from bayesbandit import plots
 from bayesbandit.evaluation import SCHEMA, pairwise, ranking
 from bayesbandit.plots import results, style
-from tests.cases import few
 
 BANDITS = ("LinTS", "BLTS", "UCB")
 
@@ -487,7 +486,7 @@ ODD = [
 ]
 
 
-@few("[propensities]")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "draw",
     [plots.regret_curves, plots.propensities, plots.paired_differences, plots.pairwise_scatter],

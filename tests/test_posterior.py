@@ -76,6 +76,7 @@ def test_one_draw_spans_all_contexts():
     np.testing.assert_allclose(draws[:, 1], 2 * draws[:, 0])
 
 
+@pytest.mark.slow
 @each
 def test_sampled_and_closed_forms_evaluate_the_mean_reward_alike(model):
     posterior, x = fitted(model)

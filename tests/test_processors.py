@@ -2,7 +2,7 @@
 optimiser finds agree to its tolerance.
 
 The other processor is a process that may use fewer instructions: OpenBLAS's kernels for Nehalem,
-NumPy's for any x86-64, and then numba's, too.
+NumPy's for any x86-64, and then numba's, too (GENERIC_KERNELS may name a folder that holds them).
 """
 
 import os
@@ -96,7 +96,7 @@ def test_another_processor(processor, here, tmp_path, monkeypatch):
     code += "sys.stdout.buffer.write(pickle.dumps(told()))"
     limits = PROCESSORS[processor] | {"PYTHONPATH": os.getcwd()}
     if "NUMBA_CPU_NAME" in limits:
-        limits["NUMBA_CACHE_DIR"] = str(tmp_path / "numba")
+        limits["NUMBA_CACHE_DIR"] = os.environ.get("GENERIC_KERNELS", str(tmp_path / "numba"))
     out = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code], cwd=tmp_path, env=os.environ | limits,
         stdout=subprocess.PIPE, check=True,

@@ -119,6 +119,7 @@ def test_old_draws_go_on_until_the_new_ones_are_there(gate):
     np.testing.assert_array_equal(bandit.probabilities(probe()), other.probabilities(probe()))
 
 
+@pytest.mark.slow
 def test_a_refit_that_fails_is_said_once(gate):
     """The old draws go on; with more rounds it is tried again."""
     bandit = bandit_of()

@@ -77,7 +77,7 @@ def test_probabilities_can_be_asked_for(kind):
     assert decision.arm.tolist() == wanted.arm.tolist()
 
 
-@few("[affine]")
+@pytest.mark.slow
 @every
 def test_a_subset_of_arms(kind):
     bandit, x = trained(kind), probe(1)

@@ -204,8 +204,8 @@ def shared(kind):
     return bandit, model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", OF)
-@few("ridge", "sampled")
 def test_files_of_arms_that_share_a_model(kind, tmp_path):
     bandit, model = shared(kind)
     bandit.save(tmp_path / "b")
@@ -422,6 +422,7 @@ def test_a_file_of_priors_that_no_model_can_have(tmp_path):
             bb.Bandit.load(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("more", "arms"), [(20_000, 2), (1000, 3000)])
 def test_a_file_does_not_claim_more_features_than_it_holds(more, arms, tmp_path):
     """A model of all of them would take memory, and hours, long before it is seen that they lack;

@@ -138,6 +138,7 @@ def test_a_bandit_watches_its_draws_and_warns_once(rho, divergences, complaint, 
     assert "draws=1600" in found[0]
 
 
+@pytest.mark.slow
 def test_watching_changes_no_draw(monkeypatch, rng):
     states = []
     for watched in (True, False):
@@ -189,6 +190,7 @@ def test_the_sampler_compiles_when_the_bandit_is_made(monkeypatch, caplog, capsy
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_at_a_terminal_one_line_says_so(monkeypatch, capsys):
     stubbed(monkeypatch, plan(POISSON, 3).method)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)

@@ -17,7 +17,7 @@ from tests.beliefs.exact import (
     probe,
     unlike,
 )
-from tests.cases import few, in_gate, long_but, moments_of
+from tests.cases import in_gate, long_but, moments_of
 
 
 @pytest.mark.slow
@@ -88,8 +88,8 @@ def test_weights_that_change_with_hindsight(name):
     agree(learn(belief, more), model, both)
 
 
+@pytest.mark.slow
 @every
-@few("hierarchical")
 def test_normalised_weights_have_mean_one(name):
     """Of each arm's weights; of all weights, where the arms share the model."""
     model, rows = DECLARED[name], data(n=40)

@@ -57,7 +57,7 @@ def sums(made):
     return made.belief.state()["sums"]
 
 
-@few("[none-beta_bernoulli]")
+@pytest.mark.slow
 @models
 @balances
 def test_an_arms_posterior_is_that_of_its_rounds(name, balance):

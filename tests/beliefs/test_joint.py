@@ -119,6 +119,7 @@ def test_one_draw_spans_all_arms(name, rng):
     drawn_from(draws, mean[0], covariance, df)
 
 
+@pytest.mark.slow
 @own
 def test_own_models_draw_arms_apart(name, rng):
     """Moments of the mean rewards, arms independent; best is the integral of these."""

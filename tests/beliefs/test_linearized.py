@@ -113,6 +113,7 @@ def test_a_batch_is_its_rows_in_sequence(name, normalize):
     np.testing.assert_array_equal(one.predict(probe()).best(), other.predict(probe()).best())
 
 
+@pytest.mark.slow
 @every
 def test_probabilities_are_those_of_its_draws(name, rng):
     belief = believed(MODELS[name])

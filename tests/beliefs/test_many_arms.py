@@ -51,6 +51,7 @@ def few(monkeypatch):
     monkeypatch.setattr(many_arms, "FIRST", 3)
 
 
+@pytest.mark.slow
 @given(
     seed=seeds, rounds=st.integers(1, 400),
     variance=st.sampled_from(["empirical_bayes", "nig", 0.5]),

@@ -91,7 +91,8 @@ def test_arms_that_share_the_model(model):
     assert len(belief.chains) == 1
 
 
-@pytest.mark.parametrize("name", slow_but(["laplace"], ["laplace", "bayesian_lasso"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["laplace", "bayesian_lasso"])
 def test_before_any_reward_the_draws_are_the_priors(name):
     belief = believed(bb.load_model(name), draws=4000)
     mean, sd = moments_of(belief, probe())
@@ -135,6 +136,7 @@ def test_draws_of_arms_that_share_the_model_belong_together(rng):
     np.testing.assert_allclose(drawn, values[0][:, which].T)
 
 
+@pytest.mark.slow
 def test_many_contexts_in_parts(monkeypatch):
     """However many contexts fit into memory at a time: the same numbers."""
     made = bb.Bandit(K, HETEROSCEDASTIC, bb.Thompson(0.7), n_features=D, draws=20)

@@ -195,6 +195,7 @@ def test_an_improper_prior_waits_until_the_posterior_is_proper(model):
 # ---- arms that come and go -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_own_models_of_arms_that_come_and_go():
     """The others' draws stay as they are; a new arm begins with the prior."""
     rows = data(n=30)

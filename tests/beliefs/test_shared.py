@@ -123,6 +123,7 @@ def test_shares_of_decisions_are_right_on_average(variance, p):
     assert len(set(share)) > 1
 
 
+@pytest.mark.slow
 def test_points_are_uniform_whatever_the_shift(rng):
     """Each point of each shift: normal, its coordinates independent; and alone as among all."""
     cells, normals = points.cells(3), points.normals()
@@ -229,6 +230,7 @@ def frame(names):
     return pd.DataFrame({"price": [1.0, 2.0, 4.0], "kind": ["x", "y", "x"]}, index=names)
 
 
+@pytest.mark.slow
 def test_an_interaction_of_arm_and_context():
     """By a formula: which offer is best turns on the customer."""
     names, rng = ["cheap", "dear"], np.random.default_rng(0)
@@ -402,6 +404,7 @@ def sharing(arms, n_features, seed):
     return bb.Bandit(arms, bb.Shared(bb.Ridge()), bb.Thompson(), n_features=n_features, seed=seed)
 
 
+@pytest.mark.slow
 def test_an_experiment():
     table = bb.Experiment([Offers()], {"shared": sharing}, 200, replications=2).run(progress=False)
     last = table[table.t == 200]

@@ -308,6 +308,7 @@ def test_no_weight_is_left_where_no_draw_makes_a_reward_likely():
     assert some.weighted(np.array([0.0, -np.inf, -np.inf, 0.0]), 5).effective == 0.0
 
 
+@pytest.mark.slow
 def test_what_cannot_be_weighted_waits_for_its_refit():
     """Frozen draws, weights that average 1, closed forms, rows that depend on each other."""
     frozen = {"model": bb.load_model("bayesian_lasso"), "frozen": True}

@@ -123,8 +123,8 @@ def posterior(model, reward):
     return found, np.ones(6) if weight is None else weight
 
 
-@few("[weighted]")
-@pytest.mark.parametrize("name", slow_but(("Beta", "weighted", "gallery"), BETAS))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BETAS)
 def test_a_probability_is_beta(name):
     model, a, b = BETAS[name]
     found, w = posterior(model, REWARD)

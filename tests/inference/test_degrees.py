@@ -222,6 +222,7 @@ def test_what_is_not_gaussian_is_refused_and_says_why(name):
     assert str(refusal) == f"exact_gaussian: {refusal.reason}"
 
 
+@pytest.mark.slow
 def test_an_error_in_the_tables_is_caught_on_the_rows_at_hand(monkeypatch):
     """The identity test stands behind the proof."""
     monkeypatch.setattr(degrees, "ELEMENTWISE", {*degrees.ELEMENTWISE, "Abs"})

@@ -87,7 +87,7 @@ def part(data, index):
     return {role: values[index] for role, values in data.items()}
 
 
-@few("[logarithms]")
+@pytest.mark.slow
 @each(STREAMED + IN_BATCH)
 @in_gate(14)
 def test_closed_form_minus_log_density_is_constant(declare):
@@ -144,7 +144,7 @@ def test_what_does_not_add_up_is_exact_in_batch_only(declare, words):
     assert engine.form.not_additive.startswith(words)
 
 
-@few("[ridge]")
+@pytest.mark.slow
 @each(INDEPENDENT)
 def test_posterior_is_the_textbooks(declare):
     engine, data, _ = matched(declare)
@@ -161,6 +161,7 @@ def test_posterior_is_the_textbooks(declare):
     assert np.isclose(posterior.log_evidence, evidence.logpdf(data["reward"]))
 
 
+@pytest.mark.slow
 @streamed
 def test_the_linear_map_predicts_the_mean_reward(declare):
     engine, _, _ = matched(declare)

@@ -14,7 +14,7 @@ from bayesbandit.inference.gibbs.generic import problem
 from bayesbandit.inference.gibbs.sampler import Gibbs, match
 from bayesbandit.kernels.algebra.cholesky import padded
 from bayesbandit.model import RewardModel, reward_model
-from tests.cases import few, in_gate, slow_but
+from tests.cases import in_gate
 from tests.inference.declared import log_densities, rows
 
 IG = Prior("InverseGamma", alpha=2, beta=2)
@@ -374,14 +374,8 @@ def averaged(x, reward, theta, sigma2):
 BLOCKS = KERNEL | SWEPT | {"hierarchical": hierarchical, "averaged": averaged, "offset": offset}
 
 
-QUICK_BLOCKS = (
-    *("known noise", "park casella, gamma", "student mixture", "half-normal scales"),
-    *("bounded variance", "averaged", "offset"),
-)
-
-
-@few("[known noise]")
-@pytest.mark.parametrize("name", slow_but(QUICK_BLOCKS, BLOCKS))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BLOCKS)
 @in_gate(12)
 def test_a_sweep_takes_the_block_from_the_log_density(name):
     """However it is put together: from statistics, rows, or sparse squares; and those that have a

@@ -158,6 +158,7 @@ def test_the_trials_of_a_context_bound_its_rewards():
         found.check("m", of([4, 9], x))
 
 
+@pytest.mark.slow
 def test_a_level_of_the_context_is_not_blamed_on_the_reward():
     def levels(x, reward, theta):
         mu = theta[x[:, 0].astype("int64")]

@@ -126,6 +126,7 @@ def test_streaming_is_batch_in_any_order(declare):
     assert np.isclose(one_by_one.log_evidence, batch.log_evidence, rtol=1e-9)
 
 
+@pytest.mark.slow
 @textbook
 def test_posterior_is_the_textbooks(declare):
     engine, data, _ = matched(declare)
@@ -169,12 +170,12 @@ def test_a_noise_that_is_twice_the_variable():
     assert np.allclose(engine.noise_prior, (PRIOR[0], 4 * PRIOR[1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "declare",
-    slow_but([arms, joint], [off_centre, correlated, non_centred, powers, arms, joint]),
+    [off_centre, correlated, non_centred, powers, arms, joint],
     ids=lambda f: f.__name__,
 )
-@few("joint")
 def test_what_the_compiled_kernel_cannot_take_is_recognised(declare):
     engine, _, _ = matched(declare)
     assert engine.ridge is None

@@ -139,6 +139,7 @@ def test_einsums(graph, kind):
     assert RowWalk([whole], SEEDS).of(whole).kind == kind
 
 
+@pytest.mark.slow
 def test_an_unfolded_einsum_is_the_same():
     graphs = [
         pt.einsum("ij,ij,j->i", x, x, theta),

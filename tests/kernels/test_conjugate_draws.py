@@ -103,6 +103,7 @@ def test_no_random_number_serves_twice():
         assert families.log_rate(a, b, begin)[1] == middle
 
 
+@pytest.mark.slow
 @FAMILIES
 @pytest.mark.parametrize("a", [1e9, 1e13, 1e20])
 def test_large_ones_are_normal_to_the_last_digits(a, family):

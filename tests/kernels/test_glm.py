@@ -133,6 +133,7 @@ def test_draws_by_gammas_are_draws_by_devroyes_method(b, rng):
     assert stats.ks_2samp(one, other).pvalue > 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("a", [-30.0, -1.0, 0.0, 0.44, 0.46, 3.0, 40.0])
 def test_truncated_normals(a, rng):
     @njit

@@ -68,6 +68,7 @@ def test_generalised_inverse_gaussian(p, b, rng):
     assert stats.kstest(np.exp(draws), stats.geninvgauss(p, b).cdf).pvalue > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("a", "q", "e", "S", "low"),
     [

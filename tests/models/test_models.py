@@ -213,6 +213,7 @@ def test_ordinal_is_an_ordered_logit(rng):
     assert np.isfinite(logp(at | {"theta": 300 * theta})[0]).all()
 
 
+@pytest.mark.slow
 def test_revenue_and_censored_times_are_densities():
     """What is sold and what is not, times and those at the limit, integrate to 1, with the means
     that the models return."""

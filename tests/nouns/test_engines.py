@@ -271,6 +271,7 @@ def test_moments_are_an_answer(monkeypatch):
     np.testing.assert_allclose(found.sd(x), exact.sd(x), rtol=0.05)
 
 
+@pytest.mark.slow
 def test_draws_of_another_shape_are_named(monkeypatch):
     monkeypatch.setattr(registry, "engines", list(registry.engines))
     bb.engines.sampler("short", "nothing")(lambda target, run: np.zeros(3))

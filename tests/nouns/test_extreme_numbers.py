@@ -202,6 +202,7 @@ def test_linear_bandits(tmp_path_factory, it, world):
     a_linear_bandit_obeys(it, world, tmp_path_factory.getbasetemp() / "linear")
 
 
+@pytest.mark.slow
 @others
 @settings(max_examples=6)
 def test_other_bandits(tmp_path_factory, it, world):

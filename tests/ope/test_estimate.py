@@ -437,6 +437,7 @@ def test_a_bandit_is_not_judged_by_what_it_learned(d):
         assert estimate(later, fresh).value == pytest.approx(estimate(later, p[:, ::-1]).value)
 
 
+@pytest.mark.slow
 def test_evaluation():
     log, pi = made(n=1_000)
     result = evaluate(log, {"zero": 0, "two": 2, "mix": pi, "logged": None})

@@ -72,6 +72,7 @@ def test_wealth_by_hand():
     np.testing.assert_allclose(np.concatenate([again.add(phi[[t]]) for t in range(200)]), ends)
 
 
+@pytest.mark.slow
 def test_exact_sequences_turn_with_the_rewards():
     log = next(bernoulli(1, seed=3, T=400).logs())
     m = np.full((400, 3), 0.4)
@@ -106,6 +107,7 @@ def test_best_finds_the_best():
     assert (table.high > [0.3, 0.3, 0.6]).all()
 
 
+@pytest.mark.slow
 def test_a_monitor_agrees_with_the_log():
     """The same e-process as `always_valid_p` where weights are equal and means 0."""
     rng = np.random.default_rng(2)

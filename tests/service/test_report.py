@@ -112,6 +112,7 @@ def watched(log, most=ARMS):
     return seen
 
 
+@pytest.mark.slow
 def test_drift_and_floors_are_seen(log):
     seen = watched(log[0])
     table = seen.drift.table().set_index("column")

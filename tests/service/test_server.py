@@ -249,6 +249,7 @@ def test_a_server_goes_on_with_its_version_if_it_cannot_follow(tmp_path, monkeyp
     assert "no change 'x'" in caplog.text
 
 
+@pytest.mark.slow
 def test_what_it_counts(shared):
     client, log = shared
     decided(client, arms=["call'; --"])

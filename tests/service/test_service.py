@@ -202,6 +202,7 @@ def test_a_fork_has_random_numbers_of_its_own(lite):
     assert service.log.verify().empty
 
 
+@pytest.mark.slow
 def test_threads_and_asyncio(url):
     service, _ = begun(url)
     with ThreadPoolExecutor(4) as pool:
@@ -555,6 +556,7 @@ def test_limit(lite):
         service.learn(limit=0)
 
 
+@pytest.mark.slow
 def test_workers_follow_by_changes_and_by_snapshots(url):
     service, clock = begun(url)
     by_changes, by_snapshot = (bb.Service.open(bb.DecisionLog(url)) for _ in range(2))
@@ -591,6 +593,7 @@ def test_the_same_script_goes_on(url):
     assert again.bandit.t == 60
 
 
+@pytest.mark.slow
 def test_another_bandit_needs_another_log(lite):
     service, clock = begun(lite)
     live(service, clock)

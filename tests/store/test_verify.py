@@ -372,6 +372,7 @@ def test_a_log_of_another_release_is_left_alone(tmp_path):
             bb.DecisionLog(url)
 
 
+@pytest.mark.slow
 def test_a_database_that_is_none(tmp_path):
     path = tmp_path / "text.db"
     path.write_text("no database at all, " * 100)

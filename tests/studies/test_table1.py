@@ -30,6 +30,7 @@ def test_settings_are_those_stated():
     assert compared <= set(table1.bandits())
 
 
+@pytest.mark.slow
 def test_shares_by_hand():
     rows = [
         {"environment": "synthetic-well", "bandit": "LinTS", "replication": i, "t": t,
@@ -55,6 +56,7 @@ def runs(optimal):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_best_of_a_grid_is_chosen_on_one_half_and_shown_on_the_other():
     found = runs({
         "LinTS, α = 0.25": [1, 0, 1, 0, 1, 0], "LinTS, α = 0.5": [0, 1, 0, 1, 0, 1],
