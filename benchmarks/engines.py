@@ -46,6 +46,33 @@ def hierarchy(x, reward, weight, arm, mu0, tau, sigma):
     return mu
 
 
+def offsets(x, arm, mu0, tau):
+    """The predictor of a hierarchy in its non-centred form."""
+    z = pm.Normal("z", 0, 1, dims=("arm", "feature"))
+    return (x * (mu0 + tau * z)[arm]).sum(axis=-1)
+
+
+@bb.reward_model(mu0=EACH, tau=HALF_NORMAL, sigma=HALF_NORMAL)
+def noncentred(x, reward, weight, arm, mu0, tau, sigma):
+    mu = offsets(x, arm, mu0, tau)
+    pm.Normal("reward", mu, sigma / pm.math.sqrt(weight), observed=reward, dims="row")
+    return mu
+
+
+@bb.reward_model(mu0=EACH, tau=HALF_NORMAL)
+def noncentred_logistic(x, reward, arm, mu0, tau):
+    p = pm.math.sigmoid(offsets(x, arm, mu0, tau))
+    pm.Bernoulli("reward", p, observed=reward, dims="row")
+    return p
+
+
+@bb.reward_model(mu0=EACH, tau=HALF_NORMAL)
+def noncentred_counts(x, reward, arm, mu0, tau):
+    mu = pm.math.exp(offsets(x, arm, mu0, tau))
+    pm.NegativeBinomial("reward", mu=mu, alpha=2.0, observed=reward, dims="row")
+    return mu
+
+
 @bb.reward_model(theta=EACH, sigma=bb.Prior("HalfNormal", sigma=1, dims="arm"))
 def groupwise(x, reward, weight, arm, theta, sigma):
     mu = x @ theta
@@ -53,7 +80,8 @@ def groupwise(x, reward, weight, arm, theta, sigma):
     return mu
 
 
-WON = ("logistic", "probit", "hierarchical_logistic")  # of rewards of 0 and 1
+WON = ("logistic", "probit", "hierarchical_logistic", "noncentred_logistic")  # of rewards 0 and 1
+COUNTS = ("noncentred_counts",)
 
 
 def models() -> dict[str, bb.RewardModel]:
@@ -79,9 +107,11 @@ def models() -> dict[str, bb.RewardModel]:
         found[f"sd ~ {name}"] = deviation.with_priors(sigma=bb.Prior(name, **settings))
     scale = bb.Prior("Normal", mu=0, sigma=HALF_NORMAL, dims="feature")
     found["prior scale ~ HalfNormal"] = deviation.with_priors(theta=scale)
-    found |= {name: load(name) for name in WON}
+    found |= {name: load(name) for name in WON[:3]}
     lasso = bb.Prior("Laplace", mu=0, b=1, dims="feature")
     found["logistic, Laplace prior"] = load("logistic").with_priors(theta=lasso)
+    found["hierarchy, non-centred"] = noncentred
+    found |= {m.name: m for m in (noncentred_logistic, noncentred_counts)}
     return found
 
 
@@ -93,6 +123,8 @@ def rows(model: bb.RewardModel) -> dict[str, np.ndarray]:
     reward = (x * beta[arm]).sum(axis=1) + rng.standard_t(5, size=N)
     if model.name in WON:
         reward = (reward > 0.0).astype(float)
+    elif model.name in COUNTS:
+        reward = rng.poisson(np.exp(np.clip(reward, -5.0, 3.0))).astype(float)
     data = {"x": x, "reward": reward, "weight": np.ones(N)}
     return data | ({"arm": arm.astype(np.int32)} if model.takes_arm else {})
 

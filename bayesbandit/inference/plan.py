@@ -35,6 +35,7 @@ from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.exact.gaussian import GaussianBlock
 from bayesbandit.inference.functions import Functions
 from bayesbandit.inference.gibbs import sampler as gibbs
+from bayesbandit.inference.gibbs.rewrite_products import Divided
 from bayesbandit.inference.graph_analysis.density import (
     containers,
     lengths,
@@ -201,6 +202,8 @@ class Plan:
     def explain(self) -> str:
         """Return the engine, what it costs, and one line for each faster one saying why not."""
         lines = [f"{self.model.name}: {self.engine}", f"  {self.kind.cost}"]
+        if isinstance(self.method, Divided):
+            lines += [f"  draws {self.method.scales.said} times its scale, and divides by it"]
         if not self.closed_form and (why := self.row_likelihood.refused):
             lines += [f"  a bandit's draws learn rewards only at a refit, since rows depend: {why}"]
         if self.moves:

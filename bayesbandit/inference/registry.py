@@ -14,7 +14,11 @@ from bayesbandit.inference.approximate import advi, laplace
 from bayesbandit.inference.base import ANY, Engine, Kind, Method, Refusal
 from bayesbandit.inference.exact import conjugate, gaussian, normal_inverse_gamma
 from bayesbandit.inference.gibbs import sampler as gibbs
+from bayesbandit.inference.gibbs.rewrite_products import Divided, without_products
+from bayesbandit.inference.gibbs.sampler import Gibbs
 from bayesbandit.inference.glm import augmented, scale_mixture
+from bayesbandit.inference.glm.augmented import Augmented
+from bayesbandit.inference.glm.scale_mixture import ScaleMixture
 from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import read
 from bayesbandit.inference.target import Draw, Fits, match
@@ -24,6 +28,15 @@ if TYPE_CHECKING:
 
 
 def _gibbs(model: pm.Model) -> Method | Refusal:
+    """Match what is conditionally normal, in its centred form."""
+    rewritten, scales = without_products(model)
+    found = _conditional(rewritten)
+    if scales is None or isinstance(found, Refusal):
+        return found
+    return Divided(found, scales)
+
+
+def _conditional(model: pm.Model) -> Gibbs | Augmented | ScaleMixture | Refusal:
     """Match what is conditionally normal, or is so given the variables of an augmentation."""
     conditional = gibbs.match(model)
     if not isinstance(conditional, Refusal):

@@ -66,6 +66,7 @@ def coefficients(c: Choices, draft: Draft) -> None:
         "cauchy",
         "horseshoe",
         "learned",
+        "scaled",
     ]
     if not draft.arm:
         kinds += ["mvnormal", "walk", "zerosum"] if d > 1 else []
@@ -102,7 +103,7 @@ def coefficients(c: Choices, draft: Draft) -> None:
         case "hierarchy":
             body('centre = pm.Normal("centre", 0, 2)')
             body(f'theta = pm.Normal("theta", centre, {width}, dims={where})')
-        case "spread" | "learned":
+        case "spread" | "learned" | "scaled":
             family = c.pick(
                 'HalfNormal("tau", 1)',
                 'InverseGamma("tau", 2, 2)',
@@ -111,14 +112,23 @@ def coefficients(c: Choices, draft: Draft) -> None:
                 'Gamma("tau", 2, 1)',
             )
             body(f"tau = pm.{family}")
+            draft.walls.append("tau")
             centre = "0"
-            if kind == "learned":
+            if kind == "learned" or (kind == "scaled" and c.chance(50)):
                 body('centre = pm.Normal("centre", 0, 2)')
                 centre = "centre"
-            body(
-                f'theta = pm.Normal("theta", {centre}, {c.pick("tau", "pt.sqrt(tau)")}, dims={where})'
-            )
-            draft.walls.append("tau")
+            if kind == "scaled":
+                body(f'raw = pm.Normal("raw", 0, {c.pick("1", width)}, dims={where})')
+                product = c.pick(
+                    "tau * raw", "raw * pt.sqrt(tau)", "raw / tau", "0.5 * tau * raw",
+                    "tau * raw + 0.1 * raw", "-raw * tau",
+                )  # fmt: skip
+                form = c.pick("{}", 'pm.Deterministic("theta", {})')
+                body(f"theta = {form.format(f'{centre} + {product}')}")
+            else:
+                body(
+                    f'theta = pm.Normal("theta", {centre}, {c.pick("tau", "pt.sqrt(tau)")}, dims={where})'
+                )
         case "studentt":
             body(
                 f'theta = pm.StudentT("theta", nu={c.pick(4, 3, 10)}, mu=0, sigma={width}, dims={where})'

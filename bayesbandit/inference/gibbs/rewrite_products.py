@@ -1,0 +1,241 @@
+"""Products τ z of a scale and a normal variable, rewritten on the model's graph as one normal.
+
+    z ~ N(0, s²)  and  τ z    become    v ~ N(0, (τ s)²)  and  v,    with z = v/τ
+
+So a hierarchy in its non-centred form, θ = μ + τ z, is normal given τ (Papaspiliopoulos, Roberts
+and Sköld 2007, Statist. Sci. 22, 59–73). v has the name of z until its draws are divided by τ. z
+must stand nowhere else; τ is computed of positive variables and constants, and may be anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.fg import FunctionGraph, Output
+from pytensor.graph.replace import vectorize_graph
+from pytensor.graph.rewriting.basic import MergeOptimizer
+from pytensor.graph.traversal import ancestors
+from pytensor.xtensor.type import XTensorType
+
+from bayesbandit.inference.base import COMPILE, Compiled, Sampler, Shaped
+from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.gibbs.blocks import ENGINE
+from bayesbandit.inference.graph_analysis.degrees import Analytic
+from bayesbandit.inference.graph_analysis.density import distribution, graph_of
+from bayesbandit.inference.graph_analysis.operations import (
+    MOVES,
+    PRODUCTS,
+    bare,
+    elementwise_name,
+    kind,
+    number,
+    operation,
+    reduced_by,
+)
+from bayesbandit.inference.graph_analysis.quadratic import PYTHON
+from bayesbandit.inference.graph_analysis.transforms import support
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+
+@dataclass(frozen=True)
+class Scales:
+    """The scales τ as functions of draws.
+
+    names: of the z of each. of: the positive variables.
+    """
+
+    names: tuple[str, ...]
+    of: tuple[str, ...]
+    compiled: Compiled
+
+    @property
+    def said(self) -> str:
+        """The names of all z, quoted."""
+        return " and ".join(f"'{name}'" for name in dict.fromkeys(self.names))
+
+    def divided(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return draws (chain, draw, *shape) by name, with z = v/τ in the place of v."""
+        out = dict(values)
+        of = [values[k].reshape(-1, *values[k].shape[2:]) for k in self.of]
+        for name, tau in zip(self.names, self.compiled(*of), strict=True):
+            v = out[name]
+            wide = tau.reshape(len(tau), *tau.shape[1:], *(1,) * (v.ndim - 1 - tau.ndim))
+            out[name] = (v.reshape(-1, *v.shape[2:]) / wide).reshape(v.shape)
+        return out
+
+
+class Whole(Sampler, Shaped, Protocol):
+    """A sampler of a rewritten model."""
+
+
+class Divided:
+    """A sampler of a rewritten model, with draws of the declared variables."""
+
+    engine = ENGINE
+
+    def __init__(self, whole: Whole, scales: Scales) -> None:
+        self.whole, self.scales = whole, scales
+
+    @property
+    def all_shapes(self) -> dict[str, tuple[int | None, ...]]:
+        return self.whole.all_shapes
+
+    def sample(
+        self,
+        data: Mapping[str, np.ndarray],
+        draws: int = 1000,
+        chains: int = 4,
+        tune: int | None = None,
+        seed: int = 0,
+        start: object = None,
+    ) -> SampledDraws:
+        """Return draws of the declared variables given rows x (n, d), reward, weight, arm (n,), by
+        role.
+
+        start: the state of an earlier run, on these or on other rows.
+        """
+        settings = {"draws": draws, "chains": chains, "tune": tune, "seed": seed, "start": start}
+        drawn = self.whole.sample(data, **settings)
+        return replace(drawn, values=self.scales.divided(drawn.values))
+
+
+@dataclass(frozen=True)
+class Use:
+    """A product (or quotient, `divides`) of v, which is z or linear in it, and a scale."""
+
+    v: Variable
+    product: Variable
+    scale: Variable
+    divides: bool
+
+
+def without_products(model: pm.Model) -> tuple[pm.Model, Scales | None]:
+    """Return an equal model without products τ z, and their scales; None where it has none."""
+    from pymc.model.fgraph import model_from_fgraph
+
+    if not any(_is_centred(v) for v in model.free_RVs):
+        return model, None
+    with COMPILE:
+        graph, copies = graph_of(model)
+        MergeOptimizer().rewrite(graph)  # what is written twice, as the mean reward is, is one
+        positive = {
+            copies[v]: pt.tensor(v.name, shape=(None, *v.type.shape), dtype=v.dtype)
+            for v in model.free_RVs
+            if support(v, model.rvs_to_transforms[v])[0] >= 0.0
+        }
+        names: list[str] = []
+        scales: list[Variable] = []
+        while (done := _rewrite_one(graph, positive)) is not None:
+            names.append(done[0])
+            scales.append(done[1])
+        if not names:
+            return model, None
+        draws = list(positive.values())
+        compiled = Compiled(draws, list(vectorize_graph(scales, positive)), PYTHON)
+        of = tuple(str(v.name) for v in draws)
+        return model_from_fgraph(graph, mutate_fgraph=True), Scales(tuple(names), of, compiled)
+
+
+def _is_centred(rv: Variable) -> bool:
+    """Return whether a variable is normal with mean 0."""
+    if isinstance(rv.type, XTensorType) or distribution(rv) != "Normal":
+        return False
+    return number(rv.owner.op.dist_params(rv.owner)[0]) == 0.0
+
+
+def _rewrite_one(
+    graph: FunctionGraph, positive: Collection[Variable]
+) -> tuple[str, Variable] | None:
+    """Rewrite the products of one z in place; return its name, and τ. None if there are none."""
+    import pymc as pm
+    from pymc.model.fgraph import ModelFreeRV, model_free_rv
+
+    for node in graph.toposort():
+        if not isinstance(node.op, ModelFreeRV) or not _is_centred(node.inputs[0]):
+            continue
+        (rv, value), [z] = node.inputs, node.outputs
+        uses = _uses(graph, z, z, positive)
+        if not uses or (scale := _common_scale(z, uses)) is None:
+            continue
+        sigma = rv.owner.op.dist_params(rv.owner)[1]
+        scaled = rv.type.filter_variable(
+            pm.Normal.dist(0.0, scale * sigma, size=tuple(rv.shape))
+        )
+        v = model_free_rv(scaled, value, node.op.transform, node.op.name, *node.op.dims)
+        swaps = [(use.product, use.product.type.filter_variable(use.v)) for use in uses]
+        graph.replace_all([*swaps, (z, v)], import_missing=True, reason="product")
+        return node.op.name, scale
+    return None
+
+
+def _uses(
+    graph: FunctionGraph, v: Variable, z: Variable, positive: Collection[Variable]
+) -> list[Use] | None:
+    """Return the products with scales of v, which is z or linear in it; None if it stands
+    elsewhere, too."""
+    found: list[Use] = []
+    for node, i in graph.clients[v]:
+        if isinstance(node.op, Output):
+            if v is z:  # it is a variable of the model
+                continue
+            return None
+        others = [u for k, u in enumerate(node.inputs) if k != i]
+        if z in set(ancestors(others)):
+            return None
+        out, name = node.outputs[0], elementwise_name(node.outputs[0])
+        divides = name == "TrueDiv" and i == 0
+        if (name == "Mul" or divides) and len(others) == 1 and _is_scale(others[0], positive):
+            found.append(Use(v, out, others[0], divides))
+            continue
+        more = _uses(graph, out, z, positive) if _is_linear(node, i) else None
+        if more is None:
+            return None
+        found += more
+    return found
+
+
+def _is_scale(v: Variable, positive: Collection[Variable]) -> bool:
+    """Return whether a node is positive, of positive variables and constants alone."""
+    roots = [u for u in ancestors([v], blockers=positive) if u.owner is None or u in positive]
+    if not all(u in positive or isinstance(u, Constant) for u in roots):
+        return False
+    analysis = Analytic([v], dict.fromkeys(positive, 1.0))
+    return v in analysis.positive and analysis.of(v) > 0.0
+
+
+def _is_linear(node: Apply, i: int) -> bool:
+    """Return whether a node is linear in its input i, and 0 where that is 0."""
+    match kind(node):
+        case "elementwise":
+            name = elementwise_name(node.outputs[0])
+            return name in ("Mul", "Neg", "Identity") or (name == "TrueDiv" and i == 0)
+        case "reduction":
+            return reduced_by(node) == "Add"
+    name = operation(node)[1]
+    return name in PRODUCTS or (name in MOVES and i == 0)
+
+
+def _common_scale(z: Variable, uses: list[Use]) -> Variable | None:
+    """Return the scale that all uses of z have: a number, or one for each element of z, which
+    then is multiplied itself."""
+    [first, *others] = uses
+    scale = bare(first.scale)
+    if any(bare(use.scale) is not scale or use.divides != first.divides for use in others):
+        return None
+    if scale.type.ndim > 0:
+        scale = first.scale
+        if any(
+            use.v is not z
+            or use.scale is not scale
+            or use.product.type.broadcastable != z.type.broadcastable
+            for use in uses
+        ):
+            return None
+    return pt.reciprocal(scale) if first.divides else scale

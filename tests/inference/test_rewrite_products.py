@@ -1,0 +1,208 @@
+"""Products of a scale and a normal variable as one normal: the same density, draws of the declared
+variables, calibration, and what is left as it is."""
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy import stats
+
+import bayesbandit as bb
+from bayesbandit.inference.gibbs.rewrite_products import Divided, without_products
+from bayesbandit.inference.graph_analysis.density import read
+from bayesbandit.inference.graph_analysis.quadratic import PYTHON, total
+from bayesbandit.inference.plan import plan
+from bayesbandit.inference.pymc_model.template import template
+from tests.cases import slow_but
+
+MU0 = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
+HALF = bb.Prior("HalfNormal", sigma=1)
+DRAWS, BINS, K, D = 31, 8, 3, 2
+
+
+def normal(mu, reward):
+    pm.Normal("r", mu, 0.8, observed=reward)
+    return mu
+
+
+def won(eta, reward):
+    p = pm.math.sigmoid(eta)
+    pm.Bernoulli("r", p, observed=reward)
+    return p
+
+
+def declared(likelihood, **priors):
+    """A hierarchy of arms, in its non-centred form."""
+
+    def noncentred(x, reward, arm, mu0, tau):
+        z = pm.Normal("z", 0, 1, dims=("arm", "feature"))
+        theta = pm.Deterministic("theta", mu0 + tau * z)
+        return likelihood((x * theta[arm]).sum(axis=-1), reward)
+
+    return bb.reward_model(**{"mu0": MU0, "tau": HALF} | priors)(noncentred)
+
+
+def single(body, **priors):
+    """One arm: `body` returns the mean reward of x and a standard normal z, one for a feature."""
+
+    def model(x, reward, arm):
+        z = pm.Normal("z", 0, 1, dims="feature")
+        return normal(body(x, z), reward)
+
+    model.__name__ = body.__name__
+    return bb.reward_model(**priors)(model)
+
+
+def by_arm_scale(x, z):
+    return x @ (z * pm.HalfCauchy("lam", 1, dims="feature") * pm.HalfCauchy("tau", 0.1))
+
+
+def late(x, z):
+    return pm.Exponential("tau", 1) * (x @ z) + 0.5
+
+
+def precision(x, z):
+    return x @ (z / pm.math.sqrt(pm.Gamma("q", 2, 2)))
+
+
+def twice(x, z):
+    tau = pm.HalfNormal("tau", 1)
+    return x[:, 0] * (tau * z[0]) + x[:, 1] * (tau * z[1])
+
+
+def scale_elsewhere(x, z):
+    tau = pm.HalfNormal("tau", 1)
+    pm.Potential("near", -tau)
+    return (x * (tau * z)).sum(axis=-1)
+
+
+REWRITTEN = {
+    **{f.__name__: single(f) for f in (by_arm_scale, late, precision, twice, scale_elsewhere)},
+    "hierarchy": declared(normal),
+    "by feature": declared(normal, tau=bb.Prior("HalfNormal", sigma=1, dims="feature")),
+    "logistic": declared(won),
+}
+
+
+@pytest.mark.parametrize("name", slow_but(["hierarchy"], REWRITTEN))
+def test_the_density_is_the_same(name, rng):
+    """log p(z) = log p(v) + log |dv/dz| at v = τ z, and the mean reward is the same."""
+    model = template(REWRITTEN[name], D, K)
+    rewritten, scales = without_products(model)
+    ours, theirs = read(rewritten), read(model)
+    for _ in range(3):
+        z = {k: rng.gamma(3.0, 0.4, v.type.shape) for k, v in theirs.values.items()}
+        z |= {k: rng.normal(size=z[k].shape) for k in ("z", "mu0") if k in z}
+        one = {k: np.ones_like(v) if k == "z" else v for k, v in z.items()}
+        inverse = scales.divided({k: v[None, None] for k, v in one.items()})["z"][0, 0]
+        v = z | {"z": z["z"] / inverse}
+        jacobian = -np.log(inverse).sum()
+        values = []
+        for density, at in ((theirs, z), (ours, v)):
+            given = {density.values[k]: at[k] for k in density.values}
+            given |= {density.inputs[k]: density.own[k] for k in density.inputs}
+            graphs = total([t.graph for t in density.terms]), density.mean
+            values.append([g.eval(given, mode=PYTHON, on_unused_input="ignore") for g in graphs])
+        assert values[1][0] + jacobian == pytest.approx(values[0][0], rel=1e-9)
+        np.testing.assert_allclose(values[1][1], values[0][1], rtol=1e-9)
+
+
+def also_alone(x, z):
+    return x @ (pm.HalfNormal("tau", 1) * z) + z[0]
+
+
+def two_scales(x, z):
+    return x @ (pm.HalfNormal("tau", 1) * z) + x @ (pm.HalfNormal("tau2", 1) * z)
+
+
+def signed(x, z):
+    return x @ (pm.Normal("a", 0, 1) * z)
+
+
+def constant(x, z):
+    return x @ (2.0 * z)
+
+
+def by_row(x, z):
+    return (x @ z) * pm.HalfNormal("tau", 1) * pm.math.exp(x[:, 0]) + (abs(x[:, 0]) * (x @ z))
+
+
+def wider(x, z):
+    return (x * (pm.HalfNormal("tau", 1, dims=("arm", "feature")) * z).sum(axis=0)).sum(axis=-1)
+
+
+@pytest.mark.parametrize("body", [also_alone, two_scales, signed, constant, by_row, wider])
+def test_other_products_stay(body):
+    model = template(single(body), D, K)
+    rewritten, scales = without_products(model)
+    assert rewritten is model
+    assert scales is None
+
+
+def simulated(rng, sigma=1.0, n=18):
+    """Variables of `declared(normal)` and rows from their joint distribution."""
+    x, arm = rng.normal(size=(n, D)), np.arange(n) % K
+    truth = {"tau": abs(sigma * rng.normal()), "mu0": rng.normal(size=D),
+             "z": rng.normal(size=(K, D))}  # fmt: skip
+    theta = truth["mu0"] + truth["tau"] * truth["z"]
+    mu = (x * theta[arm]).sum(axis=1)
+    reward = mu + 0.8 * rng.normal(size=n)
+    return truth, {"x": x, "reward": reward, "weight": np.ones(n), "arm": arm}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("datasets", "thin"), [(64, 12), pytest.param(1000, 40, marks=pytest.mark.long)]
+)
+def test_ranks_are_uniform(datasets, thin):
+    """The truth's rank among the draws is uniform. Controls: draws of τ z in the place of those of
+    z, and scales from another prior, are found out."""
+    found, rng = plan(declared(normal), D, K).method, np.random.default_rng(datasets)
+    assert isinstance(found, Divided)
+
+    def p_values(sampler, sigma, count):
+        ranks = []
+        for i in range(count):
+            truth, data = simulated(rng, sigma)
+            drawn = sampler.sample(data, draws=thin * DRAWS, chains=1, tune=200, seed=i).values
+            ranks.append(np.concatenate([
+                np.ravel((drawn[k][0, ::thin] < truth[k]).sum(axis=0)) for k in truth
+            ]))  # fmt: skip
+        counts = [np.bincount(c * BINS // (DRAWS + 1), minlength=BINS) for c in np.array(ranks).T]
+        return [stats.chisquare(c).pvalue for c in counts]
+
+    assert min(p_values(found, 1.0, datasets)) > 1e-4
+    assert min(p_values(found.whole, 1.0, 64)[1 + D :]) < 1e-4
+    assert p_values(found, 6.0, 32)[0] < 1e-4
+
+
+@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.parametrize("likelihood", [normal, won])
+def test_a_hierarchy_against_nuts(likelihood):
+    """Means within .12 sds, and Kolmogorov's distance at most .07."""
+    _, data = simulated(np.random.default_rng(1), n=60)
+    data["reward"] = data["reward"] if likelihood is normal else (data["reward"] > 0).astype(float)
+    model = declared(likelihood)
+    ours = plan(model, D, K).sample(data, 10_000, 4, 1)
+    theirs = plan(model, D, K, "nuts").sample(data, 4000, 4, 1, target_accept=0.99)
+    for k, v in theirs.values.items():
+        flat, other = (w.reshape(w.shape[0] * w.shape[1], -1) for w in (ours.values[k], v))
+        assert (abs(flat.mean(0) - other.mean(0)) < 0.12 * other.std(0)).all(), k
+        for j in range(flat.shape[1]):
+            assert stats.ks_2samp(flat[:, j], other[:, j]).statistic < 0.07, k
+
+
+@pytest.mark.slow
+def test_explain_says_it_and_a_bandit_goes_on(tmp_path, rng):
+    model = declared(normal)
+    assert "\n  draws 'z' times its scale, and divides by it\n" in model.explain(D)
+    bandit = bb.Bandit(K, model, bb.Thompson(), n_features=D, seed=1, draws=60, refit_every=5)
+    for _ in range(12):
+        choice = bandit.choose(rng.normal(size=D))
+        bandit.observe(choice, rng.normal())
+    bandit.save(tmp_path / "bandit")
+    other = bb.Bandit.load(tmp_path / "bandit", model=model)
+    x = rng.normal(size=(3, D))
+    for b in (bandit, other):
+        b.update(x, [0, 1, 2], np.ones(3))
+    np.testing.assert_array_equal(*(b.posterior(0).known.values["z"] for b in (bandit, other)))
