@@ -165,9 +165,7 @@ def _rewrite_one(
         if not uses or (scale := _common_scale(z, uses)) is None:
             continue
         sigma = rv.owner.op.dist_params(rv.owner)[1]
-        scaled = rv.type.filter_variable(
-            pm.Normal.dist(0.0, scale * sigma, size=tuple(rv.shape))
-        )
+        scaled = rv.type.filter_variable(pm.Normal.dist(0.0, scale * sigma, size=tuple(rv.shape)))
         v = model_free_rv(scaled, value, node.op.transform, node.op.name, *node.op.dims)
         swaps = [(use.product, use.product.type.filter_variable(use.v)) for use in uses]
         graph.replace_all([*swaps, (z, v)], import_missing=True, reason="product")
