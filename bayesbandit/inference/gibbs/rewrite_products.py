@@ -101,8 +101,9 @@ class Divided:
 
         start: the state of an earlier run, on these or on other rows.
         """
-        settings = {"draws": draws, "chains": chains, "tune": tune, "seed": seed, "start": start}
-        drawn = self.whole.sample(data, **settings)
+        drawn = self.whole.sample(
+            data, draws=draws, chains=chains, tune=tune, seed=seed, start=start
+        )
         return replace(drawn, values=self.scales.divided(drawn.values))
 
 
@@ -158,15 +159,19 @@ def _rewrite_one(
     from pymc.model.fgraph import ModelFreeRV, model_free_rv
 
     for node in graph.toposort():
-        if not isinstance(node.op, ModelFreeRV) or not _is_centred(node.inputs[0]):
+        if not isinstance(node.op, ModelFreeRV) or node.op.transform is not None:
             continue
         (rv, value), [z] = node.inputs, node.outputs
+        if not _is_centred(rv):
+            continue
         uses = _uses(graph, z, z, positive)
         if not uses or (scale := _common_scale(z, uses)) is None:
             continue
         sigma = rv.owner.op.dist_params(rv.owner)[1]
-        scaled = rv.type.filter_variable(pm.Normal.dist(0.0, scale * sigma, size=tuple(rv.shape)))
-        v = model_free_rv(scaled, value, node.op.transform, node.op.name, *node.op.dims)
+        scaled = rv.type.filter_variable(
+            pm.Normal.dist(0.0, scale * sigma, size=tuple(pt.as_tensor_variable(rv).shape))
+        )
+        v = model_free_rv(scaled, value, None, node.op.name, *node.op.dims)
         swaps = [(use.product, use.product.type.filter_variable(use.v)) for use in uses]
         graph.replace_all([*swaps, (z, v)], import_missing=True, reason="product")
         return node.op.name, scale

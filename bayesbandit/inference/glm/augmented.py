@@ -44,7 +44,7 @@ class Augmented:
     def __init__(self, glm: Regression) -> None:
         self.glm, self.block = glm, glm.block
         self.names, self.shapes = glm.block.names, glm.block.shapes
-        self.all_shapes = dict(self.shapes)
+        self.all_shapes: dict[str, tuple[int | None, ...]] = {**self.shapes}
 
     def sample(
         self,
