@@ -253,8 +253,18 @@ def _url(url: object) -> URL:
 def _durable(connection: sqlite3.Connection, record: object) -> None:
     """Set up a new SQLite connection: writers do not block readers, and a commit is on disk."""
     connection.isolation_level = None  # transactions begin where SQLAlchemy says so
-    for setting in ("journal_mode=WAL", "synchronous=FULL", f"busy_timeout={int(BUSY * 1000)}"):
+    for setting in (f"busy_timeout={int(BUSY * 1000)}", "synchronous=FULL"):
         connection.execute(f"PRAGMA {setting}").close()
+    until = time.monotonic() + BUSY
+    while True:
+        try:
+            return connection.execute("PRAGMA journal_mode=WAL").close()
+        except (
+            sqlite3.OperationalError
+        ) as error:  # of two at once SQLite refuses one, without delay
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
 
 
 def _begin(connection: Connection) -> None:

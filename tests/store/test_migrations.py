@@ -2,6 +2,8 @@
 
 import os
 import signal
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -123,6 +125,25 @@ def test_processes_that_upgrade_at_once(old):
     assert [said.get(timeout=60) for _ in processes] == [before.log.counts()] * 4
     for process in processes:
         process.join()
+
+
+def test_a_mode_that_another_process_is_setting_is_set_later(tmp_path):
+    refusals = [sqlite3.SQLITE_BUSY] * 3
+
+    class Refused(sqlite3.Connection):
+        def execute(self, statement):
+            if "journal_mode" in statement and refusals:
+                error = sqlite3.OperationalError("database is locked")
+                error.sqlite_errorcode = refusals.pop()
+                raise error
+            return super().execute(statement)
+
+    with closing(sqlite3.connect(tmp_path / "log.db", factory=Refused)) as connection:
+        database._durable(connection, None)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        refusals.append(sqlite3.SQLITE_CORRUPT)
+        with pytest.raises(sqlite3.OperationalError):
+            database._durable(connection, None)
 
 
 @pytest.mark.slow
