@@ -259,9 +259,7 @@ def _durable(connection: sqlite3.Connection, record: object) -> None:
     while True:
         try:
             return connection.execute("PRAGMA journal_mode=WAL").close()
-        except (
-            sqlite3.OperationalError
-        ) as error:  # of two at once SQLite refuses one, without delay
+        except sqlite3.OperationalError as error:  # two at once do not wait
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                 raise
             time.sleep(0.01)
