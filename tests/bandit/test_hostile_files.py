@@ -115,6 +115,11 @@ DRAWN = {
     "draws of no variable": lambda meta, a: a.__setitem__("belief.0.values.eta", np.zeros(20)),
     "a state of another shape": lambda meta, a: a.__setitem__("belief.0.state.theta", np.zeros(7)),
     "draws NaN": put("belief.0.values.theta", (0, 0), np.nan),
+    "points of another engine": lambda meta, a: [
+        a.__setitem__("belief.1.state", np.zeros((20, 2))),
+        *(a.pop(k) for k in sorted(a) if k.startswith("belief.1.state."))],
+    "engines that refused their rows": lambda meta, a: meta["belief"].update(
+        refused=[[f"engine {i}", "rows"] for i in range(10**6)]),
     "chains' counts": lambda meta, a: meta["belief"]["chains"][0].__setitem__(0, -5),
 }  # fmt: skip
 

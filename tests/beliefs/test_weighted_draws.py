@@ -340,6 +340,23 @@ def test_weights_are_saved_and_checked():
             broken.verify(30)
 
 
+def test_draws_that_are_spent_stay_so_in_a_file():
+    """Later rounds may give them weight again; the bandit that was saved draws anew all the same."""
+    known, new = parted(data(n=30, K=1), 24)
+    belief, other = (believed(LASSO, 1, draws=S) for _ in range(2))
+    learn_and_look(belief, known)
+    for reward in (9.0, -9.0):
+        learn(belief, {k: v[:1] for k, v in new.items()} | {"reward": np.array([reward])})
+    assert belief.chains[0].spent
+    other.restore(belief.state())
+    other.verify(30)
+    np.testing.assert_array_equal(other.values(probe()), belief.values(probe()))
+    assert runs(other) == [2]
+    other.restore(belief.state() | {"0.spent": 1})
+    with pytest.raises(ValueError, match="spent"):
+        other.verify(30)
+
+
 def test_a_file_cannot_claim_another_engine():
     belief = learn_and_look(believed(LASSO, draws=S), data(n=30))
     state = belief.state()

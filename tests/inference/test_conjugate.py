@@ -262,6 +262,18 @@ def losses(x, reward, p):
     return 1 - p
 
 
+@bb.reward_model(p=P)
+def complement(x, reward, p):
+    pm.Bernoulli("reward", 1 - p, observed=reward)
+    return 1 - p
+
+
+@bb.reward_model(rate=RATE)
+def amounts(x, reward, rate):
+    pm.Gamma("reward", alpha=2.5, beta=rate, observed=reward)
+    return 2.5 / rate
+
+
 COMPUTED = {  # a and b after rows x and rewards, and the mean reward at x of the variable v
     "exposed": (exposed, lambda x, r: (2 + r.sum(), 3 + x.sum()), lambda v, x: v * x),
     "of one": (of_one, lambda x, r: (2 + r.sum(), 3 + x.sum()), lambda v, x: v),
@@ -274,6 +286,8 @@ COMPUTED = {  # a and b after rows x and rewards, and the mean reward at x of th
     "trials": (trials, lambda x, r: (2 + r.sum(), 3 + (10 - r).sum()), lambda v, x: 10 * v),
     "tries": (tries, lambda x, r: (2 + len(r), 3 + (r - 1).sum()), lambda v, x: 1 / v),
     "losses": (losses, lambda x, r: (2 + (1 - r).sum(), 3 + r.sum()), lambda v, x: 1 - v),
+    "complement": (complement, lambda x, r: (2 + (1 - r).sum(), 3 + r.sum()), lambda v, x: 1 - v),
+    "amounts": (amounts, lambda x, r: (2 + 2.5 * len(r), 3 + r.sum()), lambda v, x: 2.5 / v),
 }
 
 
@@ -283,9 +297,9 @@ def test_a_mean_reward_may_be_computed_of_the_variable(name, rng):
     """Its posterior is in closed form, and a bandit's draws know each reward at once."""
     model, after, mean = COMPUTED[name]
     x, reward = rng.uniform(0.5, 2.0, (20, 1)), rng.integers(1, 5, 20).astype(float)
-    reward = reward % 2 if name == "losses" else reward
+    reward = reward % 2 if name in ("losses", "complement") else reward
     found, (a, b) = bb.fit(model, x, reward), after(x[:, 0], reward)
-    beta = model in (trials, tries, losses)
+    beta = model in (trials, tries, losses, complement)
     exact = stats.beta(a, b) if beta else stats.gamma(a, scale=1 / b)
     assert found.engine == "conjugate"
     draws = found.draw(x[:2], 4000, np.random.default_rng(0))

@@ -41,6 +41,7 @@ from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import IMPROPER
 from bayesbandit.runtime.memory import AT_ONCE
 from bayesbandit.runtime.one_thread import one_thread
+from bayesbandit.runtime.schema import brief, demand
 
 Array = np.ndarray
 TOGETHER = 64  # rounds whose likelihoods are computed in one call
@@ -510,11 +511,12 @@ class SampledBelief(ByDraws):
     def restore(self, state: dict[str, Any]) -> None:
         self.restore_rounds(state)
         for engine, reason in lists(state.get("refused", []), 2, "refused"):
-            self._without(Refusal(str(engine), str(reason), of_rows=True))
+            demand(engine == self.plan.engine, f"its rows were refused by {brief(engine)}")
+            self._without(Refusal(engine, str(reason), of_rows=True))
         self.chains = restored(state, len(self.chains))
 
     def verify(self, total: int) -> None:
         super().verify(total)
         for chain in self.chains:
             state = chain.state[0] if isinstance(chain.state, list) and chain.state else {}
-            check_chain(chain, self.drawn(), self.held(state), self.plan.moves)
+            check_chain(chain, self.drawn(), self.held(state), self.plan)

@@ -11,6 +11,8 @@ import numpy as np
 
 from bayesbandit.beliefs.base import below
 from bayesbandit.beliefs.sampled.refits import RefitSlot
+from bayesbandit.inference import nuts
+from bayesbandit.inference.gibbs import sampler as gibbs
 from bayesbandit.inference.graph_analysis.density import lengths, row_dimension
 from bayesbandit.inference.independence import ENGINE as INDEPENDENCE
 from bayesbandit.inference.plan import Plan
@@ -18,6 +20,7 @@ from bayesbandit.runtime import schema
 from bayesbandit.runtime.schema import Row, Whole
 
 COUNTS = Row(Whole(-1), Whole(), Whole(), Whole())  # fitted (−1: no draws), seen, served, runs
+STATES = {nuts.ENGINE: np.ndarray, gibbs.ENGINE: list}  # the type of a sampler's state
 Shapes = Mapping[str, tuple[int | None, ...]]  # by name; None stands for the number of rows
 Draws = Mapping[str, np.ndarray]  # of the free variables by name, (S, *shape)
 
@@ -101,6 +104,8 @@ def stored(chains: Sequence[Chain]) -> dict[str, Any]:
             state[f"{g}.weight"] = chain.log_weight
         if chain.engine:
             state[f"{g}.engine"] = chain.engine
+        if chain.spent:
+            state[f"{g}.spent"] = True
         state |= {f"{g}.values.{name}": v for name, v in chain.values.items()}
         if isinstance(chain.state, np.ndarray):
             state[f"{g}.state"] = chain.state
@@ -109,15 +114,16 @@ def stored(chains: Sequence[Chain]) -> dict[str, Any]:
     return state
 
 
-def check_chain(chain: Chain, drawn: Shapes, state: Shapes, moves: bool) -> None:
-    """Raise ValueError if draws or sampler state are not finite or do not have these shapes.
-
-    moves: whether draws may be moved, which is then their engine.
-    """
+def check_chain(chain: Chain, drawn: Shapes, state: Shapes, plan: Plan) -> None:
+    """Raise ValueError if draws or sampler state are not finite or do not have these shapes, or are
+    not of this plan's engine."""
     counts = [chain.fitted, chain.seen, chain.served, chain.runs]
     schema.check(counts, COUNTS, "its chains' counts")
-    known = isinstance(chain.engine, str) and chain.engine in ("", *[INDEPENDENCE] * moves)
+    known = isinstance(chain.engine, str) and chain.engine in ("", *[INDEPENDENCE] * plan.moves)
     schema.demand(known, "its draws' engine is none")
+    schema.check(chain.spent, bool, "whether its draws are spent")
+    fits = chain.state is None or isinstance(chain.state, STATES.get(plan.engine, object))
+    schema.demand(fits, "its sampler's state is of another engine")
     if (w := chain.log_weight) is not None:
         sizes = {len(v) for v in chain.values.values()}
         whole = w.ndim == 1 and {len(w)} == sizes and w.max(initial=-np.inf) == 0.0
@@ -148,8 +154,8 @@ def restored(state: Mapping[str, Any], n: int) -> list[Chain]:
         values, variables = (below(state, f"{g}.{what}.") for what in ("values", "state"))
         last = state.get(f"{g}.state", [variables] if variables else None)
         weight = state.get(f"{g}.weight")
-        engine = state.get(f"{g}.engine", "")
-        chains.append(Chain(values, last, fitted, seen, served, runs, weight, engine=engine))
+        more = {k: state[f"{g}.{k}"] for k in ("engine", "spent") if f"{g}.{k}" in state}
+        chains.append(Chain(values, last, fitted, seen, served, runs, weight, **more))
     return chains
 
 

@@ -100,18 +100,21 @@ class Exponents:
             return self.seeds[1]
         if self.upper != 1.0:  # of a rate above 1 there is no log(1 − v)
             return None
+        if name == "Log1p" and elementwise_name(inside) == "Neg":
+            if self._is_less_from_one(bare(operands(inside)[0])):  # log(1 − (1 − v))
+                return self.seeds[1]
         rest = self._is_less_from_one(inside) if name == "Log" else self._is_less(inside)
         return self.seeds[2] if rest else None
 
     def _parts(self, v: Variable) -> Variable | None:
-        """Return log(r vᵉ) as log r + e log v, r/v⁻¹ as r v, and a comparison of r vᵉ with 0, or
-        of its logarithm with −∞, as that of r; None of anything else. v is positive."""
+        """Return log(r vᵉ) as log r + e log v, r/v⁻¹ and 1/(v⁻¹/r) as r v, and a comparison of r vᵉ
+        with 0, or of its logarithm with −∞, as that of r; None of anything else. v is positive."""
         name = elementwise_name(v)
         if name == "Log":
             e, r = self._monomial(operands(v)[0]) or (0.0, v)
             log_v = self.seeds[1].dimshuffle(["x"] * v.type.ndim)
             return pt.add(pt.log(r), e * log_v) if e else None
-        if name == "TrueDiv":
+        if name in ("TrueDiv", "Reciprocal"):
             e, r = self._monomial(v) or (0.0, v)
             value = pt.as_tensor_variable(self.value).dimshuffle(["x"] * v.type.ndim)
             return pt.mul(r, value) if e == 1.0 else None
