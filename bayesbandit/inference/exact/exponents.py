@@ -100,9 +100,9 @@ class Exponents:
             return self.seeds[1]
         if self.upper != 1.0:  # of a rate above 1 there is no log(1 − v)
             return None
-        if name == "Log1p" and elementwise_name(inside) == "Neg":
-            if self._is_less_from_one(bare(operands(inside)[0])):  # log(1 − (1 − v))
-                return self.seeds[1]
+        negative = name == "Log1p" and elementwise_name(inside) == "Neg"
+        if negative and self._is_less_from_one(bare(operands(inside)[0])):  # log(1 − (1 − v))
+            return self.seeds[1]
         rest = self._is_less_from_one(inside) if name == "Log" else self._is_less(inside)
         return self.seeds[2] if rest else None
 
