@@ -63,7 +63,7 @@ def by(bandit: Bandit) -> Callable[..., Played]:
     weigher = bandit.reweighting.weigher
     if kernel.functions is not rounds.REGRESSIONS or not isinstance(weigher, Inverse):
         return step
-    return step if weigher.estimator.known(bandit.layout) is None else stretches
+    return step if weigher.known(bandit.layout) is None else stretches
 
 
 def loop(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Played:
@@ -107,7 +107,7 @@ def stretches(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> 
     while done < T:
         t, start = bandit.t + 1, done
         weigher.count(belief, bandit.policy, layout, t, 0)
-        known = weigher.estimator.known(layout)
+        known = weigher.known(layout)
         due = np.array([reweighting.due.get(arm, 1) for arm in layout.arms])
         done = reweighted.play(
             x, reward, start, every, kernel.arms, bandit.all_arms, kernel.settings, bandit.rule,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -11,29 +10,24 @@ from bayesbandit.beliefs.base import Belief
 from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.reweighted import Known, shares
-from bayesbandit.policies import Policy
 from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.runtime.schema import NAME, check, demand
 from bayesbandit.weighting.base import measured
+from bayesbandit.weighting.reweighting import Inverse
 
 ACCURACY = 1e-4  # the gradient's tolerance, in coordinates with a curvature of about 1
 WIDE = 100  # with more columns than this and than rows, fit in the span of the rows
 
 
-class Estimated:
+class Estimated(Inverse):
     """Multinomial logistic regression of arm on standardised context, penalty ½ ‖coefficients‖²."""
 
-    def __init__(self) -> None:
+    def __init__(self, clip: float) -> None:
+        super().__init__(clip)
         self.arms: tuple[Name, ...] = ()
         self.coef = np.empty((0, 0))  # (arms, d + 1), the constant last
 
-    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: float) -> None:
-        pass
-
-    def fade(self, share: float) -> None:
-        pass
-
-    def learn(self, history: History) -> None:
+    def learn(self, history: History, belief: Belief) -> None:
         names, x = history.names(), history.x
         first = np.array([names.index(name) for name in names])  # a name that came back: one arm
         played = first[history.played()]
@@ -57,9 +51,6 @@ class Estimated:
     def known(self, layout: Layout) -> Known:
         place = [self.arms.index(arm) if arm in self.arms else -1 for arm in layout.arms]
         return Known(logits=self.coef, place=np.array(place))
-
-    def fork(self) -> Estimated:
-        return copy(self)
 
     def state(self) -> dict[str, Any]:
         return {"arms": list(self.arms), "coef": self.coef}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from copy import copy
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from bayesbandit.kernels.reweighted import Known
 from bayesbandit.kernels.row_layout import TABULATED, row_type
 from bayesbandit.policies import Policy, numbers, rule
 from bayesbandit.runtime.schema import NAME, OneOf, Row, Whole, check, demand
+from bayesbandit.weighting.reweighting import Inverse
 
 HIGH = 1e100  # a scale at which periods are rescaled
 FORM = {
@@ -28,7 +28,7 @@ FORM = {
 }
 
 
-class Pooled:
+class Pooled(Inverse):
     """The mean of an arm's probability over the policies of all past periods.
 
     A snapshot of the belief is taken at each refresh; it stands for the periods until the next. At
@@ -37,7 +37,8 @@ class Pooled:
     periods do: a new one counts `scale`, which grows.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, clip: float) -> None:
+        super().__init__(clip)
         self.most = most
         self.periods: list[float] = []
         self.scale = 1.0
@@ -73,7 +74,7 @@ class Pooled:
         self.beliefs, self.rules, self.arms = self.beliefs[::2], self.rules[::2], self.arms[::2]
         self.summed = {}
 
-    def learn(self, history: History) -> None:
+    def learn(self, history: History, belief: Belief) -> None:
         self.stale = True
 
     def of(self, arm: Name, rows: np.ndarray, layout: Layout) -> np.ndarray | None:
@@ -113,8 +114,8 @@ class Pooled:
             periods=np.array(self.periods, dtype=np.float64),
         )
 
-    def fork(self) -> Pooled:
-        twin = copy(self)
+    def fork(self) -> Self:
+        twin = super().fork()
         twin.periods, twin.beliefs = list(self.periods), list(self.beliefs)
         twin.rules, twin.arms, twin.summed = list(self.rules), list(self.arms), dict(self.summed)
         return twin

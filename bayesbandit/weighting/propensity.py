@@ -97,8 +97,8 @@ class InversePropensity:
             raise TypeError("pooled propensities are of a bandit's past beliefs, not the latest")
         p = history.propensity
         if self.propensity == "estimated":
-            estimator, rows = Estimated(), history.ordered()
-            estimator.learn(history)
+            estimator, rows = Estimated(self.clip), history.ordered()
+            estimator.learn(history, belief)
             for arm in estimator.arms:
                 mine = history.arm == arm
                 p[mine] = estimator.of(arm, rows[mine], history.layout)
@@ -106,7 +106,6 @@ class InversePropensity:
 
     def weigher(self) -> Inverse | None:
         """Return a new estimator of one bandit's weights; None where propensities never change."""
-        if self.propensity == "decision":
-            return None
-        estimator = Pooled(self.snapshots) if self.propensity == "pooled" else Estimated()
-        return Inverse(estimator, self.clip)
+        if self.propensity == "pooled":
+            return Pooled(self.snapshots, self.clip)
+        return Estimated(self.clip) if self.propensity == "estimated" else None

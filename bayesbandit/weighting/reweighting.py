@@ -7,8 +7,9 @@ enough, all of them are reweighted. The arm's posterior is then rebuilt from the
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from copy import copy
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -28,113 +29,83 @@ TICK = np.dtype([("tick", "f8")])
 COMMON = ""  # one name for all arms, if they share a posterior
 
 
-class Counting(Protocol):
-    """An object that counts the periods of one bandit, and is saved with it."""
+class Weigher(ABC):
+    """The weights of one bandit's rounds: of new rounds, and of an arm's past rounds.
 
-    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: float) -> None:
-        """Count n more periods at round t, decided by this belief before it learns the rewards."""
-        ...
+    One that depends on past decisions counts them, and has a state, which is saved.
+    """
 
-    def fade(self, share: float) -> None:
-        """Let past periods count by this share of what they did."""
-        ...
-
-    def fork(self) -> Self:
-        """Return a copy that may change while this one stays as it is."""
-        ...
-
-    def state(self) -> dict[str, Any]:
-        """Return the whole state as arrays and plain values, for `restore`."""
-        ...
-
-    def restore(self, state: dict[str, Any], belief: Belief) -> None:
-        """Restore what `state` returned."""
-        ...
-
-    def verify(self, layout: Layout) -> None:
-        """Raise ValueError where a restored state does not fit this layout."""
-        ...
-
-
-class Weigher(Counting, Protocol):
-    """The weights of one bandit's rounds: of new rounds, and of an arm's past rounds."""
-
+    @abstractmethod
     def first(self, arm: Name, rows: np.ndarray, belief: Belief, layout: Layout) -> np.ndarray:
         """Return weights (n,) of an arm's new rows (n, width), before the belief learns them."""
-        ...
 
+    @abstractmethod
     def learn(self, history: History, belief: Belief) -> None:
         """Fit to the history."""
-        ...
 
-    def past(self, arm: Name, rows: np.ndarray, mine: np.ndarray, layout: Layout) -> Any:
+    @abstractmethod
+    def past(
+        self, arm: Name, rows: np.ndarray, mine: np.ndarray, layout: Layout
+    ) -> np.ndarray | None:
         """Return weights (m,) of an arm's past: rows number `mine` (m,) of `rows` (n, width).
 
         `rows` are the history's. None while the weights are not known.
         """
-        ...
+
+    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: float) -> None:
+        """Count n more periods at round t, decided by this belief before it learns the rewards."""
+        return
+
+    def fade(self, share: float) -> None:
+        """Let past periods count by this share of what they did."""
+        return
+
+    def fork(self) -> Self:
+        """Return a copy that may change while this one stays as it is."""
+        return copy(self)
+
+    def state(self) -> dict[str, Any]:
+        """Return the whole state as arrays and plain values, for `restore`."""
+        return {}
+
+    def restore(self, state: dict[str, Any], belief: Belief) -> None:
+        """Restore what `state` returned."""
+        return
+
+    def verify(self, layout: Layout) -> None:
+        """Raise ValueError where a restored state does not fit this layout."""
+        return
 
 
-class Propensities(Counting, Protocol):
-    """Propensities estimated from past rounds, which change as the rounds grow."""
+class Inverse(Weigher):
+    """The weights 1 / max(γ, p̂) with propensities p̂ estimated from past rounds; γ = clip."""
 
-    def learn(self, history: History) -> None:
-        """Fit to the history."""
-        ...
+    def __init__(self, clip: float) -> None:
+        self.clip = clip
 
+    @abstractmethod
     def of(self, arm: Name, rows: np.ndarray, layout: Layout) -> np.ndarray | None:
         """Return P(arm | context) (n,) at the contexts of rows (n, width); None while not known."""
-        ...
 
+    @abstractmethod
     def known(self, layout: Layout) -> Known | None:
         """Return how kernels compute the propensities, if the arms have a linear belief.
 
         None where they cannot.
         """
-        ...
-
-
-class Inverse:
-    """The weights 1 / max(γ, p̂) with estimated propensities p̂; γ = clip."""
-
-    def __init__(self, estimator: Propensities, clip: float) -> None:
-        self.estimator = estimator
-        self.clip = clip
-
-    def _weights(self, p: np.ndarray) -> np.ndarray:
-        return 1.0 / np.maximum(self.clip, p)
 
     def first(self, arm: Name, rows: np.ndarray, belief: Belief, layout: Layout) -> np.ndarray:
-        p = self.estimator.of(arm, rows, layout)
-        return self._weights(layout.assumed(rows) if p is None else p)
+        p = self.of(arm, rows, layout)
+        return 1.0 / np.maximum(self.clip, layout.assumed(rows) if p is None else p)
 
-    def learn(self, history: History, belief: Belief) -> None:
-        self.estimator.learn(history)
-
-    def past(self, arm: Name, rows: np.ndarray, mine: np.ndarray, layout: Layout) -> Any:
-        p = self.estimator.of(arm, rows[mine], layout)
-        return None if p is None else self._weights(p)
-
-    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: float) -> None:
-        self.estimator.count(belief, policy, layout, t, n)
-
-    def fade(self, share: float) -> None:
-        self.estimator.fade(share)
-
-    def fork(self) -> Inverse:
-        return Inverse(self.estimator.fork(), self.clip)
-
-    def state(self) -> dict[str, Any]:
-        return self.estimator.state()
-
-    def restore(self, state: dict[str, Any], belief: Belief) -> None:
-        self.estimator.restore(state, belief)
-
-    def verify(self, layout: Layout) -> None:
-        self.estimator.verify(layout)
+    def past(
+        self, arm: Name, rows: np.ndarray, mine: np.ndarray, layout: Layout
+    ) -> np.ndarray | None:
+        p = self.of(arm, rows[mine], layout)
+        return None if p is None else 1.0 / np.maximum(self.clip, p)
 
 
-class Weighed:
+class Weighed(Weigher):
     """The weights of a balance that the kernels do not know: a function of history and belief."""
 
     def __init__(self, balance: Balance) -> None:
@@ -167,30 +138,11 @@ class Weighed:
             raise ValueError(f"{what} must give `{method}` ≥ {1 / LARGEST:g}; got {w.min():g}")
         return w
 
-    def past(self, arm: Name, rows: np.ndarray, mine: np.ndarray, layout: Layout) -> Any:
+    def past(self, arm: Name, rows: np.ndarray, mine: np.ndarray, layout: Layout) -> np.ndarray:
         if self.history is None:
             return self.weights[mine]
         by_arm: Any = self.balance
         return self._checked(by_arm.of_arm(mine, self.history), len(mine), "of_arm")
-
-    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: float) -> None:
-        """Ignore the decisions: these weights do not need them."""
-
-    def fade(self, share: float) -> None:
-        """Ignore time: these weights are of all rounds."""
-
-    def fork(self) -> Weighed:
-        return copy(self)
-
-    def state(self) -> dict[str, Any]:
-        """Return nothing: weights are computed before each use."""
-        return {}
-
-    def restore(self, state: dict[str, Any], belief: Belief) -> None:
-        """Ignore the empty state."""
-
-    def verify(self, layout: Layout) -> None:
-        """Accept every layout: there is no state to check."""
 
 
 class Reweighting:

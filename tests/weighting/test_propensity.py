@@ -153,7 +153,7 @@ def test_pooled_batches_are_periods_of_one_policy(rng):
     for k in set(bandit.history.arm[-6:].tolist()):
         weight = 1 / np.maximum(0.1, by_hand.of(k, np.flatnonzero(played == k)))
         np.testing.assert_allclose(bandit.history.weight[played == k], weight, atol=1e-5)
-    assert sum(bandit.reweighting.weigher.estimator.periods) == 24
+    assert sum(bandit.reweighting.weigher.periods) == 24
 
 
 @pytest.mark.parametrize("most", [2, 3, 5, 8])
@@ -165,7 +165,7 @@ def test_snapshots_are_thinned_and_no_period_is_lost(most, rng):
             bandit.add_arm("new")
         decision = bandit.choose(x[t])
         bandit.observe(decision, reward[t, 0])
-        pool = bandit.reweighting.weigher.estimator
+        pool = bandit.reweighting.weigher
         assert sum(pool.periods) == t + 1
         assert len(pool.periods) == len(pool.beliefs) == len(pool.rules) <= most
         assert pool.arms[-1] == bandit.arms
@@ -186,7 +186,7 @@ def test_a_period_counts_over_the_arms_of_its_moment(rng):
             bandit.remove_arm("c")
         decision = bandit.choose(x[t])
         bandit.observe(decision, reward[t, bandit.arms.index(decision.arm)])
-    pool = bandit.reweighting.weigher.estimator
+    pool = bandit.reweighting.weigher
     periods = dict.fromkeys(pool.arms, 0)
     for arms, n in zip(pool.arms, pool.periods, strict=True):
         periods[arms] += n
@@ -261,9 +261,9 @@ def test_an_arm_that_comes_back_is_one_arm(rng):
     bandit.remove_arm("a")
     bandit.add_arm("a")
     bandit.update(x, bandit.history.arm, reward[:, 0])
-    assert sorted(bandit.reweighting.weigher.estimator.arms) == ["a", "b"]
+    assert sorted(bandit.reweighting.weigher.arms) == ["a", "b"]
     p = [
-        bandit.reweighting.weigher.estimator.of(arm, bandit.history.rows[:9], bandit.layout)
+        bandit.reweighting.weigher.of(arm, bandit.history.rows[:9], bandit.layout)
         for arm in "ab"
     ]
     np.testing.assert_allclose(np.sum(p, axis=0), 1.0, atol=1e-12)
