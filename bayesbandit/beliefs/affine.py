@@ -63,12 +63,8 @@ class AffineBelief(Belief):
             self.root, self.prior_precision = np.eye(engine.dim), self.prior.precision
             known = np.zeros(engine.dim), (engine.noise or 1.0) * self.prior.precision
         self.whiten = solve_triangular(self.root, np.eye(engine.dim), lower=True).T
-        self.map = None
-        if engine.form.features is not None:
-            C, a = engine.form.features
-            c, e = engine.form.offset or (0.0, 0.0)
-            m = self.prior.mean
-            self.map = C @ self.whiten, a @ self.whiten, C @ m + c, a @ m + e
+        features = engine.form.features
+        self.map = features and features.of(self.prior.mean, self.whiten)
 
         def made(memory: Memory) -> LinearBelief:
             model, size = ridge.remembering(memory), (self.n_posteriors, engine.dim)
@@ -91,20 +87,10 @@ class AffineBelief(Belief):
 
         If arms share the model and `arm` is None, return those of all arms: (n, K, D) and (n, K).
         """
-        if self.map is None:
-            A, b = self.plan.method.linear_map(x, arm)
-            return A @ self.whiten, A @ self.prior.mean + b
-        slope, intercept, offset_slope, offset = self.map
-        if slope.ndim == 2:
-            return x @ slope + intercept, x @ offset_slope + offset
-        if arm is None:
-            return (x @ slope).transpose(1, 0, 2) + intercept, x @ offset_slope.T + offset
-        z, m = np.empty((len(x), slope.shape[2])), np.empty(len(x))
-        for k in set(arm.tolist()):
-            mine = arm == k
-            z[mine] = x[mine] @ slope[k] + intercept[k]
-            m[mine] = x[mine] @ offset_slope[k] + offset[k]
-        return z, m
+        if self.map is not None:
+            return self.map(x, arm)
+        A, b = self.plan.method.linear_map(x, arm)
+        return A @ self.whiten, A @ self.prior.mean + b
 
     @property
     def kernel(self) -> Kernel | None:
@@ -204,7 +190,9 @@ class AffineBelief(Belief):
 
     def _coordinates(self) -> list[Array]:
         """Return what the rows of the inner regression depend on."""
-        return [self.whiten, self.prior.mean, *(self.map or ())]
+        map = self.map
+        parts = () if map is None else (map.C, map.a, map.c, map.e)
+        return [self.whiten, self.prior.mean, *parts]
 
     def add_arm(self) -> None:
         """Add an arm about which nothing is known."""

@@ -59,13 +59,13 @@ def columns(plan: Plan) -> np.ndarray | None:
 
     None if the mean reward is not a sum of columns with one coordinate each.
     """
-    form = plan.method.form
-    if plan.model.takes_arm or form.features is None or form.offset is not None:
+    features = plan.method.form.features
+    if plan.model.takes_arm or features is None or features.has_offset:
         return None
     if plan.method.noise is None:
         return None
-    C, a = form.features
-    map, D = np.vstack([C, a]), len(a)
+    C, D = features.C, len(features.a)
+    map = np.vstack([C, features.a])
     used = map.sum(axis=1) if np.isin(map, (0.0, 1.0)).all() else np.zeros(len(map))
     one_each = (map.sum(axis=0) == 1.0).all() and (used[:D] == 1.0).all() and len(C) <= D
     return map.argmax(axis=0) if one_each else None

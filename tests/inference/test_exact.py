@@ -227,10 +227,12 @@ def test_what_the_compiled_kernel_can_take_is_recognised(declare):
 
 @pytest.mark.slow
 def test_features_are_read_off():
-    C, a = matched(scaled_features)[0].form.features
+    features = matched(scaled_features)[0].form.features
+    C, a = features.C, features.a
     assert np.allclose(C, np.diag([1, 10, 0.1]))
     assert not a.any()
-    C, a = matched(intercept)[0].form.features
+    features = matched(intercept)[0].form.features
+    C, a = features.C, features.a
     assert np.array_equal(C, np.eye(D, D + 1))
     assert np.array_equal(a, [0, 0, 0, 1])
     for declare in (intercept, arms):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -112,14 +111,10 @@ class GaussianBlock:
             raise ValueError("a row must say how precise it is; got one of precision 0 that shifts")
         return np.divide(shift, precision, out=np.zeros_like(shift), where=precision > 0), precision
 
-    @cached_property
+    @property
     def identity_map(self) -> bool:
         """Whether the mean reward is x'θ, for every context x: A(x) = x, b = 0."""
-        form = self.form
-        if form.features is None or form.offset is not None or self.n_arms is not None:
-            return False
-        C, a = form.features
-        return np.array_equal(C, np.eye(self.dim)) and not a.any()
+        return self.form.features is not None and self.form.features.is_identity
 
     def data(
         self,
@@ -150,33 +145,11 @@ class GaussianBlock:
         if self.quadratic.not_affine is not None:
             raise self.quadratic.refusal(f"'mean_reward': {self.quadratic.not_affine}")
         if self.form.features is not None:
-            return self._features(np.ascontiguousarray(x, dtype=np.float64), arm)
+            return self.form.features(np.ascontiguousarray(x, dtype=np.float64), arm)
         A, b = self.quadratic.linear_map(self._contexts(x, arm))
         if arm is None and self.n_arms is not None:
             return A.reshape(-1, self.n_arms, self.dim), b.reshape(-1, self.n_arms)
         return A, b
-
-    def _features(self, x: np.ndarray, arm: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Return `linear_map` by the map from contexts to features, without PyTensor."""
-        assert self.form.features is not None
-        C, a = self.form.features
-        if self.n_arms is None:
-            return x if self.identity_map else x @ C + a, self._offset(x, None)
-        if arm is None:
-            return (x @ C).transpose(1, 0, 2) + a, self._offset(x, None)
-        k, A = np.asarray(arm, dtype=np.int64), np.empty((len(x), self.dim))
-        for one in set(k.tolist()):
-            A[k == one] = x[k == one] @ C[one] + a[one]
-        return A, self._offset(x, k)
-
-    def _offset(self, x: np.ndarray, arm: np.ndarray | None) -> np.ndarray:
-        """Return what mean rewards have beside Aθ: (n,); over arms, without `arm`, (n, K)."""
-        if self.form.offset is None:
-            over = self.n_arms is not None and arm is None
-            return np.zeros((len(x), self.n_arms) if over else len(x))
-        c, e = self.form.offset
-        every = x @ c.T + e
-        return np.asarray(every if arm is None else every[np.arange(len(x)), arm])
 
     def mean_reward(
         self, theta: np.ndarray, x: np.ndarray, arm: np.ndarray | None = None

@@ -273,8 +273,7 @@ def match(model: pm.Model) -> Gibbs:
     reading = Reading(density, apart.rest, ENGINE, apart.between)
     whole = _own_problem(reading)
     why = "statistics of conditional posteriors do not add up"
-    linear, offset = features(quadratic)
-    form = Form(why, False, linear, None, trial(density, ROWS), offset=offset)
+    form = Form(why, False, features(quadratic), None, trial(density, ROWS))
     kernel, sigma2 = None, None
     if not (apart.by_row or whole.layout.walled):
         sigma2 = monomial_noise(quadratic)

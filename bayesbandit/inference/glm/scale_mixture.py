@@ -181,6 +181,5 @@ def match(model: pm.Model) -> ScaleMixture:
     data = density.own
     arm = data.get("arm", np.zeros(len(data["x"]), dtype=np.int64))
     worked(reading, (data["x"], data["reward"], data["weight"], arm))
-    linear, offset = features(quadratic)
-    form = Form("", False, linear, None, trial(density), offset=offset)
+    form = Form("", False, features(quadratic), None, trial(density))
     return ScaleMixture(linked, Gibbs(quadratic, form, reading, apart.auxiliary, (), None))

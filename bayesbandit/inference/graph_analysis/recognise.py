@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from pytensor.graph.basic import Variable
@@ -35,15 +36,60 @@ DATA_ROW = Reach(ALONG, 0)
 
 
 @dataclass(frozen=True)
+class FeatureMap:
+    """A mean reward (x C + a)'θ + x'c + e of every context x (d,).
+
+    C (d, D), a (D,), c (d,), e (). Of a model over arms, they have an axis of the arms in front.
+    """
+
+    C: np.ndarray
+    a: np.ndarray
+    c: np.ndarray
+    e: np.ndarray
+
+    @cached_property
+    def has_offset(self) -> bool:
+        """Whether x'c + e is not 0."""
+        return bool(self.c.any() or self.e.any())
+
+    @cached_property
+    def is_identity(self) -> bool:
+        """Whether the mean reward is x'θ."""
+        plain = self.C.ndim == 2 and not (self.has_offset or self.a.any())
+        return plain and np.array_equal(self.C, np.eye(len(self.a)))
+
+    def __call__(
+        self, x: np.ndarray, arm: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return A and b of the mean rewards A θ + b of contexts x (n, d): (n, D) and (n,).
+
+        Of a model over arms, without `arm`, (n, K, D) and (n, K).
+        """
+        if self.C.ndim == 2:
+            return x if self.is_identity else x @ self.C + self.a, x @ self.c + self.e
+        if arm is None:
+            return (x @ self.C).transpose(1, 0, 2) + self.a, x @ self.c.T + self.e
+        A, b = np.empty((len(x), self.C.shape[2])), np.empty(len(x))
+        for k in set(arm.tolist()):
+            mine = arm == k
+            A[mine] = x[mine] @ self.C[k] + self.a[k]
+            b[mine] = x[mine] @ self.c[k] + self.e[k]
+        return A, b
+
+    def of(self, m: np.ndarray, W: np.ndarray) -> FeatureMap:
+        """Return the map with φ in the place of θ = m + Wφ."""
+        C, a = self.C, self.a
+        return FeatureMap(C @ W, a @ W, C @ m + self.c, a @ m + self.e)
+
+
+@dataclass(frozen=True)
 class Form:
     """How a model may be computed faster than by its gradients.
 
     not_additive: why statistics of batches of rows do not add up, so that rewards cannot be
         streamed; "" where they do.
     row_wise: whether each row speaks of θ through its own mean reward alone (`Quadratic.rows`).
-    features: (C (d, D), a (D,)) where the mean reward is (x C + a)'θ + x'c + e, else None; of a
-        model over arms, (C (K, d, D), a (K, D)), for each arm.
-    offset: (c (d,), e ()) of such a mean reward, None where they are 0; over arms, ((K, d), (K,)).
+    features: the map from contexts to features, where the mean reward has one, else None.
     noise: σ² where rewards are N(mean reward, σ²/weight), or N(mean reward, σ²) in a declaration
         that does not take weights, else None.
     trial: a few of the model's own rows, by which numbers that are the same for all are read off.
@@ -52,11 +98,10 @@ class Form:
 
     not_additive: str
     row_wise: bool
-    features: tuple[np.ndarray, np.ndarray] | None
+    features: FeatureMap | None
     noise: float | None
     trial: Data
     by_weight: bool = False
-    offset: tuple[np.ndarray, np.ndarray] | None = None
 
 
 def recognise(quadratic: Quadratic, given: Given = ()) -> Form:
@@ -66,15 +111,13 @@ def recognise(quadratic: Quadratic, given: Given = ()) -> Form:
     if not why and quadratic.through_mean is not None:
         row_wise = not _mixed([term.given_mean for term in density.terms if term.on_data], density)
     rows = RowNoise(quadratic) if row_wise else None
-    linear, offset = features(quadratic)
     return Form(
         why,
         row_wise,
-        linear,
+        features(quadratic),
         rows.variance(given) if rows else None,
         finite_trial(quadratic, given, not why),
         rows is not None and rows.by_weight,
-        offset,
     )
 
 
@@ -250,35 +293,26 @@ def simplified(*graphs: Variable) -> list[Variable]:
     return rewritten(clone_replace(graphs, {}), "canonicalize")
 
 
-Map = tuple[np.ndarray, np.ndarray]
+def features(quadratic: Quadratic) -> FeatureMap | None:
+    """Return the map from contexts to features, if the mean reward has one.
 
-
-def features(quadratic: Quadratic) -> tuple[Map | None, Map | None]:
-    """Return `Form.features` and `Form.offset`: (C, a) and (c, e) where the mean reward is (x C +
-    a)'θ + x'c + e for every context x; over arms, for every arm. A mean of degree 1 in x and in θ
-    is known from its values at the corners."""
+    A mean of degree 1 in x and in θ is known from its values at the corners.
+    """
     density = quadratic.density
     degree = Degrees([density.mean], {density.inputs["x"]: 1.0}).of(density.mean)
     d, K = density.n_features, density.n_arms or 1
     if quadratic.not_affine or degree > 1 or K * d * quadratic.dim > MAP_SIZE:
-        return None, None
+        return None
     if _not_apart(density):
-        return None, None
-    slopes, constants, own_slopes, own = [], [], [], []
+        return None
+    maps = []
     for k in range(K):
         A, b = quadratic.linear_map(rows_at(np.vstack([np.zeros(d), np.eye(d)]), k))
         if not (np.isfinite(A).all() and np.isfinite(b).all()):
-            return None, None
-        slopes.append(A[1:] - A[0])
-        constants.append(A[0])
-        own_slopes.append(b[1:] - b[0])
-        own.append(b[0])
-    one = density.n_arms is None
-    linear, offset = (
-        (a[0], b[0]) if one else (np.stack(a), np.stack(b))
-        for a, b in ((slopes, constants), (own_slopes, own))
-    )
-    return linear, offset if offset[0].any() or offset[1].any() else None
+            return None
+        maps.append((A[1:] - A[0], A[0], b[1:] - b[0], b[0]))
+    by_arm = [np.stack(parts) for parts in zip(*maps, strict=True)]
+    return FeatureMap(*(maps[0] if density.n_arms is None else by_arm))
 
 
 def rows_at(x: np.ndarray, arm: int = 0) -> Data:
