@@ -191,7 +191,7 @@ def test_the_linear_map_predicts_the_mean_reward(declare):
 @streamed
 def test_rows_say_what_the_gradients_say(declare):
     engine, data, _ = matched(declare)
-    by_gradient = engine.quadratic.natural(engine.data(**data))[1]
+    by_gradient = engine.quadratic.likelihood(engine.data(**data))
     if declare is logarithms:  # whose mean reward is not affine
         assert not engine.row_wise
         return

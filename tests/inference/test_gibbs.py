@@ -392,9 +392,8 @@ def test_a_sweep_takes_the_block_from_the_log_density(name):
         theta, u = whole.flat(found.start(data, np.random.default_rng(seed)))
         u = whole.inside(u)
         state = whole.named(theta, u)
-        prior, likelihood = found.quadratic.natural(
-            data, [state[v.name] for v in found.quadratic.given]
-        )
+        given = [state[v.name] for v in found.quadratic.given]
+        prior, likelihood = found.quadratic.prior(given), found.quadratic.likelihood(data, given)
         precision, shift = whole.natural(u)
         shift = shift + precision @ whole.layout.centre
         both = prior + likelihood

@@ -32,9 +32,8 @@ from bayesbandit.inference.graph_analysis.operations import (
     operands,
 )
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Additive, gradient
+from bayesbandit.inference.pymc_model.bounds import Bounds, Interval
 
-ABOVE = {"GE", "GT", "NEQ"}  # true of what is larger
-BELOW = {"LE", "LT", "NEQ"}
 POWERS = {"Mul", "TrueDiv", "Reciprocal", "Neg", "Identity"}
 
 
@@ -58,9 +57,10 @@ class Exponents:
     def __init__(self, graphs: Sequence[Variable], value: Variable, upper: float) -> None:
         self.value, self.upper, name = value, upper, value.name
         self.seeds = value, pt.dscalar(f"log {name}"), pt.dscalar(f"log(1 − {name})")
+        bounds = Bounds(list(graphs), {value: inside(upper)})
         known: dict[Variable, Variable] = {}
         for v in ancestors(list(graphs)):
-            if (truth := self._on_support(v)) is not None:
+            if elementwise_name(v) in COMPARISONS and (truth := bounds.truth(v)) is not None:
                 known[v] = pt.constant(np.full((1,) * v.type.ndim, truth))
             elif (seed := self._logarithm(v)) is not None:
                 known[v] = seed.dimshuffle(["x"] * v.type.ndim)
@@ -166,30 +166,10 @@ class Exponents:
         inner = bare(rest) is self.value if name == "Sub" else self._is_less(bare(rest))
         return inner and number(one) == 1.0
 
-    def _on_support(self, v: Variable) -> bool | None:
-        """Return what a comparison of v, or of log v, with a number is wherever v is in the
-        support; None where that depends on v."""
-        name = elementwise_name(v)
-        if name not in COMPARISONS or any(k != 1 for k in v.type.shape):
-            return None
-        left, right = v.owner.inputs
-        for subject, other, turned in ((left, right, False), (right, left, True)):
-            bounds, limit = self._bounds(bare(subject)), number(other)
-            if bounds is None or limit is None:
-                continue
-            if limit <= bounds[0]:  # the subject is larger
-                return name in (BELOW if turned else ABOVE)
-            if limit >= bounds[1]:
-                return name in (ABOVE if turned else BELOW)
-        return None
 
-    def _bounds(self, v: Variable) -> tuple[float, float] | None:
-        """Return the bounds of v, log v or log(1 − v)."""
-        if v is self.value or (self.upper == 1.0 and self._is_less_from_one(v)):
-            return 0.0, self.upper
-        if self._logarithm(v) is None:
-            return None
-        return -math.inf, math.log(self.upper)
+def inside(upper: float) -> Interval:
+    """Return the numbers of float64 that lie in (0, upper)."""
+    return Interval(np.nextafter(0.0, 1.0), np.nextafter(upper, 0.0))
 
 
 def read_coefficients(compiled: Compiled, rows: Sequence[np.ndarray]) -> list[Coefficients]:

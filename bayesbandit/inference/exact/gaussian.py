@@ -242,7 +242,7 @@ class ExactGaussian(GaussianBlock):
         """Return natural parameters of rows x (n, d), reward, weight, arm (n,); of batches, they
         add up if `form.not_additive` is empty."""
         data = self.data(x, reward, weight, arm)
-        return self.statements(data).natural() if self.row_wise else self.quadratic.natural(data)[1]
+        return self.statements(data).natural() if self.row_wise else self.quadratic.likelihood(data)
 
     def rows(
         self,

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 ENGINE = "normal_inverse_gamma"
 CONDITIONAL = "so the posterior is only conditionally Gaussian"
-PRIOR, LIKELIHOOD = 0, 1
 AGAIN = (0.3, 2.7, 11.0)  # values of the scale at which what holds at 1 must hold again
 
 
@@ -64,8 +63,8 @@ def noise_scale(model: pm.Model) -> str:
 
 def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
     """Return k, where all natural parameters are proportional to s^k."""
-    prior, likelihood = quadratic.prior((1.0,)), quadratic.natural(data, (1.0,))[LIKELIHOOD]
-    at_2 = quadratic.natural(data, (2.0,))[LIKELIHOOD].precision
+    prior, likelihood = quadratic.prior((1.0,)), quadratic.likelihood(data, (1.0,))
+    at_2 = quadratic.likelihood(data, (2.0,)).precision
     largest = np.abs(likelihood.precision).argmax()
     ratio = at_2.flat[largest] / (likelihood.precision.flat[largest] or math.inf)
     k = round(math.log2(ratio), 6) if ratio > 0.0 else 0.0
@@ -73,9 +72,8 @@ def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
     if k == 0.0:
         raise not_conjugate(f"{rewards}: its precision does not depend on '{name}', {CONDITIONAL}")
     for s in AGAIN:
-        prior_at_s = quadratic.prior((s,))
-        likelihood_at_s = quadratic.natural(data, (s,))[LIKELIHOOD]
-        for base, now in ((likelihood, likelihood_at_s), (prior, prior_at_s)):
+        at_s = (likelihood, quadratic.likelihood(data, (s,))), (prior, quadratic.prior((s,)))
+        for base, now in at_s:
             precision, shift = now.precision / s**k, now.shift / s**k
             if not (close(precision, base.precision) and close(shift, base.shift)):
                 off = np.abs(precision - base.precision).max(axis=1) + np.abs(shift - base.shift)
@@ -101,13 +99,15 @@ def unit_powers(engine: NormalInverseGamma, s: Variable) -> bool:
 def conjugate(engine: NormalInverseGamma, rng: np.random.Generator) -> None:
     """Run the identity test: the density is what its statistics say, at random θ and s."""
     theta, data, k = rng.normal(size=(3, engine.dim)), engine.form.trial, engine.exponent
-    for which, stats in ((PRIOR, engine.prior()), (LIKELIHOOD, engine.statistics(data))):
+    for prior, stats in ((True, engine.prior()), (False, engine.statistics(data))):
         shape = Natural(stats.precision, stats.shift)(theta)
         for s in (*AGAIN, 1.0):
             q = s**k
-            value = engine.quadratic.log_densities(theta, data, (s,))[which]
-            if which == PRIOR:
+            if prior:
+                value = engine.quadratic.log_prior(theta, (s,))
                 value = value + (1.0 / k - 1.0) * math.log(q) - math.log(abs(k))
+            else:
+                value = engine.quadratic.log_likelihood(theta, data, (s,))
             closed = stats.constant + stats.power * math.log(q) - stats.rate * q + q * shape
             if not close(closed, value):
                 label = engine.quadratic.density.label(engine.scale_name)
@@ -185,16 +185,13 @@ class NormalInverseGamma(GaussianBlock):
             means = self.quadratic.mean_reward(zero, data)[0]
             at = [self.quadratic.curvature(means, data, (s,))[2] for s in self._scales]
         else:
-            at = [
-                float(self.quadratic.log_densities(zero, data, (s,))[LIKELIHOOD][0])
-                for s in self._scales
-            ]
+            at = [float(self.quadratic.log_likelihood(zero, data, (s,))[0]) for s in self._scales]
         return NaturalGamma(natural.precision, natural.shift, *read_off(at))
 
     def _prior_statistics(self) -> NaturalGamma:
         """Return statistics of the prior: a density in s becomes one in q."""
         zero, natural = np.zeros((1, self.dim)), self.quadratic.prior((1.0,))
-        at = [float(self.quadratic.prior_values(zero, (s,))[0]) for s in self._scales]
+        at = [float(self.quadratic.log_prior(zero, (s,))[0]) for s in self._scales]
         return NaturalGamma(natural.precision, natural.shift, *self._as_of_q(*read_off(at)))
 
     @property
@@ -233,7 +230,7 @@ class NormalInverseGamma(GaussianBlock):
         """Return precision and shift of rows, at s = 1."""
         if self.row_wise:
             return self.statements(data, (1.0,)).natural()
-        return self.quadratic.natural(data, (1.0,))[LIKELIHOOD]
+        return self.quadratic.likelihood(data, (1.0,))
 
     def _as_of_q(self, power: float, rate: float, constant: float) -> tuple[float, float, float]:
         """Return h, β and c of a density in s as those of one in q."""

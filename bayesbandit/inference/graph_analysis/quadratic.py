@@ -10,7 +10,7 @@ for the terms that depend on rows of data (the likelihood) and for all others (t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import add
@@ -166,11 +166,17 @@ class Quadratic:
         return Compiled([*inputs, *self.density.inputs.values()], outputs, PYTHON)
 
     @cached_property
-    def _gradients(self) -> Compiled:
-        outputs: list[Variable] = []
-        for total in self._flat[:2]:
-            outputs += vectorize_graph([gradient(total, self._z), total], {self._z: self._Z})
-        return self._compiled([self._Z, *self.given], outputs)
+    def _prior(self) -> Compiled:
+        return self._part(self._flat[0], [])
+
+    @cached_property
+    def _likelihood(self) -> Compiled:
+        return self._part(self._flat[1], self.density.inputs.values())
+
+    def _part(self, graph: Variable, rows: Iterable[Variable]) -> Compiled:
+        """Return gradients and values of a part of the log density as a function of Z (S, D)."""
+        graphs = vectorize_graph([gradient(graph, self._z), graph], {self._z: self._Z})
+        return Compiled([self._Z, *self.given, *rows], list(graphs), PYTHON)
 
     @cached_property
     def _means(self) -> Compiled:
@@ -197,59 +203,34 @@ class Quadratic:
     def _arguments(self, data: Data, given: Given = ()) -> list[np.ndarray]:
         """Return given values and those data that the model has, as compiled functions take
         them."""
-        rows = self.density.arguments(data)
-        return [*(np.asarray(v, dtype=np.float64) for v in given), *rows]
-
-    def natural(self, data: Data, given: Given = ()) -> tuple[Natural, Natural]:
-        """Return the natural parameters of the prior and of the likelihood."""
-        rest = self._arguments(data, given)
-        slopes, shift = affine(lambda Z: self._stacked(Z, rest), self.dim)
-        constants = self._gradients(np.zeros((1, self.dim)), *rest)[1::2]
-        parts = []
-        for k, constant in enumerate(constants):
-            H = slopes[:, k]
-            parts.append(Natural(-0.5 * (H + H.T), shift[k].copy(), float(constant.item())))
-        return parts[0], parts[1]
+        return [*_floats(given), *self.density.arguments(data)]
 
     def prior(self, given: Given = ()) -> Natural:
         """Return the natural parameters of the prior, which no row enters."""
-        rest = [np.asarray(v, dtype=np.float64) for v in given]
+        return self._natural(self._prior, _floats(given))
 
-        def gradients(Z: np.ndarray) -> np.ndarray:
-            return np.broadcast_to(self._prior_at(Z, *rest)[0], Z.shape)
+    def likelihood(self, data: Data, given: Given = ()) -> Natural:
+        """Return the natural parameters of the likelihood of rows."""
+        return self._natural(self._likelihood, self._arguments(data, given))
 
-        slopes, shift = affine(gradients, self.dim)
-        constant = float(self.prior_values(np.zeros((1, self.dim)), given)[0])
-        return Natural(-0.5 * (slopes + slopes.T), shift.copy(), constant)
-
-    def prior_values(self, Z: np.ndarray, given: Given = ()) -> np.ndarray:
+    def log_prior(self, Z: np.ndarray, given: Given = ()) -> np.ndarray:
         """Return log densities (S,) of the prior at Z (S, D)."""
-        rest = [np.asarray(v, dtype=np.float64) for v in given]
-        return np.broadcast_to(self._prior_at(Z, *rest)[1], len(Z))
+        return _at(self._prior, Z, _floats(given))[1]
 
-    @cached_property
-    def _prior_at(self) -> Compiled:
-        outputs = [gradient(self._flat[0], self._z), self._flat[0]]
-        graphs = vectorize_graph(outputs, {self._z: self._Z})
-        return Compiled([self._Z, *self.given], list(graphs), PYTHON)
-
-    def _stacked(self, Z: np.ndarray, rest: list[np.ndarray]) -> np.ndarray:
-        """Return gradients (S, 2, D) of the prior and the likelihood at Z (S, D)."""
-        gradients = self._gradients(Z, *rest)[::2]
-        return np.stack([np.broadcast_to(g, Z.shape) for g in gradients], axis=1)
+    def log_likelihood(self, Z: np.ndarray, data: Data, given: Given = ()) -> np.ndarray:
+        """Return log likelihoods (S,) of rows at Z (S, D)."""
+        return _at(self._likelihood, Z, self._arguments(data, given))[1]
 
     def at(self, Z: np.ndarray, data: Data, given: Given = ()) -> tuple[np.ndarray, np.ndarray]:
         """Return gradients (S, D) and values (S,) of the whole log density at Z (S, D)."""
-        parts = self._gradients(Z, *self._arguments(data, given))
-        slopes = np.broadcast_to(parts[0], Z.shape) + parts[2]
-        return slopes, np.broadcast_to(parts[1], len(Z)) + parts[3]
+        prior = _at(self._prior, Z, _floats(given))
+        likelihood = _at(self._likelihood, Z, self._arguments(data, given))
+        return prior[0] + likelihood[0], prior[1] + likelihood[1]
 
-    def log_densities(
-        self, Z: np.ndarray, data: Data, given: Given = ()
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return log densities of the prior and of the likelihood at Z (S, D): (S,) each."""
-        prior, likelihood = self._gradients(Z, *self._arguments(data, given))[1::2]
-        return np.broadcast_to(prior, len(Z)), np.broadcast_to(likelihood, len(Z))
+    def _natural(self, part: Compiled, rest: Sequence[np.ndarray]) -> Natural:
+        slopes, shift = affine(lambda Z: _at(part, Z, rest)[0], self.dim)
+        constant = _at(part, np.zeros((1, self.dim)), rest)[1]
+        return Natural(-0.5 * (slopes + slopes.T), shift.copy(), float(constant[0]))
 
     def values(self, Z: np.ndarray, data: Data, given: Given = ()) -> np.ndarray:
         """Return the whole log density at Z (S, D) and given values (S, *shape): (S,), without
@@ -260,8 +241,7 @@ class Quadratic:
         rest = self._arguments(data, given)
         if self.through_mean is None:
             at = ([np.asarray(g)[i] for g in given] for i in range(len(Z)))
-            each = (self.log_densities(z[None], data, g) for z, g in zip(Z, at, strict=True))
-            return np.array([float(sum(v[0] for v in both)) for both in each])
+            return np.array([self.at(z[None], data, g)[1][0] for z, g in zip(Z, at, strict=True)])
         [values] = self._densities(Z, np.ascontiguousarray(self.mean_reward(Z, data)), *rest)
         return np.broadcast_to(values, len(Z))
 
@@ -292,6 +272,16 @@ class Quadratic:
         n = len(data[0])
         [means] = self._means(theta, *self._arguments(data))
         return np.broadcast_to(means, (len(theta), n))
+
+
+def _at(part: Compiled, Z: np.ndarray, rest: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return gradients (S, D) and values (S,) of a part of a log density at Z (S, D)."""
+    slopes, values = part(Z, *rest)
+    return np.broadcast_to(slopes, Z.shape), np.broadcast_to(values, len(Z))
+
+
+def _floats(given: Given) -> list[np.ndarray]:
+    return [np.asarray(v, dtype=np.float64) for v in given]
 
 
 def total(graphs: Sequence[Variable]) -> Variable:

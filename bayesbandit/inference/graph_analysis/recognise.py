@@ -162,10 +162,10 @@ def finite_trial(quadratic: Quadratic, given: Given, apart: bool) -> Data:
     rewards; all of the model's rows where they are not `apart` from each other."""
     density, theta = quadratic.density, np.zeros((1, quadratic.dim))
     own = trial(density, 5 if apart or not len(density.own["x"]) else len(density.own["x"]))
-    if not apart or np.isfinite(quadratic.log_densities(theta, own, given)[1]).all():
+    if not apart or np.isfinite(quadratic.log_likelihood(theta, own, given)).all():
         return own
     other = trial(density, own=positive(density, len(own[0])))
-    return other if np.isfinite(quadratic.log_densities(theta, other, given)[1]).all() else own
+    return other if np.isfinite(quadratic.log_likelihood(theta, other, given)).all() else own
 
 
 def part(data: Data, rows: slice) -> Data:

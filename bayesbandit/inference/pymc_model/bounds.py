@@ -78,6 +78,13 @@ class Bounds(Walk[Interval | None]):
         with np.errstate(all="ignore"):
             self.walk(self.nodes, self.values)
 
+    def truth(self, variable: Variable) -> bool | None:
+        """Return the one number of a condition, or None if there may be several."""
+        bounds = self.of(variable)
+        if bounds is None or bounds.low.size != 1 or not bounds.known.all():
+            return None
+        return bool(bounds.low)
+
     def root(self, variable: Variable) -> Interval | None:
         return point(variable.data) if isinstance(variable, Constant) else None
 
