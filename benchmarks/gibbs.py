@@ -91,7 +91,9 @@ def sampler(x: np.ndarray, r: np.ndarray, options: dict, from_rows: bool) -> Loo
     rng = np.random.default_rng(1)
     data = gibbs.rows(x, r) if from_rows else gibbs.statistics(x.T @ x, x.T @ r, r @ r, len(r))
     prior = gibbs.declare(x.shape[1], **options)
-    state = gibbs.start(data, prior, rng, sigma2=1.0)
+    d, one = x.shape[1], np.ones(1)
+    state = gibbs.ScaleState(np.zeros(d), np.ones(d), np.ones(d), one.copy(), one.copy(), one)
+    gibbs.sample(data, prior, state, rng, 1)
     return lambda times: gibbs.sample(data, prior, state, rng, 1, thin=times)
 
 

@@ -392,9 +392,9 @@ def own_prior(make):
 
 
 REFUSED = {
-    "half of it": (declared(observes(lambda p: p / 2)), "function le"),
+    "half of it": (declared(observes(lambda p: p / 2)), "function log1p"),
     "a power of it": (declared(observes(lambda p: p**2)), "function le"),
-    "used twice": (declared(observes(lambda p: p * (1 - p))), "function le"),
+    "used twice": (declared(observes(lambda p: p * (1 - p))), "function log1p"),
     "clipped": (declared(observes(lambda p: pt.clip(p, 0.1, 0.9))), "clip"),
     "a switch": (declared(observes(lambda p: pt.switch(p > 0.5, p, 0.5))), "gt of"),
     "rounded": (declared(observes(lambda p: pt.floor(10 * p) / 10)), "floor"),

@@ -195,7 +195,7 @@ def test_rows_say_what_the_gradients_say(declare):
     if declare is logarithms:  # whose mean reward is not affine
         assert not engine.row_wise
         return
-    together = engine.rows(**data).natural()
+    together = engine.statements(engine.data(**data)).natural()
     assert np.allclose(together.precision, by_gradient.precision, rtol=1e-10, atol=1e-10)
     assert np.allclose(together.shift, by_gradient.shift, rtol=1e-10, atol=1e-10)
     assert np.isclose(together.constant, by_gradient.constant, rtol=1e-10)

@@ -44,6 +44,22 @@ VARIANTS = {
 }  # fmt: skip
 
 
+def start(data, prior, lambda2=1.0, sigma2=None):
+    """A state from which to sweep: λ² and σ² as given, the scales as under the prior, θ = 0.
+
+    An unknown σ² begins at the mean square of the rewards unless it is given.
+    """
+    if not prior.noise_known:
+        gibbs.check_noise(data, prior)
+    if sigma2 is None:
+        n = data.r.size if isinstance(data, gibbs.Rows) else data.n
+        sigma2 = data.rr / n
+    d, scale = prior.fixed.size, 0.5 if prior.kind == gibbs.LAPLACE else 1.0  # E τ² = 2/λ²
+    inv_tau2 = np.where(prior.moving, scale * lambda2, prior.fixed)
+    numbers = (np.array([float(v)]) for v in (lambda2, prior.rate, sigma2))
+    return gibbs.ScaleState(np.zeros(d), inv_tau2, np.ones(d), *numbers)
+
+
 def prior_of(name, d, mixed=False):
     """The variant's prior of d coefficients; `mixed`: the last has a known scale, without σ²."""
     options = dict(VARIANTS[name])

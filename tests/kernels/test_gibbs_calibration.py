@@ -12,7 +12,7 @@ from scipy import stats
 from bayesbandit.kernels.gibbs import mixture as gibbs
 from bayesbandit.kernels.gibbs.scales import GAMMA, HALF_CAUCHY
 from tests.cases import few, slow_but
-from tests.kernels.gibbs_twin import VARIANTS, prior_of
+from tests.kernels.gibbs_twin import VARIANTS, prior_of, start
 
 PROPER = [name for name in VARIANTS if "flat" not in name and "1/σ²" not in name]
 UNLIKE = ("normal, free noise", "ridge, gamma", "laplace, half-Cauchy", "park-casella", "horseshoe")
@@ -53,7 +53,7 @@ def ranks(name, from_rows, datasets, thin, rng):
         if from_rows:
             data = gibbs.rows(x, r, w)
         known = None if not prior.noise_known else sigma2
-        state = gibbs.start(data, prior, rng, lambda2=1.4, sigma2=known)
+        state = start(data, prior, lambda2=1.4, sigma2=known)
         gibbs.sample(data, prior, state, rng, 1, thin=10 * thin)
         draws = gibbs.sample(data, prior, state, rng, DRAWS, thin=thin)
         thetas = np.vstack([theta, draws.theta])

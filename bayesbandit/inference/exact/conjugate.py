@@ -62,6 +62,7 @@ from bayesbandit.inference.graph_analysis.transforms import ends
 if TYPE_CHECKING:
     import pymc as pm
 
+Array = np.ndarray
 ENGINE = "conjugate"
 
 
@@ -162,11 +163,7 @@ class ConjugateEngine:
             return None
 
     def posterior(
-        self,
-        x: np.ndarray,
-        reward: np.ndarray,
-        weight: np.ndarray | None = None,
-        arm: np.ndarray | None = None,
+        self, x: Array, reward: Array, weight: Array | None = None, arm: Array | None = None
     ) -> OneNumber:
         """Return the posterior given rows x (n, d), reward and weight (n,), if it is `checked`."""
         n = len(x)

@@ -29,6 +29,7 @@ from bayesbandit.inference.graph_analysis.recognise import TOLERANCE, Form, part
 if TYPE_CHECKING:
     import pymc as pm
 
+Array = np.ndarray
 ENGINE = "exact_gaussian"
 
 
@@ -46,7 +47,7 @@ class GaussianBlock:
         """Return a variable's own shape, where its value has this one."""
         return self.quadratic.density.shapes.get(name, shape)
 
-    def split(self, theta: np.ndarray) -> dict[str, np.ndarray]:
+    def split(self, theta: Array) -> dict[str, Array]:
         """Return θ (…, D) by declared variable, each (…, *shape)."""
         parts = self.quadratic.split(theta)
         for k, T in self.linear.items():
@@ -54,13 +55,11 @@ class GaussianBlock:
             parts[k] = flat.reshape(theta.shape[:-1] + self.shapes[k])
         return parts
 
-    def noise_drawn(self, sigma2: np.ndarray) -> dict[str, np.ndarray]:
+    def noise_drawn(self, sigma2: Array) -> dict[str, Array]:
         """Return the declared noise scale by name, where σ² (S,) is drawn; {} where it is known."""
         return {}
 
-    def moments(
-        self, mean: np.ndarray, covariance: np.ndarray
-    ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    def moments(self, mean: Array, covariance: Array) -> dict[str, tuple[Array, Array]]:
         """Return mean (*shape) and covariance (k, k) of each declared variable, from those of θ."""
         moments = {}
         for k, centre in self.split(mean).items():
@@ -86,12 +85,8 @@ class GaussianBlock:
         return self.affine and self.row_wise
 
     def observations(
-        self,
-        x: np.ndarray,
-        reward: np.ndarray,
-        weight: np.ndarray | None = None,
-        arm: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, np.ndarray]:
+        self, x: Array, reward: Array, weight: Array | None = None, arm: Array | None = None
+    ) -> tuple[Array, Array]:
         """Return what rows say: y (n,) is N(mean reward, 1/p), given a noise scale of 1; y and p
         (n,)."""
         data = self.data(x, reward, weight, arm)
@@ -118,10 +113,10 @@ class GaussianBlock:
 
     def data(
         self,
-        x: np.ndarray,
-        reward: np.ndarray | None = None,
-        weight: np.ndarray | None = None,
-        arm: np.ndarray | None = None,
+        x: Array,
+        reward: Array | None = None,
+        weight: Array | None = None,
+        arm: Array | None = None,
     ) -> Data:
         """Return rows as arrays x (n, d), reward, weight, arm (n,); without a weight, 1."""
         x = np.ascontiguousarray(x, dtype=np.float64)
@@ -135,9 +130,7 @@ class GaussianBlock:
             np.asarray(np.zeros(n) if arm is None else arm, dtype=np.int64),
         )
 
-    def linear_map(
-        self, x: np.ndarray, arm: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def linear_map(self, x: Array, arm: Array | None = None) -> tuple[Array, Array]:
         """Return the mean reward A θ + b of contexts x (n, d): A (n, D), b (n,).
 
         Of a model over arms, without `arm`, for every arm: A (n, K, D), b (n, K).
@@ -151,16 +144,14 @@ class GaussianBlock:
             return A.reshape(-1, self.n_arms, self.dim), b.reshape(-1, self.n_arms)
         return A, b
 
-    def mean_reward(
-        self, theta: np.ndarray, x: np.ndarray, arm: np.ndarray | None = None
-    ) -> np.ndarray:
+    def mean_reward(self, theta: Array, x: Array, arm: Array | None = None) -> Array:
         """Return mean rewards under θ (S, D), affine or not: (S, n); of every arm, (S, n, K)."""
         means = self.quadratic.mean_reward(theta, self._contexts(x, arm))
         if arm is None and self.n_arms is not None:
             return means.reshape(len(theta), -1, self.n_arms)
         return means
 
-    def _contexts(self, x: np.ndarray, arm: np.ndarray | None) -> Data:
+    def _contexts(self, x: Array, arm: Array | None) -> Data:
         """Return rows of contexts, each repeated for every arm of a model over arms without
         `arm`."""
         if arm is None and self.n_arms is not None:
@@ -168,7 +159,7 @@ class GaussianBlock:
             return self.data(np.repeat(x, K, axis=0), arm=np.tile(np.arange(K), n))
         return self.data(x, arm=arm)
 
-    def stacked(self, draws: Mapping[str, np.ndarray]) -> np.ndarray:
+    def stacked(self, draws: Mapping[str, Array]) -> Array:
         """Return θ (S, D) from draws by variable, (…, *shape), chains one behind the other."""
         parts = []
         for k, s in self.slices.items():
@@ -184,9 +175,7 @@ class GaussianBlock:
         slope, curvature, value = self.quadratic.curvature(b, data, given)
         return Statements(A, -curvature, slope, value)
 
-    def solve(
-        self, precision: np.ndarray, shift: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def solve(self, precision: Array, shift: Array) -> tuple[Array, Array, Array]:
         """Return L with Λ = LL', L⁻¹η and Λ⁻¹η; where Λ is singular, names the variable left
         unknown.
 
@@ -233,35 +222,15 @@ class ExactGaussian(GaussianBlock):
         return self._prior
 
     def likelihood(
-        self,
-        x: np.ndarray,
-        reward: np.ndarray,
-        weight: np.ndarray | None = None,
-        arm: np.ndarray | None = None,
+        self, x: Array, reward: Array, weight: Array | None = None, arm: Array | None = None
     ) -> Natural:
         """Return natural parameters of rows x (n, d), reward, weight, arm (n,); of batches, they
         add up if `form.not_additive` is empty."""
         data = self.data(x, reward, weight, arm)
         return self.statements(data).natural() if self.row_wise else self.quadratic.likelihood(data)
 
-    def rows(
-        self,
-        x: np.ndarray,
-        reward: np.ndarray,
-        weight: np.ndarray | None = None,
-        arm: np.ndarray | None = None,
-    ) -> Statements:
-        """Return what each row says of θ; only if `row_wise`."""
-        if not self.row_wise:
-            raise self.quadratic.refusal("rows do not speak each through its own mean reward")
-        return self.statements(self.data(x, reward, weight, arm))
-
     def posterior(
-        self,
-        x: np.ndarray,
-        reward: np.ndarray,
-        weight: np.ndarray | None = None,
-        arm: np.ndarray | None = None,
+        self, x: Array, reward: Array, weight: Array | None = None, arm: Array | None = None
     ) -> Gaussian:
         """Return the posterior given rows x (n, d), reward, weight, arm (n,), if it is
         `checked`."""
@@ -304,7 +273,7 @@ class ExactGaussian(GaussianBlock):
         return replace(known, log_evidence=float(evidence))
 
 
-def tried(dim: int) -> np.ndarray:
+def tried(dim: int) -> Array:
     """Return points (3, D) at which a posterior is tested: its mean, one and four sds from it."""
     z = np.random.default_rng(0).standard_normal((3, dim))
     return z * np.array([[0.0], [1.0], [4.0]])

@@ -38,6 +38,7 @@ from bayesbandit.inference.graph_analysis.transforms import transform_name
 if TYPE_CHECKING:
     import pymc as pm
 
+Array = np.ndarray
 ENGINE = "normal_inverse_gamma"
 CONDITIONAL = "so the posterior is only conditionally Gaussian"
 AGAIN = (0.3, 2.7, 11.0)  # values of the scale at which what holds at 1 must hold again
@@ -155,11 +156,11 @@ class NormalInverseGamma(GaussianBlock):
         """σ² q where rewards are N(mean reward, σ²/weight), whatever their context, else None."""
         return self.form.noise if self.unit_powers else None
 
-    def scale(self, sigma2: np.ndarray) -> np.ndarray:
+    def scale(self, sigma2: Array) -> Array:
         """Return the declared scale variable where σ² = 1/q is given."""
         return sigma2 ** (-1.0 / self.exponent)
 
-    def noise_drawn(self, sigma2: np.ndarray) -> dict[str, np.ndarray]:
+    def noise_drawn(self, sigma2: Array) -> dict[str, Array]:
         """Return the declared noise scale by name, where σ² = 1/q (S,) is drawn."""
         return {self.scale_name: self.scale(sigma2)}
 
@@ -168,11 +169,7 @@ class NormalInverseGamma(GaussianBlock):
         return self._prior
 
     def likelihood(
-        self,
-        x: np.ndarray,
-        reward: np.ndarray,
-        weight: np.ndarray | None = None,
-        arm: np.ndarray | None = None,
+        self, x: Array, reward: Array, weight: Array | None = None, arm: Array | None = None
     ) -> NaturalGamma:
         """Return the statistics of rows x (n, d), reward, weight, arm (n,). The statistics of
         batches add up if `form.not_additive` is empty."""
@@ -200,11 +197,7 @@ class NormalInverseGamma(GaussianBlock):
         return [q ** (1.0 / self.exponent) for q in PRECISIONS]
 
     def posterior(
-        self,
-        x: np.ndarray,
-        reward: np.ndarray,
-        weight: np.ndarray | None = None,
-        arm: np.ndarray | None = None,
+        self, x: Array, reward: Array, weight: Array | None = None, arm: Array | None = None
     ) -> StudentT:
         """Return the posterior given rows x (n, d), reward, weight, arm (n,), if it is
         `checked`."""
@@ -213,7 +206,7 @@ class NormalInverseGamma(GaussianBlock):
         self.checked(known, data)
         return known
 
-    def centred(self, data: Data) -> tuple[NaturalGamma, np.ndarray]:
+    def centred(self, data: Data) -> tuple[NaturalGamma, Array]:
         """Return statistics about the mean of θ, where the shift is 0, and that mean (D,).
 
         They are of prior and rows together. About 0 the rate would be lost to rounding if rewards
@@ -253,7 +246,7 @@ class NormalInverseGamma(GaussianBlock):
         if why := differs(values, closed):
             raise self.quadratic.refusal(why, of_rows=True)
 
-    def distribution(self, natural: NaturalGamma, about: np.ndarray | float = 0.0) -> StudentT:
+    def distribution(self, natural: NaturalGamma, about: Array | float = 0.0) -> StudentT:
         """Return the distribution that has these statistics about a point (D,).
 
         Raise `Improper` if there is none.

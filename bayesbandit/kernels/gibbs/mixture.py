@@ -29,7 +29,7 @@ from bayesbandit.kernels.gibbs.sweeps import Draws, Matrix, Rows, Statistics
 
 __all__ = [
     "FIXED", "HORSESHOE", "LAPLACE", "RIDGE", "Draws", "Prior", "Rows", "ScaleState", "Statistics",
-    "declare", "prefers_rows", "problem", "rows", "sample", "start", "statistics",
+    "declare", "prefers_rows", "problem", "rows", "sample", "statistics",
 ]  # fmt: skip
 
 
@@ -123,51 +123,16 @@ def check_noise(data: Statistics | Rows, prior: Prior) -> None:
         raise ValueError(f"σ² has no proper posterior with {known} that fit perfectly")
 
 
-def start(
-    data: Statistics | Rows, prior: Prior, rng: np.random.Generator, *,
-    lambda2: float = 1.0, sigma2: float | None = None,
-) -> ScaleState:  # fmt: skip
-    """Return a state from which to sweep: λ² and σ² as given, the scales as under the prior, θ
-    drawn.
-
-    An unknown σ² begins at the mean square of the rewards unless it is given.
-    """
-    if prior.noise_known and sigma2 is None:
-        raise ValueError("a known σ² must be given as sigma2; got None")
-    if not prior.noise_known:
-        check_noise(data, prior)
-    if sigma2 is None:
-        n = data.r.size if isinstance(data, Rows) else data.n
-        sigma2 = max(data.rr / max(n, 1.0), 1e-12)
-    d = prior.fixed.size
-    scale = 0.5 if prior.kind == LAPLACE else 1.0  # E τ² = 2/λ² under the exponential
-    inv_tau2 = np.where(prior.moving, scale * lambda2, prior.fixed)
-    state = ScaleState(
-        np.zeros(d), inv_tau2, np.ones(d), np.array([float(lambda2)]),
-        np.array([prior.rate]), np.array([float(sigma2)]),
-    )  # fmt: skip
-    run(data, prior, state, 1, 1, True, rng)
-    return state
-
-
 def sample(
     data: Statistics | Rows, prior: Prior, state: ScaleState, rng: np.random.Generator,
     draws: int, thin: int = 1,
 ) -> Draws:  # fmt: skip
     """Sweep, and return one of every `thin` sweeps, S = `draws`; the state moves on to the last
     one."""
-    return run(data, prior, state, draws, thin, False, rng)
-
-
-def run(
-    data: Statistics | Rows, prior: Prior, state: ScaleState, draws: int, thin: int,
-    scales_known: bool, rng: np.random.Generator,
-) -> Draws:  # fmt: skip
-    """Return `sample`, or draws of σ² and θ alone where `scales_known`."""
     d = prior.fixed.size
     out = Draws(np.empty((draws, d)), np.empty((draws, d)), np.empty(draws), np.empty(draws))
     sweep = sweeps.sweep_rows if isinstance(data, Rows) else sweeps.sweep_statistics
-    sweep(data, prior, state, out, thin, scales_known, rng)
+    sweep(data, prior, state, out, thin, rng)
     if not np.isfinite(state.theta).all():
         raise FloatingPointError(
             f"the sampler has lost its digits: θ has {np.sum(~np.isfinite(state.theta))} values of "

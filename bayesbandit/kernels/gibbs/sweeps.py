@@ -250,23 +250,22 @@ def keep(state, draws, s):
 
 
 @kernel
-def sweep_statistics(data, prior, state, draws, thin, scales_known, rng):
-    """Fill `draws`, one of every `thin` sweeps; `scales_known`: σ² and θ alone are drawn."""
+def sweep_statistics(data, prior, state, draws, thin, rng):
+    """Fill `draws`, one of every `thin` sweeps."""
     data, prior, state, draws = borrowed(data), borrowed(prior), borrowed(state), borrowed(draws)
     d, P = state.theta.size, data.A.shape[0]
     memory = np.ones(P), np.zeros(data.A.shape), np.empty(d), np.empty(d)
     shift, W, first, second = borrowed(memory)
     for s in range(draws.theta.shape[0]):
         for _ in range(thin):
-            if not scales_known:
-                draw_scales(prior, state, first, second, rng)
+            draw_scales(prior, state, first, second, rng)
             draw_from_statistics(data, prior, state, shift, W, first, second, rng)
         keep(state, draws, s)
     held(memory)
 
 
 @kernel
-def sweep_rows(data, prior, state, draws, thin, scales_known, rng):
+def sweep_rows(data, prior, state, draws, thin, rng):
     """Do as `sweep_statistics`, from rows."""
     data, prior, state, draws = borrowed(data), borrowed(prior), borrowed(state), borrowed(draws)
     d, memory = state.theta.size, rows_work(data, state)
@@ -274,8 +273,7 @@ def sweep_rows(data, prior, state, draws, thin, scales_known, rng):
     first, second = borrowed(pair)
     for s in range(draws.theta.shape[0]):
         for _ in range(thin):
-            if not scales_known:
-                draw_scales(prior, state, first, second, rng)
+            draw_scales(prior, state, first, second, rng)
             draw_from_rows(data, prior, state, work, rng)
         keep(state, draws, s)
     held(memory), held(pair)

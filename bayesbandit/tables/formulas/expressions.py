@@ -39,7 +39,6 @@ SETTINGS: dict[str, tuple[str, ...]] = {  # of the functions that learn, in form
 }
 SPLINES = ("bs", "cr", "cs", "cc")
 PLAIN = ("log", "log1p", "log2", "log10", "exp", "expm1", "sqrt", "abs", "square", "tanh", "sign")
-ALLOWED = (*SETTINGS, *PLAIN, "I")
 
 
 @dataclass(frozen=True)
