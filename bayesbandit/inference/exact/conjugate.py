@@ -48,7 +48,7 @@ from bayesbandit.inference.graph_analysis.density import (
     distribution,
     read,
 )
-from bayesbandit.inference.graph_analysis.dependence import Influence
+from bayesbandit.inference.graph_analysis.dependence import depends_on
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, total
 from bayesbandit.inference.graph_analysis.recognise import (
     differs,
@@ -97,8 +97,7 @@ def one_variable(model: pm.Model) -> tuple[Variable, float]:
 
 def mean_is(density: Density, value: Variable) -> bool:
     """Return whether the mean reward is the variable itself, whatever the row."""
-    names = {v: (role,) for role, v in density.inputs.items()}
-    if Influence([density.mean], names).of(density.mean):
+    if depends_on([density.mean], density.inputs):
         return False
     if Degrees([density.mean], {value: 1.0}).of(density.mean) > 1:
         return False
@@ -217,12 +216,10 @@ class ConjugateEngine:
         graphs = uncast(self.exponents.graphs[1:], reward) if whole else self.exponents.graphs[1:]
         [likelihood] = possible(graphs)
         slopes = simplified(*self.exponents.slopes(likelihood))
-        names = {v: (role,) for role, v in inputs.items()}
-        influence = Influence(slopes, names)
-        depends_on = frozenset().union(*map(influence.of, slopes))
-        if depends_on - {"reward", "weight"}:
+        roles = depends_on(slopes, inputs)
+        if roles - {"reward", "weight"}:
             return None
-        if "weight" in depends_on:
+        if "weight" in roles:
             scaling = Scaling(slopes, {inputs["weight"]: 1.0})
             if not all(scaling.degree(s) in (1.0, math.inf) for s in slopes):
                 return None

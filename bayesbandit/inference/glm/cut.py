@@ -19,7 +19,7 @@ from pytensor.graph.traversal import ancestors
 from bayesbandit.inference.base import Compiled, refuse
 from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees
 from bayesbandit.inference.graph_analysis.density import Density
-from bayesbandit.inference.graph_analysis.dependence import Influence
+from bayesbandit.inference.graph_analysis.dependence import depends_on
 from bayesbandit.inference.graph_analysis.operations import elementwise_name, operands
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, gradient, total
 from bayesbandit.inference.graph_analysis.recognise import DATA_ROW, simplified
@@ -46,8 +46,6 @@ class Cut:
     def _check(self, engine: str) -> None:
         """Check that rows are apart, that θ enters by η alone, and that all is analytic in it."""
         inputs = self.density.inputs
-        names: dict[Variable, tuple[str, ...]] = {v: (role,) for role, v in inputs.items()}
-        names[self.eta] = ("eta",)
         rows = RowWalk(
             [self.mean, *self.terms], dict.fromkeys([*inputs.values(), self.eta], DATA_ROW)
         )
@@ -59,7 +57,7 @@ class Cut:
         for label, graph, allowed, mixed in given:
             if not set(self.density.values.values()).isdisjoint(ancestors([graph])):
                 raise refuse(engine, f"{label}: depends on more than the mean's linear predictor")
-            if more := Influence([graph], names).of(graph) - allowed:
+            if more := depends_on([graph], inputs | {"eta": self.eta}) - allowed:
                 what = " and ".join(sorted(more))
                 raise refuse(engine, f"{label}: depends on {what} besides the linear predictor")
             if "weight" in inputs and graph is not self.mean:

@@ -60,3 +60,9 @@ class Influence(Walk[Names]):
     def _shapes(self, node: Apply) -> Names:
         """Return the names that the shapes of a node's inputs depend on."""
         return frozenset[str]().union(*(self._size.get(v, frozenset()) for v in node.inputs))
+
+
+def depends_on(graphs: Sequence[Variable], among: Mapping[str, Variable]) -> Names:
+    """Return the names of those variables that the values of some graphs may depend on."""
+    influence = Influence(graphs, {v: (name,) for name, v in among.items()})
+    return frozenset[str]().union(*map(influence.of, graphs))

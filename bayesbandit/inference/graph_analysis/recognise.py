@@ -18,7 +18,7 @@ from pytensor.graph.replace import clone_replace
 from bayesbandit.inference.base import Compiled
 from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import Density
-from bayesbandit.inference.graph_analysis.dependence import Influence
+from bayesbandit.inference.graph_analysis.dependence import depends_on
 from bayesbandit.inference.graph_analysis.quadratic import (
     PYTHON,
     Data,
@@ -216,10 +216,9 @@ class RowNoise:
         self.curvature, self.of_rewards = simplified(
             gradient(slope.sum(), m), gradient(slope.sum(), reward)
         )
-        names = {v: (role,) for role, v in inputs.items() if role != "reward"}
-        graphs = [self.curvature, self.of_rewards]
-        influence = Influence(graphs, names)
-        self.depends_on = frozenset().union(*map(influence.of, graphs))
+        graphs, others = [self.curvature, self.of_rewards], dict(inputs)
+        del others["reward"]
+        self.depends_on = depends_on(graphs, others)
         self.by_weight = "weight" not in self.depends_on
         if weight is not None and not self.by_weight:
             scaling = Scaling(graphs, {weight: 1.0})
@@ -254,10 +253,10 @@ def level_power(quadratic: Quadratic, s: Variable) -> float | None:
     assert through is not None
     [cut] = simplified(*clone_replace([through], {quadratic.density.given_mean: inputs["reward"]}))
     [slope] = simplified(s * gradient(cut, s))
-    depends_on = Influence([slope], {v: (role,) for role, v in inputs.items()} | {s: ("s",)})
-    free = {role: v for role, v in (inputs | {"s": s}).items() if role in depends_on.of(slope)}
-    homogeneous = (Scaling([slope], {v: 1.0}).degree(slope) == 0.0 for v in free.values())
-    if free.keys() - {"weight", "s"} or not all(homogeneous):
+    named = inputs | {"s": s}
+    free = depends_on([slope], named)
+    homogeneous = (Scaling([slope], {named[k]: 1.0}).degree(slope) == 0.0 for k in free)
+    if free - {"weight", "s"} or not all(homogeneous):
         return None
     rows = quadratic.density.arguments(one_row(quadratic.density))
     [power] = Compiled([s, *inputs.values()], [slope], PYTHON)(np.array(1.0), *rows)
@@ -271,7 +270,7 @@ def monomial_noise(quadratic: Quadratic) -> tuple[float, dict[str, float]] | Non
     density, cut = quadratic.density, quadratic.through_mean
     if cut is None or _mixed([term.given_mean for term in density.terms if term.on_data], density):
         return None
-    entering = Influence([cut], {v: (str(v.name),) for v in quadratic.given}).of(cut)
+    entering = depends_on([cut], {str(v.name): v for v in quadratic.given})
     rows = RowNoise(quadratic)
     variance = rows.variance([np.ones(v.type.shape) for v in quadratic.given])
     if variance is None or len(entering) > 1:
