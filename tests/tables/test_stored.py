@@ -107,7 +107,7 @@ def crafted(at, value, kind="table"):
         (crafted(("columns",), []), "it has no columns"),
         (crafted(("columns", 0, "name"), 1.5), "a column's name is 1.5"),
         (crafted(("columns", 0, "kind"), "code"), "a column's kind is 'code'"),
-        (crafted(("columns", 0, "more"), 1), "column '.*' has the unknown key 'more'"),
+        (crafted(("columns", 0, "more"), 1), r"column '.*' has the unknown key 'more'"),
         (MADE["table"] | {"digest": "0"}, "its values are not those that were saved"),
         (crafted(("components", "size"), 0.0, "components"), r"components\['size'\] is 0.0"),
         (crafted(("components", "center"), [0.0], "components"), "components are not of"),

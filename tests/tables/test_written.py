@@ -112,7 +112,7 @@ def test_an_encoder_of_before_has_no_units():
     for unit in ("EUR", 5, None, "x", "$€"):
         broken = encoder.to_dict()
         broken["columns"][1]["unit"] = unit
-        with pytest.raises(ValueError, match="column 'a'.*unit"):
+        with pytest.raises(ValueError, match=r"column 'a'.*unit"):
             bb.Encoder.from_dict({**broken, "digest": digest(broken)})
 
 
