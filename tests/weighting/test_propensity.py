@@ -262,10 +262,7 @@ def test_an_arm_that_comes_back_is_one_arm(rng):
     bandit.add_arm("a")
     bandit.update(x, bandit.history.arm, reward[:, 0])
     assert sorted(bandit.reweighting.weigher.arms) == ["a", "b"]
-    p = [
-        bandit.reweighting.weigher.of(arm, bandit.history.rows[:9], bandit.layout)
-        for arm in "ab"
-    ]
+    p = [bandit.reweighting.weigher.of(arm, bandit.history.rows[:9], bandit.layout) for arm in "ab"]
     np.testing.assert_allclose(np.sum(p, axis=0), 1.0, atol=1e-12)
 
 
