@@ -315,7 +315,7 @@ def is_real(value: object) -> TypeGuard[float]:
     """Return whether a value is a real number that a float can hold, and not a bool."""
     if isinstance(value, int) and abs(value) > HUGEST:
         return False
-    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_ | np.timedelta64)
 
 
 def integer(value: object, what: str, least: int = 0, most: int = LONGEST) -> int:

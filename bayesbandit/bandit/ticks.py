@@ -46,8 +46,9 @@ def logged(bandit: Bandit, at: object, n: int) -> np.ndarray | None:
         raise ValueError(
             f'time is for a half_life with clock="time"; {checks.shown(bandit.model)} {other}'
         )
-    at = np.atleast_1d(checks.floats(checks.instants(at), "time"))
-    return checks.one_a_row(np.repeat(at, n) if len(at) == 1 else at, n, "time") + bandit.ahead
+    what = "time, as dates (datetime or datetime64) or seconds since 1970,"
+    at = np.atleast_1d(checks.floats(checks.instants(at), what))
+    return checks.one_a_row(np.repeat(at, n) if at.size == 1 else at, n, "time") + bandit.ahead
 
 
 def check_past(bandit: Bandit, ticks: np.ndarray | None) -> None:

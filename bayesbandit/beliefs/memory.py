@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from bayesbandit.beliefs.base import Clock
-from bayesbandit.checks import SIZES, number, one_of, seconds
+from bayesbandit.checks import SIZES, is_real, number, one_of, seconds
 from bayesbandit.kernels.fading import FORGOTTEN
 
 CLOCKS = "rounds", "time"
@@ -48,7 +48,12 @@ class Memory:
         """The half-life in ticks, if there is one."""
         timed = self.clock == "time" and isinstance(self.half_life, str)
         ticks = seconds(self.half_life, "half_life") if timed else self.half_life
-        return number(ticks, "half_life", above=0, **SIZES)
+        try:
+            return number(ticks, "half_life", above=0, **SIZES)
+        except ValueError as error:
+            if is_real(ticks):
+                raise
+            raise ValueError(f'{error}; or "auto"; or with clock="time" a text as "7d"') from None
 
     @property
     def chooses(self) -> bool:

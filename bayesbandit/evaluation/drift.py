@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from numbers import Real
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
 
+from bayesbandit import checks
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.surprise import Evidence
 
 HALF_LIVES = (None, 8000.0, 4000.0, 2000.0, 1000.0, 500.0, 250.0, 125.0)
 
 
+@runtime_checkable
 class Rounds(Protocol):
     """Rounds in the order of their decisions: a `bb.ope.Log`, or a bandit's `history`."""
 
@@ -41,8 +44,23 @@ def drift(
     without a reward are left out. model: the ridge regression of each arm's rewards; default
     `Ridge()`. half_lives: in rounds; None never forgets.
     """
+    if not isinstance(log, Rounds):
+        raise TypeError(
+            "log must be a bb.ope.Log or a bandit's history, and bb.ope.Log.of(frame) makes one of "
+            f"a table; got {checks.shown(log)}"
+        )
+    model = Ridge() if model is None else model
+    if not isinstance(model, Ridge):
+        raise TypeError(f"model must be a bb.Ridge(…); got {checks.shown(model)}")
+    if isinstance(half_lives, Real | str) or len(half_lives) == 0:
+        raise TypeError(
+            f"half_lives must be a list of rounds, or None for never; got {half_lives!r}"
+        )
+    for half_life in half_lives:
+        if half_life is not None:
+            checks.number(half_life, "half_life", above=0)
     there = ~np.isnan(log.reward)
-    evidence = Evidence(model or Ridge(), half_lives)
+    evidence = Evidence(model, half_lives)
     found = evidence.add(np.asarray(log.x)[there], log.arm[there], log.reward[there])
     known = found[~np.isnan(found).any(axis=1)]
     over = 1000.0 * (known - known[:, :1])

@@ -13,7 +13,7 @@ import numpy as np
 from bayesbandit import checks
 from bayesbandit.bandit import fast_path, learning, ticks
 from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.beliefs.base import BeliefModel, Clock
+from bayesbandit.beliefs.base import Belief, BeliefModel, Clock
 from bayesbandit.checks import Arms, Contexts, Name
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Policy, Thompson
@@ -154,8 +154,13 @@ def _beginner(bandit: Bandit, columns: Columns) -> Bandit:
     """Return a bandit that is like this one, but has learned nothing.
 
     Raise ValueError if rounds cannot be weighted one by one, or need times, or the number of
-    features is wrong; TypeError if the belief cannot absorb another.
+    features is wrong, or the belief cannot absorb another.
     """
+    if type(bandit.belief).absorb is Belief.absorb:
+        raise ValueError(
+            f"{checks.shown(bandit.model)} is known by draws, which do not add up: "
+            "let one bandit learn the log by bandit.update"
+        )
     if bandit.reweighting is not None:
         raise ValueError(
             f"{bandit.balance} changes the weights of past rounds, which the parts of a log do not "

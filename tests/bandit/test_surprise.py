@@ -1,6 +1,7 @@
 """An alarm when rewards change, which is rare when they do not."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import bayesbandit as bb
@@ -74,6 +75,19 @@ def test_half_lives_of_a_log():
     assert table["half_life"].tolist()[:2] == [np.inf, 8000.0]
     changed = bb.evaluation.drift(bb.ope.Log.of(changes), bb.Ridge(), (None, 150.0))
     assert changed["gain"][1] > 2 * changed["se"][1] > 0
+
+
+def test_what_is_no_log_and_no_half_life():
+    history = bb.LinTS(2, 1).history
+    for wrong, said in (
+        ({"log": pd.DataFrame({"x": [1.0]})}, "bb.ope.Log.of"),
+        ({"model": bb.load_model("beta_bernoulli")}, "model must be a bb.Ridge"),
+        ({"half_lives": 500}, "half_lives must be a list"),
+        ({"half_lives": ()}, "half_lives must be a list"),
+        ({"half_lives": (None, "auto")}, "half_life must be a finite number"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=said):
+            bb.evaluation.drift(**({"log": history} | wrong))
 
 
 def test_a_sum_of_squares_is_read_as_a_variance():

@@ -210,6 +210,7 @@ REFUSED = {
     "changes the weights of past rounds": {"balance": bb.InversePropensity(propensity="estimated")},
     "part 0 of the log: unknown arm 'c'": {"arms": ("a", "b")},
     "jobs": {"jobs": 0},
+    "known by draws, .* by bandit.update": {"model": bb.BootstrapRidgeTS(ARMS, 2)},
 }  # fmt: skip
 
 
@@ -219,7 +220,7 @@ def test_what_cannot_be_learned_is_refused(why):
     if "needs the logged" in why:
         frame = frame.drop(columns="propensity")
     with pytest.raises(ValueError, match=why):
-        bb.learn(frame, bb.Ridge(), **REFUSED[why])
+        bb.learn(frame, **({"model": bb.Ridge()} | REFUSED[why]))
 
 
 @pytest.mark.slow
