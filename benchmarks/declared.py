@@ -1,16 +1,19 @@
 """What a declared model costs: to plan, to stream, to refit, to play.
 
-    uv run benchmarks/declared.py [--repeats N] [--rounds N] [NAME …]
+    uv run benchmarks/declared.py [--repeats N] [NAME …]
+    uv run benchmarks/declared.py [--rounds N] [--models NAME …] [--ways NAME …] rounds
 
 Parts are plan, stream, refit, lasso, reward, regret, accuracy and rounds. Ratios are taken within a
 repeat, the two sides one after the other; shown are the median and the range over repeats. The last
-four play bandits of the declarations in `nine.py`.
+four play bandits of the declarations in `nine.py`. `rounds` plays those of `--models`, which learn
+in `--ways`: schedule, weights, background.
 """
 
 import argparse
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
@@ -122,6 +125,8 @@ def lasso(repeats: int) -> Iterator[tuple[str, str]]:
 
 # how a bandit without a closed form learns; by schedule as its rounds grow by a tenth
 WAYS = "schedule", "weights", "background"
+FIRST = 3  # rounds that are left out, since they load kernels
+SLOW = 10.0  # ms
 
 
 def bandit_of(
@@ -141,25 +146,48 @@ def bandit_of(
     return bandit
 
 
-def live(
-    bandit: bb.Bandit, reward: Rewards, T: int, pause: float = 0.01
-) -> tuple[list[float], list[tuple[float, float]], float]:
-    """Milliseconds of each round, those of its thread's CPU for the decision and for the reward,
-    and the share of decisions that do not know all rewards. pause: seconds until a reward comes."""
-    rng, times, own, late = np.random.default_rng(1), [], [], 0
-    for x in rng.normal(size=(T, D)):
-        began, cpu = time.perf_counter(), time.thread_time()
+@dataclass
+class Rounds:
+    """What rounds cost in milliseconds, and the share of decisions that do not know all rewards.
+
+    Columns of `ms` are, of `choose` and `observe`: the time by the clock; the thread's CPU for the
+    decision, and for the reward; and the CPU of other threads of the process meanwhile. The thread
+    waited for a refit for no longer than these worked, and than its own CPU leaves of the clock.
+    """
+
+    ms: np.ndarray
+    late: float
+
+    @property
+    def cpu(self) -> np.ndarray:
+        return self.ms[:, 1] + self.ms[:, 2]
+
+    @property
+    def wait(self) -> np.ndarray:
+        return np.minimum(self.ms[:, 0] - self.cpu, self.ms[:, 3]).clip(0.0)
+
+
+def live(bandit: bb.Bandit, reward: Rewards, T: int, pause: float = 0.01) -> Rounds:
+    """Play T rounds after the first ones. pause: seconds until a reward comes."""
+    rng, spans, late = np.random.default_rng(1), [], 0
+
+    def now() -> np.ndarray:
+        own = time.thread_time()
+        return np.array([time.perf_counter(), own, own, time.process_time() - own])
+
+    for x in rng.normal(size=(FIRST + T, D)):
+        began = now()
         decision = bandit.choose(x)
-        chosen, decided = time.perf_counter(), time.thread_time()
+        chosen = now() - began
         got, belief = reward(float(x @ TRUTH[decision.arm]), rng), bandit.belief
         if isinstance(belief, SampledBelief):
             late += sum(chain.seen for chain in belief.chains) < belief.n.sum()
             time.sleep(pause)
-        again, cpu_again = time.perf_counter(), time.thread_time()
+        began = now()
         bandit.observe(decision, got)
-        times.append(1e3 * (time.perf_counter() - again + chosen - began))
-        own.append((1e3 * (decided - cpu), 1e3 * (time.thread_time() - cpu_again)))
-    return times, own, late / T
+        learned = now() - began
+        spans.append([chosen[0] + learned[0], chosen[1], learned[2], chosen[3] + learned[3]])
+    return Rounds(1e3 * np.array(spans[FIRST:]), late / (FIRST + T))
 
 
 def reward(repeats: int) -> Iterator[tuple[str, str]]:
@@ -167,16 +195,17 @@ def reward(repeats: int) -> Iterator[tuple[str, str]]:
     for name in ("ordinal", "censored_time", "counts"):
         bandit, medians = bandit_of(name, "weights", refit_below=0.0), []
         for _ in range(repeats + 1):  # the first of them loads kernels
-            _, own, _ = live(bandit, NINE[name].reward, 40, pause=0.0)
-            medians.append([statistics.median(part) for part in zip(*own, strict=True)])
+            played = live(bandit, NINE[name].reward, 40, pause=0.0)
+            medians.append(np.median(played.ms[:, 1:3], axis=0))
         for what, times in zip(("decision", "reward"), zip(*medians[1:], strict=True), strict=True):
             yield f"{name}: CPU of a {what} between refits", said(list(times), " ms")
 
 
-def rounds(T: int) -> None:
+def rounds(T: int, models: Sequence[str], ways: Sequence[str]) -> None:
     """Print what a bandit of each declaration costs: to make, and a round of choose and observe."""
-    columns = ("model, engine", "CPU s to make, again", "", "median, ms", "worst, ms",
-               "worst, CPU ms", "decisions that lack a reward", "refits, moved")  # fmt: skip
+    columns = ("model, engine", "made, CPU s, and again", "", "median, ms", "worst, ms",
+               f"rounds > {SLOW:.0f} ms", "worst CPU, ms", "worst wait, ms", "waits > 2 ms",
+               "lack a reward", "refits, moved")  # fmt: skip
     print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
     moved: list[bool] = []
     move = Plan.moved
@@ -186,23 +215,24 @@ def rounds(T: int) -> None:
         moved.append(found is not None)
         return found
 
-    for name, nine in NINE.items():
+    for name in models:
         first, again = (
             spent(lambda k=name: bandit_of(k, "weights"), time.process_time) for _ in range(2)
         )
-        for way in WAYS:
+        for way in ways:
             bandit = bandit_of(name, way)
             moved.clear()
             with patch.object(Plan, "moved", counted):
-                times, own, late = live(bandit, nine.reward, T)
-            belief, start = bandit.belief, ("", "")
-            if way == "schedule":
+                played = live(bandit, NINE[name].reward, T)
+            belief, start, ms = bandit.belief, ("", ""), played.ms[:, 0]
+            if way == ways[0]:
                 start = f"{name}, {belief.plan.engine}", f"{first:.1f}, {again:.1f}"
             sampled = isinstance(belief, SampledBelief)
             runs = sum(chain.runs for chain in belief.chains) if sampled else 0
-            worst = f"{max(times):.0f}", f"{max(map(sum, own)):.0f}"
-            numbers = (f"{statistics.median(times):.2f}", *worst,
-                       f"{late:.0%}", f"{runs}, {sum(moved)}")  # fmt: skip
+            numbers = (f"{np.median(ms):.2f}", f"{ms.max():.1f}", f"{(ms > SLOW).sum()}",
+                       f"{played.cpu.max():.1f}", f"{played.wait.max():.1f}",
+                       f"{(played.wait > 2.0).sum()}", f"{played.late:.0%}",
+                       f"{runs}, {sum(moved)}")  # fmt: skip
             print(f"| {' | '.join((*start, way, *numbers))} |", flush=True)
 
 
@@ -298,6 +328,8 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", metavar="NAME", help=", ".join(names))
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=1000)
+    parser.add_argument("--models", nargs="+", choices=NINE, default=list(NINE))
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     arguments = parser.parse_args()
     chosen = arguments.parts or names
     with threadpool_limits(1):
@@ -307,7 +339,7 @@ def main() -> None:
             for what, value in PARTS[name](arguments.repeats):
                 print(f"| {what} | {value} |", flush=True)
         if "rounds" in chosen:
-            rounds(arguments.rounds)
+            rounds(arguments.rounds, arguments.models, arguments.ways)
 
 
 if __name__ == "__main__":

@@ -305,7 +305,7 @@ class Plan:
 
         def log_density(z: np.ndarray) -> np.ndarray:
             with np.errstate(all="ignore"):  # a density of 0 is no news
-                log_p = self.likelihood.log_density(space.declared(z), rows)
+                log_p = self.row_likelihood.joint(space.declared(z), rows)
                 log_p += space.log_jacobian(z)
             return np.where(np.isnan(log_p), -np.inf, log_p)
 
@@ -319,7 +319,7 @@ class Plan:
         """Compile now what would otherwise delay the first decisions."""
         if not self.closed_form:
             self.likelihood.prepare()
-            self.row_likelihood.prepare()
+            self.row_likelihood.prepare(joint=self.moves)
             _ = self.outcomes
         if self.moves:
             self.functions.unbounded.prepare()

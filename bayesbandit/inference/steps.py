@@ -24,7 +24,7 @@ from bayesbandit.inference.graph_analysis.operations import kind
 
 Call = Callable[..., Any]
 PLAIN = {"check", "move", "product", "put", "reduction", "shape", "take"}  # classes of operations
-NAMES = {"ARange"}  # and others, by name
+NAMES = {"AllocEmpty", "ARange", "CumOp"}  # and others, by name
 SHORT = 7  # numbers that NumPy adds one after the other
 
 

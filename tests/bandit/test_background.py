@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
+from bayesbandit.beliefs.sampled.refits import INTERVAL
 from bayesbandit.inference.plan import Plan
 from tests import declarations as declared
 from tests.bandit.kinds import D, probe
@@ -192,6 +193,41 @@ def test_draws_of_rounds_that_have_changed_are_dropped(gate):
     finish(bandit)
     assert [chain.fitted for chain in bandit.belief.chains] == [30, 30]
     assert runs(bandit) == [4, 4]
+
+
+@pytest.mark.slow
+def test_threads_take_turns_quickly_while_a_refit_runs(gate):
+    """Also one that fails; then the interval is as before, or as somebody has set it meanwhile."""
+    usual = sys.getswitchinterval()
+
+    def during():
+        for _ in range(6000):
+            if sys.getswitchinterval() != usual:
+                break
+            time.sleep(0.01)
+        return sys.getswitchinterval()
+
+    try:
+        for error, other in ((ValueError("no draws"), None), (None, None), (None, 0.002)):
+            gate.error = None
+            bandit = bandit_of(arms=1, n=10)
+            gate.error = error
+            gate.opened.clear()
+            surprise(bandit, 20)
+            bandit.greedy(probe())
+            assert usual > INTERVAL
+            assert during() == pytest.approx(INTERVAL)
+            if other:
+                sys.setswitchinterval(other)
+            gate.opened.set()
+            if error:
+                with pytest.warns(RuntimeWarning, match="no draws"):
+                    finish(bandit)
+            else:
+                finish(bandit)
+            assert sys.getswitchinterval() == pytest.approx(other or usual)
+    finally:
+        sys.setswitchinterval(usual)
 
 
 def test_settings():

@@ -177,6 +177,29 @@ def test_rows_have_the_density_of_a_hand_written_one(function, rng):
         np.testing.assert_allclose(total - total[0], expected - expected[0], rtol=1e-12, atol=1e-12)
 
 
+def test_a_density_is_computed_in_pieces(rng, monkeypatch):
+    """No step between which other threads go on has more than `PIECE` draws times rows; the joint
+    density is that of the rows and of the prior."""
+    found, (draws, rows) = row_likelihood(ordinal), drawn(ordinal, rng)
+    prior = stats.norm.logpdf(draws["theta"]).sum(axis=1)
+    prior += stats.norm.logpdf(draws["cut"], [-1.0, 1.0]).sum(axis=1)
+    expected, largest = by_hand(ordinal, draws, rows) + prior, []
+    once = RowLikelihood._sum
+
+    def counted(self, terms, part, some):
+        largest.append(len(part["theta"]) * len(some["reward"]))
+        return once(self, terms, part, some)
+
+    monkeypatch.setattr(RowLikelihood, "_sum", counted)
+    for piece in (5, 60, 1000):
+        monkeypatch.setattr("bayesbandit.inference.pymc_model.row_likelihood.PIECE", piece)
+        largest.clear()
+        joint, pieces = found.joint(draws, rows), largest[:-1]  # the last is the prior's
+        np.testing.assert_allclose(joint - joint[0], expected - expected[0], rtol=1e-12, atol=1e-12)
+        assert max(pieces) <= piece
+        assert sum(pieces) == S * N
+
+
 def averaged(x, reward, theta):
     pm.Potential("fit", -(np.abs(reward - x @ theta)).mean())
     return x @ theta

@@ -156,13 +156,16 @@ def rows_of(name, n, seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", long_but(["ordinal"], MODELS))
 def test_the_space_without_bounds_is_that_of_the_model(name):
-    """Its density is PyMC's own, but for the constant."""
+    """Its density is PyMC's own, but for the constant. Threads share what computes it."""
     found = plan(MODELS[name], D, K if name == "clicks" else None, engine="laplace")
     space, target, rows = Unbounded(found.built), Target(found.built), rows_of(name, 7, 0)
     z = np.random.default_rng(0).normal(size=(5, target.dim))
-    ours = found.likelihood.log_density(space.declared(z), rows) + space.log_jacobian(z)
+    ours = found.row_likelihood.joint(space.declared(z), rows) + space.log_jacobian(z)
     theirs = np.array([target.on(rows).log_density(point) for point in z])
     np.testing.assert_allclose(ours - ours[0], theirs - theirs[0], rtol=1e-10, atol=1e-10)
+    density = found.row_likelihood
+    for part in (density._likelihood, density._others, space._declared, space._jacobian):
+        assert part._steps is not None
 
 
 @pytest.mark.slow

@@ -1,23 +1,51 @@
-"""Refits in the background: each has a thread, and one at a time runs in a process."""
+"""Refits in the background: each has a thread, and one at a time runs in a process.
+
+A decision in NumPy lets go of the interpreter some dozen times, and a refit that runs Python takes
+it. It comes back when it asks for longer than `sys.getswitchinterval()`, which is 5 ms, each time.
+So while a refit runs, the interval is shorter.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Any
 
+INTERVAL = 0.0005  # seconds; a process whose own is shorter keeps it
+
 _turn = threading.Lock()  # held by the refit that runs
+_usual: float | None = None  # the interval before it
 
 
-def _turn_again() -> None:
-    global _turn
+@contextmanager
+def _quick_switches() -> Iterator[None]:
+    global _usual
+    _usual = sys.getswitchinterval()
+    sys.setswitchinterval(min(_usual, INTERVAL))
+    ours = sys.getswitchinterval()
+    try:
+        yield
+    finally:
+        if sys.getswitchinterval() == ours:  # nobody else has set it
+            sys.setswitchinterval(_usual)
+        _usual = None
+
+
+def _begin_again() -> None:
+    """Forget the refit of a process that was forked."""
+    global _turn, _usual
     _turn = threading.Lock()
+    if _usual is not None:
+        sys.setswitchinterval(_usual)
+        _usual = None
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_turn_again)
+    os.register_at_fork(after_in_child=_begin_again)
 
 
 class Refit[T]:
@@ -41,7 +69,8 @@ class Refit[T]:
             if not threading.main_thread().is_alive():
                 return
             try:
-                found = work()
+                with _quick_switches():
+                    found = work()
             except BaseException as error:  # told where the result is taken
                 self._future.set_exception(error)
             else:

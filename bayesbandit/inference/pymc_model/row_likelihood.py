@@ -22,12 +22,14 @@ from bayesbandit.inference.graph_analysis.operations import number, operation
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON
 from bayesbandit.inference.graph_analysis.rewrites import guarded, many
 from bayesbandit.inference.graph_analysis.rows import ALONG, CONSTANT, LENGTH, Reach, RowWalk
+from bayesbandit.runtime.memory import PIECE
 
 if TYPE_CHECKING:
     import pymc as pm
 
 Draws = Mapping[str, np.ndarray]  # of the free variables by name, (S, *shape)
 Data = Mapping[str, np.ndarray]  # x (n, d), reward, weight, arm (n,), by role
+LENGTHS = "Subtensor", "Shape_i"  # operations that may give the length of an axis
 
 
 class RowLikelihood:
@@ -47,29 +49,55 @@ class RowLikelihood:
             rows = RowWalk(graphs, seeds)
             mixed = next((why for g in graphs if (why := rows.mixed(g))), "")
             self.refused = f"{by_row[0]!r} has a value for each row" if by_row else mixed
-            self.whole, self._graphs = False, list[Variable]()
+            self.whole, self._graphs, self._rest = False, list[Variable](), list[Variable]()
             if not self.refused:
-                self._graphs = self._of_each_row(graphs, rows)
+                adding = [g for g in graphs if rows.of(g).kind != CONSTANT]
+                self._graphs = self._of_each_row(adding, rows)
+                self._rest = [term.graph for term in density.terms if term.graph not in set(adding)]
                 self.whole = len(self._graphs) == len(graphs)
         self._inputs = [*density.values.values(), *density.inputs.values()]
         self._types = [v.type.dtype for v in self._inputs]
 
-    def _of_each_row(self, graphs: Sequence[Variable], rows: RowWalk) -> list[Variable]:
+    def _of_each_row(self, adding: Sequence[Variable], rows: RowWalk) -> list[Variable]:
         """Return the terms to which rows add and which draws enter.
 
         The number of rows is that of the rewards. Lengths that come from draws would be batched,
         and then looped over.
         """
-        adding = [g for g in graphs if rows.of(g).kind != CONSTANT]
         n = pt.as_tensor(self._density.inputs["reward"]).shape[0]
         swap = {v: m for v in ancestors(adding) if (m := _length(v, n, rows)) is not None}
-        adjusted = guarded(list(clone_replace(adding, swap, rebuild_strict=False)))
+        return self._drawn(clone_replace(adding, swap, rebuild_strict=False))
+
+    def _drawn(self, graphs: Sequence[Variable]) -> list[Variable]:
+        """Return the terms that draws enter, −∞ where a parameter is out of its bounds."""
         free = set(self._density.values.values())
-        return [g for g in adjusted if free & set(ancestors([g]))]
+        return [g for g in guarded(list(graphs)) if free & set(ancestors([g]))]
 
     def __call__(self, draws: Draws, data: Data) -> np.ndarray:
         """Return the log likelihoods (S,) of all rows together, up to one number for all draws; −∞
-        instead of NaN."""
+        instead of NaN.
+
+        It is computed in pieces of `PIECE` draws times rows, between which other threads go on.
+        """
+        S, n = len(next(iter(draws.values()))), len(data["reward"])
+        if S * n <= PIECE:
+            return self._sum(self._likelihood, draws, data)
+        total = np.zeros(S)
+        for i in range(0, n, PIECE):
+            rows = {role: v[i : i + PIECE] for role, v in data.items()}
+            step = PIECE // len(rows["reward"])
+            for s in range(0, S, step):
+                part = {k: v[s : s + step] for k, v in draws.items()}
+                total[s : s + step] += self._sum(self._likelihood, part, rows)
+        return total
+
+    def joint(self, draws: Draws, data: Data) -> np.ndarray:
+        """Return the joint log density (S,) of the variables, in their own space, and the rewards,
+        up to one number for all draws; −∞ instead of NaN."""
+        few = {role: v[:1] for role, v in data.items()}
+        return self(draws, data) + self._sum(self._others, draws, few)
+
+    def _sum(self, terms: Compiled, draws: Draws, data: Data) -> np.ndarray:
         density, S = self._density, len(next(iter(draws.values())))
         values = [density.value(k, draws[k]) for k in density.values]
         values += [
@@ -78,33 +106,50 @@ class RowLikelihood:
         given = [np.asarray(v, t, order="C") for v, t in zip(values, self._types, strict=True)]
         total = np.zeros(S)
         with np.errstate(all="ignore"):  # a density of 0 is no news
-            for term in self._compiled(*given):
+            for term in terms(*given):
                 each = term.reshape(S, -1)
                 total += each[:, 0] if each.shape[1] == 1 else each.sum(axis=1)
         total[np.isnan(total)] = -np.inf
         return total
 
     @cached_property
-    def _compiled(self) -> Compiled:
+    def _likelihood(self) -> Compiled:
+        return self._compiled(self._graphs)
+
+    @cached_property
+    def _others(self) -> Compiled:
+        """The terms to which rows do not add."""
+        with COMPILE:
+            return self._compiled(self._drawn(self._rest))
+
+    def _compiled(self, graphs: Sequence[Variable]) -> Compiled:
         with COMPILE:
             draws = many(self._density.values.values())
-            batches = vectorize_graph(self._graphs, draws)
+            batches = vectorize_graph(graphs, draws)
             data = list(self._density.inputs.values())
             return Compiled([*draws.values(), *data], batches, PYTHON, trusted=True)
 
-    def prepare(self) -> None:
-        """Compile before the first reward."""
+    def prepare(self, joint: bool = False) -> None:
+        """Compile before the first reward, and the joint density if it will be asked for."""
         if not self.refused:
-            _ = self._compiled
+            _ = self._likelihood
+            if joint:
+                _ = self._others
 
 
 def _length(v: Variable, n: Variable, rows: RowWalk) -> Variable | None:
     """Return a length in terms of n, the number of rows, or of known shapes; None if it is not the
     length of an axis."""
-    if v.owner is None or v.type.ndim or operation(v.owner)[1] not in ("Subtensor", "Shape_i"):
+    length = v.owner is not None and v.type.ndim == 0 and operation(v.owner)[1] in LENGTHS
+    of_rows = length and rows.of(v).kind == LENGTH
+    return pt.cast(n, v.type.dtype) if of_rows else known_length(v)
+
+
+def known_length(v: Variable) -> Variable | None:
+    """Return the length of an axis as a number; None if the axis's type does not tell it, or if it
+    is no such length."""
+    if v.owner is None or v.type.ndim or operation(v.owner)[1] not in LENGTHS:
         return None
-    if rows.of(v).kind == LENGTH:
-        return pt.cast(n, v.type.dtype)
     array, axis = _axis(v)
     if array is None or axis is None or (known := array.type.shape[axis]) is None:
         return None

@@ -15,11 +15,13 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace, vectorize_graph
+from pytensor.graph.traversal import ancestors
 
 from bayesbandit.inference.base import COMPILE, Compiled
 from bayesbandit.inference.graph_analysis.density import lengths
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON
 from bayesbandit.inference.graph_analysis.rewrites import guarded, lowered
+from bayesbandit.inference.pymc_model.row_likelihood import known_length
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -78,5 +80,7 @@ class Unbounded:
             begin, stop = stop, stop + math.prod(shape)
             flat = z[begin:stop].reshape(shape)
             parts[v] = v.type.filter_variable(flat, allow_convert=True)
-        graphs = guarded(list(clone_replace(graphs, parts, rebuild_strict=False)))
-        return Compiled([Z], list(vectorize_graph(graphs, {z: Z})), PYTHON)
+        graphs = list(clone_replace(graphs, parts, rebuild_strict=False))
+        fixed = {v: m for v in ancestors(graphs) if (m := known_length(v)) is not None}
+        graphs = guarded(list(clone_replace(graphs, fixed, rebuild_strict=False)))
+        return Compiled([Z], list(vectorize_graph(graphs, {z: Z})), PYTHON, trusted=True)
