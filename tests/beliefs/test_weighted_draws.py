@@ -9,7 +9,7 @@ import pytest
 from scipy import special, stats
 
 import bayesbandit as bb
-from bayesbandit.beliefs.sampled.chains import Chain
+from bayesbandit.beliefs.sampled.chains import Chain, check_chain
 from bayesbandit.inference.pymc_model.row_likelihood import RowLikelihood
 from bayesbandit.inference.pymc_model.template import template
 from bayesbandit.model import RewardModel
@@ -389,6 +389,14 @@ def test_a_file_cannot_claim_another_engine():
         broken.restore(state | {"0.engine": claim})
         with pytest.raises(ValueError, match="engine is none"):
             broken.verify(30)
+
+
+def test_a_samplers_points_are_finite_numbers():
+    draws, shapes, good = {"theta": np.zeros((4, 1))}, {"theta": (4, 1)}, np.zeros((4, 1))
+    check_chain(Chain(draws, good, 3, 3), shapes, shapes, True)
+    for bad in (good[0], good + np.nan, good.astype(int), good.astype("f4"), good.astype("O")):
+        with pytest.raises(ValueError, match="sampler's state"):
+            check_chain(Chain(draws, bad, 3, 3), shapes, shapes, True)
 
 
 def learn_and_look(belief, rows):

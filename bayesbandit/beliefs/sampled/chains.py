@@ -141,7 +141,8 @@ def check_chain(chain: Chain, drawn: Shapes, state: Shapes, plan: Plan) -> None:
             is_finite = array.dtype.kind in "iuf" and np.isfinite(array).all()
             schema.demand(is_finite, f"its draws of {name!r} are not finite")
     if isinstance(chain.state, np.ndarray):
-        whole = chain.state.ndim == 2 and np.isfinite(chain.state).all()
+        points = chain.state
+        whole = points.ndim == 2 and points.dtype == np.float64 and np.isfinite(points).all()
         schema.demand(whole, "its sampler's state")
 
 
