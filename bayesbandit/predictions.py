@@ -22,6 +22,7 @@ from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
 from bayesbandit.kernels.row_layout import BETA, GAMMA, HUGE, TABULATED, THOMPSON
 from bayesbandit.many_arms import FEW, RowComparison
 from bayesbandit.runtime.compiling import interpreted
+from bayesbandit.runtime.lent import lent
 
 Array = np.ndarray
 Alpha = float | Array  # the factor of posterior sds: a number, or one for each context
@@ -188,7 +189,7 @@ class JointRows(Joint):
         level, length = np.empty((2, n, K))
         vars(self).update(
             location=np.ascontiguousarray(location[:d]), constant=float(location[d:].sum()),
-            of_theta=root, df=df, given=np.ascontiguousarray(x), own=np.empty((n, K, d)),
+            of_theta=root, df=df, given=np.ascontiguousarray(x), own=lent((n, K, d)),
             level=level, length=length,
         )  # fmt: skip
 

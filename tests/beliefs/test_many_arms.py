@@ -11,6 +11,7 @@ from bayesbandit.bandit import choosing
 from bayesbandit.kernels.prob_best import joint, points
 from bayesbandit.many_arms import RowComparison
 from bayesbandit.predictions import JointRows
+from bayesbandit.runtime import lent
 from tests.beliefs.test_linear import seeds
 
 K, D, S = 60, 3, points.POINTS
@@ -157,3 +158,27 @@ def test_equal_arms_share_evenly_and_a_minimum_is_kept(few):
     assert decision.propensity == decision.probabilities[decision.arm]
     assert decision.probabilities.min() >= 0.01
     np.testing.assert_allclose(decision.probabilities.sum(), 1.0)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e-60, 1e-18, 1e18, 1e60, 1e200])
+def test_units_of_features_change_no_share(few, unit):
+    """Also where squares are in the range of float64 alone, or of nothing."""
+    bandit, x = world(5, 30)
+    found = bandit.belief.predict(x[None])
+    scaled = JointRows(unit * x[None], found.location, found.of_theta, found.df)
+    np.testing.assert_allclose(scaled.best(), found.best(), atol=1e-12)
+
+
+def test_lent_memory_is_of_one_array_at_a_time(monkeypatch):
+    monkeypatch.setattr(lent, "LARGE", 1)
+    arrays = []
+    for i in range(5):  # more than are kept
+        arrays.append(lent.lent((3, 4)))
+        arrays[-1][:] = i
+    view = arrays.pop()[1:, :2]
+    for i, one in enumerate([*arrays, view]):
+        np.testing.assert_array_equal(one, float(i))
+        assert not np.shares_memory(one, lent.lent((3, 4)))
+    places = {lent.lent((3, 4)).ctypes.data for _ in range(9)}
+    assert len(places) == 1
+    assert view.ctypes.data - 4 * 8 not in places

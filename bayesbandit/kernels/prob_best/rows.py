@@ -23,14 +23,40 @@ from bayesbandit.runtime.compiling import njit
 
 @njit(cache=True)
 def take_in(x, location, theta, own, level, length, scores):
-    """Copy rows x (K, d) into `own`; put x'location, |x| and x'theta into the others (K,)."""
+    """Copy rows x (K, d) into `own`; put x'location, |x| and x'theta into the others (K,).
+
+    Each is a sum as `dot` computes it, and the row is read once.
+    """
+    d = x.shape[1]
+    blocks = d - d % 4
     for k in range(x.shape[0]):
-        row = own[k]
-        for j in range(row.size):
-            row[j] = x[k, j]
-        level[k] = dot(row, location)
-        length[k] = np.sqrt(dot(row, row))
-        scores[k] = dot(row, theta)
+        row, copy = x[k], own[k]
+        a0, a1, a2, a3 = 0.0, 0.0, 0.0, 0.0
+        b0, b1, b2, b3 = 0.0, 0.0, 0.0, 0.0
+        c0, c1, c2, c3 = 0.0, 0.0, 0.0, 0.0
+        for i in range(0, blocks, 4):
+            x0, x1, x2, x3 = row[i], row[i + 1], row[i + 2], row[i + 3]
+            copy[i], copy[i + 1], copy[i + 2], copy[i + 3] = x0, x1, x2, x3
+            a0 += x0 * location[i]
+            a1 += x1 * location[i + 1]
+            a2 += x2 * location[i + 2]
+            a3 += x3 * location[i + 3]
+            b0 += x0 * x0
+            b1 += x1 * x1
+            b2 += x2 * x2
+            b3 += x3 * x3
+            c0 += x0 * theta[i]
+            c1 += x1 * theta[i + 1]
+            c2 += x2 * theta[i + 2]
+            c3 += x3 * theta[i + 3]
+        for i in range(blocks, d):
+            copy[i] = row[i]
+            a0 += row[i] * location[i]
+            b0 += row[i] * row[i]
+            c0 += row[i] * theta[i]
+        level[k] = (a0 + a1) + (a2 + a3)
+        length[k] = np.sqrt((b0 + b1) + (b2 + b3))
+        scores[k] = (c0 + c1) + (c2 + c3)
 
 
 @njit(cache=True)
@@ -60,20 +86,22 @@ def put_theta(location, axes, noise, spread, theta):
 
 
 @njit(cache=True)
-def put_thetas(seed, cells, normals, log_width, alpha, location, axes, length, theta):
-    """Put all draws of a decision into theta (S, d), and each |spread · ε| into length (S,)."""
-    P, S, axes, theta = axes.shape[0], theta.shape[0], borrowed(axes), borrowed(theta)
-    points, noise = np.empty((P + 1, S)), np.empty(P + 1)
-    put_points(seed, cells, normals, np.empty(S), points)
-    for s in range(S):
-        total = 0.0
-        for j in range(P + 1):
-            noise[j] = points[j, s]
-            total += noise[j] ** 2 if j < P else 0.0
-        spread = alpha * width_at(noise[P], log_width)
-        length[s] = abs(spread) * np.sqrt(total)
-        put_theta(location, axes, borrowed(noise), spread, theta[s])
-    held(noise)
+def put_noise(seed, cells, normals, log_width, alpha, spread, noise):
+    """Put all points of a decision into noise (P + 1, S), and their α · width into spread (S,)."""
+    put_points(seed, cells, normals, np.empty(spread.size), noise)
+    for s in range(spread.size):
+        spread[s] = alpha * width_at(noise[-1, s], log_width)
+
+
+@njit(cache=True)
+def put_thetas(noise, spread, location, axes, theta):
+    """Put the θ of noise (P, S) and spread (S,) into theta (S, d)."""
+    axes, theta, own = borrowed(axes), borrowed(theta), np.empty(noise.shape[0])
+    for s in range(spread.size):
+        for j in range(own.size):
+            own[j] = noise[j, s]
+        put_theta(location, axes, borrowed(own), spread[s], theta[s])
+    held(own)
 
 
 @njit(cache=True)

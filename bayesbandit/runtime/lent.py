@@ -1,0 +1,34 @@
+"""Memory that large arrays take in turns: the system clears new pages, and that takes longer than
+to copy into old ones."""
+
+from __future__ import annotations
+
+import math
+from threading import Lock
+from weakref import ReferenceType, ref
+
+import numpy as np
+
+LARGE = 2**17  # numbers; smaller arrays get memory of their own
+KEPT = 2  # a decision is made while the last one is still held
+
+_lock = Lock()
+_kept: list[tuple[np.ndarray, ReferenceType[np.ndarray]]] = []  # memory, and who has it
+
+
+def lent(shape: tuple[int, ...]) -> np.ndarray:
+    """Return an array of this shape, with any content.
+
+    Its memory is lent again when neither the array nor a view of it is left. The memory of the last
+    two arrays is kept.
+    """
+    size = math.prod(shape)
+    if size < LARGE:
+        return np.empty(shape)
+    with _lock:
+        free = [memory for memory, user in _kept if user() is None and memory.size == size]
+        memory = free[0] if free else np.empty(size)
+        array = np.frombuffer(memory.data)  # views of it refer to it, and not to the memory
+        _kept[:] = [(own, user) for own, user in _kept if own is not memory][1 - KEPT :]
+        _kept.append((memory, ref(array)))
+    return array.reshape(shape)
