@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from bayesbandit import checks
 from bayesbandit.bandit import arm_features, fast_path, random_streams, ticks, transactions
 from bayesbandit.bandit.player import step
-from bayesbandit.beliefs.half_lives import HalfLives
+from bayesbandit.beliefs.half_lives import LinearHalfLives
 from bayesbandit.checks import Contexts
 from bayesbandit.kernels import reweighted, rounds, scoring
 from bayesbandit.kernels.propensities import ruled_out
@@ -78,7 +78,7 @@ def loop(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Playe
     tick = ticks.tick(bandit, 1) if belief.clock is not None else 0.0
     play: Callable[..., int]
     known: tuple[np.ndarray, ...]
-    if isinstance(belief, HalfLives):
+    if isinstance(belief, LinearHalfLives):
         play = scoring.play_scored
         known = belief.arms, bandit.all_arms, belief.settings, belief.log_weight
     else:

@@ -16,7 +16,7 @@ from scipy.linalg import solve_triangular
 
 from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.gaussian import distribution, regression
-from bayesbandit.beliefs.half_lives import HalfLives, remembered
+from bayesbandit.beliefs.half_lives import LinearHalfLives, remembered
 from bayesbandit.beliefs.linear_belief import LinearBelief, together
 from bayesbandit.beliefs.memory import FOR_EVER, Memory
 from bayesbandit.inference.exact.distributions import Gaussian, StudentT
@@ -37,7 +37,7 @@ class AffineBelief(Belief):
     """
 
     n: Array
-    inner: LinearBelief | HalfLives
+    inner: LinearBelief | LinearHalfLives
     separate = True  # each arm has its own posterior, which counts its observations
 
     def __init__(

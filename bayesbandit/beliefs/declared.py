@@ -11,9 +11,10 @@ import numpy as np
 from bayesbandit.beliefs.affine import AffineBelief
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.conjugate.belief import ConjugateBelief
+from bayesbandit.beliefs.conjugate.half_lives import ConjugateHalfLives
 from bayesbandit.beliefs.gaussian import GaussianBelief, columns
 from bayesbandit.beliefs.glm.belief import LinearizedBelief
-from bayesbandit.beliefs.half_lives import remembered
+from bayesbandit.beliefs.half_lives import by_half_life, remembered
 from bayesbandit.beliefs.joint import JointBelief
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.beliefs.sampled.settings import Sampling
@@ -103,8 +104,11 @@ class Declared(Sampling):
             return LinearizedBelief(self, plan, glm, n_arms, normalize, memory)
         if streams(plan, normalize):
             if isinstance(plan.method, ConjugateEngine):
-                self._check_memory(normalize, "a beta or gamma posterior")
-                return ConjugateBelief(plan, n_arms, normalize, memory)
+                self._check_memory(normalize, "a beta or gamma posterior", chooses=True)
+                made = partial(ConjugateBelief, plan, n_arms, normalize)
+                if memory.chooses:
+                    return ConjugateHalfLives(by_half_life(made, memory))
+                return made(memory)
             if columns(plan) is not None:
                 return remembered(partial(GaussianBelief, plan, n_arms, normalize), memory)
             kind = JointBelief if self.declared.takes_arm else AffineBelief
@@ -117,20 +121,21 @@ class Declared(Sampling):
         self._check_memory(False, "posterior draws")
         return SampledBelief(self, n_arms, n_features, normalize, seed)
 
-    def _check_memory(self, normalize: bool, known_by: str) -> None:
-        """Raise ValueError if a model that is no regression has a drift, or half_life="auto".
+    def _check_memory(self, normalize: bool, known_by: str, chooses: bool = False) -> None:
+        """Raise ValueError if a model that is no regression has a drift.
 
-        Also if its rounds fade and their weights are to average 1. known_by: what its posterior is.
+        Also if it has half_life="auto" and not the exact density of a reward (`chooses`), or its
+        rounds fade and their weights are to average 1. known_by: what its posterior is.
         """
         name = self.declared.name
-        if self.memory.drift is not None or self.memory.chooses:
+        if self.memory.drift is not None or (self.memory.chooses and not chooses):
             given = 'half_life="auto"' if self.memory.chooses else f"drift={self.drift!r}"
             raise ValueError(
                 f"{given} needs a linear-Gaussian posterior, where it is exact; "
                 f"{name} is known by {known_by}: give half_life a number of rounds "
                 "(bb.evaluation.drift(log) shows which predicts best)"
             )
-        if normalize and self.memory.fades:
+        if normalize and self.memory.ticks:
             raise ValueError(
                 f"{name} cannot forget rounds whose weights are rescaled to average 1: the balance "
                 f"must have normalize=False; got half_life={self.half_life!r}"

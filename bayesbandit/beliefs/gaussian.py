@@ -24,6 +24,8 @@ class GaussianBelief(LinearBelief):
     prior_precision (D, D): that of the columns' coefficients, times the noise variance.
     """
 
+    plan: Plan
+
     def __init__(
         self, plan: Plan, n_arms: int, normalize: bool = False, memory: Memory = FOR_EVER
     ) -> None:

@@ -1,10 +1,11 @@
-"""`half_life="auto"`: a regression for each half-life; the one that predicts best decides."""
+"""`half_life="auto"`: a belief for each half-life; the one that predicts best decides."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import logsumexp
@@ -16,6 +17,10 @@ from bayesbandit.kernels import ridge_state, scoring
 from bayesbandit.predictions import Prediction
 from bayesbandit.runtime.schema import demand
 
+if TYPE_CHECKING:
+    from bayesbandit.beliefs.conjugate.belief import ConjugateBelief
+    from bayesbandit.inference.plan import Plan
+
 Array = np.ndarray
 HALF_LIVES = (None, 2000.0, 500.0, 125.0)
 
@@ -26,28 +31,36 @@ def prior(M: int) -> Array:
     return np.append(scoring.STANDING, np.full(M - 1, rest))
 
 
-def remembered(make: Callable[[Memory], LinearBelief], memory: Memory) -> LinearBelief | HalfLives:
+def remembered(
+    make: Callable[[Memory], LinearBelief], memory: Memory
+) -> LinearBelief | LinearHalfLives:
     """Return the belief with this memory; of several half-lives if the rewards choose one.
 
     make: makes the belief with a given memory.
     """
-    if not memory.chooses:
-        return make(memory)
-    return HalfLives([make(replace(memory, half_life=half_life)) for half_life in HALF_LIVES])
+    return LinearHalfLives(by_half_life(make, memory)) if memory.chooses else make(memory)
 
 
-class HalfLives(Belief):
+def by_half_life[B](make: Callable[[Memory], B], memory: Memory) -> list[B]:
+    """Return a belief for each of the half-lives among which the rewards choose."""
+    return [make(replace(memory, half_life=half_life)) for half_life in HALF_LIVES]
+
+
+class HalfLives[B: (LinearBelief, ConjugateBelief)](Belief):
     """Beliefs by several half-lives. The most probable half-life decides.
 
     arms (M, K, …): the numbers of each belief's arms, as in `LinearBelief`. The first belief does
     not forget, and counts the rounds. settings (M, …). log_weight (M,): log probabilities of the
-    half-lives, by the exact density that each gave every reward before it learned it.
+    half-lives, by the exact density that each gave every reward before it learned it. clock_at: the
+    place of an arm's clock among its numbers.
     """
 
     computes_when_asked = True
+    clock_at: ClassVar[int] = ridge_state.CLOCK
 
-    def __init__(self, members: list[LinearBelief]) -> None:
-        self.members, self.n_features = members, members[0].n_features
+    def __init__(self, members: list[B]) -> None:
+        self.members: list[B] = members
+        self.n_features = members[0].n_features
         self.clock = members[-1].clock
         for member in members:  # also that which does not forget
             member.clock = self.clock
@@ -62,14 +75,14 @@ class HalfLives(Belief):
         self.arms[:] = arms
 
     def __repr__(self) -> str:
-        return f"HalfLives({self.best.model}, n_arms={self.arms.shape[1]})"
+        return f"{type(self).__name__}({self.best!r})"
 
-    def member(self, m: int) -> LinearBelief:
+    def member(self, m: int) -> B:
         """Return the belief with half-life number m. It uses `arms[m]` without a copy."""
         return self.members[m]._with_arms(self.arms[m])
 
     @property
-    def best(self) -> LinearBelief:
+    def best(self) -> B:
         """The belief with the most probable half-life."""
         return self.member(int(self.log_weight.argmax()))
 
@@ -82,15 +95,16 @@ class HalfLives(Belief):
         return self.best.new
 
     @property
+    def plan(self) -> Plan | None:
+        return self.members[0].plan
+
+    @property
     def kernel(self) -> Kernel:
         return self.best
 
     @property
     def n_columns(self) -> int:
         return self.members[0].n_columns
-
-    def advance(self, tick: float) -> None:
-        scoring.advance_all(self.arms, self.settings, tick)
 
     def predict(self, x: Array) -> Prediction:
         return self.best.predict(x)
@@ -100,7 +114,7 @@ class HalfLives(Belief):
 
     def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Learn rounds x (n, d), arm numbers, rewards, weights (n,; None: 1), at no new tick."""
-        tick = self.arms[:, :, ridge_state.CLOCK].max()
+        tick = self.arms[:, :, self.clock_at].max()
         self.update_at(np.full(len(x), tick), x, arm, reward, weight)
 
     def update_at(
@@ -110,10 +124,11 @@ class HalfLives(Belief):
 
         A late round is predicted as of now, and counts as of its decision.
         """
-        weight = np.ones(len(x)) if weight is None else weight
-        rows = [np.ascontiguousarray(v) for v in (self.members[0].design(x), arm, reward, weight)]
-        tick = np.ascontiguousarray(tick)
-        scoring.learn_all(self.arms, self.settings, tick, *rows, self.log_weight)
+        self._learn(tick, x, arm, reward, np.ones(len(x)) if weight is None else weight)
+
+    @abstractmethod
+    def _learn(self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array) -> None:
+        """Learn rounds as `update_at`."""
 
     def absorb(self, other: Belief) -> None:
         """Learn what another belief has learned: see `LinearBelief.absorb`.
@@ -122,8 +137,10 @@ class HalfLives(Belief):
         """
         if not (isinstance(other, HalfLives) and self.arms.shape == other.arms.shape):
             raise ValueError(f"{self!r} absorbs a belief of the same model; got {other!r}")
-        for m in range(len(self.arms)):
-            self.member(m).absorb(other.member(m))
+        members = [self.member(m) for m in range(len(self.arms))]
+        for m, member in enumerate(members):
+            member.absorb(other.member(m))
+        self._hold([member.arms for member in members])
         w = self.log_weight + other.log_weight - np.log(prior(len(self.arms)))
         self.log_weight = w - logsumexp(w)
 
@@ -132,12 +149,12 @@ class HalfLives(Belief):
         return self.best.posterior(k, rows)
 
     def add_arm(self) -> None:
-        self._change_arms(LinearBelief.add_arm)
+        self._change_arms(lambda member: member.add_arm())
 
     def remove_arm(self, k: int) -> None:
         self._change_arms(lambda member: member.remove_arm(k))
 
-    def _change_arms(self, change: Callable[[LinearBelief], None]) -> None:
+    def _change_arms(self, change: Callable[[B], None]) -> None:
         members = [self.member(m) for m in range(len(self.arms))]
         for member in members:
             change(member)
@@ -155,16 +172,20 @@ class HalfLives(Belief):
 
     def state(self) -> dict[str, Any]:
         """Return the whole state as arrays, for `restore`."""
-        return {"arms": self.arms, "log_weight": self.log_weight}
+        states = [self.member(m).state() for m in range(len(self.arms))]
+        together = {name: np.stack([state[name] for state in states]) for name in states[0]}
+        return together | {"log_weight": self.log_weight}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned; raise ValueError if the arrays have other shapes."""
-        for name, own in self.state().items():
-            if state[name].shape != own.shape:
-                raise ValueError(f"{name} of shape {state[name].shape}, not {own.shape}")
+        own = self.state()
+        for name, array in own.items():
+            if state[name].shape != array.shape:
+                raise ValueError(f"{name} of shape {state[name].shape}, not {array.shape}")
         self.log_weight[:] = state["log_weight"]
-        for m, arms in enumerate(state["arms"]):
-            self.member(m).restore({"arms": arms})
+        for m in range(len(self.arms)):
+            member = {name: state[name][m] for name in own if name != "log_weight"}
+            self.member(m).restore(member)
 
     def verify(self, total: int) -> None:
         probability = np.exp(self.log_weight)
@@ -172,3 +193,15 @@ class HalfLives(Belief):
         demand(whole, "its half-lives have no probabilities")
         for m in range(len(self.arms)):
             self.member(m).verify(total)
+
+
+class LinearHalfLives(HalfLives[LinearBelief]):
+    """Regressions by several half-lives."""
+
+    def advance(self, tick: float) -> None:
+        scoring.advance_all(self.arms, self.settings, tick)
+
+    def _learn(self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array) -> None:
+        z = self.members[0].design(x)
+        rows = [np.ascontiguousarray(v) for v in (tick, z, arm, reward, weight)]
+        scoring.learn_all(self.arms, self.settings, *rows, self.log_weight)

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from bayesbandit.beliefs.half_lives import HALF_LIVES, HalfLives, remembered
+from bayesbandit.beliefs.half_lives import HALF_LIVES, LinearHalfLives, remembered
 from bayesbandit.beliefs.linear_belief import LinearBelief
 from bayesbandit.beliefs.memory import Memory
 from bayesbandit.checks import SIZES, integer, number, one_of
@@ -199,7 +199,7 @@ class Ridge:
         n_features: int,
         normalize: bool = False,
         seed: np.random.SeedSequence | None = None,
-    ) -> LinearBelief | HalfLives:
+    ) -> LinearBelief | LinearHalfLives:
         """Return the belief about `n_arms` arms before any data.
 
         normalize: rescale each arm's weights to average 1. seed: not used.

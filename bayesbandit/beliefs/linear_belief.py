@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from bayesbandit.kernels.row_layout import UCB, row_type
 from bayesbandit.predictions import Joint, JointRows, LocationScale, product
 from bayesbandit.runtime.compiling import interpreted, without
 from bayesbandit.runtime.schema import demand
+
+if TYPE_CHECKING:
+    from bayesbandit.inference.plan import Plan
 
 ENDLESS = 1e300  # bound of a belief's numbers: sums of a few stay finite
 FAR = 1e150  # bound of a coefficient
@@ -56,10 +59,11 @@ class LinearBelief(Belief, Kernel):
     """K independent weighted ridge regressions with their exact posteriors, as arrays.
 
     `arms` (K, …) has one row of numbers for each arm, which the kernels update in place. The
-    properties below are views of its parts.
+    properties below are views of its parts. plan: of a declared model.
     """
 
     leaves_contexts = True
+    plan: Plan | None = None
 
     def __init__(
         self, model: RidgeSettings, n_arms: int, n_features: int, normalize: bool = False,

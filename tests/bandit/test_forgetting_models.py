@@ -8,8 +8,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 import bayesbandit as bb
+from bayesbandit.beliefs.half_lives import HALF_LIVES, prior
+from bayesbandit.kernels.scoring import SWITCH
 from tests import declarations as declared
 from tests.bandit.kinds import known_noise_by_context, off_centre
 from tests.cases import few, moments_of
@@ -32,6 +35,8 @@ MOVING = {
     "by columns, chosen": (declared.known, {"half_life": "auto"}),
     "affine, chosen": (declared.noncentred, {"half_life": "auto"}),
     "together, chosen": (declared.pooled, {"half_life": "auto"}),
+    "a probability, chosen": (bb.load_model("beta_bernoulli"), {"half_life": "auto"}),
+    "a rate, chosen": (bb.load_model("gamma_poisson"), {"half_life": "auto"}),
 }
 WINDOWS = {
     "by Gibbs": lambda **more: bandit_of(declared.lasso, draws=40, **more),
@@ -57,9 +62,9 @@ def made(kind, **more):
 
 
 def rewards(kind, rng, shape):
-    if kind in ("a probability", "Laplace"):
+    if kind in ("a probability", "a probability, chosen", "Laplace"):
         return rng.integers(0, 2, shape) * 1.0
-    return rng.poisson(2.0, shape) * 1.0 if kind == "a rate" else rng.normal(size=shape)
+    return rng.poisson(2.0, shape) * 1.0 if kind.startswith("a rate") else rng.normal(size=shape)
 
 
 def lived(kind, bandit, seed, T=40):
@@ -188,6 +193,73 @@ def test_copies_files_and_play_in_between(kind, tmp_path):
         assert decision.tick == t + 1
         live.observe(decision, reward[t, chosen[t]])
     np.testing.assert_array_equal(live.probabilities(x[:4]), whole.probabilities(x[:4]))
+
+
+@pytest.mark.parametrize("kind", ["a probability, chosen", "a rate, chosen"])
+def test_half_lives_are_weighed_by_predictive_densities(kind):
+    """Beta-binomial and negative binomial ones, by scipy; rewards come late."""
+    rng = np.random.default_rng(3)
+    tick = np.sort(rng.integers(1, 400, 60)).astype(float)
+    late = np.where(rng.random(60) < 0.3, np.maximum(tick - 40.0, 0.0), tick)
+    k, r, w = rng.integers(0, 3, 60), rewards(kind, rng, 60), rng.uniform(0.5, 2.0, 60)
+    belief, x = made(kind).belief.fork(), np.zeros((60, D))
+    a0, b0 = belief.predict(x[:1]).a[0, 0], belief.predict(x[:1]).b[0, 0]
+    for some in (slice(0, 1), slice(1, 25), slice(25, 60)):
+        belief.update_at(late[some], x[some], k[some], r[some], w[some])
+        belief.advance(tick[some][-1])
+    weight, rates = (
+        prior(len(HALF_LIVES)),
+        np.log(2.0) / np.array([h or np.inf for h in HALF_LIVES]),
+    )
+    for i in range(60):
+        said, mine, now = [], np.flatnonzero(k[:i] == k[i]), max(late[: i + 1])
+        for rate in rates:
+            share = w[mine] * np.exp(-rate * (now - late[mine]))
+            hits = share @ r[mine]
+            if kind.startswith("a rate"):
+                b = b0 + share.sum()
+                said.append(stats.nbinom(a0 + hits, b / (b + 1.0)).pmf(r[i]))
+            else:
+                rest = b0 + share @ (1.0 - r[mine])
+                said.append(stats.betabinom(1, a0 + hits, rest).pmf(r[i]))
+        weight = weight * said
+        weight = (1 - SWITCH) * weight / weight.sum() + SWITCH * prior(len(HALF_LIVES))
+    np.testing.assert_allclose(np.exp(belief.log_weight), weight, rtol=1e-9)
+
+
+def test_a_half_life_of_clicks_is_chosen_when_the_world_changes():
+    clicks = np.random.default_rng(1).random((2400, 3)) < [0.5, 0.2, 0.2]
+    clicks[1200:] = clicks[1200:, ::-1]
+    bandit = made("a probability, chosen")
+    bandit.play(np.zeros((1200, D)), clicks[:1200])
+    assert bandit.belief.log_weight.argmax() == 0  # it stands still
+    chosen, _ = bandit.play(np.zeros((1200, D)), clicks[1200:])
+    assert bandit.belief.log_weight.argmax() > 0
+    assert (chosen[-300:] == 2).mean() > 0.6
+    assert bandit.posterior("c").mean(np.zeros((1, D)))[0] == pytest.approx(0.5, abs=0.1)
+
+
+@pytest.mark.parametrize("kind", ["a probability, chosen", "a rate, chosen"])
+def test_chosen_half_lives_come_through_arms_and_merge(kind):
+    rng = np.random.default_rng(5)
+    x, reward, names = np.zeros((60, D)), rewards(kind, rng, 60), np.array(ARMS)[np.arange(60) % 3]
+    whole, parts = made(kind), [made(kind), made(kind)]
+    whole.update(x, names, reward)
+    for part, half in zip(parts, (slice(0, 30), slice(30, 60)), strict=True):
+        part.update(x[half], names[half], reward[half])
+    parts[0].merge(parts[1])
+    assert parts[0].belief.n.tolist() == whole.belief.n.tolist()
+    merged, sums = (one.belief.member(0).predict(x[:1]) for one in (parts[0], whole))
+    np.testing.assert_allclose([merged.a, merged.b], [sums.a, sums.b])
+    for bandit in (whole, whole.copy()):
+        bandit.add_arm("d")
+        bandit.remove_arm("a")
+        assert bandit.belief.n.tolist() == [20, 20, 0]
+        bandit.forget(10**7)
+        bandit.observe(bandit.choose(x[0]), 1.0)
+        assert now(bandit).best.n.sum() >= 1
+    with pytest.raises(ValueError, match="must learn them in their order"):
+        bb.learn(pd.DataFrame({"arm": names, "reward": reward, "x": 1, "y": 1, "z": 1}), made(kind))
 
 
 @few("[affine]", "[a rate]")

@@ -14,7 +14,6 @@ from bayesbandit.bandit import fast_path, random_streams, transactions, validati
 from bayesbandit.bandit.storage import archive, verify
 from bayesbandit.bandit.storage.settings import DECLARED, decode, encode, made
 from bayesbandit.beliefs.base import Belief
-from bayesbandit.beliefs.half_lives import HalfLives
 from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.beliefs.shared.belief import Shared
 from bayesbandit.growing_rows import unheld
@@ -73,8 +72,6 @@ def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     spec, belief = bandit.spec, cast(Any, bandit.belief)
     if isinstance(spec, Shared):
         spec, belief = spec.model, belief.common
-    if isinstance(belief, HalfLives):
-        belief = cast(Any, belief.best)
     if isinstance(spec, Sampling):
         meta["digest"] = _made(spec.declared, belief.plan.made, meta)
     return meta, arrays

@@ -15,7 +15,8 @@ from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.plan import Plan
 from bayesbandit.inference.pymc_model.allowed_rewards import allowed
 from bayesbandit.kernels.conjugate import arms as kernel
-from bayesbandit.kernels.fading import FORGOTTEN
+from bayesbandit.kernels.conjugate import fading
+from bayesbandit.kernels.conjugate.fading import CLOCK
 from bayesbandit.kernels.rounds import NUMBERS, Kernels
 from bayesbandit.kernels.row_layout import BETA, GAMMA, THOMPSON
 from bayesbandit.posteriors.posterior import Posterior
@@ -24,7 +25,6 @@ from bayesbandit.predictions import Conjugate
 Array = np.ndarray
 SUMS = slice(kernel.N, kernel.REST + 1)
 FADING = slice(kernel.HITS, kernel.REST + 1)
-CLOCK = kernel.SECOND + 1  # the tick to which an arm's sums have faded, if they fade
 
 
 class ConjugateBelief(Belief, Kernel):
@@ -88,11 +88,7 @@ class ConjugateBelief(Belief, Kernel):
         if not self.clock:
             return
         arms = self.arms.copy()
-        passed = np.maximum(tick - arms[:, CLOCK], 0.0)
-        arms[:, FADING] *= np.exp(-self.memory.rate * passed)[:, None]
-        arms[self._left(arms) < FORGOTTEN, SUMS] = 0.0
-        arms[:, CLOCK] += passed
-        kernel.renew_all(arms, self.settings)
+        fading.advance(arms, tick, self.memory.rate, self.settings)
         self.arms[:] = arms  # in one step
 
     def _left(self, arms: Array) -> Array:
@@ -172,8 +168,11 @@ class ConjugateBelief(Belief, Kernel):
         return Posterior(self.plan, rows or {}, self.known(k), 0)
 
     def fork(self) -> Self:
+        return self._with_arms(self.arms.copy())
+
+    def _with_arms(self, arms: Array) -> Self:
         twin = object.__new__(type(self))
-        vars(twin).update(vars(self), arms=self.arms.copy())
+        vars(twin).update(vars(self), arms=arms)
         return twin
 
     def state(self) -> dict[str, Any]:

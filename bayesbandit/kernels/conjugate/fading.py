@@ -1,0 +1,90 @@
+"""Arms that are a probability or a rate, whose rounds fade; and half-lives chosen by the rewards.
+
+Arms of several half-lives stand in one array (M, K, WIDTH), with rates ρ (M,): e^(−ρ age) is left
+of a round.
+"""
+
+import math
+
+import numpy as np
+
+from bayesbandit.kernels.conjugate.arms import (
+    FAMILY,
+    FIRST,
+    HITS,
+    REST,
+    SECOND,
+    N,
+    add,
+    renew,
+)
+from bayesbandit.kernels.fading import FORGOTTEN
+from bayesbandit.kernels.row_layout import GAMMA
+from bayesbandit.kernels.scoring import switch
+from bayesbandit.runtime.compiling import njit
+
+CLOCK = SECOND + 1  # the tick to which an arm's sums have faded
+
+
+@njit(cache=True)
+def pass_time(arm, tick, rate, settings):
+    """Bring one arm to this tick; a tick of the past changes nothing."""
+    passed = tick - arm[CLOCK]
+    if not passed > 0.0:
+        return
+    arm[CLOCK] = tick
+    if rate > 0.0:
+        share = math.exp(-rate * passed)
+        arm[HITS] *= share
+        arm[REST] *= share
+        left = arm[REST] if int(settings[FAMILY]) == GAMMA else arm[HITS] + arm[REST]
+        if left < FORGOTTEN:
+            arm[N], arm[HITS], arm[REST] = 0.0, 0.0, 0.0
+        renew(arm, settings)
+
+
+@njit(cache=True)
+def advance(arms, tick, rate, settings):
+    """Bring all arms to this tick."""
+    for k in range(arms.shape[0]):
+        pass_time(arms[k], tick, rate, settings)
+
+
+@njit(cache=True)
+def log_density(arm, reward, settings):
+    """Return the log density of a reward, but for a term that is the same for every posterior.
+
+    Rewards of a probability are 0 or 1, and those of a rate negative binomial.
+    """
+    a, b = arm[FIRST], arm[SECOND]
+    if int(settings[FAMILY]) == GAMMA:
+        log = math.lgamma(a + reward) - math.lgamma(a)
+        return log - a * math.log1p(1.0 / b) - reward * math.log1p(b)
+    return math.log(a if reward == 1.0 else b) - math.log(a + b)
+
+
+@njit(cache=True)
+def learn_all(blocks, rates, tick, arm, reward, weight, settings, gone, log_weight):
+    """Learn rows, one after the other, by every half-life, and update the half-lives' log
+    probabilities (M,).
+
+    tick, arm, reward, weight (n,). A row of which less than `gone` is left is not learned.
+    """
+    M, K = blocks.shape[:2]
+    score, now = np.empty(M), blocks[0, 0, CLOCK]
+    for m in range(M):
+        for k in range(K):
+            now = max(now, blocks[m, k, CLOCK])
+    for i in range(reward.size):
+        now = max(now, tick[i])
+        for m in range(M):
+            one = blocks[m, arm[i]]
+            pass_time(one, now, rates[m], settings)
+            score[m] = log_density(one, reward[i], settings)
+            share = math.exp(rates[m] * (tick[i] - now))
+            if share >= gone:
+                add(one, reward[i], share * weight[i], settings)
+                renew(one, settings)
+        switch(log_weight, score)
+    for m in range(M):
+        advance(blocks[m], now, rates[m], settings)
