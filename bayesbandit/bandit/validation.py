@@ -123,8 +123,9 @@ def check_belief(
     if belief.clock is not None and begin(balance) is not None and not refits:
         raise ValueError(
             f"{shown(balance)} weights past rounds again, and {shown(spec)} forgets them: balance "
-            "must be Unweighted(), InversePropensity(propensity='decision') or, with "
-            "bb.Ridge(half_life=…), InversePropensity(propensity='pooled', normalize=False)"
+            "must be Unweighted() or InversePropensity(propensity='decision'); or "
+            "InversePropensity(propensity='pooled', normalize=False), if half_life is a number and "
+            "the model is bb.Ridge or a declared one with a coefficient for each feature"
         )
     if is_pooled(balance) and not base.can_recall(belief):
         name = spec.declared.name if isinstance(spec, base.Declaring) else type(spec).__name__

@@ -59,7 +59,7 @@ class AffineBelief(Belief):
         engine = self.plan.method
         ridge, self.prior = regression(self.plan, False)
         self.root, self.prior_precision, known = self.prior.cholesky, np.eye(engine.dim), None
-        if self.memory.drift is not None:
+        if self.memory.drift:
             self.root, self.prior_precision = np.eye(engine.dim), self.prior.precision
             known = np.zeros(engine.dim), (engine.noise or 1.0) * self.prior.precision
         self.whiten = solve_triangular(self.root, np.eye(engine.dim), lower=True).T

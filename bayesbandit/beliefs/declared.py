@@ -128,7 +128,7 @@ class Declared(Sampling):
         rounds fade and their weights are to average 1. known_by: what its posterior is.
         """
         name = self.declared.name
-        if self.memory.drift is not None or (self.memory.chooses and not chooses):
+        if self.memory.drift or (self.memory.chooses and not chooses):
             given = 'half_life="auto"' if self.memory.chooses else f"drift={self.drift!r}"
             raise ValueError(
                 f"{given} needs a linear-Gaussian posterior, where it is exact; "

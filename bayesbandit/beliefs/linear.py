@@ -59,8 +59,8 @@ class Ridge:
         most probable one decides, by the density that each gave every reward before it learned it
         (`beliefs/half_lives.py`). It costs four times the memory and time.
     drift: the variance q of each coefficient's step in a tick, for rewards whose coefficients walk
-        at random: Cov(θ) becomes Cov(θ) + qI (the Kalman filter). None: they stand still. Exact if
-        the noise is known; otherwise the current estimate of σ² is used, which does not fade.
+        at random: Cov(θ) becomes Cov(θ) + qI (the Kalman filter). None or 0: they stand still. Exact
+        if the noise is known; otherwise the current estimate of σ² is used, which does not fade.
     clock: what ticks. "rounds" are the bandit's contexts decided and rows learned by `update`.
         "time" is the clock on the wall; half_life is then in seconds, or a text as "7d" or "12h",
         and drift is a second's. A reward that is late counts as of its decision.
@@ -128,7 +128,7 @@ class Ridge:
                 'variance="rss" is a sum that never shrinks, and a half_life would make it '
                 'shrink: variance must be "empirical_bayes", "rss/n", "nig" or a number'
             )
-        if self.drift is not None and (self.ridge == "cv" or self.intercept == "unpenalised"):
+        if self.drift and (self.ridge == "cv" or self.intercept == "unpenalised"):
             raise ValueError(
                 "drift needs a prior of all coefficients: ridge must be a number, and intercept "
                 f"True or False; got ridge={self.ridge!r}, intercept={self.intercept!r}"
@@ -164,7 +164,7 @@ class Ridge:
             refit = REFRESH if not (cv or normalize) else 1 if D <= 32 else 0.05
         grid = sorted(self.grid, reverse=True) if cv else [float(self.ridge)]
         share = refit if isinstance(refit, float) else 0.0 if D <= 32 else 0.05
-        if self.drift is not None:
+        if self.drift:
             refit = NEVER
             if normalize:
                 raise ValueError("drift needs weights as they are, and normalize rescales them")

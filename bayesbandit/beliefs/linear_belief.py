@@ -252,11 +252,23 @@ class LinearBelief(Belief, Kernel):
             self.update_at(tick[left], x[left], arm[left], reward[left], weight)
             return
         weight = share if weight is None else share * weight
-        # the weights' average is settled row by row, and needs the rows that are left by then
-        parts = range(len(arm)) if self.normalize else [slice(None)]
-        for i in (slice(p, p + 1) if isinstance(p, int) else p for p in parts):
-            self.arms[:, ridge_state.LEFT] += np.bincount(arm[i], share[i], len(self.arms))
+        if not self.normalize:
+            self._count_left(arm, share)
+            self.update(x, arm, reward, weight)
+            return
+        # the weights' average needs the rows that are left by then: of an arm's sums, or row by row
+        many = np.bincount(arm, minlength=len(self.arms))[arm] >= sums.MANY
+        self._count_left(arm[many], share[many])
+        rest = sums.learn(self.arms, self.settings, x, arm, reward, weight)
+        self._count_left(arm[many & rest], -share[many & rest])
+        for i in np.flatnonzero(rest)[:, None]:
+            self._count_left(arm[i], share[i])
             self.update(x[i], arm[i], reward[i], weight[i])
+        kernel.pool_noise(self.arms, self.settings)
+
+    def _count_left(self, arm: Array, share: Array) -> None:
+        """Add to what is left of the arms' rows."""
+        self.arms[:, ridge_state.LEFT] += np.bincount(arm, share, len(self.arms))
 
     def share_of(self, tick: Array, arm: Array) -> Array:
         """Return what is left of rows of these ticks (n,) and arm numbers, at least 1e-9."""

@@ -20,7 +20,7 @@ class Memory:
 
     half_life: a number of rounds, or with clock="time" seconds or a text as "7d" or "12h"; "auto":
     one that is chosen among several (`HalfLives`). drift: the variance of each coefficient's step
-    in a tick. Without either, rounds count as long as the belief lives.
+    in a tick; 0 is no drift. Without either, rounds count as long as the belief lives.
     """
 
     half_life: float | str | None = None
@@ -36,7 +36,7 @@ class Memory:
             _ = self._ticks  # which raises ValueError if it is no number
         if self.drift is None:
             return
-        number(self.drift, "drift", above=0, **SIZES)
+        number(self.drift, "drift", least=0, **(SIZES if self.drift else {}))
         if self.half_life is not None:
             raise ValueError(
                 "half_life and drift are two rules for one thing: give one of them; got "
@@ -68,7 +68,7 @@ class Memory:
     @property
     def ticks(self) -> Clock | None:
         """What ticks; None if time changes nothing."""
-        return None if self.half_life is None and self.drift is None else self.clock
+        return self.clock if self.half_life is not None or self.drift else None
 
     @property
     def rate(self) -> float:

@@ -15,6 +15,7 @@ from bayesbandit import checks
 from bayesbandit.bandit import fast_path
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.checks import Name, name_array
+from bayesbandit.policies import changes
 from bayesbandit.scale.learning import contexts
 from bayesbandit.scale.parts import ROOM, Cluster, Files, Parts, parts_of
 
@@ -38,7 +39,8 @@ def score(
 
     The new columns are `arm`, `propensity`, and `probability_ARM` for each arm, so that
     `bb.ope.read_log` and `bayesbandit evaluate` know them. The bandit does not change. All rows are
-    decided by its current belief, which does not age meanwhile.
+    decided by its current belief, which does not age meanwhile. So α and a minimum probability must
+    be numbers, and no functions of the round.
 
     source: a table, a dask.dataframe, or Parquet files, as in `learn`. The result is a pandas
         table, a dask.dataframe that computes nothing yet, or the folder `out`.
@@ -55,6 +57,11 @@ def score(
     if bandit.of_arms:
         raise ValueError(
             "score takes one row for each context, and arms with features have K: use choose(x)"
+        )
+    if changes(bandit.policy):
+        raise ValueError(
+            "score decides all rows alike, and this policy changes from round to round: its "
+            f"settings must be numbers; got {bandit.policy!r}"
         )
     parts = parts_of(source)
     if isinstance(parts, Files) != (out is not None):

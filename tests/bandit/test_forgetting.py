@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bayesbandit as bb
+from bayesbandit.kernels.ridge_state import LEFT
 from bayesbandit.model import reward_model
+from tests import declarations as declared
 from tests import oracle
 from tests.cases import few, moments_of
 
@@ -335,7 +337,8 @@ BAD = [
     ({"half_life": np.timedelta64(7, "D"), "clock": "time"}, "got np.timedelta64.* a text as"),
     ({"half_life": "soon", "clock": "time"}, "half_life must be seconds"),
     ({"half_life": True}, "half_life must"),
-    ({"drift": 0.0}, "drift must be a finite number > 0; got 0.0"),
+    ({"drift": 1e300}, "drift must be"),
+    ({"drift": np.nan}, "drift must be a finite number ≥ 0; got nan"),
     ({"drift": -1.0}, "drift must"),
     ({"drift": 1.0, "half_life": 5.0}, "two rules for one thing"),
     ({"drift": 1.0, "ridge": "cv"}, "drift needs a prior of all coefficients"),
@@ -517,3 +520,48 @@ def test_half_lives_come_through_arms_files_batches_and_shared_models(tmp_path):
     assert shared.probabilities(np.ones((1, 2, 2))).sum() == pytest.approx(1.0)
     with pytest.raises(ValueError, match="chooses among rounds"):
         bb.Ridge(half_life="auto", clock="time")
+
+
+@pytest.mark.parametrize("model", [bb.Ridge, "declared"])
+def test_a_drift_of_0_is_none_to_the_bit(model):
+    x, reward = world(4, 40)
+    bandits = []
+    for drift in (None, 0.0):
+        own = {"model": bb.Ridge(drift=drift)}
+        if model == "declared":
+            own = {"model": declared.pooled, "drift": drift}
+        bandits.append(bb.Bandit(ARMS, policy=bb.Thompson(), n_features=D, seed=1, **own))
+    played = [bandit.play(x, reward) for bandit in bandits]
+    np.testing.assert_array_equal(played[0], played[1])
+    for found in (np.stack(moments_of(bandit.belief, x)) for bandit in bandits):
+        np.testing.assert_array_equal(found, np.stack(moments_of(bandits[0].belief, x)))
+
+
+def test_normalised_weights_of_a_log_are_those_of_its_rows():
+    """Arms with many rows learn their sums, and one with few row by row."""
+    x, reward = world(5, 2100)
+    k, p = np.arange(2100) % 2, np.random.default_rng(5).uniform(0.1, 1.0, 2100)
+    k[::100] = 2
+    log = x, np.array(ARMS)[k], reward[:, 0], p
+    at_once, by_rows = (bandit_of(bb.BLTS, half_life=300.0, normalize=True) for _ in range(2))
+    at_once.update(*log)
+    for i in range(0, 2100, 700):
+        by_rows.update(*(values[i : i + 700] for values in log))
+    for ours, theirs in zip(
+        *(moments_of(b.belief, x[:4]) for b in (at_once, by_rows)), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+    np.testing.assert_allclose(at_once.belief.arms[:, LEFT], by_rows.belief.arms[:, LEFT])
+
+
+def test_pooled_weights_of_declared_models_that_forget():
+    """With snapshots if each coefficient has a column of its own; else the error says so."""
+    balance = bb.InversePropensity(propensity="pooled", normalize=False)
+    own = {"policy": bb.Thompson(min_probability=0.1), "balance": balance, "n_features": D}
+    x, reward = world(6, 60)
+    bandit = bb.Bandit(ARMS, declared.known, half_life=20.0, **own)
+    bandit.play(x, reward)
+    assert (bandit.history.weight > 0).all()
+    for model, half_life in ((declared.noncentred, 20.0), (declared.known, "auto")):
+        with pytest.raises(ValueError, match="if half_life is a number and the model"):
+            bb.Bandit(ARMS, model, half_life=half_life, **own)

@@ -1,5 +1,6 @@
 """`bb.learn`: the same bandit from any parts of a log, wherever they are."""
 
+import time
 from itertools import pairwise
 
 import numpy as np
@@ -294,6 +295,17 @@ def test_the_command_line_learns_files(tmp_path):
     again = CliRunner().invoke(app, [*command, "--bandit", str(out)])
     assert again.exit_code == 0, again.output
     assert bb.Bandit.load(out).history.total == 600
+    timed = frame.assign(at=pd.date_range("2025-01-01", periods=300, freq="h"))
+    timed.to_parquet(path)
+    made = ["--preset", "LinTS(half_life='2d', clock='time')", "--drop", "id", "--time", "at"]
+    run = CliRunner().invoke(app, [*command, *made])
+    assert run.exit_code == 0, run.output
+    found = bb.Bandit.load(out)
+    told = bb.LinTS(found.arms, encoder=found.encoder, half_life="2d", clock="time")
+    told.update(timed[["u", "v", "day"]], timed["action"], timed["reward"], time=timed["at"])
+    told.now = found.now = time.time()
+    known = timed[["u", "v", "day"]].head()
+    np.testing.assert_allclose(found.probabilities(known), told.probabilities(known), atol=1e-6)
     for wrong, said in [(command, "--bandit FILE or --preset"), (["learn"], "learn needs --log")]:
         refused = CliRunner().invoke(app, wrong)
         assert refused.exit_code != 0

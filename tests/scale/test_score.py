@@ -105,3 +105,11 @@ def test_what_cannot_be_scored_is_refused(tmp_path):
     shared = bb.Bandit(3, bb.Shared(bb.Ridge()), bb.Thompson(), n_features=2)
     with pytest.raises(ValueError, match="arms with features"):
         bb.score(X, shared)
+
+
+@pytest.mark.parametrize("name", ["alpha", "min_probability"])
+def test_a_policy_that_changes_by_the_round_is_refused(name):
+    """Rows have no rounds: those of another part would be of the same ones."""
+    bandit = bb.LinTS(tuple("abc"), 2, **{name: lambda t: 0.3 / t})
+    with pytest.raises(ValueError, match="settings must be numbers"):
+        bb.score(X, bandit)

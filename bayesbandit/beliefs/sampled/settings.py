@@ -36,9 +36,9 @@ class Sampling:
     with a closed form fade, and so do those by engine="laplace". A model known by draws has a
     window instead, since its noise would seem small if the weights of old rows were. The rounds of
     the last half_life / ln 2 ticks count whole, as many as fading would leave. "auto" is as of
-    `Ridge`, for linear-Gaussian models.
+    `Ridge`, for linear-Gaussian models, probabilities and rates.
     drift: the variance of each variable's step in a tick, for linear-Gaussian models whose
-    variables walk at random, as of `Ridge`; None: they stand still. It is of the declared
+    variables walk at random, as of `Ridge`; None or 0: they stand still. It is of the declared
     variables: of z, if the coefficients are m + s z.
     clock: what ticks: "rounds", contexts decided and rows learned by `update`, or "time".
     frozen: whether an arm uses one random draw until its next reward, as in the paper's Appendix C
