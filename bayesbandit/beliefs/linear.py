@@ -59,8 +59,9 @@ class Ridge:
         most probable one decides, by the density that each gave every reward before it learned it
         (`beliefs/half_lives.py`). It costs four times the memory and time.
     drift: the variance q of each coefficient's step in a tick, for rewards whose coefficients walk
-        at random: Cov(θ) becomes Cov(θ) + qI (the Kalman filter). None or 0: they stand still. Exact
-        if the noise is known; otherwise the current estimate of σ² is used, which does not fade.
+        at random: Cov(θ) becomes Cov(θ) + qI (the Kalman filter). None or 0: they stand still.
+        Exact if the noise is known; otherwise the current estimate of σ² is used, which does not
+        fade.
     clock: what ticks. "rounds" are the bandit's contexts decided and rows learned by `update`.
         "time" is the clock on the wall; half_life is then in seconds, or a text as "7d" or "12h",
         and drift is a second's. A reward that is late counts as of its decision.
