@@ -187,9 +187,10 @@ class JointRows(Joint):
     def __init__(self, x: Array, location: Array, root: Array, df: float) -> None:
         n, K, d = x.shape
         level, length = np.empty((2, n, K))
+        own = np.empty((n, K, d)) if K < FEW else lent((n, K, d))
         vars(self).update(
             location=np.ascontiguousarray(location[:d]), constant=float(location[d:].sum()),
-            of_theta=root, df=df, given=np.ascontiguousarray(x), own=lent((n, K, d)),
+            of_theta=root, df=df, given=np.ascontiguousarray(x), own=own,
             level=level, length=length,
         )  # fmt: skip
 

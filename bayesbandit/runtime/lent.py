@@ -9,7 +9,6 @@ from weakref import ReferenceType, ref
 
 import numpy as np
 
-LARGE = 2**17  # numbers; smaller arrays get memory of their own
 KEPT = 2  # a decision is made while the last one is still held
 
 _lock = Lock()
@@ -23,7 +22,7 @@ def lent(shape: tuple[int, ...]) -> np.ndarray:
     two arrays is kept.
     """
     size = math.prod(shape)
-    if size < LARGE:
+    if not size:
         return np.empty(shape)
     with _lock:
         free = [memory for memory, user in _kept if user() is None and memory.size == size]
