@@ -243,14 +243,15 @@ def describe(
     available: np.ndarray,
     params: np.ndarray,
     held: bool = False,
+    tick: float | None = None,
 ) -> tuple[np.ndarray, int]:
     """Return rows (n, width) with contexts x (n, d) and the arms' moments, and the rows' KIND.
 
     params: the rule's number and minimum probability, (n, 2) or (1, 2). held: treat all rows as the
-    next round.
+    next round. tick: to when a belief forgets first; None: to the next round.
     """
     belief, layout, kind = bandit.belief, bandit.layout, TABULATED
-    advance(bandit)
+    advance(bandit, tick)
     rows, t = np.empty((len(x), layout.width)), np.arange(len(x)) * (not held) + bandit.t + 1
     if not bandit.of_arms:  # with arm features, the chosen arm's are written later
         rows[:, : bandit.n_features] = x
@@ -272,10 +273,10 @@ def describe(
     return rows, kind
 
 
-def advance(bandit: Bandit) -> None:
-    """Let the belief forget until the next round."""
+def advance(bandit: Bandit, tick: float | None = None) -> None:
+    """Let the belief forget until this tick; None: until the next round."""
     if bandit.belief.clock is not None:
-        bandit.belief.advance(ticks.tick(bandit, 1))
+        bandit.belief.advance(ticks.tick(bandit, 1) if tick is None else tick)
 
 
 def _entries(

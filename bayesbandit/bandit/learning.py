@@ -178,8 +178,9 @@ def _update(
             batch, has_moments = (own, index, reward, weight), False
             logged = slice(n - bandit.history.kept(n), n)  # no rows of other rounds
         z, k = x[logged], index[logged]
-        if has_moments:
-            rows, rule = choosing.describe(twin, z, bandit.all_arms, now, held=True)
+        if has_moments:  # not as of now: what is learned later, as in a replay, is the same
+            latest = None if tick is None else float(tick.max())
+            rows, rule = choosing.describe(twin, z, bandit.all_arms, now, held=True, tick=latest)
         else:
             rows, rule = _rows_without_moments(bandit, z, k), TABULATED
         if z.ndim == 3:

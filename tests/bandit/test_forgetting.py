@@ -327,6 +327,22 @@ def test_time(monkeypatch):
         bandit.play(x, np.zeros((4, 3)))
 
 
+def test_when_a_reward_is_learned_changes_nothing(monkeypatch):
+    """Also if arms came meanwhile: a replay has the same beliefs, to the bit."""
+    now, x, learned = [1.7e9], np.ones(D), []
+    monkeypatch.setattr(time, "time", lambda: now[0])
+    bandit = bb.BLTS(ARMS, D, half_life="1h", clock="time")
+    bandit.update(x, "a", 0.5, 0.4)
+    decision = bandit.choose(x)
+    bandit.add_arm("new")
+    for later in (60, 7200):
+        now[0] += later
+        learned.append(bandit.copy())
+        learned[-1].observe(decision, 1.0)
+    np.testing.assert_array_equal(*(one.belief.arms for one in learned))
+    np.testing.assert_array_equal(*(one.history.ordered() for one in learned))
+
+
 BAD = [
     ({"half_life": 0}, "half_life must be a finite number > 0; got 0"),
     ({"half_life": -5.0}, "half_life must be a finite number > 0; got -5.0"),
