@@ -8,9 +8,10 @@ from scipy import stats
 
 import bayesbandit as bb
 from bayesbandit.inference.glm.families import Family
-from bayesbandit.inference.glm.scale_mixture import ScaleMixture, match
+from bayesbandit.inference.glm.scale_mixture import PolyaGamma, ScaleMixture, match, worked
 from bayesbandit.inference.plan import plan
 from bayesbandit.inference.pymc_model.template import template
+from bayesbandit.kernels.algebra.cholesky import padded
 from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, PROBIT
 from tests.cases import long_but
 
@@ -110,6 +111,22 @@ def test_one_coefficient_and_its_scale_against_quadrature(case, rng):
         sd = np.sqrt((at - mean) ** 2 @ mass)
         assert abs(values.mean() - mean) < 4.5 * sd / np.sqrt(ess[v]), v
         assert abs(values.std() / sd - 1) < 4.5 * 3 / np.sqrt(2 * ess[v]), v
+
+
+@pytest.mark.slow
+def test_a_sweep_observes_what_its_variables_say(rng):
+    """With A = I: −ω/2 on the diagonal of the group, and −(κ − ω offset)/2 behind it."""
+    found = match(template(learned(SCALES["HalfNormal"][0], BINOMIAL, 0.4), 3, None))
+    rows = found.block.data(np.eye(3), np.array([1.0, 0.0, 1.0]), np.array([0.3, 2.5, 3.0]))
+    whole, (A, b) = worked(found.block.reading, rows), found.block.mean_map(rows)
+    observed = PolyaGamma(whole.layout, A, b, found.link, rows)
+    whole.sample(found.block.start(rows, rng), 1, 0, rng, found.names, observed.sweep)
+    group, P = observed.terms.groups[0], padded(3)
+    omega = -2.0 * np.diag(group[:3, :3])
+    assert (omega > 0.0).all()
+    np.testing.assert_array_equal(group[:3, :3], -0.5 * np.diag(omega))
+    kappa = rows[2] * (rows[1] - 0.5)
+    np.testing.assert_allclose(group[:3, P], -0.5 * (kappa - omega * observed.offset), rtol=1e-12)
 
 
 def joint(rng, sigma=1.0, n=24, arms=3, d=2):

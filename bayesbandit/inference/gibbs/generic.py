@@ -7,10 +7,9 @@ names the operation. It is laid out for the kernel, with the joint moves that ma
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Protocol
+from functools import cached_property, partial
 
 import numpy as np
 from pytensor.graph.basic import Variable
@@ -27,6 +26,8 @@ from bayesbandit.inference.graph_analysis.density import Density
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, total
 from bayesbandit.kernels.gibbs import monomials as kernel
 from bayesbandit.kernels.gibbs import orbits
+
+Sweep = Callable[..., int]  # `orbits.sweep` of some terms, which are not among its arguments
 
 SAME = 1e-8  # relative to the terms that a log density is a sum of
 
@@ -154,14 +155,6 @@ class Reading:
         return Compiled(inputs, [total([t.graph for t in self.density.terms])], PYTHON)
 
 
-class Renewed(Protocol):
-    """Terms of a layout that get new draws, given δ (D,), before each sweep."""
-
-    terms: kernel.Terms
-
-    def __call__(self, delta: np.ndarray, rng: np.random.Generator) -> None: ...
-
-
 @dataclass(frozen=True)
 class Problem:
     """A reading laid out for rows at hand."""
@@ -229,11 +222,11 @@ class Problem:
         tune: int,
         rng: np.random.Generator,
         names: Sequence[str],
-        renew: Renewed | None = None,
+        sweep: Sweep | None = None,
     ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """Return a chain of these variables (draws, *shape), and where it ends.
 
-        renew: terms that get new draws before each sweep. They replace those of the layout.
+        sweep: of terms that get new draws before each sweep; None: of those of the layout.
         """
         layout, D = self.layout, self.layout.dim
         theta, u = self.flat(state)
@@ -243,11 +236,8 @@ class Problem:
         none = np.zeros(0, dtype=np.int64)
         kept = np.concatenate([none, *(self.places[k].ravel() for k in ours)])
         delta, logs = np.empty((draws, D)), np.empty((draws, len(kept)))
-        rest = held, work, delta, logs, kept, tune, rng
-        if renew is None:
-            wrong = orbits.sweep(layout.terms, self.moves, *rest)
-        else:
-            wrong = renewed_sweeps(renew, self.moves, *rest)
+        sweep = sweep or partial(orbits.sweep, layout.terms)
+        wrong = sweep(self.moves, held, work, delta, logs, kept, tune, rng)
         if wrong >= 0:
             self._improper(wrong)
         if not np.isfinite(held.delta).all():
@@ -302,27 +292,6 @@ class Problem:
             raise self.reading.refusal(
                 f"the log density differs from the sampler's on these rows, by {np.ptp(gaps):.3g}"
             )
-
-
-def renewed_sweeps(
-    renew: Renewed,
-    moves: orbits.Moves,
-    held: kernel.MonomialState,
-    work: kernel.Work,
-    delta: np.ndarray,
-    logs: np.ndarray,
-    kept: np.ndarray,
-    tune: int,
-    rng: np.random.Generator,
-) -> int:
-    """Return what `orbits.sweep` returns, for terms that get new draws before each sweep."""
-    for s in range(-tune, len(delta)):
-        renew(held.delta, rng)
-        at = slice(max(s, 0), max(s, 0) + 1)
-        wrong = orbits.sweep(renew.terms, moves, held, work, delta[at], logs[at], kept, 0, rng)
-        if wrong >= 0:
-            return int(wrong)
-    return -1
 
 
 def problem(reading: Reading, data: Data) -> Problem:

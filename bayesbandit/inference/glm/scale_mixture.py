@@ -10,6 +10,7 @@ coefficients and the scales as those of any conditionally Gaussian model, with t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,7 @@ from scipy.special import ndtr, ndtri
 from bayesbandit.inference.base import matching, refuse
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.gibbs.blocks import Blocks, blocks, depends_on
-from bayesbandit.inference.gibbs.generic import Problem, Reading, problem
+from bayesbandit.inference.gibbs.generic import Problem, Reading, Sweep, problem
 from bayesbandit.inference.gibbs.layout import Layout
 from bayesbandit.inference.gibbs.sampler import ENGINE, TUNE, TUNE_WARM, Gibbs, Position, streams
 from bayesbandit.inference.glm.augmented import check_counts, mixture
@@ -26,7 +27,9 @@ from bayesbandit.inference.glm.link import Link, link, working
 from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
 from bayesbandit.inference.graph_analysis.recognise import Form, features, trial
 from bayesbandit.kernels.algebra.cholesky import padded
-from bayesbandit.kernels.gibbs.monomials import Terms
+from bayesbandit.kernels.gibbs import orbits
+from bayesbandit.kernels.gibbs.monomials import MonomialState, Terms, Work
+from bayesbandit.kernels.gibbs.orbits import Moves
 from bayesbandit.kernels.glm import augmentation
 from bayesbandit.kernels.glm.families import POISSON, PROBIT
 from bayesbandit.runtime.one_thread import one_thread
@@ -46,12 +49,6 @@ class Observations:
         groups = np.zeros_like(layout.terms.groups)
         self.terms: Terms = layout.terms._replace(groups=groups, group_rest=np.zeros(1))
 
-    def observe(self, precision: np.ndarray, total: np.ndarray) -> None:
-        """Put in the place of the rows observations total/precision (n,) of ψ."""
-        D, group = self.A.shape[1], self.terms.groups[0]
-        group[:D, :D] = -0.5 * (self.A.T * precision) @ self.A
-        group[:D, padded(D)] = -0.5 * self.A.T @ (total - precision * self.offset)
-
 
 class PolyaGamma(Observations):
     """Those of logistic, binomial and negative binomial rewards, given ω ~ PG(shape, ψ)."""
@@ -59,14 +56,18 @@ class PolyaGamma(Observations):
     def __init__(
         self, layout: Layout, A: np.ndarray, b: np.ndarray, link: Link, data: Data
     ) -> None:
-        self.shape, self.kappa, b = mixture(link.family, data[1], link.weights(data), b)
-        self.omega = np.empty(len(b))
+        self.shape, kappa, b = mixture(link.family, data[1], link.weights(data), b)
         super().__init__(layout, A, b)
+        (n, D), group = A.shape, self.terms.groups[0]
+        self.base, self.wide = np.zeros(group.shape), np.zeros((n, group.shape[1]))
+        self.base[:D, padded(D)] = -0.5 * A.T @ kappa
+        self.wide[:, :D], self.wide[:, padded(D)] = A, -self.offset
 
-    def __call__(self, delta: np.ndarray, rng: np.random.Generator) -> None:
-        """Draw the observations given δ."""
-        augmentation.polya_gammas(self.shape, self.A @ delta + self.offset, self.omega, rng)
-        self.observe(self.omega, self.kappa)
+    @cached_property
+    def sweep(self) -> Sweep:
+        """Sweeps with new observations before each."""
+        room = np.zeros(self.wide.shape)
+        return partial(augmentation.sweep, self.wide, room, self.shape, self.base, self.terms)
 
 
 class Latent(Observations):
@@ -82,12 +83,35 @@ class Latent(Observations):
         self.sign = np.where(data[1] > 0.5, 1.0, -1.0)[self.row]
         super().__init__(layout, A, b)
 
-    def __call__(self, delta: np.ndarray, rng: np.random.Generator) -> None:
+    def sweep(
+        self,
+        moves: Moves,
+        state: MonomialState,
+        work: Work,
+        delta: np.ndarray,
+        u: np.ndarray,
+        kept: np.ndarray,
+        tune: int,
+        rng: np.random.Generator,
+    ) -> int:
+        """Sweep with new observations before each."""
+        for s in range(-tune, len(delta)):
+            self.observe(state.delta, rng)
+            at = slice(max(s, 0), max(s, 0) + 1)
+            wrong = orbits.sweep(self.terms, moves, state, work, delta[at], u[at], kept, 0, rng)
+            if wrong >= 0:
+                return int(wrong)
+        return -1
+
+    def observe(self, delta: np.ndarray, rng: np.random.Generator) -> None:
         """Draw the observations given δ."""
         psi = (self.A @ delta + self.offset)[self.row]
         below = rng.uniform(size=len(psi)) * ndtr(self.sign * psi)
         y = psi - self.sign * ndtri(np.maximum(below, np.finfo(np.float64).tiny))
-        self.observe(self.count, np.bincount(self.row, y, len(self.offset)))
+        total = np.bincount(self.row, y, len(self.offset))
+        D, group = self.A.shape[1], self.terms.groups[0]
+        group[:D, :D] = -0.5 * (self.A.T * self.count) @ self.A
+        group[:D, padded(D)] = -0.5 * self.A.T @ (total - self.count * self.offset)
 
 
 class ScaleMixture:
@@ -133,7 +157,9 @@ class ScaleMixture:
                     block.resumed(start[i % len(start)], rows) if start else block.start(rows, rng)
                 )
                 observations = kind(whole.layout, A, b, self.link, rows)
-                values, state = whole.sample(state, draws, tune, rng, self.names, observations)
+                values, state = whole.sample(
+                    state, draws, tune, rng, self.names, observations.sweep
+                )
                 kept.append(values)
                 last.append(state)
             whole.check(last[0], np.random.default_rng(0))
