@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import betaln, gammaln
@@ -13,6 +14,8 @@ from scipy.stats import beta, gamma
 
 from bayesbandit.inference.draws import DRAWS, Moments, Planned
 from bayesbandit.inference.exact.distributions import Exact
+from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
+from bayesbandit.runtime.compiling import interpreted
 
 
 @dataclass(frozen=True)
@@ -20,21 +23,22 @@ class OneNumber(Exact):
     """v ~ v^{a−1} (1 − v)^{b−1} or v^{a−1} e^{−bv}, of the variable `name`.
 
     a, b > 0. log_evidence: log of the density of the rewards, all constants included; NaN where
-    they were streamed.
+    they were streamed. mean_and_sd: the kernel that computes both.
     """
 
+    mean_and_sd: ClassVar[Callable[[float, float], tuple[float, float]]]
     name: str
     a: float
     b: float
     log_evidence: float = math.nan
 
     @property
-    @abstractmethod
-    def mean(self) -> float: ...
+    def mean(self) -> float:
+        return float(interpreted(self.mean_and_sd)(self.a, self.b)[0])
 
     @property
-    @abstractmethod
-    def sd(self) -> float: ...
+    def sd(self) -> float:
+        return float(interpreted(self.mean_and_sd)(self.a, self.b)[1])
 
     @property
     @abstractmethod
@@ -85,14 +89,7 @@ class OneNumber(Exact):
 class Beta(OneNumber):
     """v ~ Beta(a, b)."""
 
-    @property
-    def mean(self) -> float:
-        return self.a / (self.a + self.b)
-
-    @property
-    def sd(self) -> float:
-        n = self.a + self.b
-        return math.sqrt(self.a / n * (self.b / n) / (n + 1.0))
+    mean_and_sd = staticmethod(beta_moments)
 
     @property
     def log_volume(self) -> float:
@@ -113,13 +110,7 @@ class Beta(OneNumber):
 class Gamma(OneNumber):
     """v ~ Gamma(a, b), of mean a/b."""
 
-    @property
-    def mean(self) -> float:
-        return self.a / self.b
-
-    @property
-    def sd(self) -> float:
-        return math.sqrt(self.a) / self.b
+    mean_and_sd = staticmethod(gamma_moments)
 
     @property
     def log_volume(self) -> float:
