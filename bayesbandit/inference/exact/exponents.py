@@ -32,7 +32,7 @@ from bayesbandit.inference.graph_analysis.operations import (
     operands,
 )
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Additive, gradient
-from bayesbandit.inference.pymc_model.bounds import Bounds, Interval
+from bayesbandit.inference.pymc_model.bounds import Bounds, Interval, between
 
 POWERS = {"Mul", "TrueDiv", "Reciprocal", "Neg", "Identity"}
 
@@ -57,13 +57,15 @@ class Exponents:
     def __init__(self, graphs: Sequence[Variable], value: Variable, upper: float) -> None:
         self.value, self.upper, name = value, upper, value.name
         self.seeds = value, pt.dscalar(f"log {name}"), pt.dscalar(f"log(1 − {name})")
-        bounds = Bounds(list(graphs), {value: inside(upper)})
+        nodes = list(ancestors(list(graphs)))
+        logs = {v: seed for v in nodes if (seed := self._logarithm(v)) is not None}
+        bounds = Bounds(list(graphs), {value: inside(upper)} | {v: logarithms(v) for v in logs})
         known: dict[Variable, Variable] = {}
-        for v in ancestors(list(graphs)):
+        for v in nodes:
             if elementwise_name(v) in COMPARISONS and (truth := bounds.truth(v)) is not None:
                 known[v] = pt.constant(np.full((1,) * v.type.ndim, truth))
-            elif (seed := self._logarithm(v)) is not None:
-                known[v] = seed.dimshuffle(["x"] * v.type.ndim)
+            elif v in logs:
+                known[v] = logs[v].dimshuffle(["x"] * v.type.ndim)
             elif (parts := self._parts(v)) is not None:
                 known[v] = parts
         replaced = clone_replace(list(graphs), known, rebuild_strict=False) if known else graphs
@@ -169,7 +171,13 @@ class Exponents:
 
 def inside(upper: float) -> Interval:
     """Return the numbers of float64 that lie in (0, upper)."""
-    return Interval(np.nextafter(0.0, 1.0), np.nextafter(upper, 0.0))
+    return between((), "float64", np.nextafter(0.0, 1.0), np.nextafter(upper, 0.0))
+
+
+def logarithms(v: Variable) -> Interval:
+    """Return the bounds of a logarithm of a variable or of its rest: all finite numbers."""
+    most = np.finfo(np.float64).max
+    return between((1,) * v.type.ndim, "float64", -most, most)
 
 
 def read_coefficients(compiled: Compiled, rows: Sequence[np.ndarray]) -> list[Coefficients]:
