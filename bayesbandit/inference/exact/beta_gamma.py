@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import betaln, gammaln
@@ -23,14 +22,18 @@ class OneNumber(Exact):
     """v ~ v^{a−1} (1 − v)^{b−1} or v^{a−1} e^{−bv}, of the variable `name`.
 
     a, b > 0. log_evidence: log of the density of the rewards, all constants included; NaN where
-    they were streamed. mean_and_sd: the kernel that computes both.
+    they were streamed.
     """
 
-    mean_and_sd: ClassVar[Callable[[float, float], tuple[float, float]]]
     name: str
     a: float
     b: float
     log_evidence: float = math.nan
+
+    @staticmethod
+    @abstractmethod
+    def mean_and_sd(a: float, b: float) -> tuple[float, float]:
+        """Return both, as a kernel computes them."""
 
     @property
     def mean(self) -> float:
