@@ -1,6 +1,7 @@
 """Draws that rewards weight: by which densities, until when, and with which propensities."""
 
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pymc as pm
@@ -393,10 +394,11 @@ def test_a_file_cannot_claim_another_engine():
 
 def test_a_samplers_points_are_finite_numbers():
     draws, shapes, good = {"theta": np.zeros((4, 1))}, {"theta": (4, 1)}, np.zeros((4, 1))
-    check_chain(Chain(draws, good, 3, 3), shapes, shapes, True)
+    plan = SimpleNamespace(engine="nuts", moves=True)
+    check_chain(Chain(draws, good, 3, 3), shapes, shapes, plan)
     for bad in (good[0], good + np.nan, good.astype(int), good.astype("f4"), good.astype("O")):
         with pytest.raises(ValueError, match="sampler's state"):
-            check_chain(Chain(draws, bad, 3, 3), shapes, shapes, True)
+            check_chain(Chain(draws, bad, 3, 3), shapes, shapes, plan)
 
 
 def learn_and_look(belief, rows):

@@ -33,12 +33,12 @@ def won(eta, reward):
 def declared(likelihood, **priors):
     """A hierarchy of arms, in its non-centred form."""
 
-    def noncentred(x, reward, arm, mu0, tau):
+    def product(x, reward, arm, mu0, tau):
         z = pm.Normal("z", 0, 1, dims=("arm", "feature"))
         theta = pm.Deterministic("theta", mu0 + tau * z)
         return likelihood((x * theta[arm]).sum(axis=-1), reward)
 
-    return bb.reward_model(**{"mu0": MU0, "tau": HALF} | priors)(noncentred)
+    return bb.reward_model(**{"mu0": MU0, "tau": HALF} | priors)(product)
 
 
 def single(body, **priors):
@@ -48,11 +48,11 @@ def single(body, **priors):
         z = pm.Normal("z", 0, 1, dims="feature")
         return normal(body(x, z), reward)
 
-    model.__name__ = body.__name__
+    model.__name__ = f"product_{body.__name__}"  # bandits in files find a model by its name
     return bb.reward_model(**priors)(model)
 
 
-def by_arm_scale(x, z):
+def horseshoe(x, z):
     return x @ (z * pm.HalfCauchy("lam", 1, dims="feature") * pm.HalfCauchy("tau", 0.1))
 
 
@@ -76,7 +76,7 @@ def scale_elsewhere(x, z):
 
 
 REWRITTEN = {
-    **{f.__name__: single(f) for f in (by_arm_scale, late, precision, twice, scale_elsewhere)},
+    **{f.__name__: single(f) for f in (horseshoe, late, precision, twice, scale_elsewhere)},
     "hierarchy": declared(normal),
     "by feature": declared(normal, tau=bb.Prior("HalfNormal", sigma=1, dims="feature")),
     "logistic": declared(won),
