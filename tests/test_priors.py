@@ -195,7 +195,7 @@ def test_a_small_text_does_not_become_a_large_one(kind):
     with pytest.raises(ValueError, match=r"^a model's text |^the text |prior 'sigma'") as caught:
         bb.RewardModel.from_yaml(BOMBS[kind])
     assert len(str(caught.value)) < 400
-    assert process_time() - start < 2
+    assert process_time() - start < 20
 
 
 def test_a_text_runs_no_file(tmp_path):

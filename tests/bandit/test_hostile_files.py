@@ -442,7 +442,7 @@ def test_a_file_does_not_claim_more_features_than_it_holds(more, arms, tmp_path)
     began = time.process_time()
     with pytest.raises(ValueError, match="its model is too large for it"):
         bb.Bandit.load(path)
-    assert time.process_time() - began < 2
+    assert time.process_time() - began < 20
 
 
 def test_a_file_that_goes_while_it_is_read(tmp_path, monkeypatch):

@@ -45,7 +45,8 @@ VARIANTS = {
 
 
 def start(data, prior, lambda2=1.0, sigma2=None):
-    """A state from which to sweep: λ² and σ² as given, the scales as under the prior, any θ.
+    """A state from which to sweep: λ² and σ² as given, the scales as under the prior, any θ
+    without a 0.
 
     An unknown σ² begins at the mean square of the rewards unless it is given.
     """
@@ -57,7 +58,7 @@ def start(data, prior, lambda2=1.0, sigma2=None):
     d, scale = prior.fixed.size, 0.5 if prior.kind == gibbs.LAPLACE else 1.0  # E τ² = 2/λ²
     inv_tau2 = np.where(prior.moving, scale * lambda2, prior.fixed)
     numbers = (np.array([float(v)]) for v in (lambda2, prior.rate, sigma2))
-    return gibbs.ScaleState(np.linspace(-1.0, 1.5, d), inv_tau2, np.ones(d), *numbers)
+    return gibbs.ScaleState(np.linspace(-1.0, 1.7, d), inv_tau2, np.ones(d), *numbers)
 
 
 def prior_of(name, d, mixed=False):

