@@ -279,7 +279,7 @@ def test_crafted_clocks_are_refused(case, tmp_path):
 @few("[30-levels]", "[30-fading, conjugate]")
 @pytest.mark.parametrize("name", SAVED)
 @pytest.mark.parametrize("files", [10, pytest.param(150, marks=pytest.mark.long)])
-@in_gate(24)
+@in_gate(12)
 def test_crafted_files_of_every_kind(name, files, tmp_path):
     """Refused in a sentence, or a bandit that plays. To load one is to read it: nothing is
     imported, run, written or started."""

@@ -89,7 +89,7 @@ def part(data, index):
 
 @pytest.mark.slow
 @each(STREAMED + IN_BATCH)
-@in_gate(14)
+@in_gate(8)
 def test_closed_form_minus_log_density_is_constant(declare):
     engine, data, model = matched(declare)
     posterior = engine.posterior(**data)
