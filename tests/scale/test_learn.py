@@ -247,7 +247,7 @@ def test_other_things_are_no_log(tmp_path):
         bb.learn(frame, bb.Ridge(half_life=50.0), time="u")
     with pytest.raises(ValueError, match=r"no column 'at' .time"):
         bb.learn(frame, bb.Ridge(), time="at")
-    with pytest.raises(ValueError, match="known by draws, .* by bandit.update"):
+    with pytest.raises(ValueError, match=r"known by draws, .* by bandit.update"):
         bb.learn(frame, declared.lasso, draws=50)
     frame.loc[7, "reward"] = np.nan
     with pytest.raises(ValueError, match=r"part 0 of the log: rewards must be finite.*at \[7\]"):
