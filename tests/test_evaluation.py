@@ -331,6 +331,7 @@ def test_ranking_of_one_bandit_and_one_replication(mixed: pd.DataFrame) -> None:
     assert ranks["normalised_regret_se"].isna().all()
 
 
+@pytest.mark.slow
 def test_row_order_and_index_do_not_matter(mixed: pd.DataFrame) -> None:
     ranks = ev.ranking(mixed)
     pd.testing.assert_frame_equal(ranks, ev.ranking(mixed.set_axis([0] * len(mixed))))

@@ -55,6 +55,7 @@ def test_two_jobs_give_the_same_table(table):
     assert_frame_equal(experiment().run(jobs=2, progress=False), table)
 
 
+@pytest.mark.slow
 def test_a_bandit_plays_the_same_alone_as_in_company(table):
     alone = bb.Experiment([WINE], {"BLTS": BANDITS["BLTS"]}, replications=2, points=20)
     of_company = table.query("environment == 'wine' and bandit == 'BLTS' and replication < 2")

@@ -138,6 +138,7 @@ def test_only_a_reward_model_is_fitted():
         fit(declared.known.function, np.ones((2, 2)), np.ones(2))
 
 
+@pytest.mark.slow
 def test_a_data_frame_names_the_features():
     x, reward, weight = declared.rows()
     frame = pd.DataFrame(x, columns=["age", "dose", "weight"])
@@ -153,6 +154,7 @@ def test_a_knob_of_another_sampler_is_refused(knob):
         fit(declared.lasso, *declared.rows(), **knob)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bayesbandit.inference.draws.PoorDiagnostics")
 def test_sweeps_before_the_draws_are_thrown_away():
     """With one seed, 10 sweeps before 20 draws are the first 10 of 30."""

@@ -116,6 +116,7 @@ def test_an_unknown_prior_is_told_the_known_ones():
 # ---- build --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_builds_the_model_that_is_written_by_hand(rng):
     x, reward = rows(rng)
     weight = rng.uniform(0.5, 2, 5)

@@ -206,6 +206,7 @@ def test_many_environments_that_coincide() -> None:
         assert line.get_ydata()[-1] == pytest.approx(rate[bandit] - rate.mean())
 
 
+@pytest.mark.slow
 def test_optimal_share_needs_test_contexts() -> None:
     some = pd.concat([simulated(2), simulated(3, tested=False).query("environment == 'env 2'")])
     assert [ax.get_title() for ax in plots.optimal_share(some).axes] == ["env 0", "env 1"]
@@ -524,6 +525,7 @@ def test_a_legend_of_many_lines_leaves_the_panels_their_room() -> None:
     assert heights[1] > 0.8 * heights[0]
 
 
+@pytest.mark.slow
 def test_learning_curves_tell_their_number_share_a_scale_and_show_what_should_be() -> None:
     rows = [
         {"p": p, "m": "a", "t": t, "y": y * (i + 1)}

@@ -28,6 +28,7 @@ def names(figure):
     return [label.get_text() for label in figure.axes[0].get_yticklabels()]
 
 
+@pytest.mark.slow
 def test_a_row_a_policy(result):
     values = drawn(plots.policy_values(result))
     assert names(values) == ["logged", r"arm \$0", "few"]

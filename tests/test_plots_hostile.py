@@ -80,6 +80,7 @@ def test_maps(arms, scale):
     inside(plots.bias(GRID, np.stack([0.9 * mean, 2.0 * mean]), mean, arms, ["a", LONG]))
 
 
+@pytest.mark.slow
 def test_outcomes_that_are_all_alike_have_one_colour():
     figure = inside(plots.outcomes(GRID, np.zeros((len(GRID), 3)), "abc"))
     assert {ax.collections[0].get_clim() for ax in figure.axes[:3]} == {(-1.0, 1.0)}
@@ -131,7 +132,7 @@ DRAWN = [
 ]  # fmt: skip
 
 
-@few("[1e-09-regret_curves]")
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", DRAWN)
 @pytest.mark.parametrize("scale", SCALES)
 def test_tables_of_any_units(draw, scale):
@@ -143,7 +144,7 @@ def test_tables_of_any_units(draw, scale):
         assert np.ptp(ax.get_xlim()) < 20 * np.ptp(points)
 
 
-@few("[regret_curves]")
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", DRAWN)
 def test_tables_of_ties_and_long_names(draw):
     table = simulated(2).assign(regret=0.0)

@@ -88,6 +88,7 @@ def test_sampled_and_closed_forms_evaluate_the_mean_reward_alike(model):
     )
 
 
+@pytest.mark.slow
 def test_the_noise_has_its_closed_moments():
     posterior, _ = fitted(declared.conjugate)
     known = posterior.known

@@ -141,6 +141,7 @@ def test_a_refit_that_fails_is_said_once(gate):
     assert [chain.fitted for chain in bandit.belief.chains] == [40, 40]
 
 
+@pytest.mark.slow
 def test_saved_copied_and_pickled_in_the_middle(gate, tmp_path):
     """It goes on with the old draws, and begins a refit of its own."""
     bandit = bandit_of()

@@ -102,7 +102,7 @@ def test_a_subset_of_arms(kind):
     assert (alone.arm, alone.propensity) == ("b", 1.0)
 
 
-@few("[affine]")
+@pytest.mark.slow
 @every
 def test_a_batch_is_as_many_single_choices(kind):
     batch = trained(kind)

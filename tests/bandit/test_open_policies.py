@@ -146,6 +146,7 @@ def test_draws_serve_as_many_decisions_as_there_are_whoever_asks(policy):
     assert asked == [20] * 6
 
 
+@pytest.mark.slow
 def test_arms_come_as_often_as_they_should():
     bandit = grown()
     decision = bandit.choose(np.tile(contexts(1), (20_000, 1)))

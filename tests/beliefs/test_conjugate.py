@@ -198,6 +198,7 @@ def test_a_fork_goes_its_own_way():
     assert twin.n[0] == belief.n[0] + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("balance", [bb.InversePropensity(propensity="estimated")])
 def test_weights_that_change_with_hindsight(balance):
     made = bb.Bandit(ARMS, bb.load_model("beta_bernoulli"), bb.Thompson(), balance, n_features=1)

@@ -11,7 +11,7 @@ from tests import oracle
 from tests.beliefs import closed_form
 from tests.beliefs.closed_form import MODELS, data, learn
 from tests.beliefs.exact import DECLARED, K, believed, close, every, fitted, own, probe, shared
-from tests.cases import few, in_gate, moments_of
+from tests.cases import in_gate, moments_of
 
 # ---- arms that share a model ---------------------------------------------------------------------
 
@@ -22,7 +22,7 @@ def joint(name, n_arms, n=20, seed=0):
     return belief, closed_form.mean_rewards(name, rows, n_arms, probe())
 
 
-@few("[3-hierarchical]")
+@pytest.mark.slow
 @shared
 @pytest.mark.parametrize("n_arms", [1, 3])
 def test_moments_in_closed_form(name, n_arms):
@@ -140,6 +140,7 @@ def test_own_models_draw_arms_apart(name, rng):
             close(p, bb.choice_probabilities(mean[0], alpha * sd[0]))
 
 
+@pytest.mark.slow
 @every
 def test_upper_bounds_are_those_of_the_moments(name):
     model, rows = DECLARED[name], data(n=40)

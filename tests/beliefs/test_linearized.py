@@ -129,6 +129,7 @@ def test_probabilities_are_those_of_its_draws(name, rng):
     np.testing.assert_allclose(belief.predict(probe()).among(two).best().sum(axis=1), 1.0)
 
 
+@pytest.mark.slow
 @every
 def test_moments_are_those_of_its_draws(name, rng):
     belief = believed(MODELS[name])

@@ -22,7 +22,7 @@ from tests.beliefs.by_draws import (
     runs,
 )
 from tests.beliefs.closed_form import data, learn
-from tests.cases import moments_of, quick_but, slow_but
+from tests.cases import moments_of, quick_but
 
 # ---- what the draws are --------------------------------------------------------------------------
 
@@ -45,7 +45,8 @@ def test_an_exact_posterior_that_does_not_stream(name):
         near(theta, fit.coefficients["theta"][0], S, np.sqrt(np.diag(fit.known.covariance)))
 
 
-@pytest.mark.parametrize("name", slow_but(["laplace"], ["laplace", "bayesian_lasso"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["laplace", "bayesian_lasso"])
 def test_gibbs_draws_are_those_of_a_long_fit(name):
     """2,000 sweeps against 4 × 4,000; an effective draw is worth at most four sweeps here."""
     model, rows = bb.load_model(name), data(n=40, K=2)

@@ -29,7 +29,7 @@ from tests.inference import linear
 # ---- when they are computed anew -----------------------------------------------------------------
 
 
-@few("[7-expected1]")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("refit_every", "expected"),
     [

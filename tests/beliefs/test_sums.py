@@ -97,6 +97,7 @@ def test_beliefs_about_parts_become_the_belief_about_the_whole(seed, model, norm
     np.testing.assert_array_equal(parts[0].lam, whole.lam)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", DECLARED)
 def test_so_do_those_of_declared_models(kind):
     engine = "laplace" if kind == "logistic" else None

@@ -212,6 +212,7 @@ def latent(x, reward, theta):
     return x @ theta
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("function", "why"),
     [(averaged, "mean over rows"), (latent, "'q' has a value for each row")],
@@ -304,6 +305,7 @@ def test_what_is_observed_beside_the_rows_is_known_before_the_first_reward(funct
         belief.update(x, np.zeros(1, dtype=np.int64), np.ones(1))
 
 
+@pytest.mark.slow
 def test_draws_are_renewed_when_few_of_them_have_weight():
     """At once where hardly a draw makes a reward likely; after each reward if so wished; at the
     latest as `refit_every` says; and after one update of many rounds."""

@@ -29,6 +29,7 @@ def moments(posterior, name):
 # ---- answered ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_rewards_that_the_mean_does_not_enter_leave_its_prior():
     def apart(x, reward, theta):
         pm.Normal("reward", 0, 1, observed=reward)
@@ -58,6 +59,7 @@ def test_rewards_may_be_observed_twice():
     np.testing.assert_allclose(mean, 1.25 * expected @ x.T @ reward, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_wins_may_be_made_of_rewards():
     def wins(x, reward, p):
         pm.Bernoulli("reward", p, observed=pt.gt(reward, 0.5))
@@ -153,6 +155,7 @@ def test_one_number_for_all_contexts_streams():
     np.testing.assert_allclose([mean[0, 0], sd[0, 0]], [4 / 3, 1 / np.sqrt(3)], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_penalty_of_the_level_is_no_row_of_it():
     """exp(−m²/2) is there once, however many rows there are."""
 
@@ -209,6 +212,7 @@ def test_rewards_must_be_observed(function):
         bb.fit(RewardModel(function, {"theta": THETA}), *rows())
 
 
+@pytest.mark.slow
 def test_what_is_observed_goes_with_the_rows():
     model = RewardModel(in_the_mean, {"theta": THETA})
     x, reward = rows()

@@ -251,6 +251,7 @@ def test_rows_that_are_impossible_name_the_variable():
         bb.fit(model, np.ones((4, 2)), np.arange(4.0))
 
 
+@pytest.mark.slow
 def test_a_parameter_out_of_its_bounds_names_the_model():
     @bb.reward_model(theta=NORMAL)
     def declared(x, reward, theta):

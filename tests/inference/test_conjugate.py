@@ -148,8 +148,8 @@ def test_a_rate_is_gamma(name):
     assert stats.kstest(draws, expected.cdf).pvalue > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Beta", "Uniform", "weighted", "of whole numbers"])
-@few("Beta", "weighted")
 def test_the_evidence_of_a_probability_is_an_integral(name):
     model, a, b = BETAS[name]
     found, w = posterior(model, REWARD)
@@ -203,6 +203,7 @@ def test_rewards_without_a_likelihood_are_refused():
             bb.fit(model, X, [0.5, 0, 1, 1, 0, 0])
 
 
+@pytest.mark.slow
 def test_an_improper_prior_needs_rows():
     """HalfFlat on a rate: of no reward there is no posterior, of one there is."""
     model = poisson.with_priors(rate=bb.Prior("HalfFlat"))

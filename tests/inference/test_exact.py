@@ -188,6 +188,7 @@ def test_the_linear_map_predicts_the_mean_reward(declare):
         assert np.allclose(A, features(declare)[2](x, None), atol=1e-12)
 
 
+@pytest.mark.slow
 @streamed
 def test_rows_say_what_the_gradients_say(declare):
     engine, data, _ = matched(declare)
@@ -282,6 +283,7 @@ def test_threads_agree():
         assert np.array_equal(a.shift, b.shift)
 
 
+@pytest.mark.slow
 def test_large_rewards_do_not_swamp_small_features():
     engine, data, _ = matched(joint_noise)  # which takes the way of the gradients
     large = data | {"reward": 1e8 + data["reward"], "x": 1e-3 * data["x"]}

@@ -14,7 +14,7 @@ from bayesbandit.inference.base import NotThisEngine, Refusal
 from bayesbandit.inference.gibbs.generic import problem
 from bayesbandit.inference.gibbs.sampler import Gibbs, match
 from bayesbandit.model import reward_model
-from tests.cases import few, quick_but, slow_but
+from tests.cases import few, quick_but
 from tests.inference.declared import log_densities
 
 EACH = Prior("Normal", mu=0, sigma=1, dims="feature")
@@ -167,8 +167,8 @@ def matched(model, data) -> Gibbs:
 QUICK = ("mean weight", "lag", "two walls", "by arm", "hierarchy", "truncated by its transform")
 
 
-@few("[by arm]")
-@pytest.mark.parametrize("name", slow_but(QUICK, SWEPT))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SWEPT)
 def test_the_sweep_has_the_log_density_of_the_declaration(name):
     """PyMC's own less ours is constant, on rows that the engine was not made with; and where it is
     −∞ the sweep does not go."""
@@ -317,6 +317,7 @@ def test_a_chain_begins_where_the_density_is(before):
     assert np.abs(draws).max() < 6
 
 
+@pytest.mark.slow
 def test_a_state_of_other_rows_and_the_same_seed():
     model = hierarchy
     data, more = rows(model), rows(model, seed=1, n=60)

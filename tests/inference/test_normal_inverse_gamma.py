@@ -154,6 +154,7 @@ def test_precision_weights_are_not_powers_of_the_likelihood():
     assert np.isclose(by_power.shape, PRIOR[0] + data["weight"].sum() / 2)
 
 
+@pytest.mark.slow
 @textbook
 def test_what_the_compiled_kernel_can_take_is_recognised(declare):
     engine, _, _ = matched(declare)
@@ -192,6 +193,7 @@ def test_arms_predict_each_for_itself():
     assert np.array_equal(engine.linear_map(data["x"][:5], np.full(5, 2))[0], A[:, 2])
 
 
+@pytest.mark.slow
 def test_joint_noise_is_exact_in_batch_only():
     engine, data, _ = matched(joint)
     assert "not the product" in engine.form.not_additive

@@ -37,6 +37,7 @@ def given(n, rng):
     return rng.normal(size=(n, 3)), np.arange(n) % 3, rng.normal(size=n)
 
 
+@pytest.mark.slow
 def test_steps_are_the_graph(rng):
     inputs, outputs = graphs()
     function = pytensor.function(inputs, outputs, mode=PYTHON)

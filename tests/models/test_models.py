@@ -190,6 +190,7 @@ def test_logistic_stays_finite_far_out():
     assert logp({"theta": np.array([-900.0, 0, 0])}) == -1800
 
 
+@pytest.mark.slow
 def test_ordinal_is_an_ordered_logit(rng):
     """The log density is that of PyMC's `OrderedLogistic`, finite far out, and −∞ of no level."""
     x, theta, share = rng.normal(size=(15, D)), 3 * rng.normal(size=D), rng.dirichlet(np.ones(5))

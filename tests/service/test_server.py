@@ -199,6 +199,7 @@ def test_clocks_that_jump(shared):
         assert answer.json()["status"] == status, answer.text
 
 
+@pytest.mark.slow
 def test_many_at_once(shared):
     client, log = shared
     with ThreadPoolExecutor(16) as pool:
@@ -232,6 +233,7 @@ def test_tables_are_asked_by_name(tmp_path):
     assert decided(client, context={"country": "DE", "age": 20}, id="order-1") == one
 
 
+@pytest.mark.slow
 def test_a_server_goes_on_with_its_version_if_it_cannot_follow(tmp_path, monkeypatch, caplog):
     """As where a newer release learns, by a change that this one does not know."""
     from bayesbandit.service.server import Server

@@ -317,6 +317,7 @@ def test_a_frame_of_a_time(tmp_path):
 # ---- evidence ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_log_of_decisions_is_a_log(tmp_path):
     bandit = linear()
     service, clock = begun(fresh("sqlite", tmp_path), bandit)

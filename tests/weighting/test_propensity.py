@@ -19,7 +19,7 @@ from bayesbandit.beliefs.linear_belief import LinearBelief
 from bayesbandit.schedule import Schedule
 from bayesbandit.weighting import pooled as module
 from tests import oracle
-from tests.cases import few, slow_but
+from tests.cases import few
 from tests.players import play, world
 
 POLICIES = [bb.Thompson(0.8), bb.UCB(0.8), bb.Greedy(), bb.EpsilonGreedy(0.2)]
@@ -208,7 +208,8 @@ def counted(bandit, T, monkeypatch):
     return sum(calls)
 
 
-@pytest.mark.parametrize("T", slow_but([250], [250, 1000]))
+@pytest.mark.slow
+@pytest.mark.parametrize("T", [250, 1000])
 def test_pooled_cost_is_near_linear(T, monkeypatch):
     """Counted, not timed: 8 times the rounds cost at most 8 · 1.2 times as much."""
     few, many = (counted(bb.BLTS(3, 3, propensity="pooled"), n, monkeypatch) for n in (T, 8 * T))
