@@ -164,9 +164,6 @@ def matched(model, data) -> Gibbs:
     return found
 
 
-QUICK = ("mean weight", "lag", "two walls", "by arm", "hierarchy", "truncated by its transform")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SWEPT)
 def test_the_sweep_has_the_log_density_of_the_declaration(name):
