@@ -533,6 +533,16 @@ def test_compile_says_where_kernels_are():
     assert re.search(r"\d+ files, \d+\.\d MB, in /", text)
 
 
+@pytest.mark.slow
+def test_compile_fits_models(monkeypatch):
+    """A few rewards only weight the draws of a model, and its sampler is not called."""
+    fitted = []
+    monkeypatch.setattr(bb.Bandit, "posterior", lambda self, arm: fitted.append(arm))
+    found = run("compile", "--preset", "LinTS", "--model", "laplace")
+    assert found.exit_code == 0, found.output
+    assert fitted == ["a"]
+
+
 def test_compile_refuses_unknown_names():
     found = run("compile", "--preset", "Nobody")
     assert found.exit_code == 2

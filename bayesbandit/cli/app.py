@@ -326,10 +326,10 @@ def compile_kernels(
 
     with clear_errors():
         chosen = preset or ([] if model else PLAYED)
-        bandits = [*map(parse_bandit, chosen), *map(parse_model, model or [])]
-        for name, factory in bandits:
-            seconds = rehearse(factory)
-            say(f"{name}: {seconds:.1f} s")
+        bandits, models = map(parse_bandit, chosen), map(parse_model, model or [])
+        for fits, found in ((False, [*bandits]), (True, [*models])):
+            for name, factory in found:
+                say(f"{name}: {rehearse(factory, fits):.1f} s")
         folder, files, size = kept()
         if folder is None:
             raise OSError("no kernel is kept: set NUMBA_CACHE_DIR to a folder that can be written")

@@ -117,8 +117,11 @@ def play_model(
     return Bandit(arms, declared, policy, n_features=n_features, seed=seed, **settings)
 
 
-def rehearse(factory: Callable[..., Any]) -> float:
-    """Call the methods that a service calls, with one context and a batch; return the seconds."""
+def rehearse(factory: Callable[..., Any], fits: bool = False) -> float:
+    """Call the methods that a service calls, with one context and a batch; return the seconds.
+
+    fits: whether the model is fitted, too: a few rewards only weight its draws.
+    """
     start = time.perf_counter()
     bandit = factory(ARMS, FEATURES, seed=0)
     for value in (1.0, 0.0, 1.0):  # rewards that every model accepts
@@ -131,6 +134,8 @@ def rehearse(factory: Callable[..., Any]) -> float:
         bandit.choose(contexts[0], arms=ARMS[:2])
         bandit.probabilities(contexts), bandit.greedy(contexts)
     bandit.belief.predict(contexts)
+    if fits:
+        bandit.posterior(ARMS[0])
     return time.perf_counter() - start
 
 
