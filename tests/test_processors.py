@@ -2,7 +2,8 @@
 optimiser finds agree to its tolerance.
 
 The other processor is a process that may use fewer instructions: OpenBLAS's kernels for Nehalem,
-NumPy's for any x86-64, and then numba's, too (GENERIC_KERNELS may name a folder that holds them).
+NumPy's for any x86-64, and then numba's, too. Its kernels are kept in the folder
+GENERIC_KERNELS, if that is set.
 """
 
 import os

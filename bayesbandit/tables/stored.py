@@ -35,7 +35,7 @@ def is_number(value: object, where: str) -> None:
 def is_positive(value: object, where: str) -> None:
     """Raise `Broken` unless a value is such a number > 0."""
     is_number(value, where)
-    demand(value > 0, f"{where} is {value}")  # type: ignore[operator]  # it is a number
+    demand(isinstance(value, int | float) and value > 0, f"{where} is {brief(value)}")
 
 
 CODE = Whole(ZEROS)
@@ -133,10 +133,12 @@ def _restored(
     return columns, named, components, formula
 
 
-def _column_of(plain: Any) -> Column:
-    demand(type(plain) is dict, f"a column is {brief(plain)}")
+def _column_of(plain: object) -> Column:
+    if not isinstance(plain, dict):
+        raise Broken(f"a column is {brief(plain)}")
     kind, name = plain.get("kind"), plain.get("name")
-    demand(type(kind) is str and kind in KINDS, f"a column's kind is {brief(kind)}")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise Broken(f"a column's kind is {brief(kind)}")
     check(name, NAME, "a column's name")
     where = f"column {name!r}"
     check(plain, FORMS[kind], where)

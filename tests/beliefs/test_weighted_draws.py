@@ -367,7 +367,8 @@ def test_weights_are_saved_and_checked():
 
 
 def test_draws_that_are_spent_stay_so_in_a_file():
-    """Later rounds may give them weight again; what was saved draws anew all the same."""
+    """Such draws are replaced at the next decision. The loaded belief replaces them, too, even if
+    a later reward would make their weights equal again."""
     known, new = parted(data(n=30, K=1), 24)
     belief, other = (believed(LASSO, 1, draws=S) for _ in range(2))
     learn_and_look(belief, known)

@@ -68,7 +68,8 @@ def learn_all(blocks, rates, tick, arm, reward, weight, settings, gone, log_weig
     """Learn rows, one after the other, by every half-life, and update the half-lives' log
     probabilities (M,).
 
-    tick, arm, reward, weight (n,). A row of which less than `gone` is left is not learned.
+    tick, arm, reward, weight (n,). gone: a row whose weight has faded to less than this share is
+    not learned.
     """
     M, K = blocks.shape[:2]
     score, now = np.empty(M), blocks[0, 0, CLOCK]
