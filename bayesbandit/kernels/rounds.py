@@ -47,7 +47,7 @@ LINEAR = True  # whether arms are regressions; see `kernels/selection.py`
 MOVING = True  # whether rows may fade, or coefficients walk; see `kernels/fading.py`
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def describe(row, arms, available, settings, kind, v):
     """Fill in every arm's moments, or its a and b where a rule of this kind draws from them."""
     D, K = int(settings[D_]), arms.shape[0]
@@ -108,7 +108,7 @@ def put(row, x, D):
         row[i] = x[i] if i < x.size else 1.0
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def record(row, arm, D, K, kind, param, floor):
     """Put the arm, and the rule that chose it, into a row."""
     tail = row[tail_at(D, K) :]
@@ -116,7 +116,7 @@ def record(row, arm, D, K, kind, param, floor):
     tail[PROPENSITY] = tail[REWARD] = tail[WEIGHT] = np.nan
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def choose_into(row, x, arms, available, settings, kind, param, floor, stream, v):
     """Fill a whole row for context x (d,) and return the chosen arm."""
     D = int(settings[D_])
@@ -178,7 +178,7 @@ def weigh(row, D, K, source, clip):
     return True
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def learn_into(row, arms, settings, v, share=1.0):
     """Update the row's arm by its reward and weight. share: what is left of the reward, if rows
     fade."""
