@@ -4,6 +4,7 @@ variables, calibration, and what is left as it is."""
 import numpy as np
 import pymc as pm
 import pytest
+from arviz_stats.base import array_stats
 from scipy import stats
 
 import bayesbandit as bb
@@ -190,6 +191,30 @@ def test_a_hierarchy_against_nuts(likelihood):
         assert (abs(flat.mean(0) - other.mean(0)) < 0.12 * other.std(0)).all(), k
         for j in range(flat.shape[1]):
             assert stats.ks_2samp(flat[:, j], other[:, j]).statistic < 0.07, k
+
+
+@pytest.mark.slow
+def test_the_scale_of_many_coefficients_moves():
+    """170 arms and few rows: τ by quadrature, given rewards that are jointly normal."""
+    rng, arms = np.random.default_rng(3), 170
+    x, arm = rng.normal(size=(50, 3)), rng.integers(arms, size=50)
+    reward = x.sum(axis=1) + rng.normal(size=50)
+    data = {"x": x, "reward": reward, "weight": np.ones(50), "arm": arm}
+    tau = plan(declared(normal), 3, arms).method.sample(data, 400, 2, 200).values["tau"]
+    grid, gram = np.linspace(1e-3, 4, 400), x @ x.T
+    log = [
+        stats.multivariate_normal.logpdf(
+            reward, cov=0.64 * np.eye(50) + gram + t**2 * gram * (arm == arm[:, None])
+        )
+        - t**2 / 2
+        for t in grid
+    ]
+    p = np.exp(log - np.max(log)) / np.exp(log - np.max(log)).sum()
+    mean, sd = p @ grid, np.sqrt(p @ grid**2 - (p @ grid) ** 2)
+    ess = float(array_stats.ess(tau, chain_axis=0, draw_axis=1))
+    assert ess > 50
+    assert abs(tau.mean() - mean) < 4.0 * sd / np.sqrt(ess)
+    assert abs(tau.std() / sd - 1.0) < 0.35
 
 
 @pytest.mark.slow

@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import numpy as np
+from scipy.sparse import coo_array, csc_array, csr_array
 
 from bayesbandit.inference.gibbs.layout import Layout
 from bayesbandit.kernels.gibbs.orbits import Moves
 
 FEW = 32  # elements that a variable may have for each to be moved about
 MOVES = 40  # moves
-LIFT_SIZE = 250_000  # numbers in a lift
+LIFT_SIZE = 250_000  # numbers in a lift whose forms share coordinates
 LOST = 1e-4  # of a log density, by rounding, that changes no step
 
 Array = np.ndarray
@@ -34,8 +35,8 @@ def moves(layout: Layout, tried: Iterable[Candidate]) -> Moves:
         part = move(layout, speed, lifted) if exact or not lifted else None
         if part is not None and len(parts) < MOVES:
             parts.append(part)
-    columns = list(zip(*parts, strict=True)) if parts else [()] * 9
-    shifted, rate, term, along, slot, exponents, stretch, squares, lift = columns
+    columns = list(zip(*parts, strict=True)) if parts else [()] * 11
+    shifted, rate, term, along, slot, exponents, stretch, squares, row, lift, sizes = columns
     linear = np.array([float(r) * len(o) for r, o in zip(stretch, squares, strict=True)])
     return Moves(
         joined(shifted, np.int64),
@@ -51,8 +52,9 @@ def moves(layout: Layout, tried: Iterable[Candidate]) -> Moves:
         np.array([float(r) for r in stretch]),
         joined(squares, np.int64),
         ends(squares),
+        joined(row, np.int64),
         joined(lift),
-        ends(lift),
+        np.cumsum([0, *joined(sizes, np.int64)], dtype=np.int64),
     )
 
 
@@ -114,22 +116,19 @@ def move(layout: Layout, speed: Array, lifted: bool) -> tuple[Array, ...] | None
     along[np.abs(along) < 1e-12] = 0.0
     first = len(t.rows) + len(t.groups)
     sparse = along[first : first + len(t.offset)]
-    squares, R, r = np.zeros(0, np.int64), np.zeros((layout.dim, 0)), 0.0
+    squares, R, r = np.zeros(0, np.int64), csc_array((layout.dim, 0)), 0.0
     touched = along != 0.0
     if lifted:
         squares = np.flatnonzero(sparse)
-        p = len(squares)
-        if p < 2 or p * layout.dim > LIFT_SIZE or np.ptp(sparse[squares]) > 0.0:
+        if len(squares) < 2 or np.ptp(sparse[squares]) > 0.0:
             return None
-        L = np.zeros((len(t.offset), layout.dim))
-        which = np.repeat(np.arange(len(t.offset)), np.diff(t.form_at))
-        np.add.at(L, (which, t.form), t.form_coef)
+        L = csr_array((t.form_coef, t.form, t.form_at), (len(t.offset), layout.dim))
         inverse = right_inverse(L[squares])
         if inverse is None:
             return None
         R, r = inverse, -0.5 * sparse[squares[0]]
         touched[:first] = True
-        touched[first : first + len(t.offset)] |= (np.abs(L @ R) > 0.0).any(axis=1)
+        touched[first : first + len(t.offset)] |= abs(L @ R).sum(axis=1) > 0.0
         touched[first + squares] = False
     term = np.flatnonzero(touched)
     exponents = along[term, None] + r * np.arange(3.0)
@@ -144,19 +143,26 @@ def move(layout: Layout, speed: Array, lifted: bool) -> tuple[Array, ...] | None
         distinct,
         np.array(r),
         squares,
-        R,
+        R.indices,
+        R.data,
+        np.diff(R.indptr),
     )
 
 
-def right_inverse(L: Array) -> Array | None:
+def right_inverse(L: csr_array) -> csc_array | None:
     """Return R (D, p) with L R = I for forms L (p, D). Coordinates that only one form has are used
-    where they exist."""
+    where they exist; None if there is no R, or it is too large."""
     p, D = L.shape
-    single = (L != 0.0) & ((L != 0.0).sum(axis=0) == 1)
-    if single.any(axis=1).all():
-        R, at = np.zeros((D, p)), np.argmax(single * np.abs(L), axis=1)
-        R[at, np.arange(p)] = 1.0 / L[np.arange(p), at]
-        return R
-    if p > D or np.linalg.matrix_rank(L) < p:
+    entries = coo_array(L)
+    entries.sum_duplicates()
+    entries.eliminate_zeros()
+    i, j, value = entries.row, entries.col, entries.data
+    single = np.flatnonzero(np.bincount(j, minlength=D)[j] == 1)
+    by_size = single[np.lexsort((j[single], -np.abs(value[single]), i[single]))]
+    rows, first = np.unique(i[by_size], return_index=True)
+    if len(rows) == p:
+        best = by_size[first]
+        return csc_array((1.0 / value[best], (j[best], rows)), (D, p))
+    if p > D or p * D > LIFT_SIZE or np.linalg.matrix_rank(L.toarray()) < p:
         return None
-    return np.asarray(np.linalg.pinv(L))
+    return csc_array(np.linalg.pinv(L.toarray()))

@@ -46,7 +46,8 @@ class Moves(NamedTuple):
     stretch: Vector  # (M,) r, 0 where δ stays
     own: Index  # own squares, as numbers of sparse ones
     own_at: Index
-    lift: Vector  # R of each move, (D, p) row after row
+    lifted: Index  # R of each move: the coordinates of δ in each own square's column
+    lift: Vector
     lift_at: Index
 
 
@@ -55,13 +56,11 @@ def aim(terms, moves, m, delta, work):
     """Compute the direction of a lift, and how every touched term's Q changes along it."""
     n, g, P = terms.rows.shape[0], terms.groups.shape[0], work.A.shape[0]
     direction, first, second, D = work.direction, work.first, work.second, delta.size
-    own = moves.own[moves.own_at[m] : moves.own_at[m + 1]]
-    at = moves.lift_at[m]
-    for i in range(D):
-        total = 0.0
-        for k in range(own.size):
-            total += moves.lift[at + i * own.size + k] * work.rho[n + g + own[k]]
-        direction[i] = total
+    direction[:] = 0.0
+    for k in range(moves.own_at[m], moves.own_at[m + 1]):
+        rho = work.rho[n + g + moves.own[k]]
+        for i in range(moves.lift_at[k], moves.lift_at[k + 1]):
+            direction[moves.lifted[i]] += moves.lift[i] * rho
     for k in range(moves.term_at[m], moves.term_at[m + 1]):
         t = moves.term[k]
         first[t], second[t], work.slope[t] = 0.0, 0.0, 0.0
