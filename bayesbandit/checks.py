@@ -263,17 +263,17 @@ def seconds(text: str | float | None, what: str) -> float | None:
     """Return a span of time, "1d", "12h", "30min", "45s" or seconds, as seconds; None is none."""
     if text is None:
         return None
-    if isinstance(text, str):
+    try:
+        value = float(text)  # pandas takes "3600" for nanoseconds
+    except ValueError:
         import pandas as pd
 
         try:
-            value = pd.Timedelta(re.sub(r"(?<=[0-9 ])d$", "D", text)).total_seconds()
+            value = pd.Timedelta(re.sub(r"(?<=[0-9 ])d$", "D", str(text))).total_seconds()
         except ValueError as error:
             raise ValueError(
                 f'{what} must be seconds, or text as "1d", "12h" or "30min"; got {text!r}'
             ) from error
-    else:
-        value = float(text)
     if not 0 <= value < math.inf:
         raise ValueError(f"{what} must be a span of time ≥ 0; got {text!r}")
     return value

@@ -16,6 +16,7 @@ from bayesbandit.beliefs.surprise import Evidence
 sa = pytest.importorskip("sqlalchemy")
 
 from bayesbandit.store.records import NotStored, Unavailable
+from bayesbandit.store.settings import settings_of
 from tests.store.databases import KINDS, down, fresh
 
 DAY = 86_400.0
@@ -668,6 +669,12 @@ def test_nothing_to_open(lite):
 def test_settings_that_make_no_sense(lite, settings, said):
     with pytest.raises(ValueError, match=said):
         begun(lite, **settings)
+
+
+@pytest.mark.parametrize("wait", [3600, 3600.0, "3600", "3600.0", "1h", "60min"])
+def test_a_number_is_seconds_as_text_too(wait):
+    assert settings_of(wait, None, "first", False).wait == 3_600_000_000
+    assert bb.LinTS(2, 1, half_life=wait, clock="time").belief.rate == np.log(2.0) / 3600.0
 
 
 # ---- a log that cannot be written ---------------------------------------------------------------
