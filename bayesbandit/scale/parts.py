@@ -76,21 +76,61 @@ class Files(Parts):
         found = sorted(glob(path, recursive=True)) if has_magic(path) else path
         if not found or ("://" not in path and not has_magic(path) and not Path(path).exists()):
             raise FileNotFoundError(f"there are no Parquet files {path!r}")
-        self.data = dataset.dataset(found, format="parquet", partitioning="hive")
-        self.columns = list(self.data.schema.names)
+        data = dataset.dataset(found, format="parquet", partitioning="hive")
+        self.schema, self.files = data.schema, list(data.get_fragments())
+        self.columns = list(self.schema.names)
 
     def each[T](self, work: Work[T], columns: Sequence[Name], jobs: int) -> Iterator[T]:
+        schema = self._schema(columns)
         loads, held, rows = [], [], 0
-        for file in self.data.get_fragments():
+        for file in self.files:
             for group in file.split_by_row_group():
                 held.append(group)
                 rows += group.count_rows()
                 if rows >= ROWS:
-                    loads.append(Groups(tuple(held), self.data.schema, tuple(columns)))
+                    loads.append(Groups(tuple(held), schema, tuple(columns)))
                     held, rows = [], 0
         if held:
-            loads.append(Groups(tuple(held), self.data.schema, tuple(columns)))
+            loads.append(Groups(tuple(held), schema, tuple(columns)))
         return _by_processes(work, loads, jobs)
+
+    def _schema(self, columns: Sequence[Name]) -> pa.Schema:
+        """Return the files' schema, with types of these columns that hold the values of all files.
+
+        pyarrow takes the types of the first file, and would cast what others have.
+        """
+        schema = self.schema
+        of_files = dict.fromkeys(file.physical_schema.remove_metadata() for file in self.files)
+        for name in columns:
+            at, stored = schema.get_field_index(name), [s for s in of_files if name in s.names]
+            if types := dict.fromkeys(s.field(name).type for s in stored):
+                schema = schema.set(at, schema.field(at).with_type(_common(name, list(types))))
+        return schema
+
+
+def _common(name: Name, types: list[pa.DataType]) -> pa.DataType:
+    """Return the type that a column has if files store it as any of these types.
+
+    Raise ValueError if there is none.
+    """
+    import pyarrow as pa
+    from pyarrow.types import is_dictionary, is_timestamp
+
+    kinds, zone = types, None
+    if all(map(is_timestamp, types)):
+        zone = next((t.tz for t in types if t.tz is not None), None)
+        kinds = [pa.timestamp(t.unit) for t in types]  # without a zone it is of UTC
+    elif not all(map(is_dictionary, types)):
+        kinds = [t.value_type if is_dictionary(t) else t for t in types]
+    try:
+        schemas = [pa.schema([(str(name), kind)]) for kind in kinds]
+        found = pa.unify_schemas(schemas, promote_options="permissive").field(0).type
+    except pa.ArrowTypeError as error:
+        said = " and ".join(str(t) for t in types)
+        raise ValueError(
+            f"column {name!r} is {said} in different files: write it with one type"
+        ) from error
+    return found if zone is None else pa.timestamp(found.unit, zone)
 
 
 class Cluster(Parts):

@@ -175,6 +175,46 @@ def test_a_log_may_be_anywhere(place, tmp_path, monkeypatch):
     assert learned.history.total == 300  # it stays as it was
 
 
+@pytest.mark.parametrize(
+    ("column", "first"),
+    [("reward", "int8"), ("u", "float16"), ("u", "float32"), ("u", "null"), ("arm", "category")],
+)
+def test_the_first_file_does_not_say_what_others_hold(column, first, tmp_path):
+    """pyarrow casts the columns of all files to the types of the first."""
+    frame = log()
+    if column != "arm":
+        frame.loc[:99, column] = frame.loc[:99, column].round()
+    files = [frame.iloc[:0].astype({column: object})] if first == "null" else []
+    files.append(frame.iloc[:100].astype({} if first == "null" else {column: first}))
+    for number, rows in enumerate([*files, frame.iloc[100:]]):
+        rows.to_parquet(tmp_path / f"{number}.parquet")
+    same(bb.learn(tmp_path, bb.Ridge(), features=["u", "v"]), whole(frame, bb.Ridge()))
+
+
+def test_types_of_files_that_do_not_go_together_are_refused(tmp_path):
+    frame = log()
+    for number, rows in enumerate([frame.assign(reward=frame["reward"] > 0), frame]):
+        rows.to_parquet(tmp_path / f"{number}.parquet")
+    with pytest.raises(ValueError, match="'reward' is bool and double in different files"):
+        bb.learn(tmp_path, bb.Ridge(), features=["u", "v"])
+
+
+@pytest.mark.parametrize("zones", [("UTC", "Europe/Paris"), (None, "UTC"), ("Europe/Paris", None)])
+def test_files_may_have_times_of_several_zones(zones, tmp_path):
+    frame = log()
+    at = pd.Timestamp("2025-06-01") + pd.to_timedelta(np.arange(300) * 997, "s")
+    for number, (zone, rows) in enumerate(
+        zip(zones, (slice(0, 100), slice(100, 300)), strict=True)
+    ):
+        moments = at[rows] if zone is None else at[rows].tz_localize("UTC").tz_convert(zone)
+        frame.iloc[rows].assign(at=moments).to_parquet(tmp_path / f"{number}.parquet")
+    bandit = bb.LinTS(ARMS, 2, half_life="1d", clock="time")
+    learned = bb.learn(tmp_path, bandit, features=["u", "v"], time="at")
+    p = frame["propensity"]
+    bandit.update(frame[["u", "v"]].to_numpy(), frame["arm"], frame["reward"], p, time=at)
+    same(learned, bandit)
+
+
 @pytest.mark.parametrize("categories", [False, True])
 def test_words_are_encoded_and_a_part_may_have_new_levels(categories):
     """Also where each partition of a dask.dataframe has categories of its own."""
