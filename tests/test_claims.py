@@ -156,6 +156,19 @@ def test_wins_on_data_sets_are_those_of_the_study():
     assert rows(null, "LinTS")[0][0] in readme
 
 
+def test_wins_of_balanced_ucb_are_those_of_the_study():
+    found = pd.read_csv(ROOT / "docs/results/openml/table.csv")
+    found = found.set_index(["row", "column", "protocol", "noise"])
+    shown = cells(of_page("BLUCB wins against LinUCB"))
+    rows = {name: (*name.split(" – "), "best of the grid") for name in shown if " – " in name}
+    rows["the same, settings of other sets"] = ("BLUCB", "LinUCB", "fixed settings")
+    assert len(rows) == 5
+    for name, (one, other, protocol) in rows.items():
+        cell = [found.loc[(one, other, protocol, noise)] for noise in ("rss/n", "rss")]
+        counts = [f"{c.smaller:.0f}–{c.larger:.0f} ({c.wins:.0f}–{c.losses:.0f})" for c in cell]
+        assert shown[name][1:] == counts, name
+
+
 def test_the_share_of_the_error_that_weights_remove():
     page, shares = "balancing/table.md", []
     changes = cells(of_page("Mean squared error of estimates", page))
