@@ -121,6 +121,7 @@ DRAWN = {
     "engines that refused their rows": lambda meta, a: meta["belief"].update(
         refused=[[f"engine {i}", "rows"] for i in range(10**6)]),
     "chains' counts": lambda meta, a: meta["belief"]["chains"][0].__setitem__(0, -5),
+    "a fit to rounds to come": lambda meta, a: meta["belief"]["chains"][0].__setitem__(0, 10**6),
 }  # fmt: skip
 
 

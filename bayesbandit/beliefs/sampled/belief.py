@@ -520,3 +520,4 @@ class SampledBelief(ByDraws):
         for chain in self.chains:
             state = chain.state[0] if isinstance(chain.state, list) and chain.state else {}
             check_chain(chain, self.drawn(), self.held(state), self.plan)
+            demand(max(chain.fitted, chain.seen) <= total, "its draws know rounds that are to come")
