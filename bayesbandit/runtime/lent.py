@@ -4,6 +4,7 @@ to copy into old ones."""
 from __future__ import annotations
 
 import math
+import os
 from threading import Lock
 from weakref import ReferenceType, ref
 
@@ -13,6 +14,16 @@ KEPT = 2  # a decision is made while the last one is still held
 
 _lock = Lock()
 _kept: list[tuple[np.ndarray, ReferenceType[np.ndarray]]] = []  # memory, and who has it
+
+
+def _unlock() -> None:
+    """Make a new lock in a process that was forked, without the thread that may hold it."""
+    global _lock
+    _lock = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock)
 
 
 def lent(shape: tuple[int, ...]) -> np.ndarray:

@@ -1,5 +1,8 @@
 """Thompson sampling of many arms that share a model: all are scored, and few are compared."""
 
+import os
+import signal
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -182,3 +185,15 @@ def test_lent_memory_is_of_one_array_at_a_time():
     places = {lent.lent((3, 4)).ctypes.data for _ in range(9)}
     assert len(places) == 1
     assert view.ctypes.data - 4 * 8 not in places
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_memory_is_lent_in_a_process_that_is_forked_while_a_thread_asks_for_some():
+    with lent._lock:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(5)  # seconds
+            lent.lent((3, 4))
+            os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
