@@ -8,6 +8,7 @@ its reason; `laplace` and `advi` are approximations and only ever asked for.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -65,6 +66,8 @@ KEPT_BYTES = 256_000_000  # bytes of the rows of all kept plans
 SAID = 5  # rewards that an error names
 
 Data = Mapping[str, np.ndarray]  # rows, by role, or draws, by name
+
+log = logging.getLogger("bayesbandit")
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,6 +328,16 @@ class Plan:
             self.functions.unbounded.prepare()
         if isinstance(self.method, Nuts):
             self.method.prepare(self.model.name)
+
+    def rehearse(self) -> None:
+        """Compile the kernels of Gibbs, by a run on the rows of no meaning that the model has."""
+        if self.engine != gibbs.ENGINE:
+            return
+        rows = {role: np.asarray(v.get_value()) for role, v in containers(self.built).items()}
+        try:
+            self.sample(rows, draws=2, chains=1, seed=0, tune=2)
+        except (NotThisEngine, RuntimeError, ValueError) as error:  # the likelihood excludes them
+            log.info("%s: no trial run: %s", self.model.name, error)
 
     def mean_reward(self, draws: Mapping[str, np.ndarray], x: np.ndarray) -> np.ndarray:
         """Return mean rewards (S, n) at contexts x (n, d) under draws of the free variables.

@@ -12,6 +12,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.beliefs.sampled.refits import INTERVAL
+from bayesbandit.inference.gibbs.sampler import Gibbs
 from bayesbandit.inference.plan import Plan
 from tests import declarations as declared
 from tests.bandit.kinds import D, probe
@@ -329,3 +330,18 @@ def test_a_service_replays_a_bandit_of_refits_in_the_background(tmp_path):
         replayed.probabilities(probe()), service.bandit.probabilities(probe())
     )
     assert not len(log.verify())
+
+
+def test_gibbs_is_compiled_before_the_first_decision(monkeypatch):
+    """Else the first refit would compile in the background, while decisions wait for its draws."""
+    runs, sample = [], Gibbs.sample
+
+    def counted(self, data, *args, **settings):
+        runs.append(len(data["x"]))
+        return sample(self, data, *args, **settings)
+
+    monkeypatch.setattr(Gibbs, "sample", counted)
+    for background in (False, True):
+        settings = SETTINGS | {"background": background}
+        bb.Bandit(2, declared.lasso, bb.Thompson(), **settings)
+        assert len(runs) == background

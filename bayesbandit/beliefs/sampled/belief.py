@@ -84,6 +84,7 @@ class SampledBelief(ByDraws):
         self.refused: tuple[Refusal, ...] = ()  # planned engines that refused our rows
         self.chains = [Chain() for _ in range(1 if self.joint else n_arms)]
         if self.background:
+            self.plan.rehearse()  # else the first refit would compile while decisions go on
             self.renew()  # the first decision need not wait for draws of the prior
 
     def _planned(self, n_arms: int) -> Plan:
