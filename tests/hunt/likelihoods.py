@@ -77,7 +77,7 @@ def spread(c: Choices, draft: Draft) -> str:
         "{s} * pt.switch(pt.arange({n}) >= {n} - 50, 1, 1e3)",
         "{s} / pt.sqrt(pt.minimum(1, 20 / {n}))",
         "{s} * (1 + 0.1 * pt.arange({n}))",
-        "{s} * pt.maximum(1, abs(x[:, 0]) / {far})",
+        "{s} * pt.maximum(1, abs(x[:, 0]) / (1 + {far}))",
         "{s} * pt.as_tensor([1.0, 3.0, 0.5, 2.0])[arm]" if draft.arm else "{s} * pt.maximum(1, x[:, 0])",
         "{s} * np.sqrt(reward.get_value().var() + 1)",
     ).format(s=s, n=n, far=c.pick(0, 1, 3, 10, 100))  # fmt: skip

@@ -60,6 +60,19 @@ def test_the_fastest_engine_that_fits_with_a_reason_for_each_faster_one(model, e
     assert found.explain() == explain(model, 3)
 
 
+@reward_model()
+def wide_laplace(x, reward):
+    theta = pm.Laplace("theta", 0, 20, dims="feature")
+    mu = x @ theta
+    pm.Normal("reward", mu, 1, observed=reward)
+    return mu
+
+
+def test_a_scale_that_is_a_small_integer_is_squared_as_a_number():
+    """PyTensor keeps 20 in eight bits, where its square is -112."""
+    assert plan(wide_laplace, 3).engine == "gibbs"
+
+
 def test_reasons_name_the_variable_and_the_operation():
     text = explain(declared.lasso, 3)
     assert "not exact_gaussian: 'theta' ~ Laplace: non-polynomial function abs of 'theta'" in text

@@ -32,7 +32,8 @@ def exponential(parameters: list[Any], size: tuple[Any, ...]) -> tuple[Any, Call
     import pymc as pm
 
     mu, b = parameters
-    mixing = pm.Exponential.dist(scale=2.0 * b**2, size=size)
+    scale = 2.0 * b.astype("float64") ** 2  # 20 is an int8, and its square no longer
+    mixing = pm.Exponential.dist(scale=scale, size=size)
     return mixing, lambda t: pm.Normal.dist(mu, pt.sqrt(t), size=size)
 
 
