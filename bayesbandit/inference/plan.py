@@ -55,6 +55,7 @@ from bayesbandit.inference.pymc_model.outcomes import Outcomes
 from bayesbandit.inference.pymc_model.row_likelihood import RowLikelihood
 from bayesbandit.inference.pymc_model.template import reads_rows, set_rows, template
 from bayesbandit.inference.registry import candidates
+from bayesbandit.kernels.gibbs.mixture import most_rows
 from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.runtime.recent import Cache
 
@@ -330,14 +331,33 @@ class Plan:
             self.method.prepare(self.model.name)
 
     def rehearse(self) -> None:
-        """Compile the kernels of Gibbs, by a run on the rows of no meaning that the model has."""
-        if self.engine != gibbs.ENGINE:
-            return
+        """Compile the kernels of Gibbs, once, by runs on the rows of no meaning that the model has.
+
+        One is on all of these, and one on so few that they may have a kernel of their own. Weights
+        are 1, because a probit likelihood wants whole ones.
+        """
+        if self.engine == gibbs.ENGINE:
+            _ = self._rehearsed
+
+    @cached_property
+    def _rehearsed(self) -> None:
         rows = {role: np.asarray(v.get_value()) for role, v in containers(self.built).items()}
-        try:
-            self.sample(rows, draws=2, chains=1, seed=0, tune=2)
-        except (NotThisEngine, RuntimeError, ValueError) as error:  # the likelihood excludes them
-            log.info("%s: no trial run: %s", self.model.name, error)
+        rows["weight"] = np.ones(len(rows["x"]))
+        self._try(rows)
+        if few := most_rows(self.n_features):
+            self._try({role: v[:few] for role, v in rows.items()})
+
+    def _try(self, rows: Data) -> None:
+        """Run the sampler on rows, by role, with rewards of 0 and 1; where the likelihood excludes
+        these, of 1 and 2."""
+        for more in (0.0, 1.0):
+            given = {**rows, "reward": rows["reward"] + more}
+            try:
+                self.sample(given, draws=2, chains=1, seed=0, tune=2)
+            except (NotThisEngine, RuntimeError, ValueError, FloatingPointError) as error:
+                log.info("%s: no trial run: %s", self.model.name, error)
+            else:
+                return
 
     def mean_reward(self, draws: Mapping[str, np.ndarray], x: np.ndarray) -> np.ndarray:
         """Return mean rewards (S, n) at contexts x (n, d) under draws of the free variables.

@@ -12,8 +12,10 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.beliefs.sampled.refits import INTERVAL
+from bayesbandit.inference import plan
 from bayesbandit.inference.gibbs.sampler import Gibbs
 from bayesbandit.inference.plan import Plan
+from bayesbandit.runtime.recent import Cache
 from tests import declarations as declared
 from tests.bandit.kinds import D, probe
 from tests.players import world
@@ -257,8 +259,8 @@ def test_eight_threads():
     threads = [threading.Thread(target=live, args=(seed,)) for seed in range(8)]
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
-    finish(bandit)
-    finish(bandit)
+    for _ in range(40):  # a decision weights at most eight of the rounds that are left
+        finish(bandit)
     assert not wrong
     assert bandit.belief.n.sum() == 340
     assert max(runs(bandit)) > 1
@@ -341,7 +343,48 @@ def test_gibbs_is_compiled_before_the_first_decision(monkeypatch):
         return sample(self, data, *args, **settings)
 
     monkeypatch.setattr(Gibbs, "sample", counted)
-    for background in (False, True):
+    monkeypatch.setattr(plan, "_plans", Cache(8, plan.KEPT_BYTES, plan._bytes))
+    for background, many in ((False, 0), (True, 2), (True, 2)):  # once for a model
         settings = SETTINGS | {"background": background}
         bb.Bandit(2, declared.lasso, bb.Thompson(), **settings)
-        assert len(runs) == background
+        assert len(runs) == many
+
+
+REFITS = """
+import gc, sys
+import numpy as np
+import pymc as pm
+import bayesbandit as bb
+from bayesbandit.runtime.compiling import Kernel
+
+@bb.reward_model(theta=bb.Prior("Normal", dims="feature"), sigma=bb.Prior("HalfCauchy", beta=1))
+def log_normal(x, reward, theta, sigma):
+    pm.LogNormal("reward", x @ theta, sigma, observed=reward)
+    return x @ theta
+
+def compiled():
+    kernels = [k for k in gc.get_objects() if type(k) is Kernel and "prob_best" not in k.__module__]
+    return {(k.__module__, k.__qualname__, str(types)) for k in kernels for types in k.overloads}
+
+x, own = np.random.default_rng(0).normal(size=(20, 3)), set()
+for name in sys.argv[1:]:
+    model = log_normal if name == "log_normal" else bb.load_model(name)
+    bandit = bb.Bandit(2, model, bb.Thompson(), n_features=3, background=True)
+    before = compiled()
+    for n in (1, 19):
+        reward = 1.0 * (x[:n, 0] > 0.0) + (name == "log_normal")
+        bandit.update(x[:n], [0] * n, reward, np.full(n, 0.5))
+        bandit.posterior(0)
+    print(name, sorted({kernel for _, kernel, _ in compiled() - before}), len(before - own))
+    own |= before
+"""
+
+
+@pytest.mark.slow
+def test_what_a_refit_by_gibbs_runs_is_compiled_when_the_bandit_is_made():
+    """In a process of its own, by one model of each of the samplers; with few rows, too."""
+    names = ["log_normal", "bayesian_lasso", "hierarchical_logistic", "logistic", "probit"]
+    run = subprocess.run([sys.executable, "-c", REFITS, *names], capture_output=True, text=True)
+    found = [line.rsplit(" ", 1) for line in run.stdout.splitlines()]
+    assert [said for said, _ in found] == [f"{name} []" for name in names], run.stdout + run.stderr
+    assert all(int(kernels) > 0 for _, kernels in found)  # each has some that the others have not

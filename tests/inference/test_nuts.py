@@ -171,3 +171,32 @@ def test_a_state_from_which_nothing_can_be_drawn_gives_way_to_a_cold_start():
     warm = engine.sample(rows, 50, 1, seed=2, start=far)
     cold = engine.sample(rows, 50, 1, seed=2)
     np.testing.assert_array_equal(warm.values["theta"], cold.values["theta"])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::bayesbandit.inference.draws.PoorDiagnostics")
+def test_draws_and_statistics_are_those_of_nutpies_tree(monkeypatch):
+    """Of variables of any shape, without the draws of the tuning."""
+    given = {}
+
+    def both(compiled, *, return_raw_trace, **settings):
+        given["tree"] = sample(compiled, **settings)
+        return sample(compiled, return_raw_trace=return_raw_trace, **settings)
+
+    sample = nutpie.sample
+    monkeypatch.setattr(nutpie, "sample", both)
+    x, reward, weight = declared.rows(40)
+    rows = {"x": x, "reward": reward, "weight": weight, "arm": np.arange(40) % 2}
+    found = plan(declared.pooled, 3, 2, engine="nuts").sample(rows, 30, 2, seed=0, tune=60)
+    posterior, stats = given["tree"]["posterior"], given["tree"]["sample_stats"]
+    assert {v.ndim for v in found.values.values()} == {3, 4}
+    for name, values in found.values.items():
+        np.testing.assert_array_equal(values, posterior[name].values)
+    assert set(found.stats) == set(nuts.STATS.values())
+    for theirs, ours in nuts.STATS.items():
+        np.testing.assert_array_equal(found.stats[ours], stats[theirs].values)
+        assert found.stats[ours].dtype == stats[theirs].dtype
+    states = stats["unconstrained_draw"].values
+    np.testing.assert_array_equal(found.state, states.reshape(60, -1))
+    assert found.divergences == stats["diverging"].values.sum()
+    assert found.acceptance == stats["mean_tree_accept"].values.mean()
