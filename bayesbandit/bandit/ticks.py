@@ -46,7 +46,10 @@ def logged(bandit: Bandit, at: object, n: int) -> np.ndarray | None:
         raise ValueError(
             f'time is for a half_life with clock="time"; {checks.shown(bandit.model)} {other}'
         )
-    what = "time, as dates (datetime or datetime64) or seconds since 1970,"
+    what = (
+        "time, as dates (datetime or datetime64; for texts, pandas.to_datetime) or seconds since "
+        "1970,"
+    )
     at = np.atleast_1d(checks.floats(checks.instants(at), what))
     return checks.one_a_row(np.repeat(at, n) if at.size == 1 else at, n, "time") + bandit.ahead
 

@@ -198,7 +198,10 @@ class LinearBelief(Belief, Kernel):
         ):
             raise ValueError(f"{self!r} absorbs a belief with the same settings; got {other!r}")
         if self.settings[ridge_state.WALK] > 0:
-            raise ValueError("coefficients that walk do not depend on sums of rounds: no merge")
+            raise ValueError(
+                "coefficients that walk do not depend on sums of rounds, which merge: let one "
+                "bandit learn all rounds, in their order, by bandit.update"
+            )
         for mine, its in zip(self.arms, other.arms, strict=True):
             if self.rate:
                 self._absorb_faded(mine, its)

@@ -277,7 +277,7 @@ def test_other_things_are_no_log(tmp_path):
     with pytest.raises(TypeError, match="has its own policy"):
         bb.learn(frame, bb.LinTS(ARMS, 2), bb.Greedy())
     for model, said in (
-        (bb.Ridge(drift=0.1), "coefficients that walk do not depend on sums"),
+        (bb.Ridge(drift=0.1), "coefficients that walk .* by bandit.update"),
         (bb.Ridge(half_life="auto"), "does not forget by the ages of rounds alone"),
         (bb.Ridge(half_life="7d", clock="time"), "time= must name the column of the rows' times"),
     ):
