@@ -130,10 +130,10 @@ class Ledger:
 
     def nothing(self) -> ValueError:
         """Return the error for a log that has no bandit of this name."""
-        others = ", ".join(map(repr, self.names()))
-        said = f"; it has {others}" if others else ""
+        names = ", ".join(map(repr, self.names()))
+        others = f"; it has {names}" if names else ""
         return ValueError(
-            f"DecisionLog({self}) has no bandit yet: bb.Service(bandit, log) begins one{said}"
+            f"DecisionLog({self}) has no bandit yet: bb.Service(bandit, log) begins one{others}"
         )
 
     def beginning(self) -> dict[str, Any]:
@@ -149,10 +149,10 @@ class Ledger:
 
         detail: its description, see `beginning`. data: the bytes of its file.
         """
-        said = {**detail, "settings": vars(settings)}
+        description = {**detail, "settings": vars(settings)}
         try:
             with self.database.write() as connection:
-                self._event(connection, STARTED, version=0, detail=said)
+                self._event(connection, STARTED, version=0, detail=description)
                 self._snapshot(connection, 0, data)
         except IntegrityError:
             return False
@@ -191,8 +191,8 @@ class Ledger:
             with self.database.write() as connection:
                 for table, new in ((decisions, rows), (opened, queue), (events, noted)):
                     if new:
-                        told = [{"bandit": self.name, **row} for row in new]
-                        connection.execute(insert(table), told[0] if len(told) == 1 else told)
+                        ours = [{"bandit": self.name, **row} for row in new]
+                        connection.execute(insert(table), ours[0] if len(ours) == 1 else ours)
         except IntegrityError:
             return False
         except Unavailable as error:
@@ -214,10 +214,10 @@ class Ledger:
             self._lock(connection, [*shown])
             found = select(decisions.c.id, decisions.c.mode).where(self.of_ids(decisions, [*shown]))
             known = {row.id: row.mode for row in connection.execute(found)}
-            ids = sorted(one for one, mode in known.items() if mode == BANDIT)
+            ids = sorted(id_ for id_, mode in known.items() if mode == BANDIT)
             row = {"bandit": self.name, "at": now, "kind": OVERRULED}
-            told = [{**row, "decision_id": one, "detail": shown[one]} for one in ids]
-            self.database.add(connection, events, told)
+            noted = [{**row, "decision_id": id_, "detail": shown[id_]} for id_ in ids]
+            self.database.add(connection, events, noted)
             self._touch(connection, ids, now, how)
         return {*known}
 
@@ -229,75 +229,75 @@ class Ledger:
                 some = self.of_ids(decisions, ids[start : start + AT_ONCE])
                 found = connection.execute(select(decisions).where(some))
                 known |= {row.id: stored_of(row) for row in found}
-        return [known[one] for one in ids if one in known]
+        return [known[id_] for id_ in ids if id_ in known]
 
     # ---- rewards ---------------------------------------------------------------------------------
 
     def rewards(
-        self, told: Sequence[tuple[str, str, float, int]], now: int, how: Settings
+        self, given: Sequence[tuple[str, str, float, int]], now: int, how: Settings
     ) -> list[str | Conflict]:
         """Store rewards, and return for each one whether it counts.
 
-        told: the decision's id, the reward's key, its value and when it was observed (microseconds
+        given: the decision's id, the reward's key, its value and when it was observed (microseconds
         since 1970). Return TIMELY, LATE, UNKNOWN (no such decision) or AGAIN (stored before), or a
         Conflict if the log has another value under this key.
         """
         found: list[str | Conflict] = []
-        for start in range(0, len(told), AT_ONCE):
+        for start in range(0, len(given), AT_ONCE):
             with self.database.write() as connection:
-                found += self._rewards(connection, told[start : start + AT_ONCE], now, how)
+                found += self._rewards(connection, given[start : start + AT_ONCE], now, how)
         return found
 
     def _rewards(
         self,
         connection: Connection,
-        told: Sequence[tuple[str, str, float, int]],
+        given: Sequence[tuple[str, str, float, int]],
         now: int,
         how: Settings,
     ) -> list[str | Conflict]:
-        ids = sorted({one for one, *_ in told})
+        ids = sorted({id_ for id_, *_ in given})
         known = select(decisions.c.id, decisions.c.decided_at).where(self.of_ids(decisions, ids))
         decided = {row.id: row.decided_at for row in connection.execute(known)}
         is_open = self._lock(connection, ids)  # then: a decision that comes meanwhile is not late
         rows: dict[tuple[str, str], dict[str, Any]] = {}  # the first of each key
         keys = []
-        for one, key, value, at in told:
-            if one not in decided:
+        for id_, key, value, at in given:
+            if id_ not in decided:
                 status, key = UNKNOWN, unknown_key(key, value)
-            elif one in is_open and (how.wait is None or at <= decided[one] + how.wait):
+            elif id_ in is_open and (how.wait is None or at <= decided[id_] + how.wait):
                 status = TIMELY
             else:
                 status = LATE
-            keys.append((one, key))
+            keys.append((id_, key))
             row = {
-                "bandit": self.name, "decision_id": one, "key": key, "value": value,
+                "bandit": self.name, "decision_id": id_, "key": key, "value": value,
                 "observed_at": at, "received_at": now, "status": status,
             }  # fmt: skip
-            rows.setdefault((one, key), row)
+            rows.setdefault((id_, key), row)
         ordered = [rows[which] for which in sorted(rows)]  # so that two of them cannot deadlock
         added = self.database.add(connection, rewards, ordered)
         found: list[str | Conflict] = []
-        for which, (_, _, value, _) in zip(keys, told, strict=True):
+        for which, (_, _, value, _) in zip(keys, given, strict=True):
             if (self.name, *which) in added:
                 added.remove((self.name, *which))
                 found.append(str(rows[which]["status"]))
             else:
                 found.append(self._before(connection, *which, value))
-        timely = {one for (one, *_), said in zip(told, found, strict=True) if said == TIMELY}
+        timely = {id_ for (id_, *_), status in zip(given, found, strict=True) if status == TIMELY}
         self._touch(connection, sorted(timely), now, how)
         return found
 
-    def _before(self, connection: Connection, one: str, key: str, value: float) -> str | Conflict:
+    def _before(self, connection: Connection, id_: str, key: str, value: float) -> str | Conflict:
         """Return AGAIN or UNKNOWN for a reward that is stored already, or a Conflict of values."""
         known = select(rewards.c.value, rewards.c.status).where(
-            self.of_ids(rewards, [one]), rewards.c.key == key
+            self.of_ids(rewards, [id_]), rewards.c.key == key
         )
         before = connection.execute(known).one()
         if before.value == value:
             return UNKNOWN if before.status == UNKNOWN else AGAIN
         which = f" ({key!r})" if key else ""
         return Conflict(
-            f"decision {one!r} has the reward {before.value!r}{which}, and is told {value!r}: a "
+            f"decision {id_!r} has the reward {before.value!r}{which}, and is told {value!r}: a "
             "reward is told once"
         )
 
@@ -316,8 +316,8 @@ class Ledger:
                 raise ValueError(f"the log has no decision {min(lost)!r}")
             new = {*ids} - set(connection.execute(self.happened(ACTIVATED, ids)).scalars())
             row = {"bandit": self.name, "at": now, "kind": ACTIVATED}
-            told = [{**row, "decision_id": one} for one in sorted({*ids})]
-            self.database.add(connection, events, told)
+            noted = [{**row, "decision_id": id_} for id_ in sorted({*ids})]
+            self.database.add(connection, events, noted)
             self._touch(connection, sorted(new), now, how)
 
     def happened(self, kind: str, ids: Sequence[str]) -> Select[str]:
@@ -373,9 +373,9 @@ class Ledger:
         with self.database.read() as connection:
             rows = connection.execute(queue).all()
             ids = [row.id for row in rows]
-            told: dict[str, list[float]] = {one: [] for one in ids}
+            values: dict[str, list[float]] = {id_: [] for id_ in ids}
             for row in connection.execute(self.timely(ids)):
-                told[row.decision_id].append(row.value)
+                values[row.decision_id].append(row.value)
             active, overruled = (
                 set(connection.execute(self.happened(kind, ids)).scalars())
                 for kind in (ACTIVATED, OVERRULED)
@@ -386,7 +386,7 @@ class Ledger:
                 row.touched,
                 row.id in active,
                 row.id in overruled,
-                tuple(told[row.id]),
+                tuple(values[row.id]),
             )
             for row in rows
         ]
@@ -408,13 +408,14 @@ class Ledger:
         `add_snapshot`. Return False, and store nothing, if another process has stored this version,
         or if something came for one of these decisions since they were read.
         """
-        ids = [one.decision.id for one in closed]
+        ids = [case.decision.id for case in closed]
         rows = [
             {
-                "bandit": self.name, "decision_id": one.decision.id, "version": version,
-                "position": i, "outcome": one.outcome, "reward": one.reward, "reason": one.reason,
+                "bandit": self.name, "decision_id": case.decision.id, "version": version,
+                "position": i, "outcome": case.outcome,
+                "reward": case.reward, "reason": case.reason,
             }
-            for i, one in enumerate(closed)
+            for i, case in enumerate(closed)
         ]  # fmt: skip
         try:
             with self.database.write() as connection:
@@ -513,13 +514,13 @@ class Ledger:
         version: int | None = None,
         detail: Mapping[str, Any] | None = None,
     ) -> None:
-        said = None if detail is None else json.dumps(detail)
+        text = None if detail is None else json.dumps(detail)
         row = {
             "bandit": self.name,
             "at": microseconds(),
             "kind": kind,
             "version": version,
-            "detail": said,
+            "detail": text,
         }
         connection.execute(insert(events), row)
 
