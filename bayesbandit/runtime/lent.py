@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from threading import Lock
 from weakref import ReferenceType, ref
 
@@ -22,7 +23,7 @@ def _unlock() -> None:
     _lock = Lock()
 
 
-if hasattr(os, "register_at_fork"):
+if sys.platform != "win32":
     os.register_at_fork(after_in_child=_unlock)
 
 
