@@ -96,7 +96,10 @@ def test_rows_of_several_rules(rng):
     every, own = np.empty((8, K)), np.empty(8)
     propensities.all_chances(rows, D, K, every)
     propensities.chances(rows, -1, D, K, own)
-    alone = [[propensities.chance(row, k, D, K) for k in range(K)] for row in rows]
+    alone = np.empty((8, K))
+    for row, out in zip(rows, alone, strict=True):
+        for k in range(K):
+            assert propensities.put_chances(row, k, D, K, out[k : k + 1])
     np.testing.assert_array_equal(every, alone)
     np.testing.assert_array_equal(own, every[:, 1])
     np.testing.assert_allclose(every.sum(axis=1), 1.0, atol=1e-9)

@@ -73,7 +73,8 @@ def loop(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Playe
     belief, kernel, kind = bandit.belief, bandit.kernel, fast_path.kind_played(bandit)
     assert kernel is not None
     assert kind is not None
-    kernel.check_rewards(np.repeat(x, reward.shape[1], axis=0), reward.ravel())
+    for of_arm in reward.T:
+        kernel.check_rewards(x, of_arm)
     ring = bandit.history.room(T)
     tick = ticks.tick(bandit, 1) if belief.clock is not None else 0.0
     play: Callable[..., int]

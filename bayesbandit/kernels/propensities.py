@@ -25,6 +25,7 @@ from bayesbandit.kernels.row_layout import (
     is_among,
     moments_in,
     new_in,
+    row_width,
     scale_at,
     tail_at,
 )
@@ -117,11 +118,15 @@ def put_chances(row, first, D, K, out):
 
 
 @njit(cache=True, error_model="numpy")
-def put_arm(row, D, K):
-    """Put the probability of the row's arm into the row."""
-    row = borrowed(row)
-    tail = row[tail_at(D, K) :]
-    put_chances(row, int(tail[ARM]), D, K, tail[PROPENSITY : PROPENSITY + 1])
+def put_one(row, D, K):
+    """Put the probability of the row's arm into the row; or, where the row is K numbers longer, the
+    probabilities of all arms into these. One kernel for both compiles once."""
+    row, first, at = borrowed(row), 0, row_width(D, K)
+    end = at + K
+    if row.size == at:
+        first, at = int(row[tail_at(D, K) + ARM]), tail_at(D, K) + PROPENSITY
+        end = at + 1
+    put_chances(row, first, D, K, row[at:end])
 
 
 @njit(cache=True, error_model="numpy")
@@ -199,21 +204,13 @@ def ruled_out(kind: int) -> tuple[str, ...]:
 
 @cache
 def by_rule(kernel: Any, kind: float) -> Any:
-    """Return `put_chances`, `put_arm` or `put_many` for rows of this KIND: no other rule is
-    compiled."""
+    """Return `put_one` or `put_many` for rows of this KIND: no other rule is compiled."""
     return without(kernel, *ruled_out(int(kind)))
 
 
 def put_own(row: np.ndarray, D: int, K: int) -> None:
     """Put the probability of the row's arm into the row."""
-    by_rule(put_arm, row.item(row.size - TAIL + KIND))(row, D, K)
-
-
-def chance(row: np.ndarray, a: int, D: int, K: int) -> float:
-    """Return the probability that arm a is picked, given the row's moments and rule."""
-    out = np.empty(1)
-    by_rule(put_chances, row[KIND - TAIL])(row, a, D, K, out)
-    return float(out[0])
+    by_rule(put_one, row.item(row.size - TAIL + KIND))(row, D, K)
 
 
 def chances(rows: np.ndarray, arm: int, D: int, K: int, out: np.ndarray) -> None:
@@ -222,9 +219,11 @@ def chances(rows: np.ndarray, arm: int, D: int, K: int, out: np.ndarray) -> None
 
 
 def all_chances(rows: np.ndarray, D: int, K: int, out: np.ndarray) -> None:
-    """Put each row's chance of every arm into out (n, K): the bits of `chance`, sooner."""
+    """Put each row's chance of every arm into out (n, K): the bits of `chances`, sooner."""
     if len(rows) == 1:
-        by_rule(put_chances, rows[0, KIND - TAIL])(rows[0], 0, D, K, out[0])
+        longer = np.concatenate((rows[0], out[0]))
+        by_rule(put_one, rows[0, KIND - TAIL])(longer, D, K)
+        out[0] = longer[-K:]
     else:
         _put(rows, 0, D, K, out)
 

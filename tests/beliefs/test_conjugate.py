@@ -188,6 +188,8 @@ def test_impossible_rewards_leave_no_trace(name, bad):
     if name == "beta_bernoulli":
         with pytest.raises(ValueError, match="likelihood 0"):
             made.observe(decision, 2.0)
+        with pytest.raises(ValueError, match=r"likelihood 0.*: row 1, the context"):
+            made.play(np.ones((2, 1)), [[1.0, 0.0, 1.0], [0.0, 2.0, 1.0]])
 
 
 def test_a_fork_goes_its_own_way():

@@ -12,7 +12,7 @@ from bayesbandit import predictions
 from bayesbandit.kernels import row_layout, selection
 from bayesbandit.kernels.conjugate import families
 from bayesbandit.kernels.prob_best.conjugate import SHAPE, best, reshape
-from bayesbandit.kernels.propensities import all_chances, chance, chances
+from bayesbandit.kernels.propensities import all_chances, chances, put_chances
 from bayesbandit.kernels.row_layout import BETA, GAMMA, THOMPSON
 from bayesbandit.runtime.compiling import without
 from tests.cases import slow_but
@@ -134,7 +134,10 @@ def alone(a, b, family):
 
 
 def every(row, K):
-    return np.array([chance(row, k, 1, K) for k in range(K)])
+    out = np.empty(K)
+    for k in range(K):
+        assert put_chances(row, k, 1, K, out[k : k + 1])
+    return out
 
 
 @FAMILIES

@@ -11,7 +11,7 @@ from scipy import stats
 import bayesbandit as bb
 from bayesbandit import predictions
 from bayesbandit.kernels import rounds, row_layout, selection
-from bayesbandit.kernels.propensities import all_chances, chance
+from bayesbandit.kernels.propensities import all_chances, put_chances
 from bayesbandit.kernels.row_layout import EPSILON_GREEDY, THOMPSON, UCB
 from bayesbandit.runtime.compiling import without
 from tests import oracle
@@ -39,7 +39,11 @@ def row_of(mean, scale, df=INF, kind=UCB, param=1.0, floor=0.0):
 
 
 def chances(row, K):
-    return np.array([chance(row, k, 1, K) for k in range(K)])
+    """One arm at a time."""
+    out = np.empty(K)
+    for k in range(K):
+        assert put_chances(row, k, 1, K, out[k : k + 1])
+    return out
 
 
 def decisions(row, K, kind, param, n, rng, floor=0.0):
