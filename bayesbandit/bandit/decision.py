@@ -141,14 +141,14 @@ class Decision:
     @property
     def propensity(self) -> float | np.ndarray:
         """The chosen arm's probability, a float or (n,)."""
-        self.fill_propensity()
+        if self.late is not None:
+            self.fill_propensity()
         rows, layout = self.rows, self.layout
         if rows.ndim > 1:
             return layout.fill_propensities(rows).copy()
         p = rows[PROPENSITY - TAIL]
         if p != p:  # NaN: not computed so far
-            put_own(rows, layout.n_columns, len(layout.arms))
-            p = rows[PROPENSITY - TAIL]
+            return put_own(rows, layout.n_columns, len(layout.arms))
         return float(p)
 
     @property

@@ -119,14 +119,15 @@ def put_chances(row, first, D, K, out):
 
 @njit(cache=True, error_model="numpy")
 def put_one(row, D, K):
-    """Put the probability of the row's arm into the row; or, where the row is K numbers longer, the
-    probabilities of all arms into these. One kernel for both compiles once."""
+    """Put the probability of the row's arm into the row, and return it; or, where the row is K
+    numbers longer, the probabilities of all arms into these. One kernel for both compiles once."""
     row, first, at = borrowed(row), 0, row_width(D, K)
     end = at + K
     if row.size == at:
         first, at = int(row[tail_at(D, K) + ARM]), tail_at(D, K) + PROPENSITY
         end = at + 1
     put_chances(row, first, D, K, row[at:end])
+    return row[at]
 
 
 @njit(cache=True, error_model="numpy")
@@ -203,14 +204,14 @@ def ruled_out(kind: int) -> tuple[str, ...]:
 
 
 @cache
-def by_rule(kernel: Any, kind: float) -> Any:
-    """Return `put_one` or `put_many` for rows of this KIND: no other rule is compiled."""
-    return without(kernel, *ruled_out(int(kind)))
+def put_one_by(kind: float) -> Any:
+    """Return `put_one` for rows of this KIND: no other rule is compiled."""
+    return without(put_one, *ruled_out(int(kind)))
 
 
-def put_own(row: np.ndarray, D: int, K: int) -> None:
-    """Put the probability of the row's arm into the row."""
-    by_rule(put_one, row.item(row.size - TAIL + KIND))(row, D, K)
+def put_own(row: np.ndarray, D: int, K: int) -> float:
+    """Put the probability of the row's arm into the row, and return it."""
+    return put_one_by(row[KIND - TAIL])(row, D, K)
 
 
 def chances(rows: np.ndarray, arm: int, D: int, K: int, out: np.ndarray) -> None:
@@ -222,7 +223,7 @@ def all_chances(rows: np.ndarray, D: int, K: int, out: np.ndarray) -> None:
     """Put each row's chance of every arm into out (n, K): the bits of `chances`, sooner."""
     if len(rows) == 1:
         longer = np.concatenate((rows[0], out[0]))
-        by_rule(put_one, rows[0, KIND - TAIL])(longer, D, K)
+        put_one_by(rows[0, KIND - TAIL])(longer, D, K)
         out[0] = longer[-K:]
     else:
         _put(rows, 0, D, K, out)
@@ -231,11 +232,11 @@ def all_chances(rows: np.ndarray, D: int, K: int, out: np.ndarray) -> None:
 def _put(rows: np.ndarray, arm: int, D: int, K: int, out: np.ndarray) -> None:
     """Do as `put_many`, whatever the rows' rules are."""
     kinds = rows[:, KIND - TAIL]
-    if (kinds == kinds[:1]).all():
-        by_rule(put_many, kinds[0] if len(kinds) else TABULATED)(rows, arm, D, K, out)
-        return
     for kind in np.unique(kinds):
-        mine = kinds == kind
+        put, mine = without(put_many, *ruled_out(int(kind))), kinds == kind
+        if mine.all():
+            put(rows, arm, D, K, out)
+            return
         part = np.empty((np.count_nonzero(mine), out.shape[1]))
-        by_rule(put_many, kind)(rows[mine], arm, D, K, part)
+        put(rows[mine], arm, D, K, part)
         out[mine] = part
