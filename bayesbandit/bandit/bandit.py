@@ -380,7 +380,7 @@ class Bandit:
             observe_one, layout, stats, settings, source, clip, history, count = live
             row = decision.rows
             if decision.layout is layout and row.ndim == 1 and -LARGEST <= reward <= LARGEST:
-                r = float(reward)
+                r = reward if type(reward) is float else float(reward)
                 done = observe_one(row, r, stats, settings, source, clip, history, count)
                 if done == DONE:
                     return None
