@@ -8,6 +8,7 @@ settled by a few good arms, and most arms cannot be best under those that are le
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain, combinations, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,12 +22,12 @@ Array = np.ndarray
 FEW = 3000  # fewer arms are compared all at once (`predictions.Comparison`)
 FIRST, PAIRS = 64, 2**18  # good arms for all draws; arms times draws, for draws that are left
 GROUP, MOST_GROUPS = 512, 8  # draws of a group, about
-BLOCK, MOST_ROWS = 2**17, 2048  # products that are held at a time, and rows
+BLOCK, MOST_ROWS = 2**18, 2048  # products that are held at a time, and rows
 BOXES = 8  # of draws that are alike
 AT_ONCE = 2**14  # arms
 MANY = 2**21  # products of whole rows that are worth asking first how many parts of them decide
-PARTS = (1, 4, 8)  # parts of rows that are tried, in sixteenths of their length
-GAIN = 0.7  # a part is worth its time if it leaves so many arms, of those before
+PARTS = (4, 8)  # parts of rows that are tried, in sixteenths of their length
+AXES = 30  # comparing a product takes the time of so many axes of it
 ROUNDING = 1e-7  # of float32, as a share of the lengths of a product's factors, for each dimension
 SINGLE, DOUBLE = (1e-15, 1e15), (1e-140, 1e140)  # numbers whose products and squares are in range
 
@@ -171,49 +172,55 @@ class RowComparison:
         part, rest = joint.level[i, self.which] / unit, joint.length[i, self.which]
         rest = np.sqrt(np.maximum(rest**2 - part**2, 0.0))
         along = theta @ (joint.location / unit).astype(kind) / size
-        across, kept = np.sqrt(np.maximum(1.0 - along**2, 0.0)), np.arange(len(arms))
+        across = np.sqrt(np.maximum(1.0 - along**2, 0.0))
+        kept = np.flatnonzero(_reach(part, rest, along, across, least, 1))
+        if _is_many(kept, theta):
+            kept = kept[_reach(part[kept], rest[kept], along, across, least, BOXES)]
         theta = theta / size[:, None].astype(kind)
-        x, D, axes = joint.x[i], len(joint.location), None
-        for boxes in (1, BOXES):
-            kept = kept[_reach(part[kept], rest[kept], along, across, least, boxes)]
-            if len(theta) <= D or len(kept) * len(theta) <= MANY:
-                break
-        else:
-            square = (theta.T @ theta).astype(np.float64)
-            axes = np.linalg.eigh(square)[1][:, ::-1].astype(kind)
-            theta = theta @ axes
-        if axes is None:
-            ranks = [D]
-        else:
-            ranks = _ranks(
-                _turned(x[arms[kept[:: 1 + len(kept) // 128]]], axes, kind), theta, least
-            )
-        groups = np.array_split(np.arange(len(theta)), min(MOST_GROUPS, 1 + len(theta) // GROUP))
-        near = [kept[:0]]
-        for some in (kept[at : at + AT_ONCE] for at in range(0, len(kept), AT_ONCE)):
-            z, found = _turned(x[arms[some]], axes, kind), np.zeros(len(some), bool)
-            rest = np.sqrt(np.einsum("ij,ij->i", z[:, 1:D], z[:, 1:D]))
-            for group in groups:
-                of, asked, places = theta[group], least[group], np.arange(len(some))
-                if axes is not None:
-                    across = np.linalg.norm(of[:, 1:], axis=1)
-                    reach = _reach(z[:, 0], rest, of[:, 0], across, asked, BOXES)
-                    places = np.flatnonzero(reach)
-                for rank in ranks:
-                    places = places[_reaching(z, places, rank, of, asked, slack[group])]
-                found[places] = True
-            near.append(some[found])
-        return np.concatenate(near)
+        return kept[_by_axes(joint.x[i], arms[kept], theta, least, slack)]
 
 
-def _turned(x: Array, axes: Array | None, kind: np.dtype) -> Array:
-    """Return rows x (A, d) along these axes (d, d), (A, d + 2); the last two columns are free."""
-    z = np.empty((len(x), x.shape[1] + 2), kind)
-    if axes is None:
-        z[:, :-2] = x
-    else:
-        np.matmul(x.astype(kind), axes, out=z[:, :-2])
-    return z
+def _is_many(arms: Array, theta: Array) -> bool:
+    """Return whether the products of whole rows are so many that parts of them are tried first."""
+    return len(theta) > theta.shape[1] and len(arms) * len(theta) > MANY
+
+
+def _by_axes(x: Array, arms: Array, theta: Array, least: Array, slack: Array) -> Array:
+    """Return which of these arms (A,), by rows of x (K, d), are best under a θ (S, d) and reach the
+    least score (S,) there. slack: see `_reaching`."""
+    D, axes, ranks = theta.shape[1], np.eye(0), [theta.shape[1]]
+    if many := _is_many(arms, theta):
+        axes = np.linalg.eigh((theta.T @ theta).astype(np.float64))[1][:, ::-1].astype(theta.dtype)
+        theta = theta @ axes
+        some = arms[:: 1 + len(arms) // 128]
+        ranks = _ranks(x[some].astype(theta.dtype) @ axes, theta, least)
+    groups = np.array_split(np.arange(len(theta)), min(MOST_GROUPS, 1 + len(theta) // GROUP))
+    cuts = {1, *ranks} if many else {D}
+    of_draws = {rank: _cut(theta, rank, -least) for rank in cuts}
+    found = np.zeros(len(arms), bool)
+    for start in range(0, len(arms), AT_ONCE):
+        z = x.take(arms[start : start + AT_ONCE], axis=0).astype(theta.dtype)
+        if many:
+            z = z @ axes
+        of_arms = {rank: _cut(z, rank, 1.0) for rank in cuts}
+        for group in groups:
+            places = np.arange(len(z))
+            if many:
+                (part, rest, _), (along, across, _) = of_arms[1].T, of_draws[1][group].T
+                places = places[_reach(part, rest, along, across, least[group], BOXES)]
+            for rank in ranks:
+                rising = slack[group] if rank == D else None
+                places = places[_reaching(of_arms[rank], places, of_draws[rank][group], rising)]
+            found[start + places] = True
+    return found
+
+
+def _cut(rows_: Array, rank: int, last: float | Array) -> Array:
+    """Return the first columns of rows, in this number, the length of the rest, and `last`."""
+    cut = np.empty((len(rows_), rank + 2), rows_.dtype)
+    cut[:, :rank], rest, cut[:, rank + 1] = rows_[:, :rank], rows_[:, rank:], last
+    cut[:, rank] = np.sqrt(np.einsum("ij,ij->i", rest, rest))
+    return cut
 
 
 def _reach(
@@ -232,41 +239,39 @@ def _reach(
     return reach
 
 
-def _reaching(
-    z: Array, places: Array, rank: int, turned: Array, least: Array, slack: Array
-) -> Array:
-    """Return which of the arms at these places may reach the least score (S,) under any draw.
+def _reaching(of_arms: Array, places: Array, of_draws: Array, slack: Array | None = None) -> Array:
+    """Return which of the arms at these places may reach the least score under any draw.
 
-    z (A, D + 2), turned (S, D): x and θ along principal axes. The first ones, in this number, are
-    multiplied, and the rest is bounded by its length. If all are, what is asked rises to the best
-    score; slack (S,) is for its rounding.
+    of_arms (A, rank + 2), of_draws (S, rank + 2): x and θ along the first axes, which are
+    multiplied, the lengths of what is left, which bound it, and 1 and −least. slack (S,): given if
+    nothing is left. Then what is asked rises to the best score, but for its rounding.
     """
-    D, hits = turned.shape[1], [np.zeros(0, bool)]
-    across = np.linalg.norm(turned[:, rank:], axis=1)
-    factors = np.column_stack([turned[:, :rank], across, -least]).astype(z.dtype)
-    for block in _blocks(places, max(len(factors), D)):
-        rows_ = z[block]
-        rows_[:, rank] = np.sqrt(np.einsum("ij,ij->i", rows_[:, rank:D], rows_[:, rank:D]))
-        rows_[:, rank + 1] = 1.0
-        above = factors @ rows_[:, : rank + 2].T
+    least, hits = -of_draws[:, -1].astype(np.float64), [np.zeros(0, bool)]
+    for block in _blocks(places, max(len(of_draws), of_draws.shape[1])):
+        above = of_draws @ of_arms.take(block, axis=0).T
         hit = above.max(axis=0) >= 0.0
         hits.append(hit)
-        if rank == D and hit.any():
-            least = least + np.maximum(above.max(axis=1) - slack, 0.0)
-            factors[:, -1] = -least
+        if slack is not None and hit.any():
+            least += np.maximum(above.max(axis=1) - slack, 0.0)
+            of_draws[:, -1] = -least
     return np.concatenate(hits)
 
 
-def _ranks(z: Array, turned: Array, least: Array) -> list[int]:
-    """Return how many axes to multiply, one number after the other, by some arms and draws."""
-    D, left, chosen = turned.shape[1], 1.0, []
-    z, some = z[:: 1 + len(z) // 128], slice(None, None, 1 + len(turned) // 64)
+def _ranks(z: Array, theta: Array, least: Array) -> list[int]:
+    """Return how many axes to multiply, one number after the other: what takes the least time for
+    some arms z (A, d) and some of the draws (S, d)."""
+    D, some, left = z.shape[1], slice(None, None, 1 + len(theta) // 64), {0: 1.0}
     for rank in sorted({D * part // 16 for part in PARTS} - {0}):
-        reach = _reaching(z, np.arange(len(z)), rank, turned[some], least[some], least[some])
-        if (share := float(reach.mean())) < GAIN * left:
-            chosen.append(rank)
-            left = share
-    return [*chosen, D]
+        of_draws = _cut(theta[some], rank, -least[some])
+        reach = _reaching(_cut(z, rank, 1.0), np.arange(len(z)), of_draws)
+        left[rank] = float(reach.mean())
+
+    def cost(ranks: tuple[int, ...]) -> float:
+        return sum(left[a] * (AXES + b) for a, b in pairwise((0, *ranks, D)))
+
+    tried = sorted(left)[1:]
+    sets = chain.from_iterable(combinations(tried, n) for n in range(len(tried) + 1))
+    return [*min(sets, key=cost), D]
 
 
 def _within(sizes: Array, limits: tuple[float, float]) -> bool:
