@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.declaring.declaration import DATA
-from bayesbandit.inference.base import COMPILE, Refusal, check_start
+from bayesbandit.inference.base import COMPILE, NotFinite, Refusal, check_start
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.graph_analysis.density import containers, row_dimension
 from bayesbandit.inference.graph_analysis.eligibility import discrete
@@ -77,7 +77,7 @@ class Nuts:
             self._with(data)
             try:
                 self.sample(data, TRIAL, 1, TRIAL)
-            except RuntimeError as error:  # the rows mean nothing: a likelihood may exclude them
+            except (RuntimeError, NotFinite) as error:  # a likelihood may exclude made-up rows
                 log.info("%s: no trial run: %s", name, error)
             log.info("%s compiled in %.1f s", name, time.perf_counter() - began)
 
@@ -106,7 +106,7 @@ class Nuts:
         if tune is None:
             tune = TUNE if start is None else TUNE_WARM
         try:
-            trace = nutpie.sample(
+            sampler = nutpie.sample(
                 compiled,
                 draws=draws,
                 tune=tune,
@@ -118,7 +118,9 @@ class Nuts:
                 save_warmup=False,
                 progress_bar=False,
                 return_raw_trace=True,  # the way to xarray holds the interpreter for 40 ms
+                blocking=False,  # a call that blocks takes an interrupt for a wish for fewer draws
             )
+            trace = waited(sampler)
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as error:  # a panic of nutpie's is no Exception
@@ -172,6 +174,15 @@ class Nuts:
 def match(model: pm.Model) -> Nuts | Refusal:
     """Return the sampler of a built model, or a refusal."""
     return discrete(model, ENGINE) or Nuts(model)
+
+
+def waited(sampler: Any) -> Any:
+    """Return what a sampler of nutpie's draws; stop it where something stops the waiting."""
+    try:
+        return sampler.wait()
+    except BaseException:
+        sampler.cancel()
+        raise
 
 
 def drawn_alone(tables: Sequence[Any], stats: Sequence[Any]) -> list[Any]:

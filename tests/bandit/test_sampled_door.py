@@ -176,6 +176,21 @@ def stubbed(monkeypatch, method):
     return made
 
 
+@bb.reward_model(p=bb.Prior("Beta", alpha=2, beta=2))
+def beta_rewards(x, reward, p):
+    mean = p + 0.0 * x.sum(axis=-1)
+    pm.Beta("reward", 5 * mean, 5 * (1 - mean), observed=reward)
+    return mean
+
+
+@pytest.mark.slow
+def test_a_bandit_is_made_of_a_model_that_excludes_the_rewards_of_the_trial_run(monkeypatch):
+    """They are 0 and 1, of which the density of a Beta is not finite."""
+    made = stubbed(monkeypatch, plan(beta_rewards, 3).method)
+    bb.Bandit(2, beta_rewards, bb.Thompson(), n_features=3)
+    assert made == [1]
+
+
 @pytest.mark.slow
 def test_the_sampler_compiles_when_the_bandit_is_made(monkeypatch, caplog, capsys):
     made = stubbed(monkeypatch, plan(POISSON, 3).method)

@@ -1,5 +1,8 @@
 """The sampler: right where the answer is known, compiled once, reproducible, clear in failure."""
 
+import _thread
+import threading
+
 import arviz as az
 import numpy as np
 import nutpie
@@ -81,6 +84,16 @@ def test_a_failure_says_how_large_the_numbers_are(monkeypatch):
     rows["x"][3, 1] = -1e30
     with pytest.raises(RuntimeError, match=r"Panic: a poisoned mutex \(.*contexts 1e\+30, rewards"):
         engine.sample(rows)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", [{"tune": 10**8}, {"draws": 10**8}])
+def test_an_interrupt_is_one(engine, settings):
+    """Nutpie would return the draws so far, from each chain as many as it has."""
+    engine.sample(data(30), 20, 1, tune=20)  # compiles
+    threading.Timer(0.3, _thread.interrupt_main).start()
+    with pytest.raises(KeyboardInterrupt):
+        engine.sample(data(30), chains=2, seed=1, **settings)
 
 
 def test_the_warm_start_is_one_of_the_last_states():
@@ -179,9 +192,10 @@ def test_draws_and_statistics_are_those_of_nutpies_tree(monkeypatch):
     """Of variables of any shape, without the draws of the tuning."""
     given = {}
 
-    def both(compiled, *, return_raw_trace, **settings):
+    def both(compiled, *, return_raw_trace, blocking, **settings):
         given["tree"] = sample(compiled, **settings)
-        return sample(compiled, return_raw_trace=return_raw_trace, **settings)
+        how = {"return_raw_trace": return_raw_trace, "blocking": blocking}
+        return sample(compiled, **how, **settings)
 
     sample = nutpie.sample
     monkeypatch.setattr(nutpie, "sample", both)
