@@ -344,16 +344,18 @@ class Plan:
         rows = {role: np.asarray(v.get_value()) for role, v in containers(self.built).items()}
         rows["weight"] = np.ones(len(rows["x"]))
         self._try(rows)
-        if few := most_rows(self.n_features):
+        method = self.method.whole if isinstance(self.method, Divided) else self.method
+        if isinstance(method, gibbs.Gibbs) and (few := most_rows(method.dim)):
             self._try({role: v[:few] for role, v in rows.items()})
 
     def _try(self, rows: Data) -> None:
         """Run the sampler on rows, by role, with rewards of 0 and 1; where the likelihood excludes
-        these, of 1 and 2."""
-        for more in (0.0, 1.0):
-            given = {**rows, "reward": rows["reward"] + more}
+        these, of 1 and 2, or of 1/3 and 2/3."""
+        reward = rows["reward"]
+        for tried in (reward, 1.0 + reward, (1.0 + reward) / 3.0):
             try:
-                self.sample(given, draws=2, chains=1, seed=0, tune=2)
+                with np.errstate(all="ignore"):
+                    self.sample({**rows, "reward": tried}, draws=2, chains=1, seed=0, tune=2)
             except (NotThisEngine, RuntimeError, ValueError, FloatingPointError) as error:
                 log.info("%s: no trial run: %s", self.model.name, error)
             else:
@@ -482,7 +484,8 @@ def _plan(
     for engine in candidates(asked):
         if engine.name in out:
             continue
-        method = engine.match(built)
+        with np.errstate(all="ignore"):  # logarithms of rewards that mean nothing
+            method = engine.match(built)
         if not isinstance(method, Refusal):
             if engine.kind != "exact" and not isinstance(method, Sampler):
                 raise TypeError(

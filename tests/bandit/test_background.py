@@ -8,6 +8,7 @@ import threading
 import time
 
 import numpy as np
+import pymc as pm
 import pytest
 
 import bayesbandit as bb
@@ -15,6 +16,7 @@ from bayesbandit.beliefs.sampled.refits import INTERVAL
 from bayesbandit.inference import plan
 from bayesbandit.inference.gibbs.sampler import Gibbs
 from bayesbandit.inference.plan import Plan
+from bayesbandit.kernels.gibbs import sweeps
 from bayesbandit.runtime.recent import Cache
 from tests import declarations as declared
 from tests.bandit.kinds import D, probe
@@ -348,6 +350,67 @@ def test_gibbs_is_compiled_before_the_first_decision(monkeypatch):
         settings = SETTINGS | {"background": background}
         bb.Bandit(2, declared.lasso, bb.Thompson(), **settings)
         assert len(runs) == many
+
+
+@pytest.mark.slow
+def test_rows_are_few_by_the_number_of_coefficients(monkeypatch):
+    """An intercept makes three of two features, and a second arm four: from three on, few rows have
+    a kernel of their own."""
+    runs, sweep = [], sweeps.sweep_rows
+
+    def counted(*args):
+        runs.append(1)
+        return sweep(*args)
+
+    monkeypatch.setattr(sweeps, "sweep_rows", counted)
+    monkeypatch.setattr(plan, "_plans", Cache(8, plan.KEPT_BYTES, plan._bytes))
+    intercept = bb.load_model("bayesian_lasso").with_priors(
+        intercept=bb.Prior("Normal", mu=0, sigma=10)
+    )
+    settings = SETTINGS | {"background": True}
+    bb.Bandit(2, intercept, bb.Thompson(), **settings | {"n_features": 2})
+    assert len(runs) > 0
+    runs.clear()
+    bandit = bb.Bandit(1, of_arms, bb.Thompson(), **settings | {"n_features": 2})
+    assert not runs
+    bandit.add_arm("new")
+    assert len(runs) > 0
+
+
+@bb.reward_model(
+    theta=bb.Prior("Laplace", mu=0, b=1, dims=("arm", "feature")),
+    sigma2=bb.Prior("InverseGamma", alpha=2, beta=1),
+)
+def of_arms(x, reward, arm, theta, sigma2):
+    mean = (x * theta[arm]).sum(axis=-1)
+    pm.Normal("reward", mean, pm.math.sqrt(sigma2), observed=reward)
+    return mean
+
+
+@bb.reward_model(
+    theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"),
+    sigma=bb.Prior("HalfCauchy", beta=1),
+)
+def of_shares(x, reward, theta, sigma):
+    pm.Normal("logit", x @ theta, sigma, observed=pm.math.log(reward / (1 - reward)))
+    return x @ theta
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("error")
+def test_made_up_rewards_that_a_model_excludes(monkeypatch):
+    """They give way to others, and nothing is said of their logarithms."""
+    runs, sample = [], Gibbs.sample
+
+    def noted(self, data, *args, **settings):
+        drawn = sample(self, data, *args, **settings)
+        runs.append(data["reward"])
+        return drawn
+
+    monkeypatch.setattr(Gibbs, "sample", noted)
+    bb.Bandit(2, of_shares, bb.Thompson(), **SETTINGS, background=True)
+    assert len(runs) > 0
+    assert all(((reward > 0.0) & (reward < 1.0)).all() for reward in runs)
 
 
 REFITS = """

@@ -84,13 +84,14 @@ class SampledBelief(ByDraws):
         self.refused: tuple[Refusal, ...] = ()  # planned engines that refused our rows
         self.chains = [Chain() for _ in range(1 if self.joint else n_arms)]
         if self.background:
-            self.plan.rehearse()  # else the first refit would compile while decisions go on
             self.renew()  # the first decision need not wait for draws of the prior
 
     def _planned(self, n_arms: int) -> Plan:
         spec = self.spec
         chosen = plan(spec.declared, self.n_features, n_arms if self.joint else None, spec.engine)
         chosen.prepare()  # compile now, so that the first decision need not wait
+        if spec.background:
+            chosen.rehearse()  # else the first refit would compile while decisions go on
         return chosen
 
     def _weighs(self) -> bool:
