@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -34,6 +34,12 @@ class GrowingRows:
         self.row_type = row_type
         self.rows = np.empty((0, row_type.itemsize // 8))
         self.count = np.array([0, 0, -1 if limit is None else limit], dtype=np.int64)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Set the state, with a copy of rows that are read-only, as another process lends them."""
+        vars(self).update(state)
+        if not self.rows.flags.writeable:
+            self._replace(np.array(self.ordered()))
 
     @property
     def limit(self) -> int | None:

@@ -1,5 +1,6 @@
 """Bandits of every kind, ways to play them, and everything there is to know about one."""
 
+import pickle
 from functools import partial
 
 import numpy as np
@@ -102,3 +103,15 @@ def public(bandit):
         bandit.t, history.total, *belief, bandit.stream.tobytes(),
         *(repr(column.tolist()) for column in columns),
     )  # fmt: skip
+
+
+def pickled(thing):
+    """What another process gets of it."""
+    return pickle.loads(pickle.dumps(thing))
+
+
+def lent(thing):
+    """What another process gets of it in memory that it may only read, as joblib lends arrays."""
+    parts = []
+    data = pickle.dumps(thing, protocol=5, buffer_callback=parts.append)
+    return pickle.loads(data, buffers=[bytes(part.raw()) for part in parts])

@@ -195,6 +195,7 @@ class Bandit:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
+        vars(self).update(vars(transactions.fork(self)))  # another process may lend arrays to read
         transactions.guard(self)
         fast_path.publish(self)
 

@@ -60,6 +60,14 @@ class Decision:
         self.ids = ids  # texts (…,), or bytes (…, 16) of new ids; None: no id so far
         self.tick = tick  # of the bandit's clock (…,); None: the bandit does not forget
 
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        """Set the state, with a copy of rows that are read-only, as another process lends them."""
+        fields = state[1]
+        self.layout, self.late = fields["layout"], fields["late"]
+        self.ids, self.tick = fields["ids"], fields["tick"]
+        rows: np.ndarray = fields["rows"]
+        self.rows = rows if rows.flags.writeable else np.array(rows)
+
     def settle(self, probabilities: bool = True, sds: bool = True) -> None:
         """Compute the probabilities that are still missing, and the standard deviations."""
         if self.late is None:

@@ -17,7 +17,7 @@ from bayesbandit.bandit import fast_path, random_streams
 from bayesbandit.bandit.storage import saving
 from bayesbandit.runtime import savable, schema
 from tests.cases import few
-from tests.players import ALL, PRESETS, STATEFUL, anatomy, public, world
+from tests.players import ALL, PRESETS, STATEFUL, anatomy, lent, public, world
 
 
 def grown(name, seed=0, arms=("a", "b", 3)):
@@ -51,6 +51,27 @@ def test_saved_and_loaded_it_goes_on_as_if_it_had_not_been(name, path, rng):
     np.testing.assert_array_equal(loaded.history.arm, bandit.history.arm)
     batch = rng.normal(size=(50, 3))
     np.testing.assert_array_equal(loaded.choose(batch).rows, bandit.choose(batch).rows)
+
+
+@few("LinTS", "BLTS pooled", "balanced cv")
+@pytest.mark.parametrize("name", STATEFUL)
+def test_lent_it_goes_on_and_so_do_its_decisions(name, rng):
+    bandit = grown(name)
+    other = lent(bandit)
+    x, reward = world(rng, 30)
+    for contexts, rewards in ((x[0], reward[0, 0]), (x[:5], reward[:5, 0])):
+        decision, same = lent(other.choose(contexts)), bandit.choose(contexts)
+        np.testing.assert_array_equal(decision.propensity, same.propensity)
+        np.testing.assert_array_equal(decision.probabilities, same.probabilities)
+        np.testing.assert_array_equal(decision.sd, same.sd)
+        other.observe(decision, rewards), bandit.observe(same, rewards)
+    other = lent(other)
+    for one in (other, bandit):
+        one.play(x, reward)
+        one.update(x, np.array(one.arms, dtype=object)[[0] * 30], reward[:, 0], np.full(30, 0.5))
+        one.add_arm("late")
+    np.testing.assert_array_equal(other.probabilities(x), bandit.probabilities(x))
+    assert public(other) == public(bandit)
 
 
 @given(st.sampled_from(sorted(STATEFUL)), st.integers(0, 2**32 - 1))
