@@ -11,7 +11,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
@@ -49,20 +48,23 @@ if hasattr(os, "register_at_fork"):
 
 
 class Refit[T]:
-    """A computation in a thread. number: the number of the draws that it computes.
+    """A computation in a thread. number: the number of the draws that it computes. error: what
+    stopped it; None if nothing did.
 
     A process that ends waits for the refit that runs, and drops the others. A process that is
-    forked has no threads of its parent: there, a refit that was not over is lost.
+    forked has no threads of its parent: there, a refit that was not over is lost. So no lock guards
+    the result: the thread could hold it at that moment.
     """
 
     def __init__(self, number: int, work: Callable[[], T]) -> None:
         self.number, self._process = number, os.getpid()
-        self._future: Future[T] = Future()
+        self._found: list[T] = []  # the result, once there is one
+        self.error: BaseException | None = None
         thread = threading.Thread(target=self._run, args=(work,), name="bayesbandit refit")
         try:
             thread.start()
         except RuntimeError as error:  # no more threads, or the process ends
-            self._future.set_exception(error)
+            self.error = error
 
     def _run(self, work: Callable[[], T]) -> None:
         with _turn:
@@ -72,28 +74,27 @@ class Refit[T]:
                 with _quick_switches():
                     found = work()
             except BaseException as error:  # told where the result is taken
-                self._future.set_exception(error)
+                self.error = error
             else:
-                self._future.set_result(found)
+                self._found.append(found)
+
+    @property
+    def _over(self) -> bool:
+        return bool(self._found) or self.error is not None
 
     @property
     def runs(self) -> bool:
         """Whether there will be a result."""
-        return not self._future.done() and self._process == os.getpid()
+        return not self._over and self._process == os.getpid()
 
     @property
     def lost(self) -> bool:
         """Whether it ran in another process, and there will be no result."""
-        return not (self._future.done() or self.runs)
-
-    @property
-    def error(self) -> BaseException | None:
-        """What stopped a refit that is over; None if nothing did."""
-        return self._future.exception(timeout=0)
+        return not self._over and self._process != os.getpid()
 
     def result(self) -> T:
         """Return what a refit that is over computed."""
-        return self._future.result(timeout=0)
+        return self._found[0]
 
 
 class RefitSlot:
