@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pymc as pm
@@ -14,7 +15,9 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.beliefs.sampled.refits import INTERVAL
 from bayesbandit.inference import plan
+from bayesbandit.inference.base import NotThisEngine, Refusal
 from bayesbandit.inference.gibbs.sampler import Gibbs
+from bayesbandit.inference.nuts import Nuts
 from bayesbandit.inference.plan import Plan
 from bayesbandit.kernels.gibbs import sweeps
 from bayesbandit.runtime.recent import Cache
@@ -350,6 +353,46 @@ def test_gibbs_is_compiled_before_the_first_decision(monkeypatch):
         settings = SETTINGS | {"background": background}
         bb.Bandit(2, declared.lasso, bb.Thompson(), **settings)
         assert len(runs) == many
+
+
+@pytest.fixture
+def picky(monkeypatch):
+    """Gibbs refuses rewards above 4, and a quick sampler has the name of NUTS."""
+    sample, gibbs = Gibbs.sample, plan.plan(declared.lasso, D).method
+
+    def refuses(self, data, *args, **settings):
+        if (data["reward"] > 4.0).any():
+            raise NotThisEngine(Refusal("gibbs", "large rewards", of_rows=True))
+        return sample(self, data, *args, **settings)
+
+    def draws(self, data, draws, chains, tune, seed, start):
+        assert start is None or isinstance(start, np.ndarray)
+        drawn = sample(gibbs, data, draws, chains, tune, seed)
+        return replace(drawn, state=np.zeros((draws, 1)))
+
+    monkeypatch.setattr(Gibbs, "sample", refuses)
+    monkeypatch.setattr(Nuts, "prepare", lambda self, name: None)
+    monkeypatch.setattr(Nuts, "sample", draws)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("picky")
+@pytest.mark.parametrize("background", [False, True])
+def test_an_engine_that_has_refused_rows_is_not_tried_again(background, tmp_path):
+    """Neither by a refit that began before, nor when arms come and go."""
+    bandit = bandit_of(background=background, n=30, arms=3)
+    x, arm, reward = rounds(30, arms=3)
+    bandit.update(x, arm, reward + 9.0 * (arm == 0) - 9.0 * (arm == 1))
+    bandit.greedy(probe()), finish(bandit)
+    assert bandit.belief.plan.engine == "nuts"
+    bandit.add_arm("new"), bandit.remove_arm(2)
+    assert bandit.belief.plan.engine == "nuts"
+    bandit.update(x, arm % 2, reward - 50.0 * arm)
+    bandit.greedy(probe()), finish(bandit)
+    bandit.save(tmp_path / "b")
+    loaded = bb.Bandit.load(tmp_path / "b")
+    np.testing.assert_array_equal(loaded.probabilities(probe()), bandit.probabilities(probe()))
+    assert [r.engine for r in loaded.belief.refused] == ["gibbs"]
 
 
 @pytest.mark.slow

@@ -174,11 +174,12 @@ class SampledBelief(ByDraws):
         if not all(np.array_equal(now[role][:n], v) for role, v in found.rounds.items()):
             self.chains[g] = replace(chain, runs=refit.number)
             return
-        if found.refused != self.refused:
+        if len(found.refused) > len(self.refused):
             self.plan, self.refused = found.plan, found.refused
             self.weighs = self._weighs()
             self.chains = [replace(c, state=None) for c in self.chains]
-        self.chains[g] = found.chain
+        is_late = len(found.refused) < len(self.refused)  # its engine has refused other rounds
+        self.chains[g] = replace(found.chain, state=None) if is_late else found.chain
 
     def renew(self) -> bool:
         before = [chain.runs for chain in self.chains]
@@ -458,9 +459,9 @@ class SampledBelief(ByDraws):
 
     def _change(self, n_arms: int) -> None:
         super()._change(n_arms)
-        self.plan, self.refused = self._planned(n_arms), ()
-        self.weighs = self._weighs()
         if self.joint:  # the variables have other shapes: the sampler starts again
+            self.plan, self.refused = self._planned(n_arms), ()
+            self.weighs = self._weighs()
             self.chains = [Chain(runs=self.chains[0].runs)]
 
     # ---- all that is known -----------------------------------------------------------------------
