@@ -27,6 +27,7 @@ from bayesbandit.kernels.row_layout import (
     PARAM,
     PROPENSITY,
     REWARD,
+    TAIL,
     WEIGHT,
     df_at,
     row_width,
@@ -162,20 +163,21 @@ def choose_many(rows, start, D, K, kind, params, stream):
 
 
 @njit(cache=True)
-def weigh(row, D, K, source, clip):
-    """Set the weight of the row's reward: 1, or the paper's 1 / max(γ, p); a given weight stays.
+def weight_of(row, D, K, source, clip):
+    """Return the weight of the row's reward: 1, or the paper's 1 / max(γ, p), or a given one.
 
-    Return False if the kernel is `without` the rule of the row.
+    The propensity p is put into the row if it is missing. Return NaN if the kernel is `without` the
+    rule of the row.
     """
     tail = row[tail_at(D, K) :]
     if source == UNWEIGHTED:
-        tail[WEIGHT] = 1.0
-    elif source == DECISION:
-        p = tail[PROPENSITY : PROPENSITY + 1]
-        if np.isnan(p[0]) and not put_chances(row, int(tail[ARM]), D, K, p):
-            return False
-        tail[WEIGHT] = 1.0 / max(clip, p[0])
-    return True
+        return 1.0
+    if source == GIVEN:
+        return tail[WEIGHT]
+    p = tail[PROPENSITY : PROPENSITY + 1]
+    if np.isnan(p[0]) and not put_chances(row, int(tail[ARM]), D, K, p):
+        return np.nan
+    return 1.0 / max(clip, p[0])
 
 
 @njit(cache=True, inline="always")
@@ -198,8 +200,27 @@ def learn_into(row, arms, settings, v, share=1.0):
 @njit(cache=True)
 def observe_into(row, arms, settings, source, clip, v, share=1.0):
     """Weigh the row's reward and update its arm."""
-    weigh(row, int(settings[D_]), arms.shape[0], source, clip)
+    D, K = int(settings[D_]), arms.shape[0]
+    row[tail_at(D, K) + WEIGHT] = weight_of(row, D, K, source, clip)
     learn_into(row, arms, settings, v, share)
+
+
+@njit(cache=True, inline="always")
+def log_and_learn(row, reward, weight, arms, settings, history, count):
+    """Do `observe_one` for a reward of this weight."""
+    D, K, at = int(settings[D_]), arms.shape[0], count[0]
+    if at < 0 or (count[2] != 0 and at >= history.shape[0]):
+        return FULL
+    v = np.empty(stride(D) + row.size)
+    logged = history[at] if count[2] != 0 else borrowed(v)[stride(D) :]
+    copy_into(logged, row)
+    tail = logged[tail_at(D, K) :]
+    tail[REWARD], tail[WEIGHT] = reward, weight
+    learn_into(logged, arms, settings, borrowed(v)[: stride(D)])
+    held(v)
+    count[0] += count[2] != 0
+    count[1] += 1
+    return DONE
 
 
 @njit(cache=True)
@@ -212,21 +233,8 @@ def observe_given(row, reward, arms, settings, source, clip, history, count):
         return REFUSED
     arms, settings, row = borrowed(arms), borrowed(settings), borrowed(row)
     history, count = borrowed(history), borrowed(count)
-    D, K, at = int(settings[D_]), arms.shape[0], count[0]
-    if at < 0 or (count[2] != 0 and at >= history.shape[0]):
-        return FULL
-    v = np.empty(stride(D) + row.size)
-    logged = history[at] if count[2] != 0 else borrowed(v)[stride(D) :]
-    copy_into(logged, row)
-    tail = logged[tail_at(D, K) :]
-    tail[REWARD] = reward
-    if source == UNWEIGHTED:
-        tail[WEIGHT] = 1.0
-    learn_into(logged, arms, settings, borrowed(v)[: stride(D)])
-    held(v)
-    count[0] += count[2] != 0
-    count[1] += 1
-    return DONE
+    weight = 1.0 if source == UNWEIGHTED else row[row.size - TAIL + WEIGHT]
+    return log_and_learn(row, reward, weight, arms, settings, history, count)
 
 
 @njit(cache=True)
@@ -235,15 +243,19 @@ def observe_one(row, reward, arms, settings, source, clip, history, count):
     its arm.
 
     count: rows in `history` (< 0: held), rounds so far, and the most rows to keep. Return DONE; or
-    do nothing and return FULL (there is no room, or it is held), REFUSED or OTHER.
+    do nothing and return FULL (there is no room, or it is held), REFUSED or OTHER. A propensity
+    that the weight takes is put into the row.
     """
-    copied = np.empty(row.size)
-    copy_into(copied, row)
-    weighed = weigh(borrowed(copied), int(settings[D_]), arms.shape[0], source, clip)
-    if not weighed:
-        held(copied)
+    if LINEAR:
+        pass
+    elif not conjugate.is_possible(reward, settings):
+        return REFUSED
+    arms, settings, row = borrowed(arms), borrowed(settings), borrowed(row)
+    history, count = borrowed(history), borrowed(count)
+    weight = weight_of(row, int(settings[D_]), arms.shape[0], source, clip)
+    if weight != weight:
         return OTHER
-    return observe_given(copied, reward, arms, settings, GIVEN, clip, history, count)
+    return log_and_learn(row, reward, weight, arms, settings, history, count)
 
 
 @njit(cache=True)

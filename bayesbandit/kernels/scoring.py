@@ -12,7 +12,7 @@ from bayesbandit.kernels.fading import FORGOTTEN, advance, pass_time, share_of
 from bayesbandit.kernels.linear import pool_noise, scratch, update_with
 from bayesbandit.kernels.moments import moments
 from bayesbandit.kernels.ridge_state import D_, DF, LEFT, RATE, SIGMA2, is_moving, stride
-from bayesbandit.kernels.rounds import choose_into, put_chance, weigh
+from bayesbandit.kernels.rounds import choose_into, put_chance, weight_of
 from bayesbandit.kernels.row_layout import PROPENSITY, REWARD, WEIGHT, row_width, tail_at
 from bayesbandit.kernels.selection import is_short
 from bayesbandit.runtime.compiling import njit
@@ -138,7 +138,7 @@ def play_scored(x, reward, start, every, tick, blocks, available, settings, log_
         if t % every == 0:
             put_chance(row, arm, blocks[m], settings[m])
         tail[REWARD] = reward[t, arm]
-        weigh(row, D, K, source, clip)
+        tail[WEIGHT] = weight_of(row, D, K, source, clip)
         for m in range(M):
             score[m] = learn_one(
                 blocks[m], settings[m], tick + t, row[:D], arm, tail[REWARD], tail[WEIGHT], v, work
