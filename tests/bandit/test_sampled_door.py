@@ -79,6 +79,21 @@ def test_a_fit_is_refused_before_the_engine_starts(model, bad, engine, monkeypat
         bb.fit(model, rng.normal(size=(4, 2)), reward, engine=engine)
 
 
+@bb.reward_model()
+def over_the_largest(x, reward):
+    theta = pm.Normal("theta", 0, 3, dims="feature")
+    p = pm.math.sigmoid((x / abs(x).max(axis=0)) @ theta - 0.5 * x[:, 0] ** 2)
+    pm.Bernoulli("r", p, observed=reward)
+    return p
+
+
+def test_a_likelihood_that_takes_the_largest_of_its_rows_says_which_rewards_it_allows():
+    """No broken number is allowed, and a maximum of no rows does not exist."""
+    x = np.full((3, 2), 1000.0)
+    with pytest.raises(ValueError, match="a reward of 1 the likelihood 0.*; it allows 0"):
+        bb.fit(over_the_largest, x, np.array([0.0, 1.0, 0.0]))
+
+
 # ---- draws that mix badly ------------------------------------------------------------------------
 
 

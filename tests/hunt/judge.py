@@ -33,6 +33,7 @@ from tests.hunt.verdict import Spared, Verdict, raised
 CLOSED = ("exact_gaussian", "normal_inverse_gamma")
 DRAWS = 400  # of each of two chains; four times as many where these look wrong
 RHAT, ESS = 1.05, 60.0  # draws beyond these may look wrong without being so
+TINY = 1e-150  # the square of a smaller number is 0
 
 
 def judged(case: Case, nuts: bool = False, seed: int = 0) -> list[Verdict]:
@@ -233,7 +234,7 @@ def sampled(truth: Truth, posterior: Any, rng: np.random.Generator) -> None:
         predicted, (mean, sd) = np.array(each), said
         with np.errstate(all="ignore"):
             error = np.abs(mean - predicted.mean(axis=0))
-            spread = np.maximum(predicted.std(axis=0), sd) + 1e-9 * np.abs(mean)
+            spread = np.maximum(predicted.std(axis=0), sd) + 1e-9 * np.abs(mean) + TINY
         if not np.isfinite(mean).all() or (error > 8.0 * spread / np.sqrt(len(some) / 20)).any():
             raise Wrong("predicted means are not those of the draws")
     theta = truth.unconstrained(flat).reshape(chains, size, truth.dim)

@@ -202,6 +202,8 @@ class Likelihood:
         """Return which rows (n,) are impossible by some term."""
         n = len(rows["reward"])
         refused = np.zeros(n, dtype=bool)
+        if n == 0:
+            return refused
         try:
             dead = self._dead(rows, draws)
         except NoElement:
