@@ -90,7 +90,7 @@ def over_the_largest(x, reward):
 def test_a_likelihood_that_takes_the_largest_of_its_rows_says_which_rewards_it_allows():
     """No broken number is allowed, and a maximum of no rows does not exist."""
     x = np.full((3, 2), 1000.0)
-    with pytest.raises(ValueError, match="a reward of 1 the likelihood 0.*; it allows 0"):
+    with pytest.raises(ValueError, match=r"a reward of 1 the likelihood 0.*; it allows 0"):
         bb.fit(over_the_largest, x, np.array([0.0, 1.0, 0.0]))
 
 
