@@ -70,15 +70,18 @@ def switch(log_weight, score):
     Herbster & Warmuth (1998), Machine Learning 32, 151–178: the fixed share. A half-life that was
     wrong for long is back within the few rewards that refute the others.
     """
-    M, largest, total = log_weight.size, -np.inf, 0.0
+    M, best, largest, total = log_weight.size, -np.inf, -np.inf, 0.0
     for m in range(M):
         if np.isnan(score[m]):
             return
-        largest = max(largest, log_weight[m] + score[m])
-    if largest == -np.inf:
+        best = max(best, score[m])
+    if best == -np.inf:
         return
     for m in range(M):
-        log_weight[m] = math.exp(log_weight[m] + score[m] - largest)
+        log_weight[m] += score[m] - best  # a weight beside a score of 1e16 would lose its digits
+        largest = max(largest, log_weight[m])
+    for m in range(M):
+        log_weight[m] = math.exp(log_weight[m] - largest)
         total += log_weight[m]
     for m in range(M):
         prior = STANDING if m == 0 else (1.0 - STANDING) / (M - 1)
@@ -160,12 +163,12 @@ def evidence(scores, log_weight, out):
     """
     total = 0.0
     for i in range(out.size):
-        largest, mixed = -np.inf, 0.0
+        best, mixed = -np.inf, 0.0
         for m in range(log_weight.size):
-            largest = max(largest, log_weight[m] + scores[i, m])
+            best = max(best, scores[i, m])
         for m in range(log_weight.size):
-            mixed += math.exp(log_weight[m] + scores[i, m] - largest)
+            mixed += math.exp(log_weight[m] + (scores[i, m] - best))
         if not np.isnan(mixed):
-            total += largest + math.log(mixed) - scores[i, 0]
+            total += best - scores[i, 0] + math.log(mixed)
         switch(log_weight, scores[i])
         out[i] = total

@@ -500,6 +500,23 @@ def test_a_reward_of_density_0_leaves_the_half_lives_as_they_are():
     np.testing.assert_array_equal(bandit.belief.log_weight, before)
 
 
+@pytest.mark.parametrize("common", [0.0, 2.0**52, -(2.0**52), -(2.0**300)])
+def test_only_differences_of_log_densities_weigh_half_lives(common):
+    """The log density of an outlier is far from 0; its sum with a log probability has no digits."""
+    from bayesbandit.kernels.scoring import SWITCH, evidence, switch
+
+    score = common + np.array([0.0, -1.0, -3.0, -1.0]) * (2.0**248 if abs(common) > 2**60 else 1.0)
+    before = np.array([0.5, 0.3, 0.1, 0.1])
+    expected = before * np.exp(score - score[0])
+    log_e = np.log(expected.sum())
+    expected = (1 - SWITCH) * expected / expected.sum() + SWITCH * np.array([0.5, *[1 / 6] * 3])
+    weight, found = np.log(before), np.empty(1)
+    switch(weight, score)
+    np.testing.assert_allclose(np.exp(weight), expected, rtol=1e-12)
+    evidence(score[None], np.log(before), found)
+    assert found[0] == pytest.approx(log_e, rel=1e-12)
+
+
 def test_a_half_life_is_chosen_when_the_world_changes():
     rng = np.random.default_rng(1)
     x, noise = rng.normal(size=(2500, D)), 0.5 * rng.normal(size=(2500, 3))
