@@ -102,7 +102,7 @@ class Declared(Sampling):
         if plan.engine == "laplace" and (glm := linearized(plan)):
             self._check_memory(normalize, "Laplace's approximation")
             return LinearizedBelief(self, plan, glm, n_arms, normalize, memory)
-        if streams(plan, normalize):
+        if plan.streams(normalize):
             if isinstance(plan.method, ConjugateEngine):
                 self._check_memory(normalize, "a beta or gamma posterior", chooses=True)
                 made = partial(ConjugateBelief, plan, n_arms, normalize)
@@ -149,25 +149,3 @@ def linearized(found: Plan) -> Regression | None:
     except NotThisEngine:
         return None
     return glm if glm.block.streams else None
-
-
-def streams(found: Plan, normalize: bool = False) -> bool:
-    """Return whether a posterior can be updated row by row, exactly.
-
-    The prior must be proper. Each row must observe an affine mean reward, or have a conjugate
-    likelihood. With `normalize`, weights must divide the rows' variances or be powers of their
-    likelihoods.
-    """
-    engine = found.method
-    if isinstance(engine, ConjugateEngine):
-        return engine.streams
-    if not (found.closed_form and getattr(engine, "streams", False)) or (
-        normalize and not engine.form.by_weight
-    ):
-        return False
-    try:
-        prior = engine.prior()
-        engine.distribution(prior)
-    except NotThisEngine:
-        return False
-    return True

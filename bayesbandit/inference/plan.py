@@ -186,6 +186,26 @@ class Plan:
     def _conditionals(self) -> gibbs.Gibbs | Refusal:
         return gibbs.match(self.built)
 
+    def streams(self, normalize: bool = False) -> bool:
+        """Return whether a posterior can be updated row by row, exactly.
+
+        The prior must be proper. Each row must observe an affine mean reward, or have a conjugate
+        likelihood. With `normalize`, weights must divide the rows' variances or be powers of their
+        likelihoods.
+        """
+        method = self.method
+        if isinstance(method, ConjugateEngine):
+            return method.streams
+        if not (self.closed_form and getattr(method, "streams", False)) or (
+            normalize and not method.form.by_weight
+        ):
+            return False
+        try:
+            method.distribution(method.prior())
+        except NotThisEngine:
+            return False
+        return True
+
     def posterior(self, rows: Data) -> Known:
         """Return the posterior in closed form given rows, by role."""
         with one_thread(), self.likelihood_blamed(rows):
@@ -208,6 +228,11 @@ class Plan:
         lines = [f"{self.model.name}: {self.engine}", f"  {self.kind.cost}"]
         if isinstance(self.method, Divided):
             lines += [f"  draws {self.method.scales.said} times its scale, and divides by it"]
+        if self.closed_form and not self.streams():
+            lines += [
+                "  a bandit computes it from all its rounds again, and decides by draws from it: "
+                "it is not updated row by row"
+            ]
         if not self.closed_form and (why := self.row_likelihood.refused):
             lines += [f"  a bandit's draws learn rewards only at a refit, since rows depend: {why}"]
         if self.moves:
