@@ -49,7 +49,7 @@ def empty() -> pd.DataFrame:
 def frames(
     ledger: Ledger, since: object, until: object, size: int = 10_000
 ) -> Iterator[pd.DataFrame]:
-    """Yield tables of at most `size` decisions, in the order of their times."""
+    """Yield the tables of `DecisionLog.frames`; none for a log without a bandit."""
     how, begin, end = ledger.settings(), moment(since, "since"), moment(until, "until")
     if how is not None:
         n_features = ledger.beginning()["n_features"]
@@ -59,7 +59,7 @@ def frames(
 
 def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Iterator[Chunk]:
     """Yield chunks of at most `size` decisions with begin ≤ decided_at < end, in order of time."""
-    own, last = decisions.c, (-(2**62) if begin is None else begin - 1, "")
+    own, last = decisions.c, (-(2**62) if begin is None else begin, "")  # no id is ""
     found = select(decisions, outcomes.c.outcome, outcomes.c.reward).where(ledger.own(decisions))
     found = found.outerjoin(outcomes, of_decision(outcomes))
     found = found.order_by(own.decided_at, own.id).limit(size)

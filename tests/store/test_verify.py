@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import bayesbandit as bb
@@ -255,7 +256,6 @@ def test_the_log_alone_rebuilds_any_bandit(kind, tmp_path):
 
 
 def test_contexts_from_tables(tmp_path):
-    import pandas as pd
 
     frame = pd.DataFrame({"age": [20, 30, 40, 50] * 5, "country": ["DE", "US"] * 10})
     bandit = bb.LinTS(["a", "b"], encoder=bb.Encoder.fit(frame))
@@ -307,6 +307,8 @@ def test_a_frame_of_a_time(tmp_path):
     since, until = whole["decided_at"][6], whole["decided_at"][15]
     some = service.log.frame(since, until)
     assert some["decision_id"].tolist() == whole["decision_id"][6:15].tolist()
+    later = service.log.frame(since + pd.Timedelta(microseconds=1))  # the least later time
+    assert later["decision_id"].tolist() == whole["decision_id"][9:].tolist()
     parts = list(service.log.frames(size=4))
     assert [len(part) for part in parts] == [4] * 7 + [2]
     assert [one for part in parts for one in part["decision_id"]] == whole["decision_id"].tolist()
