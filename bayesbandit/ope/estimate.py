@@ -46,7 +46,8 @@ class Estimate:
     scores, h: the scores Γ and the weights of rounds (n,). m: the predicted means (n, K), or None.
     sequence: intervals that hold at all rounds simultaneously, if asked for.
     sums: running sums, for tests that hold at all rounds. None if scores or weights use later
-        rounds.
+        rounds, or if missing rewards may be anything.
+    unknown: by how much missing rewards may move the value, with missing="bounds"; else 0.
     """
 
     value: float
@@ -67,13 +68,17 @@ class Estimate:
     warnings: tuple[str, ...] = ()
     sequence: Sequence | None = None
     sums: Sums | None = None
+    unknown: float = 0.0
+
+    @property
+    def z(self) -> float:
+        """By how many standard errors the value is away from 0, whatever missing rewards are."""
+        return max(abs(self.value) - self.unknown, 0.0) / self.se if self.se > 0 else 0.0
 
     @property
     def p(self) -> float:
         """The two-sided p-value of "the value is 0", for a difference; NaN without an interval."""
-        if np.isnan(self.low):
-            return np.nan
-        return float(2 * norm.sf(abs(self.value) / self.se)) if self.se > 0 else 1.0
+        return np.nan if np.isnan(self.low) else float(2 * norm.sf(self.z))
 
     def __repr__(self) -> str:
         said = f", refused: {self.refused}" if self.refused else ""
@@ -320,8 +325,12 @@ def _united(
         full.reward = np.where(missing, np.where(w >= 0, least, most), log.reward)
         ends.append(estimate(full, target, **settings))
     low, high = ends
+    refused = low.refused or high.refused
     said = f"{missing.mean():.1%} of rewards are missing: the union of two intervals"
     return replace(
-        low, value=(low.value + high.value) / 2, se=max(low.se, high.se), low=low.low,
-        high=high.high, warnings=(*low.warnings, said),
+        low, value=(low.value + high.value) / 2, se=max(low.se, high.se),
+        low=np.nan if refused else low.low, high=np.nan if refused else high.high,
+        scores=(low.scores + high.scores) / 2, refused=refused, sums=None,
+        warnings=tuple(dict.fromkeys((*low.warnings, *high.warnings, said))),
+        unknown=max(high.value - low.value, 0.0) / 2,
     )  # fmt: skip

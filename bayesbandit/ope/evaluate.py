@@ -124,7 +124,8 @@ class Evaluation:
         """Return the policy that is better than every other one, if there is enough evidence.
 
         You may ask after every round: the probability of an error stays below `alpha`. Raise
-        ValueError for "snips" and contextual weights, whose scores use later rounds.
+        ValueError for "snips" and contextual weights, whose scores use later rounds, and if missing
+        rewards may be anything.
         """
         number(alpha, "alpha", above=0, below=1)
         names = list(self.policies)
@@ -134,7 +135,10 @@ class Evaluation:
                 continue
             found = self.contrast(a, b)
             if found.sums is None:
-                raise ValueError("best takes neither estimator='snips' nor weights='contextual'")
+                raise ValueError(
+                    "best takes neither estimator='snips', weights='contextual' nor "
+                    "missing='bounds'"
+                )
             if not found.refused:
                 planned = self.settings["planned"]
                 p.loc[a, b], p.loc[b, a] = always_valid_p(found.sums, alpha, planned)
@@ -230,8 +234,8 @@ def max_t(
     """Return low, high and adjusted p of each estimate: simultaneous intervals.
 
     The studentised estimates are about N(0, R), where R is the correlation of h(Γ − v)/Σh. The
-    interval is v ± c se with P(max |Z| ≤ c) = level, from `draws` of Z. NaN if an interval is
-    refused.
+    interval is v ± c se with P(max |Z| ≤ c) = level, from `draws` of Z, and wider by `unknown`. NaN
+    if an interval is refused.
     """
     good = [e for e in estimates if not e.refused and e.se > 0]
     if not good:
@@ -250,9 +254,10 @@ def max_t(
         if e.refused or not e.se > 0:
             found.append((e.low, e.high, e.p))
         else:
-            beyond = (int((most >= abs(e.value) / e.se).sum()) + 1) / (draws + 1)
+            beyond = (int((most >= e.z).sum()) + 1) / (draws + 1)
             p = max(min(beyond, len(good) * e.p), e.p)  # Bonferroni if draws cannot tell
-            found.append((e.value - c * e.se, e.value + c * e.se, p))
+            half = e.unknown + c * e.se
+            found.append((e.value - half, e.value + half, p))
     return found
 
 

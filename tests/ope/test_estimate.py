@@ -310,9 +310,45 @@ def test_missing_rewards():
     one = estimate(some, (pi, 0), missing="bounds", bounds=(0, 1))
     full = estimate(log, (pi, 0))
     assert one.low < full.low < full.high < one.high
+    with pytest.raises(ValueError, match="nor missing='bounds'"):
+        evaluate(some, [0, 1], missing="bounds", bounds=(0, 1)).best()
     w = pi[np.arange(N), log.played] / log.propensity / 0.9
     found = estimate(some, pi, "ips", weights="equal", missing=0.9)
     assert found.value == pytest.approx(np.nansum(w * holes) / N)
+
+
+def test_rewards_that_may_be_anything_prove_no_more_than_their_interval():
+    """A p-value is below 1 − level where the interval leaves 0 out, and the interval that holds for
+    all rows has each row's own within it; by hand, z is that of the end that is nearer to 0."""
+    log, pi = made()
+    for share, (lo, hi) in product((0.02, 0.2, 0.5), ((0, 1), (-1, 1))):
+        holes = np.random.default_rng(1).random(N) < share
+        some = Log(log.x, log.played, np.where(holes, np.nan, log.reward), log.probabilities)
+        settings = {"mean": np.zeros((N, K)), "bounds": (lo, hi)}
+        result = evaluate(some, {"pi": pi, "0": 0, "2": 2}, missing="bounds", **settings)
+        for table in (result.contrasts(), result.subgroups(log.x[:, 0] > 0)):
+            assert (table.low_all <= table.low + 1e-12).all()
+            assert (table.high_all >= table.high - 1e-12).all()
+        one = estimate(some, pi, missing="bounds", level=0.9, **settings)
+        ends = [
+            estimate(Log(log.x, log.played, np.where(holes, end, log.reward), log.probabilities),
+                     pi, **settings)
+            for end in (lo, hi)
+        ]  # fmt: skip
+        v = [end.value for end in ends]
+        nearest = 0.0 if v[0] <= 0 <= v[1] else min(np.abs(v))
+        assert one.z == pytest.approx(nearest / max(end.se for end in ends))
+        assert one.p > 0.1 or not one.low <= 0 <= one.high
+        assert (one.h @ one.scores) / one.h.sum() == pytest.approx(one.value)
+
+
+def test_one_end_without_an_interval_leaves_none():
+    """All rewards seen are 1, the upper bound: there how much they vary is not known."""
+    log, pi = made()
+    some = Log(log.x, log.played, np.where(np.arange(N) % 7, 1.0, np.nan), log.probabilities)
+    found = estimate(some, pi, missing="bounds", bounds=(0, 1))
+    assert "all rewards are the same" in found.refused
+    assert np.isnan([found.low, found.high, found.p]).all()
 
 
 def test_availability():
