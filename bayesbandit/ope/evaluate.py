@@ -151,15 +151,16 @@ class Evaluation:
         """Return a table with a row for each policy and subgroup.
 
         column: a feature's name, or labels (n,). low_all and high_all hold simultaneously for all
-        policies and subgroups.
+        policies and subgroups. Of an evaluation of a `subgroup`, they are its parts.
         """
-        labels = self._labels(column)
-        values = sorted(set(labels.tolist()), key=lambda v: (isinstance(v, str), v))
+        labels, whole = self._labels(column), self.settings.get("subgroup")
+        on = np.ones(len(labels), dtype=bool) if whole is None else np.asarray(whole)
+        values = sorted(set(labels[on].tolist()), key=lambda v: (isinstance(v, str), v))
         if len(values) > LEVELS:
             raise ValueError(f"subgroups must be at most {LEVELS}; got {len(values)} of {column!r}")
         settings = {**self.settings, "sequence": None}
         asked = {
-            (name, value): (self.policies[name], {**settings, "subgroup": labels == value})
+            (name, value): (self.policies[name], {**settings, "subgroup": on & (labels == value)})
             for name, value in product(self.policies, values)
         }
         estimates, unsupported = _judged(self.data, asked)
@@ -215,10 +216,11 @@ def evaluate(
     if not isinstance(data, Log):
         raise TypeError(f"evaluate takes a bb.ope.Log; got {data!r}")
     if not isinstance(policies, Mapping):
-        names = list(policies)
+        named = [("logged" if target is None else target, target) for target in policies]
+        names = [name for name, _ in named]
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"policies must have different names; got {twice[0]!r} more than once")
-        policies = {"logged" if name is None else name: name for name in names}
+        policies = dict(named)
     if not policies:
         raise ValueError("evaluate needs a policy; got none")
     given = {

@@ -388,6 +388,14 @@ def test_names_of_policies_and_subgroups():
         assert found.low_all[key] <= found.low[key] < found.high[key] <= found.high_all[key]
     with pytest.raises(ValueError, match="different names; got 0 more than once"):
         evaluate(part, [0, 0])
+    named = Log(
+        None, np.array(["logged", "new", "old"])[arm], log.reward, propensity=log.propensity
+    )
+    with pytest.raises(ValueError, match="different names; got 'logged' more than once"):
+        evaluate(named, ["logged", None])
+    first = evaluate(log, [0], subgroup=np.arange(N) < 300).subgroups(early)
+    assert first["n"].tolist() == [200, 100]
+    assert [*evaluate(log, [0], subgroup=early == "late").subgroups(early).index] == [(0, "late")]
     with pytest.raises(ValueError, match="labels must not be missing; 200 of 400 are"):
         result.subgroups(np.where(np.arange(N) < 200, np.nan, 1.0))
 
