@@ -99,7 +99,7 @@ class Check:
             w = 1 / log.propensity[chosen]
             rows[arm] = (
                 int(chosen.sum()),
-                e.min(initial=1.0),
+                e.min() if e.size else np.nan,
                 (e == 0).mean() if e.size else np.nan,
                 (e < 0.01).mean() if e.size else np.nan,
                 w.max() / w.sum() if w.size else np.nan,

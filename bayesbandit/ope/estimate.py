@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 import numpy as np
 from scipy.stats import norm
 
-from bayesbandit.checks import integer, is_real, number, one_of
+from bayesbandit.checks import integer, number, one_of
 from bayesbandit.ope import estimators, sequences
 from bayesbandit.ope.estimators import ESTIMATORS, MODELLED, modelled, unmodelled
 from bayesbandit.ope.logs.log import Log
@@ -17,6 +17,7 @@ from bayesbandit.ope.means import predictable as predictable_means
 from bayesbandit.ope.question import (
     Question,
     before,
+    bounds_of,
     group_of,
     observed_by,
     sizes_of,
@@ -173,7 +174,7 @@ def estimate(
         data = data[:first]
     on = np.ones(len(data), dtype=bool) if subgroup is None else group_of(subgroup, len(data))
     observed = ~np.isnan(data.reward)
-    ratio, on = observed_by(data, missing, observed, on, limits)
+    ratio, on = observed_by(missing, observed, on, limits)
     if isinstance(missing, str) and missing == "bounds" and not observed.all():
         if kind is not None:
             raise ValueError("a sequence takes no missing='bounds'")
@@ -242,13 +243,7 @@ def _sequence(sequence: Any, bounds: Any) -> tuple[str | None, tuple[float, floa
         raise ValueError("an exact sequence needs declared bounds: sequence=(lo, hi)")
     kind = sequence if sequence is None or isinstance(sequence, str) else "exact"
     one_of(kind, "sequence", (None, "asymptotic", "exact"))
-    limits = sequence if kind == "exact" else bounds
-    if limits is None:
-        return kind, None
-    if np.shape(limits) != (2,) or not all(map(is_real, limits)) or not limits[0] < limits[1]:
-        raise ValueError(f"bounds must be two finite numbers lo < hi; got {limits!r}")
-    lo, hi = (number(end, "bounds") for end in limits)
-    return kind, (lo, hi)
+    return kind, bounds_of(sequence if kind == "exact" else bounds)
 
 
 def _settled(asked: Question, weights: str) -> tuple[str, list[str]]:

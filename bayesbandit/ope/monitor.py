@@ -11,6 +11,7 @@ import pandas as pd
 from bayesbandit.checks import Name, arm_names, finite, floats, integer, number
 from bayesbandit.ope.logs.columns import SLACK
 from bayesbandit.ope.means import PSEUDO
+from bayesbandit.ope.question import bounds_of
 from bayesbandit.ope.sequences import START, STEADY, TINY, Wealth, bet_scores, expected, log_e, rho2
 from bayesbandit.ope.weights import LEAST
 
@@ -44,9 +45,7 @@ class Monitor:
         self.planned = integer(planned, "planned", least=START)
         self.alpha = 1 - number(level, "level", above=0, below=1)
         self.block = integer(block, "block", least=1)
-        if bounds is not None and not (np.shape(bounds) == (2,) and bounds[0] < bounds[1]):
-            raise ValueError(f"bounds must be two numbers lo < hi; got {bounds!r}")
-        self.bounds = bounds
+        self.bounds = bounds_of(bounds)
         self.index = {arm: k for k, arm in enumerate(self.arms)}
         K = len(self.arms)
         self.t, self.left, self.size = 0, 1, 1  # rounds; how many are left in the block; its size
@@ -60,7 +59,8 @@ class Monitor:
         self.rho: tuple[np.ndarray, np.ndarray] | None = None
         self.log_E = np.zeros((K, K))
         self.wealth = [
-            [Wealth(1.0, self.alpha, GRID) for _ in range(2)] for _ in range(K if bounds else 0)
+            [Wealth(1.0, self.alpha, GRID) for _ in range(2)]
+            for _ in range(K if self.bounds else 0)
         ]
 
     def __repr__(self) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.checks import one_of
+from bayesbandit.checks import is_real, number, one_of
 from bayesbandit.ope import estimators
 from bayesbandit.ope.check import refuted
 from bayesbandit.ope.estimators import POINTS
@@ -49,6 +49,16 @@ class Question:
         return any(target.pi is None for target in self.targets)
 
 
+def bounds_of(given: Any) -> tuple[float, float] | None:
+    """Return declared bounds (lo, hi) of the rewards, checked."""
+    if given is None:
+        return None
+    if np.shape(given) != (2,) or not all(map(is_real, given)) or not given[0] < given[1]:
+        raise ValueError(f"bounds must be two finite numbers lo < hi; got {given!r}")
+    lo, hi = (number(end, "bounds") for end in given)
+    return lo, hi
+
+
 def within_bounds(reward: np.ndarray, limits: tuple[float, float] | None) -> None:
     """Raise ValueError where a reward is outside the declared bounds."""
     if limits is None:
@@ -81,10 +91,13 @@ def group_of(subgroup: Any, n: int) -> np.ndarray:
 
 
 def observed_by(
-    log: Log, missing: Any, observed: np.ndarray, on: np.ndarray, limits: Any
+    missing: Any, observed: np.ndarray, on: np.ndarray, limits: tuple[float, float] | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the factor (n,) of w, and the rounds that count."""
-    n = len(log)
+    """Return the factor 1{observed}/P(observed) (n,) of w, and the rounds that count (n,).
+
+    missing: as in `estimate`. on: a mask (n,) of the rounds that are asked for.
+    """
+    n = len(observed)
     if missing is None or isinstance(missing, str):
         one_of(missing, "missing", MISSING)
         if observed.all():
@@ -99,7 +112,11 @@ def observed_by(
         return np.ones(n), on & observed if missing == "random" else on
     chance = np.broadcast_to(np.asarray(missing, dtype=np.float64), (n,))
     if not ((chance[observed] > 0) & (chance[observed] <= 1)).all():
-        raise ValueError("P(observed) must be in (0, 1] wherever a reward was observed")
+        t = int(np.argmax(observed & ~((chance > 0) & (chance <= 1))))
+        raise ValueError(
+            "P(observed) must be in (0, 1] wherever a reward was observed; got "
+            f"{chance[t]:g} in round {t}"
+        )
     return np.where(observed, 1 / np.where(observed, chance, 1.0), 0.0), on
 
 

@@ -168,8 +168,14 @@ def test_rare_rewards_and_rare_arms(chance, least):
     assert np.mean(declared) <= 0.1 + 3 * 0.03
 
 
+@pytest.mark.parametrize("bounds", [(0, np.inf), (1, 0), ("a", "b"), (0, 1, 2), 1])
+def test_bounds_of_a_monitor_are_finite_numbers(bounds):
+    with pytest.raises(ValueError, match=r"bounds must be .*finite number"):
+        Monitor(2, planned=500, bounds=bounds)
+
+
 def test_what_a_monitor_refuses():
-    monitor = Monitor(["a", "b"], planned=500, bounds=(0, 1))
+    monitor = Monitor(["a", "b"], planned=500, bounds=np.array([0, 1]))
     for args, said in (
         (("c", 1.0, [0.5, 0.5]), "arms must be among"),
         (("a", 2.0, [0.5, 0.5]), "rewards must lie within"),
@@ -208,6 +214,8 @@ def test_calibration_and_placebo_of_a_true_log():
     assert np.isnan(bare.log_e)
     assert not bare.refuted
     assert len(bare.calibration) == 0
+    alone = check(Log(None, ["a", "b"], [0.0, 1.0], arms=["a", "b", "c"], propensity=[0.3, 0.4]))
+    np.testing.assert_equal(alone.overlap.smallest.to_numpy(), [0.3, 0.4, np.nan])
 
 
 def lies(e):

@@ -145,12 +145,16 @@ def available_of(
     if values is None:
         return None
     found = matrix_of(values, len(played), arms, "available")
-    if not np.isin(found, (0.0, 1.0)).all():
-        raise ValueError("available must be true or false")
+    if (strange := found[~np.isin(found, (0.0, 1.0))]).size:
+        raise ValueError(f"available must be true or false; got {strange[0]}")
     on = found == 1.0
     if not on[np.arange(len(played)), played].all():
         t = int(np.argmin(on[np.arange(len(played)), played]))
         raise ValueError(f"the arm of round {t}, {arms[played[t]]!r}, was not available")
     if e is not None and (e[~on] > 0).any():
-        raise ValueError("an arm that is not available must have probability 0")
+        t, k = np.argwhere(~on & (e > 0))[0].tolist()
+        raise ValueError(
+            f"an arm that is not available must have probability 0; got {e[t, k]:g} for "
+            f"{arms[k]!r} in round {t}"
+        )
     return on
