@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bayesbandit as bb
+from bayesbandit.checks import instants
 from bayesbandit.kernels.ridge_state import LEFT
 from bayesbandit.model import reward_model
 from tests import declarations as declared
@@ -325,6 +326,17 @@ def test_time(monkeypatch):
     bandit.forget(3600)
     with pytest.raises(ValueError, match="play has rounds, and no times"):
         bandit.play(x, np.zeros((4, 3)))
+
+
+@pytest.mark.parametrize("unit", ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "as"])
+def test_dates_are_seconds_in_any_unit_or_refused(unit):
+    """NumPy's own conversion of 10¹⁵ years gives a date of another sign, without an error."""
+    np.testing.assert_allclose(instants(np.array([0, "NaT"], f"M8[{unit}]")), [0.0, np.nan])
+    bandit = bandit_of(half_life="1h", clock="time")
+    for sign in (1, -1) if unit in ("Y", "M", "W", "D", "h", "m", "s", "ms") else ():
+        date = np.datetime64(sign * 10**16, unit)
+        with pytest.raises(ValueError, match=f"the years -288030 to 291970; got {date}"):
+            bandit.update(np.ones((1, D)), ["a"], [1.0], time=date)
 
 
 def test_when_a_reward_is_learned_changes_nothing(monkeypatch):
