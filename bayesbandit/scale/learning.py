@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
@@ -119,7 +119,7 @@ def learn(
     empty = _beginner(bandit, columns)
     with one_thread() if deterministic else nullcontext():
         learned = parts.each(partial(_taught, empty, columns, deterministic), columns.all, jobs)
-        whole = in_tree(learned)
+        whole = in_tree(_of_one_clock(learned, columns.time))
         if whole is None or not whole.history.total:
             raise ValueError("a log needs at least one round; got none")
         return _join(bandit, whole)
@@ -193,26 +193,55 @@ def _beginner(bandit: Bandit, columns: Columns) -> Bandit:
     return empty
 
 
+class Taught(NamedTuple):
+    """A bandit that has learned a part of a log. type: of its times; None: of none. dated: whether
+    they are dates."""
+
+    bandit: Bandit
+    type: str | None = None
+    dated: bool = False
+
+
 def _taught(
     empty: Bandit, columns: Columns, deterministic: bool, frame: pd.DataFrame, number: int
-) -> Bandit:
+) -> Taught:
     """Return a copy of an empty bandit that has learned a part of a log."""
     bandit = empty.copy()
     if frame.empty:
-        return bandit
-    arm, reward = frame[columns.arm], frame[columns.reward].to_numpy(np.float64, na_value=np.nan)
+        return Taught(bandit)
+    arm, reward = frame[columns.arm], _numbers(frame[columns.reward])
     if arm.dtype.kind == "f" and (arm % 1 == 0).all():
         arm = arm.astype(np.int64)
-    p = None
-    if columns.propensity is not None:
-        p = frame[columns.propensity].to_numpy(np.float64, na_value=np.nan)
+    p = None if columns.propensity is None else _numbers(frame[columns.propensity])
     time = None if columns.time is None else frame[columns.time]
     try:
         with one_thread() if deterministic else nullcontext():
             bandit.update(contexts(bandit, frame, columns.features), arm, reward, p, time=time)
     except ValueError as error:
         raise ValueError(f"part {number} of the log: {error}") from error
-    return bandit
+    if time is None:
+        return Taught(bandit)
+    return Taught(bandit, str(time.dtype), dated=checks.instants(time) is not time)
+
+
+def _numbers(column: pd.Series) -> Any:
+    """Return a column with NaN where a number is missing; one of no numbers is unchanged."""
+    numeric = column.dtype.kind in "biuf"
+    return column.to_numpy(np.float64, na_value=np.nan) if numeric else column
+
+
+def _of_one_clock(learned: Iterable[Taught], time: Name | None) -> Iterator[Bandit]:
+    """Yield what parts have taught; raise ValueError if some times are dates and others numbers."""
+    first: tuple[int, Taught] | None = None
+    for number, taught in enumerate(learned):
+        if taught.type is not None:
+            where, one = first = first or (number, taught)
+            if taught.dated != one.dated:
+                raise ValueError(
+                    f"part {number} of the log: column {time!r} is {taught.type}, and "
+                    f"{one.type} in part {where}: give all times as dates, or as seconds"
+                )
+        yield taught.bandit
 
 
 def contexts(bandit: Bandit, frame: pd.DataFrame, features: Sequence[Name]) -> Contexts:

@@ -97,14 +97,20 @@ class Files(Parts):
     def _schema(self, columns: Sequence[Name]) -> pa.Schema:
         """Return the files' schema, with types of these columns that hold the values of all files.
 
-        pyarrow takes the types of the first file, and would cast what others have.
+        pyarrow takes the types of the first file, and would cast what others have. Raise ValueError
+        for a file without one of them that others have: pyarrow would fill it with nulls.
         """
         schema = self.schema
-        of_files = dict.fromkeys(file.physical_schema.remove_metadata() for file in self.files)
-        for name in columns:
-            at, stored = schema.get_field_index(name), [s for s in of_files if name in s.names]
-            if types := dict.fromkeys(s.field(name).type for s in stored):
-                schema = schema.set(at, schema.field(at).with_type(_common(name, list(types))))
+        of_files = {file.physical_schema.remove_metadata(): file.path for file in self.files}
+        in_files = [name for name in columns if any(name in s.names for s in of_files)]
+        for stored, path in of_files.items():
+            _check_there(f"the file {path}", in_files, stored.names)
+        for name in in_files:  # the others are folders' names
+            at, types = (
+                schema.get_field_index(name),
+                dict.fromkeys(s.field(name).type for s in of_files),
+            )
+            schema = schema.set(at, schema.field(at).with_type(_common(name, list(types))))
         return schema
 
 
@@ -147,12 +153,32 @@ class Cluster(Parts):
         shared = dask.delayed(work)  # one object of the graph, however many parts there are
         partitions = self.frame[list(columns)].to_delayed()
         tasks = [shared(part, number) for number, part in enumerate(partitions)]
-        client = _client()
-        if client is not None:
-            yield from _by_cluster(client, tasks)
-            return
-        for i in range(0, len(tasks), TOGETHER):
-            yield from dask.compute(*tasks[i : i + TOGETHER])
+        try:
+            yield from _by_dask(tasks)
+        except KeyError:  # of Dask, which says neither which partition nor what it has
+            there = _by_dask([dask.delayed(list)(part) for part in self.frame.to_delayed()])
+            for number, names in enumerate(there):
+                _check_there(f"partition {number}", columns, names)
+            raise
+
+
+def _by_dask(tasks: list[Delayed]) -> Iterator[Any]:
+    """Yield the results of tasks in their order, by a cluster, or by Dask's own scheduler."""
+    import dask
+
+    client = _client()
+    if client is not None:
+        yield from _by_cluster(client, tasks)
+        return
+    for i in range(0, len(tasks), TOGETHER):
+        yield from dask.compute(*tasks[i : i + TOGETHER])
+
+
+def _check_there(what: str, columns: Sequence[Name], names: Sequence[Name]) -> None:
+    """Raise ValueError for the first of these columns that is not among the names."""
+    for name in columns:
+        if name not in names:
+            raise ValueError(f"{what} has no column {name!r}; it has {list(names)!r}")
 
 
 def sampled(parts: Parts, columns: Sequence[Name], jobs: int) -> pd.DataFrame:

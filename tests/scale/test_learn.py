@@ -1,5 +1,6 @@
 """`bb.learn`: the same bandit from any parts of a log, wherever they are."""
 
+import re
 import time
 from itertools import pairwise
 
@@ -197,6 +198,52 @@ def test_types_of_files_that_do_not_go_together_are_refused(tmp_path):
         rows.to_parquet(tmp_path / f"{number}.parquet")
     with pytest.raises(ValueError, match="'reward' is bool and double in different files"):
         bb.learn(tmp_path, bb.Ridge(), features=["u", "v"])
+
+
+def on_dask(pieces):
+    """A dask.dataframe of these partitions, with the first one's columns."""
+    dd = pytest.importorskip("dask.dataframe")
+    return dd.from_map(pieces.__getitem__, range(len(pieces)), meta=pieces[0].iloc[:0])
+
+
+@pytest.mark.parametrize("dates_first", [False, True])
+def test_times_that_are_dates_in_one_part_alone_are_refused(dates_first, tmp_path):
+    """Also as one table, where the column holds both."""
+    frame, model = log(), bb.Ridge(half_life="1d", clock="time")
+    pieces = [
+        frame.iloc[:100].assign(at=np.arange(100)),
+        frame.iloc[100:100].assign(at="none"),  # empty, so that it has no times
+        frame.iloc[100:].assign(at=pd.date_range("2025-01-01", periods=200, unit="us")),
+    ]
+    both = "part 2 of the log: column 'at' is {}, and {} in part 0"
+    types = ["datetime64[us]", "int64"]
+    if dates_first:
+        pieces, types = pieces[::-1], types[::-1]
+    for source, said in (
+        (on_dask(pieces), re.escape(both.format(*types))),
+        (pd.concat(pieces), "time, as dates .* or seconds since 1970, must be numbers"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            bb.learn(source, model, features=["u", "v"], time="at", arms=ARMS)
+
+
+@pytest.mark.parametrize("column", ["reward", "propensity"])
+def test_dates_are_no_numbers(column):
+    frame = log().assign(**{column: pd.date_range("2025-01-01", periods=300)})
+    with pytest.raises(ValueError, match=r"part 0 of the log: .* must be numbers: found"):
+        bb.learn(frame, bb.Ridge(), bb.Thompson(), bb.InversePropensity(), features=["u", "v"])
+
+
+@pytest.mark.parametrize("column", ["arm", "v", "propensity"])
+def test_a_column_that_one_part_has_not_is_named_with_those_that_it_has(column, tmp_path):
+    frame = log()
+    pieces = [frame.iloc[:100], frame.iloc[100:].drop(columns=column)]
+    for number, rows in enumerate(pieces):
+        rows.to_parquet(tmp_path / f"{number}.parquet")
+    there = re.escape(f"has no column {column!r}; it has {[*pieces[1].columns]!r}")
+    for source, part in ((on_dask(pieces), "partition 1"), (tmp_path, r"file .*1\.parquet")):
+        with pytest.raises(ValueError, match=f"{part} {there}"):
+            bb.learn(source, bb.Ridge(), features=["u", "v"])
 
 
 @pytest.mark.parametrize("zones", [("UTC", "Europe/Paris"), (None, "UTC"), ("Europe/Paris", None)])
