@@ -319,6 +319,14 @@ def number(
     return float(value)
 
 
+def probabilities(values: object) -> np.ndarray:
+    """Return probabilities (m,) strictly between 0 and 1."""
+    p = floats(values, "probabilities")
+    if p.ndim != 1 or not ((p > 0.0) & (p < 1.0)).all():
+        raise ValueError(f"probabilities must be (m,), each between 0 and 1; got {p!r}")
+    return p
+
+
 def is_real(value: object) -> TypeGuard[float]:
     """Return whether a value is a real number that a float can hold, and not a bool."""
     if isinstance(value, int) and abs(value) > HUGEST:

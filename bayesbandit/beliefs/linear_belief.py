@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesbandit.beliefs import sums
 from bayesbandit.beliefs.base import Belief, Kernel
-from bayesbandit.beliefs.linear_posterior import LinearPosterior, WeightedRows
+from bayesbandit.beliefs.linear_posterior import LinearPosterior, WeightedRows, scaled
 from bayesbandit.beliefs.memory import GONE
 from bayesbandit.checks import COUNT, integer
 from bayesbandit.kernels import fading, ridge_state, scoring
@@ -328,7 +328,7 @@ class LinearBelief(Belief, Kernel):
             weighted = WeightedRows(self.design(rows["x"]), rows["reward"], weight, P.copy(), n)
         return LinearPosterior(
             ridge_state.theta_of(arm, D).copy(),
-            np.multiply(P, sigma2, where=P != 0.0, out=np.zeros_like(P)),  # 0 · ∞ stays 0
+            scaled(P, sigma2),
             float(arm[ridge_state.DF]),
             self.n_features,
             weighted=weighted,

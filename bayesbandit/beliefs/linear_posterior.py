@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesbandit.checks import Contexts
+from bayesbandit.checks import Contexts, integer, probabilities
 from bayesbandit.predictions import spread
 from bayesbandit.tables.encoder import Encoder, contexts_of
 
 if TYPE_CHECKING:
     import xarray as xr
+
+
+def scaled(spread: np.ndarray, factor: float) -> np.ndarray:
+    """Return spread (D, D) times a factor that may be ∞; what is 0 stays 0."""
+    return np.multiply(spread, factor, where=spread != 0.0, out=np.zeros_like(spread))
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,8 @@ class LinearPosterior:
     @property
     def coefficients(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """θ's posterior mean (D,) and covariance (D, D)."""
-        return {"theta": (self.location, self.spread * float(spread(1.0, self.df)) ** 2)}
+        variance = float(spread(1.0, self.df)) ** 2  # of the standard distribution
+        return {"theta": (self.location, scaled(self.spread, variance))}
 
     @property
     def marginals(self) -> dict[str, Any]:
@@ -103,7 +109,7 @@ class LinearPosterior:
         """Return the quantiles (m, D) of each element of θ at probabilities p (m,)."""
         if name not in self.marginals:
             raise ValueError(f"no variable {name!r}; there is theta")
-        return np.stack([self.marginals[name].ppf(q) for q in np.ravel(p)])
+        return np.stack([self.marginals[name].ppf(q) for q in probabilities(np.ravel(p))])
 
     def _design(self, x: Contexts) -> np.ndarray:
         x = contexts_of(x, self.encoder, self.n_features)
@@ -124,7 +130,7 @@ class LinearPosterior:
 
     def draw(self, x: Contexts, size: int, rng: np.random.Generator) -> np.ndarray:
         """Return mean rewards (size, n) under `size` draws of θ; each is used at all n contexts."""
-        return self._theta(size, rng) @ self._design(x).T
+        return self._theta(integer(size, "size", 1), rng) @ self._design(x).T
 
     def to_datatree(
         self,

@@ -123,9 +123,7 @@ class Posterior:
 
         p (m,): probabilities. Without a closed form, the quantiles are those of `draws`.
         """
-        p = checks.floats(p, "probabilities")
-        if p.ndim != 1 or not ((p > 0.0) & (p < 1.0)).all():
-            raise ValueError(f"probabilities must be (m,), each between 0 and 1; got {p!r}")
+        p = checks.probabilities(p)
         if (exact := self.marginals.get(name)) is not None:
             return np.stack([np.asarray(exact.ppf(q)) for q in p])
         draws = self.draws

@@ -222,6 +222,29 @@ def test_before_any_data():
     )
 
 
+def test_a_posterior_of_two_degrees_of_freedom_has_infinite_variances_and_no_nan():
+    x = np.eye(2)  # so that the coefficients are independent
+    for n in range(3):
+        posterior = only(Ridge(2.0, "nig", False, prior=(0.5, 1.0)), x[:n], np.ones(n))
+        covariance = posterior.coefficients["theta"][1]
+        assert posterior.df == 1.0 + n
+        expected = 3.0 if n == 2 else np.inf  # df / (df − 2) at three
+        np.testing.assert_allclose(covariance, np.diag(expected * np.diag(posterior.spread)))
+
+
+def test_bad_probabilities_and_sizes_of_a_posterior(rng):
+    x, _, r, _ = data(0, 9)
+    posterior = only(Ridge(), x, r)
+    for p in (1.5, 0.0, [0.5, np.nan], [[0.5, 2.0]]):
+        with pytest.raises(ValueError, match="probabilities must be"):
+            posterior.quantiles("theta", p)
+    with pytest.raises(ValueError, match="size must be an integer"):
+        posterior.draw(x, 2.5, rng)
+    np.testing.assert_array_equal(
+        posterior.quantiles("theta", 0.5), posterior.quantiles("theta", [0.5])
+    )
+
+
 @pytest.mark.parametrize("variance", ["rss/n", "nig"])
 def test_draws_follow_the_posterior(variance, rng):
     x, _, r, w = data(4, 9)
