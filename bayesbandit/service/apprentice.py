@@ -11,7 +11,7 @@ import numpy as np
 from sqlalchemy import select
 
 from bayesbandit.bandit.decision import Decision
-from bayesbandit.checks import Name, number
+from bayesbandit.checks import Name, arm_name, number
 from bayesbandit.kernels.row_layout import TABULATED
 from bayesbandit.service.inputs import encoded, ids_of, listed
 from bayesbandit.service.service import Service
@@ -64,14 +64,15 @@ class Apprentice(Service):
         x, among, one = encoded(bandit, context, names)
         if not one:
             raise ValueError(f"a system decides about one context at a time; got {len(x)}")
-        p = self._distribution(probabilities, arm, among)
         texts = context_texts(context, 1, True)
         ids = None if id is None else ids_of(id, 1, True)
         if ids is not None and (stored := self._again(ids, texts, among)):
+            layout = layout_of(bandit, stored[0].arms)  # the bandit may have other arms by now
+            p = _distribution(probabilities, arm, layout.arms, among)
             if stored[0].arm != arm or not np.array_equal(stored[0].probabilities, p):
                 raise Conflict(f"the log has a decision {id!r}, of another arm or probabilities")
-            own = decision_of(layout_of(bandit, stored[0].arms), stored, True)
-            return Followed(own, *self._advised(ids[0]))
+            return Followed(decision_of(layout, stored, True), *self._advised(ids[0]))
+        p = _distribution(probabilities, arm, bandit.arms, among)
         with self._streams.one() as stream:
             t, now = self._count(1), self._now()
             advice = decided(bandit, x, among, t, stream.entropy, stream.position, now)
@@ -95,24 +96,6 @@ class Apprentice(Service):
             stream.position += done
         return followed if done else self.follow(context, arm, probabilities, arms, row["id"])
 
-    def _distribution(
-        self, probabilities: Mapping[Name, float], arm: Name, among: tuple[Name, ...] | None
-    ) -> np.ndarray:
-        """Return the system's probabilities (K,); raise ValueError unless they sum to 1."""
-        bandit = self._version.bandit
-        p = np.zeros(len(bandit.arms))
-        for name, value in probabilities.items():
-            p[bandit.number(name)] = number(
-                value, f"the probability of {name!r}", least=0.0, most=1.0 + SLACK
-            )
-            if value > 0 and among is not None and name not in among:
-                raise ValueError(f"{name!r} has the probability {value:g} and is not available")
-        if abs(p.sum() - 1) > SLACK:
-            raise ValueError(f"probabilities must sum to 1; they sum to {p.sum():.6g}")
-        if not p[bandit.number(arm)] > 0:
-            raise ValueError(f"the chosen arm, {arm!r}, must have a probability > 0")
-        return p / p.sum()
-
     def _advised(self, id: str) -> tuple[Name, float]:
         """Return the stored advice for a decision: the arm, and the probability."""
         ledger = self.log.ledger
@@ -123,6 +106,34 @@ class Apprentice(Service):
             raise Conflict(f"the log has a decision {id!r}, and the bandit made it")
         detail = json.loads(text)
         return detail["arm"], detail["probability"]
+
+
+def _distribution(
+    probabilities: Mapping[Name, float],
+    arm: Name,
+    arms: tuple[Name, ...],
+    among: tuple[Name, ...] | None,
+) -> np.ndarray:
+    """Return the system's probabilities (K,) of `arms`.
+
+    Raise ValueError unless they sum to 1, the chosen `arm` has a positive one, and only arms
+    `among` those available have (None: all).
+    """
+    given = {
+        arm_name(name): number(value, f"the probability of {name!r}", least=0.0, most=1.0 + SLACK)
+        for name, value in probabilities.items()
+    }
+    if unknown := [name for name in (*given, arm_name(arm)) if name not in arms]:
+        raise ValueError(f"unknown arm {unknown[0]!r}; the arms are {list(arms)!r}")
+    for name, value in given.items():
+        if value > 0 and among is not None and name not in among:
+            raise ValueError(f"{name!r} has the probability {value:g} and is not available")
+    p = np.array([given.get(name, 0.0) for name in arms])
+    if abs(p.sum() - 1) > SLACK:
+        raise ValueError(f"probabilities must sum to 1; they sum to {p.sum():.6g}")
+    if not given.get(arm, 0.0) > 0:
+        raise ValueError(f"the chosen arm, {arm!r}, must have a probability > 0")
+    return p / p.sum()
 
 
 def _of_system(advice: Decision, k: int, p: np.ndarray) -> Decision:

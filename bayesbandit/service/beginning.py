@@ -18,6 +18,13 @@ def check_log(log: object) -> None:
         raise TypeError(f'log must be a bb.DecisionLog, as DecisionLog("sqlite:///…"); got {log!r}')
 
 
+def check_snapshots(every: object, keep: object) -> None:
+    """Raise ValueError unless snapshots are made after 1 decision or more, and 1 or more stay."""
+    checks.integer(every, "snapshot_every", least=1)
+    if keep is not None:
+        checks.integer(keep, "keep_snapshots", least=1)
+
+
 def described(bandit: Bandit) -> dict[str, Any]:
     """Return what identifies a bandit in a log, as plain values: arms, features, policy, rounds."""
     encoder = None if bandit.encoder is None else bandit.encoder.to_dict()

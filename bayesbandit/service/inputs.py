@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -64,7 +63,7 @@ def list_of(values: Any, what: str) -> list[Any]:
 
 def each(value: Any, n: int, several: bool) -> list[Any]:
     """Return a list of n values; a single value is repeated."""
-    if value is None or not several or isinstance(value, str | int | float | datetime):
+    if not several or isinstance(value, str | bytes) or not isinstance(value, Iterable):
         return [value] * n
     if len(values := list(value)) != n:
         raise ValueError(f"key and at must have one value for each of {n} ids; got {len(values)}")

@@ -17,7 +17,13 @@ from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.beliefs.surprise import Evidence, Surprise, doubted
 from bayesbandit.checks import Name
-from bayesbandit.service.beginning import check_log, check_policy, check_same, described
+from bayesbandit.service.beginning import (
+    check_log,
+    check_policy,
+    check_same,
+    check_snapshots,
+    described,
+)
 from bayesbandit.service.inputs import each, encoded, ids_of, list_of, listed
 from bayesbandit.service.randomness import Stream, Streams
 from bayesbandit.store.log import DecisionLog
@@ -118,8 +124,11 @@ class Service:
         if not isinstance(bandit, Bandit):
             raise TypeError(f"bandit must be a bb.Bandit; got {checks.shown(bandit)}")
         check_log(log)
+        check_snapshots(snapshot_every, keep_snapshots)
         self.settings = settings_of(wait, default_reward, aggregate, activation)
         if log.ledger.settings() is None:
+            if fallback is not None:
+                bandit.number(fallback)  # which raises, before the log has a bandit
             log.ledger.begin(self.settings, described(bandit), saved(bandit))
         check_same(bandit, log, self.settings)
         parts = Parts(bandit.policy, bandit.spec, bandit.balance)
@@ -143,6 +152,7 @@ class Service:
         policy, model, balance: what snapshots do not hold; see `Bandit.load`.
         """
         check_log(log)
+        check_snapshots(snapshot_every, keep_snapshots)
         service, settings = object.__new__(cls), log.ledger.settings()
         if settings is None:
             raise log.ledger.nothing()
@@ -157,16 +167,13 @@ class Service:
         keep_snapshots: int | None, clock: Callable[[], float],
     ) -> None:  # fmt: skip
         self.log, self.parts, self.clock = log, parts, clock
-        self.snapshot_every = checks.integer(snapshot_every, "snapshot_every", least=1)
-        self.keep_snapshots = keep_snapshots
-        if keep_snapshots is not None:
-            checks.integer(keep_snapshots, "keep_snapshots", least=1)
+        self.snapshot_every, self.keep_snapshots = snapshot_every, keep_snapshots
         self._changing = RLock()  # held while the version changes
         self._unsaved = 0  # decisions learned since the last snapshot
         self._late: list[tuple[Stream, list[dict[str, Any]]]] = []  # fallback calls to be stored
         self._streams = Streams(self._record)
         self._counting, self._t = RLock(), 0
-        self._take_over(self._newest())
+        self._version = self._newest()
         known = self._version.bandit
         self._looking, self._evidence = RLock(), Evidence(doubted(known.spec))
         self.fallback = None if fallback is None else known.arms[known.number(fallback)]
@@ -463,7 +470,7 @@ class Service:
             version.number, LEARN, detail, outcomes, touched, data, self.keep_snapshots
         ):
             return 0, 0
-        self._take_over(version)
+        self._version = version
         self._unsaved = 0 if data is not None else unsaved
         return len(due), len(learned)
 
@@ -495,7 +502,7 @@ class Service:
                 number, detail = self.version + 1, {"arm": arm}
                 version = self._version.advance(Change(number, self._now(), kind, detail))
                 if self.log.ledger.commit(number, kind, detail):
-                    self._take_over(version)
+                    self._version = version
                     return
         raise TimeoutError(f"{kind}: {arm!r}: other processes change the bandit all the time")
 
@@ -504,9 +511,8 @@ class Service:
     def sync(self) -> int:
         """Get the newest version of the bandit from the log; return its number."""
         with self._changing:
-            if (version := follow(self.log.ledger, self._version, self.parts)) is not self._version:
-                self._take_over(version)
-            return version.number
+            self._version = follow(self.log.ledger, self._version, self.parts)
+            return self._version.number
 
     def snapshot(self) -> int:
         """Store the current version's bandit in the log; return the version's number.
@@ -525,9 +531,6 @@ class Service:
         newest = ledger.snapshot()
         assert newest is not None
         return catch_up(ledger, restored(ledger, newest, self.parts))
-
-    def _take_over(self, version: Version) -> None:
-        self._version = version
 
     def _now(self) -> int:
         now = moment(self.clock(), "clock")

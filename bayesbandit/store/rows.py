@@ -15,7 +15,7 @@ import numpy as np
 
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
-from bayesbandit.checks import Name, Table, arm_names
+from bayesbandit.checks import Name, Table, arm_names, is_real
 from bayesbandit.history import Layout
 from bayesbandit.store.records import Stored
 
@@ -190,10 +190,7 @@ def moment(at: object, what: str) -> int | None:
     if at is None:
         return None
     try:
-        if isinstance(at, int | float) and not isinstance(at, bool):
-            found = round(at * 1e6)
-        else:
-            found = _of_date(at)
+        found = round(float(at) * 1e6) if is_real(at) else _of_date(at)
         if abs(found) > LATEST:  # NaT too
             raise ValueError("no database holds this time")
         return found

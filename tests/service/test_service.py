@@ -15,6 +15,7 @@ from bayesbandit.beliefs.surprise import Evidence
 
 sa = pytest.importorskip("sqlalchemy")
 
+from bayesbandit.service.apprentice import Apprentice
 from bayesbandit.store.records import NotStored, Unavailable
 from bayesbandit.store.settings import settings_of
 from tests.store.databases import KINDS, down, fresh
@@ -817,3 +818,56 @@ def test_the_evidence_goes_on_when_the_history_is_full(tmp_path):
     assert f"bayesbandit_surprise {found.largest}" in text
     with pytest.raises(ValueError, match="level must"):
         service.surprise(2.0)
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        pd.Timestamp(1.7e9, unit="s").date(),
+        np.datetime64(1_700_000_000, "s"),
+        np.int64(1_700_000_000),
+        "2023-11-14",
+    ],
+)
+def test_one_time_is_that_of_each_of_several_rewards(lite, at):
+    service, _ = begun(lite, default_reward=None, wait=None)
+    ids = [service.decide([0.0, 0.0]).id for _ in range(3)]
+    assert service.reward(ids[0], 1.0, at=at) == "timely"
+    assert service.reward(ids[1:], [1.0, 2.0], at=at) == ["timely"] * 2
+    assert len({row["observed_at"] for row in rows(service, "rewards")}) == 1
+
+
+def test_times_are_a_column_of_whole_seconds(lite):
+    service, clock = begun(lite)
+    ids = service.decide(np.zeros((3, 2))).id
+    at = np.full(3, int(clock.now))
+    assert service.reward(ids, [1.0, 2.0, 3.0], at=at) == ["timely"] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("fallback", "fax", "unknown arm 'fax'"),
+        ("snapshot_every", 0, "snapshot_every must be"),
+        ("keep_snapshots", 0, "keep_snapshots must be"),
+    ],
+)
+def test_a_log_has_no_bandit_of_a_service_that_was_refused(lite, name, value, said):
+    with pytest.raises(ValueError, match=said):
+        begun(lite, **{name: value})
+    begun(lite, bb.LinTS(["yes", "no"], 1, seed=0))
+
+
+def test_what_another_system_decided_is_told_again_after_its_arms_have_changed(lite):
+    system, p = Apprentice(linear(), bb.DecisionLog(lite)), {"mail": 0.7, "call": 0.3}
+    told = system.follow([0.5, 0.0], "mail", p, id="order-1")
+    for change in (lambda: system.add_arm("fax"), lambda: system.remove_arm("mail")):
+        change()
+        again = system.follow([0.5, 0.0], "mail", p, id="order-1")
+        assert (again.arm, again.probability) == (told.arm, told.probability)
+        assert again.decision.probabilities.tolist() == told.decision.probabilities.tolist()
+        for other in ({"mail": 0.6, "call": 0.4}, {"mail": 1.0}):
+            with pytest.raises(ValueError, match="of another arm or probabilities"):
+                system.follow([0.5, 0.0], "mail", other, id="order-1")
+    with pytest.raises(ValueError, match="unknown arm 'mail'"):
+        system.follow([0.5, 0.0], "mail", p, id="order-2")
