@@ -38,11 +38,11 @@ ENGINE = "gibbs"
 
 @dataclass(frozen=True)
 class Blocks:
-    """A density's variables, apart.
+    """A density, and which of its variables are outside the Gaussian block.
 
-    rest: those not in the block. auxiliary: to each variable that was mixed over, the declared one
-    that it belongs to. by_row: those with a value for each row. between: the bounds of those that
-    are not merely positive.
+    rest: these variables. auxiliary: for each variable that was mixed over, the declared one that
+    it belongs to. by_row: variables with a value for each row. between: the bounds of those of
+    `rest` whose bounds are not 0 and ∞.
     """
 
     density: Density
@@ -53,7 +53,7 @@ class Blocks:
 
 
 def blocks(model: pm.Model) -> Blocks:
-    """Return the variables of a built model, apart; refused where one fits neither part."""
+    """Return the density of a built model; refuse a variable that fits neither part."""
     eligible(model, ENGINE, unsuited=unsuited)
     rewritten, auxiliary = mixed(model)
     transforms = {v.name: model.rvs_to_transforms[v] for v in model.free_RVs}
@@ -100,8 +100,10 @@ def bounds(variable: Variable, transform: Transform) -> tuple[float, float] | No
 
 
 def freed(model: pm.Model) -> tuple[Density, list[str]]:
-    """Return the density, with as many values of its variables by row as there are rows in the
-    data, and these variables."""
+    """Return the density, and the names of its variables with one value for each row.
+
+    These variables get vectors of any length, so that the data may have any number of rows.
+    """
     density, row = read(model), row_dimension(model)
     by_row = [v.name for v in model.free_RVs if row in (model.named_vars_to_dims.get(v.name) or ())]
     if not by_row:

@@ -35,7 +35,8 @@ SAME = 1e-8  # relative to the terms that a log density is a sum of
 class Reading:
     """A density's graphs in the algebra.
 
-    block: the real variables. rest: the positive ones; between: the bounds of some of them.
+    block: the real variables. rest: the positive ones. between: the bounds of those that have
+    others than 0 and ∞.
     """
 
     def __init__(
@@ -81,9 +82,11 @@ class Reading:
         }
 
     def places(self, n: int) -> tuple[dict[str, np.ndarray], int, int]:
-        """Return where each variable's elements are, the reals among reals and the others among
-        theirs; how many there are, D and P. Those that are as many as the rows come last, so that
-        what is known of the others (`_fixed`) stays."""
+        """Return the places of each variable's elements in θ (D,) or in v (P,), and D and P.
+
+        Variables with a value for each row come last: the others keep their places if rows are
+        added, and so do the terms in `_fixed`.
+        """
         places, ends = {}, {True: 0, False: 0}
         by_row = {k: None in v.type.shape for k, v in self.density.values.items()}
         for k, shape in sorted(self.shapes(n).items(), key=lambda item: by_row[item[0]]):
@@ -157,7 +160,11 @@ class Reading:
 
 @dataclass(frozen=True)
 class Problem:
-    """A reading laid out for rows at hand."""
+    """A reading laid out for rows at hand.
+
+    owner (P,): the number in `reading.rest` of each element's variable. places: of all variables,
+    as `Reading.places` returns them. size: P.
+    """
 
     reading: Reading
     data: Data
@@ -201,7 +208,7 @@ class Problem:
         }
 
     def inside(self, u: np.ndarray) -> np.ndarray:
-        """Return u, moved within its walls where it is not."""
+        """Return u, where v outside its bounds is moved to their middle, or to low + 1."""
         low, high = np.exp(self.layout.terms.low), np.exp(self.layout.terms.high)
         middle = np.where(high < np.inf, 0.5 * (low + np.minimum(high, 1e300)), low + 1.0)
         v = np.exp(u)
@@ -272,8 +279,8 @@ class Problem:
     def check(
         self, state: Mapping[str, np.ndarray], rng: np.random.Generator, points: int = 3
     ) -> None:
-        """Run the identity test: about a state, the model's log density differs from the
-        layout's by a constant; or else the refusal."""
+        """Run the identity test: refuse the rows unless the model's log density differs from the
+        layout's by a constant, at `points` places about a state."""
         theta, u = self.flat(state)
         rows = self.reading.density.arguments(self.data)
         gaps, largest = [], 1.0
@@ -295,7 +302,7 @@ class Problem:
 
 
 def problem(reading: Reading, data: Data) -> Problem:
-    """Return the reading of these rows, laid out; refused where they leave the algebra."""
+    """Return the reading of these rows, laid out; refuse rows whose terms it does not have."""
     n = len(data[0])
     sums, A, b = reading(data)
     places, _, P = reading.places(n)

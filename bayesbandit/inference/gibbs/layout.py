@@ -17,6 +17,12 @@ DIGITS = 1e-10  # of the precision that a centre is found with
 Array = np.ndarray
 
 
+def part_of(at: Array) -> Array:
+    """Return the number of each entry's part, where part k has the entries from at[k] to
+    at[k + 1]."""
+    return np.repeat(np.arange(len(at) - 1), np.diff(at))
+
+
 @dataclass(frozen=True)
 class Block:
     """N products c Π v^e: coef (N,); elements v and exponents e (q, N), exponent 0 for none."""
@@ -65,6 +71,16 @@ class Layout:
         return len(self.centre)
 
     @property
+    def sparse(self) -> Block:
+        """The powers before the sparse squares."""
+        return self.powers[2]
+
+    @property
+    def pure(self) -> Block:
+        """The powers of the monomials that multiply no square."""
+        return self.powers[3]
+
+    @property
     def walled(self) -> bool:
         """Whether a variable has a bound other than 0."""
         return bool(np.isfinite([self.terms.low, self.terms.high]).any())
@@ -72,8 +88,8 @@ class Layout:
     def log_density(self, theta: Array, u: Array) -> float:
         """Return the log density at θ (D,) and u (P,), without the Jacobian of the logarithm."""
         t, delta, P = self.terms, theta - self.centre, padded(self.dim)
-        of_term = np.repeat(np.arange(len(t.coef)), np.diff(t.element_at))
-        phi = t.coef * np.exp(np.bincount(of_term, t.exponent * u[t.element], len(t.coef)))
+        powers = np.bincount(part_of(t.element_at), t.exponent * u[t.element], len(t.coef))
+        phi = t.coef * np.exp(powers)
         D = self.dim
         rows = (t.rows[:, :D] @ delta - t.rows[:, P]) ** 2
         groups = np.array(
@@ -83,8 +99,7 @@ class Layout:
             ]
         )
         forms = np.zeros(len(t.offset))
-        which = np.repeat(np.arange(len(t.offset)), np.diff(t.form_at))
-        np.add.at(forms, which, t.form_coef * delta[t.form])
+        np.add.at(forms, part_of(t.form_at), t.form_coef * delta[t.form])
         squares = (forms - t.offset) ** 2
         ones = np.ones(len(phi) - len(rows) - len(groups) - len(squares))
         Q = np.concatenate([rows, groups, squares, ones])
@@ -94,8 +109,9 @@ class Layout:
 def layout(sums: Sequence[Sum], A: Array, b: Array, size: int, names: Sequence[str]) -> Layout:
     """Return the density whose logarithm is the sum of all `sums`.
 
-    Reals are θ (D,) and then the mean rewards A θ + b (n,). size: P. names: each sum's name in a
-    refusal.
+    Reals are θ (D,) and then the mean rewards A θ + b (n,), for A (n, D) and b (n,). size: P, the
+    number of positive elements. names: each sum's name in a refusal. Raise `Leaves` for a term that
+    the kernel does not have.
     """
     D = A.shape[1]
     linear, square, constant = np.ones(size), np.zeros(size), 0.0  # of log v: 1, for its Jacobian
@@ -208,7 +224,7 @@ def block(terms: Sequence[Term]) -> Block:
 
 
 def balanced(forms: Array, offsets: Array, weight: Array) -> Array:
-    """Return about where Σ |weight| (form − offset)² is smallest: δ is counted from there."""
+    """Return about where Σ |weight| (form − offset)² is smallest, (D,): δ = θ − it."""
     if not len(forms):
         return np.zeros(forms.shape[1])
     weight = np.abs(weight)

@@ -105,7 +105,8 @@ class Search:
     """A model's σ² and prior precisions as monomials, and the rest of its prior.
 
     at: elements of each variable. precisions: the powers of each coordinate's precision (D,).
-    location: the prior's mean (D,). rest: the log density of the variables' logarithms.
+    moving (D,): whether a variable other than the noise is in the precision. location: the prior's
+    mean (D,). rest: the log density of the variables' logarithms.
     """
 
     quadratic: Quadratic
@@ -263,8 +264,11 @@ class Search:
         return f
 
     def prior(self, roles: Roles, c: dict[str, float]) -> Shrinkage | None:
-        """Return the kernel's prior with these coefficients; None if the kernel has no such
-        prior."""
+        """Return the kernel's prior in which each of `functions`, by name, has the coefficient c.
+
+        None if the kernel has no such prior: some coefficients are 1 or ½ in all of its priors, and
+        others must be positive.
+        """
 
         def is_(name: str, value: float) -> bool:
             return abs(c[name] - value) < 1e-6

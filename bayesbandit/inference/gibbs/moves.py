@@ -15,12 +15,12 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from scipy.sparse import coo_array, csc_array, csr_array
 
-from bayesbandit.inference.gibbs.layout import Layout
+from bayesbandit.inference.gibbs.layout import Layout, part_of
 from bayesbandit.kernels.gibbs.orbits import Moves
 
-FEW = 32  # elements that a variable may have for each to be moved about
-MOVES = 40  # moves
-LIFT_SIZE = 250_000  # numbers in a lift whose forms share coordinates
+FEW = 32  # each element of a variable with at most so many is tried
+MOVES = 40  # at most so many moves are used
+LIFT_SIZE = 250_000  # largest number of entries of a right inverse that is dense
 LOST = 1e-4  # of a log density, by rounding, that changes no step
 
 Array = np.ndarray
@@ -28,7 +28,7 @@ Candidate = tuple[Array, bool]
 
 
 def moves(layout: Layout, tried: Iterable[Candidate]) -> Moves:
-    """Return the first possible moves among `candidates`."""
+    """Return the first `MOVES` of the candidates that are possible, as the kernel takes them."""
     parts: list[tuple[Array, ...]] = []
     exact = not loses_digits(layout)
     for speed, lifted in tried:
@@ -79,12 +79,12 @@ def ends(parts: tuple[Array, ...]) -> Array:
 
 
 def candidates(layout: Layout, owner: Array) -> Iterator[Candidate]:
-    """Yield speeds (P,) of the elements, and whether coefficients are to be stretched.
+    """Yield moves that may help: the elements' speeds (P,), and whether coefficients stretch, too.
 
     owner (P,): the number of the variable that each element belongs to.
     """
     t = layout.terms
-    of_term = np.repeat(np.arange(len(t.coef)), np.diff(t.element_at))
+    of_term = part_of(t.element_at)
     sizes = np.bincount(owner)
     for i in np.flatnonzero(sizes[owner] <= FEW):
         mine = t.element == i
@@ -111,8 +111,7 @@ def candidates(layout: Layout, owner: Array) -> Iterator[Candidate]:
 def move(layout: Layout, speed: Array, lifted: bool) -> tuple[Array, ...] | None:
     """Return the parts of `Moves` that belong to one move; None if there is nothing to lift."""
     t, T = layout.terms, len(layout.terms.coef)
-    of_term = np.repeat(np.arange(T), np.diff(t.element_at))
-    along = np.bincount(of_term, t.exponent * speed[t.element], T)
+    along = np.bincount(part_of(t.element_at), t.exponent * speed[t.element], T)
     along[np.abs(along) < 1e-12] = 0.0
     first = len(t.rows) + len(t.groups)
     sparse = along[first : first + len(t.offset)]

@@ -20,7 +20,7 @@ from itertools import combinations
 
 import numpy as np
 
-from bayesbandit.inference.gibbs.layout import Array, Block, Layout
+from bayesbandit.inference.gibbs.layout import Array, Block, Layout, part_of
 from bayesbandit.inference.gibbs.moves import Candidate
 from bayesbandit.kernels.gibbs.monomials import FURTHEST
 
@@ -63,12 +63,12 @@ def loses_digits(layout: Layout, theta: Array, u: Array) -> bool:
 
 
 def rays(layout: Layout, joint: Iterable[Candidate]) -> Iterator[Array]:
-    """Return directions d (P,) of u: of each element that may go far, of several together, and of
-    joint moves.
+    """Yield directions d (P,) of u: of each element that may go to 0 or ∞, of several elements
+    together, and of joint moves.
 
-    Several together have speeds at which their squares grow alike.
+    Elements that go together have speeds at which their squares grow equally fast.
     """
-    t, P, pure = layout.terms, len(layout.terms.linear), layout.powers[3]
+    t, P, pure = layout.terms, len(layout.terms.linear), layout.pure
     single: list[Array] = []
     alone = (pure.coef < 0.0) & ((pure.exponent != 0.0).sum(axis=0) == 1)
     for sign, wall in ((-1.0, t.low), (1.0, t.high)):
@@ -79,9 +79,7 @@ def rays(layout: Layout, joint: Iterable[Candidate]) -> Iterator[Array]:
             ray = np.zeros(P)
             ray[i] = sign
             yield ray
-            fast = max(
-                rates(b, ray).max(initial=0.0) for b in (layout.dense.powers, layout.powers[2])
-            )
+            fast = max(rates(b, ray).max(initial=0.0) for b in (layout.dense.powers, layout.sparse))
             if fast > 0.0 and len(single) < FEW:
                 single.append(ray / fast)
     for size in range(2, len(single) + 1):
@@ -97,7 +95,7 @@ def eased(layout: Layout, ray: Array) -> Array | None:
     These monomials then stay as they are: the auxiliary variable of a half-Cauchy scale is such an
     element. None if a monomial has no other element.
     """
-    t, pure, moved = layout.terms, layout.powers[3], ray.copy()
+    t, pure, moved = layout.terms, layout.pure, ray.copy()
     for _ in range(PASSES):
         held = np.flatnonzero(rates(pure, moved) > LEAST * np.abs(moved).max())
         if not held.size:
@@ -119,10 +117,9 @@ def improper(layout: Layout, ray: Array) -> bool:
     walled = ((ray < 0.0) & np.isfinite(t.low)) | ((ray > 0.0) & np.isfinite(t.high))
     if walled.any() or (t.square[ray != 0.0] != 0.0).any():
         return False
-    *_, sparse, pure = layout.powers
-    if (rates(pure, ray) > slack).any():
+    if (rates(layout.pure, ray) > slack).any():
         return False
-    dense_rates, sparse_rates = rates(layout.dense.powers, ray), rates(sparse, ray)
+    dense_rates, sparse_rates = rates(layout.dense.powers, ray), rates(layout.sparse, ray)
     gain = 2.0 * float(t.linear @ ray)
     if not gain >= max(dense_rates.max(initial=0.0), sparse_rates.max(initial=0.0)) - slack:
         return False
@@ -132,8 +129,7 @@ def improper(layout: Layout, ray: Array) -> bool:
     if not gain > slack:
         return False
     some = dense_rates > slack
-    forms = np.vstack([layout.dense.forms[some], sparse_forms(layout, fast)])
-    offsets = np.concatenate([layout.dense.offsets[some], t.offset[fast]])
+    forms, offsets = squares(layout, some, fast)
     if not fits(forms, offsets, layout.centre):
         return False
     steep = np.concatenate([dense_rates[some], sparse_rates[fast]])
@@ -146,8 +142,8 @@ def but_for_some(layout: Layout, ray: Array) -> Array | None:
     Each of these squares is held by an element that no other square has. None if there are no such
     elements, or if they cost more than the others gain.
     """
-    t, sparse = layout.terms, layout.powers[2]
-    rate = np.concatenate([rates(layout.dense.powers, ray), rates(sparse, ray)])
+    t = layout.terms
+    rate = np.concatenate([rates(layout.dense.powers, ray), rates(layout.sparse, ray)])
     which = np.flatnonzero(rate > LEAST * np.abs(ray).max())
     element, exponent = own_elements(layout, ray)
     element, exponent = element[which], exponent[which]
@@ -160,9 +156,7 @@ def but_for_some(layout: Layout, ray: Array) -> Array | None:
         int(min(max(t.linear @ ray, 0.0) / smallest, len(which))) if smallest > 0.0 else len(which)
     )
     n = len(layout.dense.offsets)
-    dense, few = which[which < n], which[which >= n] - n
-    forms = np.vstack([layout.dense.forms[dense], sparse_forms(layout, few)])
-    offsets = np.concatenate([layout.dense.offsets[dense], t.offset[few]])
+    forms, offsets = squares(layout, which[which < n], which[which >= n] - n)
     left = ~mostly_fitted(forms, offsets, len(which) - most)
     if not 0 < left.sum() <= most or (element[left] < 0).any():
         return None
@@ -177,7 +171,7 @@ def own_elements(layout: Layout, ray: Array) -> tuple[Array, Array]:
 
     The element is −1 if there is none.
     """
-    blocks = layout.dense.powers, layout.powers[2]
+    blocks = layout.dense.powers, layout.sparse
     count, parts = np.zeros(len(ray)), []
     for powers in blocks:
         np.add.at(count, powers.element[powers.exponent != 0.0], 1.0)
@@ -235,7 +229,7 @@ def own_coordinates(layout: Layout, fast: Array, rate: Array) -> float:
     coordinates.
     """
     t = layout.terms
-    which = np.repeat(np.arange(len(t.offset)), np.diff(t.form_at))
+    which = part_of(t.form_at)
     mine = np.isin(which, fast)
     form, coordinate = which[mine], t.form[mine]
     counts = np.bincount(coordinate, minlength=layout.dim)
@@ -246,13 +240,14 @@ def own_coordinates(layout: Layout, fast: Array, rate: Array) -> float:
     return max(float(rate[private].sum()), float(best.sum()))
 
 
-def sparse_forms(layout: Layout, which: Array) -> Array:
-    """Return some of the sparse forms as an array (N, D)."""
-    t, forms = layout.terms, np.zeros((len(which), layout.dim))
-    for k, i in enumerate(which):
+def squares(layout: Layout, dense: Array, sparse: Array) -> tuple[Array, Array]:
+    """Return forms (N, D) and offsets (N,) of some dense squares, and then of some sparse ones."""
+    t, forms = layout.terms, np.zeros((len(sparse), layout.dim))
+    for k, i in enumerate(sparse):
         part = slice(t.form_at[i], t.form_at[i + 1])
         np.add.at(forms[k], t.form[part], t.form_coef[part])
-    return forms
+    offsets = np.concatenate([layout.dense.offsets[dense], t.offset[sparse]])
+    return np.vstack([layout.dense.forms[dense], forms]), offsets
 
 
 def fits(forms: Array, offsets: Array, centre: Array) -> bool:

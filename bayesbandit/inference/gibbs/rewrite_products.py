@@ -66,7 +66,7 @@ class Scales:
         of = [values[k].reshape(-1, *values[k].shape[2:]) for k in self.of]
         for name, tau in zip(self.names, self.compiled(*of), strict=True):
             v = out[name]
-            wide = tau.reshape(len(tau), *tau.shape[1:], *(1,) * (v.ndim - 1 - tau.ndim))
+            wide = tau.reshape(*tau.shape, *(1,) * (v.ndim - 1 - tau.ndim))
             out[name] = (v.reshape(-1, *v.shape[2:]) / wide).reshape(v.shape)
         return out
 

@@ -39,15 +39,25 @@ from bayesbandit.runtime.one_thread import one_thread
 if TYPE_CHECKING:
     import pymc as pm
 
-SWEEPS = 5
+TUNE, TUNE_WARM = 500, 50  # sweeps before the draws, of a random start and of an earlier state
+TESTED = "rows tested"  # in a state: how many there were when the identity was tested
+ROWS = 5  # number of rows of the test of a map from contexts to features
+SWEEPS = 5  # that compare two beginnings of a chain
 FAR = 50.0  # by so much, and ten sds of a log density, the other beginning must be better
+
+Position = dict[str, np.ndarray]  # where a chain stands: all variables, auxiliary ones too
+Chain = Callable[..., tuple[Position, Position]]  # draws, and the last position
 
 
 def better(
     problem: Problem, state: Mapping[str, np.ndarray], seed: int = 0
 ) -> Mapping[str, np.ndarray]:
-    """Return the state, or one that is reached from the same place in the other order, where its
-    density is so much larger that a chain would not come from here to there."""
+    """Return the state from which a chain should begin: this one, or one near another mode.
+
+    A sweep draws the Gaussian block first. The other state is reached from this one by a few sweeps
+    after the positive variables were drawn first. It is returned if the log density there is so
+    much larger that a chain which begins here would not find it.
+    """
     theta, u = problem.flat(state)
     ends = []
     for positive_first in (False, True):
@@ -63,7 +73,7 @@ def better(
 def _after(
     problem: Problem, held: kernel.MonomialState, positive_first: bool, rng: np.random.Generator
 ) -> float:
-    """Return the log density of θ and log v after a few sweeps; −∞ if one fails."""
+    """Run a few sweeps on `held`; return the log density of θ and log v then, −∞ if one fails."""
     terms, D = problem.layout.terms, problem.layout.dim
     work, none = kernel.workspace(terms, D), np.zeros(0, dtype=np.int64)
     if positive_first:
@@ -78,23 +88,14 @@ def _after(
     return problem.layout.log_density(theta, held.u) + float(held.u.sum())
 
 
-TUNE, TUNE_WARM = 500, 50
-TESTED = "rows tested"  # in a state: how many there were when the identity was tested
-ROWS = 5  # at which a map from contexts to features is read
-
-Position = dict[str, np.ndarray]  # where a chain stands: all variables, auxiliary ones too
-
-Chain = Callable[..., tuple[Position, Position]]
-
-
 class Gibbs(GaussianBlock):
     """A model whose Gaussian block and positive variables are drawn in turn.
 
     names, shapes: the declared variables. block: those that are Gaussian given the rest.
-    auxiliary: to each variable that was mixed over, the declared one that it belongs to; neither
-    part of `names` nor of the draws. kernel: the sampler of scalar noise, where the model has it.
-    affine: whether mean rewards are affine in the block; where they are not, the density is without
-    them.
+    auxiliary: for each variable that was mixed over, the declared one that it belongs to; it is not
+    in `names`, nor in the draws. by_row: variables with a value for each row. kernel: the sampler
+    of scalar noise; None if the model is another. affine: whether mean rewards are affine in the
+    block; if not, the density is without them.
     """
 
     engine = ENGINE
@@ -195,7 +196,7 @@ class Gibbs(GaussianBlock):
         return partial(whole.sample, names=self.names)
 
     def _compare(self, whole: Problem, state: Position) -> None:
-        """Refuse rows of which the kernel does not have what the log density says."""
+        """Refuse rows where the kernel's precision or mean of θ differs from the log density's."""
         assert self.kernel is not None
         stated = self.kernel.problem(*self.mean_map(whole.data), whole.data)
         precision, shift = self.kernel.natural(stated, state)
@@ -214,7 +215,7 @@ class Gibbs(GaussianBlock):
         """Return where a chain may begin: positive variables about 1, the block at 0."""
         return {
             k: np.zeros(shape) if k in self.block else np.exp(0.5 * rng.standard_normal(shape))
-            for k, shape in self.shapes_at(len(data[0])).items()
+            for k, shape in self.reading.shapes(len(data[0])).items()
         }
 
     def resumed(self, state: Position, data: Data) -> Position:
@@ -231,10 +232,6 @@ class Gibbs(GaussianBlock):
         """Return the mean rewards A θ + b of rows: A (n, D), b (n,)."""
         return self.linear_map(data[0], None if self.n_arms is None else data[3])
 
-    def shapes_at(self, n: int) -> dict[str, tuple[int, ...]]:
-        """Return all variables' shapes with n rows."""
-        return {k: tuple(n if m is None else m for m in s) for k, s in self.all_shapes.items()}
-
 
 def streams(seed: int | np.random.SeedSequence, chains: int) -> list[np.random.SeedSequence]:
     """Return a stream for each chain, the same ones however often they are asked for."""
@@ -245,8 +242,11 @@ def streams(seed: int | np.random.SeedSequence, chains: int) -> list[np.random.S
 
 
 def _own_problem(reading: Reading) -> Problem:
-    """Return the model's own rows, laid out, or where these are none of it, as rewards of 0 of a
-    log-normal likelihood, other ones."""
+    """Return the rows with which the model was built, laid out.
+
+    Rows with positive rewards take their place if the model refuses its own, as a log-normal
+    likelihood refuses rewards of 0.
+    """
     density = reading.density
     data, n = density.own, len(density.own["x"])
     weight, arm = data.get("weight", np.ones(n)), data.get("arm", np.zeros(n, dtype=np.int64))

@@ -22,8 +22,8 @@ from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
 from bayesbandit.kernels.algebra.cholesky import padded
 from bayesbandit.kernels.gibbs import mixture as gibbs
 
-SAME, LEAST = 1e-12, 1e-5  # sds next to the mean: below, rewards are all the same but for rounding;
-# below the other, squares next to the mean's have lost six digits
+SAME = 1e-12  # an sd below this share of the mean is rounding: rewards are all the same
+LEAST = 1e-5  # below this share, sums of squares have lost six digits or more
 
 Problem = gibbs.Statistics | gibbs.Rows
 Values = Mapping[str, np.ndarray]
@@ -59,9 +59,9 @@ class Monomial:
 
 @dataclass(frozen=True)
 class HalfCauchy:
-    """A variable l that is mixed by n = `name`: l^o and n^f have the density √(l^o) n^f exp(−n^f
-    (c₁l^o + c₂)).
+    """A variable l whose square root is half-Cauchy, as it is mixed by a variable n = `name`.
 
+    log l and log n have the density √(l^o) n^f exp(−n^f (c₁ l^o + c₂)), where o and f are 1 or −1.
     So √(l^o) is half-Cauchy with scale √(c₂/c₁).
     """
 
@@ -131,19 +131,23 @@ class Shrinkage:
 
     def natural(self, problem: Problem, values: Values) -> tuple[np.ndarray, np.ndarray]:
         """Return precision (D, D) and shift (D,) of θ given the rest, as in the kernel."""
-        d, wide, sigma2 = len(self.location), dict(values), float(self.sigma2(values))
-        if self.local:
-            wide[self.local] = np.ones(d)
-            wide[self.local][self.prior.moving] = np.ravel(values[self.local])
+        d, sigma2 = len(self.location), float(self.sigma2(values))
         if isinstance(problem, gibbs.Rows):
             x = problem.xt[:, : problem.r.size]
             G, b = x @ x.T, x @ problem.r
         else:
             upper = np.triu(problem.A[:d, :d])
             G, b = upper + np.triu(upper, 1).T, problem.A[:d, padded(d)]
-        prior = np.diag(np.broadcast_to(self.precision(wide), d))
-        precision = G / sigma2 + prior
+        precision = G / sigma2 + np.diag(self._precisions(values))
         return precision, b / sigma2 + precision @ self.location
+
+    def _precisions(self, values: Values) -> np.ndarray:
+        """Return the prior's precisions (D,) at values of the variables."""
+        wide = dict(values)
+        if self.local:
+            wide[self.local] = np.ones(len(self.location))
+            wide[self.local][self.prior.moving] = np.ravel(values[self.local])
+        return np.broadcast_to(self.precision(wide), len(self.location))
 
     def sample(
         self,
@@ -164,11 +168,7 @@ class Shrinkage:
         """Return the kernel's state. Auxiliary variables are drawn given the rest."""
         prior, sigma2 = self.prior, float(self.sigma2(state))
         theta = np.concatenate([np.ravel(state[k]) for k in self.quadratic.names]) - self.location
-        wide = dict(state)
-        if self.local:
-            wide[self.local] = np.ones(theta.size)
-            wide[self.local][prior.moving] = np.ravel(state[self.local])
-        inv_tau2 = self.precision(wide) * np.where(prior.scaled, sigma2, 1.0)
+        inv_tau2 = self._precisions(state) * np.where(prior.scaled, sigma2, 1.0)
         inv_tau2 = np.where(prior.moving, inv_tau2, prior.fixed)
         lambda2 = self.lambda2_factor
         if self.common:
