@@ -289,3 +289,20 @@ def test_a_saved_bandit_goes_on_alike(engine, balance, tmp_path):
         one, two = made.choose(x[i]), other.choose(x[i])
         assert (one.arm, one.propensity) == (two.arm, two.propensity)
         made.observe(one, reward[i]), other.observe(two, reward[i])
+
+
+@pytest.mark.slow
+def test_a_belief_that_fades_absorbs_later_rounds_as_of_their_clock():
+    x, arm, reward, weight = rows("logistic", 60)
+    tick = np.arange(60.0)
+
+    def taught(part):
+        belief = believed(LOGISTIC, half_life=20.0, refit_every=1)
+        belief.update_at(tick[part], x[part], arm[part], reward[part], weight[part])
+        return belief
+
+    whole, first, second = taught(slice(None)), taught(slice(30)), taught(slice(30, 60))
+    first.absorb(second)
+    np.testing.assert_allclose(moments_of(first, probe()), moments_of(whole, probe()), atol=1e-9)
+    with pytest.raises(ValueError, match="absorbs a belief of the same model; got Linear"):
+        first.absorb(believed(PROBIT, half_life=20.0, refit_every=1))

@@ -187,9 +187,18 @@ class LinearizedBelief(Belief):
             inner.rebuild(g, z, y - offset, v, share)
 
     def absorb(self, other: Belief) -> None:
-        """Learn the rounds that another belief of the same model has learned, from their rows."""
-        if not (isinstance(other, LinearizedBelief) and len(self.n) == len(other.n)):
+        """Learn the rounds that another belief of the same model has learned, from their rows.
+
+        Where rounds fade, the result is as of the later clock.
+        """
+        if not (
+            isinstance(other, LinearizedBelief)
+            and self.spec == other.spec
+            and (len(self.n), self.n_features) == (len(other.n), other.n_features)
+        ):
             raise ValueError(f"{self!r} absorbs a belief of the same model; got {other!r}")
+        if self.clock:
+            self.advance(other.inner.latest)
         self._learn(other.rounds.tick, **other.rounds.of())
 
     def reweigh(
@@ -255,7 +264,7 @@ class LinearizedBelief(Belief):
         """Restore what `state` returned; raise ValueError if counts are not valid."""
         self.inner.inner.restore({"arms": state["arms"]})
         self.rounds.restore(state["rounds"], len(self.n))
-        self.n = np.bincount(self.rounds.arm, minlength=len(self.n)).astype(np.float64)
+        self.n = self.rounds.counts(len(self.n))
         for name, counts in {"total": self.total, "due": self.due}.items():
             saved = state[name]
             if saved.shape != counts.shape or not (np.isfinite(saved) & (saved >= 0.0)).all():
