@@ -30,7 +30,7 @@ from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.fast_path import Deciding
 from bayesbandit.bandit.refusals import Refused
 from bayesbandit.beliefs.base import Belief, BeliefModel, Declaring, Kernel, kernel_of
-from bayesbandit.beliefs.surprise import Evidence, Surprise, doubted
+from bayesbandit.beliefs.surprise import Evidence, Surprise, regression_of
 from bayesbandit.checks import FLOAT64, LARGEST, Contexts, Name
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.rounds import DONE
@@ -345,7 +345,7 @@ class Bandit:
         or `Ridge()` if it has another; arms with features have one together. Rounds come in the
         order of `history`. `Service.surprise` goes on when the history is full.
         """
-        evidence = Evidence(doubted(self.spec))
+        evidence = Evidence(regression_of(self.spec))
         evidence.follow(self.history)
         return evidence.surprise(level)
 

@@ -65,8 +65,9 @@ class Rounds(GrowingRows):
 
     def of(self, k: int | None = None) -> dict[str, np.ndarray]:
         """Return rounds by role: x, reward and weight of arm k, or these and arm of all arms."""
-        log = self.records if k is None else self.records[self.arm == k]
-        return _by_role(log) if k is not None else _by_role(log) | {"arm": self.arm}
+        if k is None:
+            return _by_role(self.records) | {"arm": self.arm}
+        return _by_role(self.records[self.arm == k])
 
     def latest(self, m: int, k: int | None = None) -> dict[str, np.ndarray]:
         """Return the latest m ≥ 1 rounds, or those of arm k, by role, in order of arrival."""

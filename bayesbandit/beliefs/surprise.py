@@ -114,7 +114,10 @@ class Evidence:
         return Surprise(self.log_e, checks.number(level, "level", above=0, below=1), half_life)
 
 
-def doubted(model: object) -> Ridge:
-    """Return the ridge regression that foretells the rewards of a model: its own, or `Ridge()`."""
+def regression_of(model: object) -> Ridge:
+    """Return the ridge regression with which a bandit's rewards are predicted for the test.
+
+    It is the bandit's own model, if that is one, or `Ridge()`.
+    """
     own = model.model if isinstance(model, Shared) else model
     return own if isinstance(own, Ridge) else Ridge()

@@ -31,7 +31,7 @@ class Beliefs:
     pulls: np.ndarray
 
     def at(self, contexts: np.ndarray) -> Beliefs:
-        """Return the beliefs at some of the contexts, given by numbers or booleans (m,)."""
+        """Return the beliefs at some of the m contexts. contexts: their numbers, or a mask (m,)."""
         mean, sd, truth = (part[:, contexts] for part in (self.mean, self.sd, self.truth))
         return Beliefs(mean, sd, truth, self.pulls)
 

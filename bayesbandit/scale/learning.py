@@ -245,7 +245,10 @@ def _of_one_clock(learned: Iterable[Taught], time: Name | None) -> Iterator[Band
 
 
 def contexts(bandit: Bandit, frame: pd.DataFrame, features: Sequence[Name]) -> Contexts:
-    """Return the contexts in a table, as the bandit's methods take them."""
+    """Return the contexts in the columns `features` of a table, as the bandit's methods take them.
+
+    They are a table for a bandit with an encoder, else numbers (n, d).
+    """
     x = frame[list(features)]
     if bandit.encoder is not None:
         return x

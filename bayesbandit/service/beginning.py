@@ -50,8 +50,8 @@ def check_same(bandit: Bandit, log: DecisionLog, settings: Settings) -> None:
             )
     if own["rounds"] not in ([0, 0], known["rounds"]):
         raise ValueError(
-            f"{log} has a bandit already, and this one has learned something else: "
-            "bb.Service.open(log) goes on with the log's"
+            f"{log} has a bandit already, which began with {_rounds(known)}, and this one has "
+            f"{_rounds(own)}: bb.Service.open(log) goes on with the log's"
         )
     if vars(settings) != (begun := known["settings"]):
         other = next(name for name in begun if begun[name] != vars(settings)[name])
@@ -59,6 +59,12 @@ def check_same(bandit: Bandit, log: DecisionLog, settings: Settings) -> None:
             f"{log} joins rewards by {other}={_said(other, begun[other])}, not "
             f"{_said(other, vars(settings)[other])}"
         )
+
+
+def _rounds(described: dict[str, Any]) -> str:
+    """Return as text how much a described bandit had decided and learned."""
+    decided, learned = described["rounds"]
+    return f"{decided} decisions and {learned} learned rounds"
 
 
 def _said(name: str, value: Any) -> str:

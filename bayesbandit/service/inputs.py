@@ -50,7 +50,10 @@ def ids_of(given: Any, n: int, one: bool) -> list[str]:
     ids = [given] if one else list_of(given, "id")
     found = [check_id(each) for each in ids]
     if len(found) != n or len(set(found)) < n:
-        raise ValueError(f"id must have one text for each of {n} contexts, all different")
+        raise ValueError(
+            f"id must have one text for each of {n} contexts, all different; got {len(found)}, of "
+            f"which {len(set(found))} differ"
+        )
     return found
 
 

@@ -112,7 +112,8 @@ class Server:
     def decide(self, asked: AskedOnce) -> Decided | list[Decided]:
         """Decide about a context, or a list of them. Decisions are stored before you get them."""
         several = asked if isinstance(asked, list) else [asked]
-        found = self._decided(several) if self.follows is None else self._followed(several)
+        follows = self.follows is not None
+        found = [*map(self._follow, several)] if follows else self._decided(several)
         for one in found:
             self.metrics.decisions.labels(str(one.variant), one.reason).inc()
             if one.advice is not None:
@@ -218,9 +219,6 @@ class Server:
                 raise
             stored = {}  # and so the fallback is shown
         return [self._message(one, stored.get(str(one.id))) for one in made]
-
-    def _followed(self, asked: Sequence[Asked]) -> list[Decided]:
-        return [self._follow(one) for one in asked]
 
     def _follow(self, asked: Asked) -> Decided:
         assert self.follows is not None

@@ -15,7 +15,7 @@ import numpy as np
 from bayesbandit import checks
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
-from bayesbandit.beliefs.surprise import Evidence, Surprise, doubted
+from bayesbandit.beliefs.surprise import Evidence, Surprise, regression_of
 from bayesbandit.checks import Name
 from bayesbandit.service.beginning import (
     check_log,
@@ -175,7 +175,7 @@ class Service:
         self._counting, self._t = RLock(), 0
         self._version = self._newest()
         known = self._version.bandit
-        self._looking, self._evidence = RLock(), Evidence(doubted(known.spec))
+        self._looking, self._evidence = RLock(), Evidence(regression_of(known.spec))
         self.fallback = None if fallback is None else known.arms[known.number(fallback)]
 
     def _record(self, stream: Stream) -> None:
@@ -350,9 +350,8 @@ class Service:
         The decisions use a new stream, because the failed call may have been stored after all.
         """
         arm, bandit = self.fallback, call.version.bandit
-        if arm not in (bandit.arms if call.among is None else call.among):
-            raise
-        if len(self._late) >= MOST_LATE:
+        may = bandit.arms if call.among is None else call.among
+        if arm not in may or len(self._late) >= MOST_LATE:
             raise
         stream = Stream()
         decision, rows = self._made(call, stream)

@@ -41,9 +41,11 @@ def load(name: str) -> Study:
 
 @contextmanager
 def blamed(study: str, part: str, kept: str = "") -> Iterator[None]:
-    """Raise `Failed`, with the study and its part, for an error of the study's code.
+    """Raise `Failed`, with the study and its part, for an error in the `with` block.
 
-    Errors of settings, from the environments, are raised as they are.
+    part: the field of the `Study` whose code runs in the block. Errors of settings, from its
+    environments, are raised as they are. kept: text for the end of the message, which says where
+    the results are.
     """
     try:
         yield

@@ -204,7 +204,7 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Draw pictures by file name: of all simulations, and of one in the context space."""
+    """Return pictures by file name: four of all simulations, and those of `maps`."""
     four = results[results["bandit"].isin(FOUR)]
     drawn = {
         "scale": share_rows(_rows(results), horizon(results)),
@@ -216,7 +216,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
 
 
 def maps(seed: int) -> dict[str, Figure]:
-    """Draw pictures of one simulation in the context space, by file name."""
+    """Play one simulation of each bandit; return pictures of it in the plane of contexts."""
     drawn: dict[str, Figure] = {}
     for specification in ("well", "mis"):
         environment = SyntheticExample(specification, horizon=WINDOWS[-1][1])

@@ -603,7 +603,7 @@ def test_another_bandit_needs_another_log(lite):
         "arms": bb.LinTS(["mail", "call"], 2),
         "n_features": bb.LinTS(["mail", "call", "wait"], 3),
         "policy": bb.LinUCB(["mail", "call", "wait"], 2),
-        "learned something else": service.bandit,
+        "and this one has 60 decisions and": service.bandit,
     }
     for said, bandit in others.items():
         with pytest.raises(ValueError, match=said):

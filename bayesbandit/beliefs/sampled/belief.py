@@ -188,8 +188,11 @@ class SampledBelief(ByDraws):
         return before != [chain.runs for chain in self.chains]
 
     def _due(self, g: int, n: int) -> bool:
-        """Return whether n rounds, those that left the window, or the decisions made, ask posterior
-        g for new draws."""
+        """Return whether new draws of posterior g are due, at n rounds.
+
+        They are by the number of rounds that came or left the window since the last refit, or by
+        that of the decisions made from the draws.
+        """
         chain, (gone, then) = self.chains[g], self._gone(g)
         used_up = chain.served >= self.spec.draws and not self.spec.frozen
         if chain.fitted < 0 or n < chain.seen or used_up:
@@ -313,9 +316,9 @@ class SampledBelief(ByDraws):
     ) -> SampledDraws | None:
         """Return the draws of posterior g, moved to all its n rounds without gradients.
 
-        None where that does not mix, where weights do not tell of all rounds, and each time that
-        the rounds pass a power of two: errors do not add up for long, and what no draw has found
-        is looked for.
+        None if that does not mix, or if the draws' weights cannot know all rounds. Also None each
+        time that the number of rounds passes a power of two: the engine then starts from scratch,
+        so that errors do not add up, and a mode that no draw is near may be found.
         """
         chain, S = self.chains[g], self.spec.draws
         late, doubled = n - chain.seen, n.bit_length() > chain.fitted.bit_length()

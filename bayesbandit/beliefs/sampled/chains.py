@@ -120,18 +120,21 @@ def check_chain(chain: Chain, drawn: Shapes, state: Shapes, plan: Plan) -> None:
     counts = [chain.fitted, chain.seen, chain.served, chain.runs]
     schema.check(counts, COUNTS, "its chains' counts")
     known = isinstance(chain.engine, str) and chain.engine in ("", *[INDEPENDENCE] * plan.moves)
-    schema.demand(known, "its draws' engine is none")
+    schema.demand(known, f"its draws' engine is {schema.brief(chain.engine)}")
     schema.check(chain.spent, bool, "whether its draws are spent")
     fits = chain.state is None or isinstance(chain.state, STATES.get(plan.engine, object))
     schema.demand(fits, "its sampler's state is of another engine")
     if (w := chain.log_weight) is not None:
         sizes = {len(v) for v in chain.values.values()}
         whole = w.ndim == 1 and {len(w)} == sizes and w.max(initial=-np.inf) == 0.0
-        schema.demand(whole, "its draws' weights are none")
+        schema.demand(
+            whole, f"its draws' weights have the shape {w.shape}, or the largest is not 0"
+        )
     states = chain.state if isinstance(chain.state, list) else []
     draws = [(chain.values, drawn)] if chain.values else []
     for values, shapes in (*draws, *((values, state) for values in states)):
-        schema.demand(values.keys() == shapes.keys(), "its draws' variables")
+        names = f"its draws are of {', '.join(values) or 'nothing'}, not {', '.join(shapes)}"
+        schema.demand(values.keys() == shapes.keys(), names)
         for name, shape in shapes.items():
             array = np.asarray(values[name])
             fits = len(array.shape) == len(shape) and all(
@@ -143,7 +146,7 @@ def check_chain(chain: Chain, drawn: Shapes, state: Shapes, plan: Plan) -> None:
     if isinstance(chain.state, np.ndarray):
         points = chain.state
         whole = points.ndim == 2 and points.dtype == np.float64 and np.isfinite(points).all()
-        schema.demand(whole, "its sampler's state")
+        schema.demand(whole, "its sampler's state is not (S, D) finite numbers")
 
 
 def restored(state: Mapping[str, Any], n: int) -> list[Chain]:
@@ -161,7 +164,7 @@ def restored(state: Mapping[str, Any], n: int) -> list[Chain]:
 
 
 def lists(values: Any, length: int, what: str) -> list[Any]:
-    """Return a list of lists of this length; raise ValueError if it is none."""
+    """Return the values; raise ValueError unless they are a list of lists of this length."""
     whole = isinstance(values, list) and all(isinstance(v, list) for v in values)
     if not (whole and all(len(v) == length for v in values)):
         raise ValueError(f"{what} must be lists of {length} values; got {values!r}")

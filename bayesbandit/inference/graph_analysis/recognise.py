@@ -122,7 +122,10 @@ def recognise(quadratic: Quadratic, given: Given = ()) -> Form:
 
 
 def close(a: np.ndarray, b: np.ndarray, tolerance: float = TOLERANCE) -> bool:
-    """Return whether two arrays agree, relative to their largest number."""
+    """Return whether two arrays have one shape, are finite and differ by `tolerance` at most.
+
+    The tolerance is relative to the largest absolute value in the two.
+    """
     if a.shape != b.shape or not (np.isfinite(a).all() and np.isfinite(b).all()):
         return False
     largest = max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0))
