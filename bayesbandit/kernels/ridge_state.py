@@ -47,7 +47,10 @@ RSS_N, RSS, NIG, KNOWN_SIGMA2, EMPIRICAL_BAYES = range(5)
 
 
 def settings_of(grid: Sequence[float], **values: float) -> np.ndarray:
-    """Return settings by name, and the grid of λ, as the array (GRID + G,) that kernels take."""
+    """Return `SETTINGS` by name, and a grid of G λ, as the array (GRID + G,) that kernels take.
+
+    A setting that is not given is 0. Raise ValueError for another name.
+    """
     settings = np.zeros(1, [*((name, "f8") for name in SETTINGS), ("grid", "f8", len(grid))])
     for name, value in {**values, "grid": grid}.items():
         settings[name] = value

@@ -292,7 +292,8 @@ def observe_many(rows, z, arm, reward, weight, arms, settings, history, count):
 
 @njit(cache=True)
 def update_many(arms, z, arm, reward, weight, settings):
-    """Learn rows z (n, D), arm numbers, rewards and weights (n,), in order."""
+    """Update the arms (K, width) by rows with regressors z (n, D), arm numbers, rewards and weights
+    (n,), in order. settings: those of `ridge_state`, or of `conjugate.arms` unless LINEAR."""
     arms, settings, z = borrowed(arms), borrowed(settings), borrowed(z)
     if LINEAR:
         v, work = np.empty(stride(int(settings[D_]))), np.empty(scratch(settings))

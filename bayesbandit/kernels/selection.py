@@ -106,8 +106,11 @@ def pick(probabilities, stream):
 
 @njit(cache=True)
 def explored(row, D, K, new, floor, stream):
-    """Return an arm by the minimum probability, or a new one; −1: the rule decides among the old
-    ones."""
+    """Return an arm that is chosen at random before the rule is asked; −1 if the rule decides.
+
+    With probability floor · K it is any of the K arms that may be chosen. Else it is one of the
+    `new` new arms with probability new/K, and the rule decides among the others.
+    """
     count = available_in(row, D, K)
     if new == count or (floor > 0.0 and normal_cdf(normal(stream)) < count * floor):
         return uniformly(row, D, K, ANY, count, stream)

@@ -95,8 +95,11 @@ def slope(shape, z, family):
 
 @njit(cache=True, error_model="numpy")
 def reshape(shape, a, b, family):
-    """Fill in an arm of these parameters; of one that is sharper than z has digits, of as many
-    times less of both as make it so sharp."""
+    """Fill in the numbers of an arm with parameters a and b.
+
+    If its density is so narrow that float64 does not resolve it in z, both are divided by one
+    factor, with which it is as narrow as can be resolved.
+    """
     shape[MODE] = math.log(a / b)
     sd = 1.0 / math.sqrt(a) if family == GAMMA else math.sqrt(1.0 / a + 1.0 / b)
     shape[SD] = max(sd, SHARPEST * max(1.0, abs(shape[MODE])))
@@ -119,7 +122,10 @@ def reshape(shape, a, b, family):
 
 @njit(cache=True, error_model="numpy")
 def curvature(a, b, z, family):
-    """Return minus the second derivative of the log density at z."""
+    """Return minus the second derivative at z of the log density of one arm with parameters a, b.
+
+    family: BETA or GAMMA.
+    """
     if family == GAMMA:
         return b * math.exp(z)
     e = math.exp(-abs(z))
