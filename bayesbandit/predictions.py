@@ -454,6 +454,11 @@ def spread(scale: Array | float, df: Array | float) -> Array:
     return np.where(df > 2.0, wide, np.where(np.greater(scale, 0.0), np.inf, 0.0))
 
 
+def scaled(matrix: Array, factor: float) -> Array:
+    """Return a matrix (D, D) times a factor that may be ∞; what is 0 stays 0."""
+    return np.multiply(matrix, factor, where=matrix != 0.0, out=np.zeros_like(matrix))
+
+
 def deviation(kind: Array, scale: Array, last: Array) -> Array:
     """Return arms' standard deviations (…, K) from logged rows of these KINDs (…, 1).
 

@@ -9,14 +9,14 @@ import numpy as np
 
 from bayesbandit.beliefs import sums
 from bayesbandit.beliefs.base import Belief, Kernel
-from bayesbandit.beliefs.linear_posterior import LinearPosterior, WeightedRows, scaled
+from bayesbandit.beliefs.linear_posterior import LinearPosterior, WeightedRows
 from bayesbandit.beliefs.memory import GONE
 from bayesbandit.checks import COUNT, integer
 from bayesbandit.kernels import fading, ridge_state, scoring
 from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels.rounds import describe_many, update_many
 from bayesbandit.kernels.row_layout import UCB, row_type
-from bayesbandit.predictions import Joint, JointRows, LocationScale, product
+from bayesbandit.predictions import Joint, JointRows, LocationScale, product, scaled
 from bayesbandit.runtime.compiling import interpreted, without
 from bayesbandit.runtime.schema import demand
 

@@ -11,16 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesbandit.checks import Contexts, integer, probabilities
-from bayesbandit.predictions import spread
+from bayesbandit.predictions import scaled, spread
 from bayesbandit.tables.encoder import Encoder, contexts_of
 
 if TYPE_CHECKING:
     import xarray as xr
-
-
-def scaled(spread: np.ndarray, factor: float) -> np.ndarray:
-    """Return spread (D, D) times a factor that may be ∞; what is 0 stays 0."""
-    return np.multiply(spread, factor, where=spread != 0.0, out=np.zeros_like(spread))
 
 
 @dataclass(frozen=True)
