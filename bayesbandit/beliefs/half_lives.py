@@ -192,7 +192,11 @@ class HalfLives[B: (LinearBelief, ConjugateBelief)](Belief):
         whole = (probability > 0).all() and abs(probability.sum() - 1.0) < 1e-6
         demand(whole, "its half-lives have no probabilities")
         for m in range(len(self.arms)):
-            self.member(m).verify(total)
+            member = self.member(m)
+            n = member.n  # an arm that has forgotten all counts from 0 again
+            counts = (n >= 0) & (n <= self.n) & (n == np.floor(n))
+            demand(bool(counts.all()), f"a half-life has {n} of its arms' {self.n} rounds")
+            member.verify(total)
 
 
 class LinearHalfLives(HalfLives[LinearBelief]):

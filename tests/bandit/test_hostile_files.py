@@ -245,6 +245,8 @@ CLOCKS = {  # of bandits that forget
     "a clock put forward by nothing": ("fading", say("ahead", np.nan)),
     "a member's clock": ("half-lives", put("belief.arms", (1, 0, 15), -3.0)),
     "a half-life's probability": ("half-lives", put("belief.log_weight", 0, np.nan)),
+    "a member's rounds": ("half-lives", put("belief.arms", (1, 0, 0), 1e300)),
+    "an affine member's rounds": ("half-lives, affine", put("belief.arms", (3, 1, 0), 41.0)),
     "a rate's clock": ("fading, conjugate", put("belief.clock", 0, np.nan)),
     "clocks of other arms": ("fading, conjugate", put_all("belief.clock", np.zeros(7))),
     "a round of no time": ("fading, joint", put("belief.rounds", (0, -1), np.nan)),
@@ -262,7 +264,12 @@ CLOCKS = {  # of bandits that forget
 }
 
 
-@few("[a clock that is none]", "[a rate's clock]", "[a half-life that is none]")
+@few(
+    "[a clock that is none]",
+    "[a member's rounds]",
+    "[a rate's clock]",
+    "[a half-life that is none]",
+)
 @pytest.mark.parametrize("case", CLOCKS)
 def test_crafted_clocks_are_refused(case, tmp_path):
     path, (name, change) = tmp_path / "b", CLOCKS[case]
@@ -274,6 +281,17 @@ def test_crafted_clocks_are_refused(case, tmp_path):
     change(meta, arrays)
     rewrite(path, meta, arrays)
     with pytest.raises(ValueError, match=r"is broken: |must be "):
+        bb.Bandit.load(path)
+
+
+@pytest.mark.parametrize("rounds", [1e300, 0.5, -1.0, np.nan])
+def test_rounds_of_a_rate_with_another_half_life_are_no_more_than_those_of_all(rounds, tmp_path):
+    path, model = tmp_path / "b", bb.load_model("gamma_poisson")
+    bb.Bandit(2, model, bb.Thompson(), n_features=0, half_life="auto").save(path)
+    meta, arrays = saving.read(path)
+    put("belief.sums", (2, 0, 0), rounds)(meta, arrays)
+    rewrite(path, meta, arrays)
+    with pytest.raises(ValueError, match=r"rounds$|sums must be"):
         bb.Bandit.load(path)
 
 
