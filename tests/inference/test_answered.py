@@ -256,6 +256,25 @@ def test_a_generalised_linear_model_is_told_why_it_is_not_augmented():
     assert "by Pólya–Gamma or Albert–Chib variables: 'theta' ~ Logistic" in said
     assert "under priors that are normal, or mixtures of normals" in said
 
+    def learned_alpha(x, reward, theta, alpha):
+        mu = pm.math.exp(x @ theta)
+        pm.NegativeBinomial("reward", mu=mu, alpha=alpha, observed=reward)
+        return mu
+
+    priors = {"theta": THETA, "alpha": bb.Prior("Gamma", alpha=2, beta=0.1)}
+    said = RewardModel(learned_alpha, priors).explain(2)
+    assert said.startswith("learned_alpha: nuts")
+    assert "'reward' ~ NegativeBinomial: depends on 'alpha' besides the linear predictor" in said
+    assert "negative binomial reward, of known alpha" in said
+
+    def amounts(x, reward, theta):
+        mu = pm.math.exp(x @ theta)
+        pm.Gamma("reward", alpha=2, beta=2 / mu, observed=reward)
+        return mu
+
+    said = RewardModel(amounts, {"theta": THETA}).explain(2)
+    assert "the likelihood is not Poisson, as its mean suggests" in said
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("times", [2, 3])

@@ -55,10 +55,11 @@ class Cut:
             (label, g, likely, rows.mixed) for label, g in zip(self.labels, self.terms, strict=True)
         ]
         for label, graph, allowed, mixed in given:
-            if not set(self.density.values.values()).isdisjoint(ancestors([graph])):
-                raise refuse(engine, f"{label}: depends on more than the mean's linear predictor")
-            if more := depends_on([graph], inputs | {"eta": self.eta}) - allowed:
-                what = " and ".join(sorted(more))
+            behind = set(ancestors([graph]))
+            more = [f"'{name}'" for name, v in self.density.values.items() if v in behind]
+            more += sorted(depends_on([graph], inputs | {"eta": self.eta}) - allowed)
+            if more:
+                what = " and ".join(more)
                 raise refuse(engine, f"{label}: depends on {what} besides the linear predictor")
             if "weight" in inputs and graph is not self.mean:
                 power = Scaling([graph], {inputs["weight"]: 1.0}).degree(graph)

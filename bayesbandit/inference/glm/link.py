@@ -92,7 +92,7 @@ class Link:
 
     def _unlike(self, gap: float) -> NotThisEngine:
         name = self.family.name
-        reason = f"on these rows the likelihood is not {name}: by {gap:.2g}"
+        reason = f"on these rows the likelihood is not {name}, as its mean suggests: by {gap:.2g}"
         return refuse(self.engine, reason, of_rows=True)
 
     def check_examples(self) -> None:
