@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import select
 
+from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.checks import Name, arm_name, number
 from bayesbandit.kernels.row_layout import TABULATED
@@ -60,10 +61,7 @@ class Apprentice(Service):
         arm's must be positive. The same id again returns what is stored.
         """
         version, bandit = self._version, self._version.bandit
-        names = None if arms is None else tuple(dict.fromkeys(listed(arms)))
-        x, among, one = encoded(bandit, context, names)
-        if not one:
-            raise ValueError(f"a system decides about one context at a time; got {len(x)}")
+        x, among = _encoded(bandit, context, arms)
         texts = context_texts(context, 1, True)
         ids = None if id is None else ids_of(id, 1, True)
         if ids is not None and (stored := self._again(ids, texts, among)):
@@ -96,6 +94,18 @@ class Apprentice(Service):
             stream.position += done
         return followed if done else self.follow(context, arm, probabilities, arms, row["id"])
 
+    def check(
+        self,
+        context: Any,
+        arm: Name,
+        probabilities: Mapping[Name, float],
+        arms: Iterable[Name] | None = None,
+    ) -> None:
+        """Raise ValueError if `follow` would refuse a new decision; store nothing."""
+        bandit = self._version.bandit
+        _, among = _encoded(bandit, context, arms)
+        _distribution(probabilities, arm, bandit.arms, among)
+
     def _advised(self, id: str) -> tuple[Name, float]:
         """Return the stored advice for a decision: the arm, and the probability."""
         ledger = self.log.ledger
@@ -106,6 +116,17 @@ class Apprentice(Service):
             raise Conflict(f"the log has a decision {id!r}, and the bandit made it")
         detail = json.loads(text)
         return detail["arm"], detail["probability"]
+
+
+def _encoded(
+    bandit: Bandit, context: Any, arms: Iterable[Name] | None
+) -> tuple[np.ndarray, tuple[Name, ...] | None]:
+    """Return one encoded context (1, …), and the available arms: see `encoded`."""
+    names = None if arms is None else tuple(dict.fromkeys(listed(arms)))
+    x, among, one = encoded(bandit, context, names)
+    if not one:
+        raise ValueError(f"a system decides about one context at a time; got {len(x)}")
+    return x, among
 
 
 def _distribution(

@@ -112,8 +112,7 @@ class Server:
     def decide(self, asked: AskedOnce) -> Decided | list[Decided]:
         """Decide about a context, or a list of them. Decisions are stored before you get them."""
         several = asked if isinstance(asked, list) else [asked]
-        follows = self.follows is not None
-        found = [*map(self._follow, several)] if follows else self._decided(several)
+        found = self._followed(several, self.follows) if self.follows else self._decided(several)
         for one in found:
             self.metrics.decisions.labels(str(one.variant), one.reason).inc()
             if one.advice is not None:
@@ -220,22 +219,31 @@ class Server:
             stored = {}  # and so the fallback is shown
         return [self._message(one, stored.get(str(one.id))) for one in made]
 
-    def _follow(self, asked: Asked) -> Decided:
-        assert self.follows is not None
-        if asked.variant is None or asked.probabilities is None:
-            raise ValueError(
-                "this server is an apprentice: give the system's variant and probabilities"
+    def _followed(self, asked: Sequence[Asked], system: Apprentice) -> list[Decided]:
+        """Return the answers about another system's decisions; store none if one is refused."""
+        named, told = {str(arm): arm for arm in system.arms}, []
+        for one in asked:
+            if one.variant is None or one.probabilities is None:
+                raise ValueError(
+                    "this server is an apprentice: give the system's variant and probabilities"
+                )
+            if unknown := [name for name in one.probabilities if name not in named]:
+                raise ValueError(f"unknown arm {unknown[0]!r}; the arms are {[*named]!r}")
+            p: dict[Name, float] = {named[name]: value for name, value in one.probabilities.items()}
+            told.append((one.context, one.variant, p, one.arms))
+        if len(told) > 1:
+            for each in told:
+                system.check(*each)
+        found = [system.follow(*each, one.id) for each, one in zip(told, asked, strict=True)]
+        rows = self._stored([str(one.decision.id) for one in found])
+        return [
+            self._message(
+                one.decision,
+                row,
+                Advice(variant=one.arm, probability=one.probability, agrees=one.agrees),
             )
-        named = {str(arm): arm for arm in self.follows.arms}
-        if unknown := [name for name in asked.probabilities if name not in named]:
-            raise ValueError(f"unknown arm {unknown[0]!r}; the arms are {[*named]!r}")
-        p: dict[Name, float] = {named[name]: value for name, value in asked.probabilities.items()}
-        followed = self.follows.follow(asked.context, asked.variant, p, asked.arms, asked.id)
-        [stored] = self._stored([str(followed.decision.id)])
-        advice = Advice(
-            variant=followed.arm, probability=followed.probability, agrees=followed.agrees
-        )
-        return self._message(followed.decision, stored, advice)
+            for one, row in zip(found, rows, strict=True)
+        ]
 
     def _stored(self, ids: Sequence[str]) -> list[Stored]:
         return self.service.log.ledger.stored(ids)

@@ -16,6 +16,9 @@ for needed in ("sqlalchemy", "fastapi", "uvicorn", "prometheus_client"):
     pytest.importorskip(needed)
 httpx = pytest.importorskip("httpx")
 
+from bayesbandit.service.apprentice import Apprentice
+from bayesbandit.service.messages import Asked
+from bayesbandit.service.server import Server
 from tests.service.servers import KEY, command, serving
 
 HOSTILE = [
@@ -355,6 +358,26 @@ def test_an_apprentice(tmp_path):
         np.testing.assert_allclose(data.probabilities[:, data.arms.index("mail")], 0.9)
         estimate = bb.ope.estimate(data, None, "ips")
         assert estimate.value == pytest.approx(1.0)
+
+
+def test_an_apprentice_stores_no_decision_of_a_list_that_it_refuses(tmp_path):
+    log = bb.DecisionLog(f"sqlite:///{tmp_path}/log.db")
+    server = Server(Apprentice(bb.LinTS(ARMS, 2, seed=0), log))
+    good = Asked(context=[0.5, -1.0], variant="mail", probabilities={"mail": 1.0})
+    for wrong, said in (
+        ({"variant": "fax"}, "unknown arm 'fax'"),
+        ({"probabilities": None}, "give the system's variant and probabilities"),
+        ({"probabilities": {"mail": 0.5}}, "must sum to 1"),
+        ({"context": [0.5]}, "contexts must have shape"),
+        ({"context": [[0.5, -1.0]] * 2}, "one context at a time; got 2"),
+        ({"arms": ["<b>wait</b>"]}, "is not available"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            server.decide([good, good.model_copy(update=wrong)])
+        assert log.frame().empty
+    told = server.decide([good, good.model_copy(update={"id": "order-1"})])
+    assert [one.id for one in told] == log.frame()["decision_id"].tolist()
+    assert server.decide([good.model_copy(update={"id": "order-1"})] * 2) == [told[1]] * 2
 
 
 @pytest.mark.slow
