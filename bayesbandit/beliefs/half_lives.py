@@ -81,6 +81,10 @@ class HalfLives[B: (LinearBelief, ConjugateBelief)](Belief):
         """Return the belief with half-life number m. It uses `arms[m]` without a copy."""
         return self.members[m]._with_arms(self.arms[m])
 
+    def each(self) -> list[B]:
+        """Return the beliefs of all half-lives: see `member`."""
+        return [self.member(m) for m in range(len(self.arms))]
+
     @property
     def best(self) -> B:
         """The belief with the most probable half-life."""
@@ -137,9 +141,9 @@ class HalfLives[B: (LinearBelief, ConjugateBelief)](Belief):
         """
         if not (isinstance(other, HalfLives) and self.arms.shape == other.arms.shape):
             raise ValueError(f"{self!r} absorbs a belief of the same model; got {other!r}")
-        members = [self.member(m) for m in range(len(self.arms))]
-        for m, member in enumerate(members):
-            member.absorb(other.member(m))
+        members = self.each()
+        for mine, its in zip(members, other.each(), strict=True):
+            mine.absorb(its)
         self._hold([member.arms for member in members])
         w = self.log_weight + other.log_weight - np.log(prior(len(self.arms)))
         self.log_weight = w - logsumexp(w)
@@ -155,7 +159,7 @@ class HalfLives[B: (LinearBelief, ConjugateBelief)](Belief):
         self._change_arms(lambda member: member.remove_arm(k))
 
     def _change_arms(self, change: Callable[[B], None]) -> None:
-        members = [self.member(m) for m in range(len(self.arms))]
+        members = self.each()
         for member in members:
             change(member)
         self._hold([member.arms for member in members])
@@ -172,7 +176,7 @@ class HalfLives[B: (LinearBelief, ConjugateBelief)](Belief):
 
     def state(self) -> dict[str, Any]:
         """Return the whole state as arrays, for `restore`."""
-        states = [self.member(m).state() for m in range(len(self.arms))]
+        states = [member.state() for member in self.each()]
         together = {name: np.stack([state[name] for state in states]) for name in states[0]}
         return together | {"log_weight": self.log_weight}
 
@@ -183,16 +187,14 @@ class HalfLives[B: (LinearBelief, ConjugateBelief)](Belief):
             if state[name].shape != array.shape:
                 raise ValueError(f"{name} of shape {state[name].shape}, not {array.shape}")
         self.log_weight[:] = state["log_weight"]
-        for m in range(len(self.arms)):
-            member = {name: state[name][m] for name in own if name != "log_weight"}
-            self.member(m).restore(member)
+        for m, member in enumerate(self.each()):
+            member.restore({name: state[name][m] for name in own if name != "log_weight"})
 
     def verify(self, total: int) -> None:
         probability = np.exp(self.log_weight)
         whole = (probability > 0).all() and abs(probability.sum() - 1.0) < 1e-6
         demand(whole, "its half-lives have no probabilities")
-        for m in range(len(self.arms)):
-            member = self.member(m)
+        for member in self.each():
             n = member.n  # an arm that has forgotten all counts from 0 again
             counts = (n >= 0) & (n <= self.n) & (n == np.floor(n))
             demand(bool(counts.all()), f"a half-life has {n} of its arms' {self.n} rounds")

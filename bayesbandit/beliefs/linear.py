@@ -61,7 +61,7 @@ class Ridge:
     drift: the variance q of each coefficient's step in a tick, for rewards whose coefficients walk
         at random: Cov(θ) becomes Cov(θ) + qI (the Kalman filter). None or 0: they stand still.
         Exact if the noise is known; otherwise the current estimate of σ² is used, which does not
-        fade.
+        fade. The prior is that of an arm's first reward: it does not grow before.
     clock: what ticks. "rounds" are the bandit's contexts decided and rows learned by `update`.
         "time" is the clock on the wall; half_life is then in seconds, or a text as "7d" or "12h",
         and drift is a second's. A reward that is late counts as of its decision.

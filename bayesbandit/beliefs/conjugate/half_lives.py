@@ -18,8 +18,8 @@ class ConjugateHalfLives(HalfLives[ConjugateBelief]):
     clock_at = fading.CLOCK
 
     def advance(self, tick: float) -> None:
-        for m in range(len(self.arms)):
-            self.member(m).advance(tick)
+        for member in self.each():
+            member.advance(tick)
 
     def _learn(self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array) -> None:
         self.members[0].check_rewards(x, reward)
