@@ -150,6 +150,8 @@ class LinearPosterior:
         if features is None:
             features = range(d) if self.encoder is None else self.encoder.features
         names = list(features)
+        if len(names) != d:
+            raise ValueError(f"features must name {d} columns; got {names!r}")
         return az.from_dict(
             {"posterior": values},
             coords={"feature": names},

@@ -50,10 +50,13 @@ class Memory:
         ticks = seconds(self.half_life, "half_life") if timed else self.half_life
         try:
             return number(ticks, "half_life", above=0, **SIZES)
-        except ValueError as error:
+        except ValueError:
             if is_real(ticks):
                 raise
-            raise ValueError(f'{error}; or "auto"; or with clock="time" a text as "7d"') from None
+            raise ValueError(
+                'half_life must be a finite number > 0, "auto", or with clock="time" a text as '
+                f'"7d"; got {ticks!r}'
+            ) from None
 
     @property
     def chooses(self) -> bool:

@@ -232,7 +232,7 @@ def test_a_posterior_of_two_degrees_of_freedom_has_infinite_variances_and_no_nan
         np.testing.assert_allclose(covariance, np.diag(expected * np.diag(posterior.spread)))
 
 
-def test_bad_probabilities_and_sizes_of_a_posterior(rng):
+def test_bad_probabilities_sizes_and_names_of_a_posterior(rng):
     x, _, r, _ = data(0, 9)
     posterior = only(Ridge(), x, r)
     for p in (1.5, 0.0, [0.5, np.nan], [[0.5, 2.0]]):
@@ -240,6 +240,8 @@ def test_bad_probabilities_and_sizes_of_a_posterior(rng):
             posterior.quantiles("theta", p)
     with pytest.raises(ValueError, match="size must be an integer"):
         posterior.draw(x, 2.5, rng)
+    with pytest.raises(ValueError, match=r"features must name 3 columns; got \['u'\]"):
+        posterior.to_datatree(features=["u"])
     np.testing.assert_array_equal(
         posterior.quantiles("theta", 0.5), posterior.quantiles("theta", [0.5])
     )
