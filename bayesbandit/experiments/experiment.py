@@ -147,8 +147,7 @@ class Experiment:
             work goes to a Dask cluster.
         progress: whether to show a progress bar.
         """
-        if jobs != -1:
-            checks.integer(jobs, "jobs, a number of processes or -1 for all cores,", least=1)
+        checks.processes(jobs)
         first = self._first()
         texts = fingerprints.texts(*(parts for _, parts in first.values()))
         described = self._described(first)

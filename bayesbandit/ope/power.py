@@ -14,7 +14,7 @@ import pandas as pd
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.player import names_of
 from bayesbandit.bandit.presets.linear import LinTS
-from bayesbandit.checks import Name, integer, name_array, number, one_of
+from bayesbandit.checks import Name, integer, name_array, number, one_of, processes
 from bayesbandit.environments.base import Environment, Sample
 from bayesbandit.ope.estimate import estimate
 from bayesbandit.ope.logs.log import Log
@@ -137,8 +137,7 @@ def power(
         integer(end, "a horizon", least=2)
     number(level, "level", above=0, below=1)
     integer(replications, "replications", least=2)
-    if jobs != -1:
-        integer(jobs, "jobs, a number of processes or -1 for all cores,", least=1)
+    processes(jobs)
     size = -(-ends[-1] // BATCHES) if batch is None else integer(batch, "batch", least=1)
     _takes_a_floor(bandit, world, floors[0])
     value = world.sample(DRAWN, _rng(seed, "truth")).mean.mean(axis=0)
@@ -203,10 +202,10 @@ def _takes_a_floor(bandit: Any, world: Environment, floor: float) -> None:
 def _pair(arms: Sequence[Name], value: np.ndarray, against: Any) -> tuple[Name, Name]:
     """Return the two arms whose difference is asked for."""
     best, *others = (arms[k] for k in np.argsort(-value, kind="stable"))
-    pair = against if isinstance(against, tuple) else (best, others[0])
-    if against is not None and not isinstance(against, tuple):
-        one_of(against, "against", tuple(arms))
-        pair = best, against
+    if isinstance(against, tuple):
+        pair = against
+    else:
+        pair = best, others[0] if against is None else one_of(against, "against", tuple(arms))
     if len(pair) != 2 or any(arm not in arms for arm in pair):
         raise ValueError(f"against must be an arm or two of {list(arms)!r}; got {against!r}")
     if pair[0] == pair[1]:

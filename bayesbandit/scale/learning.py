@@ -99,12 +99,11 @@ def learn(
     deterministic: whether the same parts give the same bits on any number of workers. Each worker
         then runs linear algebra on one thread.
 
-    Raise ValueError for a row that cannot be learned, with the number of its part, and for an empty
-    log, and for a bandit that must learn rounds in their order (drift, half_life="auto"). Raise
-    TypeError for a model that keeps no sums, such as one by draws.
+    Raise ValueError for a row that cannot be learned, with the number of its part; for an empty
+    log; and for a bandit that must learn rounds in their order (drift, half_life="auto"), or whose
+    belief keeps no sums, as one by draws.
     """
-    if jobs != -1:
-        checks.integer(jobs, "jobs, a number of processes or -1 for all cores,", least=1)
+    checks.processes(jobs)
     parts = parts_of(source)
     own = {"policy": policy, "balance": balance, "arms": arms, "encoder": encoder, **settings}
     if isinstance(model, Bandit):
@@ -158,8 +157,8 @@ def _beginner(bandit: Bandit, columns: Columns) -> Bandit:
     """
     if type(bandit.belief).absorb is Belief.absorb:
         raise ValueError(
-            f"{checks.shown(bandit.model)} is known by draws, which do not add up: "
-            "let one bandit learn the log by bandit.update"
+            f"{checks.shown(bandit.model)} keeps no sums, as models by draws, and what the parts "
+            "of a log teach does not add up: let one bandit learn the log by bandit.update"
         )
     if bandit.reweighting is not None:
         raise ValueError(

@@ -36,13 +36,17 @@ class Parts(Protocol):
 
     @abstractmethod
     def each[T](self, work: Work[T], columns: Sequence[Name], jobs: int) -> Iterator[T]:
-        """Yield what `work` makes of these columns of each part, in the order of the parts."""
+        """Yield what `work` makes of these columns of each part, in the order of the parts.
+
+        jobs: how many processes work (−1: all cores).
+        """
 
 
 def parts_of(source: object) -> Parts:
     """Return the parts of a table, of a dask.dataframe, or of Parquet files.
 
-    Files are given by a path, a folder, a pattern with * or an address as s3://….
+    Files are given by a path, a folder, a pattern with * or an address as s3://…. Raise
+    FileNotFoundError if there are none, and TypeError for a table whose columns have no names.
     """
     if isinstance(source, str | PathLike):
         return Files(fspath(source))
@@ -73,8 +77,9 @@ class Files(Parts):
     def __init__(self, path: str) -> None:
         from pyarrow import dataset
 
-        found = sorted(glob(path, recursive=True)) if has_magic(path) else path
-        if not found or ("://" not in path and not has_magic(path) and not Path(path).exists()):
+        is_whole = Path(path).exists() or ("://" in path and not has_magic(path))
+        found = path if is_whole else sorted(glob(path, recursive=True))
+        if not found:
             raise FileNotFoundError(f"there are no Parquet files {path!r}")
         data = dataset.dataset(found, format="parquet", partitioning="hive")
         self.schema, self.files = data.schema, list(data.get_fragments())

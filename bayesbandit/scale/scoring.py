@@ -50,10 +50,9 @@ def score(
         columns.
     key: a name or a number. Each part gets random numbers of its own, derived from the bandit's
         seed, this key and the number of the part. The same key gives the same arms again.
-    jobs: how many processes score files (−1: all cores).
+    jobs: how many processes score a table or files (−1: all cores).
     """
-    if jobs != -1:
-        checks.integer(jobs, "jobs, a number of processes or -1 for all cores,", least=1)
+    checks.processes(jobs)
     if bandit.of_arms:
         raise ValueError(
             "score takes one row for each context, and arms with features have K: use choose(x)"

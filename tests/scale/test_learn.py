@@ -298,7 +298,7 @@ REFUSED = {
     "changes the weights of past rounds": {"balance": bb.InversePropensity(propensity="estimated")},
     "part 0 of the log: unknown arm 'c'": {"arms": ("a", "b")},
     "jobs": {"jobs": 0},
-    "known by draws, .* by bandit.update": {"model": bb.BootstrapRidgeTS(ARMS, 2)},
+    "keeps no sums, .* by bandit.update": {"model": bb.BootstrapRidgeTS(ARMS, 2)},
 }  # fmt: skip
 
 
@@ -334,11 +334,25 @@ def test_other_things_are_no_log(tmp_path):
         bb.learn(frame, bb.Ridge(half_life=50.0), time="u")
     with pytest.raises(ValueError, match=r"no column 'at' .time"):
         bb.learn(frame, bb.Ridge(), time="at")
-    with pytest.raises(ValueError, match=r"known by draws, .* by bandit.update"):
+    with pytest.raises(ValueError, match=r"keeps no sums, .* by bandit.update"):
         bb.learn(frame, declared.lasso, draws=50)
+    for column, role in (("reward", "rewards"), ("propensity", "propensities")):
+        for strange in ("high", pd.Timestamp("2026-01-01")):
+            with pytest.raises(ValueError, match=f"part 0 of the log: {role} must be numbers"):
+                bb.learn(frame.assign(**{column: strange}), bb.Ridge())
     frame.loc[7, "reward"] = np.nan
     with pytest.raises(ValueError, match=r"part 0 of the log: rewards must be finite.*at \[7\]"):
         bb.learn(frame, bb.Ridge())
+
+
+def test_a_path_that_looks_like_a_pattern_is_a_path_if_it_exists(tmp_path):
+    folder = tmp_path / "[ab] logs"
+    folder.mkdir()
+    log().to_parquet(folder / "a*.parquet")
+    for source in (folder, folder / "a*.parquet"):
+        assert len(bb.learn(source, bb.LinTS(ARMS, 2)).history) == len(log())
+    with pytest.raises(FileNotFoundError, match="no Parquet files"):
+        bb.learn(tmp_path / "[ab] logs" / "*.parquet", bb.LinTS(ARMS, 2))  # of a folder a or b
 
 
 def test_the_same_parts_give_the_same_bits_in_any_order(monkeypatch):
