@@ -221,7 +221,7 @@ class JointRows(Joint):
 
     @cached_property
     def root(self) -> Array:
-        """Roots (n, K, P)."""
+        """R (n, K, P): at each context the covariance of the arms' mean rewards is RR'."""
         return self._roots(self.x)
 
     def _roots(self, x: Array) -> Array:
@@ -262,9 +262,11 @@ class Comparison:
         self.df, self.seeds = joint.df, np.zeros(len(joint.mean))
 
     def choose(self, rows: Array, done: int, D: int, K: int, arms: Array, stream: Array) -> int:
-        """Choose one of `arms` (A,), by number, in each row (n, width) from `done` on.
+        """Choose an arm in each row of a batch from number `done` on, and write it into the row.
 
-        Return the first row left undecided because the stream has too few normals: n if none is.
+        rows: (n, width), for D columns of contexts and K arms: see kernels/row_layout.py. arms: the
+        numbers (A,) of those that may be chosen. stream: normal random numbers, which are used up.
+        Return the number of the first row that the stream did not reach; n if it reached all.
         """
         return int(joint.choose_jointly(rows, done, D, K, arms, *self._known(), stream))
 

@@ -257,8 +257,10 @@ class Sized(Protocol):
 
 @runtime_checkable
 class Declaring(Protocol):
-    """A declared reward model with its settings, as `beliefs.declared.Declared`, which loads
-    PyMC."""
+    """A declared reward model with its settings.
+
+    That is `beliefs.declared.Declared`, whose module loads PyMC: this one tells it without.
+    """
 
     @property
     def declared(self) -> RewardModel: ...

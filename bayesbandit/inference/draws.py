@@ -251,7 +251,8 @@ def _worst(values: np.ndarray) -> tuple[float, float]:
 
 
 def moments(draws: np.ndarray) -> Moments:
-    """Return moments of draws (S, *shape)."""
+    """Return mean and sd of draws (S,); of draws (S, *shape) the mean, and the covariance of all
+    elements."""
     flat = draws.reshape(len(draws), -1)
     return described(draws.mean(axis=0), np.atleast_2d(np.cov(flat, rowvar=False)))
 
@@ -264,7 +265,11 @@ def described(mean: np.ndarray, covariance: np.ndarray) -> Moments:
 
 
 def check_draws(drawn: object, built: pm.Model, engine: str, shape: tuple[int, int]) -> None:
-    """Check that an engine drew every free variable of a model, in these many chains and draws."""
+    """Check what an engine gave: draws of every free variable of a model, in the right shape.
+
+    shape: the numbers of chains and of draws. Raise TypeError unless `drawn` is `SampledDraws`, and
+    ValueError for a variable whose draws are missing, of another shape or NaN.
+    """
     if not isinstance(drawn, SampledDraws):
         raise TypeError(f"{engine}: sample must give SampledDraws; got {drawn!r}")
     for v in built.free_RVs:

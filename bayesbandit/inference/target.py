@@ -131,7 +131,10 @@ Fits = Callable[[Target], str | None]  # why an engine does not fit a model, if 
 
 
 class OnTarget:
-    """A sampler from a function of a `Target`. independent: whether its draws are independent."""
+    """The sampler of an engine that is a function of a `Target`.
+
+    engine: its name. draw: the function. independent: whether its draws are independent.
+    """
 
     def __init__(self, engine: str, draw: Draw, target: Target, independent: bool) -> None:
         self.engine, self.draw, self.target = engine, draw, target
@@ -146,7 +149,11 @@ class OnTarget:
         seed: int = 0,
         start: Any = None,
     ) -> SampledDraws:
-        """Return draws given rows by role; `start` is not used: runs start at `Target.start`."""
+        """Return draws given rows, by role ("x", "reward", …).
+
+        `start` is not used: runs start at `Target.start`. Raise ValueError for draws of another
+        number.
+        """
         run, independent = Run(draws, chains, seed, tune), self.independent
         with COMPILE:
             target = self.target.on(data)

@@ -60,7 +60,10 @@ def plugins(kind: str) -> dict[str, list[EntryPoint]]:
 
 
 def plugin(kind: str, name: str) -> object:
-    """Return the loaded object of the one package that offers this name."""
+    """Return the object that a package offers under this name, loaded. kind: see `plugins`.
+
+    Raise ValueError if no package offers it, or several, and ImportError if it cannot be loaded.
+    """
     points = plugins(kind).get(name, [])
     if not points:
         raise ValueError(f"no installed package offers {name!r} as one of bayesbandit.{kind}")

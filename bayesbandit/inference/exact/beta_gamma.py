@@ -59,7 +59,7 @@ class OneNumber(Exact):
 
     @abstractmethod
     def log_kernel(self, v: np.ndarray) -> np.ndarray:
-        """Return the log density without its constant."""
+        """Return the log density (n,) at v (n,), without its constant `log_volume`."""
 
     def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         return {self.name: self.draw(size, rng)}

@@ -73,7 +73,10 @@ def linear(
 def bernoulli(
     R: int, seed: int | np.random.SeedSequence, p: float = 0.3, T: int = T, floor: Floor = constant
 ) -> Logged:
-    """Return logs of three arms of value p each, without contexts."""
+    """Return R logs of three arms whose rewards are 1 with probability p, else 0; no contexts.
+
+    T, floor: see `linear`.
+    """
     rng = np.random.default_rng(seed)
     y = (rng.random((R, T, K)) < p).astype(np.float64)
     return thompson(rng, np.empty((R, T, 0)), np.ones((R, T, 1)), y, floor, 0.5, False)

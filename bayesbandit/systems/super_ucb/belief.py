@@ -44,7 +44,7 @@ class SuperUCB:
     estimated inverse propensities as weights it is SuperBLUCB. The theory assumes that rewards and
     contexts have size 1 at most.
 
-    horizon: T, which gives ln T levels.
+    horizon: T, the number of rounds, which gives ln T levels.
     alpha: α; None: `ucb_alpha`.
     ridge: λ.
     intercept: whether to add a constant column, penalised like the rest.
@@ -66,7 +66,7 @@ class SuperUCB:
 
     @property
     def n_levels(self) -> int:
-        """Return S, ln T rounded up."""
+        """The number of levels S: ln(horizon) rounded up, at least 1."""
         return max(1, math.ceil(math.log(self.horizon)))
 
     def nbytes(self, n_arms: int, n_features: int) -> int:
