@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import bayesbandit as bb
@@ -106,6 +107,9 @@ def test_of_a_table():
     )
     one = Log.of(frame, arm="action", propensity="p", x=["u", "v"])
     assert one.features == ("u", "v")
+    other = Log.of(pl.from_pandas(frame), arm="action", propensity="p", x=["u", "v"])
+    np.testing.assert_array_equal(other.x, one.x)
+    assert (other.arm.tolist(), other.features) == (one.arm.tolist(), one.features)
     vectors = {"b": "pb", "a": "pa"}
     two = Log.of(frame, arm="action", probabilities=vectors, propensity="p", arms=["a", "b"])
     assert two.features == ("u", "v")

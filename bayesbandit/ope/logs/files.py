@@ -15,7 +15,7 @@ from bayesbandit.environments.csv_files import read
 from bayesbandit.environments.encoding import classes
 from bayesbandit.ope.logs.exports import of_lines
 from bayesbandit.ope.logs.log import Log
-from bayesbandit.ope.logs.readers import ROLES
+from bayesbandit.ope.logs.readers import ROLES, check_columns
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.learning import NoFeatures
 
@@ -167,9 +167,7 @@ def recognised(
         raise TypeError(f"a column must be one of {list(ROLES)}; got {unknown[0]!r}")
     roles = {role: column for role, column in named.items() if column is not None}
     vectors = dict(probabilities or {})
-    for role, column in (*roles.items(), *((f"probability of {a!r}", vectors[a]) for a in vectors)):
-        if column not in there:
-            raise ValueError(f"{name} has no column {column!r} ({role}); it has {there!r}")
+    check_columns(name, there, roles, vectors)
     taken = {*roles.values(), *vectors.values()}
     for role in KNOWN:
         if role not in roles and (found := guess(role, [c for c in there if c not in taken])):
@@ -185,7 +183,7 @@ def recognised(
     if "propensity" not in roles and not vectors:
         raise ValueError(
             f"{name} has no probabilities: name the column of the chosen arm's (propensity), or "
-            f"one an arm; the columns are {there!r}"
+            f"one for each arm; the columns are {there!r}"
         )
     taken = {*roles.values(), *vectors.values(), *NEVER}
     contexts = [c for c in there if c not in taken] if x is None else list(x)

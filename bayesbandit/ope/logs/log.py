@@ -46,7 +46,7 @@ class Log:
         arms, the other's is computed.
     batch: labels (n,), ascending. The policy may change only between batches; predicted means and
         weights change there, too. Default: batch sizes double from one round to a fiftieth of the
-        log.
+        log, or to 20 rounds if that is more.
     mean: mean rewards (n, K) that were predicted before each round, for example by the bandit.
     snapshots: the policies of the batches: an array (B, K) or (B, n, K), by batch; or a function of
         a batch's label and contexts (m, d) that returns probabilities (m, K).
@@ -137,7 +137,6 @@ class Log:
 
         For files, see `read_log`.
         """
-        is_table = isinstance(source, Table)
         from bayesbandit.ope.logs.readers import of_frame, of_history
         from bayesbandit.ope.logs.relearned import of_bandit
         from bayesbandit.ope.logs.stored import of_decisions
@@ -146,7 +145,7 @@ class Log:
             parts = of_bandit(source, **columns)
         elif isinstance(source, DecisionLog):
             parts = of_decisions(source, **columns)
-        elif is_table:
+        elif isinstance(source, Table):
             parts = of_frame(source, **columns)
         else:
             parts = of_history(source, **columns)
@@ -198,11 +197,11 @@ class Log:
         return self[:m], self[m:]
 
     def within(self, delay: float, default: float = np.nan, now: float | None = None) -> Log:
-        """Return the rounds older than `delay`, with the rewards that came within `delay`.
+        """Return the rounds at least `delay` old, with the rewards that came within `delay`.
 
-        Other rewards are `default`. A round counts if it is older than `delay` at `now` (default:
-        the last time in the log), whether or not its reward has come: selecting by that would bias
-        estimates. Times are numbers (seconds, for datetimes).
+        Other rewards are `default`. A round counts if it is that old at `now` (default: the last
+        time in the log), whether or not its reward has come: selecting by that would bias estimates.
+        Times are numbers (seconds, for datetimes).
         """
         if self.time is None or self.reward_time is None:
             raise ValueError("within needs a log with time= and reward_time=")

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from bayesbandit.checks import Name
+from bayesbandit.checks import Name, Table
 from bayesbandit.history import History, name_array
 from bayesbandit.kernels.propensities import all_chances
 from bayesbandit.ope.logs.columns import SLACK
-
-if TYPE_CHECKING:
-    import pandas as pd
+from bayesbandit.tables import inputs
 
 ROLES = ("arm", "reward", "propensity", "time", "reward_time", "batch")
 
@@ -54,7 +52,7 @@ def of_history(history: Any) -> dict[str, Any]:
 
 
 def of_frame(
-    frame: pd.DataFrame,
+    table: Table,
     arm: str = "arm",
     reward: str = "reward",
     propensity: str | None = None,
@@ -69,18 +67,17 @@ def of_frame(
 
     The arguments name the columns with these roles; see `Log.of`.
     """
+    frame, _ = inputs.table(table)
     names = list(frame.columns)
     if propensity is None and "propensity" in names:
         propensity = "propensity"
     roles = dict(zip(ROLES, (arm, reward, propensity, time, reward_time, batch), strict=True))
     vectors = dict(probabilities or {})
-    for role, column in (*roles.items(), *((f"probability of {a!r}", vectors[a]) for a in vectors)):
-        if column is not None and column not in names:
-            raise ValueError(f"the table has no column {column!r} ({role}); it has {names!r}")
+    check_columns("the table", names, roles, vectors)
     if propensity is None and not vectors:
         raise ValueError(
-            f"propensity= must name the column of the chosen arms' probabilities, or "
-            f"probabilities= a column an arm; the table has {names!r}"
+            "propensity= must name the column of the chosen arms' probabilities, or "
+            f"probabilities= a column for each arm; the table has {names!r}"
         )
     taken = {*roles.values(), *vectors.values()}
     features = [name for name in names if name not in taken] if x is None else list(x)
@@ -93,7 +90,9 @@ def of_frame(
     if vectors:
         arms = list(vectors) if arms is None else arms
         if set(vectors) != set(arms):
-            raise ValueError(f"probabilities must have a column for each arm; got {vectors!r}")
+            raise ValueError(
+                f"probabilities must have a column for each arm of {list(arms)!r}; got {vectors!r}"
+            )
         vectors = {a: vectors[a] for a in arms}
     parts = {
         role: None if column is None else frame[column].to_numpy() for role, column in roles.items()
@@ -104,3 +103,16 @@ def of_frame(
         "arms": arms,
         **parts,
     }
+
+
+def check_columns(
+    table: str, there: Sequence[str], roles: Mapping[str, str | None], vectors: Mapping[Name, str]
+) -> None:
+    """Raise ValueError for a named column that the table has not.
+
+    roles: columns by role. vectors: those of probabilities, by arm.
+    """
+    named = (*roles.items(), *((f"probability of {arm!r}", c) for arm, c in vectors.items()))
+    for role, column in named:
+        if column is not None and column not in there:
+            raise ValueError(f"{table} has no column {column!r} ({role}); it has {there!r}")
