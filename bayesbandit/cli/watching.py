@@ -84,7 +84,7 @@ def watch(
     from bayesbandit.service.watching import Watch, most_taken, week_of
 
     if log.ledger.settings() is None:
-        raise log.ledger.nothing()
+        raise log.ledger.no_bandit()
     most = most_taken(log.ledger, moment(since, "since"), moment(until, "until"), ARMS)
     seen, everything = Watch(log.ledger, most), MeanReward()
     weekly: dict[int, MeanReward] = {}

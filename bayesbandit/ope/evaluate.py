@@ -142,9 +142,8 @@ class Evaluation:
             if not found.refused:
                 planned = self.settings["planned"]
                 p.loc[a, b], p.loc[b, a] = always_valid_p(found.sums, alpha, planned)
-        wins = [
-            a for a in names if len(names) > 1 and self._beats(p.loc[a].drop(a).to_numpy(), alpha)
-        ]
+        beaten = (p < alpha / max(len(names) - 1, 1)).sum(axis=1)  # NaN: no evidence
+        wins = [a for a in names if len(names) > 1 and beaten[a] == len(names) - 1]
         return Best(wins[0] if wins else None, p, alpha)
 
     def subgroups(self, column: Any) -> pd.DataFrame:
@@ -169,10 +168,6 @@ class Evaluation:
         ends = dict(zip(found, max_t(list(found.values()), self.level), strict=True))
         lows, highs = ({key: end[i] for key, end in ends.items()} for i in (0, 1))
         return table.assign(low_all=table.index.map(lows), high_all=table.index.map(highs))
-
-    @staticmethod
-    def _beats(p: np.ndarray, alpha: float) -> bool:
-        return bool((p < alpha / len(p)).all())  # NaN: no evidence
 
     def _target(self, name: Name) -> Any:
         if name not in self.policies:

@@ -200,28 +200,38 @@ class Part:
 
 
 def parts(log: DecisionLog, since: Time | None = None, until: Time | None = None) -> Iterator[Part]:
-    """Yield the decisions between two times, in parts of 10,000 to 20,000."""
+    """Yield the decisions between two times, in parts of 10,000 to 20,000, or fewer in all.
+
+    Raise ValueError if the log has no bandit yet.
+    """
     from bayesbandit.store.reading import chunks
 
-    how, beginning = log.ledger.settings() or Settings(), log.ledger.beginning()
+    if (how := log.ledger.settings()) is None:
+        raise log.ledger.no_bandit()
+    n_features = log.ledger.beginning()["n_features"]
     held: Chunk | None = None
     for chunk in chunks(log.ledger, moment(since, "since"), moment(until, "until"), AT_ONCE):
-        if held is not None and len(chunk[0]) < AT_ONCE:
+        if held is not None and len(chunk.decisions) < AT_ONCE:
             chunk = _together(held, chunk)  # the last two
         elif held is not None:
-            yield _part(held, how, beginning["n_features"])
+            yield _part(held, how, n_features)
         held = chunk
     if held is not None:
-        yield _part(held, how, beginning["n_features"])
+        yield _part(held, how, n_features)
 
 
 def _together(one: Chunk, other: Chunk) -> Chunk:
     """Return two consecutive parts as one."""
-    return one[0] + other[0], one[1] | other[1], one[2] | other[2], one[3] | other[3]
+    from bayesbandit.store.reading import Chunk
+
+    return Chunk(
+        one.decisions + other.decisions, one.closed | other.closed, one.came | other.came,
+        one.activated | other.activated,
+    )  # fmt: skip
 
 
 def _part(chunk: Chunk, how: Settings, n_features: int) -> Part:
-    arms = dict.fromkeys(arm for row in chunk[0] for arm in row.arms)
+    arms = dict.fromkeys(arm for row in chunk.decisions for arm in row.arms)
     index = {arm: k for k, arm in enumerate(arms)}
     known: dict[str, Any] = columns_of(chunk, index, how, n_features)
     is_open, version = known.pop("open"), known.pop("version")

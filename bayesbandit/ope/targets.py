@@ -71,13 +71,12 @@ def target_of(log: Log, target: Any) -> Target:
             p = choosing.probabilities(frozen, log.x)
         return Target(_placed(log, p, frozen.arms), trained_on(log, target))
     if callable(target):
-        bandit = target.__self__ if ismethod(target) else None
-        if ismethod(target) and isinstance(bandit, Bandit):
-            found = target.__func__(_plain(bandit), log.x)
-            arms = bandit.arms
+        owner = target.__self__ if ismethod(target) else None
+        if isinstance(owner, Bandit):
+            found, arms = target.__func__(_plain(owner), log.x), owner.arms
+            trained = trained_on(log, owner)
         else:
-            bandit, found, arms = None, target(log.x), log.arms
-        trained = 0 if bandit is None else trained_on(log, bandit)
+            found, arms, trained = target(log.x), log.arms, 0
         if np.ndim(found) == 1:
             return Target(_one_hot(log, np.asarray(found)), trained)
         return Target(_placed(log, found, arms), trained)

@@ -17,7 +17,7 @@ from bayesbandit.kernels.row_layout import TABULATED
 from bayesbandit.service.inputs import encoded, ids_of, listed
 from bayesbandit.service.service import Service
 from bayesbandit.store.records import ADVISED, SYSTEM, Conflict
-from bayesbandit.store.rows import column, context_texts, decision_of, layout_of, text_of
+from bayesbandit.store.rows import context_texts, decision_of, layout_of, text_of, to_bytes
 from bayesbandit.store.tables import events
 from bayesbandit.store.versions import decided
 
@@ -80,7 +80,7 @@ class Apprentice(Service):
             [row] = self._rows(own, version.number, now)
             row |= {
                 "stream": stream.key, "position": stream.position, "t": t, "mode": SYSTEM,
-                "context": texts[0], "x": column(x[0]) if x.ndim > 2 else None,
+                "context": texts[0], "x": to_bytes(x[0]) if x.ndim > 2 else None,
             }  # fmt: skip
             chosen = np.asarray(advice.arm).tolist()[0]
             followed = Followed(own[0], chosen, float(advice.probabilities[0, bandit.number(arm)]))

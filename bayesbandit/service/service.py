@@ -47,7 +47,6 @@ from bayesbandit.store.rows import (
     Parts,
     arms_text,
     check_id,
-    column,
     context_texts,
     decision_of,
     layout_of,
@@ -55,6 +54,7 @@ from bayesbandit.store.rows import (
     same_json,
     saved,
     text_of,
+    to_bytes,
 )
 from bayesbandit.store.settings import closed_by, settings_of
 from bayesbandit.store.versions import Version, catch_up, certain, decided, follow, restored
@@ -155,7 +155,7 @@ class Service:
         check_snapshots(snapshot_every, keep_snapshots)
         service, settings = object.__new__(cls), log.ledger.settings()
         if settings is None:
-            raise log.ledger.nothing()
+            raise log.ledger.no_bandit()
         check_policy(policy, log)
         service.settings = settings
         parts = Parts(policy, model, balance)
@@ -266,7 +266,7 @@ class Service:
                 "position": stream.position,
                 "t": t + i,
                 "context": call.texts[i],
-                "x": column(x[i]) if x.ndim > 2 else None,
+                "x": to_bytes(x[i]) if x.ndim > 2 else None,
             }
         return decision, rows
 
@@ -312,7 +312,7 @@ class Service:
             {
                 "id": one, "decided_at": now, "arm": text_of(arm), "propensity": float(p),
                 "mode": BANDIT, "version": version, "place": i, "size": len(rows), "arms": arms,
-                "row": column(rows[i]), "probabilities": column(probabilities[i]),
+                "row": to_bytes(rows[i]), "probabilities": to_bytes(probabilities[i]),
             }
             for i, (one, arm, p) in enumerate(
                 zip(np.atleast_1d(decision.id).tolist(), names.tolist(), propensity, strict=True)
@@ -361,8 +361,8 @@ class Service:
                 "arm": text_of(arm),
                 "propensity": 1.0,
                 "mode": FALLBACK,
-                "row": column(own.rows[i]),
-                "probabilities": column(own.probabilities[i]),
+                "row": to_bytes(own.rows[i]),
+                "probabilities": to_bytes(own.probabilities[i]),
             }
         with self._counting:
             self._late.append((stream, rows))

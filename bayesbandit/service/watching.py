@@ -98,7 +98,7 @@ class Watch:
 
     def add(self, chunk: Chunk) -> None:
         """Count the next decisions."""
-        rows, _, _, _ = chunk
+        rows = chunk.decisions
         _, came, status = joined_rewards(chunk, self.how)
         at = np.array([row.decided_at for row in rows])
         came_at = np.array(came, dtype=np.int64)

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from itertools import batched
 from typing import Any
 
 from sqlalchemy import (
@@ -48,7 +49,7 @@ from bayesbandit.store.records import (
     Stored,
     Unavailable,
 )
-from bayesbandit.store.rows import arm_named, arms_named, numbers
+from bayesbandit.store.rows import arm_named, arms_named, from_bytes
 from bayesbandit.store.settings import Settings
 from bayesbandit.store.tables import (
     decisions,
@@ -80,8 +81,8 @@ def stored_of(row: Row[Any]) -> Stored:
             known["id"], known["decided_at"], known["mode"], known["version"], known["t"],
             known["stream"], known["position"], known["place"], known["size"],
             arm_named(known["arm"]), known["propensity"], arms_named(known["arms"]),
-            numbers(known["row"]), numbers(known["probabilities"]),
-            None if known["x"] is None else numbers(known["x"]), known["context"],
+            from_bytes(known["row"]), from_bytes(known["probabilities"]),
+            None if known["x"] is None else from_bytes(known["x"]), known["context"],
         )  # fmt: skip
     except (ValueError, TypeError) as error:
         raise ValueError(f"decision {known['id']!r} cannot be read: {error}") from error
@@ -128,7 +129,7 @@ class Ledger:
         with self.database.read() as connection:
             return [*connection.execute(begun).scalars()]
 
-    def nothing(self) -> ValueError:
+    def no_bandit(self) -> ValueError:
         """Return the error for a log that has no bandit of this name."""
         names = ", ".join(map(repr, self.names()))
         others = f"; it has {names}" if names else ""
@@ -206,28 +207,28 @@ class Ledger:
 
         rows: the id of each decision, and the arm that was shown. Return the ids that the log has.
         """
-        if len(rows) > AT_ONCE:
-            rest = self.overrule(rows[AT_ONCE:], now, how)
-            return rest | self.overrule(rows[:AT_ONCE], now, how)
-        shown = {row["id"]: json.dumps({"arm": json.loads(row["arm"])}) for row in rows}
-        with self.database.write() as connection:
-            self._lock(connection, [*shown])
-            found = select(decisions.c.id, decisions.c.mode).where(self.of_ids(decisions, [*shown]))
-            known = {row.id: row.mode for row in connection.execute(found)}
-            ids = sorted(id_ for id_, mode in known.items() if mode == BANDIT)
-            row = {"bandit": self.name, "at": now, "kind": OVERRULED}
-            noted = [{**row, "decision_id": id_, "detail": shown[id_]} for id_ in ids]
-            self.database.add(connection, events, noted)
-            self._touch(connection, ids, now, how)
-        return {*known}
+        there = set[str]()
+        for some in batched(rows, AT_ONCE):
+            shown = {row["id"]: json.dumps({"arm": json.loads(row["arm"])}) for row in some}
+            ids = [*shown]
+            with self.database.write() as connection:
+                self._lock(connection, ids)
+                found = select(decisions.c.id, decisions.c.mode).where(self.of_ids(decisions, ids))
+                known = {row.id: row.mode for row in connection.execute(found)}
+                own = sorted(id_ for id_, mode in known.items() if mode == BANDIT)
+                event = {"bandit": self.name, "at": now, "kind": OVERRULED}
+                noted = [{**event, "decision_id": id_, "detail": shown[id_]} for id_ in own]
+                self.database.add(connection, events, noted)
+                self._touch(connection, own, now, how)
+            there |= {*known}
+        return there
 
     def stored(self, ids: Sequence[str]) -> list[Stored]:
         """Return the decisions with these ids, in this order, without ids that the log lacks."""
         known: dict[str, Stored] = {}
         with self.database.read() as connection:
-            for start in range(0, len(ids), AT_ONCE):
-                some = self.of_ids(decisions, ids[start : start + AT_ONCE])
-                found = connection.execute(select(decisions).where(some))
+            for some in batched(ids, AT_ONCE):
+                found = connection.execute(select(decisions).where(self.of_ids(decisions, some)))
                 known |= {row.id: stored_of(row) for row in found}
         return [known[id_] for id_ in ids if id_ in known]
 
@@ -243,9 +244,9 @@ class Ledger:
         Conflict if the log has another value under this key.
         """
         found: list[str | Conflict] = []
-        for start in range(0, len(given), AT_ONCE):
+        for some in batched(given, AT_ONCE):
             with self.database.write() as connection:
-                found += self._rewards(connection, given[start : start + AT_ONCE], now, how)
+                found += self._rewards(connection, some, now, how)
         return found
 
     def _rewards(
@@ -306,19 +307,17 @@ class Ledger:
 
         Raise ValueError if the log lacks an id.
         """
-        for start in range(AT_ONCE, len(ids), AT_ONCE):
-            self.activate(ids[start : start + AT_ONCE], now, how)
-        ids = ids[:AT_ONCE]
-        with self.database.write() as connection:
-            self._lock(connection, ids)
-            known = select(decisions.c.id).where(self.of_ids(decisions, ids))
-            if lost := set(ids) - set(connection.execute(known).scalars()):
-                raise ValueError(f"the log has no decision {min(lost)!r}")
-            new = {*ids} - set(connection.execute(self.happened(ACTIVATED, ids)).scalars())
-            row = {"bandit": self.name, "at": now, "kind": ACTIVATED}
-            noted = [{**row, "decision_id": id_} for id_ in sorted({*ids})]
-            self.database.add(connection, events, noted)
-            self._touch(connection, sorted(new), now, how)
+        for some in batched(ids, AT_ONCE):
+            with self.database.write() as connection:
+                self._lock(connection, some)
+                known = select(decisions.c.id).where(self.of_ids(decisions, some))
+                if lost := {*some} - set(connection.execute(known).scalars()):
+                    raise ValueError(f"the log has no decision {min(lost)!r}")
+                new = {*some} - set(connection.execute(self.happened(ACTIVATED, some)).scalars())
+                row = {"bandit": self.name, "at": now, "kind": ACTIVATED}
+                noted = [{**row, "decision_id": id_} for id_ in sorted({*some})]
+                self.database.add(connection, events, noted)
+                self._touch(connection, sorted(new), now, how)
 
     def happened(self, kind: str, ids: Sequence[str]) -> Select[str]:
         """Return the query for those of these ids that have an event of this kind."""
@@ -454,7 +453,7 @@ class Ledger:
         return None if row is None else (row.version, row.data)
 
     def add_snapshot(self, version: int, data: bytes, keep: int | None = None) -> None:
-        """Store a snapshot of a version unless there is one, and delete old snapshots.
+        """Store a snapshot of a version, and delete old snapshots; do nothing if there is one.
 
         keep: how many of the newest stay; of older ones some stay, see `superfluous`. None: all.
         """
@@ -514,35 +513,27 @@ class Ledger:
         version: int | None = None,
         detail: Mapping[str, Any] | None = None,
     ) -> None:
-        text = None if detail is None else json.dumps(detail)
         row = {
-            "bandit": self.name,
-            "at": microseconds(),
-            "kind": kind,
-            "version": version,
-            "detail": text,
-        }
+            "bandit": self.name, "at": microseconds(), "kind": kind, "version": version,
+            "detail": None if detail is None else json.dumps(detail),
+        }  # fmt: skip
         connection.execute(insert(events), row)
 
     def _snapshot(
         self, connection: Connection, version: int, data: bytes, keep: int | None = None
     ) -> None:
         row = {
-            "bandit": self.name,
-            "version": version,
-            "at": microseconds(),
-            "data": data,
+            "bandit": self.name, "version": version, "at": microseconds(), "data": data,
             "release": RELEASE,
-        }
+        }  # fmt: skip
         if not self.database.add(connection, snapshots, [row]):
             return
         own, gone = snapshots.c.version, list[int]()
         if keep is not None:
             known = select(own).where(self.own(snapshots)).order_by(own)
             gone = superfluous([*connection.execute(known).scalars()], keep)
-            for start in range(0, len(gone), AT_ONCE):
-                some = own.in_(gone[start : start + AT_ONCE])
-                connection.execute(delete(snapshots).where(self.own(snapshots), some))
+            for some in batched(gone, AT_ONCE):
+                connection.execute(delete(snapshots).where(self.own(snapshots), own.in_(some)))
         self._event(connection, SNAPSHOT, detail={"version": version, "removed": gone})
 
 
@@ -554,7 +545,7 @@ def superfluous(versions: Sequence[int], keep: int) -> list[int]:
     """Return which of these versions (in increasing order) need no snapshot any more.
 
     The newest `keep` stay. Before those, one version stays in each span: the first one. A span is
-    as long as the largest power of two below age/keep. So version 0 stays, and about `keep`
+    as long as the largest power of two up to age/keep. So version 0 stays, and about `keep`
     versions of each doubling of age. A version that is deleted now would not be kept later.
     """
     gone, spans = [], set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,15 @@ from bayesbandit.store.versions import Version, catch_up, first
 OPEN, NEVER = "open", -(2**63)
 Closed = dict[str, tuple[str, float | None]]  # by decision id: the outcome, and the reward learned
 Came = dict[str, list[tuple[float, int]]]  # by decision id: rewards in time, and when observed
-Chunk = tuple[list[Stored], Closed, Came, set[str]]  # decisions, …, and the ids that were activated
+
+
+class Chunk(NamedTuple):
+    """Consecutive decisions, and what came for them. activated: ids of those that were shown."""
+
+    decisions: list[Stored]
+    closed: Closed
+    came: Came
+    activated: set[str]
 
 
 def rebuilt(ledger: Ledger, parts: Parts, until: object, version: int | None) -> Version:
@@ -43,7 +52,7 @@ def rebuilt(ledger: Ledger, parts: Parts, until: object, version: int | None) ->
 
 def empty() -> pd.DataFrame:
     """Return a table without decisions."""
-    return table(([], {}, {}, set()), Settings(), 0)
+    return table(Chunk([], {}, {}, set()), Settings(), 0)
 
 
 def frames(
@@ -78,13 +87,13 @@ def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Ite
         if not rows:
             return
         closed = {row.id: (row.outcome, row.reward) for row in rows if row.outcome is not None}
-        yield [stored_of(row) for row in rows], closed, came, active
+        yield Chunk([stored_of(row) for row in rows], closed, came, active)
         last = rows[-1].decided_at, rows[-1].id
 
 
 def table(chunk: Chunk, how: Settings, n_features: int) -> pd.DataFrame:
     """Return the table of a chunk: one row for each decision."""
-    rows, _, _, active = chunk
+    rows = chunk.decisions
     reward, at, status = joined_rewards(chunk, how)
     mean, sd = np.empty(len(rows), dtype=object), np.empty(len(rows), dtype=object)
     for which, _, means, scales in moments(rows):
@@ -105,7 +114,7 @@ def table(chunk: Chunk, how: Settings, n_features: int) -> pd.DataFrame:
             "reward": reward,
             "rewarded_at": _times(at),
             "status": _objects(status),
-            "activated": np.array([row.id in active for row in rows], dtype=np.bool_),
+            "activated": np.array([row.id in chunk.activated for row in rows], dtype=np.bool_),
             "mode": _objects([row.mode for row in rows]),
             "version": np.array([row.version for row in rows], dtype=np.int64),
             "stream": _objects([row.stream for row in rows]),

@@ -65,13 +65,13 @@ def arm_named(text: str) -> Name:
     return arm_names([json.loads(text)])[0]
 
 
-def numbers(data: bytes) -> np.ndarray:
-    """Return the numbers (n,) of a column."""
+def from_bytes(data: bytes) -> np.ndarray:
+    """Return the numbers (n,) that a column holds as bytes."""
     return np.frombuffer(data, dtype="<f8")
 
 
-def column(values: np.ndarray) -> bytes:
-    """Return numbers as a column holds them."""
+def to_bytes(values: np.ndarray) -> bytes:
+    """Return numbers as the bytes of a column."""
     return np.ascontiguousarray(values, dtype="<f8").tobytes()
 
 
@@ -125,7 +125,7 @@ def _records(table: Any) -> list[dict[Any, Any]]:
 
 def text_of(value: object) -> str:
     """Return plain values as JSON text; dates and other objects as `str` shows them."""
-    return json.dumps(value, default=_plain, ensure_ascii=True, sort_keys=False)
+    return json.dumps(value, default=_plain)
 
 
 def _plain(value: Any) -> Any:

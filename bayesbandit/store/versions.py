@@ -180,7 +180,7 @@ def restored(ledger: Ledger, snapshot: tuple[int, bytes], parts: Parts) -> Versi
 def first(ledger: Ledger, parts: Parts) -> Version:
     """Return version 0, the bandit with which the log began."""
     if ledger.settings() is None:
-        raise ledger.nothing()
+        raise ledger.no_bandit()
     beginning = ledger.snapshot(at_most=0)
     if beginning is None:
         raise ValueError(f"the log {ledger} has lost the snapshot of version 0")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.ope.pooled import ArmValue, MeanReward
+from bayesbandit.ope.pooled import ArmValue, MeanReward, parts
 
 ARMS = ("a", "b", "c")
 
@@ -96,6 +96,15 @@ def test_what_is_missing():
     early.add(np.array([np.nan, 1.0, 2.0]), np.array([True, False, False]))
     assert early.summary()["refused"].startswith("0 decisions stand before")
     assert np.isnan(early.summary()["estimate"])
+
+
+def test_a_log_without_a_bandit_has_no_parts(tmp_path):
+    pytest.importorskip("sqlalchemy")
+    with (
+        bb.DecisionLog(f"sqlite:///{tmp_path / 'log.db'}") as log,
+        pytest.raises(ValueError, match="has no bandit yet"),
+    ):
+        next(parts(log))
 
 
 def test_an_arm_that_could_not_always_be_chosen():

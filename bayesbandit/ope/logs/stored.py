@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bayesbandit.store.reading import Chunk
 
 Snapshots = Callable[[Any, np.ndarray], np.ndarray]
-AT_ONCE = 10_000  # decisions read at a time read at a time
+AT_ONCE = 10_000  # decisions read at a time
 MOST = 200  # largest number of snapshots in memory, one for each version
 
 
@@ -41,12 +41,12 @@ def of_decisions(
     parts: dict[str, list[np.ndarray]] = {}
     arms: dict[Name, int] = {}
     own_decisions = True  # whether the bandit made all decisions
-    how = log.ledger.settings() or Settings()
     begin, end = moment(since, "since"), moment(until, "until")
-    beginning = log.ledger.beginning() if log.ledger.settings() else {}
+    settings = log.ledger.settings()
+    how, beginning = settings or Settings(), log.ledger.beginning() if settings else {}
     for chunk in chunks(log.ledger, begin, end, AT_ONCE):
-        own_decisions &= all(row.mode == BANDIT for row in chunk[0])
-        for row in chunk[0]:
+        own_decisions &= all(row.mode == BANDIT for row in chunk.decisions)
+        for row in chunk.decisions:
             for arm in row.arms:
                 arms.setdefault(arm, len(arms))
         for name, values in columns_of(chunk, arms, how, beginning["n_features"]).items():
@@ -91,7 +91,7 @@ def columns_of(
     """
     from bayesbandit.store.reading import OPEN, joined_rewards, moments
 
-    rows, _, _, active = chunk
+    rows = chunk.decisions
     reward, at, status = joined_rewards(chunk, how)
     n, K = len(rows), len(arms)
     e, mean, on = np.zeros((n, K)), np.zeros((n, K)), np.zeros((n, K), dtype=np.bool_)
@@ -115,7 +115,7 @@ def columns_of(
     }
     shown = np.array([one != INACTIVE for one in status])
     if how.activation:
-        shown &= np.array([row.id in active for row in rows])
+        shown &= np.array([row.id in chunk.activated for row in rows])
     return {name: values[shown] for name, values in columns.items()}
 
 
