@@ -200,8 +200,8 @@ class Log:
         """Return the rounds at least `delay` old, with the rewards that came within `delay`.
 
         Other rewards are `default`. A round counts if it is that old at `now` (default: the last
-        time in the log), whether or not its reward has come: selecting by that would bias estimates.
-        Times are numbers (seconds, for datetimes).
+        time in the log), whether or not its reward has come: selecting by that would bias
+        estimates. Times are numbers (seconds, for datetimes).
         """
         if self.time is None or self.reward_time is None:
             raise ValueError("within needs a log with time= and reward_time=")
