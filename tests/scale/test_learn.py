@@ -246,6 +246,48 @@ def test_a_column_that_one_part_has_not_is_named_with_those_that_it_has(column, 
             bb.learn(source, bb.Ridge(), features=["u", "v"])
 
 
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=seeds, encoded=st.booleans(), missing=st.sampled_from([None, None, 0, 30, 59]),
+    sizes=st.lists(st.sampled_from([0, 1, 2, 9, 25]), max_size=8),
+)  # fmt: skip
+def test_random_partitions_are_one_table(seed, encoded, missing, sizes):
+    """Empty ones, and some of one row; with levels that the first ones lack, and that the encoder
+    has not seen; with a number that is missing, which is refused alike or learned alike."""
+    dask = pytest.importorskip("dask")
+    frame, rng = log(seed, 60), np.random.default_rng(seed)
+    if missing is not None:
+        frame.loc[missing, "u"] = np.nan
+    features, encoder, d = ["u", "v"], None, 2
+    if encoded:
+        frame["country"] = np.where(np.arange(60) < 25, "fr", rng.choice(["de", "pt", "at"], 60))
+        features = [*features, "country"]
+        encoder, d = bb.Encoder.fit(frame[features].iloc[5:45]), None
+    bandit = bb.Bandit(ARMS, bb.Ridge(), bb.Thompson(), n_features=d, encoder=encoder)
+    ends = np.minimum(np.cumsum(sizes), 60)
+    pieces = [frame.iloc[a:b] for a, b in pairwise([0, *ends.tolist(), 60])]
+
+    def learned():
+        with dask.config.set(scheduler="sync"):
+            return bb.learn(on_dask(pieces), bandit, features=features)
+
+    one, x = bandit.copy(), frame[features] if encoded else frame[features].to_numpy()
+    try:
+        one.update(x, frame["arm"], frame["reward"], frame["propensity"])
+    except ValueError:
+        at = next(i for i, piece in enumerate(pieces) if missing in piece.index)
+        with pytest.raises(ValueError, match=f"part {at} of the log: .* nan"):
+            learned()
+        return
+    parts = learned()
+    theirs = one.belief.arms
+    np.testing.assert_allclose(
+        parts.belief.arms, theirs, rtol=1e-12, atol=1e-12 * np.abs(theirs).max()
+    )
+    pd.testing.assert_frame_equal(parts.history.to_frame(), one.history.to_frame())
+
+
 @pytest.mark.parametrize("zones", [("UTC", "Europe/Paris"), (None, "UTC"), ("Europe/Paris", None)])
 def test_files_may_have_times_of_several_zones(zones, tmp_path):
     frame = log()
