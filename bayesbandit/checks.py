@@ -339,7 +339,7 @@ def integer(value: object, what: str, least: int = 0, most: int = LONGEST) -> in
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         raise ValueError(f"{what} must be an integer ≥ {least}; got {value!r}")
     if int(value) > most:
-        raise ValueError(f"{what} must be an integer < 2**{most.bit_length()}")
+        raise ValueError(f"{what} must be an integer < 2**{most.bit_length()}; got {value!r}")
     return int(value)
 
 

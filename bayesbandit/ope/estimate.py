@@ -28,7 +28,7 @@ from bayesbandit.ope.question import (
     wrong,
 )
 from bayesbandit.ope.sequences import Sequence, Sums
-from bayesbandit.ope.targets import Target
+from bayesbandit.ope.targets import Target, Unsupported
 from bayesbandit.ope.weights import WEIGHTS, contextual, predictable_weights, spread
 
 
@@ -175,6 +175,8 @@ def estimate(
     on = np.ones(len(data), dtype=bool) if subgroup is None else group_of(subgroup, len(data))
     observed = ~np.isnan(data.reward)
     ratio, on = observed_by(missing, observed, on, limits)
+    if not on.any():
+        raise Unsupported("the subgroup must have a round that counts; got none")
     if isinstance(missing, str) and missing == "bounds" and not observed.all():
         if kind is not None:
             raise ValueError("a sequence takes no missing='bounds'")

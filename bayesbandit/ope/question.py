@@ -79,14 +79,12 @@ def before(value: Any, n: int, first: int) -> Any:
 
 
 def group_of(subgroup: Any, n: int) -> np.ndarray:
-    """Return a subgroup as a mask (n,); raise ValueError if it is none or is empty."""
+    """Return a subgroup as a mask (n,); raise ValueError if it is none."""
     g = np.asarray(subgroup)
     if g.shape != (n,) or g.dtype != bool:
         raise ValueError(
             f"subgroup must be true or false for each of {n} rounds; got {g.dtype} {g.shape}"
         )
-    if not g.any():
-        raise ValueError("subgroup must have a round; got none")
     return g
 
 

@@ -19,7 +19,7 @@ DISTINCT = 0.99  # share of different rows above which one row identifies a log
 
 
 class Unsupported(ValueError):
-    """Raised if a target wants arms that the log never chose."""
+    """Raised if a target wants arms that the log never chose, or no round counts."""
 
 
 @dataclass(frozen=True)

@@ -342,6 +342,19 @@ def test_rewards_that_may_be_anything_prove_no_more_than_their_interval():
         assert (one.h @ one.scores) / one.h.sum() == pytest.approx(one.value)
 
 
+@pytest.mark.parametrize("missing", ["open", "random"])
+def test_a_subgroup_without_rounds_that_count_is_no_failure_of_the_others(missing):
+    log, _ = made()
+    late = np.arange(N) >= 200
+    some = Log(log.x, log.played, np.where(late, np.nan, log.reward), log.probabilities)
+    found = evaluate(some, [0], missing=missing).subgroups(late)
+    assert found.refused[0, True] == "the subgroup must have a round that counts; got none"
+    assert found.estimate[0, False] == estimate(some, 0, missing=missing).value
+    assert np.isnan(found.estimate[0, True])
+    with pytest.raises(ValueError, match="must have a round that counts; got none"):
+        estimate(log, 0, subgroup=np.zeros(N, dtype=bool))
+
+
 def test_one_end_without_an_interval_leaves_none():
     """All rewards seen are 1, the upper bound: there how much they vary is not known."""
     log, pi = made()
