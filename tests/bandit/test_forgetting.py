@@ -104,6 +104,44 @@ def test_rows_count_by_the_time_of_their_decision(rule, seed, half_life):
         assert posterior.df == pytest.approx(df, rel=1e-12)
 
 
+@few("[0.3-True]")
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("rule", RULES)
+@settings(max_examples=6, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), half_life=st.sampled_from([25.0, 800.0]))
+def test_blocks_of_weighted_rows_are_the_definition(rule, normalize, seed, half_life):
+    """Arms with few rows of a block, with many, and with none; weights that average 1 do so over
+    what is left of the rows."""
+    rng, memory = np.random.default_rng(seed), {"half_life": half_life, "ridge": 0.7, "floor": 0.0}
+    bandit = bandit_of(bb.BLTS, variance=rule, normalize=normalize, **memory)
+    blocks = []
+    for n in rng.choice([1, 2, 30, 1800], 5, p=[0.3, 0.3, 0.3, 0.1]):
+        x, arm = rng.normal(size=(n, D)), rng.choice(3, n, p=[0.6, 0.38, 0.02])
+        r, p = rng.normal(size=n) + arm, rng.uniform(0.1, 1.0, n)
+        bandit.update(x, np.array(ARMS)[arm], r, p)
+        blocks.append((x, arm, r, 1.0 / p))
+    x, arm, r, w = (np.concatenate(values) for values in zip(*blocks, strict=True))
+    share = 0.5 ** ((len(r) - 1 - np.arange(len(r))) / half_life)
+    known = [k for k in range(3) if share[arm == k].sum() > 1e-6]
+    if normalize:
+        for k in known:
+            mine = arm == k
+            w[mine] *= share[mine].sum() / (share[mine] @ w[mine])
+    losses = []
+    for k in known:
+        z, q, y = oracle.design(x[arm == k]), (share * w)[arm == k], r[arm == k]
+        B, b = z.T @ (q[:, None] * z) + 0.7 * np.eye(D + 1), z.T @ (q * y)
+        losses.append(q @ y**2 - b @ np.linalg.solve(B, b))
+    s2 = sum(losses) / (share * w)[np.isin(arm, known)].sum()
+    for k in known:
+        rows = [values[arm == k] for values in (x, r, w, share)]
+        theta, spread, df = left(*rows, 0.7, rule, s2)
+        posterior = bandit.posterior(ARMS[k])
+        np.testing.assert_allclose(posterior.location, theta, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(posterior.spread, spread, rtol=1e-8, atol=1e-9 * spread.max())
+        assert posterior.df == pytest.approx(df, rel=1e-12)
+
+
 @few("[memory0]", "[memory5]", "[memory7]")
 @pytest.mark.parametrize("memory", FORGETTING)
 def test_playing_is_choosing_and_observing_with_copies_and_files_in_between(memory, tmp_path):
