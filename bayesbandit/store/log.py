@@ -109,9 +109,9 @@ class DecisionLog:
 
         The columns are decision_id, decided_at; arm, propensity; arms, and their probabilities,
         mean and sd (K,); x, the context as numbers (d,), and context, as it was given, in JSON;
-        reward, NaN if there is none; rewarded_at; status: open, or how the decision was closed
-        (reward, default, expired, inactive, retired, refused); activated; mode, version, stream,
-        position and place.
+        reward, NaN if there is none, and of an open decision what has come so far; rewarded_at;
+        status: open, or how the decision was closed (reward, default, expired, inactive, retired,
+        refused); activated; mode, version, stream, position and place.
         """
         import pandas as pd
 

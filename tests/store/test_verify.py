@@ -319,6 +319,22 @@ def test_a_frame_of_a_time(tmp_path):
 # ---- evidence ----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("aggregate", "whole"), [("sum", 3.0), ("last", 2.0), ("first", 1.0)])
+def test_a_reward_is_no_evidence_before_all_of_it_has_come(tmp_path, aggregate, whole):
+    service, clock = begun(fresh("sqlite", tmp_path), aggregate=aggregate)
+    service.decide([0.0, 1.0])
+    clock.now += DAY
+    service.learn()
+    late = service.decide([0.0, 1.0]).id
+    service.reward(late, 1.0, key="one")
+    first = [0.0, 1.0 if aggregate == "first" else np.nan]
+    np.testing.assert_array_equal(bb.ope.Log.of(service.log).reward, first)
+    service.reward(late, 2.0, key="two", at=clock.now + 60)
+    clock.now += DAY
+    service.learn()
+    np.testing.assert_array_equal(bb.ope.Log.of(service.log).reward, [0.0, whole])
+
+
 @pytest.mark.slow
 def test_a_log_of_decisions_is_a_log(tmp_path):
     bandit = linear()

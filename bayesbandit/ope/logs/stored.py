@@ -87,12 +87,16 @@ def columns_of(
 ) -> dict[str, np.ndarray]:
     """Return the columns of some decisions, by name, with a column for each of `arms`.
 
-    Decisions that were not shown are left out.
+    Decisions that were not shown are left out. The reward of an open decision is NaN if it is not
+    known yet: none has come, or others may still be added to it or take its place.
     """
     from bayesbandit.store.reading import OPEN, joined_rewards, moments
 
     rows = chunk.decisions
     reward, at, status = joined_rewards(chunk, how)
+    is_open = np.array([one == OPEN for one in status])
+    if how.aggregate != "first":
+        reward[is_open] = np.nan  # more may come
     n, K = len(rows), len(arms)
     e, mean, on = np.zeros((n, K)), np.zeros((n, K)), np.zeros((n, K), dtype=np.bool_)
     for which, own, means, _ in moments(rows):
@@ -111,7 +115,7 @@ def columns_of(
         "time": np.array([row.decided_at for row in rows]) / 1e6,
         "reward_time": np.where(came < 0, np.nan, came / 1e6),
         "version": np.array([row.version for row in rows]),
-        "open": np.array([one == OPEN for one in status]),
+        "open": is_open,
     }
     shown = np.array([one != INACTIVE for one in status])
     if how.activation:
