@@ -111,6 +111,7 @@ def learn(
             raise TypeError(f"a bandit has its own {', '.join(given)}: give the bandit alone")
         bandit, encoder = model.copy(), model.encoder
     columns = _columns(parts, arm, reward, propensity, time, features, encoder)
+    parts.check(columns.all)
     if not isinstance(model, Bandit):
         names = arms_in(parts, arm, jobs) if arms is None else arms
         policy, d = policy or Thompson(), None if encoder else len(columns.features)

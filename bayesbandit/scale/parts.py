@@ -34,6 +34,10 @@ class Parts(Protocol):
 
     columns: list[Name]
 
+    def check(self, columns: Sequence[Name]) -> None:
+        """Raise ValueError if it is known that a part lacks one of these columns."""
+        return
+
     @abstractmethod
     def each[T](self, work: Work[T], columns: Sequence[Name], jobs: int) -> Iterator[T]:
         """Yield what `work` makes of these columns of each part, in the order of the parts.
@@ -99,23 +103,24 @@ class Files(Parts):
             loads.append(Groups(tuple(held), schema, tuple(columns)))
         return _by_processes(work, loads, jobs)
 
+    def check(self, columns: Sequence[Name]) -> None:
+        """Raise as `Parts`: pyarrow would fill a column that a file lacks with nulls."""
+        stored = {file.path: file.physical_schema.names for file in self.files}
+        in_files = {name for names in stored.values() for name in names}  # the others: of folders
+        for path, names in stored.items():
+            check_there(f"the file {path}", [c for c in columns if c in in_files], names)
+
     def _schema(self, columns: Sequence[Name]) -> pa.Schema:
         """Return the files' schema, with types of these columns that hold the values of all files.
 
-        pyarrow takes the types of the first file, and would cast what others have. Raise ValueError
-        for a file without one of them that others have: pyarrow would fill it with nulls.
+        pyarrow takes the types of the first file, and would cast what others have.
         """
         schema = self.schema
-        of_files = {file.physical_schema.remove_metadata(): file.path for file in self.files}
-        in_files = [name for name in columns if any(name in s.names for s in of_files)]
-        for stored, path in of_files.items():
-            _check_there(f"the file {path}", in_files, stored.names)
-        for name in in_files:  # the others are folders' names
-            at, types = (
-                schema.get_field_index(name),
-                dict.fromkeys(s.field(name).type for s in of_files),
-            )
-            schema = schema.set(at, schema.field(at).with_type(_common(name, list(types))))
+        of_files = dict.fromkeys(file.physical_schema.remove_metadata() for file in self.files)
+        for name in columns:
+            at, stored = schema.get_field_index(name), [s for s in of_files if name in s.names]
+            if types := dict.fromkeys(s.field(name).type for s in stored):
+                schema = schema.set(at, schema.field(at).with_type(_common(name, list(types))))
         return schema
 
 
@@ -163,7 +168,7 @@ class Cluster(Parts):
         except KeyError:  # of Dask, which says neither which partition nor what it has
             there = _by_dask([dask.delayed(list)(part) for part in self.frame.to_delayed()])
             for number, names in enumerate(there):
-                _check_there(f"partition {number}", columns, names)
+                check_there(f"partition {number}", columns, names)
             raise
 
 
@@ -179,7 +184,7 @@ def _by_dask(tasks: list[Delayed]) -> Iterator[Any]:
         yield from dask.compute(*tasks[i : i + TOGETHER])
 
 
-def _check_there(what: str, columns: Sequence[Name], names: Sequence[Name]) -> None:
+def check_there(what: str, columns: Sequence[Name], names: Sequence[Name]) -> None:
     """Raise ValueError for the first of these columns that is not among the names."""
     for name in columns:
         if name not in names:

@@ -17,7 +17,7 @@ from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.checks import Name, name_array
 from bayesbandit.policies import changes
 from bayesbandit.scale.learning import contexts
-from bayesbandit.scale.parts import ROOM, Cluster, Files, Parts, parts_of
+from bayesbandit.scale.parts import ROOM, Cluster, Files, Parts, check_there, parts_of
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
@@ -68,6 +68,7 @@ def score(
     if features is None:
         features = parts.columns if bandit.encoder is None else bandit.encoder.columns
     _check(parts, bandit, features)
+    parts.check(features)
     frozen = bandit.copy()
     if bandit.belief.clock == "time" and frozen.now is None:
         frozen.now = time.time()
@@ -105,6 +106,7 @@ def _scored(
     """Return a part of a table with the new columns."""
     import pandas as pd
 
+    check_there(f"part {number}", features, list(frame.columns))
     twin = bandit.copy().reseed(f"{key}, part {number}")
     belief, ahead = twin.belief.fork(), twin.ahead
     step = max(1, ROOM // bandit.layout.width)

@@ -246,6 +246,23 @@ def test_a_column_that_one_part_has_not_is_named_with_those_that_it_has(column, 
             bb.learn(source, bb.Ridge(), features=["u", "v"])
 
 
+def test_a_part_without_a_feature_is_not_scored(tmp_path):
+    """A column that nobody reads may be missing in a file."""
+    frame = log()[["u", "v", "reward"]]
+    bandit = bb.LinTS(ARMS, 2)
+    for number, rows in enumerate([frame.iloc[:100], frame.iloc[100:].drop(columns="v")]):
+        rows.to_parquet(tmp_path / f"{number}.parquet")
+    there = re.escape("has no column 'v'; it has ['u', 'reward']")
+    with pytest.raises(ValueError, match=f"file .*1.parquet {there}"):
+        bb.score(tmp_path, bandit, tmp_path / "out", features=["u", "v"])
+    pieces = [frame.iloc[:100], frame.iloc[100:].drop(columns="v")]
+    with pytest.raises(ValueError, match=f"part 1 {there}"):
+        bb.score(on_dask(pieces), bandit, features=["u", "v"]).compute()
+    frame.iloc[100:].drop(columns="reward").to_parquet(tmp_path / "1.parquet")
+    scored = bb.score(tmp_path, bandit, tmp_path / "out", features=["u", "v"])
+    assert len(pd.read_parquet(scored)) == 300
+
+
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
