@@ -226,7 +226,7 @@ def _together(one: Chunk, other: Chunk) -> Chunk:
 
     return Chunk(
         one.decisions + other.decisions, one.closed | other.closed, one.came | other.came,
-        one.activated | other.activated,
+        one.activated | other.activated, one.overruled | other.overruled,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from bayesbandit.kernels.row_layout import TAIL, row_type
 from bayesbandit.predictions import deviation
 from bayesbandit.store.database import microseconds
 from bayesbandit.store.ledger import Ledger, of_decision, stored_of
-from bayesbandit.store.records import ACTIVATED, INACTIVE, Stored
+from bayesbandit.store.records import ACTIVATED, INACTIVE, OVERRULED, Stored
 from bayesbandit.store.rows import Parts, moment
 from bayesbandit.store.settings import Settings, joined
 from bayesbandit.store.tables import decisions, events, opened, outcomes, rewards, snapshots
@@ -26,12 +26,16 @@ Came = dict[str, list[tuple[float, int]]]  # by decision id: rewards in time, an
 
 
 class Chunk(NamedTuple):
-    """Consecutive decisions, and what came for them. activated: ids of those that were shown."""
+    """Consecutive decisions, and what came for them. activated: ids of those that were shown.
+
+    overruled: ids of those in whose place another arm was shown.
+    """
 
     decisions: list[Stored]
     closed: Closed
     came: Came
     activated: set[str]
+    overruled: set[str]
 
 
 def rebuilt(ledger: Ledger, parts: Parts, until: object, version: int | None) -> Version:
@@ -52,7 +56,7 @@ def rebuilt(ledger: Ledger, parts: Parts, until: object, version: int | None) ->
 
 def empty() -> pd.DataFrame:
     """Return a table without decisions."""
-    return table(Chunk([], {}, {}, set()), Settings(), 0)
+    return table(Chunk([], {}, {}, set(), set()), Settings(), 0)
 
 
 def frames(
@@ -80,14 +84,17 @@ def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Ite
         with ledger.database.read() as connection:
             rows = connection.execute(found.where(after)).all()
             ids = [row.id for row in rows]
-            active = set(connection.execute(ledger.happened(ACTIVATED, ids)).scalars())
+            active, overruled = (
+                set(connection.execute(ledger.happened(kind, ids)).scalars())
+                for kind in (ACTIVATED, OVERRULED)
+            )
             came: Came = {}
             for row in connection.execute(ledger.timely(ids)):
                 came.setdefault(row.decision_id, []).append((row.value, row.observed_at))
         if not rows:
             return
         closed = {row.id: (row.outcome, row.reward) for row in rows if row.outcome is not None}
-        yield Chunk([stored_of(row) for row in rows], closed, came, active)
+        yield Chunk([stored_of(row) for row in rows], closed, came, active, overruled)
         last = rows[-1].decided_at, rows[-1].id
 
 
@@ -129,12 +136,11 @@ def joined_rewards(chunk: Chunk, how: Settings) -> tuple[np.ndarray, list[int], 
 
     Without a reward they are NaN and `NEVER`. A status is "open", or how the decision was closed.
     """
-    rows, closed, came, _ = chunk
-    reward, at, status = np.full(len(rows), np.nan), [], []
-    for i, row in enumerate(rows):
-        told = came.get(row.id, [])
+    reward, at, status = np.full(len(chunk.decisions), np.nan), [], []
+    for i, row in enumerate(chunk.decisions):
+        told = chunk.came.get(row.id, [])
         own = joined([value for value, _ in told], how)
-        outcome, learned = closed.get(row.id, (OPEN, own))
+        outcome, learned = chunk.closed.get(row.id, (OPEN, own))
         known = own if learned is None and outcome != INACTIVE else learned
         reward[i] = np.nan if known is None else known
         status.append(outcome)

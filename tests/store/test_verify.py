@@ -335,6 +335,17 @@ def test_a_reward_is_no_evidence_before_all_of_it_has_come(tmp_path, aggregate, 
     np.testing.assert_array_equal(bb.ope.Log.of(service.log).reward, [0.0, whole])
 
 
+def test_a_decision_in_whose_place_another_arm_was_shown_is_no_evidence(tmp_path):
+    service, clock = begun(fresh("sqlite", tmp_path))
+    ids = [service.decide([0.0, 1.0]).id for _ in range(3)]
+    service.reward(ids, [1.0, 2.0, 3.0])
+    ledger, now = service.log.ledger, int(clock.now * 1e6)
+    ledger.overrule([{"id": ids[1], "arm": '"fax"'}], now, ledger.settings())
+    np.testing.assert_array_equal(bb.ope.Log.of(service.log).reward, [1.0, 3.0])  # it is open
+    service.learn()
+    np.testing.assert_array_equal(bb.ope.Log.of(service.log).reward, [1.0, 3.0])
+
+
 @pytest.mark.slow
 def test_a_log_of_decisions_is_a_log(tmp_path):
     bandit = linear()

@@ -118,6 +118,7 @@ def columns_of(
         "open": is_open,
     }
     shown = np.array([one != INACTIVE for one in status])
+    shown &= np.array([row.id not in chunk.overruled for row in rows])
     if how.activation:
         shown &= np.array([row.id in chunk.activated for row in rows])
     return {name: values[shown] for name, values in columns.items()}
