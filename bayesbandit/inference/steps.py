@@ -12,6 +12,7 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
+from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.basic import Alloc, Join
@@ -58,12 +59,12 @@ ELEMENTWISE: dict[str, Call] = {  # what PyTensor computes number by number
 
 
 class Steps:
-    """A graph as a function of arrays of its inputs' types."""
+    """A graph as a function of arrays of its inputs' types. Shared variables, as the length of a
+    named dimension, have the values of the moment."""
 
     def __init__(self, graph: FunctionGraph, calls: list[Call]) -> None:
-        place: dict[Variable, int] = {}
-        for v in graph.inputs:
-            place[v] = len(place)
+        place = {v: i for i, v in enumerate(graph.inputs)}
+        self._shared = [v for v in graph.inputs if isinstance(v, SharedVariable)]  # the last ones
         self._inputs = len(place)
         self._values: list[Any] = [None] * len(place)
         self._steps = []
@@ -85,7 +86,7 @@ class Steps:
 
     def __call__(self, *arguments: np.ndarray) -> list[np.ndarray]:
         values = self._values.copy()
-        values[: self._inputs] = arguments
+        values[: self._inputs] = *arguments, *[v.get_value(borrow=True) for v in self._shared]
         with np.errstate(all="ignore"):
             for call, at, out in self._steps:
                 values[out] = call(*[values[i] for i in at])

@@ -3,8 +3,9 @@
 import numpy as np
 import nutpie
 import pytest
-from scipy import stats
+from scipy import special, stats
 
+from bayesbandit import Prior
 from bayesbandit.inference.independence import moved
 from bayesbandit.inference.plan import plan
 from bayesbandit.inference.pymc_model.unbounded import Unbounded
@@ -13,6 +14,7 @@ from bayesbandit.model import RewardModel
 from tests.beliefs.by_draws import D, K, believed, probe
 from tests.beliefs.test_weighted_draws import THETA, censored, clicks, ordinal
 from tests.cases import long_but
+from tests.declarations import binary
 
 S = 400
 
@@ -168,6 +170,21 @@ def test_the_space_without_bounds_is_that_of_the_model(name):
         assert part._steps is not None
 
 
+@pytest.mark.parametrize(
+    ("prior", "slope"),
+    [
+        (Prior("Gamma", alpha=2, beta=1, dims="feature"), np.exp),
+        (Prior("Uniform", lower=-1.0, upper=2.0, dims="feature"),
+         lambda z: 3.0 * special.expit(z) * special.expit(-z)),
+    ],
+    ids=["log", "interval"],
+)  # fmt: skip
+def test_the_slope_of_a_transform_whose_length_is_a_named_dimension(prior, slope):
+    space = Unbounded(plan(binary.with_priors(theta=prior), 2, engine="nuts").built)
+    z = np.random.default_rng(0).normal(size=(5, 2))
+    np.testing.assert_allclose(space.log_jacobian(z), np.log(slope(z)).sum(axis=1), rtol=1e-12)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", long_but(["ordinal"], MODELS))
 def test_a_bandit_whose_draws_are_moved_knows_the_posterior(name, monkeypatch):
@@ -184,7 +201,7 @@ def test_a_bandit_whose_draws_are_moved_knows_the_posterior(name, monkeypatch):
             part = {role: v[before * (n > 32) : n] for role, v in rows.items()}
             belief.update(part["x"], part["arm"], part["reward"])
             found, before = belief.predict(probe()), n
-            engines.append(belief.chains[0].engine or "nuts")
+            engines.append(belief.chains[0].engine or belief.plan.engine)
         [chain] = belief.chains
         assert (chain.fitted, chain.runs) == (62, 31)
         assert belief.posterior(0, {}).engine == engines[-1]

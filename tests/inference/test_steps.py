@@ -64,3 +64,12 @@ def test_what_loops_in_python_is_left_to_pytensor():
     parts = pytensor.function([v], pt.split(v, splits_size=[1, 2]), mode=PYTHON)
     assert steps(left.maker.fgraph) is None
     assert steps(parts.maker.fgraph) is None
+
+
+def test_shared_variables_have_the_values_of_the_moment():
+    x, scale = pt.vector("x"), pytensor.shared(np.array(2.0))
+    scaled = Compiled([x], [x * scale + 1.0], PYTHON, trusted=True)
+    assert scaled._steps is not None
+    for value in (2.0, 5.0):
+        scale.set_value(np.array(value))
+        np.testing.assert_array_equal(scaled(np.arange(3.0))[0], np.arange(3.0) * value + 1.0)
