@@ -430,7 +430,10 @@ class Bandit:
 
     @transactions.alone
     def add_arm(self, arm: Name) -> None:
-        """Add an arm, which is chosen with probability 1/K until it has a reward."""
+        """Add an arm, which is chosen with probability 1/K until it has a reward.
+
+        With `Shared`, its features rank it at once if any arm has a reward.
+        """
         names, twin = checks.arm_names((*self.arms, arm)), transactions.fork(self)
         twin.belief.add_arm()
         twin._change_arms(names)

@@ -50,6 +50,9 @@ def observe(
                 f"about contexts {given}"
             )
         what, n = ("reward", 1) if one else ("rewards", len(rows))
+        if n == 0:  # the part of a batch whose rewards came is empty
+            checks.one_a_row(reward, n, what)
+            return [] if skips else None
         tick = ticks.ticks_of(bandit, decision)
         if decision.layout != layout:
             x, p = np.atleast_2d(decision.x), np.atleast_1d(decision.propensity)

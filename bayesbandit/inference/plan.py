@@ -420,7 +420,20 @@ def plan(
         if n_arms is None:
             raise ValueError(f"{model.name} takes `arm`: give n_arms, the number of arms")
         n_arms = integer(n_arms, "n_arms", 1)
-    return planned(model, template(model, d, n_arms), engine)
+    with holding(model, "trial rows (standard normal contexts, rewards 0 and 1)"):
+        return planned(model, template(model, d, n_arms), engine)
+
+
+@contextmanager
+def holding(model: Declaration, rows: str) -> Iterator[None]:
+    """Add the model's name to PyMC's error for a parameter out of its bounds on these rows."""
+    try:
+        yield
+    except ValueError as error:
+        if type(error).__name__ != "ParameterValueError":
+            raise
+        condition = str(error).splitlines()[0]
+        raise ValueError(f"{model.name}: {condition} does not hold on {rows}") from error
 
 
 def planned(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from bayesbandit.checks import Contexts
 from bayesbandit.inference.base import Engine
 from bayesbandit.inference.draws import Known, SampledDraws
 from bayesbandit.inference.graph_analysis.density import containers
-from bayesbandit.inference.plan import Plan, planned
+from bayesbandit.inference.plan import Plan, holding, planned
 from bayesbandit.inference.registry import choices, engines
 from bayesbandit.model import RewardModel
 from bayesbandit.posteriors.posterior import Posterior
@@ -80,23 +79,11 @@ def fit(
         _fits(knobs, plan.kind, model.name)
         return _posterior(plan, rows, draws, chains, number, knobs)
 
-    with _named(model):
+    with holding(model, "these rows"):
         chosen, known = planned(model, built, engine).answered(known_by)
     if isinstance(known, SampledDraws):
         known.diagnostics.warn(f"{model.name} by {chosen.engine}")
     return Posterior(chosen, rows, known, number, features, encoder)
-
-
-@contextmanager
-def _named(model: RewardModel) -> Iterator[None]:
-    """Add the model's name to PyMC's error for a parameter out of its bounds."""
-    try:
-        yield
-    except ValueError as error:
-        if type(error).__name__ != "ParameterValueError":
-            raise
-        condition = str(error).splitlines()[0]
-        raise ValueError(f"{model.name}: {condition} does not hold on these rows") from error
 
 
 def _posterior(

@@ -42,8 +42,10 @@ def balance_table(
         raise ValueError(f"features must be {d} names; got {len(features)}")
     mean, sd = measured(x)
     parts = []
-    for k in sorted(set(played.tolist()), key=lambda k: (k < 0, abs(k))):
-        mine, w = x[played == k], weight[played == k]
+    in_order = sorted(set(played.tolist()), key=lambda k: (k < 0, abs(k)))
+    for name in dict.fromkeys(names[k] for k in in_order):  # a name that came back: one arm
+        of_arm = np.isin(played, [k for k in in_order if names[k] == name])
+        mine, w = x[of_arm], weight[of_arm]
         parts.append(
             pd.DataFrame(
                 {
@@ -52,7 +54,7 @@ def balance_table(
                     "rounds": len(w),
                     "effective": w.sum() ** 2 / (w @ w),
                 },
-                index=pd.MultiIndex.from_product([[names[k]], features], names=["arm", "feature"]),
+                index=pd.MultiIndex.from_product([[name], features], names=["arm", "feature"]),
             )
         )
     return pd.concat(parts)

@@ -261,3 +261,19 @@ def test_a_parameter_out_of_its_bounds_names_the_model():
 
     with pytest.raises(ValueError, match=r"^declared: sigma > 0 does not hold on these rows"):
         bb.fit(declared, np.zeros((4, 2)), np.arange(4.0))
+
+
+@bb.reward_model(theta=NORMAL, noise=0.5)
+def of_fixed_noise(x, reward, theta, noise):
+    mu = x @ theta
+    pm.Normal("r", mu, noise, observed=reward)
+    return mu
+
+
+@pytest.mark.parametrize("noise", [0.0, -1.0, bb.Prior("HalfNormal", sigma=-1)], ids=str)
+def test_a_prior_out_of_its_bounds_names_the_model_before_there_are_rows(noise):
+    model = of_fixed_noise.with_priors(noise=noise)
+    with pytest.raises(ValueError, match=r"^of_fixed_noise: sigma > 0 does not hold on trial rows"):
+        model.explain(2)
+    with pytest.raises(ValueError, match=r"^of_fixed_noise: sigma > 0 does not hold on trial rows"):
+        bb.Bandit(2, model, bb.Thompson(), n_features=2)

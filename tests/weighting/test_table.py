@@ -49,6 +49,20 @@ def test_removed_arms_are_told_of():
     assert bb.balance_table(bandit.history).index.unique("arm").tolist() == ["b", "a"]
 
 
+def test_an_arm_that_came_back_is_one_arm():
+    bandit, x, arm = played()
+    bandit.remove_arm("a")
+    bandit.add_arm("a")
+    bandit.update(x[:9], ["a"] * 9, x[:9, 0], np.full(9, 0.5))
+    table = bb.balance_table(bandit.history)
+    assert table.index.is_unique
+    rows, mine = np.vstack([x, x[:9]])[:, :2], np.append(arm == "a", [True] * 9)
+    expected = (rows[mine].mean(axis=0) - rows.mean(axis=0)) / rows.std(axis=0)
+    np.testing.assert_allclose(table.loc["a", "before"].iloc[:2], expected)
+    assert (table.loc["a", "rounds"] == mine.sum()).all()
+    assert len(plots.balance(table).axes) == 2
+
+
 def test_what_is_refused():
     bandit, *_ = played()
     with pytest.raises(ValueError, match="at least one round"):
