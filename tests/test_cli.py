@@ -39,6 +39,22 @@ def compared(tmp_path_factory):
     return out, run("compare", *data, "--replications", 2, "--out", out)
 
 
+def test_two_players_of_one_name_are_refused(tmp_path):
+    files = [tmp_path / name for name in ("one.py", "two.py")]
+    for file in files:
+        file.write_text("from bayesbandit import LinTS as Own\n")
+    told = [part for file in files for part in ("--player", f"{file}:Own")]
+    result = run("compare", "--data", "iris", "--horizon", 5, *told, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "two players are named 'Own'" in " ".join(result.output.split())
+
+
+def test_a_column_of_no_log_is_refused(tmp_path):
+    result = run("compare", "--data", "iris", "--column", "reward=clicked", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "--column reward=clicked needs --log" in " ".join(result.output.split())
+
+
 @pytest.mark.slow
 def test_compare_answers_the_question(compared):
     out, result = compared

@@ -207,11 +207,11 @@ def test_compare_by_replay(log, tmp_path):
     result = run("compare", "--log", log, "--bandit", "LinTS", "--bandit", "LinGreedy(epsilon=1)",
                  "--replications", 3, "--out", tmp_path)  # fmt: skip
     assert result.exit_code == 0, result.output
-    table = pd.read_csv(tmp_path / "compare" / "table.csv")
+    table = pd.read_csv(tmp_path / "compare-log" / "table.csv")
     assert table["bandit"].tolist() == ["LinTS", "LinGreedy(epsilon=1)"]
     assert (table["matched"] > 80).all()
     assert "Most by this log: LinTS" in said(result) or "Best by this log: LinTS" in said(result)
-    assert (tmp_path / "compare" / "replay.png").exists()
+    assert (tmp_path / "compare-log" / "replay.png").exists()
     alone = run("compare", "--log", log, "--data", "iris", "--out", tmp_path)
     assert "--log stands alone" in said(alone)
     role = run("compare", "--log", log, "--column", "arm", "--out", tmp_path)
@@ -223,8 +223,31 @@ def test_processes_change_no_number_of_a_replay(log, tmp_path):
     for jobs in ("1", "2"):
         run("compare", "--log", log, "--bandit", "LinTS", "--bandit", "LinUCB", "--jobs", jobs,
             "--replications", "2", "--out", tmp_path / jobs)  # fmt: skip
-    one, two = ((tmp_path / jobs / "compare" / "table.csv").read_text() for jobs in ("1", "2"))
+    one, two = ((tmp_path / jobs / "compare-log" / "table.csv").read_text() for jobs in ("1", "2"))
     assert one == two
+
+
+@pytest.mark.slow
+def test_a_replay_leaves_the_runs_of_compare_alone(log, tmp_path):
+    data = "compare", "--data", "iris", "--bandit", "LinTS", "--replications", 2, "--horizon", 20
+    before = run(*data, "--out", tmp_path)
+    run("compare", "--log", log, "--bandit", "LinTS", "--replications", 2, "--out", tmp_path)
+    after = run(*data, "--out", tmp_path)
+    assert before.exit_code == after.exit_code == 0, after.output
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--horizon", 20), "--horizon is not for --log"),
+        (("--column", "x=site"), "a role is one of arm, reward, propensity"),
+        (("--column", "arm=arm", "--column", "arm=x0"), "each role once; got arm=arm, arm=x0"),
+    ],
+)
+def test_options_of_a_replay_that_would_do_nothing_are_refused(log, tmp_path, options, text):
+    result = run("compare", "--log", log, "--bandit", "LinTS", *options, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert text in said(result)
 
 
 def test_a_replay_of_few_rounds_is_refused(log, tmp_path):

@@ -12,7 +12,14 @@ import typer
 
 from bayesbandit.cli.data import columns, data_sets, shown, split_files, verdict
 from bayesbandit.cli.evaluate import evaluate, refuse_log
-from bayesbandit.cli.players import PLAYED, parse_bandit, parse_model, parse_player, rehearse
+from bayesbandit.cli.players import (
+    PLAYED,
+    named_once,
+    parse_bandit,
+    parse_model,
+    parse_player,
+    rehearse,
+)
 from bayesbandit.cli.replayed import compare_by_log
 from bayesbandit.cli.report import clear_errors, console, save, say, show, warn
 from bayesbandit.cli.serving import learn, serve
@@ -139,13 +146,17 @@ def compare(
         chosen = [*(bandit or PLAYED), *(model or []), *(player or [])]
         if twice := {text for text in chosen if chosen.count(text) > 1}:
             raise ValueError(f"a bandit is given more than once: {', '.join(sorted(twice))}")
-        bandits = dict(map(parse_bandit, bandit or PLAYED))
-        extra = dict(map(parse_model, model or [])) | dict(map(parse_player, player or []))
-        bandits |= extra
+        bandits = named_once(map(parse_bandit, bandit or PLAYED))
+        extra = named_once([*map(parse_model, model or []), *map(parse_player, player or [])])
+        bandits = named_once([*bandits.items(), *extra.items()])
+        if log is None and column:
+            raise ValueError(f"--column {column[0]} needs --log, whose column it is")
         if log is not None:
             named = column or []
             if data or csv or openml or folder or target or reward or cost:
                 raise ValueError("--log stands alone: it is no data set with every arm's reward")
+            if horizon is not None:
+                raise ValueError("--horizon is not for --log, whose rounds are all replayed")
             if tune:
                 raise ValueError("--tune needs streams with every arm's reward; --log has none")
             compare_by_log(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -195,6 +195,16 @@ class OfferedPlayer(Deferred):
         if not callable(factory):
             raise refused("players", self.name, factory, "a player")
         return factory
+
+
+def named_once(players: Iterable[tuple[str, Factory]]) -> dict[str, Factory]:
+    """Return players by name; raise ValueError for two of one name."""
+    found: dict[str, Factory] = {}
+    for name, factory in players:
+        if name in found:
+            raise ValueError(f"two players are named {name!r}, and results are by name: rename one")
+        found[name] = factory
+    return found
 
 
 def parse(text: str) -> tuple[str, dict[str, Any]]:

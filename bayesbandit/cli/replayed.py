@@ -16,6 +16,7 @@ from bayesbandit.cli.report import save, say, show, warn
 from bayesbandit.experiments.results_on_disk import record, write_record
 from bayesbandit.ope import Log, check
 from bayesbandit.ope.logs.files import read_table
+from bayesbandit.ope.logs.readers import ROLES
 from bayesbandit.ope.replay import Replay, overlap, pooled, replay, together
 from bayesbandit.runtime.progress import bar
 
@@ -36,7 +37,10 @@ def compare_by_log(
 
     from bayesbandit import plots
 
-    columns: dict[str, Any] = dict(map(role_and_column, named))
+    pairs = [role_and_column(text) for text in named]
+    columns: dict[str, Any] = dict(pairs)
+    if len(columns) < len(pairs):
+        raise ValueError(f"--column takes each role once; got {', '.join(named)}")
     table = read_table(path, **columns)
     data = table.log(table.encoded(table.encoder(drop=drop, keep=keep)))
     check(data)  # once; the log keeps the result and takes it to every process
@@ -51,12 +55,13 @@ def compare_by_log(
     runs = {name: list(some) for name, some in zip(bandits, each, strict=True)}
     table_of_bandits = ranking(runs)
     shared = [run for name in runs for run in runs[name]]
-    for text in {text for run in shared for text in (*run.warnings, run.refused) if text}:
-        warn(text)
+    for text in dict.fromkeys(text for run in shared for text in (*run.warnings, run.refused)):
+        if text:
+            warn(text)
     short = table_of_bandits[["bandit", "mean_reward", "low", "high", "below_best", "matched"]]
     show(short, f"Replay of {len(data):,} rounds of {table.name}")
     say(text := verdict(table_of_bandits))
-    folder = out / "compare"
+    folder = out / "compare-log"  # `compare` keeps runs that go on in "compare"
     folder.mkdir(parents=True, exist_ok=True)
     settings = {
         "log": str(path),
@@ -87,6 +92,8 @@ def role_and_column(text: str) -> tuple[str, str]:
     role, equals, column = text.partition("=")
     if not equals or not column:
         raise ValueError(f"--column takes ROLE=COLUMN, as reward=clicked; got {text!r}")
+    if role not in ROLES:
+        raise ValueError(f"--column: a role is one of {', '.join(ROLES)}; got {role!r}")
     return role, column
 
 
