@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -72,8 +72,8 @@ class Monitor:
 
     def add(self, arm: Name, reward: float, probabilities: Any) -> None:
         """Add a round: its arm, reward, and every arm's probability at the decision (K,)."""
-        if arm not in self.index:
-            raise ValueError(f"arms must be among {list(self.arms)!r}; got {arm!r}")
+        if not isinstance(arm, Hashable) or arm not in self.index:
+            raise ValueError(f"a round's arm must be among {list(self.arms)!r}; got {arm!r}")
         lo, hi = (-np.inf, np.inf) if self.bounds is None else self.bounds
         y, a, K = number(reward, "reward"), self.index[arm], len(self.arms)
         if not lo <= y <= hi:

@@ -24,6 +24,7 @@ from bayesbandit.runtime.progress import bar
 
 BATCHES = 50  # number of batches of the longest horizon, if `batch` is not given
 DRAWN = 10_000  # simulated rounds from which the true values are computed
+SURE = 6.0  # standard errors beyond which two samples have other true values
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,11 @@ class Power:
 
     table: a row for each minimum probability and horizon, with standard errors in columns `_se`.
         `power`: how often the interval of `one` minus `other` excludes 0 on the right side;
-        `wrong`: on the wrong side. `always`: how often the always-valid test finds the difference
-        in some round, where you may stop. `refused`: how often there is no interval, which counts
-        as nothing found. `width` of the interval, and its `coverage` of the true difference.
-        `lost`: the regret, the sum of mean rewards by which the bandit falls short of each round's
-        best arm.
+        `wrong`: on the wrong side, or on any side if the arms are equal. `always`: how often the
+        always-valid test finds the difference in some round, where you may stop. `refused`: how
+        often there is no interval, which counts as nothing found. `width` of the interval, and its
+        `coverage` of the true difference. `lost`: the regret, the sum of mean rewards by which the
+        bandit falls short of each round's best arm.
     runs: a row for each run, minimum probability and horizon. difference: the true one, `one`
         minus `other`.
     """
@@ -109,7 +110,8 @@ def power(
 ) -> Power:
     """Simulate adaptive experiments: what they would show, and what they would cost.
 
-    world: an environment, or the arms' mean rewards by name, without contexts.
+    world: an environment, the same in all samples, or the arms' mean rewards by name, without
+        contexts.
     bandit: a preset, with settings if needed: `partial(bb.LinTS, alpha=0.5)`.
     min_probabilities: of an arm. horizons: numbers of rounds.
     against: the arm to compare the best arm with; or a pair of arms. Default: the second best.
@@ -140,10 +142,9 @@ def power(
     processes(jobs)
     size = -(-ends[-1] // BATCHES) if batch is None else integer(batch, "batch", least=1)
     _takes_a_floor(bandit, world, floors[0])
-    value = world.sample(DRAWN, _rng(seed, "truth")).mean.mean(axis=0)
-    pair = _pair(world.arms, value, against)
-    one, other = (world.arms.index(arm) for arm in pair)
-    truth = float(value[one] - value[other])
+    mean = world.sample(DRAWN, _rng(seed, "truth")).mean
+    pair = _pair(world.arms, mean.mean(axis=0), against)
+    truth = _truth(world, pair, mean, world.sample(DRAWN, _rng(seed, "truth", "again")).mean)
 
     run = partial(_run, world, bandit, floors, ends, pair, truth, size, level, seed)
     rows: list[dict[str, Any]] = []
@@ -213,6 +214,22 @@ def _pair(arms: Sequence[Name], value: np.ndarray, against: Any) -> tuple[Name, 
     return pair
 
 
+def _truth(
+    world: Environment, pair: tuple[Name, Name], mean: np.ndarray, again: np.ndarray
+) -> float:
+    """Return the true difference of a pair. Raise ValueError if two samples' means have others."""
+    one, other = (world.arms.index(arm) for arm in pair)
+    gaps = [part[:, one] - part[:, other] for part in (mean, again)]
+    truth, there = (float(gap.mean()) for gap in gaps)
+    se = np.sqrt(sum(gap.var() / len(gap) for gap in gaps))
+    if abs(truth - there) > SURE * se + 1e-9 * abs(truth):
+        raise ValueError(
+            f"{world.name} has other mean rewards in every sample, so there is no true difference "
+            f"of {pair[0]!r} and {pair[1]!r}: it is {truth:.4g} in one and {there:.4g} in another"
+        )
+    return truth
+
+
 def _rng(seed: int, *key: Any) -> np.random.Generator:
     return np.random.default_rng(_stream(seed, *key))
 
@@ -279,12 +296,13 @@ def _found(log: Log, pair: tuple[Name, Name], truth: float, level: float) -> dic
     if found is None or found.refused:
         nothing = {"power": 0.0, "wrong": 0.0, "always": 0.0, "refused": 1.0}
         return nothing | {"estimate": np.nan, "width": np.nan, "coverage": np.nan}
-    side = 1.0 if truth >= 0 else -1.0
+    side, differ = 1.0 if truth >= 0 else -1.0, truth != 0
     low, high = sorted((side * found.low, side * found.high))
     assert found.sums is not None
     p = always_valid_p(found.sums, 1 - level)[0 if side > 0 else 1]
     return {
-        "power": float(low > 0), "wrong": float(high < 0), "always": float(p < 1 - level),
+        "power": float(differ and low > 0), "wrong": float(high < 0 or (low > 0 and not differ)),
+        "always": float(differ and p < 1 - level),
         "refused": 0.0, "estimate": found.value, "width": high - low,
         "coverage": float(found.low <= truth <= found.high),
     }  # fmt: skip

@@ -101,6 +101,22 @@ def test_within_a_delay():
     assert dated.time[1] - dated.time[0] == 86_400
 
 
+@pytest.mark.parametrize("default", ["none", None, np.inf, True])
+def test_within_takes_a_number_or_nan(default):
+    timed = log(time=[0, 1, 2, 9], reward_time=[0.5, 6, np.nan, 10])
+    with pytest.raises(ValueError, match="default must be a finite number"):
+        timed.within(2, default=default)
+
+
+def test_an_error_names_the_arm_that_is_unknown():
+    """An integer column with a gap, as pandas reads it, has floats that equal the arms."""
+    e = np.full((3, 2), 0.5)
+    with pytest.raises(ValueError, match=r"among \[0, 1\]; got nan"):
+        Log(None, [0.0, 1.0, np.nan], [1.0, 2.0, 3.0], e, arms=[0, 1])
+    with pytest.raises(ValueError, match=r"among \[0, 1\]; got \[1\]"):
+        Log(None, np.array([0, [1], 1], dtype=object), [1.0, 2.0, 3.0], e, arms=[0, 1])
+
+
 def test_of_a_table():
     frame = pd.DataFrame(X, columns=["u", "v"]).assign(
         action=ARM, reward=REWARD, p=E[np.arange(4), [0, 1, 0, 1]], pa=E[:, 0], pb=E[:, 1]

@@ -125,6 +125,11 @@ def test_warm_rounds_are_learned():
         (MEANS, {"bandit": partial(bb.LinTS, alfa=1)}, "no setting 'alfa'"),
         (bb.environments.bundled("iris"), {"horizons": (10_000,)}, "iris has 150 rounds"),
         (bb.environments.bundled("iris"), {"noise": 1.0}, "an environment has its own"),
+        (
+            bb.environments.Linear(np.zeros((2, 1)), spread=1.0, constant=True),
+            {},
+            "linear has other mean rewards in every sample",
+        ),
     ],
 )
 def test_bad_input_gets_a_sentence(world, settings, said):
@@ -136,3 +141,11 @@ def test_prints():
     text = repr(power(MEANS, **SMALL))
     assert text.startswith("Power('b' − 'c' = 0.3, 3 replications)\n")
     assert isinstance(power(MEANS, **SMALL).table, pd.DataFrame)
+
+
+def test_nothing_is_found_of_equal_arms():
+    found = power({"a": 0.5, "b": 0.5}, **SMALL | {"level": 0.2, "replications": 8})
+    table = found.table
+    assert (table[["power", "always"]] == 0).all(axis=None)
+    np.testing.assert_allclose(table["wrong"], 1 - table["coverage"])
+    assert table["wrong"].max() > 0.5

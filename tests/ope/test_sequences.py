@@ -177,7 +177,7 @@ def test_bounds_of_a_monitor_are_finite_numbers(bounds):
 def test_what_a_monitor_refuses():
     monitor = Monitor(["a", "b"], planned=500, bounds=np.array([0, 1]))
     for args, said in (
-        (("c", 1.0, [0.5, 0.5]), "arms must be among"),
+        (("c", 1.0, [0.5, 0.5]), "a round's arm must be among"),
         (("a", 2.0, [0.5, 0.5]), "rewards must lie within"),
         (("a", 1.0, [1.0, 0.0]), "probabilities must be"),
     ):
@@ -253,3 +253,9 @@ def test_peeking():
         width.append(s.high[-1] - s.low[-1])
     assert np.mean(hit) >= 0.97
     assert np.mean(width) <= 0.24
+
+
+def test_a_monitor_says_that_a_round_has_one_arm():
+    bandit = bb.LinTS(["a", "b"], 1, min_probability=0.1)
+    with pytest.raises(ValueError, match=r"a round's arm must be among \['a', 'b'\]; got Names"):
+        Monitor(["a", "b"], planned=1_000).observe(bandit.choose(np.zeros((3, 1))), [1, 0, 1])

@@ -33,7 +33,7 @@ def numbers_of(chosen: np.ndarray, arms: tuple[Name, ...]) -> np.ndarray:
     try:
         return np.array([index[a] for a in chosen.tolist()], dtype=np.int64)
     except (KeyError, TypeError):
-        strange = next(a for a in chosen.tolist() if not isinstance(a, str | int) or a not in index)
+        strange = next(a for a in chosen.tolist() if a not in arms)
         raise ValueError(f"arms must be among {list(arms)!r}; got {strange!r}") from None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.checks import Table, finite, floats, number, unmasked
+from bayesbandit.checks import LARGEST, Table, finite, floats, number, unmasked
 from bayesbandit.history import name_array
 from bayesbandit.ope.logs.columns import (
     SLACK,
@@ -203,6 +203,8 @@ class Log:
         time in the log), whether or not its reward has come: selecting by that would bias
         estimates. Times are numbers (seconds, for datetimes).
         """
+        if default == default:  # NaN: not known
+            number(default, "default", largest=LARGEST)
         if self.time is None or self.reward_time is None:
             raise ValueError("within needs a log with time= and reward_time=")
         came = np.nan_to_num(self.reward_time, nan=-np.inf)
