@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from decimal import Decimal
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +16,8 @@ from bayesbandit.tables.encoder import fitted
 
 if TYPE_CHECKING:
     import pandas as pd
+
+NUMBERS = (Real, Decimal, str, np.bool_)  # types of a reward; texts are read as numbers
 
 
 class KnownRewards:
@@ -86,7 +90,10 @@ def _numbers(column: pd.Series, name: str) -> np.ndarray:
     """Return a column of rewards (n,), checked."""
     import pandas as pd
 
-    values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    # pandas would read dates as whole numbers, too
+    read = [value if isinstance(value, NUMBERS) else np.nan for value in column.astype(object)]
+    numbers = pd.to_numeric(pd.Series(read, dtype=object), errors="coerce")
+    values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
     if len(bad := np.flatnonzero(~np.isfinite(values))):
         raise ValueError(
             f"{name}: column {column.name!r} of rewards has {column.iloc[bad[0]]!r} in row "

@@ -46,6 +46,14 @@ def test_a_reward_that_is_none(frame, bad, match):
         KnownRewards(frame, ["a", "b"])
 
 
+@pytest.mark.parametrize("range_of", [pd.date_range, pd.period_range, pd.timedelta_range])
+def test_dates_are_no_rewards(frame, range_of):
+    start = pd.Timedelta("1D") if range_of is pd.timedelta_range else "2026-01-01"
+    frame["a"] = range_of(start, periods=len(frame), freq="D")
+    with pytest.raises(ValueError, match=r"column 'a' of rewards has .* in row 1, and"):
+        KnownRewards(frame, ["a", "b"])
+
+
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
