@@ -405,6 +405,12 @@ def test_markdown_shows_texts_as_they_are(text: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("dtype", ["string", "boolean", "Int64", "datetime64[us]", object])
+def test_a_value_of_any_type_may_be_missing(dtype: str) -> None:
+    frame = pd.DataFrame({"a": pd.Series([None, None], dtype=dtype)})
+    assert ev.markdown(frame).splitlines()[2].strip("| ") == "–"
+
+
 def test_markdown_of_a_matrix(mixed: pd.DataFrame) -> None:
     counts = ev.wins_and_losses(ev.pairwise(mixed))
     head = ev.markdown(counts["margin"]).splitlines()[0]

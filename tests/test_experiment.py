@@ -127,6 +127,12 @@ def test_other_results_in_the_folder_are_refused(tmp_path, settings, named):
     assert (tmp_path / "results.parquet").read_bytes() == before
 
 
+def test_integers_of_numpy_are_kept_as_pythons(tmp_path):
+    sizes = {"horizon": np.int64(5), "seed": np.int64(3), "points": np.int64(2)}
+    one = bb.Experiment([IRIS], [bb.LinTS], replications=np.int64(1), **sizes)
+    assert set(one.run(out=tmp_path, progress=False)["t"]) == {1, 5}
+
+
 def test_a_broken_file_of_results_is_named(tmp_path):
     experiment(replications=1).run(out=tmp_path, progress=False)
     (tmp_path / "results.parquet").write_bytes(b"PAR1 and then nothing")
@@ -182,6 +188,7 @@ def test_a_failed_replication_fails_the_study_by_name_and_seed():
         ({"bandits": {}}, "bandits; got none"),
         ({"environments": [IRIS, IRIS]}, "different names"),
         ({"bandits": [bb.LinTS, bb.LinTS]}, "different names"),
+        ({"bandits": {"a": bb.LinTS, 1: bb.LinTS}}, "names of bandits must be texts; got 1"),
         ({"bandits": [lambda arms, d, seed: None]}, "a name"),
         ({"replications": 0}, "replications must be an integer ≥ 1; got 0"),
         ({"horizon": -1}, "horizon must be an integer ≥ 1; got -1"),

@@ -37,6 +37,11 @@ def test_by_hand():
     long = np.zeros((2, 3, 2))
     with pytest.raises(ValueError, match=r"beside must be of \(2, 1, 2\); got \(2, 3, 2\)"):
         evaluation.intervals(beliefs, beside=Beliefs(long, long, long, pulls))
+    with pytest.raises(ValueError, match=r"each of levels .* got 95"):
+        evaluation.intervals(beliefs, levels=[95])
+    with pytest.raises(ValueError, match="2 different names"):
+        evaluation.intervals(beliefs, arms=["a", "a"])
+    assert "97.5%" in evaluation.intervals(beliefs, levels=[0.975])
     shifted = evaluation.intervals(beliefs, truth=[[1.0, 0.0]], arms=["a", "b"])
     assert shifted.loc["a", "bias"] == 1.0
 
@@ -85,7 +90,7 @@ def test_the_truth_is_asked_for_where_it_is_not_known():
     with pytest.raises(ValueError, match="truth is not known at your contexts"):
         evaluation.intervals(found)
     evaluation.intervals(found, truth=[[2.0, 1.0, 0.0]])
-    with pytest.raises(ValueError, match="3 names, or none; got"):
+    with pytest.raises(ValueError, match="3 different names, or none; got"):
         evaluation.intervals(found, truth=[[2.0, 1.0, 0.0]], arms=["a"])
     with pytest.raises(ValueError, match="at least 2 runs; got 1"):
         evaluation.intervals(evaluation.after_runs({"TS": bb.LinTS}, world, 1, 20)["TS"])

@@ -41,6 +41,16 @@ def test_a_row_a_policy(result):
     np.testing.assert_allclose(dots, result.table["ess"])
 
 
+@pytest.mark.slow
+def test_titles_say_the_level_in_full(result):
+    found = evaluate(result.data, result.policies, level=0.975, sequence="asymptotic")
+    for figure in (
+        plots.policy_values(found), plots.policy_contrasts(found, "logged"),
+        plots.value_sequences(found),
+    ):  # fmt: skip
+        assert "97.5%" in figure.get_suptitle()
+
+
 def test_a_refused_interval_is_a_grey_point():
     log = uniform()
     result = evaluate(log, {"a": "a", "b": "b"}, estimator="dm")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.checks import integer
+from bayesbandit.checks import integer, number
 from bayesbandit.environments.base import Environment
 
 Factory = Callable[..., Bandit]
@@ -114,8 +114,10 @@ def intervals(
             raise ValueError(f"beside must be of {error.shape}; got {other.shape}")
     K = error.shape[2]
     names = list(range(K) if arms is None else arms)
-    if len(names) not in (0, K):
-        raise ValueError(f"arms must be {K} names, or none; got {names}")
+    if len(names) not in (0, K) or len(set(names)) < len(names):
+        raise ValueError(f"arms must be {K} different names, or none; got {names}")
+    for level in levels:
+        number(level, "each of levels", above=0, below=1)
     rows = {}
     for name, some in {n: [k] for k, n in enumerate(names)}.items() or [("all", [*range(K)])]:
         e, sd = error[:, :, some], beliefs.sd[:, :, some]
@@ -126,7 +128,7 @@ def intervals(
             row |= _over_runs("mse_above", e**2 - other[:, :, some] ** 2)
         for level in levels:
             inside = np.abs(e) <= norm.ppf(0.5 + level / 2) * sd
-            row |= _over_runs(f"{level:.0%}", 100.0 * inside)
+            row |= _over_runs(f"{100 * level:g}%", 100.0 * inside)
         rows[name] = row
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(index="arm")
 

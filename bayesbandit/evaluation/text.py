@@ -113,7 +113,8 @@ def texts(values: pd.Series, digits: int = 4) -> list[str]:
     """Return the cells of a column as texts, with numbers as in `markdown`."""
     if is_numeric(values):
         return _numerals(values.to_numpy(np.float64), digits)
-    return ["–" if value is None or value != value else str(value) for value in values]
+    missing = values.isna()
+    return ["–" if gap else str(value) for value, gap in zip(values, missing, strict=True)]
 
 
 def _numerals(values: np.ndarray, digits: int) -> list[str]:

@@ -112,11 +112,10 @@ class Experiment:
         object.__setattr__(self, "bandits", dict(bandits))
         _distinct([e.name for e in self.environments], "environments")
         _distinct(list(bandits), "bandits")
-        checks.integer(self.replications, "replications", least=1)
-        checks.integer(self.seed, "seed")
-        checks.integer(self.points, "points", least=2)
-        if self.horizon is not None:
-            checks.integer(self.horizon, "horizon", least=1)
+        for name, least in (("replications", 1), ("seed", 0), ("points", 2), ("horizon", 1)):
+            value = vars(self)[name]
+            if value is not None or name != "horizon":
+                object.__setattr__(self, name, checks.integer(value, name, least=least))
 
     def describe(self) -> dict[str, Any]:
         """Return the settings that determine the results.
@@ -345,5 +344,7 @@ def _name(factory: Factory) -> str:
 def _distinct(names: Sequence[str], what: str) -> None:
     if not names:
         raise ValueError(f"an experiment needs {what}; got none")
+    if odd := [name for name in names if not isinstance(name, str)]:
+        raise ValueError(f"the names of {what} must be texts; got {odd[0]!r}")
     if len(set(names)) < len(names):
         raise ValueError(f"{what} must have different names; got {sorted(names)}")

@@ -46,7 +46,7 @@ def policy_values(result: Evaluation) -> Figure:
     ax.plot(table["estimate"][~known], -down[~known], "D", color=GREY, ms=5)
     dress(ax, "", "mean reward a round", "", inches=WIDE)
     ruled(ax, "x")
-    entitle(figure, f"What policies would have earned: {result.level:.0%} intervals")
+    entitle(figure, f"What policies would have earned: {100 * result.level:g}% intervals")
     keys = [dot(BLUE, "o", "estimate and interval"), dot(GREY, "D", "interval refused")]
     legend(figure, keys[: 1 + int(not known.all())], handle=1)
     return figure
@@ -72,7 +72,7 @@ def policy_contrasts(result: Evaluation, against: str | int) -> Figure:
     ax.axvline(0.0, color="black", lw=0.9, zorder=1)
     dress(ax, "", plain(f"mean reward a round above that of {against}"), "", inches=WIDE)
     ruled(ax, "x")
-    entitle(figure, f"Paired differences: {result.level:.0%} intervals, thin: all at once")
+    entitle(figure, f"Paired differences: {100 * result.level:g}% intervals, thin: all at once")
     legend(figure, [dot(c, m, f"{what} {against}") for c, m, what in LOOKS.values()], handle=1)
     return figure
 
@@ -140,7 +140,7 @@ def value_sequences(result: Evaluation) -> Figure:
         dress(ax, str(name), "round", "mean reward a round")
         ruled(ax)
         _close(ax, here)
-    entitle(figure, f"Confidence sequences, valid at all rounds at once: {result.level:.0%}")
+    entitle(figure, f"Confidence sequences, valid at all rounds at once: {100 * result.level:g}%")
     keys = [
         Line2D([], [], lw=6, alpha=0.25, color=BLUE, label="sequence"),
         Line2D([], [], color=GREY, label="estimate at the end"),
