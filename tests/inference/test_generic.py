@@ -272,6 +272,18 @@ def test_large_rewards_under_small_priors_are_sampled():
     assert draws["sigma2"].mean() > 1e18
 
 
+@pytest.mark.parametrize("size", [1.0, 1e6])
+def test_of_features_next_to_nothing_the_prior_is_known(size):
+    """Least squares would fit such rewards by coefficients of 1e12 and more."""
+    rng = np.random.default_rng(0)
+    x, reward = 1e-12 * rng.normal(size=(60, 2)), size * (1.0 + rng.normal(size=60))
+    by_rows = declared(lambda s, x, w, n: s * (1.0 + 0.1 * pt.arange(x.shape[0])) / pt.sqrt(w))
+    data = {"x": x, "reward": reward, "weight": rng.uniform(0.1, 10.0, 60)}
+    theta = matched(by_rows, data).sample(data, 4000, 1, seed=0).values["theta"][0]
+    assert (np.abs(theta.mean(axis=0)) < 4.0 / np.sqrt(4000)).all()
+    np.testing.assert_allclose(theta.std(axis=0), 1.0, rtol=4.0 / np.sqrt(8000))
+
+
 @pytest.mark.slow
 def test_means_that_are_far_from_rewards_of_known_noise_keep_their_digits():
     """By 10¹¹ sds: a common stretch of coefficients and their scale saw rounding alone."""

@@ -13,6 +13,7 @@ from bayesbandit.kernels.gibbs import monomials as kernel
 
 SPARSE = 4  # coordinates that a square may have to be kept sparse
 DIGITS = 1e-10  # of the precision that a centre is found with
+FAR = 1e20  # a prior's square at the centre, beyond which θ would lose its digits
 
 Array = np.ndarray
 
@@ -144,11 +145,15 @@ def layout(sums: Sequence[Sum], A: Array, b: Array, size: int, names: Sequence[s
         low, high = np.log(low), np.log(high)
     dense, sparse = divided(squares, D)
     forms, offsets = matrix(dense, A, b, D)
-    rows_powers = block(dense)
+    rows_powers, alone = block(dense), block(sparse)
     centre = balanced(forms, offsets, rows_powers.coef)
+    if (np.abs(alone.coef) * listed(sparse, centre)[-1] ** 2 > FAR).any():  # rows say little of θ
+        others = matrix(sparse, A[:0], b[:0], D)
+        both = map(np.concatenate, zip((forms, offsets), others, strict=True))
+        centre = balanced(*both, np.concatenate([rows_powers.coef, alone.coef]))
     offsets = offsets - forms @ centre
     rows, groups, row_terms, group_terms, rest = grouped(forms, offsets, rows_powers, D)
-    blocks = (row_terms, group_terms, block(sparse), block(pure))
+    blocks = (row_terms, group_terms, alone, block(pure))
     compressed = incidences(blocks, size)
     fields = (linear, square, low, high, *compressed, rows, groups, rest, *listed(sparse, centre))
     whole = Squares(forms, offsets, rows_powers)
