@@ -87,7 +87,7 @@ def sampled(model: RewardModel, engine: str, data: dict[str, np.ndarray], seed: 
     chosen = plan(model, D, K if model.takes_arm else None, engine)
     kind = "nuts" if engine == "nuts" else "compiled" if chosen.method.kernel else "by rows"
     draws = chosen.sample(data, DRAWS[kind], CHAINS, seed=seed)
-    assert not draws.divergences
+    assert (draws.divergences or 0) < 0.01 * CHAINS * DRAWS[kind]
     flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in draws.values.items()}
     means = chosen.outcomes.mean_reward(flat, CONTEXTS)
     wanted = {k: v for k, v in draws.values.items() if v.ndim == 2 or k in ("theta", "mu0")}
@@ -124,11 +124,11 @@ def z_scores(a: Moments, b: Moments) -> dict[str, np.ndarray]:
 
 
 def agree(pairs: list[tuple[Moments, Moments]]) -> None:
-    """Every z-score below 3, and all of them about as large as those of right errors."""
+    """Every z-score, of some 100, below 4, and all about as large as those of right errors."""
     scores = [z_scores(a, b) for a, b in pairs]
     for of_one in scores:
         for name, z in of_one.items():
-            assert (np.abs(z) < 3.0).all(), f"{name}: z = {z}"
+            assert (np.abs(z) < 4.0).all(), f"{name}: z = {z}"
     square = np.mean(np.concatenate([z**2 for of_one in scores for z in of_one.values()]))
     assert 0.4 < square < 1.8, f"mean square {square}"
 
