@@ -148,9 +148,9 @@ def layout(sums: Sequence[Sum], A: Array, b: Array, size: int, names: Sequence[s
     rows_powers, alone = block(dense), block(sparse)
     centre = balanced(forms, offsets, rows_powers.coef)
     if (np.abs(alone.coef) * listed(sparse, centre)[-1] ** 2 > FAR).any():  # rows say little of θ
-        others = matrix(sparse, A[:0], b[:0], D)
-        both = map(np.concatenate, zip((forms, offsets), others, strict=True))
-        centre = balanced(*both, np.concatenate([rows_powers.coef, alone.coef]))
+        more, away = matrix(sparse, A[:0], b[:0], D)
+        coef = np.concatenate([rows_powers.coef, alone.coef])
+        centre = balanced(np.vstack([forms, more]), np.concatenate([offsets, away]), coef)
     offsets = offsets - forms @ centre
     rows, groups, row_terms, group_terms, rest = grouped(forms, offsets, rows_powers, D)
     blocks = (row_terms, group_terms, alone, block(pure))
