@@ -180,6 +180,14 @@ class LinearBelief(Belief, Kernel):
         scoring.learn_scored(self.arms, self.settings, np.ascontiguousarray(tick), *rows, score)
         return score
 
+    def update_foretold(self, tick: Array, x: Array, arm: Array, reward: Array) -> Array:
+        """Learn as `update_at`, in order; return each reward's squared error before it was learned,
+        and the variance that was foretold (n, 2)."""
+        rows = self.design(x), *map(np.ascontiguousarray, (arm, reward)), np.ones(len(x))
+        out = np.empty((len(x), 2))
+        scoring.learn_foretold(self.arms, self.settings, np.ascontiguousarray(tick), *rows, out)
+        return out
+
     def absorb(self, other: Belief) -> None:
         """Learn the rounds that another belief has learned, as if they had come next.
 

@@ -25,8 +25,9 @@ class Surprise:
 
     log_e (n,): the log of the e-process after each round: the density of the rewards so far under a
     mixture over half-lives, divided by that under a belief that does not forget. If nothing
-    changes, this ratio has mean 1. So it ever reaches 1/level with probability `level` at most,
-    however often you look (Ville's inequality).
+    changes, and errors are normal, this ratio has mean 1, but for the estimate of their variance.
+    So it ever reaches 1/level with probability `level` at most, however often you look (Ville's
+    inequality).
     half_life: the half-life that predicts best at the end, in rounds; None: never forgets.
     """
 
@@ -55,15 +56,14 @@ class Surprise:
         return f"Surprise({said}, largest e = 10^{self.largest:.2g}, level = {self.level:g})"
 
 
-class Evidence:
-    """An e-process over rounds that come in parts, in their order.
+class Regressions:
+    """Ridge regressions of each arm's rewards, by several half-lives, over rounds that come in
+    parts, in their order.
 
-    n: rewards so far. log_e (n,): the logarithm of the e-process after each of them. model: the
-    ridge regression of each arm's rewards. half_lives: the first one is the hypothesis that is
-    tested; the others are the alternatives.
+    n: rewards so far. number: the arms' numbers, by their names.
     """
 
-    def __init__(self, model: Ridge, half_lives: Sequence[float | None] = HALF_LIVES) -> None:
+    def __init__(self, model: Ridge, half_lives: Sequence[float | None]) -> None:
         model = replace(model, half_life=None, drift=None, clock="rounds")
         if model.variance == "rss":  # a sum of squares, which is no variance of a reward
             model = replace(model, variance="rss/n")
@@ -71,17 +71,13 @@ class Evidence:
         self.models = [replace(model, half_life=half_life) for half_life in half_lives]
         self.beliefs: list[Any] = []
         self.number: dict[object, int] = {}
-        others = max(1, len(half_lives) - 1)
-        self.log_weight = np.log([1.0 - CHANGED, *[CHANGED / others] * others])
-        self.log_e, self.n = np.empty(0), 0
-        self.followed = 0  # rounds of a history
+        self.n = 0
 
-    def add(self, x: Array, arm: Array, reward: Array) -> Array:
-        """Learn rounds x (n, d), arms and rewards (n,), one tick after the other; arms may have any
-        names. Return the log density (n, M) of each reward before it was learned, by each
-        half-life."""
-        names = arm.tolist()
+    def begin(self, x: Array, arm: Array) -> tuple[Array, Array]:
+        """Count rounds x (n, d), one tick after the other; return their ticks and the numbers of
+        their arms (n,), which may have any names."""
         before, ticks = len(self.number), self.n + np.arange(1.0, len(x) + 1.0)
+        names, self.n = arm.tolist(), self.n + len(x)
         played = np.array([self.number.setdefault(k, len(self.number)) for k in names], np.int64)
         if not self.beliefs and len(x):
             self.beliefs = [m.belief(len(self.number), x.shape[1]) for m in self.models]
@@ -89,11 +85,58 @@ class Evidence:
         for belief in self.beliefs:
             for _ in range(len(self.number) - before):
                 belief.add_arm()
+        return ticks, played
+
+    def scores(self, x: Array, arm: Array, reward: Array) -> Array:
+        """Learn rounds x (n, d), arms and rewards (n,). Return the log density (n, M) of each
+        reward before it was learned, by each half-life."""
+        ticks, played = self.begin(x, arm)
         found = [belief.update_scored(ticks, x, played, reward) for belief in self.beliefs]
-        scores, log_e = np.reshape(found, (len(self.models), len(x))).T.copy(), np.empty(len(x))
+        return np.reshape(found, (len(self.models), len(x))).T.copy()
+
+
+class Evidence(Regressions):
+    """An e-process over rounds that come in parts, in their order.
+
+    log_e (n,): the logarithm of the e-process after each reward. model: the ridge regression of
+    each arm's rewards. half_lives: the first one is the hypothesis that is tested; the others are
+    the alternatives.
+
+    All half-lives foretell a normal reward with one noise variance, so that they differ in means:
+    with variances of their own, what forgets is less certain and wins by outliers alone. It is the
+    model's, if that is known. Else it is estimated from the errors of the hypothesis, and rewards
+    are taken as differences from the first one.
+    """
+
+    def __init__(self, model: Ridge, half_lives: Sequence[float | None] = HALF_LIVES) -> None:
+        self.variance = None if isinstance(model.variance, str) else float(model.variance)
+        super().__init__(replace(model, variance=1.0), half_lives)
+        others = max(1, len(half_lives) - 1)
+        self.log_weight = np.log([1.0 - CHANGED, *[CHANGED / others] * others])
+        self.log_e, self.origin, self.seen = np.empty(0), 0.0, np.zeros((1, 2))
+        self.followed = 0  # rounds of a history
+
+    def add(self, x: Array, arm: Array, reward: Array) -> Array:
+        """Learn rounds x (n, d), arms and rewards (n,). Return the log density (n, M) of each
+        reward before it was learned, by each half-life; NaN before two rewards differ."""
+        if self.variance is None and not self.n and len(x):
+            self.origin = float(reward[0])
+        (ticks, played), reward = self.begin(x, arm), reward - self.origin
+        found = [belief.update_foretold(ticks, x, played, reward) for belief in self.beliefs]
+        error2, width = np.reshape(found, (len(self.models), len(x), 2)).transpose(2, 1, 0)
+        error2 = error2 / width
+        noise = np.full(len(x), self.variance or 0.0)
+        if self.variance is None:
+            new = np.zeros((1 + len(self.number) - len(self.seen), 2))
+            self.seen = np.concatenate([self.seen, new])
+            own = np.ascontiguousarray(error2[:, 0])
+            scoring.put_noise(own, played, self.seen, noise)
+        noise = np.where(noise > 0.0, noise, np.nan)[:, None]
+        scores = -0.5 * (np.log(2.0 * np.pi * noise) + np.log(width) + error2 / noise)
+        log_e = np.empty(len(x))
         scoring.evidence(scores, self.log_weight, log_e)
-        last = self.log_e[-1] if self.n else 0.0
-        self.log_e, self.n = np.append(self.log_e, last + log_e), self.n + len(x)
+        last = self.log_e[-1] if len(self.log_e) else 0.0
+        self.log_e = np.append(self.log_e, last + log_e)
         return scores
 
     def follow(self, history: History) -> None:

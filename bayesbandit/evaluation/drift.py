@@ -11,7 +11,7 @@ import pandas as pd
 
 from bayesbandit import checks
 from bayesbandit.beliefs.linear import Ridge
-from bayesbandit.beliefs.surprise import Evidence
+from bayesbandit.beliefs.surprise import Regressions
 
 HALF_LIVES = (None, 8000.0, 4000.0, 2000.0, 1000.0, 500.0, 250.0, 125.0)
 
@@ -60,8 +60,8 @@ def drift(
         if half_life is not None:
             checks.number(half_life, "half_life", above=0)
     there = ~np.isnan(log.reward)
-    evidence = Evidence(model, half_lives)
-    found = evidence.add(np.asarray(log.x)[there], log.arm[there], log.reward[there])
+    regressions = Regressions(model, half_lives)
+    found = regressions.scores(np.asarray(log.x)[there], log.arm[there], log.reward[there])
     known = found[~np.isnan(found).any(axis=1)]
     over = 1000.0 * (known - known[:, :1])
     return pd.DataFrame(

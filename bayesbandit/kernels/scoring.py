@@ -63,6 +63,37 @@ def learn_scored(arms, settings, tick, z, arm, reward, weight, out):
 
 
 @njit(cache=True)
+def learn_foretold(arms, settings, tick, z, arm, reward, weight, out):
+    """Learn rows as `learn_scored`; fill out (n, 2) with each reward's squared error before it was
+    learned, and the variance that was foretold."""
+    D = int(settings[D_])
+    v, work = np.empty(stride(D)), np.empty(scratch(settings))
+    for i in range(reward.size):
+        if is_moving(settings):
+            advance(arms, tick[i], settings)
+        mean, scale = moments(arms[arm[i]], z[i], D, v)
+        out[i, 0] = (reward[i] - mean) ** 2
+        out[i, 1] = arms[arm[i], SIGMA2] + scale * scale
+        learn_one(arms, settings, tick[i], z[i], arm[i], reward[i], weight[i], v, work)
+
+
+@njit(cache=True)
+def put_noise(error2, arm, seen, out):
+    """Fill out (n,) with a noise variance before each reward: the mean of all earlier errors², or
+    of those of its arm and one such mean, if that is more.
+
+    error2, arm (n,): squared errors by their own variance, and arms. seen (1 + K, 2): the sums and
+    numbers of all earlier errors², then of each arm's.
+    """
+    for i in range(out.size):
+        k, pooled = 1 + arm[i], seen[0, 0] / max(seen[0, 1], 1.0)
+        out[i] = max(pooled, (pooled + seen[k, 0]) / (1.0 + seen[k, 1]))
+        for j in (0, k):
+            seen[j, 0] += error2[i]
+            seen[j, 1] += 1.0
+
+
+@njit(cache=True)
 def switch(log_weight, score):
     """Update the half-lives' log probabilities by a reward with these log densities (M,). One that
     is NaN changes nothing, nor do densities that are all 0.

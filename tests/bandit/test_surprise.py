@@ -3,10 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import bayesbandit as bb
 from bayesbandit.beliefs.half_lives import HALF_LIVES, prior
-from bayesbandit.beliefs.surprise import CHANGED, Evidence
+from bayesbandit.beliefs.surprise import CHANGED, Evidence, Regressions
 from bayesbandit.kernels.scoring import SWITCH
 from tests.cases import in_gate
 
@@ -67,6 +68,69 @@ def test_false_alarms_are_rare_whenever_one_looks(binary):
     assert power >= 0.8
 
 
+def unchanging(rng, T, kind):
+    """Rounds of three arms whose rewards are normal, or rarely 1 and else 0."""
+    x, arm = rng.normal(size=(T, D)), rng.integers(0, 3, T)
+    if kind == "rare":
+        return x, arm, 1.0 * (rng.random(T) < np.array([0.05, 0.03, 0.03])[arm])
+    theta, level = rng.normal(size=(3, D)), rng.normal(size=3)
+    return x, arm, level[arm] + (x * theta[arm]).sum(axis=1) + rng.normal(size=T)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "model"),
+    [
+        ("rare", bb.Ridge()),
+        ("normal", bb.Ridge(variance="rss/n")),
+        ("normal", bb.Ridge(intercept="unpenalised")),
+        ("normal", bb.Ridge(variance=1.0)),
+    ],
+)
+def test_neither_rare_rewards_nor_how_a_variance_is_estimated_alarm(kind, model):
+    rng, alarms = np.random.default_rng(0), 0
+    for _ in range(150):
+        evidence = Evidence(model)
+        evidence.add(*unchanging(rng, 300, kind))
+        alarms += evidence.surprise(0.05).alarm
+    assert alarms <= 0.05 * 150
+
+
+@pytest.mark.parametrize("variance", [0.7, "empirical_bayes"])
+def test_it_is_normal_densities_with_one_noise_variance(variance):
+    """Each mean and width by its own weighted least squares."""
+    x, arm, reward = unchanging(np.random.default_rng(5), 50, "normal")
+    z, lives = np.column_stack([x, np.ones(50)]), (None, 30.0, 8.0)
+    found = Evidence(bb.Ridge(1.5, variance), lives).add(x, arm, reward)
+    r = reward - reward[0] * (variance != 0.7)
+    error2, width = np.empty((2, 50, 3))
+    for t in range(50):
+        mine = np.flatnonzero(arm[:t] == arm[t])
+        for m, half_life in enumerate(lives):
+            w = 0.5 ** ((t - mine) / (half_life or np.inf))
+            B = (z[mine].T * w) @ z[mine] + 1.5 * np.eye(D + 1)
+            mean = z[t] @ np.linalg.solve(B, z[mine].T @ (w * r[mine]))
+            width[t, m] = 1.0 + z[t] @ np.linalg.solve(B, z[t])
+            error2[t, m] = (r[t] - mean) ** 2
+    for t in range(2, 50):
+        e2, mine = (error2 / width)[:t, 0], arm[:t] == arm[t]
+        noise = max(e2.mean(), (e2.mean() + e2[mine].sum()) / (1 + mine.sum()))
+        noise = noise if variance != 0.7 else 0.7
+        density = stats.norm.logpdf(np.sqrt(error2[t]), 0.0, np.sqrt(noise * width[t]))
+        np.testing.assert_allclose(found[t], density, atol=1e-9)
+
+
+def test_it_has_no_units_and_no_zero():
+    x, arm, reward = unchanging(np.random.default_rng(6), 200, "normal")
+    one, other = Evidence(bb.Ridge()), Evidence(bb.Ridge())
+    one.add(x, arm, reward)
+    other.add(x, arm, 5000.0 + 30.0 * reward)
+    np.testing.assert_allclose(one.log_e, other.log_e, atol=1e-8)
+    equal = Evidence(bb.Ridge())
+    equal.add(x, arm, np.full(200, 7.0))
+    assert (equal.log_e == 0.0).all()
+
+
 def test_half_lives_of_a_log():
     still, changes = played(3, 800).history, played(3, 800, flip=400).history
     table = bb.evaluation.drift(still)
@@ -93,7 +157,8 @@ def test_what_is_no_log_and_no_half_life():
 def test_a_sum_of_squares_is_read_as_a_variance():
     """`variance="rss"` never shrinks, and is no variance of a reward."""
     bandit, same = played(1, 40, variance="rss"), played(1, 40, variance="rss/n")
-    found = Evidence(same.spec).add(bandit.history.x, bandit.history.arm, bandit.history.reward)
+    history = bandit.history
+    found = Regressions(same.spec, HALF_LIVES).scores(history.x, history.arm, history.reward)
     assert np.isfinite(bandit.surprise().log_e).all()
     table = bb.evaluation.drift(bandit.history, bandit.spec, HALF_LIVES)
     known = ~np.isnan(found).any(axis=1)
