@@ -648,3 +648,33 @@ def test_pooled_weights_of_declared_models_that_forget():
     for model, half_life in ((declared.noncentred, 20.0), (declared.known, "auto")):
         with pytest.raises(ValueError, match="if half_life is a number and the model"):
             bb.Bandit(ARMS, model, half_life=half_life, **own)
+
+
+READ = {
+    **{str(memory): lambda memory=memory: bandit_of(**memory) for memory in FORGETTING},
+    "shared": lambda: bb.Bandit(
+        ARMS, bb.Shared(bb.Ridge(drift=0.05)), bb.Thompson(), n_features=D, seed=3
+    ),
+    "declared": lambda: bb.Bandit(
+        ARMS, declared.known, bb.Thompson(), n_features=D, drift=0.05, seed=3
+    ),
+}
+
+
+@few("[shared]", "[{'drift': 0.02, 'variance': 0.3}]", "[{'half_life': 20.0}]")
+@pytest.mark.parametrize("kind", READ)
+def test_a_bandit_that_is_read_learns_as_if_it_were_not(kind):
+    """Between a decision and its reward no time passes by a look."""
+    rng, read, unread = np.random.default_rng(0), READ[kind](), READ[kind]()
+    for _ in range(12):
+        x, reward = rng.normal(size=read.layout.shape), float(rng.normal())
+        decisions = [bandit.choose(x) for bandit in (read, unread)]
+        before = read.posterior("a").sd(np.ones((1, D)))
+        read.greedy(x)
+        read.probabilities(x)
+        np.testing.assert_array_equal(read.posterior("a").sd(np.ones((1, D))), before)
+        for bandit, decision in zip((read, unread), decisions, strict=True):
+            bandit.observe(decision, reward)
+    x = rng.normal(size=read.layout.shape)
+    for moment in ("mean", "sd", "probabilities"):
+        np.testing.assert_array_equal(*(getattr(b.choose(x), moment) for b in (read, unread)))
