@@ -196,6 +196,19 @@ def test_options_that_are_wrong(log, tmp_path):
     assert "there is no file" in said(run("evaluate", tmp_path / "no.csv", *out))
 
 
+def test_two_policies_of_one_name_are_refused(log, tmp_path):
+    """The arm "logged" stood in place of the logged policy, and one file in place of another."""
+    frame, out = pd.read_csv(log), ("--out", tmp_path)
+    other = frame.assign(arm=frame["arm"].where(frame["arm"] != frame["arm"].iloc[0], "logged"))
+    other.to_csv(tmp_path / "other.csv", index=False)
+    assert "two policies are named 'logged'" in said(run("evaluate", tmp_path / "other.csv", *out))
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        bb.LinTS(["a", "b"], 1).save(tmp_path / folder / "saved")
+    files = [part for at in ("one", "two") for part in ("--policy", tmp_path / at / "saved")]
+    assert "two policies are named 'saved'" in said(run("evaluate", log, *files, *out))
+
+
 def test_compare_sends_a_log_here(log, tmp_path):
     result = run("compare", "--csv", log, "--target", "arm", "--out", tmp_path)
     assert result.exit_code == 2

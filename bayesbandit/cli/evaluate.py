@@ -156,8 +156,11 @@ def judged(
     later = data[half:]
     count = np.bincount(later.played, minlength=len(data.arms))
     most = {data.arms[k] for k in np.argsort(-count, kind="stable")[:ARMS]}
-    policies: dict[Any, Any] = {LOGGED: None}
-    policies |= {arm: arm for arm in data.arms if arm in most or str(arm) in named}
+    judged_arms = [arm for arm in data.arms if arm in most or str(arm) in named]
+    names = [LOGGED, *map(str, judged_arms), *presets, *(Path(text).name for text in saved)]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"two policies are named {twice[0]!r}: rename the arm or the file")
+    policies: dict[Any, Any] = {LOGGED: None} | {arm: arm for arm in judged_arms}
     if len(data.arms) > ARMS:
         said.append(f"Of {len(data.arms)} arms the {ARMS} most chosen are judged, and those named.")
     for name, factory in presets.items():
