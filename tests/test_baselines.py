@@ -1,11 +1,14 @@
 """What stands beside the bandits."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from bayesbandit import evaluation
 from bayesbandit.environments import Classification, KnownRewards, SyntheticExample
+from bayesbandit.environments.base import Sample
 
 
 def regrets(world, **settings):
@@ -26,6 +29,25 @@ def test_ridge_finds_what_is_linear(rng):
     found = regrets(KnownRewards(paid, ["a", "b"]))
     assert found["(full-information ridge)"] < 0.01
     assert found["(a random arm)"] == pytest.approx(np.abs(x[:, 0]).mean())
+
+
+@dataclass(frozen=True)
+class OwnFeatures:
+    """Arms with features of their own, and rewards that are linear in them for all arms alike."""
+
+    name: str = "own"
+    arms: tuple[int, ...] = (0, 1, 2)
+    n_features: int = 2
+
+    def sample(self, horizon, rng):
+        x = rng.normal(size=(300, 3, 2))
+        mean = x @ np.array([1.0, -1.0])
+        return Sample(x, mean, mean + 0.1 * rng.normal(size=mean.shape))
+
+
+def test_arms_with_features_of_their_own_share_a_ridge():
+    found = regrets(OwnFeatures())
+    assert found["(full-information ridge)"] < 0.01 < found["(a random arm)"]
 
 
 def test_where_there_is_little_or_no_context(rng):

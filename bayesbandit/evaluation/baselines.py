@@ -22,8 +22,9 @@ def baselines(
     - A random arm.
     - The one arm that is best on average.
     - Full-information ridge: five-fold cross-validated ridge regression of all arms' rewards on the
-      context, which then chooses greedily on the held-out fold. It is NaN with fewer than ten
-      rounds. A linear bandit rarely does better. It can, because it fits an arm where it plays it.
+      context, which then chooses greedily on the held-out fold. Arms with features of their own
+      share one regression. It is NaN with fewer than ten rounds. A linear bandit rarely does
+      better. It can, because it fits an arm where it plays it.
 
     They are computed on one sample of the environment, of at most 20,000 rounds. Columns:
     environment, bandit (the reference's name), normalised_regret (in units of the rewards).
@@ -49,10 +50,13 @@ def _offline(x: np.ndarray, reward: np.ndarray, missed: np.ndarray, seed: int) -
 
     if len(x) < 2 * FOLDS:
         return np.nan
-    if x.shape[1] == 0:
+    if x.shape[-1] == 0:
         x = np.zeros((len(x), 1))  # without contexts: each arm's mean
+    rows = (-1, x.shape[-1])  # of contexts (n, d), or of the features of all arms (n, K, d)
+    target = (-1,) if x.ndim == 3 else (-1, reward.shape[1])
     total = 0.0
     for train, test in KFold(FOLDS, shuffle=True, random_state=seed).split(x):
-        ridge = RidgeCV(PENALTIES).fit(x[train], reward[train])
-        total += missed[test, ridge.predict(x[test]).argmax(axis=1)].sum()
+        ridge = RidgeCV(PENALTIES).fit(x[train].reshape(rows), reward[train].reshape(target))
+        predicted = ridge.predict(x[test].reshape(rows)).reshape(missed[test].shape)
+        total += missed[test, predicted.argmax(axis=1)].sum()
     return total / len(x)
