@@ -196,6 +196,13 @@ def test_options_that_are_wrong(log, tmp_path):
     assert "there is no file" in said(run("evaluate", tmp_path / "no.csv", *out))
 
 
+def test_an_arm_has_one_column_of_probabilities(log, tmp_path):
+    twice = [part for column in "xy" for part in ("--probability-of", f"a={column}")]
+    result = run("evaluate", log, *twice, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "--probability-of takes each arm once; got a=x, a=y" in said(result)
+
+
 def test_two_policies_of_one_name_are_refused(log, tmp_path):
     """The arm "logged" stood in place of the logged policy, and one file in place of another."""
     frame, out = pd.read_csv(log), ("--out", tmp_path)

@@ -95,7 +95,11 @@ def evaluate(
     given: dict[str, Any] = {role: column for role, column in columns.items() if column is not None}
     with clear_errors():
         if probability_of:
-            given["probabilities"] = dict(map(arm_and_column, probability_of))
+            given["probabilities"] = each = dict(map(arm_and_column, probability_of))
+            if len(each) < len(probability_of):
+                raise ValueError(
+                    f"--probability-of takes each arm once; got {', '.join(probability_of)}"
+                )
         table = read_table(log, **given)
         data, policies, said = judged(table, policy or [], drop or [], keep or [], seed)
         spoken = {str(name): name for name in policies}
