@@ -118,7 +118,7 @@ class Evidence(Regressions):
 
     def add(self, x: Array, arm: Array, reward: Array) -> Array:
         """Learn rounds x (n, d), arms and rewards (n,). Return the log density (n, M) of each
-        reward before it was learned, by each half-life; NaN before two rewards differ."""
+        reward before it was learned, by each half-life; NaN while the noise is not known."""
         if self.variance is None and not self.n and len(x):
             self.origin = float(reward[0])
         (ticks, played), reward = self.begin(x, arm), reward - self.origin
@@ -129,7 +129,7 @@ class Evidence(Regressions):
         if self.variance is None:
             new = np.zeros((1 + len(self.number) - len(self.seen), 2))
             self.seen = np.concatenate([self.seen, new])
-            own = np.ascontiguousarray(error2[:, 0])
+            own = np.where(width[:, 0] < np.inf, error2[:, 0], np.nan)
             scoring.put_noise(own, played, self.seen, noise)
         noise = np.where(noise > 0.0, noise, np.nan)[:, None]
         scores = -0.5 * (np.log(2.0 * np.pi * noise) + np.log(width) + error2 / noise)

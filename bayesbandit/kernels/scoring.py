@@ -18,6 +18,7 @@ from bayesbandit.kernels.selection import is_short
 from bayesbandit.runtime.compiling import njit
 
 STANDING = 0.5  # the prior probability of the first half-life; the others share the rest
+ERRORS = 10  # of fewer, the mean square may by chance be far too small
 SWITCH = 1e-4  # the probability that another half-life is right from the next reward on
 
 
@@ -80,17 +81,19 @@ def learn_foretold(arms, settings, tick, z, arm, reward, weight, out):
 @njit(cache=True)
 def put_noise(error2, arm, seen, out):
     """Fill out (n,) with a noise variance before each reward: the mean of all earlier errors², or
-    of those of its arm and one such mean, if that is more.
+    of those of its arm and one such mean, if that is more. It is 0 before `ERRORS` of them.
 
-    error2, arm (n,): squared errors by their own variance, and arms. seen (1 + K, 2): the sums and
-    numbers of all earlier errors², then of each arm's.
+    error2, arm (n,): squared errors by their own variance, NaN where that is infinite, and arms.
+    seen (1 + K, 2): the sums and numbers of all earlier errors², then of each arm's.
     """
     for i in range(out.size):
         k, pooled = 1 + arm[i], seen[0, 0] / max(seen[0, 1], 1.0)
-        out[i] = max(pooled, (pooled + seen[k, 0]) / (1.0 + seen[k, 1]))
-        for j in (0, k):
-            seen[j, 0] += error2[i]
-            seen[j, 1] += 1.0
+        known = max(pooled, (pooled + seen[k, 0]) / (1.0 + seen[k, 1]))
+        out[i] = known if seen[0, 1] >= ERRORS else 0.0
+        if not np.isnan(error2[i]):
+            for j in (0, k):
+                seen[j, 0] += error2[i]
+                seen[j, 1] += 1.0
 
 
 @njit(cache=True)

@@ -69,8 +69,8 @@ def test_false_alarms_are_rare_whenever_one_looks(binary):
 
 
 def unchanging(rng, T, kind):
-    """Rounds of three arms whose rewards are normal, or rarely 1 and else 0."""
-    x, arm = rng.normal(size=(T, D)), rng.integers(0, 3, T)
+    """Rounds of three arms whose rewards are normal, or rarely 1 and else 0; or of contexts 0."""
+    x, arm = rng.normal(size=(T, D)) * (kind != "constant"), rng.integers(0, 3, T)
     if kind == "rare":
         return x, arm, 1.0 * (rng.random(T) < np.array([0.05, 0.03, 0.03])[arm])
     theta, level = rng.normal(size=(3, D)), rng.normal(size=3)
@@ -83,7 +83,7 @@ def unchanging(rng, T, kind):
     [
         ("rare", bb.Ridge()),
         ("normal", bb.Ridge(variance="rss/n")),
-        ("normal", bb.Ridge(intercept="unpenalised")),
+        ("constant", bb.Ridge(intercept="unpenalised")),
         ("normal", bb.Ridge(variance=1.0)),
     ],
 )
@@ -93,7 +93,7 @@ def test_neither_rare_rewards_nor_how_a_variance_is_estimated_alarm(kind, model)
         evidence = Evidence(model)
         evidence.add(*unchanging(rng, 300, kind))
         alarms += evidence.surprise(0.05).alarm
-    assert alarms <= 0.05 * 150
+    assert alarms <= 0.02 * 150  # most came early, from a variance of too few errors
 
 
 @pytest.mark.parametrize("variance", [0.7, "empirical_bayes"])
@@ -112,7 +112,8 @@ def test_it_is_normal_densities_with_one_noise_variance(variance):
             mean = z[t] @ np.linalg.solve(B, z[mine].T @ (w * r[mine]))
             width[t, m] = 1.0 + z[t] @ np.linalg.solve(B, z[t])
             error2[t, m] = (r[t] - mean) ** 2
-    for t in range(2, 50):
+    assert np.isnan(found[:10]).all() == (variance != 0.7)
+    for t in range(10, 50):
         e2, mine = (error2 / width)[:t, 0], arm[:t] == arm[t]
         noise = max(e2.mean(), (e2.mean() + e2[mine].sum()) / (1 + mine.sum()))
         noise = noise if variance != 0.7 else 0.7
