@@ -102,10 +102,10 @@ class Evidence(Regressions):
     each arm's rewards. half_lives: the first one is the hypothesis that is tested; the others are
     the alternatives.
 
-    All half-lives foretell a normal reward with one noise variance, so that they differ in means:
-    with variances of their own, what forgets is less certain and wins by outliers alone. It is the
-    model's, if that is known. Else it is estimated from the errors of the hypothesis, and rewards
-    are taken as differences from the first one.
+    All half-lives foretell a normal reward with the variance that the hypothesis foretells, so that
+    they differ in means: with variances of their own, what forgets is less certain and wins by
+    outliers alone. Its noise is the model's, if that is known. Else it is estimated from the errors
+    of the hypothesis, and rewards are taken as differences from the first one.
     """
 
     def __init__(self, model: Ridge, half_lives: Sequence[float | None] = HALF_LIVES) -> None:
@@ -124,6 +124,7 @@ class Evidence(Regressions):
         (ticks, played), reward = self.begin(x, arm), reward - self.origin
         found = [belief.update_foretold(ticks, x, played, reward) for belief in self.beliefs]
         error2, width = np.reshape(found, (len(self.models), len(x), 2)).transpose(2, 1, 0)
+        width = width[:, :1]  # of the hypothesis
         error2 = error2 / width
         noise = np.full(len(x), self.variance or 0.0)
         if self.variance is None:

@@ -97,24 +97,25 @@ def test_neither_rare_rewards_nor_how_a_variance_is_estimated_alarm(kind, model)
 
 
 @pytest.mark.parametrize("variance", [0.7, "empirical_bayes"])
-def test_it_is_normal_densities_with_one_noise_variance(variance):
-    """Each mean and width by its own weighted least squares."""
+def test_it_is_normal_densities_with_one_variance(variance):
+    """Each mean by its own weighted least squares, and the width by what does not forget."""
     x, arm, reward = unchanging(np.random.default_rng(5), 50, "normal")
     z, lives = np.column_stack([x, np.ones(50)]), (None, 30.0, 8.0)
     found = Evidence(bb.Ridge(1.5, variance), lives).add(x, arm, reward)
     r = reward - reward[0] * (variance != 0.7)
-    error2, width = np.empty((2, 50, 3))
+    error2, width = np.empty((50, 3)), np.empty(50)
     for t in range(50):
         mine = np.flatnonzero(arm[:t] == arm[t])
         for m, half_life in enumerate(lives):
             w = 0.5 ** ((t - mine) / (half_life or np.inf))
             B = (z[mine].T * w) @ z[mine] + 1.5 * np.eye(D + 1)
             mean = z[t] @ np.linalg.solve(B, z[mine].T @ (w * r[mine]))
-            width[t, m] = 1.0 + z[t] @ np.linalg.solve(B, z[t])
             error2[t, m] = (r[t] - mean) ** 2
+            if half_life is None:
+                width[t] = 1.0 + z[t] @ np.linalg.solve(B, z[t])
     assert np.isnan(found[:10]).all() == (variance != 0.7)
     for t in range(10, 50):
-        e2, mine = (error2 / width)[:t, 0], arm[:t] == arm[t]
+        e2, mine = error2[:t, 0] / width[:t], arm[:t] == arm[t]
         noise = max(e2.mean(), (e2.mean() + e2[mine].sum()) / (1 + mine.sum()))
         noise = noise if variance != 0.7 else 0.7
         density = stats.norm.logpdf(np.sqrt(error2[t]), 0.0, np.sqrt(noise * width[t]))
@@ -130,6 +131,16 @@ def test_it_has_no_units_and_no_zero():
     equal = Evidence(bb.Ridge())
     equal.add(x, arm, np.full(200, 7.0))
     assert (equal.log_e == 0.0).all()
+
+
+def test_what_forgets_does_not_win_by_an_outlier():
+    """It is less certain of 21 coefficients, and so would be less surprised."""
+    rng = np.random.default_rng(0)
+    x, arm, reward = rng.normal(size=(200, 20)), rng.integers(0, 3, 200), rng.normal(size=200)
+    reward[150] += 30.0
+    evidence = Evidence(bb.Ridge())
+    evidence.add(x, arm, reward)
+    assert evidence.log_e.max() < 1.0
 
 
 def test_half_lives_of_a_log():
