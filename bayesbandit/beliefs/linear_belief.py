@@ -182,7 +182,7 @@ class LinearBelief(Belief, Kernel):
 
     def update_foretold(self, tick: Array, x: Array, arm: Array, reward: Array) -> Array:
         """Learn as `update_at`, in order; return each reward's squared error before it was learned,
-        and the variance that was foretold (n, 2)."""
+        and the variance that was foretold (n, 2). The noise variance is a number."""
         rows = self.design(x), *map(np.ascontiguousarray, (arm, reward)), np.ones(len(x))
         out = np.empty((len(x), 2))
         scoring.learn_foretold(self.arms, self.settings, np.ascontiguousarray(tick), *rows, out)

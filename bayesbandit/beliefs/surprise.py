@@ -17,6 +17,7 @@ from bayesbandit.kernels import scoring
 
 Array = np.ndarray
 CHANGED = 0.01  # the prior weight of the half-lives that forget
+WIDE = 2.0  # a foretold variance, over the noise, by which an error is more the prior's than noise
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,9 @@ class Evidence(Regressions):
 
     All half-lives foretell a normal reward with the variance that the hypothesis foretells, so that
     they differ in means: with variances of their own, what forgets is less certain and wins by
-    outliers alone. Its noise is the model's, if that is known. Else it is estimated from the errors
-    of the hypothesis, and rewards are taken as differences from the first one.
+    outliers alone. Its noise is the model's, if that is known. Else it is estimated from errors of
+    the hypothesis where it is less sure of the reward than of its mean, because a weak penalty
+    makes others small; and rewards are taken as differences from the first one.
     """
 
     def __init__(self, model: Ridge, half_lives: Sequence[float | None] = HALF_LIVES) -> None:
@@ -130,7 +132,7 @@ class Evidence(Regressions):
         if self.variance is None:
             new = np.zeros((1 + len(self.number) - len(self.seen), 2))
             self.seen = np.concatenate([self.seen, new])
-            own = np.where(width[:, 0] < np.inf, error2[:, 0], np.nan)
+            own = np.where(width[:, 0] <= WIDE, error2[:, 0], np.nan)
             scoring.put_noise(own, played, self.seen, noise)
         noise = np.where(noise > 0.0, noise, np.nan)[:, None]
         scores = -0.5 * (np.log(2.0 * np.pi * noise) + np.log(width) + error2 / noise)

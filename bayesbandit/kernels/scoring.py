@@ -66,16 +66,17 @@ def learn_scored(arms, settings, tick, z, arm, reward, weight, out):
 @njit(cache=True)
 def learn_foretold(arms, settings, tick, z, arm, reward, weight, out):
     """Learn rows as `learn_scored`; fill out (n, 2) with each reward's squared error before it was
-    learned, and the variance that was foretold."""
+    learned, and the variance that was foretold. σ² is known: no arm depends on others."""
     D = int(settings[D_])
     v, work = np.empty(stride(D)), np.empty(scratch(settings))
     for i in range(reward.size):
+        own = arms[arm[i] : arm[i] + 1]
         if is_moving(settings):
-            advance(arms, tick[i], settings)
-        mean, scale = moments(arms[arm[i]], z[i], D, v)
+            advance(own, tick[i], settings)
+        mean, scale = moments(own[0], z[i], D, v)
         out[i, 0] = (reward[i] - mean) ** 2
-        out[i, 1] = arms[arm[i], SIGMA2] + scale * scale
-        learn_one(arms, settings, tick[i], z[i], arm[i], reward[i], weight[i], v, work)
+        out[i, 1] = own[0, SIGMA2] + scale * scale
+        learn_one(own, settings, tick[i], z[i], 0, reward[i], weight[i], v, work)
 
 
 @njit(cache=True)
@@ -83,7 +84,7 @@ def put_noise(error2, arm, seen, out):
     """Fill out (n,) with a noise variance before each reward: the mean of all earlier errors², or
     of those of its arm and one such mean, if that is more. It is 0 before `ERRORS` of them.
 
-    error2, arm (n,): squared errors by their own variance, NaN where that is infinite, and arms.
+    error2, arm (n,): squared errors by their own variance, NaN where that is too large, and arms.
     seen (1 + K, 2): the sums and numbers of all earlier errors², then of each arm's.
     """
     for i in range(out.size):
