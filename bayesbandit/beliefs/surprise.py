@@ -17,7 +17,7 @@ from bayesbandit.kernels import scoring
 
 Array = np.ndarray
 CHANGED = 0.01  # the prior weight of the half-lives that forget
-WIDE = 2.0  # a foretold variance, over the noise, by which an error is more the prior's than noise
+WIDE = 2.0  # a foretold variance, over the noise's, half of which is the mean's
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ class Evidence(Regressions):
     All half-lives foretell a normal reward with the variance that the hypothesis foretells, so that
     they differ in means: with variances of their own, what forgets is less certain and wins by
     outliers alone. Its noise is the model's, if that is known. Else it is estimated from errors of
-    the hypothesis where it is less sure of the reward than of its mean, because a weak penalty
-    makes others small; and rewards are taken as differences from the first one.
+    the hypothesis, and rewards are taken as differences from the first one. The estimate of all
+    arms is of errors whose mean varies less than the noise: a weak penalty makes others small.
     """
 
     def __init__(self, model: Ridge, half_lives: Sequence[float | None] = HALF_LIVES) -> None:
@@ -126,16 +126,15 @@ class Evidence(Regressions):
         (ticks, played), reward = self.begin(x, arm), reward - self.origin
         found = [belief.update_foretold(ticks, x, played, reward) for belief in self.beliefs]
         error2, width = np.reshape(found, (len(self.models), len(x), 2)).transpose(2, 1, 0)
-        width = width[:, :1]  # of the hypothesis
-        error2 = error2 / width
+        own, width = width[:, 0], width[:, :1]  # of the hypothesis
         noise = np.full(len(x), self.variance or 0.0)
         if self.variance is None:
             new = np.zeros((1 + len(self.number) - len(self.seen), 2))
             self.seen = np.concatenate([self.seen, new])
-            own = np.where(width[:, 0] <= WIDE, error2[:, 0], np.nan)
-            scoring.put_noise(own, played, self.seen, noise)
+            seen = error2[:, 0] / np.where(own < np.inf, np.minimum(own, WIDE), np.nan)
+            scoring.put_noise(seen, own <= WIDE, played, self.seen, noise)
         noise = np.where(noise > 0.0, noise, np.nan)[:, None]
-        scores = -0.5 * (np.log(2.0 * np.pi * noise) + np.log(width) + error2 / noise)
+        scores = -0.5 * (np.log(2.0 * np.pi * noise) + np.log(width) + error2 / width / noise)
         log_e = np.empty(len(x))
         scoring.evidence(scores, self.log_weight, log_e)
         last = self.log_e[-1] if len(self.log_e) else 0.0

@@ -80,12 +80,14 @@ def learn_foretold(arms, settings, tick, z, arm, reward, weight, out):
 
 
 @njit(cache=True)
-def put_noise(error2, arm, seen, out):
-    """Fill out (n,) with a noise variance before each reward: the mean of all earlier errors², or
-    of those of its arm and one such mean, if that is more. It is 0 before `ERRORS` of them.
+def put_noise(error2, sure, arm, seen, out):
+    """Fill out (n,) with a noise variance before each reward: the mean of all earlier errors² that
+    are sure, or of all of its arm and one such mean, if that is more. It is 0 before `ERRORS` of
+    them.
 
-    error2, arm (n,): squared errors by their own variance, NaN where that is too large, and arms.
-    seen (1 + K, 2): the sums and numbers of all earlier errors², then of each arm's.
+    error2, sure, arm (n,): squared errors by their own variance, at most a multiple of the noise,
+    NaN where it is infinite; whether they are mostly noise; and arms. seen (1 + K, 2): the sums
+    and numbers of all earlier errors² that are sure, then of each arm's.
     """
     for i in range(out.size):
         k, pooled = 1 + arm[i], seen[0, 0] / max(seen[0, 1], 1.0)
@@ -93,8 +95,9 @@ def put_noise(error2, arm, seen, out):
         out[i] = known if seen[0, 1] >= ERRORS else 0.0
         if not np.isnan(error2[i]):
             for j in (0, k):
-                seen[j, 0] += error2[i]
-                seen[j, 1] += 1.0
+                if j == k or sure[i]:
+                    seen[j, 0] += error2[i]
+                    seen[j, 1] += 1.0
 
 
 @njit(cache=True)
