@@ -340,11 +340,11 @@ class Bandit:
         """Return an e-process: evidence that the rewards in `history` have changed over time.
 
         It is the density of the rewards under ridge regressions that forget, divided by that under
-        one that does not, with one variance. If nothing changes and the regression is right,
-        it ever reaches 1/level with probability `level` at most, however often you look; rewards
-        with heavy tails reach it more often. The model is the bandit's `Ridge`,
-        or `Ridge()` if it has another; arms with features have one together. Rounds come in the
-        order of `history`. `Service.surprise` goes on when the history is full.
+        one that does not, with one variance. If nothing changes and the regression is right, it
+        ever reaches 1/level with probability `level` at most, however often you look. Rare rewards
+        and heavy tails reach it more often. The model is the bandit's `Ridge`, or `Ridge()` if it
+        has another; arms with features have one together. Rounds come in the order of `history`.
+        `Service.surprise` goes on when the history is full.
         """
         evidence = Evidence(regression_of(self.spec))
         evidence.follow(self.history)

@@ -17,7 +17,7 @@ from bayesbandit.kernels import scoring
 
 Array = np.ndarray
 CHANGED = 0.01  # the prior weight of the half-lives that forget
-WIDE = 2.0  # a foretold variance, over the noise's, half of which is the mean's
+WIDE = 2.0  # the variance of a reward over that of its noise, where mean and noise are as uncertain
 
 
 @dataclass(frozen=True)

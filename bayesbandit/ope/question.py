@@ -49,7 +49,7 @@ class Question:
         return any(target.pi is None for target in self.targets)
 
 
-def bounds_of(given: Any) -> tuple[float, float] | None:
+def bounds_of(given: tuple[float, float] | None) -> tuple[float, float] | None:
     """Return declared bounds (lo, hi) of the rewards, checked."""
     if given is None:
         return None

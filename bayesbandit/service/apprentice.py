@@ -96,7 +96,7 @@ class Apprentice(Service):
 
     def check(
         self,
-        context: Any,
+        context: object,
         arm: Name,
         probabilities: Mapping[Name, float],
         arms: Iterable[Name] | None = None,
@@ -119,7 +119,7 @@ class Apprentice(Service):
 
 
 def _encoded(
-    bandit: Bandit, context: Any, arms: Iterable[Name] | None
+    bandit: Bandit, context: object, arms: Iterable[Name] | None
 ) -> tuple[np.ndarray, tuple[Name, ...] | None]:
     """Return one encoded context (1, …), and the available arms: see `encoded`."""
     names = None if arms is None else tuple(dict.fromkeys(listed(arms)))
