@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from bayesbandit.checks import Name, arm_name, number
 from bayesbandit.kernels.row_layout import TABULATED
 from bayesbandit.service.inputs import encoded, ids_of, listed
 from bayesbandit.service.service import Service
-from bayesbandit.store.records import ADVISED, SYSTEM, Conflict
+from bayesbandit.store.records import ADVISED, SYSTEM, Conflict, Stored
 from bayesbandit.store.rows import context_texts, decision_of, layout_of, text_of, to_bytes
 from bayesbandit.store.tables import events
 from bayesbandit.store.versions import decided
@@ -61,15 +61,17 @@ class Apprentice(Service):
         arm's must be positive. The same id again returns what is stored.
         """
         version, bandit = self._version, self._version.bandit
-        x, among = _encoded(bandit, context, arms)
+        names = None if arms is None else tuple(dict.fromkeys(listed(arms)))
+        try:
+            x, among = _encoded(bandit, context, names)
+        except ValueError:
+            if not (stored := self._before(context, names, id)):
+                raise
+            return self._followed(stored, arm, probabilities, names)
         texts = context_texts(context, 1, True)
         ids = None if id is None else ids_of(id, 1, True)
         if ids is not None and (stored := self._again(ids, texts, among)):
-            layout = layout_of(bandit, stored[0].arms)  # the bandit may have other arms by now
-            p = _distribution(probabilities, arm, layout.arms, among)
-            if stored[0].arm != arm or not np.array_equal(stored[0].probabilities, p):
-                raise Conflict(f"the log has a decision {id!r}, of another arm or probabilities")
-            return Followed(decision_of(layout, stored, True), *self._advised(ids[0]))
+            return self._followed(stored, arm, probabilities, among)
         p = _distribution(probabilities, arm, bandit.arms, among)
         with self._streams.one() as stream:
             t, now = self._count(1), self._now()
@@ -92,7 +94,21 @@ class Apprentice(Service):
             }
             done = self.log.ledger.append([row], self._due([row]), [note])
             stream.position += done
-        return followed if done else self.follow(context, arm, probabilities, arms, row["id"])
+        return followed if done else self.follow(context, arm, probabilities, names, row["id"])
+
+    def _followed(
+        self,
+        stored: Sequence[Stored],
+        arm: Name,
+        probabilities: Mapping[Name, float],
+        among: tuple[Name, ...] | None,
+    ) -> Followed:
+        """Return a stored decision; raise Conflict if the system's arm or probabilities differ."""
+        layout = layout_of(self._version.bandit, stored[0].arms)  # the bandit may have others
+        p, id = _distribution(probabilities, arm, layout.arms, among), stored[0].id
+        if stored[0].arm != arm or not np.array_equal(stored[0].probabilities, p):
+            raise Conflict(f"the log has a decision {id!r}, of another arm or probabilities")
+        return Followed(decision_of(layout, stored, True), *self._advised(id))
 
     def check(
         self,
@@ -103,7 +119,8 @@ class Apprentice(Service):
     ) -> None:
         """Raise ValueError if `follow` would refuse a new decision; store nothing."""
         bandit = self._version.bandit
-        _, among = _encoded(bandit, context, arms)
+        names = None if arms is None else tuple(dict.fromkeys(listed(arms)))
+        _, among = _encoded(bandit, context, names)
         _distribution(probabilities, arm, bandit.arms, among)
 
     def _advised(self, id: str) -> tuple[Name, float]:
@@ -119,10 +136,9 @@ class Apprentice(Service):
 
 
 def _encoded(
-    bandit: Bandit, context: object, arms: Iterable[Name] | None
+    bandit: Bandit, context: object, names: tuple[Name, ...] | None
 ) -> tuple[np.ndarray, tuple[Name, ...] | None]:
     """Return one encoded context (1, …), and the available arms: see `encoded`."""
-    names = None if arms is None else tuple(dict.fromkeys(listed(arms)))
     x, among, one = encoded(bandit, context, names)
     if not one:
         raise ValueError(f"a system decides about one context at a time; got {len(x)}")
@@ -151,7 +167,7 @@ def _distribution(
             raise ValueError(f"{name!r} has the probability {value:g} and is not available")
     p = np.array([given.get(name, 0.0) for name in arms])
     if abs(p.sum() - 1) > SLACK:
-        raise ValueError(f"probabilities must sum to 1; they sum to {p.sum():.6g}")
+        raise ValueError(f"probabilities must sum to 1; they sum to {p.sum():.10g}")
     if not given.get(arm, 0.0) > 0:
         raise ValueError(f"the chosen arm, {arm!r}, must have a probability > 0")
     return p / p.sum()

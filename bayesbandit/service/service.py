@@ -16,7 +16,7 @@ from bayesbandit import checks
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.beliefs.surprise import Evidence, Surprise, regression_of
-from bayesbandit.checks import Name
+from bayesbandit.checks import Name, Table
 from bayesbandit.service.beginning import (
     check_log,
     check_policy,
@@ -225,7 +225,12 @@ class Service:
         """
         version, bandit = self._version, self._version.bandit
         names = None if arms is None else tuple(dict.fromkeys(listed(arms)))
-        x, among, single = encoded(bandit, context, names)
+        try:
+            x, among, single = encoded(bandit, context, names)
+        except ValueError:
+            if not (stored := self._before(context, names, id)):
+                raise
+            return decision_of(layout_of(bandit, stored[0].arms), stored, isinstance(id, str))
         texts = context_texts(context, len(x), single)
         ids = None if id is None else ids_of(id, len(x), single)
         call = Call(version, x, among, texts, ids)
@@ -276,6 +281,17 @@ class Service:
             before = max(self._t, self._version.bandit.t)
             self._t = before + n
         return before
+
+    def _before(self, context: Any, names: tuple[Name, ...] | None, id: Any) -> list[Stored]:
+        """Return the stored decisions of a call that the bandit refuses, as its arms have changed.
+
+        The list is empty if the call is wrong. Errors are those of `_again`.
+        """
+        single, table = isinstance(id, str), isinstance(context, Sequence | np.ndarray | Table)
+        if not single and (id is None or not table):
+            return []
+        ids = ids_of(id, 1 if single else len(list_of(id, "id")), single)
+        return self._again(ids, context_texts(context, len(ids), single), names)
 
     def _again(
         self, ids: Sequence[str], texts: Sequence[str | None], among: tuple[Name, ...] | None

@@ -871,3 +871,44 @@ def test_what_another_system_decided_is_told_again_after_its_arms_have_changed(l
                 system.follow([0.5, 0.0], "mail", other, id="order-1")
     with pytest.raises(ValueError, match="unknown arm 'mail'"):
         system.follow([0.5, 0.0], "mail", p, id="order-2")
+
+
+def test_a_decision_among_arms_is_told_again_after_one_of_them_is_gone(lite):
+    service, _ = begun(lite)
+    one = service.decide([0.1, 0.2], arms=["mail", "call"], id="order-1")
+    x = np.array([[0.1, 0.2], [0.3, 0.4]])
+    both = service.decide(x, arms=["mail", "call"], id=["a", "b"])
+    service.remove_arm("call")
+    again = service.decide([0.1, 0.2], arms=["call", "mail"], id="order-1")
+    assert (again.id, again.arm) == (one.id, one.arm)
+    np.testing.assert_array_equal(again.rows, one.rows)
+    again = service.decide(x, arms=["mail", "call"], id=["a", "b"])
+    np.testing.assert_array_equal(again.rows, both.rows)
+    with pytest.raises(ValueError, match="another context or other arms"):
+        service.decide([0.1, 0.2], arms=["call"], id="order-1")
+    for unknown in (None, "order-2"):
+        with pytest.raises(ValueError, match="unknown arm 'call'"):
+            service.decide([0.1, 0.2], arms=["mail", "call"], id=unknown)
+
+
+def test_a_decision_about_arms_with_features_is_told_again_after_a_new_arm(lite):
+    bandit = bb.Bandit(["a", "b"], bb.Shared(bb.Ridge()), bb.Thompson(), n_features=2, seed=0)
+    service, _ = begun(lite, bandit)
+    one = service.decide([[0.1, 0.2], [0.3, 0.4]], id="order-1")
+    service.add_arm("c")
+    again = service.decide([[0.1, 0.2], [0.3, 0.4]], id="order-1")
+    np.testing.assert_array_equal(again.rows, one.rows)
+
+
+def test_what_another_system_decided_among_arms_is_told_again_after_one_is_gone(lite):
+    bandit, clock = linear(), Clock()
+    system = Apprentice(bandit, bb.DecisionLog(lite), clock=clock)
+    p = {"mail": 0.5, "call": 0.5}
+    told = system.follow([0.5, 0.0], "mail", p, ["mail", "call"], id="order-1")
+    system.remove_arm("call")
+    again = system.follow([0.5, 0.0], "mail", p, ["mail", "call"], id="order-1")
+    assert (again.arm, again.probability) == (told.arm, told.probability)
+    with pytest.raises(ValueError, match="unknown arm 'call'"):
+        system.follow([0.5, 0.0], "mail", p, ["mail", "call"])
+    with pytest.raises(ValueError, match="they sum to 1.000002"):
+        system.follow([0.5, 0.0], "mail", {"mail": 0.5, "wait": 0.500002})
