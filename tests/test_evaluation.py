@@ -488,3 +488,14 @@ def test_a_mean_within_its_error_is_never_lost_or_endless():
     assert ev.within(3.0, np.inf) == "3 ± ∞"
     assert ev.within(-0.001, 0.2, 1, sign=True) == "+0.0 ± 0.2"
     assert ev.within(-1e16, np.nan, sign=True) == "-1e+16"
+
+
+def test_the_share_of_nothing_is_unknown() -> None:
+    assert ev.share(0, 0) == "–"
+
+
+@pytest.mark.parametrize("wrong", ["regrett", "bandit"])
+def test_differences_are_of_a_column_with_numbers(wrong: str) -> None:
+    table = classified({"A": np.ones((1, 2)), "B": np.zeros((1, 2))}, 9)
+    with pytest.raises(ValueError, match=f"column must be one of .*'regret'.*; got '{wrong}'"):
+        ev.differences(table, [("A", "B")], wrong)

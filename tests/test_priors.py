@@ -212,3 +212,25 @@ def test_a_priors_parameter_is_a_number(wrong):
     with pytest.raises(ValueError, match=r"of prior 'sigma' of robust must be a number; got .*nan"):
         robust.with_priors(sigma=bb.Prior("HalfNormal", sigma=wrong))
     assert robust.with_priors(sigma=bb.Prior("Uniform", lower=0, upper=np.inf)).priors["sigma"]
+
+
+def test_a_priors_parameter_is_finite_but_for_bounds_and_degrees_of_freedom():
+    with pytest.raises(
+        ValueError, match=r"sigma of prior 'sigma' of robust must be finite; got inf"
+    ):
+        robust.with_priors(sigma=bb.Prior("HalfNormal", sigma=np.inf))
+    wide = bb.Prior("StudentT", nu=np.inf, mu=0, sigma=1, dims="feature")
+    assert robust.with_priors(theta=wide).priors["theta"]
+
+
+def test_a_prior_of_another_length_is_named():
+    ridge = bb.load_model("ridge_known_noise")
+    for name, wrong in (
+        ("mu", bb.Prior("Normal", mu=np.zeros(3), sigma=1, dims="feature")),
+        ("sigma", bb.Prior("Normal", mu=0, sigma=np.ones(3), dims="feature")),
+    ):
+        said = rf"{name} of the prior of theta has the shape \(3,\), .* feature, are here \(2,\)"
+        with pytest.raises(ValueError, match=said) as caught:
+            bb.Bandit(2, ridge.with_priors(theta=wrong), bb.Thompson(), n_features=2)
+        assert any("'ridge_known_noise'" in note for note in caught.value.__notes__)
+        bb.Bandit(2, ridge.with_priors(theta=wrong), bb.Thompson(), n_features=3)

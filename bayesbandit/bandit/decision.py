@@ -206,6 +206,7 @@ class Decision:
             demand(type(several[name]) is list, f"{name} must be a list; got {shown(values[name])}")
         check(several["id"], [str], "id")
         n, K, ids = len(several["arm"]), len(arms), np.array(several["id"])
+        demand(n > 0, "a decision must be about one context or more; this one has none")
         demand(len(ids) == n, f"there must be {n} ids; got {len(ids)}")
         taken = [arms.index(one_of(arm, "arm", arms)) for arm in several["arm"]]
         x = floats(several["x"], "x")

@@ -15,10 +15,13 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import pytensor.tensor as pt
 from pymc_extras.prior import Prior, VariableFactory
+from pytensor.tensor.random.op import RandomVariable
 
 from bayesbandit.checks import finite, floats, is_real
 
 __all__ = ["Prior", "VariableFactory"]
+
+MAY_BE_INFINITE = "lower", "upper", "nu"  # parameters: bounds, and degrees of freedom
 
 type Value = VariableFactory | float | np.ndarray  # a Prior is a variable factory
 
@@ -43,8 +46,11 @@ def checked(value: object, what: str, dims: tuple[str, ...], allowed: Sequence[s
                 f"bb.Prior(…, dims={unknown[0]!r}).create_variable(name)"
             )
         for name, number in _numbers(value):
-            if np.isnan(floats(number, f"{name} of {what}")).any():
+            numbers = floats(number, f"{name} of {what}")
+            if np.isnan(numbers).any():
                 raise ValueError(f"{name} of {what} must be a number; got {text(number)}")
+            if np.isinf(numbers).any() and name not in MAY_BE_INFINITE:
+                raise ValueError(f"{name} of {what} must be finite; got {text(number)}")
         return value
     if not (is_real(value) or isinstance(value, np.ndarray | list | tuple)):
         raise TypeError(
@@ -104,7 +110,11 @@ def variable(name: str, value: Value, dims: tuple[str, ...], lengths: Mapping[st
     Numbers and arrays are broadcast to `dims`, the declared dimensions. lengths: by dimension.
     """
     if isinstance(value, VariableFactory):
-        return deepcopy(value).create_variable(name)  # a factory stores the variables it creates
+        made = deepcopy(value).create_variable(name)  # a factory stores the variables it creates
+        node = made.owner
+        if node is not None and isinstance(node.op, RandomVariable) and node.op.ndim_supp == 0:
+            _check_lengths(name, value, lengths)
+        return made
     shape = [lengths[d] for d in dims]
     if "row" in dims:
         return pt.alloc(np.asarray(value), *shape)
@@ -116,6 +126,22 @@ def variable(name: str, value: Value, dims: tuple[str, ...], lengths: Mapping[st
             f"it cannot be fixed to an array of shape {np.shape(value)}"
         ) from None
     return pt.as_tensor_variable(np.array(array), name=name)
+
+
+def _check_lengths(name: str, prior: VariableFactory, lengths: Mapping[str, Any]) -> None:
+    """Raise ValueError if an array among a prior's parameters does not fit its dimensions."""
+    dims = dims_of(prior)
+    shape = () if "row" in dims else tuple(lengths[d] for d in dims if d in lengths)
+    for parameter, number in _parameters(prior).items():
+        if len(shape) < len(dims) or not isinstance(number, np.ndarray):
+            continue
+        try:
+            np.broadcast_to(number, shape)
+        except ValueError:
+            raise ValueError(
+                f"{parameter} of the prior of {name} has the shape {number.shape}, and the "
+                f"prior's dimensions, {', '.join(dims)}, are here {shape}"
+            ) from None
 
 
 def same(a: Value, b: Value) -> bool:

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.special import erfc
 from scipy.stats import t as student
 
-from bayesbandit.evaluation.results import RUN, check, last, summary
+from bayesbandit.evaluation.results import RUN, SCHEMA, check, last, summary
 
 PAIR = ["environment", "row", "column"]
 ALIKE = 1e-9  # gaps whose standard error is below this share of their mean count as equal
@@ -116,9 +116,11 @@ def differences(
     There is one row for each environment and each pair with two common replications or more. Its
     columns are `one`, `other`, the mean `difference` (one − other), its standard error `se`, the
     number of `replications` and the two-sided `p`. p is that of `pairwise`, not adjusted for the
-    number of pairs.
+    number of pairs. Raise ValueError unless `column` has numbers.
     """
     ends, pairs, rows = last(check(table)), list(pairs), []
+    if column not in (known := [name for name, kind in SCHEMA.items() if kind != "str"]):
+        raise ValueError(f"column must be one of {known}; got {column!r}")
     wide = ends.assign(value=ends[column].astype(np.float64)).pivot(
         index=["environment", "replication"], columns="bandit", values="value"
     )

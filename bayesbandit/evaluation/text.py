@@ -90,10 +90,12 @@ def share(k: int, n: int, digits: int = 0) -> str:
     """Return the share k / n in % ± its standard error, as text.
 
     It has more digits if it would be rounded to 0 or 100. For k = 0 and k = n the standard error
-    is 0, and the text has Wilson's 95 % limit instead.
+    is 0, and the text has Wilson's 95 % limit instead. Of n = 0 it is "–".
     """
     from scipy.stats import binomtest
 
+    if n == 0:
+        return "–"
     p = k / n
     if 0 < k < n:
         while round(100 * p, digits) in (0, 100):

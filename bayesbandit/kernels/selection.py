@@ -50,8 +50,8 @@ def below(count, stream):
 
 @njit(cache=True)
 def is_short(stream, K):
-    """Return whether the block may run out within a round (2 normals for each arm, 1 for a tie, 2
-    to explore), or is held (stream[0] < 0)."""
+    """Return whether the block may run out within a round (2 normals for each arm and 1 for its
+    tie, and 3 to explore), or is held (stream[0] < 0)."""
     return stream[0] < 0.0 or stream[0] + 3 * K + 3 >= stream.size
 
 

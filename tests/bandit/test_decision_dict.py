@@ -90,3 +90,9 @@ def test_what_is_no_decision_is_refused(change, said):
     for key in values:
         with pytest.raises(ValueError, match=key):
             bb.Decision.from_dict({k: v for k, v in values.items() if k != key})
+
+
+def test_a_decision_about_no_context_is_refused():
+    values = played(bb.Thompson()).choose(X[:3])[:0].to_dict()
+    with pytest.raises(ValueError, match="about one context or more; this one has none"):
+        bb.Decision.from_dict(values)
