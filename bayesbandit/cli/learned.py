@@ -33,6 +33,8 @@ def learn_files(
     """
     if (saved is None) == (preset is None):
         raise ValueError("--data needs either --bandit FILE or --preset NAME")
+    if preset is not None and (lost := [name for name, part in parts.items() if part is not None]):
+        raise ValueError(f"--{lost[0]} is for --bandit, and --preset has its own")
     files = parts_of(data)
     named = _named(files, roles)
     if saved is not None:
@@ -45,6 +47,8 @@ def learn_files(
         if not isinstance(made, Bandit):
             raise ValueError(f"--preset must be a bandit with a reward model; got {preset!r}")
         bandit = made
+    if saved is not None and bandit.encoder and drop:
+        raise ValueError(f"--drop {drop[0]}: the bandit's encoder says which columns are contexts")
     features = None if bandit.encoder else _features(files, named, drop)
     learned = learn(data, bandit, **named, features=features, jobs=jobs)
     learned.save(out)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.checks import Name, one_of
 from bayesbandit.cli.learned import learn_files
 from bayesbandit.cli.report import clear_errors, say, warn
 from bayesbandit.model import load_model
@@ -24,6 +26,9 @@ SHORTEST_KEY = 16  # characters
 CONNECTIONS = 500  # at most
 GRACE = 30  # seconds for requests at hand, when the server ends
 CHUNK = 5000  # decisions that are learned before a learner looks whether it is to end
+
+OF_LOG = "name", "every", "once"  # options of `learn`, without --data
+OF_DATA = "out", "bandit", "preset", "arm", "reward", "propensity", "time", "drop", "jobs"
 
 LogUrl = Annotated[
     str,
@@ -108,11 +113,15 @@ def serve(
                     "--wait, --default-reward, --aggregate and --activation need --bandit: the log "
                     "has those with which it began"
                 )
-            service = kind.open(opened, **parts, fallback=fallback)
+            service = kind.open(opened, **parts)
+            if fallback is not None:
+                names = [str(arm) for arm in service.arms]
+                service.fallback = _arm(one_of(fallback, "--fallback", names), service.arms)
         else:
+            loaded = Bandit.load(bandit, **parts)
             service = kind(
-                Bandit.load(bandit, **parts), opened, wait, default_reward, aggregate=aggregate,
-                activation=activation, fallback=fallback,
+                loaded, opened, wait, default_reward, aggregate=aggregate,
+                activation=activation, fallback=_arm(fallback, loaded.arms),
             )  # fmt: skip
         app = application(service, key)
     say(f"version {service.version} of {opened!r} decides at http://{host}:{port}")
@@ -120,6 +129,11 @@ def serve(
         app, host=host, port=port, log_level="warning", access_log=False, server_header=False,
         limit_concurrency=CONNECTIONS, timeout_graceful_shutdown=GRACE,
     )  # fmt: skip
+
+
+def _arm(text: str | None, arms: tuple[Name, ...]) -> Name | None:
+    """Return the arm with this name, which may be a number; an unknown text as it is."""
+    return {str(arm): arm for arm in arms}.get(text or "", text)
 
 
 def parts_of(policy: str | None, model: str | None, balance: str | None) -> dict[str, Any]:
@@ -199,9 +213,10 @@ def learn(
     """
     if data is not None:
         with clear_errors():
-            said = context.get_parameter_source("log")
-            if said is not None and said.name == "COMMANDLINE":
+            if _given(context, ["log"]):
                 raise ValueError("--log and --data are two logs: give one of them")
+            if lost := _given(context, OF_LOG):
+                raise ValueError(f"--{lost[0]} is for --log, and --data is given")
             if out is None:
                 raise ValueError("--data needs --out, the file of the bandit that has learned it")
             roles = {"arm": arm, "reward": reward, "propensity": propensity, "time": time}
@@ -209,6 +224,8 @@ def learn(
             learn_files(data, out, bandit, preset, roles, drop or [], own, jobs)
         return
     with clear_errors():
+        if lost := _given(context, OF_DATA):
+            raise ValueError(f"--{lost[0]} needs --data, Parquet files")
         if log is None:
             raise ValueError("learn needs --log, the log of a service, or --data, Parquet files")
         service = Service.open(DecisionLog(log, name), **parts_of(policy, model, balance))
@@ -235,3 +252,9 @@ def learn(
         if service.version > begun:
             service.snapshot()  # from which others start at once
         service.log.close()
+
+
+def _given(context: typer.Context, names: Sequence[str]) -> list[str]:
+    """Return those of these options that the command line gives."""
+    sources = ((name, context.get_parameter_source(name)) for name in names)
+    return [name for name, said in sources if said is not None and said.name == "COMMANDLINE"]

@@ -210,7 +210,9 @@ class Server:
         if n == 1:
             made = [self.service.decide(first.context, first.arms, first.id)]
         else:
-            made = [*self.service.decide([one.context for one in asked], first.arms, given)]
+            rows = [one.context for one in asked]
+            none = all(one is None for one in rows)  # as for a bandit without features
+            made = [*self.service.decide(np.empty((n, 0)) if none else rows, first.arms, given)]
         try:
             stored = {row.id: row for row in self._stored([str(one.id) for one in made])}
         except OSError:
@@ -227,13 +229,15 @@ class Server:
                 raise ValueError(
                     "this server is an apprentice: give the system's variant and probabilities"
                 )
-            if unknown := [name for name in one.probabilities if name not in named]:
-                raise ValueError(f"unknown arm {unknown[0]!r}; the arms are {[*named]!r}")
-            p: dict[Name, float] = {named[name]: value for name, value in one.probabilities.items()}
+            given = one.probabilities.items()  # also of arms that have gone
+            p: dict[Name, float] = {named.get(name, name): value for name, value in given}
             told.append((one.context, one.variant, p, one.arms))
         if len(told) > 1:
-            for each in told:
-                system.check(*each)
+            for each, one in zip(told, asked, strict=True):
+                if one.id is not None and self._stored([one.id]):
+                    system.follow(*each, one.id)  # which stores nothing, or refuses
+                else:
+                    system.check(*each)
         found = [system.follow(*each, one.id) for each, one in zip(told, asked, strict=True)]
         rows = self._stored([str(one.decision.id) for one in found])
         return [

@@ -28,6 +28,7 @@ TOLD, LONGEST = 3, 40  # number of new levels that are named, and characters of 
 MOST = 10_000  # largest number of different new levels that are counted
 CLOSE = 0.01  # relative error of quantiles of lags
 SHORTEST = 1e-4  # hours
+ROUNDING = 1e-12  # a standard deviation below this share of the largest value is a rounding error
 OTHERS = "all others"
 
 
@@ -170,11 +171,13 @@ def _agreement(ledger: Ledger, rows: Sequence[Stored]) -> np.ndarray:
 class Seen:
     """Counts and sums over the values of one column.
 
-    unseen: values whose level is not in the fit. new: these levels, with their counts. z, z2: Σz
-    and Σz² of numbers, z standardised by the fit.
+    constant: whether the fit has one value, so that z is in the column's units. unseen: values
+    whose level is not in the fit. new: these levels, with their counts. z, z2: Σz and Σz² of
+    numbers, z standardised by the fit.
     """
 
     n: int = 0
+    constant: bool = False
     missing: int = 0
     unseen: int = 0
     new: Counter[str] = field(default_factory=Counter)
@@ -185,7 +188,8 @@ class Seen:
 class Drift:
     """How the contexts of decisions differ from those on which the encoder was fitted.
 
-    Without an encoder the reference is the first part of decisions that is added.
+    Without an encoder the reference is the first part of decisions that is added. If arms have
+    features, each arm's are a context.
     """
 
     def __init__(self, encoder: Encoder | None) -> None:
@@ -198,10 +202,11 @@ class Drift:
     def add(self, decided: Sequence[Stored], n_features: int) -> None:
         """Count the contexts of these decisions."""
         if self.encoder is None:
-            self._add_numbers(np.stack([one.row[:n_features] for one in decided]))
+            own = [one.row[:n_features] if one.x is None else one.x for one in decided]
+            self._add_numbers(np.concatenate(own).reshape(-1, n_features))
             return
-        rows = [json.loads(one.context) for one in decided if one.context is not None]
-        whole = [row for row in rows if isinstance(row, dict | list)]
+        found = [json.loads(one.context) for one in decided if one.context is not None]
+        whole = [row for one in found for row in _rows(one)]
         for column in self.columns:
             values = [_value(row, column.name) for row in whole]
             seen = self.seen.setdefault(column.name, Seen())
@@ -221,10 +226,13 @@ class Drift:
 
     def _add_numbers(self, x: np.ndarray) -> None:
         if self.fit is None:
-            self.fit = x.mean(axis=0), np.where((sd := x.std(axis=0)) > 0, sd, 1.0)
+            sd = x.std(axis=0)
+            changes = sd > ROUNDING * np.abs(x).max(axis=0, initial=0.0)
+            self.fit = x.mean(axis=0), np.where(changes, sd, 1.0)
+            self.seen = {j: Seen(constant=not on) for j, on in enumerate(changes.tolist())}
         z = (x - self.fit[0]) / self.fit[1]
         for j, column in enumerate(z.T):
-            seen = self.seen.setdefault(j, Seen())
+            seen = self.seen[j]
             seen.n += len(column)
             seen.z += float(column.sum())
             seen.z2 += float(column @ column)
@@ -241,6 +249,7 @@ class Drift:
             known = max(seen.n - seen.missing, 1)
             mean = seen.z / known
             sd = float(np.sqrt(max(seen.z2 / known - mean**2, 0.0)))
+            sd = 1.0 if seen.constant and seen.z2 <= ROUNDING * known else sd
             told = ", ".join(f"{level} ({n:,})" for level, n in seen.new.most_common(TOLD))
             is_levels = name in levels
             rows.append(
@@ -262,6 +271,13 @@ class Drift:
 def _level(value: object) -> str:
     """Return a level as text that can be written."""
     return str(value)[:LONGEST].encode("utf-8", "backslashreplace").decode()
+
+
+def _rows(context: object) -> list[dict[str, object] | list[object]]:
+    """Return a context as a row, or the rows of its arms."""
+    if isinstance(context, list) and context and isinstance(context[0], dict | list):
+        return context
+    return [context] if isinstance(context, dict | list) else []
 
 
 def _value(row: Mapping[str, object] | Sequence[object], name: Name) -> object:

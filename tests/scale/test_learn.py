@@ -470,3 +470,12 @@ def test_the_command_line_learns_files(tmp_path):
         refused = CliRunner().invoke(app, wrong)
         assert refused.exit_code != 0
         assert said in " ".join(refused.output.split())
+    for wrong, said in [
+        ([*command, "--preset", "BLTS", "--once"], "--once is for --log"),
+        ([*command, "--preset", "BLTS", "--model", "ridge"], "--model is for --bandit"),
+        ([*command, "--bandit", str(out), "--drop", "id"], "--drop id: the bandit's encoder says"),
+        (["learn", "--log", f"sqlite:///{tmp_path}/log.db", "--preset", "BLTS"], "needs --data"),
+    ]:
+        refused = CliRunner().invoke(app, wrong)
+        assert refused.exit_code != 0
+        assert said in " ".join(refused.output.split())

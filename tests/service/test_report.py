@@ -179,3 +179,45 @@ def test_it_says_whether_rewards_have_changed(shared, tmp_path):
     found = re.search(r"have changed: the evidence passed 100 at reward (\d+)", said[1])
     assert found is not None
     assert 150 < int(found[1]) < 230
+
+
+def drift_of(bandit, tmp_path, contexts):
+    with bb.DecisionLog(f"sqlite:///{tmp_path}/drift.db") as log:
+        service = bb.Service(bandit, log)
+        for x in contexts:
+            service.decide(x)
+        return watched(log, ["a"]).drift.table().set_index("column")
+
+
+def test_a_column_that_never_changes_has_not_drifted(tmp_path):
+    x = np.column_stack([np.random.default_rng(0).normal(size=99), np.full(99, 0.1)])
+    table = drift_of(bb.LinTS(["a", "b"], 2, seed=0), tmp_path, [x])
+    assert table["mean_shift"].to_numpy() == pytest.approx(0.0, abs=1e-12)
+    assert table["sd_ratio"].to_numpy() == pytest.approx(1.0)
+
+
+def test_drift_is_that_of_all_arms_features(tmp_path):
+    rng = np.random.default_rng(0)
+    fit = pd.DataFrame({"price": rng.normal(9, 2, 200), "kind": rng.choice(["x", "y"], 200)})
+    bandit = bb.Bandit(
+        ["a", "b"], bb.Shared(bb.Ridge()), bb.Thompson(), encoder=bb.Encoder.fit(fit), seed=0
+    )
+    offers = [pd.DataFrame({"price": rng.normal(11, 2, 2), "kind": ["x", "z"]}) for _ in range(60)]
+    table = drift_of(bandit, tmp_path, offers)
+    price = np.concatenate([offer["price"] for offer in offers])
+    z = (price - fit["price"].mean()) / fit["price"].std(ddof=0)
+    assert table["contexts"].tolist() == [120, 120]
+    assert table["missing"].tolist() == [0.0, 0.0]
+    assert table.loc["price", "mean_shift"] == pytest.approx(z.mean())
+    assert table.loc["price", "sd_ratio"] == pytest.approx(z.std())
+    assert table.loc["kind", "unseen_levels"] == 0.5
+
+
+def test_drift_of_arms_with_features_does_not_depend_on_which_is_chosen(tmp_path):
+    bandit = bb.Bandit(
+        ["a", "b"], bb.Shared(bb.Ridge()), bb.EpsilonGreedy(0.0), n_features=1, seed=0
+    )
+    bandit.update(np.array([[5.0]] * 9), ["a"] * 9, np.ones(9), np.ones(9))
+    x = np.random.default_rng(0).normal(size=(99, 2, 1))
+    drift = drift_of(bandit, tmp_path, [x])
+    assert drift["contexts"].tolist() == [198]

@@ -431,3 +431,52 @@ def test_what_a_file_does_not_hold_is_given_again(tmp_path, monkeypatch):
     for wrong, said in (("mine.py", "FILE.py:NAME"), ("mine.py:NONE", "has no object 'NONE'")):
         found = command("learn", "--log", url, "--policy", wrong).communicate(timeout=60)[0]
         assert said in " ".join(found.split())
+
+
+def test_an_apprentice_stores_no_decision_of_a_list_with_an_id_of_another(tmp_path):
+    log = bb.DecisionLog(f"sqlite:///{tmp_path}/log.db")
+    server = Server(Apprentice(bb.LinTS(ARMS, 2, seed=0), log))
+    good = Asked(context=[0.5, -1.0], variant="mail", probabilities={"mail": 1.0})
+    [told] = server.decide([good.model_copy(update={"id": "order-1"})])
+    with pytest.raises(ValueError, match="about another context"):
+        server.decide([good, good.model_copy(update={"id": "order-1", "context": [9.0, 9.0]})])
+    assert log.frame()["decision_id"].tolist() == ["order-1"]
+    server.service.remove_arm("mail")
+    again = [good.model_copy(update={"id": "order-1"})]
+    assert server.decide(again) == [told]
+    assert server.decide(again * 2) == [told] * 2
+
+
+def test_a_list_is_decided_for_a_bandit_without_features(tmp_path):
+    bandit = bb.Bandit(ARMS, bb.load_model("beta_bernoulli"), bb.Thompson(), n_features=0, seed=0)
+    log = bb.DecisionLog(f"sqlite:///{tmp_path}/log.db")
+    server = Server(bb.Service(bandit, log))
+    asked = [Asked(id="a"), Asked(id="b")]
+    told = server.decide(asked)
+    assert [one.id for one in told] == ["a", "b"]
+    assert server.decide(asked) == told
+    assert log.frame()["context"].isna().all()
+    other = bb.DecisionLog(f"sqlite:///{tmp_path}/other.db")
+    server = Server(bb.Service(bb.LinTS(ARMS, 2, seed=0), other))
+    with pytest.raises(ValueError, match="contexts must have shape"):
+        server.decide(asked)
+
+
+def test_the_fallback_of_the_command_line_may_be_a_number(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from bayesbandit.cli.app import app
+    from bayesbandit.service import server
+
+    made = []
+    monkeypatch.setattr(server, "application", lambda service, key: made.append(service))
+    monkeypatch.setattr("uvicorn.run", lambda *_, **__: None)
+    monkeypatch.setenv("BAYESBANDIT_API_KEY", KEY)
+    url, words = begun(tmp_path, arms=[0, 1])
+    for more in (list(map(str, words)), []):
+        run = CliRunner().invoke(app, ["serve", "--log", url, *more, "--fallback", "1"])
+        assert run.exit_code == 0, run.output
+        wrong = CliRunner().invoke(app, ["serve", "--log", url, *more, "--fallback", "2"])
+        assert wrong.exit_code != 0
+        assert "got '2'" in wrong.output or "unknown arm '2'" in wrong.output
+    assert [service.fallback for service in made] == [1, 1]
