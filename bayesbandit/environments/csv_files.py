@@ -18,6 +18,7 @@ SEPARATORS = ",;\t|"
 TRIED = 20  # rows used to recognise the separator
 SHOWN = 20  # characters that an error shows after a position
 QUOTED = re.compile(r'"(?:[^"]++|"")*+"')  # a quoted value; a quote within it is doubled
+THOUSANDS = r"\s*[+-]?\d{1,3}(\.\d{3})*\s*"  # with points, or a number below 1,000
 DECIMAL_COMMA = r"\s*[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?\s*"
 
 
@@ -25,9 +26,10 @@ def read(path: str | Path, target: str | None = None) -> pd.DataFrame:
     """Return the table of a CSV file with a header.
 
     Values are separated by commas, semicolons, tabs or bars. With semicolons, numbers may have
-    decimal commas. An unnamed first column that numbers the rows is left out. In features, missing
-    values are recognised as in pandas. In the target only an empty cell is missing, so that "NA" or
-    "None" is a class. Raise FileNotFoundError, or ValueError for a file that cannot be read.
+    decimal commas; where a column has them, 1.500 is 1500 in all columns that may mean it. An
+    unnamed first column that numbers the rows is left out. In features, missing values are
+    recognised as in pandas. In the target only an empty cell is missing, so that "NA" or "None" is
+    a class. Raise FileNotFoundError, or ValueError for a file that cannot be read.
     """
     import pandas as pd
 
@@ -54,8 +56,12 @@ def read(path: str | Path, target: str | None = None) -> pd.DataFrame:
     if str(first).startswith("Unnamed: ") and df[first].equals(pd.Series(range(len(df)))):
         df = df.drop(columns=first)  # the index that `DataFrame.to_csv` wrote, not a feature
     if form["sep"] == ";":
-        for name in df.columns.drop(target, errors="ignore"):
-            df[name] = with_points(df[name])
+        read_as = {name: df[name] for name in df.columns.drop(target, errors="ignore")}
+        plain = {name: with_points(column) for name, column in read_as.items()}
+        commas = any(plain[name] is not column for name, column in read_as.items())
+        written = pd.read_csv(path, dtype=str, **form) if commas else None
+        for name, column in plain.items():
+            df[name] = column if written is None else without_points(column, written[name])
     return df
 
 
@@ -123,7 +129,8 @@ def _check_width(df: pd.DataFrame, path: Path, width: int, form: dict[str, Any])
     if isinstance(df.index, pd.RangeIndex) or not len(df):
         wider = len(df) and df.iloc[:, -1].isna().all() and _is_wider(path, width, form)
     else:
-        wider = df.index.nlevels > 1 or not df.index.is_unique
+        empty = df.iloc[:, -1].isna().all()  # of rows that end with a separator
+        wider = df.index.nlevels > 1 or not df.index.is_unique or empty
     if wider:
         raise ValueError(
             f"rows have more values than the {width} names of the header: name every column, and "
@@ -155,3 +162,18 @@ def with_points(column: pd.Series) -> pd.Series:
         return column
     plain = known.str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
     return pd.to_numeric(plain).reindex(column.index)
+
+
+def without_points(column: pd.Series, written: pd.Series) -> pd.Series:
+    """Return a column of numbers, with 1.500 as 1500 if all its points may separate thousands.
+
+    written: the column as text.
+    """
+    import pandas as pd
+
+    known = written.dropna()
+    points = known.str.contains(".", regex=False)
+    plain = known.str.fullmatch(r"\s*[+-]?\d*\s*") | known.str.fullmatch(THOUSANDS)
+    if not (pd.api.types.is_float_dtype(column) and points.any() and plain.all()):
+        return column
+    return pd.to_numeric(known.str.replace(".", "", regex=False)).reindex(column.index)

@@ -72,7 +72,7 @@ def from_csv(
 def openml(
     name_or_id: str | int, *, drop: Collection[Name] = (), keep: Collection[Name] = ()
 ) -> Classification:
-    """Return a data set of openml.org by name (its newest version) or by id.
+    """Return a data set of openml.org by name (its oldest active version) or by id.
 
     scikit-learn caches the download. The class is OpenML's default target. A data set found by id
     (an int, or a string of digits) has the name "name (id)", because versions share a name.

@@ -71,6 +71,7 @@ def test_commas_that_may_be_of_thousands_or_of_words_stay(tmp_path):
         "a,b\n1,2,3,u\n4,5,6,v\n",  # two more
         "a,b\n1,2,u\n1,3,v\n",  # one, which is no name of a row
         "a;b\n1;2;u\n1;3;v\n",
+        "a,b\n1.5,u,\n2.5,v,\n",  # one, which is empty
     ],
 )
 def test_rows_wider_than_the_header_are_refused(text, tmp_path):
@@ -85,6 +86,18 @@ def test_names_of_rows_are_no_feature(tmp_path):
     path = tmp_path / "r.csv"
     path.write_text("a,b\nx1,2,u\nx2,3,v\n")
     assert list(read(path).columns) == ["a", "b"]
+
+
+def test_points_separate_thousands_beside_decimal_commas(tmp_path):
+    path = tmp_path / "german.csv"
+    x = {"price": ["900", "1.500", ""], "size": ["1,5", "2", "3"], "share": ["0.25", "1.500", "2"]}
+    pd.DataFrame(x | {"self": list("uvw")}).to_csv(path, index=False, sep=";")
+    found = read(path, "self")
+    assert found["price"].tolist()[:2] == [900, 1500]
+    assert np.isnan(found["price"][2])
+    assert found["share"].tolist() == [0.25, 1.5, 2.0]  # these are no thousands
+    pd.DataFrame({"price": x["price"], "self": list("uvw")}).to_csv(path, index=False, sep=";")
+    assert read(path, "self")["price"].tolist()[:2] == [900, 1.5]  # no number has a decimal comma
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
