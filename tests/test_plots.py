@@ -582,3 +582,14 @@ def test_interval_rows_leave_nothing_out() -> None:
     assert [label.get_text() for label in first.get_yticklabels()] == ["a", "b"]
     with pytest.raises(ValueError, match="lacks"):
         plots.interval_rows(table.drop(columns="low"), "method", "value", "world", "v", "V")
+
+
+def test_an_error_over_environments_is_named_also_with_one_replication() -> None:
+    title = plots.regret_curves(simulated(13, replications=1)).get_suptitle()
+    assert spoken(title).startswith("Normalised regret: mean ± SE over 13 environments, one repl")
+
+
+def test_learning_curves_claim_no_more_rows_than_there_are() -> None:
+    table = pd.DataFrame({"t": [1, 1, 1, 2, 2], "y": [1.0, 2, 3, 4, np.nan], "m": "a", "p": "one"})
+    title = plots.learning_curves(table, "t", "y", "m", "p", "t", "y", "Y").get_suptitle()
+    assert title == "Y: mean ± SE over 1 to 3 replications"

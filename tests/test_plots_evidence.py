@@ -86,3 +86,11 @@ def test_what_cannot_be_drawn_is_said():
         plots.value_sequences(short)
     with pytest.raises(ValueError, match="there is only one"):
         plots.policy_contrasts(short, "a")
+
+
+def test_sequences_say_of_how_many_policies_they_are():
+    log = uniform()
+    policies = {f"policy {i}": "a" for i in range(13)}
+    figure = plots.value_sequences(evaluate(log, policies, sequence="asymptotic"))
+    assert len(figure.axes) == 12
+    assert "the first 12 of 13 policies" in " ".join(figure.get_suptitle().split())

@@ -57,7 +57,7 @@ def balance(
     label_rows(axes, labels, down, lines)
     entitle(figure, title)
     keys = [
-        Line2D([], [], **BEFORE, label="before weighing"),
+        Line2D([], [], **BEFORE, label="before weighting"),
         Line2D([], [], **AFTER, label="after"),
     ]
     legend(figure, keys, handle=1.2)

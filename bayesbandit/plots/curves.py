@@ -88,7 +88,7 @@ def over_time(
     names = pd.unique(points["environment"]).tolist()
     if len(names) > MANY:
         count, clock = f"{len(names)} environments, {count} each", "share of the horizon played (%)"
-        many = ""
+        many, once = "", False  # the error is that over environments
         label = label if isinstance(label, str) else label[names[0]]
         points, names = _averaged(points, column), [""]
     labels = dict.fromkeys(names, label) if isinstance(label, str) else label

@@ -126,8 +126,8 @@ def value_sequences(result: Evaluation) -> Figure:
     A sequence holds at all rounds at once.
     """
     table = result.sequence
-    names = [name for name in result.policies if (table["policy"] == name).any()][:MANY]
-    if not names:
+    known = [name for name in result.policies if (table["policy"] == name).any()]
+    if not (names := known[:MANY]):
         raise ValueError("no policy has a sequence yet: asymptotic ones begin with round 120")
     figure, axes = panels(len(names), most=4, width=3.1, height=2.6)
     for ax, name in zip(axes, names, strict=True):
@@ -140,7 +140,9 @@ def value_sequences(result: Evaluation) -> Figure:
         dress(ax, str(name), "round", "mean reward a round")
         ruled(ax)
         _close(ax, here)
-    entitle(figure, f"Confidence sequences, valid at all rounds at once: {100 * result.level:g}%")
+    some = "" if len(names) == len(known) else f", the first {MANY} of {len(known)} policies"
+    what = f"Confidence sequences, valid at all rounds at once: {100 * result.level:g}%"
+    entitle(figure, f"{what}{some}")
     keys = [
         Line2D([], [], lw=6, alpha=0.25, color=BLUE, label="sequence"),
         Line2D([], [], color=GREY, label="estimate at the end"),

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from bayesbandit.plots.curves import replications
 from bayesbandit.plots.style import GREY, dress, entitle, legend, looks, panels, ruled, words
 
 
@@ -63,8 +64,9 @@ def learning_curves(
         ends = np.array([ax.get_ylim() for ax in axes])
         for ax in axes:
             ax.set_ylim(ends[:, 0].min(), ends[:, 1].max())
-    most = int(cells.size().max())
-    entitle(figure, title if most == 1 else f"{title}: mean ± SE over {most:,} replications")
+    count = replications(cells.count())
+    one = count == "one replication"
+    entitle(figure, title if one else f"{title}: mean ± SE over {count}")
     keys = [Line2D([], [], label=str(value), **style) for value, style in styles.items()]
     if nominal is not None:
         keys.append(Line2D([], [], color=GREY, lw=1.0, label=f"nominal, {nominal:g}"))
