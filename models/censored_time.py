@@ -36,5 +36,5 @@ def censored_time(x, reward, weight, theta, limit):
     pm.CustomDist(
         "reward", eta, limit, weight, logp=log_likelihood, dist=draw, observed=reward, dims="row"
     )
-    u = limit * pm.math.exp(-eta)
+    u = pm.math.maximum(limit * pm.math.exp(-eta), 1e-300)  # (1 − e^−u)/u is 1 there
     return limit * -pm.math.expm1(-u) / u

@@ -638,3 +638,16 @@ def test_a_parquet_file_is_compared_like_a_csv_file(tmp_path):
     log.to_parquet(tmp_path / "log.parquet")
     refused = run("compare", "--data", tmp_path / "log.parquet", "--target", "action")
     assert "bayesbandit evaluate" in refused.output
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("BLTS(clip=0.1, clip=0.2)", "clip is given twice"),
+        ("BLTS(seed=3)", r"BLTS\(seed=3\): each replication has its own seed, by --seed"),
+    ],
+)
+def test_a_setting_that_would_be_lost_is_refused(text, said, tmp_path):
+    refused = run("compare", "--data", "iris", "--bandit", text, "--out", tmp_path / "runs")
+    assert refused.exit_code != 0
+    assert re.search(said, " ".join(refused.output.split()))

@@ -198,11 +198,13 @@ class OfferedPlayer(Deferred):
 
 
 def named_once(players: Iterable[tuple[str, Factory]]) -> dict[str, Factory]:
-    """Return players by name; raise ValueError for two of one name."""
+    """Return players by name; raise ValueError for two of one name, or for one with a seed."""
     found: dict[str, Factory] = {}
     for name, factory in players:
         if name in found:
             raise ValueError(f"two players are named {name!r}, and results are by name: rename one")
+        if isinstance(factory, partial) and "seed" in factory.keywords:
+            raise ValueError(f"{name}: each replication has its own seed, by --seed")
         found[name] = factory
     return found
 
@@ -214,6 +216,9 @@ def parse(text: str) -> tuple[str, dict[str, Any]]:
         call = ast.parse(f"f({inside}" if bracket else "f()", mode="eval").body
         if not isinstance(call, ast.Call) or call.args:
             raise ValueError("settings must be named")
+        names = [str(k.arg) for k in call.keywords]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"{twice[0]} is given twice")
         return name.strip(), {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
     except (SyntaxError, ValueError) as error:
         raise ValueError(f"cannot read {text!r} as NAME(setting=value, …): {error}") from error

@@ -18,7 +18,7 @@ class Metrics:
         own = self.registry = CollectorRegistry()
         self.decisions = Counter(
             "bayesbandit_decisions",
-            "Decisions, by arm and by who decided.",
+            "Answers with a decision, also again by its id, by arm and by who decided.",
             ["variant", "reason"],
             registry=own,
         )

@@ -172,4 +172,8 @@ def _components(plain: Mapping[str, Any], width: int) -> Components:
     vectors, center = plain["vectors"], plain["center"]
     whole = 0 < len(vectors) <= width and all(len(row) == width for row in (*vectors, center))
     demand(whole, f"its components are not of {width} features")
-    return Components(np.array(vectors, dtype=np.float64), np.array(center), float(plain["size"]))
+    return Components(
+        np.array(vectors, dtype=np.float64),
+        np.array(center, dtype=np.float64),
+        float(plain["size"]),
+    )

@@ -244,3 +244,14 @@ def test_revenue_and_censored_times_are_densities():
         np.testing.assert_allclose(first + atom * density(atom), mean, rtol=1e-3)
         assert density(-1.0) == 0.0
     assert density(11.0) == 0.0
+
+
+def test_the_mean_of_a_censored_time_is_its_limit_where_times_are_long():
+    model = bb.load_model("censored_time")
+    bandit = bb.Bandit(2, model, bb.Thompson(), n_features=1, draws=50, seed=0)
+    mean = bandit.belief.plan.mean_reward
+    theta = np.array([[-3.0], [-1.0], [0.0], [1.0], [3.0]])
+    found = mean({"theta": theta}, np.array([[1.0], [400.0]]))
+    m = np.exp(theta)  # of the exponential
+    np.testing.assert_allclose(found[:, :1], m * (1 - np.exp(-10 / m)), rtol=1e-12)
+    np.testing.assert_allclose(found[:, 1], [0, 0, 1 - np.exp(-10), 10, 10], atol=1e-12)

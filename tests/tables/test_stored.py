@@ -175,3 +175,10 @@ def test_many_levels_take_memory_by_the_row():
     levels = [str(i) for i in range(30_000)]
     encoder = bb.Encoder.from_dict(column(levels=levels, codes=list(range(30_000))))
     assert encoder.transform({"a": "29999"}).argmax() == 29_999
+
+
+def test_a_large_whole_number_is_a_number():
+    plain = put(json.loads(json.dumps(MADE["components"])), ("components", "center", 0), 2**70)
+    encoder = bb.Encoder.from_dict(plain | {"digest": digest(plain)})
+    frame = mixed().join(marketing(n=60)[["signup"]])
+    assert np.isfinite(encoder.transform(frame)).all()
