@@ -7,6 +7,7 @@ c + x'θ − log(e^(c + x'θ) + α), x'θ is replaced by η − c.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -31,11 +32,22 @@ UNARY = {"Neg", "Mul", "TrueDiv", "Identity"}
 
 
 class Cut:
-    """A mean reward and a likelihood as functions of η (n,), which is `node` + `shift`."""
+    """A mean reward and a likelihood as functions of η (n,), which is `node` + `shift`.
 
-    def __init__(self, density: Density, node: Variable, engine: str, shift: float = 0.0) -> None:
+    given: the variables that the likelihood may depend on besides.
+    """
+
+    def __init__(
+        self,
+        density: Density,
+        node: Variable,
+        engine: str,
+        shift: float = 0.0,
+        given: Sequence[str] = (),
+    ) -> None:
         self.density, self.node = density, pt.add(node, shift) if shift else node
         self.eta = pt.tensor("eta", shape=(None,))
+        self.given = {k: density.values[k] for k in given}
         on_data = [term for term in density.terms if term.on_data]
         whole = [density.mean, *(term.graph for term in on_data)]
         at = pt.sub(self.eta, shift) if shift else self.eta
@@ -49,6 +61,7 @@ class Cut:
         rows = RowWalk(
             [self.mean, *self.terms], dict.fromkeys([*inputs.values(), self.eta], DATA_ROW)
         )
+        positive = set(self.given.values())
         given = [("'mean_reward'", self.mean, {"eta"}, rows.apart)]
         likely = {"reward", "weight", "eta"}
         given += [
@@ -56,7 +69,9 @@ class Cut:
         ]
         for label, graph, allowed, mixed in given:
             behind = set(ancestors([graph]))
-            more = [f"'{name}'" for name, v in self.density.values.items() if v in behind]
+            known = {} if graph is self.mean else self.given
+            others = self.density.values.keys() - known.keys()
+            more = [f"'{k}'" for k, v in self.density.values.items() if k in others and v in behind]
             more += sorted(depends_on([graph], inputs | {"eta": self.eta}) - allowed)
             if more:
                 what = " and ".join(more)
@@ -67,7 +82,7 @@ class Cut:
                     raise refuse(engine, f"{label}: no power of a likelihood by its weight")
             if why := mixed(graph):
                 raise refuse(engine, f"{label}: rows are not apart: {why}")
-            if why := Analytic([graph], {self.eta: 1.0}, positive=()).fault(graph, most=1):
+            if why := Analytic([graph], {self.eta: 1.0}, positive).fault(graph, most=1):
                 raise refuse(engine, f"{label}: {why}")
 
     @property
@@ -76,16 +91,17 @@ class Cut:
         weight = self.density.inputs.get("weight")
         return weight is not None and weight in set(ancestors(self.terms))
 
-    def total(self, eta: np.ndarray, data: Data) -> float:
+    def total(self, eta: np.ndarray, data: Data, given: Sequence[float] = ()) -> float:
         """Return the log likelihood of rows, given their linear predictors η (n,)."""
-        [value] = self._total(eta, *self.density.arguments(data))
+        [value] = self._total(eta, *map(np.asarray, given), *self.density.arguments(data))
         return float(value)
 
-    def slope(self, eta: float, reward: float) -> float:
+    def slope(self, eta: float, reward: float, given: Sequence[float] = ()) -> float:
         """Return the derivative of a row's log likelihood with respect to its η."""
         d = self.density.n_features
         data = np.ones((1, d)), np.array([reward]), np.ones(1), np.zeros(1, dtype=np.int64)
-        [slope] = self._slope(np.array([eta]), *self.density.arguments(data))
+        at = [np.array([eta]), *map(np.asarray, given)]
+        [slope] = self._slope(*at, *self.density.arguments(data))
         return float(np.ravel(slope)[0])
 
     def means(self, eta: np.ndarray) -> np.ndarray:
@@ -106,7 +122,8 @@ class Cut:
         return self._compiled(gradient(self._sum, self.eta))
 
     def _compiled(self, graph: Variable) -> Compiled:
-        return Compiled([self.eta, *self.density.inputs.values()], [graph], PYTHON)
+        inputs = self.eta, *self.given.values(), *self.density.inputs.values()
+        return Compiled(inputs, [graph], PYTHON)
 
     @cached_property
     def _mean(self) -> Compiled:

@@ -20,7 +20,10 @@ Slope = Callable[[float, float], float]  # of the log likelihood: of η and a re
 
 @dataclass(frozen=True)
 class Family:
-    """p(r | η) but for what does not depend on η. number: of trials, or α (`kernels/glm`)."""
+    """p(r | η) but for what does not depend on η.
+
+    number: of trials, or α (`kernels/glm`); NaN if α is learned.
+    """
 
     kind: int
     number: float = 1.0
@@ -31,7 +34,8 @@ class Family:
         if self.kind == BINOMIAL:
             return "Bernoulli" if self.number == 1.0 else f"binomial of {self.number:g} trials"
         names = {PROBIT: "probit", POISSON: "Poisson"}
-        return names.get(self.kind, f"negative binomial of alpha {self.number:g}")
+        alpha = "" if np.isnan(self.number) else f" of alpha {self.number:g}"
+        return names.get(self.kind, f"negative binomial{alpha}")
 
     @property
     def rewards(self) -> np.ndarray:

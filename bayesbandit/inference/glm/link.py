@@ -12,7 +12,9 @@ its mean reward: what is known of linear-Gaussian models holds for it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytensor.tensor as pt
@@ -23,6 +25,8 @@ from bayesbandit.inference.glm.cut import Cut, predictor, with_shared_nodes
 from bayesbandit.inference.glm.families import Family, family
 from bayesbandit.inference.graph_analysis.density import Density, Term
 from bayesbandit.inference.graph_analysis.quadratic import Data
+from bayesbandit.kernels.glm import dispersion
+from bayesbandit.kernels.glm.families import NEGATIVE_BINOMIAL
 
 POINTS, AROUND = 8, 5.0  # at which a likelihood is compared with the family's, and how far η goes
 TOLERANCE = 1e-7  # of a log likelihood, relative: PyTensor has √2 in single precision
@@ -30,6 +34,9 @@ NEAR = 1e-5  # of one at a posterior's own η, absolute, a row
 FAR = 0.01  # of one where 1 − p is next to nothing, relative
 LINKS = 241  # points at which a mean reward is compared with the family's
 TOGETHER = 16  # rewards that are compared at once
+ALPHAS = (0.013, 0.71, 2.9, 23.0)  # dispersions at which a likelihood is compared, if it is learned
+FAR_ALPHAS = tuple(np.logspace(-5.7, 5.3, 12))
+UNKNOWN = "'mean_reward': no link that is known: logit, probit or log"
 
 
 class Link:
@@ -82,13 +89,12 @@ class Link:
     def _gap(self, data: Data, eta: np.ndarray) -> tuple[float, float]:
         """Return by how much the log likelihoods of rows differ between η and 0, in the model and
         in the family; and of what size they are."""
-        zero, weight = np.zeros(len(eta)), self.weights(data)
+        weight = self.weights(data)
         here, there = (
-            (self.family.total(at, data[1], weight), self.cut.total(at, data)) for at in (eta, zero)
+            (self.family.total(at, data[1], weight), self.cut.total(at, data))
+            for at in (eta, np.zeros(len(eta)))
         )
-        ours, theirs = here[0] - there[0], here[1] - there[1]
-        size = sum(abs(v) for v in (*here, *there)) + len(eta)
-        return (abs(theirs - ours), size) if np.isfinite(size) else (np.inf, 0.0)
+        return difference(here, there, len(eta))
 
     def _unlike(self, gap: float) -> NotThisEngine:
         name = self.family.name
@@ -103,31 +109,97 @@ class Link:
             raise self._unlike(gap)
 
 
-def link(density: Density, engine: str) -> Link:
+class Dispersed(Link):
+    """A negative binomial likelihood whose dispersion α = e^shift v^power is learned.
+
+    name: of v, a positive variable.
+    """
+
+    def __init__(self, cut: Cut, engine: str) -> None:
+        self.name, at, means = next(iter(cut.given)), (0.71, 2.9), cut.means(np.array([0.0, 1.0]))
+        found = [family(means, partial(cut.slope, given=(v,))) for v in at]
+        if any(known is None or known.kind != NEGATIVE_BINOMIAL for known in found):
+            raise refuse(engine, f"'{self.name}' is no dispersion of a negative binomial reward")
+        logs = np.log([known.number for known in found if known])
+        self.power = round(float((logs[1] - logs[0]) / np.log(at[1] / at[0])), 9)
+        self.shift = float(logs[0] - self.power * np.log(at[0]))
+        super().__init__(cut, Family(NEGATIVE_BINOMIAL, np.nan), engine)
+
+    def alpha(self, v: np.ndarray) -> np.ndarray:
+        """Return the dispersions α that belong to values of v."""
+        return np.asarray(np.exp(self.shift) * v**self.power)
+
+    def _gap(
+        self, data: Data, eta: np.ndarray, alphas: Sequence[float] = ALPHAS
+    ) -> tuple[float, float]:
+        """Return the largest of the gaps between η and α, and 0 and 1."""
+        there = self._totals(data, np.zeros(len(eta)), 1.0)
+        gaps = [difference(self._totals(data, eta, a), there, len(eta)) for a in alphas]
+        return max(gaps, key=lambda gap: gap[0] / max(gap[1], 1.0))
+
+    def _totals(self, data: Data, eta: np.ndarray, alpha: float) -> tuple[float, float]:
+        """Return the log likelihoods of rows, ours and the model's."""
+        v = np.exp((np.log(alpha) - self.shift) / self.power)
+        counts = dispersion.counted(data[1], self.weights(data))
+        ours = dispersion.log_likelihood(np.log(alpha), eta, counts)
+        return ours + float((self.weights(data) * data[1]) @ eta), self.cut.total(eta, data, (v,))
+
+    def check_alphas(self, data: Data, eta: np.ndarray, alphas: Sequence[float]) -> None:
+        """Run the identity test for rows together at their η (n,) and at these α."""
+        gap, size = self._gap(data, eta, alphas)
+        if not gap <= TOLERANCE * size + NEAR * len(eta):
+            raise self._unlike(gap)
+
+    def check_examples(self) -> None:
+        super().check_examples()
+        data = _examples(self.family, self.cut.density)
+        self.check_alphas(data, np.linspace(-AROUND, AROUND, len(data[0])), FAR_ALPHAS)
+
+
+def difference(
+    here: tuple[float, float], there: tuple[float, float], n: int
+) -> tuple[float, float]:
+    """Return by how much two log likelihoods of n rows, here and there, do not change alike; and
+    of what size they are."""
+    size = sum(abs(v) for v in (*here, *there)) + n
+    apart = abs((here[1] - there[1]) - (here[0] - there[0]))
+    return (apart, size) if np.isfinite(size) else (np.inf, 0.0)
+
+
+def link(density: Density, engine: str, given: Sequence[str] = ()) -> Link:
     """Return a density's likelihood, if it is a family's of one linear predictor; or else the
-    refusal."""
+    refusal.
+
+    given: the one positive variable that its dispersion is learned by, if there is one.
+    """
     try:
-        return _link(with_shared_nodes(density, simpler=False), engine)
+        return _link(with_shared_nodes(density, simpler=False), engine, given)
     except NotThisEngine as error:
         try:
-            return _link(with_shared_nodes(density, simpler=True), engine)
+            return _link(with_shared_nodes(density, simpler=True), engine, given)
         except NotThisEngine:
             raise error from None
 
 
-def _link(density: Density, engine: str) -> Link:
+def _link(density: Density, engine: str, given: Sequence[str]) -> Link:
     node = predictor(density, engine)
-    cut = Cut(density, node, engine)
+    cut = Cut(density, node, engine, given=given)
     at_0, at_1 = cut.means(np.array([0.0, 1.0])).tolist()
     if at_0 > 0.0 and at_0 != 1.0 and np.isclose(at_1, np.e * at_0, rtol=1e-12):
-        cut = Cut(density, node, engine, np.log(at_0))  # at_0 e^η
-    known = family(cut.means(np.array([0.0, 1.0])), cut.slope)
-    links = np.linspace(*known.ends, LINKS) if known else np.zeros(0)
-    if known is None or not np.allclose(cut.means(links), known.mean(links), 1e-5, 1e-9):
-        raise refuse(engine, "'mean_reward': no link that is known: logit, probit or log")
-    made = Link(cut, known, engine)
+        cut = Cut(density, node, engine, np.log(at_0), given)  # at_0 e^η
+    made = Dispersed(cut, engine) if given else _known(cut, engine)
+    links = np.linspace(*made.family.ends, LINKS)
+    if not np.allclose(cut.means(links), made.family.mean(links), 1e-5, 1e-9):
+        raise refuse(engine, UNKNOWN)
     made.check_examples()
     return made
+
+
+def _known(cut: Cut, engine: str) -> Link:
+    known = family(cut.means(np.array([0.0, 1.0])), cut.slope)
+    if known is None:
+        raise refuse(engine, UNKNOWN)
+    return Link(cut, known, engine)
 
 
 def working(cut: Cut) -> Density:

@@ -1,5 +1,6 @@
 """Gibbs sampling of generalised linear models whose coefficients have scales to be learned, as a
-hierarchy has, or a prior that is a scale mixture: Laplace, Student-t, horseshoe.
+hierarchy has, or a prior that is a scale mixture: Laplace, Student-t, horseshoe; or whose
+dispersion α is to be learned, of negative binomial rewards.
 
 Given its auxiliary variables, a reward is a normal observation of its linear predictor: the model
 is the working model with these observations. So each sweep draws them again, and then the
@@ -14,23 +15,24 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from pytensor.graph.traversal import ancestors
 from scipy.special import ndtr, ndtri
 
-from bayesbandit.inference.base import matching, refuse
+from bayesbandit.inference.base import NotThisEngine, matching, refuse
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.gibbs.blocks import Blocks, blocks, depends_on
 from bayesbandit.inference.gibbs.generic import Problem, Reading, Sweep, problem
 from bayesbandit.inference.gibbs.layout import Layout
 from bayesbandit.inference.gibbs.sampler import ENGINE, TUNE, TUNE_WARM, Gibbs, Position, streams
 from bayesbandit.inference.glm.augmented import check_counts, mixture
-from bayesbandit.inference.glm.link import Link, link, working
+from bayesbandit.inference.glm.link import Dispersed, Link, link, working
 from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
 from bayesbandit.inference.graph_analysis.recognise import Form, features, trial
 from bayesbandit.kernels.algebra.cholesky import padded
 from bayesbandit.kernels.gibbs import orbits
-from bayesbandit.kernels.gibbs.monomials import MonomialState, Terms, Work
+from bayesbandit.kernels.gibbs.monomials import FURTHEST, MonomialState, Terms, Work
 from bayesbandit.kernels.gibbs.orbits import Moves
-from bayesbandit.kernels.glm import augmentation
+from bayesbandit.kernels.glm import augmentation, dispersion
 from bayesbandit.kernels.glm.families import POISSON, PROBIT
 from bayesbandit.runtime.one_thread import one_thread
 
@@ -54,10 +56,10 @@ class PolyaGamma(Observations):
     """Those of logistic, binomial and negative binomial rewards, given ω ~ PG(shape, ψ)."""
 
     def __init__(
-        self, layout: Layout, A: np.ndarray, b: np.ndarray, link: Link, data: Data
+        self, whole: Problem, A: np.ndarray, b: np.ndarray, link: Link, data: Data
     ) -> None:
         self.shape, kappa, b = mixture(link.family, data[1], link.weights(data), b)
-        super().__init__(layout, A, b)
+        super().__init__(whole.layout, A, b)
         (n, D), group = A.shape, self.terms.groups[0]
         self.base, self.wide = np.zeros(group.shape), np.zeros((n, group.shape[1]))
         self.base[:D, padded(D)] = -0.5 * A.T @ kappa
@@ -70,18 +72,52 @@ class PolyaGamma(Observations):
         return partial(augmentation.sweep, self.wide, room, self.shape, self.base, self.terms)
 
 
+class Dispersion(Observations):
+    """Those of negative binomial rewards whose dispersion is learned, and its draws.
+
+    A sweep draws it given η alone, then ω ~ PG(w (r + α), η − log α), and all else given both.
+    """
+
+    def __init__(
+        self, whole: Problem, A: np.ndarray, b: np.ndarray, link: Dispersed, data: Data
+    ) -> None:
+        super().__init__(whole.layout, A, b)
+        weight, element, terms = link.weights(data), int(whole.places[link.name]), self.terms
+        self.terms = terms._replace(low=terms.low.copy(), high=terms.high.copy())
+        (n, D), group = A.shape, terms.groups[0]
+        self.base, self.wide = np.zeros(group.shape), np.zeros((n, group.shape[1]))
+        self.wide[:, :D] = A
+        self.learned = dispersion.Dispersion(
+            element,
+            link.shift,
+            link.power,
+            max(float(terms.low[element]), -FURTHEST),
+            min(float(terms.high[element]), FURTHEST),
+            dispersion.counted(data[1], weight),
+            self.offset,
+            0.25 * A.T @ np.column_stack([weight * data[1], -weight]),
+        )
+
+    @cached_property
+    def sweep(self) -> Sweep:
+        """Sweeps with a new dispersion and new observations before each."""
+        room, shape = np.zeros(self.wide.shape), np.zeros(len(self.wide))
+        fixed = self.wide, room, shape, self.base, self.learned, self.terms
+        return partial(dispersion.sweep, *fixed)
+
+
 class Latent(Observations):
     """Those of probit rewards: y ~ N(ψ, 1), positive where the reward is 1, for each time that a
     row was seen."""
 
     def __init__(
-        self, layout: Layout, A: np.ndarray, b: np.ndarray, link: Link, data: Data
+        self, whole: Problem, A: np.ndarray, b: np.ndarray, link: Link, data: Data
     ) -> None:
         self.count = link.weights(data)
         check_counts(self.count)
         self.row = np.repeat(np.arange(len(b)), self.count.astype(np.int64))
         self.sign = np.where(data[1] > 0.5, 1.0, -1.0)[self.row]
-        super().__init__(layout, A, b)
+        super().__init__(whole.layout, A, b)
 
     def sweep(
         self,
@@ -150,21 +186,32 @@ class ScaleMixture:
             self.link.check(rows)
             whole = worked(block.reading, rows)
             A, b = block.mean_map(rows)
-            kind = Latent if self.link.family.kind == PROBIT else PolyaGamma
             for i, stream in enumerate(streams(seed, chains)):
                 rng = np.random.default_rng(stream)
                 state = (
                     block.resumed(start[i % len(start)], rows) if start else block.start(rows, rng)
                 )
-                observations = kind(whole.layout, A, b, self.link, rows)
+                observations = observed(whole, A, b, self.link, rows)
                 values, state = whole.sample(
                     state, draws, tune, rng, self.names, observations.sweep
                 )
                 kept.append(values)
                 last.append(state)
             whole.check(last[0], np.random.default_rng(0))
-            self.link.check(rows, A @ whole.flat(last[0])[0] + b)
+            eta = A @ whole.flat(last[0])[0] + b
+            self.link.check(rows, eta)
+            if isinstance(self.link, Dispersed):
+                self.link.check_alphas(rows, eta, ends(self.link, last))
         return SampledDraws({k: np.stack([v[k] for v in kept]) for k in self.names}, state=last)
+
+
+def observed(
+    whole: Problem, A: np.ndarray, b: np.ndarray, link: Link, rows: Data
+) -> PolyaGamma | Dispersion | Latent:
+    """Return the normal observations of rows with η = A θ + b."""
+    if isinstance(link, Dispersed):
+        return Dispersion(whole, A, b, link, rows)
+    return (Latent if link.family.kind == PROBIT else PolyaGamma)(whole, A, b, link, rows)
 
 
 def worked(reading: Reading, data: Data) -> Problem:
@@ -175,6 +222,13 @@ def worked(reading: Reading, data: Data) -> Problem:
     if len(whole.layout.terms.groups) != 1 or dense.exponent.any():
         raise refuse(ENGINE, "a prior of many coefficients together, whose scale is to be learned")
     return whole
+
+
+def ends(link: Dispersed, last: Sequence[Position]) -> list[float]:
+    """Return the least and the largest dispersion at which chains ended, within those at which
+    PyMC's densities have digits."""
+    alpha = link.alpha(np.array([state[link.name] for state in last]))
+    return [float(v) for v in np.clip([alpha.min(), alpha.max()], 1e-6, 1e6)]
 
 
 def check_proper(apart: Blocks, quadratic: Quadratic) -> None:
@@ -189,13 +243,27 @@ def check_proper(apart: Blocks, quadratic: Quadratic) -> None:
         raise refuse(ENGINE, "the coefficients' prior is improper")
 
 
+def linked_by(apart: Blocks) -> Link:
+    """Return the likelihood: with a dispersion to be learned, if it depends on just one scalar
+    beside the block, and is such a one."""
+    density = apart.density
+    behind = set(ancestors([term.graph for term in density.terms if term.on_data]))
+    given = [k for k in apart.rest if density.values[k] in behind]
+    if len(given) == 1 and density.values[given[0]].type.ndim == 0:
+        try:
+            return link(density, ENGINE, given)
+        except NotThisEngine:  # the reason below says what it depends on
+            pass
+    return link(density, ENGINE)
+
+
 @matching
 def match(model: pm.Model) -> ScaleMixture:
     """Return the sampler of a built model that is a generalised linear one, given its scales."""
     apart = blocks(model)
     if apart.by_row:
         raise refuse(ENGINE, f"'{apart.by_row[0]}': one value for each row")
-    linked = link(apart.density, ENGINE)
+    linked = linked_by(apart)
     if linked.family.kind == POISSON:
         raise refuse(ENGINE, "a Poisson likelihood is no known mixture of normals")
     if names := depends_on(linked.cut.node, apart.density, apart.rest):

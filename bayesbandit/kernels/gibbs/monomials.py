@@ -32,7 +32,7 @@ class Terms(NamedTuple):
 
     linear: Vector  # (P,) a
     square: Vector  # (P,) q
-    low: Vector  # (P,) walls of u
+    low: Vector  # (P,) walls of u; where they meet, u is held
     high: Vector  # (P,)
     coef: Vector  # (T,) c
     element: Index  # of the elements in each term
@@ -166,6 +166,8 @@ def draw_elements(terms, u, work, rng):
         start, stop = slot_at[i], slot_at[i + 1]
         a, q = terms.linear[i] + 2.0 * terms.square[i] * u[i], terms.square[i]
         low, high = terms.low[i] - u[i], terms.high[i] - u[i]
+        if high <= low:  # held
+            continue
         if stop - start == 1:
             total = 0.0
             for k in range(term_at[i], term_at[i + 1]):

@@ -1,0 +1,149 @@
+"""Sweeps of `augmentation` with a new dispersion α of negative binomial rewards before each.
+
+    log p(r | η, α) = log Γ(r + α)/Γ(α)α^r − (r + α) log(1 + e^(η − log α)) + …,
+
+but for what does not depend on α. Given η, without the Pólya–Gamma variables, log α is drawn by a
+slice (Neal 2003): given also ψ = η − log α it would mix ten times worse.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesbandit.kernels.algebra.dense import dot
+from bayesbandit.kernels.gibbs import log_scale
+from bayesbandit.kernels.gibbs.monomials import Vector, evaluate, weigh
+from bayesbandit.kernels.glm import augmentation
+from bayesbandit.kernels.glm.families import log_one_plus_exp
+from bayesbandit.runtime.compiling import njit
+
+kernel = njit(cache=True, error_model="numpy", nogil=True)
+
+LARGE = 10.0  # α from which on log Γ is Stirling's series: to 1e-13
+
+
+class Counts(NamedTuple):
+    """Rewards. often: the total weight of each distinct count."""
+
+    reward: Vector  # (n,)
+    weight: Vector  # (n,)
+    distinct: Vector  # (m,)
+    often: Vector  # (m,)
+
+
+class Dispersion(NamedTuple):
+    """A dispersion log α = shift + power u, and what depends on it."""
+
+    element: int  # of u
+    shift: float
+    power: float
+    low: float  # walls of u
+    high: float
+    counts: Counts
+    offset: Vector  # (n,) η = A δ + offset
+    base: NDArray[np.float64]  # (D, 2) A'κ/2 = base (1, α)'
+
+
+def counted(reward: Vector, weight: Vector) -> Counts:
+    """Return rewards and weights (n,), and how often each distinct count occurs."""
+    distinct, which = np.unique(reward, return_inverse=True)
+    return Counts(reward, weight, distinct, np.bincount(which, weight, len(distinct)))
+
+
+@kernel
+def beyond_stirling(x):
+    """Return log Γ(x) − (x − ½) log x + x − ½ log 2π, for x ≥ 10."""
+    q = 1.0 / (x * x)
+    return (1.0 / 12.0 - q * (1.0 / 360.0 - q * (1.0 / 1260.0 - q / 1680.0))) / x
+
+
+@kernel
+def rising(r, alpha):
+    """Return log Γ(r + α)/Γ(α)α^r = Σ_{j < r} log(1 + j/α)."""
+    if alpha < LARGE:
+        return math.lgamma(r + alpha) - math.lgamma(alpha) - r * math.log(alpha)
+    tails = beyond_stirling(r + alpha) - beyond_stirling(alpha)
+    return (r + alpha - 0.5) * math.log1p(r / alpha) - r + tails
+
+
+@kernel
+def log_likelihood(log_alpha, eta, counts):
+    """Return Σ w log p(r | η, α) of rows (n,), but for what does not depend on α."""
+    alpha, total = math.exp(log_alpha), 0.0
+    for k in range(counts.distinct.size):
+        total += counts.often[k] * rising(counts.distinct[k], alpha)
+    for i in range(eta.size):
+        trials = counts.weight[i] * (counts.reward[i] + alpha)
+        total -= trials * log_one_plus_exp(eta[i] - log_alpha)
+    return total
+
+
+@kernel
+def height(s, u, prior, learned, eta):
+    """Return the log density of u + s, for the prior (a, q, e, S) of `log_scale` about u."""
+    a, q, e, S = prior
+    at = learned.shift + learned.power * (u + s)
+    return log_scale.height(s, a, q, e, S) + log_likelihood(at, eta, learned.counts)
+
+
+@kernel
+def move(u, prior, learned, eta, rng):
+    """Return the next u of a slice sampler."""
+    low, high = learned.low - u, learned.high - u
+    level = height(0.0, u, prior, learned, eta) - rng.standard_exponential()
+    left = -rng.random()
+    right = left + 1.0
+    while left > low and height(left, u, prior, learned, eta) > level:
+        left -= 1.0
+    while right < high and height(right, u, prior, learned, eta) > level:
+        right += 1.0
+    left, right = max(left, low), min(right, high)
+    while right - left > 1e-12:
+        s = left + rng.random() * (right - left)
+        if height(s, u, prior, learned, eta) > level:
+            return u + s
+        if s < 0.0:
+            left = s
+        else:
+            right = s
+    return u
+
+
+@kernel
+def sweep(rows, scaled, shape, base, learned, terms, moves, state, work, delta, u, kept, tune, rng):
+    """Sweep as `augmentation.sweep`, of rows and shapes (n,) that each α fills in.
+
+    The walls of its logarithm in `terms` hold it while the others are drawn.
+    """
+    i, D, P = learned.element, state.delta.size, base.shape[0]
+    n, counts, eta = shape.size, learned.counts, np.empty(shape.size)
+    S = np.empty(terms.slot_at[i + 1] - terms.slot_at[i])
+    e = terms.slot_exponent[terms.slot_at[i] : terms.slot_at[i + 1]]
+    for s in range(-tune, delta.shape[0]):
+        weigh(terms, state.u, work.phi)
+        evaluate(terms, state.delta, work)
+        S[:] = 0.0
+        for k in range(terms.term_at[i], terms.term_at[i + 1]):
+            S[terms.slot[k]] += work.phi[terms.term[k]] * work.Q[terms.term[k]]
+        prior = terms.linear[i] + 2.0 * terms.square[i] * state.u[i], terms.square[i], e, S
+        for k in range(n):
+            eta[k] = dot(rows[k, :D], state.delta) + learned.offset[k]
+        state.u[i] = move(state.u[i], prior, learned, eta, rng)
+        terms.low[i] = terms.high[i] = state.u[i]
+        log_alpha = learned.shift + learned.power * state.u[i]
+        alpha = math.exp(log_alpha)
+        for k in range(n):
+            shape[k] = counts.weight[k] * (counts.reward[k] + alpha)
+            rows[k, P] = log_alpha - learned.offset[k]
+        for j in range(D):
+            base[j, P] = -learned.base[j, 0] - alpha * learned.base[j, 1]
+        at = max(s, 0)
+        one, logs = delta[at : at + 1], u[at : at + 1]
+        wrong = augmentation.sweep(
+            rows, scaled, shape, base, terms, moves, state, work, one, logs, kept, 0, rng
+        )
+        if wrong >= 0:
+            return wrong
+    return -1
