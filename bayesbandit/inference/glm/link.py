@@ -141,7 +141,7 @@ class Dispersed(Link):
         """Return the log likelihoods of rows, ours and the model's."""
         v = np.exp((np.log(alpha) - self.shift) / self.power)
         counts = dispersion.counted(data[1], self.weights(data))
-        ours = dispersion.log_likelihood(np.log(alpha), eta, counts)
+        ours = dispersion.log_likelihood(np.log(alpha), np.exp(eta), counts)
         return ours + float((self.weights(data) * data[1]) @ eta), self.cut.total(eta, data, (v,))
 
     def check_alphas(self, data: Data, eta: np.ndarray, alphas: Sequence[float]) -> None:

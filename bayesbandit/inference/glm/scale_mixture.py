@@ -24,6 +24,7 @@ from bayesbandit.inference.gibbs.blocks import Blocks, blocks, depends_on
 from bayesbandit.inference.gibbs.generic import Problem, Reading, Sweep, problem
 from bayesbandit.inference.gibbs.layout import Layout
 from bayesbandit.inference.gibbs.sampler import ENGINE, TUNE, TUNE_WARM, Gibbs, Position, streams
+from bayesbandit.inference.glm import augmented
 from bayesbandit.inference.glm.augmented import check_counts, mixture
 from bayesbandit.inference.glm.link import Dispersed, Link, link, working
 from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
@@ -162,6 +163,11 @@ class ScaleMixture:
         self.link, self.block = link, block
         self.names, self.shapes, self.all_shapes = block.names, block.shapes, block.all_shapes
 
+    @property
+    def alone(self) -> bool:
+        """Whether the only positive variable is a dispersion."""
+        return isinstance(self.link, Dispersed) and self.block.reading.rest == (self.link.name,)
+
     def sample(
         self,
         data: Mapping[str, np.ndarray],
@@ -179,7 +185,8 @@ class ScaleMixture:
         """
         rows, block = self.block.data(**data), self.block
         if tune is None:
-            tune = TUNE if start is None else TUNE_WARM
+            cold = augmented.TUNE if self.alone else TUNE
+            tune = cold if start is None else TUNE_WARM
         kept: list[Position] = []
         last: list[Position] = []
         with one_thread():

@@ -1,6 +1,6 @@
 """Sweeps of `augmentation` with a new dispersion α of negative binomial rewards before each.
 
-    log p(r | η, α) = log Γ(r + α)/Γ(α)α^r − (r + α) log(1 + e^(η − log α)) + …,
+    log p(r | μ, α) = log Γ(r + α)/Γ(α)α^r − (r + α) log(1 + μ/α) + …,    μ = e^η,
 
 but for what does not depend on α. Given η, without the Pólya–Gamma variables, log α is drawn by a
 slice (Neal 2003): given also ψ = η − log α it would mix ten times worse.
@@ -16,7 +16,7 @@ from bayesbandit.kernels.algebra.dense import dot
 from bayesbandit.kernels.gibbs import log_scale
 from bayesbandit.kernels.gibbs.monomials import Vector, evaluate, weigh
 from bayesbandit.kernels.glm import augmentation
-from bayesbandit.kernels.glm.families import log_one_plus_exp
+from bayesbandit.kernels.glm.families import MOST
 from bayesbandit.runtime.compiling import njit
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
@@ -69,40 +69,40 @@ def rising(r, alpha):
 
 
 @kernel
-def log_likelihood(log_alpha, eta, counts):
-    """Return Σ w log p(r | η, α) of rows (n,), but for what does not depend on α."""
+def log_likelihood(log_alpha, mean, counts):
+    """Return Σ w log p(r | μ, α) of rows of means μ (n,), but for what does not depend on α."""
     alpha, total = math.exp(log_alpha), 0.0
     for k in range(counts.distinct.size):
         total += counts.often[k] * rising(counts.distinct[k], alpha)
-    for i in range(eta.size):
+    for i in range(mean.size):
         trials = counts.weight[i] * (counts.reward[i] + alpha)
-        total -= trials * log_one_plus_exp(eta[i] - log_alpha)
+        total -= trials * math.log1p(mean[i] / alpha)
     return total
 
 
 @kernel
-def height(s, u, prior, learned, eta):
+def height(s, u, prior, learned, mean):
     """Return the log density of u + s, for the prior (a, q, e, S) of `log_scale` about u."""
     a, q, e, S = prior
     at = learned.shift + learned.power * (u + s)
-    return log_scale.height(s, a, q, e, S) + log_likelihood(at, eta, learned.counts)
+    return log_scale.height(s, a, q, e, S) + log_likelihood(at, mean, learned.counts)
 
 
 @kernel
-def move(u, prior, learned, eta, rng):
+def move(u, prior, learned, mean, rng):
     """Return the next u of a slice sampler."""
     low, high = learned.low - u, learned.high - u
-    level = height(0.0, u, prior, learned, eta) - rng.standard_exponential()
+    level = height(0.0, u, prior, learned, mean) - rng.standard_exponential()
     left = -rng.random()
     right = left + 1.0
-    while left > low and height(left, u, prior, learned, eta) > level:
+    while left > low and height(left, u, prior, learned, mean) > level:
         left -= 1.0
-    while right < high and height(right, u, prior, learned, eta) > level:
+    while right < high and height(right, u, prior, learned, mean) > level:
         right += 1.0
     left, right = max(left, low), min(right, high)
     while right - left > 1e-12:
         s = left + rng.random() * (right - left)
-        if height(s, u, prior, learned, eta) > level:
+        if height(s, u, prior, learned, mean) > level:
             return u + s
         if s < 0.0:
             left = s
@@ -118,7 +118,7 @@ def sweep(rows, scaled, shape, base, learned, terms, moves, state, work, delta, 
     The walls of its logarithm in `terms` hold it while the others are drawn.
     """
     i, D, P = learned.element, state.delta.size, base.shape[0]
-    n, counts, eta = shape.size, learned.counts, np.empty(shape.size)
+    n, counts, mean = shape.size, learned.counts, np.empty(shape.size)
     S = np.empty(terms.slot_at[i + 1] - terms.slot_at[i])
     e = terms.slot_exponent[terms.slot_at[i] : terms.slot_at[i + 1]]
     for s in range(-tune, delta.shape[0]):
@@ -129,8 +129,9 @@ def sweep(rows, scaled, shape, base, learned, terms, moves, state, work, delta, 
             S[terms.slot[k]] += work.phi[terms.term[k]] * work.Q[terms.term[k]]
         prior = terms.linear[i] + 2.0 * terms.square[i] * state.u[i], terms.square[i], e, S
         for k in range(n):
-            eta[k] = dot(rows[k, :D], state.delta) + learned.offset[k]
-        state.u[i] = move(state.u[i], prior, learned, eta, rng)
+            eta = dot(rows[k, :D], state.delta) + learned.offset[k]
+            mean[k] = math.exp(min(eta, MOST))
+        state.u[i] = move(state.u[i], prior, learned, mean, rng)
         terms.low[i] = terms.high[i] = state.u[i]
         log_alpha = learned.shift + learned.power * state.u[i]
         alpha = math.exp(log_alpha)
