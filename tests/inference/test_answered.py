@@ -256,16 +256,16 @@ def test_a_generalised_linear_model_is_told_why_it_is_not_augmented():
     assert "by Pólya–Gamma or Albert–Chib variables: 'theta' ~ Logistic" in said
     assert "under priors that are normal, or mixtures of normals" in said
 
-    def learned_alpha(x, reward, theta, alpha):
+    def alpha_by_arm(x, reward, arm, theta, alpha):
         mu = pm.math.exp(x @ theta)
-        pm.NegativeBinomial("reward", mu=mu, alpha=alpha, observed=reward)
+        pm.NegativeBinomial("reward", mu=mu, alpha=alpha[arm], observed=reward)
         return mu
 
-    priors = {"theta": THETA, "alpha": bb.Prior("Gamma", alpha=2, beta=0.1)}
-    said = RewardModel(learned_alpha, priors).explain(2)
-    assert said.startswith("learned_alpha: nuts")
-    assert "'reward' ~ NegativeBinomial: depends on 'alpha' besides the linear predictor" in said
-    assert "negative binomial reward, of known alpha" in said
+    priors = {"theta": THETA, "alpha": bb.Prior("Gamma", alpha=2, beta=0.1, dims="arm")}
+    said = RewardModel(alpha_by_arm, priors).explain(2, 3)
+    assert said.startswith("alpha_by_arm: nuts")
+    assert "'reward' ~ NegativeBinomial: depends on 'alpha'" in said
+    assert "negative binomial reward, whose alpha is known or one positive variable" in said
 
     def amounts(x, reward, theta):
         mu = pm.math.exp(x @ theta)

@@ -31,7 +31,7 @@ from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
 from bayesbandit.inference.graph_analysis.recognise import Form, features, trial
 from bayesbandit.kernels.algebra.cholesky import padded
 from bayesbandit.kernels.gibbs import orbits
-from bayesbandit.kernels.gibbs.monomials import FURTHEST, MonomialState, Terms, Work
+from bayesbandit.kernels.gibbs.monomials import MonomialState, Terms, Work
 from bayesbandit.kernels.gibbs.orbits import Moves
 from bayesbandit.kernels.glm import augmentation, dispersion
 from bayesbandit.kernels.glm.families import POISSON, PROBIT
@@ -92,8 +92,9 @@ class Dispersion(Observations):
             element,
             link.shift,
             link.power,
-            max(float(terms.low[element]), -FURTHEST),
-            min(float(terms.high[element]), FURTHEST),
+            float(terms.low[element]),
+            float(terms.high[element]),
+            float(weight @ (data[1] > 0.0)),
             dispersion.counted(data[1], weight),
             self.offset,
             0.25 * A.T @ np.column_stack([weight * data[1], -weight]),
@@ -222,8 +223,13 @@ def observed(
 
 
 def worked(reading: Reading, data: Data) -> Problem:
-    """Return the working model of rows, all of which observe 0, laid out for `Observations`."""
+    """Return the working model of rows, all of which observe 0, laid out for `Observations`.
+
+    Without rows it is of one, which stands for a group of none.
+    """
     x, _, _, arm = data
+    if not len(x):
+        x, arm = np.ones((1, x.shape[1])), np.zeros(1, dtype=np.int64)
     whole = problem(reading, (x, np.zeros(len(x)), np.ones(len(x)), arm))
     dense = whole.layout.dense.powers
     if len(whole.layout.terms.groups) != 1 or dense.exponent.any():

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bayesbandit.kernels.algebra.dense import dot
 from bayesbandit.kernels.gibbs import log_scale
-from bayesbandit.kernels.gibbs.monomials import Vector, evaluate, weigh
+from bayesbandit.kernels.gibbs.monomials import FURTHEST, Vector, evaluate, weigh
 from bayesbandit.kernels.glm import augmentation
 from bayesbandit.kernels.glm.families import MOST
 from bayesbandit.runtime.compiling import njit
@@ -41,6 +41,7 @@ class Dispersion(NamedTuple):
     power: float
     low: float  # walls of u
     high: float
+    positive: float  # the total weight of counts above 0: the likelihood's power of α as α → 0
     counts: Counts
     offset: Vector  # (n,) η = A δ + offset
     base: NDArray[np.float64]  # (D, 2) A'κ/2 = base (1, α)'
@@ -49,7 +50,7 @@ class Dispersion(NamedTuple):
 def counted(reward: Vector, weight: Vector) -> Counts:
     """Return rewards and weights (n,), and how often each distinct count occurs."""
     distinct, which = np.unique(reward, return_inverse=True)
-    return Counts(reward, weight, distinct, np.bincount(which, weight, len(distinct)))
+    return Counts(reward.copy(), weight.copy(), distinct, np.bincount(which, weight, len(distinct)))
 
 
 @kernel
@@ -89,9 +90,20 @@ def height(s, u, prior, learned, mean):
 
 
 @kernel
+def proper(prior, learned):
+    """Return whether the density of u has a finite integral, or is not of a kind that tells."""
+    (a, q, e, S), tail = prior, learned.power * learned.positive
+    for k in range(S.size):
+        if S[k] > 0.0:
+            return True
+    up = log_scale.proper(a + min(tail, 0.0), q, e, S, 0.0, learned.high)
+    return q > 0.0 or (up and log_scale.proper(a + max(tail, 0.0), q, e, S, learned.low, 0.0))
+
+
+@kernel
 def move(u, prior, learned, mean, rng):
     """Return the next u of a slice sampler."""
-    low, high = learned.low - u, learned.high - u
+    low, high = max(learned.low, -FURTHEST) - u, min(learned.high, FURTHEST) - u
     level = height(0.0, u, prior, learned, mean) - rng.standard_exponential()
     left = -rng.random()
     right = left + 1.0
@@ -113,9 +125,10 @@ def move(u, prior, learned, mean, rng):
 
 @kernel
 def sweep(rows, scaled, shape, base, learned, terms, moves, state, work, delta, u, kept, tune, rng):
-    """Sweep as `augmentation.sweep`, of rows and shapes (n,) that each α fills in.
+    """Sweep as `augmentation.sweep`, of rows and shapes (n,) that each α fills in; or return the
+    element of α if its density is improper.
 
-    The walls of its logarithm in `terms` hold it while the others are drawn.
+    Walls in `terms` hold α while the others are drawn.
     """
     i, D, P = learned.element, state.delta.size, base.shape[0]
     n, counts, mean = shape.size, learned.counts, np.empty(shape.size)
@@ -131,6 +144,8 @@ def sweep(rows, scaled, shape, base, learned, terms, moves, state, work, delta, 
         for k in range(n):
             eta = dot(rows[k, :D], state.delta) + learned.offset[k]
             mean[k] = math.exp(min(eta, MOST))
+        if not proper(prior, learned):
+            return i
         state.u[i] = move(state.u[i], prior, learned, mean, rng)
         terms.low[i] = terms.high[i] = state.u[i]
         log_alpha = learned.shift + learned.power * state.u[i]
