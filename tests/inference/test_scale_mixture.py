@@ -119,7 +119,7 @@ def test_a_sweep_observes_what_its_variables_say(rng):
     found = match(template(learned(SCALES["HalfNormal"][0], BINOMIAL, 0.4), 3, None))
     rows = found.block.data(np.eye(3), np.array([1.0, 0.0, 1.0]), np.array([0.3, 2.5, 3.0]))
     whole, (A, b) = worked(found.block.reading, rows), found.block.mean_map(rows)
-    observed = PolyaGamma(whole.layout, A, b, found.link, rows)
+    observed = PolyaGamma(whole, A, b, found.link, rows)
     whole.sample(found.block.start(rows, rng), 1, 0, rng, found.names, observed.sweep)
     group, P = observed.terms.groups[0], padded(3)
     omega = -2.0 * np.diag(group[:3, :3])
