@@ -593,3 +593,13 @@ def test_learning_curves_claim_no_more_rows_than_there_are() -> None:
     table = pd.DataFrame({"t": [1, 1, 1, 2, 2], "y": [1.0, 2, 3, 4, np.nan], "m": "a", "p": "one"})
     title = plots.learning_curves(table, "t", "y", "m", "p", "t", "y", "Y").get_suptitle()
     assert title == "Y: mean ± SE over 1 to 3 replications"
+
+
+def test_an_arm_of_which_a_leaf_knows_nothing_has_no_point() -> None:
+    rng = np.random.default_rng(0)
+    x, arm = rng.normal(size=(80, 1)), rng.integers(2, size=80)
+    bandit = bb.PolicyTreeTS(["red", "green", "blue"], 1)
+    bandit.update(x, np.array(["red", "green"])[arm], x[:, 0] * (1 - arm), np.full(80, 0.5))
+    for ax in rendered(plots.policy_tree(bandit)).axes[1:]:
+        points = [line.lines[0].get_xdata()[0] for line in ax.containers]
+        assert np.isfinite(points).tolist() == [True, True, False]

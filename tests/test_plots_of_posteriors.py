@@ -101,8 +101,13 @@ def test_what_cannot_be_drawn():
         plots.densities({"p": Known(0.0, 1.0), "q": Known([0.0], 1.0)}, ["theta"])
     with pytest.raises(ValueError, match=r"raw must be \(30,\), as 'theta' of p; got \(2,\)"):
         plots.shrinkage({"p": p}, [0.0, 1.0])
-    with pytest.raises(ValueError, match="needs an element"):
-        plots.coefficients({"p": p}, select=[])
+    for select in ([], [30], [-31]):
+        with pytest.raises(ValueError, match="select must be positions of the 30 elements"):
+            plots.coefficients({"p": p}, select=select)
+    with pytest.raises(ValueError, match=r"the truth of 'theta' must be \(30,\); got \(2,\)"):
+        plots.coefficients({"p": p}, truth=[0.0, 1.0])
+    with pytest.raises(ValueError, match="needs one at least"):
+        plots.shrinkage({}, [0.0, 1.0])
 
 
 def test_a_notebook_shows_pictures_without_pyplot():

@@ -22,6 +22,7 @@ POINTS = 301  # of a curve, by quantile and by place each
 LEVELS = 0.5, 0.9  # of intervals, thick and thin
 ROW = 0.16  # inches of an interval
 MOST = 24  # panels of densities
+NONE = "a picture of posteriors needs one at least; got none"
 
 Truth = Mapping[str, Any]
 
@@ -52,7 +53,7 @@ def densities(
         for (x, y), own in zip(drawn, looks, strict=True):
             ax.plot(x, y, lw=1.6, color=own["color"], ls=own["linestyle"])
         if truth is not None and name in truth:
-            at = float(np.asarray(truth[name], dtype=np.float64)[index])
+            at = float(_true(truth[name], posteriors, name)[index])
             ax.axvline(at, color="black", lw=0.9, zorder=1)
             low, high = min(low, at), max(high, at)
         dress(ax, label, "", "density")
@@ -81,9 +82,13 @@ def coefficients(
     variable's true values (*shape).
     """
     elements = [*_elements(posteriors, variable)]
-    chosen = elements if select is None else [elements[i] for i in select]
-    if not chosen:
-        raise ValueError(f"coefficients needs an element of {variable!r}; select is {select!r}")
+    at = range(len(elements)) if select is None else list(select)
+    if not at or not all(-len(elements) <= i < len(elements) for i in at):
+        raise ValueError(
+            f"select must be positions of the {len(elements)} elements of {variable!r}, one at "
+            f"least; got {select!r}"
+        )
+    chosen = [elements[i] for i in at]
     n, labels = len(posteriors), [plain(label, BESIDE) for _, _, label in chosen]
     # Inches of the rows: of the intervals, or of the lines of a name where these need more.
     tall = np.array([max(ROW * n + 0.12, 0.2 * (1 + label.count("\n"))) for label in labels])
@@ -101,7 +106,8 @@ def coefficients(
         ax.hlines(y, lower, upper, color=own["color"], lw=2.6)
         ax.plot(middle, y, ls="", marker=own["marker"], color=own["color"], ms=6, mec="white")
     if truth is not None:
-        values = np.array([np.asarray(truth, np.float64)[index] for _, index, _ in chosen])
+        known = _true(truth, posteriors, variable)
+        values = np.array([known[index] for _, index, _ in chosen])
         ax.vlines(values, place - 0.42 * tall, place + 0.42 * tall, color="black", lw=1.4)
     dress(ax, "", "median, 50 % and 90 % intervals", "")
     ax.axvline(0.0, color=GREY, lw=0.9, zorder=0)
@@ -115,8 +121,8 @@ def coefficients(
         Line2D([], [], color=own["color"], marker=own["marker"], label=name, mec="white", lw=2)
         for name, own in zip(posteriors, looks, strict=True)
     ]
-    known = None if truth is None else {variable: truth}
-    legend(figure, keys + _truth_key(known, [variable]), handle=2)
+    named = None if truth is None else {variable: truth}
+    legend(figure, keys + _truth_key(named, [variable]), handle=2)
     return figure
 
 
@@ -134,6 +140,8 @@ def shrinkage(
     On the diagonal nothing is shrunk. raw: the estimates (*shape). groups: masks (*shape) by name,
     of elements that get a colour.
     """
+    if not posteriors:
+        raise ValueError(NONE)
     raw = np.asarray(raw, dtype=np.float64)
     figure, axes = panels(len(posteriors), most=5, width=2.2, height=2.2)
     groups = {"": np.ones(raw.shape, dtype=bool)} if groups is None else groups
@@ -174,6 +182,15 @@ def shrinkage(
     return figure
 
 
+def _true(values: ArrayLike, posteriors: Mapping[str, Any], name: str) -> np.ndarray:
+    """Return a variable's true values (*shape); raise ValueError if the shape is another one."""
+    array = np.asarray(values, dtype=np.float64)
+    shape = np.shape(next(iter(posteriors.values())).quantiles(name, [0.5])[0])
+    if array.shape != shape:
+        raise ValueError(f"the truth of {name!r} must be {shape}; got {array.shape}")
+    return array
+
+
 def _truth_key(truth: Truth | None, names: Sequence[str]) -> list[Line2D]:
     if truth is None or not set(truth) & set(names):
         return []
@@ -192,7 +209,7 @@ def _count(posterior: Posterior) -> int:
 def _common(posteriors: Mapping[str, Any]) -> list[str]:
     """Return the variables that all have, in order."""
     if not posteriors:
-        raise ValueError("a picture of posteriors needs one at least; got none")
+        raise ValueError(NONE)
     first, *others = (list(p.marginals or p.draws) for p in posteriors.values())
     return [name for name in first if all(name in other for other in others)]
 
@@ -202,7 +219,7 @@ def _elements(
 ) -> Iterator[tuple[str, tuple[int, ...], str]]:
     """Yield for each element of a variable its name, index and label; features by their names."""
     if not posteriors:
-        raise ValueError("a picture of posteriors needs one at least; got none")
+        raise ValueError(NONE)
     shapes = {np.shape(p.quantiles(name, [0.5])[0]) for p in posteriors.values()}
     if len(shapes) > 1:
         raise ValueError(f"{name!r} has different shapes: {sorted(shapes)}")

@@ -35,7 +35,8 @@ def policy_tree(
     """Draw the policy tree of a bandit such as `PolicyTreeTS`.
 
     The splits are above. Below them each leaf has a row for each arm: mean ± sd, and at its right
-    the number of rounds that played the arm there. features: their names.
+    the number of rounds that played the arm there. An arm of which nothing is known has no point.
+    features: their names.
     """
     if not isinstance(belief := bandit.belief, TreeBelief):
         raise TypeError(f"a picture of a tree needs a bandit with one; got {shown(belief)}")
@@ -77,8 +78,9 @@ def policy_tree(
 def _leaves(axes: list[Axes], belief: TreeBelief, down: np.ndarray) -> None:
     """Draw each leaf's arms, row by row, and at the right of it the rounds that played them."""
     mean, sd = belief.of_leaves()
-    sd = np.where(np.isfinite(sd), sd, 0.0)
-    low, high = (mean - sd).min(), (mean + sd).max()
+    known = np.isfinite(sd)
+    mean, sd = np.where(known, mean, np.nan), np.where(known, sd, np.nan)
+    low, high = (np.nanmin(mean - sd), np.nanmax(mean + sd)) if known.any() else (0.0, 0.0)
     room = 0.1 * (high - low) or 1.0
     for leaf, ax in enumerate(axes):
         for k, y in enumerate(-down):
