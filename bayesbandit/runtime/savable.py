@@ -46,11 +46,13 @@ def is_registered(kind: type) -> bool:
 def kind_of(name: str) -> type | None:
     """Return the class with this name in files; None if there is none.
 
-    It is loaded if an installed package offers it (as `Name = "module:Name"`).
+    It is loaded if an installed package offers it (as `Name = "module:Name"`, also of another
+    module that imports the class).
     """
     if name not in KINDS:
+        own = name.rpartition(":")[2]
         for points in plugins("savable").values():
             for point in points:
-                if name in (point.name, point.value):
+                if own in (point.name, point.attr):
                     loaded(point, "savable")
     return KINDS.get(name)

@@ -173,7 +173,11 @@ def test_a_fresh_process_finds_the_classes_that_packages_offer(tmp_path):
         assert name in line
 
 
-def test_a_class_that_a_package_offers_is_imported_when_a_file_names_it(tmp_path, monkeypatch):
+@pytest.mark.parametrize("module", ["offered_even", "offering"])
+def test_a_class_that_a_package_offers_is_imported_when_a_file_names_it(
+    tmp_path, monkeypatch, module
+):
+    (tmp_path / "offering.py").write_text("from offered_even import Halves\n")
     (tmp_path / "offered_even.py").write_text(
         "from dataclasses import dataclass\n"
         "import numpy as np\n"
@@ -196,6 +200,8 @@ def test_a_class_that_a_package_offers_is_imported_when_a_file_names_it(tmp_path
     with pytest.raises(ValueError, match="offered_even:Halves, whose module must be imported"):
         bb.Bandit.load(path)
     assert "offered_even" not in sys.modules
-    points.write_text("[bayesbandit.savable]\nHalves = offered_even:Halves\n")
+    points.write_text(f"[bayesbandit.savable]\nhalves = {module}:Halves\n")
     importlib.invalidate_caches()
     assert type(bb.Bandit.load(path).policy).__name__ == "Halves"
+    del savable.KINDS["offered_even:Halves"], sys.modules["offered_even"]
+    sys.modules.pop("offering", None)
