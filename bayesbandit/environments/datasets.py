@@ -80,7 +80,7 @@ def openml(
     """
     from sklearn.datasets import fetch_openml
 
-    by_name = not str(name_or_id).isdigit()
+    by_name = not str(name_or_id).isdecimal()
     key = {"name": name_or_id} if by_name else {"data_id": int(name_or_id)}
     asked = f"OpenML data set {name_or_id!r}"
     try:

@@ -219,8 +219,7 @@ class Drift:
                 if len(seen.new) > MOST:  # drop the rarest
                     seen.new = Counter(dict(seen.new.most_common(MOST // 2)))
             elif values:
-                known = column.known(values)
-                z = (known[~np.isnan(known)] - column.mean) / column.scale
+                z = column.encoded(values)[:, 0]
                 seen.z += float(z.sum())
                 seen.z2 += float(z @ z)
 
@@ -240,26 +239,27 @@ class Drift:
     def table(self) -> pd.DataFrame:
         """Return one row for each column of the contexts.
 
-        mean_shift, sd_ratio: mean and standard deviation in units of the fit; 0 and 1 where nothing
-        has changed. missing, unseen_levels: shares of the contexts.
+        mean_shift, sd_ratio: mean and standard deviation of a feature, in which a missing value is
+        the fit's median, in units of the fit; 0 and 1 where nothing has changed. missing,
+        unseen_levels: shares of the contexts.
         """
         rows = []
         levels = {column.name for column in self.columns if isinstance(column, Levels)}
         for name, seen in self.seen.items():
-            known = max(seen.n - seen.missing, 1)
-            mean = seen.z / known
-            sd = float(np.sqrt(max(seen.z2 / known - mean**2, 0.0)))
-            sd = 1.0 if seen.constant and seen.z2 <= ROUNDING * known else sd
+            n = max(seen.n, 1)
+            mean = seen.z / n
+            sd = float(np.sqrt(max(seen.z2 / n - mean**2, 0.0)))
+            sd = 1.0 if seen.constant and seen.z2 <= ROUNDING * n else sd
             told = ", ".join(f"{level} ({n:,})" for level, n in seen.new.most_common(TOLD))
             is_levels = name in levels
             rows.append(
                 {
                     "column": str(name) if self.encoder is not None else f"x{name}",
                     "contexts": seen.n,
-                    "missing": seen.missing / max(seen.n, 1),
+                    "missing": seen.missing / n,
                     "mean_shift": np.nan if is_levels else mean,
                     "sd_ratio": np.nan if is_levels else sd,
-                    "unseen_levels": seen.unseen / max(seen.n, 1) if is_levels else np.nan,
+                    "unseen_levels": seen.unseen / n if is_levels else np.nan,
                     "most_frequent_unseen": told,
                 }
             )

@@ -221,3 +221,13 @@ def test_drift_of_arms_with_features_does_not_depend_on_which_is_chosen(tmp_path
     x = np.random.default_rng(0).normal(size=(99, 2, 1))
     drift = drift_of(bandit, tmp_path, [x])
     assert drift["contexts"].tolist() == [198]
+
+
+def test_a_column_with_as_many_missing_values_as_in_the_fit_has_not_drifted(tmp_path):
+    rng = np.random.default_rng(0)
+    fit = pd.DataFrame({"age": np.where(rng.random(200) < 0.5, np.nan, rng.normal(40, 9, 200))})
+    bandit = bb.LinTS(["a", "b"], encoder=bb.Encoder.fit(fit), seed=0)
+    table = drift_of(bandit, tmp_path, [fit])
+    assert table.loc["age", "missing"] == fit["age"].isna().mean()
+    assert table.loc["age", "mean_shift"] == pytest.approx(0.0, abs=1e-9)
+    assert table.loc["age", "sd_ratio"] == pytest.approx(1.0)
