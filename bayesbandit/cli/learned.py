@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.checks import processes
 from bayesbandit.cli.players import parse_bandit
 from bayesbandit.cli.report import say
 from bayesbandit.ope.logs.files import EACH, KNOWN, NEVER, guess
@@ -35,6 +36,7 @@ def learn_files(
         raise ValueError("--data needs either --bandit FILE or --preset NAME")
     if preset is not None and (lost := [name for name, part in parts.items() if part is not None]):
         raise ValueError(f"--{lost[0]} is for --bandit, and --preset has its own")
+    processes(jobs)
     files = parts_of(data)
     named = _named(files, roles)
     if saved is not None:

@@ -472,6 +472,7 @@ def test_the_command_line_learns_files(tmp_path):
         assert said in " ".join(refused.output.split())
     for wrong, said in [
         ([*command, "--preset", "BLTS", "--once"], "--once is for --log"),
+        ([*command, "--preset", "BLTS", "--jobs", "0"], "jobs, a number of processes or -1"),
         ([*command, "--preset", "BLTS", "--model", "ridge"], "--model is for --bandit"),
         ([*command, "--bandit", str(out), "--drop", "id"], "--drop id: the bandit's encoder says"),
         (["learn", "--log", f"sqlite:///{tmp_path}/log.db", "--preset", "BLTS"], "needs --data"),
