@@ -218,7 +218,7 @@ class Server:
         except OSError:
             if self.service.fallback is None:
                 raise
-            stored = {}  # and so the fallback is shown
+            stored = {}  # as if the fallback is shown
         return [self._message(one, stored.get(str(one.id))) for one in made]
 
     def _followed(self, asked: Sequence[Asked], system: Apprentice) -> list[Decided]:
@@ -257,9 +257,13 @@ class Server:
     ) -> Decided:
         """Return the answer with a decision about one context.
 
-        stored: the decision in the log; None if the fallback is shown and is not stored yet.
+        stored: the decision in the log; None if it is not stored yet, as that for the fallback, or
+        cannot be read now.
         """
-        mode = FALLBACK if stored is None else stored.mode
+        if stored is not None:
+            mode = stored.mode
+        else:
+            mode = FALLBACK if self.service.waits(str(decision.id)) else BANDIT
         at = self.service.clock() if stored is None else stored.decided_at / 1e6
         p = np.atleast_1d(decision.probabilities).tolist()
         return Decided(

@@ -354,6 +354,11 @@ class Service:
                         self.log.ledger.append(sized, due)
                     del self._late[0]
 
+    def waits(self, id: str) -> bool:
+        """Return whether a decision for the fallback arm waits to be stored."""
+        with self._counting:
+            return any(row["id"] == id for _, rows in self._late for row in rows)
+
     def _due(self, rows: list[dict[str, Any]]) -> int | None:
         """Return when the rewards of these rows stop to count, in microseconds; None: never."""
         wait = self.settings.wait

@@ -480,3 +480,18 @@ def test_the_fallback_of_the_command_line_may_be_a_number(tmp_path, monkeypatch)
         assert wrong.exit_code != 0
         assert "got '2'" in wrong.output or "unknown arm '2'" in wrong.output
     assert [service.fallback for service in made] == [1, 1]
+
+
+def test_a_decision_that_cannot_be_read_again_is_not_the_fallbacks(tmp_path, monkeypatch):
+    log = bb.DecisionLog(f"sqlite:///{tmp_path}/log.db")
+    server = Server(bb.Service(bb.LinTS(ARMS, 2, seed=0), log, fallback="mail"))
+
+    def down(*_):
+        raise OSError("down")
+
+    monkeypatch.setattr(server, "_stored", down)
+    told = server.decide(Asked(context=[0.5, -1.0]))
+    assert told.reason == "split"
+    assert told.propensity < 1.0
+    [row] = log.frame().itertuples()
+    assert (row.decision_id, row.arm, row.mode) == (told.id, told.variant, "bandit")
