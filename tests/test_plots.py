@@ -603,3 +603,14 @@ def test_an_arm_of_which_a_leaf_knows_nothing_has_no_point() -> None:
     for ax in rendered(plots.policy_tree(bandit)).axes[1:]:
         points = [line.lines[0].get_xdata()[0] for line in ax.containers]
         assert np.isfinite(points).tolist() == [True, True, False]
+
+
+def test_windows_and_truths_that_cannot_be_drawn_are_named() -> None:
+    x, arm, t = np.random.default_rng(0).normal(size=(9, 2)), np.arange(9) % 2, np.arange(9)
+    grid = np.stack(np.meshgrid([0, 1, 2], [0, 1, 2]), -1).reshape(-1, 2)
+    assert len(plots.assignment(x, arm, t + 1, ["a", "b"], np.int64(1)).axes) == 1
+    for windows, said in ((-1, "windows must be an integer ≥ 1; got -1"), ([], "got none")):
+        with pytest.raises(ValueError, match=said):
+            plots.assignment(x, arm, t, ["a", "b"], windows)
+    with pytest.raises(ValueError, match=r"truth must be \(9, 2\); got \(9, 3\)"):
+        plots.assignment(x, arm, t, ["a", "b"], grid=grid, truth=np.zeros((9, 3)))

@@ -11,6 +11,7 @@ from matplotlib.colors import ListedColormap, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from bayesbandit.checks import integer
 from bayesbandit.plots.style import Picture, dot, dress, entitle, legend, look, panels, plain
 
 SMOOTH: dict[str, Any] = {"shading": "gouraud", "rasterized": True}
@@ -44,7 +45,12 @@ def assignment(
         raise ValueError(f"arm must hold indices 0..{len(arms) - 1}, got {np.unique(arm)[:9]}")
     if grid is None and not (regions is None and truth is None):
         raise ValueError("regions and truth are values over a grid, but grid is None")
-    spans = _windows(t, windows) if isinstance(windows, int) else list(windows)
+    if grid is not None and truth is not None and np.shape(truth) != (len(grid), len(arms)):
+        raise ValueError(f"truth must be {(len(grid), len(arms))}; got {np.shape(truth)}")
+    if isinstance(windows, int | np.integer):
+        spans = _windows(t, integer(windows, "windows", least=1))
+    elif not (spans := list(windows)):
+        raise ValueError("windows must be one at least; got none")
     if regions is not None and len(regions) != len(spans):
         raise ValueError(f"{len(regions)} regions for {len(spans)} windows {spans}")
     figure, axes = panels(len(spans), most=5, width=2.3, height=2.25)
