@@ -21,7 +21,7 @@ from bayesbandit.checks import finite, floats, is_real
 
 __all__ = ["Prior", "VariableFactory"]
 
-MAY_BE_INFINITE = "lower", "upper", "nu"  # parameters: bounds, and degrees of freedom
+MAY_BE_INFINITE = "lower", "upper"  # parameters: bounds
 
 type Value = VariableFactory | float | np.ndarray  # a Prior is a variable factory
 
