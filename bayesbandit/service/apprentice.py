@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
-from bayesbandit.checks import Name, arm_name, number
+from bayesbandit.checks import Name, arm_name, number, shown
 from bayesbandit.kernels.row_layout import TABULATED
 from bayesbandit.service.inputs import encoded, ids_of, listed
 from bayesbandit.service.service import Service
@@ -154,11 +154,17 @@ def _distribution(
     """Return the system's probabilities (K,) of `arms`.
 
     Raise ValueError unless they sum to 1, the chosen `arm` has a positive one, and only arms
-    `among` those available have (None: all).
+    `among` those available have (None: all). Raise TypeError unless they are by arm.
     """
+    try:
+        told = dict(probabilities)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"probabilities must be a dict of numbers by arm; got {shown(probabilities)}"
+        ) from None
     given = {
         arm_name(name): number(value, f"the probability of {name!r}", least=0.0, most=1.0 + SLACK)
-        for name, value in probabilities.items()
+        for name, value in told.items()
     }
     if unknown := [name for name in (*given, arm_name(arm)) if name not in arms]:
         raise ValueError(f"unknown arm {unknown[0]!r}; the arms are {list(arms)!r}")

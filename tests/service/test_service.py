@@ -912,3 +912,13 @@ def test_what_another_system_decided_among_arms_is_told_again_after_one_is_gone(
         system.follow([0.5, 0.0], "mail", p, ["mail", "call"])
     with pytest.raises(ValueError, match=r"they sum to 1\.000002"):
         system.follow([0.5, 0.0], "mail", {"mail": 0.5, "wait": 0.500002})
+
+
+@pytest.mark.parametrize("wrong", [[0.5, 0.5], 0.5, None, "mail"])
+def test_another_systems_probabilities_are_by_arm(lite, wrong):
+    system = Apprentice(linear(), bb.DecisionLog(lite))
+    with pytest.raises(TypeError, match="probabilities must be a dict of numbers by arm; got"):
+        system.follow([0.5, 0.0], "mail", wrong)
+    assert system.log.frame().empty
+    told = system.follow([0.5, 0.0], "mail", pd.Series({"mail": 0.5, "call": 0.5}))
+    assert told.decision.propensity == 0.5
