@@ -106,19 +106,20 @@ def serve(
                 f"a server needs {error.name}: pip install 'bayesbandit[serve]'", name=error.name
             ) from error
         key, kind = _key(key_file), Apprentice if apprentice else Service
-        opened, parts = DecisionLog(log, name), parts_of(policy, model, balance)
+        parts = parts_of(policy, model, balance)
         if bandit is None:
             if (wait, default_reward, aggregate, activation) != (None, None, "first", False):
                 raise ValueError(
                     "--wait, --default-reward, --aggregate and --activation need --bandit: the log "
                     "has those with which it began"
                 )
+            opened = begun_log(log, name)
             service = kind.open(opened, **parts)
             if fallback is not None:
                 names = [str(arm) for arm in service.arms]
                 service.fallback = _arm(one_of(fallback, "--fallback", names), service.arms)
         else:
-            loaded = Bandit.load(bandit, **parts)
+            loaded, opened = Bandit.load(bandit, **parts), DecisionLog(log, name)
             service = kind(
                 loaded, opened, wait, default_reward, aggregate=aggregate,
                 activation=activation, fallback=_arm(fallback, loaded.arms),
@@ -129,6 +130,15 @@ def serve(
         app, host=host, port=port, log_level="warning", access_log=False, server_header=False,
         limit_concurrency=CONNECTIONS, timeout_graceful_shutdown=GRACE,
     )  # fmt: skip
+
+
+def begun_log(url: str, name: str) -> DecisionLog:
+    """Return a log that has begun; raise FileNotFoundError if there is no file, and make none."""
+    _, is_file, file = url.partition("sqlite:///")
+    path = Path(file.partition("?")[0])
+    if is_file and not file.startswith("file:") and not path.is_file():
+        raise FileNotFoundError(f"there is no log {path}")
+    return DecisionLog(url, name)
 
 
 def _arm(text: str | None, arms: tuple[Name, ...]) -> Name | None:
@@ -228,7 +238,7 @@ def learn(
             raise ValueError(f"--{lost[0]} needs --data, Parquet files")
         if log is None:
             raise ValueError("learn needs --log, the log of a service, or --data, Parquet files")
-        service = Service.open(DecisionLog(log, name), **parts_of(policy, model, balance))
+        service = Service.open(begun_log(log, name), **parts_of(policy, model, balance))
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())

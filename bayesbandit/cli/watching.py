@@ -15,7 +15,7 @@ import numpy as np
 import typer
 
 from bayesbandit.cli.report import MAKER, clear_errors, say
-from bayesbandit.cli.serving import BanditName, LogUrl
+from bayesbandit.cli.serving import BanditName, LogUrl, begun_log
 from bayesbandit.runtime.files import replacing
 from bayesbandit.store.log import DecisionLog
 from bayesbandit.store.rows import moment
@@ -51,7 +51,7 @@ def report(
     earned, effective sample sizes, floors, open decisions, lags, and drift of contexts.
     """
     with clear_errors():
-        with DecisionLog(log, name) as opened:
+        with begun_log(log, name) as opened:
             tables, figures, answer = watch(opened, since, until)
             record = {
                 "log": opened.ledger.database.shown, "name": opened.name,

@@ -134,7 +134,7 @@ def test_there_is_nothing_to_say_of_no_decision(log, tmp_path):
         assert found.exit_code == 2
         assert said in " ".join(found.output.split())
     empty = CliRunner().invoke(app, ["report", "--log", f"sqlite:///{tmp_path}/none.db"])
-    assert "no bandit yet" in " ".join(empty.output.split())
+    assert "there is no log" in " ".join(empty.output.split())
 
 
 @pytest.mark.slow
@@ -231,3 +231,13 @@ def test_a_column_with_as_many_missing_values_as_in_the_fit_has_not_drifted(tmp_
     assert table.loc["age", "missing"] == fit["age"].isna().mean()
     assert table.loc["age", "mean_shift"] == pytest.approx(0.0, abs=1e-9)
     assert table.loc["age", "sd_ratio"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("command", ["report", "learn", "serve"])
+def test_a_log_that_is_not_there_is_not_made(command, tmp_path, monkeypatch):
+    monkeypatch.setenv("BAYESBANDIT_API_KEY", "k" * 20)
+    url = f"sqlite:///{tmp_path}/typo.db"
+    run = CliRunner().invoke(app, [command, "--log", url])
+    assert run.exit_code != 0
+    assert "there is no log" in " ".join(run.output.split())
+    assert list(tmp_path.iterdir()) == []

@@ -387,7 +387,7 @@ def test_an_apprentice_stores_no_decision_of_a_list_that_it_refuses(tmp_path):
         ((), "", "a server needs a key"),
         ((), "short", "16 ASCII characters"),
         (("--wait", "1d"), "k" * 20, "need --bandit"),
-        ((), "k" * 20, "has no bandit yet"),
+        ((), "k" * 20, "there is no log"),
         (("--bandit", "none.npz"), "k" * 20, "none.npz"),
     ],
 )
