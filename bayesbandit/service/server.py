@@ -233,7 +233,10 @@ class Server:
             p: dict[Name, float] = {named.get(name, name): value for name, value in given}
             told.append((one.context, one.variant, p, one.arms))
         if len(told) > 1:
+            first = {one.id: one for one in reversed(asked)}
             for each, one in zip(told, asked, strict=True):
+                if one.id is not None and first[one.id] != one:
+                    raise Conflict(f"this list has two decisions {one.id!r}, which differ")
                 if one.id is not None and self._stored([one.id]):
                     system.follow(*each, one.id)  # which stores nothing, or refuses
                 else:

@@ -440,6 +440,10 @@ def test_an_apprentice_stores_no_decision_of_a_list_with_an_id_of_another(tmp_pa
     [told] = server.decide([good.model_copy(update={"id": "order-1"})])
     with pytest.raises(ValueError, match="about another context"):
         server.decide([good, good.model_copy(update={"id": "order-1", "context": [9.0, 9.0]})])
+    with pytest.raises(ValueError, match="two decisions 'order-2', which differ"):
+        server.decide(
+            [good.model_copy(update={"id": "order-2", "context": [x, 1.0]}) for x in (1, 2)]
+        )
     assert log.frame()["decision_id"].tolist() == ["order-1"]
     server.service.remove_arm("mail")
     again = [good.model_copy(update={"id": "order-1"})]
