@@ -117,12 +117,37 @@ def successes(c: Choices, draft: Draft) -> str:
     return c.pick("p", "p", "p", "2 * p", "p ** 2")
 
 
+def overdispersed(c: Choices, draft: Draft) -> None:
+    """Counts whose dispersion is learned, in forms that are almost alike."""
+    prior = c.pick(
+        "Gamma('alpha', 2, 0.1)", "HalfNormal('alpha', 5)", "Exponential('alpha', 0.3)",
+        "LogNormal('alpha', 0, 1)", "InverseGamma('alpha', 2, 3)", "HalfCauchy('alpha', 2)",
+        "Uniform('alpha', 0.5, 6)",
+    )  # fmt: skip
+    draft.lines += [f"alpha = pm.{prior}".replace("'", '"'), "rate = pt.exp(mu)"]
+    draft.walls.append("alpha")
+    form = c.pick(
+        "alpha", "alpha", "alpha", "1 / alpha", "2 / alpha ** 2", "pt.clip(alpha, 0.1, 50)",
+        "pt.sqrt(alpha)", "1 + alpha", "alpha * (1 + 0.1 * x[:, 0] ** 2)",
+    )  # fmt: skip
+    likely = f"pm.NegativeBinomial.dist(mu=rate, alpha={form})"
+    draft.lines.append(
+        c.pick(
+            f'pm.NegativeBinomial("r", mu=rate, alpha={form}, observed=reward)',
+            f'pm.NegativeBinomial("r", mu=rate, alpha={form}, observed=reward)',
+            f'pm.Potential("r", weight * pm.logp({likely}, reward))',
+            f'pm.Potential("r", pt.minimum(weight, 2) * pm.logp({likely}, reward))',
+            f'pm.Potential("r", pm.logp({likely}, reward) + 0.5 * reward * pt.log(alpha))',
+        )
+    )
+
+
 def likelihood(c: Choices, draft: Draft, mean: str) -> str:
     """The observed variable; what is returned as the mean."""
     line = draft.lines.append
     kind = c.pick(
         *["normal"] * 8, "lag", "ids", "studentt", "laplace", "logistic", "lognormal", "custom",
-        "power", "bernoulli", "poisson", "slice", "scales", "twice", "minibatch" if c.chance(10) else "tau",
+        "power", "bernoulli", "poisson", "overdispersed", "slice", "scales", "twice", "minibatch" if c.chance(10) else "tau",
     )  # fmt: skip
     returned = "mu"
     if kind in ("normal", "studentt", "laplace", "logistic"):
@@ -178,6 +203,9 @@ def likelihood(c: Choices, draft: Draft, mean: str) -> str:
             )
         )
         returned, draft.rewards = "rate", "count"
+    elif kind == "overdispersed":
+        overdispersed(c, draft)
+        returned, draft.rewards = c.pick("rate", "rate", "rate", "rate * alpha"), "count"
     elif kind == "slice":
         part = c.pick("[-50:]", "[3:]", "[:40]", "[::2]")
         line(f'pm.Normal("r", mu{part}, {draft.scale}, observed=reward{part})')
