@@ -193,6 +193,25 @@ def test_it_is_what_explain_names_and_a_state_goes_on(rng):
     assert more.values["theta"].shape == (3, 5, 3, 2)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [BINOMIAL, PROBIT])
+def test_a_prior_of_many_coefficients_together_counts(kind, rng):
+    """Without rows the statistics of the coefficients are those of their prior; draws of
+    coefficients beside a learned scale had left it out."""
+    root = np.eye(6) + 0.3
+    precision = np.linalg.inv(root @ root.T)
+
+    def many(x, reward, weight, tau):
+        theta = pm.MvNormal("theta", np.ones(6), root @ root.T, dims="feature")
+        return given(x @ theta + pm.Normal("a", 0, tau), reward, weight, kind)
+
+    found = match(template(bb.reward_model(tau=bb.Prior("HalfNormal", sigma=1))(many), 6, None))
+    data = {"x": np.zeros((0, 6)), "reward": np.zeros(0), "weight": np.zeros(0)}
+    drawn = found.sample(data, 20_000, 1).values["theta"][0]
+    assert (abs(drawn.mean(axis=0) - 1.0) < 5 * drawn.std(axis=0) / np.sqrt(len(drawn))).all()
+    np.testing.assert_allclose(np.cov(drawn.T) @ precision, np.eye(6), atol=0.1)
+
+
 def beside(x, reward, weight, tau):
     theta = pm.Normal("theta", 0, tau, dims="feature")
     return given(tau + x @ theta, reward, weight, BINOMIAL)

@@ -40,15 +40,19 @@ from bayesbandit.runtime.one_thread import one_thread
 if TYPE_CHECKING:
     import pymc as pm
 
+NOTHING = 1e-200  # a weight that leaves sums as they are, where 0 would leave terms out
+
 
 class Observations:
     """Normal observations of linear predictors ψ = A δ + offset (n,), new ones for each sweep.
 
-    terms: of the layout, which these observations enter by their statistics.
+    terms: of the layout, which these observations enter by their statistics. base: the statistics
+    to which they are added, of a prior of many coefficients together.
     """
 
     def __init__(self, layout: Layout, A: np.ndarray, offset: np.ndarray) -> None:
         self.A, self.offset = A, offset + A @ layout.centre
+        self.base = layout.terms.groups[0].copy()
         groups = np.zeros_like(layout.terms.groups)
         self.terms: Terms = layout.terms._replace(groups=groups, group_rest=np.zeros(1))
 
@@ -61,9 +65,9 @@ class PolyaGamma(Observations):
     ) -> None:
         self.shape, kappa, b = mixture(link.family, data[1], link.weights(data), b)
         super().__init__(whole.layout, A, b)
-        (n, D), group = A.shape, self.terms.groups[0]
-        self.base, self.wide = np.zeros(group.shape), np.zeros((n, group.shape[1]))
-        self.base[:D, padded(D)] = -0.5 * A.T @ kappa
+        n, D = A.shape
+        self.wide = np.zeros((n, self.base.shape[1]))
+        self.base[:D, padded(D)] -= 0.5 * A.T @ kappa
         self.wide[:, :D], self.wide[:, padded(D)] = A, -self.offset
 
     @cached_property
@@ -85,9 +89,11 @@ class Dispersion(Observations):
         super().__init__(whole.layout, A, b)
         weight, element, terms = link.weights(data), int(whole.places[link.name]), self.terms
         self.terms = terms._replace(low=terms.low.copy(), high=terms.high.copy())
-        (n, D), group = A.shape, terms.groups[0]
-        self.base, self.wide = np.zeros(group.shape), np.zeros((n, group.shape[1]))
+        n, D = A.shape
+        self.wide = np.zeros((n, self.base.shape[1]))
         self.wide[:, :D] = A
+        shift = 0.25 * A.T @ np.column_stack([-weight * data[1], weight])
+        shift[:, 0] += self.base[:D, padded(D)]
         self.learned = dispersion.Dispersion(
             element,
             link.shift,
@@ -97,7 +103,7 @@ class Dispersion(Observations):
             float(weight @ (data[1] > 0.0)),
             dispersion.counted(data[1], weight),
             self.offset,
-            0.25 * A.T @ np.column_stack([weight * data[1], -weight]),
+            shift,
         )
 
     @cached_property
@@ -148,8 +154,9 @@ class Latent(Observations):
         y = psi - self.sign * ndtri(np.maximum(below, np.finfo(np.float64).tiny))
         total = np.bincount(self.row, y, len(self.offset))
         D, group = self.A.shape[1], self.terms.groups[0]
-        group[:D, :D] = -0.5 * (self.A.T * self.count) @ self.A
-        group[:D, padded(D)] = -0.5 * self.A.T @ (total - self.count * self.offset)
+        group[:] = self.base
+        group[:D, :D] -= 0.5 * (self.A.T * self.count) @ self.A
+        group[:D, padded(D)] -= 0.5 * self.A.T @ (total - self.count * self.offset)
 
 
 class ScaleMixture:
@@ -223,14 +230,14 @@ def observed(
 
 
 def worked(reading: Reading, data: Data) -> Problem:
-    """Return the working model of rows, all of which observe 0, laid out for `Observations`.
+    """Return the working model of rows of next to no weight, laid out for `Observations`.
 
     Without rows it is of one, which stands for a group of none.
     """
     x, _, _, arm = data
     if not len(x):
         x, arm = np.ones((1, x.shape[1])), np.zeros(1, dtype=np.int64)
-    whole = problem(reading, (x, np.zeros(len(x)), np.ones(len(x)), arm))
+    whole = problem(reading, (x, np.zeros(len(x)), np.full(len(x), NOTHING), arm))
     dense = whole.layout.dense.powers
     if len(whole.layout.terms.groups) != 1 or dense.exponent.any():
         raise refuse(ENGINE, "a prior of many coefficients together, whose scale is to be learned")

@@ -34,17 +34,17 @@ class Counts(NamedTuple):
 
 
 class Dispersion(NamedTuple):
-    """A dispersion log α = shift + power u, and what depends on it."""
+    """A dispersion log α = constant + power u, and what depends on it."""
 
     element: int  # of u
-    shift: float
+    constant: float
     power: float
     low: float  # walls of u
     high: float
     positive: float  # the total weight of counts above 0: the likelihood's power of α as α → 0
     counts: Counts
     offset: Vector  # (n,) η = A δ + offset
-    base: NDArray[np.float64]  # (D, 2) A'κ/2 = base (1, α)'
+    shift: NDArray[np.float64]  # (D, 2) behind the group: shift (1, α)'
 
 
 def counted(reward: Vector, weight: Vector) -> Counts:
@@ -85,7 +85,7 @@ def log_likelihood(log_alpha, mean, counts):
 def height(s, u, prior, learned, mean):
     """Return the log density of u + s, for the prior (a, q, e, S) of `log_scale` about u."""
     a, q, e, S = prior
-    at = learned.shift + learned.power * (u + s)
+    at = learned.constant + learned.power * (u + s)
     return log_scale.height(s, a, q, e, S) + log_likelihood(at, mean, learned.counts)
 
 
@@ -148,13 +148,13 @@ def sweep(rows, scaled, shape, base, learned, terms, moves, state, work, delta, 
             return i
         state.u[i] = move(state.u[i], prior, learned, mean, rng)
         terms.low[i] = terms.high[i] = state.u[i]
-        log_alpha = learned.shift + learned.power * state.u[i]
+        log_alpha = learned.constant + learned.power * state.u[i]
         alpha = math.exp(log_alpha)
         for k in range(n):
             shape[k] = counts.weight[k] * (counts.reward[k] + alpha)
             rows[k, P] = log_alpha - learned.offset[k]
         for j in range(D):
-            base[j, P] = -learned.base[j, 0] - alpha * learned.base[j, 1]
+            base[j, P] = learned.shift[j, 0] + alpha * learned.shift[j, 1]
         at = max(s, 0)
         one, logs = delta[at : at + 1], u[at : at + 1]
         wrong = augmentation.sweep(
