@@ -227,6 +227,19 @@ def test_a_posterior_that_does_not_exist_is_told(reward):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("mean", [0.1, 4.0, 500.0])
+def test_draws_move_freely_whatever_the_counts(mean, rng):
+    """Given Pólya–Gamma variables alone they hardly do where counts are large, or next to none; and
+    a chain is there at once."""
+    x = rng.normal(size=(200, 2))
+    x[:, 0], mu = 1.0, mean * np.exp(0.3 * x[:, 1])
+    data = {"x": x, "reward": rng.negative_binomial(2, 2 / (2 + mu)).astype(float)}
+    drawn = match(template(counts, 2, None)).sample(data, 500, 4, 100)
+    assert min(drawn.diagnostics.ess.values()) > 150
+    assert max(drawn.diagnostics.rhat.values()) < 1.05
+
+
+@pytest.mark.slow
 def test_a_weight_is_how_often_a_row_was_seen(rng):
     weight = np.array([3.0, 1.0, 2.0, 1.0, 0.0])
     often = np.repeat(np.arange(5), weight.astype(int))

@@ -103,8 +103,18 @@ class Dispersion(Observations):
             float(weight @ (data[1] > 0.0)),
             dispersion.counted(data[1], weight),
             self.offset,
+            self.base.copy(),
             shift,
         )
+
+    def near_mode(self, whole: Problem, state: Position) -> Position:
+        """Return a state with coefficients (D,) that fit log(r + ½), given the other variables."""
+        (reward, weight, *_), (_, u) = self.learned.counts, whole.flat(state)
+        precision, shift = whole.natural(whole.inside(u))
+        power = weight * (reward + 0.5) / (reward + 1.5)  # Fisher's of η, at α = 1
+        precision += (self.A.T * power) @ self.A
+        shift += self.A.T @ (power * (np.log(reward + 0.5) - self.offset))
+        return whole.named(np.linalg.solve(precision, shift) + whole.layout.centre, u)
 
     @cached_property
     def sweep(self) -> Sweep:
@@ -207,6 +217,8 @@ class ScaleMixture:
                     block.resumed(start[i % len(start)], rows) if start else block.start(rows, rng)
                 )
                 observations = observed(whole, A, b, self.link, rows)
+                if not start and isinstance(observations, Dispersion):
+                    state = observations.near_mode(whole, state)
                 values, state = whole.sample(
                     state, draws, tune, rng, self.names, observations.sweep
                 )

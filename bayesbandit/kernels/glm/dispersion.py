@@ -12,11 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bayesbandit.kernels.algebra.cholesky import add_gram, factor, solve_upper
 from bayesbandit.kernels.algebra.dense import dot
 from bayesbandit.kernels.gibbs import log_scale
-from bayesbandit.kernels.gibbs.monomials import FURTHEST, Vector, evaluate, weigh
+from bayesbandit.kernels.gibbs.monomials import FURTHEST, Vector, evaluate, precision, weigh
 from bayesbandit.kernels.glm import augmentation
-from bayesbandit.kernels.glm.families import MOST
+from bayesbandit.kernels.glm.families import MOST, log_one_plus_exp, logistic
 from bayesbandit.runtime.compiling import njit
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
@@ -44,6 +45,7 @@ class Dispersion(NamedTuple):
     positive: float  # the total weight of counts above 0: the likelihood's power of α as α → 0
     counts: Counts
     offset: Vector  # (n,) η = A δ + offset
+    prior: NDArray[np.float64]  # the group without rows
     shift: NDArray[np.float64]  # (D, 2) behind the group: shift (1, α)'
 
 
@@ -124,11 +126,71 @@ def move(u, prior, learned, mean, rng):
 
 
 @kernel
-def sweep(rows, scaled, shape, base, learned, terms, moves, state, work, delta, u, kept, tune, rng):
-    """Sweep as `augmentation.sweep`, of rows and shapes (n,) that each α fills in; or return the
-    element of α if its density is improper.
+def log_density(rows, terms, learned, log_alpha, state, work):
+    """Return the log density of δ given all else, but for a constant."""
+    alpha, total, counts = math.exp(log_alpha), 0.0, learned.counts
+    terms.groups[0] = learned.prior
+    evaluate(terms, state.delta, work)
+    for t in range(work.phi.size):
+        total += work.phi[t] * work.Q[t]
+    for k in range(counts.reward.size):
+        eta = dot(rows[k, : state.delta.size], state.delta) + learned.offset[k]
+        trials = counts.reward[k] + alpha
+        each = counts.reward[k] * eta - trials * log_one_plus_exp(eta - log_alpha)
+        total += counts.weight[k] * each
+    return total
 
-    Walls in `terms` hold α while the others are drawn.
+
+@kernel
+def approximate(rows, scaled, terms, learned, log_alpha, state, work):
+    """Factor the normal approximation of δ given all else that Fisher's scoring has at δ."""
+    D, P, alpha, counts = state.delta.size, work.A.shape[0], math.exp(log_alpha), learned.counts
+    for k in range(counts.reward.size):
+        ahead = dot(rows[k, :D], state.delta)
+        p = logistic(ahead + learned.offset[k] - log_alpha)
+        curvature = counts.weight[k] * alpha * p
+        slope = counts.weight[k] * (counts.reward[k] - (counts.reward[k] + alpha) * p)
+        rows[k, P] = ahead + slope / curvature if curvature > 0.0 else 0.0
+        for j in range(D):
+            scaled[k, j] = 0.5 * curvature * rows[k, j]
+    terms.groups[0] = learned.prior
+    if counts.reward.size > 0:
+        add_gram(learned.prior, scaled, rows, terms.groups[0])
+    precision(terms, D, work)
+    factor(work.A, work.shift, work.W)
+
+
+@kernel
+def leap(rows, scaled, terms, learned, log_alpha, state, work, rng):
+    """Take a Metropolis step of δ to a draw of its approximation (Gamerman 1997, Statistics and
+    Computing 7, 57-68). Where ω says much more of η than its reward does, as of large counts, draws
+    given ω hardly move."""
+    delta, W, P, ratio = state.delta, work.W, work.A.shape[0], 0.0
+    before = delta.copy()
+    ratio -= log_density(rows, terms, learned, log_alpha, state, work)
+    approximate(rows, scaled, terms, learned, log_alpha, state, work)
+    for j in range(delta.size):
+        z = rng.standard_normal()
+        ratio -= math.log(W[j, j]) - 0.5 * z * z
+        delta[j] = W[j, P] + z
+    solve_upper(W, delta)
+    ratio += log_density(rows, terms, learned, log_alpha, state, work)
+    approximate(rows, scaled, terms, learned, log_alpha, state, work)
+    for j in range(delta.size):
+        z = -W[j, P]
+        for k in range(j, delta.size):
+            z += W[j, k] * before[k]
+        ratio += math.log(W[j, j]) - 0.5 * z * z
+    if not -rng.standard_exponential() < ratio:
+        delta[:] = before
+
+
+@kernel
+def sweep(rows, scaled, shape, base, learned, terms, moves, state, work, delta, u, kept, tune, rng):
+    """Sweep as `augmentation.sweep`, after a new α and a leap; or return the element of α if its
+    density is improper.
+
+    rows, shape: filled in by each α. Walls in `terms` hold α while the others are drawn.
     """
     i, D, P = learned.element, state.delta.size, base.shape[0]
     n, counts, mean = shape.size, learned.counts, np.empty(shape.size)
@@ -150,6 +212,8 @@ def sweep(rows, scaled, shape, base, learned, terms, moves, state, work, delta, 
         terms.low[i] = terms.high[i] = state.u[i]
         log_alpha = learned.constant + learned.power * state.u[i]
         alpha = math.exp(log_alpha)
+        weigh(terms, state.u, work.phi)
+        leap(rows, scaled, terms, learned, log_alpha, state, work, rng)
         for k in range(n):
             shape[k] = counts.weight[k] * (counts.reward[k] + alpha)
             rows[k, P] = log_alpha - learned.offset[k]
