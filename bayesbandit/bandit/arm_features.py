@@ -25,13 +25,14 @@ def contexts(
 
     Features of arms that are not available are 0.
 
-    x: (A, d) or (n, A, d), with a row for each of `arms`, or of all arms, in their order. If the
-    index of a pandas table has arms' names, each row is that arm's. An index with other texts
+    x: (A, d) or (n, A, d), with a row for each of `arms`, or of all arms, in their order; with an
+    encoder a table, or for several contexts a list of lists of rows by name. If the index of a
+    pandas table has arms' names, each row is that arm's. An index with other texts
     raises ValueError. If `arms` are given, an index that counts from 0 is ignored.
     """
     named = None if arms is not None and _is_counted(x) else _named(bandit, x)
     listed = None if arms is None else [bandit.number(arm) for arm in _listed(arms)]
-    x = floats(bandit.encoded(x), "contexts")
+    x = floats(_encoded(bandit, x), "contexts")
     if named is not None:
         if listed is not None and set(listed) != set(named):
             given = [bandit.arms[k] for k in named]
@@ -92,6 +93,15 @@ def check_weighable(bandit: Bandit, x: np.ndarray) -> None:
             f"give the propensities, or the features of all arms, (n, {K}, {d}): the weights of "
             "rounds without a propensity are by the bandit's current probabilities"
         )
+
+
+def _encoded(bandit: Bandit, x: Contexts) -> np.ndarray:
+    """Return encoded contexts; a list of lists of rows by name is one of several contexts."""
+    if bandit.encoder is None or not (isinstance(x, list) and x and isinstance(x[0], list)):
+        return np.asarray(bandit.encoded(x))
+    if len({len(rows) if isinstance(rows, list) else None for rows in x}) > 1:
+        raise ValueError("contexts must all have as many rows as there are arms")
+    return np.stack([bandit.encoded(rows) for rows in x])
 
 
 def _listed(arms: Iterable[Name]) -> list[Name]:

@@ -177,6 +177,8 @@ class Server:
                 await asyncio.to_thread(self._keep_up)
             except (OSError, ValueError) as error:  # the version here goes on
                 logger.warning("%s", error)
+            except Exception:
+                logger.exception("looking for a newer version has failed; the version here goes on")
 
     def _keep_up(self) -> None:
         self.service.flush()

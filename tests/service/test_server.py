@@ -8,6 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import bayesbandit as bb
@@ -242,16 +243,43 @@ def test_a_server_goes_on_with_its_version_if_it_cannot_follow(tmp_path, monkeyp
     from bayesbandit.service.server import Server
 
     service = bb.Service(bb.LinTS(ARMS, 2), bb.DecisionLog(f"sqlite:///{tmp_path}/log.db"))
-    looks = [ValueError("there is no change 'x'"), OSError("no server"), None, RuntimeError("end")]
+    looks = [ValueError("there is no change 'x'"), OSError("no server"), ZeroDivisionError("odd")]
+    seen = []
 
     def sync():
-        if (error := looks.pop(0)) is not None:
-            raise error
+        seen.append(1)
+        if looks:
+            raise looks.pop(0)
 
     monkeypatch.setattr(service, "sync", sync)
-    with pytest.raises(RuntimeError, match="end"):
-        asyncio.run(Server(service).keep_up(0.0))
+
+    async def followed():
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(Server(service).keep_up(0.0), 0.5)
+
+    asyncio.run(followed())
+    assert len(seen) > 3
+    assert "ZeroDivisionError: odd" in caplog.text
     assert "no change 'x'" in caplog.text
+
+
+@pytest.mark.slow
+def test_a_list_is_decided_for_arms_with_features_by_name(tmp_path):
+    frame = pd.DataFrame({"price": [1.0, 2.0, 3.0], "colour": ["red", "blue", "red"]})
+    model, encoder = bb.Shared(bb.Ridge()), bb.Encoder.fit(frame)
+    bandit = bb.Bandit(["a", "b"], model, bb.Thompson(), encoder=encoder, seed=0)
+    rows = [{"price": 1.5, "colour": "red"}, {"price": 2.5, "colour": "blue"}]
+    x = [rows, rows[::-1], rows]
+    found = bandit.copy().choose(x)
+    numbers = np.stack([encoder.transform(pd.DataFrame(one)) for one in x])
+    plain = bb.Bandit(["a", "b"], model, bb.Thompson(), n_features=numbers.shape[2], seed=0)
+    by_number = plain.choose(numbers)
+    np.testing.assert_array_equal(found.probabilities, by_number.probabilities)
+    with pytest.raises(ValueError, match="as many rows"):
+        bandit.choose([rows, rows[:1]])
+    service = bb.Service(bandit, bb.DecisionLog(f"sqlite:///{tmp_path}/log.db"))
+    told = Server(service).decide([Asked(context=one) for one in x])
+    assert [set(one.probabilities) for one in told] == [{"a", "b"}] * 3
 
 
 @pytest.mark.slow
