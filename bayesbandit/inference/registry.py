@@ -22,6 +22,7 @@ from bayesbandit.inference.glm.scale_mixture import ScaleMixture
 from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import read
 from bayesbandit.inference.target import Draw, Fits, match
+from bayesbandit.kernels.glm.families import NEGATIVE_BINOMIAL
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -42,11 +43,13 @@ def _conditional(model: pm.Model) -> Gibbs | Augmented | ScaleMixture | Refusal:
     if not isinstance(conditional, Refusal):
         return conditional
     normal = augmented.match(model)
-    if not isinstance(normal, Refusal):
+    if isinstance(normal, Augmented) and normal.glm.family.kind != NEGATIVE_BINOMIAL:
         return normal
-    other = scale_mixture.match(model)
+    other = scale_mixture.match(model)  # the quicker of both where counts are large, or mostly 0
     if not isinstance(other, Refusal):
         return other
+    if isinstance(normal, Augmented):
+        return normal
     density = read(model)
     degree = Degrees([density.mean], dict.fromkeys(density.values.values(), 1.0)).of(density.mean)
     if degree < math.inf:

@@ -1,5 +1,5 @@
-"""Negative binomial rewards whose dispersion is learned: draws against quadrature, calibration, and
-what is left to NUTS."""
+"""Negative binomial rewards, whose dispersion is learned or known: draws against quadrature,
+calibration, and what is left to NUTS."""
 
 import math
 import sys
@@ -78,6 +78,16 @@ def noncentred(x, reward, arm, z, tau):
 @bb.reward_model(theta=EACH, rate=bb.Prior("Gamma", alpha=3, beta=3))
 def learned_rate(x, reward, theta, rate):
     return observed(x @ theta, reward, pm.Gamma("alpha", 2, rate))
+
+
+@bb.reward_model(theta=EACH)
+def known(x, reward, theta):
+    return observed(x @ theta, reward, 2.0)
+
+
+@bb.reward_model(tau=HALF)
+def known_beside_scale(x, reward, tau):
+    return observed(x @ pm.Normal("theta", 0, 3 * tau, dims="feature"), reward, 2.0)
 
 
 ALPHAS = {  # priors of α, as declared and of scipy
@@ -227,14 +237,15 @@ def test_a_posterior_that_does_not_exist_is_told(reward):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("model", [counts, known, known_beside_scale], ids=lambda model: model.name)
 @pytest.mark.parametrize("mean", [0.1, 4.0, 500.0])
-def test_draws_move_freely_whatever_the_counts(mean, rng):
+def test_draws_move_freely_whatever_the_counts(mean, model, rng):
     """Given Pólya–Gamma variables alone they hardly do where counts are large, or next to none; and
     a chain is there at once."""
     x = rng.normal(size=(200, 2))
     x[:, 0], mu = 1.0, mean * np.exp(0.3 * x[:, 1])
     data = {"x": x, "reward": rng.negative_binomial(2, 2 / (2 + mu)).astype(float)}
-    drawn = match(template(counts, 2, None)).sample(data, 500, 4, 100)
+    drawn = plan(model, 2, None, "gibbs").method.sample(data, 500, 4, 100)
     assert min(drawn.diagnostics.ess.values()) > 150
     assert max(drawn.diagnostics.rhat.values()) < 1.05
 

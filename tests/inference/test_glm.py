@@ -443,7 +443,8 @@ DRAWN = [
 
 def sampled(model, data, draws=20_000, **settings):
     n_arms = 3 if model.takes_arm else None
-    return match(template(model, data["x"].shape[1], n_arms)).sample(data, draws=draws, **settings)
+    found = plan(model, data["x"].shape[1], n_arms, "gibbs").method
+    return found.sample(data, draws=draws, **settings)
 
 
 def moments(drawn, name):

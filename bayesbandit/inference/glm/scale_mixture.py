@@ -10,6 +10,7 @@ coefficients and the scales as those of any conditionally Gaussian model, with t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -34,7 +35,7 @@ from bayesbandit.kernels.gibbs import orbits
 from bayesbandit.kernels.gibbs.monomials import MonomialState, Terms, Work
 from bayesbandit.kernels.gibbs.orbits import Moves
 from bayesbandit.kernels.glm import augmentation, dispersion
-from bayesbandit.kernels.glm.families import POISSON, PROBIT
+from bayesbandit.kernels.glm.families import NEGATIVE_BINOMIAL, POISSON, PROBIT
 from bayesbandit.runtime.one_thread import one_thread
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Observations:
 
 
 class PolyaGamma(Observations):
-    """Those of logistic, binomial and negative binomial rewards, given ω ~ PG(shape, ψ)."""
+    """Those of logistic and binomial rewards, given ω ~ PG(shape, ψ)."""
 
     def __init__(
         self, whole: Problem, A: np.ndarray, b: np.ndarray, link: Link, data: Data
@@ -77,17 +78,21 @@ class PolyaGamma(Observations):
         return partial(augmentation.sweep, self.wide, room, self.shape, self.base, self.terms)
 
 
-class Dispersion(Observations):
-    """Those of negative binomial rewards whose dispersion is learned, and its draws.
+class NegativeBinomial(Observations):
+    """Those of negative binomial rewards, and the draws of their dispersion if it is learned.
 
     A sweep draws it given η alone, then ω ~ PG(w (r + α), η − log α), and all else given both.
     """
 
     def __init__(
-        self, whole: Problem, A: np.ndarray, b: np.ndarray, link: Dispersed, data: Data
+        self, whole: Problem, A: np.ndarray, b: np.ndarray, link: Link, data: Data
     ) -> None:
         super().__init__(whole.layout, A, b)
-        weight, element, terms = link.weights(data), int(whole.places[link.name]), self.terms
+        weight, terms = link.weights(data), self.terms
+        element, constant, power, low, high = -1, math.log(link.family.number), 0.0, 0.0, 0.0
+        if isinstance(link, Dispersed):
+            element, constant, power = int(whole.places[link.name]), link.shift, link.power
+            low, high = float(terms.low[element]), float(terms.high[element])
         self.terms = terms._replace(low=terms.low.copy(), high=terms.high.copy())
         n, D = A.shape
         self.wide = np.zeros((n, self.base.shape[1]))
@@ -96,10 +101,10 @@ class Dispersion(Observations):
         shift[:, 0] += self.base[:D, padded(D)]
         self.learned = dispersion.Dispersion(
             element,
-            link.shift,
-            link.power,
-            float(terms.low[element]),
-            float(terms.high[element]),
+            constant,
+            power,
+            low,
+            high,
             float(weight @ (data[1] > 0.0)),
             dispersion.counted(data[1], weight),
             self.offset,
@@ -183,8 +188,9 @@ class ScaleMixture:
 
     @property
     def alone(self) -> bool:
-        """Whether the only positive variable is a dispersion."""
-        return isinstance(self.link, Dispersed) and self.block.reading.rest == (self.link.name,)
+        """Whether no positive variable is to be learned but a dispersion."""
+        given = (self.link.name,) if isinstance(self.link, Dispersed) else ()
+        return self.block.reading.rest == given
 
     def sample(
         self,
@@ -217,7 +223,7 @@ class ScaleMixture:
                     block.resumed(start[i % len(start)], rows) if start else block.start(rows, rng)
                 )
                 observations = observed(whole, A, b, self.link, rows)
-                if not start and isinstance(observations, Dispersion):
+                if not start and isinstance(observations, NegativeBinomial):
                     state = observations.near_mode(whole, state)
                 values, state = whole.sample(
                     state, draws, tune, rng, self.names, observations.sweep
@@ -234,10 +240,10 @@ class ScaleMixture:
 
 def observed(
     whole: Problem, A: np.ndarray, b: np.ndarray, link: Link, rows: Data
-) -> PolyaGamma | Dispersion | Latent:
+) -> PolyaGamma | NegativeBinomial | Latent:
     """Return the normal observations of rows with η = A θ + b."""
-    if isinstance(link, Dispersed):
-        return Dispersion(whole, A, b, link, rows)
+    if link.family.kind == NEGATIVE_BINOMIAL:
+        return NegativeBinomial(whole, A, b, link, rows)
     return (Latent if link.family.kind == PROBIT else PolyaGamma)(whole, A, b, link, rows)
 
 

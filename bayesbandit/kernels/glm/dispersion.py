@@ -37,7 +37,7 @@ class Counts(NamedTuple):
 class Dispersion(NamedTuple):
     """A dispersion log α = constant + power u, and what depends on it."""
 
-    element: int  # of u
+    element: int  # of u; −1: α is known
     constant: float
     power: float
     low: float  # walls of u
@@ -186,6 +186,26 @@ def leap(rows, scaled, terms, learned, log_alpha, state, work, rng):
 
 
 @kernel
+def draw_alpha(rows, learned, terms, state, work, rng):
+    """Draw u given δ and the other variables. Return whether its density is proper."""
+    i, D, mean = learned.element, state.delta.size, np.empty(learned.offset.size)
+    start, stop = terms.slot_at[i], terms.slot_at[i + 1]
+    e, S = terms.slot_exponent[start:stop], np.zeros(stop - start)
+    evaluate(terms, state.delta, work)
+    for k in range(terms.term_at[i], terms.term_at[i + 1]):
+        S[terms.slot[k]] += work.phi[terms.term[k]] * work.Q[terms.term[k]]
+    prior = terms.linear[i] + 2.0 * terms.square[i] * state.u[i], terms.square[i], e, S
+    for k in range(mean.size):
+        eta = dot(rows[k, :D], state.delta) + learned.offset[k]
+        mean[k] = math.exp(min(eta, MOST))
+    if not proper(prior, learned):
+        return False
+    state.u[i] = move(state.u[i], prior, learned, mean, rng)
+    terms.low[i] = terms.high[i] = state.u[i]
+    return True
+
+
+@kernel
 def sweep(rows, scaled, shape, base, learned, terms, moves, state, work, delta, u, kept, tune, rng):
     """Sweep as `augmentation.sweep`, after a new α and a leap; or return the element of α if its
     density is improper.
@@ -193,26 +213,15 @@ def sweep(rows, scaled, shape, base, learned, terms, moves, state, work, delta, 
     rows, shape: filled in by each α. Walls in `terms` hold α while the others are drawn.
     """
     i, D, P = learned.element, state.delta.size, base.shape[0]
-    n, counts, mean = shape.size, learned.counts, np.empty(shape.size)
-    S = np.empty(terms.slot_at[i + 1] - terms.slot_at[i])
-    e = terms.slot_exponent[terms.slot_at[i] : terms.slot_at[i + 1]]
+    n, counts, log_alpha = shape.size, learned.counts, learned.constant
     for s in range(-tune, delta.shape[0]):
         weigh(terms, state.u, work.phi)
-        evaluate(terms, state.delta, work)
-        S[:] = 0.0
-        for k in range(terms.term_at[i], terms.term_at[i + 1]):
-            S[terms.slot[k]] += work.phi[terms.term[k]] * work.Q[terms.term[k]]
-        prior = terms.linear[i] + 2.0 * terms.square[i] * state.u[i], terms.square[i], e, S
-        for k in range(n):
-            eta = dot(rows[k, :D], state.delta) + learned.offset[k]
-            mean[k] = math.exp(min(eta, MOST))
-        if not proper(prior, learned):
-            return i
-        state.u[i] = move(state.u[i], prior, learned, mean, rng)
-        terms.low[i] = terms.high[i] = state.u[i]
-        log_alpha = learned.constant + learned.power * state.u[i]
+        if i >= 0:
+            if not draw_alpha(rows, learned, terms, state, work, rng):
+                return i
+            log_alpha = learned.constant + learned.power * state.u[i]
+            weigh(terms, state.u, work.phi)
         alpha = math.exp(log_alpha)
-        weigh(terms, state.u, work.phi)
         leap(rows, scaled, terms, learned, log_alpha, state, work, rng)
         for k in range(n):
             shape[k] = counts.weight[k] * (counts.reward[k] + alpha)
