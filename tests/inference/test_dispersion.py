@@ -367,3 +367,34 @@ def test_a_state_goes_on(rng):
     np.testing.assert_array_equal(one.values["alpha"], two.values["alpha"])
     more = {"x": np.ones((9, 1)), "reward": np.arange(9.0)}
     assert found.sample(more, 5, 3, 0, start=one.state).values["alpha"].shape == (3, 5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [counts, known], ids=lambda model: model.name)
+def test_a_state_of_few_rows_may_be_far_from_the_posterior_of_many(model, rng):
+    """Of large counts, and of contexts that are larger than before."""
+    found = plan(model, 3, None, "gibbs").method
+    x = rng.normal(size=(100, 3))
+    x[:, 0], mu = 1.0, 1e4 * np.exp(x[:, 1:] @ [0.4, -0.3])
+    reward = rng.negative_binomial(2, 2 / (2 + mu)).astype(float)
+    few = found.sample({"x": x[:3], "reward": reward[:3]}, 50, 4)
+    for scale in (1.0, 1e4):
+        data = {"x": x * [1.0, scale, scale], "reward": reward}
+        cold, warm = found.sample(data, 500, 4), found.sample(data, 500, 4, seed=1, start=few.state)
+        a, b = (v.values["theta"].reshape(-1, 3) for v in (cold, warm))
+        assert (abs(a.mean(axis=0) - b.mean(axis=0)) < 0.3 * a.std(axis=0)).all()
+        assert max(warm.diagnostics.rhat.values()) < 1.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [counts, known], ids=lambda model: model.name)
+def test_a_state_of_the_same_rows_is_where_a_chain_goes_on(model, rng):
+    x = rng.normal(size=(100, 2))
+    data = {"x": x, "reward": rng.negative_binomial(2, 0.01, 100).astype(float)}
+    found = plan(model, 2, None, "gibbs").method
+    whole = scale_mixture.worked(found.block.reading, found.block.data(**data))
+    rows = found.block.data(**data)
+    A, b = found.block.mean_map(rows)
+    observations = scale_mixture.observed(whole, A, b, found.link, rows)
+    for state in found.sample(data, 50, 20).state:
+        assert observations.begin(whole, state) is state

@@ -32,7 +32,7 @@ from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
 from bayesbandit.inference.graph_analysis.recognise import Form, features, trial
 from bayesbandit.kernels.algebra.cholesky import padded
 from bayesbandit.kernels.gibbs import orbits
-from bayesbandit.kernels.gibbs.monomials import MonomialState, Terms, Work
+from bayesbandit.kernels.gibbs.monomials import MonomialState, Terms, Work, weigh, workspace
 from bayesbandit.kernels.gibbs.orbits import Moves
 from bayesbandit.kernels.glm import augmentation, dispersion
 from bayesbandit.kernels.glm.families import NEGATIVE_BINOMIAL, POISSON, PROBIT
@@ -41,6 +41,7 @@ from bayesbandit.runtime.one_thread import one_thread
 if TYPE_CHECKING:
     import pymc as pm
 
+UNLIKELY = 20.0  # a log density below the mode's, beside D: draws hardly ever are there
 NOTHING = 1e-200  # a weight that leaves sums as they are, where 0 would leave terms out
 
 
@@ -112,14 +113,31 @@ class NegativeBinomial(Observations):
             shift,
         )
 
-    def near_mode(self, whole: Problem, state: Position) -> Position:
-        """Return a state with coefficients (D,) that fit log(r + ½), given the other variables."""
-        (reward, weight, *_), (_, u) = self.learned.counts, whole.flat(state)
-        precision, shift = whole.natural(whole.inside(u))
+    def begin(self, whole: Problem, state: Position) -> Position:
+        """Return a state, or one with coefficients that fit log(r + ½) if these are much likelier,
+        given the other variables: chains of large counts hardly move from afar."""
+        (reward, weight, *_), (theta, u) = self.learned.counts, whole.flat(state)
+        u = whole.inside(u)
+        precision, shift = whole.natural(u)
         power = weight * (reward + 0.5) / (reward + 1.5)  # Fisher's of η, at α = 1
         precision += (self.A.T * power) @ self.A
         shift += self.A.T @ (power * (np.log(reward + 0.5) - self.offset))
-        return whole.named(np.linalg.solve(precision, shift) + whole.layout.centre, u)
+        near, centre = np.linalg.solve(precision, shift), whole.layout.centre
+        likelier = self.log_density(near, u) - self.log_density(theta - centre, u)
+        return state if likelier < len(near) + UNLIKELY else whole.named(near + centre, u)
+
+    def log_density(self, delta: np.ndarray, u: np.ndarray) -> float:
+        """Return the log density of δ (D,) given u, but for a constant."""
+        i, state, work = (
+            self.learned.element,
+            MonomialState(delta, u),
+            workspace(self.terms, len(delta)),
+        )
+        log_alpha = self.learned.constant + (self.learned.power * u[i] if i >= 0 else 0.0)
+        weigh(self.terms, u, work.phi)
+        return float(
+            dispersion.log_density(self.wide, self.terms, self.learned, log_alpha, state, work)
+        )
 
     @cached_property
     def sweep(self) -> Sweep:
@@ -223,8 +241,8 @@ class ScaleMixture:
                     block.resumed(start[i % len(start)], rows) if start else block.start(rows, rng)
                 )
                 observations = observed(whole, A, b, self.link, rows)
-                if not start and isinstance(observations, NegativeBinomial):
-                    state = observations.near_mode(whole, state)
+                if isinstance(observations, NegativeBinomial):
+                    state = observations.begin(whole, state)
                 values, state = whole.sample(
                     state, draws, tune, rng, self.names, observations.sweep
                 )
