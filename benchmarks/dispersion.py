@@ -1,11 +1,12 @@
-"""Negative binomial rewards whose dispersion α is learned: Gibbs beside NUTS.
+"""Negative binomial rewards: Gibbs beside NUTS.
 
-    uv run benchmarks/dispersion.py [--data-sets N]
+    uv run benchmarks/dispersion.py [--data-sets N] [--only TEXT]
 
-θ ~ N(0, 1) and α ~ Gamma(2, 0.1), without arms; the true α is 2, and the mean count about 4. An
-engine's number is the least bulk effective sample size of log α and of the coefficients, over the
-CPU time of a run from scratch of 4 chains of 1,000 draws: tuning is included, compilation is not.
-Shown are means ± standard errors over data sets, and of ratios on the same data. Then the CPU
+θ ~ N(0, 1), and α ~ Gamma(2, 0.1) unless a case says otherwise, without arms; the true α is 2, and
+the mean count about 4. An engine's number is the least bulk effective sample size of log α and of
+the coefficients, over the CPU time of a run from scratch of 4 chains of 1,000 draws: tuning is
+included, compilation is not. Shown are means ± standard errors over data sets, and of ratios on the
+same data. Where α is known, Gibbs is also measured without its Metropolis step of θ. Then the CPU
 seconds of a first fit in a process, with kernels in the cache; NUTS is compiled.
 """
 
@@ -13,6 +14,7 @@ import argparse
 import subprocess
 import sys
 import time
+from typing import NamedTuple
 
 import numpy as np
 import pymc as pm
@@ -21,55 +23,101 @@ from threadpoolctl import threadpool_limits
 
 import bayesbandit as bb
 from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.glm import augmented
 from bayesbandit.inference.plan import plan
+from bayesbandit.inference.pymc_model.template import template
 
 ENGINES = ("gibbs", "nuts")
-SIZES = ((3, 200), (3, 1000), (10, 200), (30, 200))
 SPREAD = 0.6  # the sd of log means
 
 
-@bb.reward_model()
-def counts(x, reward):
-    theta = pm.Normal("theta", 0, 1, dims="feature")
-    alpha = pm.Gamma("alpha", 2, 0.1)
+def observed(x, reward, theta, alpha):
+    """Observe counts of log means x θ; return the means."""
     mu = pm.math.exp(x @ theta)
     pm.NegativeBinomial("reward", mu=mu, alpha=alpha, observed=reward)
     return mu
 
 
-def rows(d: int, n: int, seed: int) -> dict[str, np.ndarray]:
+THETA = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
+
+
+@bb.reward_model(theta=THETA, alpha=bb.Prior("Gamma", alpha=2, beta=0.1))
+def counts(x, reward, theta, alpha):
+    return observed(x, reward, theta, alpha)
+
+
+@bb.reward_model(theta=THETA)
+def known(x, reward, theta):
+    return observed(x, reward, theta, 2.0)
+
+
+class Case(NamedTuple):
+    """A model, and the rows it is given."""
+
+    model: bb.RewardModel = counts
+    d: int = 3
+    n: int = 200
+    mean: float = 4.0
+    poisson: bool = False
+
+
+CASES = {
+    "d = 3, 200": Case(),
+    "d = 3, 1,000": Case(n=1000),
+    "d = 10, 200": Case(d=10),
+    "d = 30, 200": Case(d=30),
+    "mean 0.1": Case(mean=0.1),
+    "mean 500": Case(mean=500.0),
+    "Poisson counts": Case(poisson=True),
+    "Poisson counts, α ~ HalfCauchy(5)": Case(
+        counts.with_priors(alpha=bb.Prior("HalfCauchy", beta=5)), poisson=True
+    ),
+    "α known, mean 0.1": Case(known, mean=0.1),
+    "α known, mean 4": Case(known),
+    "α known, mean 500": Case(known, mean=500.0),
+}
+
+
+def rows(case: Case, seed: int) -> dict[str, np.ndarray]:
     """Contexts with a column of ones, and counts."""
+    _, d, n, mean, poisson = case
     rng = np.random.default_rng([d, n, seed])
     x, theta = rng.normal(size=(n, d)), rng.normal(size=d)
-    x[:, 0], theta[0] = 1.0, np.log(4.0) - 0.5 * SPREAD**2
+    x[:, 0], theta[0] = 1.0, np.log(mean) - 0.5 * SPREAD**2
     theta[1:] *= SPREAD / np.linalg.norm(theta[1:])
     mu = np.exp(x @ theta)
-    reward = rng.negative_binomial(2.0, 2.0 / (2.0 + mu)).astype(float)
-    return {"x": x, "reward": reward, "weight": np.ones(n)}
+    reward = rng.poisson(mu) if poisson else rng.negative_binomial(2.0, 2.0 / (2.0 + mu))
+    return {"x": x, "reward": reward.astype(float), "weight": np.ones(n)}
 
 
 def effective(draws: SampledDraws) -> float:
     """The least bulk effective sample size of log α and the coefficients."""
-    values = np.concatenate([draws.values["theta"], np.log(draws.values["alpha"])[..., None]], -1)
+    values = draws.values["theta"]
+    if "alpha" in draws.values:
+        values = np.concatenate([values, np.log(draws.values["alpha"])[..., None]], -1)
     return float(array_stats.ess(values, chain_axis=0, draw_axis=1, method="bulk").min())
 
 
-def rates(d: int, n: int, data_sets: int) -> np.ndarray:
-    """Effective draws a CPU second by engine and data set, (2, data sets)."""
-    ready, found = [plan(counts, d, None, engine) for engine in ENGINES], []
+def rates(case: Case, data_sets: int) -> np.ndarray:
+    """Effective draws a CPU second by sampler and data set, (3, data sets): of `ENGINES`, and of
+    Gibbs without its step of θ, where α is known."""
+    ready = [plan(case.model, case.d, None, engine) for engine in ENGINES]
+    if case.model is known:
+        ready.append(augmented.match(template(known, case.d, None)))
+    found = np.full((3, data_sets), np.nan)
     for each in ready:
-        each.sample(rows(d, n, 10**6), 50, 1, 0)
+        each.sample(rows(case, 10**6), 50, 1, seed=0)
     for seed in range(data_sets):
-        for each in ready:
+        for k, each in enumerate(ready):
             began = time.process_time()
-            draws = each.sample(rows(d, n, seed), 1000, 4, seed)
-            found.append(effective(draws) / (time.process_time() - began))
-    return np.array(found).reshape(data_sets, 2).T
+            draws = each.sample(rows(case, seed), 1000, 4, seed=seed)
+            found[k, seed] = effective(draws) / (time.process_time() - began)
+    return found
 
 
 def first(engine: str) -> float:
     """CPU seconds of a first fit, in this process."""
-    data = rows(3, 200, 0)
+    data = rows(Case(), 0)
     began = time.process_time()
     bb.fit(counts, data["x"], data["reward"], engine=engine, seed=0)
     return time.process_time() - began
@@ -84,17 +132,23 @@ def within(values: np.ndarray, digits: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data-sets", type=int, default=5)
+    parser.add_argument("--only", default="", help="cases whose name has this text")
     parser.add_argument("--first", choices=ENGINES, help="a first fit alone")
     arguments = parser.parse_args()
     if arguments.first:
         print(first(arguments.first))
         return
-    print("| d, rows | Gibbs | NUTS | ratio |\n|---|---|---|---|")
-    for d, n in SIZES:
+    print("| | Gibbs | NUTS | ratio | Gibbs without the step |\n|---|---|---|---|---|")
+    for name, case in CASES.items():
+        if arguments.only not in name:
+            continue
         with threadpool_limits(1):
-            ours, theirs = rates(d, n, arguments.data_sets)
+            ours, theirs, without = rates(case, arguments.data_sets)
         cells = within(ours, 0), within(theirs, 0), within(ours / theirs, 2)
-        print(f"| d = {d}, {n:,} |", " | ".join(cells), "|", flush=True)
+        last = within(without, 0) if case.model is known else ""
+        print(f"| {name} |", " | ".join(cells), "|", last, "|", flush=True)
+    if arguments.only:
+        return
     for engine in ENGINES:
         command = [sys.executable, __file__, "--first", engine]
         seconds = [float(subprocess.check_output(command)) for _ in range(3)]
