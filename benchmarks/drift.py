@@ -3,6 +3,7 @@
     uv run benchmarks/drift.py
     uv run benchmarks/drift.py --runs 20 --flip 10000
     uv run benchmarks/drift.py --walk
+    uv run benchmarks/drift.py --alarm
 
 Three arms, three contexts, linear Thompson sampling with a minimum probability of .03. The best arm
 has mean reward .3, the others 0; all get .1 x₀ and noise of sd .5. After the flip another arm is
@@ -13,6 +14,10 @@ the bootstrap; the same worlds for all.
 With --walk the coefficients walk: those of each arm begin at N(0, .3² I), with the constant's, and
 take a step of variance q in each coordinate a round. The table has the regret of 3,000 rounds, and
 how it differs from that of never forgetting in the same worlds, with standard errors.
+
+With --alarm arms are played by chance, and the tests of `bandit.surprise` are counted that ever
+alarm at level .05: in worlds that stand still, with 3, 10 and 20 features, of 1,000 and of 10,000
+rounds; and in those with 3 features where from the middle on each arm has what the next one had.
 """
 
 import argparse
@@ -108,6 +113,54 @@ def walk(runs: int) -> None:
         print("|", " | ".join([name, *cells]), "|", flush=True)
 
 
+def rewards_of(kind: str, eta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return rewards of a kind, by linear predictors (n,) of variance 1 and the means of arms."""
+    noise = rng.normal(size=len(eta))
+    if kind == "normal":
+        return eta + noise
+    if kind == "Student's t, 5":
+        return eta + rng.standard_t(5, size=len(eta))
+    if kind == "exponential noise":
+        return eta + rng.exponential(size=len(eta))
+    if kind == "clipped at 0 and 1":
+        return np.clip(eta + noise, 0.0, 1.0)
+    if kind == "counts":
+        return rng.poisson(np.exp(0.5 * eta - 1.0)).astype(float)
+    share = float(kind.split(" %")[0]) / 100.0
+    happened = rng.random(len(eta)) < 1.0 / (1.0 + (1.0 / share - 1.0) * np.exp(-eta))
+    return happened * (np.exp(noise) if "amounts" in kind else 1.0)
+
+
+KINDS = (
+    "normal", "Student's t, 5", "exponential noise", "clipped at 0 and 1", "counts",
+    "50 % ones", "10 % ones", "1 % ones", "3 % amounts",
+)  # fmt: skip
+WORLDS = ((1_000, 3), (1_000, 10), (1_000, 20), (10_000, 3), (10_000, 10))
+
+
+def alarms(kind: str, rounds: int, d: int, changes: bool, seed: int) -> bool:
+    """Return whether rewards of a kind ever alarm."""
+    rng = np.random.default_rng([KINDS.index(kind), rounds, d, changes, seed])
+    x, arm = rng.normal(size=(rounds, d)), rng.integers(0, 3, rounds)
+    theta, level = rng.normal(size=(3, d)) / d**0.5, rng.normal(size=3)
+    law = (arm + (np.arange(rounds) >= rounds // 2) * changes) % 3
+    reward = rewards_of(kind, (x * theta[law]).sum(axis=1) + level[law], rng)
+    bandit = bb.LinTS(3, d, history=None)
+    bandit.update(x, arm, reward)
+    return bandit.surprise(0.05).alarm
+
+
+def alarm(runs: int) -> None:
+    """Print the table of alarms."""
+    names = [f"{rounds:,} × {d}" for rounds, d in WORLDS]
+    print("|", " | ".join(["rewards", *names, "1,000 × 3 changes", "4,000 × 3 changes"]), "|")
+    print("| :-- |" + " --: |" * (len(WORLDS) + 2))
+    worlds = [(*world, False) for world in WORLDS] + [(1_000, 3, True), (4_000, 3, True)]
+    for kind in KINDS:
+        counts = [sum(alarms(kind, *world, seed) for seed in range(runs)) for world in worlds]
+        print("|", " | ".join([kind, *map(str, counts)]), "|", flush=True)
+
+
 def shown(values: np.ndarray, statistic: Any) -> str:
     """Return a statistic with its standard error."""
     rng = np.random.default_rng(0)
@@ -124,7 +177,11 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--flip", type=int, nargs="*", default=[0, 3_000, 10_000])
     parser.add_argument("--walk", action="store_true")
+    parser.add_argument("--alarm", action="store_true")
     settings = parser.parse_args()
+    if settings.alarm:
+        alarm(settings.runs)
+        return
     if settings.walk:
         walk(settings.runs)
         return

@@ -30,7 +30,7 @@ from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.fast_path import Deciding
 from bayesbandit.bandit.refusals import Refused
 from bayesbandit.beliefs.base import Belief, BeliefModel, Declaring, Kernel, kernel_of
-from bayesbandit.beliefs.surprise import Evidence, Surprise, regression_of
+from bayesbandit.beliefs.surprise import Evidence, Surprise
 from bayesbandit.checks import FLOAT64, LARGEST, Contexts, Name
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.rounds import DONE
@@ -339,14 +339,14 @@ class Bandit:
     def surprise(self, level: float = 0.01) -> Surprise:
         """Return an e-process: evidence that the rewards in `history` have changed over time.
 
-        It is the density of the rewards under ridge regressions that forget, divided by that under
-        one that does not, with one variance. If nothing changes and the regression is right, it
-        ever reaches 1/level with probability `level` at most, however often you look. Rare rewards
-        and heavy tails reach it more often. The model is the bandit's `Ridge`, or `Ridge()` if it
-        has another; arms with features have one together. Rounds come in the order of `history`.
-        `Service.surprise` goes on when the history is full.
+        Regressions that forget bet against one that does not: on whether a reward is the usual one,
+        as 0 is, and on how large the others are. If nothing changes and these regressions are
+        right, what they win ever reaches 1/level with probability `level` at most, however often
+        you look. It does not depend on the bandit's model. Arms with features have one regression
+        together. Rounds come in the order of `history`. `Service.surprise` goes on when the history
+        is full.
         """
-        evidence = Evidence(regression_of(self.spec))
+        evidence = Evidence()
         evidence.follow(self.history)
         return evidence.surprise(level)
 

@@ -181,11 +181,19 @@ class LinearBelief(Belief, Kernel):
         return score
 
     def update_foretold(self, tick: Array, x: Array, arm: Array, reward: Array) -> Array:
-        """Learn as `update_at`, in order; return each reward's squared error before it was learned,
-        and the variance that was foretold (n, 2). The noise variance is a number."""
+        """Learn as `update_at`, in order; return each reward's error before it was learned, and the
+        variance that was foretold (n, 2). The noise variance is a number."""
         rows = self.design(x), *map(np.ascontiguousarray, (arm, reward)), np.ones(len(x))
         out = np.empty((len(x), 2))
         scoring.learn_foretold(self.arms, self.settings, np.ascontiguousarray(tick), *rows, out)
+        return out
+
+    def update_chances(self, tick: Array, x: Array, arm: Array, happened: Array) -> Array:
+        """Learn rows of a probit regression at these ticks, in order: 1 or 0 (n,), whether it
+        happened. Return the log probability (n,) of each before it was learned."""
+        rows = self.design(x), *map(np.ascontiguousarray, (arm, happened))
+        out = np.empty(len(x))
+        scoring.learn_chances(self.arms, self.settings, np.ascontiguousarray(tick), *rows, out)
         return out
 
     def absorb(self, other: Belief) -> None:

@@ -1,4 +1,10 @@
-"""An e-process that tests whether rewards have changed over time, given contexts."""
+"""An e-process that tests whether rewards have changed over time, given contexts.
+
+A reward is foretold in two parts: whether it is the usual one, as 0 is, by probit regressions
+(`Chances`), and how large it is if not, by ridge regressions (`Amounts`). So rewards may be 0 or 1,
+and ones may be rare, or amounts that are mostly 0. In both parts regressions that forget bet
+against one that does not: the wealth of each part, and their product, is an e-process.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +13,21 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 
 from bayesbandit import checks
 from bayesbandit.beliefs.half_lives import HALF_LIVES
 from bayesbandit.beliefs.linear import Ridge
-from bayesbandit.beliefs.shared.belief import Shared
 from bayesbandit.history import History
 from bayesbandit.kernels import scoring
 
 Array = np.ndarray
 CHANGED = 0.01  # the prior weight of the half-lives that forget
+SPREADS = (3.0, 1.0, 0.3, 0.1, 0.03)  # sds of coefficients, of features of sd 1
+LEVEL = 1.0  # the sd of the constant
+FIRST = 50  # rounds that tell the sizes of features and the usual reward, and are no evidence
+MOST = 30.0  # log density by which one amount speaks against a prior: outliers have no say
+ERRORS = 10  # of fewer, a mean square may by chance be far too small
 WIDE = 2.0  # the variance of a reward over that of its noise, where mean and noise are as uncertain
 
 
@@ -24,10 +35,10 @@ WIDE = 2.0  # the variance of a reward over that of its noise, where mean and no
 class Surprise:
     """Evidence that rewards have changed over time, given contexts.
 
-    log_e (n,): the log of the e-process after each round: the density of the rewards so far under a
-    mixture over half-lives, divided by that under a belief that does not forget. If nothing
-    changes, and errors are normal, this ratio has mean 1, but for the estimate of their variance.
-    So it ever reaches 1/level with probability `level` at most, however often you look (Ville's
+    log_e (n,): the log of the e-process after each round. If nothing changes, whether a reward is
+    the usual one follows a probit regression, and the others have errors that are symmetric about a
+    linear mean, then its mean is 1 at most, but for what is not yet known of the coefficients. So
+    it ever reaches 1/level with probability `level` at most, however often you look (Ville's
     inequality).
     half_life: the half-life that predicts best at the end, in rounds; None: never forgets.
     """
@@ -96,50 +107,175 @@ class Regressions:
         return np.reshape(found, (len(self.models), len(x))).T.copy()
 
 
-class Evidence(Regressions):
-    """An e-process over rounds that come in parts, in their order.
+class Spread(Regressions):
+    """Regressions of each arm, by several half-lives, with several priors of their coefficients.
 
-    log_e (n,): the logarithm of the e-process after each reward. model: the ridge regression of
-    each arm's rewards. half_lives: the first one is the hypothesis that is tested; the others are
-    the alternatives.
+    The constant is θ₀ ~ N(0, LEVEL²) and θ ~ N(0, s²I), in units of the noise. s is one of
+    `SPREADS`, each as probable as the others at first: a prior too wide would let what forgets, and
+    so returns to 0, win where θ is about 0.
 
-    All half-lives foretell a normal reward with the variance that the hypothesis foretells, so that
-    they differ in means: with variances of their own, what forgets is less certain and wins by
-    outliers alone. Its noise is the model's, if that is known. Else it is estimated from errors of
-    the hypothesis, and rewards are taken as differences from the first one. The estimate of all
-    arms is of errors whose mean varies less than the noise: a weak penalty makes others small.
+    log_weight (M, S): the log probabilities of the s, by each half-life.
     """
 
-    def __init__(self, model: Ridge, half_lives: Sequence[float | None] = HALF_LIVES) -> None:
-        self.variance = None if isinstance(model.variance, str) else float(model.variance)
-        super().__init__(replace(model, variance=1.0), half_lives)
-        others = max(1, len(half_lives) - 1)
-        self.log_weight = np.log([1.0 - CHANGED, *[CHANGED / others] * others])
-        self.log_e, self.origin, self.seen = np.empty(0), 0.0, np.zeros((1, 2))
+    def __init__(self, half_lives: Sequence[float | None]) -> None:
+        super().__init__(Ridge(1.0, variance=1.0, intercept=False), half_lives)
+        self.models = [model for model in self.models for _ in SPREADS]
+        self.log_weight = np.full((len(half_lives), len(SPREADS)), -np.log(len(SPREADS)))
+
+    def designs(self, x: Array) -> list[Array]:
+        """Return the design (n, D) of each regression: features x (n, d), and a constant."""
+        columns = [np.column_stack([s * x, np.full(len(x), LEVEL)]) for s in SPREADS]
+        return columns * len(self.half_lives)
+
+    def weigh(self, scores: Array) -> tuple[Array, Array]:
+        """Update the probabilities of the s by the log densities (n, M, S) of rewards; return their
+        logarithms before each reward, and how probable all are together: (n, M, S), (n, M)."""
+        sums = np.cumsum([self.log_weight, *scores], axis=0)
+        total = logsumexp(sums, axis=2, keepdims=True)  # (1 + n, M, 1)
+        self.log_weight = sums[-1] - total[-1]
+        return sums[:-1] - total[:-1], np.diff(total[..., 0], axis=0)
+
+
+class Chances(Spread):
+    """Probit regressions of whether a reward is not the usual one: its chance is Φ(θ₀ + x'θ)."""
+
+    def scores(self, x: Array, arm: Array, reward: Array) -> Array:
+        """Learn rounds x (n, d), arms and rewards (n,), NaN where they are the usual one. Return
+        the log probability (n, M) of whether each is, before it was learned, by each half-life."""
+        designs = self.designs(x)
+        (ticks, played), happened = self.begin(designs[0], arm), (~np.isnan(reward)).astype(float)
+        found = [
+            belief.update_chances(ticks, design, played, happened)
+            for belief, design in zip(self.beliefs, designs, strict=True)
+        ]
+        _, known = self.weigh(np.transpose(found).reshape(len(x), *self.log_weight.shape))
+        return np.ascontiguousarray(known)
+
+
+class Amounts(Spread):
+    """Ridge regressions of each arm's rewards that are not the usual one, by several half-lives.
+
+    The first half-life is the hypothesis that is tested. Another one bets that its error e has the
+    sign of the difference δ of their means: by exp(λe − λ²e²/2), with λ = δ/v and v the variance
+    that the hypothesis foretells. If v is right this is on average the ratio of their normal
+    densities. Its mean is 1 at most for any error that is symmetric about 0, however heavy its
+    tails, and whatever v is (de la Peña 1999, Annals of Probability 27, 537–564).
+
+    The noise variance is the mean square of earlier errors whose mean varies less than the noise.
+    """
+
+    def __init__(self, half_lives: Sequence[float | None]) -> None:
+        super().__init__(half_lives)
+        self.squares, self.errors = 0.0, 0  # sum and number
+
+    def scores(self, x: Array, arm: Array, reward: Array) -> Array:
+        """Learn rounds x (n, d), arms and rewards (n,), NaN where they are the usual one. Return
+        the logarithms (n, M) of what each half-life gained by each reward; NaN where there is none,
+        or while the noise is not known."""
+        designs = self.designs(x)
+        ticks, played = self.begin(designs[0], arm)
+        out, there = np.full((len(x), len(self.half_lives)), np.nan), ~np.isnan(reward)
+        if not there.any():
+            return out
+        rows = ticks[there], played[there], reward[there]
+        found = [
+            belief.update_foretold(rows[0], design[there], *rows[1:])
+            for belief, design in zip(self.beliefs, designs, strict=True)
+        ]
+        shape = 2, len(rows[0]), *self.log_weight.shape
+        error, width = np.transpose(found, (2, 1, 0)).reshape(shape)
+        noise = self._noise(error[:, 0, 0], width[:, 0, 0])
+        score = -0.5 * (np.log(width) + error**2 / (width * noise[:, None, None]))
+        score = np.maximum(score - score.max(axis=2, keepdims=True), -MOST)
+        weight = np.exp(self.weigh(np.where(np.isnan(score), 0.0, score))[0])
+        error, width = (weight * error).sum(axis=2), (weight * width)[:, 0].sum(axis=1)
+        own = error[:, :1]  # of the hypothesis
+        bet = own * (own - error) / (width * noise)[:, None]
+        out[there] = bet - 0.5 * bet**2
+        return out
+
+    def _noise(self, error: Array, width: Array) -> Array:
+        """Return the noise variance (n,) as known before each error; NaN where it is not."""
+        sure = width <= WIDE
+        squares = np.cumsum([self.squares, *np.where(sure, error**2 / width, 0.0)])
+        errors = np.cumsum([self.errors, *sure])
+        self.squares, self.errors = float(squares[-1]), int(errors[-1])
+        known = (errors >= ERRORS) & (squares > 0.0)
+        return np.where(known, squares / np.maximum(errors, 1), np.nan)[:-1]
+
+
+class Process:
+    """The wealth of a mixture of half-lives that bet against the first one.
+
+    log: its logarithm after the last reward. log_weight (M,): the half-lives' log probabilities.
+    """
+
+    def __init__(self, half_lives: int) -> None:
+        others = max(1, half_lives - 1)
+        self.log_weight = np.log([1.0 - CHANGED, *[CHANGED / others] * (half_lives - 1)])
+        self.log = 0.0
+
+    def add(self, scores: Array) -> Array:
+        """Return its logarithm (n,) after each reward; scores (n, M): what each half-life gained by
+        it, the first one nothing, or all their log densities."""
+        log = np.empty(len(scores))
+        scoring.evidence(scores, self.log_weight, log)
+        log += self.log
+        self.log = float(log[-1]) if len(log) else self.log
+        return log
+
+
+class Evidence:
+    """An e-process over rounds that come in parts, in their order.
+
+    log_e (n,): the logarithm of the e-process after each reward. half_lives: the first one is the
+    hypothesis that is tested; the others are the alternatives.
+
+    The first rounds are no evidence. They tell the mean and the standard deviation of each feature,
+    by which it is centred and scaled, the usual reward, which is the most frequent one, or 0 if all
+    differ, and the mean of the others, by which they are centred.
+    """
+
+    def __init__(self, half_lives: Sequence[float | None] = HALF_LIVES) -> None:
+        self.half_lives = tuple(half_lives)
+        self.parts: tuple[Spread, ...] = Chances(half_lives), Amounts(half_lives)
+        self.processes = tuple(Process(len(half_lives)) for _ in self.parts)
+        self.log_e = np.empty(0)
+        self.early: list[tuple[Array, Array, Array]] = []
+        self.centre, self.unit = np.empty(0), np.empty(0)  # of features
+        self.usual, self.mean = 0.0, 0.0  # rewards
         self.followed = 0  # rounds of a history
 
-    def add(self, x: Array, arm: Array, reward: Array) -> Array:
-        """Learn rounds x (n, d), arms and rewards (n,). Return the log density (n, M) of each
-        reward before it was learned, by each half-life; NaN while the noise is not known."""
-        if self.variance is None and not self.n and len(x):
-            self.origin = float(reward[0])
-        (ticks, played), reward = self.begin(x, arm), reward - self.origin
-        found = [belief.update_foretold(ticks, x, played, reward) for belief in self.beliefs]
-        error2, width = np.reshape(found, (len(self.models), len(x), 2)).transpose(2, 1, 0)
-        own, width = width[:, 0], width[:, :1]  # of the hypothesis
-        noise = np.full(len(x), self.variance or 0.0)
-        if self.variance is None:
-            new = np.zeros((1 + len(self.number) - len(self.seen), 2))
-            self.seen = np.concatenate([self.seen, new])
-            seen = error2[:, 0] / np.where(own < np.inf, np.minimum(own, WIDE), np.nan)
-            scoring.put_noise(seen, own <= WIDE, played, self.seen, noise)
-        noise = np.where(noise > 0.0, noise, np.nan)[:, None]
-        scores = -0.5 * (np.log(2.0 * np.pi * noise) + np.log(width) + error2 / width / noise)
-        log_e = np.empty(len(x))
-        scoring.evidence(scores, self.log_weight, log_e)
-        last = self.log_e[-1] if len(self.log_e) else 0.0
-        self.log_e = np.append(self.log_e, last + log_e)
-        return scores
+    def add(self, x: Array, arm: Array, reward: Array) -> None:
+        """Learn rounds x (n, d), arms and rewards (n,)."""
+        if len(self.log_e) >= FIRST:
+            pairs = zip(self.processes, self._scores(x, arm, reward), strict=True)
+            new = [process.add(scores) for process, scores in pairs]
+            self.log_e = np.append(self.log_e, np.sum(new, axis=0))
+            return
+        self.early.append((x, arm, reward))
+        x, arm, reward = (np.concatenate(column) for column in zip(*self.early, strict=True))
+        self.log_e = np.zeros(min(len(x), FIRST))
+        if len(x) >= FIRST:
+            self._begin(x[:FIRST], reward[:FIRST])
+            self._scores(x[:FIRST], arm[:FIRST], reward[:FIRST])
+            self.early = []
+            self.add(x[FIRST:], arm[FIRST:], reward[FIRST:])
+
+    def _begin(self, x: Array, reward: Array) -> None:
+        """Learn the centres and sizes of features x (n, d) and of rewards (n,)."""
+        from_first = x - x[0]  # a constant is exactly 0
+        sd = from_first.std(axis=0)
+        self.centre, self.unit = x[0] + from_first.mean(axis=0), np.where(sd > 0.0, sd, 1.0)
+        values, counts = np.unique(reward, return_counts=True)
+        self.usual = float(values[counts.argmax()]) if counts.max() > 1 else 0.0
+        others = reward[reward != self.usual]
+        self.mean = float(others.mean()) if len(others) else self.usual
+
+    def _scores(self, x: Array, arm: Array, reward: Array) -> list[Array]:
+        z = (x - self.centre) / self.unit
+        reward = np.where(reward == self.usual, np.nan, reward - self.mean)
+        return [part.scores(z, arm, reward) for part in self.parts]
 
     def follow(self, history: History) -> None:
         """Learn the rounds that a history has got since the last call, as far as it keeps them.
@@ -155,14 +291,6 @@ class Evidence(Regressions):
 
     def surprise(self, level: float) -> Surprise:
         """Return what the rounds so far say."""
-        half_life = self.half_lives[int(self.log_weight.argmax())]
+        most = max(self.processes, key=lambda process: process.log)
+        half_life = self.half_lives[int(most.log_weight.argmax())]
         return Surprise(self.log_e, checks.number(level, "level", above=0, below=1), half_life)
-
-
-def regression_of(model: object) -> Ridge:
-    """Return the ridge regression with which a bandit's rewards are predicted for the test.
-
-    It is the bandit's own model, if that is one, or `Ridge()`.
-    """
-    own = model.model if isinstance(model, Shared) else model
-    return own if isinstance(own, Ridge) else Ridge()

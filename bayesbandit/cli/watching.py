@@ -78,7 +78,6 @@ def watch(
     The log is read once, in parts: memory does not grow with it.
     """
     from bayesbandit import plots
-    from bayesbandit.beliefs.linear import Ridge
     from bayesbandit.beliefs.surprise import Evidence
     from bayesbandit.ope.pooled import ArmValue, MeanReward, parts
     from bayesbandit.service.watching import Watch, most_taken, week_of
@@ -88,7 +87,7 @@ def watch(
     most = most_taken(log.ledger, moment(since, "since"), moment(until, "until"), ARMS)
     seen, everything = Watch(log.ledger, most), MeanReward()
     weekly: dict[int, MeanReward] = {}
-    values, evidence = [ArmValue(arm) for arm in most], Evidence(Ridge())
+    values, evidence = [ArmValue(arm) for arm in most], Evidence()
     for part in parts(log, since, until):
         seen.add(part.chunk)
         everything.add(part.reward, part.is_open)
@@ -252,7 +251,7 @@ def verdict(seen: Watch, weeks: pd.DataFrame) -> str:
 
 def changed(evidence: Evidence) -> str:
     """Return a sentence on whether rewards follow one law; none where there are no rewards."""
-    if not evidence.n:
+    if not len(evidence.log_e):
         return ""
     at = evidence.surprise(SURE).at
     if at is None:

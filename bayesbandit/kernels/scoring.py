@@ -9,6 +9,8 @@ import math
 import numpy as np
 
 from bayesbandit.kernels.fading import FORGOTTEN, advance, pass_time, share_of
+from bayesbandit.kernels.glm.families import beyond, log_normal_cdf
+from bayesbandit.kernels.glm.newton import FLAT
 from bayesbandit.kernels.linear import pool_noise, scratch, update_with
 from bayesbandit.kernels.moments import moments
 from bayesbandit.kernels.ridge_state import D_, DF, LEFT, RATE, SIGMA2, is_moving, stride
@@ -18,7 +20,6 @@ from bayesbandit.kernels.selection import is_short
 from bayesbandit.runtime.compiling import njit
 
 STANDING = 0.5  # the prior probability of the first half-life; the others share the rest
-ERRORS = 10  # of fewer, the mean square may by chance be far too small
 SWITCH = 1e-4  # the probability that another half-life is right from the next reward on
 
 
@@ -65,8 +66,8 @@ def learn_scored(arms, settings, tick, z, arm, reward, weight, out):
 
 @njit(cache=True)
 def learn_foretold(arms, settings, tick, z, arm, reward, weight, out):
-    """Learn rows as `learn_scored`; fill out (n, 2) with each reward's squared error before it was
-    learned, and the variance that was foretold. σ² is known: no arm depends on others."""
+    """Learn rows as `learn_scored`; fill out (n, 2) with each reward's error before it was learned,
+    and the variance that was foretold. σ² is known: no arm depends on others."""
     D = int(settings[D_])
     v, work = np.empty(stride(D)), np.empty(scratch(settings))
     for i in range(reward.size):
@@ -74,30 +75,34 @@ def learn_foretold(arms, settings, tick, z, arm, reward, weight, out):
         if is_moving(settings):
             advance(own, tick[i], settings)
         mean, scale = moments(own[0], z[i], D, v)
-        out[i, 0] = (reward[i] - mean) ** 2
+        out[i, 0] = reward[i] - mean
         out[i, 1] = own[0, SIGMA2] + scale * scale
         learn_one(own, settings, tick[i], z[i], 0, reward[i], weight[i], v, work)
 
 
 @njit(cache=True)
-def put_noise(error2, sure, arm, seen, out):
-    """Fill out (n,) with a noise variance before each reward: the mean of all earlier errors² that
-    are sure, or of all of its arm and one such mean, if that is more. It is 0 before `ERRORS` of
-    them.
+def learn_chances(arms, settings, tick, z, arm, happened, out):
+    """Learn rows z (n, D) of a probit regression, arm numbers, and 1 or 0 (n,), whether it
+    happened, one after the other; fill out (n,) with the log probability of each before. σ² is 1.
 
-    error2, sure, arm (n,): squared errors by their own variance, at most a multiple of the noise,
-    NaN where it is infinite; whether they are mostly noise; and arms. seen (1 + K, 2): the sums
-    and numbers of all earlier errors² that are sure, then of each arm's.
+    After each row θ is normal with the mean and the covariance that it has then (assumed density
+    filtering: Graepel et al. 2010, Web-scale Bayesian click-through rate prediction, ICML). This is
+    what a row of reward y with weight w makes of it.
     """
-    for i in range(out.size):
-        k, pooled = 1 + arm[i], seen[0, 0] / max(seen[0, 1], 1.0)
-        known = max(pooled, (pooled + seen[k, 0]) / (1.0 + seen[k, 1]))
-        out[i] = known if seen[0, 1] >= ERRORS else 0.0
-        if not np.isnan(error2[i]):
-            for j in (0, k):
-                if j == k or sure[i]:
-                    seen[j, 0] += error2[i]
-                    seen[j, 1] += 1.0
+    D = int(settings[D_])
+    v, work = np.empty(stride(D)), np.empty(scratch(settings))
+    for i in range(happened.size):
+        own, up = arms[arm[i] : arm[i] + 1], 2.0 * happened[i] - 1.0
+        if is_moving(settings):
+            advance(own, tick[i], settings)
+        mean, scale = moments(own[0], z[i], D, v)
+        s2, sd = scale * scale, math.sqrt(1.0 + scale * scale)
+        t = up * mean / sd
+        out[i], more = log_normal_cdf(t), beyond(-t)  # φ(t)/Φ(t) + t
+        slope = more - t
+        w = max(slope * more / (1.0 + s2 * (1.0 - slope * more)), FLAT)
+        y = mean + up * slope / sd * (1.0 / w + s2)
+        learn_one(own, settings, tick[i], z[i], 0, y, w, v, work)
 
 
 @njit(cache=True)

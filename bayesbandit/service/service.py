@@ -15,7 +15,7 @@ import numpy as np
 from bayesbandit import checks
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
-from bayesbandit.beliefs.surprise import Evidence, Surprise, regression_of
+from bayesbandit.beliefs.surprise import Evidence, Surprise
 from bayesbandit.checks import Name, Table
 from bayesbandit.service.beginning import (
     check_log,
@@ -175,7 +175,7 @@ class Service:
         self._counting, self._t = RLock(), 0
         self._version = self._newest()
         known = self._version.bandit
-        self._looking, self._evidence = RLock(), Evidence(regression_of(known.spec))
+        self._looking, self._evidence = RLock(), Evidence()
         self.fallback = None if fallback is None else known.arms[known.number(fallback)]
 
     def _record(self, stream: Stream) -> None:
