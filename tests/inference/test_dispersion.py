@@ -180,6 +180,7 @@ def test_scales_and_rates_beside_it_against_nuts(name, rng):
 
 SIMULATED = {
     "counts": simulation.Case("gibbs", counts, False, d=2, thin=20, tune=200),
+    "known": simulation.Case("gibbs", known, False, d=2, thin=20, tune=200),
     "hierarchy": simulation.Case("gibbs", hierarchy, False, n=15, d=2, n_arms=3, thin=60, tune=500),
 }
 

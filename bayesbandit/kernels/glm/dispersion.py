@@ -1,9 +1,12 @@
-"""Sweeps of `augmentation` with a new dispersion α of negative binomial rewards before each.
+"""Gibbs sweeps for negative binomial rewards of dispersion α, learned or known.
 
-    log p(r | μ, α) = log Γ(r + α)/Γ(α)α^r − (r + α) log(1 + μ/α) + …,    μ = e^η,
+A sweep draws α, takes a Metropolis step of δ, and then sweeps as `augmentation` does. As a function
+of α, with μ = e^η,
 
-but for what does not depend on α. Given η, without the Pólya–Gamma variables, log α is drawn by a
-slice (Neal 2003): given also ψ = η − log α it would mix ten times worse.
+    log p(r | μ, α) = log Γ(r + α)/(Γ(α) α^r) − (r + α) log(1 + μ/α) + constant.
+
+log α is drawn by a slice sampler (Neal 2003) given η, without the Pólya–Gamma variables. Given
+ψ = η − log α instead it mixed ten times worse (`benchmarks/README.md`).
 """
 
 import math
@@ -22,11 +25,11 @@ from bayesbandit.runtime.compiling import njit
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 
-LARGE = 10.0  # α from which on log Γ is Stirling's series: to 1e-13
+LARGE = 10.0  # from this α on, Stirling's series gives log Γ to 1e-13
 
 
 class Counts(NamedTuple):
-    """Rewards. often: the total weight of each distinct count."""
+    """Rewards and their weights. often: the total weight of each distinct count."""
 
     reward: Vector  # (n,)
     weight: Vector  # (n,)
@@ -35,22 +38,22 @@ class Counts(NamedTuple):
 
 
 class Dispersion(NamedTuple):
-    """A dispersion log α = constant + power u, and what depends on it."""
+    """A dispersion α, with log α = constant + power u, and the rows."""
 
-    element: int  # of u; −1: α is known
+    element: int  # of the variable u; −1: α is known, log α = constant
     constant: float
     power: float
-    low: float  # walls of u
+    low: float  # bounds of u
     high: float
-    positive: float  # the total weight of counts above 0: the likelihood's power of α as α → 0
+    positive: float  # total weight of counts above 0: as α → 0 the likelihood falls as α^positive
     counts: Counts
     offset: Vector  # (n,) η = A δ + offset
-    prior: NDArray[np.float64]  # the group without rows
-    shift: NDArray[np.float64]  # (D, 2) behind the group: shift (1, α)'
+    prior: NDArray[np.float64]  # `Terms.groups[0]` of the prior alone
+    shift: NDArray[np.float64]  # (D, 2); the last column of `Terms.groups[0]` is shift (1, α)'
 
 
 def counted(reward: Vector, weight: Vector) -> Counts:
-    """Return rewards and weights (n,), and how often each distinct count occurs."""
+    """Return the counts of rewards and weights (n,)."""
     distinct, which = np.unique(reward, return_inverse=True)
     return Counts(reward.copy(), weight.copy(), distinct, np.bincount(which, weight, len(distinct)))
 
@@ -73,7 +76,7 @@ def rising(r, alpha):
 
 @kernel
 def log_likelihood(log_alpha, mean, counts):
-    """Return Σ w log p(r | μ, α) of rows of means μ (n,), but for what does not depend on α."""
+    """Return Σ w log p(r | μ, α) of rows with means μ (n,), up to what does not depend on α."""
     alpha, total = math.exp(log_alpha), 0.0
     for k in range(counts.distinct.size):
         total += counts.often[k] * rising(counts.distinct[k], alpha)
@@ -85,7 +88,7 @@ def log_likelihood(log_alpha, mean, counts):
 
 @kernel
 def height(s, u, prior, learned, mean):
-    """Return the log density of u + s, for the prior (a, q, e, S) of `log_scale` about u."""
+    """Return the log density at u + s. prior: (a, q, e, S) of `log_scale.height`, about u."""
     a, q, e, S = prior
     at = learned.constant + learned.power * (u + s)
     return log_scale.height(s, a, q, e, S) + log_likelihood(at, mean, learned.counts)
@@ -93,7 +96,7 @@ def height(s, u, prior, learned, mean):
 
 @kernel
 def proper(prior, learned):
-    """Return whether the density of u has a finite integral, or is not of a kind that tells."""
+    """Return False if the density of u is proved to have no finite integral."""
     (a, q, e, S), tail = prior, learned.power * learned.positive
     for k in range(S.size):
         if S[k] > 0.0:
@@ -104,7 +107,7 @@ def proper(prior, learned):
 
 @kernel
 def move(u, prior, learned, mean, rng):
-    """Return the next u of a slice sampler."""
+    """Return the next u by slice sampling, with stepping out and shrinkage."""
     low, high = max(learned.low, -FURTHEST) - u, min(learned.high, FURTHEST) - u
     level = height(0.0, u, prior, learned, mean) - rng.standard_exponential()
     left = -rng.random()
@@ -127,7 +130,7 @@ def move(u, prior, learned, mean, rng):
 
 @kernel
 def log_density(rows, terms, learned, log_alpha, state, work):
-    """Return the log density of δ given all else, but for a constant."""
+    """Return the log density of δ given all else, up to a constant. It sets terms.groups[0]."""
     alpha, total, counts = math.exp(log_alpha), 0.0, learned.counts
     terms.groups[0] = learned.prior
     evaluate(terms, state.delta, work)
@@ -143,7 +146,7 @@ def log_density(rows, terms, learned, log_alpha, state, work):
 
 @kernel
 def approximate(rows, scaled, terms, learned, log_alpha, state, work):
-    """Factor the normal approximation of δ given all else that Fisher's scoring has at δ."""
+    """Factor into work.W the normal density of a step of Fisher's scoring from δ."""
     D, P, alpha, counts = state.delta.size, work.A.shape[0], math.exp(log_alpha), learned.counts
     for k in range(counts.reward.size):
         ahead = dot(rows[k, :D], state.delta)
@@ -162,12 +165,10 @@ def approximate(rows, scaled, terms, learned, log_alpha, state, work):
 
 @kernel
 def leap(rows, scaled, terms, learned, log_alpha, state, work, rng):
-    """Take a Metropolis step of δ to a draw of its approximation (Gamerman 1997, Statistics and
-    Computing 7, 57-68). Where ω says much more of η than its reward does, as of large counts, draws
-    given ω hardly move."""
-    delta, W, P, ratio = state.delta, work.W, work.A.shape[0], 0.0
-    before = delta.copy()
-    ratio -= log_density(rows, terms, learned, log_alpha, state, work)
+    """Take a Metropolis step of δ, proposed by `approximate` (Gamerman 1997, Statistics and
+    Computing 7, 57-68). Draws given ω alone hardly move where counts are large or rare."""
+    delta, W, P, before = state.delta, work.W, work.A.shape[0], state.delta.copy()
+    ratio = -log_density(rows, terms, learned, log_alpha, state, work)
     approximate(rows, scaled, terms, learned, log_alpha, state, work)
     for j in range(delta.size):
         z = rng.standard_normal()
@@ -207,10 +208,10 @@ def draw_alpha(rows, learned, terms, state, work, rng):
 
 @kernel
 def sweep(rows, scaled, shape, base, learned, terms, moves, state, work, delta, u, kept, tune, rng):
-    """Sweep as `augmentation.sweep`, after a new α and a leap; or return the element of α if its
-    density is improper.
+    """Sweep as `augmentation.sweep`, with `draw_alpha` and `leap` before each. Return −1, or the
+    element whose density is improper.
 
-    rows, shape: filled in by each α. Walls in `terms` hold α while the others are drawn.
+    rows, shape, base: what depends on α is filled in. Bounds in `terms` hold α elsewhere.
     """
     i, D, P = learned.element, state.delta.size, base.shape[0]
     n, counts, log_alpha = shape.size, learned.counts, learned.constant
