@@ -6,7 +6,7 @@ of α, with μ = e^η,
     log p(r | μ, α) = log Γ(r + α)/(Γ(α) α^r) − (r + α) log(1 + μ/α) + constant.
 
 log α is drawn by a slice sampler (Neal 2003) given η, without the Pólya–Gamma variables. Given
-ψ = η − log α instead it mixed ten times worse (`benchmarks/README.md`).
+ψ = η − log α instead it mixed 16 times worse (`benchmarks/README.md`).
 """
 
 import math
