@@ -95,10 +95,10 @@ def check_weighable(bandit: Bandit, x: np.ndarray) -> None:
         )
 
 
-def _encoded(bandit: Bandit, x: Contexts) -> np.ndarray:
+def _encoded(bandit: Bandit, x: Contexts) -> Contexts:
     """Return encoded contexts; a list of lists of rows by name is one of several contexts."""
     if bandit.encoder is None or not (isinstance(x, list) and x and isinstance(x[0], list)):
-        return np.asarray(bandit.encoded(x))
+        return bandit.encoded(x)
     if len({len(rows) if isinstance(rows, list) else None for rows in x}) > 1:
         raise ValueError("contexts must all have as many rows as there are arms")
     return np.stack([bandit.encoded(rows) for rows in x])

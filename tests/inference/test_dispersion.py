@@ -71,7 +71,7 @@ def hierarchy(x, reward, arm, mu0, tau, alpha):
 
 
 @bb.reward_model(z=bb.Prior("Normal", mu=0, sigma=1, dims=("arm", "feature")), tau=HALF)
-def noncentred(x, reward, arm, z, tau):
+def noncentred_counts(x, reward, arm, z, tau):
     return observed((x * (tau * z)[arm]).sum(axis=-1), reward, pm.HalfNormal("alpha", 5))
 
 
@@ -81,7 +81,7 @@ def learned_rate(x, reward, theta, rate):
 
 
 @bb.reward_model(theta=EACH)
-def known(x, reward, theta):
+def known_alpha(x, reward, theta):
     return observed(x @ theta, reward, 2.0)
 
 
@@ -158,7 +158,7 @@ def within(values, exact):
     assert abs(batches.mean() - exact) < 4.5 * batches.std() / np.sqrt(batches.size)
 
 
-BESIDE = {m.name: m for m in (hierarchy, noncentred, learned_rate)}
+BESIDE = {m.name: m for m in (hierarchy, noncentred_counts, learned_rate)}
 
 
 @pytest.mark.slow
@@ -180,7 +180,7 @@ def test_scales_and_rates_beside_it_against_nuts(name, rng):
 
 SIMULATED = {
     "counts": simulation.Case("gibbs", counts, False, d=2, thin=20, tune=200),
-    "known": simulation.Case("gibbs", known, False, d=2, thin=20, tune=200),
+    "known": simulation.Case("gibbs", known_alpha, False, d=2, thin=20, tune=200),
     "hierarchy": simulation.Case("gibbs", hierarchy, False, n=15, d=2, n_arms=3, thin=60, tune=500),
 }
 
@@ -238,7 +238,9 @@ def test_a_posterior_that_does_not_exist_is_told(reward):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", [counts, known, known_beside_scale], ids=lambda model: model.name)
+@pytest.mark.parametrize(
+    "model", [counts, known_alpha, known_beside_scale], ids=lambda model: model.name
+)
 @pytest.mark.parametrize("mean", [0.1, 4.0, 500.0])
 def test_draws_move_freely_whatever_the_counts(mean, model, rng):
     """Given Pólya–Gamma variables alone they hardly do where counts are large, or next to none; and
@@ -371,7 +373,7 @@ def test_a_state_goes_on(rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", [counts, known], ids=lambda model: model.name)
+@pytest.mark.parametrize("model", [counts, known_alpha], ids=lambda model: model.name)
 def test_a_state_of_few_rows_may_be_far_from_the_posterior_of_many(model, rng):
     """Of large counts, and of contexts that are larger than before."""
     found = plan(model, 3, None, "gibbs").method
@@ -388,7 +390,7 @@ def test_a_state_of_few_rows_may_be_far_from_the_posterior_of_many(model, rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", [counts, known], ids=lambda model: model.name)
+@pytest.mark.parametrize("model", [counts, known_alpha], ids=lambda model: model.name)
 def test_a_state_of_the_same_rows_is_where_a_chain_goes_on(model, rng):
     x = rng.normal(size=(100, 2))
     data = {"x": x, "reward": rng.negative_binomial(2, 0.01, 100).astype(float)}
