@@ -35,7 +35,7 @@ def policy_tree(
     """Draw the policy tree of a bandit such as `PolicyTreeTS`.
 
     The splits are above. Below them each leaf has a row for each arm: mean ± sd, and at its right
-    the number of rounds that played the arm there. An arm of which nothing is known has no point.
+    the number of rounds that played the arm there. An arm with no estimate there has no point.
     features: their names.
     """
     if not isinstance(belief := bandit.belief, TreeBelief):

@@ -177,7 +177,7 @@ class Server:
                 await asyncio.to_thread(self._keep_up)
             except (OSError, ValueError) as error:  # the version here goes on
                 logger.warning("%s", error)
-            except Exception:
+            except Exception:  # also a defect: a task that has ended would never look again
                 logger.exception("looking for a newer version has failed; the version here goes on")
 
     def _keep_up(self) -> None:

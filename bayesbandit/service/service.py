@@ -282,7 +282,7 @@ class Service:
             self._t = before + n
         return before
 
-    def _before(self, context: Any, names: tuple[Name, ...] | None, id: Any) -> list[Stored]:
+    def _before(self, context: object, names: tuple[Name, ...] | None, id: object) -> list[Stored]:
         """Return the stored decisions of a call that the bandit refuses, as its arms have changed.
 
         The list is empty if the call is wrong. Errors are those of `_again`.
