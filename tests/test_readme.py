@@ -1,5 +1,6 @@
 """What the README shows works as written."""
 
+import inspect
 import re
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import bayesbandit as bb
 from tests.cases import slow_but
 
 README = Path(__file__).parents[1] / "README.md"
@@ -17,8 +19,15 @@ def test_a_bandit_in_your_code():
     names = {}
     exec(BLOCKS[0], names)
     assert names["decision"].arm == "red"
-    assert 0.9 < names["decision"].propensity <= 1.0
-    assert len(names["bandit"].history) == 500
+    assert 0.85 < names["decision"].propensity <= 0.9 + 1e-12  # a minimum of .05 for two others
+    history = names["bandit"].history
+    assert len(history) == 500
+    assert history.propensity.min() > 0.05 - 1e-12  # or its log would not be worth evaluating
+
+
+def test_the_policys_signature_is_the_one_that_is_called():
+    (shown,) = re.findall(r"any object with `probabilities\((.*?)\)`", README.read_text())
+    assert shown.split(", ") == [*inspect.signature(bb.Thompson.probabilities).parameters][1:]
 
 
 @pytest.mark.parametrize("jobs", slow_but([1], [1, 2]))
