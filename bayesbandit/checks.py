@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
@@ -121,6 +122,25 @@ def aligned(x: Any, features: Sequence[Any] | None) -> Any:
                 f"the fit was on {', '.join(map(repr, features))}"
             )
     return x[list(features)]
+
+
+def same_rows(**values: object) -> None:
+    """Raise ValueError where two pandas objects have the same labels of rows in another order.
+
+    Rows go by their position. A sorted series would then be paired with the rows of others.
+    """
+    pandas = sys.modules.get("pandas")
+    if pandas is None:
+        return
+    kinds = pandas.DataFrame, pandas.Series
+    indexes = {name: value.index for name, value in values.items() if isinstance(value, kinds)}
+    for (first, a), (second, b) in pairwise(indexes.items()):
+        if len(a) == len(b) and not a.equals(b) and a.sort_values().equals(b.sort_values()):
+            raise ValueError(
+                f"{first} and {second} have the same index in different orders, and rows go by "
+                f"position: pass {second}.loc[{first}.index], or {second}.to_numpy() if the "
+                "positions are right"
+            )
 
 
 def _names(x: object) -> list[Any] | None:

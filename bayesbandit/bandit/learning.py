@@ -104,6 +104,7 @@ def update(
 ) -> list[Refused] | None:
     """Learn rounds logged elsewhere: see `Bandit.update`."""
     skips = checks.one_of(errors, "errors", refusals.ERRORS) == "skip"
+    checks.same_rows(x=x, arm=arm, reward=reward, propensity=propensity, time=time)
     with bandit.lock:  # arms cannot change meanwhile
         if skips:
             x, rows = refusals.contexts(bandit, x, np.size(checks.unmasked(arm, "arm")))

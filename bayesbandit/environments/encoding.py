@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import Name
+from bayesbandit.checks import Name, same_rows
 from bayesbandit.tables.advice import warn_of
 from bayesbandit.tables.encoder import MAX_FEATURES, Encoder, fitted
 from bayesbandit.tables.words import text_of
@@ -51,6 +51,7 @@ def prepare(
     its contexts. Errors begin with the name of the data set.
     """
     try:
+        same_rows(x=x, y=y)
         label, arms = classes(y)
         encoder, features, notes = fitted(x, drop=drop, keep=keep, max_features=max_features)
         if len(features) != len(label):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.checks import LARGEST, Table, finite, floats, number, unmasked
+from bayesbandit.checks import LARGEST, Table, finite, floats, number, same_rows, unmasked
 from bayesbandit.history import name_array
 from bayesbandit.ope.logs.columns import (
     SLACK,
@@ -71,6 +71,10 @@ class Log:
         time: Any = None,
         reward_time: Any = None,
     ) -> None:
+        same_rows(
+            x=x, arm=arm, reward=reward, probabilities=probabilities, propensity=propensity,
+            batch=batch, mean=mean, available=available, time=time, reward_time=reward_time,
+        )  # fmt: skip
         chosen = np.atleast_1d(unmasked(arm, "arm"))
         n = len(chosen)
         if chosen.ndim != 1:
