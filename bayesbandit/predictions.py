@@ -20,7 +20,7 @@ from bayesbandit.kernels.prob_best import by_draws, joint, points, rows
 from bayesbandit.kernels.prob_best.conjugate import SHAPE, best_of, reshape
 from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
 from bayesbandit.kernels.row_layout import BETA, GAMMA, HUGE, TABULATED, THOMPSON
-from bayesbandit.many_arms import FEW, RowComparison
+from bayesbandit.many_arms import MIN_ARMS_TO_BOUND, RowComparison
 from bayesbandit.runtime.compiling import interpreted
 from bayesbandit.runtime.lent import lent
 
@@ -187,7 +187,7 @@ class JointRows(Joint):
     def __init__(self, x: Array, location: Array, root: Array, df: float) -> None:
         n, K, d = x.shape
         level, length = np.empty((2, n, K))
-        own = np.empty((n, K, d)) if K < FEW else lent((n, K, d))
+        own = np.empty((n, K, d)) if K < MIN_ARMS_TO_BOUND else lent((n, K, d))
         vars(self).update(
             location=np.ascontiguousarray(location[:d]), constant=float(location[d:].sum()),
             of_theta=root, df=df, given=np.ascontiguousarray(x), own=own,
@@ -243,7 +243,7 @@ class JointRows(Joint):
 
     def best(self, alpha: Alpha = 1.0) -> Array:
         K = self.mean.shape[1]
-        if K < FEW:
+        if K < MIN_ARMS_TO_BOUND:
             return Joint.best(self, alpha)
         return RowComparison(self, np.arange(K), np.ravel(alpha), np.zeros(1)).probabilities()
 

@@ -16,7 +16,7 @@ from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.checks import FLOAT64, LARGEST, Contexts, Name
 from bayesbandit.kernels import rounds
 from bayesbandit.kernels.row_layout import ARM, TABULATED, TAIL, THOMPSON
-from bayesbandit.many_arms import FEW, RowComparison
+from bayesbandit.many_arms import MIN_ARMS_TO_BOUND, RowComparison
 from bayesbandit.policies import chosen
 from bayesbandit.predictions import (
     Comparison,
@@ -122,7 +122,7 @@ def _decide(bandit: Bandit, x: np.ndarray, available: np.ndarray, numbers: np.nd
         prediction, ranking = dependent
         rows = np.empty((len(x), layout.width))
         by_rows = prediction if isinstance(prediction, JointRows) else None
-        if by_rows is not None and len(arms) >= FEW:
+        if by_rows is not None and len(arms) >= MIN_ARMS_TO_BOUND:
             late = RowComparison(by_rows, arms, *numbers.T)
         else:
             late = Comparison(ranking.among(arms), *numbers.T)

@@ -51,9 +51,9 @@ def shares(found, i, arms, alpha, seed):
 @pytest.fixture
 def few(monkeypatch):
     """Few arms are compared as many are."""
-    monkeypatch.setattr(predictions, "FEW", 1)
-    monkeypatch.setattr(choosing, "FEW", 1)
-    monkeypatch.setattr(many_arms, "FIRST", 3)
+    monkeypatch.setattr(predictions, "MIN_ARMS_TO_BOUND", 1)
+    monkeypatch.setattr(choosing, "MIN_ARMS_TO_BOUND", 1)
+    monkeypatch.setattr(many_arms, "FIRST_BLOCK", 3)
 
 
 @pytest.mark.slow
@@ -74,7 +74,7 @@ def test_shares_are_those_of_all_scores(seed, rounds, variance, intercept, alpha
     np.testing.assert_allclose(found.axes.T @ found.axes, spread, atol=1e-9 * spread.max())
     arms = np.arange(1, K) if seed % 2 else np.arange(K)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(many_arms, "FIRST", 3)
+        patch.setattr(many_arms, "FIRST_BLOCK", 3)
         compared = RowComparison(found, arms, np.array([alpha]), np.array([floor]))
         compared.seeds[:] = np.random.default_rng(seed).normal(size=2)
         p = compared.probabilities()
@@ -97,11 +97,12 @@ def test_shares_are_near_those_of_another_order_of_points(few):
 @pytest.mark.parametrize("rounds", [2, 40, pytest.param(1000, marks=pytest.mark.slow)])
 def test_a_decision_among_many_arms(rounds):
     """Also where the posterior is wide, and nearly all arms may be best."""
-    bandit, x = world(rounds, rounds, arms=many_arms.FEW, d=12, history=0)
+    bandit, x = world(rounds, rounds, arms=many_arms.MIN_ARMS_TO_BOUND, d=12, history=0)
     found = bandit.belief.predict(x[None])
+    every = np.arange(many_arms.MIN_ARMS_TO_BOUND)
     for _ in range(3):
         decision = bandit.choose(x)
-        expected = shares(found, 0, np.arange(many_arms.FEW), 1.0, decision.late[0].seeds[0])
+        expected = shares(found, 0, every, 1.0, decision.late[0].seeds[0])
         own = expected[decision.arm]
         assert decision.propensity == pytest.approx(own, abs=1e-12)
         assert own > 0
