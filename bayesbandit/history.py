@@ -12,11 +12,11 @@ from bayesbandit.checks import Name, Names, name_array
 from bayesbandit.growing_rows import GrowingRows
 from bayesbandit.kernels.propensities import chances
 from bayesbandit.kernels.row_layout import EPSILON_GREEDY, SCALARS, row_type
+from bayesbandit.tables import roles
 
 if TYPE_CHECKING:
     import pandas as pd
 
-OF_ROUNDS = ("arm", "reward", "propensity", "weight")  # columns beside the features
 UNLOGGED = np.inf  # a propensity that was not logged and cannot be computed
 
 
@@ -184,11 +184,13 @@ class History(GrowingRows):
         now = self.fork()
         x, features = now.x, now.layout.features
         names = [f"x{j}" for j in range(x.shape[1])] if features is None else list(features)
-        columns = [f"{name} (context)" if name in OF_ROUNDS else name for name in names]
+        columns = [f"{name}{roles.CONTEXT}" if name in roles.HISTORY else name for name in names]
         frame = pd.DataFrame(x, columns=columns)
-        return frame.assign(
+        frame = frame.assign(
             arm=now.arm, reward=now.reward, propensity=now.propensity, weight=now.weight
         )
+        frame.attrs[roles.MARK] = "history"  # `bb.ope.Log.of` knows its columns
+        return frame
 
     def relaid(self, layout: Layout) -> History:
         """Return the same rounds in the layout that the bandit has after a change of its arms.

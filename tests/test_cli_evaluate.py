@@ -88,7 +88,6 @@ def test_a_policy_is_not_judged_by_what_it_learned(log, tmp_path):
     saved = bb.LinTS(ARMS, 1, seed=3)
     saved.update(frame[["age"]].to_numpy(), frame["arm"], frame["reward"], frame["propensity"])
     saved.save(tmp_path / "seen.npz")
-    here = ("--drop", "plan", "--against", "seen.npz")
     only = changed(log, tmp_path).with_name("only.csv")
     frame.drop(columns="plan").to_csv(only, index=False)
     result = run("evaluate", only, "--policy", tmp_path / "seen.npz", "--out", tmp_path)
@@ -96,9 +95,11 @@ def test_a_policy_is_not_judged_by_what_it_learned(log, tmp_path):
     table = pd.read_csv(tmp_path / "evaluate" / "table.csv").set_index("policy")
     assert "trained on 500 of these 500 rounds" in table.loc["seen.npz", "refused"]
     assert np.isnan(table.loc["seen.npz", "low"])
-    refused = run("evaluate", log, "--policy", tmp_path / "seen.npz", *here, "--out", tmp_path)
+    told = "evaluate", log, "--bandit", tmp_path / "seen.npz", "--out", tmp_path
+    refused = run(*told)
     assert refused.exit_code == 2
     assert "the saved bandit takes 1 numbers; the log has the contexts" in said(refused)
+    assert run(*told, "--drop", "plan").exit_code == 0
 
 
 @pytest.mark.slow
@@ -109,15 +110,23 @@ def test_columns_by_name(log, tmp_path):
     mail = np.where(frame["arm"] == "mail", frame["propensity"], 1 - frame["propensity"])
     frame = frame.rename(columns=names).assign(m=mail, c=1 - mail, week=np.arange(500) // 100)
     frame.to_parquet(path)
-    result = run("evaluate", path, "--arm", "what", "--reward", "got", "--probability-of",
-                 "mail=m", "--probability-of", "call=c", "--time", "when", "--batch", "week",
-                 "--drop", "chance", "--out", tmp_path)  # fmt: skip
+    columns = ["arm=what", "reward=got", "probability:mail=m", "probability:call=c", "time=when",
+               "batch=week"]  # fmt: skip
+    named = [part for text in columns for part in ("--column", text)]
+    result = run("evaluate", path, *named, "--drop", "chance", "--out", tmp_path)
     assert result.exit_code == 0, result.output
-    assert len(pd.read_csv(tmp_path / "evaluate" / "table.csv")) == 3
+    assert "what is the arm; got is the reward" in said(result)
+    assert "chance is left out (dropped)" in said(result)
+    table = (tmp_path / "evaluate" / "table.csv").read_text()
+    former = ("--arm", "what", "--reward=got", "--probability-of", "mail=m", "--probability-of",
+              "call=c", "--time", "when", "--batch", "week")  # fmt: skip
+    again = run("evaluate", path, *former, "--drop", "chance", "--out", tmp_path)
+    assert again.exit_code == 0, again.output
+    assert (tmp_path / "evaluate" / "table.csv").read_text() == table
     result = run("evaluate", path, "--out", tmp_path)
     assert "no column that is recognised as arm" in said(result)
-    result = run("evaluate", path, "--probability-of", "mail", "--out", tmp_path)
-    assert "--probability-of takes ARM=COLUMN; got 'mail'" in said(result)
+    result = run("evaluate", path, "--column", "probability:mail", "--out", tmp_path)
+    assert "--column takes ROLE=COLUMN, as reward=clicked; got 'probability:mail'" in said(result)
 
 
 @pytest.mark.slow
@@ -197,10 +206,10 @@ def test_options_that_are_wrong(log, tmp_path):
 
 
 def test_an_arm_has_one_column_of_probabilities(log, tmp_path):
-    twice = [part for column in "xy" for part in ("--probability-of", f"a={column}")]
+    twice = [part for column in "xy" for part in ("--column", f"probability:a={column}")]
     result = run("evaluate", log, *twice, "--out", tmp_path)
     assert result.exit_code == 2
-    assert "--probability-of takes each arm once; got a=x, a=y" in said(result)
+    assert "each role once; got probability:a=x, probability:a=y" in said(result)
 
 
 def test_two_policies_of_one_name_are_refused(log, tmp_path):
@@ -220,6 +229,26 @@ def test_compare_sends_a_log_here(log, tmp_path):
     result = run("compare", "--csv", log, "--target", "arm", "--out", tmp_path)
     assert result.exit_code == 2
     assert f"evaluate {log}` says what policies would have earned" in said(result)
+
+
+def test_compare_does_not_take_a_log_for_a_data_set(log, tmp_path):
+    """Which offer the former policy chose is not to be predicted from what the offer earned."""
+    names = {"arm": "offer", "reward": "revenue"}
+    path = tmp_path / "offers.csv"
+    pd.read_csv(log).rename(columns=names).to_csv(path, index=False)
+    told = "compare", "--csv", path, "--target", "offer", "--out", tmp_path
+    refused = run(*told)
+    assert refused.exit_code == 2
+    for text in (
+        "by its columns revenue, propensity",
+        "--column arm=offer --column reward=…",
+        f"compare --log {path}",
+        "--keep revenue --keep propensity uses these columns",
+    ):
+        assert text in said(refused)
+    kept = run(*told, "--keep", "revenue", "--drop", "propensity", "--drop", "time", "--bandit",
+               "LinTS", "--replications", 1, "--horizon", 20)  # fmt: skip
+    assert kept.exit_code == 0, kept.output
 
 
 @pytest.mark.slow
@@ -276,3 +305,32 @@ def test_a_replay_of_few_rounds_is_refused(log, tmp_path):
     result = run("compare", "--log", path, "--bandit", "LinTS", "--out", tmp_path)
     assert result.exit_code == 2
     assert "would match 20.0 on average, fewer than 50" in said(result)
+
+
+@pytest.mark.slow
+def test_a_saved_bandit_is_judged_where_rewards_are_open(log, tmp_path):
+    frame = pd.read_csv(log)
+    saved = bb.LinTS(ARMS, encoder=bb.Encoder.fit(frame[["age", "plan"]]), min_probability=0.1)
+    saved.save(tmp_path / "saved.npz")
+    reward = frame["reward"].where(np.arange(500) < 480)
+    path = changed(log, tmp_path, reward=reward)
+    result = run("evaluate", path, "--bandit", tmp_path / "saved.npz", "--missing", "open",
+                 "--out", tmp_path)  # fmt: skip
+    assert result.exit_code == 0, result.output
+    table = pd.read_csv(tmp_path / "evaluate" / "table.csv").set_index("policy")
+    assert (table["n"] == 480).all()
+    assert np.isfinite(table.loc["saved.npz", "low"])
+
+
+@pytest.mark.slow
+def test_a_log_that_cannot_be_tested_is_said_not_to_be(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"arm": rng.integers(3, size=300), "reward": rng.normal(size=300)})
+    frame.assign(propensity=1 / 3).to_csv(tmp_path / "log.csv", index=False)
+    result = run("evaluate", tmp_path / "log.csv", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    text = "The logged probabilities are not tested: only the chosen arms' probabilities are logged"
+    assert text in said(result)
+    page = (tmp_path / "evaluate" / "report.html").read_text(encoding="utf-8")
+    assert "are not tested" in page
+    assert "arm is the arm; reward is the reward; propensity is the propensity" in page

@@ -28,6 +28,7 @@ from bayesbandit.bandit import (
 from bayesbandit.bandit.choosing import NOTHING
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.fast_path import Deciding
+from bayesbandit.bandit.logged import Logged
 from bayesbandit.bandit.refusals import Refused
 from bayesbandit.beliefs.base import Belief, BeliefModel, Declaring, Kernel, kernel_of
 from bayesbandit.beliefs.surprise import Evidence, Surprise
@@ -389,10 +390,15 @@ class Bandit:
         return learning.observe(self, decision, reward, errors)
 
     def update(
-        self, x: Contexts, arm: ArrayLike, reward: ArrayLike, propensity: ArrayLike | None = None,
-        errors: Literal["raise", "skip"] = "raise", time: object = None,
+        self, x: Contexts | Logged, arm: ArrayLike | None = None, reward: ArrayLike | None = None,
+        propensity: ArrayLike | None = None, errors: Literal["raise", "skip"] = "raise",
+        time: object = None,
     ) -> list[Refused] | None:  # fmt: skip
         """Learn rounds logged elsewhere: contexts (d,) or (n, d), arms, rewards and propensities.
+
+        `update(log)` learns a `bb.ope.Log` with its propensities and, if the model forgets with
+        clock="time", its times. The log must have the bandit's encoder or the bandit's features,
+        and all rewards: `log[~np.isnan(log.reward)]` leaves others out.
 
         propensity: the probabilities (n,) with which the arms were chosen, or one for all rows.
             None: the log has none, and `history` and `summary` show NaN. A bandit without weights

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from bayesbandit import checks
 from bayesbandit.bandit import arm_features, choosing, fast_path, refusals, ticks, transactions
 from bayesbandit.bandit.decision import Decision
+from bayesbandit.bandit.logged import Logged, rounds_of
 from bayesbandit.bandit.refusals import Learnable, Refused
 from bayesbandit.beliefs.base import Kernel, check_counted
 from bayesbandit.beliefs.sums import MANY
@@ -95,9 +96,9 @@ def _learn_decided(
 
 def update(
     bandit: Bandit,
-    x: Contexts,
-    arm: ArrayLike,
-    reward: ArrayLike,
+    x: Contexts | Logged,
+    arm: ArrayLike | None,
+    reward: ArrayLike | None,
     propensity: ArrayLike | None,
     errors: str = "raise",
     time: object = None,
@@ -105,7 +106,13 @@ def update(
     """Learn rounds logged elsewhere: see `Bandit.update`."""
     skips = checks.one_of(errors, "errors", refusals.ERRORS) == "skip"
     checks.same_rows(x=x, arm=arm, reward=reward, propensity=propensity, time=time)
+    if (arm is None) != (reward is None):
+        raise TypeError("update takes arm and reward together, or a log alone")
     with bandit.lock:  # arms cannot change meanwhile
+        if arm is None or reward is None:
+            if propensity is not None:
+                raise TypeError("update(log) takes the log's own propensities; got others")
+            return _update_by_log(bandit, x, skips, time)
         if skips:
             x, rows = refusals.contexts(bandit, x, np.size(checks.unmasked(arm, "arm")))
             tick = ticks.logged(bandit, time, len(x))
@@ -116,6 +123,20 @@ def update(
         ticks.check_past(bandit, tick)
         _update(bandit, x, arm, reward, propensity, tick=tick)
         return None
+
+
+def _update_by_log(bandit: Bandit, log: object, skips: bool, time: object) -> list[Refused] | None:
+    """Learn the rounds of a log."""
+    of_log = rounds_of(bandit, log, time, skips)
+    rows = of_log.x, of_log.arm, of_log.reward, of_log.propensity
+    tick = ticks.logged(bandit, of_log.time, len(of_log.x))
+    if skips:
+        learnable = Learnable(len(of_log.x))
+        learnable.check(lambda i: ticks.check_past(bandit, _some(tick, i)))
+        return _update_some(bandit, *rows, learnable, tick=tick)
+    ticks.check_past(bandit, tick)
+    _update(bandit, *rows, tick=tick)
+    return None
 
 
 def _update_some(

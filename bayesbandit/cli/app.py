@@ -1,4 +1,4 @@
-"""The command line: bayesbandit compare | evaluate | serve | learn | report | reproduce | …"""
+"""The command line: bayesbandit compare | evaluate | serve | learn | train | report | …"""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from bayesbandit.cli.columns import Column, Commands, columns_of
 from bayesbandit.cli.data import columns, data_sets, shown, split_files, verdict
 from bayesbandit.cli.evaluate import evaluate, refuse_log
 from bayesbandit.cli.players import (
@@ -23,6 +24,7 @@ from bayesbandit.cli.players import (
 from bayesbandit.cli.replayed import compare_by_log
 from bayesbandit.cli.report import clear_errors, console, save, say, show, warn
 from bayesbandit.cli.serving import learn, serve
+from bayesbandit.cli.training import train
 from bayesbandit.cli.tuning import play_tuned
 from bayesbandit.cli.watching import report
 from bayesbandit.experiments.experiment import Experiment
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
 )
@@ -73,10 +76,7 @@ def compare(
             help="The log of a bandit, as of `evaluate`: bandits learn by replay of its rounds."
         ),
     ] = None,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(help="ROLE=COLUMN of --log, as reward=clicked, where a name tells too little"),
-    ] = None,
+    column: Column = None,
     target: Annotated[str | None, typer.Option(help="The column of --csv to predict.")] = None,
     reward: Annotated[
         list[str] | None,
@@ -87,10 +87,11 @@ def compare(
     ] = None,
     drop: Annotated[
         list[str] | None,
-        typer.Option(help="A column of --csv or --openml to leave out."),
+        typer.Option(help="A column of --csv, --openml or --log to leave out."),
     ] = None,
     keep: Annotated[
-        list[str] | None, typer.Option(help="A column to use though it looks like dates or an id.")
+        list[str] | None,
+        typer.Option(help="A column to use though its name or its values speak against it."),
     ] = None,
     openml: Annotated[list[str] | None, typer.Option(help="A name or number at OpenML.")] = None,
     folder: Annotated[
@@ -152,20 +153,19 @@ def compare(
         if log is None and column:
             raise ValueError(f"--column {column[0]} needs --log, whose column it is")
         if log is not None:
-            named = column or []
             if data or csv or openml or folder or target or reward or cost:
                 raise ValueError("--log stands alone: it is no data set with every arm's reward")
             if horizon is not None:
                 raise ValueError("--horizon is not for --log, whose rounds are all replayed")
             if tune:
                 raise ValueError("--tune needs streams with every arm's reward; --log has none")
-            compare_by_log(
-                log, named, drop or [], keep or [], bandits, replications, seed, jobs, out
-            )
+            choices = {"drop": drop or [], "keep": keep or [], **columns_of(column)}
+            compare_by_log(log, choices, bandits, replications, seed, jobs, out)
             return
         names, csv = split_files(data or [], csv)
         if csv is not None:
-            refuse_log(csv)
+            used = [*([target] if target else []), *(reward or []), *(cost or [])]
+            refuse_log(csv, target, [*used, *(drop or []), *(keep or [])])
         sets = data_sets(
             names,
             csv,
@@ -230,6 +230,7 @@ def compare(
 app.command()(evaluate)
 app.command()(serve)
 app.command()(learn)
+app.command()(train)
 app.command()(report)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,13 +10,15 @@ import numpy as np
 import typer
 
 from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.cli.columns import Column, Drop, Keep, columns_of
 from bayesbandit.cli.players import parse, parse_bandit
 from bayesbandit.cli.report import clear_errors, save, say, show, warn
 from bayesbandit.experiments.results_on_disk import record, write_record
 from bayesbandit.ope import Best, Check, Evaluation, Log, check
 from bayesbandit.ope import evaluate as judge
-from bayesbandit.ope.logs.files import LoggedTable, frame_of, is_log, read_table
+from bayesbandit.ope.logs.files import LoggedTable, frame_of, read_table
 from bayesbandit.ope.targets import target_of
+from bayesbandit.tables.roles import signs_of_a_log
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,30 +37,16 @@ def evaluate(
     policy: Annotated[
         list[str] | None,
         typer.Option(
+            "--bandit",
+            "--policy",
             help='A bandit, as "LinTS(alpha=.25)", which learns the first half and is judged on '
             "the second; the file of a saved one; or an arm. May be repeated. The logged policy "
-            "and the ten arms most chosen are judged, too."
+            "and the ten arms most chosen are judged, too.",
         ),
     ] = None,
-    arm: Annotated[str | None, typer.Option(help="The column of the arm that was chosen.")] = None,
-    reward: Annotated[str | None, typer.Option(help="The column of its reward.")] = None,
-    propensity: Annotated[
-        str | None, typer.Option(help="The column of its probability at the decision.")
-    ] = None,
-    probability_of: Annotated[
-        list[str] | None,
-        typer.Option(help="ARM=COLUMN: the column of an arm's probability. One for each arm."),
-    ] = None,
-    time: Annotated[
-        str | None, typer.Option(help="The column of the time of the decision, ascending.")
-    ] = None,
-    batch: Annotated[
-        str | None, typer.Option(help="The column that counts changes of the logged policy.")
-    ] = None,
-    drop: Annotated[list[str] | None, typer.Option(help="A column that is no context.")] = None,
-    keep: Annotated[
-        list[str] | None, typer.Option(help="A column to use though it looks like dates or an id.")
-    ] = None,
+    column: Column = None,
+    drop: Drop = None,
+    keep: Keep = None,
     against: Annotated[
         str, typer.Option(help="The policy that the others are compared with.")
     ] = LOGGED,
@@ -85,23 +74,16 @@ def evaluate(
 ) -> None:
     """Estimate what other policies would have earned, from the log of a bandit or an experiment.
 
-    Columns are recognised by names such as arm, reward, propensity and probability_ARM, or are
-    given by options. All others are contexts. One page, report.html, has each policy's value with
-    an interval, or the reason why there is none. The intervals are valid although the log's policy
-    learned. The page also has differences, effective sample sizes, a test of the logged
-    probabilities, and intervals that are valid at all rounds at once.
+    The columns arm, reward, propensity, time and batch have these roles, and probability_ARM for
+    each arm, unless --column names others. All other columns are contexts. One page, report.html,
+    has each policy's value with an interval, or the reason why there is none. The intervals are
+    valid although the log's policy learned. The page also has differences, effective sample sizes,
+    a test of the logged probabilities, and intervals that are valid at all rounds at once.
     """
-    columns = {"arm": arm, "reward": reward, "propensity": propensity, "time": time, "batch": batch}
-    given: dict[str, Any] = {role: column for role, column in columns.items() if column is not None}
     with clear_errors():
-        if probability_of:
-            given["probabilities"] = each = dict(map(arm_and_column, probability_of))
-            if len(each) < len(probability_of):
-                raise ValueError(
-                    f"--probability-of takes each arm once; got {', '.join(probability_of)}"
-                )
-        table = read_table(log, **given)
-        data, policies, said = judged(table, policy or [], drop or [], keep or [], seed)
+        table = read_table(log, drop=drop or [], keep=keep or [], **columns_of(column))
+        data, policies, said = judged(table, policy or [], seed)
+        said.insert(0, str(table.columns))
         spoken = {str(name): name for name in policies}
         if against not in spoken:
             raise ValueError(f"--against must be one of {list(spoken)!r}; got {against!r}")
@@ -115,6 +97,8 @@ def evaluate(
             "sequence": None if missing == "bounds" else bounds or "asymptotic",
         }
         result, doubt = judge(data, policies, **settings), check(data)
+        if doubt.untested:
+            said.append(f"The logged probabilities are not tested: {doubt.untested}.")
         best = None if missing == "bounds" else result.best(1 - level)
         tables = titled(result, doubt, best, other)
         figures = pictures(result, doubt, other)
@@ -137,26 +121,17 @@ def evaluate(
          f"{table.name}?", answer=" ".join([text, *said]))  # fmt: skip
 
 
-def arm_and_column(text: str) -> tuple[str | int, str]:
-    """Return the arm and the column of ARM=COLUMN."""
-    name, equals, column = text.partition("=")
-    if not equals or not name or not column:
-        raise ValueError(f"--probability-of takes ARM=COLUMN; got {text!r}")
-    return (int(name) if name.isdecimal() else name), column
-
-
 def judged(
-    table: LoggedTable, texts: list[str], drop: list[str], keep: list[str], seed: int
+    table: LoggedTable, texts: list[str], seed: int
 ) -> tuple[Log, dict[Any, Any], list[str]]:
     """Return the log of the rounds for evaluation, the policies by name, and sentences to print."""
     if twice := [text for text in texts if texts.count(text) > 1]:
         raise ValueError(f"--policy {twice[0]} is given more than once")
-    named = set(texts) & set(table.frame[table.roles["arm"]].astype(str))
+    named = set(texts) & set(table.frame[table.columns.named["arm"]].astype(str))
     saved = [text for text in texts if text not in named and Path(text).is_file()]
     presets = dict(parse_bandit(text) for text in texts if text not in (*named, *saved))
     half = round(HALF * len(table.frame)) if presets else 0
-    encoder = table.encoder(slice(half or None), drop, keep)
-    data, said = table.log(table.encoded(encoder)), list[str]()
+    data, said = table.encoded(table.encoder(slice(half or None))), list[str]()
     later = data[half:]
     count = np.bincount(later.played, minlength=len(data.arms))
     most = {data.arms[k] for k in np.argsort(-count, kind="stable")[:ARMS]}
@@ -190,14 +165,14 @@ def frozen(table: LoggedTable, bandit: Bandit, half: int) -> Any:
 
     A bandit with an encoder encodes the contexts itself. Raise ValueError if they do not fit.
     """
-    x = table.contexts if bandit.encoder is None else table.encoded(bandit.encoder)
-    width = 0 if x is None else x.shape[1]
-    if width != bandit.n_features:
+    if bandit.encoder is not None:
+        return target_of(table.encoded(bandit.encoder)[half:], bandit)
+    if len(table.x) != bandit.n_features:
         raise ValueError(
             f"the saved bandit takes {bandit.n_features} numbers; the log has the contexts "
             f"{list(table.x)!r}. A bandit with an encoder finds its columns by name"
         )
-    return target_of(table.log(x)[half:], bandit)
+    return target_of(table.log(table.contexts)[half:], bandit)
 
 
 def titled(
@@ -278,17 +253,28 @@ def answer(
 
 def roles(table: LoggedTable) -> dict[str, Any]:
     """Return the columns of the log by their roles."""
-    each = {str(arm): column for arm, column in table.probabilities.items()}
-    return {**table.roles, "probabilities": each, "contexts": list(table.x)}
+    columns = table.columns
+    each = {str(arm): column for arm, column in columns.probabilities.items()}
+    left = {str(column): why for column, why in columns.left.items()}
+    contexts = list(columns.contexts)
+    return {**columns.named, "probabilities": each, "contexts": contexts, "left_out": left}
 
 
-def refuse_log(path: Path) -> None:
-    """Raise ValueError if a file is a bandit's log.
+def refuse_log(path: Path, target: str | None, chosen: Collection[str]) -> None:
+    """Raise ValueError if a file looks like a bandit's log.
 
-    A log does not have the rewards of the other arms, which `compare` needs.
+    A log does not have the rewards of the other arms, which `compare` needs. chosen: columns of
+    which the user has said what they are.
     """
-    if path.is_file() and is_log(frame_of(path).columns):
+    if not path.is_file():
+        return
+    signs = [name for name in signs_of_a_log(frame_of(path).columns) if name not in chosen]
+    if signs:
+        arm = "" if target is None else f" --column arm={target}"
         raise ValueError(
-            f"{path} is the log of a bandit: `bayesbandit evaluate {path}` says what policies "
-            f"would have earned, and `bayesbandit compare --log {path}` which bandit learns best"
+            f"{path} looks like the log of a bandit, by its columns {', '.join(signs)}: "
+            f"`bayesbandit evaluate {path}` says what policies would have earned, and `bayesbandit "
+            f"compare --log {path}` which bandit learns best (with{arm} --column reward=… --column "
+            "propensity=…, where the names do not tell). If it is a data set, "
+            f"{' '.join(f'--keep {name}' for name in signs)} uses these columns"
         )

@@ -16,7 +16,6 @@ from bayesbandit.cli.report import save, say, show, warn
 from bayesbandit.experiments.results_on_disk import record, write_record
 from bayesbandit.ope import Log, check
 from bayesbandit.ope.logs.files import read_table
-from bayesbandit.ope.logs.readers import ROLES
 from bayesbandit.ope.replay import Replay, overlap, pooled, replay, together
 from bayesbandit.runtime.progress import bar
 
@@ -25,24 +24,21 @@ if TYPE_CHECKING:
 
 
 def compare_by_log(
-    path: Path, named: list[str], drop: list[str], keep: list[str],
-    bandits: Mapping[str, Callable[..., Player]], replications: int, seed: int, jobs: int,
-    out: Path,
+    path: Path, choices: Mapping[str, Any], bandits: Mapping[str, Callable[..., Player]],
+    replications: int, seed: int, jobs: int, out: Path,
 ) -> None:  # fmt: skip
     """Replay a log to each bandit several times; print and save which one earned most.
 
-    jobs: the number of processes; it does not change the results.
+    choices: arguments of `read_table` for its columns. jobs: the number of processes; it does not
+    change the results.
     """
     from joblib import Parallel, delayed
 
     from bayesbandit import plots
 
-    pairs = [role_and_column(text) for text in named]
-    columns: dict[str, Any] = dict(pairs)
-    if len(columns) < len(pairs):
-        raise ValueError(f"--column takes each role once; got {', '.join(named)}")
-    table = read_table(path, **columns)
-    data = table.log(table.encoded(table.encoder(drop=drop, keep=keep)))
+    table = read_table(path, **choices)
+    data = table.encoded(table.encoder())
+    say(str(table.columns))
     check(data)  # once; the log keeps the result and takes it to every process
     seeds = range(seed, seed + replications)
     work = (delayed(replayed)(data, make, s) for make in bandits.values() for s in seeds)
@@ -85,16 +81,6 @@ def replayed(data: Log, make: Callable[..., Player], seed: int) -> Replay:
     with threadpool_limits(limits=1):
         run = replay(data, make(data.arms, n_features=data.x.shape[1], seed=seed), seed=seed)
     return replace(run, bandit=None)
-
-
-def role_and_column(text: str) -> tuple[str, str]:
-    """Return role and column of ROLE=COLUMN."""
-    role, equals, column = text.partition("=")
-    if not equals or not column:
-        raise ValueError(f"--column takes ROLE=COLUMN, as reward=clicked; got {text!r}")
-    if role not in ROLES:
-        raise ValueError(f"--column: a role is one of {', '.join(ROLES)}; got {role!r}")
-    return role, column
 
 
 def ranking(runs: Mapping[str, list[Replay]], level: float = 0.95) -> pd.DataFrame:

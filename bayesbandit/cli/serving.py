@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +12,6 @@ import typer
 
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.checks import Name, one_of
-from bayesbandit.cli.learned import learn_files
 from bayesbandit.cli.report import clear_errors, say, warn
 from bayesbandit.model import load_model
 from bayesbandit.runtime.plugins import module_of
@@ -26,9 +24,6 @@ SHORTEST_KEY = 16  # characters
 CONNECTIONS = 500  # at most
 GRACE = 30  # seconds for requests at hand, when the server ends
 CHUNK = 5000  # decisions that are learned before a learner looks whether it is to end
-
-OF_LOG = "name", "every", "once"  # options of `learn`, without --data
-OF_DATA = "out", "bandit", "preset", "arm", "reward", "propensity", "time", "drop", "jobs"
 
 LogUrl = Annotated[
     str,
@@ -180,64 +175,20 @@ def _key(file: Path | None) -> str:
 
 
 def learn(
-    context: typer.Context,
-    log: LogUrl | None = None,
+    log: LogUrl,
     name: BanditName = "default",
     every: Annotated[float, typer.Option(min=0.01, help="Seconds between two looks.")] = 10.0,
     once: Annotated[bool, typer.Option(help="Learn what there is, and end.")] = False,
     policy: OwnPolicy = None,
     model: OwnModel = None,
     balance: OwnBalance = None,
-    data: Annotated[
-        str | None,
-        typer.Option(
-            help='A log in Parquet instead: a file, a folder, or a pattern as "log/*.parquet". A '
-            "bandit learns it once, and goes to --out."
-        ),
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="With --data: the file of the bandit.")] = None,
-    bandit: Annotated[
-        Path | None, typer.Option(help="With --data: a saved bandit, which learns the log.")
-    ] = None,
-    preset: Annotated[
-        str | None, typer.Option(help='With --data: a new bandit, as "BLTS(clip=0.2)".')
-    ] = None,
-    arm: Annotated[str | None, typer.Option(help="With --data: the arm's column.")] = None,
-    reward: Annotated[str | None, typer.Option(help="With --data: its reward's.")] = None,
-    propensity: Annotated[str | None, typer.Option(help="With --data: its probability's.")] = None,
-    time: Annotated[
-        str | None, typer.Option(help='With --data: its time\'s, for clock="time".')
-    ] = None,
-    drop: Annotated[
-        list[str] | None, typer.Option(help="With --data: a column that is no context.")
-    ] = None,
-    jobs: Annotated[int, typer.Option(help="With --data: processes; -1: all cores.")] = 1,
 ) -> None:
-    """Learn the rewards of a log, until it is stopped; or Parquet files, once.
+    """Learn the rewards of a service's log, until it is stopped.
 
     Any number of learners may run: a lock of the database elects one at a time. One that was
-    killed has lost nothing.
-
-    With --data, columns are recognised by names such as arm, reward and propensity, or are given by
-    options. All others are contexts.
+    killed has lost nothing. `bayesbandit train` learns Parquet files.
     """
-    if data is not None:
-        with clear_errors():
-            if _given(context, ["log"]):
-                raise ValueError("--log and --data are two logs: give one of them")
-            if lost := _given(context, OF_LOG):
-                raise ValueError(f"--{lost[0]} is for --log, and --data is given")
-            if out is None:
-                raise ValueError("--data needs --out, the file of the bandit that has learned it")
-            roles = {"arm": arm, "reward": reward, "propensity": propensity, "time": time}
-            own = parts_of(policy, model, balance)
-            learn_files(data, out, bandit, preset, roles, drop or [], own, jobs)
-        return
     with clear_errors():
-        if lost := _given(context, OF_DATA):
-            raise ValueError(f"--{lost[0]} needs --data, Parquet files")
-        if log is None:
-            raise ValueError("learn needs --log, the log of a service, or --data, Parquet files")
         service = Service.open(begun_log(log, name), **parts_of(policy, model, balance))
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -262,9 +213,3 @@ def learn(
         if service.version > begun:
             service.snapshot()  # from which others start at once
         service.log.close()
-
-
-def _given(context: typer.Context, names: Sequence[str]) -> list[str]:
-    """Return those of these options that the command line gives."""
-    sources = ((name, context.get_parameter_source(name)) for name in names)
-    return [name for name, said in sources if said is not None and said.name == "COMMANDLINE"]

@@ -40,7 +40,16 @@ class Check:
 
     def __repr__(self) -> str:
         said = f"refuted in round {self.at}" if self.refuted else "not refuted"
+        if self.untested:
+            said = f"not tested: {self.untested}"
         return f"Check(log_e={self.log_e:.3g}, {said}, {len(self.log)} rounds)"
+
+    @property
+    def untested(self) -> str:
+        """Why the probabilities could not be tested; "" if they were."""
+        if self.log.probabilities is None:
+            return "only the chosen arms' probabilities are logged"
+        return "" if (self.log.propensity < 1).any() else "every choice had probability 1"
 
     @cached_property
     def calibration(self) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -72,9 +72,12 @@ def within_bounds(reward: np.ndarray, limits: tuple[float, float] | None) -> Non
 
 
 def before(value: Any, n: int, first: int) -> Any:
-    """Return the part before round `first` of an array of n rounds, or of a pair of them."""
+    """Return the part before round `first` of an array of n rounds, of a target with such
+    probabilities, or of a pair of these."""
     if isinstance(value, tuple):
         return tuple(before(one, n, first) for one in value)
+    if isinstance(value, Target):
+        return replace(value, pi=before(value.pi, n, first))
     return value[:first] if np.ndim(value) and len(value) == n else value
 
 

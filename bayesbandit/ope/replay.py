@@ -20,6 +20,7 @@ from scipy.stats import t as student
 
 from bayesbandit.bandit import transactions
 from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.bandit.logged import check_encoder
 from bayesbandit.bandit.player import Player
 from bayesbandit.checks import floats, integer, number, shown
 from bayesbandit.ope.check import refuted
@@ -189,6 +190,8 @@ def _check(log: Log, bandit: Player) -> None:
         )
     if isinstance(bandit, Bandit) and bandit.of_arms:
         raise ValueError("a log has no features of arms, which this bandit needs")
+    if isinstance(bandit, Bandit):
+        check_encoder(bandit, log)
     if isinstance(bandit, Bandit) and (known := trained_on(log, bandit)):
         raise ValueError(f"the bandit was trained on {known} of these {len(log)} rounds")
     if (missing := int(np.isnan(log.reward).sum())) > 0:

@@ -10,6 +10,7 @@ import numpy as np
 
 from bayesbandit.bandit import choosing
 from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.bandit.logged import check_encoder
 from bayesbandit.checks import shown
 from bayesbandit.ope.logs.columns import distribution
 from bayesbandit.ope.logs.log import Log
@@ -66,14 +67,14 @@ def target_of(log: Log, target: Any) -> Target:
         pi[:, log.arms.index(target)] = 1.0
         return Target(pi)
     if isinstance(target, Bandit):
-        frozen = _plain(target)
+        frozen = _plain(target, log)
         with frozen.lock:
             p = choosing.probabilities(frozen, log.x)
         return Target(_placed(log, p, frozen.arms), trained_on(log, target))
     if callable(target):
         owner = target.__self__ if ismethod(target) else None
         if isinstance(owner, Bandit):
-            found, arms = target.__func__(_plain(owner), log.x), owner.arms
+            found, arms = target.__func__(_plain(owner, log), log.x), owner.arms
             trained = trained_on(log, owner)
         else:
             found, arms, trained = target(log.x), log.arms, 0
@@ -85,8 +86,12 @@ def target_of(log: Log, target: Any) -> Target:
     return Target(distribution(target, len(log), log.arms, "a target's probabilities"))
 
 
-def _plain(bandit: Bandit) -> Bandit:
-    """Return a frozen copy that takes contexts as numbers."""
+def _plain(bandit: Bandit, log: Log) -> Bandit:
+    """Return a frozen copy that takes a log's contexts, which are numbers.
+
+    Raise ValueError if they were made by another encoder than the bandit's.
+    """
+    check_encoder(bandit, log)
     frozen = bandit.copy()
     frozen.encoder = None  # contexts of a log are numbers already
     return frozen

@@ -20,6 +20,7 @@ from bayesbandit.policies import Policy, Thompson
 from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.scale.parts import Parts, parts_of
 from bayesbandit.tables.encoder import Encoder
+from bayesbandit.tables.roles import HISTORY
 from bayesbandit.weighting.base import Balance
 
 if TYPE_CHECKING:
@@ -144,6 +145,11 @@ def _columns(
         chosen = list(encoder.columns)
     else:
         chosen = [name for name in parts.columns if name not in roles.values()]
+        if tuple(parts.columns[-len(HISTORY) :]) == HISTORY and "weight" in chosen:
+            raise ValueError(
+                "features= must name the contexts: the columns end as those of history.to_frame(), "
+                f"whose weight tells the arm; got {chosen!r}"
+            )
     for role, name in (*roles.items(), *(("feature", name) for name in chosen)):
         if name is not None and name not in parts.columns:
             raise ValueError(f"the log has no column {name!r} ({role}); it has {parts.columns!r}")

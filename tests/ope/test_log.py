@@ -7,6 +7,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.ope import Log
+from bayesbandit.ope.targets import target_of
 
 X = np.arange(8.0).reshape(4, 2)
 E = np.array([[0.5, 0.5], [0.25, 0.75], [0.9, 0.1], [0.5, 0.5]])
@@ -130,8 +131,8 @@ def test_of_a_table():
     two = Log.of(frame, arm="action", probabilities=vectors, propensity="p", arms=["a", "b"])
     assert two.features == ("u", "v")
     np.testing.assert_allclose(two.probabilities, E)
-    with pytest.raises(ValueError, match="no column 'arm'"):
-        Log.of(frame)
+    with pytest.raises(ValueError, match="recognised as arm"):
+        Log.of(frame.rename(columns={"action": "what"}))
     with pytest.raises(ValueError, match="propensity= must name"):
         Log.of(frame, arm="action")
     with pytest.raises(ValueError, match="'action' is not"):
@@ -157,3 +158,59 @@ def test_of_a_history():
     assert gone.arm.tolist() == bandit.history.arm.tolist()
     with pytest.raises(TypeError, match="takes a bandit's history or a table"):
         Log.of(3)
+
+
+def test_a_window_without_a_reward_has_default_rewards():
+    """Nobody clicked within the delay, and the only click came in the last rounds."""
+    timed = log(reward=[np.nan] * 3 + [1.0], time=[0, 1, 2, 9], reward_time=[np.nan] * 3 + [10])
+    np.testing.assert_array_equal(timed.within(2, default=0).reward, [0.0, 0.0, 0.0])
+    with pytest.raises(ValueError, match="must not all be missing"):
+        timed.within(2)
+    assert np.isnan(timed[:3].reward).all()
+
+
+def test_slices_keep_every_part():
+    """Of all attributes that a log has, those of rounds are cut and no other changes."""
+    whole = log(time=[1, 2, 3, 4], reward_time=[2, 3, 4, 5], batch=[0, 0, 1, 1], mean=E,
+                available=np.ones((4, 2)))  # fmt: skip
+    bb.ope.check(whole)
+    assert len(whole.batches) == 2
+    part = whole[np.array([True, False, True, True])]
+    assert len(part.batches) == 2
+    assert bb.ope.check(part).log is part
+    for name, value in vars(whole).items():
+        if isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(getattr(part, name), value[[0, 2, 3]])
+    assert (part.arms, part.features, part.encoder) == (whole.arms, whole.features, None)
+
+
+def test_what_is_not_tested_is_not_said_to_have_passed():
+    rng = np.random.default_rng(0)
+    arm = rng.integers(3, size=90)
+    only = bb.ope.check(Log(None, arm, rng.normal(size=90), propensity=np.full(90, 1 / 3)))
+    assert np.isnan(only.log_e)
+    assert "not tested: only the chosen arms' probabilities" in repr(only)
+    certain = bb.ope.check(Log(None, arm, rng.normal(size=90), np.eye(3)[arm]))
+    assert "not tested: every choice had probability 1" in repr(certain)
+    for doubt in (only, certain):
+        assert not doubt.refuted
+        assert "refuted" not in repr(doubt)
+    tested = bb.ope.check(Log(None, arm, rng.normal(size=90), np.full((90, 3), 1 / 3)))
+    assert tested.untested == ""
+    assert "not refuted" in repr(tested)
+
+
+def test_open_rewards_end_every_kind_of_target():
+    """Also one that was computed for the whole log, as that of a saved bandit with an encoder."""
+    rng, n = np.random.default_rng(0), 200
+    p = np.full((n, 2), 0.5)
+    reward = np.where(np.arange(n) < 150, rng.normal(size=n), np.nan)
+    data = Log(rng.normal(size=(n, 1)), rng.integers(2, size=n), reward, p)
+    bandit = bb.LinTS(2, 1, min_probability=0.1)
+    pi = bandit.probabilities(data.x)
+    targets = {"one": bandit, "two": pi, "three": target_of(data, bandit)}
+    found = bb.ope.evaluate(data, targets, missing="open").table
+    assert (found["n"] == 150).all()
+    assert found["estimate"].nunique() == 1
+    pair = bb.ope.estimate(data, (target_of(data, bandit), 0), missing="open")
+    assert pair.n == 150

@@ -1,4 +1,4 @@
-"""Logs from files: Parquet, CSV and JSON lines. Columns are recognised, or named by the user."""
+"""Logs from files: Parquet, CSV and JSON lines."""
 
 from __future__ import annotations
 
@@ -15,22 +15,14 @@ from bayesbandit.environments.csv_files import read
 from bayesbandit.environments.encoding import classes
 from bayesbandit.ope.logs.exports import of_lines
 from bayesbandit.ope.logs.log import Log
-from bayesbandit.ope.logs.readers import ROLES, check_columns
+from bayesbandit.ope.logs.readers import encoded, not_stored
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.learning import NoFeatures
+from bayesbandit.tables.roles import Roles, names_in, roles_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-KNOWN = {  # names of columns by role; the first that exists is used
-    "arm": ("arm", "action", "treatment", "variant", "item_id"),
-    "reward": ("reward", "outcome", "click", "clicked", "conversion", "converted"),
-    "propensity": ("propensity", "propensity_score", "pscore", "action_prob", "probability", "p"),
-    "time": ("timestamp", "time", "decided_at"),
-    "batch": ("batch",),
-}
-EACH = ("probability_", "propensity_", "prob_", "p_")  # prefixes of columns by arm
-NEVER = ("weight",)  # not a context: in a saved history it depends on the arm
 NUMBERS, TIMES = ("reward", "propensity", "batch"), ("time", "reward_time")
 PARQUET, LINES = (".parquet", ".pq"), (".json", ".jsonl", ".ndjson", ".dsjson")
 
@@ -39,79 +31,94 @@ PARQUET, LINES = (".parquet", ".pq"), (".json", ".jsonl", ".ndjson", ".dsjson")
 class LoggedTable:
     """A table of rounds, with the roles of its columns.
 
-    roles: columns by role. probabilities: columns by arm. x: the columns of contexts.
+    keep: contexts that the encoder uses although they look like dates or an identifier.
     """
 
     frame: pd.DataFrame
     name: str
-    roles: Mapping[str, str]
-    probabilities: Mapping[Name, str]
-    x: tuple[str, ...]
+    columns: Roles
+    keep: tuple[Name, ...] = ()
 
-    def log(self, x: pd.DataFrame | None) -> Log:
-        """Return the log. x: contexts (n, d) as numbers; None: without contexts."""
-        f, roles = self.frame, self.roles
-        k, arms = arms_of(f[roles["arm"]], roles["arm"], self.probabilities)
+    def log(self, x: pd.DataFrame | None, encoder: Encoder | None = None) -> Log:
+        """Return the log.
+
+        x: contexts (n, d) as numbers; None: without contexts. encoder: the one that made them.
+        """
+        f, roles, each = self.frame, self.columns.named, self.columns.probabilities
+        k, arms = arms_of(f[roles["arm"]], str(roles["arm"]), each)
         p, available, rows = None, None, np.arange(len(k))
-        if self.probabilities:
-            p = np.column_stack([numbers(f[self.probabilities[a]], f"P({a})") for a in arms])
+        if each:
+            p = np.column_stack([numbers(f[each[a]], f"P({a})") for a in arms])
             if (p == 0).any() and (p[rows, k] > 0).all():  # else a sentence says what is wrong
                 available = p > 0
-        parts = {name: numbers(f[roles[name]], name) for name in NUMBERS if name in roles}
+        parts: dict[str, Any] = {"x": x, "arm": name_array(arms)[k], "arms": arms}
+        parts |= {"probabilities": p, "available": available}
+        parts |= {name: numbers(f[roles[name]], name) for name in NUMBERS if name in roles}
         parts |= {name: moments(f[roles[name]], name) for name in TIMES if name in roles}
-        names = name_array(arms)[k]
-        return Log(x, names, probabilities=p, arms=arms, available=available, **parts)
+        return Log.made(parts | {"roles": self.columns, "encoder": encoder})
+
+    @property
+    def x(self) -> tuple[Name, ...]:
+        """The names of the columns of contexts."""
+        return self.columns.contexts
 
     @property
     def contexts(self) -> pd.DataFrame | None:
         """The columns of contexts, not encoded; None if there are none."""
         return self.frame[list(self.x)] if self.x else None
 
-    def encoder(
-        self, rows: slice = slice(None), drop: Collection[Name] = (), keep: Collection[Name] = ()
-    ) -> Encoder | None:
+    def encoder(self, rows: slice = slice(None)) -> Encoder | None:
         """Return an encoder fitted to the contexts of `rows`; None without usable contexts."""
         if self.contexts is None:
             return None
         try:
-            return Encoder.fit(self.contexts.iloc[rows], drop=drop, keep=keep)
+            return Encoder.fit(self.contexts.iloc[rows], keep=[c for c in self.keep if c in self.x])
         except NoFeatures as error:
             warnings.warn(f"the log is read without contexts: {error}", stacklevel=3)
             return None
 
-    def encoded(self, encoder: Encoder | None) -> pd.DataFrame | None:
-        """Return the contexts as numbers; None without an encoder."""
-        import pandas as pd
-
-        if encoder is None:
-            return None
-        x = encoder.transform(self.frame[list(encoder.columns)])
-        return pd.DataFrame(x, columns=list(encoder.features))
+    def encoded(self, encoder: Encoder | None) -> Log:
+        """Return the log with the contexts that an encoder makes; without contexts if it is
+        None."""
+        return self.log(None if encoder is None else encoded(self.frame, encoder), encoder)
 
 
 def read_log(
     path: str | Path,
     *,
     encoder: Encoder | None = None,
+    drop: Collection[str] = (),
+    keep: Collection[str] = (),
     rewards: Mapping[str, float] | None = None,
     default: float = np.nan,
     **columns: Any,
 ) -> Log:
     """Read a log from a file: Parquet, CSV, or JSON lines of `vw --dsjson` or Personalizer.
 
-    Columns are recognised by their names. You can name them: arm, reward, propensity, time,
-    reward_time, batch; probabilities={arm: column}; and x, the columns of contexts (default: all
-    others). Contexts become numbers by `encoder`, or by an encoder fitted to the file.
+    You can name the columns: arm, reward, propensity, time, reward_time, batch and weight;
+    probabilities={arm: column}; and x, the columns of contexts. A role that you do not name belongs
+    to the column with its name: arm, reward, propensity, time, reward_time, batch; else action or
+    item_id, click, pscore, timestamp. `probability_ARM` or `p_ARM` are the arms' probabilities if
+    each arm that was chosen has such a column. All other columns are contexts. `print(log.roles)`
+    says which column is what.
+
+    drop: columns to leave out. keep: columns that are contexts although their names, or values that
+    look like dates or identifiers, say otherwise. Contexts become numbers by `encoder`, or by one
+    that is fitted to the file: `log.encoder`.
     rewards, default: for answers of Personalizer's Rank, by event id: see `of_lines`.
     """
-    table = read_table(path, rewards, default, **columns)
-    return table.log(table.encoded(table.encoder() if encoder is None else encoder))
+    table = read_table(path, rewards, default, drop=drop, keep=keep, encoder=encoder, **columns)
+    return table.encoded(table.encoder() if encoder is None else encoder)
 
 
 def read_table(
     path: str | Path,
     rewards: Mapping[str, float] | None = None,
     default: float = np.nan,
+    *,
+    drop: Collection[str] = (),
+    keep: Collection[str] = (),
+    encoder: Encoder | None = None,
     **columns: Any,
 ) -> LoggedTable:
     """Read a log from a file as a table, with contexts not encoded: see `read_log`."""
@@ -123,13 +130,20 @@ def read_table(
             frame, roles = of_lines(path.read_text("utf-8-sig").split("\n"), rewards, default)
         except ValueError as error:
             raise ValueError(f"{path} cannot be read as a log: {error}") from error
-        vectors, x = roles.pop("probabilities"), columns.pop("x", roles.pop("x"))
+        x = columns.pop("x", None)
         if columns:
             raise ValueError(f"{path} is an export, whose columns are known; got {columns!r}")
-        return LoggedTable(frame, path.name, roles, vectors, tuple(x))
-    if rewards is not None:
+        contexts = roles.pop("x")
+        if x is None:
+            x = contexts if encoder is None else encoder.columns
+        x = [name for name in x if name not in names_in(drop)]
+        drop = [name for name in contexts if name not in x]
+        columns = {**roles, "x": x}
+    elif rewards is not None:
         raise ValueError(f"rewards= belong to answers of Rank, lines of JSON; got {path}")
-    return recognised(frame_of(path), path.name, **columns)
+    else:
+        frame = frame_of(path)
+    return recognised(frame, path.name, drop=drop, keep=keep, encoder=encoder, **columns)
 
 
 def frame_of(path: Path, target: str | None = None) -> pd.DataFrame:
@@ -149,76 +163,14 @@ def frame_of(path: Path, target: str | None = None) -> pd.DataFrame:
 
 
 def recognised(
-    frame: pd.DataFrame,
-    name: str,
-    probabilities: Mapping[Name, str] | None = None,
-    x: Iterable[str] | None = None,
-    **named: str | None,
+    frame: pd.DataFrame, name: str, keep: Collection[str] = (), **columns: Any
 ) -> LoggedTable:
-    """Return a table with the role of each column: as named, or else recognised by its name.
-
-    probabilities, x, named: the columns that the user names, as in `read_log`.
-    """
-    there = [str(column) for column in frame.columns]
+    """Return a table with the role of each column. columns: arguments of `roles_of`."""
     if len(frame) < 2:
         raise ValueError(f"a log needs at least two rounds; got {len(frame)} in {name}")
-    frame = frame.set_axis(there, axis=1)
-    if unknown := sorted(set(named) - set(ROLES)):
-        raise TypeError(f"a column must be one of {list(ROLES)}; got {unknown[0]!r}")
-    roles = {role: column for role, column in named.items() if column is not None}
-    vectors = dict(probabilities or {})
-    check_columns(name, there, roles, vectors)
-    taken = {*roles.values(), *vectors.values()}
-    for role in KNOWN:
-        if role not in roles and (found := guess(role, [c for c in there if c not in taken])):
-            roles[role] = found
-    for role in ("arm", "reward"):
-        if role not in roles:
-            raise ValueError(
-                f"{name} has no column that is recognised as {role} ({', '.join(KNOWN[role])}): "
-                f"name it; the columns are {there!r}"
-            )
-    if not vectors:
-        vectors = each_arm(frame, roles)
-    if "propensity" not in roles and not vectors:
-        raise ValueError(
-            f"{name} has no probabilities: name the column of the chosen arm's (propensity), or "
-            f"one for each arm; the columns are {there!r}"
-        )
-    taken = {*roles.values(), *vectors.values(), *NEVER}
-    contexts = [c for c in there if c not in taken] if x is None else list(x)
-    if lost := [column for column in contexts if column not in there]:
-        raise ValueError(f"{name} has no column {lost[0]!r} (context); it has {there!r}")
-    return LoggedTable(frame, name, roles, vectors, tuple(contexts))
-
-
-def guess(role: str, columns: Iterable[str]) -> str | None:
-    """Return the column whose name is usual for this role in logs, or None."""
-    lower = {column.lower(): column for column in columns}
-    return next((lower[name] for name in KNOWN[role] if name in lower), None)
-
-
-def is_log(columns: Iterable[Any]) -> bool:
-    """Return whether a table has the columns of a bandit's log."""
-    there = [str(column) for column in columns]
-    return all(guess(role, there) for role in ("arm", "reward", "propensity"))
-
-
-def each_arm(frame: pd.DataFrame, roles: Mapping[str, str]) -> dict[Name, str]:
-    """Return the columns of the arms' probabilities, by arm; {} unless each arm has one."""
-    used = set(roles.values())
-    column = frame[roles["arm"]]
-    if column.isna().any():
-        return {}
-    arms = {str(arm): arm for arm in arms_of(column, roles["arm"])[1]}
-    for prefix in EACH:
-        found = {
-            c[len(prefix) :]: c for c in frame.columns if c.startswith(prefix) and c not in used
-        }
-        if found and set(arms) <= set(found):
-            whole = all(isinstance(arm, int) for arm in arms.values())
-            return {int(a) if whole and a.isdecimal() else a: c for a, c in found.items()}
-    return {}
+    not_stored(frame, name)
+    frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
+    return LoggedTable(frame, name, roles_of(frame, name, keep=keep, **columns), (*names_in(keep),))
 
 
 def arms_of(

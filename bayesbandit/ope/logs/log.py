@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -25,10 +26,18 @@ from bayesbandit.ope.logs.columns import (
     rewards_of,
 )
 from bayesbandit.store.log import DecisionLog
+from bayesbandit.tables.encoder import Encoder
+from bayesbandit.tables.roles import Roles
 
 Snapshot = Callable[[Any, np.ndarray], Any]  # (batch, contexts (m, d)) → probabilities (m, K)
 BLOCKS = 50  # about how many batches a log gets if it has none
 FEWEST = 20  # smallest upper bound of the sizes of such batches
+OF_ROUNDS = (  # attributes with a value for each round
+    "x", "played", "reward", "propensity", "probabilities", "available", "batch", "time",
+    "reward_time", "mean",
+)  # fmt: skip
+COMPUTED = "batches", "checked"  # what a log keeps of its rounds
+RENAME = 'A role can be given, as time="decided"; keep=["time"] makes a context of a column.'
 
 
 class Log:
@@ -54,7 +63,13 @@ class Log:
     time, reward_time: when each round was decided, and when its reward came (n,).
 
     The columns are checked once, here. A slice is a log: `log[:500]`; see `split` and `within`.
+
+    Of a log that was read from a table, `encoder` has made the contexts (None: they were numbers),
+    and `roles` says which column plays which role (`print(log.roles)`).
     """
+
+    encoder: Encoder | None = None
+    roles: Roles | None = None
 
     def __init__(
         self,
@@ -110,18 +125,16 @@ class Log:
         which = np.arange(len(self))[rows]
         if which.ndim != 1 or (np.diff(which) <= 0).any():
             raise IndexError("rounds must be a slice that goes forward, or true and false (n,)")
-        snapshots = self.snapshots
-        if isinstance(snapshots, np.ndarray) and snapshots.ndim == 3:
-            snapshots = snapshots[:, which]
-        parts = {
-            name: None if vars(self)[name] is None else vars(self)[name][which]
-            for name in ("batch", "mean", "available", "time", "reward_time", "probabilities")
-        }
-        some = Log(
-            self.x[which], self.arm[which], self.reward[which], arms=self.arms,
-            propensity=self.propensity[which], snapshots=snapshots, **parts,
-        )  # fmt: skip
-        some.features = self.features
+        if len(which) < 2:
+            raise ValueError(f"a log needs at least two rounds; got {len(which)} of {len(self)}")
+        some = copy(self)
+        for name in COMPUTED:
+            vars(some).pop(name, None)
+        for name in OF_ROUNDS:
+            values = getattr(self, name)
+            setattr(some, name, None if values is None else values[which])
+        if isinstance(self.snapshots, np.ndarray) and self.snapshots.ndim == 3:
+            some.snapshots = self.snapshots[:, which]
         return some
 
     @staticmethod
@@ -133,9 +146,14 @@ class Log:
         snapshots, which are learned again from the history. batch: labels of the rounds that it
         decided between two rewards, if there are several.
 
-        For a table, arm, reward, propensity, time, reward_time and batch are names of columns. The
-        defaults are "arm", "reward" and "propensity". probabilities: a dict from arms to columns.
-        x: the columns of contexts, by default all others.
+        For a table, arm, reward, propensity, time, reward_time, batch and weight are names of
+        columns; probabilities is a dict from arms to columns. Without them, a role belongs to the
+        column with its own name ("arm", "reward", …; `read_log` has the list). All other columns
+        are contexts, which must be numbers. x: the columns of contexts instead. drop: columns to
+        leave out. keep: columns that are contexts, whatever their names, as keep=["time"].
+        encoder: an encoder that makes numbers of its columns. arms: the arms' names.
+        `log.roles` says which column plays which role. The table of `history.to_frame()` has known
+        columns: its weights, which tell the arm, are left out.
 
         For a `DecisionLog`, since and until are times. Decisions that were not shown are left out.
 
@@ -153,9 +171,22 @@ class Log:
             parts = of_frame(source, **columns)
         else:
             parts = of_history(source, **columns)
-        features = parts.pop("features", None)
-        log = Log(**parts)
-        log.features = log.features if features is None else features
+        return Log.made(parts)
+
+    @staticmethod
+    def made(parts: dict[str, Any]) -> Log:
+        """Return the log of the parts that a reader returns, with encoder, features and roles."""
+        beside = {name: parts.pop(name, None) for name in ("features", "encoder", "roles")}
+        roles = beside["roles"]
+        try:
+            log = Log(**parts)
+        except ValueError as error:
+            if roles is None:
+                raise
+            raise ValueError(f"{error}. {roles} {RENAME}") from error
+        log.features = beside["features"] or log.features
+        log.encoder = beside["encoder"]
+        log.roles = roles
         return log
 
     @property
@@ -217,7 +248,7 @@ class Log:
         assert some.time is not None
         assert some.reward_time is not None
         late = ~(some.reward_time - some.time <= delay)  # NaN: never
-        some.reward = np.where(late, default, some.reward)
+        some.reward = rewards_of(np.where(late, default, some.reward), len(some))
         return some
 
     def _checked(self, snapshots: Any) -> Any:

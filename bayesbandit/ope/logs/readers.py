@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import Name, Table
+from bayesbandit.checks import Name, Table, arm_names
 from bayesbandit.history import History, name_array
 from bayesbandit.kernels.propensities import all_chances
 from bayesbandit.ope.logs.columns import SLACK
 from bayesbandit.tables import inputs
+from bayesbandit.tables.encoder import Encoder
+from bayesbandit.tables.roles import CONTEXT, HISTORY, roles_of
 
-ROLES = ("arm", "reward", "propensity", "time", "reward_time", "batch")
+if TYPE_CHECKING:
+    import pandas as pd
+
+STORED = {"decision_id", "decided_at", "probabilities", "status"}  # columns of `DecisionLog.frame`
 
 
 def of_history(history: Any) -> dict[str, Any]:
@@ -53,66 +58,73 @@ def of_history(history: Any) -> dict[str, Any]:
 
 def of_frame(
     table: Table,
-    arm: str = "arm",
-    reward: str = "reward",
+    arm: str | None = None,
+    reward: str | None = None,
     propensity: str | None = None,
     probabilities: Mapping[Name, str] | None = None,
     x: Sequence[str] | None = None,
     time: str | None = None,
     reward_time: str | None = None,
     batch: str | None = None,
+    weight: str | None = None,
     arms: Any = None,
+    drop: Collection[str] = (),
+    keep: Collection[str] = (),
+    encoder: Encoder | None = None,
 ) -> dict[str, Any]:
     """Return the parts of the log of a table with a row for each round.
 
     The arguments name the columns with these roles; see `Log.of`.
     """
     frame, _ = inputs.table(table)
-    names = list(frame.columns)
-    if propensity is None and "propensity" in names:
-        propensity = "propensity"
-    roles = dict(zip(ROLES, (arm, reward, propensity, time, reward_time, batch), strict=True))
-    vectors = dict(probabilities or {})
-    check_columns("the table", names, roles, vectors)
-    if propensity is None and not vectors:
-        raise ValueError(
-            "propensity= must name the column of the chosen arms' probabilities, or "
-            f"probabilities= a column for each arm; the table has {names!r}"
-        )
-    taken = {*roles.values(), *vectors.values()}
-    features = [name for name in names if name not in taken] if x is None else list(x)
-    strange = [name for name in features if frame[name].dtype.kind not in "biuf"]
-    if strange:
+    not_stored(frame, "the table")
+    named = {"arm": arm, "reward": reward, "propensity": propensity, "time": time}
+    named |= {"reward_time": reward_time, "batch": batch, "weight": weight}
+    roles = roles_of(
+        frame, "the table", probabilities=probabilities, x=x, drop=drop, keep=keep,
+        encoder=encoder, arms=None if arms is None else arm_names(arms), **named,
+    )  # fmt: skip
+    contexts = frame[list(roles.contexts)]
+    strange = [name for name in contexts if contexts[name].dtype.kind not in "biuf"]
+    if encoder is None and strange:
         raise ValueError(
             f"contexts must be numbers; column {strange[0]!r} is not. Name the columns that are, "
-            "x=[…], or encode the table with bb.Encoder"
+            "x=[…], leave it out, drop=[…], or give encoder=bb.Encoder.fit(…)"
         )
+    vectors = dict(roles.probabilities)
     if vectors:
-        arms = list(vectors) if arms is None else arms
+        arms = list(vectors) if arms is None else list(arm_names(arms))
         if set(vectors) != set(arms):
             raise ValueError(
-                f"probabilities must have a column for each arm of {list(arms)!r}; got {vectors!r}"
+                f"probabilities must have a column for each arm of {arms!r}; got {vectors!r}"
             )
         vectors = {a: vectors[a] for a in arms}
-    parts = {
-        role: None if column is None else frame[column].to_numpy() for role, column in roles.items()
-    }
+    if encoder is not None:
+        contexts = encoded(contexts, encoder)
+    elif roles.of_history:
+        contexts = contexts.rename(columns={f"{name}{CONTEXT}": name for name in HISTORY})
     return {
-        "x": frame[features] if features else None,
+        "x": contexts if roles.contexts else None,
         "probabilities": frame[list(vectors.values())].to_numpy() if vectors else None,
         "arms": arms,
-        **parts,
+        "encoder": encoder,
+        "roles": roles,
+        **{role: frame[column].to_numpy() for role, column in roles.named.items()},
     }
 
 
-def check_columns(
-    table: str, there: Sequence[str], roles: Mapping[str, str | None], vectors: Mapping[Name, str]
-) -> None:
-    """Raise ValueError for a named column that the table has not.
+def not_stored(frame: pd.DataFrame, name: str) -> None:
+    """Raise ValueError for a table of `DecisionLog.frame()`."""
+    if {*map(str, frame.columns)} >= STORED:
+        raise ValueError(
+            f"{name} is one of DecisionLog.frame(), which does not say which rewards are settled: "
+            "bb.ope.Log.of(log) reads the log itself"
+        )
 
-    roles: columns by role. vectors: those of probabilities, by arm.
-    """
-    named = (*roles.items(), *((f"probability of {arm!r}", c) for arm, c in vectors.items()))
-    for role, column in named:
-        if column is not None and column not in there:
-            raise ValueError(f"{table} has no column {column!r} ({role}); it has {there!r}")
+
+def encoded(frame: pd.DataFrame, encoder: Encoder) -> pd.DataFrame:
+    """Return contexts as numbers, in columns with the names of the encoder's features."""
+    import pandas as pd
+
+    x = encoder.transform(frame[list(encoder.columns)])
+    return pd.DataFrame(x, columns=list(encoder.features))

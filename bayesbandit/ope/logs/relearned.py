@@ -51,4 +51,4 @@ def of_bandit(bandit: Bandit, batch: Any = None) -> dict[str, Any]:
     def snapshots(label: Any, x: np.ndarray) -> np.ndarray:
         return choosing.probabilities(frozen[float(label)], x)
 
-    return {**parts, "batch": labels, "snapshots": snapshots}
+    return {**parts, "batch": labels, "snapshots": snapshots, "encoder": bandit.encoder}

@@ -63,7 +63,8 @@ def of_decisions(
     known["batch"] = np.maximum.accumulate(version).astype(np.float64)
     known["arms"] = tuple(arms)
     if beginning["encoder"] is not None:
-        known["features"] = tuple(Encoder.from_dict(beginning["encoder"]).features)
+        known["encoder"] = Encoder.from_dict(beginning["encoder"])
+        known["features"] = tuple(known["encoder"].features)
     alike = own_decisions and len(np.unique(version)) <= MOST and known["available"].all()
     if snapshots and alike and (version == known["batch"]).all():
         known["snapshots"] = _policies(log, version)

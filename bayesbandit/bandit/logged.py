@@ -1,0 +1,110 @@
+"""The rounds of a log, as a bandit learns them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+
+from bayesbandit import checks
+from bayesbandit.tables.encoder import Encoder
+
+if TYPE_CHECKING:
+    from bayesbandit.bandit.bandit import Bandit
+
+
+@runtime_checkable
+class Logged(Protocol):
+    """A log of n rounds, as `bb.ope.Log`.
+
+    x: contexts (n, d) as numbers, with the names of their features and the encoder that made them,
+    if there is one. arm, reward, propensity, time: (n,).
+    """
+
+    x: np.ndarray
+    features: tuple[str, ...]
+    encoder: Encoder | None
+    reward: np.ndarray
+    propensity: np.ndarray
+    time: np.ndarray | None
+
+    @property
+    def arm(self) -> np.ndarray: ...
+
+
+class Rounds(NamedTuple):
+    """Logged rounds: contexts (n, d) as numbers, the names of arms, and so on, each (n,)."""
+
+    x: np.ndarray
+    arm: np.ndarray
+    reward: np.ndarray
+    propensity: np.ndarray
+    time: Any
+
+
+def rounds_of(bandit: Bandit, log: object, time: object, skips: bool) -> Rounds:
+    """Return the rounds of a log that a bandit is to learn.
+
+    time: when they were decided, instead of the log's times. skips: whether rounds without a reward
+    are refused later, one by one. Raise TypeError for what is no log, and ValueError if its
+    contexts are not those of the bandit, or if rewards or needed times are missing.
+    """
+    if not isinstance(log, Logged):
+        raise TypeError(
+            "update takes contexts, arm and reward; or a log alone, as bb.ope.Log.of(…) makes one; "
+            f"got {checks.shown(log)} alone"
+        )
+    check_contexts(bandit, log)
+    missing = np.isnan(log.reward)
+    if missing.any() and not skips:
+        raise ValueError(
+            f"{int(missing.sum())} of {len(missing)} rewards are missing (NaN), and no bandit can "
+            "learn them: log[~np.isnan(log.reward)] leaves them out, log.within(delay, default=0) "
+            'says what no reward in time means, and errors="skip" lists them'
+        )
+    by_time = bandit.belief.clock == "time"
+    time = log.time if time is None and by_time else time
+    if by_time and time is None:
+        raise ValueError(
+            f'{checks.shown(bandit.model)} forgets with clock="time", and the log has no times: '
+            "give the log time=, or update(log, time=…)"
+        )
+    return Rounds(log.x, log.arm, log.reward, np.minimum(log.propensity, 1.0), time)
+
+
+def check_contexts(bandit: Bandit, log: Logged) -> None:
+    """Raise ValueError if the contexts of a log are not those of a bandit.
+
+    Both have the same encoder, or features of the same names; or the bandit takes so many numbers.
+    """
+    own, d = bandit.encoder, log.x.shape[1]
+    if own is None:
+        if d != bandit.n_features or bandit.of_arms:
+            what = "features of each arm" if bandit.of_arms else f"{bandit.n_features} features"
+            raise ValueError(f"the bandit takes {what}; the log has {list(log.features)!r}")
+        if log.encoder is not None:
+            warnings.warn(
+                "the bandit learns contexts that the log's encoder made, and has none itself: make "
+                "it with encoder=log.encoder, or give it log.encoder.transform(x) later",
+                stacklevel=6,  # of `Bandit.update`
+            )
+    else:
+        check_encoder(bandit, log)
+        if log.encoder is None and tuple(log.features) != own.features:
+            raise _other_encoder(bandit, log)
+
+
+def check_encoder(bandit: Bandit, log: Logged) -> None:
+    """Raise ValueError if a bandit and a log have different encoders."""
+    if None not in (bandit.encoder, log.encoder) and bandit.encoder != log.encoder:
+        raise _other_encoder(bandit, log)
+
+
+def _other_encoder(bandit: Bandit, log: Logged) -> ValueError:
+    own = [] if bandit.encoder is None else list(bandit.encoder.features)
+    return ValueError(
+        "the log's contexts were not made by the bandit's encoder: give it to the log, as "
+        "bb.ope.read_log(path, encoder=bandit.encoder) or bb.ope.Log.of(frame, "
+        f"encoder=bandit.encoder); the bandit has {own!r}, the log {list(log.features)!r}"
+    )

@@ -1,0 +1,100 @@
+"""`bayesbandit train`: a bandit that has learned a log in Parquet files, as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.checks import processes
+from bayesbandit.cli.columns import Column, Drop, Keep, columns_of
+from bayesbandit.cli.players import parse_bandit
+from bayesbandit.cli.report import clear_errors, say
+from bayesbandit.cli.serving import OwnBalance, OwnModel, OwnPolicy, parts_of
+from bayesbandit.scale import parts as scale
+from bayesbandit.scale.learning import arms_in, learn
+from bayesbandit.tables.encoder import Encoder
+from bayesbandit.tables.roles import Roles, roles_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def train(
+    data: Annotated[
+        str, typer.Argument(help='Parquet: a file, a folder, or a pattern as "log/*.parquet".')
+    ],
+    bandit: Annotated[
+        str,
+        typer.Option(
+            help='Who learns: the file of a saved bandit, or a new one, as "BLTS(clip=0.2)".'
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="The file of the bandit that has learned.")],
+    column: Column = None,
+    drop: Drop = None,
+    keep: Keep = None,
+    jobs: Annotated[int, typer.Option(help="Processes; -1: all cores.")] = 1,
+    policy: OwnPolicy = None,
+    model: OwnModel = None,
+    balance: OwnBalance = None,
+) -> None:
+    """Let a bandit learn a log in Parquet files, and save it.
+
+    A new bandit gets the arms of the log, and an encoder for its contexts: all columns that have no
+    role. A saved bandit has its own.
+    """
+    with clear_errors():
+        processes(jobs)
+        parts = parts_of(policy, model, balance)
+        files = scale.parts_of(data)
+        choices = {"drop": drop or [], "keep": keep or [], **columns_of(column)}
+        if Path(bandit).is_file():
+            learner = Bandit.load(bandit, **parts)
+            if learner.encoder and (named := drop or keep):
+                raise ValueError(
+                    f"--{'drop' if drop else 'keep'} {named[0]}: the bandit's encoder says which "
+                    "columns are contexts"
+                )
+            roles = _roles(files, choices, learner, jobs)
+        else:
+            if lost := [name for name, part in parts.items() if part is not None]:
+                raise ValueError(f"--{lost[0]} is for a saved bandit; got --bandit {bandit}")
+            if Path(bandit).suffix == ".npz":
+                raise FileNotFoundError(f"there is no file {bandit} (--bandit)")
+            make = parse_bandit(bandit)[1]
+            roles = _roles(files, choices, None, jobs)
+            arms, used = arms_in(files, roles.named["arm"], jobs), [*roles.contexts]
+            if used:
+                sample = scale.sampled(files, used, jobs)
+                kept = [c for c in keep or () if c in used]
+                made = make(arms, None, encoder=Encoder.fit(sample, keep=kept))
+            else:
+                made = make(arms, 0)
+            if not isinstance(made, Bandit):
+                raise ValueError(f"--bandit must have a reward model; got {bandit!r}")
+            learner = made
+        say(str(roles))
+        learned = learn(
+            data, learner, arm=roles.named["arm"], reward=roles.named["reward"],
+            propensity=roles.named.get("propensity"),
+            time=roles.named.get("time") if learner.belief.clock == "time" else None,
+            features=None if learner.encoder else roles.contexts, jobs=jobs,
+        )  # fmt: skip
+        learned.save(out)
+        rounds = learned.history.total - learner.history.total
+        say(f"{out}: {rounds:,} rounds of {len(learned.arms)} arms learned")
+
+
+def _roles(files: scale.Parts, choices: dict[str, Any], bandit: Bandit | None, jobs: int) -> Roles:
+    """Return the roles of the columns of files. bandit: one that has arms, maybe an encoder."""
+    import pandas as pd
+
+    encoder = None if bandit is None else bandit.encoder
+    frame: pd.DataFrame = pd.DataFrame(columns=files.columns)
+    if encoder is None:
+        frame = scale.sampled(files, files.columns, jobs)
+    arms = None if bandit is None else bandit.arms
+    return roles_of(frame, "the log", encoder=encoder, arms=arms, needs_propensity=False, **choices)

@@ -1,0 +1,266 @@
+"""The role of each column of a log: given by the user, or by one of a few exact names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayesbandit.checks import Name
+from bayesbandit.tables.inputs import named
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bayesbandit.tables.encoder import Encoder
+
+ROLES = ("arm", "reward", "propensity", "time", "reward_time", "batch", "weight")
+DEFAULTS = {  # exact names; the first that a table has is its column of the role
+    "arm": ("arm", "action", "item_id"),
+    "reward": ("reward", "click"),
+    "propensity": ("propensity", "pscore"),
+    "time": ("time", "timestamp"),
+    "reward_time": ("reward_time",),
+    "batch": ("batch",),
+}
+OF_EACH_ARM = ("probability_", "p_")  # with an arm's name: the column of its probability
+PROBABILITY = "probability:"  # with an arm's name: its role in a command
+HISTORY = ("arm", "reward", "propensity", "weight")  # the last columns of `history.to_frame()`
+MARK = "bayesbandit"  # the attribute of such a table
+CONTEXT = " (context)"  # ends the name of a feature that is called as one of these columns
+SIGNS = (  # names of columns by which a log is told from a data set
+    "click", "clicked", "clicks", "conversion", "converted", "payoff", "pscore", "action_prob",
+    "action_probability", "revenue", "rewards",
+)  # fmt: skip
+SUM_SLACK = 1e-3  # a row of probabilities is recognised if its sum differs from 1 by less
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The roles of a table's columns.
+
+    named: columns by role. probabilities: columns by arm. contexts: columns in their order. left:
+    columns that are left out, with reasons. of_history: whether `history.to_frame()` made it.
+    """
+
+    named: Mapping[str, Name]
+    probabilities: Mapping[Name, Name]
+    contexts: tuple[Name, ...]
+    left: Mapping[Name, str]
+    of_history: bool = False
+
+    def __str__(self) -> str:
+        """The roles in one sentence."""
+        said = [f"{column} is the {role}" for role, column in self.named.items()]
+        if self.probabilities:
+            said.append(f"{_listed([*self.probabilities.values()])} are the arms' probabilities")
+        said.append(f"contexts are {_listed(self.contexts) or 'none'}")
+        said += [f"{column} is left out ({why})" for column, why in self.left.items()]
+        return "Columns: " + "; ".join(said) + "."
+
+
+def _listed(names: Sequence[Name]) -> str:
+    return named([str(name) for name in names]).replace("'", "")
+
+
+def roles_of(
+    frame: pd.DataFrame,
+    table: str,
+    *,
+    probabilities: Mapping[Name, Name] | None = None,
+    x: Iterable[Name] | None = None,
+    drop: Collection[Name] = (),
+    keep: Collection[Name] = (),
+    encoder: Encoder | None = None,
+    arms: Iterable[Name] | None = None,
+    needs_propensity: bool = True,
+    **given: Name | None,
+) -> Roles:
+    """Return the role of each column of a log.
+
+    table: what errors call it. given: columns by role. x: the columns of contexts; default: those
+    of the encoder, or all that have no role. drop: columns to leave out. keep: contexts, whatever
+    their names. arms: the arms' names, if they are known.
+
+    A role that is not given belongs to the column with its exact name (`DEFAULTS`). Each arm's
+    probability is in `probability_ARM` or `p_ARM`, if every arm that was chosen has such a column.
+    A further column with such a prefix is of an arm, too, if the rows sum to 1 with it and not
+    without. A table of `history.to_frame()` has known columns. Raise ValueError for a column that
+    is not there or has two roles, for a role that has no column, and where the names may be read in
+    two ways.
+    """
+    if unknown := [role for role in given if role not in ROLES]:
+        raise TypeError(f"a column must be one of {list(ROLES)}; got {unknown[0]!r}")
+    there = list(frame.columns)
+    found: dict[str, Name] = {role: c for role, c in given.items() if c is not None}
+    vectors, dropped, kept = dict(probabilities or {}), names_in(drop), names_in(keep)
+    contexts = None if x is None else names_in(x)
+    if contexts is None and encoder is not None:
+        contexts = list(encoder.columns)
+    _check_there(table, there, found, vectors, contexts or [], dropped, kept)
+    _check_apart(found, vectors, contexts or [], dropped, kept)
+    free = [c for c in there if c not in {*found.values(), *vectors.values(), *dropped, *kept}]
+    free = [c for c in free if c not in (contexts or ())]
+    left: dict[Name, str] = dict.fromkeys(dropped, "dropped")
+    own = _is_history(frame, free, table)
+    for role, names in DEFAULTS.items():
+        if role not in found and (not own or role in HISTORY):
+            usual = [name for name in names if name in free]
+            if usual:
+                found[role] = usual[0]
+    for role in ("arm", "reward"):
+        if role not in found:
+            raise ValueError(
+                f"{table} has no column that is recognised as {role} ({', '.join(DEFAULTS[role])}):"
+                f" name it, {role}=COLUMN (a command: --column {role}=COLUMN); the columns are "
+                f"{there!r}"
+            )
+    if not vectors and not own:
+        rest = [c for c in free if c not in found.values()]
+        vectors = _of_each_arm(frame, rest, _chosen(frame[found["arm"]]), arms, table)
+    if needs_propensity and "propensity" not in found and not vectors:
+        raise ValueError(
+            f"{table} has no probabilities: propensity= must name the column of the chosen arms' "
+            "probabilities, or probabilities= a column for each arm (a command: --column "
+            f"propensity=COLUMN, or --column {PROBABILITY}ARM=COLUMN for each); the columns are "
+            f"{there!r}"
+        )
+    if own and "weight" in free:
+        left["weight"] = "the weights of a bandit's history; keep makes it a context"
+    elif "weight" in found and found["weight"] not in (contexts or ()):
+        left[found.pop("weight")] = "weights"
+    taken = {*found.values(), *vectors.values(), *left}
+    if contexts is None:
+        contexts = [c for c in there if c not in taken]
+    why = "not in x" if x is not None else "the encoder does not use it"
+    left |= {c: why for c in there if c not in taken and c not in contexts}
+    return Roles(found, vectors, tuple(contexts), left, own)
+
+
+def names_in(names: object) -> list[Name]:
+    """Return columns' names as a list; a single name is a list of one."""
+    if isinstance(names, str | Integral):
+        return [names if isinstance(names, str) else int(names)]
+    if not isinstance(names, Iterable):
+        raise TypeError(f"columns must be a list of names; got {names!r}")
+    return list(names)
+
+
+def signs_of_a_log(columns: Iterable[Name]) -> list[Name]:
+    """Return the columns whose names say that a table is a bandit's log, not a data set.
+
+    A data set has no probability of a choice, and no reward of one arm alone.
+    """
+    signs = []
+    for column in columns:
+        words = str(column).lower().split("_")
+        if "_".join(words) in SIGNS or {"propensity", "reward"} & {words[0], words[-1]}:
+            signs.append(column)
+    return signs
+
+
+def _check_there(
+    table: str, there: list[Name], found: Mapping[str, Name], vectors: Mapping[Name, Name],
+    contexts: list[Name], dropped: list[Name], kept: list[Name],
+) -> None:  # fmt: skip
+    """Raise ValueError for a named column that the table has not."""
+    wanted = [*((c, role) for role, c in found.items())]
+    wanted += [(c, f"probability of {arm!r}") for arm, c in vectors.items()]
+    wanted += [(c, "context") for c in contexts]
+    wanted += [(c, "drop") for c in dropped] + [(c, "keep") for c in kept]
+    for column, role in wanted:
+        if column not in there:
+            raise ValueError(f"{table} has no column {column!r} ({role}); it has {there!r}")
+
+
+def _check_apart(
+    found: Mapping[str, Name], vectors: Mapping[Name, Name], contexts: list[Name],
+    dropped: list[Name], kept: list[Name],
+) -> None:  # fmt: skip
+    """Raise ValueError for a column that is to be two things that exclude each other."""
+    uses = {
+        **{c: f"the {role}" for role, c in found.items()},
+        **{c: f"the probability of {arm!r}" for arm, c in vectors.items()},
+    }
+    for c in (c for c in kept if c in uses):
+        raise ValueError(f"column {c!r} is {uses[c]}, and keep makes it a context: give one")
+    uses |= dict.fromkeys(contexts, "a context") | dict.fromkeys(kept, "a context (keep)")
+    for c in (c for c in dropped if c in uses):
+        raise ValueError(f"column {c!r} is {uses[c]}, and drop leaves it out: give one")
+    one = {role: c for role, c in found.items() if role in ("arm", "reward", "propensity")}
+    if len({*one.values()}) < len(one):
+        raise ValueError(f"arm, reward and propensity must be different columns; got {one!r}")
+
+
+def _is_history(frame: pd.DataFrame, free: Sequence[Name], table: str) -> bool:
+    """Return whether a table is one of `history.to_frame()`.
+
+    It says so itself. A CSV file cannot: there its last columns and the values of its weights say
+    so. Raise ValueError if only the columns do.
+    """
+    if frame.attrs.get(MARK) == "history":
+        return {*HISTORY} <= {*frame.columns}
+    if tuple(frame.columns[-len(HISTORY) :]) != HISTORY or "weight" not in free:
+        return False
+    weight, p = (frame[name] for name in ("weight", "propensity"))
+    if weight.dtype.kind not in "iuf" or p.dtype.kind not in "iuf" or not (weight > 0).all():
+        return False
+    constant = weight.min() == weight.max()
+    if constant or np.allclose(weight * np.maximum(p, 1 / weight.max()), 1.0, rtol=1e-6):
+        return True
+    raise ValueError(
+        f"the columns of {table} end as those of history.to_frame(), whose weight tells the arm: "
+        'is "weight" a context, keep=["weight"], or not, drop=["weight"] (a command: --keep '
+        "weight, --drop weight)?"
+    )
+
+
+def _chosen(arm: pd.Series) -> dict[str, Name]:
+    """Return the names of the arms that were chosen, by their texts."""
+    values = arm.dropna().unique().tolist()
+    whole = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+    if whole and all(float(v).is_integer() for v in values):
+        return {str(int(v)): int(v) for v in values}
+    return {str(v): str(v) for v in values}
+
+
+def _of_each_arm(
+    frame: pd.DataFrame, free: Sequence[Name], chosen: Mapping[str, Name],
+    arms: Iterable[Name] | None, table: str,
+) -> dict[Name, Name]:  # fmt: skip
+    """Return the columns of the arms' probabilities, by arm; {} unless each arm has one."""
+    known = {str(arm): arm for arm in arms} if arms is not None else dict(chosen)
+    whole = all(isinstance(arm, int) for arm in known.values())
+    for prefix in OF_EACH_ARM:
+        every = {str(c)[len(prefix) :]: c for c in free if str(c).startswith(prefix)}
+        if not known or not {*known} <= {*every}:
+            continue
+        mine = {text: column for text, column in every.items() if text in known}
+        if len(every) > len(mine) and not _sum_to_one(frame, mine.values()):
+            if not _sum_to_one(frame, every.values()):
+                extra = [column for text, column in every.items() if text not in known]
+                raise ValueError(
+                    f"{table} has the columns {list(every.values())!r}, which do not sum to 1, "
+                    f"with or without {extra!r}: probabilities= must name a column for each arm "
+                    f"(a command: --column {PROBABILITY}ARM=COLUMN), or keep= those that are "
+                    "contexts"
+                )
+            mine = every
+        return {
+            known.get(text, int(text) if whole and text.isdecimal() else text): column
+            for text, column in mine.items()
+        }
+    return {}
+
+
+def _sum_to_one(frame: pd.DataFrame, columns: Iterable[Name]) -> bool:
+    """Return whether the numbers of these columns sum to 1 in most rows; so they do in none."""
+    part = frame[list(columns)]
+    if part.empty:
+        return True
+    if not all(kind.kind in "biuf" for kind in part.dtypes):
+        return False
+    return bool((np.abs(part.sum(axis=1) - 1) < SUM_SLACK).mean() > 0.5)

@@ -1,0 +1,263 @@
+"""Which column of a log plays which role: never guessed from a name that only looks like one."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import bayesbandit as bb
+from bayesbandit.cli.app import app
+from bayesbandit.ope import Log, read_log
+from bayesbandit.tables.roles import DEFAULTS, roles_of
+from tests.cases import few
+
+ARMS = ["a", "b"]
+ROLES = {"arm": "what", "reward": "got", "propensity": "chance"}
+TAKEN = {name for names in DEFAULTS.values() for name in names}
+LOOKS = [  # names that look like roles
+    "weight", "p", "prob_churn", "prob_x", "p_value", "p_a1", "propensity_score", "probability",
+    "time", "batch", "timestamp", "reward_2", "reward_time", "action_prob", "variant", "treatment",
+    "outcome", "Arm", "Reward", "item_id", "click", "weight (context)", "decided_at",
+]  # fmt: skip
+NAMES = st.lists(
+    st.one_of(st.sampled_from(LOOKS), st.text("abcp_ 1", min_size=1, max_size=6)),
+    min_size=1, max_size=5, unique=True,
+)  # fmt: skip
+QUICK = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def table(names, n=60, seed=0, roles=None):
+    """A log with contexts of these names, in front of and behind the columns of roles."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.2, 0.8, size=n)
+    first = rng.random(n) < p
+    own = roles or {role: role for role in ROLES}
+    columns = {name: rng.normal(size=n) for name in names[::2]}
+    columns |= {
+        own["arm"]: np.where(first, *ARMS),
+        own["reward"]: rng.normal(size=n),
+        own["propensity"]: np.where(first, p, 1 - p),
+    }
+    return pd.DataFrame(columns | {name: rng.normal(size=n) for name in names[1::2]})
+
+
+def contexts_of(frame, log):
+    """The columns of a table that a log's contexts are, by their values."""
+    return [c for c in frame.columns if any((frame[c].to_numpy() == x).all() for x in log.x.T)]
+
+
+@QUICK
+@given(names=NAMES)
+def test_where_roles_are_given_all_other_columns_are_contexts(names):
+    names = [name for name in names if name not in ROLES.values()]
+    frame = table(names, roles=ROLES)
+    keep = [name for name in names if name in TAKEN]
+    log = Log.of(frame, keep=keep, **ROLES)
+    assert sorted(log.features) == sorted(names)
+    assert contexts_of(frame, log) == [c for c in frame.columns if c not in ROLES.values()]
+    assert log.time is None
+    assert log.batch is None
+    assert not log.roles.left
+
+
+@QUICK
+@given(names=NAMES)
+def test_a_role_is_never_guessed_from_a_name(names, tmp_path):
+    """A context of any name that is no documented role name is only renamed by it."""
+    names = [name for name in names if name not in TAKEN]
+    plain = [f"context {j}" for j in range(len(names))]
+    frame, other = table(names), table(plain)
+    log, same = Log.of(frame), Log.of(other)
+    assert log.roles.named == same.roles.named == {role: role for role in ROLES}
+    renamed = dict(zip(same.features, log.features, strict=True))
+    assert renamed == dict(zip(plain, names, strict=True))
+    for part in ("x", "reward", "propensity", "played"):
+        np.testing.assert_array_equal(getattr(log, part), getattr(same, part))
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@few("csv")
+def test_a_file_keeps_its_contexts(kind, tmp_path):
+    names = ["weight", "prob_churn", "p_value", "age", "p_a"]
+    frame, path = table(names), tmp_path / f"log.{kind}"
+    frame.to_parquet(path) if kind == "parquet" else frame.to_csv(path, index=False)
+    log = read_log(path)
+    assert sorted(log.features) == sorted(names)
+    assert sorted(log.encoder.columns) == sorted(names)
+    np.testing.assert_allclose(log.x, log.encoder.transform(frame[list(log.encoder.columns)]))
+
+
+def test_a_role_can_be_overridden():
+    """A context called as a role is kept by keep, and a role is given by its name."""
+    frame = table(["time", "batch", "age"])
+    log = Log.of(frame, keep=["time", "batch"])
+    assert sorted(log.features) == ["age", "batch", "time"]
+    assert (log.time, log.batch) == (None, None)
+    with pytest.raises(ValueError, match=r"must not run back.*keep=\[.time.\] makes a context"):
+        Log.of(frame)
+    other = Log.of(frame.assign(day=np.arange(60)), time="day", drop=["time"], keep="batch")
+    np.testing.assert_array_equal(other.time, np.arange(60))
+    assert sorted(other.features) == ["age", "batch"]
+    assert other.roles.left == {"time": "dropped"}
+    assert "day is the time" in str(other.roles)
+    assert "time is left out (dropped)" in str(other.roles)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"keep": ["reward"], "reward": "reward"}, "'reward' is the reward, and keep makes it"),
+        ({"drop": ["age"], "keep": ["age"]}, "'age' is a context .keep., and drop leaves it out"),
+        ({"drop": ["age"], "x": ["age"]}, "'age' is a context, and drop leaves it out"),
+        ({"arm": "age", "reward": "age"}, "arm, reward and propensity must be different columns"),
+        ({"keep": ["reward"]}, "no column that is recognised as reward .reward, click.: name it"),
+        ({"drop": ["wage"]}, "no column 'wage' .drop."),
+        ({"weights": "age"}, "'weights'"),
+    ],
+)
+def test_a_column_has_one_role(arguments, said):
+    with pytest.raises((ValueError, TypeError), match=said):
+        Log.of(table(["age"]), **arguments)
+
+
+def by_arm(extra=None, scale=1.0):
+    frame = table(["age"])
+    mine = frame["arm"] == "a"
+    p = np.where(mine, frame["propensity"], 1 - frame["propensity"])
+    return frame.assign(p_a=scale * p, p_b=scale * (1 - p), **(extra or {}))
+
+
+def test_probabilities_of_arms_are_told_from_contexts_by_their_sum():
+    rng = np.random.default_rng(1)
+    both = Log.of(by_arm())
+    assert (both.probabilities.shape, both.features) == ((60, 2), ("age",))
+    value = Log.of(by_arm({"p_value": rng.random(60)}))
+    assert (value.arms, value.features) == (("a", "b"), ("age", "p_value"))
+    third = by_arm({"p_c": 0.1}, scale=0.9).drop(columns="propensity")
+    assert Log.of(third).arms == ("a", "b", "c")
+    with pytest.raises(ValueError, match=r"do not sum to 1, with or without \['p_value'\]"):
+        Log.of(by_arm({"p_value": rng.random(60)}, scale=0.5))
+    prices = Log.of(by_arm(scale=7.0), keep=["p_a", "p_b"])
+    assert prices.features == ("age", "p_a", "p_b")
+    with pytest.raises(ValueError, match=r"p_a, p_b are the arms' probabilities.*keep="):
+        Log.of(by_arm(scale=7.0))
+
+
+def player(make, n=80, **settings):
+    bandit = make(ARMS, 2, seed=0, min_probability=0.1, **settings)
+    for x in np.random.default_rng(0).normal(size=(n, 2)):
+        bandit.observe(bandit.choose(x), float(x[0] > 0))
+    return bandit
+
+
+def same(one, other):
+    x = np.random.default_rng(9).normal(size=(20, one.n_features))
+    np.testing.assert_allclose(one.belief.predict(x).mean, other.belief.predict(x).mean, rtol=1e-12)
+    np.testing.assert_allclose(one.belief.predict(x).sd, other.belief.predict(x).sd, rtol=1e-12)
+    np.testing.assert_allclose(one.history.weight, other.history.weight, rtol=1e-12)
+
+
+@pytest.mark.parametrize("make", [bb.LinTS, bb.BLTS])
+@pytest.mark.parametrize("way", ["frame", "parquet", "csv"])
+def test_a_history_becomes_a_log_and_the_same_bandit(make, way, tmp_path):
+    """The weight of a round, 1/p, tells the arm: it is no context."""
+    past = player(make)
+    frame = past.history.to_frame()
+    if way == "parquet":
+        frame.to_parquet(tmp_path / "log.parquet")
+        frame = pd.read_parquet(tmp_path / "log.parquet")
+    if way == "csv":
+        frame.to_csv(tmp_path / "log.csv", index=False)
+        frame = pd.read_csv(tmp_path / "log.csv")
+    log = Log.of(frame)
+    assert log.features == ("x0", "x1")
+    assert list(log.roles.left) == ["weight"]
+    np.testing.assert_array_equal(log.x, past.history.x)
+    learned = make(ARMS, 2, seed=0, min_probability=0.1)
+    learned.update(log)
+    same(learned, past)
+    again = make(ARMS, 2, seed=0, min_probability=0.1)
+    again.update(Log.of(past.history))
+    same(again, past)
+
+
+def test_contexts_of_a_history_have_any_name():
+    """Only its last four columns have roles, whatever its features are called."""
+    names = ["weight", "time", "p_a", "arm"]
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 4)), columns=names)
+    encoder = bb.Encoder.fit(frame)
+    bandit = bb.BLTS(ARMS, encoder=encoder, seed=0, min_probability=0.1)
+    for _, row in frame.iterrows():
+        bandit.observe(bandit.choose(row), float(row["time"] > 0))
+    log = Log.of(bandit.history.to_frame())
+    assert log.features == encoder.features
+    learned = bb.BLTS(ARMS, encoder=encoder, seed=0, min_probability=0.1)
+    learned.update(log)
+    assert learned.history.total == 50
+    np.testing.assert_allclose(learned.history.weight, bandit.history.weight, rtol=1e-12)
+
+
+def test_weights_in_kilograms_are_a_context_or_a_question():
+    frame = table(["weight", "age"])
+    assert sorted(Log.of(frame).features) == ["age", "weight"]
+    last = frame[["age", "arm", "reward", "propensity", "weight"]]
+    with pytest.raises(ValueError, match=r"--keep weight, --drop weight"):
+        Log.of(last.assign(weight=70 + frame["weight"]))
+    assert Log.of(last.assign(weight=70 + frame["weight"]), keep=["weight"]).x.shape[1] == 2
+    assert Log.of(frame, weight="weight").features == ("age",)
+
+
+def test_the_table_of_a_decision_log_is_read_by_its_log():
+    frame = pd.DataFrame(columns=["decision_id", "decided_at", "arm", "probabilities", "status"])
+    with pytest.raises(ValueError, match=r"Log.of\(log\) reads the log itself"):
+        Log.of(pd.concat([frame, pd.DataFrame({"arm": ARMS})]))
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return result, " ".join(result.output.split())
+
+
+def test_commands_say_the_roles_and_take_all_contexts(tmp_path):
+    frame = table(["weight", "prob_churn", "p_value", "time"])
+    path, out = tmp_path / "log.parquet", tmp_path / "learned.npz"
+    frame.to_parquet(path)
+    result, said = run("train", path, "--bandit", "BLTS", "--out", out, "--keep", "time")
+    assert result.exit_code == 0, result.output
+    assert "contexts are weight, p_value, prob_churn, time." in said
+    bandit = bb.Bandit.load(out)
+    assert sorted(bandit.encoder.columns) == ["p_value", "prob_churn", "time", "weight"]
+    told = bb.BLTS(ARMS, encoder=bandit.encoder)
+    told.update(Log.of(frame, encoder=bandit.encoder))
+    same(told, bandit)
+    former, _ = run("learn", "--data", path, "--preset=BLTS", "--out", out, "--propensity",
+                    "propensity", "--drop", "time")  # fmt: skip
+    assert former.exit_code == 0, former.output
+    assert sorted(bb.Bandit.load(out).encoder.columns) == ["p_value", "prob_churn", "weight"]
+
+
+def test_a_history_is_trained_without_its_weights(tmp_path):
+    past = player(bb.BLTS)
+    past.history.to_frame().to_parquet(tmp_path / "log.parquet")
+    bb.BLTS(ARMS, 2, seed=0, min_probability=0.1).save(tmp_path / "new.npz")
+    result, said = run("train", tmp_path / "log.parquet", "--bandit", tmp_path / "new.npz",
+                       "--out", tmp_path / "out.npz")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "weight is left out (the weights of a bandit's history" in said
+    same(bb.Bandit.load(tmp_path / "out.npz"), past)
+    frame = past.history.to_frame()
+    new = bb.BLTS(ARMS, 2, seed=0, min_probability=0.1)
+    same(bb.learn(frame, new, features=["x0", "x1"]), past)
+    with pytest.raises(ValueError, match="features= must name the contexts"):
+        bb.learn(frame, new)
+
+
+def test_roles_of_names_alone():
+    frame = pd.DataFrame(columns=["x", "arm", "reward", "p_a", "p_b"])
+    found = roles_of(frame, "it", arms=ARMS, needs_propensity=False)
+    assert found.probabilities == {"a": "p_a", "b": "p_b"}
+    assert found.contexts == ("x",)
