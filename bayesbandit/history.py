@@ -189,7 +189,7 @@ class History(GrowingRows):
         frame = frame.assign(
             arm=now.arm, reward=now.reward, propensity=now.propensity, weight=now.weight
         )
-        frame.attrs[roles.MARK] = "history"  # `bb.ope.Log.of` knows its columns
+        frame.attrs[roles.MARK] = columns  # `bb.ope.Log.of` knows the others
         return frame
 
     def relaid(self, layout: Layout) -> History:

@@ -115,8 +115,8 @@ def test_columns_by_name(log, tmp_path):
     named = [part for text in columns for part in ("--column", text)]
     result = run("evaluate", path, *named, "--drop", "chance", "--out", tmp_path)
     assert result.exit_code == 0, result.output
-    assert "what is the arm; got is the reward" in said(result)
-    assert "chance is left out (dropped)" in said(result)
+    assert "Columns: arm=what, reward=got, time=when, batch=week;" in said(result)
+    assert "left out: chance (dropped)." in said(result)
     table = (tmp_path / "evaluate" / "table.csv").read_text()
     former = ("--arm", "what", "--reward=got", "--probability-of", "mail=m", "--probability-of",
               "call=c", "--time", "when", "--batch", "week")  # fmt: skip
@@ -333,4 +333,4 @@ def test_a_log_that_cannot_be_tested_is_said_not_to_be(tmp_path):
     assert text in said(result)
     page = (tmp_path / "evaluate" / "report.html").read_text(encoding="utf-8")
     assert "are not tested" in page
-    assert "arm is the arm; reward is the reward; propensity is the propensity" in page
+    assert "arm=arm, reward=reward, propensity=propensity; contexts: none." in page

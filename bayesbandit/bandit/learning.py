@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -113,6 +113,7 @@ def update(
             if propensity is not None:
                 raise TypeError("update(log) takes the log's own propensities; got others")
             return _update_by_log(bandit, x, skips, time)
+        x = cast(Contexts, x)
         if skips:
             x, rows = refusals.contexts(bandit, x, np.size(checks.unmasked(arm, "arm")))
             tick = ticks.logged(bandit, time, len(x))

@@ -53,7 +53,7 @@ def rounds_of(bandit: Bandit, log: object, time: object, skips: bool) -> Rounds:
     if not isinstance(log, Logged):
         raise TypeError(
             "update takes contexts, arm and reward; or a log alone, as bb.ope.Log.of(…) makes one; "
-            f"got {checks.shown(log)} alone"
+            f"got a {type(log).__name__} alone"
         )
     check_contexts(bandit, log)
     missing = np.isnan(log.reward)

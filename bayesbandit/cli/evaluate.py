@@ -272,7 +272,7 @@ def refuse_log(path: Path, target: str | None, chosen: Collection[str]) -> None:
     if signs:
         arm = "" if target is None else f" --column arm={target}"
         raise ValueError(
-            f"{path} looks like the log of a bandit, by its columns {', '.join(signs)}: "
+            f"{path} looks like the log of a bandit, by its columns {', '.join(map(str, signs))}: "
             f"`bayesbandit evaluate {path}` says what policies would have earned, and `bayesbandit "
             f"compare --log {path}` which bandit learns best (with{arm} --column reward=… --column "
             "propensity=…, where the names do not tell). If it is a data set, "

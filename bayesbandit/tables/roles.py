@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesbandit.checks import Name
-from bayesbandit.tables.inputs import named
+from bayesbandit.tables.inputs import SHOWN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from bayesbandit.tables.encoder import Encoder
 
 ROLES = ("arm", "reward", "propensity", "time", "reward_time", "batch", "weight")
+RENAME = (  # ends an error about a column
+    'A role can be given, as time="decided" (a command: --column time=decided); keep=["time"] '
+    "(--keep time) makes a context of a column."
+)
 DEFAULTS = {  # exact names; the first that a table has is its column of the role
     "arm": ("arm", "action", "item_id"),
     "reward": ("reward", "click"),
@@ -29,11 +34,11 @@ DEFAULTS = {  # exact names; the first that a table has is its column of the rol
 OF_EACH_ARM = ("probability_", "p_")  # with an arm's name: the column of its probability
 PROBABILITY = "probability:"  # with an arm's name: its role in a command
 HISTORY = ("arm", "reward", "propensity", "weight")  # the last columns of `history.to_frame()`
-MARK = "bayesbandit"  # the attribute of such a table
+MARK = "features"  # the attribute of such a table that names its other columns
 CONTEXT = " (context)"  # ends the name of a feature that is called as one of these columns
 SIGNS = (  # names of columns by which a log is told from a data set
-    "click", "clicked", "clicks", "conversion", "converted", "payoff", "pscore", "action_prob",
-    "action_probability", "revenue", "rewards",
+    "click", "clicked", "clicks", "conversion", "converted", "payoff", "payout", "profit",
+    "revenue", "rewards", "pscore", "action_prob", "action_probability", "p", "prob", "probability",
 )  # fmt: skip
 SUM_SLACK = 1e-3  # a row of probabilities is recognised if its sum differs from 1 by less
 
@@ -53,17 +58,31 @@ class Roles:
     of_history: bool = False
 
     def __str__(self) -> str:
-        """The roles in one sentence."""
-        said = [f"{column} is the {role}" for role, column in self.named.items()]
+        """The roles in one line, as --column takes them."""
+        said = [", ".join(f"{role}={column}" for role, column in self.named.items())]
         if self.probabilities:
-            said.append(f"{_listed([*self.probabilities.values()])} are the arms' probabilities")
-        said.append(f"contexts are {_listed(self.contexts) or 'none'}")
-        said += [f"{column} is left out ({why})" for column, why in self.left.items()]
-        return "Columns: " + "; ".join(said) + "."
+            said.append(f"probabilities: {_listed([*self.probabilities.values()])}")
+        said.append(f"contexts: {_listed(self.contexts) or 'none'}")
+        if self.left:
+            left = [f"{column} ({why})" for column, why in self.left.items()]
+            said.append(f"left out: {_listed(left)}")
+        return f"Columns: {'; '.join(said)}."
+
+
+@contextmanager
+def blamed(roles: Roles | None) -> Iterator[None]:
+    """Add to a ValueError which column has which role, and how to change it."""
+    try:
+        yield
+    except ValueError as error:
+        if roles is None:
+            raise
+        raise ValueError(f"{error}. {roles} {RENAME}") from error
 
 
 def _listed(names: Sequence[Name]) -> str:
-    return named([str(name) for name in names]).replace("'", "")
+    more = f", … and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(map(str, names[:SHOWN])) + more
 
 
 def roles_of(
@@ -94,7 +113,7 @@ def roles_of(
     """
     if unknown := [role for role in given if role not in ROLES]:
         raise TypeError(f"a column must be one of {list(ROLES)}; got {unknown[0]!r}")
-    there = list(frame.columns)
+    there: list[Name] = list(frame.columns)
     found: dict[str, Name] = {role: c for role, c in given.items() if c is not None}
     vectors, dropped, kept = dict(probabilities or {}), names_in(drop), names_in(keep)
     contexts = None if x is None else names_in(x)
@@ -105,12 +124,12 @@ def roles_of(
     free = [c for c in there if c not in {*found.values(), *vectors.values(), *dropped, *kept}]
     free = [c for c in free if c not in (contexts or ())]
     left: dict[Name, str] = dict.fromkeys(dropped, "dropped")
-    own = _is_history(frame, free, table)
+    of_history = _features_of_history(frame, free, table)
+    free = [c for c in free if c not in (of_history or ())]
     for role, names in DEFAULTS.items():
-        if role not in found and (not own or role in HISTORY):
-            usual = [name for name in names if name in free]
-            if usual:
-                found[role] = usual[0]
+        usual = [name for name in names if name in free]
+        if role not in found and usual:
+            found[role] = usual[0]
     for role in ("arm", "reward"):
         if role not in found:
             raise ValueError(
@@ -118,7 +137,7 @@ def roles_of(
                 f" name it, {role}=COLUMN (a command: --column {role}=COLUMN); the columns are "
                 f"{there!r}"
             )
-    if not vectors and not own:
+    if not vectors:
         rest = [c for c in free if c not in found.values()]
         vectors = _of_each_arm(frame, rest, _chosen(frame[found["arm"]]), arms, table)
     if needs_propensity and "propensity" not in found and not vectors:
@@ -128,7 +147,7 @@ def roles_of(
             f"propensity=COLUMN, or --column {PROBABILITY}ARM=COLUMN for each); the columns are "
             f"{there!r}"
         )
-    if own and "weight" in free:
+    if of_history is not None and "weight" in free:
         left["weight"] = "the weights of a bandit's history; keep makes it a context"
     elif "weight" in found and found["weight"] not in (contexts or ()):
         left[found.pop("weight")] = "weights"
@@ -137,7 +156,8 @@ def roles_of(
         contexts = [c for c in there if c not in taken]
     why = "not in x" if x is not None else "the encoder does not use it"
     left |= {c: why for c in there if c not in taken and c not in contexts}
-    return Roles(found, vectors, tuple(contexts), left, own)
+    found = {role: found[role] for role in ROLES if role in found}
+    return Roles(found, vectors, tuple(contexts), left, of_history is not None)
 
 
 def names_in(names: object) -> list[Name]:
@@ -195,22 +215,24 @@ def _check_apart(
         raise ValueError(f"arm, reward and propensity must be different columns; got {one!r}")
 
 
-def _is_history(frame: pd.DataFrame, free: Sequence[Name], table: str) -> bool:
-    """Return whether a table is one of `history.to_frame()`.
+def _features_of_history(
+    frame: pd.DataFrame, free: Sequence[Name], table: str
+) -> list[Name] | None:
+    """Return the columns of features of a table of `history.to_frame()`; None of another table.
 
-    It says so itself. A CSV file cannot: there its last columns and the values of its weights say
-    so. Raise ValueError if only the columns do.
+    Such a table says so itself. A CSV file cannot: there its last columns and the values of its
+    weights say so. Raise ValueError if only the columns do.
     """
-    if frame.attrs.get(MARK) == "history":
-        return {*HISTORY} <= {*frame.columns}
+    if MARK in frame.attrs:
+        return list(frame.attrs[MARK])
     if tuple(frame.columns[-len(HISTORY) :]) != HISTORY or "weight" not in free:
-        return False
+        return None
     weight, p = (frame[name] for name in ("weight", "propensity"))
     if weight.dtype.kind not in "iuf" or p.dtype.kind not in "iuf" or not (weight > 0).all():
-        return False
+        return None
     constant = weight.min() == weight.max()
     if constant or np.allclose(weight * np.maximum(p, 1 / weight.max()), 1.0, rtol=1e-6):
-        return True
+        return list(frame.columns[: -len(HISTORY)])
     raise ValueError(
         f"the columns of {table} end as those of history.to_frame(), whose weight tells the arm: "
         'is "weight" a context, keep=["weight"], or not, drop=["weight"] (a command: --keep '

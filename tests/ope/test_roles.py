@@ -26,7 +26,7 @@ NAMES = st.lists(
     min_size=1, max_size=5, unique=True,
 )  # fmt: skip
 QUICK = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
@@ -91,20 +91,27 @@ def test_a_file_keeps_its_contexts(kind, tmp_path):
     np.testing.assert_allclose(log.x, log.encoder.transform(frame[list(log.encoder.columns)]))
 
 
-def test_a_role_can_be_overridden():
+def test_a_role_can_be_overridden(tmp_path):
     """A context called as a role is kept by keep, and a role is given by its name."""
     frame = table(["time", "batch", "age"])
     log = Log.of(frame, keep=["time", "batch"])
     assert sorted(log.features) == ["age", "batch", "time"]
     assert (log.time, log.batch) == (None, None)
-    with pytest.raises(ValueError, match=r"must not run back.*keep=\[.time.\] makes a context"):
-        Log.of(frame)
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    assert sorted(read_log(tmp_path / "log.csv", keep=["time", "batch"]).features) == [
+        "age", "batch", "time"]  # fmt: skip
+    words = frame.assign(time=["noon", "night"] * 30)
+    words.to_csv(tmp_path / "log.csv", index=False)
+    with pytest.raises(ValueError, match=r"must be times.*time=time.*--keep time"):
+        read_log(tmp_path / "log.csv")
+    assert "time=noon" in read_log(tmp_path / "log.csv", keep=["time", "batch"]).features
+    with pytest.raises(ValueError, match=r"must not run back.*--keep time. makes a context"):
+        Log.of(frame, keep=["batch"])
     other = Log.of(frame.assign(day=np.arange(60)), time="day", drop=["time"], keep="batch")
     np.testing.assert_array_equal(other.time, np.arange(60))
     assert sorted(other.features) == ["age", "batch"]
     assert other.roles.left == {"time": "dropped"}
-    assert "day is the time" in str(other.roles)
-    assert "time is left out (dropped)" in str(other.roles)
+    assert "time=day; contexts: age, batch; left out: time (dropped)." in str(other.roles)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +150,7 @@ def test_probabilities_of_arms_are_told_from_contexts_by_their_sum():
         Log.of(by_arm({"p_value": rng.random(60)}, scale=0.5))
     prices = Log.of(by_arm(scale=7.0), keep=["p_a", "p_b"])
     assert prices.features == ("age", "p_a", "p_b")
-    with pytest.raises(ValueError, match=r"p_a, p_b are the arms' probabilities.*keep="):
+    with pytest.raises(ValueError, match=r"probabilities: p_a, p_b.*keep="):
         Log.of(by_arm(scale=7.0))
 
 
@@ -201,6 +208,16 @@ def test_contexts_of_a_history_have_any_name():
     np.testing.assert_allclose(learned.history.weight, bandit.history.weight, rtol=1e-12)
 
 
+def test_columns_that_are_added_to_a_history_have_roles_of_their_own():
+    frame = player(bb.BLTS).history.to_frame()
+    more = frame.assign(time=np.arange(80), weight_2=frame["weight"] > 2)
+    log = Log.of(more)
+    assert log.features == ("x0", "x1", "weight_2")
+    np.testing.assert_array_equal(log.time, np.arange(80))
+    fewer = Log.of(frame.drop(columns=["weight", "x1"]))
+    assert fewer.features == ("x0",)
+
+
 def test_weights_in_kilograms_are_a_context_or_a_question():
     frame = table(["weight", "age"])
     assert sorted(Log.of(frame).features) == ["age", "weight"]
@@ -228,7 +245,7 @@ def test_commands_say_the_roles_and_take_all_contexts(tmp_path):
     frame.to_parquet(path)
     result, said = run("train", path, "--bandit", "BLTS", "--out", out, "--keep", "time")
     assert result.exit_code == 0, result.output
-    assert "contexts are weight, p_value, prob_churn, time." in said
+    assert "contexts: weight, p_value, prob_churn, time." in said
     bandit = bb.Bandit.load(out)
     assert sorted(bandit.encoder.columns) == ["p_value", "prob_churn", "time", "weight"]
     told = bb.BLTS(ARMS, encoder=bandit.encoder)
@@ -247,7 +264,7 @@ def test_a_history_is_trained_without_its_weights(tmp_path):
     result, said = run("train", tmp_path / "log.parquet", "--bandit", tmp_path / "new.npz",
                        "--out", tmp_path / "out.npz")  # fmt: skip
     assert result.exit_code == 0, result.output
-    assert "weight is left out (the weights of a bandit's history" in said
+    assert "left out: weight (the weights of a bandit's history" in said
     same(bb.Bandit.load(tmp_path / "out.npz"), past)
     frame = past.history.to_frame()
     new = bb.BLTS(ARMS, 2, seed=0, min_probability=0.1)

@@ -18,7 +18,7 @@ from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.logs.readers import encoded, not_stored
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.learning import NoFeatures
-from bayesbandit.tables.roles import Roles, names_in, roles_of
+from bayesbandit.tables.roles import Roles, blamed, names_in, roles_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,8 +53,9 @@ class LoggedTable:
                 available = p > 0
         parts: dict[str, Any] = {"x": x, "arm": name_array(arms)[k], "arms": arms}
         parts |= {"probabilities": p, "available": available}
-        parts |= {name: numbers(f[roles[name]], name) for name in NUMBERS if name in roles}
-        parts |= {name: moments(f[roles[name]], name) for name in TIMES if name in roles}
+        with blamed(self.columns):
+            parts |= {name: numbers(f[roles[name]], name) for name in NUMBERS if name in roles}
+            parts |= {name: moments(f[roles[name]], name) for name in TIMES if name in roles}
         return Log.made(parts | {"roles": self.columns, "encoder": encoder})
 
     @property

@@ -27,7 +27,7 @@ from bayesbandit.ope.logs.columns import (
 )
 from bayesbandit.store.log import DecisionLog
 from bayesbandit.tables.encoder import Encoder
-from bayesbandit.tables.roles import Roles
+from bayesbandit.tables.roles import Roles, blamed
 
 Snapshot = Callable[[Any, np.ndarray], Any]  # (batch, contexts (m, d)) → probabilities (m, K)
 BLOCKS = 50  # about how many batches a log gets if it has none
@@ -37,7 +37,6 @@ OF_ROUNDS = (  # attributes with a value for each round
     "reward_time", "mean",
 )  # fmt: skip
 COMPUTED = "batches", "checked"  # what a log keeps of its rounds
-RENAME = 'A role can be given, as time="decided"; keep=["time"] makes a context of a column.'
 
 
 class Log:
@@ -177,16 +176,11 @@ class Log:
     def made(parts: dict[str, Any]) -> Log:
         """Return the log of the parts that a reader returns, with encoder, features and roles."""
         beside = {name: parts.pop(name, None) for name in ("features", "encoder", "roles")}
-        roles = beside["roles"]
-        try:
+        with blamed(beside["roles"]):
             log = Log(**parts)
-        except ValueError as error:
-            if roles is None:
-                raise
-            raise ValueError(f"{error}. {roles} {RENAME}") from error
         log.features = beside["features"] or log.features
         log.encoder = beside["encoder"]
-        log.roles = roles
+        log.roles = beside["roles"]
         return log
 
     @property

@@ -78,7 +78,7 @@ def of_frame(
     """
     frame, _ = inputs.table(table)
     not_stored(frame, "the table")
-    named = {"arm": arm, "reward": reward, "propensity": propensity, "time": time}
+    named: dict[str, Any] = {"arm": arm, "reward": reward, "propensity": propensity, "time": time}
     named |= {"reward_time": reward_time, "batch": batch, "weight": weight}
     roles = roles_of(
         frame, "the table", probabilities=probabilities, x=x, drop=drop, keep=keep,
