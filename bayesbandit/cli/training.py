@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -58,19 +59,20 @@ def train(
                     f"--{'drop' if drop else 'keep'} {named[0]}: the bandit's encoder says which "
                     "columns are contexts"
                 )
-            roles = _roles(files, choices, learner, jobs)
+            sample = _sample(files, choices["drop"], learner, jobs)
+            roles = _roles(sample, choices, learner)
         else:
             if lost := [name for name, part in parts.items() if part is not None]:
                 raise ValueError(f"--{lost[0]} is for a saved bandit; got --bandit {bandit}")
             if Path(bandit).suffix == ".npz":
                 raise FileNotFoundError(f"there is no file {bandit} (--bandit)")
             make = parse_bandit(bandit)[1]
-            roles = _roles(files, choices, None, jobs)
+            sample = _sample(files, choices["drop"], None, jobs)
+            roles = _roles(sample, choices, None)
             arms, used = arms_in(files, roles.named["arm"], jobs), [*roles.contexts]
             if used:
-                sample = scale.sampled(files, used, jobs)
                 kept = [c for c in keep or () if c in used]
-                made = make(arms, None, encoder=Encoder.fit(sample, keep=kept))
+                made = make(arms, None, encoder=Encoder.fit(sample[used], keep=kept))
             else:
                 made = make(arms, 0)
             if not isinstance(made, Bandit):
@@ -88,13 +90,24 @@ def train(
         say(f"{out}: {rounds:,} rounds of {len(learned.arms)} arms learned")
 
 
-def _roles(files: scale.Parts, choices: dict[str, Any], bandit: Bandit | None, jobs: int) -> Roles:
-    """Return the roles of the columns of files. bandit: one that has arms, maybe an encoder."""
+def _sample(
+    files: scale.Parts, drop: Collection[str], bandit: Bandit | None, jobs: int
+) -> pd.DataFrame:
+    """Return rows of a log from which the roles of its columns can be told.
+
+    There are none if the bandit has an encoder: then the columns' names are enough.
+    """
     import pandas as pd
 
-    encoder = None if bandit is None else bandit.encoder
-    frame: pd.DataFrame = pd.DataFrame(columns=files.columns)
-    if encoder is None:
-        frame = scale.sampled(files, files.columns, jobs)
-    arms = None if bandit is None else bandit.arms
-    return roles_of(frame, "the log", encoder=encoder, arms=arms, needs_propensity=False, **choices)
+    if bandit is not None and bandit.encoder is not None:
+        return pd.DataFrame(columns=files.columns)
+    read = [column for column in files.columns if column not in drop]
+    return scale.sampled(files, read, jobs).reindex(columns=files.columns)
+
+
+def _roles(sample: pd.DataFrame, choices: Mapping[str, Any], bandit: Bandit | None) -> Roles:
+    """Return the roles of the columns of a log. bandit: one that has arms, maybe an encoder."""
+    encoder, arms = (None, None) if bandit is None else (bandit.encoder, bandit.arms)
+    return roles_of(
+        sample, "the log", encoder=encoder, arms=arms, needs_propensity=False, **choices
+    )

@@ -191,7 +191,8 @@ def read(
         if has_names:
             raise TypeError(
                 f"the encoder knows columns by name, and got {_what(x)} without names: give a "
-                f"DataFrame, or a dict for one row, with the columns {named(needed)}"
+                f"DataFrame, or a dict for one row, with the columns {named(needed)}; or a log of "
+                "encoded contexts whole, bandit.update(log)"
             )
         if isinstance(x, Sparse):
             raise TypeError("x is a sparse matrix; pass x.toarray()")
