@@ -26,7 +26,7 @@ NAMES = st.lists(
     min_size=1, max_size=5, unique=True,
 )  # fmt: skip
 QUICK = settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
