@@ -6,33 +6,40 @@ import json
 import warnings
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesbandit.cli.columns import Column, Commands, columns_of
-from bayesbandit.cli.data import columns, data_sets, shown, split_files, verdict
+from bayesbandit.cli.columns import Column, FormerSpellings, columns_of
 from bayesbandit.cli.evaluate import evaluate, refuse_log
-from bayesbandit.cli.players import (
-    PLAYED,
-    named_once,
-    parse_bandit,
-    parse_model,
-    parse_player,
-    rehearse,
-)
-from bayesbandit.cli.replayed import compare_by_log
-from bayesbandit.cli.report import clear_errors, console, save, say, show, warn
+from bayesbandit.cli.report import FOR_AUTHORS, clear_errors, console, save, say, show, warn
 from bayesbandit.cli.serving import learn, serve
 from bayesbandit.cli.training import train
-from bayesbandit.cli.tuning import play_tuned
 from bayesbandit.cli.watching import report
-from bayesbandit.experiments.experiment import Experiment
+from bayesbandit.runtime.addresses import hidden, shown
 from bayesbandit.runtime.plugins import said
 from bayesbandit.runtime.progress import bar
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+class Commands(FormerSpellings):
+    """The commands. A usage error quotes what was typed, but no password of a database."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Invoke the command that the context names."""
+        words = [*getattr(ctx, "_protected_args", ()), *ctx.args]
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            message: Any = getattr(error, "message", None)
+            if isinstance(message, str):
+                for word in filter(lambda word: "://" in word, words):
+                    message = message.replace(word, shown(word))
+                vars(error)["message"] = hidden(message)
+            raise
+
 
 app = typer.Typer(
     cls=Commands,
@@ -142,6 +149,17 @@ def compare(
     import pandas as pd
 
     from bayesbandit import evaluation, plots
+    from bayesbandit.cli.data import columns, data_sets, listed, split_files, verdict
+    from bayesbandit.cli.players import (
+        PLAYED,
+        named_once,
+        parse_bandit,
+        parse_model,
+        parse_player,
+    )
+    from bayesbandit.cli.replayed import compare_by_log
+    from bayesbandit.cli.tuning import play_tuned
+    from bayesbandit.experiments.experiment import Experiment
 
     with clear_errors():
         chosen = [*(bandit or PLAYED), *(model or []), *(player or [])]
@@ -179,7 +197,7 @@ def compare(
         )
         tables = columns(sets)
         for title in tables if csv is not None or openml else ():
-            show(shown(tables[title]), title)
+            show(listed(tables[title]), title)
         choices = {}
         if tune:
             tuned = play_tuned(
@@ -292,6 +310,8 @@ def models(
         for name, title in list_models().items():
             try:
                 with warnings.catch_warnings(record=True, action="always") as told:
+                    for category in FOR_AUTHORS:
+                        warnings.simplefilter("ignore", category)
                     model = load_model(name)
                 found = plan(model, features, 2 if model.takes_arm else None)
             except Exception as error:  # a broken model does not hide the others
@@ -334,6 +354,7 @@ def compile_kernels(
     Without options, the bandits are LinTS, LinUCB, BLTS, BLUCB and LinGreedy. Kernels that are
     already compiled are kept.
     """
+    from bayesbandit.cli.players import PLAYED, parse_bandit, parse_model, rehearse
     from bayesbandit.runtime.compiling import kept
 
     with clear_errors():

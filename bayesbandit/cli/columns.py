@@ -8,9 +8,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from bayesbandit.checks import Name
 from bayesbandit.cli.report import warn
-from bayesbandit.tables.roles import PROBABILITY, ROLES
+from bayesbandit.tables.role_names import PROBABILITY, ROLES
 
 Column = Annotated[
     list[str] | None,
@@ -33,7 +32,7 @@ FORMER = ("--arm", "--reward", "--propensity", "--time", "--batch")  # now --col
 def columns_of(texts: Sequence[str] | None) -> dict[str, Any]:
     """Return the columns that --column names, as `bb.ope.read_log` takes them."""
     found: dict[str, Any] = {}
-    each: dict[Name, str] = {}
+    each: dict[str | int, str] = {}
     for text in texts or ():
         role, equals, column = text.partition("=")
         if not equals or not column:
@@ -52,12 +51,12 @@ def columns_of(texts: Sequence[str] | None) -> dict[str, Any]:
     return found | ({"probabilities": each} if each else {})
 
 
-def _name(text: str) -> Name:
+def _name(text: str) -> str | int:
     return int(text) if text.isdecimal() else text
 
 
-class Commands(TyperGroup):
-    """The commands. They take the former spellings of the options for columns, too."""
+class FormerSpellings(TyperGroup):
+    """Commands that take the former spellings of the options for columns, too."""
 
     def resolve_command(self, context: Any, args: list[str]) -> Any:
         """Return the command of a command line, and its arguments."""

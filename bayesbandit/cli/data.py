@@ -81,7 +81,7 @@ def columns(sets: Sequence[Any]) -> dict[str, pd.DataFrame]:
     return {f"{data.name}: what became of its columns": data.encoder.summary() for data in loaded}
 
 
-def shown(table: pd.DataFrame) -> pd.DataFrame:
+def listed(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of the table that the terminal shows, the first `SHOWN`."""
     return table if len(table) <= SHOWN else table.head(SHOWN)
 

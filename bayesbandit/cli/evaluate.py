@@ -6,23 +6,19 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
-from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.cli.columns import Column, Drop, Keep, columns_of
-from bayesbandit.cli.players import parse, parse_bandit
 from bayesbandit.cli.report import clear_errors, save, say, show, warn
-from bayesbandit.experiments.results_on_disk import record, write_record
-from bayesbandit.ope import Best, Check, Evaluation, Log, check
-from bayesbandit.ope import evaluate as judge
-from bayesbandit.ope.logs.files import LoggedTable, frame_of, read_table
-from bayesbandit.ope.targets import target_of
-from bayesbandit.tables.roles import signs_of_a_log
+from bayesbandit.tables.role_names import signs_of_a_log
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from bayesbandit.bandit.bandit import Bandit
+    from bayesbandit.ope import Best, Check, Evaluation, Log
+    from bayesbandit.ope.logs.files import LoggedTable
 
 LOGGED = "logged"
 ARMS = 10  # at most this many arms are evaluated, those most often chosen
@@ -81,6 +77,11 @@ def evaluate(
     a test of the logged probabilities, and intervals that are valid at all rounds at once.
     """
     with clear_errors():
+        from bayesbandit.experiments.results_on_disk import record, write_record
+        from bayesbandit.ope import check
+        from bayesbandit.ope import evaluate as judge
+        from bayesbandit.ope.logs.files import read_table
+
         table = read_table(log, drop=drop or [], keep=keep or [], **columns_of(column))
         data, policies, said = judged(table, policy or [], seed)
         said.insert(0, str(table.columns))
@@ -125,6 +126,11 @@ def judged(
     table: LoggedTable, texts: list[str], seed: int
 ) -> tuple[Log, dict[Any, Any], list[str]]:
     """Return the log of the rounds for evaluation, the policies by name, and sentences to print."""
+    import numpy as np
+
+    from bayesbandit.bandit.bandit import Bandit
+    from bayesbandit.cli.players import parse, parse_bandit
+
     if twice := [text for text in texts if texts.count(text) > 1]:
         raise ValueError(f"--policy {twice[0]} is given more than once")
     named = set(texts) & set(table.frame[table.columns.named["arm"]].astype(str))
@@ -165,6 +171,8 @@ def frozen(table: LoggedTable, bandit: Bandit, half: int) -> Any:
 
     A bandit with an encoder encodes the contexts itself. Raise ValueError if they do not fit.
     """
+    from bayesbandit.ope.targets import target_of
+
     if bandit.encoder is not None:
         return target_of(table.encoded(bandit.encoder)[half:], bandit)
     if len(table.x) != bandit.n_features:
@@ -246,7 +254,7 @@ def answer(
     gaps = tables.get(DIFFERENCES.format(against))
     if top != against and gaps is not None:
         columns = ["difference", "low_all", "high_all"]
-        gap, low, high = gaps.loc[gaps["one"] == top, columns].to_numpy(np.float64)[0]
+        gap, low, high = gaps.loc[gaps["one"] == top, columns].to_numpy(float)[0]
         said += f" That is {gap:+.4g} [{low:+.4g}, {high:+.4g}] against {against}."
     return said if len(names) == 1 else said + " These intervals hold for all policies at once."
 
@@ -266,6 +274,8 @@ def refuse_log(path: Path, target: str | None, chosen: Collection[str]) -> None:
     A log does not have the rewards of the other arms, which `compare` needs. chosen: columns of
     which the user has said what they are.
     """
+    from bayesbandit.ope.logs.files import frame_of
+
     if not path.is_file():
         return
     signs = [name for name in signs_of_a_log(frame_of(path).columns) if name not in chosen]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,14 +15,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from bayesbandit.experiments.experiment import Failed
+from bayesbandit.runtime.addresses import hidden
 from bayesbandit.runtime.files import replacing
+from bayesbandit.runtime.plugins import Failed
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
 MAKER = "bayesbandit"  # the software that our PNG files name
+FOR_AUTHORS = DeprecationWarning, PendingDeprecationWarning, FutureWarning
+FORMULA = re.compile(r"[=+\-@\t\r]")  # a text that begins so is a formula to a spreadsheet
 
 console = Console()
 
@@ -63,7 +67,7 @@ def save(
     columns, pictures = columns or {}, {}
     with clear_errors():
         with replacing(folder / "table.csv") as beside:
-            table.to_csv(beside, index=False)
+            without_formulas(table).to_csv(beside, index=False)
         with replacing(folder / "table.md") as beside:
             beside.write_text(_markdown(titled), encoding="utf-8")
         if columns:
@@ -81,6 +85,24 @@ def save(
             html = page(title, answer, pictures, titled | columns, record)
             beside.write_text(html, encoding="utf-8")
     say(f"Results, tables and pictures are in {folder}, all on one page in report.html")
+
+
+def without_formulas(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table for a spreadsheet: an apostrophe before each text that it would compute.
+
+    Such texts are names of arms, columns and files that others chose. Numbers stay as they are.
+    """
+
+    def safe(value: object) -> object:
+        return f"'{value}" if isinstance(value, str) and FORMULA.match(value) else value
+
+    from bayesbandit.evaluation.text import is_numeric
+
+    found = table.rename(columns=safe)
+    for place, (_, column) in enumerate(table.items()):
+        if not is_numeric(column):
+            found.isetitem(place, column.astype(object).map(safe))
+    return found
 
 
 def _markdown(titled: dict[str, pd.DataFrame]) -> str:
@@ -104,16 +126,22 @@ def say(*parts: str | tuple[str, str]) -> None:
     console.print(Text.assemble(*parts))
 
 
+def counted(n: int, what: str) -> str:
+    """Return a number and what is counted, as "1 decision" or "2 decisions"."""
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
 def warn(text: str) -> None:
-    """Print a warning as one line on stderr."""
-    Console(stderr=True, soft_wrap=True).print(Text.assemble(("Warning:", "bold"), f" {text}"))
+    """Print a warning as one line on stderr, without the passwords of databases."""
+    line = Text.assemble(("Warning:", "bold"), f" {hidden(text)}")
+    Console(stderr=True, soft_wrap=True).print(line)
 
 
 @contextmanager
 def clear_errors() -> Iterator[None]:
     """End the command with one line, without a traceback, for bad input.
 
-    Print each warning as a line.
+    Print each warning as a line. Those for the authors of libraries are not for the user.
     """
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
@@ -121,9 +149,11 @@ def clear_errors() -> Iterator[None]:
 
     with warnings.catch_warnings():
         warnings.showwarning = show
+        for category in FOR_AUTHORS:
+            warnings.simplefilter("ignore", category)
         try:
             yield
         except (Failed, ValueError, OSError, TypeError, ImportError) as error:
-            line = Text.assemble(("Error:", "bold red"), f" {error}")
+            line = Text.assemble(("Error:", "bold red"), f" {hidden(str(error))}")
             Console(stderr=True).print(line)
             raise typer.Exit(1 if isinstance(error, Failed) else 2) from error

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.checks import Name, one_of
-from bayesbandit.cli.report import clear_errors, say, warn
-from bayesbandit.model import load_model
+from bayesbandit.cli import logs
+from bayesbandit.cli.report import clear_errors, counted
 from bayesbandit.runtime.plugins import module_of
-from bayesbandit.service.service import Service
-from bayesbandit.store.log import DecisionLog
+
+if TYPE_CHECKING:
+    from bayesbandit.checks import Name
+    from bayesbandit.store.log import DecisionLog
 
 KEY = "BAYESBANDIT_API_KEY"
 FROM_FILE = "bayesbandit.cli.serving:"  # prefix of the module names of files with parts of a bandit
@@ -25,12 +26,17 @@ CONNECTIONS = 500  # at most
 GRACE = 30  # seconds for requests at hand, when the server ends
 CHUNK = 5000  # decisions that are learned before a learner looks whether it is to end
 
-LogUrl = Annotated[
-    str,
+LOG = typer.Option(
+    envvar="BAYESBANDIT_LOG",
+    help='The log, as "sqlite:///offers.db". An address with a password is best given by the '
+    "environment: a command line can be seen by others.",
+)
+LogUrl = Annotated[str, LOG]
+LogFormat = Annotated[
+    logs.Format,
     typer.Option(
-        envvar="BAYESBANDIT_LOG",
-        help='The log, as "sqlite:///offers.db". An address with a password is best given by the '
-        "environment: a command line can be seen by others.",
+        envvar="BAYESBANDIT_LOG_FORMAT",
+        help="The lines on stderr: text (time, level, sentence), or JSON objects.",
     ),
 ]
 
@@ -82,6 +88,7 @@ def serve(
     policy: OwnPolicy = None,
     model: OwnModel = None,
     balance: OwnBalance = None,
+    log_format: LogFormat = logs.Format.text,
 ) -> None:
     """Let a bandit decide over HTTP: /decide, /reward, /activate, /healthz, /metrics.
 
@@ -92,8 +99,12 @@ def serve(
         try:
             import uvicorn
 
+            from bayesbandit.bandit.bandit import Bandit
+            from bayesbandit.checks import one_of
             from bayesbandit.service.apprentice import Apprentice
             from bayesbandit.service.server import application
+            from bayesbandit.service.service import Service
+            from bayesbandit.store.log import DecisionLog
         except ModuleNotFoundError as error:
             if (error.name or "").split(".")[0] == "bayesbandit":
                 raise
@@ -120,19 +131,37 @@ def serve(
                 activation=activation, fallback=_arm(fallback, loaded.arms),
             )  # fmt: skip
         app = application(service, key)
-    say(f"version {service.version} of {opened!r} decides at http://{host}:{port}")
-    uvicorn.run(
-        app, host=host, port=port, log_level="warning", access_log=False, server_header=False,
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            """Listen, and say where; uvicorn ends the process if the port is taken."""
+            await super().startup(sockets)
+            if self.started:
+                bound = self.servers[0].sockets[0].getsockname()[1]  # of port 0, that chosen
+                place = f"[{host}]" if ":" in host else host
+                logger.info("version %s of %r decides at http://%s:%s",
+                            service.version, opened, place, bound)  # fmt: skip
+
+    config = uvicorn.Config(
+        app, host=host, port=port, log_config=None, access_log=False, server_header=False,
         limit_concurrency=CONNECTIONS, timeout_graceful_shutdown=GRACE,
     )  # fmt: skip
+    server = Server(config)
+    with logs.lines(log_format) as logger:
+        server.run()
+    if not server.started:
+        raise typer.Exit(1)
 
 
 def begun_log(url: str, name: str) -> DecisionLog:
     """Return a log that has begun; raise FileNotFoundError if there is no file, and make none."""
-    _, is_file, file = url.partition("sqlite:///")
-    path = Path(file.partition("?")[0])
-    if is_file and not file.startswith("file:") and not path.is_file():
-        raise FileNotFoundError(f"there is no log {path}")
+    from bayesbandit.store.log import DecisionLog
+
+    scheme, _, place = url.partition("://")
+    file = place.partition("?")[0].removeprefix("/")
+    is_path = scheme.startswith("sqlite") and not file.startswith("file:")
+    if is_path and file and not Path(file).is_file():
+        raise FileNotFoundError(f"there is no log {file}")
     return DecisionLog(url, name)
 
 
@@ -143,6 +172,8 @@ def _arm(text: str | None, arms: tuple[Name, ...]) -> Name | None:
 
 def parts_of(policy: str | None, model: str | None, balance: str | None) -> dict[str, Any]:
     """Return the parts of a bandit that its file does not hold, as `Bandit.load` takes them."""
+    from bayesbandit.model import load_model
+
     return {
         "policy": None if policy is None else _object(policy, "--policy"),
         "model": None if model is None else load_model(model),
@@ -182,6 +213,7 @@ def learn(
     policy: OwnPolicy = None,
     model: OwnModel = None,
     balance: OwnBalance = None,
+    log_format: LogFormat = logs.Format.text,
 ) -> None:
     """Learn the rewards of a service's log, until it is stopped.
 
@@ -189,27 +221,31 @@ def learn(
     killed has lost nothing. `bayesbandit train` learns Parquet files.
     """
     with clear_errors():
+        from bayesbandit.service.service import Service
+
         service = Service.open(begun_log(log, name), **parts_of(policy, model, balance))
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        begun = service.version
-        while not stop.is_set():
-            before = service.version
-            try:
-                learned = service.learn(limit=CHUNK)
-            except OSError as error:
-                if once:
-                    raise
-                warn(str(error))
-                stop.wait(every)
-                continue
-            if service.version > before:
-                say(f"version {service.version}: {learned:,} rewards learned")
-            elif once:
-                break
-            else:
-                stop.wait(every)
-        if service.version > begun:
-            service.snapshot()  # from which others start at once
+        with logs.lines(log_format) as logger:
+            begun = service.version
+            while not stop.is_set():
+                before = service.version
+                try:
+                    learned = service.learn(limit=CHUNK)
+                except OSError as error:
+                    if once:
+                        raise
+                    logger.warning("%s", error)
+                    stop.wait(every)
+                    continue
+                if service.version > before:
+                    rewards = counted(learned, "reward")
+                    logger.info("version %s: %s learned", service.version, rewards)
+                elif once:
+                    break
+                else:
+                    stop.wait(every)
+            if service.version > begun:
+                service.snapshot()  # from which others start at once
         service.log.close()

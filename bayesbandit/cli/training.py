@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.checks import processes
 from bayesbandit.cli.columns import Column, Drop, Keep, columns_of
-from bayesbandit.cli.players import parse_bandit
 from bayesbandit.cli.report import clear_errors, say
 from bayesbandit.cli.serving import OwnBalance, OwnModel, OwnPolicy, parts_of
-from bayesbandit.scale import parts as scale
-from bayesbandit.scale.learning import arms_in, learn
-from bayesbandit.tables.encoder import Encoder
-from bayesbandit.tables.roles import Roles, roles_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from bayesbandit.bandit.bandit import Bandit
+    from bayesbandit.scale.parts import Parts
+    from bayesbandit.tables.roles import Roles
 
 
 def train(
@@ -48,6 +45,13 @@ def train(
     role. A saved bandit has its own.
     """
     with clear_errors():
+        from bayesbandit.bandit.bandit import Bandit
+        from bayesbandit.checks import processes
+        from bayesbandit.cli.players import parse_bandit
+        from bayesbandit.scale import parts as scale
+        from bayesbandit.scale.learning import arms_in, learn
+        from bayesbandit.tables.encoder import Encoder
+
         processes(jobs)
         parts = parts_of(policy, model, balance)
         files = scale.parts_of(data)
@@ -90,14 +94,14 @@ def train(
         say(f"{out}: {rounds:,} rounds of {len(learned.arms)} arms learned")
 
 
-def _sample(
-    files: scale.Parts, drop: Collection[str], bandit: Bandit | None, jobs: int
-) -> pd.DataFrame:
+def _sample(files: Parts, drop: Collection[str], bandit: Bandit | None, jobs: int) -> pd.DataFrame:
     """Return rows of a log from which the roles of its columns can be told.
 
     There are none if the bandit has an encoder: then the columns' names are enough.
     """
     import pandas as pd
+
+    from bayesbandit.scale import parts as scale
 
     if bandit is not None and bandit.encoder is not None:
         return pd.DataFrame(columns=files.columns)
@@ -107,6 +111,8 @@ def _sample(
 
 def _roles(sample: pd.DataFrame, choices: Mapping[str, Any], bandit: Bandit | None) -> Roles:
     """Return the roles of the columns of a log. bandit: one that has arms, maybe an encoder."""
+    from bayesbandit.tables.roles import roles_of
+
     encoder, arms = (None, None) if bandit is None else (bandit.encoder, bandit.arms)
     return roles_of(
         sample, "the log", encoder=encoder, arms=arms, needs_propensity=False, **choices

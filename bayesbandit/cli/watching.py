@@ -8,17 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from io import BytesIO
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
 from bayesbandit.cli.report import MAKER, clear_errors, say
 from bayesbandit.cli.serving import BanditName, LogUrl, begun_log
 from bayesbandit.runtime.files import replacing
-from bayesbandit.store.log import DecisionLog
-from bayesbandit.store.rows import moment
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +25,7 @@ if TYPE_CHECKING:
     from bayesbandit.beliefs.surprise import Evidence
     from bayesbandit.ope.pooled import ArmValue, MeanReward
     from bayesbandit.service.watching import Watch
+    from bayesbandit.store.log import DecisionLog
 
 ARMS = 6  # that are drawn and judged, those most taken; the others are one line
 LOGGED = "as decided"
@@ -77,10 +76,13 @@ def watch(
 
     The log is read once, in parts: memory does not grow with it.
     """
+    import numpy as np
+
     from bayesbandit import plots
     from bayesbandit.beliefs.surprise import Evidence
     from bayesbandit.ope.pooled import ArmValue, MeanReward, parts
     from bayesbandit.service.watching import Watch, most_taken, week_of
+    from bayesbandit.store.rows import moment
 
     if log.ledger.settings() is None:
         raise log.ledger.no_bandit()
@@ -128,6 +130,7 @@ def watch(
 
 def _dates(days: Iterable[int]) -> pd.DatetimeIndex:
     """Return days since 1970 as dates."""
+    import numpy as np
     import pandas as pd
 
     return pd.DatetimeIndex(np.array([*days], dtype="datetime64[D]"))
@@ -143,7 +146,7 @@ def by_day(seen: Watch) -> pd.DataFrame:
         "decisions": [seen.decided[day] for day in days],
         "rewards": [seen.rewarded[day] for day in days],
     }
-    table = pd.DataFrame(counts, index=_dates(days), dtype=np.float64)
+    table = pd.DataFrame(counts, index=_dates(days), dtype=float)
     return table.asfreq("D").fillna(0.0)
 
 
@@ -183,7 +186,7 @@ def by_week(seen: Watch, values: Mapping[int, MeanReward]) -> pd.DataFrame:
             "high": found["high"],
             "at_floor": counts["floor"] / n,
             "fallback": counts["fallback"] / n,
-            "agreement": counts["agreed"] / advised if advised else np.nan,
+            "agreement": counts["agreed"] / advised if advised else nan,
             "refused": found["refused"],
         }
         rows.append(row)

@@ -37,7 +37,7 @@ from bayesbandit.checks import Name
 from bayesbandit.environments.base import Environment, HasFingerprint, HasOptimum, Sample
 from bayesbandit.experiments.results_on_disk import Ledger
 from bayesbandit.runtime import fingerprints, user_modules
-from bayesbandit.runtime.plugins import said
+from bayesbandit.runtime.plugins import Failed, said
 from bayesbandit.runtime.progress import bar
 
 if TYPE_CHECKING:
@@ -54,10 +54,6 @@ class Declares(Protocol):
     """A model with a text that distinguishes it from other models of the same name."""
 
     def fingerprint(self, n_arms: int, n_features: int) -> str: ...
-
-
-class Failed(RuntimeError):
-    """An error in a run, which names the player and the environment."""
 
 
 def stream(seed: int, *key: object) -> np.random.SeedSequence:

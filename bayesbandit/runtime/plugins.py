@@ -14,6 +14,10 @@ from bayesbandit.runtime import user_modules
 _loaded: dict[str, tuple[bytes, ModuleType]] = {}  # by name, the text that has been run
 
 
+class Failed(RuntimeError):
+    """An error in a run, which names the player and the environment."""
+
+
 def module_of(path: Path, prefix: str) -> ModuleType:
     """Return a file as a module, named by its path after a prefix.
 

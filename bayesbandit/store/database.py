@@ -11,6 +11,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from weakref import WeakSet
 
 from sqlalchemy import (
@@ -34,12 +35,16 @@ from sqlalchemy.exc import (
     SQLAlchemyError,
 )
 
+from bayesbandit.runtime.addresses import shown, without_secrets
 from bayesbandit.store import tables
 from bayesbandit.store.migrations import MIGRATIONS
 from bayesbandit.store.records import Unavailable
 from bayesbandit.store.tables import SCHEMA, metadata
 
 RELEASE = version("bayesbandit")
+DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
+EXAMPLES = '"sqlite:///offers.db" or "postgresql+psycopg://user@host/name"'
+MAX_PORT = 65535
 BUSY = 30.0  # seconds that SQLite waits for another process
 MAKER = 0x62616E646975  # key of PostgreSQL's advisory lock: one process creates the tables
 _open: WeakSet[Database] = WeakSet()
@@ -65,17 +70,18 @@ class Database:
         self.file = self._file()
         _open.add(self)
 
+    def __repr__(self) -> str:
+        return f"Database({self.shown!r})"
+
     @property
     def shown(self) -> str:
-        """The address without its password."""
-        return self.url.render_as_string(hide_password=True)
+        """The address as people may see it, without user, password and options."""
+        return shown(self.url.render_as_string(hide_password=True))
 
     def _engine(self) -> Engine:
         if not self.sqlite:
-            return create_engine(
-                self.url, hide_parameters=True, pool_pre_ping=True, pool_size=10, max_overflow=20
-            )
-        engine = create_engine(self.url, hide_parameters=True, connect_args={"timeout": BUSY})
+            return _engine(self.url, pool_pre_ping=True, pool_size=10, max_overflow=20)
+        engine = _engine(self.url, connect_args={"timeout": BUSY})
         event.listen(engine, "connect", _durable)
         event.listen(engine, "begin", _begin)
         return engine
@@ -114,6 +120,7 @@ class Database:
         except IntegrityError:
             raise
         except (SQLAlchemyError, sqlite3.Error) as error:
+            without_secrets(error, _secrets(self.url))
             cause = error.orig if isinstance(error, DBAPIError) else error
             said = " ".join(str(cause).split())
             raise Unavailable(
@@ -228,26 +235,63 @@ def microseconds(at: float | None = None) -> int:
 
 
 def _url(url: object) -> URL:
+    """Return an address that SQLAlchemy can open; raise an error that does not show it."""
     if not isinstance(url, str):
-        raise TypeError(f'url must be text, as "sqlite:///offers.db"; got {url!r}')
+        raise TypeError(f'url must be text, as "sqlite:///offers.db"; got {type(url).__name__}')
+    url = url.strip()
+    scheme, has_scheme, rest = url.partition("://")
+    driver = DRIVERS.get(scheme.lower(), scheme.lower())
     try:
-        known = make_url(url)
-        backend = known.get_backend_name()
-        known.get_dialect()
-    except (ArgumentError, NoSuchModuleError) as error:
-        raise ValueError(
-            'url must be as "sqlite:///offers.db" or "postgresql+psycopg://user@host/name"'
-            f"; got {url!r}"
-        ) from error
+        known = make_url(f"{driver}://{rest}" if has_scheme else "")
+    except (ArgumentError, ValueError) as error:  # ValueError: of a port that is no number
+        error.args = ("the address cannot be read",)  # SQLAlchemy's text may quote it
+        got = shown(url) if has_scheme else "a text without ://"
+        raise ValueError(f"url must be as {EXAMPLES}; got {got}") from error
+    backend = known.get_backend_name()
     if backend not in ("sqlite", "postgresql"):
-        raise ValueError(f"a log lives in SQLite or PostgreSQL; got {backend!r}")
+        raise ValueError(f"a log lives in SQLite or PostgreSQL, as {EXAMPLES}; got {backend!r}")
     if backend == "sqlite":
         if known.database in (None, "", ":memory:") or "mode=memory" in url:
             raise ValueError('a log that lasts needs a file, as "sqlite:///offers.db"')
         folder = Path(str(known.database)).parent
         if not folder.is_dir():
-            raise FileNotFoundError(f"there is no folder {str(folder)!r} for the log {url!r}")
+            raise FileNotFoundError(f"there is no folder {str(folder)!r} for the log {shown(url)}")
+    elif "@" in f"{known.host}{known.database}{rest.partition('?')[2]}":
+        raise ValueError(
+            "url is not clear: in its user, password and options write @ as %40, / as %2F, : as "
+            f"%3A, ? as %3F and % as %25; got {shown(url)}"
+        )
+    elif (known.port or 0) > MAX_PORT:
+        raise ValueError(f"the port of a database is at most {MAX_PORT}; got {shown(url)}")
     return known
+
+
+def _engine(url: URL, **options: Any) -> Engine:
+    """Return SQLAlchemy's engine; raise ImportError or ValueError where its driver is missing."""
+    try:
+        return create_engine(url, hide_parameters=True, **options)
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"the driver {url.drivername!r} needs {error.name}; the usual one is that of "
+            "\"postgresql+psycopg://user@host/name\": pip install 'bayesbandit[postgresql]'",
+            name=error.name,
+        ) from error
+    except (ArgumentError, NoSuchModuleError, TypeError) as error:
+        without_secrets(error, _secrets(url))
+        raise ValueError(f"url must be as {EXAMPLES}; got {shown(str(url))}: {error}") from error
+
+
+def _secrets(url: URL) -> set[str]:
+    """Return the texts of an address that nobody may see: its passwords, as given and decoded."""
+    options = [(name, one) for name, each in url.query.items() for one in _listed(each)]
+    found = {one for name, one in options if "pass" in name.lower()}
+    if url.password is not None:
+        found |= {str(url.password)}
+    return found | {quote(one) for one in found} | {quote(one, safe="") for one in found}
+
+
+def _listed(value: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else value
 
 
 def _durable(connection: sqlite3.Connection, record: object) -> None:

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 
-from bayesbandit.experiments.experiment import Failed
 from bayesbandit.experiments.study import Study
-from bayesbandit.runtime.plugins import hides, plugin, plugins, refused, said
+from bayesbandit.runtime.plugins import Failed, hides, plugin, plugins, refused, said
 from bayesbandit.runtime.user_modules import place
 
 SETTINGS = Failed, ValueError, TypeError, OSError, ImportError

@@ -12,34 +12,21 @@ import numpy as np
 
 from bayesbandit.checks import Name
 from bayesbandit.tables.inputs import SHOWN
+from bayesbandit.tables.role_names import (
+    DEFAULTS,
+    HISTORY,
+    MARK,
+    OF_EACH_ARM,
+    PROBABILITY,
+    RENAME,
+    ROLES,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from bayesbandit.tables.encoder import Encoder
 
-ROLES = ("arm", "reward", "propensity", "time", "reward_time", "batch", "weight")
-RENAME = (  # ends an error about a column
-    'A role can be given, as time="decided" (a command: --column time=decided); keep=["time"] '
-    "(--keep time) makes a context of a column."
-)
-DEFAULTS = {  # exact names; the first that a table has is its column of the role
-    "arm": ("arm", "action", "item_id"),
-    "reward": ("reward", "click"),
-    "propensity": ("propensity", "pscore"),
-    "time": ("time", "timestamp"),
-    "reward_time": ("reward_time",),
-    "batch": ("batch",),
-}
-OF_EACH_ARM = ("probability_", "p_")  # with an arm's name: the column of its probability
-PROBABILITY = "probability:"  # with an arm's name: its role in a command
-HISTORY = ("arm", "reward", "propensity", "weight")  # the last columns of `history.to_frame()`
-MARK = "features"  # the attribute of such a table that names its other columns
-CONTEXT = " (context)"  # ends the name of a feature that is called as one of these columns
-SIGNS = (  # names of columns by which a log is told from a data set
-    "click", "clicked", "clicks", "conversion", "converted", "payoff", "payout", "profit",
-    "revenue", "rewards", "pscore", "action_prob", "action_probability", "p", "prob", "probability",
-)  # fmt: skip
 SUM_SLACK = 1e-3  # a row of probabilities is recognised if its sum differs from 1 by less
 
 
@@ -167,19 +154,6 @@ def names_in(names: object) -> list[Name]:
     if not isinstance(names, Iterable):
         raise TypeError(f"columns must be a list of names; got {names!r}")
     return list(names)
-
-
-def signs_of_a_log(columns: Iterable[Name]) -> list[Name]:
-    """Return the columns whose names say that a table is a bandit's log, not a data set.
-
-    A data set has no probability of a choice, and no reward of one arm alone.
-    """
-    signs = []
-    for column in columns:
-        words = str(column).lower().split("_")
-        if "_".join(words) in SIGNS or {"propensity", "reward"} & {words[0], words[-1]}:
-            signs.append(column)
-    return signs
 
 
 def _check_there(

@@ -453,7 +453,7 @@ def test_what_a_file_does_not_hold_is_given_again(tmp_path, monkeypatch):
         one = decided(client)["id"]
         client.post("/reward", json={"id": one, "value": 1.0})
         learner = command("learn", "--log", url, "--name", "own", "--once", *own)
-        assert "1 rewards learned" in learner.communicate(timeout=60)[0]
+        assert "1 reward learned" in learner.communicate(timeout=60)[0]
     bare = command("learn", "--log", url, "--name", "own", "--once").communicate(timeout=60)[0]
     assert "policy=" in bare
     for wrong, said in (("mine.py", "FILE.py:NAME"), ("mine.py:NONE", "has no object 'NONE'")):

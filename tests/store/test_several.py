@@ -177,7 +177,7 @@ def test_commands_take_a_name(tmp_path, monkeypatch):
     service.reward(service.decide([0.0, 0.0], id="order-1").id, 1.0)
     command = CliRunner()
     found = command.invoke(app, ["learn", "--log", url, "--name", bad, "--once"])
-    assert "1 rewards learned" in found.output, found.output
+    assert "1 reward learned" in found.output, found.output
     out = tmp_path / "page.html"
     found = command.invoke(app, ["report", "--log", url, "--name", bad, "--out", str(out)])
     assert found.exit_code == 0, found.output

@@ -1,0 +1,63 @@
+"""Addresses of databases as people may see them: never with a user, a password or a query."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import parse_qs
+
+# with one slash where it was taken for a path; a password may have a blank
+ADDRESS = re.compile(r"[\w+.-]+:/+(?:[^/@\n]*@)?\S*")
+PASSWORD = re.compile(r"""(?i)(password|passwd|pwd)(\s*[=:]\s*)('[^']*'|"[^"]*"|[^\s&'",;)]+)""")
+HOST_AND_NAME = re.compile(r"(\[[0-9a-fA-F:.%]+\]|[\w.-]*)(:\d{1,5})?(/[^@/:?]*)?")
+OF_DATABASES = "postgres", "postgresql", "mysql", "mariadb", "sqlite", "oracle", "mssql"
+
+
+def shown(address: str) -> str:
+    """Return an address as its kind of database, host and name; SQLite's as its file.
+
+    Where it is not clear which part is the host, return the kind alone: the rest may be a password.
+    """
+    scheme, _, rest = address.partition("://")
+    kind = scheme.partition("+")[0]
+    place, _, query = rest.partition("?")
+    if kind == "sqlite":
+        return f"{kind}://{place if place.startswith('/') else '…'}"
+    host_and_name = place.rpartition("@")[2]
+    if "@" in query or not HOST_AND_NAME.fullmatch(host_and_name):
+        return f"{kind}://…"
+    hosts = parse_qs(query).get("host", []) if host_and_name.startswith("/") else []
+    return f"{kind}://{','.join(hosts)}{host_and_name}"
+
+
+def hidden(text: str, secrets: Iterable[str] = ()) -> str:
+    """Return a text without passwords: addresses of databases in it as `shown`, secrets as ***."""
+
+    def hide(found: re.Match[str]) -> str:
+        address, kind = found[0], found[0].partition(":")[0].partition("+")[0]
+        if kind.lower() not in OF_DATABASES and "@" not in address:
+            return address
+        return shown(address) if "://" in address else f"{kind}:/…"
+
+    text = PASSWORD.sub(r"\1\2***", ADDRESS.sub(hide, text))
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return text
+
+
+def without_secrets[E: BaseException](error: E, secrets: Iterable[str] = ()) -> E:
+    """Return an error whose text, and those of the errors behind it, are `hidden` in place.
+
+    Python keeps the errors behind one (`__context__`) also where it does not print them.
+    """
+    secrets, found, rest = [*secrets], set(), [error]
+    while rest:
+        one: Any = rest.pop()
+        if id(one) in found:
+            continue
+        found.add(id(one))
+        one.args = tuple(hidden(a, secrets) if isinstance(a, str) else a for a in one.args)
+        behind = one.__cause__, one.__context__, getattr(one, "orig", None)
+        rest += [other for other in behind if isinstance(other, BaseException)]
+    return error

@@ -1,0 +1,41 @@
+"""The names of the roles of a log's columns, and of the columns that have them by default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+ROLES = ("arm", "reward", "propensity", "time", "reward_time", "batch", "weight")
+RENAME = (  # ends an error about a column
+    'A role can be given, as time="decided" (a command: --column time=decided); keep=["time"] '
+    "(--keep time) makes a context of a column."
+)
+DEFAULTS = {  # exact names; the first that a table has is its column of the role
+    "arm": ("arm", "action", "item_id"),
+    "reward": ("reward", "click"),
+    "propensity": ("propensity", "pscore"),
+    "time": ("time", "timestamp"),
+    "reward_time": ("reward_time",),
+    "batch": ("batch",),
+}
+OF_EACH_ARM = ("probability_", "p_")  # with an arm's name: the column of its probability
+PROBABILITY = "probability:"  # with an arm's name: its role in a command
+HISTORY = ("arm", "reward", "propensity", "weight")  # the last columns of `history.to_frame()`
+MARK = "features"  # the attribute of such a table that names its other columns
+CONTEXT = " (context)"  # ends the name of a feature that is called as one of these columns
+SIGNS = (  # names of columns by which a log is told from a data set
+    "click", "clicked", "clicks", "conversion", "converted", "payoff", "payout", "profit",
+    "revenue", "rewards", "pscore", "action_prob", "action_probability", "p", "prob", "probability",
+)  # fmt: skip
+
+
+def signs_of_a_log(columns: Iterable[str | int]) -> list[str | int]:
+    """Return the columns whose names say that a table is a bandit's log, not a data set.
+
+    A data set has no probability of a choice, and no reward of one arm alone.
+    """
+    signs = []
+    for column in columns:
+        words = str(column).lower().split("_")
+        if "_".join(words) in SIGNS or {"propensity", "reward"} & {words[0], words[-1]}:
+            signs.append(column)
+    return signs

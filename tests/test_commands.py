@@ -1,0 +1,73 @@
+"""The commands as processes and as a tree: what they load, what an option reads, what they say."""
+
+import subprocess
+import sys
+from typing import Annotated, get_args, get_origin, get_type_hints
+
+import pytest
+import typer
+
+from bayesbandit.cli.app import app
+
+HEAVY = {
+    *("pymc", "pytensor", "arviz", "numba", "numpy", "scipy", "pandas", "pyarrow", "matplotlib"),
+    *("sklearn", "sqlalchemy", "fastapi", "joblib", "narwhals", "formulaic", "xarray"),
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["--version"], 0, "bayesbandit "),
+        (["--help"], 0, "compare"),
+        (["compar"], 2, "Did you mean"),
+        (["serve", "--prot", "1"], 2, "--port"),
+        (["learn"], 2, "learn needs --log"),
+    ],
+)
+def test_a_command_loads_nothing_heavy_to_say_a_line(words, status, said):
+    """The time that it takes is that of its imports, and these can be counted."""
+    run = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "bayesbandit", *words],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    lines = run.stderr.splitlines()
+    loaded = {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}
+    assert (run.returncode, "typer" in loaded) == (status, True), run.stderr
+    assert said in run.stdout + run.stderr
+    assert not loaded & HEAVY, sorted(loaded & HEAVY)
+
+
+def functions(group):
+    """The functions behind the commands of an app, by the command's name."""
+    known = {found.name or found.callback.__name__: found for found in group.registered_commands}
+    return {name.replace("_", "-"): found.callback for name, found in known.items()}
+
+
+def declared(annotation):
+    """The options and arguments within an annotation, however deep."""
+    found = [one for one in getattr(annotation, "__metadata__", ()) if hasattr(one, "param_decls")]
+    if get_origin(annotation) is Annotated:
+        annotation = annotation.__origin__
+    return found + [one for part in get_args(annotation) for one in declared(part)]
+
+
+@pytest.mark.parametrize("name", sorted(functions(app)))
+def test_an_option_has_all_that_its_annotation_declares(name):
+    """In `Annotated[…] | None` the metadata is lost, without a word."""
+    function = functions(app)[name]
+    hints = get_type_hints(function, include_extras=True)
+    options = {one.name: one for one in typer.main.get_command(app).commands[name].params}
+    assert any(declared(hint) for hint in hints.values()) == bool(hints.keys() & options.keys())
+    for parameter in hints.keys() & options.keys():
+        for info in declared(hints[parameter]):
+            option = options[parameter]
+            assert getattr(option, "help", None) == info.help, parameter
+            assert (option.envvar or None) == info.envvar, parameter
+
+
+def test_the_log_may_stand_in_the_environment():
+    commands = typer.main.get_command(app).commands
+    for name in ("serve", "learn", "report"):
+        log = next(one for one in commands[name].params if one.name == "log")
+        assert log.envvar == "BAYESBANDIT_LOG", name
