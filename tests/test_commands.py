@@ -6,6 +6,7 @@ from typing import Annotated, get_args, get_origin, get_type_hints
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from bayesbandit.cli.app import app
 
@@ -23,10 +24,12 @@ HEAVY = {
         (["compar"], 2, "Did you mean"),
         (["serve", "--prot", "1"], 2, "--port"),
         (["learn"], 2, "learn needs --log"),
+        (["models"], 0, "exact_gaussian"),
     ],
 )
 def test_a_command_loads_nothing_heavy_to_say_a_line(words, status, said):
     """The time that it takes is that of its imports, and these can be counted."""
+    heavy = {"pymc", "pytensor", "arviz", "matplotlib"} if words == ["models"] else HEAVY
     run = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "bayesbandit", *words],
         capture_output=True, text=True, timeout=60,
@@ -35,7 +38,36 @@ def test_a_command_loads_nothing_heavy_to_say_a_line(words, status, said):
     loaded = {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}
     assert (run.returncode, "typer" in loaded) == (status, True), run.stderr
     assert said in run.stdout + run.stderr
-    assert not loaded & HEAVY, sorted(loaded & HEAVY)
+    assert not loaded & heavy, sorted(loaded & heavy)
+
+
+OWN = """
+import warnings
+import pymc as pm
+import bayesbandit as bb
+
+warnings.warn("old", DeprecationWarning)
+warnings.warn("older", FutureWarning)
+warnings.warn("the user should know", UserWarning)
+
+@bb.reward_model(lam=1.0)
+def mine(x, reward, lam):
+    theta = pm.Normal("theta", 0, lam, dims="feature")
+    mu = x @ theta
+    pm.Normal("reward", mu, 1.0, observed=reward, dims="row")
+    return mu
+"""
+
+
+def test_a_command_passes_on_warnings_for_users_and_not_those_for_authors(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(OWN)
+    monkeypatch.setenv("BAYESBANDIT_MODELS", str(tmp_path))
+    for words in (["models"], ["explain", "mine"]):
+        found = CliRunner().invoke(app, words)
+        assert "the user should know" in found.stderr, words
+        assert "old" not in found.stderr, words
+        assert "mine" in found.stdout
+        (tmp_path / "mine.py").write_text(OWN + "\n")  # so that it is loaded again
 
 
 def functions(group):

@@ -47,6 +47,8 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 
+FEATURES = 3  # for which `models` finds an engine, unless told otherwise
+
 Jobs = Annotated[int, typer.Option(help="Processes to use; -1: all cores.")]
 Out = Annotated[Path, typer.Option(help="Folder for results; a run found there goes on.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything.")]
@@ -296,24 +298,36 @@ def reproduce(
 
 @app.command()
 def models(
-    features: Annotated[int, typer.Option(min=1, help="Features of a context.")] = 3,
+    features: Annotated[
+        int | None,
+        typer.Option(min=1, help="Find the engines again, for contexts of so many features."),
+    ] = None,
 ) -> None:
-    """List the gallery's declared reward models, and the engine of each."""
+    """List the gallery's declared reward models, and the engine of each.
+
+    The engines of the toolkit's own models are known. Those of other models are found, which loads
+    PyMC: that takes seconds.
+    """
     import pandas as pd
 
-    from bayesbandit.declaring.gallery import list_models
-    from bayesbandit.inference.plan import plan
-    from bayesbandit.model import load_model
+    from bayesbandit.declaring.gallery import known_engines, list_models
 
     rows = []
     with clear_errors():
+        known = known_engines() if features is None else {}
         for name, title in list_models().items():
+            if name in known:
+                rows.append({"model": name, "title": title, "engine": known[name]})
+                continue
+            from bayesbandit.inference.plan import plan
+            from bayesbandit.model import load_model
+
             try:
                 with warnings.catch_warnings(record=True, action="always") as told:
                     for category in FOR_AUTHORS:
                         warnings.simplefilter("ignore", category)
                     model = load_model(name)
-                found = plan(model, features, 2 if model.takes_arm else None)
+                found = plan(model, features or FEATURES, 2 if model.takes_arm else None)
             except Exception as error:  # a broken model does not hide the others
                 warn(f"{name} is left out: {said(error)}")
                 continue

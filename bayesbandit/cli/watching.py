@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesbandit.cli.report import MAKER, clear_errors, say
+from bayesbandit.cli.report import MAKER, clear_errors, counted, say
 from bayesbandit.cli.serving import BanditName, LogUrl, begun_log
 from bayesbandit.runtime.files import replacing
 
@@ -80,6 +80,7 @@ def watch(
 
     from bayesbandit import plots
     from bayesbandit.beliefs.surprise import Evidence
+    from bayesbandit.evaluation.text import HOURS_IN, unit_of
     from bayesbandit.ope.pooled import ArmValue, MeanReward, parts
     from bayesbandit.service.watching import Watch, most_taken, week_of
     from bayesbandit.store.rows import moment
@@ -113,15 +114,17 @@ def watch(
         "shares": plots.arm_shares(shares(seen)),
         "values": plots.weekly_values(weeks_table),
     }
+    unit = unit_of(seen.lags.quantile(0.5)) if seen.lags.n else "hours"
     if seen.lags.n:
-        figures["lags"] = plots.reward_lags(*seen.lags.curve())
+        hours, share = seen.lags.curve()
+        figures["lags"] = plots.reward_lags(hours / HOURS_IN[unit], share, unit)
     tables = {
         "By week": weeks_table.assign(
             week=weeks_table["week"].dt.strftime("%Y-%m-%d").str.replace("-", HYPHEN)
         ),
         "What each arm alone would have earned": of_arms(everything, values),
         "How decisions were closed": closed(seen),
-        "Hours from decision to reward": delays(seen),
+        f"{unit.capitalize()} from decision to reward": delays(seen, HOURS_IN[unit]),
         f"Contexts against {_fit(log)}": seen.drift.table(),
     }
     found = {title: table for title, table in tables.items() if len(table)}
@@ -220,22 +223,25 @@ def closed(seen: Watch) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def delays(seen: Watch) -> pd.DataFrame:
-    """Return quantiles of the hours after which rewards came, to 1%."""
+def delays(seen: Watch, unit: float) -> pd.DataFrame:
+    """Return quantiles of the times after which rewards came, to 1%. unit: in hours."""
     import pandas as pd
 
     if not seen.lags.n:
         return pd.DataFrame()
-    found = {name: [seen.lags.quantile(q)] for name, q in QUANTILES.items()}
+    found = {name: [seen.lags.quantile(q) / unit] for name, q in QUANTILES.items()}
     return pd.DataFrame({"rewards": [seen.lags.n], **found})
 
 
 def verdict(seen: Watch, weeks: pd.DataFrame) -> str:
     """Return what a log comes to, in sentences."""
-    first, last = (datetime.fromtimestamp(at / 1e6, UTC) for at in (seen.first, seen.last))
+    from bayesbandit.evaluation.text import HOURS_IN, unit_of
+
+    days = [f"{datetime.fromtimestamp(at / 1e6, UTC):%Y-%m-%d}" for at in (seen.first, seen.last)]
+    span = f"on {days[0]}" if days[0] == days[1] else f"from {days[0]} to {days[1]}"
     is_open = sum(week["open"] for week in seen.weeks.values())
     said = (
-        f"{seen.n:,} decisions from {first:%Y-%m-%d} to {last:%Y-%m-%d} (UTC), "
+        f"{counted(seen.n, 'decision')} {span} (UTC), "
         f"{seen.lags.n:,} with a reward that came, {is_open:,} open."
     )
     if (known := weeks[weeks["low"].notna()]).size:
@@ -245,7 +251,9 @@ def verdict(seen: Watch, weeks: pd.DataFrame) -> str:
             f"[{row['low']:.4g}, {row['high']:.4g}]."
         )
     if seen.lags.n:
-        said += f" Half of the rewards came within {seen.lags.quantile(0.5):.3g} hours."
+        hours = seen.lags.quantile(0.5)
+        unit = unit_of(hours)
+        said += f" Half of the rewards came within {hours / HOURS_IN[unit]:.3g} {unit}."
     if advised := sum(week["advised"] for week in seen.weeks.values()):
         agreed = sum(week["agreed"] for week in seen.weeks.values())
         said += f" The bandit agrees with the present system in {agreed / advised:.1%}."

@@ -24,6 +24,26 @@ from bayesbandit.runtime.plugins import hides, module_of, plugin, plugins, refus
 
 VARIABLE = "BAYESBANDIT_MODELS"
 FROM_FILE = f"{__name__}:"  # prefix of the module name of a loaded file
+ENGINES = {  # of our own models, as `plan` finds them (tests/models); to find them takes seconds
+    "bayesian_lasso": "gibbs",
+    "beta_bernoulli": "conjugate",
+    "censored_time": "nuts",
+    "gamma_poisson": "conjugate",
+    "heteroscedastic": "nuts",
+    "hierarchical_logistic": "gibbs",
+    "hierarchical_ridge": "exact_gaussian",
+    "horseshoe": "gibbs",
+    "laplace": "gibbs",
+    "logistic": "gibbs",
+    "ordinal": "nuts",
+    "poisson": "nuts",
+    "probit": "gibbs",
+    "revenue": "nuts",
+    "ridge": "normal_inverse_gamma",
+    "ridge_known_noise": "exact_gaussian",
+    "student_t": "gibbs",
+    "student_t_mixture": "gibbs",
+}
 _HERE = Path(__file__).resolve().parents[1]
 _running: dict[str, Declaration] = {}  # the running program's models, by name
 
@@ -43,10 +63,15 @@ def folders() -> list[Path]:
     for folder in named:
         if not folder.is_dir():
             raise FileNotFoundError(f"{VARIABLE} names {folder}, which is not a folder")
+    return [*named, *own_folder()]
+
+
+def own_folder() -> list[Path]:
+    """Return the folder of the gallery's own models, where there is one."""
     wheel, checkout = _HERE / "_models", _HERE.parent / "models"
     if wheel.is_dir():
-        return [*named, wheel]
-    return [*named, checkout] if (_HERE.parent / "pyproject.toml").is_file() else named
+        return [wheel]
+    return [checkout] if (_HERE.parent / "pyproject.toml").is_file() else []
 
 
 def register(model: Declaration) -> None:
@@ -69,6 +94,16 @@ def list_models() -> dict[str, str]:
         for name, points in plugins("models").items()
     }
     return dict(sorted((offered | {k: v[0].title for k, v in _entries().items()}).items()))
+
+
+def known_engines() -> dict[str, str]:
+    """Return the engines of the gallery's own models by name, where no other model has the name."""
+    own = own_folder()
+    return {
+        name: ENGINES[name]
+        for name, found in _entries().items()
+        if name in ENGINES and [e.path.parent for e in found] == own
+    }
 
 
 def load(name: str | os.PathLike[str]) -> Declaration:

@@ -12,6 +12,7 @@ import pandas as pd
 # before a blank.
 MARKUP = r"[\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)"
 ESCAPES = {"<": "&lt;", "&": "&amp;"}
+HOURS_IN = {"days": 24.0, "hours": 1.0, "minutes": 1 / 60, "seconds": 1 / 3600}  # a unit of time
 LONG = 1e15  # numbers of this size or more are written with powers of ten
 
 
@@ -104,6 +105,11 @@ def share(k: int, n: int, digits: int = 0) -> str:
     limits = binomtest(k, n).proportion_ci(method="wilson")
     bound = f"≤ {100 * limits.high:.{digits}f}" if k == 0 else f"≥ {100 * limits.low:.{digits}f}"
     return f"{100 * p:.0f} ({bound})"
+
+
+def unit_of(hours: float) -> str:
+    """Return the largest unit of time of which so many hours are at least one; else seconds."""
+    return next((unit for unit, size in HOURS_IN.items() if hours >= size), "seconds")
 
 
 def is_numeric(values: pd.Series) -> bool:

@@ -91,7 +91,10 @@ class Pooled:
         if self.never:
             refused = f"{self.never} of {self.rounds} decisions have no reward, and will have none"
         elif not refused and self.n < 2:
-            refused = f"{self.n} decisions stand before the first whose reward is open"
+            refused = (
+                "an interval needs 2 decisions before the first whose reward is open, and has "
+                f"{self.n}"
+            )
         elif not refused:
             expected = self.n**2 / self.promised if self.promised > 0 else np.inf
             refused, _ = too_little(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -22,13 +24,15 @@ from bayesbandit.plots.style import (
 )
 
 WIDTH, HEIGHT = 3.65, 2.9  # inches: a telephone's page is as wide
+FEW_DATES = 3  # at most so many have a tick each
+BESIDE = pd.Timedelta(days=1)  # before the first and after the last of few dates
 LONGEST = 32  # characters of an arm's name
 
 
 def daily_counts(counts: pd.DataFrame) -> Figure:
     """Draw decisions and rewards a day. counts: `decisions` and `rewards` by day."""
     figure, ax = _panel()
-    _dated(ax, "a day")
+    _dated(ax, "a day", counts.index)
     keys = []
     for name, colour, marker in (("decisions", BLUE, "o"), ("rewards", VERMILLION, "s")):
         ax.plot(counts.index, counts[name], color=colour, marker=marker, ms=4, lw=1.6)
@@ -42,7 +46,7 @@ def daily_counts(counts: pd.DataFrame) -> Figure:
 def arm_shares(shares: pd.DataFrame) -> Figure:
     """Draw each arm's share of the decisions of a day. shares: arms' columns by day, 0 to 1."""
     figure, ax = _panel()
-    _dated(ax, "share of decisions")
+    _dated(ax, "share of decisions", shares.index)
     keys = []
     for i, arm in enumerate(shares.columns):
         ax.plot(shares.index, shares[arm], ms=4, lw=1.6, **look(i))
@@ -57,7 +61,7 @@ def weekly_values(values: pd.DataFrame) -> Figure:
     """Draw the mean reward of a decision by week, with its interval; grey without one where that is
     refused. values: `week`, `value`, `low` and `high`."""
     figure, ax = _panel()
-    _dated(ax, "reward a decision")
+    _dated(ax, "reward a decision", values["week"])
     known = values["low"].notna().to_numpy()
     week, value = values["week"].to_numpy(), values["value"].to_numpy(dtype=np.float64)
     low, high = values["low"].to_numpy(dtype=np.float64), values["high"].to_numpy(dtype=np.float64)
@@ -73,11 +77,16 @@ def weekly_values(values: pd.DataFrame) -> Figure:
     return figure
 
 
-def reward_lags(hours: np.ndarray, share: np.ndarray) -> Figure:
-    """Draw the share (m,) of rewards that came within so many hours (m,) of their decision."""
+def reward_lags(times: np.ndarray, share: np.ndarray, unit: str = "hours") -> Figure:
+    """Draw the share (m,) of rewards that came within such times (m,) of their decision.
+
+    unit: that of the times, in the plural.
+    """
     figure, ax = _panel()
-    ax.step(hours, share, where="post", color=BLUE, lw=1.6)
-    dress(ax, "", "hours after the decision (logarithmic)", "share of rewards")
+    if len(times) == 1:
+        ax.plot(times, share, "o", color=BLUE, ms=4)
+    ax.step(times, share, where="post", color=BLUE, lw=1.6)
+    dress(ax, "", f"{unit} after the decision (logarithmic)", "share of rewards")
     ruled(ax)
     ax.set_xscale("log")
     ax.set_ylim(0, 1.03)
@@ -96,9 +105,15 @@ def _panel() -> tuple[Figure, Axes]:
     return figure, ax
 
 
-def _dated(ax: Axes, label: str) -> None:
+def _dated(ax: Axes, label: str, dates: Iterable[pd.Timestamp]) -> None:
+    """Dress an axis of dates. Few have a tick each, and one has no more than its days beside it."""
     dress(ax, "", "", label)
     ruled(ax)
+    known = pd.DatetimeIndex([*dates])
+    if 0 < len(known) <= FEW_DATES:
+        ax.set_xticks(list(known), [f"{date:%Y-%m-%d}" for date in known])
+        ax.set_xlim(known.min() - BESIDE, known.max() + BESIDE)
+        return
     locator = AutoDateLocator(minticks=2, maxticks=5)
     ax.xaxis.set_major_locator(locator)
     ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))

@@ -27,7 +27,7 @@ NEAR = 1.001  # a probability up to this factor above the minimum is at the floo
 TOLD, LONGEST = 3, 40  # number of new levels that are named, and characters of each
 MOST = 10_000  # largest number of different new levels that are counted
 CLOSE = 0.01  # relative error of quantiles of lags
-SHORTEST = 1e-4  # hours
+SHORTEST = 1e-6  # hours
 ROUNDING = 1e-12  # a standard deviation below this share of the largest value is a rounding error
 OTHERS = "all others"
 

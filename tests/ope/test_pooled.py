@@ -94,7 +94,7 @@ def test_what_is_missing():
     assert "1 of 602 decisions have no reward, and will have none" in mean.summary()["refused"]
     early = MeanReward()
     early.add(np.array([np.nan, 1.0, 2.0]), np.array([True, False, False]))
-    assert early.summary()["refused"].startswith("0 decisions stand before")
+    assert early.summary()["refused"].endswith("whose reward is open, and has 0")
     assert np.isnan(early.summary()["estimate"])
 
 

@@ -146,7 +146,7 @@ def test_a_young_log_and_one_whose_last_decisions_are_open(tmp_path):
         ids = service.decide(np.zeros((30, 2))).id
         page, _ = written(url, tmp_path)
         rows = [row for row in page.rows if row and row[0] == "as decided"]
-        assert all("0 decisions stand before" in " ".join(row) for row in rows), rows
+        assert all("reward is open, and has 0" in " ".join(row) for row in rows), rows
         assert len(rows) == 2
         service.reward(ids[:20], np.arange(20.0))
         service.learn()
@@ -241,3 +241,28 @@ def test_a_log_that_is_not_there_is_not_made(command, tmp_path, monkeypatch):
     assert run.exit_code != 0
     assert "there is no log" in " ".join(run.output.split())
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("rewards", [0, 1, 2])
+def test_a_first_day_reads_as_one(rewards, tmp_path):
+    """Numbers of one are singular, lags have a unit that fits, and axes show the day itself."""
+    from bayesbandit.cli.watching import watch
+
+    now = [1.7640e9]
+    with bb.DecisionLog(f"sqlite:///{tmp_path}/day.db") as log:
+        service = bb.Service(bb.LinTS(["a", "b"], 1, seed=0), log, clock=lambda: now[0])
+        for _ in range(max(rewards, 1)):
+            one = service.decide([0.5])
+            now[0] += 0.5
+            if rewards:
+                service.reward(one.id, 1.0)
+        tables, figures, said = watch(log, None, None)
+    number = "2 decisions" if rewards == 2 else "1 decision"
+    assert said.startswith(f"{number} on 2025-11-24 (UTC), {rewards} with a reward that came")
+    assert ("within 0.5 seconds" in said) == bool(rewards)
+    assert ("Seconds from decision to reward" in tables) == bool(rewards)
+    for name in ("counts", "shares", "values"):
+        low, high = figures[name].axes[0].get_xlim()
+        assert 0 < high - low <= 3, name  # days
+    texts = [said, *(str(text) for one in tables.values() for text in one.to_numpy().ravel())]
+    assert not [text for text in texts if " 1 decisions" in f" {text}"]

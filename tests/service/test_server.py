@@ -502,7 +502,7 @@ def test_the_fallback_of_the_command_line_may_be_a_number(tmp_path, monkeypatch)
 
     made = []
     monkeypatch.setattr(server, "application", lambda service, key: made.append(service))
-    monkeypatch.setattr("uvicorn.run", lambda *_, **__: None)
+    monkeypatch.setattr("uvicorn.Server.run", lambda self: setattr(self, "started", True))
     monkeypatch.setenv("BAYESBANDIT_API_KEY", KEY)
     url, words = begun(tmp_path, arms=[0, 1])
     for more in (list(map(str, words)), []):
@@ -527,3 +527,27 @@ def test_a_decision_that_cannot_be_read_again_is_not_the_fallbacks(tmp_path, mon
     assert told.propensity < 1.0
     [row] = log.frame().itertuples()
     assert (row.decision_id, row.arm, row.mode) == (told.id, told.variant, "bandit")
+
+
+@pytest.mark.slow
+def test_a_server_says_where_it_decides_once_it_does(tmp_path):
+    """Not before its port is bound; a port that is taken ends it, and it has not said a word."""
+    import json
+    import re
+
+    url, words = begun(tmp_path)
+    process = command("serve", "--log", url, *words, "--port", 0, "--log-format", "json")
+    try:
+        said = json.loads(process.stdout.readline())
+        found = re.search(r"decides at (http://127\.0\.0\.1:(\d+))$", said["message"])
+        assert httpx.get(f"{found[1]}/healthz", timeout=20).status_code == 200  # at once
+        assert (said["level"], said["logger"]) == ("INFO", "bayesbandit")
+        assert pd.Timestamp(said["time"]).tzinfo is not None
+        second = command("serve", "--log", url, *words, "--port", found[2])
+        output = second.communicate(timeout=60)[0]
+        assert second.returncode != 0
+        assert "decides at" not in output
+        assert "address already in use" in output
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=40)
