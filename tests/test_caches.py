@@ -1,7 +1,6 @@
-"""Where neither the package nor the home can be written, as in a container that is read-only."""
+"""Where compiled code is kept and read. Disks that are read-only: tests/service/test_deploy.py."""
 
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -9,33 +8,8 @@ from pathlib import Path
 
 import pytest
 
-import bayesbandit
+import bayesbandit.kernels  # which extends the places
 from bayesbandit.runtime import caches, locks
-
-WORKS = "import bayesbandit as bb; b = bb.LinTS(2, 1); b.observe(b.choose([1.0]), 1.0); print(b.t)"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("temporary", [True, False])
-def test_it_starts_where_little_can_be_written(temporary, tmp_path):
-    """`is_writable` is told so, since root can write anywhere."""
-    package = tmp_path / "site" / "bayesbandit"
-    source = Path(bayesbandit.__file__).parent
-    shutil.copytree(source, package, ignore=shutil.ignore_patterns("__pycache__"))
-    file = package / "runtime" / "caches.py"
-    told = f"    return {temporary} and str(folder).startswith({str(tmp_path / 'tmp')!r})\n"
-    lines = file.read_text().split("    while not folder.exists():")
-    file.write_text(lines[0] + told + "    while not folder.exists():" + lines[1])
-    (tmp_path / "tmp").mkdir()
-    env = os.environ | {"PYTHONPATH": str(package.parent), "TMPDIR": str(tmp_path / "tmp")}
-    run = subprocess.run(
-        [sys.executable, "-c", WORKS], env=env, cwd=tmp_path, capture_output=True, text=True
-    )
-    assert run.stdout.strip() == "1", run.stderr
-    kept = list((tmp_path / "tmp").rglob("*.nbi"))
-    assert bool(kept) == temporary
-    assert not list(package.rglob("*.nbi"))
-
 
 DOUBLE = "from numba import njit\n\n\n@njit(cache=True)\ndef double(a):\n    return a * 2\n"
 AT_ONCE = """
@@ -144,3 +118,40 @@ def test_a_cache_that_cannot_be_written_is_said_once(monkeypatch, caplog):
     assert "not kept" in record.message
     assert "/opt/kernels" in record.message
     assert "NUMBA_CACHE_DIR" in record.message
+
+
+@pytest.mark.parametrize("asked", ["", "/proc/nothing"])
+def test_code_goes_among_the_temporary_files_where_no_other_place_can_be_written(
+    asked, tmp_path, monkeypatch
+):
+    """Also where NUMBA_CACHE_DIR names a folder that cannot be written. The last place is ours."""
+    import numba
+    from numba.core import caching
+
+    monkeypatch.setattr(numba.config, "CACHE_DIR", asked)
+    monkeypatch.setattr(caches.tempfile, "tempdir", str(tmp_path))
+    function, file = function_of(tmp_path, monkeypatch)
+    kinds = caching.FunctionCache._impl_class._locator_classes
+    assert [kind.__name__ for kind in kinds if kind.__name__ == "Temporary"] == ["Temporary"]
+    last = kinds[-1]
+    found = last.from_function(function, file)
+    assert Path(found.get_cache_path()).is_relative_to(tmp_path / f"bayesbandit-{os.getuid()}")
+    monkeypatch.setattr(caches, "temporary", lambda: None)
+    assert last.from_function(function, file) is None
+
+
+def test_a_function_whose_code_can_be_kept_nowhere_is_compiled(monkeypatch, caplog):
+    from numba.core import caching
+
+    from bayesbandit.runtime.compiling import njit
+
+    monkeypatch.setattr(caches, "told", [])
+    monkeypatch.setattr(caching.FunctionCache._impl_class, "_locator_classes", [])
+
+    @njit(cache=True)
+    def double(a):
+        return 2.0 * a
+
+    assert double(1.5) == 3.0
+    [record] = caplog.records
+    assert "no folder can be written" in record.message

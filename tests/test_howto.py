@@ -1,11 +1,21 @@
 """The site's pages work as written: all their Python runs, and prints what stands below it."""
 
+import json
+import os
 import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+import bayesbandit as bb
 from tests.cases import few, quick_but
+from tests.ports import free_port
 
 DOCS = Path(__file__).parents[1] / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\s*^```text\n(.*?)^```$)?", flags=re.S | re.M)
@@ -64,3 +74,100 @@ def test_tables(tmp_path, monkeypatch):
     assert "plan[T.plus]:newsletter[T.True]" in names["by_formula"].features
     assert (tmp_path / "offers.npz").exists()
     assert names["earned"] > 1.1 * names["bought"].mean(axis=0).max()
+
+
+SHELL = re.compile(r"^```sh\n(.*?)^```$", flags=re.S | re.M)
+
+
+def shell_of(page):
+    return SHELL.findall((DOCS / page).read_text(encoding="utf-8"))
+
+
+def test_every_command_of_a_howto_is_in_a_block_that_runs():
+    for page in DOCS.glob("howto/*.md"):
+        text = SHELL.sub("", page.read_text(encoding="utf-8"))
+        assert not re.findall(r"^(?: {4}|```bash\n)(?:bayesbandit|curl) .*", text, flags=re.M), page
+
+
+def serve_elsewhere(script, port):
+    """A script whose servers listen on another port: this machine may use 8000."""
+    script = script.replace("localhost:8000", f"localhost:{port}")
+    return script.replace("bayesbandit serve", f"bayesbandit serve --port {port}")
+
+
+@contextmanager
+def run_shell(page, folder, port):
+    """Run a page's shell blocks, one after the other, with the toolkit's commands on the path.
+
+    Yield what they print. What they started goes on until the end of the block.
+    """
+    if missing := [name for name in ("bash", "curl", "openssl") if not shutil.which(name)]:
+        pytest.skip(f"needs {', '.join(missing)}")
+    known = {k: v for k, v in os.environ.items() if not k.startswith("BAYESBANDIT_")}
+    known["PATH"] = f"{Path(sys.executable).parent}:{known['PATH']}"
+    known["PYTHONPATH"] = str(DOCS.parent)
+    script = serve_elsewhere("\n".join(shell_of(page)), port)
+    with (folder / "out").open("w+") as out, (folder / "err").open("w+") as err:
+        process = subprocess.Popen(
+            ["bash", "-euo", "pipefail", "-c", script],
+            cwd=folder, env=known, stdout=out, stderr=err, start_new_session=True,
+        )  # fmt: skip
+        try:
+            status = process.wait(timeout=300)
+            said = (folder / "out").read_text(), (folder / "err").read_text()
+            assert status == 0, said
+            yield said
+        finally:
+            with suppress(ProcessLookupError):  # nothing runs any more
+                os.killpg(process.pid, signal.SIGTERM)
+
+
+WITH_SHELL = [page for page in PAGES if page.startswith("howto/") and shell_of(page)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in WITH_SHELL if page != "howto/serve.md"])
+def test_the_shell_blocks_run_as_they_stand(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "page"}
+    for code, _ in blocks(page):
+        exec(compile(code, page, "exec"), names)
+    with run_shell(page, tmp_path, free_port()) as (out, err):
+        assert out
+        assert "Error" not in err
+
+
+def objects(text):
+    """The JSON objects in a text, in their order."""
+    at = text.find("{")
+    while at >= 0:
+        one, end = json.JSONDecoder().raw_decode(text, at)
+        yield one
+        at = text.find("{", end)
+
+
+@pytest.mark.slow
+def test_a_service_in_ten_lines_serves_and_learns(tmp_path, monkeypatch):
+    """With its log in the environment, from which the learner must read it."""
+    for needed in ("sqlalchemy", "fastapi", "uvicorn", "prometheus_client"):
+        pytest.importorskip(needed)
+    monkeypatch.chdir(tmp_path)
+    page = "howto/serve.md"
+    for code, _ in blocks(page):
+        exec(compile(code, page, "exec"), {"__name__": "page"})
+    assert len(shell_of(page)[0].splitlines()) <= 10
+    with run_shell(page, tmp_path, free_port()) as (out, _):
+        told = [*objects(out)]
+        assert [one["id"] for one in told[:2]] == ["order-1", "order-1"]
+        assert told[1]["status"] == "timely"
+        assert told[2]["advice"]["variant"] in ("mail", "call", "wait")
+        assert "1 decision" in (tmp_path / "offers.html").read_text()
+        with bb.DecisionLog("sqlite:///offers.db") as log:
+            end = time.monotonic() + 60
+            while log.counts()["versions"] < 2 and time.monotonic() < end:
+                time.sleep(0.2)
+            assert log.counts()["versions"] >= 2, (tmp_path / "err").read_text()
+            assert log.counts()["closed: reward"] == 1
+        lines = (tmp_path / "err").read_text().splitlines()
+        learned = [line for line in lines if line.endswith("version 1: 1 reward learned")]
+        assert re.fullmatch(r"[\d-]{10}T[\d:.]{12}Z INFO version 1: 1 reward learned", learned[0])

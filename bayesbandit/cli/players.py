@@ -11,7 +11,9 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -118,7 +120,8 @@ def play_model(
 
 
 def rehearse(factory: Callable[..., Any], fits: bool = False) -> float:
-    """Call the methods that a service calls, with one context and a batch; return the seconds.
+    """Call the methods that a program calls, with one context and a batch, and serve a few rounds
+    by a log, where SQLAlchemy is installed; return the seconds.
 
     fits: whether the model is fitted, too: a few rewards only weight its draws.
     """
@@ -136,7 +139,24 @@ def rehearse(factory: Callable[..., Any], fits: bool = False) -> float:
     bandit.belief.predict(contexts)
     if fits:
         bandit.posterior(ARMS[0])
+    if find_spec("sqlalchemy") is not None and isinstance(bandit, Bandit):
+        _serve(factory(ARMS, FEATURES, seed=0))
     return time.perf_counter() - start
+
+
+def _serve(bandit: Bandit) -> None:
+    """Decide, take rewards and learn as `serve` and `learn` do: they call kernels of their own."""
+    from bayesbandit.service.service import Service
+    from bayesbandit.store.log import DecisionLog
+
+    contexts = np.zeros((len(ARMS), FEATURES))
+    with TemporaryDirectory() as folder, DecisionLog(f"sqlite:///{folder}/log.db") as log:
+        service = Service(bandit, log)
+        for _ in range(2):  # the second time with a version that was learned
+            made = [service.decide(contexts[0]), *service.decide(contexts)]
+            service.reward([str(one.id) for one in made], [1.0] * len(made))
+            service.learn()
+        service.snapshot()
 
 
 def parse_player(text: str) -> tuple[str, Factory]:

@@ -51,7 +51,9 @@ def without_secrets[E: BaseException](error: E, secrets: Iterable[str] = ()) -> 
 
     Python keeps the errors behind one (`__context__`) also where it does not print them.
     """
-    secrets, found, rest = [*secrets], set(), [error]
+    secrets = [*secrets]
+    found = set[int]()
+    rest: list[BaseException] = [error]
     while rest:
         one: Any = rest.pop()
         if id(one) in found:

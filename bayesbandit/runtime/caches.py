@@ -26,26 +26,15 @@ from typing import Any
 from bayesbandit.runtime import locks
 
 PACKAGE = Path(__file__).parents[1]
-READ = "UserProvidedCacheLocator", "InTreeCacheLocator"  # of NUMBA_CACHE_DIR, beside the source
+OWN = "UserProvidedCacheLocator"  # of NUMBA_CACHE_DIR
+READ = OWN, "InTreeCacheLocator"  # which is beside the source
 
 
 def settle() -> None:
     """Make sure that numba can start, and PyTensor if it is used."""
-    import numba
-    from numba.misc.appdirs import AppDirs
-
     take_turns()
-    read_what_is_shipped()
-    sources, home = [PACKAGE / "kernels"], Path(AppDirs("numba", False).user_cache_dir)
-    sources += (path.parent for path in PACKAGE.glob("systems/*/kernels.py"))
-    beside = all(is_writable(folder / "__pycache__") for folder in sources)
-    config: Any = numba.config
-    if not (config.CACHE_DIR or beside or is_writable(home)):
-        folder = temporary()
-        if folder is None:
-            keep_nothing()
-        else:
-            config.CACHE_DIR = str(folder / "numba")
+    extend_places()
+    start_without_places()
     flags = os.environ.get("PYTENSOR_FLAGS", "")
     stuck = "compiledir" not in flags and not is_writable(Path("~/.pytensor").expanduser())
     if stuck and (folder := temporary()) is not None:
@@ -97,13 +86,66 @@ def take_turns() -> None:
     kind.save = alone
 
 
-def read_what_is_shipped() -> None:
-    """Let numba read the code of our kernels from folders that it cannot write."""
+def extend_places() -> None:
+    """Let numba look in two more kinds of places for the code of a function.
+
+    First come folders that it cannot write, if they have the code of our kernels. Last comes a
+    folder among the temporary files, where no other place can be written: also if NUMBA_CACHE_DIR
+    names one that cannot.
+    """
     from numba.core import caching
 
     kinds = caching.FunctionCache._impl_class._locator_classes  # PyTensor adds to it, too
     if not any("shipped" in vars(one) for one in kinds):
         kinds[:0] = [shipped(one) for one in kinds if one.__name__.lstrip("_") in READ]
+        own = next(one for one in kinds if one.__name__.lstrip("_") == OWN)
+        kinds.append(among_temporary_files(own))
+
+
+def among_temporary_files(base: type[Any]) -> type[Any]:
+    """Return a subclass of a numba cache locator that takes a folder among the temporary files."""
+
+    class Temporary(base):
+        @classmethod
+        def from_function(cls, function: FunctionType, file: str) -> Temporary | None:
+            folder = temporary()
+            if folder is None or not Path(file).exists():
+                return None
+            found = cls(function, file)
+            found._cache_path = str(folder / "numba" / cls.get_suitable_cache_subpath(file))
+            try:
+                found.ensure_cache_path()
+            except OSError:
+                return None
+            return found
+
+    return Temporary
+
+
+def start_without_places() -> None:
+    """Let a function whose code can be kept nowhere be compiled in each process."""
+    from numba.core import dispatcher
+    from numba.np.ufunc import ufuncbuilder
+
+    kinds: tuple[Any, ...] = dispatcher.Dispatcher, ufuncbuilder.UFuncDispatcher
+    for kind in kinds:
+        if "__wrapped__" not in vars(kind.enable_caching):
+            kind.enable_caching = starting(kind.enable_caching)
+
+
+def starting(enable: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Return a function that keeps compiled code, and goes on where there is no place for it."""
+
+    @wraps(enable)
+    def enabled(self: Any) -> None:
+        try:
+            enable(self)
+        except RuntimeError as error:  # "cannot cache function …: no locator available"
+            if "cannot cache" not in str(error):
+                raise
+            complain("no folder can be written")
+
+    return enabled
 
 
 def shipped(base: type[Any]) -> type[Any]:
@@ -157,14 +199,3 @@ def complain(why: str) -> None:
             "NUMBA_CACHE_DIR to a folder that can be written",
             why,
         )
-
-
-def keep_nothing() -> None:
-    """Keep no compiled code: each process compiles again."""
-    complain("no folder can be written")
-    from numba.core import dispatcher
-    from numba.np.ufunc import ufuncbuilder
-
-    kinds: tuple[Any, ...] = dispatcher.Dispatcher, ufuncbuilder.UFuncDispatcher
-    for kind in kinds:
-        kind.enable_caching = lambda self: None

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -10,13 +9,9 @@ from contextlib import contextmanager
 
 import httpx
 
+from tests.ports import free_port
+
 KEY = "a key that only the tests know"
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def command(*words, **settings):
