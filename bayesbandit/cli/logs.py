@@ -62,4 +62,5 @@ def lines(kind: Format) -> Iterator[logging.Logger]:
     finally:
         logging.captureWarnings(False)
         for name, logger in loggers.items():
-            logger.handlers, logger.level, logger.propagate = before[name]
+            logger.handlers, level, logger.propagate = before[name]
+            logger.setLevel(level)

@@ -96,11 +96,9 @@ def without_formulas(table: pd.DataFrame) -> pd.DataFrame:
     def safe(value: object) -> object:
         return f"'{value}" if isinstance(value, str) and FORMULA.match(value) else value
 
-    from bayesbandit.evaluation.text import is_numeric
-
     found = table.rename(columns=safe)
     for place, (_, column) in enumerate(table.items()):
-        if not is_numeric(column):
+        if column.dtype.kind == "O":  # texts, categories and mixed columns
             found.isetitem(place, column.astype(object).map(safe))
     return found
 

@@ -136,6 +136,13 @@ def start_without_places() -> None:
 def starting(enable: Callable[[Any], None]) -> Callable[[Any], None]:
     """Return a function that keeps compiled code, and goes on where there is no place for it."""
 
+    from numba.core.caching import NullCache
+
+    class Nowhere(NullCache):
+        def save_overload(self, signature: object, data: object) -> None:
+            """Say that what was compiled now is lost."""
+            complain("no folder can be written")
+
     @wraps(enable)
     def enabled(self: Any) -> None:
         try:
@@ -143,7 +150,7 @@ def starting(enable: Callable[[Any], None]) -> Callable[[Any], None]:
         except RuntimeError as error:  # "cannot cache function …: no locator available"
             if "cannot cache" not in str(error):
                 raise
-            complain("no folder can be written")
+            vars(self)["_cache" if hasattr(self, "_cache") else "cache"] = Nowhere()
 
     return enabled
 

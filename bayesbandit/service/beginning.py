@@ -8,6 +8,7 @@ from typing import Any
 from bayesbandit import checks
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.policies import Policy
+from bayesbandit.runtime.addresses import hidden
 from bayesbandit.store.log import DecisionLog
 from bayesbandit.store.settings import Settings
 
@@ -15,7 +16,9 @@ from bayesbandit.store.settings import Settings
 def check_log(log: object) -> None:
     """Raise TypeError unless this is a `DecisionLog`."""
     if not isinstance(log, DecisionLog):
-        raise TypeError(f'log must be a bb.DecisionLog, as DecisionLog("sqlite:///…"); got {log!r}')
+        raise TypeError(
+            f'log must be a bb.DecisionLog, as DecisionLog("sqlite:///…"); got {hidden(repr(log))}'
+        )
 
 
 def check_snapshots(every: object, keep: object) -> None:
