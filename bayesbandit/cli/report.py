@@ -99,7 +99,7 @@ def without_formulas(table: pd.DataFrame) -> pd.DataFrame:
     found = table.rename(columns=safe)
     for place, (_, column) in enumerate(table.items()):
         if column.dtype.kind == "O":  # texts, categories and mixed columns
-            found.isetitem(place, column.astype(object).map(safe))
+            found.isetitem(place, [safe(value) for value in column])
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -25,7 +25,7 @@ from bayesbandit.plots.style import (
 
 WIDTH, HEIGHT = 3.65, 2.9  # inches: a telephone's page is as wide
 FEW_DATES = 3  # at most so many have a tick each
-BESIDE = pd.Timedelta(days=1)  # before the first and after the last of few dates
+BESIDE = 1.0  # days before the first and after the last of few dates
 LONGEST = 32  # characters of an arm's name
 
 
@@ -111,8 +111,9 @@ def _dated(ax: Axes, label: str, dates: Iterable[pd.Timestamp]) -> None:
     ruled(ax)
     known = pd.DatetimeIndex([*dates])
     if 0 < len(known) <= FEW_DATES:
-        ax.set_xticks(list(known), [f"{date:%Y-%m-%d}" for date in known])
-        ax.set_xlim(known.min() - BESIDE, known.max() + BESIDE)
+        at = date2num(known.to_numpy())  # in days
+        ax.set_xticks(at, [f"{date:%Y-%m-%d}" for date in known])
+        ax.set_xlim(at.min() - BESIDE, at.max() + BESIDE)
         return
     locator = AutoDateLocator(minticks=2, maxticks=5)
     ax.xaxis.set_major_locator(locator)
