@@ -23,7 +23,7 @@ HEAVY = {
         (["--help"], 0, "compare"),
         (["compar"], 2, "Did you mean"),
         (["serve", "--prot", "1"], 2, "--port"),
-        (["learn"], 2, "learn needs --log"),
+        (["learn"], 2, "BAYESBANDIT_LOG"),
         (["models"], 0, "exact_gaussian"),
     ],
 )

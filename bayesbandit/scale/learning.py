@@ -20,7 +20,7 @@ from bayesbandit.policies import Policy, Thompson
 from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.scale.parts import Parts, parts_of
 from bayesbandit.tables.encoder import Encoder
-from bayesbandit.tables.roles import HISTORY
+from bayesbandit.tables.role_names import HISTORY
 from bayesbandit.weighting.base import Balance
 
 if TYPE_CHECKING:

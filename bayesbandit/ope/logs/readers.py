@@ -13,7 +13,8 @@ from bayesbandit.kernels.propensities import all_chances
 from bayesbandit.ope.logs.columns import SLACK
 from bayesbandit.tables import inputs
 from bayesbandit.tables.encoder import Encoder
-from bayesbandit.tables.roles import CONTEXT, HISTORY, roles_of
+from bayesbandit.tables.role_names import CONTEXT, HISTORY
+from bayesbandit.tables.roles import roles_of
 
 if TYPE_CHECKING:
     import pandas as pd
