@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import (
+    AfterValidator,
     AwareDatetime,
     BaseModel,
     ConfigDict,
@@ -21,11 +22,11 @@ from pydantic import (
     Tag,
 )
 
-from bayesbandit.store.rows import LONGEST_ID
+from bayesbandit.store.rows import LONGEST_ID, check_id
 
 MOST = 1000  # of a batch
 Variant = StrictStr | StrictInt
-Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID)]
+Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID), AfterValidator(check_id)]
 Real = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 

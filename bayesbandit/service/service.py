@@ -394,13 +394,15 @@ class Service:
     def reward(self, id: Any, value: Any, at: Any = None, key: Any = None) -> Any:
         """Store the reward of a decision, and return its status.
 
-        "timely" rewards count. A "late" reward came after `wait`, or after the decision was closed.
-        For an "unknown" one the log has no such decision. Both are stored and do not count.
-        "again": the same reward is already stored, and nothing changes. Another value raises
-        ValueError. Lists of ids and values return a list of statuses, where another value is
+        "timely" rewards count. A "late" reward came after `wait`, after the decision was closed, or
+        after the first one, if only the first counts. For an "unknown" one the log has no such
+        decision. Both are stored and do not count. "again": the same reward is already stored, and
+        nothing changes. Another value raises ValueError, and so does a time before the decision or
+        in the future. Lists of ids and values return a list of statuses, where such a reward is
         "refused" instead.
 
-        at: when it was observed: a date, a datetime or seconds since 1970; None: now.
+        at: when it was observed: a date, a datetime or seconds since 1970; None: now. A date without
+        a zone is of UTC. Clocks may differ by a minute.
         key: identifies one of several rewards of a decision, if their sum or the last one counts.
         Give a key or `at` then, so that a reward that is sent twice does not count twice.
         """
@@ -416,8 +418,8 @@ class Service:
         rewards = list(zip(ids, keys, values, when, strict=True))
         status = self.log.ledger.rewards(rewards, now, self.settings)
         if several:
-            return [REFUSED if isinstance(one, Conflict) else one for one in status]
-        if isinstance(status[0], Conflict):
+            return [REFUSED if isinstance(one, ValueError) else one for one in status]
+        if isinstance(status[0], ValueError):
             raise status[0]
         return status[0]
 

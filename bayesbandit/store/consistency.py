@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 from sqlalchemy import ColumnElement, Connection, Row, Select, Table, and_, func, or_, select
 
-from bayesbandit.store.ledger import Ledger, of_decision, unknown_key
+from bayesbandit.store.ledger import CLOCKS, Ledger, of_decision, unknown_key
 from bayesbandit.store.records import ACTIVATED, ADVISED, LATE, SNAPSHOT, SYSTEM, TIMELY, UNKNOWN
 from bayesbandit.store.settings import Settings
 from bayesbandit.store.tables import (
@@ -113,7 +113,7 @@ def check_rewards(log: Checked, how: Settings) -> None:
         .outerjoin(opened, of_decision(opened))
         .where(log.ledger.own(rewards))
     )
-    for row in log.rows(known.where(own.observed_at < decided)):
+    for row in log.rows(known.where(own.observed_at < decided - CLOCKS)):
         said = "the reward was observed before the decision"
         log.add("clock", row.decision_id, row.decided_at, row.observed_at, said)
     in_time: ColumnElement[bool] = opened.c.decision_id.is_not(None)
@@ -123,6 +123,14 @@ def check_rewards(log: Checked, how: Settings) -> None:
             said, end_of_row = "a reward counts that came too late", row.decided_at + how.wait
             log.add("late", row.decision_id, end_of_row, row.observed_at, said)
         in_time = and_(in_time, own.observed_at <= end)
+    if how.aggregate == "first":  # those after the first one are late
+        other = rewards.alias()
+        first = select(other.c.key).where(
+            other.c.bandit == own.bandit,
+            other.c.decision_id == own.decision_id,
+            other.c.status == TIMELY,
+        )
+        in_time = and_(in_time, ~first.exists())
     strange = or_(own.status.not_in((TIMELY, LATE)), and_(own.status == LATE, in_time))
     for row in log.rows(known.where(strange)):
         before = row.key == unknown_key(row.key.rpartition(" unknown ")[0], row.value)

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from itertools import batched
 from typing import Any
 
@@ -62,7 +63,33 @@ from bayesbandit.store.tables import (
 )
 
 DEFAULT = "default"  # the name of a bandit that is alone in its database
+CLOCKS = 60_000_000  # microseconds by which the clocks of two machines may differ
 AT_ONCE = 1000  # rewards that are stored in one transaction, ids that are asked for in one query
+
+
+def mistimed(at: int, decided_at: int | None, now: int) -> ValueError | None:
+    """Return the error of a reward that was observed before its decision, or after now.
+
+    decided_at: None for a decision that the log has not. Times are microseconds since 1970.
+    """
+    if at > now + CLOCKS:
+        limit = f"in the future: it is dated {_shown(at)}, and now is {_shown(now)}"
+    elif decided_at is not None and at < decided_at - CLOCKS:
+        limit = f"before its decision: it is dated {_shown(at)}, the decision {_shown(decided_at)}"
+    else:
+        return None
+    return ValueError(
+        f"a reward cannot be observed {limit}; give seconds (not milliseconds) since 1970, or a "
+        f"date with its time zone; clocks may differ by {CLOCKS // 10**6} seconds"
+    )
+
+
+def _shown(at: int) -> str:
+    """Return microseconds since 1970 as a date; as seconds where no calendar has it."""
+    try:
+        return datetime.fromtimestamp(at / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):
+        return f"{at / 1e6:.6g} seconds"
 
 
 def unknown_key(key: str, value: float) -> str:
@@ -236,14 +263,15 @@ class Ledger:
 
     def rewards(
         self, given: Sequence[tuple[str, str, float, int]], now: int, how: Settings
-    ) -> list[str | Conflict]:
+    ) -> list[str | ValueError]:
         """Store rewards, and return for each one whether it counts.
 
         given: the decision's id, the reward's key, its value and when it was observed (microseconds
-        since 1970). Return TIMELY, LATE, UNKNOWN (no such decision) or AGAIN (stored before), or a
-        Conflict if the log has another value under this key.
+        since 1970). Return TIMELY, LATE, UNKNOWN (no such decision) or AGAIN (stored before). Return
+        the error of a reward that is not stored: a Conflict if the log has another value under this
+        key, a ValueError if it was observed before its decision or after now.
         """
-        found: list[str | Conflict] = []
+        found: list[str | ValueError] = []
         for some in batched(given, AT_ONCE):
             with self.database.write() as connection:
                 found += self._rewards(connection, some, now, how)
@@ -255,31 +283,39 @@ class Ledger:
         given: Sequence[tuple[str, str, float, int]],
         now: int,
         how: Settings,
-    ) -> list[str | Conflict]:
+    ) -> list[str | ValueError]:
         ids = sorted({id_ for id_, *_ in given})
         known = select(decisions.c.id, decisions.c.decided_at).where(self.of_ids(decisions, ids))
         decided = {row.id: row.decided_at for row in connection.execute(known)}
         is_open = self._lock(connection, ids)  # then: a decision that comes meanwhile is not late
+        settled = self._settled(connection, is_open, how)
         rows: dict[tuple[str, str], dict[str, Any]] = {}  # the first of each key
-        keys = []
+        keys: list[tuple[str, str] | ValueError] = []
         for id_, key, value, at in given:
+            if wrong := mistimed(at, decided.get(id_), now):
+                keys.append(wrong)
+                continue
             if id_ not in decided:
                 status, key = UNKNOWN, unknown_key(key, value)
-            elif id_ in is_open and (how.wait is None or at <= decided[id_] + how.wait):
-                status = TIMELY
-            else:
+            elif id_ in settled or id_ not in is_open:
                 status = LATE
+            else:
+                status = TIMELY if how.wait is None or at <= decided[id_] + how.wait else LATE
             keys.append((id_, key))
             row = {
                 "bandit": self.name, "decision_id": id_, "key": key, "value": value,
                 "observed_at": at, "received_at": now, "status": status,
             }  # fmt: skip
             rows.setdefault((id_, key), row)
+            if how.aggregate == "first" and status == TIMELY:
+                settled.add(id_)
         ordered = [rows[which] for which in sorted(rows)]  # so that two of them cannot deadlock
         added = self.database.add(connection, rewards, ordered)
-        found: list[str | Conflict] = []
+        found: list[str | ValueError] = []
         for which, (_, _, value, _) in zip(keys, given, strict=True):
-            if (self.name, *which) in added:
+            if isinstance(which, ValueError):
+                found.append(which)
+            elif (self.name, *which) in added:
                 added.remove((self.name, *which))
                 found.append(str(rows[which]["status"]))
             else:
@@ -287,6 +323,21 @@ class Ledger:
         timely = {id_ for (id_, *_), status in zip(given, found, strict=True) if status == TIMELY}
         self._touch(connection, sorted(timely), now, how)
         return found
+
+    def _settled(
+        self, connection: Connection, is_open: Mapping[str, int], how: Settings
+    ) -> set[str]:
+        """Return the open decisions that have their reward already, where only the first counts.
+
+        The first is the one that was stored first, whenever it was observed: it may be learned.
+        """
+        touched = [id_ for id_, n in is_open.items() if n]
+        if how.aggregate != "first" or not touched:
+            return set()
+        came = select(rewards.c.decision_id).where(
+            self.of_ids(rewards, touched), rewards.c.status == TIMELY
+        )
+        return {*connection.execute(came).scalars()}
 
     def _before(self, connection: Connection, id_: str, key: str, value: float) -> str | Conflict:
         """Return AGAIN or UNKNOWN for a reward that is stored already, or a Conflict of values."""

@@ -107,14 +107,23 @@ def _context_text(context: object) -> str:
 
 
 def same_json(one: str | None, other: str | None) -> bool:
-    """Return whether two texts of JSON have the same values, in any order of their keys."""
+    """Return whether two texts of JSON have the same values, in any order of their keys.
+
+    1.0 and 1 are the same number: clients in JavaScript write the one for the other.
+    """
     if one is None or other is None:
         return one is other
     return one == other or _ordered(one) == _ordered(other)
 
 
 def _ordered(text: str) -> str:
-    return json.dumps(json.loads(text), sort_keys=True)
+    return json.dumps(json.loads(text, parse_float=_number), sort_keys=True)
+
+
+def _number(text: str) -> float:
+    """Return a number of JSON; whole ones as int, since 1.0 is 1. True is not 1."""
+    value = float(text)
+    return int(value) if value.is_integer() else value
 
 
 def _records(table: Any) -> list[dict[Any, Any]]:
