@@ -16,7 +16,6 @@ from bayesbandit.cli.report import clear_errors, counted
 from bayesbandit.runtime.plugins import module_of
 
 if TYPE_CHECKING:
-    from bayesbandit.checks import Name
     from bayesbandit.store.log import DecisionLog
 
 KEY = "BAYESBANDIT_API_KEY"
@@ -79,9 +78,10 @@ def serve(
     activation: Annotated[
         bool, typer.Option(help="Decisions count only after /activate says that they were shown.")
     ] = False,
-    fallback: Annotated[
-        str | None, typer.Option(help="The arm to show where the log cannot be written.")
-    ] = None,
+    deadline: Annotated[
+        float, typer.Option(help="Seconds until a request is answered: by 503, if not stored.")
+    ] = 0.2,
+    fallback: Annotated[str | None, typer.Option(hidden=True)] = None,
     apprentice: Annotated[
         bool, typer.Option(help="Another system decides, and the bandit learns from it.")
     ] = False,
@@ -102,6 +102,7 @@ def serve(
             from bayesbandit.bandit.bandit import Bandit
             from bayesbandit.checks import one_of
             from bayesbandit.service.apprentice import Apprentice
+            from bayesbandit.service.beginning import refuse_fallback
             from bayesbandit.service.server import application
             from bayesbandit.service.service import Service
             from bayesbandit.store.log import DecisionLog
@@ -111,6 +112,7 @@ def serve(
             raise ModuleNotFoundError(
                 f"a server needs {error.name}: pip install 'bayesbandit[serve]'", name=error.name
             ) from error
+        refuse_fallback(fallback)
         key, kind = _key(key_file), Apprentice if apprentice else Service
         parts = parts_of(policy, model, balance)
         if bandit is None:
@@ -119,18 +121,15 @@ def serve(
                     "--wait, --default-reward, --aggregate and --activation need --bandit: the log "
                     "has those with which it began"
                 )
-            opened = begun_log(log, name)
+            opened = begun_log(log, name, migrate=True)
             service = kind.open(opened, **parts)
-            if fallback is not None:
-                names = [str(arm) for arm in service.arms]
-                service.fallback = _arm(one_of(fallback, "--fallback", names), service.arms)
         else:
-            loaded, opened = Bandit.load(bandit, **parts), DecisionLog(log, name)
+            loaded, opened = Bandit.load(bandit, **parts), DecisionLog(log, name, migrate=True)
             service = kind(
                 loaded, opened, wait, default_reward, aggregate=aggregate,
-                activation=activation, fallback=_arm(fallback, loaded.arms),
+                activation=activation,
             )  # fmt: skip
-        app = application(service, key)
+        app = application(service, key, deadline=deadline)
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -153,7 +152,7 @@ def serve(
         raise typer.Exit(1)
 
 
-def begun_log(url: str, name: str) -> DecisionLog:
+def begun_log(url: str, name: str, migrate: bool = False) -> DecisionLog:
     """Return a log that has begun; raise FileNotFoundError if there is no file, and make none."""
     from bayesbandit.store.log import DecisionLog
 
@@ -162,12 +161,7 @@ def begun_log(url: str, name: str) -> DecisionLog:
     is_path = scheme.startswith("sqlite") and not file.startswith("file:")
     if is_path and file and not Path(file).is_file():
         raise FileNotFoundError(f"there is no log {file}")
-    return DecisionLog(url, name)
-
-
-def _arm(text: str | None, arms: tuple[Name, ...]) -> Name | None:
-    """Return the arm with this name, which may be a number; an unknown text as it is."""
-    return {str(arm): arm for arm in arms}.get(text or "", text)
+    return DecisionLog(url, name, migrate=migrate)
 
 
 def parts_of(policy: str | None, model: str | None, balance: str | None) -> dict[str, Any]:
@@ -223,7 +217,9 @@ def learn(
     with clear_errors():
         from bayesbandit.service.service import Service
 
-        service = Service.open(begun_log(log, name), **parts_of(policy, model, balance))
+        service = Service.open(
+            begun_log(log, name, migrate=True), **parts_of(policy, model, balance)
+        )
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())

@@ -15,7 +15,7 @@ from bayesbandit.bandit.decision import Decision
 from bayesbandit.checks import Name, arm_name, number, shown
 from bayesbandit.kernels.row_layout import TABULATED
 from bayesbandit.service.inputs import encoded, ids_of, listed
-from bayesbandit.service.service import Service
+from bayesbandit.service.service import Service, Stamp, stamps
 from bayesbandit.store.records import ADVISED, SYSTEM, Conflict, Stored
 from bayesbandit.store.rows import context_texts, decision_of, layout_of, text_of, to_bytes
 from bayesbandit.store.tables import events
@@ -29,12 +29,13 @@ class Followed:
     """A decision of the present system, with the bandit's advice.
 
     arm: the arm that the bandit would have chosen. probability: the bandit's probability of the arm
-    that was shown.
+    that was shown. stamp: what the log says beside.
     """
 
     decision: Decision
     arm: Name
     probability: float
+    stamp: Stamp
 
     @property
     def agrees(self) -> bool:
@@ -85,7 +86,8 @@ class Apprentice(Service):
                 "context": texts[0], "x": to_bytes(x[0]) if x.ndim > 2 else None,
             }  # fmt: skip
             chosen = np.asarray(advice.arm).tolist()[0]
-            followed = Followed(own[0], chosen, float(advice.probabilities[0, bandit.number(arm)]))
+            probability = float(advice.probabilities[0, bandit.number(arm)])
+            followed = Followed(own[0], chosen, probability, Stamp(now, version.number, SYSTEM))
             note = {
                 "at": row["decided_at"],
                 "kind": ADVISED,
@@ -108,7 +110,7 @@ class Apprentice(Service):
         p, id = _distribution(probabilities, arm, layout.arms, among), stored[0].id
         if stored[0].arm != arm or not np.array_equal(stored[0].probabilities, p):
             raise Conflict(f"the log has a decision {id!r}, of another arm or probabilities")
-        return Followed(decision_of(layout, stored, True), *self._advised(id))
+        return Followed(decision_of(layout, stored, True), *self._advised(id), stamps(stored)[0])
 
     def check(
         self,

@@ -28,6 +28,16 @@ def check_snapshots(every: object, keep: object) -> None:
         checks.integer(keep, "keep_snapshots", least=1)
 
 
+def refuse_fallback(fallback: object) -> None:
+    """Raise ValueError if an arm is given that older releases showed without storing it at once."""
+    if fallback is not None:
+        raise ValueError(
+            "there is no fallback any more: a decision that cannot be stored is none. Catch "
+            f"OSError (a server answers 503), show {fallback!r} or another arm yourself, and send "
+            "no reward of it"
+        )
+
+
 def described(bandit: Bandit) -> dict[str, Any]:
     """Return what identifies a bandit in a log, as plain values: arms, features, policy, rounds."""
     encoder = None if bandit.encoder is None else bandit.encoder.to_dict()

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LARGEST_BODY = 1_000_000  # bytes
 SLOWEST_BODY = 10.0  # seconds
-OPEN = ("/healthz", "/openapi.json")  # need no key
+OPEN = ("/healthz", "/readyz", "/openapi.json")  # need no key
 SENTENCES = {
     401: "send the key of this server as the header Authorization: Bearer KEY",
     408: f"the body of a request must come within {SLOWEST_BODY:g} seconds",

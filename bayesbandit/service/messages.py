@@ -69,8 +69,8 @@ class Decided(BaseModel):
     time: datetime
     variant: Variant = Field(description="The arm to show.")
     reason: Literal["split", "default", "static"] = Field(
-        description="split: the bandit decided; default: the fallback, since the log could not be "
-        "written; static: the present system decided."
+        description="split: the bandit decided; static: the present system decided; default: an "
+        "older release showed its fallback arm."
     )
     version: str = Field(description="Of the bandit.")
     propensity: float = Field(description="The probability of this arm.")
@@ -101,7 +101,7 @@ class Shown(Message):
 
 
 class Health(BaseModel):
-    """The answer that the log can be read."""
+    """The answer of a server that is well."""
 
     status: Literal["ok"]
     version: str

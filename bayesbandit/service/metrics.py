@@ -7,7 +7,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from bayesbandit.service.service import Service
 from bayesbandit.store.reading import waiting
 
-PATHS = ("/decide", "/reward", "/activate", "/healthz", "/metrics", "/openapi.json")
+PATHS = (
+    "/decide", "/reward", "/activate", "/healthz", "/readyz", "/metrics", "/openapi.json",
+)  # fmt: skip
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
 

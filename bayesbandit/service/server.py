@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
-from typing import Literal, NoReturn
+from functools import partial, wraps
+from threading import Lock
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 from fastapi import FastAPI, HTTPException, Request, Response, Security
@@ -17,6 +21,7 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 
+from bayesbandit import checks
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.checks import Name
 from bayesbandit.service.apprentice import Apprentice
@@ -34,13 +39,20 @@ from bayesbandit.service.messages import (
     ShownOnce,
 )
 from bayesbandit.service.metrics import Metrics
-from bayesbandit.service.service import Service
-from bayesbandit.store.records import BANDIT, FALLBACK, SYSTEM, UNKNOWN, Conflict, Stored
+from bayesbandit.service.service import Service, Stamp
+from bayesbandit.store.deadlines import before
+from bayesbandit.store.records import BANDIT, FALLBACK, SYSTEM, UNKNOWN, Conflict, Unavailable
 from bayesbandit.store.versions import decided
 
 logger = logging.getLogger("bayesbandit")
+DEADLINE = 0.2  # seconds until a request is answered
+THREADS = 24  # requests at work; each has a connection of its own to the log
+PROBED = 1.0  # seconds for which /readyz gives the same answer
 LONGEST = 500  # characters of a sentence
-UNAVAILABLE = "the log cannot be read or written now, so nothing was decided or stored; try again"
+UNAVAILABLE = (
+    "the log cannot be read or written now, so nothing was decided or stored; send the same "
+    "request again with an id of yours, or show an arm of your choice and send no reward of it"
+)
 SAID = {
     400: "The body is not JSON.",
     401: "The key is missing or wrong.",
@@ -49,20 +61,24 @@ SAID = {
     409: "The log has another decision of this id, or another reward of this decision.",
     413: "The body is too large.",
     422: "A value is wrong: the sentence names it.",
-    503: "The log cannot be read or written now.",
+    503: "The log has not stored it within the deadline. Try again after Retry-After, or go on "
+    "without: nothing was decided.",
 }
 Reason = Literal["split", "default", "static"]
 REASONS: dict[str, Reason] = {BANDIT: "split", FALLBACK: "default", SYSTEM: "static"}
 
 
-def application(service: Service, key: str, sync_every: float = 1.0) -> FastAPI:
+def application(
+    service: Service, key: str, sync_every: float = 1.0, deadline: float = DEADLINE
+) -> FastAPI:
     """Return an application that decides and takes rewards through a service.
 
     key: clients send it as `Authorization: Bearer KEY`. sync_every: seconds between checks for a
-    newer version of the bandit. If the service is an `Apprentice`, it follows another system's
-    decisions.
+    newer version of the bandit. deadline: seconds until a request is answered; one that the log has
+    not stored by then is answered by 503. If the service is an `Apprentice`, it follows another
+    system's decisions.
     """
-    server = Server(service)
+    server = Server(service, checks.number(deadline, "deadline", above=0))
     twice = len(service.arms) - len({str(arm) for arm in service.arms})
     if twice:
         raise ValueError(f"arms must differ as texts, since JSON names them; got {service.arms!r}")
@@ -88,11 +104,15 @@ def application(service: Service, key: str, sync_every: float = 1.0) -> FastAPI:
     )
     app.router.route_class = Strict
     app.add_middleware(Gate, key=key, observe=server.metrics.observe)
-    app.add_api_route("/decide", server.decide, methods=["POST"], response_model_exclude_none=True)
-    app.add_api_route("/reward", server.reward, methods=["POST"])
-    app.add_api_route("/activate", server.activate, methods=["POST"], status_code=204)
-    app.add_api_route("/healthz", server.health, methods=["GET"])
-    app.add_api_route("/metrics", server.measure, methods=["GET"], response_class=Response)
+    soon, post = server.soon, partial(app.add_api_route, methods=["POST"])
+    post("/decide", soon(server.decide), response_model_exclude_none=True)
+    post("/reward", soon(server.reward))
+    post("/activate", soon(server.activate), status_code=204)
+    for method, shown in (("GET", True), ("HEAD", False)):
+        add = partial(app.add_api_route, methods=[method], include_in_schema=shown)
+        add("/healthz", server.health)
+        add("/readyz", soon(server.ready))
+        add("/metrics", server.measure, response_class=Response)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(Conflict, _wrong)
     app.add_exception_handler(ValueError, _wrong)
@@ -102,12 +122,39 @@ def application(service: Service, key: str, sync_every: float = 1.0) -> FastAPI:
 
 
 class Server:
-    """The handlers of requests. FastAPI calls these methods in threads."""
+    """The handlers of requests. `soon` calls those that write in threads."""
 
-    def __init__(self, service: Service) -> None:
-        self.service, self.metrics = service, Metrics()
+    def __init__(self, service: Service, deadline: float = DEADLINE) -> None:
+        self.service, self.metrics, self.deadline = service, Metrics(), deadline
+        self.pool = ThreadPoolExecutor(THREADS, "request")
+        self.probing, self.probed = Lock(), -PROBED
+        self.failure = ""  # of the last probe
         self.deep = 1 + service.bandit.of_arms  # how deeply lists are nested in a context
         self.follows = service if isinstance(service, Apprentice) else None
+
+    def soon(self, handle: Callable[..., Any]) -> Callable[..., Coroutine[None, None, Any]]:
+        """Return a handler that answers within the deadline; it raises Unavailable if it cannot.
+
+        A thread that is late commits nothing after the deadline. A request that no thread has begun
+        is dropped.
+        """
+
+        @wraps(handle)
+        async def answer(*given: Any, **named: Any) -> Any:
+            end = time.monotonic() + self.deadline
+
+            def work() -> Any:
+                with before(end):
+                    return handle(*given, **named)
+
+            begun = asyncio.get_running_loop().run_in_executor(self.pool, work)
+            try:
+                return await asyncio.wait_for(begun, self.deadline)
+            except TimeoutError as error:
+                said = f"no answer within {self.deadline:g} seconds"
+                raise Unavailable(said) from error
+
+        return answer
 
     def decide(self, asked: AskedOnce) -> Decided | list[Decided]:
         """Decide about a context, or a list of them. Decisions are stored before you get them."""
@@ -121,7 +168,6 @@ class Server:
 
     def reward(self, rewarded: RewardedOnce, response: Response) -> Came | list[Came]:
         """Store a reward, or a list of them. Sending the same reward again changes nothing."""
-        self.service.flush()
         told = rewarded if isinstance(rewarded, list) else [rewarded]
         if isinstance(rewarded, Rewarded):
             one = rewarded
@@ -142,21 +188,37 @@ class Server:
 
     def activate(self, shown: ShownOnce) -> None:
         """Store that a decision, or a list of them, was shown."""
-        self.service.flush()
         ids = [one.id for one in (shown if isinstance(shown, list) else [shown])]
         known = {row.id for row in self.service.log.ledger.stored(ids)}
         if lost := [one for one in ids if one not in known]:
             raise HTTPException(404, f"the log has no decision {lost[0]!r}")
         self.service.activate(ids)
 
-    def health(self) -> Health:
-        """Say whether the log answers. It needs no key."""
-        self.service.log.ledger.newest()
+    async def health(self) -> Health:
+        """Say that the process is alive, whatever the log does. It needs no key."""
+        return Health(status="ok", version=str(self.service.version))
+
+    def ready(self) -> Health:
+        """Say whether the log can store a decision now: it writes a row, and deletes it.
+
+        It needs no key, so one write a second answers all.
+        """
+        with self.probing:
+            if time.monotonic() - self.probed >= PROBED:
+                self.failure = ""
+                try:
+                    self.service.log.ledger.probe()
+                except OSError as error:
+                    self.failure = str(error)
+                self.probed = time.monotonic()
+            if self.failure:
+                raise Unavailable(self.failure)
         return Health(status="ok", version=str(self.service.version))
 
     def measure(self) -> Response:
-        """Return metrics in Prometheus's format."""
-        text = self.metrics.text(self.service)
+        """Return metrics in Prometheus's format. What the log does not say in time is NaN."""
+        with before(time.monotonic() + self.deadline):
+            text = self.metrics.text(self.service)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     # ---- the life of a server --------------------------------------------------------------------
@@ -174,22 +236,15 @@ class Server:
         while True:
             await asyncio.sleep(every)
             try:
-                await asyncio.to_thread(self._keep_up)
+                await asyncio.to_thread(self.service.sync)
             except (OSError, ValueError) as error:  # the version here goes on
                 logger.warning("%s", error)
             except Exception:  # also a defect: a task that has ended would never look again
                 logger.exception("looking for a newer version has failed; the version here goes on")
 
-    def _keep_up(self) -> None:
-        self.service.flush()
-        self.service.sync()
-
     def close(self) -> None:
-        """Store decisions that are still to be stored, and close the log."""
-        try:
-            self.service.flush()
-        except OSError as error:
-            logger.error("decisions for the fallback arm could not be stored: %s", error)
+        """End the threads, and close the log."""
+        self.pool.shutdown(cancel_futures=True)
         self.service.log.close()
 
     # ---- decisions -------------------------------------------------------------------------------
@@ -210,18 +265,13 @@ class Server:
             raise ValueError("of a list, either every context has an id or none has")
         given = None if first.id is None else ids
         if n == 1:
-            made = [self.service.decide(first.context, first.arms, first.id)]
-        else:
-            rows = [one.context for one in asked]
-            none = all(one is None for one in rows)  # as for a bandit without features
-            made = [*self.service.decide(np.empty((n, 0)) if none else rows, first.arms, given)]
-        try:
-            stored = {row.id: row for row in self._stored([str(one.id) for one in made])}
-        except OSError:
-            if self.service.fallback is None:
-                raise
-            stored = {}  # as if the fallback is shown
-        return [self._message(one, stored.get(str(one.id))) for one in made]
+            one, [stamp] = self.service.decide_stamped(first.context, first.arms, first.id)
+            return [_message(one, stamp)]
+        rows = [one.context for one in asked]
+        none = all(one is None for one in rows)  # as for a bandit without features
+        x = np.empty((n, 0)) if none else rows
+        made, stamps = self.service.decide_stamped(x, first.arms, given)
+        return [_message(*one) for one in zip(made, stamps, strict=True)]
 
     def _followed(self, asked: Sequence[Asked], system: Apprentice) -> list[Decided]:
         """Return the answers about another system's decisions; store none if one is refused."""
@@ -239,48 +289,34 @@ class Server:
             for each, one in zip(told, asked, strict=True):
                 if one.id is not None and first[one.id] != one:
                     raise Conflict(f"this list has two decisions {one.id!r}, which differ")
-                if one.id is not None and self._stored([one.id]):
+                if one.id is not None and system.log.ledger.stored([one.id]):
                     system.follow(*each, one.id)  # which stores nothing, or refuses
                 else:
                     system.check(*each)
         found = [system.follow(*each, one.id) for each, one in zip(told, asked, strict=True)]
-        rows = self._stored([str(one.decision.id) for one in found])
         return [
-            self._message(
+            _message(
                 one.decision,
-                row,
+                one.stamp,
                 Advice(variant=one.arm, probability=one.probability, agrees=one.agrees),
             )
-            for one, row in zip(found, rows, strict=True)
+            for one in found
         ]
 
-    def _stored(self, ids: Sequence[str]) -> list[Stored]:
-        return self.service.log.ledger.stored(ids)
 
-    def _message(
-        self, decision: Decision, stored: Stored | None, advice: Advice | None = None
-    ) -> Decided:
-        """Return the answer with a decision about one context.
-
-        stored: the decision in the log; None if it is not stored yet, as that for the fallback, or
-        cannot be read now.
-        """
-        if stored is not None:
-            mode = stored.mode
-        else:
-            mode = FALLBACK if self.service.waits(str(decision.id)) else BANDIT
-        at = self.service.clock() if stored is None else stored.decided_at / 1e6
-        p = np.atleast_1d(decision.probabilities).tolist()
-        return Decided(
-            id=str(decision.id),
-            time=datetime.fromtimestamp(at, UTC),
-            variant=np.asarray(decision.arm, dtype=object).item(),
-            reason=REASONS[mode],
-            version=str(self.service.version if stored is None else stored.version),
-            propensity=float(decision.propensity),
-            probabilities={str(arm): one for arm, one in zip(decision.arms, p, strict=True)},
-            advice=advice,
-        )
+def _message(decision: Decision, stamp: Stamp, advice: Advice | None = None) -> Decided:
+    """Return the answer with a decision about one context, and what the log says beside."""
+    p = np.atleast_1d(decision.probabilities).tolist()
+    return Decided(
+        id=str(decision.id),
+        time=datetime.fromtimestamp(stamp.decided_at / 1e6, UTC),
+        variant=np.asarray(decision.arm, dtype=object).item(),
+        reason=REASONS[stamp.mode],
+        version=str(stamp.version),
+        propensity=float(decision.propensity),
+        probabilities={str(arm): one for arm, one in zip(decision.arms, p, strict=True)},
+        advice=advice,
+    )
 
 
 def _depth(context: object) -> int:

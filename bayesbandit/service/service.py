@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from bayesbandit.service.beginning import (
     check_same,
     check_snapshots,
     described,
+    refuse_fallback,
 )
 from bayesbandit.service.inputs import each, encoded, ids_of, list_of, listed
 from bayesbandit.service.randomness import Stream, Streams
@@ -30,7 +31,6 @@ from bayesbandit.store.log import DecisionLog
 from bayesbandit.store.records import (
     ADDED,
     BANDIT,
-    FALLBACK,
     LEARN,
     LEARNED,
     REFUSED,
@@ -41,7 +41,6 @@ from bayesbandit.store.records import (
     NotStored,
     Outcome,
     Stored,
-    Unavailable,
 )
 from bayesbandit.store.rows import (
     Parts,
@@ -57,7 +56,7 @@ from bayesbandit.store.rows import (
     to_bytes,
 )
 from bayesbandit.store.settings import closed_by, settings_of
-from bayesbandit.store.versions import Version, catch_up, certain, decided, follow, restored
+from bayesbandit.store.versions import Version, catch_up, decided, follow, restored
 
 if TYPE_CHECKING:
     from bayesbandit.policies import Policy
@@ -65,7 +64,14 @@ if TYPE_CHECKING:
 
 CHUNK = 1000  # decisions learned in one transaction
 ATTEMPTS = 100  # at changing a version before another process does
-MOST_LATE = 10_000  # largest number of fallback calls that wait to be stored
+
+
+class Stamp(NamedTuple):
+    """What the log says of a decision beside what was decided: see `Stored`."""
+
+    decided_at: int
+    version: int
+    mode: str
 
 
 @dataclass(frozen=True)
@@ -94,9 +100,6 @@ class Service:
     aggregate: which of several rewards of a decision counts: the "first", or after `wait` their
         "sum" or the "last".
     activation: whether a decision counts only after `activate` says that it was shown.
-    fallback: the arm to show if the log cannot be written and this arm may be chosen. The decision
-        is stored, with probability 1, as soon as possible. None: raise an error; there is no
-        decision.
     snapshot_every: a learner stores a snapshot after this many closed decisions.
     keep_snapshots: how many of the newest snapshots stay. The first stays, too, and about as many
         for each doubling of age. None: all stay.
@@ -116,7 +119,7 @@ class Service:
         *,
         aggregate: str = "first",
         activation: bool = False,
-        fallback: Name | None = None,
+        fallback: None = None,
         snapshot_every: int = 5_000,
         keep_snapshots: int | None = 3,
         clock: Callable[[], float] = time.time,
@@ -125,14 +128,13 @@ class Service:
             raise TypeError(f"bandit must be a bb.Bandit; got {checks.shown(bandit)}")
         check_log(log)
         check_snapshots(snapshot_every, keep_snapshots)
+        refuse_fallback(fallback)
         self.settings = settings_of(wait, default_reward, aggregate, activation)
         if log.ledger.settings() is None:
-            if fallback is not None:
-                bandit.number(fallback)  # which raises, before the log has a bandit
             log.ledger.begin(self.settings, described(bandit), saved(bandit))
         check_same(bandit, log, self.settings)
         parts = Parts(bandit.policy, bandit.spec, bandit.balance)
-        self._begin(log, parts, fallback, snapshot_every, keep_snapshots, clock)
+        self._begin(log, parts, snapshot_every, keep_snapshots, clock)
 
     @classmethod
     def open(
@@ -142,7 +144,7 @@ class Service:
         policy: Policy | None = None,
         model: Any = None,
         balance: Balance | None = None,
-        fallback: Name | None = None,
+        fallback: None = None,
         snapshot_every: int = 5_000,
         keep_snapshots: int | None = 3,
         clock: Callable[[], float] = time.time,
@@ -153,30 +155,28 @@ class Service:
         """
         check_log(log)
         check_snapshots(snapshot_every, keep_snapshots)
+        refuse_fallback(fallback)
         service, settings = object.__new__(cls), log.ledger.settings()
         if settings is None:
             raise log.ledger.no_bandit()
         check_policy(policy, log)
         service.settings = settings
         parts = Parts(policy, model, balance)
-        service._begin(log, parts, fallback, snapshot_every, keep_snapshots, clock)
+        service._begin(log, parts, snapshot_every, keep_snapshots, clock)
         return service
 
     def _begin(
-        self, log: DecisionLog, parts: Parts, fallback: Name | None, snapshot_every: int,
-        keep_snapshots: int | None, clock: Callable[[], float],
+        self, log: DecisionLog, parts: Parts, snapshot_every: int, keep_snapshots: int | None,
+        clock: Callable[[], float],
     ) -> None:  # fmt: skip
         self.log, self.parts, self.clock = log, parts, clock
         self.snapshot_every, self.keep_snapshots = snapshot_every, keep_snapshots
         self._changing = RLock()  # held while the version changes
         self._unsaved = 0  # decisions learned since the last snapshot
-        self._late: list[tuple[Stream, list[dict[str, Any]]]] = []  # fallback calls to be stored
         self._streams = Streams(self._record)
         self._counting, self._t = RLock(), 0
         self._version = self._newest()
-        known = self._version.bandit
         self._looking, self._evidence = RLock(), Evidence()
-        self.fallback = None if fallback is None else known.arms[known.number(fallback)]
 
     def _record(self, stream: Stream) -> None:
         """Write a new stream of random numbers into the log."""
@@ -222,7 +222,16 @@ class Service:
         arms: the available arms; None: all. id: your text for the decision, or a list of texts for
         a batch; by default ids are made. The same id with the same context and arms returns the
         stored decision; with others it raises ValueError.
+
+        Raise OSError if it cannot be stored: then there is no decision. If the database fails while
+        it stores it, the decision may be there: the same id gives it. So use ids of your own.
         """
+        return self.decide_stamped(context, arms, id)[0]
+
+    def decide_stamped(
+        self, context: Any = None, arms: Iterable[Name] | None = None, id: Any = None
+    ) -> tuple[Decision, list[Stamp]]:
+        """Return the decision of `decide`, and for each context what the log says beside."""
         version, bandit = self._version, self._version.bandit
         names = None if arms is None else tuple(dict.fromkeys(listed(arms)))
         try:
@@ -230,32 +239,28 @@ class Service:
         except ValueError:
             if not (stored := self._before(context, names, id)):
                 raise
-            return decision_of(layout_of(bandit, stored[0].arms), stored, isinstance(id, str))
+            layout = layout_of(bandit, stored[0].arms)
+            return decision_of(layout, stored, isinstance(id, str)), stamps(stored)
         texts = context_texts(context, len(x), single)
         ids = None if id is None else ids_of(id, len(x), single)
-        call = Call(version, x, among, texts, ids)
-        try:
-            decision = self._decided(call)
-        except Unavailable:
-            decision = self._fallen_back(call)
-        return decision[0] if single else decision
+        decision, found = self._decided(Call(version, x, among, texts, ids))
+        return decision[0] if single else decision, found
 
-    def _decided(self, call: Call) -> Decision:
+    def _decided(self, call: Call) -> tuple[Decision, list[Stamp]]:
         """Return the decisions of a call: the stored ones, or new ones after storing them."""
         bandit, texts, among = call.version.bandit, call.texts, call.among
         if call.ids is not None and (stored := self._again(call.ids, texts, among)):
-            return decision_of(layout_of(bandit, stored[0].arms), stored)
+            return decision_of(layout_of(bandit, stored[0].arms), stored), stamps(stored)
         with self._streams.one() as stream:
             decision, rows = self._made(call, stream)
-            self.flush()
             done = self.log.ledger.append(rows, self._due(rows))
             stream.position += done
         if done:
-            return decision
+            return decision, [Stamp(row["decided_at"], row["version"], row["mode"]) for row in rows]
         again = self._again([row["id"] for row in rows], texts, among)  # another process was first
         if not again:
             raise NotStored("the log has another decision in the place of this one")
-        return decision_of(layout_of(bandit, again[0].arms), again)
+        return decision_of(layout_of(bandit, again[0].arms), again), stamps(again)
 
     def _made(self, call: Call, stream: Stream) -> tuple[Decision, list[dict[str, Any]]]:
         """Return the decisions of a call by a stream's random numbers, and their rows."""
@@ -335,59 +340,10 @@ class Service:
             )
         ]  # fmt: skip
 
-    def flush(self) -> None:
-        """Store decisions for the fallback arm that were made while the log could not be written.
-
-        `decide` calls it, too.
-        """
-        while self._late:
-            with self._counting:
-                if self._late:
-                    stream, rows = self._late[0]
-                    self._record(stream)
-                    if not self.log.ledger.append(rows, due := self._due(rows)):
-                        known = self.log.ledger.overrule(rows, self._now(), self.settings)
-                        rest = [row for row in rows if row["id"] not in known]
-                        sized = [
-                            row | {"place": i, "size": len(rest)} for i, row in enumerate(rest)
-                        ]
-                        self.log.ledger.append(sized, due)
-                    del self._late[0]
-
-    def waits(self, id: str) -> bool:
-        """Return whether a decision for the fallback arm waits to be stored."""
-        with self._counting:
-            return any(row["id"] == id for _, rows in self._late for row in rows)
-
     def _due(self, rows: list[dict[str, Any]]) -> int | None:
         """Return when the rewards of these rows stop to count, in microseconds; None: never."""
         wait = self.settings.wait
         return None if wait is None else int(rows[0]["decided_at"]) + wait
-
-    def _fallen_back(self, call: Call) -> Decision:
-        """Return decisions for the fallback arm, to be stored later.
-
-        Raise the current error if that arm may not be chosen, or if too many calls wait already.
-        The decisions use a new stream, because the failed call may have been stored after all.
-        """
-        arm, bandit = self.fallback, call.version.bandit
-        may = bandit.arms if call.among is None else call.among
-        if arm not in may or len(self._late) >= MOST_LATE:
-            raise
-        stream = Stream()
-        decision, rows = self._made(call, stream)
-        own = certain(decision, bandit.number(arm))
-        for i, row in enumerate(rows):
-            row |= {
-                "arm": text_of(arm),
-                "propensity": 1.0,
-                "mode": FALLBACK,
-                "row": to_bytes(own.rows[i]),
-                "probabilities": to_bytes(own.probabilities[i]),
-            }
-        with self._counting:
-            self._late.append((stream, rows))
-        return own
 
     # ---- rewards ---------------------------------------------------------------------------------
 
@@ -401,8 +357,8 @@ class Service:
         in the future. Lists of ids and values return a list of statuses, where such a reward is
         "refused" instead.
 
-        at: when it was observed: a date, a datetime or seconds since 1970; None: now. A date without
-        a zone is of UTC. Clocks may differ by a minute.
+        at: when it was observed: a date, a datetime or seconds since 1970; None: now. A date
+            without a zone is of UTC. Clocks may differ by a minute.
         key: identifies one of several rewards of a decision, if their sum or the last one counts.
         Give a key or `at` then, so that a reward that is sent twice does not count twice.
         """
@@ -558,3 +514,8 @@ class Service:
         now = moment(self.clock(), "clock")
         assert now is not None
         return now
+
+
+def stamps(stored: Sequence[Stored]) -> list[Stamp]:
+    """Return what the log says of decisions beside what was decided."""
+    return [Stamp(one.decided_at, one.version, one.mode) for one in stored]

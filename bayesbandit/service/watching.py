@@ -41,7 +41,7 @@ def most_taken(ledger: Ledger, begin: int | None, end: int | None, number: int) 
     if end is not None:
         found = found.where(own.decided_at < end)
     order = found.order_by(func.count().desc(), own.arm).limit(number)
-    with ledger.database.read() as connection:
+    with ledger.database.read(patient=True) as connection:
         return [arm_named(text) for text in connection.execute(order).scalars()]
 
 
@@ -160,7 +160,7 @@ def _agreement(ledger: Ledger, rows: Sequence[Stored]) -> np.ndarray:
     told = select(events.c.decision_id, events.c.detail).where(
         ledger.of_ids(events, [*of_others]), events.c.kind == ADVISED
     )
-    with ledger.database.read() as connection:
+    with ledger.database.read(patient=True) as connection:
         for row in connection.execute(told):
             i = of_others[row.decision_id]
             found[i] = json.loads(row.detail)["arm"] == rows[i].arm

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 import time
@@ -37,6 +38,7 @@ from sqlalchemy.exc import (
 
 from bayesbandit.runtime.addresses import shown, without_secrets
 from bayesbandit.store import tables
+from bayesbandit.store.deadlines import left, limited
 from bayesbandit.store.migrations import MIGRATIONS
 from bayesbandit.store.records import Unavailable
 from bayesbandit.store.tables import SCHEMA, metadata
@@ -45,7 +47,9 @@ RELEASE = version("bayesbandit")
 DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
 EXAMPLES = '"sqlite:///offers.db" or "postgresql+psycopg://user@host/name"'
 MAX_PORT = 65535
-BUSY = 30.0  # seconds that SQLite waits for another process
+TIMEOUT = 10.0  # seconds that a statement or a lock may take, if the address has no ?timeout=
+CONNECTIONS = 10  # that stay open
+MORE_CONNECTIONS = 20  # at most, while they are needed
 MAKER = 0x62616E646975  # key of PostgreSQL's advisory lock: one process creates the tables
 _open: WeakSet[Database] = WeakSet()
 
@@ -53,17 +57,18 @@ _open: WeakSet[Database] = WeakSet()
 class Database:
     """The tables of a log in SQLite or PostgreSQL, created on first use.
 
-    Threads share it. A forked process opens its own connections.
+    Threads share it. A forked process opens its own connections. migrate: whether tables of an
+    older release are brought up to date; else they are refused.
     """
 
-    def __init__(self, url: str) -> None:
-        self.url = _url(url)
+    def __init__(self, url: str, migrate: bool = False) -> None:
+        self.url, self.timeout = _without_timeout(_url(url))
         self.sqlite = self.url.get_backend_name() == "sqlite"
         self.engine: Engine | None = self._engine()
         self.path = Path(str(self.url.database)).absolute() if self.sqlite else None
         self.file: tuple[int, int] | None = None  # its place on the disk, of SQLite
         try:
-            self._make()
+            self._make(migrate)
         except BaseException:
             self.close()
             raise
@@ -79,11 +84,21 @@ class Database:
         return shown(self.url.render_as_string(hide_password=True))
 
     def _engine(self) -> Engine:
-        if not self.sqlite:
-            return _engine(self.url, pool_pre_ping=True, pool_size=10, max_overflow=20)
-        engine = _engine(self.url, connect_args={"timeout": BUSY})
-        event.listen(engine, "connect", _durable)
-        event.listen(engine, "begin", _begin)
+        pool = {
+            "pool_size": CONNECTIONS, "max_overflow": MORE_CONNECTIONS, "pool_timeout": self.timeout
+        }  # fmt: skip
+        if self.sqlite:
+            engine = _engine(self.url, **pool)
+            event.listen(engine, "connect", _durable)
+            event.listen(engine, "begin", _begin)
+            return engine
+        engine = _engine(self.url, pool_pre_ping=True, **pool)
+        from bayesbandit.store.postgresql import SETTINGS, Bounded
+
+        own = {name: value for name, value in SETTINGS.items() if name not in self.url.query}
+        event.listen(
+            engine, "do_connect", lambda _, __, given, named: Bounded.connect(*given, **own | named)
+        )
         return engine
 
     def close(self) -> None:
@@ -128,21 +143,43 @@ class Database:
             ) from error
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
-        """Yield a connection in a transaction: all of it is committed, or nothing."""
-        with self._answering(), self.connected().connect() as connection:
-            connection.execution_options(writes=True)
-            with connection.begin():
-                yield connection
+    def write(self, patient: bool = False) -> Iterator[Connection]:
+        """Yield a connection in a transaction: all of it is committed, or nothing.
+
+        Nothing is committed after a deadline. patient: whether a statement may take long.
+        """
+        with self._transaction(patient, writes=True) as connection:
+            yield connection
+            self._check_deadline()
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
-        """Yield a connection that sees the log as it was at one moment."""
-        with self._answering(), self.connected().connect() as connection:
-            if not self.sqlite:
-                connection.execution_options(isolation_level="REPEATABLE READ")
-            with connection.begin():
-                yield connection
+    def read(self, patient: bool = False) -> Iterator[Connection]:
+        """Yield a connection that sees the log as it was at one moment.
+
+        patient: whether a statement may take long, as one that reads the whole log.
+        """
+        with self._transaction(patient) as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, patient: bool, writes: bool = False) -> Iterator[Connection]:
+        limit = math.inf if patient and not self.sqlite else self.timeout
+        with self._answering(), limited(limit):
+            self._check_deadline()
+            with self.connected().connect() as connection:
+                if self.sqlite:
+                    connection.execution_options(writes=writes)
+                elif not writes:
+                    connection.execution_options(isolation_level="REPEATABLE READ")
+                with connection.begin():
+                    if not self.sqlite and left() < math.inf:  # of this transaction alone
+                        span = max(1, int(1000 * left()))
+                        connection.exec_driver_sql(f"SET LOCAL statement_timeout = {span}")
+                    yield connection
+
+    def _check_deadline(self) -> None:
+        if left() <= 0:
+            raise Unavailable(f"the log {self.shown} did not answer in time")
 
     def add(
         self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]
@@ -182,37 +219,51 @@ class Database:
 
     @contextmanager
     def _lock_of_server(self, key: bytes) -> Iterator[bool]:
-        named = {"key": int.from_bytes(key, signed=True)}
-        with self.connected().connect() as connection:
-            connection.execution_options(isolation_level="AUTOCOMMIT")
-            taken = text("SELECT pg_try_advisory_lock(:key)")
-            elected = bool(connection.execute(taken, named).scalar())
-            try:
-                yield elected
-            finally:
-                if elected:
-                    connection.execute(text("SELECT pg_advisory_unlock(:key)"), named)
+        """Lock within a transaction, which a pooler keeps in one session."""
+        taken = text(
+            "SELECT pg_try_advisory_xact_lock(:key) "
+            "FROM set_config('idle_in_transaction_session_timeout', '0', true)"
+        )
+        with (
+            limited(self.timeout),
+            self.connected().connect() as connection,
+            connection.begin(),
+        ):
+            named = {"key": int.from_bytes(key, signed=True)}
+            yield bool(connection.execute(taken, named).scalar())
 
     # ---- the tables ------------------------------------------------------------------------------
 
-    def _make(self) -> None:
-        """Create the tables, or migrate those of an older release."""
+    def _make(self, migrate: bool) -> None:
+        """Create the tables, or migrate those of an older release if that is asked for."""
         with self.read() as connection:
             known = inspect(connection).has_table(tables.schema.name)
             found = self._schema(connection) if known else None
-        if found != SCHEMA:
-            with self.write() as connection:
-                if not self.sqlite:  # one at a time
-                    connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MAKER})
-                self._upgrade(connection)
+        if found == SCHEMA:
+            return
+        if found is not None and not migrate:
+            raise ValueError(
+                f"the log {self.shown} has tables of version {found}, of an older release, and "
+                f"this one ({RELEASE}) has version {SCHEMA}. Reading does not change them. End all "
+                "processes of the older release; then `bayesbandit serve`, `bayesbandit learn` or "
+                "DecisionLog(url, migrate=True) bring them up to date"
+            )
+        with self.write(patient=True) as connection:
+            if not self.sqlite:  # one at a time
+                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MAKER})
+            self._upgrade(connection)
 
     def _upgrade(self, connection: Connection) -> None:
         if not inspect(connection).has_table(tables.schema.name):
             metadata.create_all(connection)
             self._record(connection, SCHEMA)
-        while (found := self._schema(connection)) < SCHEMA:
+        older = self._schema(connection)
+        for found in range(older, SCHEMA):
             MIGRATIONS[found](connection)
             self._record(connection, found + 1)
+        if older < SCHEMA:  # without statistics of the new columns, queries are planned badly
+            for table in metadata.tables:
+                connection.exec_driver_sql(f"ANALYZE {table}")
 
     def _record(self, connection: Connection, found: int) -> None:
         row = {"version": found, "at": microseconds(), "release": RELEASE}
@@ -250,6 +301,10 @@ def _url(url: object) -> URL:
     backend = known.get_backend_name()
     if backend not in ("sqlite", "postgresql"):
         raise ValueError(f"a log lives in SQLite or PostgreSQL, as {EXAMPLES}; got {backend!r}")
+    if backend == "postgresql" and known.get_driver_name() != "psycopg":
+        raise ValueError(
+            f'a log in PostgreSQL needs "postgresql+psycopg://…"; got {known.drivername!r}'
+        )
     if backend == "sqlite":
         if known.database in (None, "", ":memory:") or "mode=memory" in url:
             raise ValueError('a log that lasts needs a file, as "sqlite:///offers.db"')
@@ -294,12 +349,25 @@ def _listed(value: str | tuple[str, ...]) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else value
 
 
+def _without_timeout(url: URL) -> tuple[URL, float]:
+    """Return the address without its `timeout`, which is ours, and the seconds."""
+    given = url.query.get("timeout")
+    if given is None:
+        return url, TIMEOUT
+    try:
+        seconds = float(str(given))
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise ValueError(f"timeout must be seconds > 0, as ?timeout=10; got {given!r}")
+    return url.difference_update_query(["timeout"]), seconds
+
+
 def _durable(connection: sqlite3.Connection, record: object) -> None:
     """Set up a new SQLite connection: writers do not block readers, and a commit is on disk."""
     connection.isolation_level = None  # transactions begin where SQLAlchemy says so
-    for setting in (f"busy_timeout={int(BUSY * 1000)}", "synchronous=FULL"):
-        connection.execute(f"PRAGMA {setting}").close()
-    until = time.monotonic() + BUSY
+    connection.execute("PRAGMA synchronous=FULL").close()
+    until = time.monotonic() + min(left(), TIMEOUT)
     while True:
         try:
             return connection.execute("PRAGMA journal_mode=WAL").close()
@@ -311,8 +379,12 @@ def _durable(connection: sqlite3.Connection, record: object) -> None:
 
 def _begin(connection: Connection) -> None:
     """Begin a transaction of SQLite; one that writes first waits for the lock."""
-    writes = connection.get_execution_options().get("writes", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    if not connection.get_execution_options().get("writes", False):
+        connection.exec_driver_sql("BEGIN")
+        return
+    span = int(1000 * max(left(), 0.0))
+    connection.exec_driver_sql(f"PRAGMA busy_timeout={span}").close()
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def _forget_connections() -> None:

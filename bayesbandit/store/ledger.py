@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
@@ -32,7 +33,6 @@ from bayesbandit.store.records import (
     ACTIVATED,
     ADDED,
     AGAIN,
-    BANDIT,
     LATE,
     LEARN,
     LEARNED,
@@ -63,6 +63,7 @@ from bayesbandit.store.tables import (
 )
 
 DEFAULT = "default"  # the name of a bandit that is alone in its database
+PROBE = 32_768  # bytes
 CLOCKS = 60_000_000  # microseconds by which the clocks of two machines may differ
 AT_ONCE = 1000  # rewards that are stored in one transaction, ids that are asked for in one query
 
@@ -195,6 +196,20 @@ class Ledger:
         with self.database.write() as connection:
             self.database.add(connection, streams, [row])
 
+    def probe(self) -> None:
+        """Raise Unavailable unless the log can store a decision now. Nothing of it stays.
+
+        A committed transaction writes more than a decision does, and deletes it.
+        """
+        key = f"probe {secrets.token_hex(8)}"
+        row = {
+            "bandit": self.name, "key": key, "entropy": secrets.token_hex(PROBE // 2),
+            "opened_at": microseconds(), "host": HOST, "pid": os.getpid(), "release": RELEASE,
+        }  # fmt: skip
+        with self.database.write() as connection:
+            self.database.add(connection, streams, [row])
+            connection.execute(delete(streams).where(self.own(streams), streams.c.key == key))
+
     def event(self, kind: str, detail: Mapping[str, Any]) -> None:
         """Store an event that does not change the bandit."""
         with self.database.write() as connection:
@@ -229,27 +244,6 @@ class Ledger:
             ) from error
         return True
 
-    def overrule(self, rows: Sequence[Mapping[str, Any]], now: int, how: Settings) -> set[str]:
-        """Note that another arm was shown than the bandit chose, for its decisions with these ids.
-
-        rows: the id of each decision, and the arm that was shown. Return the ids that the log has.
-        """
-        there = set[str]()
-        for some in batched(rows, AT_ONCE):
-            shown = {row["id"]: json.dumps({"arm": json.loads(row["arm"])}) for row in some}
-            ids = [*shown]
-            with self.database.write() as connection:
-                self._lock(connection, ids)
-                found = select(decisions.c.id, decisions.c.mode).where(self.of_ids(decisions, ids))
-                known = {row.id: row.mode for row in connection.execute(found)}
-                own = sorted(id_ for id_, mode in known.items() if mode == BANDIT)
-                event = {"bandit": self.name, "at": now, "kind": OVERRULED}
-                noted = [{**event, "decision_id": id_, "detail": shown[id_]} for id_ in own]
-                self.database.add(connection, events, noted)
-                self._touch(connection, own, now, how)
-            there |= {*known}
-        return there
-
     def stored(self, ids: Sequence[str]) -> list[Stored]:
         """Return the decisions with these ids, in this order, without ids that the log lacks."""
         known: dict[str, Stored] = {}
@@ -267,9 +261,9 @@ class Ledger:
         """Store rewards, and return for each one whether it counts.
 
         given: the decision's id, the reward's key, its value and when it was observed (microseconds
-        since 1970). Return TIMELY, LATE, UNKNOWN (no such decision) or AGAIN (stored before). Return
-        the error of a reward that is not stored: a Conflict if the log has another value under this
-        key, a ValueError if it was observed before its decision or after now.
+        since 1970). Return TIMELY, LATE, UNKNOWN (no such decision) or AGAIN (stored before). For a
+        reward that is not stored return its error: a Conflict if the log has another value under
+        this key, a ValueError if it was observed before its decision or after now.
         """
         found: list[str | ValueError] = []
         for some in batched(given, AT_ONCE):

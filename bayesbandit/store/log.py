@@ -25,17 +25,19 @@ class DecisionLog:
     """The decisions, rewards and versions of one bandit, in SQLite or PostgreSQL.
 
     url: "sqlite:///offers.db", or "postgresql+psycopg://user:password@host/name". The tables are
-    made on first use, and those of an older release are brought up to date. Their names begin with
-    `bandit_`.
+    made on first use. Their names begin with `bandit_`. `?timeout=5` in the address says how many
+    seconds a statement, a lock or a free connection may take (10); then a call raises OSError.
+    PostgreSQL takes the parameters of libpq, too, as `connect_timeout` (2) and `tcp_user_timeout`.
     name: the bandit's name, 1 to 200 printable characters. A database holds any number of bandits,
     each with its own settings, versions, rewards and learner. Ids of decisions are unique within a
     bandit: two bandits may both have a decision "order-1".
+    migrate: whether tables of an older release are brought up to date; else they are refused.
 
     A `Service` writes the log; any number of threads and processes may do so. Close the log, or use
     it in a `with` statement.
     """
 
-    def __init__(self, url: str, name: str = "default") -> None:
+    def __init__(self, url: str, name: str = "default", *, migrate: bool = False) -> None:
         name = check_id(name, "name")
         try:
             from bayesbandit.store.database import Database
@@ -46,7 +48,7 @@ class DecisionLog:
             raise ModuleNotFoundError(
                 "a DecisionLog needs SQLAlchemy: pip install 'bayesbandit[log]'", name=error.name
             ) from error
-        self.ledger: Ledger = Ledger(Database(url), name)
+        self.ledger: Ledger = Ledger(Database(url, migrate), name)
 
     def __repr__(self) -> str:
         return f"DecisionLog({self.ledger})"

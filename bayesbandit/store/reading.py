@@ -44,7 +44,7 @@ def rebuilt(ledger: Ledger, parts: Parts, until: object, version: int | None) ->
         last = select(func.max(events.c.version)).where(
             ledger.own(events), events.c.at <= moment(until, "until")
         )
-        with ledger.database.read() as connection:
+        with ledger.database.read(patient=True) as connection:
             by_time = connection.execute(last).scalar()
         if by_time is None:
             raise ValueError(f"the log has no bandit before {until!r}")
@@ -81,7 +81,7 @@ def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Ite
     while True:
         at, one = last
         after = and_(own.decided_at >= at, or_(own.decided_at > at, own.id > one))
-        with ledger.database.read() as connection:
+        with ledger.database.read(patient=True) as connection:
             rows = connection.execute(found.where(after)).all()
             ids = [row.id for row in rows]
             active, overruled = (
@@ -179,7 +179,7 @@ def _objects(values: Sequence[object]) -> np.ndarray:
 
 def counts(ledger: Ledger) -> dict[str, int]:
     """Return the counts of `DecisionLog.counts`."""
-    with ledger.database.read() as connection:
+    with ledger.database.read(patient=True) as connection:
         found: dict[str, int] = {"decisions": 0, "open": 0}
         for name, own in (("decisions", decisions), ("open", opened)):
             found[name] = connection.execute(_number(ledger, own)).scalar() or 0
@@ -197,7 +197,7 @@ def waiting(ledger: Ledger) -> tuple[int, int]:
     """Return how many decisions are open, and how many of them a learner could learn now."""
     every = _number(ledger, opened)
     due = every.where(opened.c.due <= microseconds())
-    with ledger.database.read() as connection:
+    with ledger.database.read(patient=True) as connection:
         everything = connection.execute(every).scalar()
         return everything or 0, connection.execute(due).scalar() or 0
 

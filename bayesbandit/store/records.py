@@ -11,13 +11,15 @@ import numpy as np
 from bayesbandit.checks import Name
 from bayesbandit.kernels.row_layout import TAIL
 
-BANDIT, FALLBACK, SYSTEM = "bandit", "fallback", "another system"  # who decided
+BANDIT, SYSTEM = "bandit", "another system"  # who decided
+FALLBACK = "fallback"  # an arm that older releases showed without the log
 TIMELY, LATE, UNKNOWN, AGAIN = "timely", "late", "unknown", "again"  # how a reward came
 REWARD, DEFAULT, RETIRED = "reward", "default", "retired"  # how a decision was closed
 REFUSED, EXPIRED, INACTIVE = "refused", "expired", "inactive"
 LEARNED = (REWARD, DEFAULT)  # outcomes that a bandit learns of
 STARTED, LEARN, ADDED, REMOVED = "started", "learned", "arm added", "arm removed"  # events
-ACTIVATED, OVERRULED = "activated", "overruled"  # what happened to a decision
+ACTIVATED = "activated"  # what happened to a decision
+OVERRULED = "overruled"  # by a fallback of an older release
 ADVISED = "advised"  # what the bandit would have decided in the place of another system
 SNAPSHOT = "snapshot"  # the event that one was stored, and others removed
 

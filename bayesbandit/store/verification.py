@@ -65,7 +65,7 @@ class Groups:
 
 def violations(ledger: Ledger, parts: Parts) -> pd.DataFrame:
     """Return one row for each violation: see `DecisionLog.verify`."""
-    with ledger.database.read() as connection:
+    with ledger.database.read(patient=True) as connection:
         log = Checked(ledger, connection)
         if (how := settings(log)) is not None:
             check_rows(log, how)

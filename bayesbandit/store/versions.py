@@ -18,7 +18,6 @@ from bayesbandit.bandit import choosing, fast_path, random_streams, transactions
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.checks import Name
-from bayesbandit.kernels.row_layout import TABULATED
 from bayesbandit.store.records import ADDED, LEARN, Change, Outcome, Stored
 from bayesbandit.store.rows import Parts, decision_of, layout_of, loaded
 
@@ -135,17 +134,6 @@ def decided(
     rows = np.atleast_2d(decision.rows)
     decision.layout.fill_propensities(rows)
     return Decision(bandit.layout, rows)
-
-
-def certain(decision: Decision, k: int) -> Decision:
-    """Return a decision for arm number k with probability 1, about the same contexts."""
-    layout, rows = decision.layout, decision.rows.copy()
-    log = layout.records(rows)
-    log["mean"], log["scale"], log["last"] = -np.inf, 0.0, 0.0
-    log["mean"][:, k], log["last"][:, k] = 0.0, 1.0
-    log["arm"], log["rule"], log["propensity"] = k, TABULATED, 1.0
-    log["number"] = log["min_probability"] = 0.0
-    return Decision(layout, rows, ids=decision.ids)
 
 
 def follow(ledger: Ledger, version: Version, parts: Parts, until: int | None = None) -> Version:

@@ -522,39 +522,17 @@ def test_a_list_is_decided_for_a_bandit_without_features(tmp_path):
         server.decide(asked)
 
 
-def test_the_fallback_of_the_command_line_may_be_a_number(tmp_path, monkeypatch):
+def test_the_command_line_refuses_a_fallback(tmp_path, monkeypatch):
     from typer.testing import CliRunner
 
     from bayesbandit.cli.app import app
-    from bayesbandit.service import server
 
-    made = []
-    monkeypatch.setattr(server, "application", lambda service, key: made.append(service))
-    monkeypatch.setattr("uvicorn.Server.run", lambda self: setattr(self, "started", True))
     monkeypatch.setenv("BAYESBANDIT_API_KEY", KEY)
-    url, words = begun(tmp_path, arms=[0, 1])
-    for more in (list(map(str, words)), []):
-        run = CliRunner().invoke(app, ["serve", "--log", url, *more, "--fallback", "1"])
-        assert run.exit_code == 0, run.output
-        wrong = CliRunner().invoke(app, ["serve", "--log", url, *more, "--fallback", "2"])
-        assert wrong.exit_code != 0
-        assert "got '2'" in wrong.output or "unknown arm '2'" in wrong.output
-    assert [service.fallback for service in made] == [1, 1]
-
-
-def test_a_decision_that_cannot_be_read_again_is_not_the_fallbacks(tmp_path, monkeypatch):
-    log = bb.DecisionLog(f"sqlite:///{tmp_path}/log.db")
-    server = Server(bb.Service(bb.LinTS(ARMS, 2, seed=0), log, fallback="mail"))
-
-    def down(*_):
-        raise OSError("down")
-
-    monkeypatch.setattr(server, "_stored", down)
-    told = server.decide(Asked(context=[0.5, -1.0]))
-    assert told.reason == "split"
-    assert told.propensity < 1.0
-    [row] = log.frame().itertuples()
-    assert (row.decision_id, row.arm, row.mode) == (told.id, told.variant, "bandit")
+    url, words = begun(tmp_path)
+    run = CliRunner().invoke(app, ["serve", "--log", url, *map(str, words), "--fallback", "mail"])
+    assert run.exit_code == 2
+    assert "there is no fallback any more" in " ".join(run.output.split())
+    assert not (tmp_path / "bandit.db").exists()
 
 
 @pytest.mark.slow

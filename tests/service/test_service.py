@@ -16,7 +16,7 @@ from bayesbandit.beliefs.surprise import Evidence
 sa = pytest.importorskip("sqlalchemy")
 
 from bayesbandit.service.apprentice import Apprentice
-from bayesbandit.store.records import NotStored, Unavailable
+from bayesbandit.store.records import NotStored
 from bayesbandit.store.settings import settings_of
 from tests.store.databases import KINDS, down, fresh
 
@@ -339,8 +339,6 @@ def test_a_batch_with_more_ids_than_a_query_takes(lite):
     service, _ = begun(lite)
     ids = [f"order-{i}" for i in range(40_000)]
     first = service.decide(np.zeros((40_000, 2)), id=ids)
-    rows = [{"id": one, "arm": '"mail"'} for one in ids]  # as if a fallback had been shown
-    assert service.log.ledger.overrule(rows, service._now(), service.settings) == set(ids)
     assert (service.decide(np.zeros((40_000, 2)), id=ids).arm == first.arm).all()
 
 
@@ -738,7 +736,7 @@ def test_nothing_to_open(lite):
         ({"wait": None, "default_reward": None, "aggregate": "sum"}, "'sum' needs wait"),
         ({"aggregate": "mean"}, "aggregate must be one of"),
         ({"default_reward": np.nan}, "default_reward must be a finite number"),
-        ({"fallback": "fax"}, "unknown arm 'fax'"),
+        ({"fallback": "mail"}, "there is no fallback any more"),
         ({"snapshot_every": 0}, "snapshot_every must be"),
     ],
 )
@@ -776,95 +774,53 @@ def test_without_a_log_there_is_no_decision(lite):
     assert service.log.verify().empty
 
 
-@pytest.mark.slow
-def test_or_the_fallback_which_is_logged_later(lite):
-    service, _ = begun(lite, fallback="wait")
-    full(service)
-    shown = [service.decide([0.5, 0.0]) for _ in range(200)]
-    late = [one for one in shown if one.propensity == 1.0]
-    assert late
-    assert {one.arm for one in late} == {"wait"}
-    full(service, 10**6)
-    shown.append(service.decide([0.0, 0.0]))
-    frame = service.log.frame().set_index("decision_id")
-    assert set(frame.index) == {one.id for one in shown}
-    by_fallback = frame[frame["mode"] == "fallback"]
-    assert set(by_fallback.index) == {one.id for one in late}
-    assert (by_fallback["propensity"] == 1.0).all()
-    assert service.reward(late[0].id, 1.0) == "timely"
-    assert service.learn() == 1
-    assert service.log.verify().empty
-    assert same(service.log.replay(), service.bandit)
-
-
-@pytest.mark.parametrize("given", [None, "order-1", ["order-1", "order-2"]])
-def test_what_is_stored_though_it_failed_is_not_learned_as_shown(url, given, monkeypatch):
+@pytest.mark.parametrize("given", ["order-1", ["order-1", "order-2"]])
+def test_what_is_stored_though_it_failed_is_told_by_its_id(url, given, monkeypatch):
     """The database dies when it has stored the decision, and before it says so."""
-    service, clock = begun(url, fallback="wait")
-    if isinstance(given, list):
-        service.decide([0.0, 0.0], id="order-2")  # one of them is there already
-    ledger, fails = service.log.ledger, [True, True, False]
-    append = ledger.append
+    service, _ = begun(url)
+    append, x = service.log.ledger.append, [0.0, 0.0] if given == "order-1" else np.zeros((2, 2))
 
     def stored_and_failed(rows, due, noted=()):
-        done = append(rows, due, noted)
-        if fails.pop(0):
-            raise NotStored("the server is gone")
-        return done
-
-    def unreachable(ids):
-        raise Unavailable("the server is gone")
+        append(rows, due, noted)
+        raise NotStored("the server is gone")
 
     with monkeypatch.context() as patch:
-        patch.setattr(ledger, "append", stored_and_failed)
-        if isinstance(given, list):
-            patch.setattr(ledger, "stored", unreachable)
-        x = np.zeros((2, 2)) if isinstance(given, list) else [0.0, 0.0]
-        shown = service.decide(x, id=given)
+        patch.setattr(service.log.ledger, "append", stored_and_failed)
         with pytest.raises(OSError, match="gone"):
-            service.flush()  # stored, and not known to be
-    service.flush()
-    assert (np.asarray(shown.arm) == "wait").all()
-    assert (np.asarray(shown.propensity) == 1.0).all()
-    service.reward(np.atleast_1d(shown.id).tolist(), [5.0, 5.0][: np.size(shown.id)])
-    clock.now += DAY + 1
-    service.learn()
-    frame = service.log.frame().set_index("decision_id")
-    assert set(np.atleast_1d(shown.id)) <= set(frame.index)
-    learned = frame[frame["status"] == "reward"]
-    assert (learned["arm"] == "wait").all()
-    assert (learned["propensity"] == 1.0).all()
-    if given is not None:
-        assert frame.loc["order-1", "status"] == ("inactive" if given == "order-1" else "reward")
-        reasons = {row["decision_id"]: row["reason"] for row in rows(service, "outcomes")}
-        one = "order-1" if given == "order-1" else "order-2"
-        assert reasons[one] == "the fallback arm was shown"
+            service.decide(x, id=given)
+    told = service.decide(x, id=given)
+    frame = service.log.frame()
+    assert frame["decision_id"].tolist() == np.atleast_1d(told.id).tolist()
+    assert frame["arm"].tolist() == np.atleast_1d(told.arm).tolist()
     assert service.log.verify().empty
-    assert same(service.log.replay(), service.bandit)
 
 
 @pytest.mark.slow
-def test_the_fallback_is_shown_while_the_server_is_down(tmp_path):
-    """For ids of one's own, too, and by a service that has no stream so far."""
-    service, _ = begun(fresh("postgresql", tmp_path), fallback="wait")
+def test_while_the_server_is_down_there_is_no_decision(tmp_path):
+    """Nor is a reward of one taken; when it is back, the same service goes on."""
+    service, _ = begun(fresh("postgresql", tmp_path))
     first = service.decide([0.0, 0.0], id="order-1")
-    other = bb.Service.open(service.log, fallback="wait", clock=service.clock)
     reads = (service.learn, service.sync, service.log.frame, lambda: service.reward("a", 1.0))
     with down():
-        several = enumerate([service, other, other])
-        shown = [one.decide([0.0, 0.0], id=f"late-{i}") for i, one in several]
-        for call in (*reads, lambda: service.decide([0.0, 0.0], arms=["mail"])):
+        for call in (*reads, lambda: service.decide([0.0, 0.0], id="order-2")):
             with pytest.raises(OSError, match="cannot be read or written now: ") as error:
                 call()
             assert "\n" not in str(error.value)
     assert service.decide([0.0, 0.0], id="order-1").arm == first.arm
-    service.flush()
-    other.flush()
-    frame = service.log.frame().set_index("decision_id")
-    assert frame.loc[[one.id for one in shown], "mode"].tolist() == ["fallback"] * 3
-    assert service.reward(shown[1].id, 1.0) == "timely"
+    assert service.reward("order-2", 1.0) == "unknown"
+    assert service.reward("order-1", 1.0) == "timely"
     assert service.learn() == 1
-    assert service.log.verify().empty
+    assert service.log.verify()["kind"].tolist() == ["reward without decision"]
+
+
+def test_a_fallback_is_refused_with_what_to_do_instead(lite):
+    for call in (
+        lambda: begun(lite, fallback="wait"),
+        lambda: bb.Service.open(bb.DecisionLog(lite), fallback="wait"),
+    ):
+        with pytest.raises(ValueError, match="no fallback any more.*Catch OSError.*show 'wait'"):
+            call()
+    assert bb.DecisionLog(lite).names() == []
 
 
 # ---- an alarm ----------------------------------------------------------------------------------
@@ -924,7 +880,7 @@ def test_times_are_a_column_of_whole_seconds(lite):
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("fallback", "fax", "unknown arm 'fax'"),
+        ("fallback", "mail", "there is no fallback any more"),
         ("snapshot_every", 0, "snapshot_every must be"),
         ("keep_snapshots", 0, "keep_snapshots must be"),
     ],

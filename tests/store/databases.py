@@ -56,3 +56,19 @@ def fresh(kind, folder):
     server().psql(f"CREATE DATABASE {name};")
     address = server().get_uri().replace("postgresql://", "postgresql+psycopg://")
     return address.replace("/postgres?", f"/{name}?")
+
+
+@contextmanager
+def frozen():
+    """Stop all processes of the server, which then neither answer nor refuse; go on at the end."""
+    psutil = pytest.importorskip("psutil")
+    postmaster = psutil.Process(server().get_pid())
+    stopped = [postmaster, *postmaster.children()]
+    for process in stopped:
+        process.suspend()
+    try:
+        yield
+    finally:
+        for process in stopped:
+            with suppress(psutil.NoSuchProcess):
+                process.resume()

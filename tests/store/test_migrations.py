@@ -33,6 +33,10 @@ def old(request, tmp_path):
     service.log.close()
 
 
+def migrated(url):
+    return bb.DecisionLog(url, migrate=True)
+
+
 def tables(log):
     """Columns, keys and indexes of all tables."""
     with log.ledger.database.read() as connection:
@@ -52,7 +56,7 @@ def tables(log):
 @pytest.mark.slow
 def test_an_old_log_is_one_of_now_and_goes_on(old, tmp_path):
     url, before, clock = old
-    with bb.DecisionLog(url) as log, bb.DecisionLog(fresh(log_kind(url), tmp_path)) as new:
+    with migrated(url) as log, bb.DecisionLog(fresh(log_kind(url), tmp_path)) as new:
         assert tables(log) == tables(new)
         assert log.names() == ["default"]
         assert log.frame().equals(before.log.frame())
@@ -72,6 +76,61 @@ def test_an_old_log_is_one_of_now_and_goes_on(old, tmp_path):
         assert found.scalars().all() == [1, 2]
 
 
+READERS = {
+    "a log": lambda url, folder: bb.DecisionLog(url),
+    "report": lambda url, folder: command("report", "--log", url, "--out", folder / "r.html"),
+}
+
+
+def command(*words):
+    from typer.testing import CliRunner
+
+    from bayesbandit.cli.app import app
+
+    run = CliRunner().invoke(app, [*map(str, words)])
+    assert run.exit_code == 2, run.output
+    raise ValueError(" ".join(run.output.split()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reader", READERS)
+def test_reading_never_migrates(old, tmp_path, reader):
+    """The older server goes on: its tables are what they were."""
+    url, *_ = old
+    before = dump(url)
+    with pytest.raises(ValueError, match=r"tables of version 1.*migrate=True"):
+        READERS[reader](url, tmp_path)
+    assert dump(url) == before
+
+
+def dump(url):
+    """All rows of all tables, with their columns."""
+    engine, found = sa.create_engine(url), sa.MetaData()
+    found.reflect(engine)
+    with engine.connect() as connection:
+        rows = {
+            name: (table.columns.keys(), connection.execute(sa.select(table)).all())
+            for name, table in found.tables.items()
+        }
+    engine.dispose()
+    return rows
+
+
+@pytest.mark.slow
+def test_a_migrated_log_has_statistics(old):
+    """Without those of the new columns PostgreSQL plans `verify` as if a bandit had few rows."""
+    url, *_ = old
+    with migrated(url) as log, log.ledger.database.read() as connection:
+        if log_kind(url) == "sqlite":
+            found = connection.exec_driver_sql("SELECT DISTINCT tbl FROM sqlite_stat1")
+        else:
+            found = connection.exec_driver_sql(
+                "SELECT tablename FROM pg_stats WHERE attname = 'bandit'"
+            )
+        full = {"bandit_decisions", "bandit_rewards", "bandit_outcomes", "bandit_events"}
+        assert {*found.scalars()} >= full
+
+
 def log_kind(url):
     return url.partition(":")[0].partition("+")[0]
 
@@ -89,7 +148,7 @@ def killed_midway(url):
         os.kill(os.getpid(), signal.SIGKILL)
 
     database.MIGRATIONS = {1: half}
-    bb.DecisionLog(url)
+    migrated(url)
 
 
 @pytest.mark.slow
@@ -103,14 +162,14 @@ def test_an_upgrade_that_is_killed_has_changed_nothing(old):
     with sa.create_engine(url).connect() as connection:
         names = [one["name"] for one in sa.inspect(connection).get_columns("bandit_decisions")]
         assert "bandit" not in names
-    with bb.DecisionLog(url) as log:
+    with migrated(url) as log:
         assert log.frame().equals(before.log.frame())
         assert same(log.replay(), before.log.replay())
 
 
 def opened(url, together, said):
     together.wait()
-    with bb.DecisionLog(url) as log:
+    with migrated(url) as log:
         said.put(log.counts())
 
 
@@ -165,7 +224,7 @@ def test_what_others_have_added_stays(old):
                 "CREATE TRIGGER see AFTER INSERT ON bandit_rewards "
                 "BEGIN INSERT INTO seen VALUES (new.decision_id); END"
             )
-    with bb.DecisionLog(url) as log:
+    with migrated(url) as log:
         bb.Service.open(log).reward("nobody", 3.0)
     with engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT * FROM shares ORDER BY arm").all() == shares
@@ -189,7 +248,7 @@ def test_tables_of_others_are_left_alone(tmp_path):
         ):
             connection.exec_driver_sql(made)
     with pytest.raises(ValueError, match=r"bandit_decisions has no PRIMARY KEY \(id\)"):
-        bb.DecisionLog(url)
+        migrated(url)
     with engine.connect() as connection:
         found = connection.exec_driver_sql("SELECT * FROM bandit_decisions").all()
         assert found == [(7, "mine")]
@@ -204,7 +263,7 @@ def test_a_step_after_a_step(tmp_path, monkeypatch):
         3: lambda connection: connection.exec_driver_sql("ALTER TABLE bandit_streams ADD b INT"),
     }
     monkeypatch.setattr(database, "MIGRATIONS", steps)
-    with bb.DecisionLog(url) as log, log.ledger.database.read() as connection:
+    with migrated(url) as log, log.ledger.database.read() as connection:
         assert connection.execute(sa.text("SELECT a, b FROM bandit_streams")).all() == []
         found = connection.execute(sa.text("SELECT version FROM bandit_schema")).scalars().all()
         assert found == [2, 3, 4]

@@ -10,6 +10,7 @@ import bayesbandit as bb
 
 sa = pytest.importorskip("sqlalchemy")
 
+from bayesbandit.store.tables import events
 from tests.cases import in_gate
 from tests.service.test_service import DAY, begun, linear, live, same
 from tests.store.databases import KINDS, fresh
@@ -336,11 +337,12 @@ def test_a_reward_is_no_evidence_before_all_of_it_has_come(tmp_path, aggregate, 
 
 
 def test_a_decision_in_whose_place_another_arm_was_shown_is_no_evidence(tmp_path):
-    service, clock = begun(fresh("sqlite", tmp_path))
+    service, _ = begun(fresh("sqlite", tmp_path))
     ids = [service.decide([0.0, 1.0]).id for _ in range(3)]
     service.reward(ids, [1.0, 2.0, 3.0])
-    ledger, now = service.log.ledger, int(clock.now * 1e6)
-    ledger.overrule([{"id": ids[1], "arm": '"fax"'}], now, ledger.settings())
+    with service.log.ledger.database.write() as connection:  # as an older release wrote it
+        row = {"bandit": "default", "at": 0, "kind": "overruled", "decision_id": ids[1]}
+        connection.execute(sa.insert(events), row)
     np.testing.assert_array_equal(bb.ope.Log.of(service.log).reward, [1.0, 3.0])  # it is open
     service.learn()
     np.testing.assert_array_equal(bb.ope.Log.of(service.log).reward, [1.0, 3.0])

@@ -1,0 +1,65 @@
+"""Connections to PostgreSQL that wait no longer than they may, and keep nothing in a session.
+
+So a pooler such as PgBouncer may give each transaction another session.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from typing import Any
+
+import psycopg
+
+from bayesbandit.store.deadlines import left
+
+LOOK = 0.02  # seconds between two looks at the deadline
+GRACE = 0.1  # seconds for the server to end a statement by itself, which keeps the connection
+SETTINGS = {  # each is another one if the address has it
+    "connect_timeout": 2,  # seconds; libpq takes no less
+    "tcp_user_timeout": 5_000,  # milliseconds without an answer of the other machine
+    "keepalives_idle": 5,  # seconds
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "prepare_threshold": None,  # a prepared statement belongs to a session
+}
+
+
+class Bounded(psycopg.Connection[Any]):
+    """A connection that is closed when the server has not answered in time, as if it hangs."""
+
+    def wait(  # type: ignore[override]  # a later psycopg has more settings
+        self, gen: Any, interval: float = LOOK, **settings: Any
+    ) -> Any:
+        """Return the result of a generator that waits for the server."""
+        try:
+            return super().wait(_until(gen, _end()), interval, **settings)
+        except NoAnswer:
+            self.close()
+            raise
+
+    @classmethod
+    def _connect_gen(cls, *given: Any, **settings: Any) -> Any:
+        return _until(super()._connect_gen(*given, **settings), _end())
+
+
+class NoAnswer(psycopg.OperationalError):
+    """The server does not answer."""
+
+
+def _end() -> float:
+    """Return when the server must have answered, by `time.monotonic`."""
+    return time.monotonic() + max(left(), 0.0) + GRACE
+
+
+def _until(gen: Generator[Any, int, Any], end: float) -> Generator[Any, int, Any]:
+    """Yield what a generator of psycopg waits for; raise NoAnswer if nothing comes before `end`."""
+    try:
+        wanted = next(gen)
+        while True:
+            ready = yield wanted
+            if not ready and time.monotonic() > end:
+                raise NoAnswer("the server does not answer in time")
+            wanted = gen.send(ready)
+    except StopIteration as done:
+        return done.value
