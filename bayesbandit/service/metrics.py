@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from bayesbandit.service.service import Service
@@ -55,20 +57,25 @@ class Metrics:
 
         self.surprise = Gauge(
             "bayesbandit_surprise", "Evidence that rewards do not follow one law: log10 of its "
-            "largest value since the start; 2 is reached by chance in 1 of 100.", registry=own,
+            "largest value since the learner began; 2 is reached by chance in 1 of 100.",
+            registry=own,
         )  # fmt: skip
+
+        self.of_log = self.newest, self.open, self.due, self.surprise
 
     def observe(self, path: str, status: int, seconds: float) -> None:
         """Count a request. status 0: the client disconnected."""
         self.requests.labels(path if path in PATHS else "other", str(status)).observe(seconds)
 
     def text(self, service: Service) -> bytes:
-        """Return all metrics in Prometheus's format."""
+        """Return all metrics in Prometheus's format; NaN for what the log cannot say now."""
         ledger = service.log.ledger
-        is_open, due = waiting(ledger)
+        found: tuple[float, ...]
+        try:
+            found = (ledger.newest(), *waiting(ledger), service.surprise().largest)
+        except OSError:
+            found = (math.nan,) * 4
         self.version.set(service.version)
-        self.newest.set(ledger.newest())
-        self.open.set(is_open)
-        self.due.set(due)
-        self.surprise.set(service.surprise().largest)
+        for gauge, value in zip(self.of_log, found, strict=True):
+            gauge.set(value)
         return generate_latest(self.registry)

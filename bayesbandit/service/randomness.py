@@ -39,7 +39,7 @@ class Streams:
         self.forget()
 
     def forget(self) -> None:
-        """Start without streams, as a forked process must."""
+        """Start without streams, as a forked process must, and one whose log went back."""
         self.free: list[Stream] = []
         self.pid, self.lock = os.getpid(), Lock()
 
@@ -52,12 +52,13 @@ class Streams:
         if self.pid != os.getpid():
             self.forget()
         with self.lock:
-            stream = self.free.pop() if self.free else None
+            free = self.free  # a stream that is forgotten meanwhile does not come back
+            stream = free.pop() if free else None
         if stream is None:
             self.record(stream := Stream())
         try:
             yield stream
         except (ValueError, TypeError):  # bad input: nothing was written
-            self.free.append(stream)
+            free.append(stream)
             raise
-        self.free.append(stream)
+        free.append(stream)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +17,7 @@ import numpy as np
 from bayesbandit import checks
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
-from bayesbandit.beliefs.surprise import Evidence, Surprise
+from bayesbandit.beliefs.surprise import Evidence
 from bayesbandit.checks import Name, Table
 from bayesbandit.service.beginning import (
     check_log,
@@ -62,8 +64,30 @@ if TYPE_CHECKING:
     from bayesbandit.policies import Policy
     from bayesbandit.weighting.base import Balance
 
+logger = logging.getLogger("bayesbandit")
 CHUNK = 1000  # decisions learned in one transaction
+RECENT = 10_000  # rounds before a learner began that its evidence of changes is about, too
 ATTEMPTS = 100  # at changing a version before another process does
+
+
+@dataclass(frozen=True)
+class Watched:
+    """Evidence that rewards have changed, as the learner has stored it with its newest version.
+
+    largest: the largest value of the e-process of `Bandit.surprise` so far, as a logarithm to base
+    10. rounds: the rewards that it is about: those learned since the learner began, and at most
+    10,000 before. If nothing changes, `largest` ever reaches −log10(level) with probability `level`
+    at most, for each start of a learner.
+    """
+
+    largest: float
+    rounds: int
+    level: float
+
+    @property
+    def alarm(self) -> bool:
+        """Whether the e-process has reached 1/level."""
+        return self.largest >= -math.log10(self.level)
 
 
 class Stamp(NamedTuple):
@@ -175,8 +199,8 @@ class Service:
         self._unsaved = 0  # decisions learned since the last snapshot
         self._streams = Streams(self._record)
         self._counting, self._t = RLock(), 0
-        self._version = self._newest()
-        self._looking, self._evidence = RLock(), Evidence()
+        self._take(self._newest())
+        self._evidence: Evidence | None = None  # of a learner
 
     def _record(self, stream: Stream) -> None:
         """Write a new stream of random numbers into the log."""
@@ -200,17 +224,13 @@ class Service:
         """The arms' names."""
         return self._version.bandit.arms
 
-    def surprise(self, level: float = 0.01) -> Surprise:
-        """Return the evidence that the rewards do not follow one law, since this service began.
+    def surprise(self, level: float = 0.01) -> Watched:
+        """Return the evidence that rewards have changed, which the learner stores in the log.
 
-        It is that of `Bandit.surprise`, over the rounds that the bandit's history had then and all
-        that were learned since. So 1/level is ever reached with probability `level` at most if
-        nothing changes, however often one looks, and also when the history is full. Rounds that the
-        history has dropped between two calls are left out.
+        Without a version that has learned, it is 0 about 0 rounds.
         """
-        with self._looking:
-            self._evidence.follow(self._version.bandit.history)
-            return self._evidence.surprise(level)
+        level = checks.number(level, "level", above=0, below=1)
+        return Watched(*self.log.ledger.surprise(), level)
 
     # ---- decisions -------------------------------------------------------------------------------
 
@@ -438,9 +458,11 @@ class Service:
         unsaved = self._unsaved + len(due)
         data = saved(version.bandit) if unsaved >= self.snapshot_every else None
         touched = {one.decision.id: one.touched for one in due}
+        evidence = self._evidence_of(version)
         detail = {
             "closed": len(due),
             "learned": len(learned),
+            "surprise": {"largest": evidence.largest / math.log(10), "rounds": evidence.n},
             "refit": version.refit,
             "outcomes": Counter(one.outcome for one in outcomes),
         }
@@ -448,9 +470,19 @@ class Service:
             version.number, LEARN, detail, outcomes, touched, data, self.keep_snapshots
         ):
             return 0, 0
-        self._version = version
+        self._take(version)
+        self._evidence = evidence
         self._unsaved = 0 if data is not None else unsaved
         return len(due), len(learned)
+
+    def _evidence_of(self, version: Version) -> Evidence:
+        """Return the evidence of a version that is not stored yet; that of this service stays."""
+        if self._evidence is None:
+            self._evidence = Evidence(keep=0)
+            self._evidence.followed = max(0, self._version.bandit.history.total - RECENT)
+        evidence = deepcopy(self._evidence)
+        evidence.follow(version.bandit.history)
+        return evidence
 
     @staticmethod
     def _without(outcomes: Sequence[Outcome], refused: dict[str, str]) -> list[Outcome]:
@@ -480,17 +512,35 @@ class Service:
                 number, detail = self.version + 1, {"arm": arm}
                 version = self._version.advance(Change(number, self._now(), kind, detail))
                 if self.log.ledger.commit(number, kind, detail):
-                    self._version = version
+                    self._take(version)
                     return
         raise TimeoutError(f"{kind}: {arm!r}: other processes change the bandit all the time")
 
     # ---- versions --------------------------------------------------------------------------------
 
     def sync(self) -> int:
-        """Get the newest version of the bandit from the log; return its number."""
+        """Get the newest version of the bandit from the log; return its number.
+
+        If the log went back, as to a backup, this service goes back with it, and says so.
+        """
         with self._changing:
-            self._version = follow(self.log.ledger, self._version, self.parts)
+            ledger, own = self.log.ledger, self._version.number
+            if ledger.change(own) != self._change_of_own:
+                self._streams.forget()  # the log may not have them, or not all of their calls
+                self._evidence = None
+                self._version = self._newest()
+                logger.error(
+                    "%s went back: its version %d is not the one that decided here, as after a "
+                    "backup was restored. Decisions go on with version %d; what came since the "
+                    "backup is lost", self.log, own, self._version.number,
+                )  # fmt: skip
+            self._take(follow(ledger, self._version, self.parts))
             return self._version.number
+
+    def _take(self, version: Version) -> None:
+        """Decide by this version, which the log has, from now on."""
+        self._change_of_own = self.log.ledger.change(version.number)  # how the log describes it
+        self._version = version
 
     def snapshot(self) -> int:
         """Store the current version's bandit in the log; return the version's number.
@@ -507,7 +557,8 @@ class Service:
         """Return the newest version: the newest snapshot and the changes after it."""
         ledger = self.log.ledger
         newest = ledger.snapshot()
-        assert newest is not None
+        if newest is None:
+            raise ledger.no_bandit()
         return catch_up(ledger, restored(ledger, newest, self.parts))
 
     def _now(self) -> int:

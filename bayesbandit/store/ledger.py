@@ -188,12 +188,17 @@ class Ledger:
         return True
 
     def open_stream(self, key: str, entropy: int) -> None:
-        """Store the entropy of a process's stream of random numbers, under the stream's key."""
+        """Store the entropy of a process's stream of random numbers, under the stream's key.
+
+        Raise Unavailable if the log has no bandit any more.
+        """
         row = {
             "bandit": self.name, "key": key, "entropy": str(entropy),
             "opened_at": microseconds(), "host": HOST, "pid": os.getpid(), "release": RELEASE,
         }  # fmt: skip
         with self.database.write() as connection:
+            if connection.execute(self._beginning()).first() is None:
+                raise Unavailable(f"the log {self} has no bandit any more")
             self.database.add(connection, streams, [row])
 
     def probe(self) -> None:
@@ -482,6 +487,28 @@ class Ledger:
         with self.database.read() as connection:
             newest = select(func.max(events.c.version)).where(self.own(events))
             return int(connection.execute(newest).scalar() or 0)
+
+    def change(self, version: int) -> str:
+        """Return how the log describes the change that made a version; "" if it has none."""
+        found = select(events.c.at, events.c.kind, events.c.detail).where(
+            self.own(events), events.c.version == version
+        )
+        with self.database.read() as connection:
+            row = connection.execute(found).first()
+        return "" if row is None else f"{row.at} {row.kind} {row.detail}"
+
+    def surprise(self) -> tuple[float, int]:
+        """Return what the newest version that has learned says of changes: see `Watched`."""
+        newest = (
+            select(events.c.detail)
+            .where(self.own(events), events.c.version > 0, events.c.kind == LEARN)
+            .order_by(events.c.version.desc())
+            .limit(1)
+        )
+        with self.database.read() as connection:
+            detail = json.loads(connection.execute(newest).scalar() or "{}")
+        said = detail.get("surprise", {"largest": 0.0, "rounds": 0})  # older releases said nothing
+        return said["largest"], said["rounds"]
 
     def snapshot(self, at_most: int | None = None, above: int = -1) -> tuple[int, bytes] | None:
         """Return the newest snapshot of a version in (above, at_most], as its version and bytes.

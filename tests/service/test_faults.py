@@ -1,18 +1,22 @@
 """Whatever the database does, a server answers within its deadline: what it has stored, or 503."""
 
 import sqlite3
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 
+import numpy as np
 import pytest
 
 import bayesbandit as bb
+from bayesbandit.beliefs.surprise import Evidence
 
 for needed in ("sqlalchemy", "fastapi", "uvicorn", "prometheus_client"):
     pytest.importorskip(needed)
 
-from tests.service.servers import serving
+from tests.service.servers import KEY, serving
+from tests.service.test_service import full
 from tests.store.databases import KINDS, fresh, frozen
 
 DEADLINE = 0.2  # seconds
@@ -126,7 +130,135 @@ def test_a_locked_log_is_refused_after_its_timeout(tmp_path):
     url = fresh("sqlite", tmp_path)
     service = bb.Service(bb.LinTS(["mail", "call"], 2, seed=0), bb.DecisionLog(url + "?timeout=.1"))
     with locked(url):
-        _, took = timed(lambda: pytest.raises(OSError, service.decide, [0.0, 0.0]))
-    assert 0.1 <= took < 0.1 + SLACK
+        begin = time.perf_counter()
+        with pytest.raises(OSError, match="database is locked"):
+            service.decide([0.0, 0.0])
+    assert 0.1 <= time.perf_counter() - begin < 0.1 + SLACK
     service.decide([0.0, 0.0])
     assert len(service.log.frame()) == 1
+
+
+def copied(source, target):
+    """Copy a database of SQLite into another one that processes have open."""
+    with closing(sqlite3.connect(source)) as one, closing(sqlite3.connect(target)) as other:
+        one.backup(other)
+
+
+@pytest.mark.parametrize("later", [0, 3])  # versions that others have made of the backup
+def test_a_service_goes_back_with_its_log(tmp_path, caplog, later):
+    """A backup is restored while it runs. What it knows is not in the log any more."""
+    log = bb.DecisionLog(f"sqlite:///{tmp_path}/log.db")
+    service = bb.Service(bb.LinTS(["mail", "call"], 2, seed=0), log)
+
+    def learn_one(service, reward):
+        service.reward(service.decide([0.5, 1.0]).id, reward)
+        service.learn()
+
+    learn_one(service, 1.0)
+    copied(tmp_path / "log.db", tmp_path / "backup.db")
+    for _ in range(3):
+        learn_one(service, 2.0)
+    copied(tmp_path / "backup.db", tmp_path / "log.db")
+    other = bb.Service.open(bb.DecisionLog(f"sqlite:///{tmp_path}/log.db"))
+    for _ in range(later):
+        learn_one(other, 3.0)
+    assert service.sync() == 1 + later
+    assert "went back: its version 4 is not the one that decided here" in caplog.text
+    learn_one(service, 1.0)
+    assert service.bandit.history.reward.tolist() == [1.0, *[3.0] * later, 1.0]
+    assert log.verify().empty
+    caplog.clear()
+    service.sync()
+    assert not caplog.text
+
+
+def test_a_service_whose_log_is_empty_decides_nothing(tmp_path):
+    log = bb.DecisionLog(f"sqlite:///{tmp_path}/log.db")
+    service = bb.Service(bb.LinTS(["mail", "call"], 2, seed=0), log)
+    service.decide([0.5, 1.0])
+    bb.DecisionLog(f"sqlite:///{tmp_path}/empty.db").close()
+    copied(tmp_path / "empty.db", tmp_path / "log.db")
+    with pytest.raises(ValueError, match="has no bandit yet"):
+        service.sync()
+    with pytest.raises(OSError, match="has no bandit any more"):
+        service.decide([0.5, 1.0])
+    assert log.counts()["decisions"] == 0
+
+
+# ---- a full disk, and what is asked of a server that is well --------------------------------------
+
+
+def client_of(service):
+    from starlette.testclient import TestClient
+
+    from bayesbandit.service.server import application
+
+    app = application(service, KEY)
+    return TestClient(
+        app, headers={"Authorization": f"Bearer {KEY}"}, raise_server_exceptions=False
+    )
+
+
+def test_a_full_disk_is_not_ready(tmp_path, monkeypatch):
+    """Alive, though; and what cannot be stored is not decided. It goes on when there is room."""
+    monkeypatch.setattr("bayesbandit.service.server.PROBED", 0.0)
+    service = bb.Service(
+        bb.LinTS(["mail", "call"], 2, seed=0), bb.DecisionLog(f"sqlite:///{tmp_path}/log.db")
+    )
+    client, ask = client_of(service), {"context": [0.5, -1.0]}
+    assert client.get("/readyz", headers={"Authorization": ""}).status_code == 200
+    full(service)
+    while (answer := client.post("/decide", json=ask)).status_code == 200:
+        pass
+    assert answer.status_code == 503
+    assert answer.headers["Retry-After"] == "1"
+    for method in ("GET", "HEAD"):
+        assert client.request(method, "/readyz").status_code == 503
+        assert client.request(method, "/healthz").status_code == 200
+    full(service, 10**6)
+    assert client.head("/readyz").status_code == 200
+    stored = len(service.log.frame())
+    assert client.post("/decide", json=ask).status_code == 200
+    assert len(service.log.frame()) == stored + 1
+    assert service.log.verify().empty
+
+
+def test_a_probe_leaves_nothing_and_is_made_once_a_second(tmp_path, monkeypatch):
+    service = bb.Service(
+        bb.LinTS(["mail", "call"], 2, seed=0), bb.DecisionLog(f"sqlite:///{tmp_path}/log.db")
+    )
+    probe, probes = service.log.ledger.probe, []
+    monkeypatch.setattr(service.log.ledger, "probe", lambda: probes.append(probe()))
+    client = client_of(service)
+    assert {client.get("/readyz").status_code for _ in range(20)} == {200}
+    assert len(probes) <= 2
+    with service.log.ledger.database.read() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM bandit_streams").scalar() == 0
+    assert service.log.verify().empty
+
+
+def test_a_scrape_reads_numbers(tmp_path, monkeypatch):
+    """It computes nothing: no history is followed, nothing is imported, and it is quick."""
+    service = bb.Service(
+        bb.LinTS(["mail", "call"], 2, seed=0), bb.DecisionLog(f"sqlite:///{tmp_path}/log.db")
+    )
+    rng = np.random.default_rng(0)
+    ids = service.decide(rng.normal(size=(5000, 2))).id.tolist()
+    service.reward(ids, 1.0 * (np.arange(5000) > 2500))  # rewards have changed
+    service.learn()
+    server = bb.Service.open(service.log)  # another process
+    client = client_of(server)
+    client.get("/metrics")
+    monkeypatch.setattr(Evidence, "add", None)
+    modules, spent = {*sys.modules}, []
+    for _ in range(5):
+        begin = time.process_time()
+        text = client.get("/metrics").text
+        spent.append(time.process_time() - begin)
+    assert {*sys.modules} == modules
+    assert min(spent) < 0.02
+    [line] = [line for line in text.splitlines() if line.startswith("bayesbandit_surprise ")]
+    assert float(line.split()[1]) == server.surprise().largest > 2
+    assert server.surprise().alarm
+    assert server.surprise().rounds == 5000
+    assert service._evidence.log_e.size == 0

@@ -818,7 +818,7 @@ def test_a_fallback_is_refused_with_what_to_do_instead(lite):
         lambda: begun(lite, fallback="wait"),
         lambda: bb.Service.open(bb.DecisionLog(lite), fallback="wait"),
     ):
-        with pytest.raises(ValueError, match="no fallback any more.*Catch OSError.*show 'wait'"):
+        with pytest.raises(ValueError, match=r"no fallback any more.*Catch OSError.*show 'wait'"):
             call()
     assert bb.DecisionLog(lite).names() == []
 
@@ -827,7 +827,7 @@ def test_a_fallback_is_refused_with_what_to_do_instead(lite):
 
 
 def test_the_evidence_goes_on_when_the_history_is_full(tmp_path):
-    """It is that of all rounds, though the bandit keeps 25 of them; /metrics shows it."""
+    """It is that of all rounds, though the bandit keeps 25 of them; /metrics and others read it."""
     metrics = pytest.importorskip("bayesbandit.service.metrics")
     service, clock = begun(fresh("sqlite", tmp_path), linear(history=25))
     shown, whole, rng = metrics.Metrics(), Evidence(), np.random.default_rng(0)
@@ -843,9 +843,10 @@ def test_the_evidence_goes_on_when_the_history_is_full(tmp_path):
         whole.add(kept.x[new], kept.arm[new], kept.reward[new])
         text = shown.text(service).decode()
         clock.now += DAY
-    found = service.surprise()
-    assert len(kept) == 25 < len(found.log_e) == kept.total
-    np.testing.assert_allclose(found.log_e, whole.log_e, atol=1e-9)
+    found = bb.Service.open(service.log).surprise()
+    assert len(kept) == 25 < found.rounds == kept.total == whole.n
+    assert found.largest * np.log(10) == pytest.approx(whole.log_e.max(initial=0.0), abs=1e-9)
+    assert not found.alarm
     assert f"bayesbandit_surprise {found.largest}" in text
     with pytest.raises(ValueError, match="level must"):
         service.surprise(2.0)
