@@ -185,7 +185,7 @@ def test_a_service_whose_log_is_empty_decides_nothing(tmp_path):
     assert log.counts()["decisions"] == 0
 
 
-# ---- a full disk, and what is asked of a server that is well --------------------------------------
+# ---- a full disk, and what is asked of a server that is well -------------------------------------
 
 
 def client_of(service):
