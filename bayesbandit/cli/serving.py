@@ -90,7 +90,7 @@ def serve(
     balance: OwnBalance = None,
     log_format: LogFormat = logs.Format.text,
 ) -> None:
-    """Let a bandit decide over HTTP: /decide, /reward, /activate, /healthz, /metrics.
+    """Let a bandit decide over HTTP: /decide, /reward, /activate, /readyz, /metrics.
 
     Every decision is in the log before it is answered. `bayesbandit learn` learns the rewards,
     in a process of its own; this one takes over what was learned each second.

@@ -188,7 +188,6 @@ def by_week(seen: Watch, values: Mapping[int, MeanReward]) -> pd.DataFrame:
             "low": found["low"],
             "high": found["high"],
             "at_floor": counts["floor"] / n,
-            "fallback": counts["fallback"] / n,
             "agreement": counts["agreed"] / advised if advised else nan,
             "refused": found["refused"],
         }

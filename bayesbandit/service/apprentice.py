@@ -94,7 +94,7 @@ class Apprentice(Service):
                 "decision_id": row["id"],
                 "detail": text_of({"arm": chosen, "probability": followed.probability}),
             }
-            done = self.log.ledger.append([row], self._due([row]), [note])
+            done = self.log.ledger.append([row], self._due([row]), [note], stream.new)
             stream.position += done
         return followed if done else self.follow(context, arm, probabilities, names, row["id"])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
@@ -26,16 +26,20 @@ class Stream:
     entropy: int = field(default_factory=lambda: secrets.randbits(BITS))
     position: int = 0
 
+    @property
+    def new(self) -> tuple[str, int] | None:
+        """The key and the entropy of a stream that the log has not yet; else None."""
+        return None if self.position else (self.key, self.entropy)
+
 
 class Streams:
     """The streams of a process. While a thread decides, it has a stream for itself.
 
-    record: a function that writes a new stream into the log. The calls of a stream are stored in
-    order, without gaps. If it is unknown whether a call was stored, its stream is not used again.
+    The calls of a stream are stored in order, without gaps. If it is unknown whether a call was
+    stored, its stream is not used again.
     """
 
-    def __init__(self, record: Callable[[Stream], None]) -> None:
-        self.record = record
+    def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
@@ -53,9 +57,7 @@ class Streams:
             self.forget()
         with self.lock:
             free = self.free  # a stream that is forgotten meanwhile does not come back
-            stream = free.pop() if free else None
-        if stream is None:
-            self.record(stream := Stream())
+            stream = free.pop() if free else Stream()
         try:
             yield stream
         except (ValueError, TypeError):  # bad input: nothing was written

@@ -197,14 +197,11 @@ class Service:
         self.snapshot_every, self.keep_snapshots = snapshot_every, keep_snapshots
         self._changing = RLock()  # held while the version changes
         self._unsaved = 0  # decisions learned since the last snapshot
-        self._streams = Streams(self._record)
+        self._streams = Streams()
         self._counting, self._t = RLock(), 0
-        self._take(self._newest())
+        self._version = self._newest()
+        self._take(self._version)
         self._evidence: Evidence | None = None  # of a learner
-
-    def _record(self, stream: Stream) -> None:
-        """Write a new stream of random numbers into the log."""
-        self.log.ledger.open_stream(stream.key, stream.entropy)
 
     def __repr__(self) -> str:
         return f"Service({self._version.bandit!r}, version {self.version}, {self.log!r})"
@@ -273,7 +270,7 @@ class Service:
             return decision_of(layout_of(bandit, stored[0].arms), stored), stamps(stored)
         with self._streams.one() as stream:
             decision, rows = self._made(call, stream)
-            done = self.log.ledger.append(rows, self._due(rows))
+            done = self.log.ledger.append(rows, self._due(rows), stream=stream.new)
             stream.position += done
         if done:
             return decision, [Stamp(row["decided_at"], row["version"], row["mode"]) for row in rows]

@@ -15,7 +15,7 @@ from bayesbandit.checks import Name
 from bayesbandit.kernels.row_layout import FLOOR, TAIL
 from bayesbandit.store.ledger import Ledger
 from bayesbandit.store.reading import NEVER, OPEN, Chunk, joined_rewards, moments
-from bayesbandit.store.records import ADVISED, FALLBACK, SYSTEM, Stored
+from bayesbandit.store.records import ADVISED, SYSTEM, Stored
 from bayesbandit.store.rows import arm_named
 from bayesbandit.store.settings import Settings
 from bayesbandit.store.tables import decisions, events
@@ -80,7 +80,7 @@ class Watch:
 
     most: the arms that are counted by name; all others are counted together. The counts of a week
     are decisions, rewards and open decisions; `floor`, decisions in which some available arm had
-    the policy's minimum probability; `fallback`; `advised`, decisions of another system; and
+    the policy's minimum probability; `advised`, decisions of another system; and
     `agreed`, those of them in which the bandit would have chosen the same arm.
     """
 
@@ -121,7 +121,6 @@ class Watch:
             "rewards": known,
             "open": np.array([one == OPEN for one in status]),
             "floor": _at_floor(rows),
-            "fallback": np.array([row.mode == FALLBACK for row in rows]),
             "advised": agrees >= 0,
             "agreed": agrees == 1,
         }

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
+from threading import Lock
 from typing import Any
 from urllib.parse import quote
 from weakref import WeakSet
@@ -65,6 +66,7 @@ class Database:
         self.url, self.timeout = _without_timeout(_url(url))
         self.sqlite = self.url.get_backend_name() == "sqlite"
         self.engine: Engine | None = self._engine()
+        self.turn = Lock()  # of SQLite's writers here: they need not try again and again
         self.path = Path(str(self.url.database)).absolute() if self.sqlite else None
         self.file: tuple[int, int] | None = None  # its place on the disk, of SQLite
         try:
@@ -148,9 +150,23 @@ class Database:
 
         Nothing is committed after a deadline. patient: whether a statement may take long.
         """
-        with self._transaction(patient, writes=True) as connection:
+        with self._turn(), self._transaction(patient, writes=True) as connection:
             yield connection
             self._check_deadline()
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Let the threads of this process write one after the other, if SQLite stores the log."""
+        if not self.sqlite:
+            yield
+            return
+        with limited(self.timeout):
+            if not self.turn.acquire(timeout=max(left(), 0.0)):
+                raise Unavailable(f"the log {self.shown} did not answer in time")
+        try:
+            yield
+        finally:
+            self.turn.release()
 
     @contextmanager
     def read(self, patient: bool = False) -> Iterator[Connection]:
@@ -391,6 +407,7 @@ def _forget_connections() -> None:
     for database in list(_open):
         if database.engine is not None:
             database.engine.dispose(close=False)  # they are the parent's
+            database.turn = Lock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -187,30 +187,13 @@ class Ledger:
             return False
         return True
 
-    def open_stream(self, key: str, entropy: int) -> None:
-        """Store the entropy of a process's stream of random numbers, under the stream's key.
-
-        Raise Unavailable if the log has no bandit any more.
-        """
-        row = {
-            "bandit": self.name, "key": key, "entropy": str(entropy),
-            "opened_at": microseconds(), "host": HOST, "pid": os.getpid(), "release": RELEASE,
-        }  # fmt: skip
-        with self.database.write() as connection:
-            if connection.execute(self._beginning()).first() is None:
-                raise Unavailable(f"the log {self} has no bandit any more")
-            self.database.add(connection, streams, [row])
-
     def probe(self) -> None:
         """Raise Unavailable unless the log can store a decision now. Nothing of it stays.
 
         A committed transaction writes more than a decision does, and deletes it.
         """
         key = f"probe {secrets.token_hex(8)}"
-        row = {
-            "bandit": self.name, "key": key, "entropy": secrets.token_hex(PROBE // 2),
-            "opened_at": microseconds(), "host": HOST, "pid": os.getpid(), "release": RELEASE,
-        }  # fmt: skip
+        row = self._stream_row(key, secrets.token_hex(PROBE // 2))
         with self.database.write() as connection:
             self.database.add(connection, streams, [row])
             connection.execute(delete(streams).where(self.own(streams), streams.c.key == key))
@@ -227,16 +210,20 @@ class Ledger:
         rows: Sequence[Mapping[str, Any]],
         due: int | None,
         noted: Sequence[Mapping[str, Any]] = (),
+        stream: tuple[str, int] | None = None,
     ) -> bool:
         """Store decisions and events about them, all or none.
 
         rows, noted: the rows of both tables. due: when to learn the decisions; None: when a reward
-        comes. Return False, and store nothing, if an id is taken. Raise NotStored if it is not
+        comes. stream: the key and the entropy of a stream of random numbers that is new. Return
+        False, and store nothing, if an id is taken. Raise NotStored if it is not
         certain that they are stored.
         """
         queue = [{"decision_id": row["id"], "due": due, "touched": 0} for row in rows]
         try:
             with self.database.write() as connection:
+                if stream is not None:
+                    self._open_stream(connection, *stream)
                 for table, new in ((decisions, rows), (opened, queue), (events, noted)):
                     if new:
                         ours = [{"bandit": self.name, **row} for row in new]
@@ -590,6 +577,21 @@ class Ledger:
             "detail": None if detail is None else json.dumps(detail),
         }  # fmt: skip
         connection.execute(insert(events), row)
+
+    def _open_stream(self, connection: Connection, key: str, entropy: int) -> None:
+        """Store the entropy of a process's stream of random numbers, under the stream's key.
+
+        Raise Unavailable if the log has no bandit any more.
+        """
+        if connection.execute(self._beginning()).first() is None:
+            raise Unavailable(f"the log {self} has no bandit any more")
+        self.database.add(connection, streams, [self._stream_row(key, str(entropy))])
+
+    def _stream_row(self, key: str, entropy: str) -> dict[str, Any]:
+        return {
+            "bandit": self.name, "key": key, "entropy": entropy, "opened_at": microseconds(),
+            "host": HOST, "pid": os.getpid(), "release": RELEASE,
+        }  # fmt: skip
 
     def _snapshot(
         self, connection: Connection, version: int, data: bytes, keep: int | None = None

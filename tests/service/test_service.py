@@ -780,8 +780,8 @@ def test_what_is_stored_though_it_failed_is_told_by_its_id(url, given, monkeypat
     service, _ = begun(url)
     append, x = service.log.ledger.append, [0.0, 0.0] if given == "order-1" else np.zeros((2, 2))
 
-    def stored_and_failed(rows, due, noted=()):
-        append(rows, due, noted)
+    def stored_and_failed(*given, **named):
+        append(*given, **named)
         raise NotStored("the server is gone")
 
     with monkeypatch.context() as patch:
