@@ -108,7 +108,7 @@ def application(
     soon, post = server.soon, partial(app.add_api_route, methods=["POST"])
     post("/decide", soon(server.decide), response_model_exclude_none=True)
     post("/reward", soon(server.reward))
-    post("/activate", soon(server.activate), status_code=204)
+    post("/activate", soon(server.activate), status_code=204, response_model=None)
     for method, shown in (("GET", True), ("HEAD", False)):
         add = partial(app.add_api_route, methods=[method], include_in_schema=shown)
         add("/healthz", server.health)

@@ -20,7 +20,7 @@ from tests.service.test_service import full
 from tests.store.databases import KINDS, fresh, frozen
 
 DEADLINE = 0.2  # seconds
-SLACK = 0.6  # seconds for a machine at work
+SLACK = 1.5  # seconds for a machine at work
 
 
 @contextmanager
@@ -53,8 +53,8 @@ def test_a_database_that_hangs_does_not_hang_the_server(kind, tmp_path):
     url = fresh(kind, tmp_path)
     with serving(url, *begun(tmp_path, url)) as client:
         ask = {"context": [0.5, -1.0]}
-        first = client.post("/decide", json=ask | {"id": "order-0"}).json()
-        assert client.get("/readyz").status_code == 200
+        first = insist(client, ask | {"id": "order-0"})
+        _await_ready(client)
         with hung(url):
             end, n = time.monotonic() + 3.0, 0
             while time.monotonic() < end:
@@ -83,13 +83,24 @@ def test_a_database_that_hangs_does_not_hang_the_server(kind, tmp_path):
                 assert {one.result()[0].status_code for one in many} == {503}
                 assert timed(lambda: client.get("/healthz"))[1] < SLACK
         _await_ready(client)
-        assert client.post("/decide", json=ask | {"id": "order-0"}).json() == first
-        late = client.post("/reward", json={"id": "order-1", "value": 1.0})
-        assert late.status_code == 404  # it was not stored, and no reward of it counts
-        assert client.post("/reward", json={"id": "order-0", "value": 1.0}).status_code == 200
+        assert insist(client, ask | {"id": "order-0"}) == first
+        told = [{"id": "order-1", "value": 1.0}, {"id": "order-0", "value": 1.0}]
+        while (answer := client.post("/reward", json=told)).status_code == 503:
+            pass
+        statuses = [one["status"] for one in answer.json()]
+        assert statuses[0] == "unknown"  # it was not stored, and no reward of it counts
+        assert statuses[1] in ("timely", "again")
     with bb.DecisionLog(url) as log:
         assert log.frame()["decision_id"].tolist() == ["order-0"]
         assert log.verify()["kind"].tolist() == ["reward without decision"]
+
+
+def insist(client, asked):
+    """The answer to a request, which a machine at work may not give in time at first."""
+    end = time.monotonic() + 20
+    while (answer := client.post("/decide", json=asked)).status_code == 503:
+        assert time.monotonic() < end
+    return answer.json()
 
 
 def _await_ready(client):

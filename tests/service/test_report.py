@@ -59,8 +59,9 @@ def log(tmp_path):
             )
             batch = service.decide(x)
             rewards = (batch.arm == "mail").astype(float)
-            service.reward(batch.id[:7].tolist(), rewards[:7], at=now[0] + 3600)
-            now[0] += DAY
+            now[0] += 3600
+            service.reward(batch.id[:7].tolist(), rewards[:7])
+            now[0] += DAY - 3600
             service.learn()
         yield log, url
 
