@@ -55,7 +55,8 @@ def pooled_noise(arms, prior_rows, intercept=True):
     """σ² of each arm (K,) by empirical Bayes, from its x, r, w and λ; ∞ of those without rows.
 
     s² is the mean penalised squared residual of all rows; an arm's is that of its own n rows and
-    of `prior_rows` more, each of its rows' mean weight and with s² as squared residual, over n."""
+    of `prior_rows` · κ · min(1, s²/v) more, each of its rows' mean weight and with s² as squared
+    residual, over n. κ and v are the kurtosis and the variance of all rewards."""
     rss, loss, total = np.zeros(len(arms)), 0.0, 0.0
     for k, (x, r, w, lam) in enumerate(arms):
         if len(r):
@@ -64,8 +65,14 @@ def pooled_noise(arms, prior_rows, intercept=True):
             penalised = theta[:-1] if intercept == "unpenalised" else theta
             loss += rss[k] + lam * penalised @ penalised
             total += w.sum()
+    if total == 0:
+        return np.full(len(arms), np.inf)
+    rewards, weights = (np.concatenate([rows[i] for rows in arms]) for i in (1, 2))
+    s2, far = loss / total, (rewards - np.average(rewards, weights=weights)) ** 2
+    if (v := np.average(far, weights=weights)) > 0:
+        prior_rows = prior_rows * np.average(far**2, weights=weights) / v**2 * min(1, s2 / v)
     return np.array([
-        (rss[k] + prior_rows * w.mean() * loss / total) / len(r) if len(r) else np.inf
+        (rss[k] + prior_rows * w.mean() * s2) / len(r) if len(r) else np.inf
         for k, (_, r, w, _) in enumerate(arms)
     ])  # fmt: skip
 

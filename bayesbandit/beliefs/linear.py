@@ -37,17 +37,19 @@ class Ridge:
     ridge: λ, from 1e-100 to 1e100, or "cv". "cv" chooses λ from `grid` by exact cross-validation
         with `folds` folds. An arm's rows go to the folds in turn; a tie goes to the larger λ.
     variance: how σ² is estimated, or a number if it is known.
-        "empirical_bayes" is (RSS + ν s²)/n, where s² is the mean penalised squared residual of all
-        arms. It is the posterior mean under σ² ~ InverseGamma(1, ν s²/2), a prior learned from all
-        arms. Rescaling the rewards changes no decision, and equal first rewards do not make an arm
-        certain.
+        "empirical_bayes" is (RSS + ν κ u s²)/n, where s² is the mean penalised squared residual of
+        all arms, κ the kurtosis of all rewards and u ≤ 1 the share of their variance that the fit
+        leaves. It is the posterior mean under σ² ~ InverseGamma(1, ν κ u s²/2), a prior learned
+        from all arms. Rescaling the rewards changes no decision, and equal first rewards do not
+        make an arm certain, also where rewards are rare.
         "rss/n" is the weighted residual sum of squares over the number of rows.
         "rss" is that sum without the division, as in the pseudocode of the paper's Algorithms 1 and
         2. It never shrinks.
         "nig" is the normal-inverse-gamma posterior (Student-t) under θ | σ² ~ N(0, σ²/λ) and
         σ² ~ InverseGamma(shape, scale), given by `prior`. An unpenalised intercept has a flat prior
         and costs no degree of freedom.
-    prior_rows: ν of "empirical_bayes".
+    prior_rows: ν of "empirical_bayes": for how many rows its prior stands where rewards take two
+        values equally often (κ = 1). It stands for more where they are rare or have heavy tails.
     intercept: a constant column, penalised like the rest (True), "unpenalised", or none (False).
     floor: the least σ² if it is estimated from residuals. The default is 0 for "empirical_bayes".
         For "rss/n" and "rss" it is 1e-6, so that a perfect first fit does not lock an arm out.

@@ -12,8 +12,10 @@ import numpy as np
 from scipy.linalg.blas import dsyrk
 
 from bayesbandit.kernels import bulk, linear, ridge_state
+from bayesbandit.kernels.reward_moments import add_moments
 from bayesbandit.runtime.compiling import interpreted, without
 
+MOMENTS = slice(ridge_state.MEAN, ridge_state.TAIL + 1)
 MANY = 1000  # an arm with at least so many new rows learns their sums, and factorises once
 BLOCK = 8192  # a block of rows has at least so many,
 EACH = 32  # and so many for each arm and fold,
@@ -27,16 +29,19 @@ class Sums:
     """The sums of one arm's rows, by fold (F; one where λ is not chosen by cross-validation).
 
     n (F,): rows. weight: Σw of all rows. products (F, D + 1, D + 1): A'WA with A = (X, r − shift).
+    moments (4,): of the rewards (`kernels/reward_moments.py`).
     """
 
     n: Array
     weight: float
     products: Array
     shift: float
+    moments: Array
 
     def faded(self, share: float) -> Sums:
         """Return the sums after fading; share: the part of each row's weight that is left."""
-        return Sums(self.n, share * self.weight, share * self.products, self.shift)
+        moments = self.moments * [1.0, share, 1.0, 1.0]
+        return Sums(self.n, share * self.weight, share * self.products, self.shift, moments)
 
     def shifted(self, shift: float) -> Array:
         """Return the products for rewards minus another shift; the last column of X must be 1."""
@@ -61,7 +66,8 @@ def of_arm(arm: Array, settings: Array) -> Sums:
     products[:, :D, :D] = G.reshape(-1, D, D)
     products[:, :D, D] = products[:, D, :D] = b
     products[:, D, D] = rr
-    return Sums(n, float(arm[ridge_state.SUM_W]), products, float(arm[ridge_state.SHIFT]))
+    weight, shift = float(arm[ridge_state.SUM_W]), float(arm[ridge_state.SHIFT])
+    return Sums(n, weight, products, shift, arm[MOMENTS].copy())
 
 
 def add(arm: Array, settings: Array, sums: Sums) -> None:
@@ -79,6 +85,7 @@ def add(arm: Array, settings: Array, sums: Sums) -> None:
         held[turn, 2 : 2 + D] += products[:, :D, D]
         held[turn, 2 + D :] += products[:, :D, :D].reshape(folds, -1)
     total = products.sum(axis=0)
+    interpreted(add_moments)(arm, arm[ridge_state.SUM_W], sums.weight, *sums.moments)
     arm[ridge_state.N] += sums.n.sum()
     arm[ridge_state.SUM_W] += sums.weight
     arm[ridge_state.SUM_WRR] += total[D, D]
@@ -132,20 +139,22 @@ def _of_rows(
         first[arm[::-1]] = reward[::-1]  # the last one assigned stays
         shift = np.where(arms[which, ridge_state.N] == 0.0, first[which], shift)
     n, products = np.zeros((M, F)), np.zeros((M, F, D + 1, D + 1))
+    heads = np.zeros((M, ridge_state.HEAD))
     size = max(1, min(max(BLOCK, EACH * M * F), ROOM // (D + 1), len(x)))
     out, ends, seen = np.empty((size, D + 1)), *np.zeros((2, M * F + 1), dtype=np.int64)
     for start in range(0, len(x), size):
         part = slice(start, start + size)
         rows = [np.ascontiguousarray(values[part]) for values in (x, reward, weight)]
-        bulk.stack(*rows, place[arm[part]], shift, seen, F, out, ends)
+        bulk.stack(*rows, place[arm[part]], shift, seen, F, out, ends, heads)
         counts = np.diff(ends).reshape(M, F)
         n += counts
         for k, f in np.argwhere(counts):
             g = k * F + f
             products[k, f] += dsyrk(1.0, out[ends[g] : ends[g + 1]].T)
     products += np.triu(products, 1).swapaxes(2, 3)  # BLAS fills the upper triangle
-    total = np.bincount(arm, weights=weight, minlength=len(arms))[which]
-    return [Sums(*sums) for sums in zip(n, total.tolist(), products, shift.tolist(), strict=True)]
+    total = heads[:, ridge_state.SUM_W].tolist()
+    parts = zip(n, total, products, shift.tolist(), heads[:, MOMENTS], strict=True)
+    return [Sums(*sums) for sums in parts]
 
 
 def _sizes(settings: Array) -> tuple[int, int]:

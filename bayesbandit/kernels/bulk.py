@@ -10,17 +10,18 @@ from bayesbandit.kernels.linear import (
     set_noise,
     settle_weights,
 )
-from bayesbandit.kernels.ridge_state import FOLDS, NORMALIZE
+from bayesbandit.kernels.reward_moments import add_moments
+from bayesbandit.kernels.ridge_state import FOLDS, NORMALIZE, SUM_W
 from bayesbandit.runtime.compiling import njit
 
 
 @njit(cache=True)
-def stack(x, reward, weight, arm, shift, seen, folds, out, ends):
+def stack(x, reward, weight, arm, shift, seen, folds, out, ends, heads):
     """Put √w (x, 1, r − shift) of rows x (n, d) into out (n, D + 1), group after group.
 
     A group is a fold of an arm, arm · folds + fold, and ends at ends[group + 1]. Rows whose arm
     number is below 0 are left out. shift (K,) by arm. seen (K,) counts the arms' rows, which go to
-    the folds in turn.
+    the folds in turn. heads (K, HEAD): Σw and the moments of the rewards are added to these.
     """
     n, d, D = x.shape[0], x.shape[1], out.shape[1] - 1
     group = np.empty(n, np.int64)
@@ -39,6 +40,9 @@ def stack(x, reward, weight, arm, shift, seen, folds, out, ends):
     for i in range(n):
         if group[i] >= 0:
             row, root = out[at[group[i]]], np.sqrt(weight[i])
+            head = heads[arm[i]]
+            add_moments(head, head[SUM_W], weight[i], reward[i], 0.0, 0.0, 0.0)
+            head[SUM_W] += weight[i]
             at[group[i]] += 1
             for j in range(d):
                 row[j] = root * x[i, j]

@@ -24,6 +24,7 @@ from bayesbandit.kernels.ridge_state import (
     RATE,
     SIGMA2,
     SLACK,
+    SPREAD,
     SUM_W,
     SUM_WRR,
     WALK,
@@ -68,6 +69,7 @@ def fade(arm, share, settings, work):
     arm[LEFT] *= share
     arm[SUM_W] *= share
     arm[SUM_WRR] *= share
+    arm[SPREAD] *= share
     shrink(b_of(arm, D), share)
     shrink(G_of(arm, D), share)
     folds = folds_of(arm, D, int(settings[FOLDS]))

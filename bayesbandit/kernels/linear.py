@@ -23,6 +23,7 @@ from bayesbandit.kernels.algebra.rank_one import (
 )
 from bayesbandit.kernels.penalised.folds import cross_validated
 from bayesbandit.kernels.penalised.folds import scratch as fold_scratch
+from bayesbandit.kernels.reward_moments import add_moments, kurtosis
 from bayesbandit.kernels.ridge_state import (
     D_,
     DF,
@@ -145,11 +146,14 @@ def set_noise(arm, settings):
 def pool_noise(arms, settings):
     """Set every arm's noise variance where it depends on all arms: empirical Bayes.
 
-    σ²_k = (RSS_k + ν w̄_k s²) / n_k is the posterior mean of σ² ~ InverseGamma(1, ν w̄_k s²/2).
-    Here s² = Σ loss / Σ w over the rows of all arms (under the model E loss = n σ²), and w̄_k is
-    the mean weight of arm k's rows: the prior's rows say as little as the arm's own. Rewards c·r
-    have exactly c² σ². What depends on one arm alone is kept in its row, because divisions are the
-    cost of this in every round.
+    σ²_k = (RSS_k + ν κ u w̄_k s²) / n_k is its posterior mean under
+    σ²_k ~ InverseGamma(1, ν κ u w̄_k s²/2). Here s² = Σ loss / Σ w over the rows of all arms (under
+    the model E loss = n σ²), and w̄_k is the mean weight of arm k's rows: the prior's rows say as
+    little as the arm's own. κ is the kurtosis of the rewards, and u = min(1, s²/v), with their
+    variance v, the share of it that is not explained. So the prior stands for ν more surprises as
+    large as rewards have brought: where they are 1 with a small probability p, else 0, κ s² is 1
+    and not p. Rewards c·r have exactly c² σ². What depends on one arm alone is kept in its row,
+    because divisions are the cost of this in every round.
     """
     if settings[RULE] != EMPIRICAL_BAYES:
         return
@@ -158,9 +162,12 @@ def pool_noise(arms, settings):
         loss += arms[k, LOSS]
         sum_w += arms[k, EVEN_W]
     s2 = loss / sum_w if sum_w > 0.0 else 0.0
+    rows, variance = kurtosis(arms)
+    if s2 < variance:
+        rows *= s2 / variance
     for k in range(arms.shape[0]):
         if arms[k, N] > 0.0:
-            total = arms[k, RESIDUAL] + arms[k, PRIOR_W] * s2
+            total = arms[k, RESIDUAL] + arms[k, PRIOR_W] * rows * s2
             arms[k, SIGMA2] = max(total / rows_left(arms[k], settings), settings[FLOOR])
 
 
@@ -170,6 +177,8 @@ def accumulate(arm, z, r, w, settings):
     D, folds = int(settings[D_]), int(settings[FOLDS])
     if arm[N] == 0.0 and is_shifted(settings):
         arm[SHIFT] = r
+    if settings[RULE] == EMPIRICAL_BAYES:
+        add_moments(arm, arm[SUM_W], w, r, 0.0, 0.0, 0.0)
     r -= arm[SHIFT]
     if FOLDED and folds > 0:
         fold = fold_of(arm, D, int(arm[N]) % folds)

@@ -20,21 +20,24 @@ from bayesbandit.runtime.compiling import interpreted, njit
 # - for the empirical Bayes rule ‖r − Xθ‖²_W, Σw over the divisor, and ν w̄ of `pool_noise`;
 # - whether R stands for P;
 # - where rows fade (`kernels/fading.py`), the rows that are left, each by its share, and the tick
-#   at which all these numbers hold.
+#   at which all these numbers hold;
+# - for the empirical Bayes rule the moments of the rewards (`kernels/reward_moments.py`): their
+#   mean m, M₂ = Σw (r − m)², and M₃ and M₄, the same sums of third and fourth powers, over M₂.
 N, SUM_W, SUM_WRR, LOSS, SIGMA2, DF, LAM, W_BAR, DUE, SHIFT, RESIDUAL, EVEN_W, PRIOR_W, ROOTED = (
     range(14)
 )
 LEFT, CLOCK = 14, 15
-HEAD = 16  # a whole number of cache lines
+MEAN, SPREAD, SKEW, TAIL = 16, 17, 18, 19
+HEAD = 24  # a whole number of cache lines
 
 # The settings shared by all arms, which kernels read by position; `settings_of` has them by name.
 # columns, and those that are penalised; variance: the rule of σ²; number: the known σ², or the rows
-# that a prior of σ² stands for; floor: the least σ²; shape, scale: of the normal-inverse-gamma
-# prior; normalize: whether weights get mean 1; schedule: m > 0, every m rows, or −g, at growth by
-# g; folds; rate: rows fade by e^−rate a tick; slack: how much of that may wait, as an exponent;
-# walk: the variance of each coefficient's step a tick; and the grid of λ, largest first. Where no
-# column is penalised alike, but θ ~ N(m, σ²Λ⁻¹), the grid is one λ without meaning, then Λ, Λm and
-# m'Λm.
+# that a prior of σ² stands for where rewards have kurtosis 1; floor: the least σ²; shape, scale: of
+# the normal-inverse-gamma prior; normalize: whether weights get mean 1; schedule: m > 0, every m
+# rows, or −g, at growth by g; folds; rate: rows fade by e^−rate a tick; slack: how much of that may
+# wait, as an exponent; walk: the variance of each coefficient's step a tick; and the grid of λ,
+# largest first. Where no column is penalised alike, but θ ~ N(m, σ²Λ⁻¹), the grid is one λ without
+# meaning, then Λ, Λm and m'Λm.
 SETTINGS = (
     *("columns", "penalised", "variance", "number", "floor", "shape", "scale"),
     *("normalize", "schedule", "folds", "rate", "slack", "walk"),

@@ -54,7 +54,8 @@ class Kind:
 
 
 def _ridge(name: str, **naive: Any) -> Kind:
-    return Kind(STATEFUL[name], naive={"rule": ("Thompson", 1.0), **naive})
+    rows = STATEFUL[name](ARMS, 2).model.prior_rows
+    return Kind(STATEFUL[name], naive={"rule": ("Thompson", 1.0), "prior_rows": rows, **naive})
 
 
 def _declared(model: Any, balance: Any = None, **settings: Any) -> Callable[..., bb.Bandit]:
@@ -71,7 +72,7 @@ def _of(name: str, balance: Any = None, **more: Any) -> Kind:
     return Kind(_declared(model, balance, **settings), d=3, most=4, **more)
 
 
-IPW, UCB = {"balance": "decision", "clip": 0.1}, {"rule": ("UCB", 1.0), "prior_rows": 16.0}
+IPW, UCB = {"balance": "decision", "clip": 0.1}, {"rule": ("UCB", 1.0)}
 POOLED = {"balance": "pooled", "clip": 0.1, "refresh": 0.25, "snapshots": 32}
 ESTIMATED = {**POOLED, "balance": "estimated"}
 RIDGES = {

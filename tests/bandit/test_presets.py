@@ -11,11 +11,13 @@ from tests import oracle
 from tests.cases import few
 from tests.players import PRESETS, anatomy, world
 
-RIDGE, REACHING = bb.Ridge(2.0), bb.Ridge(2.0, prior_rows=16.0)
+RIDGE = bb.Ridge(2.0)
+BALANCED = bb.Ridge(2.0, prior_rows=4.0)
+REACHING = bb.Ridge(2.0, prior_rows=32.0)
 MADE_OF = {
     "LinTS": (RIDGE, bb.Thompson(0.5), bb.Unweighted()),
     "LinUCB": (REACHING, bb.UCB(0.5), bb.Unweighted()),
-    "BLTS": (RIDGE, bb.Thompson(0.5), bb.InversePropensity(0.1, "decision")),
+    "BLTS": (BALANCED, bb.Thompson(0.5), bb.InversePropensity(0.1, "decision")),
     "BLUCB": (REACHING, bb.UCB(0.5), bb.InversePropensity(0.1, "estimated")),
 }
 

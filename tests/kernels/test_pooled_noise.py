@@ -81,7 +81,11 @@ def test_one_arm_has_itself_to_learn_from():
     belief = learned(Ridge(prior_rows=2.0), x, arm, r, w, K=1)
     theta = oracle.sklearn_ridge(x, r, w, 1.0)
     rss = w @ (r - oracle.design(x) @ theta) ** 2
-    np.testing.assert_allclose(belief.sigma2, rss / 30 + 2 * (rss + theta @ theta) / 30**2)
+    s2, far = (rss + theta @ theta) / w.sum(), r - np.average(r, weights=w)
+    v, fourth = (np.average(far**p, weights=w) for p in (2, 4))
+    assert s2 < v
+    rows = 2 * fourth / v**2 * (s2 / v)
+    np.testing.assert_allclose(belief.sigma2, rss / 30 + rows * w.mean() * s2 / 30)
 
 
 def test_new_arms_know_no_noise_and_teach_none():

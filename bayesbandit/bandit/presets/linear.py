@@ -10,9 +10,11 @@ from bayesbandit.checks import Alpha, Arms, Seed
 from bayesbandit.policies import UCB, EpsilonGreedy, Greedy, Thompson
 from bayesbandit.weighting.propensity import InversePropensity, Unweighted
 
-# The default of `Ridge.prior_rows` for UCB. Thompson draws go beyond one standard deviation, but a
-# UCB bonus with α = 1 never does. It must be larger while an arm has few rewards: docs/defaults.md.
-UCB_ROWS = 16.0
+# The defaults of `Ridge.prior_rows`, which is 2 for LinTS (docs/defaults.md). Thompson draws go
+# beyond one standard deviation, but a UCB bonus with α = 1 never does. It must be larger while an
+# arm has few rewards. Balanced rows of weight 10 count as ten, and make an arm certain sooner.
+UCB_ROWS = 32.0
+BLTS_ROWS = 4.0
 
 Lambda = float | Literal["cv"]
 Variance = float | Literal["empirical_bayes", "rss/n", "rss", "nig"]
@@ -68,6 +70,8 @@ def BLTS(
     clock) and `Bandit` (history, encoder, min_probability).
     """
     balance = InversePropensity(clip, propensity, normalize, refresh=refresh)
+    if variance == "empirical_bayes":
+        settings.setdefault("prior_rows", BLTS_ROWS)
     return Ridge(ridge, variance, intercept, **settings), Thompson(alpha), balance
 
 

@@ -8,7 +8,7 @@ import bayesbandit as bb
 from bayesbandit.checks import Alpha, Arms, Seed
 from bayesbandit.systems.policy_tree.belief import PolicyTree
 
-UCB_ROWS = 16.0  # `PolicyTree.prior_rows` for UCB, as in `LinUCB`: α = 1 looks only one sd up
+UCB_ROWS = 16.0  # `PolicyTree.prior_rows` for UCB: α = 1 looks only one sd up
 
 Propensity = Literal["decision", "estimated"]
 
