@@ -2,6 +2,7 @@
 
     uv run benchmarks/defaults.py FOLDER [--jobs N] [--out DIR]
     uv run benchmarks/defaults.py --bernoulli [--jobs N] [--runs N]
+    uv run benchmarks/defaults.py --rare [--jobs N] [--runs N] [--only NAME …]
 
 The first plays each algorithm by several rules for σ² (and Thompson sampling at several α) on every
 classification data set of FOLDER (Parquet files with a manifest) and on the four bundled ones, one
@@ -13,10 +14,16 @@ the last row of each algorithm has, for each data set, the setting that is best 
 The second plays Bernoulli arms with means .2, .5 and .8, without features and with one that says
 nothing, and prints how often the best arm is locked out: it has less than 5 % of the last fifth of
 1,000 rounds (of BLUCB 300, in a quarter of the runs). The presets and the paper's rule also have
-rewards in other units.
+rewards in other units. Each row has seeds of its own; other units have those of the row.
+
+The third plays the presets where rewards are rare: the first arm pays 1 more often than the others,
+without features and with three that say nothing (of BLUCB half of the runs, and no world of more
+than 10,000 rounds).
 """
 
 import argparse
+import sys
+import zlib
 from functools import partial
 from typing import Any
 
@@ -37,7 +44,7 @@ RULES: dict[str, dict[str, Any]] = {
     "rss/n": PAPER,
     **{f"rss/n, floor {c}": {**PAPER, "floor": float(c)} for c in (".03", ".1", ".25")},
     "nig": {"variance": "nig"},
-    **{f"ν = {nu}": {"prior_rows": float(nu)} for nu in (1, 2, 4, 8, 16)},
+    **{f"ν = {nu}": {"prior_rows": float(nu)} for nu in (1, 2, 4, 8, 16, 32)},
 }
 ALPHAS = {f"α = {alpha}": {"alpha": alpha} for alpha in (0.05, 0.1, 0.25, 0.5)}
 BOTH = {
@@ -45,9 +52,16 @@ BOTH = {
     for alpha in (0.1, 0.25, 0.5)
     for floor in ("rss/n, floor .03", "rss/n, floor .1", "rss/n, floor .25")
 }
-OWN = {"LinTS": 2, "BLTS": 2, "LinUCB": 16, "BLUCB": 16}  # ν of the preset
+OWN = {"LinTS": 2, "BLTS": 4, "LinUCB": 32, "BLUCB": 32}  # ν of the preset
 SHORT = ("", "rss/n", "rss/n, floor .03", "ν = 2")  # rules of BLUCB
 MEANS, ROUNDS, LOCKED = (0.2, 0.5, 0.8), 1000, 0.05
+RARE = (  # how often the best arm pays, and each other one; arms; rounds
+    (0.002, 0.001, 2, 100_000), (0.002, 0.001, 3, 100_000),
+    (0.01, 0.005, 3, 10_000), (0.02, 0.01, 2, 10_000), (0.02, 0.01, 5, 20_000),
+    (0.03, 0.02, 3, 20_000),
+    (0.1, 0.05, 3, 10_000), (0.1, 0.05, 20, 20_000),
+)  # fmt: skip
+SLOW_ROUNDS = 10_000  # the most of BLUCB
 UNITS = (1.0, 1e-6, 1e6)
 RESCALED = [f"{name}({rule})" for name in ("LinTS", "BLTS", "LinUCB") for rule in ("", "rss/n")]
 
@@ -91,13 +105,17 @@ def regrets(summary: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def is_locked_out(make: partial[bb.Bandit], d: int, rounds: int, unit: float, seed: int) -> bool:
-    """Whether a run ends almost without the best arm."""
-    rng = np.random.default_rng([d, seed])
+def is_locked_out(
+    make: partial[bb.Bandit], means: tuple[float, ...], d: int, rounds: int, unit: float,
+    row: str, run: int,
+) -> bool:  # fmt: skip
+    """Whether a run ends almost without the best arm. row: its text is part of the seed."""
+    rng = np.random.default_rng([zlib.crc32(row.encode()), d, run])
     x = rng.normal(size=(rounds, d))
-    reward = unit * (rng.random((rounds, len(MEANS))) < MEANS)
-    chosen, _ = make(len(MEANS), d, seed=seed).play(x, reward, every=rounds)
-    return float(np.mean(chosen[-rounds // 5 :] == np.argmax(MEANS))) < LOCKED
+    reward = unit * (rng.random((rounds, len(means))) < means)
+    bandit = make(len(means), d, seed=int(rng.integers(2**32)))
+    chosen, _ = bandit.play(x, reward, every=rounds)
+    return float(np.mean(chosen[-rounds // 5 :] == np.argmax(means))) < LOCKED
 
 
 def lock_outs(names: list[str], jobs: int, runs: int) -> pd.DataFrame:
@@ -109,24 +127,53 @@ def lock_outs(names: list[str], jobs: int, runs: int) -> pd.DataFrame:
         for d in (0, 1):
             for unit in UNITS if setting in RESCALED else UNITS[:1]:
                 task = delayed(is_locked_out)
-                tasks = (task(make, d, rounds, unit, seed) for seed in range(n))
+                tasks = (task(make, MEANS, d, rounds, unit, setting, run) for run in range(n))
                 locked = sum(Parallel(n_jobs=jobs)(tasks))
                 label = f"d = {d}" + (f", rewards × {unit:g}" if unit != 1.0 else "")
                 cells[label] = evaluation.share(locked, n, digits=1)
         rows.append({"setting": setting, **cells})
+        print(rows[-1], file=sys.stderr)
     return pd.DataFrame(rows).fillna("")
+
+
+def rare_lock_outs(names: list[str], jobs: int, runs: int) -> pd.DataFrame:
+    """Shares of runs as `lock_outs`, of the presets where rewards are rare."""
+    rows = []
+    for best, other, arms, rounds in RARE:
+        row = {"best": f"{best:.1%}", "others": f"{other:.1%}", "arms": arms, "rounds": rounds}
+        means = (best, *[other] * (arms - 1))
+        for name in names:
+            slow = name == "BLUCB"
+            for d in (0, 3):
+                if slow and rounds > SLOW_ROUNDS:
+                    row[f"{name}, d = {d}"] = ""
+                    continue
+                n, task = runs // 2 if slow else runs, delayed(is_locked_out)
+                key = f"{name} {best} {other} {arms}"
+                make = partial(ALGORITHMS[name])
+                tasks = (task(make, means, d, rounds, 1.0, key, run) for run in range(n))
+                locked = sum(Parallel(n_jobs=jobs)(tasks))
+                row[f"{name}, d = {d}"] = evaluation.share(locked, n, digits=1)
+        rows.append(row)
+        print(row, file=sys.stderr, flush=True)
+    return pd.DataFrame(rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?")
     parser.add_argument("--bernoulli", action="store_true")
+    parser.add_argument("--rare", action="store_true")
+    parser.add_argument("--only", nargs="+", default=list(OWN), choices=list(OWN))
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", default="runs/defaults")
     args = parser.parse_args()
     if args.bernoulli:
         print(evaluation.markdown(lock_outs(list(ALGORITHMS), args.jobs, args.runs)))
+        return
+    if args.rare:
+        print(evaluation.markdown(rare_lock_outs(args.only, args.jobs, args.runs)))
         return
     sets = environments.folder(args.folder)
     names = {environment.name for environment in sets}
