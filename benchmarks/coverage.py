@@ -103,7 +103,7 @@ def theirs(
 
 PREDICTORS: dict[str, Predictor] = {
     "ours": ours,
-    "ours, floor=0": partial(ours, spec=replace(FOREST, floor=0.0)),
+    "ours, variance_floor=0": partial(ours, spec=replace(FOREST, variance_floor=0.0)),
     "econml": theirs,
 }
 

@@ -42,7 +42,7 @@ PAPER: dict[str, Any] = {"variance": "rss/n"}
 RULES: dict[str, dict[str, Any]] = {
     "": {},
     "rss/n": PAPER,
-    **{f"rss/n, floor {c}": {**PAPER, "floor": float(c)} for c in (".03", ".1", ".25")},
+    **{f"rss/n, floor {c}": {**PAPER, "min_variance": float(c)} for c in (".03", ".1", ".25")},
     "nig": {"variance": "nig"},
     **{f"ν = {nu}": {"prior_rows": float(nu)} for nu in (1, 2, 4, 8, 16, 32)},
 }

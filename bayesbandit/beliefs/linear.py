@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -51,8 +51,9 @@ class Ridge:
     prior_rows: ν of "empirical_bayes": for how many rows its prior stands where rewards take two
         values equally often (κ = 1). It stands for more where they are rare or have heavy tails.
     intercept: a constant column, penalised like the rest (True), "unpenalised", or none (False).
-    floor: the least σ² if it is estimated from residuals. The default is 0 for "empirical_bayes".
-        For "rss/n" and "rss" it is 1e-6, so that a perfect first fit does not lock an arm out.
+    min_variance: the least σ² if it is estimated from residuals. The default is 0 for
+        "empirical_bayes". For "rss/n" and "rss" it is 1e-6, so that a perfect first fit does not
+        lock an arm out.
     half_life: how long until a row counts half; None: it counts as long as the bandit lives. X'WX,
         X'Wr, the folds and the noise scale fade, the penalty λ stays. So an arm without new rewards
         returns to the prior. An arm with less than 1e-9 rows left is new again. Beyond 32
@@ -74,10 +75,17 @@ class Ridge:
         arm ends with an update.
     """
 
+    RENAMED: ClassVar = {
+        "floor": (
+            "min_variance",
+            "the least σ² of rewards (an arm's least probability is 'min_probability')",
+        )
+    }
+
     ridge: float | Literal["cv"] = 1.0
     variance: float | Literal["empirical_bayes", "rss/n", "rss", "nig"] = "empirical_bayes"
     intercept: bool | Literal["unpenalised"] = True
-    floor: float | None = None
+    min_variance: float | None = None
     grid: tuple[float, ...] = LAMBDAS
     folds: int = 5
     refit_every: int | float | None = None
@@ -97,8 +105,8 @@ class Ridge:
         else:
             number(self.variance, "a known variance", above=0, **SIZES)
         one_of(self.intercept, "intercept", (True, False, "unpenalised"))
-        if self.floor is not None:
-            number(self.floor, "floor", least=0, largest=SIZES["largest"])
+        if self.min_variance is not None:
+            number(self.min_variance, "min_variance", least=0, largest=SIZES["largest"])
         number(self.prior_rows, "prior_rows", above=0, **SIZES)
         if isinstance(self.grid, str) or not isinstance(self.grid, Iterable):
             raise ValueError(f"grid must be a sequence of numbers > 0; got {self.grid!r}")
@@ -158,9 +166,9 @@ class Ridge:
             rule, value = RULES[self.variance], self.prior_rows
         else:
             rule, value = ridge_state.KNOWN_SIGMA2, float(self.variance)
-        floor = self.floor
-        if floor is None:
-            floor = 0.0 if rule == ridge_state.EMPIRICAL_BAYES else TINY
+        least = self.min_variance
+        if least is None:
+            least = 0.0 if rule == ridge_state.EMPIRICAL_BAYES else TINY
         cv = self.ridge == "cv"
         refit = self.refit_every
         if refit is None:
@@ -179,7 +187,7 @@ class Ridge:
             penalised=n_features if self.intercept == "unpenalised" else D,
             variance=rule,
             number=value if has_number else math.nan,
-            floor=floor,
+            floor=least,
             shape=shape,
             scale=scale,
             normalize=normalize,

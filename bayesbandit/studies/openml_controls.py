@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 READINGS: dict[str, dict[str, Any]] = {
-    "RSS/n, floor 1e-6": {"variance": "rss/n", "floor": 1e-6},
-    "RSS/n, floor 1e-2": {"variance": "rss/n", "floor": 1e-2},
+    "RSS/n, floor 1e-6": {"variance": "rss/n", "min_variance": 1e-6},
+    "RSS/n, floor 1e-2": {"variance": "rss/n", "min_variance": 1e-2},
     "RSS": {"variance": "rss"},
 }
 SAME = "α = 1"

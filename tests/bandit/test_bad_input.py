@@ -238,7 +238,7 @@ CONSTRUCTORS = {
     "σ² = 0": (lambda: bb.LinTS(2, 2, variance=0.0), ValueError, "known variance .*> 0; got 0.0"),
     "intercept": (lambda: bb.LinTS(2, 2, intercept=1), ValueError, "intercept must be one of"),
     "prior rows": (lambda: bb.LinTS(2, 2, prior_rows=0), ValueError, "prior_rows must be .* > 0"),
-    "floor": (lambda: bb.Ridge(floor=-1e-9), ValueError, "floor must be"),
+    "min_variance": (lambda: bb.Ridge(min_variance=-1e-9), ValueError, "min_variance must be"),
     "grid": (lambda: bb.Ridge(grid=()), ValueError, "grid of λ must not be empty"),
     "grid number": (lambda: bb.Ridge(grid=1.0), ValueError, "grid must be a sequence of numbers"),
     "grid zero": (lambda: bb.Ridge(grid=(1.0, 0.0)), ValueError, "each λ of the grid .* got 0.0"),
@@ -327,7 +327,7 @@ def test_numbers_too_large_for_a_float(bandit):
         lambda: bb.LinTS(2, 2, alpha=10**400),
         lambda: bb.LinTS(2, 2, alpha=1e308),
         lambda: bb.LinTS(2, 2, variance=1e308),
-        lambda: bb.LinTS(2, 2, floor=1e308),
+        lambda: bb.LinTS(2, 2, min_variance=1e308),
     ):
         with pytest.raises(ValueError, match="must be"):
             make()

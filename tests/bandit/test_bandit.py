@@ -111,7 +111,7 @@ def test_ties_are_broken_evenly(policy):
 
 
 def test_zero_sd_ties_in_thompson_sampling():
-    model = bb.Ridge(floor=0.0)
+    model = bb.Ridge(min_variance=0.0)
     bandit = bb.Bandit(4, model, bb.Thompson(), n_features=1)
     bandit.update(np.ones((4, 1)), np.arange(4), np.zeros(4))
     decision = bandit.choose(np.ones((8000, 1)))

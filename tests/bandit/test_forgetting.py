@@ -65,7 +65,7 @@ def left(x, r, w, share, lam, rule, s2=None, mean_weight=None):
 def test_rows_count_by_the_time_of_their_decision(rule, seed, half_life):
     """Late rewards, in any order, with `forget` and `update` in between."""
     rng = np.random.default_rng(seed)
-    bandit = bandit_of(variance=rule, half_life=half_life, ridge=0.7, floor=0.0)
+    bandit = bandit_of(variance=rule, half_life=half_life, ridge=0.7, min_variance=0.0)
     x, reward = world(seed, 60)
     tick, open_, known = 0.0, [], []
     for t in range(60):
@@ -113,7 +113,10 @@ def test_rows_count_by_the_time_of_their_decision(rule, seed, half_life):
 def test_blocks_of_weighted_rows_are_the_definition(rule, normalize, seed, half_life):
     """Arms with few rows of a block, with many, and with none; weights that average 1 do so over
     what is left of the rows."""
-    rng, memory = np.random.default_rng(seed), {"half_life": half_life, "ridge": 0.7, "floor": 0.0}
+    rng, memory = (
+        np.random.default_rng(seed),
+        {"half_life": half_life, "ridge": 0.7, "min_variance": 0.0},
+    )
     bandit = bandit_of(bb.BLTS, variance=rule, normalize=normalize, **memory)
     blocks = []
     for n in rng.choice([1, 2, 30, 1800], 5, p=[0.3, 0.3, 0.3, 0.1]):

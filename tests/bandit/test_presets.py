@@ -58,7 +58,7 @@ def test_the_contract(name):
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_settings_reach_the_model_and_the_bandit(name):
-    settings = {"floor": 1e-2, "grid": (1.0, 2.0), "folds": 3, "prior": (2.0, 3.0)}
+    settings = {"min_variance": 1e-2, "grid": (1.0, 2.0), "folds": 3, "prior": (2.0, 3.0)}
     settings |= {"refit_every": 7, "prior_rows": 3.0}
     bandit = PRESETS[name](
         2, 3, ridge="cv", variance="nig", intercept="unpenalised", history=5, **settings
@@ -126,3 +126,12 @@ def test_a_preset_takes_a_floor_under_its_probabilities(name, rng):
     np.testing.assert_allclose(q, 0.1 + 0.7 * p, atol=1e-9)
     with pytest.raises(ValueError, match="min_probability must be"):
         BANDITS[name](3, 2, min_probability=0.5)
+
+
+@pytest.mark.parametrize("name", [*PRESETS, "ForestTS", "ForestUCB"])
+def test_a_floor_is_refused_because_it_may_mean_a_variance_or_a_probability(name):
+    with pytest.raises(TypeError, match=rf"^{name} has no setting 'floor': .*'min_probability'"):
+        getattr(bb, name)(2, 1, floor=0.05)
+    model = bb.Ridge if name in PRESETS else bb.Forest
+    with pytest.raises(TypeError, match=rf"^{model.__name__} has no setting 'floor': .* is now"):
+        model(floor=0.05)

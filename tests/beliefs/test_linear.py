@@ -276,7 +276,7 @@ def test_draws_of_all_arms(rng):
 
 
 def test_no_noise_left_draws_the_point(rng):
-    posterior = only(Ridge(floor=0.0), np.ones((2, 1)), np.zeros(2))
+    posterior = only(Ridge(min_variance=0.0), np.ones((2, 1)), np.zeros(2))
     np.testing.assert_array_equal(posterior.draw(np.ones((3, 1)), 2, rng), np.zeros((2, 3)))
 
 

@@ -110,7 +110,9 @@ def test_zeros_leave_all_arms_alike(intercept):
 
 
 def test_a_floor_that_is_given_holds():
-    belief = learned(Ridge(floor=0.3), np.ones((3, 1)), np.arange(3), np.zeros(3), np.ones(3))
+    belief = learned(
+        Ridge(min_variance=0.3), np.ones((3, 1)), np.arange(3), np.zeros(3), np.ones(3)
+    )
     np.testing.assert_array_equal(belief.sigma2, 0.3)
 
 

@@ -17,10 +17,10 @@ def test_the_null_has_as_many_cells_as_blts_and_all_have_settings_that_are_state
     assert len(described) == 3 * 31 + 1
     text = described["BLTS, α = 0.5, γ = 0.01, RSS/n, floor 1e-2"]
     assert "variance='rss/n'" in text
-    assert "floor=0.01" in text
+    assert "min_variance=0.01" in text
     assert "alpha=0.5" in text
     assert "clip=0.01, propensity='decision'" in text
-    assert "floor=1e-06" in described["LinUCB, α = 1, RSS/n, floor 1e-6"]
+    assert "min_variance=1e-06" in described["LinUCB, α = 1, RSS/n, floor 1e-6"]
     at_one = study.members("RSS", study.SAME)
     assert at_one["BLTS"] == ["BLTS, α = 1, γ = 0.1, RSS"]
     assert at_one["LinTS"] == ["LinTS, α = 1, RSS"]

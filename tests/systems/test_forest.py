@@ -212,7 +212,7 @@ def test_mean_and_variance_are_near_econmls(weighted):
     weight = weight if weighted else np.ones(1000)
     peer = econml()(n_estimators=400, n_jobs=1, random_state=0)
     point, variance = peer.fit(x, reward, sample_weight=weight).predict_and_var(x_asked)
-    spec = Forest(400, share=0.45, min_node=9, min_leaf=5, floor=0.0, refit_every=1)
+    spec = Forest(400, share=0.45, min_node=9, min_leaf=5, variance_floor=0.0, refit_every=1)
     belief = spec.belief(1, 10, seed=np.random.SeedSequence(0))
     belief.update(x, np.zeros(1000, int), reward, weight)
     mean, sd = (array[:, 0] for array in moments_of(belief, x_asked))
@@ -326,7 +326,7 @@ def test_no_features_are_needed():
 
 def test_an_arm_whose_first_rewards_are_alike_is_not_locked_out():
     """Ten zeros are no certainty where rewards of others vary."""
-    belief = Forest(**FEW, refit_every=1, floor=2.0).belief(2, 1)
+    belief = Forest(**FEW, refit_every=1, variance_floor=2.0).belief(2, 1)
     x, arm = np.linspace(-1, 1, 30)[:, None], np.repeat([0, 1], [10, 20])
     reward = np.where(arm == 1, np.arange(30) % 2, 0.0)
     belief.update(x, arm, reward)
@@ -430,7 +430,8 @@ def test_every_balance_plays_and_is_kept(make, balance, weights, tmp_path):
     [({"trees": 10}, "bags of 4; got 10"), ({"trees": 4}, "trees"), ({"bag": 1}, "bag"),
      ({"share": 0.6}, "share must be"), ({"share": 0.0}, "share"), ({"min_node": 0}, "min_node"),
      ({"min_leaf": 0}, "min_leaf"), ({"tried": 0}, "tried"), ({"weights": "none"}, "weights must"),
-     ({"floor": -1.0}, "floor"), ({"least": 3}, "least"), ({"refit_every": 0.0}, "refit_every")],
+     ({"variance_floor": -1.0}, "variance_floor"), ({"least": 3}, "least"),
+     ({"refit_every": 0.0}, "refit_every")],
 )  # fmt: skip
 def test_settings_that_are_refused(settings, match):
     with pytest.raises(ValueError, match=match):

@@ -31,8 +31,8 @@ def LinTS(
 
     Arms draw from N(x'θ, α² x'V(θ)x).
 
-    settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows, half_life, drift,
-    clock) and `Bandit` (history, encoder, min_probability).
+    settings: of `Ridge` (min_variance, grid, folds, refit_every, prior, prior_rows, half_life,
+    drift, clock) and `Bandit` (history, encoder, min_probability).
     """
     return Ridge(ridge, variance, intercept, **settings), Thompson(alpha), Unweighted()
 
@@ -45,8 +45,8 @@ def LinUCB(
 ) -> Parts:  # fmt: skip
     """Return linear UCB (Li et al. 2010; paper, section 3): the largest x'θ + α √(x'V(θ)x).
 
-    settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows, half_life, drift,
-    clock) and `Bandit` (history, encoder, min_probability).
+    settings: of `Ridge` (min_variance, grid, folds, refit_every, prior, prior_rows, half_life,
+    drift, clock) and `Bandit` (history, encoder, min_probability).
     """
     if variance == "empirical_bayes":
         settings.setdefault("prior_rows", UCB_ROWS)
@@ -66,8 +66,8 @@ def BLTS(
 
     By default the propensity is the exact probability at the moment of decision. The paper uses
     "pooled".
-    settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows, half_life, drift,
-    clock) and `Bandit` (history, encoder, min_probability).
+    settings: of `Ridge` (min_variance, grid, folds, refit_every, prior, prior_rows, half_life,
+    drift, clock) and `Bandit` (history, encoder, min_probability).
     """
     balance = InversePropensity(clip, propensity, normalize, refresh=refresh)
     if variance == "empirical_bayes":
@@ -87,8 +87,8 @@ def BLUCB(
     A UCB decision is deterministic, so its own propensity is 0 or 1. The paper estimates one by a
     multinomial logistic regression of arm on context. As in its pseudocode, only the pulled arm is
     reweighted; `refresh="all"` reweights all arms, as section 3 may be read.
-    settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows, half_life, drift,
-    clock) and `Bandit` (history, encoder, min_probability).
+    settings: of `Ridge` (min_variance, grid, folds, refit_every, prior, prior_rows, half_life,
+    drift, clock) and `Bandit` (history, encoder, min_probability).
     """
     balance = InversePropensity(clip, propensity, normalize, refresh=refresh)
     if variance == "empirical_bayes":
@@ -104,8 +104,8 @@ def LinGreedy(
 ) -> Parts:  # fmt: skip
     """Return greedy ridge regression: the largest x'θ, or with probability ε any arm.
 
-    settings: of `Ridge` (floor, grid, folds, refit_every, prior, prior_rows, half_life, drift,
-    clock) and `Bandit` (history, encoder, min_probability).
+    settings: of `Ridge` (min_variance, grid, folds, refit_every, prior, prior_rows, half_life,
+    drift, clock) and `Bandit` (history, encoder, min_probability).
     """
     policy = Greedy() if epsilon == 0.0 else EpsilonGreedy(epsilon)
     return Ridge(ridge, variance, intercept, **settings), policy, Unweighted()

@@ -10,6 +10,7 @@ from functools import wraps
 from typing import Any
 
 from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.runtime.savable import refuse_old_names
 
 Parts = tuple[Any, Any, Any]  # a model, a policy, and a balance or None
 OWN = ("history", "encoder", "min_probability")  # settings of every preset's bandit and policy
@@ -34,6 +35,8 @@ def preset[**P](
 
         @wraps(parts)
         def make(*args: P.args, **settings: P.kwargs) -> Bandit:
+            for model in models:
+                refuse_old_names(model, settings, parts.__name__)
             for name in settings:
                 if name not in allowed:
                     close = get_close_matches(name, allowed, n=1)
@@ -43,14 +46,14 @@ def preset[**P](
                         f"{', '.join(allowed)}"
                     )
             common: dict[str, Any] = {n: settings.pop(n) for n in OWN if n in settings}
-            model, policy, balance = parts(*args, **settings)
+            made, policy, balance = parts(*args, **settings)
             if "min_probability" in common:
                 policy = replace(policy, min_probability=common.pop("min_probability"))
             bound = signature.bind(*args, **settings)
             bound.apply_defaults()
             for name in ("n_features", "seed"):
                 common[name] = bound.arguments[name]
-            return Bandit(bound.arguments["arms"], model, policy, balance, **common)
+            return Bandit(bound.arguments["arms"], made, policy, balance, **common)
 
         vars(make)["__signature__"] = signature.replace(return_annotation="Bandit")
         return make

@@ -17,7 +17,7 @@ import numpy as np
 
 from bayesbandit.model import RewardModel
 from bayesbandit.runtime.fingerprints import fingerprint
-from bayesbandit.runtime.savable import META, is_registered, kind_of, name_of
+from bayesbandit.runtime.savable import KINDS, META, is_registered, kind_of, name_of, with_new_names
 from bayesbandit.runtime.schema import PLAIN, OneOf, Row, Whole, brief, check
 
 DECLARED = "Declared"  # the kind of a declared model; its class is imported only with PyMC
@@ -95,6 +95,8 @@ def decode(encoded: dict[str, Any], part: str, given: object = None) -> Any:
     from what the file holds.
     """
     kind = encoded["kind"]
+    if kind in KINDS:
+        encoded = with_new_names(KINDS[kind], encoded)
     if given is not None:
         same, now = type(given).__name__ == kind.split(":")[-1].split(".")[-1], encode(given)
         if not (same and _agree(now, encoded)):

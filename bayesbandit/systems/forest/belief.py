@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, fields
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -36,9 +36,10 @@ class Forest:
     grown and filled. "replicate": a round counts w times, rounded, in its half (paper, section
     2.3), so its copies never grow and fill the same tree. "covariate": 1/w, the propensity, is one
     more feature, and predictions average over it.
-    floor: the variance is at least floor s² / n: about one in `floor` of the arm's n rounds is near
-    a context. s² is the variance of the arm's rewards or of all rewards, the larger. Without a
-    floor, an arm whose first rewards are equal, or whose first trees have no splits, is locked out.
+    variance_floor: the variance is at least variance_floor s² / n: about one in `variance_floor` of
+    the arm's n rounds is near a context. s² is the variance of the arm's rewards or of all rewards,
+    the larger. With 0, an arm whose first rewards are equal, or whose first trees have no splits,
+    is locked out.
     refit_every: when an arm's forest is grown again. A float is a share by which its rounds must
     grow (.1 = 10 %), an int a number of its rounds.
     least: the rounds that an arm needs before its first forest.
@@ -50,6 +51,14 @@ class Forest:
     have any share of its parent's rounds (grf: at least 5 %), and bags have 4 trees (grf: 2).
     """
 
+    RENAMED: ClassVar = {
+        "floor": (
+            "variance_floor",
+            "the least variance as a multiple of s²/n (an arm's least probability is "
+            "'min_probability')",
+        )
+    }
+
     trees: int = 200
     bag: int = 4
     share: float = 0.5
@@ -57,7 +66,7 @@ class Forest:
     min_leaf: int = 1
     tried: int | None = None
     weights: Weighing = "sample_weight"
-    floor: float = 8.0
+    variance_floor: float = 8.0
     refit_every: float | int = 0.1
     least: int = 10
     half_life: float | str | None = None
@@ -74,7 +83,7 @@ class Forest:
         if self.tried is not None:
             integer(self.tried, "tried", least=1)
         one_of(self.weights, "weights", ("sample_weight", "replicate", "covariate"))
-        number(self.floor, "floor", least=0)
+        number(self.variance_floor, "variance_floor", least=0)
         Schedule(self.refit_every)
         integer(self.least, "least", least=4)
 
@@ -176,7 +185,7 @@ class ForestBelief(ByNormal):
         n, level, sd = np.array([(f.n, f.level, f.sd) for f in self.forests], np.float64).T
         share = n / max(n.sum(), 1.0)
         spread = share @ (sd**2 + (level - share @ level) ** 2)
-        return np.asarray(self.spec.floor * np.maximum(spread, sd**2) / np.maximum(n, 1.0))
+        return np.asarray(self.spec.variance_floor * np.maximum(spread, sd**2) / np.maximum(n, 1.0))
 
     def values(self, x: Array) -> Array:
         """Return the bags' means (n, K, S), from which the variance is computed."""

@@ -18,8 +18,8 @@ def ForestTS(
 
     It draws from N(mean, α² variance), with the variance by little bags.
 
-    settings: of `Forest` (trees, bag, share, min_leaf, tried, weights, floor, refit_every, least)
-    and `Bandit` (history, encoder, min_probability).
+    settings: of `Forest` (trees, bag, share, min_leaf, tried, weights, variance_floor,
+    refit_every, least) and `Bandit` (history, encoder, min_probability).
     """
     return Forest(**settings), bb.Thompson(alpha), balance
 
