@@ -190,8 +190,11 @@ class Scaled(Floored):
 @savable
 @dataclass(frozen=True, repr=False)
 class Thompson(Scaled):
-    """Thompson sampling: draw each mean reward from N(mean, α² sd²) and choose the largest (paper,
-    section 2.2)."""
+    """Thompson sampling: draw each mean reward and choose the largest (paper, section 2.2).
+
+    A draw's distance from the posterior mean is multiplied by α, whatever the posterior: a normal
+    arm draws from N(mean, α² sd²), and α = 0 is greedy.
+    """
 
     kind: ClassVar[int] = THOMPSON
 

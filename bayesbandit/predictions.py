@@ -72,8 +72,8 @@ class Prediction(Protocol):
         return None if kind == THOMPSON else (self.sd, np.full_like(self.sd, np.inf))
 
     def ranking(self) -> Joint | None:
-        """Return dependent normals or Student-t with the same order of the arms; None: there are
-        none."""
+        """Return dependent normals or Student-t whose draws order the arms as draws of the mean
+        rewards do, with α = 1; None: there are none."""
         return None
 
 

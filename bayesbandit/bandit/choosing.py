@@ -116,7 +116,7 @@ def _decide(bandit: Bandit, x: np.ndarray, available: np.ndarray, numbers: np.nd
     layout, arms, done, kind = bandit.layout, np.flatnonzero(available), 0, TABULATED
     late: Comparison | RowComparison | None = None
     D, K = layout.n_columns, len(layout.arms)
-    if (dependent := _dependent(bandit, x)) is None:
+    if (dependent := _dependent(bandit, x, numbers)) is None:
         rows, kind = describe(bandit, x, available, numbers)
     else:
         prediction, ranking = dependent
@@ -143,11 +143,14 @@ def _decide(bandit: Bandit, x: np.ndarray, available: np.ndarray, numbers: np.nd
     return Decision(layout, rows, None if late is None else (late, arms, by_rows))
 
 
-def _dependent(bandit: Bandit, x: np.ndarray) -> tuple[Prediction, Joint] | None:
+def _dependent(
+    bandit: Bandit, x: np.ndarray, numbers: np.ndarray
+) -> tuple[Prediction, Joint] | None:
     """Return the prediction at x (n, K, d) and the dependent arms that Thompson sampling draws.
 
     Probabilities of such decisions are computed when first needed. None unless arms have features,
-    dependent normals or Student-t order the arms, and no arm is new.
+    dependent normals or Student-t order the arms, and no arm is new. Those of another scale than
+    that of mean rewards do so with α = 1, and not if α multiplies distances of mean rewards.
     """
     if not bandit.of_arms or bandit.rule != THOMPSON:
         return None
@@ -156,7 +159,9 @@ def _dependent(bandit: Bandit, x: np.ndarray) -> tuple[Prediction, Joint] | None
         return None
     prediction = predicted(bandit.belief, x)
     ranking = prediction.ranking()
-    return None if ranking is None else (prediction, ranking)
+    if ranking is None or (ranking is not prediction and (numbers[:, 0] != 1.0).any()):
+        return None
+    return prediction, ranking
 
 
 def predicted(belief: Belief, x: np.ndarray) -> Prediction:

@@ -23,7 +23,7 @@ from bayesbandit.inference.exact.distributions import Gaussian, StudentT
 from bayesbandit.inference.plan import Plan
 from bayesbandit.kernels import ridge_state
 from bayesbandit.posteriors.posterior import Posterior
-from bayesbandit.predictions import Joint, LocationScale, Prediction
+from bayesbandit.predictions import Joint, LocationScale
 
 ROOM = 2**24  # numbers of the rows that the inner belief learns at once
 
@@ -98,7 +98,7 @@ class AffineBelief(Belief):
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
-    def predict(self, x: Array) -> Prediction:
+    def predict(self, x: Array) -> LocationScale | Joint:
         z, offset = self.features(x)
         inner = self.inner.best.predict(z)
         return LocationScale(inner.mean + offset[:, None], inner.scale, inner.df)

@@ -9,6 +9,11 @@ from scipy.special import expit, ndtr
 import bayesbandit as bb
 from bayesbandit.beliefs.declared import Declared
 from bayesbandit.beliefs.glm.belief import LinearizedBelief
+from bayesbandit.beliefs.glm.prediction import Increasing
+from bayesbandit.inference.glm.families import Family
+from bayesbandit.kernels.glm.families import BINOMIAL
+from bayesbandit.kernels.glm.families import POISSON as POISSON_KIND
+from bayesbandit.kernels.glm.families import PROBIT as PROBIT_KIND
 from tests.cases import moments_of, slow_but
 
 K, D = 3, 4
@@ -138,6 +143,40 @@ def test_moments_are_those_of_its_draws(name, rng):
     values = belief.predict(probe()).draw(40_000, rng)
     assert (np.abs(values.mean(axis=0) - mean) < 5 * sd / 200).all()
     np.testing.assert_allclose(values.std(axis=0), sd, rtol=0.25)  # of long tails
+
+
+@pytest.mark.parametrize("kind", [BINOMIAL, PROBIT_KIND, POISSON_KIND])
+@pytest.mark.parametrize("joint", [False, True])
+def test_a_number_multiplies_the_distance_of_mean_rewards_and_not_of_the_predictor(
+    joint, kind, rng
+):
+    """The arm of the largest η̂ need not have the largest mean: α = 0 takes the latter."""
+    mean, sd, size = np.array([[0.0, -0.2, -0.6]]), np.array([[0.1, 1.5, 0.4]]), 40_000
+    eta = bb.Joint(mean, sd[:, :, None] * np.eye(3)) if joint else bb.LocationScale(mean, sd)
+    found = Increasing(eta, Family(kind))
+    expected = found.mean == found.mean.max()
+    np.testing.assert_array_equal(found.best(0.0), expected)
+    np.testing.assert_array_equal(bb.Thompson(0.0).probabilities(found), expected)
+    np.testing.assert_array_equal(found.best(1.0), eta.best(1.0))
+    draws = found.draw(size, rng)[:, 0]
+    for alpha in (1e-3, 0.3, 0.999999, 3.0):
+        score = found.mean + alpha * (draws - found.mean)
+        share = (score == score.max(axis=1, keepdims=True)).mean(axis=0)
+        error = np.sqrt(np.maximum(share * (1.0 - share), 1e-4) / size) + joint / 1000
+        assert (np.abs(found.best(alpha)[0] - share) < 5 * error).all()
+    several = found.best(np.array([0.3])), found.best(0.3)
+    np.testing.assert_array_equal(*several)
+
+
+def test_arms_that_share_a_model_are_drawn_by_their_mean_rewards():
+    """Bandits with features of arms, too: α ≠ 1 decides by what `probabilities` says."""
+    model = bb.Shared(Declared(LOGISTIC, engine="laplace"))
+    x, arm = np.random.default_rng(3).normal(size=(30, K, D)), np.arange(30) % K
+    bandit = bb.Bandit(K, model, bb.Thompson(0.0), n_features=D, seed=1)
+    bandit.update(x[np.arange(30), arm], arm, (arm == 1).astype(float))
+    decision = bandit.choose(x)
+    np.testing.assert_array_equal(decision.arm, decision.mean.argmax(axis=1))
+    np.testing.assert_array_equal(decision.propensity, 1.0)
 
 
 def test_a_weight_is_a_power_of_the_likelihood():

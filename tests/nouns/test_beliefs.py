@@ -5,6 +5,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.beliefs import base
+from bayesbandit.beliefs.declared import Declared
 from bayesbandit.beliefs.shared.belief import Shared
 from bayesbandit.runtime.savable import KINDS
 from bayesbandit.systems.forest.belief import Forest
@@ -12,7 +13,7 @@ from bayesbandit.systems.iltcb.belief import PolicyMixture
 from bayesbandit.systems.policy_tree.belief import PolicyTree
 from tests.cases import few, in_gate, slow_but
 from tests.nouns import RECIPE
-from tests.nouns.stage import ARMS, THETA, bandit, played, same, world
+from tests.nouns.stage import ARMS, THETA, D, bandit, played, same, world
 
 OWN = {n: k for n, k in KINDS.items() if hasattr(k, "belief") and k is not Shared}  # (K, d): apart
 MODELS = {name: kind() for name, kind in OWN.items()} | {
@@ -186,3 +187,31 @@ def test_reseeding_is_kept_by_a_file(tmp_path):
     same(twin, bb.Bandit.load(tmp_path / "b"))
     x = world(20, 3)[0]
     assert not np.array_equal(made.belief.values(x), twin.belief.values(x))
+
+
+DECIDE = "PolicyMixture", "SuperUCB"  # beliefs that are a policy in themselves
+GLMS = "logistic", "probit", "poisson"
+LAPLACE = {f"{name} by Laplace": Declared(bb.load_model(name), "laplace") for name in GLMS}
+SCALED = {name: model for name, model in MODELS.items() if name not in DECIDE} | LAPLACE
+SCALED |= {name: bb.load_model(name) for name in (*GLMS, "beta_bernoulli", "gamma_poisson")}
+
+
+@pytest.mark.parametrize("name", slow_but(("Ridge",), SCALED))
+def test_a_number_multiplies_the_distance_of_a_draw_from_the_mean_reward(name, rng):
+    """α · (draw − mean) of mean rewards, whatever the engine; so α = 0 is greedy."""
+    made, n, size = bandit(SCALED[name]), 40, 20_000
+    x, arm = np.random.default_rng(1).normal(size=(n, D)), np.arange(n) % len(ARMS)
+    rare = np.random.default_rng(2).random(n) < np.array([0.1, 0.6, 0.3])[arm]
+    made.update(x, np.array(ARMS)[arm], rare.astype(float), np.full(n, 1 / 3))
+    found = made.belief.predict(x[:4])
+    greedy = found.mean == found.mean.max(axis=1, keepdims=True)
+    for none in (found.best(0.0), bb.Thompson(0.0).probabilities(found)):
+        np.testing.assert_allclose(none, greedy / greedy.sum(axis=1, keepdims=True), atol=1e-12)
+    mean, draws = found.mean, found.draw(size, rng)
+    for alpha in (0.3, 2.0, np.array([0.0, 0.5, 1.0, 3.0])):
+        a = np.broadcast_to(alpha, 4)[:, None]
+        scores = mean + a * (draws - mean)
+        first = scores == scores.max(axis=2, keepdims=True)
+        share = (first / first.sum(axis=2, keepdims=True)).mean(axis=0)
+        error = np.sqrt(np.maximum(share * (1 - share), 1 / size) / size)
+        assert (np.abs(found.best(alpha) - share) < 5 * error + 2e-3).all()

@@ -10,61 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
 from bayesbandit.beliefs.affine import AffineBelief
 from bayesbandit.beliefs.base import Belief
+from bayesbandit.beliefs.glm.prediction import Increasing
 from bayesbandit.beliefs.joint import JointBelief
 from bayesbandit.beliefs.memory import FOR_EVER, Memory
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.inference.base import NotThisEngine
 from bayesbandit.inference.draws import SampledDraws
-from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.glm.regression import Regression
 from bayesbandit.inference.plan import Plan
 from bayesbandit.kernels import ridge_state
 from bayesbandit.kernels.glm import newton
 from bayesbandit.posteriors.posterior import Posterior
-from bayesbandit.predictions import Alpha, Joint, Prediction
+from bayesbandit.predictions import Prediction
 
 Array = np.ndarray
-
-
-class Increasing(Prediction):
-    """The prediction of mean rewards that increase with η; η gives the order of the arms."""
-
-    def __init__(self, eta: Prediction, family: Family) -> None:
-        self.eta, self.family = eta, family
-
-    @cached_property
-    def moments(self) -> tuple[Array, Array]:
-        """Means and standard deviations (n, K), if η is normal."""
-        return self.family.moments(self.eta.mean, self.eta.sd)
-
-    @property
-    def mean(self) -> Array:
-        return self.moments[0]
-
-    @property
-    def sd(self) -> Array:
-        return self.moments[1]
-
-    def draw(self, size: int, rng: np.random.Generator) -> Array:
-        return self.family.mean(self.eta.draw(size, rng))
-
-    def best(self, alpha: Alpha = 1.0) -> Array:
-        """Return `best` of η: the order of the arms is the same."""
-        return self.eta.best(alpha)
-
-    def among(self, arms: Array) -> Increasing:
-        return Increasing(self.eta.among(arms), self.family)
-
-    def ranking(self) -> Joint | None:
-        return self.eta.ranking()
 
 
 class LinearizedBelief(Belief):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, ndtr, owens_t
+from scipy.special import expit, logit, ndtr, ndtri, owens_t
 
 from bayesbandit.kernels.glm import families as kernel
 from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, POISSON, PROBIT
@@ -63,6 +63,14 @@ class Family:
         if self.kind == BINOMIAL:
             return np.asarray(self.number * expit(eta))
         return np.asarray(ndtr(eta) if self.kind == PROBIT else np.exp(eta))
+
+    def linked(self, mean: np.ndarray) -> np.ndarray:
+        """Return η of a mean reward; ±∞ beyond what can be a mean reward."""
+        if self.kind == BINOMIAL:
+            return np.asarray(logit(np.clip(mean / self.number, 0.0, 1.0)))
+        if self.kind == PROBIT:
+            return np.asarray(ndtri(np.clip(mean, 0.0, 1.0)))
+        return np.asarray(np.log(np.maximum(mean, 0.0)))
 
     def moments(self, eta: np.ndarray, sd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and sd of the mean reward under η ~ N(eta, sd²), arrays of one shape."""
