@@ -19,6 +19,7 @@ from bayesbandit.beliefs.gaussian import distribution, regression
 from bayesbandit.beliefs.half_lives import LinearHalfLives, remembered
 from bayesbandit.beliefs.linear_belief import LinearBelief, together
 from bayesbandit.beliefs.memory import FOR_EVER, Memory
+from bayesbandit.inference.base import NotFinite
 from bayesbandit.inference.exact.distributions import Gaussian, StudentT
 from bayesbandit.inference.plan import Plan
 from bayesbandit.kernels import ridge_state
@@ -123,7 +124,13 @@ class AffineBelief(Belief):
         z, offset = self.features(x, own)
         if self.plan.method.noise is not None:
             return z, arm, reward - offset
-        y, precision = self.plan.method.observations(x, reward, weight, own)
+        try:
+            y, precision = self.plan.method.observations(x, reward, weight, own)
+        except NotFinite:
+            one = np.ones(len(x)) if weight is None else weight
+            data = {"x": x, "reward": reward, "weight": one, "arm": arm if own is None else own}
+            self.plan.check_possible(data)
+            raise
         root = np.sqrt(precision if weight is None else precision / weight)
         return z * root[:, None], arm, (y - offset) * root
 

@@ -167,10 +167,10 @@ class Plan:
         """Raise ValueError if a reward has likelihood 0 for all values of the variables.
 
         rows: by role. draws: more values of the variables to try. possible: whether one of them is
-        known to make the rows likely. A Gaussian closed form allows all rewards.
+        known to make the rows likely. A Gaussian posterior allows no other rewards: they may have
+        been transformed, as by a log.
         """
-        if not self.closed_form or isinstance(self.method, ConjugateEngine):
-            self.likelihood.check(self.model.name, rows, draws, possible)
+        self.likelihood.check(self.model.name, rows, draws, possible)
 
     def check_proper(self, rows: Data) -> None:
         """Raise `Improper` if the posterior given rows, by role, is proved to be improper.

@@ -87,6 +87,60 @@ def over_the_largest(x, reward):
     return p
 
 
+def amounts(x, reward, weight):
+    """Amounts whose logarithm is a linear model; arms are ranked by the mean amount."""
+    theta = pm.Normal("theta", 0, 1, dims="feature")
+    pm.LogNormal("amount", x @ theta, 1, observed=reward)
+    return pm.math.exp(x @ theta + 0.5)
+
+
+def medians(x, reward, weight):
+    """The same, ranked by the logarithm: rows are learned one by one."""
+    theta = pm.Normal("theta", 0, 1, dims="feature")
+    pm.LogNormal("amount", x @ theta, 1, observed=reward)
+    return x @ theta
+
+
+def scaled(x, reward, weight):
+    """The same, of an unknown variance."""
+    sigma2 = pm.InverseGamma("sigma2", 2, 1)
+    theta = pm.Normal("theta", 0, pm.math.sqrt(sigma2), dims="feature")
+    pm.Normal("amount", x @ theta, pm.math.sqrt(sigma2), observed=pm.math.log(reward))
+    return x @ theta
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("declaration", "engine"),
+    [
+        *((declaration, "exact") for declaration in (amounts, medians, scaled)),
+        *((amounts, engine) for engine in ("gibbs", "laplace")),
+        pytest.param(amounts, "nuts", marks=pytest.mark.long),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::bayesbandit.inference.draws.PoorDiagnostics")
+def test_no_engine_learns_a_reward_of_density_0(declaration, engine, tmp_path):
+    """A Gaussian posterior does not mean that every reward is possible."""
+    model, x = bb.reward_model()(declaration), np.array([[1.0, 0.5]])
+    bandit = bb.Bandit(2, model, bb.Thompson(), n_features=2, engine=engine, draws=20, seed=0)
+    for reward in (1.0, 2.0, 0.5):
+        bandit.observe(bandit.choose(x[0]), reward)
+    decision, before = bandit.choose(x[0]), anatomy(bandit)
+    complaint = f"{model.name} gives a reward of 0 the likelihood 0.*: row 0, .* rewards > 0"
+    with pytest.raises(ValueError, match=complaint):
+        bandit.observe(decision, 0.0)
+    assert anatomy(bandit) == before
+    [(row, reason)] = bandit.update(np.repeat(x, 3, 0), [0, 1, 1], [1.0, 0.0, 2.0], errors="skip")
+    assert row == 1
+    assert "likelihood 0" in reason
+    assert [row for row, _ in bandit.observe(bandit.choose(x), [0.0], errors="skip")] == [0]
+    bandit.choose(x[0])
+    bandit.save(tmp_path / "bandit")
+    bb.Bandit.load(tmp_path / "bandit", model=bandit.spec).choose(x[0])
+    with pytest.raises(ValueError, match=f"{model.name} gives a reward of 0 the likelihood 0"):
+        bb.fit(model, np.repeat(x, 3, 0), [1.0, 0.0, 2.0], engine=engine)
+
+
 def test_a_likelihood_that_takes_the_largest_of_its_rows_says_which_rewards_it_allows():
     """No broken number is allowed, and a maximum of no rows does not exist."""
     x = np.full((3, 2), 1000.0)
