@@ -51,6 +51,8 @@ class Ridge:
     prior_rows: ν of "empirical_bayes": for how many rows its prior stands where rewards take two
         values equally often (κ = 1). It stands for more where they are rare or have heavy tails.
     intercept: a constant column, penalised like the rest (True), "unpenalised", or none (False).
+        "unpenalised" takes up any offset of the contexts and the rewards: adding a number to a
+        column changes no prediction, and timestamps or years keep their digits.
     min_variance: the least σ² if it is estimated from residuals. The default is 0 for
         "empirical_bayes". For "rss/n" and "rss" it is 1e-6, so that a perfect first fit does not
         lock an arm out.
@@ -201,7 +203,8 @@ class Ridge:
     def nbytes(self, n_arms: int, n_features: int) -> int:
         """Return the bytes that the belief takes before any data."""
         folds = self.folds if self.ridge == "cv" else 0
-        own = 8 * n_arms * ridge_state.arm_width(self.n_columns(n_features), folds)
+        shifted = self.intercept == "unpenalised"
+        own = 8 * n_arms * ridge_state.arm_width(self.n_columns(n_features), folds, shifted)
         return own * (len(HALF_LIVES) if self.half_life == "auto" else 1)
 
     def belief(

@@ -86,7 +86,7 @@ class LinearBelief(Belief, Kernel):
             parts = self.settings, Lam.ravel(), Lam @ m, [m @ Lam @ m]
             self.settings = np.concatenate(parts)
         folds = int(self.settings[ridge_state.FOLDS])
-        self.arms = aligned(n_arms, ridge_state.arm_width(self.n_columns, folds))
+        self.arms = aligned(n_arms, ridge_state.arm_width(self.n_columns, folds, self.is_shifted))
         for arm in self.arms:
             self._begin(arm)
 
@@ -122,6 +122,11 @@ class LinearBelief(Belief, Kernel):
         return int(self.settings[ridge_state.D_])
 
     @property
+    def is_shifted(self) -> bool:
+        """Whether arms measure contexts from an origin of their own (`kernels/origin.py`)."""
+        return bool(interpreted(ridge_state.is_shifted)(self.settings))
+
+    @property
     def sigma2(self) -> Array:
         """Noise variance σ² of each arm (K,); ∞ where it is estimated and there are no data."""
         return self.arms[:, ridge_state.SIGMA2]
@@ -148,6 +153,9 @@ class LinearBelief(Belief, Kernel):
 
     def predict_together(self, x: Array) -> Joint:
         known = LinearBelief.posterior(self, 0)
+        if (about := known.about) is not None:
+            x = x - about.origin
+            return JointRows(x, about.location, root_of(about.spread), known.df)
         return JointRows(x, known.location, root_of(known.spread), known.df)
 
     def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
@@ -335,20 +343,21 @@ class LinearBelief(Belief, Kernel):
         """Return the posterior of arm k's coefficients."""
         D, arm = self.n_columns, self.arms[k]
         P, sigma2 = ridge_state.matrix(ridge_state.P_of(arm, D), D)[:, :D], arm[ridge_state.SIGMA2]
-        if arm[ridge_state.ROOTED]:
+        if interpreted(ridge_state.is_rooted)(arm):
             P = P.T @ P
-        weighted = None
+        location, spread = ridge_state.theta_of(arm, D).copy(), scaled(P, sigma2)
+        origin, weighted = None, None
+        if arm[ridge_state.FORM] >= ridge_state.ABOUT_ORIGIN:
+            origin = interpreted(ridge_state.origin_of)(arm, D)[: self.n_features].copy()
         if rows is not None and self.clock is None:
             weight = rows["weight"] / arm[ridge_state.W_BAR]
             n = int(arm[ridge_state.N])
-            weighted = WeightedRows(self.design(rows["x"]), rows["reward"], weight, P.copy(), n)
-        return LinearPosterior(
-            ridge_state.theta_of(arm, D).copy(),
-            scaled(P, sigma2),
-            float(arm[ridge_state.DF]),
-            self.n_features,
-            weighted=weighted,
-        )
+            x = rows["x"] if origin is None else rows["x"] - origin
+            weighted = WeightedRows(self.design(x), rows["reward"], weight, P.copy(), n)
+        known = location, spread, float(arm[ridge_state.DF]), self.n_features
+        if origin is None:
+            return LinearPosterior(*known, weighted=weighted)
+        return LinearPosterior.from_origin(origin, *known, weighted)
 
     def precision(self, k: int, prior: Array) -> Array:
         """Return B (D, D) of arm k, the inverse of P. prior: its value without data."""
@@ -365,8 +374,11 @@ class LinearBelief(Belief, Kernel):
 
     def snapshot(self) -> Self:
         """Return a copy that can predict but not learn."""
-        core = ridge_state.core_width(self.n_columns)
-        return self._with_arms(self.arms[:, :core].copy())
+        core = self.arms[:, : ridge_state.core_width(self.n_columns)]
+        if not self.is_shifted:
+            return self._with_arms(core.copy())
+        origin = self.arms[:, -interpreted(ridge_state.stride)(self.n_columns) :]
+        return self._with_arms(np.hstack([core, origin]))
 
     def recall(self, state: dict[str, Array]) -> Self:
         return self._with_arms(state["arms"])
@@ -393,10 +405,17 @@ class LinearBelief(Belief, Kernel):
         return {"arms": self.arms}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned; raise ValueError if the shape is another."""
-        if state["arms"].shape != self.arms.shape:
-            raise ValueError(f"arms of shape {state['arms'].shape}, not {self.arms.shape}")
-        self.arms[:] = state["arms"]
+        """Restore what `state` returned; raise ValueError if the shape is another.
+
+        Arms of an older release have no origin: theirs is 0.
+        """
+        arms, (_, width) = state["arms"], self.arms.shape
+        older = width - interpreted(ridge_state.stride)(self.n_columns)
+        if self.is_shifted and arms.shape[1:] == (older,):
+            arms = np.pad(arms, ((0, 0), (0, width - older)))
+        if arms.shape != self.arms.shape:
+            raise ValueError(f"arms of shape {arms.shape}, not {self.arms.shape}")
+        self.arms[:] = arms
         for arm in self.arms:
             kernel.set_noise(arm, self.settings)
         kernel.pool_noise(self.arms, self.settings)

@@ -23,7 +23,8 @@ class WeightedRows:
     """The rows behind a posterior: contexts with the constant z (n, D), rewards, weights (n,).
 
     inverse (D, D): B⁻¹ with B = Z'WZ + the prior precision times σ². seen: how many rows the
-    posterior has learned, including rows that are not kept.
+    posterior has learned, including rows that are not kept. With `LinearPosterior.about`, z and
+    inverse are about its origin.
     """
 
     z: np.ndarray
@@ -34,11 +35,21 @@ class WeightedRows:
 
 
 @dataclass(frozen=True)
+class About:
+    """The posterior of the coefficients of contexts less an origin (d,), and of an intercept."""
+
+    origin: np.ndarray
+    location: np.ndarray
+    spread: np.ndarray
+
+
+@dataclass(frozen=True)
 class LinearPosterior:
     """One arm's coefficients θ ~ N(location, spread), or Student-t with `df` degrees of freedom.
 
     location (D,), spread (D, D), with the intercept last if there is one. encoder: turns tables
-    into contexts, if the bandit has one.
+    into contexts, if the bandit has one. about: the same coefficients about an origin; mean rewards
+    are computed from these, because at contexts far from 0 they keep digits that cancel otherwise.
     """
 
     location: np.ndarray
@@ -48,6 +59,20 @@ class LinearPosterior:
     encoder: Encoder | None = field(default=None, repr=False)
     weighted: WeightedRows | None = field(default=None, repr=False)
     sandwich: bool = False
+    about: About | None = field(default=None, repr=False)
+
+    @classmethod
+    def from_origin(
+        cls, origin: np.ndarray, location: np.ndarray, spread: np.ndarray, df: float,
+        n_features: int, weighted: WeightedRows | None = None, **others: Any,
+    ) -> LinearPosterior:  # fmt: skip
+        """Return the posterior whose coefficients are these about an origin (d,) of contexts."""
+        to_zero = np.eye(len(location))
+        to_zero[-1, :-1] = -origin  # (x − o)'β + c = x'β + (c − o'β)
+        return cls(
+            to_zero @ location, to_zero @ spread @ to_zero.T, df, n_features, weighted=weighted,
+            about=About(origin, location, spread), **others,
+        )  # fmt: skip
 
     @property
     def engine(self) -> str:
@@ -78,9 +103,15 @@ class LinearPosterior:
                 f"robust() needs all {rows.seen} rounds of the arm, and the history has kept "
                 f"{len(rows.z)}: make the bandit with history=None"
             )
-        score = rows.z * (rows.weight * (rows.reward - rows.z @ self.location))[:, None]
+        known = self.about or self
+        score = rows.z * (rows.weight * (rows.reward - rows.z @ known.location))[:, None]
         half = score @ rows.inverse
-        return replace(self, spread=half.T @ half, df=math.inf, sandwich=True)
+        if self.about is None:
+            return replace(self, spread=half.T @ half, df=math.inf, sandwich=True)
+        return LinearPosterior.from_origin(
+            self.about.origin, self.about.location, half.T @ half, math.inf, self.n_features,
+            rows, encoder=self.encoder, sandwich=True,
+        )  # fmt: skip
 
     @property
     def coefficients(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -107,25 +138,29 @@ class LinearPosterior:
         return np.stack([self.marginals[name].ppf(q) for q in probabilities(np.ravel(p))])
 
     def _design(self, x: Contexts) -> np.ndarray:
+        """Return the design (n, D) of contexts, about the origin if there is one."""
         x = contexts_of(x, self.encoder, self.n_features)
+        if self.about is not None:
+            x = x - self.about.origin
         constant = len(self.location) > self.n_features
         return np.column_stack([x, np.ones(len(x))]) if constant else x
 
     def mean(self, x: Contexts) -> np.ndarray:
         """Return posterior means (n,) of the mean reward at x (n, d)."""
-        return self._design(x) @ self.location
+        return np.asarray(self._design(x) @ (self.about or self).location)
 
     def sd(self, x: Contexts) -> np.ndarray:
         """Return posterior standard deviations (n,) of the mean reward at x (n, d)."""
         z = self._design(x)
         if not np.isfinite(self.spread).all():
             return np.full(len(z), np.inf)
-        scale2 = np.maximum(np.einsum("ni,ij,nj->n", z, self.spread, z), 0.0)
+        scale2 = np.maximum(np.einsum("ni,ij,nj->n", z, (self.about or self).spread, z), 0.0)
         return spread(np.sqrt(scale2), self.df)
 
     def draw(self, x: Contexts, size: int, rng: np.random.Generator) -> np.ndarray:
         """Return mean rewards (size, n) under `size` draws of θ; each is used at all n contexts."""
-        return self._theta(integer(size, "size", 1), rng) @ self._design(x).T
+        theta = self._theta(integer(size, "size", 1), rng, self.about or self)
+        return np.asarray(theta @ self._design(x).T)
 
     def to_datatree(
         self,
@@ -142,7 +177,9 @@ class LinearPosterior:
         import arviz as az
 
         d = self.n_features
-        theta = self._theta(chains * draws, np.random.default_rng(seed))
+        theta = self._theta(chains * draws, np.random.default_rng(seed), self.about or self)
+        if self.about is not None:
+            theta[:, d] -= theta[:, :d] @ self.about.origin
         theta = theta.reshape(chains, draws, -1)
         values = {"theta": theta[..., :d]}
         if theta.shape[2] > d:
@@ -159,13 +196,15 @@ class LinearPosterior:
             attrs={"posterior": {"engine": self.engine}},
         )
 
-    def _theta(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Return draws of θ (size, D)."""
+    def _theta(
+        self, size: int, rng: np.random.Generator, known: LinearPosterior | About
+    ) -> np.ndarray:
+        """Return draws (size, D) of θ, or of what it is about an origin."""
         if not np.isfinite(self.spread).all():
             raise ValueError("the posterior is not proper before the arm's first reward")
-        variance, axes = np.linalg.eigh(self.spread)  # also works for σ² = 0
+        variance, axes = np.linalg.eigh(known.spread)  # also works for σ² = 0
         root = axes * np.sqrt(np.maximum(variance, 0.0))
         theta = rng.standard_normal((size, len(self.location))) @ root.T
         if math.isfinite(self.df):
             theta *= np.sqrt(self.df / rng.chisquare(self.df, size))[:, None]
-        return self.location + theta
+        return np.asarray(known.location + theta)

@@ -6,7 +6,7 @@ fold. So rows are learned as fast as BLAS multiplies matrices, in any number of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg.blas import dsyrk
@@ -28,29 +28,32 @@ Array = np.ndarray
 class Sums:
     """The sums of one arm's rows, by fold (F; one where λ is not chosen by cross-validation).
 
-    n (F,): rows. weight: Σw of all rows. products (F, D + 1, D + 1): A'WA with A = (X, r − shift).
-    moments (4,): of the rewards (`kernels/reward_moments.py`).
+    n (F,): rows. weight: Σw of all rows. products (F, D + 1, D + 1): A'WA with A = (X − origin,
+    r − shift). origin (D,): it ends with 0 if X ends with a column of 1. moments (4,): of the
+    rewards (`kernels/reward_moments.py`).
     """
 
     n: Array
     weight: float
     products: Array
     shift: float
+    origin: Array
     moments: Array
 
     def faded(self, share: float) -> Sums:
         """Return the sums after fading; share: the part of each row's weight that is left."""
-        moments = self.moments * [1.0, share, 1.0, 1.0]
-        return Sums(self.n, share * self.weight, share * self.products, self.shift, moments)
+        return replace(
+            self,
+            weight=share * self.weight,
+            products=share * self.products,
+            moments=self.moments * [1.0, share, 1.0, 1.0],
+        )
 
-    def shifted(self, shift: float) -> Array:
-        """Return the products for rewards minus another shift; the last column of X must be 1."""
-        products, move = self.products.copy(), self.shift - shift
-        ones = self.products[:, -2]
-        products[:, -1] += move * ones
-        products[:, :, -1] += move * ones
-        products[:, -1, -1] += move * move * ones[:, -2]
-        return products
+    def about(self, origin: Array, shift: float) -> Array:
+        """Return the products about another origin and shift; the last column of X must be 1."""
+        move = np.eye(len(origin) + 1)
+        move[-2] += np.append(self.origin - origin, self.shift - shift)
+        return np.asarray(move.T @ self.products @ move)
 
 
 def of_arm(arm: Array, settings: Array) -> Sums:
@@ -66,17 +69,21 @@ def of_arm(arm: Array, settings: Array) -> Sums:
     products[:, :D, :D] = G.reshape(-1, D, D)
     products[:, :D, D] = products[:, D, :D] = b
     products[:, D, D] = rr
-    weight, shift = float(arm[ridge_state.SUM_W]), float(arm[ridge_state.SHIFT])
-    return Sums(n, weight, products, shift, arm[MOMENTS].copy())
+    weight, shift = arm[[ridge_state.SUM_W, ridge_state.SHIFT]].tolist()
+    origin = _origin_of(arm, settings).copy()
+    return Sums(n, weight, products, shift, origin, arm[MOMENTS].copy())
 
 
 def add(arm: Array, settings: Array, sums: Sums) -> None:
     """Add the sums of rows that come after the arm's own. Rows go to the folds in turn."""
     D, folds = _sizes(settings)
-    n, shift = int(arm[ridge_state.N]), float(arm[ridge_state.SHIFT])
+    n, origin, products = int(arm[ridge_state.N]), _origin_of(arm, settings), sums.products
     if n == 0:
-        arm[ridge_state.SHIFT] = shift = sums.shift
-    products = sums.products if shift == sums.shift else sums.shifted(shift)
+        origin[:] = sums.origin
+        arm[ridge_state.SHIFT] = sums.shift
+    shift = float(arm[ridge_state.SHIFT])
+    if not (shift == sums.shift and np.array_equal(origin, sums.origin)):
+        products = sums.about(origin, shift)
     if folds:
         held = interpreted(ridge_state.folds_of)(arm, D, folds)
         turn = (np.arange(folds) + n) % folds
@@ -134,10 +141,13 @@ def _of_rows(
     place = np.full(len(arms), -1)
     place[which] = np.arange(M)
     shift = arms[which, ridge_state.SHIFT]
-    if interpreted(ridge_state.is_shifted)(settings):
-        first = np.empty(len(arms))
-        first[arm[::-1]] = reward[::-1]  # the last one assigned stays
-        shift = np.where(arms[which, ridge_state.N] == 0.0, first[which], shift)
+    origin = np.array([_origin_of(arms[k], settings) for k in which])
+    if _is_shifted(settings):
+        first = np.empty(len(arms), dtype=np.int64)
+        first[arm[::-1]] = np.arange(len(arm))[::-1]  # the last one assigned stays
+        for k in np.flatnonzero(arms[which, ridge_state.N] == 0.0):
+            row = first[which[k]]
+            shift[k], origin[k, : D - 1] = reward[row], x[row]
     n, products = np.zeros((M, F)), np.zeros((M, F, D + 1, D + 1))
     heads = np.zeros((M, ridge_state.HEAD))
     size = max(1, min(max(BLOCK, EACH * M * F), ROOM // (D + 1), len(x)))
@@ -145,7 +155,7 @@ def _of_rows(
     for start in range(0, len(x), size):
         part = slice(start, start + size)
         rows = [np.ascontiguousarray(values[part]) for values in (x, reward, weight)]
-        bulk.stack(*rows, place[arm[part]], shift, seen, F, out, ends, heads)
+        bulk.stack(*rows, place[arm[part]], shift, origin, seen, F, out, ends, heads)
         counts = np.diff(ends).reshape(M, F)
         n += counts
         for k, f in np.argwhere(counts):
@@ -153,13 +163,26 @@ def _of_rows(
             products[k, f] += dsyrk(1.0, out[ends[g] : ends[g + 1]].T)
     products += np.triu(products, 1).swapaxes(2, 3)  # BLAS fills the upper triangle
     total = heads[:, ridge_state.SUM_W].tolist()
-    parts = zip(n, total, products, shift.tolist(), heads[:, MOMENTS], strict=True)
+    moments = heads[:, MOMENTS]
+    parts = zip(n, total, products, shift.tolist(), origin, moments, strict=True)
     return [Sums(*sums) for sums in parts]
 
 
 def _sizes(settings: Array) -> tuple[int, int]:
     """Return D, the columns of the design, and the number of folds."""
     return int(settings[ridge_state.D_]), int(settings[ridge_state.FOLDS])
+
+
+def _is_shifted(settings: Array) -> bool:
+    return bool(interpreted(ridge_state.is_shifted)(settings))
+
+
+def _origin_of(arm: Array, settings: Array) -> Array:
+    """Return the origin of an arm's contexts (D,): a view of its numbers, or 0 if it has none."""
+    D, _ = _sizes(settings)
+    if not _is_shifted(settings):
+        return np.zeros(D)
+    return np.asarray(interpreted(ridge_state.origin_of)(arm, D))
 
 
 def _products_of(arm: Array, D: int) -> Array:

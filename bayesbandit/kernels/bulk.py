@@ -16,12 +16,13 @@ from bayesbandit.runtime.compiling import njit
 
 
 @njit(cache=True)
-def stack(x, reward, weight, arm, shift, seen, folds, out, ends, heads):
-    """Put √w (x, 1, r − shift) of rows x (n, d) into out (n, D + 1), group after group.
+def stack(x, reward, weight, arm, shift, origin, seen, folds, out, ends, heads):
+    """Put √w (x − origin, 1, r − shift) of rows x (n, d) into out (n, D + 1), group after group.
 
     A group is a fold of an arm, arm · folds + fold, and ends at ends[group + 1]. Rows whose arm
-    number is below 0 are left out. shift (K,) by arm. seen (K,) counts the arms' rows, which go to
-    the folds in turn. heads (K, HEAD): Σw and the moments of the rewards are added to these.
+    number is below 0 are left out. shift (K,), origin (K, d) by arm. seen (K,) counts the arms'
+    rows, which go to the folds in turn. heads (K, HEAD): Σw and the moments of the rewards are
+    added to these.
     """
     n, d, D = x.shape[0], x.shape[1], out.shape[1] - 1
     group = np.empty(n, np.int64)
@@ -45,7 +46,7 @@ def stack(x, reward, weight, arm, shift, seen, folds, out, ends, heads):
             head[SUM_W] += weight[i]
             at[group[i]] += 1
             for j in range(d):
-                row[j] = root * x[i, j]
+                row[j] = root * (x[i, j] - origin[arm[i], j])
             for j in range(d, D):
                 row[j] = root
             row[D] = root * (reward[i] - shift[arm[i]])

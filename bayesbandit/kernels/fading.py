@@ -16,6 +16,7 @@ from bayesbandit.kernels.linear import (
     scratch,
     set_noise,
 )
+from bayesbandit.kernels.origin import recentre
 from bayesbandit.kernels.ridge_state import (
     CLOCK,
     D_,
@@ -33,6 +34,7 @@ from bayesbandit.kernels.ridge_state import (
     P_of,
     b_of,
     folds_of,
+    is_shifted,
     matrix,
 )
 from bayesbandit.kernels.uncounted_arrays import borrowed, held
@@ -75,6 +77,8 @@ def fade(arm, share, settings, work):
     folds = folds_of(arm, D, int(settings[FOLDS]))
     for f in range(folds.shape[0]):
         shrink(folds[f, 1:], share)
+    if is_shifted(settings):
+        recentre(arm, settings)
     factorise(arm, settings, work)
     invert_and_solve(arm, settings, work)
     set_noise(arm, settings)

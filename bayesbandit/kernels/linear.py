@@ -21,10 +21,12 @@ from bayesbandit.kernels.algebra.rank_one import (
     rank_one_of_root,
     take_root,
 )
+from bayesbandit.kernels.origin import measured, measured_to_learn
 from bayesbandit.kernels.penalised.folds import cross_validated
 from bayesbandit.kernels.penalised.folds import scratch as fold_scratch
 from bayesbandit.kernels.reward_moments import add_moments, kurtosis
 from bayesbandit.kernels.ridge_state import (
+    ABOUT_ORIGIN,
     D_,
     DF,
     DUE,
@@ -32,6 +34,7 @@ from bayesbandit.kernels.ridge_state import (
     EVEN_W,
     FLOOR,
     FOLDS,
+    FORM,
     GRID,
     KNOWN_SIGMA2,
     LAM,
@@ -63,6 +66,7 @@ from bayesbandit.kernels.ridge_state import (
     fold_of,
     has_prior,
     is_moving,
+    is_rooted,
     is_shifted,
     matrix,
     stride,
@@ -70,9 +74,9 @@ from bayesbandit.kernels.ridge_state import (
 )
 from bayesbandit.runtime.compiling import interpreted, njit
 
-# λ may be chosen by cross-validation, θ have a prior of its own, and rows fade or θ walk as time
-# passes (`compiling.without`)
-FOLDED = PRIOR = MOVING = True
+# λ may be chosen by cross-validation, θ have a prior of its own, rows fade or θ walk as time
+# passes, and an intercept take up the shift of contexts and rewards (`compiling.without`)
+FOLDED = PRIOR = MOVING = SHIFTED = True
 ROUGH = 1e-9  # the least pivot, as a share of its diagonal, with which a factorisation is good
 
 
@@ -84,7 +88,8 @@ def unreached(settings: np.ndarray) -> tuple[str, ...]:
     folded = () if settings[FOLDS] > 0 else ("FOLDED",)
     prior = () if interpreted(has_prior)(settings) else ("PRIOR",)
     moving = () if interpreted(is_moving)(settings) else ("MOVING",)
-    return (*folded, *prior, *moving)
+    shifted = () if interpreted(is_shifted)(settings) else ("SHIFTED",)
+    return (*folded, *prior, *moving, *shifted)
 
 
 @njit(cache=True)
@@ -173,9 +178,11 @@ def pool_noise(arms, settings):
 
 @njit(cache=True)
 def accumulate(arm, z, r, w, settings):
-    """Add one weighted row to the statistics, and to its fold's (rows go to the folds in turn)."""
+    """Add one weighted row to the statistics, and to its fold's (rows go to the folds in turn).
+
+    z is measured from the arm's origin if it has one."""
     D, folds = int(settings[D_]), int(settings[FOLDS])
-    if arm[N] == 0.0 and is_shifted(settings):
+    if SHIFTED and arm[N] == 0.0 and is_shifted(settings):
         arm[SHIFT] = r
     if settings[RULE] == EMPIRICAL_BAYES:
         add_moments(arm, arm[SUM_W], w, r, 0.0, 0.0, 0.0)
@@ -237,11 +244,11 @@ def invert_and_solve(arm, settings, work):
     if has_prior(settings):
         rr += settings[GRID + 1 + D * D + D]
     invert(U, matrix(P_of(arm, D), D))
-    arm[ROOTED] = 0.0
+    arm[FORM] = ABOUT_ORIGIN if SHIFTED and is_shifted(settings) else 0.0
     theta = theta_of(arm, D)
     solve(U, b, theta)
     arm[LOSS] = max(rr - dot(theta, b), 0.0)
-    if is_shifted(settings):
+    if SHIFTED and is_shifted(settings):
         theta[D - 1] += arm[SHIFT]
 
 
@@ -252,13 +259,17 @@ def scratch(settings):
     D = int(settings[D_])
     size = 2 * D + D * D
     if FOLDED and settings[FOLDS] > 0:
-        return max(size, fold_scratch(settings))
+        size = max(size, fold_scratch(settings))
+    if SHIFTED and is_shifted(settings):
+        size += D
     return size
 
 
 @njit(cache=True)
 def update(arm, z, r, w, settings, v):
     """Learn one observation (z, r) of weight w; v (stride,) is scratch."""
+    if SHIFTED and is_shifted(settings):
+        z = measured_to_learn(arm, z, np.empty(z.size))
     if arm[N] + 1.0 < arm[DUE] and rank_one(arm, z, r, w / arm[W_BAR], v):
         accumulate(arm, z, r, w, settings)
     else:
@@ -269,6 +280,8 @@ def update(arm, z, r, w, settings, v):
 @njit(cache=True)
 def update_with(arm, z, r, w, settings, v, work):
     """Do as `update`, to the bit, without allocating: work (scratch,) is scratch."""
+    if SHIFTED and is_shifted(settings):
+        z = measured_to_learn(arm, z, work[work.size - z.size :])
     if arm[N] + 1.0 < arm[DUE] and rank_one(arm, z, r, w / arm[W_BAR], v):
         accumulate(arm, z, r, w, settings)
     else:
@@ -291,12 +304,24 @@ def settle(arm, z, r, w, settings, v, work):
         kept = False
     rough, weight = factorise(arm, settings, work) < ROUGH, w / arm[W_BAR]
     rooted = rough and kept
-    if rooted and arm[ROOTED] == 0.0:
+    if rooted and not is_rooted(arm):
         rooted = take_root(arm, z, weight, v, work[D : 2 * D])
     if rooted and rank_one_of_root(arm, z, r, weight, v):
         arm[DUE] = min(arm[DUE], 2.0 * arm[N])
     else:
         invert_and_solve(arm, settings, work)
+
+
+@njit(cache=True)
+def measured_rows(arm, z):
+    """Return rows z (n, D) of an arm without data, measured from the first one."""
+    out = np.empty(z.shape)
+    for i in range(z.shape[0]):
+        if i == 0:
+            measured_to_learn(arm, z[i], out[i])
+        else:
+            measured(arm, z[i], out[i])
+    return out
 
 
 @njit(cache=True)
@@ -314,7 +339,8 @@ def replay(arm, z, r, w, settings):
             return False
     copy_into(theta_of(arm, D), theta_of(fresh, D))
     copy_into(P_of(arm, D), P_of(fresh, D))
-    arm[LOSS], arm[ROOTED] = fresh[LOSS], 1.0
+    arm[LOSS] = fresh[LOSS]
+    arm[FORM] += ROOTED
     return True
 
 
@@ -323,6 +349,8 @@ def rebuild(arm, z, r, w, settings):
     """Fit the arm to all of its rows: z (n, D), rewards r (n,), weights w (n,)."""
     work = np.empty(scratch(settings))
     initialise(arm, settings)
+    if SHIFTED and is_shifted(settings):
+        z = measured_rows(arm, z)
     for i in range(r.size):
         accumulate(arm, z[i], r[i], w[i], settings)
     if r.size > 0:

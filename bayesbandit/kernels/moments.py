@@ -3,20 +3,49 @@
 import numpy as np
 
 from bayesbandit.kernels.algebra.dense import dot, half_times
-from bayesbandit.kernels.ridge_state import ROOTED, SIGMA2, P_of, matrix, theta_of
+from bayesbandit.kernels.origin import measured
+from bayesbandit.kernels.ridge_state import (
+    ABOUT_ORIGIN,
+    FORM,
+    SIGMA2,
+    P_of,
+    is_rooted,
+    matrix,
+    stride,
+    theta_of,
+)
 from bayesbandit.runtime.compiling import njit
 
 
 @njit(cache=True)
 def moments(arm, z, D, v):
     """Return mean z'θ and scale √(σ² z'Pz) of the mean reward at z; v (stride,) is scratch."""
+    if arm[FORM] > 0.0:
+        return moments_by_form(arm, z, D)
     mean = dot(z, theta_of(arm, D))
     if arm[SIGMA2] == np.inf:
         return mean, np.inf
-    if arm[ROOTED] > 0.0:
-        return mean, scale_of(arm[SIGMA2], by_root(arm, z, D))
     half_times(P_of(arm, D), z, v)
     return mean, scale_of(arm[SIGMA2], dot(z, v))
+
+
+@njit(cache=True)
+def moments_by_form(arm, z, D):
+    """Return `moments` where P is about an origin, or a root R stands in its place."""
+    u = np.empty(D)
+    if arm[FORM] >= ABOUT_ORIGIN:
+        measured(arm, z, u)
+    else:
+        for i in range(D):
+            u[i] = z[i]
+    mean = dot(u, theta_of(arm, D))
+    if arm[SIGMA2] == np.inf:
+        return mean, np.inf
+    if is_rooted(arm):
+        return mean, scale_of(arm[SIGMA2], by_root(arm, u, D))
+    v = np.empty(stride(D))
+    half_times(P_of(arm, D), u, v)
+    return mean, scale_of(arm[SIGMA2], dot(u, v))
 
 
 @njit(cache=True, inline="always")
@@ -44,6 +73,10 @@ def moments_of_block(arm, zt, means, scales, work):
     Every operation of the one-context form is done in its order, along the block.
     """
     D, B = zt.shape
+    if arm[FORM] > 0.0:
+        for b in range(B):
+            means[b], scales[b] = moments_by_form(arm, np.ascontiguousarray(zt[:, b]), D)
+        return
     P, theta, v, sums = matrix(P_of(arm, D), D), theta_of(arm, D), work[4], work[:4]
     blocks = D - D % 4
     sums[:] = 0.0
@@ -53,10 +86,6 @@ def moments_of_block(arm, zt, means, scales, work):
             into[b] += zt[i, b] * theta[i]
     for b in range(B):
         means[b] = (sums[0, b] + sums[1, b]) + (sums[2, b] + sums[3, b])
-    if arm[ROOTED] > 0.0 and arm[SIGMA2] < np.inf:
-        for b in range(B):
-            scales[b] = scale_of(arm[SIGMA2], by_root(arm, np.ascontiguousarray(zt[:, b]), D))
-        return
     sums[:] = 0.0
     for i in range(D):
         v[:] = 0.0

@@ -2,7 +2,8 @@
 
 A row holds, after a head of scalars, θ and b = X'Wr (D each), P and G = X'WX (D × D each), and for
 cross-validation each fold's (n, Σwr², b, G). Where P's largest and smallest directions differ by
-more than float64 can tell in one matrix, a root R of P = R'R stands in its place (ROOTED).
+more than float64 can tell in one matrix, a root R of P = R'R stands in its place. Where there is an
+unpenalised intercept, all is about an origin, which ends the row (`kernels/origin.py`).
 """
 
 from collections.abc import Sequence
@@ -18,17 +19,18 @@ from bayesbandit.runtime.compiling import interpreted, njit
 # - the shift: with an unpenalised intercept, Σwr² and b are of rewards less the arm's first one,
 #   because the squared residuals of large rewards drown in rounding (Welford's remedy);
 # - for the empirical Bayes rule ‖r − Xθ‖²_W, Σw over the divisor, and ν w̄ of `pool_noise`;
-# - whether R stands for P;
+# - the form of the posterior: whether R stands for P, and whether θ and P are about the origin;
 # - where rows fade (`kernels/fading.py`), the rows that are left, each by its share, and the tick
 #   at which all these numbers hold;
 # - for the empirical Bayes rule the moments of the rewards (`kernels/reward_moments.py`): their
 #   mean m, M₂ = Σw (r − m)², and M₃ and M₄, the same sums of third and fourth powers, over M₂.
-N, SUM_W, SUM_WRR, LOSS, SIGMA2, DF, LAM, W_BAR, DUE, SHIFT, RESIDUAL, EVEN_W, PRIOR_W, ROOTED = (
+N, SUM_W, SUM_WRR, LOSS, SIGMA2, DF, LAM, W_BAR, DUE, SHIFT, RESIDUAL, EVEN_W, PRIOR_W, FORM = (
     range(14)
 )
 LEFT, CLOCK = 14, 15
 MEAN, SPREAD, SKEW, TAIL = 16, 17, 18, 19
 HEAD = 24  # a whole number of cache lines
+ROOTED, ABOUT_ORIGIN = 1.0, 2.0  # a form is 0, one of them, or their sum
 
 # The settings shared by all arms, which kernels read by position; `settings_of` has them by name.
 # columns, and those that are penalised; variance: the rule of σ²; number: the known σ², or the rows
@@ -71,10 +73,11 @@ def core_width(D: int) -> int:
     return HEAD + (2 + D) * int(interpreted(stride)(D))
 
 
-def arm_width(D: int, folds: int) -> int:
-    """Return how many numbers one arm takes."""
+def arm_width(D: int, folds: int, shifted: bool = False) -> int:
+    """Return how many numbers one arm takes. shifted: whether it has an origin."""
     whole: Any = interpreted(stride)
-    return int(whole(core_width(D) + D * whole(D) + folds * (2 + D + D * D)))
+    own = whole(core_width(D) + D * whole(D) + folds * (2 + D + D * D))
+    return int(own + whole(D) * shifted)
 
 
 @njit(cache=True)
@@ -102,6 +105,20 @@ def G_of(arm, D):
     M = stride(D)
     start = HEAD + (2 + D) * M
     return arm[start : start + D * M]
+
+
+@njit(cache=True)
+def origin_of(arm, D):
+    """Return the origin of the contexts (D,), which ends with 0: the end of the row, which may be
+    shorter than that of an arm that learns."""
+    start = arm.size - stride(D)
+    return arm[start : start + D]
+
+
+@njit(cache=True)
+def is_rooted(arm):
+    """Return whether a root R of P stands in its place."""
+    return arm[FORM] == ROOTED or arm[FORM] == ROOTED + ABOUT_ORIGIN
 
 
 @njit(cache=True)

@@ -14,6 +14,7 @@ from bayesbandit.kernels.propensities import chances
 from bayesbandit.kernels.reweighted import Known
 from bayesbandit.kernels.row_layout import TABULATED, row_type
 from bayesbandit.policies import Policy, numbers, rule
+from bayesbandit.runtime.compiling import interpreted
 from bayesbandit.runtime.schema import NAME, OneOf, Row, Whole, check, demand
 from bayesbandit.weighting.reweighting import Inverse
 
@@ -144,10 +145,12 @@ class Pooled(Inverse):
         periods = np.array(self.periods)
         demand(((periods >= 0) & (periods < np.inf)).all(), f"its periods are {self.periods}")
         demand(1.0 <= self.scale <= HIGH, f"its periods have the scale {self.scale}")
-        width = ridge_state.core_width(layout.n_columns)
+        core = ridge_state.core_width(layout.n_columns)
+        widths = core, core + int(interpreted(ridge_state.stride)(layout.n_columns))  # an origin
         for i, (arms, (_, param, floor)) in enumerate(zip(self.arms, self.rules, strict=True)):
             state = self.beliefs[i].state()["arms"]
-            demand(state.shape == (len(arms), width), f"snapshot {i} is not whole")
+            whole = state.shape in [(len(arms), own) for own in widths]
+            demand(whole, f"snapshot {i} is not whole")
             demand(not np.isnan(state).any(), f"snapshot {i} has NaN")
             demand(0 <= param < np.inf, f"snapshot {i} has no rule")
             demand(0 <= floor * len(arms) <= 1 + 1e-9, f"snapshot {i} has no least probability")

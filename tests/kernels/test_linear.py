@@ -12,7 +12,7 @@ from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels import moments, ridge_state
 from bayesbandit.kernels.rounds import update_many
-from bayesbandit.runtime.compiling import without
+from bayesbandit.runtime.compiling import interpreted, without
 from tests import oracle
 
 seeds = st.integers(0, 2**32 - 1)
@@ -28,7 +28,8 @@ def rows(seed, n, D):
 def arm_of(settings, z=(), r=(), w=()):
     """An arm after rows have arrived one by one."""
     D = int(settings[ridge_state.D_])
-    arm = np.empty(ridge_state.arm_width(D, int(settings[ridge_state.FOLDS])))
+    shifted = bool(interpreted(ridge_state.is_shifted)(settings))
+    arm = np.empty(ridge_state.arm_width(D, int(settings[ridge_state.FOLDS]), shifted))
     kernel.initialise(arm, settings)
     for row in zip(z, r, w, strict=True):
         kernel.update(arm, *row, settings, np.empty(ridge_state.stride(D)))
@@ -171,7 +172,7 @@ def test_before_any_data():
 @pytest.mark.parametrize("variance", ["rss/n", "rss"])
 @pytest.mark.parametrize("floor", [1e-6, 1e-2])
 def test_the_floor_keeps_a_perfect_fit_uncertain(variance, floor):
-    arm = arm_of(settings_of(1, variance=variance, floor=floor), [np.ones(1)], [0.0], [1.0])
+    arm = arm_of(settings_of(1, variance=variance, min_variance=floor), [np.ones(1)], [0.0], [1.0])
     assert arm[ridge_state.SIGMA2] == floor
     mean, scale = moments.moments(arm, np.ones(1), 1, np.empty(1))
     assert mean == 0.0

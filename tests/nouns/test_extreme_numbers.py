@@ -329,8 +329,8 @@ def test_a_root_gives_way_to_p_when_a_factorisation_is_good():
     """Before there are as many rounds as columns a root stands for P, and later P itself."""
     rng = np.random.default_rng(0)
     x, r, w = 1e8 * rng.normal(size=(40, 6)), rng.normal(size=40), np.ones(40)
-    assert learned(x[:3], r[:3], w[:3]).arms[0, ridge_state.ROOTED] == 1.0
-    assert learned(x, r, w).arms[0, ridge_state.ROOTED] == 0.0
+    assert learned(x[:3], r[:3], w[:3]).arms[0, ridge_state.FORM] == ridge_state.ROOTED
+    assert learned(x, r, w).arms[0, ridge_state.FORM] == 0.0
 
 
 @pytest.mark.parametrize("n", [1, 3, 7])
@@ -339,7 +339,7 @@ def test_a_covariance_by_a_root(n):
     rng = np.random.default_rng(n)
     x, r, w = 1e6 * rng.normal(size=(n, 8)), rng.normal(size=n), np.ones(n)
     belief = learned(x, r, w)
-    assert belief.arms[0, ridge_state.ROOTED] == 1.0
+    assert belief.arms[0, ridge_state.FORM] == ridge_state.ROOTED
     at = rng.normal(size=(5, 8))
     known = belief.posterior(0)
     np.testing.assert_allclose(known.sd(at), moments_of(belief, at)[1][:, 0], rtol=1e-9)

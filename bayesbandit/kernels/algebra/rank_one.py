@@ -19,7 +19,7 @@ from bayesbandit.kernels.algebra.dense import (
     factor_by,
     symmetric_times,
 )
-from bayesbandit.kernels.ridge_state import LOSS, ROOTED, P_of, matrix, theta_of
+from bayesbandit.kernels.ridge_state import FORM, LOSS, ROOTED, P_of, is_rooted, matrix, theta_of
 from bayesbandit.runtime.compiling import njit
 
 STEEP = 1e4  # the factor s of a rank-one update from which on a factorisation takes its place
@@ -33,7 +33,7 @@ def rank_one(arm, z, r, w, v):
     Return False, and do nothing, where the update would lose more than 4 of the 16 digits: it loses
     as many as s = 1 + w z'Pz has, and s is large when a large context shows a new direction.
     """
-    if arm[ROOTED] > 0.0:
+    if arm[FORM] > 0.0 and is_rooted(arm):
         return rank_one_of_root(arm, z, r, w, v)
     symmetric_times(P_of(arm, z.size), z, v)
     s = 1.0 + w * dot(z, v)
@@ -99,5 +99,5 @@ def take_root(arm, z, w, v, diagonal):
     for j in range(D):
         for i in range(j):
             R[j, i] = 0.0
-    arm[ROOTED] = 1.0
+    arm[FORM] += ROOTED
     return True

@@ -157,7 +157,7 @@ def observe(
 @kernel
 def variance(arm, z, D, scratch):
     """Return z'Pz for a group."""
-    if arm[ridge_state.ROOTED] > 0.0:
+    if ridge_state.is_rooted(arm):
         return by_root(arm, z, D)
     symmetric_times(ridge_state.P_of(arm, D), z, scratch)
     return dot(z, scratch)

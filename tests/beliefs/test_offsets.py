@@ -1,0 +1,165 @@
+"""Contexts far from 0 that differ by little: years, prices, timestamps; against exact fractions.
+
+An unpenalised intercept takes up any offset of the contexts: no offset changes a prediction.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.beliefs import sums
+from tests.cases import moments_of
+
+OFFSETS = [0.0, 1e3, 1e7, 1e9, 1.7e12]  # the last are milliseconds since 1970
+KNOWN = {"ridge": 2.0, "variance": 1.0, "intercept": "unpenalised"}
+D = 2
+
+
+def rows(offset, n=24, seed=0):
+    """Contexts, whose difference to the offset is exact, rewards and weights: small fractions."""
+    rng = np.random.default_rng(seed)
+    x = rng.integers(-8, 9, size=(n, D)) / 4.0
+    return offset + x, rng.integers(-8, 9, size=n) / 4.0, rng.integers(1, 9, size=n) / 4.0
+
+
+def solved(A, b):
+    """The solution of A y = b, by Gauss and Jordan's elimination in fractions."""
+    A = [[*row, value] for row, value in zip(A, b, strict=True)]
+    for i in range(len(A)):
+        pivot = next(j for j in range(i, len(A)) if A[j][i])
+        A[i], A[pivot] = A[pivot], A[i]
+        A[i] = [value / A[i][i] for value in A[i]]
+        for j in range(len(A)):
+            if j != i:
+                A[j] = [a - A[j][i] * c for a, c in zip(A[j], A[i], strict=True)]
+    return [row[-1] for row in A]
+
+
+def exact(x, r, w, at, lam=2):
+    """Mean and sd of the mean reward at contexts `at`, for a noise variance of 1."""
+    z = [[*map(Fraction, row), Fraction(1)] for row in x.tolist()]
+    w, r = list(map(Fraction, w.tolist())), list(map(Fraction, r.tolist()))
+    size = range(D + 1)
+    B = [
+        [sum(v * row[i] * row[j] for row, v in zip(z, w, strict=True)) for j in size] for i in size
+    ]
+    for i in range(D):
+        B[i][i] += lam
+    b = [sum(v * row[i] * y for row, v, y in zip(z, w, r, strict=True)) for i in size]
+    theta, out = solved(B, b), []
+    for point in at.tolist():
+        q = [*map(Fraction, point), Fraction(1)]
+        mean = sum(a * c for a, c in zip(q, theta, strict=True))
+        variance = sum(a * c for a, c in zip(q, solved(B, q), strict=True))
+        out.append((float(mean), float(variance) ** 0.5))
+    return np.array(out).T
+
+
+def is_exact(belief, x, r, w, at, tolerance=1e-12):
+    mean, sd = exact(x, r, w, at)
+    for known in (
+        moments_of(belief, at),
+        (belief.posterior(0).mean(at), belief.posterior(0).sd(at)),
+    ):
+        np.testing.assert_allclose(np.ravel(known[0]), mean, rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(np.ravel(known[1]), sd, rtol=tolerance)
+    together = belief.predict_together(at[None])
+    np.testing.assert_allclose(together.mean[0], mean, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(together.sd[0], sd, rtol=tolerance)
+
+
+def learned(x, r, w, **settings):
+    belief = bb.Ridge(**(KNOWN | settings)).belief(1, D)
+    belief.update(x, np.zeros(len(x), dtype=np.int64), r, w)
+    return belief
+
+
+every = pytest.mark.parametrize("offset", OFFSETS)
+
+
+def test_three_rows_at_ten_million():
+    x, r = 1e7 + np.arange(3.0)[:, None], np.arange(3.0)
+    bandit = bb.LinTS(1, 1, variance=1.0, intercept="unpenalised")
+    bandit.update(x, [0, 0, 0], r)
+    decision = bandit.choose(x[2])
+    assert decision.mean[0] == pytest.approx(5 / 3, rel=1e-12)
+    assert decision.sd[0] == pytest.approx((1 / 3 + 1 / 3) ** 0.5, rel=1e-12)
+
+
+@every
+@pytest.mark.parametrize("n", [2, 3, 24])
+def test_rows_one_by_one(offset, n):
+    x, r, w = rows(offset, n)
+    belief = learned(x[:0], r[:0], w[:0])
+    for i in range(n):
+        belief.update(x[i : i + 1], np.zeros(1, dtype=np.int64), r[i : i + 1], w[i : i + 1])
+    is_exact(belief, x, r, w, rows(offset, 5, seed=1)[0])
+
+
+@every
+def test_a_block_of_rows(offset, monkeypatch):
+    monkeypatch.setattr(sums, "MANY", 2)
+    x, r, w = rows(offset)
+    belief = learned(x[:7], r[:7], w[:7])
+    belief.update(x[7:], np.zeros(17, dtype=np.int64), r[7:], w[7:])
+    is_exact(belief, x, r, w, rows(offset, 5, seed=1)[0])
+
+
+@every
+def test_all_rows_again_as_a_balance_does(offset):
+    x, r, w = rows(offset)
+    belief = learned(x, r, np.ones(len(x)))
+    belief.reweigh([0], x, np.zeros(len(x), dtype=np.int64), r, w)
+    is_exact(belief, x, r, w, rows(offset, 5, seed=1)[0])
+
+
+@every
+def test_parts_that_are_merged(offset):
+    """Each part has its own origin."""
+    x, r, w = rows(offset)
+    belief = learned(x[:9], r[:9], w[:9])
+    belief.absorb(learned(x[9:], r[9:], w[9:]))
+    is_exact(belief, x, r, w, rows(offset, 5, seed=1)[0])
+
+
+@every
+def test_copies_and_files(offset, tmp_path):
+    x, r, _ = rows(offset)
+    bandit = bb.Bandit(1, bb.Ridge(**KNOWN), bb.Thompson(), n_features=D)
+    bandit.update(x, np.zeros(len(x), dtype=int), r)
+    bandit.save(tmp_path / "bandit")
+    for other in (bandit.copy(), bb.Bandit.load(tmp_path / "bandit")):
+        is_exact(other.belief, x, r, np.ones(len(x)), rows(offset, 5, seed=1)[0])
+
+
+@every
+@pytest.mark.parametrize("blocks", [False, True])
+def test_rows_that_fade_while_contexts_move_on(offset, blocks, monkeypatch):
+    """A clock among the features: rows of now are far from the first one."""
+    monkeypatch.setattr(sums, "MANY", 2 if blocks else 1000)
+    n, half = 60, 4.0
+    x, r, _ = rows(0.0, n)
+    x += offset + 1e6 * np.arange(n)[:, None] * np.array([0.0, 1.0]) * (offset > 0)
+    belief, tick = bb.Ridge(**KNOWN, half_life=half).belief(1, D), np.arange(1.0, n + 1)
+    for part in np.array_split(np.arange(n), 4 if blocks else n):
+        belief.update_at(tick[part], x[part], np.zeros(len(part), dtype=np.int64), r[part])
+    left = 2.0 ** (-(n - tick) / half)
+    is_exact(belief, x, r, left, x[-5:], tolerance=1e-9)
+
+
+@every
+def test_noise_that_is_learned_and_penalties_that_are_chosen_do_not_see_the_offset(offset):
+    near, far = rows(0.0, 40), rows(offset, 40)
+    for settings in ({"variance": "nig"}, {"variance": "rss/n", "ridge": "cv"}):
+        beliefs = [learned(*data, **settings) for data in (near, far)]
+        points = rows(0.0, 5, seed=1)[0], rows(offset, 5, seed=1)[0]
+        known = [moments_of(belief, at) for belief, at in zip(beliefs, points, strict=True)]
+        np.testing.assert_allclose(*(np.array(k) for k in known), rtol=1e-9)
+        robust = [
+            belief.posterior(0, dict(zip(("x", "reward", "weight"), data, strict=True))).robust()
+            for belief, data in zip(beliefs, (near, far), strict=True)
+        ]
+        sds = [known.sd(at) for known, at in zip(robust, points, strict=True)]
+        np.testing.assert_allclose(*sds, rtol=1e-9)
