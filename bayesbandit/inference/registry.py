@@ -108,17 +108,20 @@ def sampler(
     *,
     fits: Fits | None = None,
     kind: Kind = "sampler",
+    independent: bool = False,
     knobs: tuple[str, ...] = (),
     before: str | None = None,
 ) -> Callable[[Draw], Draw]:
     """Register a function of a `Target` and a `Run` as an engine of models of continuous variables.
 
     name, cost, kind, knobs: see `Engine`. fits: a function that returns why the engine does not fit
-    a model, or None if it does. before: see `register`.
+    a model, or None if it does. before: see `register`. independent: whether the draws are
+    independent, so that each counts whole; else their ESS and R̂ are estimated. A `Normal` is drawn
+    from independently.
     """
 
     def registered(draw: Draw) -> Draw:
-        matched = partial(match, name, draw, fits, kind == "approximation")
+        matched = partial(match, name, draw, fits, independent)
         register(Engine(name, matched, cost, kind, knobs), before)
         return draw
 
@@ -126,7 +129,9 @@ def sampler(
 
 
 sampler("laplace", "an approximation: a normal about the mode", kind="approximation")(laplace)
-sampler("advi", "an approximation: independent normals", kind="approximation")(advi)
+sampler("advi", "an approximation: independent normals", kind="approximation", independent=True)(
+    advi
+)
 
 
 def choices() -> tuple[str, ...]:

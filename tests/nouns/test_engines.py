@@ -277,3 +277,22 @@ def test_draws_of_another_shape_are_named(monkeypatch):
     bb.engines.sampler("short", "nothing")(lambda target, run: np.zeros(3))
     with pytest.raises(ValueError, match=r"short: draws must be \(4, 1000, 2\); got \(3,\)"):
         bb.fit(known_noise, **rows(), engine="short")
+
+
+@pytest.mark.slow
+def test_draws_are_independent_only_if_the_engine_says_so(monkeypatch):
+    """Nobody knows of an approximation's draws that each counts whole: a random walk's do not."""
+    monkeypatch.setattr(registry, "engines", list(registry.engines))
+
+    def walk(target, run):
+        steps = run.rng(0).normal(size=(run.chains, run.draws, target.dim))
+        return 0.05 * steps.cumsum(axis=1)
+
+    def found(**says):
+        bb.engines.sampler("walk", "a random walk", kind="approximation", **says)(walk)
+        built = known_noise.build(**rows())
+        return registry.candidates("walk")[0].match(built).sample(rows()).diagnostics
+
+    assert found().ess["theta"] < 50
+    assert found().rhat["theta"] > 1.1
+    assert found(independent=True).ess == {"theta": 4000.0}
