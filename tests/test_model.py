@@ -442,3 +442,28 @@ def test_a_declaration_whose_module_is_unknown(tmp_path):
         5, 1, points=5,
     ).run(progress=False)  # fmt: skip
     assert len(table)
+
+
+@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
+def by_name(x, reward, weight, theta):
+    pm.Normal("reward", x[:, ["age", "income"]] @ theta, 1, observed=reward)
+    return x["age"] * theta[0]
+
+
+def test_a_column_is_not_taken_by_its_name():
+    """PyTensor looks for booleans in a text, and in its letters, without end."""
+    said = r"by_name: \['age'\] takes no column: .* without names; .* x\[:, 0\]"
+    with pytest.raises(TypeError, match=said):
+        by_name.build(np.ones((3, 2)), np.zeros(3))
+    with pytest.raises(TypeError, match=said):
+        bb.Bandit(2, by_name, bb.Thompson(), n_features=2)
+
+
+@pytest.mark.slow
+def test_posteriors_plans_and_engines_print_no_addresses():
+    posterior = bb.fit(bb.load_model("ridge_known_noise"), np.eye(2), np.ones(2))
+    shown = repr(posterior)
+    assert shown.startswith("Posterior(RewardModel('ridge_known_noise'")
+    assert "engine='exact_gaussian', rows=2" in shown
+    for value in (posterior, posterior.plan, posterior.plan.kind, posterior.known):
+        assert "0x" not in repr(value)

@@ -3,12 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from traceback import walk_tb
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
     from bayesbandit.declaring.declaration import Declaration
+
+
+def index_wanted(error: Exception) -> str | None:
+    """Return a sentence about a text that was taken as an index of a tensor, as in x["age"].
+
+    PyTensor looks for booleans in the text without end. None: the error has another reason.
+    """
+    if not isinstance(error, RecursionError):
+        return None
+    for frame, _ in walk_tb(error.__traceback__):
+        index = frame.f_locals.get("args") if frame.f_code.co_name == "__getitem__" else None
+        if texts := _texts(index):
+            return (
+                f"[{texts[0]!r}] takes no column: in a declaration contexts are numbers (n, d) "
+                "without names; take a column by its number, as x[:, 0]"
+            )
+    return None
+
+
+def _texts(index: object) -> list[str]:
+    """Return the texts in an index, or in its tuples and lists."""
+    if isinstance(index, str):
+        return [index]
+    if isinstance(index, tuple | list):
+        return [text for part in index for text in _texts(part)]
+    return []
 
 
 def dims_wanted(model: Declaration, rows: Mapping[str, np.ndarray], n_arms: int) -> str | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.declaring.advice import dims_wanted
+from bayesbandit.declaring.advice import dims_wanted, index_wanted
 from bayesbandit.declaring.observed import DATA as DATA
 from bayesbandit.declaring.observed import check_not_random, check_observed, tell_apart
 from bayesbandit.runtime.pytensor_lock import COMPILE
@@ -157,6 +157,8 @@ class Declaration:
             except Exception as error:
                 if (clash := _CLASH.search(str(error))) and clash[1] in _NAMES:
                     raise ValueError(f"{self.name}: {_reserved(clash[1])}") from error
+                if advice := index_wanted(error):
+                    raise TypeError(f"{self.name}: {advice}") from None
                 if advice := dims_wanted(self, rows, n_arms):
                     raise ValueError(advice) from error
                 error.add_note(f"in the declaration of the reward model {self.name!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
@@ -102,7 +102,7 @@ class Engine:
     """
 
     name: str
-    match: Callable[[pm.Model], Method | Refusal]
+    match: Callable[[pm.Model], Method | Refusal] = field(repr=False)
     cost: str
     kind: Kind = "sampler"
     knobs: tuple[str, ...] = ()

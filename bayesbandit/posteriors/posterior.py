@@ -38,6 +38,10 @@ class Posterior:
     features: tuple[Any, ...] | None = field(default=None, repr=False)
     encoder: Encoder | None = field(default=None, repr=False)
 
+    def __repr__(self) -> str:
+        n = len(self.rows["x"])
+        return f"Posterior({self.plan.model!r}, engine={self.engine!r}, rows={n})"
+
     @property
     def engine(self) -> str:
         """Return the name of the engine that computed the posterior.
