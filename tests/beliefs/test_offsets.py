@@ -163,3 +163,13 @@ def test_noise_that_is_learned_and_penalties_that_are_chosen_do_not_see_the_offs
         ]
         sds = [known.sd(at) for known, at in zip(robust, points, strict=True)]
         np.testing.assert_allclose(*sds, rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1.0, 10.0, 100.0, 1e4])
+def test_a_tie_of_penalties_goes_to_the_larger_one_whatever_the_scale(scale, rng):
+    """One of two rows tells nothing of a slope beside a free intercept: any λ predicts alike."""
+    for _ in range(40):
+        d = int(rng.integers(1, 4))
+        belief = bb.Ridge("cv", 1.0, "unpenalised").belief(1, d)
+        belief.update(scale * rng.normal(size=(2, d)), np.zeros(2, np.int64), rng.normal(size=2))
+        assert belief.lam[0] == 100.0

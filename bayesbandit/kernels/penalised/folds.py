@@ -1,5 +1,7 @@
 """The penalty λ of one arm's ridge regression by K-fold cross-validation, from fold statistics."""
 
+import numpy as np
+
 from bayesbandit.kernels.algebra.lanes import factor, lanes, solve
 from bayesbandit.kernels.ridge_state import (
     D_,
@@ -17,6 +19,8 @@ from bayesbandit.kernels.ridge_state import (
 from bayesbandit.runtime.compiling import njit
 
 VECTOR = 8  # lanes are filled up to a multiple of it
+LEAST_DOUBT = 1e-12  # of an error, as a share of Σwr²
+EPSILON = 4.0 * np.finfo(np.float64).eps  # times D and how much a pivot cancels: the rounding of θ
 
 
 @njit(cache=True)
@@ -29,7 +33,7 @@ def lanes_of(K, m):
 def scratch(settings):
     """Return how many numbers of scratch `cross_validated` takes."""
     D, m = int(settings[D_]), settings.size - GRID
-    return (D * D + 2 * D + 2) * lanes_of(int(settings[FOLDS]), m) + m
+    return (D * D + 2 * D + 2) * lanes_of(int(settings[FOLDS]), m) + 2 * m
 
 
 @njit(cache=True)
@@ -38,7 +42,8 @@ def cross_validated(arm, settings, work):
 
     A fold's error at θ is Σwr² − 2θ'b_f + θ'G_fθ, and the other folds' statistics, by which θ is
     found, are the totals minus its own. A tie, as near as rounding lets one tell, goes to the
-    larger λ.
+    larger λ. A small λ may be all that a pivot has left: then θ has lost digits, and so has the
+    error (`put_doubts`).
     """
     D, K, grid = int(settings[D_]), int(settings[FOLDS]), settings[GRID:]
     m, folds = grid.size, folds_of(arm, D, K)
@@ -47,8 +52,10 @@ def cross_validated(arm, settings, work):
     diagonal = work[(D * D + D) * L : (D * D + 2 * D) * L]
     half, error = lanes(work, D * D + 2 * D, L), lanes(work, D * D + 2 * D + 1, L)
     total = work[(D * D + 2 * D + 2) * L :][:m]
+    doubt = work[(D * D + 2 * D + 2) * L + m :][:m]
     others(arm, settings, A, theta, L)
     factor(A, diagonal, L)
+    put_doubts(arm, settings, A, L, doubt)
     solve(A, theta, L)
     fill(error, 0.0)
     for i in range(D):  # ½ error − ½ Σwr² = Σ_i θ_i (½ G_ii θ_i + Σ_{j>i} G_ij θ_j − b_i)
@@ -71,11 +78,31 @@ def cross_validated(arm, settings, work):
             continue  # nothing to test, or nothing to train on: no λ is better than another
         for k in range(m):
             total[k] += folds[f, 1] + 2.0 * error[f * m + k]
-    best, rounding = 0, 1e-12 * arm[SUM_WRR]
+    best = 0
     for k in range(1, m):
-        if total[k] < total[best] - rounding:
+        if total[k] < total[best] - doubt[k] - doubt[best]:
             best = k
     return grid[best]
+
+
+@njit(cache=True)
+def put_doubts(arm, settings, U, L, out):
+    """Fill out (m,) with what rounding may do to the error of each λ, from the factors in U.
+
+    A pivot that is a share 1/c of its diagonal entry has lost as many digits as c has.
+    """
+    D, penalised, K = int(settings[D_]), int(settings[PENALISED]), int(settings[FOLDS])
+    grid, folds, G = settings[GRID:], folds_of(arm, D, K), matrix(G_of(arm, D), D)
+    m = grid.size
+    for k in range(m):
+        lost = 0.0
+        for i in range(D):
+            inverse, lam = lanes(U, i * D + i, L), grid[k] if i < penalised else 0.0
+            for f in range(K):
+                if folds[f, 0] < arm[N]:
+                    entry = (G[i, i] - folds[f, 2 + D + i * D + i]) / arm[W_BAR] + lam
+                    lost = max(lost, entry * inverse[f * m + k] ** 2)
+        out[k] = max(LEAST_DOUBT, EPSILON * D * lost) * arm[SUM_WRR]
 
 
 @njit(cache=True)
