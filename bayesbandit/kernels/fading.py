@@ -29,6 +29,7 @@ from bayesbandit.kernels.ridge_state import (
     SUM_W,
     SUM_WRR,
     WALK,
+    WALKED,
     G_of,
     N,
     P_of,
@@ -53,8 +54,10 @@ def pass_time(arm, tick, settings, work):
         arm[CLOCK] = tick
         if 0.0 < arm[SIGMA2] < np.inf:
             P = matrix(P_of(arm, int(settings[D_])), int(settings[D_]))
+            step = settings[WALK] * passed / arm[SIGMA2]
+            arm[WALKED] += step
             for j in range(P.shape[0]):
-                P[j, j] += settings[WALK] * passed / arm[SIGMA2]
+                P[j, j] += step
     elif passed > 0.0 and settings[RATE] * passed > settings[SLACK]:
         arm[CLOCK] = tick
         fade(arm, np.exp(-settings[RATE] * passed), settings, work)

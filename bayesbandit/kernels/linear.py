@@ -59,6 +59,7 @@ from bayesbandit.kernels.ridge_state import (
     SUM_WRR,
     W_BAR,
     WALK,
+    WALKED,
     G_of,
     N,
     P_of,
@@ -137,9 +138,10 @@ def set_noise(arm, settings):
         arm[SIGMA2] = np.inf
     else:
         theta = theta_of(arm, D)
-        rss = max(arm[LOSS] - arm[LAM] * dot(theta[:penalised], theta[:penalised]), 0.0)
-        if MOVING and settings[WALK] > 0.0:
-            rss = arm[LOSS]  # the squared errors of prediction, each by its variance over σ²
+        penalty = arm[LAM]
+        if MOVING and settings[WALK] > 0.0:  # of what θ is now, by the prior of its whole walk
+            penalty = 1.0 / (1.0 / arm[LAM] + arm[WALKED])
+        rss = max(arm[LOSS] - penalty * dot(theta[:penalised], theta[:penalised]), 0.0)
         if rule == EMPIRICAL_BAYES:
             arm[RESIDUAL] = rss  # for `pool_noise`, which has the last word
             arm[EVEN_W] = arm[SUM_W] / arm[W_BAR]

@@ -21,13 +21,15 @@ from bayesbandit.runtime.compiling import interpreted, njit
 # - for the empirical Bayes rule ‖r − Xθ‖²_W, Σw over the divisor, and ν w̄ of `pool_noise`;
 # - the form of the posterior: whether R stands for P, and whether θ and P are about the origin;
 # - where rows fade (`kernels/fading.py`), the rows that are left, each by its share, and the tick
-#   at which all these numbers hold;
+#   at which all these numbers hold; where θ walks, the variance of its steps so far over σ² stands
+#   in the place of the rows that are left;
 # - for the empirical Bayes rule the moments of the rewards (`kernels/reward_moments.py`): their
 #   mean m, M₂ = Σw (r − m)², and M₃ and M₄, the same sums of third and fourth powers, over M₂.
 N, SUM_W, SUM_WRR, LOSS, SIGMA2, DF, LAM, W_BAR, DUE, SHIFT, RESIDUAL, EVEN_W, PRIOR_W, FORM = (
     range(14)
 )
 LEFT, CLOCK = 14, 15
+WALKED = LEFT
 MEAN, SPREAD, SKEW, TAIL = 16, 17, 18, 19
 HEAD = 24  # a whole number of cache lines
 ROOTED, ABOUT_ORIGIN = 1.0, 2.0  # a form is 0, one of them, or their sum

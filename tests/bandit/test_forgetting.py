@@ -609,6 +609,20 @@ def test_half_lives_come_through_arms_files_batches_and_shared_models(tmp_path):
         bb.Ridge(half_life="auto", clock="time")
 
 
+@pytest.mark.parametrize("rule", ["empirical_bayes", "rss/n", "nig"])
+def test_the_less_coefficients_walk_the_nearer_they_are_to_standing_still(rule, rng):
+    """The noise variance too: it is of the residuals, and not of the penalty."""
+    x = 0.3 * rng.normal(size=(40, D))
+    reward = x @ [3.0, -2.0, 1.0][:D] + rng.normal(size=40)
+    found = []
+    for drift in (None, 1e-12, 1e-9):
+        belief = bb.Ridge(30.0, rule, drift=drift).belief(1, D)
+        belief.update_at(np.arange(1.0, 41.0), x, np.zeros(40, dtype=np.int64), reward)
+        found.append(np.array([belief.sigma2[0], *np.ravel(belief.predict(x[:3]).sd)]))
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-8)
+    np.testing.assert_allclose(found[2], found[0], rtol=1e-5)
+
+
 @pytest.mark.parametrize("model", [bb.Ridge, "declared"])
 def test_a_drift_of_0_is_none_to_the_bit(model):
     x, reward = world(4, 40)
