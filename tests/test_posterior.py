@@ -6,11 +6,13 @@ import arviz as az
 import matplotlib
 import numpy as np
 import pandas as pd
+import pymc as pm
 import pytest
 import xarray as xr
 from pymc.model.transform.conditioning import remove_value_transforms
 from scipy.stats import invgamma, norm
 
+import bayesbandit as bb
 from bayesbandit.declaring.priors import Prior
 from bayesbandit.inference.draws import PoorDiagnostics, SampledDraws
 from bayesbandit.inference.plan import plan
@@ -333,3 +335,35 @@ def test_the_log_prior_and_lp_are_those_of_the_declaration(model):
         lp = tree["sample_stats"]["lp"].values[draw]
         np.testing.assert_allclose(lp, total(point), rtol=1e-9)
     assert tree["sample_stats"]["lp"].dims == ("chain", "draw")
+
+
+@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
+def by_potential(x, reward, weight, theta):
+    """A constant part is observed, and all that tells rows apart is a potential."""
+    pm.Normal("size", 0, 1, observed=pm.math.abs(reward))
+    pm.Potential("sign", pm.logp(pm.Bernoulli.dist(pm.math.sigmoid(x @ theta)), reward > 0))
+    return x @ theta
+
+
+@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
+def by_a_sum(x, reward, weight, theta):
+    pm.Normal("reward", x @ theta, 1, observed=reward)
+    pm.Potential("balance", -((reward - x @ theta).sum() ** 2))
+    return x @ theta
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The effect of Potentials")
+def test_potentials_of_rows_are_in_the_pointwise_log_likelihood_or_there_is_none():
+    rng = np.random.default_rng(0)
+    x, reward = rng.normal(size=(12, 2)), rng.normal(size=12)
+    tree = bb.fit(by_potential, x, reward, engine="laplace", seed=0).to_datatree()
+    theta = tree["posterior"]["theta"].values
+    chance = 1.0 / (1.0 + np.exp(-(theta @ x.T) * np.sign(reward)))
+    expected = np.log(chance) + norm.logpdf(np.abs(reward))
+    [found] = tree["log_likelihood"].ds.data_vars.values()
+    assert found.dims == ("chain", "draw", "row")
+    np.testing.assert_allclose(found.values, expected, rtol=1e-9)
+    with pytest.warns(UserWarning, match="without log_likelihood: the potential 'balance' is no"):
+        tree = bb.fit(by_a_sum, x, reward, seed=0).to_datatree(chains=2, draws=100)
+    assert "log_likelihood" not in tree.children

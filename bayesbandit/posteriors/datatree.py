@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import pymc as pm
     import xarray as xr
 
+    from bayesbandit.inference.pymc_model.row_likelihood import RowLikelihood
+
 PYTHON = {"mode": "FAST_COMPILE"}  # compiling with numba takes longer than it saves here
 PRIOR_DRAWS = 1000
 
@@ -34,6 +36,7 @@ def datatree(
     seed: int,
     attributes: Mapping[str, Any],
     stats: Mapping[str, np.ndarray],
+    by_rows: RowLikelihood,
 ) -> xr.DataTree:
     """Return the posterior as a DataTree.
 
@@ -46,6 +49,8 @@ def datatree(
     change how well it is predicted.
     stats: by ArviZ's names, (chain, draw). Without "lp", the log density of the declared variables
     is added.
+    by_rows: says why the log likelihood is no sum over rows. Potentials of rows are a part of the
+    pointwise log likelihood, so they are in it or there is none.
     """
     import arviz as az
     import pymc as pm
@@ -107,11 +112,46 @@ def datatree(
                 groups["posterior_predictive"] = after["posterior_predictive"]
             except NotImplementedError as error:
                 _without("posterior_predictive", error)
-            likelihood = pm.compute_log_likelihood(
-                tree, model=unweighted, extend_inferencedata=False, **quiet
-            )
-            groups["log_likelihood"] = likelihood
+            potentials = _on_rows(unweighted)
+            if potentials and (why := by_rows.refused):
+                named = ", ".join(map(repr, potentials))
+                _without("log_likelihood", f"the potential {named} is no sum over rows: {why}")
+            elif potentials:
+                free = {k: v.reshape(-1, *v.shape[2:]) for k, v in draws.items() if k in names}
+                groups["log_likelihood"] = _of_rows(
+                    Likelihood(model), free, data, row, coords, tree
+                )
+            else:
+                groups["log_likelihood"] = pm.compute_log_likelihood(
+                    tree, model=unweighted, extend_inferencedata=False, **quiet
+                )
     return _joined(tree, groups, coords, {f"{name}_dim_0": row for name in rows})
+
+
+def _on_rows(model: pm.Model) -> list[str]:
+    """Return the potentials that depend on the rows."""
+    data = set(containers(model).values())
+    return [str(v.name) for v in model.potentials if not data.isdisjoint(ancestors([v]))]
+
+
+def _of_rows(
+    likelihood: Likelihood, draws: Mapping[str, np.ndarray], data: Mapping[str, np.ndarray],
+    row: str, coords: Mapping[str, np.ndarray], tree: xr.DataTree,
+) -> xr.Dataset:  # fmt: skip
+    """Return the log likelihood of each row, all of its terms together, with a weight of 1."""
+    import xarray as xr
+
+    data = {**data, "weight": np.ones(len(data["x"]))}
+    posterior = tree["posterior"]
+    shape = posterior.sizes["chain"], posterior.sizes["draw"]
+    each = [
+        likelihood.log_density(draws, {k: v[[i]] for k, v in data.items()}, True).reshape(shape)
+        for i in range(len(data["x"]))
+    ]
+    return xr.Dataset(
+        {"row_likelihood": (("chain", "draw", row), np.stack(each, axis=-1))},
+        coords={k: posterior[k] for k in ("chain", "draw")} | {row: coords[row]},
+    )
 
 
 def along_rows(model: pm.Model) -> list[str]:

@@ -165,7 +165,8 @@ class Posterior:
         """Return the posterior as ArviZ's DataTree.
 
         Its groups are posterior, prior, prior_predictive, posterior_predictive, log_likelihood
-        (pointwise, every weight 1), log_prior, sample_stats (at least `lp`), observed_data and
+        (pointwise, every weight 1; one value a row if there are potentials of rows, and none if
+        these are no sum over rows), log_prior, sample_stats (at least `lp`), observed_data and
         constant_data. The engine and its diagnostics are attributes.
 
         chains, draws: how many independent draws to take from a closed form. A sampled posterior
@@ -186,7 +187,10 @@ class Posterior:
         names = list(values)
         weighted, plain = self._built(self.rows.get("weight")), self._built(None)
         stats = self.known.stats
-        tree = datatree(weighted, plain, values | rest, names, self.seed, self._attributes(), stats)
+        tree = datatree(
+            weighted, plain, values | rest, names, self.seed, self._attributes(), stats,
+            self.plan.row_likelihood,
+        )  # fmt: skip
         fitted = self.features if self.encoder is None else self.encoder.features
         features = fitted if features is None else features
         coords = {"feature": features, "arm": arms}

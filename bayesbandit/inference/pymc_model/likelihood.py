@@ -100,16 +100,18 @@ class Likelihood:
     def _shape(self, name: str, shape: Sequence[int | None]) -> tuple[int | None, ...]:
         return tuple(None if i == self._by_row.get(name) else m for i, m in enumerate(shape))
 
-    def log_density(self, draws: Draws, rows: Rows) -> np.ndarray:
+    def log_density(self, draws: Draws, rows: Rows, on_data: bool = False) -> np.ndarray:
         """Return the joint log density (S,) of the variables, in their own space, and the rewards,
-        up to a constant."""
+        up to a constant. on_data: only of the terms that depend on the rows."""
         S = len(next(iter(draws.values())))
         step = max(1, AT_ONCE // max(1, len(rows["x"]) * self._width))
         out = np.zeros(S)
         for s in range(0, S, step):
             part = {k: draws[k][s : s + step] for k in self.names}
             values = self._all(*self._arguments(part, rows))
-            for value, graph in zip(values, self._terms.values(), strict=True):
+            for value, (name, graph) in zip(values, self._terms.items(), strict=True):
+                if on_data and name not in self._on_data:
+                    continue
                 by_draw = value.ndim > graph.type.ndim  # not where no variable enters
                 flat = value.reshape(len(value) if by_draw else 1, -1)
                 out[s : s + step] += flat.sum(axis=1)
