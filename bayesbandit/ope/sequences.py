@@ -27,7 +27,8 @@ class Sequence:
     """A confidence sequence: an interval after each round, from the first verdict on.
 
     All intervals hold simultaneously with probability `level`. rounds, low, high: (m,). kind:
-    "asymptotic" or "exact".
+    "asymptotic" or "exact". An exact sequence is NaN from the round on in which it rejects every
+    mean, which happens with probability 1 − level at most.
     """
 
     rounds: np.ndarray
@@ -36,9 +37,16 @@ class Sequence:
     kind: str
     level: float
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether every mean is rejected in the end."""
+        return bool(self.kind == "exact" and len(self.low) and np.isnan(self.low[-1]))
+
     def __repr__(self) -> str:
         if not len(self.rounds):
             return f"Sequence({self.kind}, no verdict yet)"
+        if self.is_empty:
+            return f"Sequence({self.kind}, {len(self.rounds)} rounds, every mean is rejected)"
         return (
             f"Sequence({self.kind}, {len(self.rounds)} rounds, at the end "
             f"[{self.low[-1]:.4g}, {self.high[-1]:.4g}])"
@@ -221,8 +229,10 @@ def exact(
     """Return the ends (m,) in [0, 1] of the exact confidence sequence.
 
     above: scores (n,) with the mean that is asked for. below: scores with 1 minus that mean. Both
-    are ≥ −k.
+    are ≥ −k. NaN from the round on in which every mean is rejected, which happens with probability
+    α at most.
     """
     low = Wealth(k, alpha).add(above[rounds])
     high = 1 - Wealth(k, alpha).add(below[rounds])
-    return low, high
+    empty = np.maximum.accumulate(low > high)
+    return np.where(empty, np.nan, low), np.where(empty, np.nan, high)
