@@ -29,6 +29,7 @@ from bayesbandit.bandit.choosing import NOTHING
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.fast_path import Deciding
 from bayesbandit.bandit.logged import Logged
+from bayesbandit.bandit.observed import Observed
 from bayesbandit.bandit.refusals import Refused
 from bayesbandit.beliefs.base import Belief, BeliefModel, Declaring, Kernel, kernel_of
 from bayesbandit.beliefs.surprise import Evidence, Surprise
@@ -120,6 +121,7 @@ class Bandit:
     deciding: Deciding | None  # arguments of the compiled calls: see `fast_path.py`
     learning: tuple[Any, ...] | None
     lock: RLock
+    observed: Observed
 
     def __init__(
         self,
@@ -376,16 +378,24 @@ class Bandit:
         """Learn the reward of a decision, or the rewards (n,) of a batch; late and in any order.
 
         errors: see `update`. A row of a removed arm cannot be learned either.
-        A decision that is observed twice counts twice.
+        A reward counts once: a decision that this bandit has learned is refused, by its id, also
+        as a copy (`Decision.from_dict`). A bandit remembers its last 10,000 ids, and its file none.
         """
         live = self.learning if errors == "raise" else None
         if live is not None and type(decision) is Decision and isinstance(reward, NUMBERS):
             observe_one, layout, stats, settings, source, clip, history, count = live
             row = decision.rows
-            if decision.layout is layout and row.ndim == 1 and -LARGEST <= reward <= LARGEST:
+            if (
+                decision.layout is layout
+                and decision.ids is None
+                and decision.learned_by is None
+                and row.ndim == 1
+                and -LARGEST <= reward <= LARGEST
+            ):
                 r = reward if type(reward) is float else float(reward)
                 done = observe_one(row, r, stats, settings, source, clip, history, count)
                 if done == DONE:
+                    decision.learned_by = self.observed
                     return None
         return learning.observe(self, decision, reward, errors)
 

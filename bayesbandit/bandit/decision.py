@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from bayesbandit.bandit.observed import Observed, keys_of
 from bayesbandit.checks import LARGEST, Name, arm_names, contexts, floats, one_of, shown
 from bayesbandit.history import Layout
 from bayesbandit.kernels.propensities import all_chances, put_own
@@ -44,7 +45,7 @@ class Decision:
     not available has mean −∞, sd 0 and probability 0.
     """
 
-    __slots__ = ("ids", "late", "layout", "rows", "tick")
+    __slots__ = ("ids", "late", "layout", "learned_by", "rows", "tick")
 
     def __init__(
         self,
@@ -59,12 +60,17 @@ class Decision:
         self.late = late  # computes missing probabilities of these arms, and sds of all
         self.ids = ids  # texts (…,), or bytes (…, 16) of new ids; None: no id so far
         self.tick = tick  # of the bandit's clock (…,); None: the bandit does not forget
+        self.learned_by: Observed | None = None  # of a bandit that has learned it without its id
+
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        names = "ids", "late", "layout", "rows", "tick"
+        return None, {name: getattr(self, name) for name in names}
 
     def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
         """Set the state, with a copy of rows that are read-only, as another process lends them."""
         fields = state[1]
         self.layout, self.late = fields["layout"], fields["late"]
-        self.ids, self.tick = fields["ids"], fields["tick"]
+        self.ids, self.tick, self.learned_by = fields["ids"], fields["tick"], None
         rows: np.ndarray = fields["rows"]
         self.rows = rows if rows.flags.writeable else np.array(rows)
 
@@ -93,10 +99,13 @@ class Decision:
         if np.isnan(rounds["propensity"]).any():
             rounds["propensity"] = self.late[0].propensities(rounds["arm"].astype(np.int64))
 
-    def _identify(self) -> np.ndarray:
+    def identify(self) -> np.ndarray:
+        """Return the ids, texts (…,) or bytes (…, 16); make them if there are none."""
         if self.ids is None:
             n = len(self.rows) if self.rows.ndim > 1 else 1
             self.ids = new_ids(n).reshape(*self.rows.shape[:-1], BYTES)
+            if self.learned_by is not None:
+                self.learned_by.record(keys_of(self))
         return self.ids
 
     @property
@@ -105,7 +114,7 @@ class Decision:
 
         A log sets it; otherwise it is made when first read.
         """
-        ids = self._identify()
+        ids = self.identify()
         if ids.dtype != np.uint8:
             return str(ids) if ids.ndim == 0 else ids.copy()
         if self.rows.ndim == 1:
@@ -256,7 +265,7 @@ class Decision:
         if self.rows.ndim == 1:
             raise TypeError("a decision about one context cannot be indexed")
         self.settle()
-        ids = np.asarray(self._identify()[which])
+        ids = np.asarray(self.identify()[which])
         tick = None if self.tick is None else np.asarray(self.tick[which])
         return Decision(self.layout, self.rows[which], ids=ids, tick=tick)
 

@@ -11,6 +11,7 @@ from bayesbandit import checks
 from bayesbandit.bandit import arm_features, choosing, fast_path, refusals, ticks, transactions
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.logged import Logged, rounds_of
+from bayesbandit.bandit.observed import keys_of
 from bayesbandit.bandit.refusals import Learnable, Refused
 from bayesbandit.beliefs.base import Kernel, check_counted
 from bayesbandit.beliefs.sums import MANY
@@ -54,6 +55,10 @@ def observe(
         if n == 0:  # the part of a batch whose rewards came is empty
             checks.one_a_row(reward, n, what)
             return [] if skips else None
+        repeated = bandit.observed.repeated(decision)
+        if repeated and not skips:
+            row = min(repeated)
+            raise ValueError(f"{repeated[row]}{'' if one else f': row {row}'}")
         tick = ticks.ticks_of(bandit, decision)
         if decision.layout != layout:
             x, p = np.atleast_2d(decision.x), np.atleast_1d(decision.propensity)
@@ -61,24 +66,36 @@ def observe(
             x = checks.contexts(x, bandit.n_features)  # already encoded
             logged = x, np.atleast_1d(decision.arm), reward, p
             if skips:
-                return _update_some(bandit, *logged, refusals.Learnable(n), floor, tick)
+                learnable = refusals.Learnable(n, repeated)
+                refused = _update_some(bandit, *logged, learnable, floor, tick)
+                return _recorded(bandit, decision, refused)
             _update(bandit, *logged, floor, tick)
+            _recorded(bandit, decision, [])
             return None
         if skips:
             r = checks.one_a_row(reward, n, what)
-            decided, learnable = np.atleast_2d(rows), refusals.Learnable(n)
+            decided, learnable = np.atleast_2d(rows), refusals.Learnable(n, repeated)
             learnable.check_finite(r, what)
             learnable.learn(
                 bandit, lambda twin, i: _learn_decided(twin, decided[i], r[i], _some(tick, i))
             )
-            return learnable.listed()
+            return _recorded(bandit, decision, learnable.listed())
         reward = checks.column(reward, n, what)
         direct = one and bandit.reweighting is None and tick is None
         kernel = bandit.kernel if direct else None
         plain = kernel if kernel is not None and kernel.plain else None
         if plain is None or _learn_one(bandit, plain, rows, float(reward[0])) == rounds.OTHER:
             _learn_decided(bandit, np.atleast_2d(rows), reward, tick)
+        _recorded(bandit, decision, [])
     return None
+
+
+def _recorded(bandit: Bandit, decision: Decision, refused: list[Refused]) -> list[Refused]:
+    """Record the decisions that were learned: all rows but the refused ones, which it returns."""
+    left_out = {row for row, _ in refused}
+    keys = keys_of(decision)
+    bandit.observed.record([key for i, key in enumerate(keys) if i not in left_out])
+    return refused
 
 
 def _some(values: np.ndarray | None, i: np.ndarray) -> np.ndarray | None:

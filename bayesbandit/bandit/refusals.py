@@ -31,8 +31,10 @@ class Refused(NamedTuple):
 class Learnable:
     """The rows of a batch: the numbers `left` to learn, and a reason for each `refused` number."""
 
-    def __init__(self, n: int) -> None:
-        self.left, self.refused = np.arange(n), dict[int, str]()
+    def __init__(self, n: int, refused: Mapping[int, str] | None = None) -> None:
+        self.left, self.refused = np.arange(n), dict(refused or {})
+        if self.refused:
+            self._drop_refused()
 
     def check_finite(self, values: np.ndarray, what: str) -> None:
         """Refuse the rows whose values (n, …) are not finite."""

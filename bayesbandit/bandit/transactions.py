@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from bayesbandit.bandit import fast_path
+from bayesbandit.bandit.observed import Observed
 from bayesbandit.growing_rows import unheld
 
 if TYPE_CHECKING:
@@ -32,8 +33,9 @@ _locked: WeakSet[Bandit] = WeakSet()  # all bandits that have a lock
 
 
 def guard(bandit: Bandit) -> None:
-    """Give a bandit a new lock."""
+    """Give a bandit a new lock, and a record of its own of what it has learned."""
     bandit.lock = RLock()
+    bandit.observed = Observed(vars(bandit).get("observed", {}))
     _locked.add(bandit)
 
 

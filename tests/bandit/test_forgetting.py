@@ -250,13 +250,13 @@ def test_arms_that_come_and_go(tmp_path):
     bandit = bandit_of(half_life=30.0)
     x, reward = world(3, 80, K=4)
     bandit.play(x[:40], reward[:40, :3])
-    late = bandit.choose(x[40])
+    late, later = bandit.choose(x[40]), bandit.choose(x[40])
     bandit.add_arm("d")
     assert bandit.probabilities(x[:1])[0, 3] == pytest.approx(0.05 + (1 - 4 * 0.05) / 4)
     bandit.observe(late, 1.0)
     bandit.play(x[40:], reward[40:])
     bandit.remove_arm("b")
-    bandit.observe(bb.Decision.from_dict(late.to_dict()), 1.0) if late.arm != "b" else None
+    bandit.observe(bb.Decision.from_dict(later.to_dict()), 1.0) if later.arm != "b" else None
     bandit.save(tmp_path / "file")
     again = bb.Bandit.load(tmp_path / "file")
     np.testing.assert_array_equal(again.probabilities(x), bandit.probabilities(x))
@@ -471,9 +471,10 @@ def test_decisions_of_another_process_put_the_clock_forward():
     theta = np.linalg.solve(z.T @ (share[:, None] * z) + np.eye(D), z.T @ (share * [1.0, 5.0]))
     np.testing.assert_allclose(learner.posterior(decision.arm).location, theta, rtol=1e-9)
     for tick in (1e300, np.inf, np.nan):
-        decision.tick = np.array(tick)
+        other = worker.choose(x[0])
+        other.tick = np.array(tick)
         with pytest.raises(ValueError, match="the decision's tick must be finite"):
-            learner.observe(decision, 1.0)
+            learner.observe(other, 1.0)
     assert learner.belief.n.sum() == 2
 
 

@@ -86,7 +86,7 @@ def test_a_single_decision():
     bandit = KINDS["LinTS"]()
     one, two = bandit.choose([1.0, 0.0]), bandit.choose([0.0, 1.0])
     assert bandit.observe(one, 1.0) is None
-    assert bandit.observe(one, 1.0, errors="skip") == []
+    assert bandit.observe(bandit.choose([1.0, 0.0]), 1.0, errors="skip") == []
     [(row, reason)] = bandit.observe(two, np.nan, errors="skip")
     assert (row, "must be finite" in reason) == (0, True)
     assert bandit.history.total == 2

@@ -1,0 +1,64 @@
+"""The decisions whose rewards a bandit has learned: a reward counts once.
+
+A single decision of a plain bandit is marked by the record itself, so that a round makes no id;
+when its id is asked for later, it is recorded then. Other decisions are recorded by their ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import numpy as np
+
+from bayesbandit.runtime.identifiers import BYTES
+
+if TYPE_CHECKING:
+    from bayesbandit.bandit.decision import Decision
+
+MOST_IDS = 10_000  # that are remembered: a message that comes twice does so soon
+
+Key = bytes | str
+
+
+class Observed(dict[Key, None]):
+    """The ids of the latest decisions that were learned."""
+
+    def record(self, keys: Sequence[Key]) -> None:
+        """Remember ids, and forget the oldest beyond `MOST_IDS`."""
+        self.update(dict.fromkeys(keys[-MOST_IDS:]))
+        for key in list(self)[: len(self) - MOST_IDS]:
+            del self[key]
+
+    def repeated(self, decision: Decision) -> dict[int, str]:
+        """Return the rows of a decision that were learned, or come twice, with the reason."""
+        if decision.learned_by is self:
+            return {0: _reason(decision.id)}
+        keys, seen, found = keys_of(decision), set[Key](), {}
+        for i, key in enumerate(keys):
+            if key in self or key in seen:
+                found[i] = _reason(key if isinstance(key, str) else str(UUID(bytes=key)))
+            seen.add(key)
+        return found
+
+
+def _reason(text: object) -> str:
+    return f"the reward of decision {text} has been learned, and a reward counts once"
+
+
+def keys_of(decision: Decision) -> list[Key]:
+    """Return the ids of a decision's rows: 16 bytes, or a text that is no UUID."""
+    ids = decision.identify()
+    if ids.dtype == np.uint8:
+        whole = ids.tobytes()
+        return [whole[i : i + BYTES] for i in range(0, len(whole), BYTES)]
+    return [_key(str(text)) for text in np.atleast_1d(ids)]
+
+
+def _key(text: str) -> Key:
+    try:
+        made = UUID(text)
+    except ValueError:
+        return text
+    return made.bytes if str(made) == text else text

@@ -1,0 +1,76 @@
+"""A reward counts once: a bandit refuses a decision that it has learned, by its id."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.bandit import observed
+from tests.players import anatomy
+
+KINDS = {
+    "LinTS": lambda **s: bb.LinTS(["a", "b"], 2, **s),
+    "BLTS": lambda **s: bb.BLTS(["a", "b"], 2, propensity="pooled", **s),
+    "forgets": lambda **s: bb.LinTS(["a", "b"], 2, half_life=50, **s),
+}
+X = np.array([[1.0, 0.5], [0.2, -1.0], [0.0, 3.0]])
+SAID = "has been learned, and a reward counts once"
+
+
+def refused(bandit, decision, reward, match=SAID):
+    before = anatomy(bandit)
+    with pytest.raises(ValueError, match=match):
+        bandit.observe(decision, reward)
+    assert anatomy(bandit) == before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_decision_is_learned_once(kind):
+    bandit = KINDS[kind]()
+    decision, other = bandit.choose(X[0]), bandit.choose(X[0])
+    bandit.observe(decision, 1.0)
+    refused(bandit, decision, 1.0)
+    refused(bandit, decision, 0.0, f"decision {decision.id} {SAID}")
+    refused(bandit, bb.Decision.from_dict(decision.to_dict()), 1.0)
+    refused(bandit, pickle.loads(pickle.dumps(decision)), 1.0)
+    bandit.observe(other, 1.0)
+    assert bandit.history.total == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_a_batch_are_learned_once(kind):
+    bandit = KINDS[kind]()
+    batch = bandit.choose(X)
+    bandit.observe(batch[1], 1.0)
+    refused(bandit, batch, [1.0, 0.0, 1.0], f"{SAID}: row 1")
+    [(row, reason)] = bandit.observe(batch, [1.0, 0.0, 1.0], errors="skip")
+    assert row == 1
+    assert SAID in reason
+    assert bandit.history.total == 3
+    assert [row for row, _ in bandit.observe(batch, np.ones(3), errors="skip")] == [0, 1, 2]
+    refused(bandit, bandit.choose(X)[[0, 2, 0]], np.ones(3), f"{SAID}: row 2")
+
+
+def test_each_bandit_learns_what_it_has_not_learned():
+    bandit = KINDS["LinTS"]()
+    decision = bandit.choose(X[0])
+    copy = bandit.copy()
+    for one in (bandit, copy):
+        one.observe(decision, 1.0)
+        refused(one, decision, 1.0)
+    refused(bandit.copy(), decision, 1.0)
+    with pytest.raises(ValueError, match="finite"):
+        bandit.observe(other := bandit.choose(X[0]), np.nan)
+    bandit.observe(other, 1.0)
+
+
+def test_the_latest_ids_are_remembered(monkeypatch):
+    monkeypatch.setattr(observed, "MOST_IDS", 5)
+    bandit = KINDS["LinTS"]()
+    batches = [bandit.choose(X) for _ in range(3)]
+    for batch in batches:
+        bandit.observe(batch, np.ones(3))
+    assert len(bandit.observed) == 5
+    refused(bandit, batches[2], np.ones(3))
+    bandit.observe(batches[0], np.ones(3))
