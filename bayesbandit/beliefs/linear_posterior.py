@@ -139,11 +139,11 @@ class LinearPosterior:
 
     def _design(self, x: Contexts) -> np.ndarray:
         """Return the design (n, D) of contexts, about the origin if there is one."""
-        x = contexts_of(x, self.encoder, self.n_features)
+        z = contexts_of(x, self.encoder, self.n_features)
         if self.about is not None:
-            x = x - self.about.origin
+            z = z - self.about.origin
         constant = len(self.location) > self.n_features
-        return np.column_stack([x, np.ones(len(x))]) if constant else x
+        return np.column_stack([z, np.ones(len(z))]) if constant else z
 
     def mean(self, x: Contexts) -> np.ndarray:
         """Return posterior means (n,) of the mean reward at x (n, d)."""

@@ -58,6 +58,7 @@ def pass_time(arm, tick, settings, work):
             arm[WALKED] += step
             for j in range(P.shape[0]):
                 P[j, j] += step
+            set_noise(arm, settings)
     elif passed > 0.0 and settings[RATE] * passed > settings[SLACK]:
         arm[CLOCK] = tick
         fade(arm, np.exp(-settings[RATE] * passed), settings, work)
