@@ -100,7 +100,6 @@ def serve(
             import uvicorn
 
             from bayesbandit.bandit.bandit import Bandit
-            from bayesbandit.checks import one_of
             from bayesbandit.service.apprentice import Apprentice
             from bayesbandit.service.beginning import refuse_fallback
             from bayesbandit.service.server import application
