@@ -179,7 +179,7 @@ def test_rare_rewards_that_fade_have_the_noise_of_their_shares():
     np.testing.assert_allclose(faded.sigma2, twin.sigma2, rtol=1e-9)
     share = 0.5 ** ((59.0 - tick) / 15.0)
     own, still = (
-        learned(Ridge(variance=rule, floor=0.0), x, arm, r, share * w).sigma2
+        learned(Ridge(variance=rule, min_variance=0.0), x, arm, r, share * w).sigma2
         for rule in ("rss/n", "empirical_bayes")
     )
     more = np.bincount(arm) / np.bincount(arm, share)
