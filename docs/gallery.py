@@ -17,11 +17,6 @@ TRUTH, MODEL, OTHER = "#000000", "#0072B2", "#D55E00"
 GRID = np.linspace(-2.5, 2.5, 61)
 
 
-def columns(x):
-    """Return contexts (n, 2): a constant and x (n,)."""
-    return np.column_stack([np.ones_like(x), x])
-
-
 def interval(posterior, x):
     """Return mean and 90 % interval of mean rewards at contexts x (n, d), (3, n) or (3, n, K)."""
     draws = posterior.draw(x, 4_000, np.random.default_rng(0))
@@ -32,8 +27,8 @@ def curves(axes: Axes, model, x, reward, truth, **marks):
     """Show rows (x, reward), the true mean reward, and two posteriors of it."""
     axes.plot(x, reward, "o", ms=2.5, alpha=0.35, color="#777777", label="rewards")
     for one, colour, name in ((model, MODEL, model.name), ("ridge", OTHER, "ridge")):
-        found = bb.fit(bb.load_model(one) if one == "ridge" else one, columns(x), reward, seed=0)
-        mean, low, high = interval(found, columns(GRID))
+        found = bb.fit(bb.load_model(one) if one == "ridge" else one, x[:, None], reward, seed=0)
+        mean, low, high = interval(found, GRID[:, None])
         axes.fill_between(GRID, low, high, color=colour, alpha=0.18, lw=0)
         axes.plot(GRID, mean, color=colour, label=name, ls="-" if one is model else "--")
     axes.plot(GRID, truth, ":", color=TRUTH, label="truth")
@@ -76,14 +71,14 @@ def hierarchical_logistic(axes: Axes, rng):
     arm = np.repeat(np.arange(K), trials)
     reward = (rng.random(arm.size) < p[arm]).astype(float)
     together = bb.fit(
-        bb.load_model("hierarchical_logistic"), np.ones((arm.size, 1)), reward,
+        bb.load_model("hierarchical_logistic"), np.zeros((arm.size, 1)), reward,
         arm=arm, n_arms=K, seed=0,
     )  # fmt: skip
     alone = [
-        bb.fit(bb.load_model("logistic"), np.ones((n, 1)), reward[arm == k], seed=0)
+        bb.fit(bb.load_model("logistic"), np.zeros((n, 1)), reward[arm == k], seed=0)
         for k, n in enumerate(trials)
     ]
-    one = np.ones((1, 1))
+    one = np.zeros((1, 1))
     found = {
         "hierarchical_logistic": interval(together, one)[:, 0],
         "logistic, each arm alone": np.hstack([interval(posterior, one) for posterior in alone]),

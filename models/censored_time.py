@@ -1,11 +1,12 @@
 """Times that are watched up to a limit, such as how long a customer stays.
 
-    t_i | θ ~ Exponential with mean exp(x_iᵀθ),    r_i = min(t_i, limit),    θ_j ~ N(0, 1)
+    t_i | θ, c ~ Exponential with mean exp(c + x_iᵀθ),    r_i = min(t_i, limit)
+    θ_j        ~ N(0, 1),    c ~ N(0, 2.5²)
 
 A reward at the limit says "at least so long". To take it for the time itself, or to leave it out,
 underrates the best arms most. The mean reward is that of r, limit · (1 − e^−u)/u with
-u = limit · exp(−x'θ). It rises with x'θ, the log of the mean time. Give the limit in the units of
-the rewards, and add a constant column to x for the general level:
+u = limit · exp(−c − x'θ). It rises with c + x'θ, the log of the mean time. Give the limit in the
+units of the rewards:
 
     censored_time.with_priors(limit=30.0)
 
@@ -30,9 +31,13 @@ def draw(eta, limit, weight, size):
     return pm.math.minimum(pm.Exponential.dist(scale=pm.math.exp(eta), size=size), limit)
 
 
-@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"), limit=10.0)
-def censored_time(x, reward, weight, theta, limit):
-    eta = x @ theta
+@bb.reward_model(
+    theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"),
+    limit=10.0,
+    intercept=bb.Prior("Normal", mu=0, sigma=2.5),
+)
+def censored_time(x, reward, weight, theta, limit, intercept):
+    eta = intercept + x @ theta
     pm.CustomDist(
         "reward", eta, limit, weight, logp=log_likelihood, dist=draw, observed=reward, dims="row"
     )

@@ -1,11 +1,13 @@
 """Hierarchical logistic regression: arms with similar log odds.
 
-    r_i | θ      ~ Bernoulli(p_i),    log p_i/(1 − p_i) = x_iᵀθ_{a_i}
+    r_i | θ, c   ~ Bernoulli(p_i),    log p_i/(1 − p_i) = c_{a_i} + x_iᵀθ_{a_i}
     θ_k | μ₀, τ  ~ N(μ₀, τ²I)         for each arm k
-    μ₀_j         ~ N(0, 1),    τ ~ HalfNormal(1)
+    c_k | m, s   ~ N(m, s²)           for each arm k
+    μ₀_j         ~ N(0, 1),    τ ~ HalfNormal(1),    m ~ N(0, 2.5²),    s ~ HalfNormal(1)
 
-One model covers all arms. A new arm begins at what the others have in common, μ₀, and the rewards
-say how far arms differ, τ: with ten offers that convert alike, the eleventh needs few trials.
+One model covers all arms. A new arm begins at what the others have in common, m and μ₀, and the
+rewards say how far arms differ, s and τ: with ten offers that convert alike, the eleventh needs few
+trials.
 
 The weight is a power of the likelihood, p(r_i | θ)^{w_i}: a row with weight 2 counts as two rows. A
 draw of a reward does not depend on its weight.
@@ -26,12 +28,22 @@ def draw(eta, weight, size):
     return pm.Bernoulli.dist(logit_p=eta, size=size)
 
 
-@bb.reward_model(
-    mu0=bb.Prior("Normal", mu=0, sigma=1, dims="feature"), tau=bb.Prior("HalfNormal", sigma=1)
+INTERCEPTS = bb.Prior(
+    "Normal",
+    mu=bb.Prior("Normal", mu=0, sigma=2.5),
+    sigma=bb.Prior("HalfNormal", sigma=1),
+    dims="arm",
 )
-def hierarchical_logistic(x, reward, weight, arm, mu0, tau):
+
+
+@bb.reward_model(
+    mu0=bb.Prior("Normal", mu=0, sigma=1, dims="feature"),
+    tau=bb.Prior("HalfNormal", sigma=1),
+    intercept=INTERCEPTS,
+)
+def hierarchical_logistic(x, reward, weight, arm, mu0, tau, intercept):
     theta = pm.Normal("theta", mu0, tau, dims=("arm", "feature"))
-    eta = (x * theta[arm]).sum(axis=-1)
+    eta = intercept[arm] + (x * theta[arm]).sum(axis=-1)
     pm.CustomDist(
         "reward", eta, weight, logp=log_likelihood, dist=draw, observed=reward, dims="row"
     )

@@ -1,9 +1,9 @@
 """Horseshoe regression.
 
-    r_i | θ, σ²        ~ N(x_iᵀθ, σ²/w_i)
+    r_i | θ, c, σ²     ~ N(c + x_iᵀθ, σ²/w_i)
     θ_j | λ_j², τ², σ² ~ N(0, σ²τ²λ_j²)
     λ_j, τ             ~ HalfCauchy(0, 1)
-    σ²                 ~ InverseGamma(1, 1)
+    σ²                 ~ InverseGamma(1, 1),    c ~ N(0, 100)
 
 λ ~ HalfCauchy is written as λ² | a ~ InverseGamma(1/2, a), a ~ Gamma(1/2, 1), for both λ_j and τ.
 Then every full conditional is a known distribution.
@@ -26,10 +26,13 @@ HALF_CAUCHY2_EACH = bb.Prior(
 
 
 @bb.reward_model(
-    sigma2=bb.Prior("InverseGamma", alpha=1, beta=1), tau2=HALF_CAUCHY2, lambda2=HALF_CAUCHY2_EACH
+    sigma2=bb.Prior("InverseGamma", alpha=1, beta=1),
+    tau2=HALF_CAUCHY2,
+    lambda2=HALF_CAUCHY2_EACH,
+    intercept=bb.Prior("Normal", mu=0, sigma=10),
 )
-def horseshoe(x, reward, weight, sigma2, tau2, lambda2):
+def horseshoe(x, reward, weight, sigma2, tau2, lambda2, intercept):
     theta = pm.Normal("theta", 0, pm.math.sqrt(sigma2 * tau2 * lambda2), dims="feature")
-    mu = x @ theta
+    mu = intercept + x @ theta
     pm.Normal("reward", mu, pm.math.sqrt(sigma2 / weight), observed=reward, dims="row")
     return mu

@@ -1,6 +1,6 @@
 """Probit regression for rewards of 0 and 1.
 
-    r_i | θ ~ Bernoulli(Φ(η_i)),    η_i = x_iᵀθ,    θ_j ~ N(0, 1)
+    r_i | θ, c ~ Bernoulli(Φ(η_i)),    η_i = c + x_iᵀθ,    θ_j ~ N(0, 1),    c ~ N(0, 1.5²)
 
 The weight is a power of the likelihood, p(r_i | θ)^{w_i}: a row with weight 2 counts as two rows.
 A draw of a reward does not depend on its weight.
@@ -22,9 +22,12 @@ def draw(eta, weight, size):
     return pm.Bernoulli.dist(pm.math.invprobit(eta), size=size)
 
 
-@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
-def probit(x, reward, weight, theta):
-    eta = x @ theta
+@bb.reward_model(
+    theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"),
+    intercept=bb.Prior("Normal", mu=0, sigma=1.5),
+)
+def probit(x, reward, weight, theta, intercept):
+    eta = intercept + x @ theta
     pm.CustomDist(
         "reward", eta, weight, logp=log_likelihood, dist=draw, observed=reward, dims="row"
     )

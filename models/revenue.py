@@ -1,12 +1,12 @@
 """Revenue: most visitors buy nothing, and what others spend is log-normal.
 
-    P(r_i > 0 | β)        = σ(x_iᵀβ)
-    log r_i | r_i > 0, θ  ~ N(x_iᵀθ, σ²)
-    β_j, θ_j              ~ N(0, 1),    log σ ~ N(−1/2, 1/4)
+    P(r_i > 0 | β)        = logit⁻¹(b + x_iᵀβ)
+    log r_i | r_i > 0, θ  ~ N(c + x_iᵀθ, σ²)
+    β_j, θ_j              ~ N(0, 1),    b, c ~ N(0, 2.5²),    log σ ~ N(−1/2, 1/4)
 
-One arm may sell more often, another at higher prices: the mean reward, σ(x'β) exp(x'θ + σ²/2),
-counts both. A normal likelihood would let one large order outweigh a hundred visits. Add a
-constant column to x for the general level, and give rewards in units in which an order is about 1.
+One arm may sell more often, another at higher prices: the mean reward,
+logit⁻¹(b + x'β) exp(c + x'θ + σ²/2), counts both. A normal likelihood would let one large order
+outweigh a hundred visits.
 
 The weight is a power of the likelihood: a row with weight 2 counts as two rows. A draw of a reward
 does not depend on its weight.
@@ -35,9 +35,12 @@ def draw(eta, mu, sigma, weight, size):
     beta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"),
     theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"),
     sigma=bb.Prior("LogNormal", mu=-0.5, sigma=0.5),
+    intercept_sold=bb.Prior("Normal", mu=0, sigma=2.5),
+    intercept_amount=bb.Prior("Normal", mu=0, sigma=2.5),
 )
-def revenue(x, reward, weight, beta, theta, sigma):
-    eta, mu = x @ beta, x @ theta
+def revenue(x, reward, weight, beta, theta, sigma, intercept_sold, intercept_amount):
+    eta = intercept_sold + x @ beta
+    mu = intercept_amount + x @ theta
     pm.CustomDist(
         "reward", eta, mu, sigma, weight, logp=log_likelihood, dist=draw, observed=reward,
         dims="row",

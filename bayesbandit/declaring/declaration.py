@@ -47,7 +47,7 @@ class Declaration:
 
         _check_declaration(self.function, self.priors)
         allowed = ("feature", "arm", "row") if self.takes_arm else ("feature", "row")
-        dims = self.dims or {name: dims_of(prior) for name, prior in self.priors.items()}
+        dims = {name: dims_of(prior) for name, prior in self.priors.items()} | dict(self.dims or {})
         priors = {
             name: checked(prior, f"prior {name!r} of {self.name}", dims[name], allowed)
             for name, prior in self.priors.items()
@@ -90,6 +90,8 @@ class Declaration:
 
         if not isinstance(other, Declaration) or self.function is not other.function:
             return False
+        if self.priors.keys() != other.priors.keys():
+            return False
         return all(same(prior, other.priors[name]) for name, prior in self.priors.items())
 
     def __hash__(self) -> int:
@@ -100,8 +102,9 @@ class Declaration:
     def with_priors(self, **priors: object) -> Self:
         """Return a new model with some priors replaced.
 
-        A number or an array fixes a variable. A prior without dims gets the declared ones. Raise
-        ValueError for a name that is not a prior's.
+        A number or an array fixes a variable. A prior without dims gets the declared ones. An
+        argument of the function that has a default may get a prior in its place. Raise ValueError
+        for another name.
         """
         self.check_names(priors)
         return type(self)(self.function, {**self.priors, **priors}, self.dims)
@@ -113,11 +116,13 @@ class Declaration:
         return dump(self.name, self.priors)
 
     def check_names(self, names: Iterable[str]) -> None:
-        """Raise ValueError for a name that is not a prior's."""
+        """Raise ValueError for a name that is not a prior's or an argument's with a default."""
+        arguments = inspect.signature(self.function).parameters.values()
+        allowed = [*self.priors, *(a.name for a in arguments if a.default is not a.empty)]
         for name in names:
-            if name not in self.priors:
-                allowed = ", ".join(self.priors) or "none"
-                raise ValueError(f"{self.name} has no prior {name!r}; its priors: {allowed}")
+            if name not in allowed:
+                listed = ", ".join(dict.fromkeys(allowed)) or "none"
+                raise ValueError(f"{self.name} has no prior {name!r}; its priors: {listed}")
 
     # ---- what to do with it ---------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from numbers import Integral
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import LARGEST, Name, Table, contexts, integer
+from bayesbandit.checks import LARGEST, Name, Table, contexts, integer, one_of
 from bayesbandit.tables import inputs, samples
 from bayesbandit.tables.advice import remarks, warn_of
 from bayesbandit.tables.columns import Column, LeftOut, Levels, Number, Used, unique
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bayesbandit.tables.formulas.formula import Formula
 
 MAX_FEATURES = 100
+CONSTANT = "constant"  # the name of its feature
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,13 +35,15 @@ class Encoder:
 
     fitted: the columns of the fit, in order, with those that are left out. named: whether the
     columns have names; the columns of an array are numbered. components: the principal components
-    of the features, if there were too many features. spec: the formula, if there is one.
+    of the features, if there were too many features. spec: the formula, if there is one. constant:
+    whether the first feature is 1 in every row.
     """
 
     fitted: tuple[Column, ...]
     named: bool = True
     components: Components | None = None
     spec: Formula | None = None
+    constant: bool = False
 
     @classmethod
     def fit(
@@ -50,6 +53,7 @@ class Encoder:
         drop: Collection[Name] = (),
         keep: Collection[Name] = (),
         max_features: int = MAX_FEATURES,
+        constant: bool = False,
     ) -> Encoder:
         """Return an encoder that is fitted to a table (n, c).
 
@@ -57,7 +61,8 @@ class Encoder:
         go by position. Of a dask.dataframe the fit uses 100,000 rows, drawn at random in one pass,
         or all rows if there are fewer. drop, keep: names of columns to leave out, and of columns to
         use although a rule below would leave them out. max_features: the largest number of
-        features.
+        features beside the constant. constant: whether the first feature, "constant", is 1 in every
+        row. A model needs it that has no constant of its own: the toolkit's models have one.
 
         - Numbers are standardised: a missing value becomes the median, then the mean is 0 and the
           standard deviation 1. A number beyond ±1e100 or an infinite one raises ValueError.
@@ -95,9 +100,10 @@ class Encoder:
         False. Columns are found by name, in any order. A missing or unknown column raises
         ValueError; a column that the fit left out is ignored.
         """
+        one_of(constant, "constant", (True, False))
         encoder, _, said = fitted(frame, drop=drop, keep=keep, max_features=max_features)
         warn_of(said)
-        return encoder
+        return replace(encoder, constant=constant)
 
     @classmethod
     def formula(cls, formula: str, frame: object) -> Encoder:
@@ -112,8 +118,9 @@ class Encoder:
           6 factors, and there are at most 5,000 features.
         - Knots, centres and levels are those of the fit. Outside the range of the fit, a spline
           continues as at the edge of the range.
-        - Features are scaled only if the formula says so. There is no constant feature, because
-          models have their own.
+        - Features are scaled only if the formula says so.
+        - There is a constant feature, the first one, only if the formula names it: "~ 1 + age". The
+          toolkit's models have a constant of their own.
         - The first level has no feature, unless the formula begins with 0 +. Levels are pooled as
           in `fit`. A new level counts as a pooled level; if there is none, all its features are 0.
         - Dates are numbers of days since the first date of the fit.
@@ -126,7 +133,7 @@ class Encoder:
         if not has_names:
             raise TypeError("a formula names columns; got an array: pandas.DataFrame(…, columns=…)")
         columns, spec = learned(formula, table)
-        encoder = cls(columns, True, None, spec)
+        encoder = cls(columns, True, None, spec, spec.terms.constant)
         encoder.transform(table)  # which every number of the fit must allow
         return encoder
 
@@ -147,10 +154,12 @@ class Encoder:
     def features(self) -> tuple[str, ...]:
         """The names of the d features, all different."""
         if self.spec is not None:
-            return self.spec.features
-        if self.components is not None:
-            return tuple(f"component {j + 1}" for j in range(len(self.components.vectors)))
-        return tuple(name for names in self._features_by_column.values() for name in names)
+            names = self.spec.features
+        elif self.components is not None:
+            names = tuple(f"component {j + 1}" for j in range(len(self.components.vectors)))
+        else:
+            names = tuple(name for names in self._features_by_column.values() for name in names)
+        return (unique([*names, CONSTANT])[-1], *names) if self.constant else names
 
     @cached_property
     def _features_by_column(self) -> dict[Name, tuple[str, ...]]:
@@ -178,7 +187,9 @@ class Encoder:
         else:
             features = self._encoded(values)
         self._check(features)
-        return self.components.scores(features) if self.components is not None else features
+        if self.components is not None:
+            features = self.components.scores(features)
+        return np.insert(features, 0, 1.0, axis=1) if self.constant else features
 
     def _encoded(self, values: Mapping[Name, Any]) -> np.ndarray:
         """Return features (n, p) before components."""
@@ -189,7 +200,7 @@ class Encoder:
         """Raise ValueError for a feature that is not finite or too large."""
         if not (np.abs(features) <= LARGEST).all():
             row, j = np.argwhere(~(np.abs(features) <= LARGEST))[0]
-            names = self.features if self.components is None else None
+            names = self.features[self.constant :] if self.components is None else None
             at = f"feature {names[j]!r}" if names else f"feature {j}"
             raise ValueError(
                 f"{at} must be finite and at most {LARGEST:g} in size; got {features[row, j]:g} in "
@@ -218,6 +229,8 @@ class Encoder:
             k = len(self.components.vectors)
             said = f"component 1, …, component {k}" if k > 1 else "component 1"
             rows.append({"column": "(all used)", "kind": "principal components", "features": said})
+        if self.constant:
+            rows.append({"column": "(none)", "kind": "constant", "features": self.features[0]})
         return pd.DataFrame(rows, columns=["column", "kind", "features"])
 
     def to_dict(self) -> dict[str, Any]:

@@ -56,12 +56,15 @@ FORMS = {
 COMPONENTS = {"vectors": [[is_number]], "center": [is_number], "size": is_positive}
 HEADER = {
     "format": FORMAT, "version": VERSION, "named": bool, "columns": list, "formula": object,
-    "components": OneOf(None, dict), "digest": str,
+    "components": OneOf(None, dict), "constant?": OneOf(True), "digest": str,
 }  # fmt: skip
 
 
 def stored(encoder: Encoder) -> dict[str, Any]:
-    """Return format, version, columns, components, formula, and a digest of them all."""
+    """Return format, version, columns, components, formula, and a digest of them all.
+
+    "constant" is there only if the encoder gives one, as in files of older releases.
+    """
     parts = encoder.components
     plain: dict[str, Any] = {
         "format": FORMAT,
@@ -77,6 +80,8 @@ def stored(encoder: Encoder) -> dict[str, Any]:
         },
         "formula": None if encoder.spec is None else encoder.spec.stored(),
     }
+    if encoder.constant:
+        plain["constant"] = True
     return {**plain, "digest": digest(plain)}
 
 
@@ -94,7 +99,7 @@ def digest(plain: Mapping[str, Any]) -> str:
 
 def restored(
     plain: Mapping[str, Any],
-) -> tuple[tuple[Column, ...], bool, Components | None, Formula | None]:
+) -> tuple[tuple[Column, ...], bool, Components | None, Formula | None, bool]:
     """Return the arguments of an `Encoder` from stored values; raise ValueError if wrong."""
     try:
         return _restored(plain)
@@ -104,7 +109,7 @@ def restored(
 
 def _restored(
     plain: Mapping[str, Any],
-) -> tuple[tuple[Column, ...], bool, Components | None, Formula | None]:
+) -> tuple[tuple[Column, ...], bool, Components | None, Formula | None, bool]:
     demand(isinstance(plain, Mapping), f"not a dict but {shown(plain)[:80]}")
     kind, version = plain.get("format"), plain.get("version")
     demand(
@@ -130,7 +135,7 @@ def _restored(
         components = _components(plain["components"], sum(widths))
     found = digest(plain)
     demand(plain["digest"] == found, "its values are not those that were saved (digest)")
-    return columns, named, components, formula
+    return columns, named, components, formula, plain.get("constant", False)
 
 
 def _column_of(plain: object) -> Column:

@@ -1,6 +1,8 @@
 """Every file of models/, found by glob, passes the same suite."""
 
 import ast
+import inspect
+import pickle
 import warnings
 from pathlib import Path
 
@@ -22,6 +24,11 @@ UNLIKE = [f for f in FILES if f.stem in ("hierarchical_ridge", "horseshoe", "log
 @pytest.fixture(params=slow_but(UNLIKE, FILES), ids=lambda path: path.stem)
 def model(request):
     return bb.load_model(request.param)
+
+
+@pytest.fixture(params=FILES, ids=lambda path: path.stem)
+def file(request):
+    return request.param
 
 
 def rows(rng, n=N):
@@ -150,6 +157,88 @@ def test_reads_back_from_text(model):
     assert bb.RewardModel.from_yaml(model.to_yaml()) == model
 
 
+RATES = np.array([0.05, 0.10, 0.20])
+
+
+def rates_learned(declared, engine=None):
+    """Mean rewards (K,) that a bandit predicts from 300 rewards of each arm, at `RATES`, and the
+    best arm. The context is one feature that tells nothing."""
+    arm = np.repeat(np.arange(3), 300)
+    reward = np.concatenate([np.arange(300) < 300 * rate for rate in RATES]).astype(float)
+    if "nu" in declared.priors:  # to a Student-t likelihood rare rewards of 1 are outliers
+        reward = RATES[arm] + np.random.default_rng(6).permutation(np.resize([-0.3, 0.3], arm.size))
+    x = np.random.default_rng(5).permutation(np.resize([-1.0, 1.0], arm.size))[:, None]
+    bandit = bb.Bandit(3, declared, bb.Thompson(), n_features=1, engine=engine, seed=0)
+    bandit.update(x, arm, reward)
+    mean = bandit.belief.predict(np.array([[-1.0], [1.0]])).mean.mean(axis=0)
+    return mean, bandit.greedy([[-1.0], [1.0]])
+
+
+@few("[logistic]", "[ridge]", "ridge_known")
+def test_ranks_arms_that_differ_by_a_constant_beside_an_idle_feature(file):
+    """Up to the prior: one row of each of five ratings adds .03 to a mean rating."""
+    mean, best = rates_learned(bb.load_model(file))
+    np.testing.assert_allclose(mean, RATES, atol=0.035)
+    assert (best == 2).all()
+
+
+@pytest.mark.parametrize("name", ["logistic", "probit", "poisson"])
+def test_a_mode_that_streams_ranks_arms_that_differ_by_a_constant(name):
+    mean, best = rates_learned(bb.load_model(name), engine="laplace")
+    np.testing.assert_allclose(mean, RATES, atol=0.02)
+    assert (best == 2).all()
+
+
+@few("[logistic]", "[ridge]")
+def test_an_intercept_of_0_is_none_and_changes_no_engine(file):
+    model = bb.load_model(file)
+    settings = {"n_arms": 2} if model.takes_arm else {}
+    arguments = inspect.signature(model.function).parameters
+    if not (names := [name for name in arguments if name.startswith("intercept")]):
+        assert model.name in ("beta_bernoulli", "gamma_poisson", "ordinal")
+        return
+    without = model.with_priors(**dict.fromkeys(names, 0.0))
+    engine = model.explain(2, **settings).partition("\n")[0]
+    assert without.explain(2, **settings).partition("\n")[0] == engine
+    x = np.zeros((1, 2))
+    built = build(without, x, [1.0], arm=np.zeros(1, dtype=int))
+    assert not [v for v in built.free_RVs if v.name.startswith("intercept")]
+
+
+@pytest.mark.parametrize("name", ["ridge", "ridge_known_noise"])
+def test_an_intercept_leaves_a_closed_form_its_compiled_rounds(name):
+    bandit = bb.Bandit(2, bb.load_model(name), bb.Thompson(), n_features=2)
+    assert bandit.compiled
+    assert bandit.deciding is not None
+
+
+def test_a_declared_ridge_is_that_of_the_presets(rng):
+    """With λ₀ = λ, the constant is one more column that is penalised like the rest."""
+    x, reward, _, arm = rows(rng, 40)
+    declared = bb.load_model("ridge").with_priors(lam=3.0, lam0=3.0)
+    made = [
+        bb.Bandit(K, model, bb.Thompson(), n_features=D)
+        for model in (declared, bb.Ridge(3.0, "nig", prior=(1.0, 1.0)))
+    ]
+    for bandit in made:
+        bandit.update(x, arm, reward)
+    a, b = (bandit.belief.predict(x) for bandit in made)
+    np.testing.assert_allclose(a.mean, b.mean, rtol=1e-12)
+    np.testing.assert_allclose(a.sd, b.sd, rtol=1e-12)
+
+
+def test_another_prior_of_the_intercept_is_taken():
+    ridge = bb.load_model("ridge")
+    other = ridge.with_priors(intercept=bb.Prior("Normal", mu=0, sigma=10))
+    assert other.explain(1).startswith("ridge: gibbs")
+    assert other != ridge
+    assert ridge != other
+    assert bb.RewardModel.from_yaml(other.to_yaml()) == other
+    assert pickle.loads(pickle.dumps(other)) == other
+    with pytest.raises(ValueError, match="no prior 'constant'; its priors: .*lam0, intercept$"):
+        ridge.with_priors(constant=0)
+
+
 # ---- what some of them say ----------------------------------------------------------------------
 
 
@@ -158,7 +247,8 @@ def test_bayesian_lasso_takes_a_prior_on_lambda2(rng):
     prior = bb.Prior("Gamma", alpha=1, beta=1.78)
     model = bb.load_model("bayesian_lasso").with_priors(lambda2=prior)
     built = model.build(*rows(rng)[:3])
-    assert [v.name for v in built.free_RVs] == ["lambda2", "sigma2", "tau2", "theta"]
+    names = [v.name for v in built.free_RVs]
+    assert names == ["lambda2", "sigma2", "intercept", "tau2", "theta"]
     assert np.isfinite(log_density(built)(built.initial_point()))
 
 
@@ -231,8 +321,15 @@ def test_revenue_and_censored_times_are_densities():
     from scipy.integrate import quad
 
     cases = {
-        "revenue": ({"beta": [0.4], "theta": [0.3], "sigma_log__": np.log(0.6)}, 0.0, 60.0),
-        "censored_time": ({"theta": [1.7]}, 10.0, 10.0),
+        "revenue": (
+            {
+                **{"beta": [0.9], "theta": [0.5], "sigma_log__": np.log(0.6)},
+                **{"intercept_sold": -0.5, "intercept_amount": -0.2},
+            },
+            0.0,
+            60.0,
+        ),
+        "censored_time": ({"theta": [1.2], "intercept": 0.5}, 10.0, 10.0),
     }
     for name, (at, atom, end) in cases.items():
         built = bb.load_model(name).build(np.ones((1, 1)), [1.0])
@@ -261,7 +358,7 @@ def test_the_mean_of_a_censored_time_is_its_limit_where_times_are_long():
     bandit = bb.Bandit(2, model, bb.Thompson(), n_features=1, draws=50, seed=0)
     mean = bandit.belief.plan.mean_reward
     theta = np.array([[-3.0], [-1.0], [0.0], [1.0], [3.0]])
-    found = mean({"theta": theta}, np.array([[1.0], [400.0]]))
+    found = mean({"theta": theta, "intercept": np.zeros(5)}, np.array([[1.0], [400.0]]))
     m = np.exp(theta)  # of the exponential
     np.testing.assert_allclose(found[:, :1], m * (1 - np.exp(-10 / m)), rtol=1e-12)
     np.testing.assert_allclose(found[:, 1], [0, 0, 1 - np.exp(-10), 10, 10], atol=1e-12)

@@ -77,9 +77,8 @@ def _lasso(
     from bayesbandit.model import load_model
 
     noise = Prior("InverseGamma", alpha=1, beta=0.1) if sigma2 is None else sigma2
-    priors: dict[str, Any] = {"sigma2": noise}
-    if intercept:
-        priors["intercept"] = Prior("Normal", mu=0, sigma=10)
+    constant = Prior("Normal", mu=0, sigma=10) if intercept else 0.0
+    priors: dict[str, Any] = {"sigma2": noise, "intercept": constant}
     priors["lambda2"] = lam if isinstance(lam, Prior) else number(lam, "lam", above=0) ** 2
     model = load_model("bayesian_lasso").with_priors(**priors)
     tune = 0 if frozen else WARM

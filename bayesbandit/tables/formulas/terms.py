@@ -36,10 +36,11 @@ SIGNS = re.compile(r"[-+*/:^]{1,20}")
 @dataclass(frozen=True)
 class Terms:
     """The terms of a formula as the texts of their factors, none for the constant term; and what
-    each factor computes."""
+    each factor computes. constant: whether the text itself names the constant term, as 1 + age."""
 
     terms: tuple[tuple[str, ...], ...]
     factors: Mapping[str, Expression]
+    constant: bool = False
 
 
 def terms_of(text: object, columns: Collection[Name]) -> Terms:
@@ -63,7 +64,8 @@ def terms_of(text: object, columns: Collection[Name]) -> Terms:
         factors |= {one: numbers.read(one)[1] for one in term if one not in factors}
         terms.append(term)
     used = {factor for term in terms for factor in term}
-    return Terms(tuple(terms), {one: factors[one] for one in factors if one in used})
+    named = "1" in skeleton.split() and ["1"] in _expanded(text, skeleton, texts, implied=False)
+    return Terms(tuple(terms), {one: factors[one] for one in factors if one in used}, named)
 
 
 def _skeleton(text: str, columns: Collection[Name], factors: dict[str, Expression]) -> str:
@@ -129,13 +131,18 @@ def _without_backticks(text: str, columns: Collection[Name]) -> tuple[str, dict[
     return code, {identifier: name for name, identifier in stand_ins.items()}
 
 
-def _expanded(text: str, skeleton: str, texts: Mapping[str, str]) -> list[list[str]]:
-    """Return the terms of a formula of symbols and numbers."""
+def _expanded(
+    text: str, skeleton: str, texts: Mapping[str, str], implied: bool = True
+) -> list[list[str]]:
+    """Return the terms of a formula of symbols and numbers.
+
+    implied: whether there is a constant term unless the formula takes it away.
+    """
     from formulaic import Formula
     from formulaic.errors import FormulaicError
     from formulaic.parser import DefaultFormulaParser
 
-    parser = DefaultFormulaParser(operator_resolver=_operators())
+    parser = DefaultFormulaParser(operator_resolver=_operators(), include_intercept=implied)
     try:
         parsed = Formula(skeleton, _parser=parser)
     except (FormulaicError, SyntaxError, ValueError, TypeError, RecursionError) as error:
