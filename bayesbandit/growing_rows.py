@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-ROOM = 256  # rows that are allocated at first
+ROOM = 32  # rows that are allocated at first
 
 
 def unheld[N: (int, float)](count: N) -> N:

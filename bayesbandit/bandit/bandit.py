@@ -16,6 +16,7 @@ from bayesbandit import checks
 from bayesbandit.bandit import (
     arm_features,
     choosing,
+    context_warnings,
     fast_path,
     learning,
     merging,
@@ -115,6 +116,7 @@ class Bandit:
     history: History
     ahead: float  # ticks that the clock of a bandit that forgets is ahead of its decisions
     now: float | None  # the time in seconds since 1970, for decisions made again; None: the clock's
+    looked: int  # rounds when contexts were last looked at: see `context_warnings.py`
     seed: np.random.SeedSequence
     rng: np.random.Generator
     stream: np.ndarray  # a block of normals of `rng`, with the number of contexts decided so far
@@ -165,6 +167,7 @@ class Bandit:
             checks.integer(history, "history", most=checks.COUNT)
         self.spec, self.balance, self.seed = spec, balance, seed
         self.ahead, self.now = 0.0, None
+        self.looked = 0
         belief_seed, normalize = random_streams.sampler_seed(seed), is_normalized(balance)
         self.belief = spec.belief(len(names), n_features, normalize, belief_seed)
         validation.check_belief(self.belief, spec, balance, len(names), n_features)
@@ -181,6 +184,7 @@ class Bandit:
         self.deciding = self.learning = None
         random_streams.refill(self)
         fast_path.publish(self)
+        context_warnings.at_making(spec, encoder, len(names), n_features)
 
     def __repr__(self) -> str:
         return (

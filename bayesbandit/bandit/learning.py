@@ -8,7 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesbandit import checks
-from bayesbandit.bandit import arm_features, choosing, fast_path, refusals, ticks, transactions
+from bayesbandit.bandit import (
+    arm_features,
+    choosing,
+    context_warnings,
+    fast_path,
+    refusals,
+    ticks,
+    transactions,
+)
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.logged import Logged, rounds_of
 from bayesbandit.bandit.observed import keys_of
@@ -38,6 +46,7 @@ def observe(
     skips = checks.one_of(errors, "errors", refusals.ERRORS) == "skip"
     with bandit.lock:
         transactions.release(bandit)
+        context_warnings.look(bandit)
         if bandit.history.limit != 0:
             decision.settle()
         elif bandit.source == rounds.DECISION:
@@ -200,6 +209,7 @@ def _update(
     p = UNLOGGED if propensity is None else checks.propensities(propensity, n)
     with bandit.lock:
         transactions.release(bandit)
+        context_warnings.look(bandit, x)
         index = _numbers_of(bandit, arm)
         now = bandit.numbers(1)
         forgets = bandit.belief.clock is not None

@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesbandit import checks
-from bayesbandit.bandit import arm_features, fast_path, random_streams, ticks, transactions
+from bayesbandit.bandit import (
+    arm_features,
+    context_warnings,
+    fast_path,
+    random_streams,
+    ticks,
+    transactions,
+)
 from bayesbandit.bandit.player import step
 from bayesbandit.beliefs.half_lives import LinearHalfLives
 from bayesbandit.checks import Contexts
@@ -42,6 +49,7 @@ def play(bandit: Bandit, x: Contexts, reward: ArrayLike, every: int) -> Played:
         raise ValueError(
             'play has rounds, and no times: a bandit with clock="time" plays by choose and observe'
         )
+    context_warnings.look(bandit, x)
     twin = transactions.fork(bandit)
     twin.encoder = None  # x is encoded by now
     played = by(bandit)(twin, x, reward, every)

@@ -26,6 +26,8 @@ from bayesbandit.inference.plan import Plan, plan
 from bayesbandit.inference.pymc_model.digest import digest
 from bayesbandit.inference.pymc_model.template import template
 
+MAX_WIDTH_OF_CONSTANT = 10.0  # in widths of a slope's prior: N(0, 100) beside N(0, 1)
+
 
 @dataclass(frozen=True)
 class Declared(Sampling):
@@ -57,6 +59,20 @@ class Declared(Sampling):
         if Influence([mean], {built["x"]: ["x"]}).of(mean):
             return ""
         return f"the mean reward of {self.declared.name} does not depend on x"
+
+    def has_constant(self, n_arms: int, n_features: int) -> bool:
+        """Return whether the mean reward at x = 0 differs between draws of the prior."""
+        return self.plan(n_arms, n_features).has_constant
+
+    def constant_penalty(self, n_arms: int, mean: np.ndarray) -> float:
+        """Return the penalty of a constant `MAX_WIDTH_OF_CONSTANT` times as wide as a slope.
+
+        0 if draws of the mean reward do not differ more at features of this mean (d,) than at 0: a
+        model may centre its features, or not depend on them.
+        """
+        plan = self.plan(n_arms, len(mean))
+        spread = plan.spread_of_prior(np.stack([np.zeros(len(mean)), mean]))
+        return MAX_WIDTH_OF_CONSTANT**-2 if spread[1] > spread[0] else 0.0
 
     def nbytes(self, n_arms: int, n_features: int) -> int:
         """Return the bytes of the arms' matrices of all coefficients."""

@@ -161,6 +161,16 @@ class Ridge:
         """Return the number of columns of the design: the features, and the constant if any."""
         return n_features + bool(self.intercept)
 
+    def has_constant(self, n_arms: int, n_features: int) -> bool:
+        """Return whether the mean rewards have a constant."""
+        return bool(self.intercept)
+
+    def constant_penalty(self, n_arms: int, mean: np.ndarray) -> float:
+        """Return λ, or the least that it can be; 0 if the constant is not penalised."""
+        if self.intercept == "unpenalised":
+            return 0.0
+        return min(self.grid) if isinstance(self.ridge, str) else self.ridge
+
     def settings(self, n_features: int, normalize: bool) -> np.ndarray:
         """Return the settings for the kernels (`kernels/ridge_state.py`)."""
         D = self.n_columns(n_features)

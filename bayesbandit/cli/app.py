@@ -154,6 +154,7 @@ def compare(
     from bayesbandit.cli.data import columns, data_sets, listed, split_files, verdict
     from bayesbandit.cli.players import (
         PLAYED,
+        lacks_constant,
         named_once,
         parse_bandit,
         parse_model,
@@ -170,6 +171,9 @@ def compare(
         bandits = named_once(map(parse_bandit, bandit or PLAYED))
         extra = named_once([*map(parse_model, model or []), *map(parse_player, player or [])])
         bandits = named_once([*bandits.items(), *extra.items()])
+        for text in model or ():
+            if said := lacks_constant(text):
+                warn(said)
         if log is None and column:
             raise ValueError(f"--column {column[0]} needs --log, whose column it is")
         if log is not None:

@@ -119,6 +119,21 @@ def play_model(
     return Bandit(arms, declared, policy, n_features=n_features, seed=seed, **settings)
 
 
+def lacks_constant(text: str) -> str:
+    """Return a sentence if a reward model, as of `parse_model`, has no constant; "" if it has."""
+    from bayesbandit.beliefs.declared import Declared
+    from bayesbandit.model import load_model
+
+    model = load_model(parse(text)[0])
+    if Declared(model).has_constant(len(ARMS), FEATURES):
+        return ""
+    return (
+        f"{model.name} has no constant, and the presets have one: with contexts that have none, "
+        "its mean rewards do not follow the general level of an arm's rewards. Add an intercept "
+        "with a prior to its mean to compare like with like"
+    )
+
+
 def rehearse(factory: Callable[..., Any], fits: bool = False) -> float:
     """Call the methods that a program calls, with one context and a batch, and serve a few rounds
     by a log, where SQLAlchemy is installed; return the seconds.

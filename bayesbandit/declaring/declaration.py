@@ -115,13 +115,17 @@ class Declaration:
 
         return dump(self.name, self.priors)
 
-    def check_names(self, names: Iterable[str]) -> None:
-        """Raise ValueError for a name that is not a prior's or an argument's with a default."""
+    def arguments(self) -> list[str]:
+        """Return the names that may have a prior: those that have one, or a default instead."""
         arguments = inspect.signature(self.function).parameters.values()
-        allowed = [*self.priors, *(a.name for a in arguments if a.default is not a.empty)]
+        default = [a.name for a in arguments if a.default is not a.empty]
+        return list(dict.fromkeys([*self.priors, *default]))
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Raise ValueError for a name that may not have a prior."""
         for name in names:
-            if name not in allowed:
-                listed = ", ".join(dict.fromkeys(allowed)) or "none"
+            if name not in (allowed := self.arguments()):
+                listed = ", ".join(allowed) or "none"
                 raise ValueError(f"{self.name} has no prior {name!r}; its priors: {listed}")
 
     # ---- what to do with it ---------------------------------------------------------------------

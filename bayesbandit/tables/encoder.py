@@ -14,7 +14,7 @@ import numpy as np
 from bayesbandit.checks import LARGEST, Name, Table, contexts, integer, one_of
 from bayesbandit.tables import inputs, samples
 from bayesbandit.tables.advice import remarks, warn_of
-from bayesbandit.tables.columns import Column, LeftOut, Levels, Number, Used, unique
+from bayesbandit.tables.columns import ZEROS, Column, LeftOut, Levels, Number, Used, unique
 from bayesbandit.tables.learning import Components, learn
 from bayesbandit.tables.recognition import Recognised, recognise
 
@@ -171,6 +171,17 @@ class Encoder:
             column.name: tuple(islice(names, len(part)))
             for column, part in zip(ordered, own, strict=True)
         }
+
+    @cached_property
+    def spans_constant(self) -> bool:
+        """Whether there is a constant, or a column of which each level has a feature: these sum to
+        1 in every row."""
+        if self.constant or self.components is not None:  # components have a mean of 0
+            return self.constant
+        levels = [column for column in self._used if isinstance(column, Levels)]
+        if self.spec is not None:
+            return self.spec.spans_constant({str(column.name) for column in levels})
+        return any(ZEROS not in (*column.codes, column.missing) for column in levels)
 
     def _label(self, name: Name) -> str:
         return str(name) if self.named else f"x{name}"

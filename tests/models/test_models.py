@@ -235,7 +235,7 @@ def test_another_prior_of_the_intercept_is_taken():
     assert ridge != other
     assert bb.RewardModel.from_yaml(other.to_yaml()) == other
     assert pickle.loads(pickle.dumps(other)) == other
-    with pytest.raises(ValueError, match="no prior 'constant'; its priors: .*lam0, intercept$"):
+    with pytest.raises(ValueError, match=r"no prior 'constant'; its priors: .*lam0, intercept$"):
         ridge.with_priors(constant=0)
 
 
@@ -323,8 +323,11 @@ def test_revenue_and_censored_times_are_densities():
     cases = {
         "revenue": (
             {
-                **{"beta": [0.9], "theta": [0.5], "sigma_log__": np.log(0.6)},
-                **{"intercept_sold": -0.5, "intercept_amount": -0.2},
+                "beta": [0.9],
+                "theta": [0.5],
+                "sigma_log__": np.log(0.6),
+                "intercept_sold": -0.5,
+                "intercept_amount": -0.2,
             },
             0.0,
             60.0,

@@ -412,3 +412,76 @@ def test_an_encoder_cannot_be_changed():
     with pytest.raises(AttributeError):
         encoder.named = False
     assert repr(encoder) == "Encoder(2 columns → 2 features)"
+
+
+# ---- a constant ---------------------------------------------------------------------------------
+
+
+def test_a_constant_is_the_first_feature_where_asked_for(rng):
+    frame = pd.DataFrame({"age": rng.normal(40, 9, 30), "constant": rng.normal(size=30)})
+    plain, encoder = bb.Encoder.fit(frame), bb.Encoder.fit(frame, constant=True)
+    assert plain.features == ("age", "constant")
+    assert encoder.features == ("constant (2)", "age", "constant")  # a column keeps its name
+    x = encoder.transform(frame)
+    same_bits(x[:, 1:], plain.transform(frame))
+    assert (x[:, 0] == 1.0).all()
+    assert (encoder.transform(frame.iloc[3].to_dict()) == x[3]).all()
+    assert encoder != plain
+    assert encoder.summary().iloc[-1].tolist() == ["(none)", "constant", "constant (2)"]
+    with pytest.raises(ValueError, match="constant must be one of"):
+        bb.Encoder.fit(frame, constant=1)
+
+
+@pytest.mark.parametrize(
+    ("formula", "features"),
+    [
+        ("~ 1 + age", ("constant", "age")),
+        ("age + 1", ("constant", "age")),
+        ("~ 0 + 1 + age", ("constant", "age")),
+        ("~ 1 + plan", ("constant", "plan[T.b]")),
+        ("~ age", ("age",)),
+        ("~ 1:age", ("age",)),
+        ("~ 0 + age", ("age",)),
+        ("~ 1 + age - 1", ("age",)),
+        ("~ {age + 1}", ("age + 1",)),
+    ],
+)
+def test_a_formula_has_a_constant_where_it_names_it(formula, features):
+    frame = pd.DataFrame({"age": [20.0, 31.0, 45.0, 58.0], "plan": [*"abab"]})
+    encoder = bb.Encoder.formula(formula, frame)
+    assert encoder.features == features
+    if features[0] == "constant":
+        assert (encoder.transform(frame)[:, 0] == 1.0).all()
+    assert bb.Encoder.from_dict(json.loads(json.dumps(encoder.to_dict()))) == encoder
+
+
+def test_a_constant_beside_components(rng):
+    frame = pd.DataFrame(rng.normal(size=(40, 6)), columns=[*"abcdef"])
+    encoder = bb.Encoder.fit(frame, max_features=2, constant=True)
+    assert encoder.features == ("constant", "component 1", "component 2")
+    x = encoder.transform(frame)
+    assert (x[:, 0] == 1.0).all()
+    same_bits(x[:, 1:], bb.Encoder.fit(frame, max_features=2).transform(frame))
+
+
+def test_an_encoder_of_a_file_without_a_word_of_constants_has_none():
+    frame = pd.DataFrame({"age": [20.0, 31.0, 45.0, 58.0]})
+    with_one = bb.Encoder.fit(frame, constant=True).to_dict()
+    without = bb.Encoder.fit(frame).to_dict()
+    assert with_one["constant"] is True
+    assert "constant" not in without
+    with pytest.raises(ValueError, match="broken one"):
+        bb.Encoder.from_dict({**without, "constant": False})
+    with pytest.raises(ValueError, match="not those that were saved"):
+        bb.Encoder.from_dict({**without, "constant": True})
+
+
+def test_a_constant_is_saved_with_the_bandit(tmp_path):
+    frame = pd.DataFrame({"age": [20.0, 31.0, 45.0, 58.0]})
+    encoder = bb.Encoder.fit(frame, constant=True)
+    bandit = bb.LinTS(2, encoder=encoder, intercept=False)
+    bandit.observe(bandit.choose({"age": 30.0}), 1.0)
+    bandit.save(tmp_path / "b.npz")
+    again = bb.Bandit.load(tmp_path / "b.npz")
+    assert again.encoder == encoder
+    assert again.history.to_frame()["constant"].tolist() == [1.0]

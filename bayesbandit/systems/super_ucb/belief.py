@@ -69,6 +69,14 @@ class SuperUCB:
         """The number of levels S: ln(horizon) rounded up, at least 1."""
         return max(1, math.ceil(math.log(self.horizon)))
 
+    def has_constant(self, n_arms: int, n_features: int) -> bool:
+        """Return whether the mean rewards have a constant."""
+        return self.intercept
+
+    def constant_penalty(self, n_arms: int, mean: Array) -> float:
+        """Return λ."""
+        return self.ridge
+
     def nbytes(self, n_arms: int, n_features: int) -> int:
         """Return the bytes that the belief takes before any data."""
         return 8 * (self.n_levels + 1) * n_arms * (n_features + bool(self.intercept)) ** 2

@@ -64,6 +64,16 @@ class Formula:
         pairs = zip(self.features, self.uses, strict=True)
         return [name for name, used in pairs if column in used]
 
+    def spans_constant(self, levels: Collection[str]) -> bool:
+        """Return whether a term has a feature for each of its levels: one that is of columns of
+        levels alone, in a formula that takes the constant away. levels: the names of these columns.
+        """
+        factors = self.terms.factors
+        return () not in self.terms.terms and any(
+            all(set(columns_of(factors[factor])) <= set(levels) for factor in term)
+            for term in self.terms.terms
+        )
+
     def stored(self) -> dict[str, Any]:
         """Return the formula as plain values, for a file."""
         return {
