@@ -194,7 +194,7 @@ def test_a_bandit_watches_its_draws_and_warns_once(rho, divergences, complaint, 
         return SampledDraws(values, state=None, divergences=divergences)
 
     monkeypatch.setattr(Plan, "sample", sample)
-    belief = believed(bb.load_model("laplace"), 2)
+    belief = believed(bb.load_model("laplace").with_priors(intercept=0), 2)
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         renewed(belief, 70, rng)

@@ -301,8 +301,12 @@ def test_the_posterior_is_that_of_the_coefficients():
     assert found.engine == "laplace"
     mean, covariance = found.coefficients["theta"]
     known = made.belief.inner.known(1)
-    np.testing.assert_allclose(mean, known.mean, atol=5 * known.covariance.max() ** 0.5 / 60)
-    np.testing.assert_allclose(covariance, known.covariance, atol=0.1 * known.covariance.max())
+    of_all = known.covariance  # with the intercept, which is last
+    np.testing.assert_allclose(mean, known.mean[:D], atol=5 * of_all.max() ** 0.5 / 60)
+    np.testing.assert_allclose(covariance, of_all[:D, :D], atol=0.1 * of_all.max())
+    level, sd = found.coefficients["intercept"]
+    np.testing.assert_allclose(level, known.mean[D], atol=5 * of_all.max() ** 0.5 / 60)
+    np.testing.assert_allclose(sd, of_all[D, D] ** 0.5, rtol=0.1)
     assert found.to_datatree().posterior["theta"].shape[-1] == D
 
 

@@ -95,7 +95,7 @@ def test_arms_that_share_the_model(model):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["laplace", "bayesian_lasso"])
 def test_before_any_reward_the_draws_are_the_priors(name):
-    belief = believed(bb.load_model(name), draws=4000)
+    belief = believed(bb.load_model(name).with_priors(intercept=0), draws=4000)
     mean, sd = moments_of(belief, probe())
     near(mean, 0.0, 4000, sd)
     if name == "laplace":  # Var θ_j = 2

@@ -106,7 +106,7 @@ def test_the_same_seed_gives_the_same_ranks():
     more = simulation.calibrate(case, 6, seed=1)
     assert len(told) == 4
     assert few.names[-4:] == [*(f"mean reward[{k}]" for k in range(3)), "log likelihood"]
-    assert few.ranks.shape == (4, 12)
+    assert few.ranks.shape == (4, len(few.names)) == (4, 16)
     np.testing.assert_array_equal(few.ranks, more.ranks[:4])
     assert (few.ranks != simulation.calibrate(case, 4, seed=2).ranks).any()
 

@@ -243,7 +243,7 @@ def test_no_draw_is_beyond_a_wall(name):
 @pytest.fixture(scope="module")
 def of_size_one():
     """Draws of θ (chain, draw, d) for rewards of size one."""
-    model = bb.load_model("student_t").with_priors(sigma2=IG)
+    model = bb.load_model("student_t").with_priors(sigma2=IG, intercept=0)
     data = rows(model)
     return matched(model, data).sample(data, 4000, 2, seed=2).values["theta"]
 
@@ -255,6 +255,7 @@ def test_rewards_of_any_size(scale, of_size_one):
     student = bb.load_model("student_t").with_priors(
         theta=Prior("Normal", mu=0, sigma=scale, dims="feature"),
         sigma2=Prior("InverseGamma", alpha=2, beta=2 * scale**2),
+        intercept=0,
     )
     data = rows(student)
     large = data | {"reward": scale * data["reward"]}
