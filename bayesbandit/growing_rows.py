@@ -6,7 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-ROOM = 32  # rows that are allocated at first
+FIRST_ROOM = 32  # rows that are allocated at first, after which a bandit looks at its contexts
+ROOM = 256  # rows that are allocated next, at least
 
 
 def unheld[N: (int, float)](count: N) -> N:
@@ -93,7 +94,8 @@ class GrowingRows:
         """Make room for n more rows, or for `limit` if that is less."""
         if not self.has_room(n):
             past = self.ordered()
-            size = max(len(past) + self.kept(n), 2 * len(past), ROOM)
+            least = ROOM if len(past) else FIRST_ROOM
+            size = max(len(past) + self.kept(n), 2 * len(past), least)
             rows = np.empty((size, self.rows.shape[1]))
             rows[: len(past)] = past
             self._replace(rows, len(past))

@@ -16,7 +16,7 @@ from bayesbandit.cli import app as commands
 from bayesbandit.cli import report, tuning
 from bayesbandit.cli.app import app
 from bayesbandit.cli.data import verdict
-from bayesbandit.cli.players import PLAYED, parse_bandit
+from bayesbandit.cli.players import PLAYED, lacks_constant, parse_bandit
 from tests.cases import slow_but
 
 
@@ -372,10 +372,18 @@ def test_a_model_of_ones_own_is_compared(own, tmp_path):
     assert result.exit_code == 0, result.output
     table = pd.read_parquet(tmp_path / "compare" / "results.parquet")
     assert set(table["bandit"]) == {"LinGreedy", "mine", "mine(alpha=0.5, draws=50)"}
+    assert result.output.count("mine has no constant, and the presets have one") == 1
     own.write_text(OWN.replace("0.4", "0.3"))
     again = run(*told, "--model", own, "--model", f"{own}:mine(alpha=0.5, draws=50)")
     assert again.exit_code == 2
     assert "Error" in again.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ridge", "logistic"])
+def test_a_model_of_the_gallery_has_a_constant_as_the_presets_have(name, own):
+    assert lacks_constant(name) == ""
+    assert lacks_constant(f"{own}:mine(alpha=0.5)").startswith("mine has no constant")
 
 
 @pytest.mark.parametrize(

@@ -171,9 +171,8 @@ def compare(
         bandits = named_once(map(parse_bandit, bandit or PLAYED))
         extra = named_once([*map(parse_model, model or []), *map(parse_player, player or [])])
         bandits = named_once([*bandits.items(), *extra.items()])
-        for text in model or ():
-            if said := lacks_constant(text):
-                warn(said)
+        for sentence in filter(None, dict.fromkeys(map(lacks_constant, model or ()))):
+            warn(sentence)
         if log is None and column:
             raise ValueError(f"--column {column[0]} needs --log, whose column it is")
         if log is not None:

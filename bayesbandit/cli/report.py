@@ -139,11 +139,15 @@ def warn(text: str) -> None:
 def clear_errors() -> Iterator[None]:
     """End the command with one line, without a traceback, for bad input.
 
-    Print each warning as a line. Those for the authors of libraries are not for the user.
+    Print each warning as a line, once: every bandit of a run may give it. Those for the authors of
+    libraries are not for the user.
     """
+    shown: set[str] = set()
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
-        warn(str(message))
+        if str(message) not in shown:
+            shown.add(str(message))
+            warn(str(message))
 
     with warnings.catch_warnings():
         warnings.showwarning = show
