@@ -66,7 +66,10 @@ def stream(repeats: int) -> Iterator[tuple[str, str]]:
         bandits = {
             "preset": bb.LinTS(3, d, variance=1.0, intercept=False),
             "derived": bb.Bandit(
-                3, bb.load_model("ridge_known_noise"), bb.Thompson(), n_features=d
+                3,
+                bb.load_model("ridge_known_noise").with_priors(intercept=0),
+                bb.Thompson(),
+                n_features=d,
             ),
         }
         ratios = []

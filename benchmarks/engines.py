@@ -92,8 +92,11 @@ COUNTS = ("noncentred_counts", "learned_dispersion")
 
 
 def models() -> dict[str, bb.RewardModel]:
-    """By name: the gallery's that Gibbs samples, and what users declare."""
-    load = bb.load_model
+    """By name: the gallery's that Gibbs samples, without intercepts, and what users declare."""
+
+    def load(name: str) -> bb.RewardModel:
+        return bb.load_model(name).with_priors(intercept=0)
+
     sds = {
         "HalfCauchy": {"beta": 1}, "Exponential": {"lam": 1}, "Gamma": {"alpha": 2, "beta": 2},
         "LogNormal": {"mu": 0, "sigma": 1}, "Uniform": {"lower": 0, "upper": 5},

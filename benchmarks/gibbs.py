@@ -153,7 +153,7 @@ def few_rows(n: int, d: int, repeats: int) -> None:
 
 def calls(name: str, n: int, d: int, draws: int, warm: bool = False) -> Loop:
     """So many calls of the engine for one chain."""
-    ready, (x, r) = plan(load_model(name), d), sparse(n, d)
+    ready, (x, r) = plan(load_model(name).with_priors(intercept=0), d), sparse(n, d)
     data = {"x": x, "reward": r}
     start = ready.sample(data, 100, 1, 0).state
     tune, start = (0, start) if warm else (100, None)
@@ -185,7 +185,7 @@ def warm_calls(name: str, n: int, d: int, repeats: int) -> None:
 
 def swept(name: str, d: int, arms: int | None, repeats: int, **priors: Prior) -> None:
     """A model without a kernel of its own, n = 1000, by the generic sweep."""
-    ready = plan(load_model(name).with_priors(**priors), d, arms)
+    ready = plan(load_model(name).with_priors(intercept=0, **priors), d, arms)
     x, r = sparse(1000, d)
     data = {"x": x, "reward": r} | ({"arm": np.arange(1000) % arms} if arms else {})
     start = ready.sample(data, 1, 1, 0, tune=0).state

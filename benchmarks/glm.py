@@ -35,7 +35,12 @@ def steps(name: str, repeats: int) -> Iterator[float]:
     """Steps a second."""
     for seed in range(repeats):
         bandit = bb.Bandit(
-            K, bb.load_model(name), bb.Thompson(), n_features=D, engine="laplace", seed=seed
+            K,
+            bb.load_model(name).with_priors(intercept=0),
+            bb.Thompson(),
+            n_features=D,
+            engine="laplace",
+            seed=seed,
         )
         for i, (x, reward) in enumerate(zip(X, REWARD[name], strict=True)):
             if i == WARM:
@@ -47,7 +52,11 @@ def steps(name: str, repeats: int) -> Iterator[float]:
 
 def sweeps(name: str, weights: np.ndarray, repeats: int) -> Iterator[float]:
     """Sweeps a second."""
-    found, n, draws = plan(bb.load_model(name), D, engine="gibbs"), len(weights), 4000
+    found, n, draws = (
+        plan(bb.load_model(name).with_priors(intercept=0), D, engine="gibbs"),
+        len(weights),
+        4000,
+    )
     data = {"x": X[:n], "reward": REWARD[name][:n, 0], "weight": weights}
     last = found.sample(data, 100, 1, 0)
     for seed in range(repeats):

@@ -84,7 +84,7 @@ def smooth(x, reward, length, sigma):
     return f
 
 
-robust = bb.load_model("student_t")
+robust = bb.load_model("student_t").with_priors(intercept=0)
 
 Rewards = Callable[[float, np.random.Generator], float]  # of x @ theta
 
