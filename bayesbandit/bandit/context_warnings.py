@@ -90,7 +90,8 @@ def _far(bandit: Bandit, spec: WithConstant, x: np.ndarray) -> str:
     one of b about a/m. It is as strong as the rounds that `rounds_of_prior` counts.
     """
     mean, sd = x.mean(axis=0), x.std(axis=0)
-    away = np.flatnonzero((np.abs(mean) >= MIN_MEAN) & (sd > 0.0))
+    varies = np.ptp(x, axis=0) > 0.0  # a constant has an sd of rounding errors
+    away = np.flatnonzero((np.abs(mean) >= MIN_MEAN) & varies)
     if away.size == 0:
         return ""
     rounds = np.zeros(len(mean))

@@ -181,6 +181,7 @@ def test_ordinary_features_are_not_warned_about(rng):
             rng.normal(size=n),
             np.ones(n),
             np.full(n, 1e6),
+            np.full(n, 5.3),
             rng.random(n) < 0.005,
             rng.random(n) < 0.995,
             rng.poisson(5, n),
