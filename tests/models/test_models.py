@@ -265,7 +265,7 @@ def test_student_t_is_the_mixture_over_q(rng):
     from scipy.integrate import quad
 
     x, reward, weight, _ = (a[:1] for a in rows(rng))
-    at = {"theta": rng.normal(size=D), "sigma2_log__": np.log(0.7)}
+    at = {"theta": rng.normal(size=D), "intercept": 0.3, "sigma2_log__": np.log(0.7)}
     direct = bb.load_model("student_t").build(x, reward, weight)
     mixed = bb.load_model("student_t_mixture").build(x, reward, weight)
     logp = mixed.compile_logp([mixed["q"], mixed["reward"]], jacobian=False, **QUICK)
@@ -286,8 +286,8 @@ def test_logistic_takes_0_and_1_only(rng):
 def test_logistic_stays_finite_far_out():
     built = bb.load_model("logistic").build([[1.0, 0, 0], [-1, 0, 0]], [1, 0])
     logp = built.compile_logp([built["reward"]], **QUICK)
-    assert logp({"theta": np.array([900.0, 0, 0])}) == 0
-    assert logp({"theta": np.array([-900.0, 0, 0])}) == -1800
+    assert logp({"theta": np.array([900.0, 0, 0]), "intercept": 0.0}) == 0
+    assert logp({"theta": np.array([-900.0, 0, 0]), "intercept": 0.0}) == -1800
 
 
 @pytest.mark.slow
