@@ -11,9 +11,10 @@ from scipy.stats import norm
 
 from bayesbandit.checks import integer, number, one_of
 from bayesbandit.ope import estimators, sequences
-from bayesbandit.ope.estimators import ESTIMATORS, MODELLED, modelled, unmodelled
+from bayesbandit.ope.estimators import ESTIMATORS, MODELLED
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.means import predictable as predictable_means
+from bayesbandit.ope.promised import Scored, alike
 from bayesbandit.ope.question import (
     Question,
     before,
@@ -23,13 +24,14 @@ from bayesbandit.ope.question import (
     sizes_of,
     supported_by,
     targets_of,
+    too_few,
     too_little,
     within_bounds,
     wrong,
 )
 from bayesbandit.ope.sequences import Sequence, Sums
 from bayesbandit.ope.targets import Target, Unsupported
-from bayesbandit.ope.weights import WEIGHTS, contextual, predictable_weights, spread
+from bayesbandit.ope.weights import DEFAULT, WEIGHTS, contextual, predictable_weights
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,6 +51,8 @@ class Estimate:
     sums: running sums, for tests that hold at all rounds. None if scores or weights use later
         rounds, or if missing rewards may be anything.
     unknown: by how much missing rewards may move the value, with missing="bounds"; else 0.
+    carrying: how many rewards make up the variance V, each by its share in it. If rewards are
+        rarely other than 0, about the number of those in the rounds that carry the weight.
     """
 
     value: float
@@ -70,6 +74,7 @@ class Estimate:
     sequence: Sequence | None = None
     sums: Sums | None = None
     unknown: float = 0.0
+    carrying: float = np.nan
 
     @property
     def z(self) -> float:
@@ -108,7 +113,7 @@ def estimate(
     target: Any,
     estimator: str = "dr",
     mean: Any = "chosen",
-    weights: str = "minvar",
+    weights: str = DEFAULT,
     *,
     clip: float = 10.0,
     tau: float = 10.0,
@@ -133,7 +138,7 @@ def estimate(
     mean: how rewards are predicted, from earlier rounds: "running", "arm", "ridge" or "quadratic";
         "chosen", the best of these so far; "logged", the means in the log; a scikit-learn
         regressor; or numbers (n, K).
-    weights: the weights of rounds: "minvar", "stablevar", "equal", or "contextual", which needs
+    weights: the weights of rounds: "stablevar", "minvar", "equal", or "contextual", which needs
         snapshots. Weights are equal if the log has only the chosen arms' probabilities, and for the
         logged policy, which changes.
     sequence: "asymptotic" for intervals that hold at all rounds simultaneously; or bounds (lo, hi)
@@ -191,19 +196,19 @@ def estimate(
     targets = targets_of(data, target)
     on, warnings = supported_by(data, targets, on, while_available)
     reward = np.where(observed, data.reward, 0.0)
-    asked = Question(data, reward, targets, tuple(t.weights(data) * ratio for t in targets), on)
+    w = tuple(t.weights(data) * ratio for t in targets)
+    asked = Question(data, reward, targets, w, ratio, on)
     weights, more = _settled(asked, weights)
     warnings += more
     learned = np.where(observed & on, data.reward, np.nan)
-    logged = len(targets) == 1 and targets[0].pi is None  # Γ = Y
-    needs_m = estimator in MODELLED and not logged
+    needs_m = estimator in MODELLED and not asked.logged_alone
     m = predictable_means(data, learned, asked.w, mean) if needs_m else None
 
     delta = np.empty(0) if data.probabilities is None else asked.delta
     h = predictable_weights(data, delta, on, "equal" if weights == "contextual" else weights)
-    scores = _scores(asked, estimator, m, h, {"clip": clip, "tau": tau, "lam": lam})
-    cost = asked.w**2 if data.probabilities is None else spread(delta, data.probabilities)
-    known = sequences.sums(scores, h, learned, cost, asked.ratios)
+    tuning = {"clip": clip, "tau": tau, "lam": lam}
+    scores, scored = _scores(asked, estimator, m, h, tuning, learned)
+    known = sequences.sums(scores, h, scored)
     if weights == "contextual":
         if subgroup is not None:
             raise ValueError("weights='contextual' take no subgroup")
@@ -215,11 +220,13 @@ def estimate(
 
     realised, promised, largest, average = sizes_of(asked)
     invalid = wrong(asked, estimator, force=force, predictable=predictable)
+    steady = float(known.steady[-1]) if len(known.steady) else 0.0
     refused, more = (invalid, list[str]()) if invalid else too_little(
         asked.follows_the_log, estimator, weights, realised, promised,
-        se / seen if seen > 0 else 1.0,
-        float(known.steady[-1]) if len(known.steady) else 0.0,
+        se / seen if seen > 0 else 1.0, steady,
     )  # fmt: skip
+    no_sequence, carrying = refused, known.carrying
+    refused = refused or too_few(carrying)
     at_rounds = None
     if kind == "asymptotic":
         at_rounds = sequences.asymptotic(known, 1 - level, planned)
@@ -229,13 +236,13 @@ def estimate(
         assert limits is not None
         at_rounds = _exact(asked, m, limits, level)
     half = norm.ppf((1 + level) / 2) * se if not refused else np.nan
-    if at_rounds is not None and (invalid or (refused and kind != "exact")):
+    if at_rounds is not None and (invalid or (no_sequence and kind != "exact")):
         unknown = np.full_like(at_rounds.low, np.nan)
         at_rounds = replace(at_rounds, low=unknown, high=unknown)
     return Estimate(
         value, se, value - half, value + half, realised, promised, scores, h, m, largest, average,
         int(on.sum()), level, weights, refused, tuple(warnings + more), at_rounds,
-        None if unpredictable else known,
+        None if unpredictable else known, carrying=carrying,
     )  # fmt: skip
 
 
@@ -261,26 +268,66 @@ def _settled(asked: Question, weights: str) -> tuple[str, list[str]]:
     if weights == "equal" or asked.follows_the_log:
         return "equal", []
     if log.probabilities is None:
-        if weights == "stablevar":
-            raise ValueError("weights='stablevar' need the probabilities (n, K)")
+        if weights != DEFAULT:
+            raise ValueError(f"weights={weights!r} need the probabilities (n, K)")
         return "equal", ["only chosen arms' probabilities are logged: rounds count alike"]
     return weights, []
 
 
 def _scores(
-    asked: Question, estimator: str, m: np.ndarray | None, h: np.ndarray, tuning: dict[str, float]
-) -> np.ndarray:
-    """Return the scores Γ (n,) of the target, or of the first target less the second."""
-    log, y, parts = asked.log, asked.reward, []
-    for target, w in zip(asked.targets, asked.ratios, strict=True):
-        if target.pi is None and log.probabilities is None:
-            parts.append(y)  # the logged policy's, whatever the means
+    asked: Question, estimator: str, m: np.ndarray | None, h: np.ndarray, tuning: dict[str, float],
+    learned: np.ndarray,
+) -> tuple[np.ndarray, Scored]:  # fmt: skip
+    """Return the scores Γ (n,) of the target, or of the first target less the second; and what
+    multiplies the rewards in them. learned: the rewards, NaN if not known."""
+    log, y, e, rows = asked.log, asked.reward, asked.log.probabilities, np.arange(len(asked.log))
+    name = estimator if m is not None or estimator not in MODELLED else "ips"
+    scores, part, ratios, centres = np.zeros(len(log)), np.zeros(len(log)), [], []
+    for sign, target, w in zip((1, -1), asked.targets, asked.ratios, strict=False):
+        w_A = estimators.used(name, w, **tuning)
+        centre: np.ndarray | float = 0.0
+        if m is not None:
+            centre = m[rows, log.played]
+        elif name == "snips":
+            centre = estimators.snips_value(w, y, h)
+        if target.pi is None and e is None:
+            own = y  # the logged policy's, whatever the means
         elif m is not None:
-            m_A = m[np.arange(len(log)), log.played]
-            parts.append(modelled(estimator, target.density(log), w, y, m, m_A, **tuning))
+            own = estimators.dr(target.density(log), w_A, y, m, m[rows, log.played])
         else:
-            parts.append(unmodelled(estimator, w, y, h, tuning["clip"]))
-    return parts[0] if len(parts) == 1 else parts[0] - parts[1]
+            own = estimators.snips(w, y, h) if name == "snips" else estimators.ips(w_A, y)
+        scores, part = scores + sign * own, part + sign * w_A * (y - centre)
+        ratios.append(w_A)
+        centres.append(centre)
+    if asked.logged_alone:
+        return scores, alike(learned, *ratios)
+
+    def weights(k: int) -> list[np.ndarray]:
+        if e is None:
+            return ratios
+        share = [t.density(log)[:, k] for t in asked.targets]
+        chance = np.where(e[:, k] > 0, e[:, k], 1.0)
+        return [estimators.used(name, asked.factor * pi / chance, **tuning) for pi in share]
+
+    def weight(k: int) -> np.ndarray:
+        first, *rest = weights(k)
+        return first - rest[0] if rest else first
+
+    def mean(k: int) -> Any:
+        if m is not None or name != "snips":
+            return 0.0 if m is None else m[:, k]
+        total = weight(k)
+        sums = sum(s * w * v for s, w, v in zip((1, -1), weights(k), centres, strict=False))
+        return np.divide(sums, total, out=np.zeros_like(total), where=total != 0)
+
+    if e is None:
+        wanted = np.unique(log.played[asked.on & (asked.w != 0)])
+    else:
+        wanted = np.flatnonzero((asked.delta[asked.on] != 0).any(axis=0))
+    return scores, Scored(
+        log.played, learned, part, None if e is None else lambda k: e[:, k], weight, mean,
+        () if name == "dm" else tuple(wanted.tolist()), tuple(ratios),
+    )  # fmt: skip
 
 
 def _exact(

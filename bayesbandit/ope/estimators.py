@@ -21,21 +21,19 @@ def ips(w: Array, y: Array) -> Array:
     return w * y
 
 
+def snips_value(w: Array, y: Array, h: Array) -> float:
+    """Return the self-normalised mean v = ΣhwY/Σhw; NaN where all weights are 0."""
+    total = (h * w).sum()
+    return float((h * w * y).sum() / total) if total != 0 else np.nan
+
+
 def snips(w: Array, y: Array, h: Array) -> Array:
     """Return the scores of self-normalised IPS, Γ = v + w(Y − v) Σh/Σhw with v = ΣhwY/Σhw.
 
     Their weighted mean is v, and its standard error √Σh²w²(Y − v)²/Σhw.
     """
-    total = (h * w).sum()
-    if total == 0:
-        return np.full_like(y, np.nan)
-    v = (h * w * y).sum() / total
-    return v + w * (y - v) * h.sum() / total
-
-
-def clipped(w: Array, y: Array, most: float) -> Array:
-    """Return the scores Γ = (w ∧ M)Y of clipped IPS; M = most."""
-    return np.minimum(w, most) * y
+    v = snips_value(w, y, h)
+    return v + w * (y - v) * h.sum() / (h * w).sum() if np.isfinite(v) else np.full_like(y, np.nan)
 
 
 def dm(pi: Array, m: Array) -> Array:
@@ -48,33 +46,16 @@ def dr(pi: Array, w: Array, y: Array, m: Array, m_A: Array) -> Array:
     return dm(pi, m) + w * (y - m_A)
 
 
-def switch(pi: Array, w: Array, y: Array, m: Array, m_A: Array, tau: float) -> Array:
-    """Return the scores Γ = Σ_k π_k m_k + w 1{w ≤ τ}(Y − m_A) of SWITCH."""
-    return dr(pi, np.where(w <= tau, w, 0.0), y, m, m_A)
-
-
-def shrunk(pi: Array, w: Array, y: Array, m: Array, m_A: Array, lam: float) -> Array:
-    """Return the shrunk doubly robust scores Γ = Σ_k π_k m_k + λw/(w² + λ)(Y − m_A)."""
-    return dr(pi, lam * w / (w**2 + lam), y, m, m_A)
-
-
-def unmodelled(name: str, w: Array, y: Array, h: Array, clip: float) -> Array:
-    """Return the scores of an estimator without means; those of IPS for an estimator with means."""
-    if name == "snips":
-        return snips(w, y, h)
-    return clipped(w, y, clip) if name == "clipped" else ips(w, y)
-
-
-def modelled(
-    name: str, pi: Array, w: Array, y: Array, m: Array, m_A: Array,
-    clip: float, tau: float, lam: float,
-) -> Array:  # fmt: skip
-    """Return the scores of an estimator with means m (n, K)."""
-    if name == "dm":
-        return dm(pi, m)
+def used(name: str, w: Array, clip: float, tau: float, lam: float) -> Array:
+    """Return the weights that an estimator gives rewards: w; w ∧ M (clipped IPS); 0 (direct
+    method); w 1{w ≤ τ} (SWITCH); or λw/(w² + λ) (shrunk DR)."""
+    if name == "clipped":
+        return np.minimum(w, clip)
     if name == "switch":
-        return switch(pi, w, y, m, m_A, tau)
-    return shrunk(pi, w, y, m, m_A, lam) if name == "shrunk" else dr(pi, w, y, m, m_A)
+        return np.where(w <= tau, w, 0.0)
+    if name == "shrunk":
+        return lam * w / (w**2 + lam)
+    return np.zeros_like(w) if name == "dm" else w
 
 
 def average(scores: Array, h: Array) -> tuple[float, float]:

@@ -17,6 +17,7 @@ from bayesbandit.ope.estimate import Estimate, Rest, estimate
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.sequences import always_valid_p
 from bayesbandit.ope.targets import Unsupported
+from bayesbandit.ope.weights import DEFAULT
 
 DRAWS, CHUNK = 100_000, 10_000  # number of draws of max |t|, and of those at a time
 LEVELS = 20  # the largest number of subgroups
@@ -195,7 +196,7 @@ def evaluate(
     data: Log,
     policies: Mapping[Name, Any] | Sequence[Any],
     estimator: str = "dr",
-    weights: str = "minvar",
+    weights: str = DEFAULT,
     *,
     mean: Any = "chosen",
     level: float = 0.95,

@@ -11,9 +11,10 @@ import pandas as pd
 from bayesbandit.checks import Name, arm_names, finite, floats, integer, number
 from bayesbandit.ope.logs.columns import SLACK
 from bayesbandit.ope.means import PSEUDO
+from bayesbandit.ope.promised import TINY, Arms, effective, fourth_power, mixed
 from bayesbandit.ope.question import bounds_of
-from bayesbandit.ope.sequences import START, STEADY, TINY, Wealth, bet_scores, expected, log_e, rho2
-from bayesbandit.ope.weights import LEAST
+from bayesbandit.ope.sequences import START, STEADY, Wealth, bet_scores, log_e, rho2
+from bayesbandit.ope.weights import DEFAULT, LEAST, POWER
 
 GRID = 200  # number of means that the exact sequences of a monitor try
 
@@ -29,8 +30,8 @@ class Monitor:
 
     Add rounds in the order of their decisions. Wait for a missing reward before you add later
     rounds: adding rewards in the order of their arrival would bias the values. The numbers are
-    those of `evaluate` with `mean="arm"`, MinVar weights and an asymptotic sequence. There is no
-    verdict before round 120, nor before about 20 rounds make up the variance of the rewards.
+    those of `evaluate` with `mean="arm"`, StableVar weights and an asymptotic sequence. There is no
+    verdict before round 120, nor before about 20 rewards make up the variance within arms.
     """
 
     def __init__(
@@ -52,10 +53,14 @@ class Monitor:
         self.count, self.total = np.zeros(K), np.zeros(K)  # number and sum of rewards, by arm
         self.m, self.inverse, self.average = np.zeros(K), np.zeros(K), np.zeros(K)
         self.phi, self.phis = np.ones(K), np.ones((K, K))
-        # H = Σh, S = Σhd, A = Σh²d, Q = Σh²d², P = Σh², F = Σh²φ: of values (K,), pairs (K, K)
-        self.values, self.pairs = np.zeros((6, K)), np.zeros((6, K, K))
+        # Σh, Σhd, Σh²dʲ (j ≤ 2) and Σh⁴dʲ (j ≤ 4): of values (K,) and pairs (K, K)
+        self.values, self.pairs = np.zeros((10, K)), np.zeros((10, K, K))
+        # Σh²w²(Y − m)², and Σg, Σgm and Σgm² with g = h²/e: of the value's or pair's first arm
+        self.own, self.parts = np.zeros((4, K)), np.zeros((4, K, K))
         self.w, self.w2 = np.zeros(K), np.zeros(K)  # Σw, Σw² of "always this arm"
-        self.first = self.mean = self.squares = self.u2 = self.u4 = 0.0  # sums over rewards
+        # by arm Σ(Y − mean)², Σ(Y − m)², and powers of u, Y less the mean so far
+        self.squares, self.wrong, self.u2, self.u4 = np.zeros((4, K))
+        self.first = 0.0
         self.rho: tuple[np.ndarray, np.ndarray] | None = None
         self.log_E = np.zeros((K, K))
         self.wealth = [
@@ -83,22 +88,34 @@ class Monitor:
             raise ValueError(f"probabilities must be ({K},), > 0 and sum to 1; got {e.tolist()}")
         if self.t == 0:  # the first round has its own φ
             self.phi, self.phis, self.first = 1 / e, 1 / e + 1 / e[:, None], y
-        scores = self.m - self.first  # shifted, for less rounding error
-        scores[a] += (y - self.m[a]) / e[a]
-        for sums, d, phi, cost in (
-            (self.values, scores, self.phi, 1 / e),
-            (self.pairs, scores[:, None] - scores, self.phis, 1 / e + 1 / e[:, None]),
+        m = self.m - self.first  # shifted, for less rounding error
+        y_m = y - self.m[a]
+        scores = m.copy()
+        scores[a] += y_m / e[a]
+        for sums, own, d, phi in (
+            (self.values, self.own, scores, self.phi),
+            (self.pairs, self.parts, scores[:, None] - scores, self.phis),
         ):
-            h = 1 / phi
-            h2 = h**2
-            for total, term in zip(sums, (h, h * d, h2 * d, h2 * d**2, h2, h2 * cost), strict=True):
-                total += term
+            h = phi ** -POWER[DEFAULT]
+            h2, h4 = h**2, h**4
+            sums[0] += h
+            sums[1] += h * d
+            for j in range(3):
+                sums[2 + j] += h2 * d**j
+            for j in range(5):
+                sums[5 + j] += h4 * d**j
+            own[0, a] += h2[a] * (y_m / e[a]) ** 2
+            each = (slice(None),) + (None,) * (h.ndim - 1)  # of the pair's first arm
+            g = h2 / e[each]
+            for j in range(3):
+                own[1 + j] += g * m[each] ** j
         self.w[a] += 1 / e[a]
         self.w2[a] += 1 / e[a] ** 2
         if self.bounds is not None:
             self._bet(a, (y - lo) / (hi - lo), e, np.clip((self.m - lo) / (hi - lo), 0, 1))
+        self.wrong[a] += y_m**2
         self._next(a, y, e)
-        self._vary(y - self.first)
+        self._vary(a, y - self.first)
         if self.t >= START:
             self._test()
 
@@ -155,26 +172,48 @@ class Monitor:
             self.inverse = np.zeros_like(e)
             self.left = self.size = min(2 * self.size, self.block)
 
-    def _vary(self, y: float) -> None:
-        """Add a reward to the sums for the variance of the rewards."""
-        gap = y - self.mean
-        self.mean += gap / self.t
-        self.squares += gap * (y - self.mean)
-        self.u2 += (y - self.mean) ** 2
-        self.u4 += (y - self.mean) ** 4
+    def _vary(self, a: int, y: float) -> None:
+        """Add a reward to the sums for the variance within arm a; its count has the reward."""
+        n = self.count[a]
+        u = y - (self.total[a] / n - self.first)
+        self.squares[a] += u**2 * n / max(n - 1, 1)
+        self.u2[a] += u**2
+        self.u4[a] += u**4
 
     def _variances(self) -> tuple[np.ndarray, np.ndarray]:
         """Return V of values (K,) and of pairs (K, K), as in `Sums`."""
-        s2, size = self.squares / self.t, self.w**2 / np.maximum(self.w2, TINY)
-        values = expected(_variance(self.values), s2 * self.values[5], size)
-        sizes = np.minimum(size, size[:, None])
-        return values, expected(_variance(self.pairs), s2 * self.pairs[5], sizes)
+        size = self.w**2 / np.maximum(self.w2, TINY)
+        value = self._varies(self.values, self._excess(self.own), size)
+        excess = self._excess(self.parts)
+        pairs = self._varies(self.pairs, excess + excess.T, np.minimum(size, size[:, None]))
+        np.fill_diagonal(pairs, 1.0)  # an arm and itself: any number
+        return value, pairs
+
+    def _excess(self, own: np.ndarray) -> np.ndarray:
+        """Return by how much more is promised than was seen of an arm's part of the variance."""
+        seen, C, first, second = own
+        each = (slice(None),) + (None,) * (C.ndim - 1)
+        mean = (self.total / np.maximum(self.count, 1) - self.first)[each]
+        far = np.maximum(mean**2 * C - 2 * mean * first + second, 0.0)
+        n, squares, wrong, u2, u4 = (
+            of[each] for of in (self.count, self.squares, self.wrong, self.u2, self.u4)
+        )
+        arms = Arms(n, squares, wrong, u2, u4, C, far, 0.0)
+        return arms.promised(self.squares.sum() / self.t) - seen
+
+    @staticmethod
+    def _varies(sums: np.ndarray, excess: np.ndarray, size: np.ndarray) -> np.ndarray:
+        """Return the variance of Σhd from its sums, raised as in `Sums`."""
+        H, S, zero, one, two, *fourth = sums
+        v = S / H
+        V = np.maximum(two - 2 * v * one + v**2 * zero, 0.0)
+        return mixed(V, excess, np.minimum(effective(V, fourth_power(v, *fourth)), size))
 
     def _test(self) -> None:
         """Update the evidence for each pair: its largest value so far."""
         V = self._variances()
         if self.rho is None:
-            if self.u2**2 < STEADY * self.u4 or not self.u4:
+            if effective(self.u2.sum(), self.u4.sum()) < STEADY:
                 return
             half = self.planned / 2 / self.t
             values, pairs = (rho2(1.0, self.alpha) / (v * half) for v in V)
@@ -196,10 +235,3 @@ class Monitor:
         """Return the ends (K,) of the exact sequences, for rewards scaled to [0, 1]."""
         low = np.array([above.low for above, _ in self.wealth])
         return low, 1 - np.array([below.low for _, below in self.wealth])
-
-
-def _variance(sums: np.ndarray) -> np.ndarray:
-    """Return Σh²(d − v)² from the sums H, S, A, Q and P."""
-    H, S, A, Q, P, _ = sums
-    v = S / H
-    return np.maximum(Q - 2 * v * A + v**2 * P, 0.0)

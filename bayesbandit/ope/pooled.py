@@ -15,12 +15,14 @@ import numpy as np
 from scipy.stats import norm
 
 from bayesbandit.checks import Name
-from bayesbandit.ope import sequences
 from bayesbandit.ope.check import REFUTED, check
 from bayesbandit.ope.estimate import estimate
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.logs.stored import columns_of
-from bayesbandit.ope.question import too_little
+from bayesbandit.ope.promised import Arms, alike, effective, fourth_power, mixed
+from bayesbandit.ope.question import too_few, too_little
+from bayesbandit.ope.sequences import Sums, sums
+from bayesbandit.ope.weights import DEFAULT
 from bayesbandit.store.log import DecisionLog, Time
 from bayesbandit.store.rows import moment
 from bayesbandit.store.settings import Settings
@@ -43,9 +45,12 @@ class Pooled:
         self.level = level
         self.n, self.rounds, self.never, self.ended = 0, 0, 0, False
         self.shift: float | None = None  # subtracted to reduce rounding errors
-        self.h = self.hc = self.h2 = self.h2c = self.h2c2 = self.raised = 0.0  # c: shifted scores
-        self.w = self.w2 = self.promised = 0.0
-        self.powers = np.zeros(4)  # of the rewards
+        self.h = self.hc = 0.0  # Σh and Σhc, of shifted scores c
+        self.squares, self.fourth = np.zeros(3), np.zeros(5)  # Σh²cʲ and Σh⁴cʲ
+        self.w = np.zeros(3)  # Σw, Σw², and the expected value of the latter
+        self.rewards = np.zeros(4)  # how many, Σ(Y − the arm's mean)², Σu² and Σu⁴, see `Promise`
+        self.seen = 0.0
+        self.arms: Arms | None = None
         self.refused = ""
 
     def _counts(self, reward: Array, is_open: Array) -> int:
@@ -57,36 +62,35 @@ class Pooled:
         self.ended |= bool(lost.any())
         return count
 
-    def _take(
-        self, scores: Array, h: Array, reward: Array, variance: float, w: tuple[float, float],
-        promised: float,
-    ) -> None:  # fmt: skip
-        """Add rounds that count.
-
-        variance: of Σh(Γ − v), see `Sums`. w: Σw and Σw². promised: the expected value of Σw².
-        """
+    def _take(self, scores: Array, h: Array, sums: Sums, w: tuple[float, float, float]) -> None:
+        """Add rounds that count. w: Σw, Σw², and the expected value of the latter."""
         if self.shift is None:
-            self.shift = float(reward.mean())
-        c, y = scores - self.shift, reward - self.shift
-        h2, v = h**2, float(h @ c / h.sum())
+            self.shift = float(h @ scores / h.sum())
+        c, known = scores - self.shift, sums.known
         self.n += len(c)
         self.h += float(h.sum())
         self.hc += float(h @ c)
-        self.h2 += float(h2.sum())
-        self.h2c += float(h2 @ c)
-        self.h2c2 += float(h2 @ c**2)
-        self.raised += max(variance - float(h2 @ (c - v) ** 2), 0.0)
-        self.w, self.w2, self.promised = self.w + w[0], self.w2 + w[1], self.promised + promised
-        self.powers += [(y**k).sum() for k in (1, 2, 3, 4)]
+        self.squares += [h**2 @ c**j for j in range(3)]
+        self.fourth += [h**4 @ c**j for j in range(5)]
+        self.w += w
+        self.rewards += [known.n[-1], known.within[-1], known.u2[-1], known.u4[-1]]
+        self.seen += float(known.seen[-1])
+        self.arms = known.arms if self.arms is None else self.arms + known.arms
 
     def row(self, estimator: str, weights: str, follows_the_log: bool) -> dict[str, float | str]:
         """Return estimate, se, low, high, ess, n, and refused: why there is no interval, or ""."""
-        size = self.w**2 / self.w2 if self.w2 > 0 else 0.0
-        value = se = np.nan
-        if self.h > 0:
-            v = self.hc / self.h
-            seen = max(self.h2c2 - 2 * v * self.h2c + v**2 * self.h2, 0.0)
-            value, se = v + (self.shift or 0.0), np.sqrt(seen + self.raised) / self.h
+        w, w2, promised = self.w
+        n, within, u2, u4 = self.rewards
+        size = w**2 / w2 if w2 > 0 else 0.0
+        value = se = carrying = np.nan
+        if self.arms is not None:
+            v, pooled = self.hc / self.h, within / max(n, 1.0)
+            zero, one, two = self.squares
+            V = max(two - 2 * v * one + v**2 * zero, 0.0)
+            excess = self.arms.promised(pooled).sum() - self.seen
+            rounds = min(size, float(effective(V, fourth_power(v, *self.fourth))))
+            value, se = v + (self.shift or 0.0), np.sqrt(mixed(V, excess, rounds)) / self.h
+            carrying = self.arms.carrying(pooled, size)
         refused = self.refused
         if self.never:
             refused = f"{self.never} of {self.rounds} decisions have no reward, and will have none"
@@ -96,22 +100,17 @@ class Pooled:
                 f"{self.n}"
             )
         elif not refused:
-            expected = self.n**2 / self.promised if self.promised > 0 else np.inf
+            expected = self.n**2 / promised if promised > 0 else np.inf
+            steady = float(effective(u2, u4))
             refused, _ = too_little(
-                follows_the_log, estimator, weights, size, expected, 1.0, self._steady()
+                follows_the_log, estimator, weights, size, expected, 1.0, steady
             )
+            refused = refused or too_few(carrying)
         half = np.nan if refused else norm.ppf((1 + self.level) / 2) * se
         return {
             "estimate": value, "se": se, "low": value - half, "high": value + half, "ess": size,
             "n": self.n, "refused": refused,
         }  # fmt: skip
-
-    def _steady(self) -> float:
-        """Return the effective number of rounds that make up the variance of the rewards."""
-        mean, second, third, fourth = self.powers / self.n
-        square = second - mean**2
-        power4 = fourth - 4 * mean * third + 6 * mean**2 * second - 3 * mean**4
-        return self.n * square**2 / power4 if square > 1e-12 * max(second, 1e-300) else 0.0
 
 
 class MeanReward(Pooled):
@@ -123,8 +122,7 @@ class MeanReward(Pooled):
         if not len(y):
             return
         one, n = np.ones(len(y)), float(len(y))
-        known = sequences.sums(y, one, y, one, [one])
-        self._take(y, one, y, float(known.V[-1]), (n, n), n)
+        self._take(y, one, sums(y, one, alike(y)), (n, n, n))
 
     def summary(self) -> dict[str, float | str]:
         """Return estimate, se, low, high, ess, n and refused."""
@@ -132,14 +130,14 @@ class MeanReward(Pooled):
 
 
 class ArmValue(Pooled):
-    """The value of always choosing one arm: doubly robust, with MinVar weights.
+    """The value of always choosing one arm: doubly robust, with StableVar weights.
 
     The predicted means of a part start from the mean reward of earlier parts.
     """
 
     def __init__(self, arm: Name, level: float = 0.95) -> None:
         super().__init__(level)
-        self.arm, self.parts, self.unsupported, self.weights = arm, 0, 0, "minvar"
+        self.arm, self.parts, self.unsupported, self.total = arm, 0, 0, 0.0
 
     def add(self, data: Log | None, reward: Array, is_open: Array) -> None:
         """Add the next rounds: their log (None if it is empty) and their rewards (n,).
@@ -163,20 +161,21 @@ class ArmValue(Pooled):
             return
         part = data if count == len(data) else data[:count]
         reward = part.reward
-        before = self.powers[0] / self.n + (self.shift or 0.0) if self.n else 0.0
+        before = self.total / self.n if self.n else 0.0
         if self.n:  # the means of a part begin with the mean of earlier parts
             part = copy(part)
             part.reward = reward - before
-        found = estimate(part, self.arm, weights=self.weights, force=True)
-        total = found.mean_weight * found.n
-        squares = total**2 / found.ess if found.ess > 0 else 0.0
+        found = estimate(part, self.arm, force=True)
+        assert found.sums is not None
+        w = found.mean_weight * found.n
+        squares = w**2 / found.ess if found.ess > 0 else 0.0
         promised = found.n**2 / found.expected_ess
-        variance = (found.se * found.h.sum()) ** 2
-        self._take(found.scores + before, found.h, reward, variance, (total, squares), promised)
+        self.total += float(reward.sum())
+        self._take(found.scores + before, found.h, found.sums, (w, squares, promised))
 
     def summary(self) -> dict[str, float | str]:
         """Return estimate, se, low, high, ess, n and refused."""
-        row = self.row("dr", self.weights, False)
+        row = self.row("dr", DEFAULT, False)
         if self.unsupported:
             share = self.unsupported / self.rounds
             row["refused"] = (

@@ -18,7 +18,8 @@ from bayesbandit.ope.weights import spread
 
 FEW, SCARCE = 5.0, 50.0  # effective sample sizes: refused below FEW, with a warning below SCARCE
 LUCKY = 3.0  # realised/expected effective sample size from which too much luck is suspected
-FEW_VARY, RAISED = 10.0, 1.25  # a warning below so many `steady` rounds; above this factor of se
+FEW_CARRY = 1.9  # refused below about two `carrying` rewards: from there on 95 % cover 93 %
+RAISED = 1.25  # a warning above this factor of the standard error
 MISSING = (None, "open", "random", "bounds")
 
 
@@ -29,7 +30,8 @@ class Question:
     log: Log
     reward: np.ndarray  # (n,), numbers where `on`
     targets: tuple[Target, ...]
-    ratios: tuple[np.ndarray, ...]  # w (n,) of each target, times 1{observed}/P(observed)
+    ratios: tuple[np.ndarray, ...]  # w (n,) of each target, times `factor`
+    factor: np.ndarray  # 1{observed}/P(observed) (n,), 1 where P is not given
     on: np.ndarray  # rounds that count
 
     @property
@@ -42,6 +44,11 @@ class Question:
         """π, or π₁ − π₂ (n, K)."""
         first, *rest = (target.density(self.log) for target in self.targets)
         return first - rest[0] if rest else first
+
+    @property
+    def logged_alone(self) -> bool:
+        """Whether the logged policy's value is asked for, so that Γ = Y."""
+        return len(self.targets) == 1 and self.targets[0].pi is None
 
     @property
     def follows_the_log(self) -> bool:
@@ -197,12 +204,12 @@ def too_little(
     standard error was raised. steady: see `Sums`.
     """
     warned = list[str]()
-    fragile = estimator in ("ips", "snips") or weights in ("equal", "stablevar")
+    fragile = estimator in ("ips", "snips") or weights == "equal"
     seen_little = not follows_the_log and realised >= LUCKY * promised
     if realised < FEW:
         return f"the effective sample size is {realised:.1f}, below {FEW:g}", warned
     if steady == 0:
-        return "all rewards are the same: how much they vary is not known", warned
+        return "all rewards are the same within each arm: how much they vary is not known", warned
     if seen_little and fragile:
         return (
             f"the effective sample size, {realised:.0f}, is {realised / promised:.1f} times the "
@@ -218,11 +225,16 @@ def too_little(
             f"the effective sample size is {realised:.0f}, {promised:.0f} were expected: rounds "
             "that carry much weight are still to come, and the interval may be too narrow"
         )
-    if steady < FEW_VARY:
-        warned.append(
-            f"about {steady:.0f} rounds make the variance of the rewards: the interval may be too "
-            "narrow"
-        )
     if realised < SCARCE:
         warned.append(f"the effective sample size is {realised:.0f}, below {SCARCE:g}")
     return "", warned
+
+
+def too_few(carrying: float) -> str:
+    """Return why too few rewards vary for a normal interval, or ""."""
+    if carrying >= FEW_CARRY:
+        return ""
+    return (
+        f"about {carrying:.1f} rewards make up the variance, fewer than 2: too few clicks, or "
+        "other rare rewards, have come"
+    )

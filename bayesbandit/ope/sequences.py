@@ -6,17 +6,16 @@ Waudby-Smith et al. (2024), Anytime-valid off-policy inference for contextual ba
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.special import log_ndtr
 
+from bayesbandit.ope.promised import Promise, Scored, effective, fourth_power, mixed, promise
+
 START = 120  # the first round in which an asymptotic sequence may have a verdict
 STEADY = 20.0  # the smallest `Sums.steady` for a verdict
-PRIOR = 50.0  # the weight of the expected variance, in rounds
-TINY = 1e-300
 GRID = 500  # number of means ν that an exact sequence tries
 BETS = 2.0 ** -np.arange(1, 15)  # c_j, shares of the wealth
 CHUNK = 64  # rounds at a time
@@ -57,15 +56,16 @@ class Sequence:
 class Sums:
     """Running sums over the rounds that count, each (m,): H = Σh, S = Σhd, V for the variance of S.
 
-    V is the observed variance Σh²(d − v)². If the expected one, Σh²φ s², is larger, V is a weighted
-    mean of the two: the expected variance counts as 50 rounds, the observed one as the effective
-    sample size. Here φ = Σ_k δ²/e is the expected square of a weight, and s² the variance of all
-    rewards so far. In a short log, rare rewards and rounds with large weights may not have come
+    V is the observed variance Σh²(d − v)². Where more is promised of its part Σh²w²(Y − m)² than
+    was seen, it is raised: what is promised counts as 50 rounds, what was seen as the rounds that
+    make it up, at most as the effective sample size. Promised is Σ_k E[w_k²(Y − m_k)²], with each
+    arm's own variance. In a short log, rare rewards and rounds with large weights may not have come
     yet, and the observed variance is too small.
 
-    steady: (Σu²)²/Σu⁴, with u = Y minus the mean so far: the effective number of rounds that make
-    up the variance of the rewards. It is n/3 for normal rewards; if rewards are rarely other than
-    0, about the number of those so far.
+    steady: (Σu²)²/Σu⁴, with u = Y minus the arm's mean so far: how many rounds make up the variance
+    of the rewards. It is n/3 for normal rewards; if rewards are rarely other than 0, about the
+    number of those so far. known: what is promised, and by which arms. size: the effective sample
+    size.
     """
 
     rounds: np.ndarray
@@ -73,6 +73,16 @@ class Sums:
     S: np.ndarray
     V: np.ndarray
     steady: np.ndarray
+    size: np.ndarray
+    known: Promise
+
+    @property
+    def carrying(self) -> float:
+        """How many rewards make up the variance after the last round; see `Estimate`."""
+        if not len(self.rounds):
+            return 0.0
+        n, within = float(self.known.n[-1]), float(self.known.within[-1])
+        return self.known.arms.carrying(within / max(n, 1.0), float(self.size[-1]))
 
     def begin(self) -> int | None:
         """Return the position of the first round with a verdict, or None.
@@ -84,46 +94,22 @@ class Sums:
         return int(ready.argmax()) if ready.any() else None
 
 
-def sums(
-    scores: np.ndarray,
-    h: np.ndarray,
-    reward: np.ndarray,
-    cost: np.ndarray,
-    ratios: Iterable[np.ndarray],
-) -> Sums:
+def sums(scores: np.ndarray, h: np.ndarray, scored: Scored) -> Sums:
     """Return the sums after each round with h > 0.
 
-    scores, h: (n,). reward: (n,), NaN if not known. cost: φ (n,). ratios: w (n,) of each target.
+    scores, h: (n,). scored: what multiplies the rewards in the scores.
     """
     rounds = np.flatnonzero(h > 0)
-    d, h, y = scores[rounds], h[rounds], reward[rounds]
-    shift = (h @ d) / h.sum() if len(d) else 0.0  # for less rounding error
+    d, own = scores[rounds], h[rounds]
+    shift = (own @ d) / own.sum() if len(d) else 0.0  # for less rounding error
     c = d - shift
-    H, S, A = np.cumsum(h), np.cumsum(h * c), np.cumsum(h**2 * c)
+    H, S, A = np.cumsum(own), np.cumsum(own * c), np.cumsum(own**2 * c)
     v = S / H
-    V = np.maximum(np.cumsum(h**2 * c**2) - 2 * v * A + v**2 * np.cumsum(h**2), 0.0)
-    known = ~np.isnan(y)
-    y = np.where(known, y - y[known.argmax()], 0.0) if known.any() else np.zeros(len(y))
-    n = np.maximum(np.cumsum(known), 1)
-    mean = np.cumsum(y) / n
-    s2 = np.maximum(np.cumsum(y**2) / n - mean**2, 0.0)
-    u2 = np.where(known, y - mean, 0.0) ** 2
-    fourth = np.cumsum(u2**2)
-    steady = np.divide(np.cumsum(u2) ** 2, fourth, out=np.zeros_like(fourth), where=fourth > 0)
-    size = np.full(len(rounds), np.inf)
-    for w in ratios:
-        total, squares = np.cumsum(w[rounds]), np.cumsum(w[rounds] ** 2)
-        size = np.minimum(size, total**2 / np.maximum(squares, TINY))
-    promised = s2 * np.cumsum(h**2 * cost[rounds])
-    return Sums(rounds, H, S + shift * H, expected(V, promised, size), steady)
-
-
-def expected(seen: np.ndarray, promised: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Return the weighted mean of the observed and the promised (expected) variance; see `Sums`.
-
-    size: the effective sample size of the observed variance.
-    """
-    return seen + PRIOR * np.maximum(promised - seen, 0.0) / (size + PRIOR)
+    V = np.maximum(np.cumsum(own**2 * c**2) - 2 * v * A + v**2 * np.cumsum(own**2), 0.0)
+    fourth = fourth_power(v, *(np.cumsum(own**4 * c**j) for j in range(5)))
+    known, size = promise(scored, h, rounds), scored.size(rounds)
+    raised = mixed(V, known.promised - known.seen, np.minimum(effective(V, fourth), size))
+    return Sums(rounds, H, S + shift * H, raised, effective(known.u2, known.u4), size, known)
 
 
 def rho2(V: float, alpha: float) -> float:

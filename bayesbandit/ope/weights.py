@@ -11,6 +11,7 @@ import numpy as np
 from bayesbandit.ope.logs.log import Log
 
 WEIGHTS = ("equal", "stablevar", "minvar", "contextual")
+DEFAULT = "stablevar"
 POWER = {"stablevar": 0.5, "minvar": 1.0}
 CONTEXTS = 10_000  # largest number of earlier contexts over which a snapshot is averaged
 LEAST = 0.1  # smallest φ, as a share of the average so far: two policies may agree for a while

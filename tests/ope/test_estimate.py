@@ -30,16 +30,33 @@ def parts(log, pi):
     return pi[rows, log.played] / log.propensity, log.reward, rows
 
 
-def error_by_hand(found, y, cost, ratios, t=None):
-    """The standard error after t rounds that count: the variance seen counts for as many rounds as
-    the effective sample size, the one promised for 50 where it is larger."""
+def error_by_hand(log, found, weight, part, m, ratios, t=None):
+    """The standard error after t rounds that count, by the definition, arm by arm.
+
+    weight: w_k (n, K). part: w(Y − m) (n,). m: predicted means (n, K).
+    """
     on = np.flatnonzero(found.h > 0)[:t]
-    h, scores, y = found.h[on], found.scores[on], y[on]
+    h, scores, arm, y = found.h[on], found.scores[on], log.played[on], log.reward[on]
     v = (h @ scores) / h.sum()
-    seen, promised = (h**2 * (scores - v) ** 2).sum(), (h**2 * cost[on]).sum() * np.nanvar(y)
-    size = min(w[on].sum() ** 2 / (w[on] ** 2).sum() for w in ratios)
-    V = (size * seen + 50 * max(promised, seen)) / (size + 50)
-    return np.sqrt(V) / h.sum()
+    terms = (h * (scores - v)) ** 2
+    seen, size = terms.sum(), terms.sum() ** 2 / (terms**2).sum()
+    size = min(size, *(w[on].sum() ** 2 / (w[on] ** 2).sum() for w in ratios))
+    pooled = sum(((y[arm == k] - y[arm == k].mean()) ** 2).sum() for k in set(arm)) / len(y)
+    excess = -(h**2 * part[on] ** 2).sum()
+    for k in np.flatnonzero((weight[on] != 0).any(axis=0)):
+        own, g = y[arm == k], h**2 * log.probabilities[on, k] * weight[on, k] ** 2
+        if (own == own[:1]).all():  # an arm of which nothing is known borrows from all
+            excess += pooled * g.sum()
+            excess += (g * (own.mean() - m[on, k]) ** 2).sum() if len(own) else 0.0
+            continue
+        u = own - np.cumsum(own) / np.arange(1, len(own) + 1)
+        around_m = ((own - m[on, k][arm == k]) ** 2).mean()
+        q = (u**2).sum() ** 2 / (u**4).sum()
+        varies = min(own.var(), around_m) * (1 + min(q / 2, 2 / q)) + max(1 - q / 2, 0) * pooled
+        excess += varies * g.sum()
+        if own.var() <= around_m:
+            excess += (g * (own.mean() - m[on, k]) ** 2).sum()
+    return np.sqrt(seen + 50 * max(excess, 0) / (size + 50)) / h.sum()
 
 
 def test_estimators_by_hand():
@@ -63,19 +80,33 @@ def test_estimators_by_hand():
         if name in ("clipped", "dm", "switch", "shrunk"):
             assert "biased" in found.refused
             assert np.isnan([found.low, found.high]).all()
-    v = by_hand["snips"]
+    v, ratio = by_hand["snips"], pi / log.probabilities
     found = estimate(log, pi, "snips", weights="equal")
-    cost = (pi**2 / log.probabilities).sum(axis=1)
     np.testing.assert_allclose(found.scores, v + w * (y - v) / w.mean(), atol=1e-12)
-    assert found.se == pytest.approx(error_by_hand(found, y, cost, [w]), rel=1e-12)
+    error = error_by_hand(log, found, ratio, w * (y - v), np.full((N, K), v), [w])
+    assert found.se == pytest.approx(error, rel=1e-9)
     found = estimate(log, pi, "dr", m, "equal")
     np.testing.assert_allclose(found.scores, base + w * (y - m_A), atol=1e-12)
-    assert found.se == pytest.approx(error_by_hand(found, y, cost, [w]), rel=1e-12)
+    error = error_by_hand(log, found, ratio, w * (y - m_A), m, [w])
+    assert found.se == pytest.approx(error, rel=1e-9)
+    for name, of in (
+        ("clipped", lambda w: np.minimum(w, 2.0)),
+        ("switch", lambda w: w * (w <= 2.0)),
+        ("shrunk", lambda w: 3.0 * w / (w**2 + 3.0)),
+    ):
+        found = estimate(log, pi, name, m, "equal", clip=2.0, tau=2.0, lam=3.0)
+        means = 0 * m if name == "clipped" else m
+        part = of(w) * (y - means[rows, log.played])
+        error = error_by_hand(log, found, of(ratio), part, means, [of(w)])
+        assert found.se == pytest.approx(error, rel=1e-9), name
+    found = estimate(log, pi, "dm", m, "equal")
+    assert found.se == pytest.approx(base.std() / np.sqrt(N))
+    found = estimate(log, pi, "dr", m, "equal")
     assert found.ess == pytest.approx(w.sum() ** 2 / (w**2).sum())
     assert found.expected_ess == pytest.approx(N**2 / (pi**2 / log.probabilities).sum())
 
 
-@pytest.mark.parametrize("weights", ["equal", "minvar"])
+@pytest.mark.parametrize("weights", ["equal", "minvar", "stablevar"])
 def test_unbiased_by_enumeration(weights):
     """Three rounds, two arms, binary rewards and a policy that learns: E[Σ hΓ] = V E[Σ h]."""
     value, total = 0.0, 0.0
@@ -175,8 +206,8 @@ def test_weights_by_hand():
     log, pi = made()
     cost = (pi**2 / log.probabilities).sum(axis=1).reshape(-1, BATCH).mean(axis=1)
     h = np.repeat(1 / np.append(cost[0], cost[:-1]), BATCH)
-    np.testing.assert_allclose(estimate(log, pi).h, h)
-    np.testing.assert_allclose(estimate(log, pi, weights="stablevar").h, np.sqrt(h))
+    np.testing.assert_allclose(estimate(log, pi, weights="minvar").h, h)
+    np.testing.assert_allclose(estimate(log, pi).h, np.sqrt(h))
 
 
 def test_snapshots_and_contextual_weights_by_hand():
@@ -222,11 +253,17 @@ def test_variance_by_hand():
         found = estimate(log, target)
         for t in (7, 130, N):
             error = np.sqrt(found.sums.V[t - 1]) / found.sums.H[t - 1]
-            by_hand = error_by_hand(found, y, (delta**2 / e).sum(axis=1), ratios, t)
+            w_A, m = (delta / e)[np.arange(N), log.played], found.m
+            part = w_A * (y - m[np.arange(N), log.played])
+            by_hand = error_by_hand(log, found, delta / e, part, m, ratios, t)
             assert error == pytest.approx(by_hand, rel=1e-9)
         assert found.se == pytest.approx(error)
-    kurtosis = ((y - np.cumsum(y) / np.arange(1, N + 1)) ** np.array([[2], [4]])).sum(axis=1)
-    assert found.sums.steady[-1] == pytest.approx(kurtosis[0] ** 2 / kurtosis[1])
+    squares, fourth = 0.0, 0.0
+    for k in range(K):
+        own = y[log.played == k]
+        u = own - np.cumsum(own) / np.arange(1, len(own) + 1)
+        squares, fourth = squares + (u**2).sum(), fourth + (u**4).sum()
+    assert found.sums.steady[-1] == pytest.approx(squares**2 / fourth)
 
 
 def test_heavy_rounds_that_are_still_to_come_widen_the_interval():
@@ -285,9 +322,10 @@ def test_subgroups_by_hand():
     assert (h[~g] == 0).all()
     v = (h * scores).sum() / h.sum()
     assert part.value == pytest.approx(v)
-    w, y, _ = parts(log, pi)
-    cost = (pi**2 / log.probabilities).sum(axis=1)
-    assert part.se == pytest.approx(error_by_hand(part, y, cost, [w]))
+    w, y, rows = parts(log, pi)
+    weighted = w * (y - part.m[rows, log.played])
+    error = error_by_hand(log, part, pi / log.probabilities, weighted, part.m, [w])
+    assert part.se == pytest.approx(error)
     assert whole.n == N
 
 
@@ -434,7 +472,7 @@ def test_refusals():
     arm = np.where(np.arange(N) < 40, np.arange(N) % 3, 0)
     late = Log(None, arm, np.arange(N) % 7, lucky, batch=np.arange(N) // 40)
     late.checked = bb.ope.check(log)  # its probabilities are not what is asked here
-    for settings in ({"estimator": "ips"}, {"weights": "equal"}, {"weights": "stablevar"}):
+    for settings in ({"estimator": "ips"}, {"weights": "equal"}):
         assert "times the expected" in estimate(late, 2, **settings).refused
     default = estimate(late, 2)
     assert default.refused == ""
@@ -463,7 +501,7 @@ def test_refusals():
     bare = Log(log.x, log.played, log.reward, arms=3, propensity=log.propensity)
     assert estimate(bare, 1).weights == "equal"
     with pytest.raises(ValueError, match="need the probabilities"):
-        estimate(bare, 1, weights="stablevar")
+        estimate(bare, 1, weights="minvar")
 
 
 def test_a_refuted_log_needs_force():

@@ -1,11 +1,14 @@
 """Intervals that hold at every round at once, online too, and the test of propensities."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import bayesbandit as bb
 from bayesbandit.ope import Log, Monitor, check, estimate, evaluate
 from bayesbandit.ope.check import e_process
+from bayesbandit.ope.promised import alike
 from bayesbandit.ope.sequences import (
     BETS,
     Wealth,
@@ -20,10 +23,10 @@ from bayesbandit.studies.evidence.designs import bernoulli, linear
 
 def test_asymptotic_by_hand():
     rng = np.random.default_rng(0)
-    d, h, one = rng.normal(size=300) + 0.2, rng.random(300) + 0.5, np.ones(300)
+    d, h, y = rng.normal(size=300) + 0.2, rng.random(300) + 0.5, rng.normal(size=300)
 
     def known(t):
-        return sums(d[:t], h[:t], rng.normal(size=t), 0 * one[:t], [one[:t]])  # nothing is promised
+        return sums(d[:t], h[:t], replace(alike(y[:t]), arms=()))  # nothing is promised
 
     found = asymptotic(known(300), 0.05)
     assert found.rounds[0] == 119
@@ -129,7 +132,7 @@ def test_a_monitor_agrees_with_the_log():
 
 @pytest.mark.parametrize(("scale", "origin"), [(1.0, 0.0), (-1e6, 0.0), (1.0, 1e6)])
 def test_a_monitor_is_the_log_round_by_round(scale, origin):
-    """The values, sequence and p of `evaluate` with arm means, MinVar weights, the same batches."""
+    """The values, sequence and p of `evaluate` with arm means and the same batches."""
     rng, n, block = np.random.default_rng(4), 400, 16
     e = rng.dirichlet(np.full(3, 5.0), size=n) * 0.7 + 0.1
     arm = (e.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
