@@ -89,8 +89,8 @@ def deviations(arm: Array, y: Array) -> tuple[Array, Array]:
     order = np.argsort(arm, kind="stable")
     order = order[~np.isnan(y[order])]
     for rows in np.split(order, np.flatnonzero(np.diff(arm[order])) + 1):
-        n = np.arange(1, len(rows) + 1)
-        u[rows] = y[rows] - np.cumsum(y[rows]) / n
+        n, own = np.arange(1, len(rows) + 1), y[rows] - y[rows[:1]]  # for less rounding error
+        u[rows] = own - np.cumsum(own) / n
         gain[rows] = u[rows] ** 2 * n / np.maximum(n - 1, 1)
     return u, gain
 
@@ -165,20 +165,20 @@ def promise(scored: Scored, h: Array, rounds: Array) -> Promise:
     """Return what was seen and what is promised, after each of the rounds (those with h > 0)."""
     arm, y = scored.arm[rounds], scored.reward[rounds]
     known = ~np.isnan(y)
-    origin = y[known.argmax()] if known.any() else 0.0
-    y = y - origin  # for less rounding error
     u, gain = deviations(arm, y)
     n, within = np.cumsum(known), np.cumsum(gain)
     pooled, promised, last = within / np.maximum(n, 1), np.zeros(len(rounds)), []
     for k in scored.arms:
         mine = known & (arm == k)
+        origin = y[mine.argmax()] if mine.any() else 0.0  # for less rounding error
+        own_y = np.where(mine, y - origin, 0.0)
         m = np.broadcast_to(scored.mean(k), scored.arm.shape)[rounds] - origin
         w, g = scored.weight(k)[rounds], scored.squares(k, h)[rounds]
         count = np.cumsum(mine)
-        mean = np.cumsum(np.where(mine, y, 0.0)) / np.maximum(count, 1)
-        hwu = np.where(mine, h[rounds] * w * (y - mean[-1]), 0.0)
+        mean = np.cumsum(own_y) / np.maximum(count, 1)
+        hwu = np.where(mine, h[rounds] * w * (own_y - mean[-1]), 0.0)
         own, left, u2, u4 = (
-            np.cumsum(np.where(mine, of, 0.0)) for of in (gain, (y - m) ** 2, u**2, u**4)
+            np.cumsum(np.where(mine, of, 0.0)) for of in (gain, (own_y - m) ** 2, u**2, u**4)
         )
         C = np.cumsum(g)
         far = np.maximum(mean**2 * C - 2 * mean * np.cumsum(g * m) + np.cumsum(g * m**2), 0.0)

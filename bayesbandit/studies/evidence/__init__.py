@@ -2,7 +2,8 @@
 
 Logs are made by linear Thompson sampling with a floor, three arms, 1,000 rounds in batches of 40.
 All arms have the same value, in four designs: the linear model is right ("well": slopes −.5, 0, .5)
-or wrong ("mis": squares), the floor is constant (1/30) or decays (t^−.7/3).
+or wrong ("mis": squares), the floor is constant (1/30) or decays (t^−.7/3). In three more, with the
+right model and the constant floor, values differ by 1, 10 and 100 standard deviations of the noise.
 
 - Coverage: 95 % intervals of each arm's value and of two differences. Clipped IPS, the direct
   method, SWITCH and shrunk DR give a number without an interval. The sample mean is the control.
@@ -36,7 +37,7 @@ from bayesbandit.experiments.study import Study
 from bayesbandit.runtime.files import replacing
 from bayesbandit.runtime.progress import bar
 from bayesbandit.studies.evidence import measured, open_bandit
-from bayesbandit.studies.evidence.designs import DESIGNS
+from bayesbandit.studies.evidence.designs import APART, DESIGNS
 from bayesbandit.studies.evidence.measured import (
     BEST,
     CLAIMS,
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 BLOCK = 25  # replications that are drawn at once
 PEEKED = "no contexts"
 PARTS: dict[str, tuple[str, ...]] = {
-    "coverage": tuple(DESIGNS),
+    "coverage": (*DESIGNS, *APART),
     "peeking": (PEEKED,),
     "detection": tuple(DESIGNS),
 }
@@ -152,7 +153,8 @@ def table(results: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each design, target and estimator.
 
     The columns are coverage, width, bias and root mean squared error, in units of the reward, with
-    standard errors, and `refused`, the share of logs without an interval.
+    standard errors; `se over sd`, the mean standard error over the standard deviation of the
+    values that have one; and `refused`, the share of logs without an interval.
     """
     rows = _of(results, "coverage")
     given = rows["low"].notna()
@@ -161,12 +163,15 @@ def table(results: pd.DataFrame) -> pd.DataFrame:
         width=rows["high"] - rows["low"],
         refused=(~given).astype(float),
         squared=rows["value"] ** 2,
+        error=(rows["high"] - rows["low"]) / (2 * measured.Z),
     ).groupby(CELL, sort=False)
+    sd = rows.assign(value=rows["value"].where(given)).groupby(CELL, sort=False)["value"].std()
     found = pd.DataFrame({
         "coverage": cells["coverage"].mean(), "coverage_se": cells["coverage"].sem(),
         "width": cells["width"].mean(), "width_se": cells["width"].sem(),
         "bias": cells["value"].mean(), "bias_se": cells["value"].sem(),
-        "rmse": np.sqrt(cells["squared"].mean()), "refused": cells["refused"].mean(),
+        "rmse": np.sqrt(cells["squared"].mean()), "se over sd": cells["error"].mean() / sd,
+        "refused": cells["refused"].mean(),
     })  # fmt: skip
     return found.reset_index()
 
@@ -194,10 +199,13 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
             )
         for name, column, scale in (
             ("root mean squared error", "rmse", 1),
+            ("mean standard error over standard deviation", "se over sd", 1),
             ("logs without an interval, in %", "refused", 100),
         ):
             cells = here.pivot(index="method", columns="environment", values=column) * scale
-            frames[f"{target}: {name}"] = cells.loc[list(ESTIMATORS), list(DESIGNS)].reset_index()
+            frames[f"{target}: {name}"] = cells.loc[
+                list(ESTIMATORS), list(PARTS["coverage"])
+            ].reset_index()
     frames |= {
         f"A peeking analyst, {len(LOOKS)} looks": peeked(results),
         "Three equal arms: one is declared the best, in %": declared(results),

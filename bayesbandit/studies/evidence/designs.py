@@ -51,21 +51,33 @@ DESIGNS: dict[str, tuple[bool, Floor]] = {  # whether the linear model is right,
     "mis, decaying": (False, decaying),
     "well, decaying": (True, decaying),
 }
+APART: dict[str, float] = {  # by how many standard deviations of the noise the arms' values differ
+    "apart by 1 sd": 1.0,
+    "apart by 10 sd": 10.0,
+    "apart by 100 sd": 100.0,
+}
+NOISE = 0.5  # standard deviation of the rewards
+
+
+def values(apart: float) -> np.ndarray:
+    """Return the values (K,) of the arms: 0, one below it and one above."""
+    return apart * NOISE * np.array([0.0, -1.0, 1.0])
 
 
 def linear(
     R: int, seed: int | np.random.SeedSequence, well: bool = True, floor: Floor = constant,
-    T: int = T, noise: float = 0.5, snapshots: bool = False,
+    T: int = T, noise: float = NOISE, snapshots: bool = False, apart: float = 0.0,
 ) -> Logged:  # fmt: skip
-    """Return R logs of three arms of value 0.
+    """Return R logs of three arms, of value 0 or `apart`.
 
     well: whether the mean rewards are linear in x, with slopes −.5, 0, .5; if not, quadratic.
     floor: the minimum probability of round t. T: rounds. noise: the rewards' standard deviation.
+    apart: see `values`.
     """
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(R, T, 1))
     shape = x if well else (x**2 - 1) / np.sqrt(2)
-    mu = shape * np.array([-0.5, 0.0, 0.5])
+    mu = shape * np.array([-0.5, 0.0, 0.5]) + values(apart)
     f = np.concatenate([np.ones_like(x), x], axis=2)
     return thompson(rng, x, f, mu + noise * rng.normal(size=(R, T, K)), floor, noise, snapshots)
 

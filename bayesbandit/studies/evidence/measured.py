@@ -13,24 +13,34 @@ from bayesbandit.ope import Estimate, Log, check, estimate
 from bayesbandit.ope.means import forward, predictable
 from bayesbandit.ope.sequences import START, always_valid_p
 from bayesbandit.ope.sequences import Sequence as Bounds
-from bayesbandit.studies.evidence.designs import BATCH, DESIGNS, K, Logged, bernoulli, linear
+from bayesbandit.studies.evidence.designs import (
+    APART,
+    BATCH,
+    DESIGNS,
+    K,
+    Logged,
+    bernoulli,
+    constant,
+    linear,
+    values,
+)
 
 Row = dict[str, str | float]
 Target = int | tuple[int, int]  # an arm's value, or how much larger the first one's is
 LEVEL, P = 0.95, 0.3  # of intervals; value of the arms that are peeked at
 Z = float(norm.ppf((1 + LEVEL) / 2))
 TARGETS: dict[str, Target] = {"arm 0": 0, "arm 1": 1, "arm 2": 2, "0 − 1": (0, 1), "0 − 2": (0, 2)}
-DEFAULT, SAMPLE_MEAN, CONTEXTUAL = "DR, chosen, MinVar (default)", "sample mean", "contextual"
+DEFAULT, SAMPLE_MEAN, CONTEXTUAL = "DR, chosen, StableVar (default)", "sample mean", "contextual"
 METHODS: dict[str, dict[str, Any]] = {
     "IPS": {"estimator": "ips", "weights": "equal"},
     "SNIPS": {"estimator": "snips", "weights": "equal"},
     "DR, equal weights": {"weights": "equal"},
-    "DR, StableVar": {"weights": "stablevar"},
+    "DR, MinVar": {"weights": "minvar"},
     "DR, contextual MinVar": {"weights": CONTEXTUAL},
-    "DR, running mean, MinVar": {"mean": "running"},
-    "DR, arm means, MinVar": {"mean": "arm"},
-    "DR, ridge, MinVar": {"mean": "ridge"},
-    "DR, quadratic, MinVar": {"mean": "quadratic"},
+    "DR, running mean, StableVar": {"mean": "running"},
+    "DR, arm means, StableVar": {"mean": "arm"},
+    "DR, ridge, StableVar": {"mean": "ridge"},
+    "DR, quadratic, StableVar": {"mean": "quadratic"},
     "clipped IPS": {"estimator": "clipped", "weights": "equal"},
     "direct method": {"estimator": "dm", "weights": "equal"},
     "SWITCH": {"estimator": "switch", "weights": "equal"},
@@ -46,18 +56,28 @@ SHORT = 500  # rounds of a log whose propensities are tested
 
 
 def coverage(design: str, R: int, seed: np.random.SeedSequence) -> Iterator[Row]:
-    """Yield an estimate for each of R logs, target and estimator. All true values are 0."""
-    well, floor = DESIGNS[design]
-    drawn = linear(R, seed, well, floor, snapshots=True)
+    """Yield an estimate for each of R logs, target and estimator, less the true value."""
+    well, floor = DESIGNS.get(design, (True, constant))
+    apart = APART.get(design, 0.0)
+    drawn = linear(R, seed, well, floor, snapshots=True, apart=apart)
     for i, (log, full) in enumerate(zip(drawn.logs(), drawn.logs(snapshots=True), strict=True)):
         learned = {name: means(log, name) for name in MEANS}
         for target, asked in TARGETS.items():
+            truth = true(asked, apart)
             for name, found in estimates(log, full, asked, learned):
+                value, low, high = (end - truth for end in found)
                 yield {
                     "environment": design, "target": target, "method": name, "replication": i,
-                    "t": len(log), "value": found[0], "low": found[1], "high": found[2],
-                    "round": np.nan,
+                    "t": len(log), "value": value, "low": low, "high": high, "round": np.nan,
                 }  # fmt: skip
+
+
+def true(asked: Target, apart: float) -> float:
+    """Return the true value of a target."""
+    value = values(apart)
+    if isinstance(asked, tuple):
+        return float(value[asked[0]] - value[asked[1]])
+    return float(value[asked])
 
 
 @dataclass(frozen=True)
