@@ -31,7 +31,7 @@ from bayesbandit.ope.question import (
 )
 from bayesbandit.ope.sequences import Sequence, Sums
 from bayesbandit.ope.targets import Target, Unsupported
-from bayesbandit.ope.weights import DEFAULT, WEIGHTS, contextual, predictable_weights
+from bayesbandit.ope.weights import DEFAULT, WEIGHTS, by_batch, contextual, predictable_weights
 
 
 @dataclass(frozen=True, repr=False)
@@ -320,12 +320,17 @@ def _scores(
         sums = sum(s * w * v for s, w, v in zip((1, -1), weights(k), centres, strict=False))
         return np.divide(sums, total, out=np.zeros_like(total), where=total != 0)
 
+    def level(k: int) -> Any:
+        if m is None or not log.x.shape[1]:
+            return mean(k)
+        return by_batch(log, np.array([m[at, k].mean() for at in log.batches]))
+
     if e is None:
         wanted = np.unique(log.played[asked.on & (asked.w != 0)])
     else:
         wanted = np.flatnonzero((asked.delta[asked.on] != 0).any(axis=0))
     return scores, Scored(
-        log.played, learned, part, None if e is None else lambda k: e[:, k], weight, mean,
+        log.played, learned, part, None if e is None else lambda k: e[:, k], weight, mean, level,
         () if name == "dm" else tuple(wanted.tolist()), tuple(ratios),
     )  # fmt: skip
 

@@ -56,7 +56,8 @@ class Scored:
 
     arm: numbers of the arms. reward: NaN if not known. part: w(Y − m_A). chance: the probabilities
     of an arm k, or None if only chosen arms' are known. weight, mean: the weight w_k and the mean
-    m_k of an arm k in every round. arms: those with a weight. ratios: w of each target.
+    m_k of an arm k in every round. level: m_k, averaged over the contexts of a batch. arms: those
+    with a weight. ratios: w of each target.
     """
 
     arm: Array
@@ -65,6 +66,7 @@ class Scored:
     chance: Callable[[int], Array] | None
     weight: Callable[[int], Array]
     mean: Callable[[int], Any]
+    level: Callable[[int], Any]
     arms: tuple[int, ...]
     ratios: tuple[Array, ...]
 
@@ -99,7 +101,9 @@ def alike(y: Array, *ratios: Array) -> Scored:
     """Return what multiplies rewards y (n,) that all count alike, whatever their arms: 1."""
     arm, one = np.zeros(len(y), dtype=np.int64), np.ones(len(y))
     u, _ = deviations(arm, y)
-    return Scored(arm, y, u, None, lambda k: one, lambda k: y - u, (0,), ratios or (one,))
+    return Scored(
+        arm, y, u, None, lambda k: one, lambda k: y - u, lambda k: y - u, (0,), ratios or (one,)
+    )
 
 
 @dataclass(frozen=True)
@@ -181,7 +185,9 @@ def promise(scored: Scored, h: Array, rounds: Array) -> Promise:
             np.cumsum(np.where(mine, of, 0.0)) for of in (gain, (own_y - m) ** 2, u**2, u**4)
         )
         C = np.cumsum(g)
-        far = np.maximum(mean**2 * C - 2 * mean * np.cumsum(g * m) + np.cumsum(g * m**2), 0.0)
+        level = np.broadcast_to(scored.level(k), scored.arm.shape)[rounds] - origin
+        first, second = np.cumsum(g * level), np.cumsum(g * level**2)
+        far = np.maximum(mean**2 * C - 2 * mean * first + second, 0.0)
         found = Arms(count, own, left, u2, u4, C, far, np.cumsum(hwu**2))
         promised += found.promised(pooled)
         last.append([getattr(found, f.name)[-1] for f in fields(Arms)])

@@ -41,13 +41,16 @@ def error_by_hand(log, found, weight, part, m, ratios, t=None):
     terms = (h * (scores - v)) ** 2
     seen, size = terms.sum(), terms.sum() ** 2 / (terms**2).sum()
     size = min(size, *(w[on].sum() ** 2 / (w[on] ** 2).sum() for w in ratios))
+    level = m.copy()  # the means, averaged over the contexts of a batch
+    for at in log.batches:
+        level[at] = m[at].mean(axis=0)
     pooled = sum(((y[arm == k] - y[arm == k].mean()) ** 2).sum() for k in set(arm)) / len(y)
     excess = -(h**2 * part[on] ** 2).sum()
     for k in np.flatnonzero((weight[on] != 0).any(axis=0)):
         own, g = y[arm == k], h**2 * log.probabilities[on, k] * weight[on, k] ** 2
         if (own == own[:1]).all():  # an arm of which nothing is known borrows from all
             excess += pooled * g.sum()
-            excess += (g * (own.mean() - m[on, k]) ** 2).sum() if len(own) else 0.0
+            excess += (g * (own.mean() - level[on, k]) ** 2).sum() if len(own) else 0.0
             continue
         u = own - np.cumsum(own) / np.arange(1, len(own) + 1)
         around_m = ((own - m[on, k][arm == k]) ** 2).mean()
@@ -55,7 +58,7 @@ def error_by_hand(log, found, weight, part, m, ratios, t=None):
         varies = min(own.var(), around_m) * (1 + min(q / 2, 2 / q)) + max(1 - q / 2, 0) * pooled
         excess += varies * g.sum()
         if own.var() <= around_m:
-            excess += (g * (own.mean() - m[on, k]) ** 2).sum()
+            excess += (g * (own.mean() - level[on, k]) ** 2).sum()
     return np.sqrt(seen + 50 * max(excess, 0) / (size + 50)) / h.sum()
 
 
