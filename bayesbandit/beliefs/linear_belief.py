@@ -86,6 +86,8 @@ class LinearBelief(Belief, Kernel):
             parts = self.settings, Lam.ravel(), Lam @ m, [m @ Lam @ m]
             self.settings = np.concatenate(parts)
         folds = int(self.settings[ridge_state.FOLDS])
+        # whether arms measure contexts from an origin of their own (`kernels/origin.py`)
+        self.is_shifted = bool(interpreted(ridge_state.is_shifted)(self.settings))
         self.arms = aligned(n_arms, ridge_state.arm_width(self.n_columns, folds, self.is_shifted))
         for arm in self.arms:
             self._begin(arm)
@@ -120,11 +122,6 @@ class LinearBelief(Belief, Kernel):
     @property
     def n_columns(self) -> int:
         return int(self.settings[ridge_state.D_])
-
-    @property
-    def is_shifted(self) -> bool:
-        """Whether arms measure contexts from an origin of their own (`kernels/origin.py`)."""
-        return bool(interpreted(ridge_state.is_shifted)(self.settings))
 
     @property
     def sigma2(self) -> Array:
@@ -343,7 +340,7 @@ class LinearBelief(Belief, Kernel):
         """Return the posterior of arm k's coefficients."""
         D, arm = self.n_columns, self.arms[k]
         P, sigma2 = ridge_state.matrix(ridge_state.P_of(arm, D), D)[:, :D], arm[ridge_state.SIGMA2]
-        if interpreted(ridge_state.is_rooted)(arm):
+        if arm[ridge_state.FORM] % ridge_state.ABOUT_ORIGIN == ridge_state.ROOTED:
             P = P.T @ P
         location, spread = ridge_state.theta_of(arm, D).copy(), scaled(P, sigma2)
         origin, weighted = None, None

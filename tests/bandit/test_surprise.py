@@ -222,7 +222,7 @@ def test_an_arm_with_much_noise_that_is_rare_does_not_alarm():
 def test_half_lives_of_a_log():
     still, changes = played(3, 800).history, played(3, 800, flip=400).history
     table = bb.evaluation.drift(still)
-    assert table["half_life"][table["score"].idxmax()] >= 1000
+    assert (table["gain"] <= 3 * table["se"]).all()  # of eight
     assert table["gain"][7] < 0 == table["gain"][0]
     assert table["half_life"].tolist()[:2] == [np.inf, 8000.0]
     changed = bb.evaluation.drift(bb.ope.Log.of(changes), bb.Ridge(), (None, 150.0))

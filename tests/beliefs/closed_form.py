@@ -28,7 +28,7 @@ def noisy_effects(x, reward, weight, arm):
 
 
 def hierarchical(tau2):
-    return bb.load_model("hierarchical_ridge").with_priors(tau2=tau2, sigma2=0.5)
+    return bb.load_model("hierarchical_ridge").with_priors(tau2=tau2, sigma2=0.5, intercept=0)
 
 
 MODELS = {
