@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesbandit.checks import LARGEST, SIZES, Alpha, finite, floats, number
-from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
+from bayesbandit.kernels.prob_best.located import best_of_location_scale
 from bayesbandit.kernels.row_layout import EPSILON_GREEDY, HUGE, THOMPSON
 from bayesbandit.kernels.row_layout import UCB as UCB_RULE
 from bayesbandit.predictions import Prediction, probabilities_in

@@ -17,8 +17,8 @@ import numpy as np
 from bayesbandit.checks import FLOAT64, floats, one_of
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
 from bayesbandit.kernels.prob_best import by_draws, joint, points, rows
-from bayesbandit.kernels.prob_best.conjugate import SHAPE, best_of, reshape
-from bayesbandit.kernels.prob_best.quadrature import best_of_location_scale
+from bayesbandit.kernels.prob_best.located import best_of_location_scale
+from bayesbandit.kernels.prob_best.walk import SHAPE, best_of, reshape
 from bayesbandit.kernels.row_layout import BETA, GAMMA, HUGE, TABULATED, THOMPSON
 from bayesbandit.many_arms import MIN_ARMS_TO_BOUND, RowComparison
 from bayesbandit.runtime.compiling import interpreted

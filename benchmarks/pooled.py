@@ -17,7 +17,7 @@ from bayesbandit.environments import SyntheticExample
 from bayesbandit.environments.synthetic import Specification
 from bayesbandit.experiments.experiment import stream
 from bayesbandit.kernels import njit
-from bayesbandit.kernels.prob_best.quadrature import closed_form
+from bayesbandit.kernels.prob_best.located import closed_form
 
 GRID = np.array([10.0, 1.0, 0.1])  # of equal errors the first, the larger λ, is taken
 FOLDS, CLIP, FLOOR, K, SNAPSHOTS = 5, 0.2, 1e-6, 3, 128

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.kernels.prob_best.conjugate import SHAPE, best, reshape
-from bayesbandit.kernels.prob_best.quadrature import best_from
+from bayesbandit.kernels.prob_best.located import best_from
+from bayesbandit.kernels.prob_best.walk import SHAPE, best, reshape
 from bayesbandit.kernels.row_layout import (
     ARM,
     DRAWN,
@@ -141,7 +141,7 @@ def put_drawn(row, first, D, K, out):
 
 @njit(cache=True, error_model="numpy")
 def shapes_in(row, D, K):
-    """Return the numbers (K, …) that `prob_best/conjugate.py` needs of the old arms of a row of
+    """Return the numbers (K, …) that `prob_best/walk.py` needs of the old arms of a row of
     BETA or GAMMA."""
     shapes, kind = np.empty((K, SHAPE)), int(row[tail_at(D, K) + KIND])
     for k in range(K):

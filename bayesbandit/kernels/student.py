@@ -1,4 +1,4 @@
-"""The standard normal and Student's t: distribution function, density, and how far they reach.
+"""The standard normal and Student's t: their height, and how far they reach.
 
 `df` is the degrees of freedom ν > 0, infinite for the normal.
 """
@@ -11,7 +11,6 @@ from bayesbandit.runtime.compiling import njit
 
 NEGLIGIBLE = 1e-10  # what a cut may lose: a rival, a tail, a skipped panel
 NORMAL_REACH = 6.5  # Φ(-6.5) = 4e-11
-HILL_DF = 20.0  # Hill's expansion errs by 1e-11 here, by less above
 
 # No fastmath: a probability must have the same bits wherever it is computed.
 kernel = njit(cache=True, error_model="numpy")
@@ -34,47 +33,6 @@ def peak(df: float) -> float:
     y = 1.0 / x
     ratio = 1.0 - y * (1 / 8 - y * (1 / 128 + y * (5 / 1024 - y * 21 / 32768)))
     return ratio / math.sqrt(2.0 * math.pi)
-
-
-@kernel
-def density(z: float, df: float, top: float) -> float:
-    """Return f(z), the standard normal or Student density; `top` is `peak(df)`."""
-    if df == np.inf:
-        return top * math.exp(-0.5 * z * z)
-    return top * math.exp(-0.5 * (df + 1.0) * math.log1p(z * z / df))
-
-
-@kernel
-def hill_deviate(growth: float, df: float) -> float:
-    """Return z >= 0 with Φ(-z) = P(T > t), growth = log(1 + t²/ν): Hill (1970), Comm. ACM 13,
-    617-619."""
-    a = df - 0.5
-    b = 48.0 * a * a
-    y = a * growth
-    ratio = (((-0.4 * y - 3.3) * y - 24.0) * y - 85.5) / (0.8 * y * y + 100.0 + b)
-    return (1.0 + (ratio + y + 3.0) / b) * math.sqrt(y)
-
-
-@kernel
-def distribution(z: float, df: float, top: float) -> float:
-    """Return F(z), the standard normal or Student distribution function; `top` is `peak(df)`.
-
-    From small ν the recurrence of the incomplete beta function (DLMF 8.17.20) leads to HILL_DF:
-    F_ν(-t) = t f_ν(t)/ν + F_{ν+2}(-t'), with x = 1/(1 + t²/ν) = 1/(1 + t'²/(ν+2)) unchanged.
-    """
-    if df == np.inf:
-        return normal_cdf(z)
-    t = min(abs(z), 1e100)
-    x = df / (df + t * t)
-    growth = math.log1p(t * t / df)
-    lower = 0.0
-    term = t * density(t, df, top) / df if df < HILL_DF else 0.0
-    while df < HILL_DF:
-        lower += term
-        term *= x * (df + 1.0) / (df + 2.0)
-        df += 2.0
-    lower += normal_cdf(-hill_deviate(growth, df))
-    return lower if z < 0.0 else 1.0 - lower
 
 
 @kernel

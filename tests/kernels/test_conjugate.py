@@ -5,7 +5,7 @@ import pytest
 from scipy.special import betainc, expit, gammainc, gammaln
 from scipy.stats import beta, gamma
 
-from bayesbandit.kernels.prob_best.conjugate import SHAPE, best, reshape, stirling
+from bayesbandit.kernels.prob_best.walk import SHAPE, best, reshape, stirling
 from bayesbandit.kernels.prob_best.widened import widened_best
 from bayesbandit.kernels.row_layout import BETA, GAMMA
 from tests.cases import few, in_gate, long_but, slow_but

@@ -11,7 +11,7 @@ from scipy.special import betainc, betaln, expit, gammainc, gammaln
 from bayesbandit import predictions
 from bayesbandit.kernels import row_layout, selection
 from bayesbandit.kernels.conjugate import families
-from bayesbandit.kernels.prob_best.conjugate import SHAPE, best, reshape
+from bayesbandit.kernels.prob_best.walk import SHAPE, best, reshape
 from bayesbandit.kernels.propensities import all_chances, chances, put_chances
 from bayesbandit.kernels.row_layout import BETA, GAMMA, THOMPSON
 from bayesbandit.runtime.compiling import without

@@ -5,11 +5,11 @@ import math
 import numpy as np
 
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
-from bayesbandit.kernels.prob_best.conjugate import SHAPE, reshape
+from bayesbandit.kernels.prob_best.walk import SHAPE, reshape
 from bayesbandit.kernels.row_layout import DRAWN, GAMMA
 from bayesbandit.runtime.compiling import njit
 
-# A row of an arm: its shape (`prob_best/conjugate.py`), then rounds, Σ w r, and Σ w (1 − r) or Σ w;
+# A row of an arm: its shape (`prob_best/walk.py`), then rounds, Σ w r, and Σ w (1 − r) or Σ w;
 # the mean and standard deviation; a and b, which of a shape may have been blunted.
 N, HITS, REST, MEAN, SPREAD, FIRST, SECOND = range(SHAPE, SHAPE + 7)
 WIDTH = 16

@@ -3,7 +3,7 @@
 Rejection sampling needs an unknown number of random numbers, but a bandit holds a fixed block of
 them for each round. So a decision takes one normal of the block (`kernels/selection.py`). Its 64
 bits seed a SplitMix64 generator (Steele, Lea and Flood 2014, OOPSLA), which never runs out. Draws
-are log v/(1 − v) or log v, as in `prob_best/conjugate.py`: values of v next to 0 or 1 stay distinct
+are log v/(1 − v) or log v, as in `prob_best/walk.py`: values of v next to 0 or 1 stay distinct
 on this scale.
 """
 

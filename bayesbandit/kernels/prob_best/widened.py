@@ -1,7 +1,7 @@
 """P(arm is best) where a draw is α times as far from its mean: of m + α(v − m), v beta or gamma.
 
 Arms then differ in where their supports end. Arm a's density is integrated over its own z (see
-`kernels/prob_best/conjugate.py`) between points at which each arm, on its own scale, is smooth; the
+`kernels/prob_best/walk.py`) between points at which each arm, on its own scale, is smooth; the
 distribution functions are SciPy's. The absolute error is below 1e-9.
 """
 
@@ -10,12 +10,13 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import betainc, expit, gammainc
 
-from bayesbandit.kernels.prob_best.conjugate import (
+from bayesbandit.kernels.prob_best.walk import (
     BEGIN,
     GAMMA,
     HEIGHT,
     MODE,
-    SHORT,
+    SD,
+    SPAN_OF_MANY,
     TOP,
     A,
     B,
@@ -48,7 +49,8 @@ def widened_best(shapes: np.ndarray, mean: np.ndarray, family: int, alpha: float
         half = 0.5 * np.diff(at)
         z = ((at[:-1] + half)[:, None] + half[:, None] * NODES).ravel()
         fallen = falls(shapes[a], z, family)
-        product = np.exp(shapes[a, HEIGHT] + fallen) * (half[:, None] * WEIGHTS).ravel()
+        product = np.exp(shapes[a, HEIGHT] + fallen) / shapes[a, SD]
+        product *= (half[:, None] * WEIGHTS).ravel()
         for k in others:
             kept = product > FAINT / len(at)
             z, product = z[kept], product[kept]
@@ -62,7 +64,7 @@ def grid(shape: np.ndarray, family: int) -> np.ndarray:
     z, points = float(shape[BEGIN]), []
     while not (z < shape[MODE] and fall(shape, z, family) < -TOP):
         points.append(z)
-        z -= length(shape, z, family, SHORT)
+        z -= length(shape, z, family, SPAN_OF_MANY)
     return np.array([*points, z])[::-1]
 
 

@@ -1,11 +1,12 @@
-"""Probability that an arm is the best one, for K independent probabilities or rates.
+"""Probability that an arm is the best one, P(a is best) = ∫ f_a Π_{k≠a} F_k, of K independent arms.
 
-In the coordinate z = log v/(1 − v) of a Beta(a, b) and z = log v of a Gamma(a, b) the density is
-analytic and log-concave with exponential tails, however small the parameters are:
+The arms of a call are of one family: LOCATED ones, normal (df = ∞) or Student's t with df degrees
+of freedom in z = v, the mean reward itself; or Beta(a, b) in z = log v/(1 − v), or Gamma(a, b) in
+z = log v. There the densities are analytic, however small the parameters are,
 
     log f(z) = c + a z − (a + b) log(1 + eᶻ)        log f(z) = c + a z − b eᶻ
 
-and the order of the arms is that of their z. ∫ f_a Π_{k≠a} F_k is summed over panels from the top
+and the order of the arms is that of their z. The integral is summed over panels from the top
 downwards, on whose Gauss nodes the distribution functions are 1 less the integrals of the densities
 so far, by the integrals of the nodes' Lagrange polynomials. An arm comes in where it begins, and
 panels are as long as the narrowest arm in allows; below the point that some arm surely exceeds
@@ -16,19 +17,26 @@ import math
 
 import numpy as np
 
-from bayesbandit.kernels.row_layout import GAMMA
+from bayesbandit.kernels.row_layout import GAMMA, THOMPSON
+from bayesbandit.kernels.student import peak
 from bayesbandit.kernels.uncounted_arrays import borrowed, held
 from bayesbandit.runtime.compiling import njit
 
 N_NODES = 12
-SPAN, FEW = 3.6, 4  # length of a panel in standard deviations of the narrowest arm, of few arms
-SHORT = 2.8  # of more, whose product is steeper
-STEEP = 14.0  # greatest fall of a log density along a panel, where it is no longer curved,
-TOGETHER = 7.0  # and of the product of all arms, below their modes
+FEW_ARMS = 4
+SPAN_OF_FEW = 3.6  # length of a panel in standard deviations of the narrowest arm, of few arms
+SPAN_OF_MANY = 2.8  # of more, whose product is steeper
+STEEPEST = 14.0  # greatest fall of a log density along a panel, where it is no longer curved,
+STEEPEST_TOGETHER = 7.0  # and of the product of all arms, below their modes
+TAIL_SHARE = 0.7  # greatest length of a panel of Student's t, beside the distance of ±i√df
+EARLY = 0.15  # of its reach, by which a located arm may come in before it begins: panels are shared
 TOP = 24.0  # how far below its mode's an arm's log density is where it comes in
 NEGLIGIBLE = 1e-11
 SHARPEST = 1e-13  # standard deviation of z, beside |mode| or 1, that floating point still resolves
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+
+LOCATED = THOMPSON  # the family of normals and of Student's t, beside BETA and GAMMA
+SAMPLED = CONJUGATE = True  # the families that a kernel may meet (`compiling.without`)
 
 
 def _panel() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -45,9 +53,11 @@ def _panel() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 TAU, WEIGHTS, INTEGRALS = _panel()
 
-# What is kept of an arm, one number each: a and b; the mode of the density of z and its standard
-# deviation there; the log density at the mode; where it comes in.
+# What is kept of an arm, one number each: a and b, of a located one df and nothing; the mode of the
+# density of z and its standard deviation there; the log density at the mode, in units of that;
+# where it comes in.
 A, B, MODE, SD, HEIGHT, BEGIN = range(6)
+DF = A
 SHAPE = 6
 
 
@@ -61,8 +71,18 @@ def stirling(x):
 
 
 @njit(cache=True, error_model="numpy")
+def located_fall(z, df):
+    """Return the standard log density at z less that at 0."""
+    if df == np.inf:
+        return -0.5 * z * z
+    return -0.5 * (df + 1.0) * math.log1p(z * z / df)
+
+
+@njit(cache=True, error_model="numpy")
 def fall(shape, z, family):
     """Return the log density at z less that at the mode, so that no digits cancel."""
+    if SAMPLED and family == LOCATED:
+        return located_fall((z - shape[MODE]) / shape[SD], shape[DF])
     a, b, y = shape[A], shape[B], z - shape[MODE]
     if family == GAMMA:
         return a * (y - math.expm1(y)) if y < 700.0 else -np.inf
@@ -86,6 +106,10 @@ def falls(shape, z, family):
 @njit(cache=True, error_model="numpy")
 def slope(shape, z, family):
     """Return the derivative of the log density at z."""
+    if SAMPLED and family == LOCATED:
+        y, df = (z - shape[MODE]) / shape[SD], shape[DF]
+        steep = y if df == np.inf else (df + 1.0) * y / (df + y * y)
+        return -steep / max(shape[SD], 1e-300)
     if family == GAMMA:
         return shape[A] * -math.expm1(min(z - shape[MODE], 700.0))
     e = math.exp(-abs(z))
@@ -108,7 +132,7 @@ def reshape(shape, a, b, family):
         a, b = a * blunter, b * blunter
     shape[A], shape[B] = a, b
     rest = stirling(a) if family == GAMMA else stirling(a) + stirling(b) - stirling(a + b)
-    shape[HEIGHT] = -math.log(shape[SD]) - HALF_LOG_2PI - rest
+    shape[HEIGHT] = -HALF_LOG_2PI - rest
     u = math.sqrt(2.0 * TOP) * shape[SD]
     u = math.log1p(u + 0.5 * u * u) if family == GAMMA else u
     z = shape[MODE] + u
@@ -118,6 +142,18 @@ def reshape(shape, a, b, family):
     while fall(shape, z, family) < -TOP - 0.1:  # Newton's method, from above: it is concave
         z -= (fall(shape, z, family) + TOP) / slope(shape, z, family)
     shape[BEGIN] = z
+
+
+@njit(cache=True, error_model="numpy")
+def locate(shape, location, scale, df, reach):
+    """Fill in the numbers of a normal arm or a Student-t; `reach` is where it comes in, in
+    scales."""
+    shape[DF] = df
+    shape[B] = 0.0
+    shape[MODE] = location
+    shape[SD] = scale
+    shape[HEIGHT] = math.log(peak(df))
+    shape[BEGIN] = location + reach * scale
 
 
 @njit(cache=True, error_model="numpy")
@@ -133,11 +169,29 @@ def curvature(a, b, z, family):
 
 
 @njit(cache=True, error_model="numpy")
+def located_length(z, df, span):
+    """Return how long a panel from z downwards may be for a standard normal or Student-t.
+
+    The singularities of Student's t are at ±i√df, where log1p(z²/df) has its branch points. Its
+    tails are powers of z, and panels there are a share of z.
+    """
+    if df == np.inf:
+        return min(span, STEEPEST / max(abs(z), 1e-300))
+    far = TAIL_SHARE * math.hypot(math.sqrt(df), z)
+    if z > 0.0:
+        far /= 1.0 + TAIL_SHARE
+    y = max(z - span, 0.0) if z > 0.0 else z
+    return min(far, span * math.sqrt(1.0 + y * y / df))
+
+
+@njit(cache=True, error_model="numpy")
 def length(shape, z, family, span):
     """Return how long a panel from z downwards may be for an arm."""
+    if SAMPLED and family == LOCATED:
+        return shape[SD] * located_length((z - shape[MODE]) / shape[SD], shape[DF], span)
     a, b = shape[A], shape[B]
     steep = max(abs(slope(shape, z, family)), 1e-300)
-    L = STEEP / steep
+    L = STEEPEST / steep
     bent = curvature(a, b, z, family)
     L = min(L, span / math.sqrt(max(bent, 1e-300)))
     if family == GAMMA:
@@ -170,7 +224,13 @@ def common(x, L, family, out):
 @njit(cache=True, error_model="numpy")
 def densities(shape, x, L, family, shared, f):
     """Fill f (n,) with an arm's density on the nodes below x, times L."""
-    top = shape[HEIGHT] + fall(shape, x, family) + math.log(L)
+    if SAMPLED and family == LOCATED:
+        z, step = (x - shape[MODE]) / shape[SD], L / shape[SD]
+        top = shape[HEIGHT] + math.log(step)
+        for i in range(N_NODES):
+            f[i] = math.exp(top + located_fall(z - step * TAU[i], shape[DF]))
+        return
+    top = shape[HEIGHT] + fall(shape, x, family) + math.log(L / shape[SD])
     if family == GAMMA:
         linear, factor = -shape[A] * L, -shape[B] * math.exp(x)
     else:
@@ -186,7 +246,8 @@ def panel(x, L, shapes, inside, end, family, work, out):
     then at x − L. work (K + 1, 2, n) is scratch."""
     K = shapes.shape[0]
     product, shared = work[K, 0], work[K, 1]
-    common(x, L, family, shared)
+    if CONJUGATE and family != LOCATED:
+        common(x, L, family, shared)
     for i in range(N_NODES):
         product[i] = WEIGHTS[i]
     for k in range(K):
@@ -215,42 +276,60 @@ def panel(x, L, shapes, inside, end, family, work, out):
 
 
 @njit(cache=True, error_model="numpy")
-def best(shapes, available, family, out):
-    """Fill out (K,) with P(arm is best) among the `available`; shapes (K, SHAPE)."""
+def walk(shapes, available, family, bottom, out):
+    """Fill out (K,) with P(arm is best, and above `bottom`) among the `available`, and return the
+    probability that all of them are below; shapes (K, SHAPE)."""
     K = shapes.shape[0]
     scratch = np.empty((K + 1, 2, N_NODES)), np.ones(K), np.empty(K, np.bool_)
     work, end, inside = borrowed(scratch)
     shapes, out = borrowed(shapes), borrowed(out)
     x, left, count = -np.inf, 1.0, 0
+    early = EARLY if family == LOCATED else 0.0
     for k in range(K):
         out[k] = 0.0
         if available[k]:
             x, count = max(x, shapes[k, BEGIN]), count + 1
-    span = SPAN if count <= FEW else SHORT
-    while left > NEGLIGIBLE:
-        L, follows, steep = np.inf, -np.inf, 1e-300
+    span = SPAN_OF_FEW if count <= FEW_ARMS else SPAN_OF_MANY
+    while left > NEGLIGIBLE and bottom < x < np.inf:
+        L, follows, steep = np.inf, bottom, 1e-300
         for k in range(K):
-            inside[k] = available[k] and shapes[k, BEGIN] >= x
+            begin = shapes[k, BEGIN]
+            inside[k] = available[k] and begin + early * (begin - shapes[k, MODE]) >= x
             if inside[k]:
                 L = min(L, length(shapes[k], x, family, span))
                 if x < shapes[k, MODE]:
                     steep += slope(shapes[k], x, family)
             elif available[k]:
-                follows = max(follows, shapes[k, BEGIN])
-        lower = min(max(x - min(L, TOGETHER / steep), follows), math.nextafter(x, -np.inf))
+                follows = max(follows, begin)
+        lower = max(x - min(L, STEEPEST_TOGETHER / steep), follows)
+        lower = min(lower, math.nextafter(x, -np.inf))
         panel(x, x - lower, shapes, inside, end, family, work, out)
         x, left = lower, 1.0
         for k in range(K):
             if inside[k]:
-                ended = x < shapes[k, MODE] and fall(shapes[k], x, family) < -TOP
+                ended = family != LOCATED and x < shapes[k, MODE]
+                ended = ended and fall(shapes[k], x, family) < -TOP
                 left = 0.0 if ended else left * end[k]
+    held(scratch)
+    return left
+
+
+@njit(cache=True, error_model="numpy")
+def normalise(out):
+    """Divide probabilities (K,) by their sum, which is 1 but for what was neglected."""
     total = 0.0
-    for k in range(K):
+    for k in range(out.size):
         out[k] = max(out[k], 0.0)
         total += out[k]
-    for k in range(K):
+    for k in range(out.size):
         out[k] /= total
-    held(scratch)
+
+
+@njit(cache=True, error_model="numpy")
+def best(shapes, available, family, out):
+    """Fill out (K,) with P(arm is best) among the `available`, of family BETA or GAMMA."""
+    walk(shapes, available, family, -np.inf, out)
+    normalise(out)
 
 
 @njit(cache=True, error_model="numpy")
