@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from itertools import pairwise
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
@@ -33,6 +35,9 @@ LONGEST = 2**4096 - 1  # the largest name or seed: Python does not write much lo
 STRANGE = (str, bytes, np.datetime64, np.timedelta64)  # NumPy would convert these to numbers
 CACHED = 2**15  # numbers that are looked at twice while they are in the cache
 LARGEST = 1e50  # the largest |context| or |reward|: products of four stay finite
+ROUNDING = 1e-4  # by how much rounded probabilities and their sums may be off
+EXACT = 1e-6  # by how much they may be off without a word
+HERE = (str(Path(__file__).parent),)  # a warning is of the line that called the package
 SIZES = {"largest": 1e100, "smallest": 1e-100}  # bounds of settings > 0; 1e100 = LARGEST²
 
 
@@ -65,6 +70,12 @@ def floats(values: object, what: str) -> np.ndarray:
     Raise ValueError with the value that is no number, and its column in a table.
     """
     array = None
+    first = values[0] if isinstance(values, list | tuple) and values else values
+    if hasattr(first, "toarray"):
+        raise ValueError(
+            f"{what} must be numbers in a dense array; found a sparse {type(first).__name__}: "
+            ".toarray() makes one, and scikit-learn's TruncatedSVD a small one"
+        )
     try:
         array = _filled(values)
         strange = array.dtype == object and any(isinstance(v, STRANGE) for v in array.flat)
@@ -151,14 +162,18 @@ def _names(x: object) -> list[Any] | None:
 
 
 def _filled(values: object) -> np.ndarray:
-    """Return values as an array, with NaN where a NumPy mask hides one.
+    """Return values as an array, with NaN where a NumPy mask hides one, or pandas' NA in a column.
 
     A list of masked rows is handled too. NumPy alone would drop the mask.
     """
     if isinstance(values, list | tuple) and any(map(np.ma.isMaskedArray, values)):
         values = np.ma.stack(values)
     if not np.ma.isMaskedArray(values):
-        return np.asarray(values)
+        array = np.asarray(values)
+        if array.dtype != object or array.ndim != 1 or "pandas" not in sys.modules:
+            return array
+        missing = sys.modules["pandas"].NA
+        return np.array([np.nan if v is missing else v for v in array], dtype=object)
     return np.ma.filled(np.ma.asanyarray(values).astype(np.float64), np.nan)
 
 
@@ -279,12 +294,53 @@ def repeated(value: object, n: int) -> Any:
 
 
 def propensities(values: object, n: int) -> np.ndarray:
-    """Return propensities (n,), each in (0, 1]; a single number stands for all rows."""
-    p = column(repeated(values, n), n, "propensities")
-    if not ((p > 0) & (p <= 1)).all():
-        bad = p[(p <= 0) | (p > 1)][0]
-        raise ValueError(f"propensities must be in (0, 1]; got {bad}")
-    return p
+    """Return propensities (n,), each in (0, 1]; a single number stands for all rows.
+
+    One that rounding made a little larger than 1 is 1.
+    """
+    p = one_a_row(repeated(values, n), n, "propensities")
+    present(p, "propensities")
+    if not ((p > 0) & (p <= 1 + ROUNDING)).all():
+        t = int(np.flatnonzero((p <= 0) | (p > 1 + ROUNDING))[0])
+        raise ValueError(f"propensities must be in (0, 1]; got {p[t]} in round {t}")
+    if p.max() > 1 + EXACT:
+        warnings.warn(
+            f"propensities up to {p.max():g} are 1 up to rounding", skip_file_prefixes=HERE
+        )
+    return np.minimum(p, 1.0)
+
+
+def present(p: np.ndarray, what: str) -> None:
+    """Raise ValueError if some probabilities (n,) are missing, with their number and a remedy."""
+    if missing := int(np.isnan(p).sum()):
+        raise ValueError(
+            f"{what} are missing in {missing:,} of {len(p):,} rounds, first in round "
+            f"{int(np.argmax(np.isnan(p)))}: fill them with the probabilities at the decisions, or "
+            "leave these rounds out if they are missing whatever was chosen and earned"
+        )
+
+
+def rescaled(p: np.ndarray, what: str) -> np.ndarray:
+    """Return probabilities (n, K) with rows that sum to 1. Raise ValueError for other rows.
+
+    Rows whose sum is off by rounding, by 1e-6 to 1e-4, are divided by it, and a warning says so.
+    """
+    total = p.sum(axis=1)
+    if (off := np.flatnonzero(~(np.abs(total - 1) <= ROUNDING))).size:
+        t = int(off[0])
+        raise ValueError(
+            f"{what} must sum to 1 in every round; they sum to {total[t]:.6g} in round {t}, and "
+            f"not to 1 in {off.size} of {len(p)}"
+        )
+    rounded = np.abs(total - 1) > EXACT
+    if not rounded.any():
+        return p
+    warnings.warn(
+        f"{what} of {int(rounded.sum()):,} of {len(p):,} rounds sum to 1 only up to rounding, and "
+        "are divided by their sum",
+        skip_file_prefixes=HERE,
+    )
+    return np.where(rounded[:, None], p / total[:, None], p)
 
 
 def seconds(text: str | float | None, what: str) -> float | None:

@@ -170,7 +170,7 @@ def test_rewards_that_are_missing(log, tmp_path):
 
 BAD = {
     "propensities must be in (0, 1]; got 0.0": {"propensity": 0.0},
-    "propensities must be in (0, 1]; got nan": {"propensity": np.nan},
+    "propensities are missing in 500 of 500 rounds, first in round 0": {"propensity": np.nan},
     "propensities must be in (0, 1]; got 1.5": {"propensity": 1.5},
     "time must not run back": {"time": ["2026-01-02", "2026-01-01"] * 250},
     "(reward) must be numbers; got 'yes' in round 0": {"reward": "yes"},

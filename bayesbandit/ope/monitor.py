@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesbandit.checks import Name, arm_names, finite, floats, integer, number
-from bayesbandit.ope.logs.columns import SLACK
+from bayesbandit.checks import Name, arm_names, finite, floats, integer, number, rescaled
 from bayesbandit.ope.means import PSEUDO
 from bayesbandit.ope.promised import TINY, Arms, effective, fourth_power, mixed
 from bayesbandit.ope.question import bounds_of
@@ -84,8 +83,9 @@ class Monitor:
         if not lo <= y <= hi:
             raise ValueError(f"rewards must lie within [{lo:g}, {hi:g}]; got {y:g}")
         e = finite(floats(probabilities, "probabilities"), "probabilities")
-        if e.shape != (K,) or not (e > 0).all() or abs(e.sum() - 1) > SLACK:
+        if e.shape != (K,) or not (e > 0).all():
             raise ValueError(f"probabilities must be ({K},), > 0 and sum to 1; got {e.tolist()}")
+        e = rescaled(e[None], "probabilities")[0]
         if self.t == 0:  # the first round has its own φ
             self.phi, self.phis, self.first = 1 / e, 1 / e + 1 / e[:, None], y
         m = self.m - self.first  # shifted, for less rounding error

@@ -22,9 +22,8 @@ from bayesbandit.bandit import transactions
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.logged import check_encoder
 from bayesbandit.bandit.player import Player
-from bayesbandit.checks import floats, integer, number, shown
+from bayesbandit.checks import ROUNDING, floats, integer, number, shown
 from bayesbandit.ope.check import refuted
-from bayesbandit.ope.logs.columns import SLACK
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.targets import trained_on
 
@@ -217,8 +216,8 @@ def _least(log: Log, given: Any) -> tuple[np.ndarray, list[str]]:
     if given is not None:
         least = np.broadcast_to(floats(given, "min_probability"), (n,))
         lowest = log.propensity if e is None else np.where(could, e, np.inf).min(axis=1)
-        if not ((least > 0) & (least <= lowest + SLACK)).all():  # NaN: neither
-            t = int(np.argmin((least > 0) & (least <= lowest + SLACK)))
+        if not ((least > 0) & (least <= lowest + ROUNDING)).all():  # NaN: neither
+            t = int(np.argmin((least > 0) & (least <= lowest + ROUNDING)))
             raise ValueError(
                 f"min_probability must be above 0 and at most every logged probability; got "
                 f"{least[t]:g} in round {t}, which has one of {lowest[t]:g}"

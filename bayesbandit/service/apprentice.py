@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
-from bayesbandit.checks import Name, arm_name, number, shown
+from bayesbandit.checks import ROUNDING, Name, arm_name, number, shown
 from bayesbandit.kernels.row_layout import TABULATED
 from bayesbandit.service.inputs import encoded, ids_of, listed
 from bayesbandit.service.service import Service, Stamp, stamps
@@ -20,8 +20,6 @@ from bayesbandit.store.records import ADVISED, SYSTEM, Conflict, Stored
 from bayesbandit.store.rows import context_texts, decision_of, layout_of, text_of, to_bytes
 from bayesbandit.store.tables import events
 from bayesbandit.store.versions import decided
-
-SLACK = 1e-6  # by how much the sum of probabilities may differ from 1
 
 
 @dataclass(frozen=True)
@@ -165,7 +163,9 @@ def _distribution(
             f"probabilities must be a dict of numbers by arm; got {shown(probabilities)}"
         ) from None
     given = {
-        arm_name(name): number(value, f"the probability of {name!r}", least=0.0, most=1.0 + SLACK)
+        arm_name(name): number(
+            value, f"the probability of {name!r}", least=0.0, most=1.0 + ROUNDING
+        )
         for name, value in told.items()
     }
     if unknown := [name for name in (*given, arm_name(arm)) if name not in arms]:
@@ -174,7 +174,7 @@ def _distribution(
         if value > 0 and among is not None and name not in among:
             raise ValueError(f"{name!r} has the probability {value:g} and is not available")
     p = np.array([given.get(name, 0.0) for name in arms])
-    if abs(p.sum() - 1) > SLACK:
+    if abs(p.sum() - 1) > ROUNDING:
         raise ValueError(f"probabilities must sum to 1; they sum to {p.sum():.10g}")
     if not given.get(arm, 0.0) > 0:
         raise ValueError(f"the chosen arm, {arm!r}, must have a probability > 0")

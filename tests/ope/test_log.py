@@ -1,5 +1,8 @@
 """A log is checked at the door; each bad input is a sentence."""
 
+import json
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -30,9 +33,9 @@ BAD = {
         "probabilities": None, "propensity": [0.5, 0.0, 1, 1]},
     "propensities must be in \\(0, 1\\]; got 1.5": {
         "probabilities": None, "propensity": [0.5, 1.5, 1, 1]},
-    "propensities must be in \\(0, 1\\]; got nan": {
+    "propensities are missing in 1 of 4 rounds, first in round 1: fill": {
         "probabilities": None, "propensity": [0.5, np.nan, 1, 1]},
-    "probabilities must be in \\[0, 1\\]; got nan for 'a' in round 2": {
+    "probabilities are missing in 1 of 4 rounds, first in round 2": {
         "probabilities": with_(2, [np.nan, 1])},
     "probabilities must be in \\[0, 1\\]; got 1.2": {"probabilities": with_(2, [1.2, -0.2])},
     "must sum to 1 in every round; they sum to 0.9 in round 3, and not to 1 in 1 of 4": {
@@ -214,3 +217,76 @@ def test_open_rewards_end_every_kind_of_target():
     assert found["estimate"].nunique() == 1
     pair = bb.ope.estimate(data, (target_of(data, bandit), 0), missing="open")
     assert pair.n == 150
+
+
+# ---- probabilities that were rounded -------------------------------------------------------------
+
+THIRDS = np.full((6, 3), 0.333333)
+CHOSEN = ["a", "b", "c"] * 2
+
+
+def frame_of(p):
+    columns = {f"p_{arm}": p[:, k] for k, arm in enumerate("abc")}
+    return pd.DataFrame({"arm": CHOSEN, "reward": np.arange(6.0), "propensity": p[:, 0], **columns})
+
+
+def by_arrays(p, folder):
+    return Log(None, CHOSEN, np.arange(6.0), p, arms=["a", "b", "c"], propensity=p[:, 0])
+
+
+def by_frame(p, folder):
+    return Log.of(frame_of(p), x=[], probabilities={arm: f"p_{arm}" for arm in "abc"})
+
+
+def by_file(p, folder):
+    frame_of(p).to_csv(folder / "log.csv", index=False)
+    return bb.ope.read_log(
+        folder / "log.csv", x=[], probabilities={arm: f"p_{arm}" for arm in "abc"}
+    )
+
+
+def by_lines(p, folder):
+    """As `vw --dsjson` writes them."""
+    lines = [
+        {"_label_cost": -k, "_label_probability": one[0], "_labelIndex": k % 3, "p": list(one),
+         "a": [(k + j) % 3 + 1 for j in range(3)],
+         "c": {"_multi": [{"id": arm} for arm in "abc"]}}
+        for k, one in enumerate(p)
+    ]  # fmt: skip
+    (folder / "log.dsjson").write_text("\n".join(map(json.dumps, lines)))
+    return bb.ope.read_log(folder / "log.dsjson")
+
+
+@pytest.mark.parametrize("read", [by_arrays, by_frame, by_file, by_lines])
+def test_rounded_probabilities_are_rescaled_and_said(read, tmp_path):
+    """One tolerance for every way in: three times .333333, and as much as 1e-4."""
+    for off in (1e-6, 5e-5, 9e-5):
+        p = THIRDS + (1 - off - 0.999999) / 3
+        with pytest.warns(UserWarning, match="probabilities of 6 of 6 rounds sum to 1 only up to"):
+            found = read(p, tmp_path)
+        np.testing.assert_allclose(found.probabilities, 1 / 3, rtol=1e-12)
+        np.testing.assert_allclose(found.propensity, 1 / 3, rtol=1e-12)
+    with warnings.catch_warnings(action="error"):
+        read(np.float32([[1 / 3] * 3] * 6).astype(float), tmp_path)
+    with pytest.raises(ValueError, match="sum to 1"):
+        read(THIRDS - 2e-4 / 3, tmp_path)
+
+
+def test_other_ways_in_have_the_same_tolerance():
+    policies = {"even": THIRDS, "a": "a"}
+    log = Log(None, CHOSEN * 20, np.arange(120.0) % 7, np.full((120, 3), 1 / 3), arms=list("abc"))
+    with pytest.warns(UserWarning, match="a target's probabilities of 120 of 120 rounds"):
+        found = bb.ope.estimate(log, np.tile(policies["even"], (20, 1)))
+    assert found.value == pytest.approx(bb.ope.estimate(log, np.full((120, 3), 1 / 3)).value)
+    bandit = bb.BLTS(["a", "b"], 1)
+    with pytest.warns(UserWarning, match=r"propensities up to 1\.00005 are 1"):
+        bandit.update([[1.0], [2.0]], ["a", "b"], [1.0, 0.0], propensity=[1.00005, 0.5])
+    np.testing.assert_array_equal(bandit.history.propensity, [1.0, 0.5])
+    with pytest.raises(ValueError, match=r"propensities must be in \(0, 1\]; got 1\.0002 in round"):
+        bandit.update([[1.0]], ["a"], [1.0], propensity=[1.0002])
+    with pytest.raises(ValueError, match="propensities are missing in 1 of 2 rounds, first in"):
+        bandit.update([[1.0], [2.0]], ["a", "b"], [1.0, 0.0], propensity=[0.5, np.nan])
+    assert bandit.history.total == 2
+    monitor = bb.ope.Monitor(list("abc"), planned=1_000, bounds=(0.0, 1.0))
+    with pytest.warns(UserWarning, match="only up to rounding"):
+        monitor.add("a", 1.0, THIRDS[0])

@@ -8,9 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesbandit.checks import LARGEST, Arms, Name, Table, arm_names, finite, floats, instants
-
-SLACK = 1e-6  # by how much the sum of probabilities may differ from 1
+from bayesbandit.checks import (
+    LARGEST,
+    ROUNDING,
+    Arms,
+    Name,
+    Table,
+    arm_names,
+    finite,
+    floats,
+    instants,
+    propensities,
+    rescaled,
+)
 
 
 def arms_of(
@@ -92,16 +102,16 @@ def ascending(values: Any, n: int, what: str) -> np.ndarray | None:
 def distribution(values: Any, n: int, arms: Sequence[Name], what: str) -> np.ndarray:
     """Return probabilities (n, K): each within [0, 1], rows that sum to 1."""
     p = matrix_of(values, n, arms, what)
-    if not ((p >= 0) & (p <= 1 + SLACK)).all():  # NaN: neither
-        t, k = np.argwhere(~((p >= 0) & (p <= 1 + SLACK)))[0].tolist()
-        raise ValueError(f"{what} must be in [0, 1]; got {p[t, k]} for {arms[k]!r} in round {t}")
-    if (off := np.flatnonzero(~(np.abs(p.sum(axis=1) - 1) <= SLACK))).size:
-        t = int(off[0])
+    if missing := int(np.isnan(p).any(axis=1).sum()):
+        t = int(np.isnan(p).any(axis=1).argmax())
         raise ValueError(
-            f"{what} must sum to 1 in every round; they sum to {p[t].sum():.6g} in round {t}, and "
-            f"not to 1 in {off.size} of {n}"
+            f"{what} are missing in {missing:,} of {n:,} rounds, first in round {t}: give every "
+            "arm one, and 0 to an arm that could not be chosen"
         )
-    return p
+    if not ((p >= 0) & (p <= 1 + ROUNDING)).all():
+        t, k = np.argwhere(~((p >= 0) & (p <= 1 + ROUNDING)))[0].tolist()
+        raise ValueError(f"{what} must be in [0, 1]; got {p[t, k]} for {arms[k]!r} in round {t}")
+    return rescaled(p, what)
 
 
 def propensities_of(
@@ -115,11 +125,8 @@ def propensities_of(
         e = distribution(probabilities, n, arms, "probabilities")
         p = e[rows, played]
     if propensity is not None:
-        given = column_of(propensity, n, "propensities")
-        if not ((given > 0) & (given <= 1 + SLACK)).all():
-            t = int(np.argwhere(~((given > 0) & (given <= 1 + SLACK)))[0, 0])
-            raise ValueError(f"propensities must be in (0, 1]; got {given[t]} in round {t}")
-        if e is not None and not (gap := np.abs(given - p)).max() <= SLACK:
+        given = propensities(column_of(propensity, n, "propensities"), n)
+        if e is not None and not (gap := np.abs(given - p)).max() <= ROUNDING:
             t = int(gap.argmax())
             raise ValueError(
                 f"the propensity {given[t]:.6g} of round {t} is not the probability of its arm, "
@@ -134,7 +141,7 @@ def propensities_of(
         )
     if e is None and len(arms) == 2:
         e = np.empty((n, 2))
-        e[rows, played], e[rows, 1 - played] = p, 1 - np.minimum(p, 1)
+        e[rows, played], e[rows, 1 - played] = p, 1 - p
     return e, p
 
 

@@ -4,65 +4,114 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from bayesbandit.checks import ROUNDING, one_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 DECIDED = "Timestamp"
 EVENT = "probability of "  # prefix of the columns of probabilities
-SINGLE = 1e-4  # by how much a sum of single-precision probabilities may differ from 1
+EXPORTED = ('"_label_cost"', '"rewardActionId"')  # keys by which an export is recognised
+UNDECIDED = "without a decision"
+HERE = (str(Path(__file__).parents[2]),)  # a warning is of the line that called the package
 
 
 def of_lines(
-    lines: Iterable[str], rewards: Mapping[str, float] | None = None, default: float = np.nan
+    lines: Iterable[str],
+    rewards: Mapping[str, float] | None = None,
+    default: float = np.nan,
+    errors: str = "raise",
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Return the table of an export, and the roles of its columns.
 
     Each line is a JSON object. It is a joined event, as written by `vw --dsjson` or in
-    Personalizer's log; or an answer of Personalizer's Rank, with "eventId" and "ranking". rewards:
-    those sent to Personalizer's Reward, by event id. default: the reward of other events.
+    Personalizer's log; or an answer of Personalizer's Rank, with "eventId" and "ranking". Lines
+    with _skipLearn, which Vowpal Wabbit does not learn, and lines without a decision are left out.
+    A warning counts what is left out, by reason.
+
+    rewards: those sent to Personalizer's Reward, by event id. default: the reward of other events.
+    errors: "raise" raises ValueError at the first odd line; "skip" leaves it out.
     """
-    events = list(_objects(lines))
-    if not events:
-        raise ValueError("there is no event in it")
-    if any("ranking" in event for event in events):
-        rounds = [_ranked(event, rewards or {}, default) for event in events]
-    else:
-        if rewards is not None:
-            raise ValueError("rewards= belong to the answers of Rank, with a ranking; got none")
-        joined = [event for event in events if "_label_cost" in event and "c" in event]
-        if left := len(events) - len(joined):
-            warnings.warn(f"{left} of {len(events)} lines are no decided rounds", stacklevel=2)
-        if not joined:
-            raise ValueError('no line has a decision ("_label_cost" and "c")')
-        rounds = [_joined(event, t) for t, event in enumerate(joined)]
-        _check_drops(joined)
-        _check_actions(joined)
-    return _table(rounds)
-
-
-def _objects(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    skips = one_of(errors, "errors", ("raise", "skip")) == "skip"
+    rounds, events = list[dict[str, Any]](), list[dict[str, Any]]()
+    left, n = Counter[str](), 0
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
+        n += 1
         try:
-            event = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"line {number} is no JSON: {error}") from error
-        if not isinstance(event, dict):
-            raise ValueError(f"line {number} is no JSON object; got {line[:30]!r}")
-        yield event
+            event = _object(line)
+            if "ranking" in event:
+                rounds.append(_ranked(event, rewards or {}, default))
+            elif "_label_cost" not in event or "c" not in event:
+                left[UNDECIDED] += 1
+            elif event.get("_skipLearn"):
+                left["with _skipLearn"] += 1
+            else:
+                rounds.append(_joined(event))
+                events.append(event)
+        except Odd as odd:
+            if not skips:
+                raise ValueError(
+                    f"line {number} is {odd}; errors='skip', or --errors skip, leaves out such "
+                    "lines and counts them"
+                ) from odd
+            left[odd.reason] += 1
+    if not rounds:
+        raise ValueError(f"none of its {n} lines is a round to learn from{_counted(left)}")
+    if 0 < len(events) < len(rounds):
+        raise ValueError("it has answers of Rank and joined events, which are two kinds of logs")
+    if rewards is not None and events:
+        raise ValueError("rewards= belong to the answers of Rank, with a ranking; got none")
+    if left:
+        warnings.warn(
+            f"left out {left.total()} of {n} lines{_counted(left)}", skip_file_prefixes=HERE
+        )
+    _check_drops(events)
+    _check_actions(events)
+    return _table(rounds)
 
 
-def _joined(event: dict[str, Any], t: int) -> dict[str, Any]:
+class Odd(ValueError):
+    """A line of an export that cannot be learned. reason: what lines of its kind have in common."""
+
+    def __init__(self, reason: str, detail: object = "") -> None:
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+        self.reason = reason
+
+
+def _counted(left: Counter[str]) -> str:
+    return "".join(
+        f"{': ' if k == 0 else ', '}{n} {why}" for k, (why, n) in enumerate(left.items())
+    )
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise Odd("no JSON, or cut off", error) from error
+    if not isinstance(event, dict):
+        raise Odd("no JSON object", repr(line[:30]))
+    return event
+
+
+def _joined(event: dict[str, Any]) -> dict[str, Any]:
     """Return one round from a line of --dsjson: reward, arm, chances, time and contexts."""
     try:
         actions, order = event["c"]["_multi"], event["a"]
         names = dict(enumerate((action_name(a, k) for k, a in enumerate(actions)), 1))
+        if len(set(names.values())) < len(names):
+            raise Odd("with an action offered twice", [*names.values()])
+        if sorted(order) != list(names):
+            raise Odd(f"with positions other than 1 to {len(names)}", order)
         chances = {names[a]: float(p) for a, p in zip(order, event["p"], strict=True)}
         chosen = names[event["_labelIndex"] + 1]
         reward = 0.0 - float(event["_label_cost"])
@@ -70,13 +119,23 @@ def _joined(event: dict[str, Any], t: int) -> dict[str, Any]:
         shared = {name: value for name, value in event["c"].items() if name[:1] != "_"}
         float(event.get("pdrop", 0.0))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise ValueError(f"round {t} is no line of --dsjson: {error!r}") from error
-    if len(chances) < len(names):
-        raise ValueError(f"round {t} has two actions of one name, or none: {[*names.values()]!r}")
+        if isinstance(error, Odd):
+            raise
+        raise Odd("no line of --dsjson", repr(error)) from error
+    _check_chances(chances, chosen, propensity)
     return {
         "arm": chosen, "reward": reward, "propensity": propensity, "chances": chances,
         "time": event.get(DECIDED), "x": dict(features(shared)),
     }  # fmt: skip
+
+
+def _check_chances(chances: Mapping[Any, float], chosen: Any, propensity: float) -> None:
+    """Raise `Odd` unless probabilities sum to 1, and that of the chosen action is `propensity`."""
+    total = sum(chances.values())
+    if not (min(chances.values()) >= 0 and abs(total - 1) <= ROUNDING):
+        raise Odd("with probabilities that do not sum to 1", list(chances.values()))
+    if not (propensity > 0 and abs(chances[chosen] - propensity) <= ROUNDING):
+        raise Odd("whose action has another probability than the logged one", propensity)
 
 
 def _ranked(event: dict[str, Any], rewards: Mapping[str, float], default: float) -> dict[str, Any]:
@@ -89,7 +148,8 @@ def _ranked(event: dict[str, Any], rewards: Mapping[str, float], default: float)
         contexts = event.get("contextFeatures", [])
         x = {name: value for part in contexts for name, value in features(part)}
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise ValueError(f"an answer of Rank cannot be read: {error!r}") from error
+        raise Odd("an answer of Rank that cannot be read", repr(error)) from error
+    _check_chances(chances, chosen, propensity)
     return {
         "arm": chosen, "reward": reward, "propensity": propensity,
         "chances": chances, "time": event.get("timestamp"), "x": x,
@@ -169,12 +229,8 @@ def _table(rounds: list[dict[str, Any]]) -> tuple[pd.DataFrame, dict[str, Any]]:
     roles: dict[str, Any] = {name: f"logged {name}" for name in found}
     roles["probabilities"] = {arm: f"{EVENT}{arm}" for arm in arms}
     table: dict[str, Any] = {roles[name]: values for name, values in found.items()}
-    chances = np.array([[one["chances"].get(arm, 0.0) for arm in arms] for one in rounds])
-    total = chances.sum(axis=1)
-    scale = np.where(np.abs(total - 1) < SINGLE, total, 1.0)
-    table["logged propensity"] = np.array(found["propensity"]) / scale
-    for k, column in enumerate(roles["probabilities"].values()):
-        table[column] = chances[:, k] / scale
+    for arm, column in roles["probabilities"].items():
+        table[column] = [one["chances"].get(arm, 0.0) for one in rounds]
     times = [one["time"] for one in rounds]
     if all(time is not None for time in times):
         roles["time"] = "logged time"

@@ -11,10 +11,18 @@ from typing import Any
 import numpy as np
 
 from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.checks import LARGEST, Table, finite, floats, number, same_rows, unmasked
+from bayesbandit.checks import (
+    LARGEST,
+    ROUNDING,
+    Table,
+    finite,
+    floats,
+    number,
+    same_rows,
+    unmasked,
+)
 from bayesbandit.history import name_array
 from bayesbandit.ope.logs.columns import (
-    SLACK,
     arms_of,
     ascending,
     available_of,
@@ -269,7 +277,7 @@ class Log:
         self.snapshots = snapshots
         for b, rows in enumerate(self.batches):
             gap = np.abs(self.policy(b, rows) - self.probabilities[rows]).max()
-            if not gap <= SLACK:
+            if not gap <= ROUNDING:
                 raise ValueError(
                     f"the snapshot of batch number {b} differs from the logged probabilities by "
                     f"{gap:.3g}"

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import Name, Table, arm_names
+from bayesbandit.checks import EXACT, Name, Table, arm_names
 from bayesbandit.history import History, name_array
 from bayesbandit.kernels.propensities import all_chances
-from bayesbandit.ope.logs.columns import SLACK
 from bayesbandit.tables import inputs
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.role_names import CONTEXT, HISTORY
@@ -42,7 +41,7 @@ def of_history(history: Any) -> dict[str, Any]:
     inside = played < K
     own = e[np.arange(len(rows)), np.where(inside, played, 0)]
     # these are the probabilities of the decision, unless another propensity was given
-    whole = inside & (np.abs(own - p) <= SLACK) & (np.abs(e.sum(axis=1) - 1) <= SLACK)
+    whole = inside & (np.abs(own - p) <= EXACT) & (np.abs(e.sum(axis=1) - 1) <= EXACT)
     x = None if layout.of_arms else now.x
     names = name_array(arms)[played]
     parts = {"x": x, "arm": names, "reward": now.reward, "arms": arms}
