@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesbandit.cli.columns import Column, FormerSpellings, columns_of
+from bayesbandit.cli.columns import Column, Dates, Decimal, FormerSpellings, Sep, columns_of
 from bayesbandit.cli.evaluate import evaluate, refuse_log
 from bayesbandit.cli.report import FOR_AUTHORS, clear_errors, console, save, say, show, warn
 from bayesbandit.cli.serving import learn, serve
@@ -102,6 +102,9 @@ def compare(
         list[str] | None,
         typer.Option(help="A column to use though its name or its values speak against it."),
     ] = None,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    dates: Dates = None,
     openml: Annotated[list[str] | None, typer.Option(help="A name or number at OpenML.")] = None,
     folder: Annotated[
         Path | None, typer.Option(help="A folder of Parquet files, with a manifest or without.")
@@ -173,6 +176,7 @@ def compare(
         bandits = named_once([*bandits.items(), *extra.items()])
         for sentence in filter(None, dict.fromkeys(map(lacks_constant, model or ()))):
             warn(sentence)
+        form = {"sep": sep, "decimal": decimal, "dates": dates}
         if log is None and column:
             raise ValueError(f"--column {column[0]} needs --log, whose column it is")
         if log is not None:
@@ -182,13 +186,13 @@ def compare(
                 raise ValueError("--horizon is not for --log, whose rounds are all replayed")
             if tune:
                 raise ValueError("--tune needs streams with every arm's reward; --log has none")
-            choices = {"drop": drop or [], "keep": keep or [], **columns_of(column)}
+            choices = {"drop": drop or [], "keep": keep or [], **form, **columns_of(column)}
             compare_by_log(log, choices, bandits, replications, seed, jobs, out)
             return
         names, csv = split_files(data or [], csv)
         if csv is not None:
             used = [*([target] if target else []), *(reward or []), *(cost or [])]
-            refuse_log(csv, target, [*used, *(drop or []), *(keep or [])])
+            refuse_log(csv, target, [*used, *(drop or []), *(keep or [])], sep)
         sets = data_sets(
             names,
             csv,
@@ -199,6 +203,7 @@ def compare(
             folder,
             drop or [],
             keep or [],
+            form,
         )
         tables = columns(sets)
         for title in tables if csv is not None or openml else ():

@@ -26,6 +26,14 @@ Keep = Annotated[
         "dates or an id. May be repeated."
     ),
 ]
+Sep = Annotated[
+    str | None,
+    typer.Option(help="The separator of a CSV file, as ';'. Default: the one that fits."),
+]
+Decimal = Annotated[
+    str | None, typer.Option(help="The decimal mark of a CSV file, '.' or ','. Default: '.'.")
+]
+Dates = Annotated[str | None, typer.Option(help="The format of a CSV file's dates, as '%d/%m/%Y'.")]
 FORMER = ("--arm", "--reward", "--propensity", "--time", "--batch")  # now --column ROLE=COLUMN
 
 

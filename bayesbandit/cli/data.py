@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesbandit import environments as rooms
-from bayesbandit.ope.logs.files import PARQUET, frame_of
+from bayesbandit.tables.files import CSV, LINES, PARQUET, kind_of, read, stem_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FILES = (*PARQUET, ".csv", ".tsv", ".txt")  # of --data
+FILES = (*PARQUET, *LINES, *CSV)  # of --data
 SHOWN = 40  # the most columns of a data set that the terminal lists
 
 
@@ -28,11 +28,13 @@ def data_sets(
     folder: Path | None,
     drop: Sequence[str],
     keep: Sequence[str],
+    form: Mapping[str, str | None],
 ) -> list[Any]:
     """Return the data sets that a command line names; without names, the bundled ones.
 
     target, reward, cost: columns of --csv, for the class, or for each arm. drop, keep: columns of
-    --csv and --openml. Raise ValueError for options that do not fit together.
+    --csv and --openml. form: sep, decimal and dates, by which --csv is read.
+    Raise ValueError for options that do not fit together.
     """
     given = {"--target": [target] if target else [], "--reward": reward, "--cost": cost}
     asked = [option for option, names in given.items() if names]
@@ -44,15 +46,17 @@ def data_sets(
             "--csv needs --target, the column to predict, or a --reward or a --cost for each arm"
             + (f"; got {' and '.join(asked)}" if asked else "")
         )
+    for option, value in form.items():
+        if value is not None and csv is None:
+            raise ValueError(f"--{option} {value} needs --csv, the file that it tells how to read")
     for option, names in (("--drop", drop), ("--keep", keep)):
         if names and csv is None and not openml:
             raise ValueError(f"{option} {names[0]} needs --csv or --openml, whose column it is")
     sets: list[Any] = [rooms.bundled(name) for name in data]
     if csv is not None and target:
-        table = frame_of(csv, target)
-        sets.append(rooms.from_frame(table, target, csv.stem, drop=drop, keep=keep))
+        sets.append(rooms.from_csv(csv, target, drop=drop, keep=keep, **form))
     elif csv is not None:
-        table, name = frame_of(csv), csv.stem
+        table, name = read(csv, drop=drop, **form), stem_of(csv)
         sets.append(rooms.KnownRewards(table, reward, name, costs=cost, drop=drop, keep=keep))
     sets += [rooms.openml(name, drop=drop, keep=keep) for name in openml]
     sets += rooms.folder(folder) if folder is not None else []
@@ -64,7 +68,7 @@ def split_files(data: Sequence[str], csv: Path | None) -> tuple[list[str], Path 
 
     Raise ValueError for more than one file.
     """
-    files = [Path(name) for name in data if Path(name).suffix.lower() in FILES]
+    files = [Path(name) for name in data if kind_of(Path(name)) in FILES]
     names = [name for name in data if Path(name) not in files]
     if len(files) + (csv is not None) > 1:
         given = [*map(str, files), *([str(csv)] if csv is not None else [])]

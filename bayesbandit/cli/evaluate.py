@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesbandit.cli.columns import Column, Drop, Keep, columns_of
+from bayesbandit.cli.columns import Column, Dates, Decimal, Drop, Keep, Sep, columns_of
 from bayesbandit.cli.report import clear_errors, save, say, show, warn
 from bayesbandit.tables.role_names import signs_of_a_log
 
@@ -28,7 +28,7 @@ HALF = 0.5  # the share of the rounds from which a policy learns
 
 def evaluate(
     log: Annotated[
-        Path, typer.Argument(help="A log: Parquet, CSV, or the lines of JSON of vw --dsjson.")
+        Path, typer.Argument(help="A log: Parquet, CSV, JSON lines, or the lines of vw --dsjson.")
     ],
     policy: Annotated[
         list[str] | None,
@@ -43,6 +43,13 @@ def evaluate(
     column: Column = None,
     drop: Drop = None,
     keep: Keep = None,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    dates: Dates = None,
+    errors: Annotated[
+        str,
+        typer.Option(help='What becomes of an odd line of vw --dsjson: "raise", or "skip" it.'),
+    ] = "raise",
     against: Annotated[
         str, typer.Option(help="The policy that the others are compared with.")
     ] = LOGGED,
@@ -82,7 +89,9 @@ def evaluate(
         from bayesbandit.ope import evaluate as judge
         from bayesbandit.ope.logs.files import read_table
 
-        table = read_table(log, drop=drop or [], keep=keep or [], **columns_of(column))
+        choices = {"drop": drop or [], "keep": keep or [], **columns_of(column)}
+        form: dict[str, Any] = {"sep": sep, "decimal": decimal, "dates": dates, "errors": errors}
+        table = read_table(log, **form, **choices)
         data, policies, said = judged(table, policy or [], seed)
         said.insert(0, str(table.columns))
         spoken = {str(name): name for name in policies}
@@ -268,17 +277,19 @@ def roles(table: LoggedTable) -> dict[str, Any]:
     return {**columns.named, "probabilities": each, "contexts": contexts, "left_out": left}
 
 
-def refuse_log(path: Path, target: str | None, chosen: Collection[str]) -> None:
+def refuse_log(
+    path: Path, target: str | None, chosen: Collection[str], sep: str | None = None
+) -> None:
     """Raise ValueError if a file looks like a bandit's log.
 
     A log does not have the rewards of the other arms, which `compare` needs. chosen: columns of
-    which the user has said what they are.
+    which the user has said what they are. sep: the separator of a CSV file, if told.
     """
-    from bayesbandit.ope.logs.files import frame_of
+    from bayesbandit.tables.files import columns_of as header_of
 
     if not path.is_file():
         return
-    signs = [name for name in signs_of_a_log(frame_of(path).columns) if name not in chosen]
+    signs = [name for name in signs_of_a_log(header_of(path, sep)) if name not in chosen]
     if signs:
         arm = "" if target is None else f" --column arm={target}"
         raise ValueError(

@@ -29,8 +29,8 @@ def compare_by_log(
 ) -> None:  # fmt: skip
     """Replay a log to each bandit several times; print and save which one earned most.
 
-    choices: arguments of `read_table` for its columns. jobs: the number of processes; it does not
-    change the results.
+    choices: arguments of `read_table`, for its columns and for how a file is written. jobs: the
+    number of processes; it does not change the results.
     """
     from joblib import Parallel, delayed
 

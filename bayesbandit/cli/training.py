@@ -1,4 +1,4 @@
-"""`bayesbandit train`: a bandit that has learned a log in Parquet files, as a file."""
+"""`bayesbandit train`: a bandit that has learned a log in files, as a file."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesbandit.cli.columns import Column, Drop, Keep, columns_of
+from bayesbandit.cli.columns import Column, Dates, Decimal, Drop, Keep, Sep, columns_of
 from bayesbandit.cli.report import clear_errors, say
 from bayesbandit.cli.serving import OwnBalance, OwnModel, OwnPolicy, parts_of
+from bayesbandit.tables.role_names import DEFAULTS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +23,11 @@ if TYPE_CHECKING:
 
 def train(
     data: Annotated[
-        str, typer.Argument(help='Parquet: a file, a folder, or a pattern as "log/*.parquet".')
+        str,
+        typer.Argument(
+            help='Parquet: a file, a folder, or a pattern as "log/*.parquet"; or a CSV file, or '
+            "JSON lines."
+        ),
     ],
     bandit: Annotated[
         str,
@@ -34,12 +39,15 @@ def train(
     column: Column = None,
     drop: Drop = None,
     keep: Keep = None,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    dates: Dates = None,
     jobs: Annotated[int, typer.Option(help="Processes; -1: all cores.")] = 1,
     policy: OwnPolicy = None,
     model: OwnModel = None,
     balance: OwnBalance = None,
 ) -> None:
-    """Let a bandit learn a log in Parquet files, and save it.
+    """Let a bandit learn a log in files, and save it.
 
     A new bandit gets the arms of the log, and an encoder for its contexts: all columns that have no
     role. A saved bandit has its own.
@@ -54,8 +62,10 @@ def train(
 
         processes(jobs)
         parts = parts_of(policy, model, balance)
-        files = scale.parts_of(data)
         choices = {"drop": drop or [], "keep": keep or [], **columns_of(column)}
+        arm = [choices["arm"]] if "arm" in choices else DEFAULTS["arm"]
+        form = {"sep": sep, "decimal": decimal, "dates": dates}
+        files = scale.parts_of(data, text=arm, drop=choices["drop"], **form)
         if Path(bandit).is_file():
             learner = Bandit.load(bandit, **parts)
             if learner.encoder and (named := drop or keep):
@@ -84,7 +94,7 @@ def train(
             learner = made
         say(str(roles))
         learned = learn(
-            data, learner, arm=roles.named["arm"], reward=roles.named["reward"],
+            files, learner, arm=roles.named["arm"], reward=roles.named["reward"],
             propensity=roles.named.get("propensity"),
             time=roles.named.get("time") if learner.belief.clock == "time" else None,
             features=None if learner.encoder else roles.contexts, jobs=jobs,

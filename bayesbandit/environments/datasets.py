@@ -14,7 +14,7 @@ import numpy as np
 
 from bayesbandit.checks import Name
 from bayesbandit.environments.classification import Classification
-from bayesbandit.environments.csv_files import read
+from bayesbandit.tables.files import read, stem_of
 from bayesbandit.tables.inputs import Sparse
 
 if TYPE_CHECKING:
@@ -60,13 +60,22 @@ def from_csv(
     *,
     drop: Collection[Name] = (),
     keep: Collection[Name] = (),
+    sep: str | None = None,
+    decimal: str | None = None,
+    dates: str | None = None,
 ) -> Classification:
-    """Return a data set from a CSV file with a header, which `csv_files.read` reads.
+    """Return a data set from a CSV file with a header, from JSON lines or from a Parquet file.
+
+    The file may be compressed, as mine.csv.gz. In the target, "NA" and "None" are classes.
 
     name: None: the file's name. target, drop, keep: as in `from_frame`.
+    sep: the separator of a CSV file. None: the one that splits its rows evenly, if only one does.
+    decimal: its decimal mark, "." or ",". None: ".".
+    dates: the format of its dates, such as "%d/%m/%Y". Dates as 2026-11-22 need none.
     """
-    name = Path(path).stem if name is None else name
-    return from_frame(read(path, target), target, name, drop=drop, keep=keep)
+    name = stem_of(path) if name is None else name
+    table = read(path, sep=sep, decimal=decimal, dates=dates, text=[target], drop=drop)
+    return from_frame(table, target, name, drop=drop, keep=keep)
 
 
 def openml(

@@ -13,6 +13,7 @@ from bayesbandit.checks import Name, arm_names, integer
 from bayesbandit.environments.base import Sample
 from bayesbandit.tables.advice import warn_of
 from bayesbandit.tables.encoder import fitted
+from bayesbandit.tables.words import with_remedy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,8 +97,11 @@ def _numbers(column: pd.Series, name: str) -> np.ndarray:
     values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
     if len(bad := np.flatnonzero(~np.isfinite(values))):
         raise ValueError(
-            f"{name}: column {column.name!r} of rewards has {column.iloc[bad[0]]!r} in row "
-            f"{bad[0] + 1}"
+            with_remedy(
+                f"{name}: column {column.name!r} of rewards has {column.iloc[bad[0]]!r} in row "
+                f"{bad[0] + 1}",
+                column.iloc[bad[0]],
+            )
             + (f", and {len(bad) - 1} more that are no finite numbers" if len(bad) > 1 else "")
         )
     return values

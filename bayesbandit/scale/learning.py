@@ -83,7 +83,8 @@ def learn(
     a half-life each row counts by its age: by its number in the log, or by its time.
 
     source: a table (pandas, or another that narwhals reads), a dask.dataframe, or Parquet files: a
-        path, a folder, a pattern as "log/*.parquet", or an address as "s3://…".
+        path, a folder, a pattern as "log/*.parquet", or an address as "s3://…"; or the path of
+        a CSV file or of JSON lines, which is read whole.
     model: the reward model of a new bandit; or a bandit, as bb.BLTS(arms, d), that has learned
         before or not. A copy of it learns. Its policy, balance, arms, encoder and settings stay.
     policy, balance, encoder, settings: those of a new bandit: see `Bandit`. Without a policy, it is
@@ -105,7 +106,7 @@ def learn(
     belief keeps no sums, as one by draws.
     """
     checks.processes(jobs)
-    parts = parts_of(source)
+    parts = parts_of(source, text=[arm])
     own = {"policy": policy, "balance": balance, "arms": arms, "encoder": encoder, **settings}
     if isinstance(model, Bandit):
         if given := [name for name, value in own.items() if value is not None]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from bayesbandit.checks import Name
 from bayesbandit.tables import inputs, samples
+from bayesbandit.tables.files import CSV, LINES, kind_of, read
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
@@ -46,14 +47,19 @@ class Parts(Protocol):
         """
 
 
-def parts_of(source: object) -> Parts:
-    """Return the parts of a table, of a dask.dataframe, or of Parquet files.
+def parts_of(source: object, **form: Any) -> Parts:
+    """Return the parts of a table, of a dask.dataframe, of Parquet files, or of one other file.
 
-    Files are given by a path, a folder, a pattern with * or an address as s3://…. Raise
+    Parquet files are given by a path, a folder, a pattern with * or an address as s3://…. A CSV
+    file or one of JSON lines is read whole, as `form` says: see `tables.files.read`. Raise
     FileNotFoundError if there are none, and TypeError for a table whose columns have no names.
     """
+    if isinstance(source, Frame | Files | Cluster):
+        return source
     if isinstance(source, str | PathLike):
-        return Files(fspath(source))
+        path = Path(source)
+        whole = kind_of(path) in (*CSV, *LINES) and path.is_file()
+        return Frame(read(path, **form)) if whole else Files(fspath(source))
     if inputs.is_dask(source):
         return Cluster(source)
     frame, named = inputs.table(source)

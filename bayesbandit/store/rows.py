@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from bayesbandit.bandit.decision import Decision
 from bayesbandit.checks import Name, Table, arm_names, is_real
 from bayesbandit.history import Layout
 from bayesbandit.store.records import Stored
+from bayesbandit.tables.words import ISO
 
 if TYPE_CHECKING:
     from bayesbandit.policies import Policy
@@ -214,6 +216,8 @@ def _of_date(at: object) -> int:
 
     if not isinstance(at, str | date | np.datetime64):
         raise TypeError(f"found a {type(at).__name__}")
+    if isinstance(at, str) and not re.fullmatch(ISO, at):
+        raise ValueError("pandas would guess what is the day and what the month")
     stamp = pd.Timestamp(at)
     stamp = stamp.tz_localize(UTC) if stamp.tzinfo is None else stamp
     return int(stamp.as_unit("us").asm8.astype(np.int64))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.checks import Name, shown
-from bayesbandit.tables.words import kind_of, text_of, value_of, written_numbers
+from bayesbandit.tables.words import kind_of, text_of, value_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,58 +55,32 @@ def bounded(values: np.ndarray, name: Name) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Number:
-    """A column of numbers. A missing one becomes the median; the feature is (x − mean) / scale.
-
-    written: whether the numbers were text. unit: the sign beside each number, such as $ in
-    "$1,200"; "" without one.
-    """
+    """A column of numbers. A missing one becomes the median; the feature is (x − mean) / scale."""
 
     name: Name
     median: float
     mean: float = 0.0
     scale: float = 1.0
-    written: bool = False
-    unit: str = ""
 
     kind = "number"
 
-    @property
-    def said(self) -> str:
-        """The column's kind, with how its text was read, for `Encoder.summary`."""
-        how = f", written as text with {self.unit}" if self.unit else ", written as text"
-        return self.kind + how * self.written
-
     def known(self, values: Values) -> np.ndarray:
         """Return the values (n,) as float64; NaN where one is missing."""
-        if isinstance(values, list) or self.unit or values.dtype.kind not in "iufb":
-            known = self._read(list(objects(values)))
+        if isinstance(values, list) or values.dtype.kind not in "iufb":
+            known = np.array([self._one(value) for value in objects(values)], dtype=np.float64)
         else:
             known = values.to_numpy(dtype=np.float64, na_value=np.nan)
         return bounded(known, self.name)
 
-    def _read(self, values: list[Any]) -> np.ndarray:
-        text = [isinstance(value, str | bytes) and self.written for value in values]
-        known = np.array([nan if t else self._one(v) for t, v in zip(text, values, strict=True)])
-        if any(text):
-            written = [text_of(value) for value in compress(values, text)]
-            known[text] = numbers = written_numbers(written, self.unit)
-            if len(odd := np.flatnonzero(np.isnan(numbers))):
-                raise self._refused(written[odd[0]])
-        return known
-
     def _one(self, value: object) -> float:
         if not isinstance(value, NESTED) and is_missing(value):
             return nan
-        if isinstance(value, Real | Decimal | np.bool_) and not self.unit:
+        if isinstance(value, Real | Decimal | np.bool_):
             try:
                 return float(value)
             except OverflowError:
                 return inf
-        raise self._refused(value)
-
-    def _refused(self, value: object) -> ValueError:
-        of = f" with {self.unit}, as text" if self.unit else ""
-        return ValueError(f"column {self.name!r} holds numbers{of}; got {shown(value)}")
+        raise ValueError(f"column {self.name!r} holds numbers; got {shown(value)}")
 
     def filled(self, values: Values) -> np.ndarray:
         """Return the values (n,), with the median in place of missing ones."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesbandit.checks import Name, shown
 from bayesbandit.tables.columns import NESTED, Number, Values, is_missing
 from bayesbandit.tables.words import ISO
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DAY = 86_400_000_000  # microseconds
 
@@ -67,3 +70,26 @@ def _moment(value: object, name: Name) -> Any:
     if isinstance(value, NESTED) or not is_missing(value):
         raise ValueError(f"column {name!r} holds dates; got {shown(value)}")
     return None
+
+
+def moments(column: pd.Series, what: str) -> np.ndarray:
+    """Return a column of times (n,): numbers unchanged, dates in UTC. Text must be ISO 8601."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(column):
+        return column.to_numpy(np.float64, na_value=np.nan)
+    given: dict[str, Any] = {}
+    if column.dtype.kind != "M":
+        given["format"] = "ISO8601"
+        odd = [v for v in column if isinstance(v, str) and not re.fullmatch(ISO, v)]
+        if odd:
+            raise ValueError(
+                f"column {column.name!r} ({what}) must be times, as 2026-11-22T18:00:00Z or "
+                f"seconds; got {odd[0]!r}: dates='%d/%m/%Y', or --dates, says how a CSV writes them"
+            )
+    try:
+        found = pd.to_datetime(column, utc=True, **given)
+    except (ValueError, TypeError) as error:
+        said = str(error).splitlines()[0]
+        raise ValueError(f"column {column.name!r} ({what}) must be times: {said}") from error
+    return found.dt.tz_localize(None).to_numpy()

@@ -66,12 +66,11 @@ class Encoder:
 
         - Numbers are standardised: a missing value becomes the median, then the mean is 0 and the
           standard deviation 1. A number beyond ±1e100 or an infinite one raises ValueError.
-        - Text that holds only numbers is read as numbers in three cases. All values have a sign of
-          currency or per cent ($1,200 or 12%); later tables must have it too. Or more than a tenth
-          have thousands separators in the right places (1,234.5). Or there are more than 20
-          different numbers that repeat, or fractions that do not. Codes such as 007 are levels.
-          `summary` says what was done. If nearly all values of a column are numbers, or would be
-          with decimal commas, an error names the other values.
+        - The type of a column decides: text is levels. ValueError is raised for text that was
+          meant as numbers, with what would decide: for a column of numbers with commas (0,125 or
+          1,234), and for more than 20 different numbers as text, with a sign ($1,200 or 12%),
+          without one, or beside a few other values. `keep` takes them as levels, and so does the
+          type category. Codes such as 007 are levels.
         - Text, categories and booleans give a feature of 0 and 1 for each level. A missing value is
           a level too. Levels that were seen once are pooled. If a column would have more than 20
           features, its rarest levels are pooled as well. Of two levels only the second gets a
@@ -80,10 +79,11 @@ class Encoder:
         - Dates and identifiers are left out with a warning; `keep` brings them back. A kept date is
           the number of days since the first date. Text is a date if all values are as 2026-11-22 or
           2026-11-22T18:00Z. Text as 22/11/2026 cannot be kept, because it can be read in two ways.
-          An identifier is text that never repeats; or text or whole numbers that differ in nine
-          tenths of the rows, under a name such as customer_id, orderKey or uuid; or at least 100
-          integers that all differ and leave out less than a twentieth of their range. Numbers with
-          fractions are never identifiers.
+          An identifier is text that never repeats; or text or whole numbers, repeated or not, under
+          a name that ends in id, such as customer_id, userId or uuid, or under the name
+          "Unnamed: 0", which pandas gives to a written index; or at least 100 integers that all
+          differ and leave out less than a twentieth of their range. Numbers with fractions are
+          never identifiers.
         - A warning names columns that repeat another column in every row, and columns whose levels
           are mostly pooled, as those of prices or notes. They are used.
         - More than `max_features` features are replaced by that many leading principal components,
@@ -228,14 +228,13 @@ class Encoder:
 
         rows: list[dict[str, Any]] = []
         for column in self.fitted:
-            kind = column.said if isinstance(column, Number) else column.kind
             if isinstance(column, LeftOut):
                 said = column.why
             elif self.spec is not None:
                 said = ", ".join(self.spec.features_of(column.name))
             else:
                 said = ", ".join(self._features_by_column[column.name])
-            rows.append({"column": self._label(column.name), "kind": kind, "features": said})
+            rows.append({"column": self._label(column.name), "kind": column.kind, "features": said})
         if self.components is not None:
             k = len(self.components.vectors)
             said = f"component 1, …, component {k}" if k > 1 else "component 1"

@@ -12,7 +12,7 @@ import numpy as np
 from bayesbandit.checks import Name
 from bayesbandit.tables.columns import NESTED, LeftOut, Number
 from bayesbandit.tables.dates import DAY, Date, microseconds
-from bayesbandit.tables.words import ISO, LOCAL, numbers_in, texts
+from bayesbandit.tables.words import ISO, LOCAL, check_numbers, texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,8 +22,8 @@ LEVELS = {"string", "bytes", "boolean", "categorical", "mixed", "mixed-integer",
 DATES = {"datetime64", "datetime", "date", "period"}
 
 WORDS = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+"  # of a name in snake_case or camelCase
-IDENTIFYING = {"id", "uuid", "guid", "key", "identifier", "rowid"}
-DIFFERENT = 0.9  # the share of an identifier's values that differ, where its name says what it is
+IDENTIFYING = {"id", "ids", "uid", "uuid", "guid", "identifier", "rowid", "userid", "customerid"}
+INDEX = r"Unnamed: \d+"  # the name that pandas gives to the index that `to_csv` wrote
 MANY = 100  # rows at least, for whole numbers without gaps to be an identifier by themselves
 GAPS = 0.05  # more numbers in their range than there are of them
 
@@ -67,7 +67,7 @@ def _sort(found: Recognised, name: Name, column: pd.Series, kept: bool) -> None:
 
     kind = pd.api.types.infer_dtype(column)
     if kind in NUMBERS:
-        _number(found, Number(name, 0.0), column, kind == "integer", kept)
+        _number(found, name, column, kind == "integer", kept)
         return
     if kind in DATES:
         _date(found, name, column, kept)
@@ -84,12 +84,8 @@ def _sort(found: Recognised, name: Name, column: pd.Series, kept: bool) -> None:
     if kind == "string" and _is_local(text):
         _local_date(found, name, text, kept)
         return
-    if kind in ("string", "mixed", "mixed-integer"):
-        written = numbers_in(name, text, kept)
-        if written is not None:
-            number, unit = written
-            _number(found, Number(name, 0.0, written=True, unit=unit), number, False, kept)
-            return
+    if kind in ("string", "mixed", "mixed-integer") and not kept:
+        check_numbers(name, text)
     _levels(found, name, text, kept)
 
 
@@ -97,8 +93,7 @@ def _objects(column: pd.Series, kind: str) -> Any:
     return column if kind == "mixed" else ()
 
 
-def _number(found: Recognised, number: Number, column: pd.Series, whole: bool, kept: bool) -> None:
-    name = number.name
+def _number(found: Recognised, name: Name, column: pd.Series, whole: bool, kept: bool) -> None:
     values = Number(name, 0.0).known(column)
     low, high = np.fmin.reduce(values), np.fmax.reduce(values)  # NaN only where all are
     if not low < high:
@@ -106,7 +101,7 @@ def _number(found: Recognised, number: Number, column: pd.Series, whole: bool, k
     elif not kept and (why := _identifies(name, values, whole)):
         found.leave(name, why, guessed=True)
     else:
-        found.numbers[name] = number, values
+        found.numbers[name] = Number(name, 0.0), values
 
 
 def _date(found: Recognised, name: Name, column: pd.Series, kept: bool) -> None:
@@ -138,8 +133,8 @@ def _levels(found: Recognised, name: Name, text: pd.Series, kept: bool) -> None:
         found.leave(name, "it never varies" if known else "it has no value")
     elif counts.iloc[0] == 1:
         _never_repeats(found, name, kept)
-    elif not kept and _says_identifier(name) and text.nunique() >= DIFFERENT * known:
-        found.leave(name, "an identifier: nearly all of its values differ", guessed=True)
+    elif not kept and (why := _says_identifier(name)):
+        found.leave(name, why, guessed=True)
     else:
         found.levels[name] = text
 
@@ -156,26 +151,27 @@ def _never_repeats(found: Recognised, name: Name, kept: bool) -> None:
 def _identifies(name: Name, values: np.ndarray, whole: bool) -> str:
     """Return why numbers (n,) are an identifier; "" where they are a measurement.
 
-    They are whole and nearly all differ, and the name says so; or they are integers that all
-    differ, of many rows, and leave hardly a number of their range out.
+    They are whole, and the name says so; or they are integers that all differ, of many rows, and
+    leave hardly a number of their range out.
     """
     known = values[~np.isnan(values)]
     if not (known == np.floor(known)).all():
         return ""
-    n, distinct = len(known), len(np.unique(known))
-    if _says_identifier(name) and distinct >= DIFFERENT * n:
-        return f"an identifier: {'all' if distinct == n else 'nearly all'} of its values differ"
-    span = known.max() - known.min() + 1
-    if whole and distinct == n == len(values) >= MANY and span <= (1 + GAPS) * n:
+    if why := _says_identifier(name):
+        return why
+    n, span = len(known), known.max() - known.min() + 1
+    if whole and len(np.unique(known)) == n == len(values) >= MANY and span <= (1 + GAPS) * n:
         return "an identifier: its values number the rows"
     return ""
 
 
-def _says_identifier(name: Name) -> bool:
-    """Return whether a column's name says that it identifies rows, as customer_id and orderKey
-    do."""
-    said = [word.lower() for word in re.findall(WORDS, str(name))]
-    return bool(said) and (said[0] in IDENTIFYING or said[-1] in IDENTIFYING)
+def _says_identifier(name: Name) -> str:
+    """Return why a column identifies rows or persons by its name, as customer_id and orderId do;
+    "" if it does not."""
+    if re.fullmatch(INDEX, str(name)):
+        return "an index that was written with the table"
+    said = re.findall(WORDS, str(name))
+    return "an identifier, by its name" if said and said[-1].lower() in IDENTIFYING else ""
 
 
 def _is_iso(text: pd.Series) -> bool:

@@ -15,7 +15,6 @@ from bayesbandit.runtime.schema import NAME, Broken, OneOf, Whole, brief, check,
 from bayesbandit.tables.columns import LARGEST_VALUE, ZEROS, Column, LeftOut, Levels, Number
 from bayesbandit.tables.dates import Date
 from bayesbandit.tables.learning import Components
-from bayesbandit.tables.words import UNITS
 
 if TYPE_CHECKING:
     from bayesbandit.tables.encoder import Encoder
@@ -40,9 +39,9 @@ def is_positive(value: object, where: str) -> None:
 
 CODE = Whole(ZEROS)
 OF_ALL = {"kind": str, "name": NAME}
+OLD = {"written?": OneOf(False), "unit?": OneOf("")}  # of files of an earlier release
 NUMBERS = {
-    **OF_ALL, "median": is_number, "mean": is_number, "scale": is_positive, "written": bool,
-    "unit?": OneOf("", *UNITS),
+    **OF_ALL, "median": is_number, "mean": is_number, "scale": is_positive, **OLD,
 }  # fmt: skip
 FORMS = {
     Number.kind: NUMBERS,
@@ -146,13 +145,16 @@ def _column_of(plain: object) -> Column:
         raise Broken(f"a column's kind is {brief(kind)}")
     check(name, NAME, "a column's name")
     where = f"column {name!r}"
+    demand(
+        plain.get("written") is not True,
+        f"{where} was fitted to numbers as text, which are levels now: fit the encoder again",
+    )
     check(plain, FORMS[kind], where)
     if kind == Levels.kind:
         _check_levels(plain, where)
         plain = {**plain, "levels": tuple(plain["levels"]), "codes": tuple(plain["codes"])}
-    elif plain.get("unit"):
-        demand(plain["written"], f"{where} has a unit, and is not written as text")
-    column: Column = KINDS[kind](**{k: v for k, v in plain.items() if k != "kind"})
+    known = {k: v for k, v in plain.items() if k != "kind" and f"{k}?" not in OLD}
+    column: Column = KINDS[kind](**known)
     return column
 
 

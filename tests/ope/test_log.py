@@ -290,3 +290,23 @@ def test_other_ways_in_have_the_same_tolerance():
     monitor = bb.ope.Monitor(list("abc"), planned=1_000, bounds=(0.0, 1.0))
     with pytest.warns(UserWarning, match="only up to rounding"):
         monitor.add("a", 1.0, THIRDS[0])
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        ["2026-01-02T10:00:00Z", "2026-01-02 11:00:00.5+01:00", "2026-01-02 10:00:01"],
+        pd.date_range("2026-01-02 10:00", periods=3, freq="500ms"),
+        [1767348000.0, 1767348000.5, 1767348001],
+        [pd.Timestamp("2026-01-02 10:00:00", tz="UTC") + k * pd.Timedelta("500ms")
+         for k in range(3)],
+    ],
+    ids=["text", "dates", "seconds", "objects"],
+)  # fmt: skip
+def test_times_of_a_table_are_read_as_those_of_a_file(times):
+    frame = pd.DataFrame({"arm": [0, 1, 0], "reward": 1.0, "propensity": 0.5, "at": times})
+    found = Log.of(frame.assign(late=frame["at"]), time="at", reward_time="late", x=[])
+    assert found.time.tolist() == [1767348000.0, 1767348000.5, 1767348001.0]
+    assert found.reward_time.tolist() == found.time.tolist()
+    with pytest.raises(ValueError, match=r"'at' \(time\) must be times.*; got '1/2/2026'"):
+        Log.of(frame.assign(at="1/2/2026"), time="at", x=[])

@@ -48,7 +48,7 @@ def write(frame, folder, kind):
 
 
 def test_a_log_of_vowpal_wabbit():
-    with pytest.warns(UserWarning, match="1 of 161 lines are no decided rounds"):
+    with pytest.warns(UserWarning, match="left out 1 of 161 lines: 1 without a dec"):
         log = read_log(VW)
     lines = [json.loads(line) for line in VW.read_text().splitlines()[:-1]]
     assert set(log.arms) == {"sport", "news", "music"}
@@ -84,16 +84,16 @@ LINE = json.loads(VW.read_text().splitlines()[0])
 BROKEN = {
     "line 1 is no JSON": "{",
     "line 1 is no JSON object": "[1]",
-    "no event": "\n",
-    "no line has a decision": '{"EventId": "e"}',
-    "round 0 is no line of --dsjson: KeyError": json.dumps(
+    "none of its 0 lines": "\n",
+    "none of its 1 lines is a round to learn from: 1 without a decision": '{"EventId": "e"}',
+    "line 1 is no line of --dsjson: KeyError": json.dumps(
         {k: v for k, v in LINE.items() if k != "p"}
     ),
-    "round 0 is no line of --dsjson: ValueError": json.dumps({**LINE, "p": [1.0]}),
-    "round 0 is no line of --dsjson: KeyError.0": json.dumps({**LINE, "_labelIndex": -1}),
-    "round 0 is no line of --dsjson: OverflowError": json.dumps({**LINE, "_label_cost": 10**400}),
-    "round 0 is no line of --dsjson: TypeError": json.dumps({**LINE, "c": None}),
-    "two actions of one name": json.dumps(
+    "line 1 is no line of --dsjson: ValueError": json.dumps({**LINE, "p": [1.0]}),
+    "line 1 is no line of --dsjson: KeyError.0": json.dumps({**LINE, "_labelIndex": -1}),
+    "line 1 is no line of --dsjson: OverflowError": json.dumps({**LINE, "_label_cost": 10**400}),
+    "line 1 is no line of --dsjson: TypeError": json.dumps({**LINE, "c": None}),
+    "line 1 is with an action offered twice": json.dumps(
         {**LINE, "c": {"_multi": [{"id": "x"}, {"id": "x"}, {"id": "y"}]}}
     ),
     "different rates": json.dumps(LINE) + "\n" + json.dumps({**LINE, "pdrop": 0.5}),
@@ -107,6 +107,50 @@ def test_a_broken_export_is_a_sentence(said, tmp_path):
     path.write_text(BROKEN[said])
     with warnings.catch_warnings(action="ignore"), pytest.raises(ValueError, match=said):
         read_log(path)
+
+
+ODD = {
+    "with an action offered twice": {"c": {"_multi": [{"id": "x"}, {"id": "x"}, {"id": "y"}]}},
+    "with positions other than 1 to 3": {"a": [0, 1, 2]},
+    "no line of --dsjson": {"p": [0.5]},
+    "with probabilities that do not sum to 1": {"p": [0.5, 0.1, 0.1]},
+    "whose action has another probability than the logged one": {"_label_probability": 0.0123},
+}
+
+
+@pytest.mark.parametrize("reason", [*ODD, "no JSON, or cut off"])
+def test_an_odd_line_is_named_or_left_out_and_counted(reason, tmp_path):
+    """It refuses the log by default; with errors="skip" all other lines are learned."""
+    good, path = json.dumps(LINE), tmp_path / "log.dsjson"
+    odd = good[:-40] if reason not in ODD else json.dumps({**LINE, **ODD[reason]})
+    path.write_text("\n".join([good, good, odd, "", good, odd]))
+    with pytest.raises(ValueError, match=f"line 3 is {reason}.*errors='skip'"):
+        read_log(path)
+    with pytest.warns(UserWarning, match=f"left out 2 of 5 lines: 2 {reason}"):
+        log = read_log(path, errors="skip")
+    assert len(log) == 3
+    path.write_text("\n".join([odd, odd]))
+    with pytest.raises(ValueError, match=f"none of its 2 lines is a round .*: 2 {reason}"):
+        read_log(path, errors="skip")
+    with pytest.raises(ValueError, match="errors must be one of 'raise', 'skip'; got 'ignore'"):
+        read_log(path, errors="ignore")
+
+
+def test_lines_that_vowpal_wabbit_skips_are_not_learned(tmp_path):
+    path = tmp_path / "log.dsjson"
+    lines = [{**LINE, "_label_cost": -k, "_skipLearn": k % 3 == 0} for k in range(9)]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    with pytest.warns(UserWarning, match="left out 3 of 9 lines: 3 with _skipLearn"):
+        log = read_log(path)
+    assert log.reward.tolist() == [1, 2, 4, 5, 7, 8]
+
+
+def test_answers_of_rank_can_be_skipped_too(tmp_path):
+    path = tmp_path / "ranks.jsonl"
+    odd = {**RANKS[0], "rewardActionId": "soup"}
+    path.write_text("\n".join(map(json.dumps, [*RANKS, odd])))
+    with pytest.warns(UserWarning, match="left out 1 of 4 lines: 1 an answer of Rank that cannot"):
+        assert len(read_log(path, errors="skip", default=0.0)) == 3
 
 
 def test_a_separator_of_lines_within_a_text_separates_no_events(tmp_path):
@@ -129,7 +173,7 @@ def test_columns_that_are_no_contexts_are_left_out(tmp_path):
     huge.loc[0, "reward"] = 10**400
     with (
         pytest.warns(UserWarning, match="read without contexts"),
-        pytest.raises(ValueError, match=r"'reward'.*must be numbers: int too large"),
+        pytest.raises(ValueError, match="rewards must be finite"),
     ):
         read_log(write(huge, tmp_path, "csv"))
 
@@ -192,7 +236,7 @@ BAD = {
     r"time must not run back": {"timestamp": ["2026-01-02", "2026-01-01"] * 100},
     r"column 'timestamp' \(time\) must be times": {"timestamp": "soon"},
     r"probabilities must sum to 1": {"probability_a": 0.5},
-    r"probabilities must be in \[0, 1\]; got nan": {"probability_a": np.nan},
+    r"probabilities are missing in 200 of 200 rounds": {"probability_a": np.nan},
     r"rewards must not all be missing": {"reward": np.nan},
 }
 
@@ -204,7 +248,7 @@ def test_a_bad_column_is_a_sentence(said, tmp_path):
         read_log(path, x=["age"])
 
 
-@pytest.mark.filterwarnings("ignore:1 of 161")
+@pytest.mark.filterwarnings("ignore:left out 1 of 161")
 def test_a_bad_file_is_a_sentence(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no file"):
         read_log(tmp_path / "none.csv")

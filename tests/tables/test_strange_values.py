@@ -1,6 +1,7 @@
 """Values that look like others: each is read as what it is, or refused by name."""
 
 import enum
+import warnings
 from decimal import Decimal
 
 import numpy as np
@@ -40,7 +41,7 @@ def test_decimal_commas_are_still_named(text):
     values = [text.format(k) for k in range(100, 130)]
     if text == "1.{}":  # which reads as a number with a point, but for those with a comma
         values[:10] = [f"{k},5" for k in range(10)]
-    with pytest.raises(ValueError, match="column 'a' has numbers, but for"):
+    with pytest.raises(ValueError, match=r"column 'a' has .* as text(: .* decimal=','|, such as)"):
         fit(values)
 
 
@@ -125,3 +126,81 @@ def test_a_logical_value_is_true_or_false():
             with pytest.raises(ValueError, match="column 'a' holds True and False; got"):
                 encoder.transform({"z": 0.0, "a": other})
     assert fit([True, False, "maybe"]).transform({"z": 0.0, "a": "yes"})[0, 1:].tolist() == [0] * 3
+
+
+NULLABLE = {
+    "boolean": pd.array([True, False, None] * 40, dtype="boolean"),
+    "bool[pyarrow]": pd.Series([True, False, None] * 40).astype("bool[pyarrow]"),
+    "objects": pd.Series([True, False, pd.NA] * 40, dtype=object),
+    "Int64": pd.array([1, 0, None] * 40, dtype="Int64"),
+    "Float64": pd.array([1.0, 0.0, None] * 40, dtype="Float64"),
+}
+
+
+@pytest.mark.parametrize("kind", NULLABLE)
+def test_a_missing_value_is_missing_in_every_kind_of_column(kind):
+    """As NaN is: in contexts by an encoder, and in the rewards of a log."""
+    column = NULLABLE[kind]
+    plain = np.tile([1.0, 0.0, np.nan], 40)
+    frame = beside(range(5)).assign(b=column)
+    encoder = bb.Encoder.fit(frame)
+    for x in (frame, frame.to_dict("records"), *(frame.iloc[k] for k in range(3))):
+        assert np.isfinite(encoder.transform(x)).all()
+    assert np.array_equal(
+        encoder.transform(frame), np.vstack([encoder.transform(row) for row in frame.iloc])
+    )
+    parts = {"arm": [0, 1] * 60, "propensity": np.full(120, 0.5)}
+    np.testing.assert_array_equal(bb.ope.Log(None, reward=column, **parts).reward, plain)
+    table = pd.DataFrame({**parts, "reward": column})
+    np.testing.assert_array_equal(bb.ope.Log.of(table).reward, plain)
+    with pytest.raises(ValueError, match="rewards must be finite"):
+        bb.LinTS(2, n_features=1).update(frame[["z"]].to_numpy(), parts["arm"], column)
+    with pytest.raises(ValueError, match="propensities are missing in 40 of 120 rounds, first in"):
+        bb.ope.Log(None, parts["arm"], plain, propensity=column)
+
+
+def test_a_sparse_matrix_is_refused_with_the_remedy():
+    from scipy import sparse
+
+    x = sparse.random(60, 3, density=0.5, format="csr", random_state=0)
+    bandit = bb.LinTS(2, n_features=3)
+    by_encoder = bb.LinTS(2, encoder=bb.Encoder.fit(x.toarray()))
+    calls = [
+        lambda x: bandit.choose(x),
+        lambda x: bandit.choose([x[[0]], x[[1]]]),
+        lambda x: bandit.update(x, [0] * 60, np.ones(60)),
+        lambda x: bandit.probabilities(x),
+        lambda x: bb.ope.Log(x, [0, 1] * 30, np.ones(60), propensity=[0.5] * 60),
+        lambda x: bb.Encoder.fit(x),
+        lambda x: by_encoder.choose(x),
+        lambda x: bb.environments.Classification(x, [0, 1] * 30, "sparse"),
+    ]
+    for call in calls:
+        for one in (x, sparse.csr_array(x)):
+            with pytest.raises((TypeError, ValueError), match=r"sparse .*\.?toarray\(\)"):
+                call(one)
+    assert bandit.history.total == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("Unnamed: 0", range(N)),
+        ("Unnamed: 0", np.random.default_rng(0).permutation(N)),
+        ("Unnamed: 3", [3, 7]),
+        ("user_id", [11, 12, 13]),
+        ("customerId", ["c7", "c8", "c9"]),
+        ("CUSTOMER_ID", np.arange(N) % 50),
+        ("userid", [1.0, 2.0, None]),
+        ("session-uuid", ["a", "b"]),
+        ("row", range(N)),
+    ],
+)
+def test_no_identifier_is_a_feature_without_a_word(name, values):
+    """However often its values repeat; drop= and keep= say it."""
+    frame = beside(list(values)).rename(columns={"a": name}).convert_dtypes()
+    with pytest.warns(UserWarning, match=f"left out '{name}' .*keep=.* uses one; drop="):
+        assert bb.Encoder.fit(frame).columns == ("z",)
+    with warnings.catch_warnings(action="error"):
+        assert bb.Encoder.fit(frame, drop=[name]).columns == ("z",)
+        assert bb.Encoder.fit(frame, keep=[name]).columns == ("z", name)

@@ -11,20 +11,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.checks import Name, name_array
-from bayesbandit.environments.csv_files import read
 from bayesbandit.environments.encoding import classes
-from bayesbandit.ope.logs.exports import of_lines
+from bayesbandit.ope.logs.exports import EXPORTED, of_lines
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.logs.readers import encoded, not_stored
+from bayesbandit.tables.dates import moments
 from bayesbandit.tables.encoder import Encoder
+from bayesbandit.tables.files import LINES, kind_of, read, text_of
 from bayesbandit.tables.learning import NoFeatures
+from bayesbandit.tables.role_names import DEFAULTS
 from bayesbandit.tables.roles import Roles, blamed, names_in, roles_of
+from bayesbandit.tables.words import with_remedy
 
 if TYPE_CHECKING:
     import pandas as pd
 
 NUMBERS, TIMES = ("reward", "propensity", "batch"), ("time", "reward_time")
-PARQUET, LINES = (".parquet", ".pq"), (".json", ".jsonl", ".ndjson", ".dsjson")
+DSJSON = ".dsjson"
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +95,13 @@ def read_log(
     keep: Collection[str] = (),
     rewards: Mapping[str, float] | None = None,
     default: float = np.nan,
+    errors: str = "raise",
+    sep: str | None = None,
+    decimal: str | None = None,
+    dates: str | None = None,
     **columns: Any,
 ) -> Log:
-    """Read a log from a file: Parquet, CSV, or JSON lines of `vw --dsjson` or Personalizer.
+    """Read a log from a file: Parquet, CSV, JSON lines, or lines of `vw --dsjson` or Personalizer.
 
     You can name the columns: arm, reward, propensity, time, reward_time, batch and weight;
     probabilities={arm: column}; and x, the columns of contexts. A role that you do not name belongs
@@ -107,8 +114,16 @@ def read_log(
     look like dates or identifiers, say otherwise. Contexts become numbers by `encoder`, or by one
     that is fitted to the file: `log.encoder`.
     rewards, default: for answers of Personalizer's Rank, by event id: see `of_lines`.
+    errors: "skip" leaves out odd lines of an export, and a warning counts them by reason; "raise"
+        raises ValueError at the first.
+    sep, decimal, dates: how a CSV file is written: its separator (None: the one that splits the
+        rows evenly, if only one does), its decimal mark (None: "."), and the format of its dates,
+        such as "%d/%m/%Y" (dates of ISO 8601 need none).
     """
-    table = read_table(path, rewards, default, drop=drop, keep=keep, encoder=encoder, **columns)
+    form: dict[str, Any] = {"sep": sep, "decimal": decimal, "dates": dates, **columns}
+    table = read_table(
+        path, rewards, default, errors, drop=drop, keep=keep, encoder=encoder, **form
+    )
     return table.encoded(table.encoder() if encoder is None else encoder)
 
 
@@ -116,19 +131,27 @@ def read_table(
     path: str | Path,
     rewards: Mapping[str, float] | None = None,
     default: float = np.nan,
+    errors: str = "raise",
     *,
-    drop: Collection[str] = (),
-    keep: Collection[str] = (),
+    sep: str | None = None,
+    decimal: str | None = None,
+    dates: str | None = None,
+    drop: Collection[Name] = (),
+    keep: Collection[Name] = (),
     encoder: Encoder | None = None,
     **columns: Any,
 ) -> LoggedTable:
-    """Read a log from a file as a table, with contexts not encoded: see `read_log`."""
+    """Read a log from a file as a table, with contexts not encoded: see `read_log`.
+
+    drop: columns that are not used, and may be written in any way.
+    """
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    if path.suffix.lower() in LINES:
+    text = text_of(path) if kind_of(path) in LINES else ""
+    if kind_of(path) == DSJSON or any(key in text for key in EXPORTED):
         try:
-            frame, roles = of_lines(path.read_text("utf-8-sig").split("\n"), rewards, default)
+            frame, roles = of_lines(text.split("\n"), rewards, default, errors)
         except ValueError as error:
             raise ValueError(f"{path} cannot be read as a log: {error}") from error
         x = columns.pop("x", None)
@@ -143,24 +166,11 @@ def read_table(
     elif rewards is not None:
         raise ValueError(f"rewards= belong to answers of Rank, lines of JSON; got {path}")
     else:
-        frame = frame_of(path)
+        named = columns.get("arm")
+        arm = DEFAULTS["arm"] if named is None else [named]
+        left = names_in(drop)
+        frame = read(path, sep=sep, decimal=decimal, dates=dates, text=arm, drop=left)
     return recognised(frame, path.name, drop=drop, keep=keep, encoder=encoder, **columns)
-
-
-def frame_of(path: Path, target: str | None = None) -> pd.DataFrame:
-    """Return the table of a Parquet or a CSV file. target: as in `csv_files.read`."""
-    import pandas as pd
-
-    if path.suffix.lower() not in PARQUET:
-        return read(path, target)
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    from pyarrow import ArrowException
-
-    try:
-        return pd.read_parquet(path)
-    except (ArrowException, OSError, ValueError) as error:
-        raise ValueError(f"{path} is not a whole Parquet file: {error}") from error
 
 
 def recognised(
@@ -216,21 +226,8 @@ def numbers(column: pd.Series, what: str) -> np.ndarray:
         t = int(np.argmax(strange.to_numpy()))
         seen = column.iloc[t]
         raise ValueError(
-            f"column {column.name!r} ({what}) must be numbers; got {seen!r} in round {t}"
+            with_remedy(
+                f"column {column.name!r} ({what}) must be numbers; got {seen!r} in round {t}", seen
+            )
         )
     return found.to_numpy(np.float64, na_value=np.nan)
-
-
-def moments(column: pd.Series, what: str) -> np.ndarray:
-    """Return a column of times (n,): numbers unchanged, dates in UTC."""
-    import pandas as pd
-
-    if pd.api.types.is_numeric_dtype(column):
-        return numbers(column, what)
-    try:
-        with warnings.catch_warnings(action="ignore"):  # about guessed formats
-            found = pd.to_datetime(column, utc=True)
-    except (ValueError, TypeError) as error:
-        said = str(error).splitlines()[0]
-        raise ValueError(f"column {column.name!r} ({what}) must be times: {said}") from error
-    return found.dt.tz_localize(None).to_numpy()

@@ -11,6 +11,7 @@ from bayesbandit.checks import EXACT, Name, Table, arm_names
 from bayesbandit.history import History, name_array
 from bayesbandit.kernels.propensities import all_chances
 from bayesbandit.tables import inputs
+from bayesbandit.tables.dates import moments
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.role_names import CONTEXT, HISTORY
 from bayesbandit.tables.roles import roles_of
@@ -18,6 +19,7 @@ from bayesbandit.tables.roles import roles_of
 if TYPE_CHECKING:
     import pandas as pd
 
+TIMES = ("time", "reward_time")
 STORED = {"decision_id", "decided_at", "probabilities", "status"}  # columns of `DecisionLog.frame`
 
 
@@ -103,13 +105,17 @@ def of_frame(
         contexts = encoded(contexts, encoder)
     elif roles.of_history:
         contexts = contexts.rename(columns={f"{name}{CONTEXT}": name for name in HISTORY})
+    parts = {role: frame[column].to_numpy() for role, column in roles.named.items()}
+    parts |= {
+        role: moments(frame[roles.named[role]], role) for role in TIMES if role in roles.named
+    }
     return {
         "x": contexts if roles.contexts else None,
         "probabilities": frame[list(vectors.values())].to_numpy() if vectors else None,
         "arms": arms,
         "encoder": encoder,
         "roles": roles,
-        **{role: frame[column].to_numpy() for role, column in roles.named.items()},
+        **parts,
     }
 
 

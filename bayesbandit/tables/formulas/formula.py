@@ -27,6 +27,7 @@ from bayesbandit.tables.formulas.states import check_state, plain, restored
 from bayesbandit.tables.formulas.terms import Terms, terms_of
 from bayesbandit.tables.learning import learn
 from bayesbandit.tables.recognition import recognise
+from bayesbandit.tables.words import check_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,6 +98,9 @@ def learned(text: str, table: pd.DataFrame) -> tuple[tuple[Column, ...], Formula
     for name in needed:
         if gaps := int(table[name].isna().sum()):
             raise ValueError(_gap(name, int(np.flatnonzero(table[name].isna())[0]), gaps))
+    for name in found.levels:
+        if table[name].dtype != "category":
+            check_numbers(name, found.levels[name])
     known = {column.name: column for column in learn(table[needed], found, UNBOUNDED)[0]}
     every = tuple(known.get(name, LeftOut(name, "not in the formula")) for name in table.columns)
     inputs = [column for column in every if not isinstance(column, LeftOut)]

@@ -1,0 +1,355 @@
+"""Tables from files: hostile ones are read rightly, or refused with the option that decides."""
+
+import gzip
+import json
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bayesbandit as bb
+from bayesbandit.environments import KnownRewards, from_csv
+from bayesbandit.ope import read_log
+from bayesbandit.ope.logs.files import read_table
+from bayesbandit.tables.files import columns_of, read
+from tests.cases import few
+
+NAN = float("nan")
+DAY = pd.Timestamp("2026-03-04")
+SEMICOLON = "ignore:.* is read with a semicolon:UserWarning"
+
+# a file's text, the options, and what its columns are, or what the refusal says
+FILES = {
+    "plain": ("a,b\n1,x\n2.5,y\n", {}, {"a": [1.0, 2.5], "b": ["x", "y"]}),
+    "semicolons": ("a;b\n1;x, y\n2;z\n", {}, {"a": [1, 2], "b": ["x, y", "z"]}),
+    "tabs": ("a\tb\n1\tx, y\n2\tz\n", {}, {"a": [1, 2], "b": ["x, y", "z"]}),
+    "bars": ("a|b\n1|x\n2|y\n", {"sep": "|"}, {"a": [1, 2], "b": ["x", "y"]}),
+    "two separators": ("a;b,c\n1;2,3\n4;5,6\n", {}, "evenly by a comma, sep=',' and a semicolon"),
+    "two, and one named": ("a;b,c\n1;2,3\n", {"sep": ";"}, {"a": [1], "b,c": ["2,3"]}),
+    "the wrong one": ("a;b\n1;2\n3;4\n", {"sep": ","}, "sep=',' finds one column; .* sep=';'"),
+    "no character": ("a;b\n1;2\n", {"sep": ", "}, "sep must be one character"),
+    "one column": ("x\n1\n2\n", {}, {"x": [1, 2]}),
+    "a mark of the order of bytes": ("\ufeffa,b\n1,2\n", {}, {"a": [1], "b": [2]}),
+    "Windows' lines": ("a,b\r\n1,x\r\n2,y\r\n", {}, {"a": [1, 2], "b": ["x", "y"]}),
+    "quotes": ('a,b\n"x, y","two\nlines"\n"say ""hi""",5" pipe\n', {},
+               {"a": ["x, y", 'say "hi"'], "b": ["two\nlines", '5" pipe']}),
+    "a long value": ('a,b\n1,"' + "word\n" * 50_000 + '"\n', {},
+                     {"a": [1], "b": ["word\n" * 50_000]}),
+    # rows that would be swallowed, or read under the names of others
+    "an open quote": ('a,b\n1,x\n2,"open\n3,y\n', {}, "row that begins in line 3 has a quote"),
+    "a quote that another shuts": ('a,b\n1,"open\n3,"shut"\n', {}, "in line 2 has a quote"),
+    "a NUL": ("a,b\n1,x\n2,y\0z\n", {}, "line 3 has a NUL"),
+    "too wide": ("a,b\n1,2,u\n1,3,v\n", {}, "Expected 2 columns, got 3"),
+    "an empty end": ("a,b\n1.5,u,\n2.5,v,\n", {}, "Expected 2 columns, got 3"),
+    "too narrow": ("a,b\n1,2\n3\n", {}, "Expected 2 columns, got 1"),
+    "one name twice": ("a,a\n1,2\n", {}, "columns of one name: a"),
+    "nothing": ("", {}, "Empty CSV"),
+    # decimal marks
+    "decimal commas": ("a;b\n0,5;7\n-1.25e1;8\n".replace(".", ","), {"decimal": ","},
+                       {"a": [0.5, -12.5], "b": [7, 8]}),
+    "beside points": ("a;b\n0,5;0.125\n1,25;2\n", {"decimal": ","}, "'b' has '0.125', and decimal"),
+    "between commas": ('a,b\n"0,5",1\n"1,5",2\n', {"decimal": ","}, {"a": [0.5, 1.5], "b": [1, 2]}),
+    "thousands": ("a;b\n1.500,25;1\n2,5;2\n", {"decimal": ","}, "'a' has '1.500,25'.*none between"),
+    "1 or 1000": ("a;b\n900;1\n1.500;2\n", {}, "'a' has '1.500'.*decimal='.', or --decimal"),
+    "1, said": ("a;b\n900;1\n1.500;2\n", {"decimal": "."}, {"a": [900, 1.5], "b": [1, 2]}),
+    "1, by another": ("a;b\n0.125;1\n1.500;2\n", {}, {"a": [0.125, 1.5], "b": [1, 2]}),
+    "1, of commas": ("a,b\n900,1\n1.500,2\n", {}, {"a": [900, 1.5], "b": [1, 2]}),
+    "1 or 1000, dropped": ("a;b\n900;1\n1.500;2\n", {"drop": ["a"]},
+                           {"a": [900, 1.5], "b": [1, 2]}),
+    "no mark": ("a\n1\n", {"decimal": "'"}, "decimal must be '.' or ','; got \"'\""),
+    # dates
+    "ISO": ("a,b\n2026-03-04,1\n,2\n", {}, {"a": [DAY, pd.NaT], "b": [1, 2]}),
+    "with and without fractions": ("a\n2026-03-04T00:00:00.5\n2026-03-04 00:00:00\n", {},
+                                   {"a": [DAY + pd.Timedelta("500ms"), DAY]}),
+    "days first": ("a,b\n04/03/2026,x\n31/12/2026,\n", {"dates": "%d/%m/%Y"},
+                   {"a": [DAY, pd.Timestamp("2026-12-31")], "b": ["x", NAN]}),
+    "months first": ("a,b\n03/04/2026,x\n", {"dates": "%m/%d/%Y"}, {"a": [DAY], "b": ["x"]}),
+    "ISO, but days first": ("a\n2026-04-03\n", {"dates": "%Y-%d-%m"}, {"a": [DAY]}),
+    "without a mark": ("a,b\n20260304,7\n", {"dates": "%Y%m%d"}, {"a": [DAY], "b": [7]}),
+    "another format": ("a\n04/03/2026\n31/12/2026\n", {"dates": "%m/%d/%Y"}, "no column has this"),
+    "no format": ("a\n04/03/2026\n", {"dates": "dayfirst"}, "dates must be a format"),
+    "a time of the day": ("a\n12:30:00\n", {}, {"a": ["12:30:00"]}),
+    # missing values, and names
+    "missing numbers": ("a,b\n1,2.5\nNA,None\n,nan\n3,null\n", {},
+                        {"a": [1, NAN, NAN, 3], "b": [2.5, NAN, NAN, NAN]}),
+    "words": ("a\nNA\nFR\nNone\nnan\n", {}, {"a": ["NA", "FR", "None", "nan"]}),
+    "an empty word": ('a,b\n,x\n"",y\nz,\n', {}, {"a": [NAN, NAN, "z"], "b": ["x", "y", NAN]}),
+    "names": ("a,b\n1,NA\nNA,2\n", {"text": ["a"]}, {"a": ["1", "NA"], "b": [NAN, 2]}),
+    "codes": ("a,b\n007,7\n7,8\n", {"text": ["a"]}, {"a": ["007", "7"], "b": [7, 8]}),
+    "numbers for names": ("a\n1\n2\n", {"text": ["a"]}, {"a": [1, 2]}),
+    "logical": ("a\nTrue\nFalse\n", {}, {"a": [True, False]}),
+    "exact": ("a,b\n9007199254740993,0.1\n1,0.30000000000000004\n", {},
+              {"a": [9007199254740993, 1], "b": [0.1, 0.30000000000000004]}),
+    "no name": (",b\n5,1\n7,2\n", {}, {"Unnamed: 0": [5, 7], "b": [1, 2]}),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings(SEMICOLON, "ignore:.* is read with a bar")
+@pytest.mark.parametrize("packed", [False, True], ids=["", "gz"])
+@pytest.mark.parametrize("case", FILES)
+def test_a_file_is_read_rightly_or_refused(case, packed, tmp_path):
+    text, options, expected = FILES[case]
+    path = tmp_path / ("file.csv.gz" if packed else "file.csv")
+    path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    if isinstance(expected, str):
+        with pytest.raises(ValueError, match="cannot be read as a table") as error:
+            read(path, **options)
+        assert re.search(expected, str(error.value)), error.value
+        return
+    found = read(path, **options)
+    for name in found.select_dtypes("datetime"):
+        found[name] = found[name].dt.as_unit("us")
+    pd.testing.assert_frame_equal(
+        found, pd.DataFrame(expected), check_dtype=False, check_column_type=False
+    )
+    names = [name.replace("Unnamed: 0", "") for name in found]
+    assert columns_of(path, options.get("sep")) == names
+
+
+def test_the_separator_that_was_seen_is_said(tmp_path):
+    path = tmp_path / "file.csv"
+    path.write_text("a;b\n1;2\n")
+    with pytest.warns(UserWarning, match=r"file\.csv is read with a semicolon .*';'") as told:
+        read(path)
+    assert told[0].filename == __file__
+    with warnings.catch_warnings(action="error"):
+        read(path, sep=";")
+        path.write_text("a\tb\n1\t2\n")
+        read(path, sep=r"\t")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("file.csv", "länge,b\n1,2\n".encode("latin-1")),
+        ("file.csv", "a,b\n1,2\n".encode("utf-16")),
+        ("file.csv.gz", b"a,b\n1,2\n"),
+        ("file.csv.gz", gzip.compress(b"a,b\n1,2\n")[:-9]),
+        ("file.zip", b"PK\x03\x04\xff\xfe"),
+        ("file.jsonl", b'{"a": 1}\n{"a": '),
+        ("file.jsonl", b"[1, 2]\n"),
+        ("file.jsonl", b"\n"),
+        ("file.parquet", b"a,b\n"),
+    ],
+)
+def test_what_is_no_table_is_a_sentence(name, content, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=re.escape(f"{path} cannot be read as a table: ")):
+        read(path)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.jsonl", "t.ndjson.gz", "t.parquet"])
+def test_every_kind_of_file_gives_the_same_table(name, tmp_path):
+    path = tmp_path / name
+    table = pd.DataFrame({"x": [0.5, 2.0, 0.1], "k": [3, 1, 2], "y": ["u", "NA", "u"]})
+    if "csv" in name:
+        table.to_csv(path, index=False)
+    elif "parquet" in name:
+        table.to_parquet(path)
+    else:
+        table.to_json(path, orient="records", lines=True)
+    pd.testing.assert_frame_equal(read(path, text=["y"]), table, check_dtype=False)
+    assert from_csv(path, "y").arms == ("NA", "u")
+    assert from_csv(path, "y").name == "t"
+    assert columns_of(path) == ["x", "k", "y"]
+
+
+# ---- what is written by pandas comes back --------------------------------------------------------
+
+WORDS = st.sampled_from(["red", "NA", "None", "a;b", "c,d", "e|f", 'say "hi"', "two\nlines", "é"])
+FLOATS = st.floats(-1e12, 1e12, allow_nan=False).map(lambda v: v + 0.5 if v == int(v) else v)
+DATES = st.datetimes(pd.Timestamp("1950-01-01"), pd.Timestamp("2090-01-01")).map(
+    lambda d: pd.Timestamp(d).floor("D")
+)
+FORMATS = st.sampled_from([None, "%d/%m/%Y", "%m/%d/%Y", "%Y-%m-%d", "%d.%m.%Y"])
+
+
+@st.composite
+def written(draw):
+    """A frame, and the options by which pandas writes it."""
+    n = draw(st.integers(2, 8))
+
+    def column(values, gaps=True):
+        some = st.one_of(values, st.none()) if gaps else values
+        return draw(st.lists(some, min_size=n, max_size=n))
+
+    frame = pd.DataFrame(
+        {
+            "whole": column(st.integers(-(2**53), 2**53), gaps=False),
+            "number": pd.Series(column(FLOATS), dtype=float),
+            "word": pd.Series(column(WORDS), dtype=object),
+            "day": pd.to_datetime(pd.Series(column(DATES))),
+            "logical": column(st.booleans(), gaps=False),
+        }
+    )
+    form = {"sep": draw(st.sampled_from(",;\t|")), "decimal": draw(st.sampled_from(".,"))}
+    return frame, form, draw(FORMATS)
+
+
+def same(found, frame):
+    """Whether two tables have the same values; empty columns have no type."""
+    for name in frame:
+        one, other = found[name], frame[name]
+        if not np.array_equal(one.isna(), other.isna()):
+            return False
+        known = other.notna()
+        if known.any() and one.dtype.kind != other.dtype.kind:
+            return False
+        if not (one[known].astype(object) == other[known].astype(object)).all():
+            return False
+    return list(found) == list(frame)
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None)
+@given(case=written(), other=st.fixed_dictionaries({}, optional={"sep": st.sampled_from(",;\t|"),
+       "decimal": st.sampled_from(".,")}))  # fmt: skip
+def test_a_frame_comes_back_or_is_refused(case, other, tmp_path_factory):
+    """With the options by which it was written it is the same frame; with others or none it is the
+    same, or it is refused where it is read or fitted, or columns are texts as they are written."""
+    frame, form, dates = case
+    path = tmp_path_factory.mktemp("law") / "frame.csv"
+    frame.to_csv(path, index=False, date_format=dates, **form)
+    texts = frame["day"].dropna().dt.strftime(dates or "%Y-%m-%d")
+    if dates is not None and len(texts):
+        assert same(read(path, dates=dates, **form), frame)
+    if dates in (None, "%Y-%m-%d") or texts.empty:
+        assert same(read(path, **form), frame)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            found = read(path, **other)
+            assert list(found) == list(frame)
+    except ValueError:
+        return
+    for name in frame:
+        if not same(found[[name]], frame[[name]]):
+            assert found[name].dtype.kind not in "biufM", (name, found[name])
+    numbers = frame["number"].dropna()
+    if not same(found[["number"]], frame[["number"]]) and numbers.nunique() > 1:
+        with pytest.raises(ValueError, match=r"'number' has .* as text: .* decimal=','"):
+            bb.Encoder.fit(found[["number"]])
+
+
+# ---- everywhere the same -------------------------------------------------------------------------
+
+RNG = np.random.default_rng(0)
+N = 60
+
+
+def log_text(arms=("a", "b"), time="2026-01-02T00:00:00Z", p="0.5", extra=""):
+    names = [arms[k % len(arms)] for k in range(N)]
+    rows = [f"{name},{k % 2},{p},{time}{extra and f',{k % 7 / 8}'}" for k, name in enumerate(names)]
+    return "\n".join([f"arm,reward,propensity,timestamp{extra and f',{extra}'}", *rows, ""])
+
+
+@pytest.mark.parametrize("names", [("None", "offer"), ("NA", "EU"), ("null", "nan"), ("1", "None")])
+def test_arms_that_look_missing_are_names(names, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(log_text(names))
+    assert set(read_log(path).arms) == set(names)
+    path.write_text(log_text(names).replace("arm,", "offer,", 1))
+    assert set(read_log(path, arm="offer").arms) == set(names)
+    table = pd.DataFrame({"x": RNG.normal(size=N), "offer": [names[k % 2] for k in range(N)]})
+    table.to_csv(path, index=False)
+    assert set(from_csv(path, "offer").arms) == set(names)
+
+
+@pytest.mark.parametrize(
+    ("times", "dates"),
+    [
+        (["2026-01-02T10:00:00Z", "2026-01-02T10:00:00.5Z"], None),
+        (["2026-01-02 11:00:00+01:00", "2026-01-02T10:00:00.500+0000"], None),
+        (["2026-01-02 10:00:00", "2026-01-02T10:00:00.500Z"], None),
+        (["02/01/2026 10:00:00", "02/01/2026 10:00:00.5"], "%d/%m/%Y %H:%M:%S.%f"),
+    ],
+)
+def test_times_of_every_writing_are_the_same(times, dates, tmp_path):
+    path = tmp_path / "log.csv"
+    text = log_text(time="T").split("\n")
+    if dates is not None:
+        times = [times[0] + ".0", times[1]]
+    half = [line.replace(",T", f",{times[k > N // 2]}") for k, line in enumerate(text)]
+    path.write_text("\n".join(half))
+    log = read_log(path, dates=dates)
+    assert log.time[0] == pd.Timestamp("2026-01-02 10:00", tz="UTC").timestamp()
+    assert log.time[-1] - log.time[0] == 0.5
+
+
+@pytest.mark.parametrize("time", ["02/01/2026", "1.2.2026 10:00", "now", "2026/01/02"])
+def test_a_time_that_can_be_read_in_two_ways_is_refused(time, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(log_text(time=time))
+    with pytest.raises(ValueError, match=r"'timestamp' \(time\) must be times.*dates='%d/%m/%Y'"):
+        read_log(path)
+
+
+def test_a_file_of_decimal_commas_is_refused_by_every_reader(tmp_path):
+    """And read by each with the same option."""
+    path, form = tmp_path / "file.csv", {"sep": ";", "decimal": ","}
+    values = np.round(RNG.normal(size=N), 3)
+    frame = pd.DataFrame({"x": values, "y": RNG.choice(["u", "v"], N), "u": values, "v": -values})
+    frame.to_csv(path, index=False, **form)
+    with pytest.raises(ValueError, match=r"decimal=','"):
+        from_csv(path, "y", sep=";")
+    assert from_csv(path, "y", **form).n_features == 3
+    with pytest.raises(ValueError, match=r"column 'u' of rewards.*decimal=','"):
+        KnownRewards(read(path, sep=";"), ["u", "v"])
+    assert KnownRewards(read(path, **form), ["u", "v"]).n_features == 2
+    log = pd.DataFrame({"arm": frame["y"], "reward": values, "propensity": 0.5, "x": values})
+    log.to_csv(path, index=False, **form)
+    with pytest.raises(ValueError, match=r"'reward'.*decimal=','"):
+        read_log(path, sep=";", x=[])
+    np.testing.assert_array_equal(read_log(path, **form).reward, values)
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.ndjson.gz", "log.json"])
+def test_a_log_in_json_lines(name, tmp_path):
+    frame = pd.DataFrame(
+        {
+            "arm": [("None", "b")[k % 2] for k in range(N)],
+            "reward": RNG.normal(size=N),
+            "propensity": 0.5,
+            "age": RNG.normal(size=N),
+            "time": "2026-01-02T10:00:00Z",
+        }
+    )
+    path = tmp_path / name
+    frame.to_json(path, orient="records", lines=True, double_precision=15)
+    log = read_log(path)
+    assert set(log.arms) == {"None", "b"}
+    assert log.features == ("age",)
+    np.testing.assert_allclose(log.reward, frame["reward"], atol=1e-14)
+    rows = [json.dumps({"arm": "a", "reward": 1.0, "propensity": 0.5, "user": {"age": 3}})] * 2
+    path.write_bytes(gzip.compress("\n".join(rows).encode()) if "gz" in name else
+                     "\n".join(rows).encode())  # fmt: skip
+    with pytest.raises(TypeError, match="column 'user' holds"):
+        read_log(path)
+
+
+@few("half-csv")
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("what", ["half", "all"])
+def test_missing_propensities_are_counted(what, kind, tmp_path):
+    p = np.where((np.arange(N) % 2 == 1) | (what == "all"), NAN, 0.5)
+    frame = pd.DataFrame({"arm": ["a", "b", "c"] * (N // 3), "reward": 1.0, "propensity": p})
+    path = tmp_path / f"log.{kind}"
+    frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
+    count, first = (30, 1) if what == "half" else (60, 0)
+    with pytest.raises(ValueError, match=f"propensities are missing in {count} of 60 rounds, "
+                       f"first in round {first}: fill them"):  # fmt: skip
+        read_log(path)
+
+
+def test_a_column_that_is_dropped_may_be_written_in_any_way(tmp_path):
+    path = tmp_path / "file.csv"
+    path.write_text("x;code;y\n" + "".join(f"{k % 7};1.{k:03};{'uv'[k % 2]}\n" for k in range(N)))
+    with pytest.raises(ValueError, match=r"'code' has '1\.000'"):
+        from_csv(path, "y", sep=";")
+    assert from_csv(path, "y", sep=";", drop=["code"]).n_features == 1
+    path.write_text(log_text(extra="code").replace(",", ";"))
+    assert read_table(path, sep=";", drop=["code"]).x == ("code",)

@@ -1,0 +1,99 @@
+"""Every command reads a file in the same way, and refuses it with the option that decides."""
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import bayesbandit as bb
+from bayesbandit.cli.app import app
+from tests.cases import few
+
+N = 200
+RNG = np.random.default_rng(0)
+LOG = pd.DataFrame(
+    {
+        "arm": [("None", "offer")[k % 2] for k in range(N)],
+        "reward": np.round(RNG.normal(size=N), 3) + 0.0001,
+        "propensity": 0.5,
+        "age": np.round(RNG.normal(size=N), 3) + 0.0001,
+        "timestamp": pd.date_range("2026-01-30", periods=N, freq="h"),
+    }
+)
+OPTIONS = ["--sep", ";", "--decimal", ",", "--dates", "%d/%m/%Y %H:%M"]
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(one) for one in arguments])
+
+
+def said(result):
+    return " ".join((result.output + str(result.exception)).split())
+
+
+def commands(path, out):
+    """Each command that reads a file, by name."""
+    one = ["--bandit", "LinTS", "--replications", 1]
+    return {
+        "evaluate": ["evaluate", path, "--out", out],
+        "compare --log": ["compare", "--log", path, *one, "--out", out],
+        "learn --data": ["learn", "--data", path, "--preset", "LinTS", "--out", out / "b.npz"],
+        "compare --csv": ["compare", "--csv", path, "--target", "plan", *one, "--out", out],
+    }
+
+
+def written(folder, name, table):
+    """A file as a spreadsheet of another country writes it, packed if its name says so."""
+    path = folder / name
+    text = table.to_csv(index=False, sep=";", decimal=",", date_format="%d/%m/%Y %H:%M")
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["file.csv", "file.csv.gz"])
+@pytest.mark.parametrize("command", ["evaluate", "compare --log", "learn --data", "compare --csv"])
+@few("none of them")
+def test_every_command_reads_a_file_by_the_same_options(command, name, tmp_path):
+    table = LOG
+    if command == "compare --csv":
+        plan = {"None": "basic", "offer": "NA"}
+        table = LOG.assign(plan=LOG["arm"].map(plan)).drop(columns=["arm", "reward", "propensity"])
+    path = written(tmp_path, name, table)
+    refused = run(*commands(path, tmp_path)[command], "--sep", ";")
+    assert refused.exit_code == 2
+    assert "decimal=','" in said(refused)
+    result = run(*commands(path, tmp_path)[command], *OPTIONS)
+    assert result.exit_code == 0, said(result)
+    if command == "learn --data":
+        bandit = bb.Bandit.load(tmp_path / "b.npz")
+        assert bandit.arms == ("None", "offer")
+        np.testing.assert_array_equal(bandit.history.reward, LOG["reward"])
+        assert bandit.encoder.columns == ("age",)
+
+
+@pytest.mark.slow
+def test_odd_lines_are_skipped_by_the_command(tmp_path):
+    path = tmp_path / "log.dsjson"
+    lines = [
+        f'{{"_label_cost": {k % 3}, "_label_probability": 0.5, "_labelIndex": {k % 2}, '
+        f'"a": [{k % 2 + 1}, {2 - k % 2}], "p": [0.5, 0.5], '
+        '"c": {"_multi": [{"id": "x"}, {"id": "y"}]}}'
+        for k in range(N)
+    ]
+    path.write_text("\n".join([*lines, lines[0][:-20]]))
+    result = run("evaluate", path, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert f"line {N + 1} is no JSON, or cut off" in said(result)
+    assert "--errors skip" in said(result)
+    result = run("evaluate", path, "--errors", "skip", "--out", tmp_path)
+    assert result.exit_code == 0, said(result)
+
+
+@pytest.mark.parametrize("option", ["--sep", "--decimal", "--dates"])
+def test_an_option_of_files_needs_one(option, tmp_path):
+    result = run("compare", "--data", "iris", option, ";", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert f"{option} ; needs --csv" in said(result)
