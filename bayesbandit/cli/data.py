@@ -28,7 +28,7 @@ def data_sets(
     folder: Path | None,
     drop: Sequence[str],
     keep: Sequence[str],
-    form: Mapping[str, str | None],
+    form: Mapping[str, Any],
 ) -> list[Any]:
     """Return the data sets that a command line names; without names, the bundled ones.
 

@@ -20,6 +20,7 @@ from bayesbandit.policies import Policy, Thompson
 from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.scale.parts import Parts, parts_of
 from bayesbandit.tables.encoder import Encoder
+from bayesbandit.tables.recognition import check_no_identifier
 from bayesbandit.tables.role_names import HISTORY
 from bayesbandit.weighting.base import Balance
 
@@ -151,6 +152,7 @@ def _columns(
                 "features= must name the contexts: the columns end as those of history.to_frame(), "
                 f"whose weight tells the arm; got {chosen!r}"
             )
+        check_no_identifier(chosen, "features")
     for role, name in (*roles.items(), *(("feature", name) for name in chosen)):
         if name is not None and name not in parts.columns:
             raise ValueError(f"the log has no column {name!r} ({role}); it has {parts.columns!r}")

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import csv
 import io
-import json
+import re
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bayesbandit.tables.words import ABSENT, CODE, POINTS, looks_like_numbers
+from bayesbandit.tables.words import ABSENT, POINTS, looks_like_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 PARQUET, LINES = (".parquet", ".pq"), (".json", ".jsonl", ".ndjson", ".dsjson")
 CSV = (".csv", ".tsv", ".txt")
 PACKED = (".gz", ".bz2", ".zst", ".lz4")  # which pyarrow unpacks
 SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
+TOLD = r'"?sep=(.)"?\r?\n'  # a first line that names the separator
+CODE = r"[+-]?0\d+"  # a code of digits, such as 007, which would be 7
+WHOLE = r"-?(0|[1-9]\d{0,17})(\.0+)?"  # a whole number, among names
 LONGEST = 2**31 - 1  # characters of a value
 ROWS_TO_SEE_THE_SEPARATOR = 1_000
 HERE = (str(Path(__file__).parents[1]),)  # a warning is of the line that called the package
@@ -44,10 +48,11 @@ def read(
         semicolons are refused.
     dates: the format of dates, such as "%d/%m/%Y", for columns of text in which all values have
         it. Dates of ISO 8601 need none.
-    text: columns of names, such as the arms. "NA", "None" and "007" are names there. In a column
-        of numbers "NA", "None", "null", "nan" … are missing, and in a column of text they are
-        texts. An empty cell is missing everywhere.
+    text: columns of names, such as the arms. They are text, unless all are whole numbers.
     drop: columns that may be written in any way, because they are not used.
+
+    An empty cell is missing. In a column of numbers so are "NA", "None", "null", "nan" …; elsewhere
+    they are texts. A column with codes such as 007 is text.
 
     Raise FileNotFoundError, or ValueError for a file that cannot be read, or that can be read in
     two ways.
@@ -56,24 +61,28 @@ def read(
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     try:
-        if kind_of(path) in PARQUET:
-            return _parquet(path)
-        if kind_of(path) in LINES:
-            return table_of(objects(text_of(path)))
+        if kind_of(path) in (*PARQUET, *LINES):
+            given = {"sep": sep, "decimal": decimal, "dates": dates}
+            if lost := [name for name, value in given.items() if value is not None]:
+                raise ValueError(f"{lost[0]}={given[lost[0]]!r} is for CSV files")
+            return _parquet(path) if kind_of(path) in PARQUET else _lines(path)
         return _csv(path, sep, decimal, dates, text, drop)
     except ValueError as error:  # those of pyarrow, pandas and Unicode too
         raise ValueError(f"{path} cannot be read as a table: {error}") from error
 
 
 def columns_of(path: str | Path, sep: str | None = None) -> list[str]:
-    """Return the names of the columns of a file, as `read` finds them; of JSON, those of a line."""
+    """Return the names of the columns of a file, before unnamed ones are called "Unnamed: k"."""
     path = Path(path)
-    if kind_of(path) in PARQUET or not path.is_file():
+    if kind_of(path) in (*PARQUET, *LINES) or not path.is_file():
         return read(path).columns.tolist()
-    if kind_of(path) in LINES:
-        return list(objects(text_of(path).strip().split("\n")[0])[0])
-    content = text_of(path)
-    return list(next(_rows(content, separator(content, sep), strict=False), []))
+    found, content = separator(text_of(path), sep)
+    return header_of(content, found)
+
+
+def header_of(content: str, sep: str) -> list[str]:
+    """Return the values of the first row of a CSV text that is not blank."""
+    return next(filter(None, _rows(content, sep)), [])
 
 
 def kind_of(path: Path) -> str:
@@ -112,33 +121,18 @@ def _parquet(path: Path) -> pd.DataFrame:
         raise ValueError(f"it is not a whole Parquet file: {error}") from error
 
 
-def objects(text: str) -> list[dict[str, Any]]:
-    """Return the objects of JSON lines; raise ValueError with the number of a line that is none."""
-    found = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            found.append(object_of(line, number))
-    return found
+def _lines(path: Path) -> pd.DataFrame:
+    """Return the table of JSON objects, one a line; a value that an object lacks is missing."""
+    import pyarrow as pa
+    from pyarrow import json
 
-
-def object_of(line: str, number: int) -> dict[str, Any]:
-    """Return the object of a line of JSON; raise ValueError with its number if it is none."""
+    content = text_of(path).encode()
+    options = json.ReadOptions(use_threads=False, block_size=len(content) + 1)
     try:
-        event = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"line {number} is no JSON: {error}") from error
-    if not isinstance(event, dict):
-        raise ValueError(f"line {number} is no JSON object; got {line[:30]!r}")
-    return event
-
-
-def table_of(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """Return the table of JSON objects; a value that an object lacks is missing."""
-    import pandas as pd
-
-    if not rows:
-        raise ValueError("there is no object in it")
-    return pd.DataFrame(rows)
+        table = json.read_json(pa.BufferReader(content), options)
+    except pa.ArrowInvalid as error:
+        raise ValueError(f"each line must be a JSON object ({error})") from error
+    return table.to_pandas(date_as_object=False)
 
 
 def _csv(
@@ -155,7 +149,7 @@ def _csv(
     if (at := content.find("\0")) >= 0:
         line = content.count("\n", 0, at) + 1
         raise ValueError(f"line {line} has a NUL character; save it as UTF-8")
-    found = separator(content, sep)
+    found, content = separator(content, sep)
     if sep is None and found not in (",", "\t"):
         warnings.warn(
             f"{path.name} is read with {SEPARATORS[found]} as the separator; sep={found!r}, or "
@@ -163,35 +157,45 @@ def _csv(
             skip_file_prefixes=HERE,
         )
     check_quotes(content, found)
-    frame = _typed(content, found, decimal or ".")
-    written = _typed(content, found, decimal or ".", as_text=list(frame.columns))
-    frame, written = named(frame), named(written)
+    table = _table(content, found, decimal or ".")
+    frame = table.to_pandas(date_as_object=False)
+    coded = re.search(rf'(?m)(?:^|["{re.escape(found)}])[+-]?0\d', content) is not None
+    doubtful = found == ";" and decimal is None
+    texts = [c for c, kind in zip(frame, table.schema.types, strict=True) if kind in _words()]
+    dated = [c for c in frame if frame[c].dtype.kind in "iM"] if dates is not None else []
+    numbers = [c for c in frame if frame[c].dtype.kind in "if"] if coded or doubtful else []
+    names = [c for c in frame if c in text]
+    needed = list(dict.fromkeys([*texts, *dated, *numbers, *names]))
+    written = _table(content, found, ".", as_text=True).select(needed).to_pandas()
     written = written.where(written != "")
-    for name in frame.columns:
-        if frame[name].dtype.kind not in "biufM" or (name in text and _is_coded(written[name])):
+    for name in needed:
+        known = written[name].dropna()
+        is_name = name in names and not known.str.fullmatch(WHOLE).all()
+        if name in texts or is_name or (name in numbers and known.str.fullmatch(CODE).any()):
             frame[name] = written[name]
     if dates is not None:
-        _read_dates(frame, written, dates)
-    doubtful = found == ";" and decimal is None
-    for name in frame.columns.difference([*drop, *text]):
+        _read_dates(frame, written[[*texts, *dated]], dates)
+    for name in [c for c in needed if c not in names and c not in drop]:
         kind = frame[name].dtype.kind
         if (kind == "f" and doubtful) or kind not in "biufM":
-            _check_marks(name, written[name].dropna(), decimal)
+            _check_marks(name, written[name].dropna(), decimal, kind == "f")
     return frame
 
 
-def _is_coded(written: pd.Series) -> bool:
-    """Return whether names would change as numbers: "NA" is missing there, and "007" is 7."""
-    return bool(written.isin(ABSENT).any() or written.str.match(CODE).any())
+def _words() -> list[Any]:
+    """Return pyarrow's types of columns that are read as they are written."""
+    import pyarrow as pa
+
+    return [pa.string(), pa.binary(), pa.null(), pa.time32("s"), pa.time64("ns")]
 
 
-def _check_marks(name: str, known: pd.Series, decimal: str | None) -> None:
-    """Raise ValueError if the points of texts may be decimal points or stand between thousands.
+def _check_marks(name: str, known: pd.Series, decimal: str | None, numbers: bool) -> None:
+    """Raise ValueError if points of texts may be decimal points or stand between thousands.
 
-    decimal: the decimal mark by which they were read.
+    decimal: the decimal mark that the user named. numbers: whether they were read as numbers.
     """
     points = known[known.str.contains(".", regex=False)]
-    if decimal is None and len(points) and points.str.fullmatch(POINTS).all():
+    if numbers and len(points) and points.str.fullmatch(POINTS).all():
         raise ValueError(
             f"column {name!r} has {points.iloc[0]!r}, which may have a decimal point or a point "
             "between thousands: decimal='.', or --decimal '.', says that it is a decimal point; "
@@ -204,10 +208,10 @@ def _check_marks(name: str, known: pd.Series, decimal: str | None) -> None:
         )
 
 
-def _typed(content: str, sep: str, decimal: str, as_text: Iterable[str] = ()) -> pd.DataFrame:
-    """Return the columns of a CSV text with the types of their values.
+def _table(content: str, sep: str, decimal: str, as_text: bool = False) -> pa.Table:
+    """Return a CSV text as pyarrow reads it, with columns of different names.
 
-    as_text: columns that are read as they are written.
+    as_text: all columns as they are written. An unnamed column k is "Unnamed: k".
     """
     import pyarrow as pa
     from pyarrow import csv as arrow
@@ -219,18 +223,13 @@ def _typed(content: str, sep: str, decimal: str, as_text: Iterable[str] = ()) ->
         arrow.ParseOptions(delimiter=sep, newlines_in_values=True),
         arrow.ConvertOptions(
             decimal_point=decimal, null_values=["", *ABSENT], strings_can_be_null=False,
-            column_types=dict.fromkeys(as_text, pa.string()),
+            column_types=dict.fromkeys(header_of(content, sep), pa.string()) if as_text else None,
         ),
     )  # fmt: skip
-    return table.to_pandas(date_as_object=False)
-
-
-def named(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose columns have different names; an unnamed column k is "Unnamed: k"."""
-    names = [name or f"Unnamed: {k}" for k, name in enumerate(frame.columns)]
+    names = [name or f"Unnamed: {k}" for k, name in enumerate(table.column_names)]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"columns of one name: {', '.join(repeated)}")
-    return frame.set_axis(names, axis=1)
+    return table.rename_columns(names)
 
 
 def _read_dates(frame: pd.DataFrame, written: pd.DataFrame, dates: str) -> None:
@@ -240,9 +239,9 @@ def _read_dates(frame: pd.DataFrame, written: pd.DataFrame, dates: str) -> None:
     if "%" not in dates:
         raise ValueError(f"dates must be a format, such as '%d/%m/%Y'; got {dates!r}")
     found = False
-    for name in frame.columns:
+    for name in written:
         known = written[name].dropna()
-        if frame[name].dtype.kind in "buf" or known.empty:
+        if known.empty:
             continue
         moments = pd.to_datetime(known, format=dates, errors="coerce", utc="%z" in dates)
         if moments.notna().all():
@@ -251,36 +250,37 @@ def _read_dates(frame: pd.DataFrame, written: pd.DataFrame, dates: str) -> None:
         raise ValueError(f"dates={dates!r}: no column has this format in all its rows")
 
 
-def separator(content: str, given: str | None = None) -> str:
-    """Return the separator of a CSV text. Raise ValueError if it can be split in two ways.
+def separator(content: str, given: str | None = None) -> tuple[str, str]:
+    """Return the separator of a CSV text, and the text without a first line that only names it.
 
-    given: the separator that the user named.
+    given: the separator that the user named. Raise ValueError if rows can be split in two ways.
     """
+    if told := re.match(TOLD, content):
+        given, content = given or told[1], content[told.end() :]
     widths = {sep: _widths(content, sep) for sep in SEPARATORS}
     even = [sep for sep, found in widths.items() if len(set(found)) == 1 and found[0] > 1]
     said = " and ".join(f"{SEPARATORS[sep]}, sep={sep!r}" for sep in even)
-    if given is not None:
-        given = "\t" if given == r"\t" else given
-        if len(given) != 1 or given in '"\r\n':
-            raise ValueError(f"sep must be one character, such as ',' or ';'; got {given!r}")
-        if even and given not in even and _widths(content, given)[:1] == [1]:
-            raise ValueError(f"sep={given!r} finds one column; rows are split evenly by {said}")
-        return given
-    if len(even) > 1:
-        raise ValueError(f"its rows are split evenly by {said}: say which one it is")
-    if even:
-        return even[0]
-    return max(SEPARATORS, key=lambda sep: widths[sep][:1])  # of one column, or of uneven rows
+    if given is None:
+        if len(even) > 1:
+            raise ValueError(f"its rows are split evenly by {said}: say which one it is")
+        return max(SEPARATORS, key=lambda sep: (sep in even, widths[sep][:1])), content
+    given = "\t" if given == r"\t" else given
+    if len(given) != 1 or given in '"\r\n':
+        raise ValueError(f"sep must be one character, such as ',' or ';'; got {given!r}")
+    if even and given not in even and _widths(content, given)[:1] == [1]:
+        raise ValueError(f"sep={given!r} finds one column; rows are split evenly by {said}")
+    return given, content
 
 
 def _widths(content: str, sep: str) -> list[int]:
     """Return how many values the first rows have."""
-    rows = islice(_rows(content, sep, strict=False), ROWS_TO_SEE_THE_SEPARATOR)
+    rows = islice(_rows(content, sep), ROWS_TO_SEE_THE_SEPARATOR)
     return [len(row) for row in rows if row]
 
 
-def _rows(content: str, sep: str, strict: bool) -> Any:
-    csv.field_size_limit(LONGEST)  # which is of the whole process
+def _rows(content: str, sep: str, strict: bool = False) -> Any:
+    """Return csv's reader. strict: it raises csv.Error for quotes that are not closed rightly."""
+    csv.field_size_limit(LONGEST)  # of the whole process
     return csv.reader(io.StringIO(content, newline=""), delimiter=sep, strict=strict)
 
 

@@ -133,7 +133,7 @@ def _levels(found: Recognised, name: Name, text: pd.Series, kept: bool) -> None:
         found.leave(name, "it never varies" if known else "it has no value")
     elif counts.iloc[0] == 1:
         _never_repeats(found, name, kept)
-    elif not kept and (why := _says_identifier(name)):
+    elif not kept and (why := says_identifier(name)):
         found.leave(name, why, guessed=True)
     else:
         found.levels[name] = text
@@ -157,7 +157,7 @@ def _identifies(name: Name, values: np.ndarray, whole: bool) -> str:
     known = values[~np.isnan(values)]
     if not (known == np.floor(known)).all():
         return ""
-    if why := _says_identifier(name):
+    if why := says_identifier(name):
         return why
     n, span = len(known), known.max() - known.min() + 1
     if whole and len(np.unique(known)) == n == len(values) >= MANY and span <= (1 + GAPS) * n:
@@ -165,7 +165,20 @@ def _identifies(name: Name, values: np.ndarray, whole: bool) -> str:
     return ""
 
 
-def _says_identifier(name: Name) -> str:
+def check_no_identifier(names: Collection[Name], option: str) -> None:
+    """Raise ValueError for columns that would be contexts and are identifiers by their names.
+
+    option: the argument that names the contexts.
+    """
+    for name in names:
+        if why := says_identifier(name):
+            raise ValueError(
+                f"column {name!r} is {why}, and would be a context: {option}=[…] names the columns "
+                "that are contexts"
+            )
+
+
+def says_identifier(name: Name) -> str:
     """Return why a column identifies rows or persons by its name, as customer_id and orderId do;
     "" if it does not."""
     if re.fullmatch(INDEX, str(name)):

@@ -23,7 +23,7 @@ CODE = r"[+-]?0\d"  # how a code of digits begins
 POINTS = r"\s*[+-]?[1-9]\d{0,2}(\.\d{3})+\s*"  # a number whose points may separate thousands
 NUMERIC = (  # a number with any decimal mark, and any or none between thousands; no IP address
     r"(?!(\d{1,3}\.){3}\d{1,3}$)\s*[+-]?(?=[.,]?\d)"
-    r"(\d{1,3}([.,' ]\d{3})+|\d*)([.,]\d*)?([eE][+-]?\d+)?\s*"
+    r"(\d{1,3}([.,'\u0020\u00a0\u202f]\d{3})+|\d*)([.,]\d*)?([eE][+-]?\d+)?\s*"
 )
 UNIT = "[$€£¥₹%]"  # beside a number
 # texts that stand for a missing value in a column of numbers
@@ -98,8 +98,8 @@ def check_numbers(name: object, text: pd.Series) -> None:
     commas = known[known.str.contains(",", regex=False)]
     if len(commas) and looks_like_numbers(known).all():
         raise ValueError(
-            f"column {name!r} has {commas.iloc[0]!r} as text: read the file with decimal=',', or "
-            "--decimal ',', if that is a decimal comma; commas between thousands have to go"
+            f"column {name!r} has {commas.iloc[0]!r} as text: if that is a decimal comma, read the "
+            "file with decimal=',', or --decimal ','; marks between thousands have to go"
         )
     like = looks_like_numbers(known.str.replace(UNIT, "", n=1, regex=True).str.strip())
     odd = known[~like]

@@ -74,7 +74,7 @@ MODELS = st.sampled_from([bb.Ridge(), bb.Ridge("cv", "nig", "unpenalised"), decl
 def test_any_parts_give_the_bandit_of_one_update(seed, model, normalize, ends, history):
     frame, balance = log(seed), bb.InversePropensity(clip=0.2, normalize=normalize)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(learning, "parts_of", lambda source: source)
+        patch.setattr(learning, "parts_of", lambda source, **_: source)
         learned = bb.learn(Cut(frame, ends), model, balance=balance, history=history)
     assert learned.arms == ARMS
     same(learned, whole(frame, model, balance, history=history))
@@ -113,7 +113,7 @@ def test_any_parts_give_the_same_where_rows_fade(kind, seed, normalize, ends, be
 
     def learned(bandit, rows, ends):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(learning, "parts_of", lambda source: source)
+            patch.setattr(learning, "parts_of", lambda source, **_: source)
             return bb.learn(Cut(rows, ends), bandit, features=features, **timed)
 
     def updated(bandit, rows):
@@ -424,7 +424,7 @@ def test_the_same_parts_give_the_same_bits_in_any_order(monkeypatch):
     for scheduler in ("sync", "threads"):
         with dask.config.set(scheduler=scheduler):
             found.append(bb.learn(source, bb.Ridge(), features=["u", "v"], **settings))
-    monkeypatch.setattr(learning, "parts_of", lambda source: source)
+    monkeypatch.setattr(learning, "parts_of", lambda source, **_: source)
     found.append(bb.learn(Cut(frame, ends), bb.Ridge(), features=["u", "v"], **settings))
     assert len({bandit.belief.arms.tobytes() for bandit in found}) == 1
     same(found[0], whole(frame, bb.Ridge()))

@@ -474,8 +474,20 @@ def test_a_reward_that_the_model_holds_impossible_stops_nobody_else(lite):
 
 
 @pytest.mark.parametrize(
-    "at", [pd.NaT, "NaT", "", np.datetime64("NaT", "s"), 1.7e18, -1e14, np.nan, "soon", True,
-           "03/04/2026", "now"]
+    "at",
+    [
+        pd.NaT,
+        "NaT",
+        "",
+        np.datetime64("NaT", "s"),
+        1.7e18,
+        -1e14,
+        np.nan,
+        "soon",
+        True,
+        "03/04/2026",
+        "now",
+    ],
 )
 def test_times_that_are_none(lite, at):
     service, clock = begun(lite)

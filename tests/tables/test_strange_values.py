@@ -204,3 +204,20 @@ def test_no_identifier_is_a_feature_without_a_word(name, values):
     with warnings.catch_warnings(action="error"):
         assert bb.Encoder.fit(frame, drop=[name]).columns == ("z",)
         assert bb.Encoder.fit(frame, keep=[name]).columns == ("z", name)
+
+
+@pytest.mark.parametrize("name", ["user_id", "Unnamed: 0", "sessionId"])
+def test_no_identifier_becomes_a_context_by_default(name):
+    """Where all other columns are contexts as they are; the argument that names them decides."""
+    frame = pd.DataFrame({"arm": [0, 1] * 30, "reward": 1.0, "propensity": 0.5, "z": np.arange(60)})
+    frame[name] = np.arange(60) % 7
+    calls = {
+        "x": lambda **x: bb.ope.Log.of(frame, **x).features,
+        "features": lambda **x: bb.learn(frame, bb.Ridge(), **x).layout.features or ("z",),
+    }
+    for option, call in calls.items():
+        said = rf"column '{name}' is an .* would be a context: {option}=\[…\] names"
+        with pytest.raises(ValueError, match=said):
+            call()
+        assert call(**{option: ["z"]}) == ("z",)
+        call(**{option: ["z", name]})

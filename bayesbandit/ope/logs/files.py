@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import Name, name_array
+from bayesbandit.checks import Name, name_array, one_of
 from bayesbandit.environments.encoding import classes
 from bayesbandit.ope.logs.exports import EXPORTED, of_lines
 from bayesbandit.ope.logs.log import Log
@@ -148,12 +148,15 @@ def read_table(
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
+    form = {"sep": sep, "decimal": decimal, "dates": dates}
     text = text_of(path) if kind_of(path) in LINES else ""
     if kind_of(path) == DSJSON or any(key in text for key in EXPORTED):
         try:
             frame, roles = of_lines(text.split("\n"), rewards, default, errors)
         except ValueError as error:
             raise ValueError(f"{path} cannot be read as a log: {error}") from error
+        if given := [name for name, value in form.items() if value is not None]:
+            raise ValueError(f"{given[0]}={form[given[0]]!r} is for CSV files; got {path}")
         x = columns.pop("x", None)
         if columns:
             raise ValueError(f"{path} is an export, whose columns are known; got {columns!r}")
@@ -165,11 +168,12 @@ def read_table(
         columns = {**roles, "x": x}
     elif rewards is not None:
         raise ValueError(f"rewards= belong to answers of Rank, lines of JSON; got {path}")
+    elif one_of(errors, "errors", ("raise", "skip")) == "skip":
+        raise ValueError(f"errors='skip' is for lines of --dsjson and of Rank; got {path}")
     else:
         named = columns.get("arm")
         arm = DEFAULTS["arm"] if named is None else [named]
-        left = names_in(drop)
-        frame = read(path, sep=sep, decimal=decimal, dates=dates, text=arm, drop=left)
+        frame = read(path, **form, text=arm, drop=names_in(drop))
     return recognised(frame, path.name, drop=drop, keep=keep, encoder=encoder, **columns)
 
 

@@ -13,8 +13,9 @@ from bayesbandit.kernels.propensities import all_chances
 from bayesbandit.tables import inputs
 from bayesbandit.tables.dates import moments
 from bayesbandit.tables.encoder import Encoder
+from bayesbandit.tables.recognition import check_no_identifier
 from bayesbandit.tables.role_names import CONTEXT, HISTORY
-from bayesbandit.tables.roles import roles_of
+from bayesbandit.tables.roles import names_in, roles_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,6 +87,9 @@ def of_frame(
         frame, "the table", probabilities=probabilities, x=x, drop=drop, keep=keep,
         encoder=encoder, arms=None if arms is None else arm_names(arms), **named,
     )  # fmt: skip
+    if x is None and encoder is None and not roles.of_history:
+        kept = names_in(keep)
+        check_no_identifier([name for name in roles.contexts if name not in kept], "x")
     contexts = frame[list(roles.contexts)]
     strange = [name for name in contexts if contexts[name].dtype.kind not in "biuf"]
     if encoder is None and strange:

@@ -98,9 +98,9 @@ def learned(text: str, table: pd.DataFrame) -> tuple[tuple[Column, ...], Formula
     for name in needed:
         if gaps := int(table[name].isna().sum()):
             raise ValueError(_gap(name, int(np.flatnonzero(table[name].isna())[0]), gaps))
-    for name in found.levels:
-        if table[name].dtype != "category":
-            check_numbers(name, found.levels[name])
+    for column, levels in found.levels.items():
+        if table[column].dtype != "category":
+            check_numbers(column, levels)
     known = {column.name: column for column in learn(table[needed], found, UNBOUNDED)[0]}
     every = tuple(known.get(name, LeftOut(name, "not in the formula")) for name in table.columns)
     inputs = [column for column in every if not isinstance(column, LeftOut)]
