@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesbandit.cli.columns import Column, Dates, Decimal, FormerSpellings, Sep, columns_of
+from bayesbandit.cli.columns import (
+    Column,
+    Dates,
+    Decimal,
+    Errors,
+    FormerSpellings,
+    Sep,
+    columns_of,
+)
 from bayesbandit.cli.evaluate import evaluate, refuse_log
 from bayesbandit.cli.report import FOR_AUTHORS, clear_errors, console, save, say, show, warn
 from bayesbandit.cli.serving import learn, serve
@@ -102,6 +110,7 @@ def compare(
         list[str] | None,
         typer.Option(help="A column to use though its name or its values speak against it."),
     ] = None,
+    errors: Errors = "raise",
     sep: Sep = None,
     decimal: Decimal = None,
     dates: Dates = None,
@@ -177,6 +186,8 @@ def compare(
         for sentence in filter(None, dict.fromkeys(map(lacks_constant, model or ()))):
             warn(sentence)
         form = {"sep": sep, "decimal": decimal, "dates": dates}
+        if log is None and errors != "raise":
+            raise ValueError(f"--errors {errors} needs --log, whose odd lines it leaves out")
         if log is None and column:
             raise ValueError(f"--column {column[0]} needs --log, whose column it is")
         if log is not None:
@@ -186,7 +197,8 @@ def compare(
                 raise ValueError("--horizon is not for --log, whose rounds are all replayed")
             if tune:
                 raise ValueError("--tune needs streams with every arm's reward; --log has none")
-            choices = {"drop": drop or [], "keep": keep or [], **form, **columns_of(column)}
+            choices = {"drop": drop or [], "keep": keep or [], **columns_of(column)}
+            choices |= {**form, "errors": errors}
             compare_by_log(log, choices, bandits, replications, seed, jobs, out)
             return
         names, csv = split_files(data or [], csv)

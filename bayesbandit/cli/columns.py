@@ -34,6 +34,9 @@ Decimal = Annotated[
     str | None, typer.Option(help="The decimal mark of a CSV file, '.' or ','. Default: '.'.")
 ]
 Dates = Annotated[str | None, typer.Option(help="The format of a CSV file's dates, as '%d/%m/%Y'.")]
+Errors = Annotated[
+    str, typer.Option(help='What becomes of an odd line of vw --dsjson: "raise", or "skip" it.')
+]
 FORMER = ("--arm", "--reward", "--propensity", "--time", "--batch")  # now --column ROLE=COLUMN
 
 

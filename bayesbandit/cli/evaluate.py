@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesbandit.cli.columns import Column, Dates, Decimal, Drop, Keep, Sep, columns_of
+from bayesbandit.cli.columns import Column, Dates, Decimal, Drop, Errors, Keep, Sep, columns_of
 from bayesbandit.cli.report import clear_errors, save, say, show, warn
 from bayesbandit.tables.role_names import signs_of_a_log
 
@@ -46,10 +46,7 @@ def evaluate(
     sep: Sep = None,
     decimal: Decimal = None,
     dates: Dates = None,
-    errors: Annotated[
-        str,
-        typer.Option(help='What becomes of an odd line of vw --dsjson: "raise", or "skip" it.'),
-    ] = "raise",
+    errors: Errors = "raise",
     against: Annotated[
         str, typer.Option(help="The policy that the others are compared with.")
     ] = LOGGED,

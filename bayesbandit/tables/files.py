@@ -106,7 +106,10 @@ def text_of(path: Path) -> str:
             content = stream.read()
         return content.decode("utf-8-sig")
     except UnicodeError as error:
-        raise ValueError(f"it is not text in UTF-8 ({error}); save it as UTF-8") from error
+        raise ValueError(
+            f"it is not text in UTF-8 ({error}); save it as UTF-8, not packed or as "
+            f"{', '.join(PACKED)}"
+        ) from error
     except OSError as error:
         raise ValueError(f"it cannot be unpacked: {error}") from error
 
@@ -131,7 +134,9 @@ def _lines(path: Path) -> pd.DataFrame:
     try:
         table = json.read_json(pa.BufferReader(content), options)
     except pa.ArrowInvalid as error:
-        raise ValueError(f"each line must be a JSON object ({error})") from error
+        raise ValueError(
+            f"each line must be a JSON object, with values of the same types: {error}"
+        ) from error
     return table.to_pandas(date_as_object=False)
 
 

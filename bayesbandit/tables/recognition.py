@@ -21,6 +21,7 @@ NUMBERS = {"integer", "floating", "mixed-integer-float", "decimal"}  # by pandas
 LEVELS = {"string", "bytes", "boolean", "categorical", "mixed", "mixed-integer", "empty"}
 DATES = {"datetime64", "datetime", "date", "period"}
 
+DECIDES = "dates='%d/%m/%Y', or --dates, says how a file writes them"
 WORDS = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+"  # of a name in snake_case or camelCase
 IDENTIFYING = {"id", "ids", "uid", "uuid", "guid", "identifier", "rowid", "userid", "customerid"}
 INDEX = r"Unnamed: \d+"  # the name that pandas gives to the index that `to_csv` wrote
@@ -120,10 +121,10 @@ def _local_date(found: Recognised, name: Name, text: pd.Series, kept: bool) -> N
     if kept:
         raise ValueError(
             f"column {name!r} cannot be kept: {text.dropna().iloc[0]!r} is a date that may be read "
-            "in more than one way; write it as 2026-11-22, as "
-            f"pandas.to_datetime(frame[{name!r}], dayfirst=True) does where days come first"
+            f"in more than one way; {DECIDES}, and pandas.to_datetime(frame[{name!r}], "
+            "dayfirst=True) reads them in a table where days come first"
         )
-    found.leave(name, "dates, day and month in any order", guessed=True)
+    found.leave(name, f"dates that may be read in more than one way: {DECIDES}", guessed=True)
 
 
 def _levels(found: Recognised, name: Name, text: pd.Series, kept: bool) -> None:

@@ -29,7 +29,10 @@ UNIT = "[$€£¥₹%]"  # beside a number
 # texts that stand for a missing value in a column of numbers
 ABSENT = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "NaT")
 # a date whose day and month may be either, or with slashes, and what may follow it
-LOCAL = r"(\d{1,2}([./-])\d{1,2}\2\d{4}|\d{4}/\d{1,2}/\d{1,2})([ T]+\d{1,2}:\d\d.*)?"
+LOCAL = (
+    r"(\d{1,2}([./-])\d{1,2}\2\d{4}|\d{1,2}/\d{1,2}/\d\d|\d{4}/\d{1,2}/\d{1,2})"
+    r"([ T]+\d{1,2}:\d\d.*)?"
+)
 
 
 def text_of(value: object) -> str:
