@@ -245,7 +245,7 @@ def _read_dates(frame: pd.DataFrame, written: pd.DataFrame, dates: str) -> None:
         raise ValueError(f"dates must be a format, such as '%d/%m/%Y'; got {dates!r}")
     found = False
     for name in written:
-        known = written[name].dropna()
+        known = written[name][~written[name].isin(ABSENT)].dropna()
         if known.empty:
             continue
         moments = pd.to_datetime(known, format=dates, errors="coerce", utc="%z" in dates)

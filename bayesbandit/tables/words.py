@@ -19,7 +19,7 @@ STRAY = 0.1  # the share of words at most in a column that is taken to be meant 
 MAX_LEVELS = 20  # one-hot columns that one column may become
 ISO = r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?\s?(Z|[+-]\d\d(:?\d\d)?)?)?"  # dates
 NUMERAL = r"[+-]?(0|[1-9]\d*)(\.\d+)?"  # a number that is no code
-CODE = r"[+-]?0\d"  # how a code of digits begins
+ZERO_IN_FRONT = r"[+-]?0\d"  # so a code of digits begins
 POINTS = r"\s*[+-]?[1-9]\d{0,2}(\.\d{3})+\s*"  # a number whose points may separate thousands
 NUMERIC = (  # a number with any decimal mark, and any or none between thousands; no IP address
     r"(?!(\d{1,3}\.){3}\d{1,3}$)\s*[+-]?(?=[.,]?\d)"
@@ -118,7 +118,7 @@ def check_numbers(name: object, text: pd.Series) -> None:
             f"column {name!r} has numbers, but for {shown}{more}: mend them, or leave them empty "
             f"where they are missing; {levels}"
         )
-    if not known.str.match(CODE).any():
+    if not known.str.match(ZERO_IN_FRONT).any():
         raise ValueError(
             f"column {name!r} has {known.nunique()} different numbers as text, such as "
             f"{known.iloc[0]!r}: make them numbers, as pandas.to_numeric does; {levels}"

@@ -69,6 +69,7 @@ FILES = {
                                    {"a": [DAY + pd.Timedelta("500ms"), DAY]}),
     "days first": ("a,b\n04/03/2026,x\n31/12/2026,\n", {"dates": "%d/%m/%Y"},
                    {"a": [DAY, pd.Timestamp("2026-12-31")], "b": ["x", NAN]}),
+    "days first, or none": ("a\n04/03/2026\nNA\n", {"dates": "%d/%m/%Y"}, {"a": [DAY, pd.NaT]}),
     "months first": ("a,b\n03/04/2026,x\n", {"dates": "%m/%d/%Y"}, {"a": [DAY], "b": ["x"]}),
     "ISO, but days first": ("a\n2026-04-03\n", {"dates": "%Y-%d-%m"}, {"a": [DAY]}),
     "without a mark": ("a,b\n20260304,7\n", {"dates": "%Y%m%d"}, {"a": [DAY], "b": [7]}),

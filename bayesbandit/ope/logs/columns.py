@@ -18,6 +18,7 @@ from bayesbandit.checks import (
     finite,
     floats,
     instants,
+    present,
     propensities,
     rescaled,
 )
@@ -102,12 +103,7 @@ def ascending(values: Any, n: int, what: str) -> np.ndarray | None:
 def distribution(values: Any, n: int, arms: Sequence[Name], what: str) -> np.ndarray:
     """Return probabilities (n, K): each within [0, 1], rows that sum to 1."""
     p = matrix_of(values, n, arms, what)
-    if missing := int(np.isnan(p).any(axis=1).sum()):
-        t = int(np.isnan(p).any(axis=1).argmax())
-        raise ValueError(
-            f"{what} are missing in {missing:,} of {n:,} rounds, first in round {t}: give every "
-            "arm one, and 0 to an arm that could not be chosen"
-        )
+    present(p.sum(axis=1), what)
     if not ((p >= 0) & (p <= 1 + ROUNDING)).all():
         t, k = np.argwhere(~((p >= 0) & (p <= 1 + ROUNDING)))[0].tolist()
         raise ValueError(f"{what} must be in [0, 1]; got {p[t, k]} for {arms[k]!r} in round {t}")
