@@ -59,7 +59,11 @@ def parts_of(source: object, **form: Any) -> Parts:
     if isinstance(source, str | PathLike):
         path = Path(source)
         whole = kind_of(path) in (*CSV, *LINES) and path.is_file()
-        return Frame(read(path, **form)) if whole else Files(fspath(source))
+        if whole:
+            return Frame(read(path, **form))
+        if given := [name for name in ("sep", "decimal", "dates") if form.get(name) is not None]:
+            raise ValueError(f"{given[0]}={form[given[0]]!r} is for CSV files; got {path}")
+        return Files(fspath(source))
     if inputs.is_dask(source):
         return Cluster(source)
     frame, named = inputs.table(source)

@@ -14,7 +14,7 @@ from bayesbandit.checks import Name, name_array, one_of
 from bayesbandit.environments.encoding import classes
 from bayesbandit.ope.logs.exports import EXPORTED, of_lines
 from bayesbandit.ope.logs.log import Log
-from bayesbandit.ope.logs.readers import encoded, not_stored
+from bayesbandit.ope.logs.readers import TIMES, encoded, not_stored
 from bayesbandit.tables.dates import moments
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.files import LINES, kind_of, read, text_of
@@ -26,7 +26,7 @@ from bayesbandit.tables.words import with_remedy
 if TYPE_CHECKING:
     import pandas as pd
 
-NUMBERS, TIMES = ("reward", "propensity", "batch"), ("time", "reward_time")
+NUMBERS = ("reward", "propensity", "batch")
 DSJSON = ".dsjson"
 
 
@@ -149,12 +149,14 @@ def read_table(
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     form = {"sep": sep, "decimal": decimal, "dates": dates}
-    text = text_of(path) if kind_of(path) in LINES else ""
-    if kind_of(path) == DSJSON or any(key in text for key in EXPORTED):
-        try:
+    try:
+        text = text_of(path) if kind_of(path) in LINES else ""
+        export = kind_of(path) == DSJSON or any(key in text for key in EXPORTED)
+        if export:
             frame, roles = of_lines(text.split("\n"), rewards, default, errors)
-        except ValueError as error:
-            raise ValueError(f"{path} cannot be read as a log: {error}") from error
+    except ValueError as error:
+        raise ValueError(f"{path} cannot be read as a log: {error}") from error
+    if export:
         if given := [name for name, value in form.items() if value is not None]:
             raise ValueError(f"{given[0]}={form[given[0]]!r} is for CSV files; got {path}")
         x = columns.pop("x", None)
