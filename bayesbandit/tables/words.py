@@ -98,17 +98,18 @@ def check_numbers(name: object, text: pd.Series) -> None:
     in front, such as 007, are codes.
     """
     known = text.dropna().astype(str)
+    levels = f"keep=[{name!r}], or --keep {shlex.quote(str(name))}, takes them as levels"
     commas = known[known.str.contains(",", regex=False)]
     if len(commas) and looks_like_numbers(known).all():
         raise ValueError(
             f"column {name!r} has {commas.iloc[0]!r} as text: if that is a decimal comma, read the "
-            "file with decimal=',', or --decimal ','; marks between thousands have to go"
+            "file with decimal=',', or --decimal ','; marks between thousands have to go; "
+            f"{levels}"
         )
     like = looks_like_numbers(known.str.replace(UNIT, "", n=1, regex=True).str.strip())
     odd = known[~like]
     if len(odd) > STRAY * len(known) or known[like].nunique() <= MAX_LEVELS:
         return
-    levels = f"keep=[{name!r}], or --keep {shlex.quote(str(name))}, takes them as levels"
     if len(odd):
         rows = np.flatnonzero(np.asarray(text.isin(odd)))[:3].tolist()
         pairs = zip(rows, odd.head(3), strict=True)
