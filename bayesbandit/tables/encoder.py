@@ -14,7 +14,7 @@ import numpy as np
 from bayesbandit.checks import LARGEST, Name, Table, contexts, integer, one_of
 from bayesbandit.tables import inputs, samples
 from bayesbandit.tables.advice import remarks, warn_of
-from bayesbandit.tables.columns import ZEROS, Column, LeftOut, Levels, Number, Used, unique
+from bayesbandit.tables.columns import ZEROS, Column, LeftOut, Levels, Used, unique
 from bayesbandit.tables.learning import Components, learn
 from bayesbandit.tables.recognition import Recognised, recognise
 

@@ -361,4 +361,4 @@ def test_a_column_that_is_dropped_may_be_written_in_any_way(tmp_path):
         from_csv(path, "y", sep=";")
     assert from_csv(path, "y", sep=";", drop=["code"]).n_features == 1
     path.write_text(log_text(extra="code").replace(",", ";"))
-    assert read_table(path, sep=";", drop=["code"]).x == ("code",)
+    assert read_table(path, sep=";", drop=["code"]).x == ()

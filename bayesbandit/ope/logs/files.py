@@ -180,7 +180,7 @@ def read_table(
 
 
 def recognised(
-    frame: pd.DataFrame, name: str, keep: Collection[str] = (), **columns: Any
+    frame: pd.DataFrame, name: str, keep: Collection[Name] = (), **columns: Any
 ) -> LoggedTable:
     """Return a table with the role of each column. columns: arguments of `roles_of`."""
     if len(frame) < 2:
