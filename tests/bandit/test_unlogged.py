@@ -131,7 +131,7 @@ def test_a_balance_of_your_own_sees_that_there_is_none():
 @pytest.mark.parametrize("p", [np.nan, [0.5, np.nan], 0.0, [0.5], [[0.5, 0.5]], np.inf])
 def test_a_propensity_that_is_given_is_one(p):
     bandit = KINDS["LinTS"]()
-    with pytest.raises(ValueError, match="propensities (must|are missing)"):
+    with pytest.raises(ValueError, match=r"propensities (must|are missing)"):
         bandit.update([[1.0, 0.0], [0.0, 1.0]], ["a", "b"], [0.0, 1.0], propensity=p)
     assert bandit.history.total == 0
 
