@@ -39,7 +39,7 @@ def commands(path, out):
     return {
         "evaluate": ["evaluate", path, "--out", out],
         "compare --log": ["compare", "--log", path, *one, "--out", out],
-        "learn --data": ["learn", "--data", path, "--preset", "LinTS", "--out", out / "b.npz"],
+        "train": ["train", path, "--bandit", "LinTS", "--out", out / "b.npz"],
         "compare --csv": ["compare", "--csv", path, "--target", "plan", *one, "--out", out],
     }
 
@@ -54,7 +54,7 @@ def written(folder, name, table):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["file.csv", "file.csv.gz"])
-@pytest.mark.parametrize("command", ["evaluate", "compare --log", "learn --data", "compare --csv"])
+@pytest.mark.parametrize("command", ["evaluate", "compare --log", "train", "compare --csv"])
 @few("none of them")
 def test_every_command_reads_a_file_by_the_same_options(command, name, tmp_path):
     table = LOG
@@ -67,7 +67,7 @@ def test_every_command_reads_a_file_by_the_same_options(command, name, tmp_path)
     assert "decimal=','" in said(refused)
     result = run(*commands(path, tmp_path)[command], *OPTIONS)
     assert result.exit_code == 0, said(result)
-    if command == "learn --data":
+    if command == "train":
         bandit = bb.Bandit.load(tmp_path / "b.npz")
         assert bandit.arms == ("None", "offer")
         np.testing.assert_array_equal(bandit.history.reward, LOG["reward"])

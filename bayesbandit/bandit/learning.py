@@ -133,7 +133,8 @@ def update(
     skips = checks.one_of(errors, "errors", refusals.ERRORS) == "skip"
     checks.same_rows(x=x, arm=arm, reward=reward, propensity=propensity, time=time)
     if (arm is None) != (reward is None):
-        raise TypeError("update takes arm and reward together, or a log alone")
+        lacking = "unknown arm None" if arm is None else "rewards must be numbers; got None"
+        raise ValueError(f"{lacking}: update takes arms and rewards, or a log alone")
     with bandit.lock:  # arms cannot change meanwhile
         if arm is None or reward is None:
             if propensity is not None:

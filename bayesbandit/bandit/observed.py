@@ -25,6 +25,10 @@ Key = bytes | str
 class Observed(dict[Key, None]):
     """The ids of the latest decisions that were learned."""
 
+    def __deepcopy__(self, memo: object) -> Observed:
+        """Return a copy in one step: another thread may record ids meanwhile."""
+        return Observed(self)
+
     def record(self, keys: Sequence[Key]) -> None:
         """Remember ids, and forget the oldest beyond `MOST_IDS`."""
         self.update(dict.fromkeys(keys[-MOST_IDS:]))

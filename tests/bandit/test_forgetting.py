@@ -41,6 +41,13 @@ def world(seed, T, K=3):
     return rng.normal(size=(T, D)), rng.normal(size=(T, K)) + np.arange(K)
 
 
+def surprises(r, weight, s2):
+    """κ min(1, s²/v) s² of all rewards, by their weights (`Ridge`)."""
+    far = (r - np.average(r, weights=weight)) ** 2
+    v = np.average(far, weights=weight)
+    return np.average(far**2, weights=weight) / v**2 * min(1.0, s2 / v) * s2
+
+
 def left(x, r, w, share, lam, rule, s2=None, mean_weight=None):
     """θ, covariance and degrees of freedom by the definition, from rows and their shares."""
     z, n, rows = oracle.design(x), share.sum(), share * w
@@ -53,7 +60,7 @@ def left(x, r, w, share, lam, rule, s2=None, mean_weight=None):
         sigma2 = (2.0 + rss + lam * theta @ theta) / (2.0 + n)
         return theta, sigma2 * np.linalg.inv(B), 2.0 + n
     if rule == "empirical_bayes":
-        own = NU * rows.sum() / n * s2
+        own = rows.sum() / n * s2
         return theta, (rss + own) / n * np.linalg.inv(B), np.inf
     return theta, rule * np.linalg.inv(B), np.inf
 
@@ -97,7 +104,7 @@ def test_rows_count_by_the_time_of_their_decision(rule, seed, half_life):
         if not mine.any() or share[mine].sum() < 1e-6:
             continue
         one = np.ones(mine.sum())
-        s2 = loss / share.sum()
+        s2 = NU * surprises(rows[2], share, loss / share.sum())
         theta, spread, df = left(rows[0][mine], rows[2][mine], one, share[mine], 0.7, rule, s2)
         posterior = bandit.posterior(arm)
         np.testing.assert_allclose(posterior.location, theta, rtol=1e-9, atol=1e-10)
@@ -136,7 +143,9 @@ def test_blocks_of_weighted_rows_are_the_definition(rule, normalize, seed, half_
         z, q, y = oracle.design(x[arm == k]), (share * w)[arm == k], r[arm == k]
         B, b = z.T @ (q[:, None] * z) + 0.7 * np.eye(D + 1), z.T @ (q * y)
         losses.append(q @ y**2 - b @ np.linalg.solve(B, b))
-    s2 = sum(losses) / (share * w)[np.isin(arm, known)].sum()
+    seen = np.isin(arm, known)
+    s2 = sum(losses) / (share * w)[seen].sum()
+    s2 = 2.0 * NU * surprises(r[seen], (share * w)[seen], s2)  # twice as many rows for BLTS
     for k in known:
         rows = [values[arm == k] for values in (x, r, w, share)]
         theta, spread, df = left(*rows, 0.7, rule, s2)

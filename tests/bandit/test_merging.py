@@ -138,7 +138,7 @@ def test_what_does_not_merge_says_so():
         (bb.LinTS(["a", "b"], D), "the same arms; got"),
         (bb.LinTS(ARMS, 2), "the same features; got 3, 2"),
         (bb.LinTS(ARMS, D, ridge=2.0), "the same models"),
-        (bb.BLTS(ARMS, D), "the same balances"),
+        (bb.BLTS(ARMS, D, prior_rows=2.0), "the same balances"),
         (bb.LinTS(ARMS, D, half_life=5.0), "the same models"),
     ):
         refused(ridge, other, said)

@@ -121,7 +121,9 @@ def test_what_is_no_log_is_a_sentence():
     frame = table().drop(columns="plan")
     log, bandit = Log.of(frame), bb.LinTS(ARMS, 1)
     refused(bandit, "or a log alone", frame, kind=TypeError)
-    refused(bandit, "together, or a log alone", frame[["age"]], frame["arm"], kind=TypeError)
+    refused(
+        bandit, "unknown arm None|or a log alone", frame[["age"]], frame["arm"], kind=ValueError
+    )
     refused(bandit, "the log's own propensities", log, propensity=0.5, kind=TypeError)
     refused(bandit, r"the bandit takes 1 features; the log has \[\]", Log.of(frame, x=[]))
     refused(bandit, "unknown arm", Log.of(frame.assign(arm=frame["arm"].replace("call", "fax"))))

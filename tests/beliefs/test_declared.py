@@ -20,12 +20,12 @@ def played(model, rng, K=3, d=4, T=200):
     [
         (
             bb.load_model("ridge_known_noise").with_priors(
-                theta=bb.Prior("Normal", mu=0, sigma=2.0), sigma=0.5
+                theta=bb.Prior("Normal", mu=0, sigma=2.0), sigma=0.5, intercept=0
             ),
             bb.Ridge(ridge=0.25 / 4, variance=0.25, intercept=False),
         ),
         (
-            bb.load_model("ridge").with_priors(lam=3.0),
+            bb.load_model("ridge").with_priors(lam=3.0, intercept=0),
             bb.Ridge(ridge=3.0, variance="nig", intercept=False),
         ),
     ],

@@ -412,8 +412,8 @@ def test_an_experiment():
     assert (last.agreement > 0.9).all()
 
 
-def declared(name, n=25, **settings):
-    made = bandit(bb.load_model(name), **settings)
+def declared(name, n=25, priors=None, **settings):
+    made = bandit(bb.load_model(name).with_priors(**(priors or {})), **settings)
     rng = np.random.default_rng(0)
     for x in features(n):
         decision = made.choose(x)
@@ -428,7 +428,7 @@ def declared(name, n=25, **settings):
 
 @pytest.mark.slow
 def test_a_declared_ridge_is_ridge():
-    made = declared("ridge")
+    made = declared("ridge", priors={"intercept": 0})
     twin = bandit(bb.Ridge(variance="nig", prior=(1.0, 1.0), intercept=False))
     history = made.history
     twin.update(history.x, history.arm, history.reward, history.propensity)
