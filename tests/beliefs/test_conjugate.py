@@ -333,6 +333,6 @@ def test_what_does_not_stream_refuses_impossible_rewards_too():
     made.observe(decision, 5.0)
     for bad in (6.0, -1.0):
         with pytest.raises(ValueError, match="likelihood 0"):
-            made.observe(decision, bad)
+            made.observe(made.choose(), bad)
     assert made.history.total == 1
     made.observe(made.choose(), 3.0)
