@@ -83,6 +83,8 @@ def fall(shape, z, family):
     """Return the log density at z less that at the mode, so that no digits cancel."""
     if SAMPLED and family == LOCATED:
         return located_fall((z - shape[MODE]) / shape[SD], shape[DF])
+    if not CONJUGATE:
+        return -np.inf
     a, b, y = shape[A], shape[B], z - shape[MODE]
     if family == GAMMA:
         return a * (y - math.expm1(y)) if y < 700.0 else -np.inf
@@ -110,6 +112,8 @@ def slope(shape, z, family):
         y, df = (z - shape[MODE]) / shape[SD], shape[DF]
         steep = y if df == np.inf else (df + 1.0) * y / (df + y * y)
         return -steep / max(shape[SD], 1e-300)
+    if not CONJUGATE:
+        return 0.0
     if family == GAMMA:
         return shape[A] * -math.expm1(min(z - shape[MODE], 700.0))
     e = math.exp(-abs(z))
@@ -189,6 +193,8 @@ def length(shape, z, family, span):
     """Return how long a panel from z downwards may be for an arm."""
     if SAMPLED and family == LOCATED:
         return shape[SD] * located_length((z - shape[MODE]) / shape[SD], shape[DF], span)
+    if not CONJUGATE:
+        return 0.0
     a, b = shape[A], shape[B]
     steep = max(abs(slope(shape, z, family)), 1e-300)
     L = STEEPEST / steep
@@ -229,6 +235,8 @@ def densities(shape, x, L, family, shared, f):
         top = shape[HEIGHT] + math.log(step)
         for i in range(N_NODES):
             f[i] = math.exp(top + located_fall(z - step * TAU[i], shape[DF]))
+        return
+    if not CONJUGATE:
         return
     top = shape[HEIGHT] + fall(shape, x, family) + math.log(L / shape[SD])
     if family == GAMMA:
