@@ -181,7 +181,7 @@ def test_commands_take_a_name(tmp_path, monkeypatch):
     out = tmp_path / "page.html"
     found = command.invoke(app, ["report", "--log", url, "--name", bad, "--out", str(out)])
     assert found.exit_code == 0, found.output
-    assert "1 decisions" in found.output.replace("\n", " ")
+    assert "1 decision on" in found.output.replace("\n", " ")
     assert bad not in out.read_text()
     assert json.loads('"order-1"') in service.log.frame()["decision_id"].tolist()
     found = command.invoke(app, ["learn", "--log", url, "--once"])
