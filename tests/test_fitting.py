@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit
 
 from bayesbandit.inference.base import NotThisEngine
 from bayesbandit.posteriors.fitting import fit
@@ -60,7 +61,7 @@ def test_the_same_seed_gives_the_same_posterior(engine):
     fits = [fit(declared.lasso if engine == "gibbs" else declared.known, x, reward, weight,
                 engine=engine, draws=400, seed=seed)
             for seed in (7, np.random.SeedSequence(7), 8)]  # fmt: skip
-    a, b, c = (f.mean(x) for f in fits)
+    a, b, c = (f.draws["theta"] for f in fits)
     np.testing.assert_array_equal(a, b)
     assert not np.array_equal(a, c)
 
@@ -73,15 +74,58 @@ def test_an_engine_that_does_not_fit_is_refused():
         fit(declared.heavy, x, reward, weight, engine="gibbs")
 
 
-@pytest.mark.slow
-def test_laplace_is_an_approximation_on_request():
+def test_laplace_is_an_approximation_on_request_without_noise():
     x, reward, weight = declared.rows()
     exact = fit(declared.known, x, reward, weight)
-    approximate = fit(declared.known, x, reward, weight, engine="laplace", draws=4000, seed=0)
+    approximate = fit(declared.known, x, reward, weight, engine="laplace", draws=100, seed=0)
     assert approximate.engine == "laplace"
-    error = exact.sd(x) / np.sqrt(16_000)
-    assert (np.abs(approximate.mean(x) - exact.mean(x)) < 4 * error).all()
-    assert (np.abs(approximate.sd(x) - exact.sd(x)) < 4 * error / np.sqrt(2)).all()
+    for of in ("mean", "sd"):
+        a, b = getattr(approximate, of)(x), getattr(exact, of)(x)
+        np.testing.assert_allclose(a, b, rtol=1e-8)
+    for a, b in zip(approximate.coefficients["theta"], exact.coefficients["theta"], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-9)
+
+
+def test_moments_of_laplaces_approximation_are_those_of_mode_and_curvature():
+    """Of a logistic regression by hand: Newton's method, and integrals in one dimension."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 2))
+    reward = (rng.uniform(size=60) < expit(x[:, 0])).astype(float)
+    posterior = fit(declared.binary, x, reward, engine="laplace")
+    mode = np.zeros(2)
+    for _ in range(30):
+        p = expit(x @ mode)
+        H = (x.T * p * (1 - p)) @ x + np.eye(2) / 4
+        mode = mode + np.linalg.solve(H, x.T @ (reward - p) - mode / 4)
+    covariance = np.linalg.inv(H)
+    found = posterior.coefficients["theta"]
+    np.testing.assert_allclose(found[0], mode, rtol=1e-7)
+    np.testing.assert_allclose(found[1], covariance, rtol=1e-6)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    eta, sd = x @ mode, np.sqrt(np.einsum("ni,ij,nj->n", x, covariance, x))
+    p = expit(eta[:, None] + sd[:, None] * nodes)
+    mean, square = (v @ weights / weights.sum() for v in (p, p**2))
+    np.testing.assert_allclose(posterior.mean(x), mean, rtol=1e-6)
+    np.testing.assert_allclose(posterior.sd(x), np.sqrt(square - mean**2), rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_moments_of_laplaces_approximation_do_not_depend_on_draws():
+    """Of a model that is no generalised linear one, with a scale that is learned."""
+    x, reward, weight = declared.rows()
+    one, other = (
+        fit(declared.heavy, x, reward, weight, engine="laplace", draws=d, seed=d)
+        for d in (100, 150)
+    )
+    np.testing.assert_array_equal(one.mean(x), other.mean(x))
+    normal = one.plan.method.target.on(one.rows).laplace()
+    assert one.plan.outcomes.names == ("scale", "theta")
+    theta, scale = one.coefficients["theta"], one.coefficients["scale"]
+    np.testing.assert_allclose(theta[0], normal.mean[1:], rtol=1e-9)
+    np.testing.assert_allclose(theta[1], normal.covariance[1:, 1:], rtol=1e-9)
+    m, v = normal.mean[0], normal.covariance[0, 0]  # of the logarithm
+    np.testing.assert_allclose(scale[0], np.exp(m + v / 2), rtol=1e-3)
+    np.testing.assert_allclose(scale[1], scale[0] * np.sqrt(np.expm1(v)), rtol=0.02)
 
 
 @pytest.mark.parametrize(

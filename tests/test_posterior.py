@@ -181,11 +181,9 @@ def test_arviz_works_on_the_tree():
 @pytest.mark.slow
 def test_what_cannot_be_drawn_is_left_out_and_said():
     posterior, _ = fitted(declared.potential)
-    with pytest.warns(UserWarning, match="without posterior_predictive and log_likelihood"):
+    with pytest.warns(UserWarning, match="without posterior_predictive: no variable is observed"):
         tree = posterior.to_datatree(chains=1, draws=50)
-    assert set(tree.children) == GROUPS - {
-        "prior_predictive", "posterior_predictive", "log_likelihood"
-    }  # fmt: skip
+    assert set(tree.children) == GROUPS - {"prior_predictive", "posterior_predictive"}
     flat, _ = fitted(declared.known.with_priors(theta=Prior("Flat", dims="feature")))
     with pytest.warns(UserWarning, match="the tree is without prior"):
         tree = flat.to_datatree(chains=1, draws=50)
@@ -350,6 +348,45 @@ def by_a_sum(x, reward, weight, theta):
     pm.Normal("reward", x @ theta, 1, observed=reward)
     pm.Potential("balance", -((reward - x @ theta).sum() ** 2))
     return x @ theta
+
+
+def normal(mu, reward):
+    return pm.logp(pm.Normal.dist(mu, 0.5), reward)
+
+
+WAYS = {
+    "observed": lambda mu, reward: pm.Normal("reward", mu, 0.5, observed=reward),
+    "custom": lambda mu, reward: pm.CustomDist(
+        "reward", mu, logp=lambda value, mu: normal(mu, value), observed=reward
+    ),
+    "potential": lambda mu, reward: pm.Potential("fit", normal(mu, reward)),
+    "two potentials": lambda mu, reward: (
+        pm.Potential("one", 0.3 * normal(mu, reward)),
+        pm.Potential("other", 0.7 * normal(mu, reward)),
+    ),
+    "both": lambda mu, reward: (
+        pm.Normal("reward", mu, 1.0, observed=reward),
+        pm.Potential("rest", normal(mu, reward) - pm.logp(pm.Normal.dist(mu, 1.0), reward)),
+    ),
+    "a sum": lambda mu, reward: pm.Potential("fit", normal(mu, reward).sum()),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The effect of Potentials", "ignore:the tree is without")
+@pytest.mark.parametrize("way", list(WAYS))
+def test_the_pointwise_log_likelihood_is_the_same_however_a_model_is_written(way):
+    @bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
+    def written(x, reward, weight, theta):
+        WAYS[way](x @ theta, reward)
+        return x @ theta
+
+    rng = np.random.default_rng(0)
+    x, reward = rng.normal(size=(12, 2)), rng.normal(size=12)
+    tree = bb.fit(written, x, reward, seed=0).to_datatree(chains=2, draws=100)
+    mu = tree["posterior"]["theta"].values @ x.T
+    [found] = tree["log_likelihood"].ds.data_vars.values()
+    np.testing.assert_allclose(found.values, norm.logpdf(reward, mu, 0.5), rtol=1e-8)
 
 
 @pytest.mark.slow

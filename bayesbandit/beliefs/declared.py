@@ -18,9 +18,7 @@ from bayesbandit.beliefs.half_lives import by_half_life, remembered
 from bayesbandit.beliefs.joint import JointBelief
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.beliefs.sampled.settings import Sampling
-from bayesbandit.inference.base import NotThisEngine
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
-from bayesbandit.inference.glm.regression import Regression
 from bayesbandit.inference.graph_analysis.dependence import Influence
 from bayesbandit.inference.plan import Plan, plan
 from bayesbandit.inference.pymc_model.digest import digest
@@ -115,7 +113,7 @@ class Declared(Sampling):
         if self.frozen and plan.engine != "gibbs":
             raise ValueError(f"frozen draws are of Gibbs sampling; the engine is {plan.engine}")
         memory = self.memory
-        if plan.engine == "laplace" and (glm := linearized(plan)):
+        if glm := plan.linearized:
             self._check_memory(normalize, "Laplace's approximation")
             return LinearizedBelief(self, plan, glm, n_arms, normalize, memory)
         if plan.streams(normalize):
@@ -156,12 +154,3 @@ class Declared(Sampling):
                 f"{name} cannot forget rounds whose weights are rescaled to average 1: the balance "
                 f"must have normalize=False; got half_life={self.half_life!r}"
             )
-
-
-def linearized(found: Plan) -> Regression | None:
-    """Return the generalised linear model of a plan; None if rewards cannot update its mode."""
-    try:
-        glm = found.functions.regression
-    except NotThisEngine:
-        return None
-    return glm if glm.block.streams else None

@@ -198,7 +198,7 @@ def titled(
     table = result.table.reset_index()
     said = {name: "; ".join(texts) for name, texts in result.warnings.items()}
     if result.settings["sequence"] is not None and len(result.sequence):
-        last = result.sequence.groupby("policy", sort=False)[["low", "high"]].last()
+        last = result.sequence.groupby("policy").tail(1).set_index("policy")
         table["always_low"] = table["policy"].map(last["low"])
         table["always_high"] = table["policy"].map(last["high"])
     table["warnings"] = table["policy"].map(said).fillna("")

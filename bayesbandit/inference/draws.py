@@ -175,6 +175,10 @@ class SampledDraws(Known):
         draws = {k: self.values[k] for k in plan.outcomes.names}
         return {k: v.reshape(-1, *v.shape[2:]) for k, v in draws.items()}
 
+    def for_moments(self, plan: Planned) -> dict[str, np.ndarray]:
+        """Return the values by name, (S, *shape), whose moments are the posterior's."""
+        return self.flat(plan)
+
     def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Pick draws at random."""
         flat = self.flat(plan)
@@ -199,11 +203,11 @@ class SampledDraws(Known):
     def moments(
         self, plan: Planned, x: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        means = plan.outcomes.mean_reward(self.flat(plan), x)
+        means = plan.outcomes.mean_reward(self.for_moments(plan), x)
         return means.mean(axis=0), means.std(axis=0, ddof=1)
 
     def coefficients(self, plan: Planned, rng: np.random.Generator) -> dict[str, Any]:
-        flat = self.flat(plan)
+        flat = self.for_moments(plan)
         return {k: moments(v) for k, v in (flat | plan.outcomes.rest(flat)).items()}
 
 

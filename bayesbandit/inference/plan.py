@@ -37,6 +37,7 @@ from bayesbandit.inference.exact.gaussian import GaussianBlock
 from bayesbandit.inference.functions import Functions
 from bayesbandit.inference.gibbs import sampler as gibbs
 from bayesbandit.inference.gibbs.rewrite_products import Divided
+from bayesbandit.inference.glm.regression import Regression
 from bayesbandit.inference.graph_analysis.density import (
     containers,
     lengths,
@@ -161,6 +162,18 @@ class Plan:
     def affine(self) -> bool:
         """Whether the mean reward is affine in the variables, by a map that the method has."""
         return isinstance(self.method, GaussianBlock) and self.method.affine
+
+    @cached_property
+    def linearized(self) -> Regression | None:
+        """The generalised linear model that is approximated by Laplace's method; None if it is not
+        one, or if rewards cannot update its mode."""
+        if self.engine != "laplace":
+            return None
+        try:
+            glm = self.functions.regression
+        except NotThisEngine:
+            return None
+        return glm if glm.block.streams else None
 
     def check_possible(
         self, rows: Data, draws: Sequence[Data] = (), possible: bool = False

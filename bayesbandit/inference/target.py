@@ -7,7 +7,7 @@ engine returns draws (chains, draws, D) in that space, or a `Normal`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import minimize
 
 from bayesbandit.inference.base import COMPILE, Refusal, check_start
-from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.draws import Planned, SampledDraws
 from bayesbandit.inference.graph_analysis.eligibility import discrete
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON
 from bayesbandit.inference.graph_analysis.transforms import support
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 STEP = np.finfo(np.float64).eps ** (1 / 3)  # of central differences
 STEPS = 50  # of Newton's method, once near the mode
+POINTS = 2000  # that stand for a normal, beside their mirror images
 CLOSE = 1e-5  # the size of Newton's next step, in posterior sds, where the mode counts as found
 
 
@@ -68,8 +69,39 @@ class Normal:
 
     def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
         """Return independent draws (size, D)."""
-        noise = rng.standard_normal((len(self.mean), size))
+        return self._of(rng.standard_normal((len(self.mean), size)))
+
+    def points(self) -> np.ndarray:
+        """Return points (P, D), always the same, that have the mean and covariance of the normal.
+
+        So functions of them have the right moments where they are affine.
+        """
+        D = len(self.mean)
+        half = np.random.default_rng(0).standard_normal((D, max(POINTS, 2 * D)))
+        noise = np.concatenate([half, -half], axis=1)
+        root = cholesky(noise @ noise.T / (noise.shape[1] - 1), lower=True)
+        return self._of(solve_triangular(root, noise, lower=True))
+
+    def _of(self, noise: np.ndarray) -> np.ndarray:
         return self.mean + solve_triangular(self.cholesky, noise, lower=True, trans=1).T
+
+
+@dataclass(frozen=True)
+class NormalDraws(SampledDraws):
+    """Draws from a normal; moments are those of the normal, and not of its draws.
+
+    normal: the distribution of z (D,). constrain: the declared variables at z (S, D), by name.
+    """
+
+    normal: Normal = field(kw_only=True, repr=False)
+    constrain: Callable[[np.ndarray], dict[str, np.ndarray]] = field(kw_only=True, repr=False)
+
+    @cached_property
+    def _points(self) -> dict[str, np.ndarray]:
+        return self.constrain(self.normal.points())
+
+    def for_moments(self, plan: Planned) -> dict[str, np.ndarray]:
+        return {k: self._points[k] for k in plan.outcomes.names}
 
 
 class Target:
@@ -154,19 +186,21 @@ class OnTarget:
         `start` is not used: runs start at `Target.start`. Raise ValueError for draws of another
         number.
         """
-        run, independent = Run(draws, chains, seed, tune), self.independent
+        run = Run(draws, chains, seed, tune)
         with COMPILE:
             target = self.target.on(data)
             check_start(self.engine, target.log_density(target.start))
-            z = self.draw(target, run)
-            if isinstance(z, Normal):
-                z, independent = z.draw(chains * draws, np.random.default_rng(seed)), True
+            found = z = self.draw(target, run)
+            if isinstance(found, Normal):
+                z = found.draw(chains * draws, np.random.default_rng(seed))
             z, wanted = np.asarray(z, dtype=np.float64), (chains, draws, target.dim)
             if z.size != np.prod(wanted):
                 raise ValueError(f"{self.engine}: draws must be {wanted}; got {z.shape}")
             values = target.constrain(z.reshape(-1, target.dim))
         by_chain = {k: v.reshape(chains, draws, *v.shape[1:]) for k, v in values.items()}
-        return SampledDraws(by_chain, independent=independent)
+        if isinstance(found, Normal):
+            return NormalDraws(by_chain, independent=True, normal=found, constrain=target.constrain)
+        return SampledDraws(by_chain, independent=self.independent)
 
 
 def match(

@@ -47,7 +47,8 @@ class Estimate:
         be near 1.
     n: the number of rounds that count. warnings: sentences.
     scores, h: the scores Γ and the weights of rounds (n,). m: the predicted means (n, K), or None.
-    sequence: intervals that hold at all rounds simultaneously, if asked for.
+    sequence: intervals that hold at all rounds simultaneously, if asked for. If an exact one
+        rejects every mean, the interval is refused, too.
     sums: running sums, for tests that hold at all rounds. None if scores or weights use later
         rounds, or if missing rewards may be anything.
     unknown: by how much missing rewards may move the value, with missing="bounds"; else 0.
@@ -235,10 +236,11 @@ def estimate(
             raise ValueError("an exact sequence takes no P(observed)")
         assert limits is not None
         at_rounds = _exact(asked, m, limits, level)
+        refused = refused or at_rounds.refused
     half = norm.ppf((1 + level) / 2) * se if not refused else np.nan
     if at_rounds is not None and (invalid or (no_sequence and kind != "exact")):
         unknown = np.full_like(at_rounds.low, np.nan)
-        at_rounds = replace(at_rounds, low=unknown, high=unknown)
+        at_rounds = replace(at_rounds, low=unknown, high=unknown, refused=no_sequence)
     return Estimate(
         value, se, value - half, value + half, realised, promised, scores, h, m, largest, average,
         int(on.sum()), level, weights, refused, tuple(warnings + more), at_rounds,
@@ -335,6 +337,12 @@ def _scores(
     )  # fmt: skip
 
 
+EMPTY = (
+    "the exact sequence rejects every mean, as it may with probability 1 − level, or because the "
+    "probabilities or the bounds are wrong: from round"
+)
+
+
 def _exact(
     asked: Question, m: np.ndarray | None, limits: tuple[float, float], level: float
 ) -> Sequence:
@@ -358,7 +366,9 @@ def _exact(
         above, below = [(above[0] + below[1]) / 2], [(below[0] + above[1]) / 2]
     low, high = sequences.exact(above[0], below[0], k, 1 - level, rounds)
     base, scale = (lo - hi, 2 * (hi - lo)) if len(asked.targets) == 2 else (lo, hi - lo)
-    return Sequence(rounds, base + scale * low, base + scale * high, "exact", level)
+    empty = np.flatnonzero(np.isnan(low))
+    refused = f"{EMPTY} {rounds[empty[0]]}" if len(empty) else ""
+    return Sequence(rounds, base + scale * low, base + scale * high, "exact", level, refused)
 
 
 def _united(

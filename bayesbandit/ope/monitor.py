@@ -122,7 +122,8 @@ class Monitor:
     def values_table(self) -> pd.DataFrame:
         """Return a table by arm: the estimate, and low and high of its confidence sequence.
 
-        The ends of an asymptotic sequence are NaN before the first verdict.
+        The ends of an asymptotic sequence are NaN before the first verdict, and those of an exact
+        one once it rejects every mean.
         """
         H, S = self.values[0], self.values[1]
         v = self.first + S / H if self.t else np.full(len(self.arms), np.nan)
@@ -234,4 +235,5 @@ class Monitor:
     def _ends(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the ends (K,) of the exact sequences, for rewards scaled to [0, 1]."""
         low = np.array([above.low for above, _ in self.wealth])
-        return low, 1 - np.array([below.low for _, below in self.wealth])
+        high = 1 - np.array([below.low for _, below in self.wealth])
+        return np.where(low > high, np.nan, low), np.where(low > high, np.nan, high)

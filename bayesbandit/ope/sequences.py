@@ -26,8 +26,8 @@ class Sequence:
     """A confidence sequence: an interval after each round, from the first verdict on.
 
     All intervals hold simultaneously with probability `level`. rounds, low, high: (m,). kind:
-    "asymptotic" or "exact". An exact sequence is NaN from the round on in which it rejects every
-    mean, which happens with probability 1 − level at most.
+    "asymptotic" or "exact". refused: why ends are NaN, or "". An exact sequence is NaN from the
+    round on in which it rejects every mean, which happens with probability 1 − level at most.
     """
 
     rounds: np.ndarray
@@ -35,17 +35,13 @@ class Sequence:
     high: np.ndarray
     kind: str
     level: float
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether every mean is rejected in the end."""
-        return bool(self.kind == "exact" and len(self.low) and np.isnan(self.low[-1]))
+    refused: str = ""
 
     def __repr__(self) -> str:
         if not len(self.rounds):
             return f"Sequence({self.kind}, no verdict yet)"
-        if self.is_empty:
-            return f"Sequence({self.kind}, {len(self.rounds)} rounds, every mean is rejected)"
+        if self.refused:
+            return f"Sequence({self.kind}, {len(self.rounds)} rounds, refused: {self.refused})"
         return (
             f"Sequence({self.kind}, {len(self.rounds)} rounds, at the end "
             f"[{self.low[-1]:.4g}, {self.high[-1]:.4g}])"
@@ -220,5 +216,5 @@ def exact(
     """
     low = Wealth(k, alpha).add(above[rounds])
     high = 1 - Wealth(k, alpha).add(below[rounds])
-    empty = np.maximum.accumulate(low > high)
+    empty = low > high  # for ever: low rises, and high falls
     return np.where(empty, np.nan, low), np.where(empty, np.nan, high)

@@ -102,7 +102,7 @@ def datatree(
             tree, model=model, extend_inferencedata=False, **quiet
         )
         if not observed:
-            _without("posterior_predictive and log_likelihood", "no variable is observed")
+            _without("posterior_predictive", "no variable is observed")
         else:
             try:
                 after = pm.sample_posterior_predictive(
@@ -112,19 +112,17 @@ def datatree(
                 groups["posterior_predictive"] = after["posterior_predictive"]
             except NotImplementedError as error:
                 _without("posterior_predictive", error)
-            potentials = _on_rows(unweighted)
-            if potentials and (why := by_rows.refused):
-                named = ", ".join(map(repr, potentials))
-                _without("log_likelihood", f"the potential {named} is no sum over rows: {why}")
-            elif potentials:
-                free = {k: v.reshape(-1, *v.shape[2:]) for k, v in draws.items() if k in names}
-                groups["log_likelihood"] = _of_rows(
-                    Likelihood(model), free, data, row, coords, tree
-                )
-            else:
-                groups["log_likelihood"] = pm.compute_log_likelihood(
-                    tree, model=unweighted, extend_inferencedata=False, **quiet
-                )
+        potentials = _on_rows(unweighted)
+        if potentials and (why := by_rows.refused):
+            named = ", ".join(map(repr, potentials))
+            _without("log_likelihood", f"the potential {named} is no sum over rows: {why}")
+        elif potentials:
+            free = {k: v.reshape(-1, *v.shape[2:]) for k, v in draws.items() if k in names}
+            groups["log_likelihood"] = _of_rows(Likelihood(model), free, data, row, coords, tree)
+        elif observed:
+            groups["log_likelihood"] = pm.compute_log_likelihood(
+                tree, model=unweighted, extend_inferencedata=False, **quiet
+            )
     return _joined(tree, groups, coords, {f"{name}_dim_0": row for name in rows})
 
 

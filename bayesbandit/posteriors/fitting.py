@@ -103,6 +103,8 @@ def _posterior(
     if plan.closed_form:
         return plan.posterior(rows)
     plan.check_proper(rows)
+    if glm := plan.linearized:
+        return glm.approximated(rows)
     return plan.sample(rows, draws, chains, seed, **knobs)
 
 

@@ -292,9 +292,8 @@ def test_policies_decide_with_the_frequencies_that_they_say(policy):
         assert stats.chisquare(seen[possible], 20_000 * p[possible]).pvalue > 1e-4
 
 
-@pytest.mark.slow
-def test_the_posterior_is_that_of_the_coefficients():
-    made = bb.Bandit(3, LOGISTIC, bb.Thompson(), n_features=D, engine="laplace", draws=4000)
+def test_the_posterior_is_that_of_mode_and_curvature():
+    made = bb.Bandit(3, LOGISTIC, bb.Thompson(), n_features=D, engine="laplace", draws=4)
     x, arm, reward, _ = rows("logistic", n=90)
     made.update(x, arm, reward, np.full(90, 1 / 3))
     found = made.posterior(1)
@@ -302,12 +301,41 @@ def test_the_posterior_is_that_of_the_coefficients():
     mean, covariance = found.coefficients["theta"]
     known = made.belief.inner.known(1)
     of_all = known.covariance  # with the intercept, which is last
-    np.testing.assert_allclose(mean, known.mean[:D], atol=5 * of_all.max() ** 0.5 / 60)
-    np.testing.assert_allclose(covariance, of_all[:D, :D], atol=0.1 * of_all.max())
+    np.testing.assert_allclose(mean, known.mean[:D], rtol=1e-12)
+    np.testing.assert_allclose(covariance, of_all[:D, :D], rtol=1e-12)
     level, sd = found.coefficients["intercept"]
-    np.testing.assert_allclose(level, known.mean[D], atol=5 * of_all.max() ** 0.5 / 60)
-    np.testing.assert_allclose(sd, of_all[D, D] ** 0.5, rtol=0.1)
-    assert found.to_datatree().posterior["theta"].shape[-1] == D
+    np.testing.assert_allclose([level, sd], [known.mean[D], of_all[D, D] ** 0.5], rtol=1e-12)
+    said = made.belief.predict(probe())
+    np.testing.assert_allclose(found.mean(probe()), said.mean[:, 1], rtol=1e-10)
+    np.testing.assert_allclose(found.sd(probe()), said.sd[:, 1], rtol=1e-8)
+    drawn = found.draw(probe(), 4000, np.random.default_rng(0))
+    error = 5 * said.sd[:, 1] / np.sqrt(4000)
+    assert (np.abs(drawn.mean(axis=0) - said.mean[:, 1]) < error).all()
+
+
+@pytest.mark.slow
+def test_the_posterior_has_a_tree():
+    made = bb.Bandit(3, LOGISTIC, bb.Thompson(), n_features=D, engine="laplace")
+    x, arm, reward, _ = rows("logistic", n=90)
+    made.update(x, arm, reward, np.full(90, 1 / 3))
+    tree = made.posterior(1).to_datatree(chains=2, draws=50)
+    assert tree.posterior["theta"].shape == (2, 50, D)
+
+
+@pytest.mark.slow
+def test_the_posterior_of_another_model_has_no_noise_either():
+    """Decisions use draws; the posterior has the mode."""
+    heavy = LOGISTIC.with_priors(theta=bb.Prior("StudentT", nu=5, mu=0, sigma=1, dims="feature"))
+    x, arm, reward, _ = rows("logistic", n=90)
+    a, b = (
+        bb.Bandit(3, heavy, bb.Thompson(), n_features=D, engine="laplace", draws=d, seed=d)
+        for d in (20, 50)
+    )
+    for made in (a, b):
+        made.update(x, arm, reward, np.full(90, 1 / 3))
+    fitted = bb.fit(heavy, x[arm == 1], reward[arm == 1], engine="laplace")
+    for found in (a.posterior(1), b.posterior(1)):
+        np.testing.assert_allclose(found.mean(probe()), fitted.mean(probe()), rtol=1e-9)
 
 
 @pytest.mark.slow

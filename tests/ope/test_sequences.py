@@ -1,11 +1,13 @@
 """Intervals that hold at every round at once, online too, and the test of propensities."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import bayesbandit as bb
+from bayesbandit.cli.evaluate import titled
 from bayesbandit.ope import Log, Monitor, check, estimate, evaluate
 from bayesbandit.ope.check import e_process
 from bayesbandit.ope.promised import alike
@@ -262,3 +264,46 @@ def test_a_monitor_says_that_a_round_has_one_arm():
     bandit = bb.LinTS(["a", "b"], 1, min_probability=0.1)
     with pytest.raises(ValueError, match=r"a round's arm must be among \['a', 'b'\]; got Names"):
         Monitor(["a", "b"], planned=1_000).observe(bandit.choose(np.zeros((3, 1))), [1, 0, 1])
+
+
+def changed(n=400):
+    """Rewards that are 0 for half of the rounds and then 1: no one mean has them."""
+    arm = np.random.default_rng(0).integers(2, size=n)
+    return arm, (np.arange(n) >= n // 2).astype(float), np.full((n, 2), 0.5)
+
+
+def test_an_exact_sequence_that_rejects_every_mean_is_nan_and_says_so():
+    arm, reward, e = changed()
+    log = Log(None, arm, reward, e)
+    found = estimate(log, 0, sequence=(0, 1), level=0.5)
+    ends = np.column_stack([found.sequence.low, found.sequence.high])
+    empty = np.isnan(ends).any(axis=1)
+    first = int(empty.argmax())
+    assert first > 200
+    assert empty[first:].all()
+    assert (ends[:first, 0] <= ends[:first, 1]).all()
+    said = f"rejects every mean.* from round {found.sequence.rounds[first]}$"
+    for why in (found.refused, found.sequence.refused, repr(found.sequence)[:-1]):
+        assert re.search(said, why)
+    assert np.isnan([found.low, found.high]).all()
+    page = evaluate(log, [0, 1], sequence=(0, 1), level=0.5)
+    assert page.table.refused.str.contains("rejects every mean").all()
+    shown = titled(page, check(log), None, None)["Policies"]
+    assert shown[["always_low", "always_high"]].isna().all(axis=None)
+
+
+def test_a_sequence_that_is_refused_for_another_reason_says_that():
+    n = 300
+    arm = np.r_[np.zeros(280, dtype=int), np.ones(20, dtype=int)]
+    found = estimate(Log(None, arm, np.ones(n), np.full((n, 2), 0.5)), 0, sequence=(0, 1))
+    assert "propensities are refuted" in found.refused
+    assert found.sequence.refused == found.refused
+
+
+def test_a_monitor_that_rejects_every_mean_has_no_interval():
+    arm, reward, e = changed()
+    monitor = Monitor(2, planned=400, level=0.5, bounds=(0, 1))
+    for row in zip(arm, reward, e, strict=True):
+        monitor.add(*row)
+    table = monitor.values_table()
+    assert table[["low", "high"]].isna().all(axis=None)

@@ -22,8 +22,7 @@ from bayesbandit.beliefs.memory import FOR_EVER, Memory
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.inference.base import NotThisEngine
-from bayesbandit.inference.draws import SampledDraws
-from bayesbandit.inference.glm.regression import Regression
+from bayesbandit.inference.glm.regression import Linearized, Regression
 from bayesbandit.inference.plan import Plan
 from bayesbandit.kernels import ridge_state
 from bayesbandit.kernels.glm import newton
@@ -211,11 +210,9 @@ class LinearizedBelief(Belief):
     # ---- all that is known -----------------------------------------------------------------------
 
     def posterior(self, k: int, rows: dict[str, Array]) -> Posterior:
-        """Return draws of arm k's variables, or of all arms' variables if they share the model."""
-        g, rng = 0 if self.joint else k, np.random.default_rng(0)
-        _, values = self.inner.known(g).drawn(self.glm.block, self.spec.draws, rng)
-        draws = SampledDraws({name: v[None] for name, v in values.items()}, independent=True)
-        return Posterior(self.plan, self.rounds.of(None if self.joint else k), draws, 0)
+        """Return the posterior of arm k's variables, or of all arms' if they share the model."""
+        known = Linearized(self.inner.known(0 if self.joint else k), self.glm)
+        return Posterior(self.plan, self.rounds.of(None if self.joint else k), known, 0)
 
     def state(self) -> dict[str, Any]:
         """Return the whole state as arrays and plain values, for `restore`."""

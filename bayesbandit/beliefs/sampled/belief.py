@@ -485,6 +485,9 @@ class SampledBelief(ByDraws):
         """Return posterior g of all rounds, computed on a fork."""
         twin, chain = self.fork(), self.chains[g]
         n = self._count_of(g)
+        if self.plan.engine == "laplace" and n:  # the mode is known, and its draws are not needed
+            rows = self._rows(g)
+            return Posterior(self.plan, rows, self.plan.sample(rows, self.spec.draws, 1, 0), 0)
         known = chain.fitted == n and len(set(self._gone(g))) == 1
         if not known or self.spec.frozen:  # one frozen draw is not a posterior
             twin.spec = replace(self.spec, frozen=False)

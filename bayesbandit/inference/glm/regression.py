@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from bayesbandit.inference.base import COMPILE
+from bayesbandit.inference.draws import Known, Moments, Planned
+from bayesbandit.inference.exact.distributions import Gaussian
 from bayesbandit.inference.exact.gaussian import ExactGaussian
 from bayesbandit.inference.glm.link import Link, link, working
 from bayesbandit.inference.graph_analysis.density import read
@@ -69,13 +73,66 @@ class Regression(Link):
         self, A: np.ndarray, b: np.ndarray, data: Data, rng: np.random.Generator
     ) -> np.ndarray:
         """Return a draw of θ (D,) of Laplace's approximation, of rows with η = A θ + b."""
+        return self.laplace(A, b, data).draw(1, rng)[0]
+
+    def laplace(self, A: np.ndarray, b: np.ndarray, data: Data) -> Gaussian:
+        """Return Laplace's approximation of the posterior of θ, of rows with η = A θ + b."""
         (m, R), reward, power = self.whitening, data[1], self.weights(data)
         theta = m + R @ self.mode(A @ R, b + A @ m, reward, power)
         _, v = self.pseudo_rows(A @ theta + b, reward, power)
         precision = self.block.prior().precision + (A.T * v) @ A
         L = self.block.solve(precision, np.zeros(len(theta)))[0]
-        noise = rng.standard_normal(len(theta))
-        return np.asarray(theta + solve_triangular(L, noise, lower=True, trans=1))
+        return Gaussian(theta, precision, L, np.nan)
+
+    def approximated(self, rows: Mapping[str, np.ndarray]) -> Linearized:
+        """Return Laplace's approximation given rows, by role; other likelihoods are refused."""
+        data = self.block.data(**rows)
+        A, b = self.block.linear_map(data[0], rows.get("arm"))
+        known = self.laplace(A, b, data)
+        self.check(data, A @ known.mean + b)
+        return Linearized(known, self)
+
+
+@dataclass(frozen=True)
+class Linearized(Known):
+    """Laplace's approximation of a generalised linear model: its moments need no draws.
+
+    theta: of the coefficients. The linear predictor is normal, so that moments of mean rewards are
+    integrals in one dimension.
+    """
+
+    theta: Gaussian
+    glm: Regression
+
+    def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        return self.theta.samples(self._working(plan), size, rng)
+
+    def rewards(
+        self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        eta = self.theta.rewards(self._working(plan), x, size, rng)
+        return self.glm.family.mean(eta)
+
+    def moments(
+        self, plan: Planned, x: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return self.glm.family.moments(*self.theta.moments(self._working(plan), x, rng))
+
+    def coefficients(self, plan: Planned, rng: np.random.Generator) -> dict[str, Moments]:
+        return self.theta.coefficients(self._working(plan), rng)
+
+    def marginals(self, plan: Planned) -> dict[str, Any]:
+        return self.theta.marginals(self._working(plan))
+
+    def _working(self, plan: Planned) -> Working:
+        return Working(self.glm.block, plan.outcomes)
+
+
+class Working(NamedTuple):
+    """A plan whose method is that of the working model: see `link`."""
+
+    method: Any
+    outcomes: Any
 
 
 def regression(model: pm.Model, engine: str) -> Regression:
