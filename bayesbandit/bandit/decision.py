@@ -63,6 +63,8 @@ class Decision:
         self.learned_by: Observed | None = None  # of a bandit that has learned it without its id
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        """Return the state of a copy: it has the same id, so that both are learned once."""
+        self.identify()
         names = "ids", "late", "layout", "rows", "tick"
         return None, {name: getattr(self, name) for name in names}
 

@@ -19,7 +19,6 @@ from bayesbandit.bandit import (
 )
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.logged import Logged, rounds_of
-from bayesbandit.bandit.observed import keys_of
 from bayesbandit.bandit.refusals import Learnable, Refused
 from bayesbandit.beliefs.base import Kernel, check_counted
 from bayesbandit.beliefs.sums import MANY
@@ -101,9 +100,7 @@ def observe(
 
 def _recorded(bandit: Bandit, decision: Decision, refused: list[Refused]) -> list[Refused]:
     """Record the decisions that were learned: all rows but the refused ones, which it returns."""
-    left_out = {row for row, _ in refused}
-    keys = keys_of(decision)
-    bandit.observed.record([key for i, key in enumerate(keys) if i not in left_out])
+    bandit.observed.learned(decision, {row for row, _ in refused})
     return refused
 
 

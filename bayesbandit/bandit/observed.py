@@ -1,12 +1,13 @@
 """The decisions whose rewards a bandit has learned: a reward counts once.
 
-A single decision of a plain bandit is marked by the record itself, so that a round makes no id;
-when its id is asked for later, it is recorded then. Other decisions are recorded by their ids.
+A decision without an id is marked by the record itself, so that a round makes no id; when its id
+is asked for later, it is recorded then. Other decisions are recorded by their ids.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -32,19 +33,27 @@ class Observed(dict[Key, None]):
     def record(self, keys: Sequence[Key]) -> None:
         """Remember ids, and forget the oldest beyond `MOST_IDS`."""
         self.update(dict.fromkeys(keys[-MOST_IDS:]))
-        for key in list(self)[: len(self) - MOST_IDS]:
+        for key in list(islice(self, max(0, len(self) - MOST_IDS))):
             del self[key]
 
     def repeated(self, decision: Decision) -> dict[int, str]:
         """Return the rows of a decision that were learned, or come twice, with the reason."""
-        if decision.learned_by is self:
-            return {0: _reason(decision.id)}
+        if decision.ids is None and decision.learned_by is None:
+            return {}
         keys, seen, found = keys_of(decision), set[Key](), {}
         for i, key in enumerate(keys):
-            if key in self or key in seen:
+            if decision.learned_by is self or key in self or key in seen:
                 found[i] = _reason(key if isinstance(key, str) else str(UUID(bytes=key)))
             seen.add(key)
         return found
+
+    def learned(self, decision: Decision, left_out: Collection[int] = ()) -> None:
+        """Remember that a decision was learned, but for the rows that were left out."""
+        if decision.ids is None and not left_out:
+            decision.learned_by = self
+        else:
+            keys = keys_of(decision)
+            self.record([key for i, key in enumerate(keys) if i not in left_out])
 
 
 def _reason(text: object) -> str:

@@ -1,6 +1,7 @@
 """A reward counts once: a bandit refuses a decision that it has learned, by its id."""
 
 import pickle
+from copy import copy, deepcopy
 
 import numpy as np
 import pytest
@@ -52,11 +53,36 @@ def test_rows_of_a_batch_are_learned_once(kind):
     refused(bandit, bandit.choose(X)[[0, 2, 0]], np.ones(3), f"{SAID}: row 2")
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("x", [X[0], X], ids=["one", "batch"])
+@pytest.mark.parametrize("copied", [copy, deepcopy, lambda d: pickle.loads(pickle.dumps(d))])
+def test_a_copy_is_the_same_decision_whenever_it_is_made(kind, x, copied):
+    bandit, reward = KINDS[kind](), 1.0 if x.ndim == 1 else np.ones(3)
+    for before in (True, False):
+        decision = bandit.choose(x)
+        early = copied(decision) if before else None
+        bandit.observe(decision, reward)
+        refused(bandit, early if before else copied(decision), reward)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_round_makes_no_id(kind):
+    """Which would take longer than learning it."""
+    bandit = KINDS[kind]()
+    one, batch = bandit.choose(X[0]), bandit.choose(X)
+    bandit.observe(one, 1.0)
+    bandit.observe(batch, np.ones(3))
+    assert one.ids is batch.ids is None
+    refused(bandit, one, 1.0)
+    refused(bandit, batch, np.ones(3), f"{SAID}: row 0")
+    refused(bandit, batch[1], 1.0)
+
+
 def test_each_bandit_learns_what_it_has_not_learned():
     bandit = KINDS["LinTS"]()
     decision = bandit.choose(X[0])
-    copy = bandit.copy()
-    for one in (bandit, copy):
+    other = bandit.copy()
+    for one in (bandit, other):
         one.observe(decision, 1.0)
         refused(one, decision, 1.0)
     refused(bandit.copy(), decision, 1.0)
@@ -70,6 +96,7 @@ def test_the_latest_ids_are_remembered(monkeypatch):
     bandit = KINDS["LinTS"]()
     batches = [bandit.choose(X) for _ in range(3)]
     for batch in batches:
+        assert len(batch.id) == 3
         bandit.observe(batch, np.ones(3))
     assert len(bandit.observed) == 5
     refused(bandit, batches[2], np.ones(3))
