@@ -1,5 +1,7 @@
 """`fit`: what it takes, what it refuses, and that it is right where the answer is known."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -118,6 +120,7 @@ def test_moments_of_laplaces_approximation_do_not_depend_on_draws():
         for d in (100, 150)
     )
     np.testing.assert_array_equal(one.mean(x), other.mean(x))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(one)).mean(x), one.mean(x))
     normal = one.plan.method.target.on(one.rows).laplace()
     assert one.plan.outcomes.names == ("scale", "theta")
     theta, scale = one.coefficients["theta"], one.coefficients["scale"]

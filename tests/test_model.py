@@ -459,6 +459,18 @@ def test_a_column_is_not_taken_by_its_name():
         bb.Bandit(2, by_name, bb.Thompson(), n_features=2)
 
 
+@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
+def by_attribute(x, reward, weight, theta):
+    pm.Normal("reward", x.age * theta[0], 1, observed=reward)
+    return x.age * theta[0]
+
+
+def test_nor_as_an_attribute():
+    said = r"by_attribute: \.age is no column: .* without names; .* x\[:, 0\]"
+    with pytest.raises(TypeError, match=said):
+        by_attribute.build(np.ones((3, 2)), np.zeros(3))
+
+
 @pytest.mark.slow
 def test_posteriors_plans_and_engines_print_no_addresses():
     posterior = bb.fit(bb.load_model("ridge_known_noise"), np.eye(2), np.ones(2))

@@ -11,21 +11,25 @@ import numpy as np
 if TYPE_CHECKING:
     from bayesbandit.declaring.declaration import Declaration
 
+WITHOUT_NAMES = (
+    "in a declaration contexts are numbers (n, d) without names; take a column by its number, as "
+    "x[:, 0]"
+)
 
-def index_wanted(error: Exception) -> str | None:
-    """Return a sentence about a text that was taken as an index of a tensor, as in x["age"].
+
+def index_wanted(error: Exception, x: object) -> str | None:
+    """Return a sentence about a column of x that was taken by its name, as x["age"] or x.age.
 
     PyTensor looks for booleans in the text without end. None: the error has another reason.
     """
+    if isinstance(error, AttributeError) and error.obj is x:
+        return f".{error.name} is no column: {WITHOUT_NAMES}"
     if not isinstance(error, RecursionError):
         return None
     for frame, _ in walk_tb(error.__traceback__):
         index = frame.f_locals.get("args") if frame.f_code.co_name == "__getitem__" else None
         if texts := _texts(index):
-            return (
-                f"[{texts[0]!r}] takes no column: in a declaration contexts are numbers (n, d) "
-                "without names; take a column by its number, as x[:, 0]"
-            )
+            return f"[{texts[0]!r}] takes no column: {WITHOUT_NAMES}"
     return None
 
 

@@ -166,7 +166,7 @@ class Declaration:
             except Exception as error:
                 if (clash := _CLASH.search(str(error))) and clash[1] in _NAMES:
                     raise ValueError(f"{self.name}: {_reserved(clash[1])}") from error
-                if advice := index_wanted(error):
+                if advice := index_wanted(error, inputs["x"]):
                     raise TypeError(f"{self.name}: {advice}") from None
                 if advice := dims_wanted(self, rows, n_arms):
                     raise ValueError(advice) from error

@@ -90,18 +90,14 @@ class Normal:
 class NormalDraws(SampledDraws):
     """Draws from a normal; moments are those of the normal, and not of its draws.
 
-    normal: the distribution of z (D,). constrain: the declared variables at z (S, D), by name.
+    normal: the distribution of z (D,), of which a `Target` has the declared variables.
     """
 
     normal: Normal = field(kw_only=True, repr=False)
-    constrain: Callable[[np.ndarray], dict[str, np.ndarray]] = field(kw_only=True, repr=False)
-
-    @cached_property
-    def _points(self) -> dict[str, np.ndarray]:
-        return self.constrain(self.normal.points())
 
     def for_moments(self, plan: Planned) -> dict[str, np.ndarray]:
-        return {k: self._points[k] for k in plan.outcomes.names}
+        values = plan.method.target.constrain(self.normal.points())
+        return {k: values[k] for k in plan.outcomes.names}
 
 
 class Target:
@@ -199,7 +195,7 @@ class OnTarget:
             values = target.constrain(z.reshape(-1, target.dim))
         by_chain = {k: v.reshape(chains, draws, *v.shape[1:]) for k, v in values.items()}
         if isinstance(found, Normal):
-            return NormalDraws(by_chain, independent=True, normal=found, constrain=target.constrain)
+            return NormalDraws(by_chain, independent=True, normal=found)
         return SampledDraws(by_chain, independent=self.independent)
 
 
