@@ -11,7 +11,7 @@ from scipy.linalg import solve_triangular
 
 from bayesbandit.inference.base import COMPILE
 from bayesbandit.inference.draws import Known, Moments, Planned
-from bayesbandit.inference.exact.distributions import Gaussian
+from bayesbandit.inference.exact.distributions import ExactDistribution, Gaussian
 from bayesbandit.inference.exact.gaussian import ExactGaussian
 from bayesbandit.inference.glm.link import Link, link, working
 from bayesbandit.inference.graph_analysis.density import read
@@ -101,7 +101,7 @@ class Linearized(Known):
     integrals in one dimension.
     """
 
-    theta: Gaussian
+    theta: ExactDistribution
     glm: Regression
 
     def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
