@@ -44,6 +44,13 @@ class Followed:
 class Apprentice(Service):
     """A service whose bandit learns while another system decides by its own probabilities."""
 
+    def rehearse(self) -> Decision:
+        """Compile what decides here and follows a learner, and what reads another's decisions."""
+        advice = super().rehearse()
+        decision = _of_system(advice, 0, np.eye(len(self.arms))[0])
+        _ = decision[0].probabilities
+        return decision
+
     def follow(
         self,
         context: Any,

@@ -42,7 +42,6 @@ from bayesbandit.service.metrics import Metrics
 from bayesbandit.service.service import Service, Stamp
 from bayesbandit.store.deadlines import before
 from bayesbandit.store.records import BANDIT, FALLBACK, SYSTEM, UNKNOWN, Conflict, Unavailable
-from bayesbandit.store.versions import decided
 
 logger = logging.getLogger("bayesbandit")
 DEADLINE = 0.2  # seconds until a request is answered
@@ -86,7 +85,7 @@ def application(
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
-        await asyncio.to_thread(server.warm)
+        await asyncio.to_thread(service.rehearse)  # before the port is bound
         following = asyncio.create_task(server.keep_up(sync_every))
         yield
         following.cancel()
@@ -224,14 +223,6 @@ class Server:
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     # ---- the life of a server --------------------------------------------------------------------
-
-    def warm(self) -> None:
-        """Compile the functions that decide, before the first request."""
-        bandit = self.service.bandit
-        shape = (
-            (1, len(bandit.arms), bandit.n_features) if bandit.of_arms else (1, bandit.n_features)
-        )
-        decided(bandit, np.zeros(shape), bandit.arms if bandit.of_arms else None, 0, 0, 0, 0)
 
     async def keep_up(self, every: float) -> NoReturn:
         """Get newer versions of the bandit, forever."""

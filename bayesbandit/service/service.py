@@ -58,7 +58,7 @@ from bayesbandit.store.rows import (
     to_bytes,
 )
 from bayesbandit.store.settings import closed_by, settings_of
-from bayesbandit.store.versions import Version, catch_up, decided, follow, restored
+from bayesbandit.store.versions import Version, catch_up, decided, follow, rehearse, restored
 
 if TYPE_CHECKING:
     from bayesbandit.policies import Policy
@@ -228,6 +228,13 @@ class Service:
         """
         level = checks.number(level, "level", above=0, below=1)
         return Watched(*self.log.ledger.surprise(), level)
+
+    def rehearse(self) -> Decision:
+        """Compile what decides here and follows a learner; see `versions.rehearse`.
+
+        Nothing changes, here or in the log. Afterwards no request waits for a compiler.
+        """
+        return rehearse(self._version.bandit)
 
     # ---- decisions -------------------------------------------------------------------------------
 

@@ -136,6 +136,24 @@ def decided(
     return Decision(bandit.layout, rows)
 
 
+def rehearse(bandit: Bandit) -> Decision:
+    """Compile what decides and learns, by a few rounds of copies; return their last decision.
+
+    This bandit stays as it is. A new bandit needs other functions than one that has learned.
+    """
+    shape = (len(bandit.arms), bandit.n_features) if bandit.of_arms else (bandit.n_features,)
+    every = bandit.arms if bandit.of_arms else None
+    for _ in range(2):
+        for n in (1, 2):
+            decision = decided(bandit, np.zeros((n, *shape)), every, 0, 0, n, 0)
+            _ = decision.propensity, decision.probabilities
+        twin = independent(bandit)
+        twin.observe(decision, np.ones(n), errors="skip")  # a model may refuse this reward
+        twin.belief.renew()
+        bandit = twin
+    return decision
+
+
 def follow(ledger: Ledger, version: Version, parts: Parts, until: int | None = None) -> Version:
     """Return the newest version, or version `until`.
 

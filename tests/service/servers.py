@@ -41,7 +41,7 @@ def serving(url, *words, **settings):
 
 
 def _await(client):
-    end = time.monotonic() + 60
+    end = time.monotonic() + 180  # seconds: no kernel may be there
     while time.monotonic() < end:
         assert client.process.poll() is None, client.process.communicate()[0]
         try:

@@ -418,6 +418,32 @@ def test_an_apprentice(tmp_path):
         assert estimate.value == pytest.approx(1.0)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [[], ["--apprentice"]])
+def test_a_server_that_answers_has_compiled_all(words, tmp_path):
+    """With no kernel on the disk: else the first requests, and those after the learner's first
+    version, would be answered by 503."""
+    url, begin = begun(tmp_path, *words)
+    kernels = tmp_path / "kernels"
+    kernels.mkdir()
+    told = {"variant": "mail", "probabilities": {"mail": 0.9, "<b>wait</b>": 0.1}}
+    ask = {"context": [0.5, -1.0]} | (told if words else {})
+    with serving(url, *begin, "--deadline", "1", NUMBA_CACHE_DIR=str(kernels)) as client:
+        compiled = {*kernels.rglob("*.nbi")}
+        assert compiled
+        for version in range(3):
+            for body in (ask, ask | {"arms": ["mail", "<b>wait</b>"]}, [ask] * 5):
+                answer = client.post("/decide", json=body)
+                assert answer.status_code == 200, answer.text
+            for one in answer.json():
+                assert client.post("/reward", json={"id": one["id"], "value": 1.0}).is_success
+            with bb.DecisionLog(url) as log:
+                assert bb.Service.open(log).learn() == 5
+            while client.get("/healthz").json()["version"] != str(version + 1):
+                time.sleep(0.05)
+        assert {*kernels.rglob("*.nbi")} == compiled
+
+
 def test_an_apprentice_stores_no_decision_of_a_list_that_it_refuses(tmp_path):
     log = bb.DecisionLog(f"sqlite:///{tmp_path}/log.db")
     server = Server(Apprentice(bb.LinTS(ARMS, 2, seed=0), log))

@@ -18,6 +18,7 @@ sa = pytest.importorskip("sqlalchemy")
 from bayesbandit.service.apprentice import Apprentice
 from bayesbandit.store.records import NotStored
 from bayesbandit.store.settings import settings_of
+from bayesbandit.store.versions import rehearse
 from tests.store.databases import KINDS, down, fresh
 
 DAY = 86_400.0
@@ -198,6 +199,18 @@ def test_bad_contexts_change_nothing(lite):
     service.decide([0.0, 0.0])
     assert len(rows(service, "decisions")) == 2
     assert service.log.verify().empty
+
+
+@pytest.mark.parametrize(
+    "made", [linear, lambda: bb.Bandit(["a"], bb.load_model("beta_bernoulli"), bb.Thompson(),
+                               n_features=0),
+             lambda: bb.Bandit(["a", "b"], bb.Shared(bb.Ridge()), bb.Thompson(), n_features=2)],
+)  # fmt: skip
+def test_a_rehearsal_changes_nothing(made):
+    bandit = made()
+    before = bandit.copy()
+    rehearse(bandit)
+    assert same(before, bandit)
 
 
 def test_no_two_processes_have_the_same_random_numbers(url):
