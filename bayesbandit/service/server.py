@@ -333,11 +333,22 @@ class Strict(APIRoute):
 
 
 class StrictRequest(Request):
-    """A request with standard JSON, without NaN and Infinity."""
+    """A request with standard JSON: without NaN and Infinity, and each name once in an object."""
 
     async def json(self) -> object:
         """Return the body as plain values; raise JSONDecodeError if it is not JSON."""
-        return json.loads(await self.body(), parse_constant=_no_constant)
+        return json.loads(
+            await self.body(), parse_constant=_no_constant, object_pairs_hook=_named_once
+        )
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:  # readers of JSON differ in which one they take
+            raise json.JSONDecodeError(f"an object has {name!r} twice", name, 0)
+        found[name] = value
+    return found
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -41,7 +41,7 @@ def serving(url, *words, **settings):
 
 
 def _await(client):
-    end = time.monotonic() + 180  # seconds: no kernel may be there
+    end = time.monotonic() + 600  # seconds: no kernel may be there, and others work
     while time.monotonic() < end:
         assert client.process.poll() is None, client.process.communicate()[0]
         try:

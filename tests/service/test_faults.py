@@ -2,6 +2,7 @@
 
 import select
 import sqlite3
+import statistics
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,8 @@ from tests.service.test_service import full
 from tests.store.databases import KINDS, fresh, frozen
 
 DEADLINE = 0.2  # seconds
-SLACK = 1.5  # seconds for a machine at work
+NEAR = 0.05  # seconds more, for the median answer
+SLACK = 0.5  # seconds more at most, on a machine at work
 
 
 @contextmanager
@@ -57,7 +59,7 @@ def test_a_database_that_hangs_does_not_hang_the_server(kind, tmp_path):
         first = insist(client, ask | {"id": "order-0"})
         _await_ready(client)
         with hung(url):
-            end, n = time.monotonic() + 3.0, 0
+            end, n, all_took = time.monotonic() + 3.0, 0, []
             while time.monotonic() < end:
                 n += 1
                 for path, body in (
@@ -70,9 +72,11 @@ def test_a_database_that_hangs_does_not_hang_the_server(kind, tmp_path):
                     assert answer.headers["Retry-After"] == "1"
                     assert "show an arm of your choice" in answer.json()["detail"]
                     assert took < DEADLINE + SLACK
+                    all_took.append(took)
                 answer, took = timed(lambda: client.get("/healthz"))
                 assert (answer.status_code, took < SLACK) == (200, True)
                 assert timed(lambda: client.get("/readyz"))[1] < DEADLINE + SLACK
+            assert statistics.median(all_took) < DEADLINE + NEAR
             assert client.get("/readyz").status_code == 503
             metrics, took = timed(lambda: client.get("/metrics"))
             assert took < 2 * DEADLINE + SLACK

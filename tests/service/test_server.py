@@ -102,6 +102,7 @@ def test_a_body_that_is_too_large(shared):
     [
         (b"{", 400), (b"", 422), (b'{"context": [NaN, 0]}', 400),
         (b'{"context": [Infinity, 0]}', 400),
+        (b'{"context": [0, 0], "context": [1, 1]}', 400), (b'{"context": {"a": 1, "a": 2}}', 400),
         (b'{"context": [1e999, 0]}', 422), (b"\xff\xfe", 400), (b"[" * 100_000, 400),
         (b'{"context": [' + b"9" * 5000 + b", 0]}", 400), (b"null", 422), (b"[]", 422), (b"7", 422),
         (b'{"context": [1]}', 422), (b'{"context": {"a": 1}}', 422), (b'{"context": "ab"}', 422),
