@@ -394,8 +394,7 @@ class Service:
         keys = [
             self._key(one, when) for one, when in zip(each(key, n, several), times, strict=True)
         ]
-        when = [now if one is None else one for one in times]
-        rewards = list(zip(ids, keys, values, when, strict=True))
+        rewards = list(zip(ids, keys, values, times, strict=True))
         status = self.log.ledger.rewards(rewards, now, self.settings)
         if several:
             return [REFUSED if isinstance(one, ValueError) else one for one in status]

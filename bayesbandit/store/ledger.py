@@ -248,14 +248,15 @@ class Ledger:
     # ---- rewards ---------------------------------------------------------------------------------
 
     def rewards(
-        self, given: Sequence[tuple[str, str, float, int]], now: int, how: Settings
+        self, given: Sequence[tuple[str, str, float, int | None]], now: int, how: Settings
     ) -> list[str | ValueError]:
         """Store rewards, and return for each one whether it counts.
 
         given: the decision's id, the reward's key, its value and when it was observed (microseconds
-        since 1970). Return TIMELY, LATE, UNKNOWN (no such decision) or AGAIN (stored before). For a
-        reward that is not stored return its error: a Conflict if the log has another value under
-        this key, a ValueError if it was observed before its decision or after now.
+        since 1970; None: now, or at its decision if the clock went back since). Return TIMELY,
+        LATE, UNKNOWN (no such decision) or AGAIN (stored before). For a reward that is not stored
+        return its error: a Conflict if the log has another value under this key, a ValueError if it
+        was observed before its decision or after now.
         """
         found: list[str | ValueError] = []
         for some in batched(given, AT_ONCE):
@@ -266,7 +267,7 @@ class Ledger:
     def _rewards(
         self,
         connection: Connection,
-        given: Sequence[tuple[str, str, float, int]],
+        given: Sequence[tuple[str, str, float, int | None]],
         now: int,
         how: Settings,
     ) -> list[str | ValueError]:
@@ -277,8 +278,9 @@ class Ledger:
         settled = self._settled(connection, is_open, how)
         rows: dict[tuple[str, str], dict[str, Any]] = {}  # the first of each key
         keys: list[tuple[str, str] | ValueError] = []
-        for id_, key, value, at in given:
-            if wrong := mistimed(at, decided.get(id_), now):
+        for id_, key, value, told in given:
+            at = max(now, decided.get(id_, now)) if told is None else told
+            if told is not None and (wrong := mistimed(told, decided.get(id_), now)):
                 keys.append(wrong)
                 continue
             if id_ not in decided:

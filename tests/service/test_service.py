@@ -272,6 +272,20 @@ def test_a_reward_counts_once(url):
     assert service.bandit.history.reward.tolist() == [1.0]
 
 
+def test_a_reward_without_a_time_counts_though_the_clock_went_back(lite):
+    """It was not observed before its decision: only a time that is told can be wrong."""
+    service, clock = begun(lite)
+    ids = [service.decide([0.5, 1.0]).id for _ in range(3)]
+    clock.now -= 7200
+    assert service.reward(ids[0], 1.0) == "timely"
+    assert service.reward(ids[1:2], [1.0]) == ["timely"]
+    with pytest.raises(ValueError, match="before its decision"):
+        service.reward(ids[2], 1.0, at=clock.now)
+    clock.now += 7200
+    assert service.learn() == 2
+    assert set(service.log.verify()["kind"]) <= {"clock"}
+
+
 def test_it_is_what_a_bandit_learns_by_hand(url):
     service, clock = begun(url)
     live(service, clock)
