@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from decimal import Decimal
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,12 +11,10 @@ from bayesbandit.checks import Name, arm_names, integer
 from bayesbandit.environments.base import Sample
 from bayesbandit.tables.advice import warn_of
 from bayesbandit.tables.encoder import fitted
-from bayesbandit.tables.words import with_remedy
+from bayesbandit.tables.words import numbers_of, with_remedy
 
 if TYPE_CHECKING:
     import pandas as pd
-
-NUMBERS = (Real, Decimal, str, np.bool_)  # types of a reward; texts are read as numbers
 
 
 class KnownRewards:
@@ -40,11 +36,17 @@ class KnownRewards:
         drop: Collection[Name] = (),
         keep: Collection[Name] = (),
     ) -> None:
+        import pandas as pd
+
         if bool(rewards) == bool(costs):
             raise ValueError(f"{name}: name the columns of rewards, or those of costs")
         chosen: list[Name] = list(rewards or costs)
         if len(chosen) < 2:
             raise ValueError(f"{name}: there must be two arms or more; got {chosen}")
+        if not isinstance(df, pd.DataFrame):
+            raise TypeError(
+                f"{name}: the table must be a pandas DataFrame; got a {type(df).__name__}"
+            )
         columns: list[Any] = df.columns.tolist()
         if absent := [column for column in chosen if columns.count(column) != 1]:
             raise ValueError(
@@ -89,12 +91,7 @@ class KnownRewards:
 
 def _numbers(column: pd.Series, name: str) -> np.ndarray:
     """Return a column of rewards (n,), checked."""
-    import pandas as pd
-
-    # pandas would read dates as whole numbers, too
-    read = [value if isinstance(value, NUMBERS) else np.nan for value in column.astype(object)]
-    numbers = pd.to_numeric(pd.Series(read, dtype=object), errors="coerce")
-    values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+    values = numbers_of(column)
     if len(bad := np.flatnonzero(~np.isfinite(values))):
         raise ValueError(
             with_remedy(

@@ -78,18 +78,17 @@ def moments(column: pd.Series, what: str) -> np.ndarray:
 
     if pd.api.types.is_numeric_dtype(column):
         return column.to_numpy(np.float64, na_value=np.nan)
-    given: dict[str, Any] = {}
-    if column.dtype.kind != "M":
-        given["format"] = "ISO8601"
-        odd = [v for v in column if isinstance(v, str) and not re.fullmatch(ISO, v)]
-        if odd:
-            raise ValueError(
-                f"column {column.name!r} ({what}) must be times, as 2026-11-22T18:00:00Z or "
-                f"seconds; got {odd[0]!r}: dates='%d/%m/%Y', or --dates, says how a CSV writes them"
-            )
+    given: dict[str, Any] = {} if column.dtype.kind == "M" else {"format": "ISO8601"}
+    known = column.dropna()
+    odd = [v for v in known if not isinstance(v, date) and not re.fullmatch(ISO, str(v))]
     try:
+        if odd:
+            raise ValueError
         found = pd.to_datetime(column, utc=True, **given)
     except (ValueError, TypeError) as error:
-        said = str(error).splitlines()[0]
-        raise ValueError(f"column {column.name!r} ({what}) must be times: {said}") from error
+        raise ValueError(
+            f"column {column.name!r} ({what}) must be times, as 2026-11-22T18:00:00Z or seconds; "
+            f"got {(odd or [known.iloc[0]])[0]!r}: dates='%d/%m/%Y', or --dates, says how a CSV "
+            "writes them"
+        ) from error
     return found.dt.tz_localize(None).to_numpy()

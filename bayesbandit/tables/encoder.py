@@ -147,8 +147,9 @@ class Encoder:
         return tuple(column.name for column in self._used)
 
     @cached_property
-    def _ignored(self) -> tuple[Name, ...]:
-        return tuple(column.name for column in self.fitted if isinstance(column, LeftOut))
+    def left(self) -> dict[Name, str]:
+        """The columns of the fit that are not needed, with the reasons."""
+        return {column.name: column.why for column in self.fitted if isinstance(column, LeftOut)}
 
     @cached_property
     def features(self) -> tuple[str, ...]:
@@ -192,7 +193,7 @@ class Encoder:
         x: a table with the columns of the fit, or a list of dicts. One row is a dict, or a pandas
         Series whose index has the columns' names.
         """
-        values = inputs.read(x, self.columns, self._ignored, self.named)
+        values = inputs.read(x, self.columns, [*self.left], self.named)
         if self.spec is not None:
             features = self.spec.encoded(self._used, values)
         else:

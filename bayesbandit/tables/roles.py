@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING
 
@@ -43,6 +43,12 @@ class Roles:
     contexts: tuple[Name, ...]
     left: Mapping[Name, str]
     of_history: bool = False
+
+    def without(self, left: Mapping[Name, str]) -> Roles:
+        """Return the roles if some contexts are left out. left: the reasons, by column."""
+        gone = {c: left[c] for c in self.contexts if c in left}
+        contexts = tuple(c for c in self.contexts if c not in gone)
+        return replace(self, contexts=contexts, left={**self.left, **gone})
 
     def __str__(self) -> str:
         """The roles in one line, as --column takes them."""
@@ -104,7 +110,11 @@ def roles_of(
     found: dict[str, Name] = {role: c for role, c in given.items() if c is not None}
     vectors, dropped, kept = dict(probabilities or {}), names_in(drop), names_in(keep)
     contexts = None if x is None else names_in(x)
-    if contexts is None and encoder is not None:
+    if encoder is not None:
+        if lost := [c for c in encoder.columns if c not in (contexts or encoder.columns)]:
+            raise ValueError(
+                f"x has no column {lost[0]!r}, which the encoder needs; got {contexts!r}"
+            )
         contexts = list(encoder.columns)
     _check_there(table, there, found, vectors, contexts or [], dropped, kept)
     _check_apart(found, vectors, contexts or [], dropped, kept)
@@ -179,14 +189,17 @@ def _check_apart(
         **{c: f"the {role}" for role, c in found.items()},
         **{c: f"the probability of {arm!r}" for arm, c in vectors.items()},
     }
+    one = {role: found[role] for role in ("arm", "reward", "propensity") if role in found}
+    if len({*one.values()}) < len(one):
+        raise ValueError(f"arm, reward and propensity must be different columns; got {one!r}")
+    for role, c in one.items():
+        if c in contexts:
+            raise ValueError(f"column {c!r} is the {role}, and a context of x= or of the encoder")
     for c in (c for c in kept if c in uses):
         raise ValueError(f"column {c!r} is {uses[c]}, and keep makes it a context: give one")
     uses |= dict.fromkeys(contexts, "a context") | dict.fromkeys(kept, "a context (keep)")
     for c in (c for c in dropped if c in uses):
         raise ValueError(f"column {c!r} is {uses[c]}, and drop leaves it out: give one")
-    one = {role: c for role, c in found.items() if role in ("arm", "reward", "propensity")}
-    if len({*one.values()}) < len(one):
-        raise ValueError(f"arm, reward and propensity must be different columns; got {one!r}")
 
 
 def _features_of_history(

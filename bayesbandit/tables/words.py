@@ -15,6 +15,8 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
+NUMBERS = (Real, Decimal, str, np.bool_)  # types of numbers, and of texts that may be some
+EXACT = 2**53  # floats below it hold each whole number
 STRAY = 0.1  # the share of words at most in a column that is taken to be meant as numbers
 MAX_LEVELS = 20  # one-hot columns that one column may become
 ISO = r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?\s?(Z|[+-]\d\d(:?\d\d)?)?)?"  # dates
@@ -124,6 +126,29 @@ def check_numbers(name: object, text: pd.Series) -> None:
             f"column {name!r} has {known.nunique()} different numbers as text, such as "
             f"{known.iloc[0]!r}: make them numbers, as pandas.to_numeric does; {levels}"
         )
+
+
+def whole(column: pd.Series) -> pd.Series:
+    """Return a column of names; whole numbers that are stored as floats become integers."""
+    floats = column.dtype.kind == "f" and bool((column.abs() < EXACT).all())
+    return column.astype(np.int64) if floats and (column % 1 == 0).all() else column
+
+
+def numbers_of(column: pd.Series) -> np.ndarray:
+    """Return a column as numbers (n,), also of texts; NaN where one is missing or is no number.
+
+    Dates and durations, which pandas would read as whole numbers, are none.
+    """
+    import pandas as pd
+
+    if column.dtype.kind in "biuf":
+        return column.to_numpy(np.float64, na_value=np.nan)
+    read = [value if isinstance(value, NUMBERS) else None for value in column.astype(object)]
+    try:
+        found = pd.to_numeric(pd.Series(read, dtype=object), errors="coerce")
+    except OverflowError as error:
+        raise ValueError(f"column {column.name!r} must be numbers: {error}") from error
+    return found.to_numpy(np.float64, na_value=np.nan)
 
 
 def with_remedy(sentence: str, seen: object) -> str:

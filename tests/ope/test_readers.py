@@ -215,7 +215,7 @@ def test_columns_that_are_named(tmp_path):
     assert every.features == ()
     with pytest.raises(ValueError, match="no column 'why'"):
         read_log(path, arm="why")
-    with pytest.raises(ValueError, match="has 'a', without a column of its probability"):
+    with pytest.raises(ValueError, match="has 'a'; the arms, of arms= or with a column"):
         read_log(path, arm="what", reward="got", probabilities={"b": "how often b"})
 
 

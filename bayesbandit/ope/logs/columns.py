@@ -69,7 +69,8 @@ def rewards_of(values: Any, n: int) -> np.ndarray:
 
 
 def column_of(values: Any, n: int, what: str) -> np.ndarray:
-    array = np.atleast_1d(floats(instants(values), what))
+    """Return numbers (n,)."""
+    array = np.atleast_1d(floats(values, what))
     if array.shape != (n,):
         raise ValueError(f"{what} must have one value for each of {n} rounds; got {array.shape}")
     return array
@@ -90,7 +91,7 @@ def ascending(values: Any, n: int, what: str) -> np.ndarray | None:
     """Return a column (n,). Raise ValueError if it ever decreases."""
     if values is None:
         return None
-    array = finite(column_of(values, n, what), what)
+    array = finite(column_of(instants(values), n, what), what)
     if (back := np.flatnonzero(np.diff(array) < 0)).size:
         t = int(back[0]) + 1
         raise ValueError(

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from math import isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesbandit.checks import ROUNDING, one_of
+from bayesbandit.tables.files import json_object
+from bayesbandit.tables.words import ISO
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,7 +51,7 @@ def of_lines(
             continue
         n += 1
         try:
-            event = _object(line)
+            event = json_object(line)
             if "ranking" in event:
                 rounds.append(_ranked(event, rewards or {}, default))
             elif "_label_cost" not in event or "c" not in event:
@@ -57,13 +61,13 @@ def of_lines(
             else:
                 rounds.append(_joined(event))
                 events.append(event)
-        except Odd as odd:
+        except ValueError as odd:
             if not skips:
                 raise ValueError(
                     f"line {number} is {odd}; errors='skip', or --errors skip, leaves out such "
                     "lines and counts them"
                 ) from odd
-            left[odd.reason] += 1
+            left[str(odd).partition(":")[0]] += 1
     if not rounds:
         raise ValueError(f"none of its {n} lines is a round to learn from{_counted(left)}")
     if 0 < len(events) < len(rounds):
@@ -80,27 +84,16 @@ def of_lines(
 
 
 class Odd(ValueError):
-    """A line of an export that cannot be learned. reason: what lines of its kind have in common."""
+    """A line of an export that cannot be learned: what such lines have in common, and its value."""
 
-    def __init__(self, reason: str, detail: object = "") -> None:
-        super().__init__(f"{reason}: {detail}" if detail else reason)
-        self.reason = reason
+    def __init__(self, reason: str, value: object) -> None:
+        super().__init__(f"{reason}: {value}")
 
 
 def _counted(left: Counter[str]) -> str:
     return "".join(
         f"{': ' if k == 0 else ', '}{n} {why}" for k, (why, n) in enumerate(left.items())
     )
-
-
-def _object(line: str) -> dict[str, Any]:
-    try:
-        event = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise Odd("no JSON, or cut off", error) from error
-    if not isinstance(event, dict):
-        raise Odd("no JSON object", repr(line[:30]))
-    return event
 
 
 def _joined(event: dict[str, Any]) -> dict[str, Any]:
@@ -113,7 +106,10 @@ def _joined(event: dict[str, Any]) -> dict[str, Any]:
         if sorted(order) != list(names):
             raise Odd(f"with positions other than 1 to {len(names)}", order)
         chances = {names[a]: float(p) for a, p in zip(order, event["p"], strict=True)}
-        chosen = names[event["_labelIndex"] + 1]
+        place = event["_labelIndex"] + 1
+        if event.get("_label_Action", place) != place:
+            raise Odd("whose _label_Action is not _labelIndex + 1", event["_label_Action"])
+        chosen = names[place]
         reward = 0.0 - float(event["_label_cost"])
         propensity = float(event["_label_probability"])
         shared = {name: value for name, value in event["c"].items() if name[:1] != "_"}
@@ -122,20 +118,36 @@ def _joined(event: dict[str, Any]) -> dict[str, Any]:
         if isinstance(error, Odd):
             raise
         raise Odd("no line of --dsjson", repr(error)) from error
-    _check_chances(chances, chosen, propensity)
-    return {
-        "arm": chosen, "reward": reward, "propensity": propensity, "chances": chances,
-        "time": event.get(DECIDED), "x": dict(features(shared)),
-    }  # fmt: skip
+    x = dict(features(shared))
+    return _round(chosen, reward, propensity, chances, event.get(DECIDED), x)
 
 
-def _check_chances(chances: Mapping[Any, float], chosen: Any, propensity: float) -> None:
-    """Raise `Odd` unless probabilities sum to 1, and that of the chosen action is `propensity`."""
+def _round(
+    chosen: Any,
+    reward: float,
+    propensity: float,
+    chances: Mapping[Any, float],
+    time: Any,
+    x: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return a round.
+
+    Raise `Odd` for an infinite reward, for what is no time, and unless probabilities sum to 1 and
+    that of the chosen action is `propensity`.
+    """
+    if isinf(reward):
+        raise Odd("with an infinite reward", reward)
+    if time is not None and not (isinstance(time, str) and re.fullmatch(ISO, time)):
+        raise Odd("with a time that is not of ISO 8601", time)
     total = sum(chances.values())
     if not (min(chances.values()) >= 0 and abs(total - 1) <= ROUNDING):
         raise Odd("with probabilities that do not sum to 1", list(chances.values()))
     if not (propensity > 0 and abs(chances[chosen] - propensity) <= ROUNDING):
         raise Odd("whose action has another probability than the logged one", propensity)
+    return {
+        "arm": chosen, "reward": reward, "propensity": propensity, "chances": chances,
+        "time": time, "x": x,
+    }  # fmt: skip
 
 
 def _ranked(event: dict[str, Any], rewards: Mapping[str, float], default: float) -> dict[str, Any]:
@@ -149,11 +161,7 @@ def _ranked(event: dict[str, Any], rewards: Mapping[str, float], default: float)
         x = {name: value for part in contexts for name, value in features(part)}
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise Odd("an answer of Rank that cannot be read", repr(error)) from error
-    _check_chances(chances, chosen, propensity)
-    return {
-        "arm": chosen, "reward": reward, "propensity": propensity,
-        "chances": chances, "time": event.get("timestamp"), "x": x,
-    }  # fmt: skip
+    return _round(chosen, reward, propensity, chances, event.get("timestamp"), x)
 
 
 def action_name(action: Any, place: int) -> str | int:
@@ -232,8 +240,14 @@ def _table(rounds: list[dict[str, Any]]) -> tuple[pd.DataFrame, dict[str, Any]]:
     for arm, column in roles["probabilities"].items():
         table[column] = [one["chances"].get(arm, 0.0) for one in rounds]
     times = [one["time"] for one in rounds]
-    if all(time is not None for time in times):
+    unknown = times.count(None)
+    if unknown == 0:
         roles["time"] = "logged time"
         table["logged time"] = times
+    elif unknown < len(times):
+        warnings.warn(
+            f"{unknown} of {len(times)} rounds have no time: the log is read without times",
+            skip_file_prefixes=HERE,
+        )
     roles["x"] = x.columns.tolist()
     return pd.concat([pd.DataFrame(table), x], axis=1), roles

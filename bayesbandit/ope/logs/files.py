@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import Name, name_array, one_of
-from bayesbandit.environments.encoding import classes
+from bayesbandit.checks import Name, arm_names, one_of
+from bayesbandit.ope.logs.columns import numbers_of
 from bayesbandit.ope.logs.exports import EXPORTED, of_lines
 from bayesbandit.ope.logs.log import Log
-from bayesbandit.ope.logs.readers import TIMES, encoded, not_stored
-from bayesbandit.tables.dates import moments
+from bayesbandit.ope.logs.readers import encoded, not_stored, of_rounds
 from bayesbandit.tables.encoder import Encoder
-from bayesbandit.tables.files import LINES, kind_of, read, text_of
+from bayesbandit.tables.files import LINES, kind_of, only_of_csv, read, text_of
 from bayesbandit.tables.learning import NoFeatures
 from bayesbandit.tables.role_names import DEFAULTS
-from bayesbandit.tables.roles import Roles, blamed, names_in, roles_of
-from bayesbandit.tables.words import with_remedy
+from bayesbandit.tables.roles import Roles, names_in, roles_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-NUMBERS = ("reward", "propensity", "batch")
 DSJSON = ".dsjson"
 
 
@@ -34,32 +31,32 @@ DSJSON = ".dsjson"
 class LoggedTable:
     """A table of rounds, with the roles of its columns.
 
-    keep: contexts that the encoder uses although they look like dates or an identifier.
+    keep: contexts that the encoder uses although they look like dates or an identifier. arms: the
+    arms' names; None: those with a probability, or those that were chosen.
     """
 
     frame: pd.DataFrame
     name: str
     columns: Roles
     keep: tuple[Name, ...] = ()
+    arms: tuple[Name, ...] | None = None
 
     def log(self, x: pd.DataFrame | None, encoder: Encoder | None = None) -> Log:
-        """Return the log.
+        """Return the log. An arm with probability 0 was not available.
 
         x: contexts (n, d) as numbers; None: without contexts. encoder: the one that made them.
         """
-        f, roles, each = self.frame, self.columns.named, self.columns.probabilities
-        k, arms = arms_of(f[roles["arm"]], str(roles["arm"]), each)
-        p, available, rows = None, None, np.arange(len(k))
-        if each:
-            p = np.column_stack([numbers(f[each[a]], f"P({a})") for a in arms])
-            if (p == 0).any() and (p[rows, k] > 0).all():  # else a sentence says what is wrong
-                available = p > 0
-        parts: dict[str, Any] = {"x": x, "arm": name_array(arms)[k], "arms": arms}
-        parts |= {"probabilities": p, "available": available}
-        with blamed(self.columns):
-            parts |= {name: numbers(f[roles[name]], name) for name in NUMBERS if name in roles}
-            parts |= {name: moments(f[roles[name]], name) for name in TIMES if name in roles}
-        return Log.made(parts | {"roles": self.columns, "encoder": encoder})
+        parts = of_rounds(self.frame, self.columns, self.arms)
+        p = parts.get("probabilities")
+        if p is not None and (p == 0).any():
+            played = numbers_of(parts["arm"], parts["arms"])
+            if (p[np.arange(len(p)), played] > 0).all():  # else a sentence says what is wrong
+                parts["available"] = p > 0
+        left = {} if encoder is None else encoder.left
+        if x is None:
+            left = dict.fromkeys(self.x, "it tells no rows apart")
+        roles = self.columns.without(left)
+        return Log.made(parts | {"x": x, "roles": roles, "encoder": encoder})
 
     @property
     def x(self) -> tuple[Name, ...]:
@@ -112,7 +109,8 @@ def read_log(
 
     drop: columns to leave out. keep: columns that are contexts although their names, or values that
     look like dates or identifiers, say otherwise. Contexts become numbers by `encoder`, or by one
-    that is fitted to the file: `log.encoder`.
+    that is fitted to the file: `log.encoder`. arms: the arms' names, if not only those that were
+    chosen.
     rewards, default: for answers of Personalizer's Rank, by event id: see `of_lines`.
     errors: "skip" leaves out odd lines of an export, and a warning counts them by reason; "raise"
         raises ValueError at the first.
@@ -120,10 +118,10 @@ def read_log(
         rows evenly, if only one does), its decimal mark (None: "."), and the format of its dates,
         such as "%d/%m/%Y" (dates of ISO 8601 need none).
     """
-    form: dict[str, Any] = {"sep": sep, "decimal": decimal, "dates": dates, **columns}
     table = read_table(
-        path, rewards, default, errors, drop=drop, keep=keep, encoder=encoder, **form
-    )
+        path, rewards, default, errors, sep=sep, decimal=decimal, dates=dates,
+        drop=drop, keep=keep, encoder=encoder, **columns,
+    )  # fmt: skip
     return table.encoded(table.encoder() if encoder is None else encoder)
 
 
@@ -136,104 +134,69 @@ def read_table(
     sep: str | None = None,
     decimal: str | None = None,
     dates: str | None = None,
-    drop: Collection[Name] = (),
-    keep: Collection[Name] = (),
-    encoder: Encoder | None = None,
     **columns: Any,
 ) -> LoggedTable:
-    """Read a log from a file as a table, with contexts not encoded: see `read_log`.
+    """Read a log from a file as a table, with contexts not encoded: see `read_log`."""
+    form = {"sep": sep, "decimal": decimal, "dates": dates}
+    frame, columns = read_rounds(path, rewards, default, errors, form, columns)
+    return recognised(frame, Path(path).name, **columns)
 
-    drop: columns that are not used, and may be written in any way.
+
+def read_rounds(
+    path: str | Path,
+    rewards: Mapping[str, float] | None,
+    default: float,
+    errors: str,
+    form: Mapping[str, str | None],
+    columns: Mapping[str, Any],
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Return the table of a file with a row for each round, and arguments of `recognised`.
+
+    columns: the user's arguments. form: sep, decimal and dates of a CSV file.
     """
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    form = {"sep": sep, "decimal": decimal, "dates": dates}
     try:
         text = text_of(path) if kind_of(path) in LINES else ""
-        export = kind_of(path) == DSJSON or any(key in text for key in EXPORTED)
-        if export:
+        if kind_of(path) == DSJSON or any(key in text for key in EXPORTED):
+            only_of_csv(form)
             frame, roles = of_lines(text.split("\n"), rewards, default, errors)
+            return frame, _of_export(roles, columns)
     except ValueError as error:
         raise ValueError(f"{path} cannot be read as a log: {error}") from error
-    if export:
-        if given := [name for name, value in form.items() if value is not None]:
-            raise ValueError(f"{given[0]}={form[given[0]]!r} is for CSV files; got {path}")
-        x = columns.pop("x", None)
-        if columns:
-            raise ValueError(f"{path} is an export, whose columns are known; got {columns!r}")
-        contexts = roles.pop("x")
-        if x is None:
-            x = contexts if encoder is None else encoder.columns
-        x = [name for name in x if name not in names_in(drop)]
-        drop = [name for name in contexts if name not in x]
-        columns = {**roles, "x": x}
-    elif rewards is not None:
+    if rewards is not None:
         raise ValueError(f"rewards= belong to answers of Rank, lines of JSON; got {path}")
-    elif one_of(errors, "errors", ("raise", "skip")) == "skip":
+    if one_of(errors, "errors", ("raise", "skip")) == "skip":
         raise ValueError(f"errors='skip' is for lines of --dsjson and of Rank; got {path}")
-    else:
-        named = columns.get("arm")
-        arm = DEFAULTS["arm"] if named is None else [named]
-        frame = read(path, **form, text=arm, drop=names_in(drop))
-    return recognised(frame, path.name, drop=drop, keep=keep, encoder=encoder, **columns)
+    arm = columns.get("arm")
+    names = DEFAULTS["arm"] if arm is None else [arm]
+    return read(path, **form, text=names, drop=names_in(columns.get("drop", ()))), dict(columns)
+
+
+def _of_export(roles: Mapping[str, Any], columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments of `recognised` for an export. roles: those of its columns."""
+    chosen = {name: columns[name] for name in ("drop", "keep", "encoder", "x") if name in columns}
+    if given := {name: columns[name] for name in columns if name not in chosen}:
+        raise ValueError(f"it is an export, whose columns are known; got {given!r}")
+    if chosen.get("x") is None and chosen.get("encoder") is None:
+        dropped = names_in(chosen.get("drop", ()))
+        chosen["x"] = [name for name in roles["x"] if name not in dropped]
+    return {**roles, "x": None, **chosen}
 
 
 def recognised(
-    frame: pd.DataFrame, name: str, keep: Collection[Name] = (), **columns: Any
+    frame: pd.DataFrame,
+    name: str,
+    keep: Collection[Name] = (),
+    arms: Any = None,
+    **columns: Any,
 ) -> LoggedTable:
     """Return a table with the role of each column. columns: arguments of `roles_of`."""
     if len(frame) < 2:
         raise ValueError(f"a log needs at least two rounds; got {len(frame)} in {name}")
     not_stored(frame, name)
+    arms = None if arms is None else arm_names(arms)
     frame = frame.set_axis([str(column) for column in frame.columns], axis=1)
-    return LoggedTable(frame, name, roles_of(frame, name, keep=keep, **columns), (*names_in(keep),))
-
-
-def arms_of(
-    column: pd.Series, name: str, given: Iterable[Name] = ()
-) -> tuple[np.ndarray, tuple[Name, ...]]:
-    """Return the numbers (n,) of the chosen arms, and the arms' names."""
-    import pandas as pd
-
-    if pd.api.types.is_float_dtype(column) and (column % 1 == 0).all():
-        column = column.astype(np.int64)
-    try:
-        number, found = classes(column) if column.nunique() > 1 else one_arm(column)
-    except ValueError as error:
-        raise ValueError(f"column {name!r} (arm): {error}") from error
-    arms = tuple(given) or found
-    spoken = {str(arm): k for k, arm in enumerate(arms)}
-    if unknown := [arm for arm in found if str(arm) not in spoken]:
-        raise ValueError(
-            f"column {name!r} (arm) has {unknown[0]!r}, without a column of its probability; arms "
-            f"with one are {list(arms)!r}"
-        )
-    return np.array([spoken[str(arm)] for arm in found])[number], arms
-
-
-def one_arm(column: pd.Series) -> tuple[np.ndarray, tuple[Name, ...]]:
-    """Return the numbers (n,) and the name of the arm in a column with one value."""
-    if column.isna().any():
-        raise ValueError(f"{int(column.isna().sum())} of {len(column)} values are missing")
-    value = column.iloc[0]
-    return np.zeros(len(column), dtype=int), (int(value) if isinstance(value, int) else str(value),)
-
-
-def numbers(column: pd.Series, what: str) -> np.ndarray:
-    """Return a column as numbers (n,), NaN if a value is missing."""
-    import pandas as pd
-
-    try:
-        found = pd.to_numeric(column, errors="coerce")
-    except OverflowError as error:
-        raise ValueError(f"column {column.name!r} ({what}) must be numbers: {error}") from error
-    if (strange := found.isna() & column.notna()).any():
-        t = int(np.argmax(strange.to_numpy()))
-        seen = column.iloc[t]
-        raise ValueError(
-            with_remedy(
-                f"column {column.name!r} ({what}) must be numbers; got {seen!r} in round {t}", seen
-            )
-        )
-    return found.to_numpy(np.float64, na_value=np.nan)
+    roles = roles_of(frame, name, keep=keep, arms=arms, **columns)
+    return LoggedTable(frame, name, roles, (*names_in(keep),), arms)

@@ -17,6 +17,7 @@ from bayesbandit.checks import (
     Table,
     finite,
     floats,
+    instants,
     number,
     same_rows,
     unmasked,
@@ -115,7 +116,9 @@ class Log:
         self.available = available_of(available, self.played, self.probabilities, self.arms)
         self.batch = ascending(batch, n, "batch")
         self.time = ascending(time, n, "time")
-        self.reward_time = None if reward_time is None else column_of(reward_time, n, "reward_time")
+        self.reward_time = (
+            None if reward_time is None else column_of(instants(reward_time), n, "reward_time")
+        )
         self.mean = None if mean is None else finite(matrix_of(mean, n, self.arms, "mean"), "mean")
         self.snapshots = self._checked(snapshots)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesbandit.checks import EXACT, Name, Table, arm_names
+from bayesbandit.environments.encoding import classes
 from bayesbandit.history import History, name_array
 from bayesbandit.kernels.propensities import all_chances
 from bayesbandit.tables import inputs
@@ -15,11 +17,13 @@ from bayesbandit.tables.dates import moments
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.recognition import check_no_identifier
 from bayesbandit.tables.role_names import CONTEXT, HISTORY
-from bayesbandit.tables.roles import names_in, roles_of
+from bayesbandit.tables.roles import Roles, blamed, names_in, roles_of
+from bayesbandit.tables.words import numbers_of, text_of, whole, with_remedy
 
 if TYPE_CHECKING:
     import pandas as pd
 
+NUMBERS = ("reward", "propensity", "batch")
 TIMES = ("time", "reward_time")
 STORED = {"decision_id", "decided_at", "probabilities", "status"}  # columns of `DecisionLog.frame`
 
@@ -32,7 +36,9 @@ def of_history(history: Any) -> dict[str, Any]:
     chosen arm's.
     """
     if not isinstance(history, History):
-        raise TypeError(f"Log.of takes a bandit's history or a table; got {history!r}")
+        raise TypeError(
+            f"Log.of takes a bandit's history or a table; got a {type(history).__name__}"
+        )
     if len(history) < 2:
         raise ValueError(f"a log needs at least two rounds; the history has {len(history)}")
     now = history.fork()
@@ -61,32 +67,21 @@ def of_history(history: Any) -> dict[str, Any]:
 
 def of_frame(
     table: Table,
-    arm: str | None = None,
-    reward: str | None = None,
-    propensity: str | None = None,
-    probabilities: Mapping[Name, str] | None = None,
+    *,
     x: Sequence[str] | None = None,
-    time: str | None = None,
-    reward_time: str | None = None,
-    batch: str | None = None,
-    weight: str | None = None,
     arms: Any = None,
-    drop: Collection[str] = (),
     keep: Collection[str] = (),
     encoder: Encoder | None = None,
+    **columns: Any,
 ) -> dict[str, Any]:
-    """Return the parts of the log of a table with a row for each round.
+    """Return the parts of the log of a table with a row for each round; see `Log.of`.
 
-    The arguments name the columns with these roles; see `Log.of`.
+    columns: those by role, probabilities and drop, as `roles_of` takes them.
     """
     frame, _ = inputs.table(table)
     not_stored(frame, "the table")
-    named: dict[str, Any] = {"arm": arm, "reward": reward, "propensity": propensity, "time": time}
-    named |= {"reward_time": reward_time, "batch": batch, "weight": weight}
-    roles = roles_of(
-        frame, "the table", probabilities=probabilities, x=x, drop=drop, keep=keep,
-        encoder=encoder, arms=None if arms is None else arm_names(arms), **named,
-    )  # fmt: skip
+    arms = None if arms is None else arm_names(arms)
+    roles = roles_of(frame, "the table", x=x, keep=keep, encoder=encoder, arms=arms, **columns)
     if x is None and encoder is None and not roles.of_history:
         kept = names_in(keep)
         check_no_identifier([name for name in roles.contexts if name not in kept], "x")
@@ -97,30 +92,80 @@ def of_frame(
             f"contexts must be numbers; column {strange[0]!r} is not. Name the columns that are, "
             "x=[…], leave it out, drop=[…], or give encoder=bb.Encoder.fit(…)"
         )
-    vectors = dict(roles.probabilities)
-    if vectors:
-        arms = list(vectors) if arms is None else list(arm_names(arms))
-        if set(vectors) != set(arms):
-            raise ValueError(
-                f"probabilities must have a column for each arm of {arms!r}; got {vectors!r}"
-            )
-        vectors = {a: vectors[a] for a in arms}
     if encoder is not None:
         contexts = encoded(contexts, encoder)
     elif roles.of_history:
         contexts = contexts.rename(columns={f"{name}{CONTEXT}": name for name in HISTORY})
-    parts = {role: frame[column].to_numpy() for role, column in roles.named.items()}
-    parts |= {
-        role: moments(frame[roles.named[role]], role) for role in TIMES if role in roles.named
-    }
     return {
+        **of_rounds(frame, roles, arms),
         "x": contexts if roles.contexts else None,
-        "probabilities": frame[list(vectors.values())].to_numpy() if vectors else None,
-        "arms": arms,
         "encoder": encoder,
-        "roles": roles,
-        **parts,
     }
+
+
+def of_rounds(
+    frame: pd.DataFrame, roles: Roles, arms: tuple[Name, ...] | None = None
+) -> dict[str, Any]:
+    """Return the parts of the log of a table without its contexts.
+
+    arms: the arms' names. Default: those with a probability, or those that were chosen.
+    """
+    named, each = roles.named, roles.probabilities
+    k, arms = _arms_of(frame[named["arm"]], str(named["arm"]), arms or tuple(each))
+    parts: dict[str, Any] = {"arm": name_array(arms)[k], "arms": arms, "roles": roles}
+    if each:
+        if {*each} != {*arms}:
+            raise ValueError(
+                f"probabilities must have a column for each arm of {list(arms)!r}; got {each!r}"
+            )
+        parts["probabilities"] = np.column_stack([numbers(frame[each[a]], f"P({a})") for a in arms])
+    with blamed(roles):
+        parts |= {name: numbers(frame[named[name]], name) for name in NUMBERS if name in named}
+        parts |= {name: moments(frame[named[name]], name) for name in TIMES if name in named}
+    return parts
+
+
+def _arms_of(
+    column: pd.Series, name: str, given: tuple[Name, ...]
+) -> tuple[np.ndarray, tuple[Name, ...]]:
+    """Return the numbers (n,) of the chosen arms, and the arms' names."""
+    try:
+        number, found = classes(whole(column)) if column.nunique() > 1 else _one_arm(column)
+    except ValueError as error:
+        raise ValueError(f"column {name!r} (arm): {error}") from error
+    arms = given or found
+    spoken = {str(arm): k for k, arm in enumerate(arms)}
+    if unknown := [arm for arm in found if str(arm) not in spoken]:
+        raise ValueError(
+            f"column {name!r} (arm) has {unknown[0]!r}; the arms, of arms= or with a column of "
+            f"probabilities, are {list(arms)!r}"
+        )
+    return np.array([spoken[str(arm)] for arm in found])[number], arms
+
+
+def _one_arm(column: pd.Series) -> tuple[np.ndarray, tuple[Name, ...]]:
+    """Return the numbers (n,) and the name of the arm in a column with one value."""
+    if missing := int(column.isna().sum()):
+        raise ValueError(f"{missing} of {len(column)} values are missing")
+    value = whole(column).iloc[0]
+    return np.zeros(len(column), dtype=int), (
+        int(value) if isinstance(value, Integral) else text_of(value),
+    )
+
+
+def numbers(column: pd.Series, what: str) -> np.ndarray:
+    """Return a column as numbers (n,), NaN if a value is missing."""
+    found = numbers_of(column)
+    strange = np.isnan(found) & np.asarray(column.notna())
+    if strange.any():
+        t = int(np.argmax(strange))
+        seen = column.iloc[t]
+        raise ValueError(
+            with_remedy(
+                f"column {column.name!r} ({what}) must be numbers; got {seen!r} in round {t}", seen
+            )
+        )
+    return found
 
 
 def not_stored(frame: pd.DataFrame, name: str) -> None:
