@@ -19,7 +19,7 @@ from bayesbandit.cli.columns import (
     Sep,
     columns_of,
 )
-from bayesbandit.cli.evaluate import evaluate, refuse_log
+from bayesbandit.cli.evaluate import evaluate
 from bayesbandit.cli.report import FOR_AUTHORS, clear_errors, console, save, say, show, warn
 from bayesbandit.cli.serving import learn, serve
 from bayesbandit.cli.training import train
@@ -202,9 +202,6 @@ def compare(
             compare_by_log(log, choices, bandits, replications, seed, jobs, out)
             return
         names, csv = split_files(data or [], csv)
-        if csv is not None:
-            used = [*([target] if target else []), *(reward or []), *(cost or [])]
-            refuse_log(csv, target, [*used, *(drop or []), *(keep or [])], sep)
         sets = data_sets(
             names,
             csv,

@@ -10,6 +10,7 @@ import numpy as np
 
 from bayesbandit import environments as rooms
 from bayesbandit.tables.files import CSV, LINES, PARQUET, kind_of, read, stem_of
+from bayesbandit.tables.role_names import signs_of_a_log
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,14 +54,35 @@ def data_sets(
         if names and csv is None and not openml:
             raise ValueError(f"{option} {names[0]} needs --csv or --openml, whose column it is")
     sets: list[Any] = [rooms.bundled(name) for name in data]
-    if csv is not None and target:
-        sets.append(rooms.from_csv(csv, target, drop=drop, keep=keep, **form))
-    elif csv is not None:
-        table, name = read(csv, drop=drop, **form), stem_of(csv)
-        sets.append(rooms.KnownRewards(table, reward, name, costs=cost, drop=drop, keep=keep))
+    if csv is not None:
+        table, name = read(csv, text=given["--target"], drop=drop, **form), stem_of(csv)
+        refuse_log(csv, table, target, {*given["--target"], *reward, *cost, *drop, *keep})
+        if target:
+            sets.append(rooms.from_frame(table, target, name, drop=drop, keep=keep))
+        else:
+            sets.append(rooms.KnownRewards(table, reward, name, costs=cost, drop=drop, keep=keep))
     sets += [rooms.openml(name, drop=drop, keep=keep) for name in openml]
     sets += rooms.folder(folder) if folder is not None else []
     return sets or [rooms.bundled(name) for name in rooms.BUNDLED]
+
+
+def refuse_log(path: Path, table: pd.DataFrame, target: str | None, chosen: set[str]) -> None:
+    """Raise ValueError if a table looks like a bandit's log.
+
+    A log does not have the rewards of the other arms, which `compare` needs. chosen: columns of
+    which the user has said what they are.
+    """
+    classes = table[target].dropna().unique() if target in table else ()
+    signs = [name for name in signs_of_a_log(table.columns, classes) if name not in chosen]
+    if signs:
+        arm = "" if target is None else f" --column arm={target}"
+        raise ValueError(
+            f"{path} looks like the log of a bandit, by its columns {', '.join(map(str, signs))}: "
+            f"`bayesbandit evaluate {path}` says what policies would have earned, and `bayesbandit "
+            f"compare --log {path}` which bandit learns best (with{arm} --column reward=… --column "
+            "propensity=…, where the names do not tell). If it is a data set, "
+            f"{' '.join(f'--keep {name}' for name in signs)} uses these columns"
+        )
 
 
 def split_files(data: Sequence[str], csv: Path | None) -> tuple[list[str], Path | None]:

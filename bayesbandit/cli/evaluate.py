@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +9,6 @@ import typer
 
 from bayesbandit.cli.columns import Column, Dates, Decimal, Drop, Errors, Keep, Sep, columns_of
 from bayesbandit.cli.report import clear_errors, save, say, show, warn
-from bayesbandit.tables.role_names import signs_of_a_log
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,7 +88,7 @@ def evaluate(
         form: dict[str, Any] = {"sep": sep, "decimal": decimal, "dates": dates, "errors": errors}
         table = read_table(log, **form, **choices)
         data, policies, said = judged(table, policy or [], seed)
-        said.insert(0, str(table.columns))
+        said.insert(0, str(data.roles))
         spoken = {str(name): name for name in policies}
         if against not in spoken:
             raise ValueError(f"--against must be one of {list(spoken)!r}; got {against!r}")
@@ -111,7 +109,7 @@ def evaluate(
         figures = pictures(result, doubt, other)
         folder = out / "evaluate"
         folder.mkdir(parents=True, exist_ok=True)
-        settings |= {"log": str(log), "columns": roles(table), "policies": list(policies)}
+        settings |= {"log": str(log), "columns": roles(data), "policies": list(policies)}
         settings |= {"against": against, "seed": seed}
         write_record(folder / "run.json", record(settings))
     for text in said:
@@ -265,34 +263,11 @@ def answer(
     return said if len(names) == 1 else said + " These intervals hold for all policies at once."
 
 
-def roles(table: LoggedTable) -> dict[str, Any]:
-    """Return the columns of the log by their roles."""
-    columns = table.columns
+def roles(log: Log) -> dict[str, Any]:
+    """Return the columns of a log from a file by their roles."""
+    columns = log.roles
+    assert columns is not None
     each = {str(arm): column for arm, column in columns.probabilities.items()}
     left = {str(column): why for column, why in columns.left.items()}
     contexts = list(columns.contexts)
     return {**columns.named, "probabilities": each, "contexts": contexts, "left_out": left}
-
-
-def refuse_log(
-    path: Path, target: str | None, chosen: Collection[str], sep: str | None = None
-) -> None:
-    """Raise ValueError if a file looks like a bandit's log.
-
-    A log does not have the rewards of the other arms, which `compare` needs. chosen: columns of
-    which the user has said what they are. sep: the separator of a CSV file, if told.
-    """
-    from bayesbandit.tables.files import columns_of as header_of
-
-    if not path.is_file():
-        return
-    signs = [name for name in signs_of_a_log(header_of(path, sep)) if name not in chosen]
-    if signs:
-        arm = "" if target is None else f" --column arm={target}"
-        raise ValueError(
-            f"{path} looks like the log of a bandit, by its columns {', '.join(map(str, signs))}: "
-            f"`bayesbandit evaluate {path}` says what policies would have earned, and `bayesbandit "
-            f"compare --log {path}` which bandit learns best (with{arm} --column reward=… --column "
-            "propensity=…, where the names do not tell). If it is a data set, "
-            f"{' '.join(f'--keep {name}' for name in signs)} uses these columns"
-        )

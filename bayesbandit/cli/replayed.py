@@ -38,7 +38,7 @@ def compare_by_log(
 
     table = read_table(path, **choices)
     data = table.encoded(table.encoder())
-    say(str(table.columns))
+    say(str(data.roles))
     check(data)  # once; the log keeps the result and takes it to every process
     seeds = range(seed, seed + replications)
     work = (delayed(replayed)(data, make, s) for make in bandits.values() for s in seeds)
@@ -61,7 +61,7 @@ def compare_by_log(
     folder.mkdir(parents=True, exist_ok=True)
     settings = {
         "log": str(path),
-        "columns": roles(table),
+        "columns": roles(data),
         "bandits": list(bandits),
         "replications": replications,
         "seed": seed,

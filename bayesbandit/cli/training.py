@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesbandit.cli.columns import Column, Dates, Decimal, Drop, Keep, Sep, columns_of
+from bayesbandit.cli.columns import Column, Dates, Decimal, Drop, Errors, Keep, Sep, columns_of
 from bayesbandit.cli.report import clear_errors, say
 from bayesbandit.cli.serving import OwnBalance, OwnModel, OwnPolicy, parts_of
-from bayesbandit.tables.role_names import DEFAULTS
+from bayesbandit.tables.files import is_parquet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,8 +25,8 @@ def train(
     data: Annotated[
         str,
         typer.Argument(
-            help='Parquet: a file, a folder, or a pattern as "log/*.parquet"; or a CSV file, or '
-            "JSON lines."
+            help='Parquet: a file, a folder, or a pattern as "log/*.parquet"; or a CSV file, JSON '
+            "lines, or the lines of vw --dsjson."
         ),
     ],
     bandit: Annotated[
@@ -42,6 +42,7 @@ def train(
     sep: Sep = None,
     decimal: Decimal = None,
     dates: Dates = None,
+    errors: Errors = "raise",
     jobs: Annotated[int, typer.Option(help="Processes; -1: all cores.")] = 1,
     policy: OwnPolicy = None,
     model: OwnModel = None,
@@ -53,19 +54,25 @@ def train(
     role. A saved bandit has its own.
     """
     with clear_errors():
+        import numpy as np
+
         from bayesbandit.bandit.bandit import Bandit
         from bayesbandit.checks import processes
         from bayesbandit.cli.players import parse_bandit
+        from bayesbandit.ope.logs.files import read_rounds
         from bayesbandit.scale import parts as scale
         from bayesbandit.scale.learning import arms_in, learn
         from bayesbandit.tables.encoder import Encoder
 
         processes(jobs)
         parts = parts_of(policy, model, balance)
-        choices = {"drop": drop or [], "keep": keep or [], **columns_of(column)}
-        arm = [choices["arm"]] if "arm" in choices else DEFAULTS["arm"]
+        choices: dict[str, Any] = {"drop": drop or [], "keep": keep or [], **columns_of(column)}
         form = {"sep": sep, "decimal": decimal, "dates": dates}
-        files = scale.parts_of(data, text=arm, drop=choices["drop"], **form)
+        if Path(data).is_file() and not is_parquet(Path(data)):
+            frame, choices = read_rounds(data, None, np.nan, errors, form, choices)
+            files = scale.parts_of(frame)
+        else:
+            files = scale.parts_of(data, **form)
         if Path(bandit).is_file():
             learner = Bandit.load(bandit, **parts)
             if learner.encoder and (named := drop or keep):
@@ -83,10 +90,13 @@ def train(
             make = parse_bandit(bandit)[1]
             sample = _sample(files, choices["drop"], None, jobs)
             roles = _roles(sample, choices, None)
-            arms, used = arms_in(files, roles.named["arm"], jobs), [*roles.contexts]
+            arms = [*roles.probabilities] or arms_in(files, roles.named["arm"], jobs)
+            used = [*roles.contexts]
             if used:
                 kept = [c for c in keep or () if c in used]
-                made = make(arms, None, encoder=Encoder.fit(sample[used], keep=kept))
+                encoder = Encoder.fit(sample[used], keep=kept)
+                made = make(arms, None, encoder=encoder)
+                roles = roles.without(encoder.left)
             else:
                 made = make(arms, 0)
             if not isinstance(made, Bandit):

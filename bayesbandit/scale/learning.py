@@ -19,9 +19,11 @@ from bayesbandit.model import RewardModel
 from bayesbandit.policies import Policy, Thompson
 from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.scale.parts import Parts, parts_of
+from bayesbandit.tables.dates import moments
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.recognition import check_no_identifier
 from bayesbandit.tables.role_names import HISTORY
+from bayesbandit.tables.words import whole
 from bayesbandit.weighting.base import Balance
 
 if TYPE_CHECKING:
@@ -218,19 +220,22 @@ def _taught(
     bandit = empty.copy()
     if frame.empty:
         return Taught(bandit)
-    arm, reward = frame[columns.arm], _numbers(frame[columns.reward])
-    if arm.dtype.kind == "f" and (arm % 1 == 0).all():
-        arm = arm.astype(np.int64)
+    arm, reward = whole(frame[columns.arm]), _numbers(frame[columns.reward])
+    if missing := int(frame[columns.reward].isna().sum()):
+        raise ValueError(
+            f"part {number} of the log: {missing} of {len(frame)} rewards are missing, and no "
+            "bandit can learn them: leave these rows out, or fill in what no reward means"
+        )
     p = None if columns.propensity is None else _numbers(frame[columns.propensity])
-    time = None if columns.time is None else frame[columns.time]
     try:
+        time = None if columns.time is None else moments(frame[columns.time], "time")
         with one_thread() if deterministic else nullcontext():
             bandit.update(contexts(bandit, frame, columns.features), arm, reward, p, time=time)
     except ValueError as error:
         raise ValueError(f"part {number} of the log: {error}") from error
     if time is None:
         return Taught(bandit)
-    return Taught(bandit, str(time.dtype), dated=checks.instants(time) is not time)
+    return Taught(bandit, str(frame[columns.time].dtype), dated=time.dtype.kind == "M")
 
 
 def _numbers(column: pd.Series) -> Any:
@@ -304,11 +309,10 @@ def arms_in(parts: Parts, arm: Name, jobs: int) -> list[Name]:
 
 def _names_in(arm: Name, frame: pd.DataFrame, number: int) -> list[Name]:
     """Return the different arms of a part of a log."""
-    names = []
-    for value in frame[arm].unique().tolist():
-        whole = isinstance(value, float) and value.is_integer()
-        try:
-            names.append(checks.arm_name(int(value) if whole else value))
-        except TypeError as error:
-            raise ValueError(f"part {number} of the log, column {arm!r}: {error}") from error
-    return names
+    where = f"part {number} of the log, column {arm!r}"
+    if missing := int(frame[arm].isna().sum()):
+        raise ValueError(f"{where}: {missing} of {len(frame)} arms are missing")
+    try:
+        return [checks.arm_name(value) for value in whole(frame[arm]).unique().tolist()]
+    except TypeError as error:
+        raise ValueError(f"{where}: {error}") from error

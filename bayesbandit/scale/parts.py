@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from bayesbandit.checks import Name
 from bayesbandit.tables import inputs, samples
-from bayesbandit.tables.files import CSV, LINES, kind_of, read
+from bayesbandit.tables.files import is_parquet, only_of_csv, read
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
@@ -50,19 +50,17 @@ class Parts(Protocol):
 def parts_of(source: object, **form: Any) -> Parts:
     """Return the parts of a table, of a dask.dataframe, of Parquet files, or of one other file.
 
-    Parquet files are given by a path, a folder, a pattern with * or an address as s3://…. A CSV
-    file or one of JSON lines is read whole, as `form` says: see `tables.files.read`. Raise
+    Parquet files are given by a path, a folder, a pattern with * or an address as s3://…. Another
+    file, CSV or JSON lines, is read whole, as `form` says: see `tables.files.read`. Raise
     FileNotFoundError if there are none, and TypeError for a table whose columns have no names.
     """
     if isinstance(source, Frame | Files | Cluster):
         return source
     if isinstance(source, str | PathLike):
         path = Path(source)
-        whole = kind_of(path) in (*CSV, *LINES) and path.is_file()
-        if whole:
+        if path.is_file() and not is_parquet(path):
             return Frame(read(path, **form))
-        if given := [name for name in ("sep", "decimal", "dates") if form.get(name) is not None]:
-            raise ValueError(f"{given[0]}={form[given[0]]!r} is for CSV files; got {path}")
+        only_of_csv({name: form.get(name) for name in ("sep", "decimal", "dates")})
         return Files(fspath(source))
     if inputs.is_dask(source):
         return Cluster(source)
@@ -89,13 +87,16 @@ class Files(Parts):
     """Parquet files, in parts of whole row groups."""
 
     def __init__(self, path: str) -> None:
-        from pyarrow import dataset
+        from pyarrow import ArrowInvalid, dataset
 
         is_whole = Path(path).exists() or ("://" in path and not has_magic(path))
         found = path if is_whole else sorted(glob(path, recursive=True))
         if not found:
-            raise FileNotFoundError(f"there are no Parquet files {path!r}")
-        data = dataset.dataset(found, format="parquet", partitioning="hive")
+            raise FileNotFoundError(f"there are no Parquet files, and no other file, {path!r}")
+        try:
+            data = dataset.dataset(found, format="parquet", partitioning="hive")
+        except ArrowInvalid as error:
+            raise ValueError(f"{path} has other files than Parquet: {error}") from error
         self.schema, self.files = data.schema, list(data.get_fragments())
         self.columns = list(self.schema.names)
 

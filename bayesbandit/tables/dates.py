@@ -88,7 +88,7 @@ def moments(column: pd.Series, what: str) -> np.ndarray:
     except (ValueError, TypeError) as error:
         raise ValueError(
             f"column {column.name!r} ({what}) must be times, as 2026-11-22T18:00:00Z or seconds; "
-            f"got {(odd or [known.iloc[0]])[0]!r}: dates='%d/%m/%Y', or --dates, says how a CSV "
+            f"got {[*odd, *known][0]!r}: dates='%d/%m/%Y', or --dates, says how a CSV "
             "writes them"
         ) from error
     return found.dt.tz_localize(None).to_numpy()

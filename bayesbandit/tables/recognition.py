@@ -12,7 +12,7 @@ import numpy as np
 from bayesbandit.checks import Name
 from bayesbandit.tables.columns import NESTED, LeftOut, Number
 from bayesbandit.tables.dates import DAY, Date, microseconds
-from bayesbandit.tables.words import ISO, LOCAL, check_numbers, texts
+from bayesbandit.tables.words import ISO, LOCAL, check_numbers, texts, words_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +22,6 @@ LEVELS = {"string", "bytes", "boolean", "categorical", "mixed", "mixed-integer",
 DATES = {"datetime64", "datetime", "date", "period"}
 
 DECIDES = "dates='%d/%m/%Y', or --dates, says how a file writes them"
-WORDS = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+"  # of a name in snake_case or camelCase
 IDENTIFYING = {"id", "ids", "uid", "uuid", "guid", "identifier", "rowid", "userid", "customerid"}
 INDEX = r"Unnamed: \d+"  # the name that pandas gives to the index that `to_csv` wrote
 MANY = 100  # rows at least, for whole numbers without gaps to be an identifier by themselves
@@ -184,8 +183,8 @@ def says_identifier(name: Name) -> str:
     "" if it does not."""
     if re.fullmatch(INDEX, str(name)):
         return "an index that was written with the table"
-    said = re.findall(WORDS, str(name))
-    return "an identifier, by its name" if said and said[-1].lower() in IDENTIFYING else ""
+    last = words_in(name)[-1:]
+    return "an identifier, by its name" if IDENTIFYING.intersection(last) else ""
 
 
 def _is_iso(text: pd.Series) -> bool:

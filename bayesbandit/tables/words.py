@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 NUMBERS = (Real, Decimal, str, np.bool_)  # types of numbers, and of texts that may be some
 EXACT = 2**53  # floats below it hold each whole number
+WORDS = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+"
 STRAY = 0.1  # the share of words at most in a column that is taken to be meant as numbers
 MAX_LEVELS = 20  # one-hot columns that one column may become
 ISO = r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?\s?(Z|[+-]\d\d(:?\d\d)?)?)?"  # dates
@@ -35,6 +36,11 @@ LOCAL = (
     r"(\d{1,2}([./-])\d{1,2}\2\d{4}|\d{1,2}/\d{1,2}/\d\d|\d{4}/\d{1,2}/\d{1,2})"
     r"([ T]+\d{1,2}:\d\d.*)?"
 )
+
+
+def words_in(name: object) -> list[str]:
+    """Return the words of a name in snake_case or camelCase, in lower case."""
+    return [word.lower() for word in re.findall(WORDS, str(name))]
 
 
 def text_of(value: object) -> str:
