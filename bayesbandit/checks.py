@@ -170,10 +170,10 @@ def _filled(values: object) -> np.ndarray:
         values = np.ma.stack(values)
     if not np.ma.isMaskedArray(values):
         array = np.asarray(values)
-        if array.dtype != object or array.ndim != 1 or "pandas" not in sys.modules:
+        if array.dtype != object or array.ndim > 1 or "pandas" not in sys.modules:
             return array
-        missing = sys.modules["pandas"].NA
-        return np.array([np.nan if v is missing else v for v in array], dtype=object)
+        missing = np.array([v is sys.modules["pandas"].NA for v in array.flat], dtype=bool)
+        return np.where(missing.reshape(array.shape), np.nan, array)
     return np.ma.filled(np.ma.asanyarray(values).astype(np.float64), np.nan)
 
 

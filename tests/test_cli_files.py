@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 import bayesbandit as bb
 from bayesbandit.cli.app import app
+from bayesbandit.tables.role_names import signs_of_a_log
 from tests.cases import few
 
 N = 200
@@ -116,3 +117,65 @@ def test_an_option_of_csv_files_is_refused_with_others(name, option, tmp_path):
     result = run("evaluate", path, option, given, "--out", tmp_path)
     assert result.exit_code == 2
     assert f"{option[2:]}='{given}' is for CSV files" in said(result)
+
+
+LINE = (
+    '{"_label_cost": %d, "_label_probability": 0.5, "_labelIndex": 0, "a": [1, 2], '
+    '"p": [0.5, 0.5], "c": {"U": {"age": %d}, "_multi": [{"id": "x"}, {"id": "y"}]}}'
+)
+
+
+def test_train_learns_an_export(tmp_path):
+    path, out = tmp_path / "log.dsjson", tmp_path / "b.npz"
+    path.write_text("\n".join([*(LINE % (k % 2, k) for k in range(60)), "{"]))
+    refused = run("train", path, "--bandit", "BLTS", "--out", out)
+    assert refused.exit_code == 2
+    assert "line 61 is no JSON, or cut off" in said(refused)
+    result = run("train", path, "--bandit", "BLTS", "--out", out, "--errors", "skip")
+    assert result.exit_code == 0, said(result)
+    bandit = bb.Bandit.load(out)
+    assert bandit.arms == ("x", "y")
+    assert bandit.encoder.columns == ("U.age",)
+    np.testing.assert_array_equal(bandit.history.reward, [-(k % 2) for k in range(60)])
+
+
+def test_a_file_of_any_ending_is_trained_as_it_is_evaluated(tmp_path):
+    path = tmp_path / "log.data"
+    LOG.to_csv(path, index=False)
+    out = ["--out", tmp_path / "b.npz"]
+    result = run("train", path, "--bandit", "LinTS", "--drop", "timestamp", *out)
+    assert result.exit_code == 0, said(result)
+    for column, text in (
+        ("arm", "column 'arm': 100 of 200 arms are missing"),
+        ("reward", "100 of 200 rewards are missing, and no bandit can learn them"),
+    ):
+        LOG.assign(**{column: LOG[column].where(LOG["arm"] == "offer")}).to_csv(path, index=False)
+        result = run("train", path, "--bandit", "LinTS", "--drop", "timestamp", *out)
+        assert result.exit_code == 2
+        assert text in said(result)
+    result = run("train", tmp_path / "*.data", "--bandit", "LinTS", *out)
+    assert result.exit_code == 2
+    assert "has other files than Parquet" in said(result)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["isClick"], ["revenue_usd"], ["ips_weight"], ["propensityScore"], ["logging_prob"],
+     ["P(action)"], ["Reward"], ["p_a", "p_b"], ["probability_a", "probability_b"]],
+)  # fmt: skip
+def test_a_log_is_no_data_set(names, tmp_path):
+    path = tmp_path / "log.csv"
+    frame = pd.DataFrame({"offer": ["a", "b"] * 50, "age": range(100), "p_value": 0.5})
+    frame.assign(**dict.fromkeys(names, 0.5)).to_csv(path, index=False)
+    options = ["compare", "--csv", path, "--target", "offer", "--out", tmp_path]
+    result = run(*options)
+    assert result.exit_code == 2
+    assert f"by its columns {', '.join(names)}: " in said(result)
+    assert f"--keep {names[-1]}" in said(result)
+
+
+@pytest.mark.parametrize(
+    "name", ["conversion_rate", "p_value", "price", "clicks_last_week", "prob_a"]
+)
+def test_a_data_set_is_no_log(name):
+    assert signs_of_a_log([name, "age"], ["a", "b"]) == []

@@ -28,18 +28,8 @@ EARNED = {  # a name of one of these words alone, or with some of BESIDE
     "revenue", "ips", "p", "prob", "probability",
 }  # fmt: skip
 BESIDE = {
-    "action",
-    "arm",
-    "chosen",
-    "eur",
-    "has",
-    "is",
-    "logged",
-    "logging",
-    "usd",
-    "was",
-    "weight",
-}
+    "action", "arm", "chosen", "eur", "has", "is", "logged", "logging", "usd", "was", "weight",
+}  # fmt: skip
 
 
 def signs_of_a_log(columns: Iterable[str | int], classes: Iterable[object] = ()) -> list[str | int]:

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_matrix
 
 from bayesbandit.environments import Environment, KnownRewards
 
@@ -66,3 +67,10 @@ def test_dates_are_no_rewards(frame, range_of):
 def test_columns_that_make_no_arms(frame, settings, match):
     with pytest.raises(ValueError, match=match):
         KnownRewards(frame, **settings)
+
+
+def test_rewards_are_of_a_table():
+    with pytest.raises(
+        TypeError, match="z: the table must be a pandas DataFrame; got a csr_matrix"
+    ):
+        KnownRewards(csr_matrix(np.eye(3)), ["a", "b"], "z")

@@ -115,6 +115,9 @@ ODD = {
     "no line of --dsjson": {"p": [0.5]},
     "with probabilities that do not sum to 1": {"p": [0.5, 0.1, 0.1]},
     "whose action has another probability than the logged one": {"_label_probability": 0.0123},
+    "whose _label_Action is not _labelIndex . 1": {"_label_Action": 7},
+    "with an infinite reward": {"_label_cost": float("inf")},
+    "with a time that is not of ISO 8601": {"Timestamp": "yesterday"},
 }
 
 
@@ -134,6 +137,21 @@ def test_an_odd_line_is_named_or_left_out_and_counted(reason, tmp_path):
         read_log(path, errors="skip")
     with pytest.raises(ValueError, match="errors must be one of 'raise', 'skip'; got 'ignore'"):
         read_log(path, errors="ignore")
+
+
+def test_times_that_some_lines_lack_are_left_out_with_a_word(tmp_path):
+    path = tmp_path / "log.dsjson"
+    later = {**LINE, "Timestamp": None}
+    path.write_text("\n".join(map(json.dumps, [LINE, LINE, later])))
+    with pytest.warns(UserWarning, match="1 of 3 rounds have no time"):
+        assert read_log(path).time is None
+
+
+def test_an_unknown_column_of_an_export_cannot_be_dropped(tmp_path):
+    path = tmp_path / "log.dsjson"
+    path.write_text("\n".join(map(json.dumps, [LINE, LINE])))
+    with pytest.raises(ValueError, match=r"no column 'wage' .drop."):
+        read_log(path, drop=["wage"])
 
 
 def test_lines_that_vowpal_wabbit_skips_are_not_learned(tmp_path):

@@ -132,6 +132,80 @@ def test_a_column_has_one_role(arguments, said):
         Log.of(table(["age"]), **arguments)
 
 
+@pytest.mark.parametrize("reader", ["frame", "file"])
+def test_contexts_of_an_encoder_are_those_that_it_needs(reader, tmp_path):
+    frame = table(["age", "wage", "plan"]).assign(plan=["basic", "plus"] * 30)
+    encoder = bb.Encoder.fit(frame[["age", "plan"]])
+    frame.to_parquet(tmp_path / "log.parquet")
+
+    def read(**columns):
+        if reader == "frame":
+            return Log.of(frame, encoder=encoder, **columns)
+        return read_log(tmp_path / "log.parquet", encoder=encoder, **columns)
+
+    assert read().roles.left == {"wage": "the encoder does not use it"}
+    with pytest.raises(ValueError, match="x has no column 'plan', which the encoder needs"):
+        read(x=["age"])
+    with pytest.raises(ValueError, match=r"'plan' is the arm, and a context of x= or of the enc"):
+        read(arm="plan")
+    assert read(arms=["a", "b", "c"]).arms == ("a", "b", "c")
+    with pytest.raises(ValueError, match=r"'arm' .arm. has 'b'; the arms"):
+        read(arms=["a"])
+
+
+def test_contexts_that_a_fitted_encoder_leaves_out_are_said(tmp_path):
+    frame = table(["age"]).assign(user_id=range(60), always=1)
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    with pytest.warns(UserWarning, match="left out 'user_id'"):
+        log = read_log(tmp_path / "log.csv")
+    assert log.roles.contexts == ("age",)
+    assert log.roles.left == {"user_id": "an identifier, by its name", "always": "it never varies"}
+
+
+NOT_NUMBERS = {
+    "dates": pd.date_range("2026-01-01", periods=60),
+    "durations": pd.to_timedelta(range(60), unit="h"),
+    "words": ["yes", "no"] * 30,
+}
+
+
+@pytest.mark.parametrize("values", NOT_NUMBERS.values(), ids=NOT_NUMBERS)
+@pytest.mark.parametrize("column", ["reward", "propensity"])
+def test_what_is_no_number_is_no_reward(column, values, tmp_path):
+    """pandas reads dates and durations as whole numbers."""
+    frame = table(["age"]).assign(**{column: values})
+    frame.to_parquet(tmp_path / "log.parquet")
+    for read in (lambda: Log.of(frame), lambda: read_log(tmp_path / "log.parquet")):
+        with pytest.raises(ValueError, match=f"column '{column}' .{column}. must be numbers; got"):
+            read()
+    with pytest.raises(ValueError, match="rewards must be numbers"):
+        Log(None, frame["arm"], values, propensity=np.full(60, 0.5))
+
+
+NAMES_OF_ARMS = {
+    "missing": (pd.Series(["a", None] * 30), "30 of 60 values are missing"),
+    "logical and missing": (pd.array([True, None] * 30, dtype="boolean"), "30 of 60 values are m"),
+    "whole and missing": (pd.array([1, None] * 30, dtype="Int64"), "30 of 60 values are missing"),
+    "logical": (pd.array([True, False] * 30, dtype="bool[pyarrow]"), ("False", "True")),
+    "whole": (pd.array([7, 9] * 30, dtype="Int64"), (7, 9)),
+    "whole floats": (np.array([7.0, 9.0] * 30), (7, 9)),
+    "categories": (pd.Categorical(["a", "b"] * 30, categories=["z", "b", "a"]), ("a", "b")),
+}
+
+
+@pytest.mark.parametrize("case", NAMES_OF_ARMS)
+def test_arms_of_any_type_have_the_same_names_in_tables_and_files(case, tmp_path):
+    values, expected = NAMES_OF_ARMS[case]
+    frame = table(["age"]).assign(arm=values)
+    frame.to_parquet(tmp_path / "log.parquet")
+    for read in (lambda: Log.of(frame), lambda: read_log(tmp_path / "log.parquet")):
+        if isinstance(expected, tuple):
+            assert read().arms == expected
+        else:
+            with pytest.raises(ValueError, match=expected):
+                read()
+
+
 def by_arm(extra=None, scale=1.0):
     frame = table(["age"])
     mine = frame["arm"] == "a"

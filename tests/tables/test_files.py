@@ -7,6 +7,8 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -43,6 +45,7 @@ FILES = {
     # rows that would be swallowed, or read under the names of others
     "an open quote": ('a,b\n1,x\n2,"open\n3,y\n', {}, "row that begins in line 3 has a quote"),
     "a quote that another shuts": ('a,b\n1,"open\n3,"shut"\n', {}, "in line 2 has a quote"),
+    "a title in front": ("May\n\na,b\n1,x\n", {}, "the first row must have the columns' names"),
     "a NUL": ("a,b\n1,x\n2,y\0z\n", {}, "line 3 has a NUL"),
     "too wide": ("a,b\n1,2,u\n1,3,v\n", {}, "Expected 2 columns, got 3"),
     "an empty end": ("a,b\n1.5,u,\n2.5,v,\n", {}, "Expected 2 columns, got 3"),
@@ -86,6 +89,10 @@ FILES = {
     "a separator that is told": ("sep=;\r\na;b\r\n1;x\r\n", {}, {"a": [1], "b": ["x"]}),
     "codes of features": ("a,b,c\n007,01.5,08:30\n120,2.5,10:00\n", {},
                           {"a": ["007", "120"], "b": [1.5, 2.5], "c": ["08:30", "10:00"]}),
+    "codes of sixteen digits": ("a,b\n0x1f,1.5\n0X20,0.5\n", {},
+                               {"a": ["0x1f", "0X20"], "b": [1.5, 0.5]}),
+    "names that are dates": ("a,b\n04/03/2026,04/03/2026\n", {"text": ["a"], "dates": "%d/%m/%Y"},
+                             {"a": ["04/03/2026"], "b": [DAY]}),
     "names of any kind": ("a,b\n1e5,2026-03-04\n2,2026-03-05\n", {"text": ["a", "b"]},
                           {"a": ["1e5", "2"], "b": ["2026-03-04", "2026-03-05"]}),
     "whole names": ("a\n1.0\n2.0\n", {"text": ["a"]}, {"a": [1, 2]}),
@@ -136,7 +143,9 @@ def test_the_separator_that_was_seen_is_said(tmp_path):
         ("file.csv", "a,b\n1,2\n".encode("utf-16")),
         ("file.csv.gz", b"a,b\n1,2\n"),
         ("file.csv.gz", gzip.compress(b"a,b\n1,2\n")[:-9]),
+        ("file.csv.gz", gzip.compress("a,b\n1,2\n".encode("utf-16"))),
         ("file.zip", b"PK\x03\x04\xff\xfe"),
+        ("file.xlsx", b"PK\x03\x04\x14\x00\x06\x00"),
         ("file.jsonl", b'{"a": 1}\n{"a": '),
         ("file.jsonl", b"[1, 2]\n"),
         ("file.json", b'[{"a": 1}, {"a": 2}]'),
@@ -148,6 +157,63 @@ def test_what_is_no_table_is_a_sentence(name, content, tmp_path):
     path.write_bytes(content)
     with pytest.raises(ValueError, match=re.escape(f"{path} cannot be read as a table: ")):
         read(path)
+
+
+@pytest.mark.parametrize("content", [b"PK\x03\x04\x14\x00\x06\x00", "a\tb\n".encode("utf-16")])
+def test_a_spreadsheet_and_other_texts_are_refused_with_what_to_save(content, tmp_path):
+    path = tmp_path / "file.csv"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"save it as text in UTF-8 .in a spreadsheet: CSV UTF-8"):
+        read(path)
+
+
+LINES = {  # the values of a column, as JSON has them, and what is read
+    "dates are texts": (["2026-01-01", "2026-01-02"], ["2026-01-01", "2026-01-02"]),
+    "long numbers": ([2**63, 2**63 + 1], [2**63, 2**63 + 1]),
+    "mixed": ([1, "b"], [1, "b"]),
+    "missing": ([None, "NA"], [None, "NA"]),
+    "logical": ([True, False], [True, False]),
+}
+
+
+@pytest.mark.parametrize("case", LINES)
+def test_values_of_json_lines_stay_what_they_are(case, tmp_path):
+    """pyarrow made dates of such texts, and one number of both long ones."""
+    values, expected = LINES[case]
+    path = tmp_path / "file.jsonl"
+    path.write_text("\n".join(json.dumps({"a": value}) for value in values))
+    found = read(path)["a"]
+    assert [None if pd.isna(value) else value for value in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"a": 1}\n[1]\n', r"line 2 is no JSON object: '\[1\]'"),
+        ('{"a": 1, "a": 2}\n', r"line 1 is an object with a name twice"),
+        ('{"a": 1},\n', r"line 1 is no JSON, or cut off: Extra data"),
+        ("\n\n", "it is empty"),
+    ],
+)
+def test_a_line_that_is_no_object_is_named(content, said, tmp_path):
+    path = tmp_path / "file.jsonl"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=said):
+        read(path)
+
+
+def test_a_parquet_file_with_a_name_twice_says_so(tmp_path):
+    path = tmp_path / "file.parquet"
+    pq.write_table(pa.table([pa.array([1]), pa.array([2])], names=["a", "a"]), path)
+    with pytest.raises(ValueError, match="columns of one name: a"):
+        read(path)
+
+
+def test_a_parquet_file_is_known_by_its_content(tmp_path):
+    path = tmp_path / "part-0000"
+    frame = pd.DataFrame({"a": [1, 2]})
+    frame.to_parquet(path)
+    pd.testing.assert_frame_equal(read(path), frame)
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.jsonl", "t.ndjson.gz", "t.parquet"])

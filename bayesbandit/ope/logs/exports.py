@@ -107,9 +107,9 @@ def _joined(event: dict[str, Any]) -> dict[str, Any]:
             raise Odd(f"with positions other than 1 to {len(names)}", order)
         chances = {names[a]: float(p) for a, p in zip(order, event["p"], strict=True)}
         place = event["_labelIndex"] + 1
+        chosen = names[place]
         if event.get("_label_Action", place) != place:
             raise Odd("whose _label_Action is not _labelIndex + 1", event["_label_Action"])
-        chosen = names[place]
         reward = 0.0 - float(event["_label_cost"])
         propensity = float(event["_label_probability"])
         shared = {name: value for name, value in event["c"].items() if name[:1] != "_"}
