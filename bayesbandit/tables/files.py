@@ -47,8 +47,9 @@ def read(
 ) -> pd.DataFrame:
     """Return the table of a CSV file with a header, of JSON lines, or of a Parquet file.
 
-    The ending of the name says which one it is; a file of any other ending is CSV. An unnamed
-    column k is called "Unnamed: k". What follows is about CSV, which pyarrow reads.
+    The ending of the name says which one it is; a file of any other ending is CSV, unless it begins
+    as Parquet does. An unnamed column k is called "Unnamed: k". What follows is about CSV, which
+    pyarrow reads.
 
     sep: the separator. None: the only one of , ; tab | that splits the first rows evenly.
     decimal: the decimal mark, "." or ",". None: ".", but numbers as 1.500 between
@@ -59,7 +60,7 @@ def read(
     drop: columns that may be written in any way, because they are not used.
 
     An empty cell is missing. In a column of numbers so are "NA", "None", "null", "nan" …; elsewhere
-    they are texts. A column with codes such as 007 is text.
+    they are texts. A column with codes such as 007 or 0x1f is text.
 
     Raise FileNotFoundError, or ValueError for a file that cannot be read, or that can be read in
     two ways.
@@ -209,8 +210,8 @@ def _csv(
     for name, kind, values in zip(names, table.schema.types, written, strict=True):
         number = kinds.is_integer(kind) or kinds.is_floating(kind)
         coded = number and _matches(values, CODE).any()
-        other = number or kinds.is_boolean(kind) or kinds.is_timestamp(kind) or kinds.is_date(kind)
-        if coded or not other or (name in text and not _matches(values, WHOLE).all()):
+        typed = number or kinds.is_boolean(kind) or kinds.is_timestamp(kind) or kinds.is_date(kind)
+        if coded or not typed or (name in text and not _matches(values, WHOLE).all()):
             frame[name] = words[name] = _words(values)
         elif doubtful and kinds.is_floating(kind) and name not in (*text, *drop):
             _check_points(name, _words(values))
@@ -220,7 +221,8 @@ def _csv(
         _read_dates(frame, dated, dates)
     if decimal == ",":
         for name in words.keys() - {*text, *drop}:
-            _check_no_points(name, words[name].dropna())
+            if frame[name].dtype.kind != "M":
+                _check_no_points(name, words[name].dropna())
     return frame
 
 

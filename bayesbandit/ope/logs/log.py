@@ -161,7 +161,8 @@ class Log:
         column with its own name ("arm", "reward", …; `read_log` has the list). All other columns
         are contexts, which must be numbers. x: the columns of contexts instead. drop: columns to
         leave out. keep: columns that are contexts, whatever their names, as keep=["time"].
-        encoder: an encoder that makes numbers of its columns. arms: the arms' names.
+        encoder: an encoder that makes numbers of its columns. arms: the arms' names; default: those
+        with a probability, or those that were chosen.
         `log.roles` says which column plays which role. The table of `history.to_frame()` has known
         columns: its weights, which tell the arm, are left out.
 
