@@ -11,7 +11,6 @@ import typer
 from bayesbandit.cli.columns import Column, Dates, Decimal, Drop, Errors, Keep, Sep, columns_of
 from bayesbandit.cli.report import clear_errors, say
 from bayesbandit.cli.serving import OwnBalance, OwnModel, OwnPolicy, parts_of
-from bayesbandit.tables.files import is_parquet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,6 +62,7 @@ def train(
         from bayesbandit.scale import parts as scale
         from bayesbandit.scale.learning import arms_in, learn
         from bayesbandit.tables.encoder import Encoder
+        from bayesbandit.tables.files import is_parquet
 
         processes(jobs)
         parts = parts_of(policy, model, balance)
