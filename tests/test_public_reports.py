@@ -154,3 +154,11 @@ def test_predictions_need_not_have_the_rows_of_the_fit(rng):
     x = rng.normal(size=(16, 2))
     posterior = bb.fit(bb.load_model("logistic"), x, (x[:, 0] > 0) * 1.0, seed=0, draws=50)
     assert posterior.mean(rng.normal(size=(18, 2))).shape == (18,)
+
+
+def test_a_reward_that_is_pandas_na_is_missing():
+    """It ended in "float() argument must be a string or a real number, not 'NAType'"."""
+    bandit = bb.LinTS(["a", "b"], n_features=1, seed=0)
+    with pytest.raises(ValueError, match="reward must be finite, .* found nan"):
+        bandit.observe(bandit.choose([1.0]), pd.NA)
+    assert len(bandit.history) == 0
