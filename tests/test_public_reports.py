@@ -159,6 +159,6 @@ def test_predictions_need_not_have_the_rows_of_the_fit(rng):
 def test_a_reward_that_is_pandas_na_is_missing():
     """It ended in "float() argument must be a string or a real number, not 'NAType'"."""
     bandit = bb.LinTS(["a", "b"], n_features=1, seed=0)
-    with pytest.raises(ValueError, match="reward must be finite, .* found nan"):
+    with pytest.raises(ValueError, match=r"reward must be finite, .* found nan"):
         bandit.observe(bandit.choose([1.0]), pd.NA)
     assert len(bandit.history) == 0
