@@ -221,12 +221,12 @@ def test_an_exact_engine_names_the_reward(rng):
 
     model = RewardModel(capped, {"theta": THETA})
     x = rng.normal(size=(3, 2))
-    with pytest.raises(ValueError, match=r"a reward of 7 the likelihood 0.* row 1,.* rewards ≤ 5$"):
+    with pytest.raises(ValueError, match=r"reward of 7 the likelihood 0.* row 1,.* rewards ≤ 5$"):
         bb.fit(model, x, [0.1, 7, 0.2])
-    with pytest.raises(ValueError, match=r"a reward of -7 the likelihood 0.* row 1,.* rewards > 0$"):
+    with pytest.raises(ValueError, match=r"reward of -7 the likelihood 0.* row 1,.* rewards > 0$"):
         bb.fit(RewardModel(logarithmic, {"theta": THETA}), x, [0.1, -7, 0.2])
     bandit = bb.Bandit(2, model, bb.Thompson(), n_features=2)
-    with pytest.raises(ValueError, match="not finite: reward 7 in context"):
+    with pytest.raises(ValueError, match=r"reward of 7 the likelihood 0.* row 1,.* rewards ≤ 5$"):
         bandit.update(x, [0, 1, 0], [0.1, 7, 0.2])
     assert bandit.belief.n.tolist() == [0, 0]
 
