@@ -43,6 +43,9 @@ _HOME = {
     "load_model": "model",
     "Ridge": "beliefs.linear",
     "Shared": "beliefs.shared.belief",
+    "Declared": "beliefs.declared",
+    "Laplace": "beliefs.declared",
+    "Sampled": "beliefs.declared",
     "InversePropensity": "weighting.propensity",
     "Unweighted": "weighting.propensity",
     "KernelBalance": "weighting.kernel",
@@ -96,6 +99,7 @@ if TYPE_CHECKING:
     from bayesbandit.bandit.presets.preset import preset
     from bayesbandit.beliefs.base import Belief, BeliefModel
     from bayesbandit.beliefs.by_draws import ByDraws, ByNormal
+    from bayesbandit.beliefs.declared import Declared, Laplace, Sampled
     from bayesbandit.beliefs.linear import Ridge
     from bayesbandit.beliefs.rounds import Rounds
     from bayesbandit.beliefs.shared.belief import Shared

@@ -137,13 +137,13 @@ def bandit_of(
     way: str,
     seed: int = 0,
     arms: int = 2,
-    draws: int | None = None,
-    refit_below: float | None = None,
+    draws: int = 400,
+    refit_below: float = 0.5,
 ) -> bb.Bandit:
-    bandit = bb.Bandit(
-        arms, NINE[name].model, bb.Thompson(), n_features=D, seed=seed, draws=draws,
-        refit_below=refit_below, background=way == "background",
-    )  # fmt: skip
+    model = bb.Sampled(
+        NINE[name].model, draws=draws, refit_below=refit_below, background=way == "background"
+    )
+    bandit = bb.Bandit(arms, model, bb.Thompson(), n_features=D, seed=seed)
     if way == "schedule" and isinstance(bandit.belief, SampledBelief):
         bandit.belief.weighs = False
     return bandit

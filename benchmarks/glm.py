@@ -36,10 +36,9 @@ def steps(name: str, repeats: int) -> Iterator[float]:
     for seed in range(repeats):
         bandit = bb.Bandit(
             K,
-            bb.load_model(name).with_priors(intercept=0),
+            bb.Laplace(bb.load_model(name).with_priors(intercept=0)),
             bb.Thompson(),
             n_features=D,
-            engine="laplace",
             seed=seed,
         )
         for i, (x, reward) in enumerate(zip(X, REWARD[name], strict=True)):

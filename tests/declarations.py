@@ -3,11 +3,28 @@
 import numpy as np
 import pymc as pm
 
+import bayesbandit as bb
 from bayesbandit.declaring.priors import Prior
-from bayesbandit.model import reward_model
+from bayesbandit.model import RewardModel, reward_model
 
 SIGMA = 0.7
 NORMAL = Prior("Normal", mu=0, sigma=2, dims="feature")
+
+OF_DRAWS = "draws", "refit_every", "refit_below", "background"
+OF_MODELS = "engine", "half_life", "clock", "drift", *OF_DRAWS
+
+
+def bandit(arms, model, *args, **settings):
+    """A bandit of a declared model, which takes those of the settings that are its own."""
+    own = {name: settings.pop(name) for name in OF_MODELS if name in settings}
+    kind = bb.Sampled if own.keys() & {*OF_DRAWS} else bb.Declared
+    if isinstance(model, bb.Shared) and isinstance(model.model, RewardModel):
+        model = bb.Shared(kind(model.model, **own))
+    elif isinstance(model, RewardModel):
+        model = kind(model, **own)
+    else:
+        assert not own
+    return bb.Bandit(arms, model, *args, **settings)
 
 
 @reward_model(theta=NORMAL)

@@ -65,7 +65,7 @@ def test_a_bandit_plays_as_in_double_precision(model, monkeypatch):
     for floatx in ("float64", "float32"):
         monkeypatch.setattr(plan, "_plans", Cache(64, plan.KEPT_BYTES, plan._bytes))
         with pytensor.config.change_flags(floatX=floatx):
-            bandit = bb.Bandit(2, model, bb.Thompson(), n_features=3, seed=0, draws=20)
+            bandit = bb.Bandit(2, bb.Sampled(model, draws=20), bb.Thompson(), n_features=3, seed=0)
             for i in range(5):
                 bandit.observe(bandit.choose(x[i]), reward[i])
             decided.append(bandit.choose(x).probabilities)

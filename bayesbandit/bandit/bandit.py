@@ -63,8 +63,10 @@ class Bandit:
 
     arms: their names (strings or integers), or a number K for 0 … K − 1.
     model: the model of the arms' rewards: `Ridge()`, a declared `RewardModel`, or your own class
-        with a method `belief`. With `Shared(model)` each arm has features. In every method, a
-        context is then (K, d) with a row for each arm. Several are (n, K, d).
+        with a method `belief`. A declared model learns as its closed form allows, or else by
+        posterior draws; `Sampled`, `Laplace` and `Declared` have settings for that. With
+        `Shared(model)` each arm has features. In every method, a context is then (K, d) with a row
+        for each arm. Several are (n, K, d).
     policy: `Thompson`, `UCB`, `Greedy` or `EpsilonGreedy`.
     balance: `Unweighted()` or `InversePropensity(…)`.
     n_features: d, the length of a context. With 0 there are no contexts: call `choose()`. An
@@ -74,23 +76,6 @@ class Bandit:
     seed: an int or a `SeedSequence`. The same seed gives the same decisions.
     history: how many of the latest observed rounds `bandit.history` keeps: a number (0: none), or
         None for all. A balance that reweights past rounds always keeps all.
-    engine, refit_every, draws, refit_below: settings of a declared model
-        (`beliefs.declared.Declared`). A ridge regression becomes `Ridge`, and a linear-Gaussian
-        model is updated row by row. Other models are known by so many posterior draws (400). Each
-        reward multiplies the draws' weights by its likelihood. New draws are computed when the
-        effective number of draws falls below a share (`refit_below`, 0.5), or after as many
-        decisions as there are draws; at the latest every m rounds of the arm (`refit_every`, an
-        int), or when its rounds have grown by a share (a float). Where rows depend on each other
-        given the variables (`model.explain()` says so), draws learn only when they are renewed, by
-        default when an arm's rounds have grown by 0.1.
-    background: whether new draws of a declared model are computed in a thread, while decisions and
-        rewards go on with the old ones. Decisions then depend on how long that takes: the same seed
-        does not give the same decisions.
-    half_life, drift, clock: of a declared model, how long until a round counts half: a number of
-        rounds, or with clock="time" seconds or a text as "7d"; or the variance of a step that its
-        variables take in each tick (`beliefs.declared.Declared`). Other models have such settings
-        of their own, as `Ridge(half_life=…)`.
-
     An arm without a reward is new. With U new arms among K available arms, each new arm is chosen
     with probability 1/K. The policy shares (K − U)/K among the others.
 
@@ -136,28 +121,12 @@ class Bandit:
         encoder: Encoder | None = None,
         seed: int | np.random.SeedSequence = 0,
         history: int | None = 10_000,
-        engine: str | None = None,
-        refit_every: int | float | None = None,
-        draws: int | None = None,
-        refit_below: float | None = None,
-        background: bool = False,
-        half_life: float | str | None = None,
-        drift: float | None = None,
-        clock: Literal["rounds", "time"] = "rounds",
+        **settings: object,
     ) -> None:
+        validation.refuse_settings(settings)
         names = checks.arm_names(arms)
-        settings = {
-            "engine": engine,
-            "refit_every": refit_every,
-            "draws": draws,
-            "refit_below": refit_below,
-            "background": None if background is False else background,
-            "half_life": half_life,
-            "drift": drift,
-            "clock": None if clock == "rounds" else clock,
-        }
         n_features, self.encoder = validation.length(n_features, encoder), encoder
-        spec = validation.spec(model, len(names), n_features, settings)
+        spec = validation.spec(model, len(names), n_features)
         balance = Unweighted() if balance is None else balance
         if not isinstance(seed, np.random.SeedSequence):
             # another stream than default_rng(seed), with which a user may draw the contexts

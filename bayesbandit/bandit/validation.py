@@ -18,6 +18,11 @@ from bayesbandit.weighting.by_arm import WeighingByArm
 from bayesbandit.weighting.propensity import InversePropensity, Unweighted
 from bayesbandit.weighting.reweighting import begin
 
+OF_MODELS = {  # settings that bandits had, and what has them now
+    "Sampled": ("draws", "refit_below", "refit_every", "background"),
+    "Declared": ("engine", "half_life", "drift", "clock"),
+}
+
 
 def length(n_features: object, encoder: object) -> int:
     """Return d, the length of a context: given, or the encoder's number of features."""
@@ -38,30 +43,33 @@ def length(n_features: object, encoder: object) -> int:
     return d
 
 
-def spec(model: object, n_arms: int, n_features: int, settings: Mapping[str, Any]) -> BeliefModel:
+def refuse_settings(settings: Mapping[str, Any]) -> None:
+    """Raise TypeError if there are any settings, which are not of a bandit."""
+    for name, value in settings.items():
+        for kind, of_kind in OF_MODELS.items():
+            if name in of_kind:
+                raise TypeError(
+                    f"{name} is a setting of the model: bb.{kind}(model, {name}={value!r})"
+                )
+        raise TypeError(f"a bandit has no setting {name!r}")
+
+
+def spec(model: object, n_arms: int, n_features: int) -> BeliefModel:
     """Return the object whose method `belief` makes the belief.
 
-    It is the model itself, or a `Declared` with these settings (None: not given) for a declared
-    reward model. Raise TypeError or ValueError for anything else.
+    It is the model itself, or a `Declared` for a declared reward model. Raise TypeError or
+    ValueError for anything else.
     """
-    given = {name: value for name, value in settings.items() if value is not None}
     if isinstance(model, RewardModel):
         from bayesbandit.beliefs.declared import Declared  # loads PyMC
 
-        declared = Declared(model, **given)
-        declared.plan(n_arms, n_features)
-        return declared
+        return Declared(model)
     if isinstance(model, Shared):
-        return Shared(spec(model.model, 1, n_features, settings))
+        return Shared(spec(model.model, 1, n_features))
     if isinstance(model, type) or not isinstance(model, base.BeliefModel):
         raise TypeError(
             "model must be a reward model, Ridge() or a declared one, or have a method "
             f"belief(n_arms, n_features, normalize, seed); got {shown(model)}"
-        )
-    if given:
-        raise ValueError(
-            f"{', '.join(given)}: only of a declared reward model; got {shown(model)}, which has "
-            "settings of its own"
         )
     return model
 

@@ -1,35 +1,76 @@
-"""The choice of a belief for a declared reward model."""
+"""How a declared reward model learns: `Declared` chooses its belief, `Sampled` has posterior draws,
+`Laplace` the mode and the curvature there."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from uuid import uuid4
 
 import numpy as np
 
 from bayesbandit.beliefs.affine import AffineBelief
-from bayesbandit.beliefs.base import Belief
+from bayesbandit.beliefs.base import Belief, Clock
 from bayesbandit.beliefs.conjugate.belief import ConjugateBelief
 from bayesbandit.beliefs.conjugate.half_lives import ConjugateHalfLives
 from bayesbandit.beliefs.gaussian import GaussianBelief, columns
 from bayesbandit.beliefs.glm.belief import LinearizedBelief
 from bayesbandit.beliefs.half_lives import by_half_life, remembered
 from bayesbandit.beliefs.joint import JointBelief
+from bayesbandit.beliefs.memory import Memory
 from bayesbandit.beliefs.sampled.belief import SampledBelief
-from bayesbandit.beliefs.sampled.settings import Sampling
+from bayesbandit.checks import MANY, integer, number, one_of, shown
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.graph_analysis.dependence import Influence
 from bayesbandit.inference.plan import Plan, plan
 from bayesbandit.inference.pymc_model.digest import digest
 from bayesbandit.inference.pymc_model.template import template
+from bayesbandit.inference.registry import choices
+from bayesbandit.model import RewardModel
+from bayesbandit.schedule import Schedule
 
+GROWTH = 0.1  # the share by which rounds grow between two refits, if nothing else is due
+DRAWS = 400
+EFFECTIVE_SHARE = 0.5  # of weighted draws: below it they are renewed
 MAX_WIDTH_OF_CONSTANT = 10.0  # in widths of a slope's prior: N(0, 100) beside N(0, 1)
 
 
 @dataclass(frozen=True)
-class Declared(Sampling):
-    """A declared reward model with settings, which makes the belief of a bandit."""
+class Declared:
+    """A declared reward model whose belief is chosen: a closed form, or else posterior draws.
+
+    `bb.Bandit(arms, model, …)` is `bb.Bandit(arms, Declared(model), …)`.
+
+    engine: as in `bb.fit`.
+    half_life: how long until a round counts half: a number of rounds, or with clock="time" seconds
+        or a text as "7d". None: rounds count as long as the bandit lives. The prior stays.
+        Posteriors with a closed form fade, and so do those by Laplace's approximation. A model
+        known by draws has a window instead, since its noise would seem small if the weights of old
+        rows were. The rounds of the last half_life / ln 2 ticks count whole, as many as fading
+        would leave. "auto" is as of `Ridge`, for linear-Gaussian models, probabilities and rates.
+    clock: what ticks: "rounds", contexts decided and rows learned by `update`, or "time".
+    drift: the variance of each variable's step in a tick, for linear-Gaussian models whose
+        variables walk at random, as of `Ridge`. None or 0: they stand still. It is of the declared
+        variables: of z, if the coefficients are m + s z.
+    """
+
+    declared: RewardModel
+    engine: str = "auto"
+    half_life: float | str | None = None
+    clock: Clock = "rounds"
+    drift: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.declared, RewardModel):
+            kind = type(self).__name__
+            raise TypeError(f"{kind} is of a declared reward model; got {shown(self.declared)}")
+        one_of(self.engine, "engine", choices())
+        _ = self.memory
+
+    @cached_property
+    def memory(self) -> Memory:
+        """How long a round counts, or how the variables walk."""
+        return Memory(self.half_life, self.clock, self.drift)
 
     def fingerprint(self, n_arms: int, n_features: int) -> str:
         """Return a text that differs if another declaration has the same name.
@@ -110,12 +151,10 @@ class Declared(Sampling):
         exact posterior. seed: the samplers' seed.
         """
         plan = self.plan(n_arms, n_features)
-        if self.frozen and plan.engine != "gibbs":
-            raise ValueError(f"frozen draws are of Gibbs sampling; the engine is {plan.engine}")
         memory = self.memory
-        if glm := plan.linearized:
-            self._check_memory(normalize, "Laplace's approximation")
-            return LinearizedBelief(self, plan, glm, n_arms, normalize, memory)
+        if plan.linearized:
+            by_mode = Laplace(self.declared, self.half_life, self.clock, self.drift)
+            return by_mode.belief(n_arms, n_features, normalize, seed)
         if plan.streams(normalize):
             if isinstance(plan.method, ConjugateEngine):
                 self._check_memory(normalize, "a beta or gamma posterior", chooses=True)
@@ -127,13 +166,9 @@ class Declared(Sampling):
                 return remembered(partial(GaussianBelief, plan, n_arms, normalize), memory)
             kind = JointBelief if self.declared.takes_arm else AffineBelief
             return kind(plan, n_arms, normalize, memory)
-        if why := plan.likelihood.failure():
-            raise ValueError(
-                f"{self.declared.name} cannot be computed on any number of rows, as a bandit has "
-                f'them ({why}); what has a value for each row has dims="row"'
-            )
         self._check_memory(False, "posterior draws")
-        return SampledBelief(self, n_arms, n_features, normalize, seed)
+        drawn = Sampled(self.declared, self.engine, self.half_life, self.clock)
+        return drawn.belief(n_arms, n_features, normalize, seed)
 
     def _check_memory(self, normalize: bool, known_by: str, chooses: bool = False) -> None:
         """Raise ValueError if a model that is no regression has a drift.
@@ -154,3 +189,99 @@ class Declared(Sampling):
                 f"{name} cannot forget rounds whose weights are rescaled to average 1: the balance "
                 f"must have normalize=False; got half_life={self.half_life!r}"
             )
+
+
+@dataclass(frozen=True)
+class Sampled(Declared):
+    """A declared reward model that is known by posterior draws.
+
+    Draws are renewed after as many decisions as there are draws. Between two refits each reward
+    multiplies the draws' weights by its likelihood, where rows are independent given the variables.
+
+    engine, half_life, clock: as of `Declared`.
+    draws: the number of posterior draws. tune: sweeps before them; None: the engine's choice.
+    refit_every: an arm is refitted at the latest after m of its rounds (an int), or each time they
+        have grown by a share (a float). None: by 0.1 where draws cannot be weighted, else not.
+    refit_below: weighted draws are renewed when their effective number (Kish 1965) is below this
+        share of them, from 0 to 1.
+    background: whether draws are renewed in a thread while decisions and rewards go on. Decisions
+        then depend on how long that takes: the same seed does not give the same decisions.
+    frozen: whether an arm uses one random draw until its next reward, as in the paper's Appendix C
+        (only for Gibbs).
+    """
+
+    drift: None = field(default=None, init=False)
+    draws: int = DRAWS
+    tune: int | None = None
+    refit_every: int | float | None = None
+    refit_below: float = EFFECTIVE_SHARE
+    background: bool = False
+    frozen: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        integer(self.draws, "draws", least=2, most=MANY)
+        if self.tune is not None:
+            integer(self.tune, "tune", least=0, most=MANY)
+        _ = renewal(self.refit_every)
+        number(self.refit_below, "refit_below", least=0, most=1)
+        one_of(self.background, "background", (False, True))
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """When draws are renewed by the number of rounds."""
+        return renewal(self.refit_every)
+
+    def belief(
+        self, n_arms: int, n_features: int, normalize: bool, seed: np.random.SeedSequence
+    ) -> Belief:
+        plan = self.plan(n_arms, n_features)
+        if self.frozen and plan.engine != "gibbs":
+            raise ValueError(f"frozen draws are of Gibbs sampling; the engine is {plan.engine}")
+        if why := plan.likelihood.failure():
+            raise ValueError(
+                f"{self.declared.name} cannot be computed on any number of rows, as a bandit has "
+                f'them ({why}); what has a value for each row has dims="row"'
+            )
+        self._check_memory(False, "posterior draws")
+        return SampledBelief(self, n_arms, n_features, normalize, seed)
+
+
+@dataclass(frozen=True)
+class Laplace(Declared):
+    """A declared reward model by Laplace's approximation: the mode, and the curvature there.
+
+    A generalised linear model learns row by row, and its mode is computed again from all rows on a
+    schedule. Another model is known by draws of the approximation.
+
+    half_life, clock: as of `Declared`.
+    refit_every: the mode is computed again after m rounds of an arm (an int), or each time they
+        have grown by a share (a float). None: by 0.1.
+    """
+
+    engine: str = field(default="laplace", init=False)
+    refit_every: int | float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = renewal(self.refit_every)
+
+    def belief(
+        self, n_arms: int, n_features: int, normalize: bool, seed: np.random.SeedSequence
+    ) -> Belief:
+        plan = self.plan(n_arms, n_features)
+        glm = plan.linearized
+        if glm is None:
+            drawn = Sampled(
+                self.declared, self.engine, self.half_life, self.clock,
+                refit_every=self.refit_every,
+            )  # fmt: skip
+            return drawn.belief(n_arms, n_features, normalize, seed)
+        self._check_memory(normalize, "Laplace's approximation")
+        schedule = renewal(self.refit_every)
+        return LinearizedBelief(plan, glm, n_arms, normalize, self.memory, schedule)
+
+
+def renewal(refit_every: int | float | None) -> Schedule:
+    """Return when a posterior is computed again by the number of rounds."""
+    return Schedule(GROWTH if refit_every is None else refit_every)

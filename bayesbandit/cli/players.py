@@ -112,11 +112,16 @@ def play_model(
     seed: Seed = 0,
     **settings: Any,
 ) -> Bandit:
-    """Return a bandit with a declared model and Thompson sampling. settings: of `Bandit`."""
+    """Return a bandit with a declared model and Thompson sampling.
+
+    settings: of `Declared`, or of `Sampled` if there are any of draws.
+    """
+    from bayesbandit.beliefs.declared import Declared, Sampled
     from bayesbandit.model import load_model
 
-    declared, policy = load_model(model), Thompson(alpha)
-    return Bandit(arms, declared, policy, n_features=n_features, seed=seed, **settings)
+    kind = Sampled if settings.keys() - {"engine"} else Declared
+    learning = kind(load_model(model), **settings)
+    return Bandit(arms, learning, Thompson(alpha), n_features=n_features, seed=seed)
 
 
 def lacks_constant(text: str) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from bayesbandit import checks
 from bayesbandit.bandit import fast_path, learning, ticks
 from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.beliefs.base import Belief, BeliefModel, Clock
+from bayesbandit.beliefs.base import Belief, BeliefModel
 from bayesbandit.checks import Arms, Contexts, Name
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Policy, Thompson
@@ -35,13 +35,6 @@ class BanditSettings(TypedDict, total=False):
 
     seed: int | np.random.SeedSequence
     history: int | None
-    engine: str | None
-    refit_every: int | float | None
-    draws: int | None
-    refit_below: float | None
-    background: bool
-    half_life: float | str | None
-    clock: Clock
 
 
 @dataclass(frozen=True)

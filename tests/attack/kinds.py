@@ -10,7 +10,6 @@ import pandas as pd
 import pymc as pm
 
 import bayesbandit as bb
-from bayesbandit.beliefs.declared import Declared
 from tests import declarations as declared
 from tests.bandit import kinds as beliefs
 from tests.players import STATEFUL, _balanced
@@ -61,7 +60,7 @@ def _ridge(name: str, **naive: Any) -> Kind:
 def _declared(model: Any, balance: Any = None, **settings: Any) -> Callable[..., bb.Bandit]:
     def make(arms: Any, d: int, seed: int = 0) -> bb.Bandit:
         policy = bb.Thompson(0.7)
-        return bb.Bandit(arms, model, policy, balance, n_features=d, seed=seed, **settings)
+        return declared.bandit(arms, model, policy, balance, n_features=d, seed=seed, **settings)
 
     return make
 
@@ -99,7 +98,7 @@ RIDGES = {
         naive={"rule": ("Thompson", 1.0), **ESTIMATED, "refresh": 1},
     ),
 }
-NUTS = Declared(declared.binary, "nuts", draws=10, tune=20, refit_every=40)
+NUTS = bb.Sampled(declared.binary, "nuts", draws=10, tune=20, refit_every=40)
 DECLARED = {
     "affine": _of("affine", exact=True),
     "affine, unknown noise": _of("affine, unknown noise", exact=True),
@@ -135,7 +134,9 @@ class Loud:
 def _shared(model: Any, balance: Any = None, policy: Any = None, **settings: Any) -> Any:
     def make(arms: Any, d: int, seed: int = 0) -> bb.Bandit:
         own = policy or bb.Thompson(0.7, min_probability=0.01)
-        return bb.Bandit(arms, bb.Shared(model), own, balance, n_features=d, seed=seed, **settings)
+        return declared.bandit(
+            arms, bb.Shared(model), own, balance, n_features=d, seed=seed, **settings
+        )
 
     return make
 
@@ -170,7 +171,7 @@ def _of_tables(arms: Any, d: int, seed: int = 0) -> bb.Bandit:
 def _own(model: Any, policy: Any = None, balance: Any = None, **settings: Any) -> Any:
     def make(arms: Any, d: int, seed: int = 0) -> bb.Bandit:
         own = policy or bb.Thompson(0.7)
-        return bb.Bandit(arms, model, own, balance, n_features=d, seed=seed, **settings)
+        return declared.bandit(arms, model, own, balance, n_features=d, seed=seed, **settings)
 
     return make
 

@@ -28,7 +28,7 @@ def changed_declaration(folder, seed, name):
         ("shift", 0.25), ("power", " ** 2"), ("sigma", float(rng.uniform(1, 9))), ("sigma", 0.501)
     ][int(rng.integers(4))]  # fmt: skip
     file.write_text(DECLARATION.format(**first))
-    bandit = bb.Bandit(2, bb.load_model(file), bb.Thompson(), n_features=2, draws=10)
+    bandit = bb.Bandit(2, bb.Sampled(bb.load_model(file), draws=10), bb.Thompson(), n_features=2)
     bandit.update(rng.normal(size=(4, 2)), [0, 1, 0, 1], rng.normal(size=4))
     bandit.save(path)
     file.write_text(DECLARATION.format(**first | {key: value}) + "\n")
@@ -96,7 +96,7 @@ def foreign_model(folder, seed, name):
     ran, evil, path = folder / "ran", folder / "evil.py", folder / "b"
     evil.write_text(f"open({str(ran)!r}, 'w').close()\n")
     rng, model = np.random.default_rng(seed), bb.load_model("laplace")
-    bandit = bb.Bandit(2, model, bb.Thompson(), n_features=2, draws=10)
+    bandit = bb.Bandit(2, bb.Sampled(model, draws=10), bb.Thompson(), n_features=2)
     bandit.save(path)
     with np.load(path) as archive:
         arrays = {key: archive[key] for key in archive.files}

@@ -74,7 +74,10 @@ every = kinds("affine", "joint", "by Gibbs")
 
 def bandit_of(kind, policy=POLICIES[0], balance=None, arms=ARMS, **settings):
     belief, model, own = KINDS[kind]
-    bandit = bb.Bandit(arms, model, policy, balance, n_features=D, **(own | settings))
+    settings = own | settings
+    if belief is not SampledBelief:
+        settings = {k: v for k, v in settings.items() if k not in declared.OF_DRAWS}
+    bandit = declared.bandit(arms, model, policy, balance, n_features=D, **settings)
     assert type(bandit.belief) is belief
     return bandit
 

@@ -64,7 +64,8 @@ def rounds(n, seed=0, arms=2):
 def bandit_of(background=True, arms=2, model=declared.lasso, n=20, **settings):
     """A bandit whose draws know n rounds."""
     settings = SETTINGS | settings
-    bandit = bb.Bandit(arms, model, bb.Thompson(), **settings, background=background)
+    settings = settings | {"background": background}
+    bandit = declared.bandit(arms, model, bb.Thompson(), **settings)
     bandit.update(*rounds(n, arms=arms))
     bandit.greedy(probe())
     finish(bandit)
@@ -242,8 +243,6 @@ def test_threads_take_turns_quickly_while_a_refit_runs(gate):
 def test_settings():
     with pytest.raises(ValueError, match="background must be one of False, True; got 'yes'"):
         bandit_of(background="yes")
-    with pytest.raises(ValueError, match="background: only of a declared reward model"):
-        bb.Bandit(2, bb.Ridge(), bb.Thompson(), n_features=D, background=True)
     with pytest.raises(ValueError, match="refit_below must be a finite number ≥ 0 and ≤ 1; got 2"):
         bandit_of(refit_below=2)
 
@@ -351,7 +350,7 @@ def test_gibbs_is_compiled_before_the_first_decision(monkeypatch):
     monkeypatch.setattr(plan, "_plans", Cache(8, plan.KEPT_BYTES, plan._bytes))
     for background, many in ((False, 0), (True, 2), (True, 2)):  # once for a model
         settings = SETTINGS | {"background": background}
-        bb.Bandit(2, declared.lasso, bb.Thompson(), **settings)
+        declared.bandit(2, declared.lasso, bb.Thompson(), **settings)
         assert len(runs) == many
 
 
@@ -411,10 +410,10 @@ def test_rows_are_few_by_the_number_of_coefficients(monkeypatch):
         intercept=bb.Prior("Normal", mu=0, sigma=10)
     )
     settings = SETTINGS | {"background": True}
-    bb.Bandit(2, intercept, bb.Thompson(), **settings | {"n_features": 2})
+    declared.bandit(2, intercept, bb.Thompson(), **settings | {"n_features": 2})
     assert len(runs) > 0
     runs.clear()
-    bandit = bb.Bandit(1, of_arms, bb.Thompson(), **settings | {"n_features": 2})
+    bandit = declared.bandit(1, of_arms, bb.Thompson(), **settings | {"n_features": 2})
     assert not runs
     bandit.add_arm("new")
     assert len(runs) > 0
@@ -451,7 +450,7 @@ def test_made_up_rewards_that_a_model_excludes(monkeypatch):
         return drawn
 
     monkeypatch.setattr(Gibbs, "sample", noted)
-    bb.Bandit(2, of_shares, bb.Thompson(), **SETTINGS, background=True)
+    declared.bandit(2, of_shares, bb.Thompson(), background=True, **SETTINGS)
     assert len(runs) > 0
     assert all(((reward > 0.0) & (reward < 1.0)).all() for reward in runs)
 

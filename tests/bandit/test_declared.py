@@ -137,7 +137,7 @@ def test_arms_with_an_improper_posterior_are_new():
     reward = np.random.default_rng(0).normal(size=(12, 2))
     x = np.repeat(np.vstack([np.eye(D), np.zeros((3, D))]), 2, axis=0)
     model = RewardModel(linear.improper, {})
-    bandit = bb.Bandit(2, model, bb.Thompson(), n_features=D, refit_every=1)
+    bandit = bb.Bandit(2, bb.Sampled(model, refit_every=1), bb.Thompson(), n_features=D)
     for t in range(12):
         expected = t >= 2 * (D + 1)
         decision = bandit.choose(probe())
@@ -251,7 +251,7 @@ def test_a_second_bandit_of_a_declaration_compiles_nothing(settings, monkeypatch
     x, reward = rng.normal(size=(12, D)), 1.0 * (rng.random(12) < 0.5)
 
     def live():
-        bandit = bb.Bandit(2, model, bb.Thompson(), n_features=D, **settings)
+        bandit = declared.bandit(2, model, bb.Thompson(), n_features=D, **settings)
         bandit.update(x, [0, 1] * 6, reward)
         return bandit.choose(x).arm.tolist()
 

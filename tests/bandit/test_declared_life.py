@@ -36,14 +36,26 @@ from tests.players import anatomy, lent, pickled, play, world
 )
 def test_settings(settings, message):
     with pytest.raises(ValueError, match=message):
-        bb.Bandit(2, declared.lasso, bb.Thompson(), n_features=D, **settings)
+        declared.bandit(2, declared.lasso, bb.Thompson(), n_features=D, **settings)
 
 
-@pytest.mark.parametrize("name", ["engine", "refit_every", "draws"])
-def test_settings_of_declared_models_are_not_of_ridge(name):
-    value = {"engine": "auto", "refit_every": 5, "draws": 10}[name]
-    with pytest.raises(ValueError, match=rf"{name}: only of a declared reward model; got Ridge\("):
-        bb.Bandit(2, bb.Ridge(), bb.Thompson(), n_features=D, **{name: value})
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("draws", 10, r"a setting of the model: bb\.Sampled\(model, draws=10\)"),
+        ("engine", "nuts", r"a setting of the model: bb\.Declared\(model, engine='nuts'\)"),
+        ("floor", 0.1, "a bandit has no setting 'floor'"),
+    ],
+)
+def test_settings_of_models_are_not_of_bandits(name, value, told):
+    with pytest.raises(TypeError, match=told):
+        bb.Bandit(2, declared.lasso, bb.Thompson(), n_features=D, **{name: value})
+
+
+@pytest.mark.parametrize("kind", [bb.Declared, bb.Sampled, bb.Laplace])
+def test_settings_of_declared_models_are_not_of_others(kind):
+    with pytest.raises(TypeError, match=rf"{kind.__name__} is of a declared .*; got Ridge\("):
+        kind(bb.Ridge())
 
 
 @few("[model1-balance1-noncentred: pooled propensities need snapshots.*'decision' or 'estimated']")
@@ -58,7 +70,7 @@ def test_settings_of_declared_models_are_not_of_ridge(name):
 )  # fmt: skip
 def test_balances(model, balance, message):
     with pytest.raises(ValueError, match=message):
-        bb.Bandit(2, model, bb.Thompson(), balance, n_features=D, engine=None)
+        bb.Bandit(2, model, bb.Thompson(), balance, n_features=D)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +130,7 @@ def test_a_copy_builds_nothing(kind, monkeypatch):
 
 @pytest.mark.slow
 def test_a_copy_is_the_same_whatever_its_declaration_reads_by_now(rng, monkeypatch):
-    bandit = bb.Bandit(2, declared.lasso, bb.Thompson(), n_features=2, draws=20)
+    bandit = bb.Bandit(2, bb.Sampled(declared.lasso, draws=20), bb.Thompson(), n_features=2)
     x, reward = rng.normal(size=(30, 2)), rng.normal(size=(30, 2))
     bandit.play(x[:10], reward[:10])
     monkeypatch.setattr(declared, "SIGMA", 50.0)
@@ -171,7 +183,7 @@ def goes_on(kind, balance, tmp_path, rng):
 @pytest.mark.slow
 def test_a_model_that_is_nowhere_to_be_found_is_given_again(tmp_path):
     model = RewardModel(linear.intercept, {})
-    bandit = bb.Bandit(2, model, bb.Thompson(), n_features=D, draws=77)
+    bandit = bb.Bandit(2, bb.Sampled(model, draws=77), bb.Thompson(), n_features=D)
     bandit.save(tmp_path / "bandit")
     with pytest.raises(ValueError, match=r"intercept.*give the bandit's model again: load\(path, "):
         bb.Bandit.load(tmp_path / "bandit")
@@ -291,7 +303,9 @@ def test_a_posterior_as_an_arviz_tree(kind):
 
 
 def declared_bandit(model, arms, n_features, seed):
-    return bb.Bandit(arms, model, bb.Thompson(), n_features=n_features, seed=seed, draws=30)
+    return bb.Bandit(
+        arms, bb.Sampled(model, draws=30), bb.Thompson(), n_features=n_features, seed=seed
+    )
 
 
 def experiment(replications, names):
@@ -360,7 +374,7 @@ def half_normal_noise(x, reward, sigma):
 def test_a_bandit_without_a_proper_posterior_is_kept(tmp_path):
     """Rewards of 0 are fitted exactly: until others come there are no draws to keep."""
     settings = {"n_features": 2, "seed": 0, "refit_every": 1, "draws": 20}
-    bandit = bb.Bandit(["a", "b"], half_normal_noise, bb.Thompson(), **settings)
+    bandit = declared.bandit(["a", "b"], half_normal_noise, bb.Thompson(), **settings)
     for x in np.random.default_rng(0).normal(size=(8, 2)):
         bandit.observe(bandit.choose(x), 0.0)
     assert bandit.choose(x).probabilities.tolist() == [0.5, 0.5]

@@ -638,10 +638,10 @@ def test_a_drift_of_0_is_none_to_the_bit(model):
     x, reward = world(4, 40)
     bandits = []
     for drift in (None, 0.0):
-        own = {"model": bb.Ridge(drift=drift)}
+        walking = bb.Ridge(drift=drift)
         if model == "declared":
-            own = {"model": declared.pooled, "drift": drift}
-        bandits.append(bb.Bandit(ARMS, policy=bb.Thompson(), n_features=D, seed=1, **own))
+            walking = bb.Declared(declared.pooled, drift=drift)
+        bandits.append(bb.Bandit(ARMS, walking, bb.Thompson(), n_features=D, seed=1))
     played = [bandit.play(x, reward) for bandit in bandits]
     np.testing.assert_array_equal(played[0], played[1])
     for found in (np.stack(moments_of(bandit.belief, x)) for bandit in bandits):
@@ -670,12 +670,12 @@ def test_pooled_weights_of_declared_models_that_forget():
     balance = bb.InversePropensity(propensity="pooled", normalize=False)
     own = {"policy": bb.Thompson(min_probability=0.1), "balance": balance, "n_features": D}
     x, reward = world(6, 60)
-    bandit = bb.Bandit(ARMS, declared.known, half_life=20.0, **own)
+    bandit = bb.Bandit(ARMS, bb.Declared(declared.known, half_life=20.0), **own)
     bandit.play(x, reward)
     assert (bandit.history.weight > 0).all()
     for model, half_life in ((declared.noncentred, 20.0), (declared.known, "auto")):
         with pytest.raises(ValueError, match="if half_life is a number and the model"):
-            bb.Bandit(ARMS, model, half_life=half_life, **own)
+            bb.Bandit(ARMS, bb.Declared(model, half_life=half_life), **own)
 
 
 READ = {
@@ -684,7 +684,7 @@ READ = {
         ARMS, bb.Shared(bb.Ridge(drift=0.05)), bb.Thompson(), n_features=D, seed=3
     ),
     "declared": lambda: bb.Bandit(
-        ARMS, declared.known, bb.Thompson(), n_features=D, drift=0.05, seed=3
+        ARMS, bb.Declared(declared.known, drift=0.05), bb.Thompson(), n_features=D, seed=3
     ),
 }
 

@@ -51,7 +51,7 @@ WINDOWS = {
 
 def bandit_of(model, half_life=HALF, **more):
     policy = bb.Thompson(min_probability=0.05)
-    return bb.Bandit(ARMS, model, policy, n_features=D, half_life=half_life, **more)
+    return declared.bandit(ARMS, model, policy, n_features=D, half_life=half_life, **more)
 
 
 def made(kind, **more):
@@ -338,7 +338,7 @@ def test_times_of_a_log():
                         (declared.noncentred, {"half_life": "2d", "clock": "time"})):  # fmt: skip
         found = []
         for when in (at, dates, dates.dt.tz_localize(None).to_numpy(), dates.to_list()):
-            bandit = bb.Bandit(ARMS, model, bb.Thompson(), n_features=D, **more)
+            bandit = declared.bandit(ARMS, model, bb.Thompson(), n_features=D, **more)
             bandit.update(x[:20], np.array(ARMS)[k[:20]], r[:20], time=when[:20])
             bandit.update(x[20:], np.array(ARMS)[k[20:]], r[20:], time=when[20:], errors="skip")
             bandit.now = start + 10 * 86_400.0
@@ -417,10 +417,9 @@ def test_what_cannot_forget_says_so(case):
 @pytest.mark.slow
 @pytest.mark.parametrize("base", [bb.Ridge(), declared.lasso, declared.binary])
 def test_an_outcome_model_of_a_tree_need_not_forget(base):
-    from bayesbandit.beliefs.declared import Declared
 
     engine = "laplace" if base is declared.binary else "auto"
-    model = base if isinstance(base, bb.Ridge) else Declared(base, engine, draws=20)
+    model = base if isinstance(base, bb.Ridge) else bb.Sampled(base, engine, draws=20)
     bandit = bb.PolicyTreeTS(ARMS, D, base=model)
     bandit.play(np.ones((8, D)), np.ones((8, 3)))
     assert bandit.belief.inner.n.sum() == 8

@@ -13,6 +13,7 @@ import bayesbandit as bb
 from bayesbandit.bandit.storage import saving
 from bayesbandit.kernels import row_layout
 from bayesbandit.runtime import files
+from tests import declarations as declared
 from tests.attack import flips, watch
 from tests.attack.kinds import SAVED
 from tests.cases import few, in_gate
@@ -130,7 +131,7 @@ DRAWN = {
 def test_crafted_draws_are_refused(case, tmp_path):
     path = tmp_path / "b"
     laplace = bb.load_model("laplace")
-    bandit = bb.Bandit(2, laplace, bb.Thompson(), n_features=2, draws=20)
+    bandit = bb.Bandit(2, bb.Sampled(laplace, draws=20), bb.Thompson(), n_features=2)
     bandit.play(np.random.default_rng(0).normal(size=(12, 2)), np.ones((12, 2)))
     bandit.save(path)
     meta, arrays = saving.read(path)
@@ -202,7 +203,7 @@ def shared(kind):
     """A bandit whose arms share a model, and it."""
     make, settings, _ = OF[kind]
     model = bb.Shared(make())
-    bandit = bb.Bandit(["a", "b", "c"], model, bb.Thompson(), n_features=2, **settings)
+    bandit = declared.bandit(["a", "b", "c"], model, bb.Thompson(), n_features=2, **settings)
     x = np.random.default_rng(0).normal(size=(12, 3, 2))
     bandit.play(x, (x[:, :, 0] > 0).astype(float))
     bandit.remove_arm("b")
@@ -287,7 +288,7 @@ def test_crafted_clocks_are_refused(case, tmp_path):
 @pytest.mark.parametrize("rounds", [1e300, 0.5, -1.0, np.nan])
 def test_rounds_of_a_rate_with_another_half_life_are_no_more_than_those_of_all(rounds, tmp_path):
     path, model = tmp_path / "b", bb.load_model("gamma_poisson")
-    bb.Bandit(2, model, bb.Thompson(), n_features=0, half_life="auto").save(path)
+    bb.Bandit(2, bb.Declared(model, half_life="auto"), bb.Thompson(), n_features=0).save(path)
     meta, arrays = saving.read(path)
     put("belief.sums", (2, 0, 0), rounds)(meta, arrays)
     rewrite(path, meta, arrays)
@@ -411,7 +412,7 @@ def test_a_declaration_that_has_changed_is_refused(tmp_path):
     file, path = tmp_path / "changing.py", tmp_path / "b"
     file.write_text(DECLARATION.format(sigma=0.5))
     model = bb.load_model(file)
-    bandit = bb.Bandit(2, model, bb.Thompson(), n_features=2, draws=20)
+    bandit = bb.Bandit(2, bb.Sampled(model, draws=20), bb.Thompson(), n_features=2)
     bandit.save(path)
     assert anatomy(bb.Bandit.load(path)) == anatomy(bandit)
     file.write_text(DECLARATION.format(sigma=50.0) + "\n")

@@ -23,7 +23,7 @@ def estimated():
     balance = bb.InversePropensity(propensity="estimated")
     model = bb.load_model("bayesian_lasso")
     return bb.Bandit(
-        2, model, bb.Thompson(), balance, n_features=3, refit_every=50, draws=50, seed=1
+        2, bb.Sampled(model, refit_every=50, draws=50), bb.Thompson(), balance, n_features=3, seed=1
     )
 
 
@@ -90,7 +90,9 @@ def test_its_rows_have_the_weights_of_now(make):
 def test_it_is_the_posterior_of_all_rounds():
     """Held against a fit of the same rows, where rewards have moved; decisions know them too."""
     model = bb.load_model("bayesian_lasso").with_priors(sigma2=0.01)
-    bandit = bb.Bandit(1, model, bb.Thompson(), n_features=1, refit_every=1000, draws=400)
+    bandit = bb.Bandit(
+        1, bb.Sampled(model, refit_every=1000, draws=400), bb.Thompson(), n_features=1
+    )
     rng = np.random.default_rng(0)
     for level, n in ((0.0, 20), (1.0, 60)):
         bandit.update(np.ones((n, 1)), [0] * n, level + 0.1 * rng.normal(size=n))

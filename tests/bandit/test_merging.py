@@ -33,7 +33,7 @@ KINDS = {
 
 
 def declared_bandit(model, **settings):
-    return bb.Bandit(ARMS, model, bb.Thompson(), n_features=D, **settings)
+    return declared.bandit(ARMS, model, bb.Thompson(), n_features=D, **settings)
 
 
 def apart(found, right):

@@ -7,6 +7,7 @@ import pymc as pm
 import pytest
 
 import bayesbandit as bb
+from tests import declarations as declared
 from tests.cases import few, moments_of
 
 
@@ -66,9 +67,9 @@ def named(value):
 
 def grown(model="ridge", policy=None, balance=None, n=60, seed=3):
     """A bandit of three arms and two features that has seen n rounds."""
-    declared, settings = MODELS[model]
-    bandit = bb.Bandit(
-        ["a", "b", 3], declared, policy or Cautious(), balance, n_features=2, seed=seed, **settings
+    belief, settings = MODELS[model]
+    bandit = declared.bandit(
+        ["a", "b", 3], belief, policy or Cautious(), balance, n_features=2, seed=seed, **settings
     )
     rng = np.random.default_rng(seed)
     arms = np.array(["a", "b", 3], dtype=object)[np.arange(n) % 3]

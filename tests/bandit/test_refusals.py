@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bayesbandit as bb
+from tests import declarations as declared
 
 KINDS = {
     "LinTS": lambda: bb.LinTS(["a", "b"], 2, seed=0),
@@ -96,7 +97,7 @@ def test_a_single_decision():
 def test_rewards_that_the_model_holds_impossible():
     for model in ("beta_bernoulli", "logistic"):
         settings = {"engine": "laplace"} if model == "logistic" else {}
-        bandit = bb.Bandit(
+        bandit = declared.bandit(
             2, bb.load_model(model), bb.Thompson(), n_features=1, history=None, **settings
         )
         found = bandit.update(

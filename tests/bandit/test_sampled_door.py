@@ -26,8 +26,8 @@ def counts(x, reward, weight, arm, theta):
 
 
 def quick(model, **settings):
-    return bb.Bandit(2, model, bb.Thompson(), n_features=2, engine="laplace", draws=10, seed=3,
-                     **settings)  # fmt: skip
+    drawn = bb.Sampled(model, engine="laplace", draws=10)
+    return bb.Bandit(2, drawn, bb.Thompson(), n_features=2, seed=3, **settings)
 
 
 # ---- rewards that are impossible -----------------------------------------------------------------
@@ -122,7 +122,9 @@ def scaled(x, reward, weight):
 def test_no_engine_learns_a_reward_of_density_0(declaration, engine, tmp_path):
     """A Gaussian posterior does not mean that every reward is possible."""
     model, x = bb.reward_model()(declaration), np.array([[1.0, 0.5]])
-    bandit = bb.Bandit(2, model, bb.Thompson(), n_features=2, engine=engine, draws=20, seed=0)
+    bandit = bb.Bandit(
+        2, bb.Sampled(model, engine=engine, draws=20), bb.Thompson(), n_features=2, seed=0
+    )
     for reward in (1.0, 2.0, 0.5):
         bandit.observe(bandit.choose(x[0]), reward)
     decision, before = bandit.choose(x[0]), anatomy(bandit)
@@ -289,6 +291,6 @@ def test_variables_of_rows_are_compiled_for_as_many_rows_as_there_are(monkeypatc
     model = bb.load_model("student_t_mixture")
     made = stubbed(monkeypatch, plan(model, 3, engine="nuts").method)
     with caplog.at_level(logging.INFO, logger="bayesbandit"):
-        bb.Bandit(2, model, bb.Thompson(), n_features=3, engine="nuts")
+        bb.Bandit(2, bb.Declared(model, engine="nuts"), bb.Thompson(), n_features=3)
     assert made == []
     assert "student_t_mixture by nuts has variables for each row" in caplog.text

@@ -105,7 +105,7 @@ MODELS = {
 
 def bandit_of(model, **memory):
     policy = bb.Thompson(min_probability=0.05)
-    return bb.Bandit(ARMS, model, policy, n_features=D, seed=3, **memory)
+    return declared.bandit(ARMS, model, policy, n_features=D, seed=3, **memory)
 
 
 def now(bandit):

@@ -7,7 +7,6 @@ import pymc as pm
 import pytensor.tensor as pt
 
 import bayesbandit as bb
-from bayesbandit.beliefs.declared import Declared
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.model import RewardModel
 from tests.inference import linear, unknown_noise
@@ -53,7 +52,7 @@ EXACT = {
 
 
 def believed(model, n_arms=K, n_features=D, normalize=False, seed=0, **settings):
-    belief = Declared(model, **settings).belief(
+    belief = bb.Sampled(model, **settings).belief(
         n_arms, n_features, normalize, np.random.SeedSequence(seed)
     )
     assert type(belief) is SampledBelief

@@ -7,7 +7,6 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.beliefs.affine import AffineBelief
-from bayesbandit.beliefs.declared import Declared
 from bayesbandit.beliefs.gaussian import GaussianBelief
 from bayesbandit.beliefs.joint import JointBelief
 from bayesbandit.model import RewardModel
@@ -86,7 +85,7 @@ own = of([n for n, m in DECLARED.items() if not m.takes_arm])
 
 
 def believed(model, n_arms=K, normalize=False):
-    belief = Declared(model).belief(n_arms, D, normalize, SEED)
+    belief = bb.Declared(model).belief(n_arms, D, normalize, SEED)
     assert isinstance(belief, JointBelief if model.takes_arm else AffineBelief | GaussianBelief)
     return belief
 

@@ -8,6 +8,7 @@ import bayesbandit as bb
 from bayesbandit.beliefs.conjugate.belief import ConjugateBelief
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.inference.plan import plan
+from tests import declarations as declared
 from tests.cases import few, moments_of, slow_but
 
 NAMES = ("beta_bernoulli", "gamma_poisson")
@@ -33,7 +34,7 @@ balances = pytest.mark.parametrize("balance", slow_but(("none", "of mean 1"), BA
 
 
 def bandit(name="beta_bernoulli", policy="Thompson", balance="none", d=0, **settings):
-    made = bb.Bandit(
+    made = declared.bandit(
         ARMS, bb.load_model(name), POLICIES[policy], BALANCES[balance], n_features=d, seed=4,
         **settings,
     )  # fmt: skip
@@ -253,7 +254,7 @@ def test_shares_of_successes_are_left_to_draws():
         pm.CustomDist("reward", p, logp=log_likelihood, observed=reward)
         return p
 
-    made = bb.Bandit(2, shares, bb.Thompson(), n_features=0, draws=50)
+    made = bb.Bandit(2, bb.Sampled(shares, draws=50), bb.Thompson(), n_features=0)
     assert isinstance(made.belief, SampledBelief)
     made.observe(made.choose(), 0.5)
     found = bb.fit(shares, None, [0.5, 0.5, 1.0])
@@ -328,7 +329,7 @@ def test_what_does_not_stream_refuses_impossible_rewards_too():
         pm.Binomial("reward", 5, p, observed=reward)
         return p
 
-    made = bb.Bandit(2, of_five, bb.Thompson(), n_features=0, draws=20)
+    made = bb.Bandit(2, bb.Sampled(of_five, draws=20), bb.Thompson(), n_features=0)
     decision = made.choose()
     made.observe(decision, 5.0)
     for bad in (6.0, -1.0):

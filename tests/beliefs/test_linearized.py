@@ -7,7 +7,6 @@ from scipy import stats
 from scipy.special import expit, ndtr
 
 import bayesbandit as bb
-from bayesbandit.beliefs.declared import Declared
 from bayesbandit.beliefs.glm.belief import LinearizedBelief
 from bayesbandit.beliefs.glm.prediction import Increasing
 from bayesbandit.inference.glm.families import Family
@@ -35,8 +34,7 @@ every = pytest.mark.parametrize("name", slow_but(("logistic",), MODELS))
 
 
 def believed(model, n_arms=K, normalize=False, **settings):
-    settings = {"engine": "laplace"} | settings
-    found = Declared(model, **settings).belief(n_arms, D, normalize, np.random.SeedSequence(0))
+    found = bb.Laplace(model, **settings).belief(n_arms, D, normalize, np.random.SeedSequence(0))
     assert type(found) is LinearizedBelief
     return found
 
@@ -170,7 +168,7 @@ def test_a_number_multiplies_the_distance_of_mean_rewards_and_not_of_the_predict
 
 def test_arms_that_share_a_model_are_drawn_by_their_mean_rewards():
     """Bandits with features of arms, too: α ≠ 1 decides by what `probabilities` says."""
-    model = bb.Shared(Declared(LOGISTIC, engine="laplace"))
+    model = bb.Shared(bb.Laplace(LOGISTIC))
     x, arm = np.random.default_rng(3).normal(size=(30, K, D)), np.arange(30) % K
     bandit = bb.Bandit(K, model, bb.Thompson(0.0), n_features=D, seed=1)
     bandit.update(x[np.arange(30), arm], arm, (arm == 1).astype(float))
@@ -241,7 +239,7 @@ def test_it_goes_on_from_its_state(name):
 @pytest.mark.parametrize("name", slow_but(["logistic"], ["logistic", "probit", "poisson"]))
 def test_an_impossible_reward_leaves_no_trace(name):
     bad = {"logistic": 0.5, "probit": 2.0, "poisson": -1.0}[name]
-    made = bb.Bandit(3, MODELS[name], bb.Thompson(), n_features=D, engine="laplace")
+    made = bb.Bandit(3, bb.Laplace(MODELS[name]), bb.Thompson(), n_features=D)
     x, arm, reward, _ = rows(name, n=20)
     made.update(x, arm, reward, np.full(20, 1 / 3))
     before = moments_of(made.belief, probe())
@@ -280,7 +278,7 @@ def test_surprises_do_not_throw_it(name, scale):
     [bb.Thompson(), bb.UCB(), bb.Greedy(), bb.EpsilonGreedy(0.2)],
 )
 def test_policies_decide_with_the_frequencies_that_they_say(policy):
-    made = bb.Bandit(3, LOGISTIC, policy, n_features=D, engine="laplace", seed=2)
+    made = bb.Bandit(3, bb.Laplace(LOGISTIC), policy, n_features=D, seed=2)
     x, arm, reward, _ = rows("logistic", n=30)
     made.update(x, arm, reward, np.full(30, 1 / 3))
     decided = made.choose(np.repeat(probe()[:1], 20_000, axis=0))
@@ -293,7 +291,7 @@ def test_policies_decide_with_the_frequencies_that_they_say(policy):
 
 
 def test_the_posterior_is_that_of_mode_and_curvature():
-    made = bb.Bandit(3, LOGISTIC, bb.Thompson(), n_features=D, engine="laplace", draws=4)
+    made = bb.Bandit(3, bb.Laplace(LOGISTIC), bb.Thompson(), n_features=D)
     x, arm, reward, _ = rows("logistic", n=90)
     made.update(x, arm, reward, np.full(90, 1 / 3))
     found = made.posterior(1)
@@ -341,7 +339,7 @@ def test_the_posterior_of_another_model_has_no_noise_either():
 @pytest.mark.slow
 def test_what_is_no_generalised_linear_model_is_sampled():
     heavy = LOGISTIC.with_priors(theta=bb.Prior("StudentT", nu=5, mu=0, sigma=1, dims="feature"))
-    spec = Declared(heavy, engine="laplace")
+    spec = bb.Laplace(heavy)
     assert type(spec.belief(2, D, False, np.random.SeedSequence(0))) is not LinearizedBelief
 
 
@@ -349,7 +347,12 @@ def test_what_is_no_generalised_linear_model_is_sampled():
 @pytest.mark.parametrize("balance", slow_but([None], [None, bb.InversePropensity(normalize=True)]))
 def test_a_saved_bandit_goes_on_alike(engine, balance, tmp_path):
     made = bb.Bandit(
-        3, LOGISTIC, bb.Thompson(), balance, n_features=D, engine=engine, draws=50, seed=1
+        3,
+        bb.Sampled(LOGISTIC, engine=engine, draws=50),
+        bb.Thompson(),
+        balance,
+        n_features=D,
+        seed=1,
     )
     x, _, reward, _ = rows("logistic", n=40)
     for i in range(30):

@@ -140,7 +140,7 @@ def test_draws_of_arms_that_share_the_model_belong_together(rng):
 @pytest.mark.slow
 def test_many_contexts_in_parts(monkeypatch):
     """However many contexts fit into memory at a time: the same numbers."""
-    made = bb.Bandit(K, HETEROSCEDASTIC, bb.Thompson(0.7), n_features=D, draws=20)
+    made = bb.Bandit(K, bb.Sampled(HETEROSCEDASTIC, draws=20), bb.Thompson(0.7), n_features=D)
     learn(made.belief, data(n=30))
     x = np.random.default_rng(0).normal(size=(17, D))
     whole = made.probabilities(x), made.greedy(x)

@@ -18,6 +18,7 @@ from bayesbandit.systems.forest.belief import Forest
 from bayesbandit.systems.iltcb.belief import PolicyMixture
 from bayesbandit.systems.policy_tree.belief import PolicyTree
 from bayesbandit.systems.super_ucb.belief import SuperUCB
+from tests import declarations
 from tests.cases import few, in_gate, long_but, moments_of
 from tests.nouns import RECIPE
 
@@ -32,7 +33,7 @@ def features(n, seed=0, arms=K):
 def bandit(model=None, policy=None, balance=None, arms=K, **settings):
     model = bb.Shared(model or bb.Ridge())
     settings = {"n_features": D, "seed": 1} | settings
-    return bb.Bandit(arms, model, policy or bb.Thompson(), balance, **settings)
+    return declarations.bandit(arms, model, policy or bb.Thompson(), balance, **settings)
 
 
 def played(made, n=30, seed=0):

@@ -268,8 +268,7 @@ def streams(scene: Scene, seed: int) -> Iterator[Verdict]:
     balance = bb.InversePropensity(clip=1e-12) if weighted else bb.Unweighted()
     try:
         bandit = bb.Bandit(
-            arms, model, bb.Thompson(), balance, n_features=d, seed=seed,
-            refit_every=1, draws=1000, history=None,
+            arms, bb.Sampled(model, refit_every=1, draws=1000), bb.Thompson(), balance, n_features=d, seed=seed, history=None,
         )  # fmt: skip
     except Exception as error:
         yield raised(scene, "stream", "bandit", error)

@@ -133,7 +133,9 @@ def test_one_column_times_a_vector(columns):
         return mu
 
     model = RewardModel(column, {"theta": THETA})
-    bandit = bb.Bandit(2, model, bb.Thompson(), n_features=3, engine="laplace", draws=10, seed=0)
+    bandit = bb.Bandit(
+        2, bb.Sampled(model, engine="laplace", draws=10), bb.Thompson(), n_features=3, seed=0
+    )
     x, reward = rows()
     bandit.update(x, [0, 1] * 6, reward)
     assert np.isfinite(bandit.choose(x).mean).all()

@@ -317,7 +317,7 @@ def test_a_mean_reward_may_be_computed_of_the_variable(name, rng):
 @pytest.mark.slow
 def test_draws_of_a_closed_form_know_what_has_left_the_window():
     """The last 4 of 20 rounds count, and none after 100 rounds more."""
-    made = bb.Bandit(1, times, bb.Thompson(), n_features=1, half_life=4, seed=0)
+    made = bb.Bandit(1, bb.Declared(times, half_life=4), bb.Thompson(), n_features=1, seed=0)
     made.update(np.ones((20, 1)), [0] * 20, np.full(20, 9.0), np.ones(20))
     first = made.belief.predict(X[:1]).mean
     made.forget(100)

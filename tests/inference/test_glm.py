@@ -375,7 +375,7 @@ def test_counts_that_are_censored_are_found_at_the_first_of_them(rng):
         pm.Poisson("r", mu, observed=pm.math.minimum(reward, 1000))
         return mu
 
-    made = bb.Bandit(1, declared(censored), bb.Thompson(), n_features=2, engine="laplace")
+    made = bb.Bandit(1, bb.Laplace(declared(censored)), bb.Thompson(), n_features=2)
     made.update(rng.normal(size=(9, 2)), [0] * 9, np.arange(9.0), np.ones(9))
     with pytest.raises(ValueError, match="not Poisson"):
         made.update(np.ones((1, 2)), [0], [1001.0], [1.0])

@@ -294,7 +294,11 @@ def test_an_improper_variance_and_a_perfect_fit_under_a_fixed_prior():
 def test_a_bandit_waits_for_rewards_that_differ(engine):
     data = rows(exact=False)
     bandit = bb.Bandit(
-        2, hierarchy, bb.Thompson(), n_features=D, seed=0, refit_every=1, draws=20, engine=engine
+        2,
+        bb.Sampled(hierarchy, refit_every=1, draws=20, engine=engine),
+        bb.Thompson(),
+        n_features=D,
+        seed=0,
     )
     first = slice(0, 10)
     bandit.update(data["x"][first], np.zeros(10, int), np.zeros(10), np.ones(10))

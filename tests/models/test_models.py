@@ -168,7 +168,7 @@ def rates_learned(declared, engine=None):
     if "nu" in declared.priors:  # to a Student-t likelihood rare rewards of 1 are outliers
         reward = RATES[arm] + np.random.default_rng(6).permutation(np.resize([-0.3, 0.3], arm.size))
     x = np.random.default_rng(5).permutation(np.resize([-1.0, 1.0], arm.size))[:, None]
-    bandit = bb.Bandit(3, declared, bb.Thompson(), n_features=1, engine=engine, seed=0)
+    bandit = bb.Bandit(3, bb.Declared(declared, engine=engine), bb.Thompson(), n_features=1, seed=0)
     bandit.update(x, arm, reward)
     mean = bandit.belief.predict(np.array([[-1.0], [1.0]])).mean.mean(axis=0)
     return mean, bandit.greedy([[-1.0], [1.0]])
@@ -358,7 +358,7 @@ def test_revenue_and_censored_times_are_densities():
 
 def test_the_mean_of_a_censored_time_is_its_limit_where_times_are_long():
     model = bb.load_model("censored_time")
-    bandit = bb.Bandit(2, model, bb.Thompson(), n_features=1, draws=50, seed=0)
+    bandit = bb.Bandit(2, bb.Sampled(model, draws=50), bb.Thompson(), n_features=1, seed=0)
     mean = bandit.belief.plan.mean_reward
     theta = np.array([[-3.0], [-1.0], [0.0], [1.0], [3.0]])
     found = mean({"theta": theta, "intercept": np.zeros(5)}, np.array([[1.0], [400.0]]))

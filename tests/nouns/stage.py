@@ -3,6 +3,7 @@
 import numpy as np
 
 import bayesbandit as bb
+from tests import declarations as declared
 
 D, ARMS = 3, ("a", "b", "c")
 THETA = np.array([[1.0, 0.0, -0.5], [0.0, 1.0, 0.0], [-1.0, 0.3, 0.5]])
@@ -17,7 +18,7 @@ def world(n, seed=0):
 
 def bandit(model=None, policy=None, balance=None, **settings):
     model, policy = model or bb.Ridge(), policy or bb.Thompson()
-    return bb.Bandit(ARMS, model, policy, balance, n_features=D, seed=3, **settings)
+    return declared.bandit(ARMS, model, policy, balance, n_features=D, seed=3, **settings)
 
 
 def played(made, n, seed=0):

@@ -5,7 +5,6 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.beliefs import base
-from bayesbandit.beliefs.declared import Declared
 from bayesbandit.beliefs.shared.belief import Shared
 from bayesbandit.runtime.savable import KINDS
 from bayesbandit.systems.forest.belief import Forest
@@ -191,7 +190,7 @@ def test_reseeding_is_kept_by_a_file(tmp_path):
 
 DECIDE = "PolicyMixture", "SuperUCB"  # beliefs that are a policy in themselves
 GLMS = "logistic", "probit", "poisson"
-LAPLACE = {f"{name} by Laplace": Declared(bb.load_model(name), "laplace") for name in GLMS}
+LAPLACE = {f"{name} by Laplace": bb.Laplace(bb.load_model(name)) for name in GLMS}
 SCALED = {name: model for name, model in MODELS.items() if name not in DECIDE} | LAPLACE
 SCALED |= {name: bb.load_model(name) for name in (*GLMS, "beta_bernoulli", "gamma_poisson")}
 

@@ -43,7 +43,7 @@ class Cut(parts.Parts):
 
 
 def whole(frame, model, balance=None, **settings):
-    bandit = bb.Bandit(ARMS, model, bb.Thompson(), balance, n_features=2, **settings)
+    bandit = declared.bandit(ARMS, model, bb.Thompson(), balance, n_features=2, **settings)
     bandit.update(frame[["u", "v"]].to_numpy(), frame["arm"], frame["reward"], frame["propensity"])
     return bandit
 
@@ -125,7 +125,7 @@ def test_any_parts_give_the_same_where_rows_fade(kind, seed, normalize, ends, be
         bandit.update(rows[features].to_numpy(), rows["arm"], rows["reward"], p, time=time)
 
     first, rest = frame.iloc[:begun], frame.iloc[begun:]
-    one = bb.Bandit(ARMS, model, bb.Thompson(), balance, n_features=2, **memory)
+    one = declared.bandit(ARMS, model, bb.Thompson(), balance, n_features=2, **memory)
     parts = one.copy()
     updated(one, first)
     parts = learned(parts, first, [end for end in ends if end < begun])
@@ -136,11 +136,13 @@ def test_any_parts_give_the_same_where_rows_fade(kind, seed, normalize, ends, be
     same(parts, one)
     assert parts.ahead == one.ahead
     if not timed:
-        whole = bb.Bandit(ARMS, model, bb.Thompson(), balance, n_features=2, **memory)
+        whole = declared.bandit(ARMS, model, bb.Thompson(), balance, n_features=2, **memory)
         updated(whole, frame)
         same(
             learned(
-                bb.Bandit(ARMS, model, bb.Thompson(), balance, n_features=2, **memory), frame, ends
+                declared.bandit(ARMS, model, bb.Thompson(), balance, n_features=2, **memory),
+                frame,
+                ends,
             ),
             whole,
         )

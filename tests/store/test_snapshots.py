@@ -124,10 +124,8 @@ def test_who_reads_meanwhile_misses_nothing(url):
 @pytest.mark.slow
 def test_what_happened_is_an_event(tmp_path):
     """Learning says how many decisions were closed in which way, and whether it drew again."""
-    bandit = bb.Bandit(
-        ["a", "b"], bb.load_model("logistic"), bb.Thompson(), n_features=2, draws=50,
-        refit_every=4, seed=0,
-    )  # fmt: skip
+    model = bb.Sampled(bb.load_model("logistic"), draws=50, refit_every=4)
+    bandit = bb.Bandit(["a", "b"], model, bb.Thompson(), n_features=2, seed=0)
     service, clock = begun(fresh("sqlite", tmp_path), bandit, default_reward=None)
     for _ in range(4):
         for i in range(3):

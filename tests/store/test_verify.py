@@ -210,7 +210,10 @@ BANDITS = {
         ["mail", "call", "wait"], bb.load_model("beta_bernoulli"), bb.Thompson(), n_features=0
     ),
     "draws": lambda: bb.Bandit(
-        ["mail", "call", "wait"], bb.load_model("logistic"), bb.Thompson(), n_features=2, draws=50
+        ["mail", "call", "wait"],
+        bb.Sampled(bb.load_model("logistic"), draws=50),
+        bb.Thompson(),
+        n_features=2,
     ),
     "forest": lambda: bb.ForestTS(["mail", "call", "wait"], 2),
     "bootstrap": lambda: bb.BootstrapRidgeTS(["mail", "call", "wait"], 2),

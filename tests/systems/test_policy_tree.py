@@ -310,11 +310,11 @@ def test_any_belief_is_an_outcome_model(base, tmp_path):
 
 @pytest.mark.slow
 def test_a_declared_model_is_one_too(tmp_path):
-    from bayesbandit.beliefs.declared import Declared
-
     with pytest.raises(TypeError, match=r"Declared\(model\) or have a method"):
         PolicyTree(base=bb.load_model("laplace"))
-    model = PolicyTree(base=Declared(bb.load_model("laplace"), "gibbs", 0.5, 20))
+    model = PolicyTree(
+        base=bb.Sampled(bb.load_model("laplace"), "gibbs", refit_every=0.5, draws=20)
+    )
     bandit = bb.Bandit(ARMS, model, bb.Thompson(), bb.InversePropensity(), n_features=2)
     bandit.play(*world(40))
     bandit.save(tmp_path / "b")

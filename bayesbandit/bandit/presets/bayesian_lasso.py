@@ -13,7 +13,7 @@ from bayesbandit.weighting.propensity import InversePropensity, Unweighted
 if TYPE_CHECKING:
     from pymc_extras.prior import Prior
 
-    from bayesbandit.beliefs.declared import Declared
+    from bayesbandit.beliefs.declared import Sampled
 
 WARM = 10  # sweeps before the kept ones, from the sampler's last state
 
@@ -36,7 +36,7 @@ def BayesianLassoTS(
     draws, refit_every: a refit makes `draws` sweeps from the sampler's last state; it is due after
     so many rewards of an arm. A decision uses one of the arm's draws at random. After as many
     decisions as there are draws, new ones are computed.
-    half_life, clock: the window of the rounds that count, as of `Declared`.
+    half_life, clock: the window of the rounds that count, as of `bb.Declared`.
     listing: follow the appendix's pseudocode, for a number sigma2. One of `draws` iterates, without
     burn-in, is used for the arm until its next reward. Such a frozen draw is not Thompson sampling,
     and its propensities are 0 and 1.
@@ -70,9 +70,9 @@ def BayesianLassoUCB(
 def _lasso(
     lam: float | Prior, sigma2: float | Prior | None, intercept: bool, draws: int,
     refit_every: int | float, half_life: float | str | None, clock: Clock, frozen: bool = False,
-) -> Declared:  # fmt: skip
+) -> Sampled:  # fmt: skip
     """Return the gallery's Bayesian LASSO with these priors, fitted by Gibbs sampling."""
-    from bayesbandit.beliefs.declared import Declared  # loads PyMC
+    from bayesbandit.beliefs.declared import Sampled  # loads PyMC
     from bayesbandit.declaring.priors import Prior
     from bayesbandit.model import load_model
 
@@ -82,5 +82,7 @@ def _lasso(
     priors["lambda2"] = lam if isinstance(lam, Prior) else number(lam, "lam", above=0) ** 2
     model = load_model("bayesian_lasso").with_priors(**priors)
     tune = 0 if frozen else WARM
-    memory: dict[str, Any] = {"half_life": half_life, "clock": clock}
-    return Declared(model, "gibbs", refit_every, draws, tune, frozen, **memory)
+    return Sampled(
+        model, "gibbs", half_life, clock, draws=draws, tune=tune, refit_every=refit_every,
+        frozen=frozen,
+    )  # fmt: skip

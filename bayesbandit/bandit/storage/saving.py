@@ -13,8 +13,7 @@ import numpy as np
 from bayesbandit.bandit import fast_path, random_streams, transactions, validation
 from bayesbandit.bandit.storage import archive, verify
 from bayesbandit.bandit.storage.settings import DECLARED, decode, encode, made
-from bayesbandit.beliefs.base import Belief
-from bayesbandit.beliefs.sampled.settings import Sampling
+from bayesbandit.beliefs.base import Belief, Declaring
 from bayesbandit.beliefs.shared.belief import Shared
 from bayesbandit.growing_rows import unheld
 from bayesbandit.model import RewardModel
@@ -72,7 +71,7 @@ def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     spec, belief = bandit.spec, cast(Any, bandit.belief)
     if isinstance(spec, Shared):
         spec, belief = spec.model, belief.common
-    if isinstance(spec, Sampling):
+    if isinstance(spec, Declaring):
         meta["digest"] = _made(spec.declared, belief.plan.made, meta)
     return meta, arrays
 
@@ -119,7 +118,7 @@ def restore(
     balance = decode(meta["balance"], "balance", balance)
     spec = _model(meta["model"], model)
     verify.check_size(spec, meta, arrays)
-    if not isinstance(model, Sampling | Shared):  # such a model may replace the saved one
+    if not isinstance(model, Declaring | Shared):  # such a model may replace the saved one
         _check_digest(spec, meta)
     encoder = None if meta["encoder"] is None else Encoder.from_dict(meta["encoder"])
     bandit = make(
@@ -178,7 +177,7 @@ def load(
 def _check_digest(spec: Any, meta: dict[str, Any]) -> None:
     """Raise ValueError if a declaration builds another model than when the bandit was saved."""
     spec = spec.model if isinstance(spec, Shared) else spec
-    if not isinstance(spec, Sampling):
+    if not isinstance(spec, Declaring):
         return
     now, then = _digest(spec.declared, meta), meta["digest"]
     if None not in (now, then) and now != then:
@@ -250,15 +249,15 @@ def _model(encoded: dict[str, Any], model: Any) -> Any:
     A file holds only the name and priors of a declared model. The model is found by name in the
     running program or the gallery.
     """
-    if encoded["kind"] == Shared.__name__ and _kind(encoded.get("model")) == DECLARED:
+    if encoded["kind"] == Shared.__name__ and _kind(encoded.get("model")) in DECLARED:
         return Shared(_model(encoded["model"], getattr(model, "model", model)))
-    if encoded["kind"] != DECLARED:
+    if encoded["kind"] not in DECLARED:
         return decode(encoded, "model", model)
-    from bayesbandit.beliefs.declared import Declared  # loads PyMC
+    if isinstance(model, Declaring):
+        return model
+    from bayesbandit.beliefs import declared as models  # loads PyMC
     from bayesbandit.inference.registry import choices
 
-    if isinstance(model, Declared):
-        return model
     check(encoded, {"kind": str, "declared": str, ...: PLAIN}, "its model")
     settings = {k: v for k, v in encoded.items() if k not in ("kind", "declared")}
     try:
@@ -270,7 +269,7 @@ def _model(encoded: dict[str, Any], model: Any) -> Any:
             f"the bandit's engine is {engine!r}, which is not registered; the engines are "
             f"{', '.join(choices())}: import the module that registers it, then load again"
         )
-    return made(Declared, {"declared": declared, **settings})
+    return made(getattr(models, encoded["kind"]), {"declared": declared, **settings})
 
 
 def _kind(encoded: object) -> object:

@@ -20,7 +20,7 @@ from bayesbandit.runtime.fingerprints import fingerprint
 from bayesbandit.runtime.savable import KINDS, META, is_registered, kind_of, name_of, with_new_names
 from bayesbandit.runtime.schema import PLAIN, OneOf, Row, Whole, brief, check
 
-DECLARED = "Declared"  # the kind of a declared model; its class is imported only with PyMC
+DECLARED = "Declared", "Sampled", "Laplace"  # whose classes are imported only with PyMC
 NUMBERS = "biufU"  # NumPy kinds of arrays that a setting may be
 LARGEST_ARRAY = 2**26  # bytes of an array of texts; each text has room for the longest
 
@@ -51,11 +51,11 @@ def encode(value: Any) -> dict[str, Any]:
     For any other object return only the class's name, marked as foreign.
     """
     kind = type(value)
-    if kind.__name__ != DECLARED and not is_registered(kind):
+    if kind.__name__ not in DECLARED and not is_registered(kind):
         return {"kind": name_of(kind), "foreign": True}
     names = ["value"] if isinstance(value, Enum) else [f.name for f in fields(value) if f.init]
     stored = {name: _stored(getattr(value, name)) for name in names}
-    name = DECLARED if kind.__name__ == DECLARED else name_of(kind)
+    name = kind.__name__ if kind.__name__ in DECLARED else name_of(kind)
     code = {"code": fingerprint(kind)} if ":" in name else {}
     return {"kind": name, **stored, **code}
 

@@ -18,9 +18,8 @@ from bayesbandit.beliefs.affine import AffineBelief
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.glm.prediction import Increasing
 from bayesbandit.beliefs.joint import JointBelief
-from bayesbandit.beliefs.memory import FOR_EVER, Memory
+from bayesbandit.beliefs.memory import Memory
 from bayesbandit.beliefs.rounds import Rounds
-from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.inference.base import NotThisEngine
 from bayesbandit.inference.glm.regression import Linearized, Regression
 from bayesbandit.inference.plan import Plan
@@ -28,8 +27,10 @@ from bayesbandit.kernels import ridge_state
 from bayesbandit.kernels.glm import newton
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import Prediction
+from bayesbandit.schedule import Schedule
 
 Array = np.ndarray
+DRAWS = 400  # of a posterior
 
 
 class LinearizedBelief(Belief):
@@ -44,10 +45,10 @@ class LinearizedBelief(Belief):
     n: Array
 
     def __init__(
-        self, spec: Sampling, plan: Plan, glm: Regression, n_arms: int, normalize: bool,
-        memory: Memory = FOR_EVER,
+        self, plan: Plan, glm: Regression, n_arms: int, normalize: bool, memory: Memory,
+        schedule: Schedule,
     ) -> None:  # fmt: skip
-        self.spec, self.plan, self.glm, self.normalize = spec, plan, glm, normalize
+        self.plan, self.glm, self.normalize, self.schedule = plan, glm, normalize, schedule
         self.n_features, self.joint = plan.n_features, plan.model.takes_arm
         self.memory, self.clock, self.computes_when_asked = memory, memory.ticks, memory.fades
         self.rounds, self.n = Rounds(plan.n_features, timed=memory.fades), np.zeros(n_arms)
@@ -140,7 +141,7 @@ class LinearizedBelief(Belief):
                 tick = tick if self.joint else tick[self.rounds.arm == g]
                 share = inner.share_of(tick, np.full(n, g))
             self.total[g] = power.sum(), n
-            self.due[g] = self.spec.schedule.next_due(n)
+            self.due[g] = self.schedule.next_due(n)
             if self.normalize and n:
                 power = power * (n / power.sum())
             z, offset = self.inner.features(rows["x"], rows.get("arm"))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -31,7 +31,6 @@ from bayesbandit.beliefs.sampled.chains import (
 )
 from bayesbandit.beliefs.sampled.diagnostics import Watch
 from bayesbandit.beliefs.sampled.refits import Refit
-from bayesbandit.beliefs.sampled.settings import Sampling
 from bayesbandit.inference.base import Improper, Refusal, Shaped
 from bayesbandit.inference.draws import PoorDiagnostics, SampledDraws
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
@@ -42,6 +41,9 @@ from bayesbandit.predictions import IMPROPER
 from bayesbandit.runtime.memory import AT_ONCE
 from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.runtime.schema import brief, demand
+
+if TYPE_CHECKING:
+    from bayesbandit.beliefs.declared import Sampled
 
 Array = np.ndarray
 TOGETHER = 64  # rounds whose likelihoods are computed in one call
@@ -68,7 +70,7 @@ class SampledBelief(ByDraws):
     computes_when_asked = True  # a prediction may renew the draws
 
     def __init__(
-        self, spec: Sampling, n_arms: int, n_features: int, normalize: bool,
+        self, spec: Sampled, n_arms: int, n_features: int, normalize: bool,
         seed: np.random.SeedSequence,
     ) -> None:  # fmt: skip
         super().__init__(n_arms, n_features, normalize, seed, spec.half_life, spec.clock)
@@ -99,8 +101,7 @@ class SampledBelief(ByDraws):
 
         Weights that are normalised change with each reward, those of past rounds too.
         """
-        frozen, exact = self.spec.frozen, self.plan.closed_form
-        return not (frozen or exact or self.normalize or self.plan.row_likelihood.refused)
+        return not (self.spec.frozen or self.normalize or self.plan.row_likelihood.refused)
 
     def __repr__(self) -> str:
         return (
