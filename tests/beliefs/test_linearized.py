@@ -346,14 +346,8 @@ def test_what_is_no_generalised_linear_model_is_sampled():
 @pytest.mark.parametrize("engine", slow_but(["laplace"], ["laplace", "gibbs"]))
 @pytest.mark.parametrize("balance", slow_but([None], [None, bb.InversePropensity(normalize=True)]))
 def test_a_saved_bandit_goes_on_alike(engine, balance, tmp_path):
-    made = bb.Bandit(
-        3,
-        bb.Sampled(LOGISTIC, engine=engine, draws=50),
-        bb.Thompson(),
-        balance,
-        n_features=D,
-        seed=1,
-    )
+    model = bb.Laplace(LOGISTIC) if engine == "laplace" else bb.Sampled(LOGISTIC, engine, draws=50)
+    made = bb.Bandit(3, model, bb.Thompson(), balance, n_features=D, seed=1)
     x, _, reward, _ = rows("logistic", n=40)
     for i in range(30):
         made.observe(made.choose(x[i]), reward[i])

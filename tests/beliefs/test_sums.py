@@ -100,8 +100,7 @@ def test_beliefs_about_parts_become_the_belief_about_the_whole(seed, model, norm
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", DECLARED)
 def test_so_do_those_of_declared_models(kind):
-    engine = "laplace" if kind == "logistic" else None
-    spec = bb.Bandit(K, bb.Declared(DECLARED[kind], engine=engine), bb.Greedy(), n_features=D).spec
+    spec = (bb.Laplace if kind == "logistic" else bb.Declared)(DECLARED[kind])
     x, arm, r, w = data(3, 60, D, K)
     if kind in ("logistic", "a probability"):
         r, w = (r > 2.0) * 1.0, np.ones(60)

@@ -160,7 +160,7 @@ def test_reads_back_from_text(model):
 RATES = np.array([0.05, 0.10, 0.20])
 
 
-def rates_learned(declared, engine=None):
+def rates_learned(declared, engine="auto"):
     """Mean rewards (K,) that a bandit predicts from 300 rewards of each arm, at `RATES`, and the
     best arm. The context is one feature that tells nothing."""
     arm = np.repeat(np.arange(3), 300)

@@ -30,7 +30,6 @@ from bayesbandit.predictions import Prediction
 from bayesbandit.schedule import Schedule
 
 Array = np.ndarray
-DRAWS = 400  # of a posterior
 
 
 class LinearizedBelief(Belief):
@@ -159,7 +158,7 @@ class LinearizedBelief(Belief):
         """
         if not (
             isinstance(other, LinearizedBelief)
-            and self.spec == other.spec
+            and (self.plan.model, self.memory) == (other.plan.model, other.memory)
             and (len(self.n), self.n_features) == (len(other.n), other.n_features)
         ):
             raise ValueError(f"{self!r} absorbs a belief of the same model; got {other!r}")
