@@ -313,7 +313,7 @@ def test_the_posterior_is_that_of_mode_and_curvature():
 
 @pytest.mark.slow
 def test_the_posterior_has_a_tree():
-    made = bb.Bandit(3, LOGISTIC, bb.Thompson(), n_features=D, engine="laplace")
+    made = bb.Bandit(3, bb.Laplace(LOGISTIC), bb.Thompson(), n_features=D)
     x, arm, reward, _ = rows("logistic", n=90)
     made.update(x, arm, reward, np.full(90, 1 / 3))
     tree = made.posterior(1).to_datatree(chains=2, draws=50)
@@ -326,7 +326,9 @@ def test_the_posterior_of_another_model_has_no_noise_either():
     heavy = LOGISTIC.with_priors(theta=bb.Prior("StudentT", nu=5, mu=0, sigma=1, dims="feature"))
     x, arm, reward, _ = rows("logistic", n=90)
     a, b = (
-        bb.Bandit(3, heavy, bb.Thompson(), n_features=D, engine="laplace", draws=d, seed=d)
+        bb.Bandit(
+            3, bb.Sampled(heavy, engine="laplace", draws=d), bb.Thompson(), n_features=D, seed=d
+        )
         for d in (20, 50)
     )
     for made in (a, b):
