@@ -13,6 +13,7 @@ from pydantic import (
     AfterValidator,
     AwareDatetime,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
@@ -28,6 +29,16 @@ MOST = 1000  # of a batch
 Variant = StrictStr | StrictInt
 Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID), AfterValidator(check_id)]
 Real = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+
+
+def _dated(value: object) -> object:
+    """Return the text of a time; refuse a number, which may be of seconds or milliseconds."""
+    if isinstance(value, str) and ":" in value:
+        return value
+    raise ValueError(f"must be a time with a zone, as 2026-11-22T18:00:00Z; got {value!r}")
+
+
+Time = Annotated[AwareDatetime, BeforeValidator(_dated)]
 
 
 class Message(BaseModel):
@@ -83,7 +94,7 @@ class Rewarded(Message):
 
     id: Id = Field(description="Of the decision.")
     value: Real
-    time: AwareDatetime | None = Field(None, description="When it was observed; none: now.")
+    time: Time | None = Field(None, description="When it was observed; none: now.")
     key: Id | None = Field(None, description="Tells several rewards of a decision apart.")
 
 

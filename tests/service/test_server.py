@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
 
 import numpy as np
 import pandas as pd
@@ -230,6 +231,19 @@ def test_clocks_that_jump(shared):
         assert client.post("/reward", json=[one | {"time": time_}, one]).json() == [
             {"id": one["id"], "status": "refused"}, {"id": one["id"], "status": "timely"}
         ]  # fmt: skip
+
+
+def test_a_time_is_no_number(shared):
+    """It may be of seconds or of milliseconds."""
+    client, _ = shared
+    one, now = {"id": decided(client)["id"], "value": 1.0}, time.time()
+    for number in (now, int(1000 * now), str(now), str(int(now))):
+        answer = client.post("/reward", json=one | {"time": number})
+        assert answer.status_code == 422, number
+        assert "time: " in answer.json()["detail"]
+        assert "as 2026-11-22T18:00:00Z; got " in answer.json()["detail"]
+    stamp = datetime.fromtimestamp(now, timezone(timedelta(hours=2))).isoformat()
+    assert client.post("/reward", json=one | {"time": stamp}).json()["status"] == "timely"
 
 
 @pytest.mark.slow
