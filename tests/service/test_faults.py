@@ -24,6 +24,7 @@ from tests.store.databases import KINDS, fresh, frozen
 DEADLINE = 0.2  # seconds
 NEAR = 0.05  # seconds more, for the median answer
 SLACK = 0.5  # seconds more at most, on a machine at work
+PATIENCE = 10.0  # seconds until a wait has no end
 
 
 @contextmanager
@@ -116,9 +117,11 @@ def _await_ready(client):
 
 def ready_each_time(gen, fileno, interval=None, **_):
     """Wait as the compiled psycopg 3.2.2 to 3.2.9 do: also a look that saw nothing says "ready"."""
+    end = time.monotonic() + PATIENCE
     try:
         wanted = next(gen)
         while True:
+            assert time.monotonic() < end, "it waits without end"
             select.select([fileno] * (wanted & 1), [fileno] * (wanted >> 1), [], interval)
             wanted = gen.send(wanted)
     except StopIteration as done:
