@@ -165,13 +165,18 @@ def begun_log(url: str, name: str, migrate: bool = False) -> DecisionLog:
 
 def parts_of(policy: str | None, model: str | None, balance: str | None) -> dict[str, Any]:
     """Return the parts of a bandit that its file does not hold, as `Bandit.load` takes them."""
-    from bayesbandit.model import load_model
-
     return {
         "policy": None if policy is None else _object(policy, "--policy"),
-        "model": None if model is None else load_model(model),
+        "model": None if model is None else _model(model),
         "balance": None if balance is None else _object(balance, "--balance"),
     }
+
+
+def _model(text: str) -> Any:
+    """Return a model of the gallery, of a file, or any object of a file, as bb.Sampled(…)."""
+    from bayesbandit.model import load_model
+
+    return _object(text, "--model") if ".py:" in text else load_model(text)
 
 
 def _object(text: str, option: str) -> Any:

@@ -18,6 +18,7 @@ for needed in ("sqlalchemy", "fastapi", "uvicorn", "prometheus_client"):
     pytest.importorskip(needed)
 httpx = pytest.importorskip("httpx")
 
+from bayesbandit.cli.serving import parts_of
 from bayesbandit.service.apprentice import Apprentice
 from bayesbandit.service.messages import Asked
 from bayesbandit.service.server import Server
@@ -530,6 +531,14 @@ def test_what_a_file_does_not_hold_is_given_again(tmp_path, monkeypatch):
     for wrong, said in (("mine.py", "FILE.py:NAME"), ("mine.py:NONE", "has no object 'NONE'")):
         found = command("learn", "--log", url, "--policy", wrong).communicate(timeout=60)[0]
         assert said in " ".join(found.split())
+
+
+def test_a_model_of_a_file_is_any_object(tmp_path):
+    """A declared model with its settings, or one that no file holds."""
+    (tmp_path / "mine.py").write_text("import bayesbandit as bb\nMODEL = bb.Ridge(3.0)\n")
+    assert parts_of(None, f"{tmp_path}/mine.py:MODEL", None)["model"] == bb.Ridge(3.0)
+    with pytest.raises(ValueError, match=r"--model: .* has no object 'OTHER'"):
+        parts_of(None, f"{tmp_path}/mine.py:OTHER", None)
 
 
 def test_an_apprentice_stores_no_decision_of_a_list_with_an_id_of_another(tmp_path):
