@@ -138,3 +138,30 @@ def test_what_happened_is_an_event(tmp_path):
     details = [change.detail for change in service.log.ledger.changes(0, 10)]
     assert [one["outcomes"] for one in details] == [{"reward": 2}] * 4 + [{"expired": 4}]
     assert {True, False} == {one["refit"] for one in details}
+
+
+SETTINGS = {
+    "Declared": {"half_life": 30.0},
+    "Sampled": {"engine": "gibbs", "draws": 60, "refit_below": 0.4},
+    "Laplace": {"refit_every": 5},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_a_log_holds_how_a_declared_model_learns(kind, tmp_path):
+    """Who opens it needs not say it again, and learns the same."""
+    model = getattr(bb, kind)(bb.load_model("logistic"), **SETTINGS[kind])
+    bandit = bb.Bandit(["a", "b"], model, bb.Thompson(), n_features=2, seed=0)
+    service, clock = begun(fresh("sqlite", tmp_path), bandit)
+    follower = bb.Service.open(service.log, clock=clock)
+    for seed in range(2):
+        ids = service.decide(np.random.default_rng(seed).normal(size=(8, 2))).id.tolist()
+        service.reward(ids, [0.0, 1.0] * 4)
+        service.learn()
+    service.snapshot()
+    follower.sync()
+    for other in (follower, bb.Service.open(service.log, clock=clock)):
+        assert other.bandit.spec == model
+        assert same(other.bandit, service.bandit)
+    assert service.log.verify().empty
