@@ -1,12 +1,12 @@
 """How the noise scale of the presets was chosen, which `bayesbandit compare` plays, too.
 
-    uv run benchmarks/defaults.py FOLDER [--jobs N] [--out DIR]
-    uv run benchmarks/defaults.py --bernoulli [--jobs N] [--runs N]
-    uv run benchmarks/defaults.py --rare [--jobs N] [--runs N] [--only NAME …]
+    uv run benchmarks/defaults.py FOLDER [--jobs N] [--out DIR] [--rules NAME …]
+    uv run benchmarks/defaults.py --bernoulli [--jobs N] [--runs N] [--rules NAME …]
+    uv run benchmarks/defaults.py --rare [--jobs N] [--runs N] [--seed N] [--only NAME …]
 
 The first plays each algorithm by several rules for σ² (and Thompson sampling at several α) on every
 classification data set of FOLDER (Parquet files with a manifest) and on the four bundled ones, one
-shuffle of at most 20,000 rows each (5,000 of BLUCB, whose logistic regressions take most of the
+shuffle of at most 20,000 rows each (1,000 of BLUCB, whose logistic regressions take most of the
 time), and prints for each setting the mean normalised regret and its paired difference from the
 preset, ± the standard error over data sets. The best of so many settings owes something to luck:
 the last row of each algorithm has, for each data set, the setting that is best on the other half.
@@ -56,18 +56,19 @@ OWN = {"LinTS": 2, "BLTS": 4, "LinUCB": 32, "BLUCB": 32}  # ν of the preset
 SHORT = ("", "rss/n", "rss/n, floor .03", "ν = 2")  # rules of BLUCB
 MEANS, ROUNDS, LOCKED = (0.2, 0.5, 0.8), 1000, 0.05
 RARE = (  # how often the best arm pays, and each other one; arms; rounds
-    (0.002, 0.001, 2, 100_000), (0.002, 0.001, 3, 100_000),
-    (0.01, 0.005, 3, 10_000), (0.02, 0.01, 2, 10_000), (0.02, 0.01, 5, 20_000),
+    (0.002, 0.001, 2, 100_000), (0.002, 0.001, 3, 100_000), (0.002, 0.001, 5, 100_000),
+    (0.01, 0.005, 3, 10_000), (0.01, 0.005, 3, 100_000), (0.01, 0.005, 20, 200_000),
+    (0.02, 0.01, 2, 10_000), (0.02, 0.01, 5, 20_000),
     (0.03, 0.02, 3, 20_000),
-    (0.1, 0.05, 3, 10_000), (0.1, 0.05, 20, 20_000),
+    (0.1, 0.05, 2, 10_000), (0.1, 0.05, 3, 10_000), (0.1, 0.05, 5, 10_000), (0.1, 0.05, 20, 20_000),
 )  # fmt: skip
 SLOW_ROUNDS = 10_000  # the most of BLUCB
 UNITS = (1.0, 1e-6, 1e6)
 RESCALED = [f"{name}({rule})" for name in ("LinTS", "BLTS", "LinUCB") for rule in ("", "rss/n")]
 
 
-def grid(names: list[str]) -> dict[str, partial[bb.Bandit]]:
-    """Every algorithm by every rule, under the name ALGORITHM(RULE)."""
+def grid(names: list[str], only: list[str] | None = None) -> dict[str, partial[bb.Bandit]]:
+    """Every algorithm by its preset and every rule (of `only`), under the name ALGORITHM(RULE)."""
     settings: dict[str, partial[bb.Bandit]] = {}
     for name in names:
         rules = {k: v for k, v in RULES.items() if k != f"ν = {OWN.get(name)}"}
@@ -75,6 +76,7 @@ def grid(names: list[str]) -> dict[str, partial[bb.Bandit]]:
         rules = {k: RULES[k] for k in SHORT} if name == "BLUCB" else rules
         if name in ("LinTS", "BLTS", "LinUCB"):
             rules |= ALPHAS | BOTH
+        rules = {k: v for k, v in rules.items() if only is None or k in ("", *only)}
         settings |= {f"{name}({rule})": partial(ALGORITHMS[name], **s) for rule, s in rules.items()}
     return settings
 
@@ -107,10 +109,10 @@ def regrets(summary: pd.DataFrame) -> pd.DataFrame:
 
 def is_locked_out(
     make: partial[bb.Bandit], means: tuple[float, ...], d: int, rounds: int, unit: float,
-    row: str, run: int,
+    row: str, run: int, seed: int = 0,
 ) -> bool:  # fmt: skip
     """Whether a run ends almost without the best arm. row: its text is part of the seed."""
-    rng = np.random.default_rng([zlib.crc32(row.encode()), d, run])
+    rng = np.random.default_rng([zlib.crc32(row.encode()), d, run, seed])
     x = rng.normal(size=(rounds, d))
     reward = unit * (rng.random((rounds, len(means))) < means)
     bandit = make(len(means), d, seed=int(rng.integers(2**32)))
@@ -118,10 +120,10 @@ def is_locked_out(
     return float(np.mean(chosen[-rounds // 5 :] == np.argmax(means))) < LOCKED
 
 
-def lock_outs(names: list[str], jobs: int, runs: int) -> pd.DataFrame:
+def lock_outs(names: list[str], only: list[str] | None, jobs: int, runs: int) -> pd.DataFrame:
     """Shares of runs, in %, ± their standard errors; of 0 and 100, Wilson's limit."""
     rows = []
-    for setting, make in grid(names).items():
+    for setting, make in grid(names, only).items():
         slow = setting.startswith("BLUCB(")
         rounds, n, cells = 300 if slow else ROUNDS, runs // 4 if slow else runs, {}
         for d in (0, 1):
@@ -136,7 +138,7 @@ def lock_outs(names: list[str], jobs: int, runs: int) -> pd.DataFrame:
     return pd.DataFrame(rows).fillna("")
 
 
-def rare_lock_outs(names: list[str], jobs: int, runs: int) -> pd.DataFrame:
+def rare_lock_outs(names: list[str], jobs: int, runs: int, seed: int) -> pd.DataFrame:
     """Shares of runs as `lock_outs`, of the presets where rewards are rare."""
     rows = []
     for best, other, arms, rounds in RARE:
@@ -149,9 +151,9 @@ def rare_lock_outs(names: list[str], jobs: int, runs: int) -> pd.DataFrame:
                     row[f"{name}, d = {d}"] = ""
                     continue
                 n, task = runs // 2 if slow else runs, delayed(is_locked_out)
-                key = f"{name} {best} {other} {arms}"
+                key = f"{name} {best} {other} {arms} {rounds}"
                 make = partial(ALGORITHMS[name])
-                tasks = (task(make, means, d, rounds, 1.0, key, run) for run in range(n))
+                tasks = (task(make, means, d, rounds, 1.0, key, run, seed) for run in range(n))
                 locked = sum(Parallel(n_jobs=jobs)(tasks))
                 row[f"{name}, d = {d}"] = evaluation.share(locked, n, digits=1)
         rows.append(row)
@@ -165,22 +167,25 @@ def main() -> None:
     parser.add_argument("--bernoulli", action="store_true")
     parser.add_argument("--rare", action="store_true")
     parser.add_argument("--only", nargs="+", default=list(OWN), choices=list(OWN))
+    parser.add_argument("--rules", nargs="+", help="the rules to play beside the presets")
     parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0, help="other seeds of the rare rewards")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", default="runs/defaults")
     args = parser.parse_args()
     if args.bernoulli:
-        print(evaluation.markdown(lock_outs(list(ALGORITHMS), args.jobs, args.runs)))
+        print(evaluation.markdown(lock_outs(list(ALGORITHMS), args.rules, args.jobs, args.runs)))
         return
     if args.rare:
-        print(evaluation.markdown(rare_lock_outs(args.only, args.jobs, args.runs)))
+        print(evaluation.markdown(rare_lock_outs(args.only, args.jobs, args.runs, args.seed)))
         return
     sets = environments.folder(args.folder)
     names = {environment.name for environment in sets}
     sets += [environments.bundled(name) for name in environments.BUNDLED if name not in names]
     tables = []
-    for some, horizon in ((["LinTS", "BLTS", "LinUCB", "LinGreedy"], 20_000), (["BLUCB"], 5_000)):
-        experiment = bb.Experiment(sets, grid(some), horizon=horizon, replications=1, points=4)
+    for some, horizon in ((["LinTS", "BLTS", "LinUCB", "LinGreedy"], 20_000), (["BLUCB"], 1_000)):
+        played = grid(some, args.rules)
+        experiment = bb.Experiment(sets, played, horizon=horizon, replications=1, points=4)
         results = experiment.run(args.jobs, f"{args.out}-{horizon}")
         tables.append(evaluation.summary(results))
     print(evaluation.markdown(regrets(pd.concat(tables))))
