@@ -10,7 +10,7 @@ from bayesbandit.kernels.linear import (
     set_noise,
     settle_weights,
 )
-from bayesbandit.kernels.reward_moments import add_moments
+from bayesbandit.kernels.reward_moments import TINY, add_moments
 from bayesbandit.kernels.ridge_state import FOLDS, NORMALIZE, SUM_W
 from bayesbandit.runtime.compiling import njit
 
@@ -24,8 +24,13 @@ def stack(x, reward, weight, arm, shift, origin, seen, folds, out, ends, heads):
     rows, which go to the folds in turn. heads (K, HEAD): Σw and the moments of the rewards are
     added to these.
     """
-    n, d, D = x.shape[0], x.shape[1], out.shape[1] - 1
+    n, d, D, K = x.shape[0], x.shape[1], out.shape[1] - 1, shift.size
     group = np.empty(n, np.int64)
+    total = np.zeros(K)
+    first = np.zeros(K)  # an arm's first reward: gaps from it are exactly 0 if all are equal
+    mean = np.zeros(K)  # of gaps from it
+    largest = np.full(K, TINY)  # of their sizes
+    powers = np.zeros((K, 3))  # Σw g², Σw g³ and Σw g⁴ of the gaps from the mean, over the largest
     ends[:] = 0
     for i in range(n):
         k = arm[i]
@@ -35,21 +40,42 @@ def stack(x, reward, weight, arm, shift, origin, seen, folds, out, ends, heads):
                 group[i] = k * folds + seen[k] % folds
                 seen[k] += 1
             ends[group[i] + 1] += 1
+            if total[k] == 0.0:
+                first[k] = reward[i]
+            gap = reward[i] - first[k]
+            total[k] += weight[i]
+            mean[k] += weight[i] * gap
+            largest[k] = max(largest[k], abs(gap))
     for g in range(1, ends.size):
         ends[g] += ends[g - 1]
+    for k in range(K):
+        if total[k] > 0.0:
+            mean[k] /= total[k]
+    unit = 1.0 / largest
     at = ends[:-1].copy()
     for i in range(n):
         if group[i] >= 0:
+            k = arm[i]
             row, root = out[at[group[i]]], np.sqrt(weight[i])
-            head = heads[arm[i]]
-            add_moments(head, head[SUM_W], weight[i], reward[i], 0.0, 0.0, 0.0)
-            head[SUM_W] += weight[i]
+            gap = (reward[i] - first[k] - mean[k]) * unit[k]
+            square = weight[i] * gap * gap
+            powers[k, 0] += square
+            powers[k, 1] += square * gap
+            powers[k, 2] += square * gap * gap
             at[group[i]] += 1
             for j in range(d):
-                row[j] = root * (x[i, j] - origin[arm[i], j])
+                row[j] = root * (x[i, j] - origin[k, j])
             for j in range(d, D):
                 row[j] = root
-            row[D] = root * (reward[i] - shift[arm[i]])
+            row[D] = root * (reward[i] - shift[k])
+    for k in range(K):
+        spread, skew, tail = powers[k]
+        share = 1.0 / spread if spread > 0.0 else 0.0
+        skew *= share * largest[k]
+        tail *= share * largest[k] * largest[k]
+        spread *= largest[k] * largest[k]
+        add_moments(heads[k], heads[k][SUM_W], total[k], first[k] + mean[k], spread, skew, tail)
+        heads[k][SUM_W] += total[k]
 
 
 @njit(cache=True)

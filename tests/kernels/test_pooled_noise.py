@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import bayesbandit as bb
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.kernels import ridge_state
+from bayesbandit.kernels.reward_moments import kurtosis
 from tests import oracle
 
 seeds = st.integers(0, 2**32 - 1)
@@ -197,3 +198,18 @@ def test_the_best_of_rare_arms_is_kept(name):
         chosen, _ = getattr(bb, name)(3, 0, seed=run).play(np.zeros((8000, 0)), reward, every=8000)
         lost += np.mean(chosen[-1600:] == 1) < 0.05
     assert lost <= 3
+
+
+@pytest.mark.parametrize("unit", [1e-40, 1.0, 1e40])
+@pytest.mark.parametrize("kind", ["skewed", "far", "equal"])
+def test_many_rows_at_once_have_the_noise_of_a_few_at_a_time(kind, unit):
+    """Of rewards in any units, far from 0, and all equal, of which κ is 1."""
+    x, arm, r, w = data(2, 4000)
+    r = {"skewed": np.exp(r), "far": 1e5 + r, "equal": np.full(4000, 0.3)}[kind] * unit
+    whole, parts = learned(Ridge(), x, arm, r, w), Ridge().belief(3, 2)
+    for part in np.array_split(np.arange(4000), 400):
+        parts.update(x[part], arm[part], r[part], w[part])
+    moments = [kurtosis(belief.arms) for belief in (whole, parts)]
+    np.testing.assert_allclose(*moments, rtol=1e-8)
+    np.testing.assert_allclose(whole.sigma2, parts.sigma2, rtol=1e-8)
+    assert kind != "equal" or moments[0] == (1.0, 0.0)
