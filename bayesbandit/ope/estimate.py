@@ -13,6 +13,7 @@ from bayesbandit.checks import integer, number, one_of
 from bayesbandit.ope import estimators, sequences
 from bayesbandit.ope.estimators import ESTIMATORS, MODELLED
 from bayesbandit.ope.logs.log import Log
+from bayesbandit.ope.means import learns
 from bayesbandit.ope.means import predictable as predictable_means
 from bayesbandit.ope.promised import Scored, alike
 from bayesbandit.ope.question import (
@@ -31,7 +32,15 @@ from bayesbandit.ope.question import (
 )
 from bayesbandit.ope.sequences import Sequence, Sums
 from bayesbandit.ope.targets import Target, Unsupported
-from bayesbandit.ope.weights import DEFAULT, WEIGHTS, by_batch, contextual, predictable_weights
+from bayesbandit.ope.weights import (
+    DEFAULT,
+    FAINT,
+    WEIGHTS,
+    by_batch,
+    contextual,
+    informed,
+    predictable_weights,
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -205,9 +214,11 @@ def estimate(
     needs_m = estimator in MODELLED and not asked.logged_alone
     m = predictable_means(data, learned, asked.w, mean) if needs_m else None
 
-    delta = np.empty(0) if data.probabilities is None else asked.delta
+    delta = np.empty(0) if asked.logged_alone else asked.delta
     h = predictable_weights(data, delta, on, "equal" if weights == "contextual" else weights)
     tuning = {"clip": clip, "tau": tau, "lam": lam}
+    if needs_m and learns(mean):
+        h = h * np.where(informed(data, delta, on, learned), 1.0, FAINT)
     scores, scored = _scores(asked, estimator, m, h, tuning, learned)
     known = sequences.sums(scores, h, scored)
     if weights == "contextual":

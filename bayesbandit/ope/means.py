@@ -16,7 +16,8 @@ from bayesbandit.checks import finite, floats, shown
 from bayesbandit.ope.logs.log import Log
 
 MEANS = ("chosen", "running", "arm", "ridge", "quadratic", "logged")
-PSEUDO = 5.0  # rounds at the running mean with which each arm's mean begins
+CANDIDATES = ("arm", "ridge", "quadratic")  # for "chosen"
+FEWEST = 5  # rewards of an arm to which a regressor is fitted
 PENALTY = 1.0  # of coefficients of standardised features
 
 
@@ -39,6 +40,26 @@ class Means(Protocol):
     def learn(self, rows: slice) -> None:
         """Learn the rewards of `rows`, a slice of the log; NaN rewards are skipped."""
         ...
+
+
+def shrunk(count: np.ndarray, total: np.ndarray, squares: Any) -> np.ndarray:
+    """Return each arm's mean reward (…, K), shrunk to the mean r̄ of all rewards.
+
+    count, total: of each arm's rewards (…, K). squares: the sum of all squared rewards (…). With
+    the variances σ² within arms and τ² between them, by the method of moments (one-way random
+    effects): m_k = r̄ + (r̄_k − r̄) n_kτ²/(n_kτ² + σ²). It is r̄ where an arm has no rewards.
+    """
+    n, k = count.sum(axis=-1), (count > 0).sum(axis=-1)
+    mean = (total.sum(axis=-1) / np.maximum(n, 1))[..., None]
+    own = np.where(count > 0, total / np.maximum(count, 1), mean)
+    between = (count * (own - mean) ** 2).sum(axis=-1)
+    sigma2 = np.maximum(squares - (count * own**2).sum(axis=-1), 0.0) / np.maximum(n - k, 1)
+    free = n - (count**2).sum(axis=-1) / np.maximum(n, 1)
+    tau2 = np.maximum(between - (k - 1) * sigma2, 0.0) / np.maximum(free, 1)
+    signal = count * tau2[..., None]
+    noise = sigma2[..., None]
+    share = np.divide(signal, signal + noise, out=np.zeros_like(own), where=signal > 0)
+    return mean + share * (own - mean)
 
 
 class Running:
@@ -73,31 +94,45 @@ class Running:
 
 
 class Arm(Running):
-    """Each arm's mean reward, shrunk to the running mean by 5 pseudo-rounds."""
+    """Each arm's mean reward so far, also in the batch, shrunk as in `shrunk`."""
 
     def __init__(self, played: np.ndarray, reward: np.ndarray, K: int) -> None:
         super().__init__(played, reward, K)
-        self.count, self.sum = np.zeros(K), np.zeros(K)
+        self.count, self.sum, self.squares = np.zeros(K), np.zeros(K), 0.0
+        self.origin = reward[self.observed][0] if self.observed.any() else 0.0  # for less rounding
 
     def predict(self, rows: slice) -> np.ndarray:
-        if not self.n:
-            return super().predict(rows)
-        m = (PSEUDO * self.mean + self.sum) / (PSEUDO + self.count)
-        return np.broadcast_to(m, (rows.stop - rows.start, self.K))
+        took, y = self._rewards(rows)
+        n = self.count + np.cumsum(took, axis=0) - took
+        total = self.sum + np.cumsum(y, axis=0) - y
+        y2 = (y**2).sum(axis=1)
+        m = self.origin + shrunk(n, total, self.squares + np.cumsum(y2) - y2)
+        return np.where(n.sum(axis=1, keepdims=True) > 0, m, 0.0)
 
     def learn(self, rows: slice) -> None:
         super().learn(rows)
-        on = self.observed[rows]
-        a, r = self.played[rows][on], self.reward[rows][on]
-        self.count += np.bincount(a, minlength=self.K)
-        self.sum += np.bincount(a, r, minlength=self.K)
+        took, y = self._rewards(rows)
+        self.count += took.sum(axis=0)
+        self.sum += y.sum(axis=0)
+        self.squares += (y**2).sum()
+
+    @property
+    def arm_means(self) -> np.ndarray:
+        """The means (K,) after the batches that are learned."""
+        return self.origin + shrunk(self.count, self.sum, np.float64(self.squares))
+
+    def _rewards(self, rows: slice) -> tuple[np.ndarray, np.ndarray]:
+        """Return 1 (m, K) where an arm's reward is known, and there the reward less the origin."""
+        took = (self.played[rows][:, None] == np.arange(self.K)) & self.observed[rows][:, None]
+        y = np.where(took, self.reward[rows][:, None] - self.origin, 0.0)
+        return took.astype(np.float64), y
 
 
-class ForwardRidge(Running):
-    """A ridge regression for each arm, of reward minus running mean, on features f (n, D).
+class ForwardRidge(Arm):
+    """A ridge regression for each arm, of reward minus the arm's mean m̄_k, on features f (n, D).
 
     The first feature is 1. Features are standardised by earlier rounds, f̃. Then (Σ f̃f̃' + λI) θ_k
-    = Σ f̃ (Y − r̄), and m = r̄ + f̃'θ_k is clipped to the range of the rewards so far.
+    = Σ f̃ (Y − m̄_k), and m = m̄_k + f̃'θ_k is clipped to the range of the rewards so far.
     """
 
     def __init__(self, f: np.ndarray, played: np.ndarray, reward: np.ndarray, K: int) -> None:
@@ -115,9 +150,10 @@ class ForwardRidge(Running):
         spread[spread <= 1e-12] = 1.0  # a constant: centred it is 0, and learns nothing
         T = np.diag(1 / np.sqrt(spread))  # f̃ = T f
         T[:, 0] -= centre / np.sqrt(spread)
-        b = np.einsum("ij,kj->ki", T, self.c - self.mean * self.G[:, 0])
+        means = self.arm_means
+        b = np.einsum("ij,kj->ki", T, self.c - means[:, None] * self.G[:, 0])
         theta = np.linalg.solve(T @ self.G @ T.T + PENALTY * np.eye(len(T)), b[..., None])[..., 0]
-        return self.clipped(self.mean + self.f[rows] @ (theta @ T).T)
+        return self.clipped(means + self.f[rows] @ (theta @ T).T)
 
     def learn(self, rows: slice) -> None:
         super().learn(rows)
@@ -128,10 +164,10 @@ class ForwardRidge(Running):
             self.c[k] += f.T @ self.reward[rows][mine]
 
 
-class Forward(Running):
+class Forward(Arm):
     """A scikit-learn regressor for each arm, fitted to its rounds in earlier batches.
 
-    An arm with fewer than 5 such rounds gets the running mean.
+    An arm with fewer than 5 such rounds gets its mean, as in `Arm`.
     """
 
     def __init__(
@@ -147,7 +183,7 @@ class Forward(Running):
         m, past = super().predict(rows), self.observed[: self.seen]
         for k in range(self.K):
             mine = np.flatnonzero(past & (self.played[: self.seen] == k))
-            if mine.size >= PSEUDO:
+            if mine.size >= FEWEST:
                 fitted = clone(self.regressor).fit(self.x[mine], self.reward[mine])
                 m[:, k] = fitted.predict(self.x[rows])
         return self.clipped(m)
@@ -167,12 +203,17 @@ def features(x: np.ndarray) -> np.ndarray:
     return np.hstack([np.ones((len(x), 1)), z])
 
 
+def learns(mean: Any) -> bool:
+    """Return whether `predictable` learns these means from the log."""
+    return isinstance(mean, Regressor) or (isinstance(mean, str) and mean != "logged")
+
+
 def predictable(log: Log, reward: np.ndarray, w: np.ndarray, mean: Any) -> np.ndarray:
     """Return predicted means m (n, K).
 
     reward: (n,), NaN if not known. w: the weights (n,) of the policy. mean: one of MEANS, a
-    scikit-learn regressor, or numbers (n, K). "chosen" uses, in each batch, the means with the
-    smallest Σ w²(Y − m)² over earlier batches.
+    scikit-learn regressor, or numbers (n, K). "chosen" uses, in each batch, "arm", "ridge" or
+    "quadratic", whichever has the smallest Σ w²(Y − m)² over earlier batches.
     """
     K, given = len(log.arms), (log.played, reward, len(log.arms))
     if isinstance(mean, str):
@@ -191,7 +232,7 @@ def predictable(log: Log, reward: np.ndarray, w: np.ndarray, mean: Any) -> np.nd
         }
         if mean != "chosen":
             return forward(log, [makers[mean]()], reward, w)
-        names = list(makers) if log.x.shape[1] else ["running", "arm"]
+        names = CANDIDATES if log.x.shape[1] else ("arm",)
         return forward(log, [makers[name]() for name in names], reward, w)
     if isinstance(mean, Regressor):
         return forward(log, [Forward(mean, log.x, *given)], reward, w)

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 
 from bayesbandit.checks import Name, arm_names, finite, floats, integer, number, rescaled
-from bayesbandit.ope.means import PSEUDO
+from bayesbandit.ope.means import shrunk
 from bayesbandit.ope.promised import TINY, Arms, effective, fourth_power, mixed
 from bayesbandit.ope.question import bounds_of
 from bayesbandit.ope.sequences import START, STEADY, Wealth, bet_scores, log_e, rho2
-from bayesbandit.ope.weights import DEFAULT, LEAST, POWER
+from bayesbandit.ope.weights import DEFAULT, FAINT, LEAST, POWER, WAIT
 
 GRID = 200  # number of means that the exact sequences of a monitor try
 
@@ -25,7 +25,7 @@ class Monitor:
         sooner or later.
     level: of the intervals and of the verdict.
     bounds: (lo, hi) of the rewards, known in advance, for exact intervals.
-    block: after how many rounds means and weights change.
+    block: after how many rounds weights change.
 
     Add rounds in the order of their decisions. Wait for a missing reward before you add later
     rounds: adding rewards in the order of their arrival would bias the values. The numbers are
@@ -49,8 +49,9 @@ class Monitor:
         self.index = {arm: k for k, arm in enumerate(self.arms)}
         K = len(self.arms)
         self.t, self.left, self.size = 0, 1, 1  # rounds; how many are left in the block; its size
-        self.count, self.total = np.zeros(K), np.zeros(K)  # number and sum of rewards, by arm
-        self.m, self.inverse, self.average = np.zeros(K), np.zeros(K), np.zeros(K)
+        # number and sum of rewards less the first, by arm, and the sum of squares
+        self.count, self.total, self.total2 = np.zeros(K), np.zeros(K), 0.0
+        self.inverse, self.average = np.zeros(K), np.zeros(K)
         self.phi, self.phis = np.ones(K), np.ones((K, K))
         # Σh, Σhd, Σh²dʲ (j ≤ 2) and Σh⁴dʲ (j ≤ 4): of values (K,) and pairs (K, K)
         self.values, self.pairs = np.zeros((10, K)), np.zeros((10, K, K))
@@ -88,15 +89,16 @@ class Monitor:
         e = rescaled(e[None], "probabilities")[0]
         if self.t == 0:  # the first round has its own φ
             self.phi, self.phis, self.first = 1 / e, 1 / e + 1 / e[:, None], y
-        m = self.m - self.first  # shifted, for less rounding error
-        y_m = y - self.m[a]
+        u, m = y - self.first, shrunk(self.count, self.total, self.total2)  # less rounding error
+        y_m = u - m[a]
         scores = m.copy()
         scores[a] += y_m / e[a]
-        for sums, own, d, phi in (
-            (self.values, self.own, scores, self.phi),
-            (self.pairs, self.parts, scores[:, None] - scores, self.phis),
+        seen = (self.count > 0) | (self.t >= WAIT)
+        for sums, own, d, phi, on in (
+            (self.values, self.own, scores, self.phi, seen),
+            (self.pairs, self.parts, scores[:, None] - scores, self.phis, seen & seen[:, None]),
         ):
-            h = phi ** -POWER[DEFAULT]
+            h = np.where(on, 1.0, FAINT) * phi ** -POWER[DEFAULT]
             h2, h4 = h**2, h**4
             sums[0] += h
             sums[1] += h * d
@@ -112,10 +114,11 @@ class Monitor:
         self.w[a] += 1 / e[a]
         self.w2[a] += 1 / e[a] ** 2
         if self.bounds is not None:
-            self._bet(a, (y - lo) / (hi - lo), e, np.clip((self.m - lo) / (hi - lo), 0, 1))
-        self.wrong[a] += y_m**2
-        self._next(a, y, e)
-        self._vary(a, y - self.first)
+            mean = self.first * (self.t > 0) + m
+            self._bet(a, (y - lo) / (hi - lo), e, np.clip((mean - lo) / (hi - lo), 0, 1))
+        self.wrong[a] += y_m**2 * (self.count[a] > 0)
+        self._next(a, u, e)
+        self._vary(a, u)
         if self.t >= START:
             self._test()
 
@@ -158,15 +161,14 @@ class Monitor:
         return self.arms[wins[0]] if K > 1 and wins.size else None
 
     def _next(self, a: int, y: float, e: np.ndarray) -> None:
-        """Count the round; at the end of a block, update means and weights."""
+        """Count the round and its reward y, less the first; after a block, update weights."""
         self.t += 1
         self.count[a] += 1
         self.total[a] += y
+        self.total2 += y**2
         self.inverse += 1 / e
         self.left -= 1
         if self.left == 0:
-            mean = self.total.sum() / self.count.sum()
-            self.m = (PSEUDO * mean + self.total) / (PSEUDO + self.count)
             self.average += self.inverse
             cost = np.maximum(self.inverse / self.size, LEAST * self.average / self.t)
             self.phi, self.phis = cost, cost + cost[:, None]
@@ -174,9 +176,9 @@ class Monitor:
             self.left = self.size = min(2 * self.size, self.block)
 
     def _vary(self, a: int, y: float) -> None:
-        """Add a reward to the sums for the variance within arm a; its count has the reward."""
+        """Add a reward, less the first, to the sums for the variance within arm a, which has it."""
         n = self.count[a]
-        u = y - (self.total[a] / n - self.first)
+        u = y - self.total[a] / n
         self.squares[a] += u**2 * n / max(n - 1, 1)
         self.u2[a] += u**2
         self.u4[a] += u**4
@@ -194,7 +196,7 @@ class Monitor:
         """Return by how much more is promised than was seen of an arm's part of the variance."""
         seen, C, first, second = own
         each = (slice(None),) + (None,) * (C.ndim - 1)
-        mean = (self.total / np.maximum(self.count, 1) - self.first)[each]
+        mean = (self.total / np.maximum(self.count, 1))[each]
         far = np.maximum(mean**2 * C - 2 * mean * first + second, 0.0)
         n, squares, wrong, u2, u4 = (
             of[each] for of in (self.count, self.squares, self.wrong, self.u2, self.u4)

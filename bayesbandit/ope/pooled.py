@@ -7,7 +7,6 @@ unbiased, as those of the whole log do. So the sums of all parts give one estima
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -132,12 +131,12 @@ class MeanReward(Pooled):
 class ArmValue(Pooled):
     """The value of always choosing one arm: doubly robust, with StableVar weights.
 
-    The predicted means of a part start from the mean reward of earlier parts.
+    Means are predicted from earlier rounds of the same part.
     """
 
     def __init__(self, arm: Name, level: float = 0.95) -> None:
         super().__init__(level)
-        self.arm, self.parts, self.unsupported, self.total = arm, 0, 0, 0.0
+        self.arm, self.parts, self.unsupported = arm, 0, 0
 
     def add(self, data: Log | None, reward: Array, is_open: Array) -> None:
         """Add the next rounds: their log (None if it is empty) and their rewards (n,).
@@ -160,18 +159,12 @@ class ArmValue(Pooled):
         if count < 2 or self.unsupported:
             return
         part = data if count == len(data) else data[:count]
-        reward = part.reward
-        before = self.total / self.n if self.n else 0.0
-        if self.n:  # the means of a part begin with the mean of earlier parts
-            part = copy(part)
-            part.reward = reward - before
         found = estimate(part, self.arm, force=True)
         assert found.sums is not None
         w = found.mean_weight * found.n
         squares = w**2 / found.ess if found.ess > 0 else 0.0
         promised = found.n**2 / found.expected_ess
-        self.total += float(reward.sum())
-        self._take(found.scores + before, found.h, found.sums, (w, squares, promised))
+        self._take(found.scores, found.h, found.sums, (w, squares, promised))
 
     def summary(self) -> dict[str, float | str]:
         """Return estimate, se, low, high, ess, n and refused."""

@@ -110,9 +110,9 @@ def alike(y: Array, *ratios: Array) -> Scored:
 class Arms:
     """Sums over the rounds of each arm with a weight, (j,) each or (j, m); they add up over parts.
 
-    n: rewards. own: Σ(Y − the arm's mean)². left: Σ(Y − m)². u2, u4: powers of u, Y less the arm's
-    mean so far. C: Σh²E[w²]. far: Σh²E[w²](mean − m)², what wrong predicted means cost. seen:
-    Σh²w²(Y − the arm's mean)².
+    n: rewards. own: Σ(Y − the arm's mean)². left: Σ(Y − m)² after the arm's first reward. u2, u4:
+    powers of u, Y less the arm's mean so far. C: Σh²E[w²]. far: Σh²E[w²](mean − m)², what wrong
+    predicted means cost. seen: Σh²w²(Y − the arm's mean)².
     """
 
     n: Any
@@ -181,9 +181,8 @@ def promise(scored: Scored, h: Array, rounds: Array) -> Promise:
         count = np.cumsum(mine)
         mean = np.cumsum(own_y) / np.maximum(count, 1)
         hwu = np.where(mine, h[rounds] * w * (own_y - mean[-1]), 0.0)
-        own, left, u2, u4 = (
-            np.cumsum(np.where(mine, of, 0.0)) for of in (gain, (own_y - m) ** 2, u**2, u**4)
-        )
+        own, u2, u4 = (np.cumsum(np.where(mine, of, 0.0)) for of in (gain, u**2, u**4))
+        left = np.cumsum(np.where(mine & (count > 1), (own_y - m) ** 2, 0.0))
         C = np.cumsum(g)
         level = np.broadcast_to(scored.level(k), scored.arm.shape)[rounds] - origin
         first, second = np.cumsum(g * level), np.cumsum(g * level**2)

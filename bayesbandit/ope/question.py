@@ -41,8 +41,9 @@ class Question:
 
     @property
     def delta(self) -> np.ndarray:
-        """π, or π₁ − π₂ (n, K)."""
-        first, *rest = (target.density(self.log) for target in self.targets)
+        """π, or π₁ − π₂ (n, K); without the logged policy's if only chosen arms' are known."""
+        known = [t for t in self.targets if t.pi is not None or self.log.probabilities is not None]
+        first, *rest = (target.density(self.log) for target in known)
         return first - rest[0] if rest else first
 
     @property

@@ -14,6 +14,8 @@ WEIGHTS = ("equal", "stablevar", "minvar", "contextual")
 DEFAULT = "stablevar"
 POWER = {"stablevar": 0.5, "minvar": 1.0}
 CONTEXTS = 10_000  # largest number of earlier contexts over which a snapshot is averaged
+WAIT = 50  # rounds, after which all count in full, whatever arms were seen
+FAINT = 1e-12  # the share of its weight that a round has before; never 0, so that some round counts
 LEAST = 0.1  # smallest φ, as a share of the average so far: two policies may agree for a while
 
 
@@ -49,6 +51,23 @@ def phi(log: Log, delta: np.ndarray, on: np.ndarray) -> np.ndarray:
             found[b] = spread(np.sign(log.probabilities[rows]), log.probabilities[rows]).mean()
         so_far, n = so_far + own[rows][on[rows]].sum(), n + int(on[rows].sum())
     return found
+
+
+def informed(log: Log, delta: np.ndarray, on: np.ndarray, reward: np.ndarray) -> np.ndarray:
+    """Return a mask (n,) of the rounds before which most of the target's arms have been seen.
+
+    delta: the target (n, K), or the difference of two. on: a mask (n,) of the rounds that count.
+    reward: (n,), NaN if not known. An arm is seen once a reward of it is known. Those not seen must
+    have less than half of Σ|δ| so far. Until then predicted means are a guess, off by as much as
+    rewards are away from 0, or arms from each other. All rounds after 50 are in the mask.
+    """
+    took = (log.played[:, None] == np.arange(len(log.arms))) & ~np.isnan(reward)[:, None]
+    seen = np.cumsum(took, axis=0) - took > 0
+    size = np.abs(delta) * on[:, None]
+    share = np.cumsum(size, axis=0) - size
+    total, missing = share.sum(axis=1), (share * ~seen).sum(axis=1)
+    known = seen.any(axis=1) & ((2 * missing < total) | (total == 0))
+    return known | (np.cumsum(on) > WAIT)
 
 
 def by_batch(log: Log, values: np.ndarray) -> np.ndarray:

@@ -53,7 +53,7 @@ def error_by_hand(log, found, weight, part, m, ratios, t=None):
             excess += (g * (own.mean() - level[on, k]) ** 2).sum() if len(own) else 0.0
             continue
         u = own - np.cumsum(own) / np.arange(1, len(own) + 1)
-        around_m = ((own - m[on, k][arm == k]) ** 2).mean()
+        around_m = ((own - m[on, k][arm == k])[1:] ** 2).sum() / len(own)
         q = (u**2).sum() ** 2 / (u**4).sum()
         varies = min(own.var(), around_m) * (1 + min(q / 2, 2 / q)) + max(1 - q / 2, 0) * pooled
         excess += varies * g.sum()
@@ -181,11 +181,20 @@ def test_means_are_predictable():
         assert one.m.min() >= 0
         assert one.m.max() <= 1
     arm = estimate(log, pi, mean="arm").m
-    past = slice(0, 240)
-    r = log.reward[past].mean()
-    mine = log.played[past] == 1
-    shrunk = (5 * r + log.reward[past][mine].sum()) / (5 + mine.sum())
-    np.testing.assert_allclose(arm[240:280, 1], shrunk)
+    for t in (1, 2, 7, 240, 251):  # also within a batch
+        np.testing.assert_allclose(arm[t], shrunk_by_hand(log.played[:t], log.reward[:t]))
+
+
+def shrunk_by_hand(arm, y):
+    """Arms' means by the analysis of variance: m_k = r̄ + (r̄_k − r̄) nτ²/(nτ² + σ²)."""
+    count = np.bincount(arm, minlength=K)
+    own = [y[arm == k].mean() if count[k] else y.mean() for k in range(K)]
+    within = sum(((y[arm == k] - own[k]) ** 2).sum() for k in range(K))
+    sigma2 = within / max(len(y) - (count > 0).sum(), 1)
+    between = (count * (own - y.mean()) ** 2).sum() - ((count > 0).sum() - 1) * sigma2
+    tau2 = max(between, 0.0) / max(len(y) - (count**2).sum() / len(y), 1)
+    share = [n * tau2 / (n * tau2 + sigma2) if n * tau2 > 0 else 0.0 for n in count]
+    return y.mean() + np.array(share) * (own - y.mean())
 
 
 def test_forward_ridge_is_scikit_learns():
@@ -196,9 +205,9 @@ def test_forward_ridge_is_scikit_learns():
     past, now = log.x[:200], log.x[200:240]
     z = (past - past.mean(axis=0)) / past.std(axis=0)
     f = np.column_stack([np.ones(200), z])
-    r = log.reward[:200].mean()
+    means = shrunk_by_hand(log.played[:200], log.reward[:200])
     for k in range(K):
-        mine = log.played[:200] == k
+        mine, r = log.played[:200] == k, means[k]
         fit = Ridge(alpha=1.0, fit_intercept=False).fit(f[mine], log.reward[:200][mine] - r)
         new = np.column_stack([np.ones(40), (now - past.mean(axis=0)) / past.std(axis=0)])
         low, high = log.reward[:200].min(), log.reward[:200].max()
@@ -209,8 +218,9 @@ def test_weights_by_hand():
     log, pi = made()
     cost = (pi**2 / log.probabilities).sum(axis=1).reshape(-1, BATCH).mean(axis=1)
     h = np.repeat(1 / np.append(cost[0], cost[:-1]), BATCH)
-    np.testing.assert_allclose(estimate(log, pi, weights="minvar").h, h)
-    np.testing.assert_allclose(estimate(log, pi).h, np.sqrt(h))
+    m = np.zeros((N, K))
+    np.testing.assert_allclose(estimate(log, pi, mean=m, weights="minvar").h, h)
+    np.testing.assert_allclose(estimate(log, pi, mean=m).h, np.sqrt(h))
 
 
 def test_snapshots_and_contextual_weights_by_hand():
@@ -304,16 +314,17 @@ def test_rewards_that_do_not_vary_have_no_interval():
 
 
 def test_the_origin_of_rewards_costs_nothing():
-    """Rewards + 20 standard deviations: the running mean takes them away, within the first batch,
-    too. The first round alone has none: 20/1,000 of standard error."""
+    """Rewards + 1,000 standard deviations: predicted means take them away, within the first batch,
+    too. Rounds before an arm's first reward have hardly any weight."""
     rng = np.random.default_rng(0)
     arm, y = rng.integers(0, 2, 1000), rng.normal(size=1000)
     for batch in (None, np.zeros(1000), np.arange(1000) // 40):
         here, there = (
             estimate(Log(None, arm, y + c, np.full((1000, 2), 0.5), batch=batch), 0)
-            for c in (0.0, 20.0)
+            for c in (0.0, 1000.0)
         )
-        assert here.se <= there.se <= here.se + 20 / 1000 + 1e-3
+        assert there.value - 1000 == pytest.approx(here.value, abs=1e-8)
+        assert there.se == pytest.approx(here.se, rel=1e-8)
 
 
 def test_subgroups_by_hand():

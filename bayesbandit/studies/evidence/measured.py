@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import norm
 
 from bayesbandit.ope import Estimate, Log, check, estimate
-from bayesbandit.ope.means import forward, predictable
+from bayesbandit.ope.means import CANDIDATES, forward, predictable
 from bayesbandit.ope.sequences import START, always_valid_p
 from bayesbandit.ope.sequences import Sequence as Bounds
 from bayesbandit.studies.evidence.designs import (
@@ -101,7 +101,7 @@ def means(log: Log, name: str) -> np.ndarray:
 def chosen(log: Log, asked: Target, learned: dict[str, np.ndarray]) -> np.ndarray:
     """Return the means (n, K) that `ope.estimate` chooses for a target."""
     w = weights_of(log, asked)[1]
-    return forward(log, [Known(m) for m in learned.values()], log.reward, w)
+    return forward(log, [Known(learned[name]) for name in CANDIDATES], log.reward, w)
 
 
 def weights_of(log: Log, asked: Target) -> tuple[np.ndarray, np.ndarray]:
