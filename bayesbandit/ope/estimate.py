@@ -336,7 +336,9 @@ def _scores(
     def level(k: int) -> Any:
         if m is None or not log.x.shape[1]:
             return mean(k)
-        return by_batch(log, np.array([m[at, k].mean() for at in log.batches]))
+        shares = (h[at] if h[at].any() else np.ones(at.stop - at.start) for at in log.batches)
+        averages = [s @ m[at, k] / s.sum() for s, at in zip(shares, log.batches, strict=True)]
+        return by_batch(log, np.array(averages))
 
     if e is None:
         wanted = np.unique(log.played[asked.on & (asked.w != 0)])

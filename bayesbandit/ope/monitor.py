@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bayesbandit.checks import Name, arm_names, finite, floats, integer, number, rescaled
+from bayesbandit.ope.logs.log import next_size
 from bayesbandit.ope.means import shrunk
 from bayesbandit.ope.promised import TINY, Arms, effective, fourth_power, mixed
 from bayesbandit.ope.question import bounds_of
@@ -25,7 +26,7 @@ class Monitor:
         sooner or later.
     level: of the intervals and of the verdict.
     bounds: (lo, hi) of the rewards, known in advance, for exact intervals.
-    block: after how many rounds weights change.
+    block: after how many rounds weights change. Default: as in a `Log` without batches.
 
     Add rounds in the order of their decisions. Wait for a missing reward before you add later
     rounds: adding rewards in the order of their arrival would bias the values. The numbers are
@@ -39,12 +40,12 @@ class Monitor:
         planned: int,
         level: float = 0.95,
         bounds: tuple[float, float] | None = None,
-        block: int = 50,
+        block: int | None = None,
     ) -> None:
         self.arms = arm_names(arms)
         self.planned = integer(planned, "planned", least=START)
         self.alpha = 1 - number(level, "level", above=0, below=1)
-        self.block = integer(block, "block", least=1)
+        self.block = None if block is None else integer(block, "block", least=1)
         self.bounds = bounds_of(bounds)
         self.index = {arm: k for k, arm in enumerate(self.arms)}
         K = len(self.arms)
@@ -173,7 +174,11 @@ class Monitor:
             cost = np.maximum(self.inverse / self.size, LEAST * self.average / self.t)
             self.phi, self.phis = cost, cost + cost[:, None]
             self.inverse = np.zeros_like(e)
-            self.left = self.size = min(2 * self.size, self.block)
+            if self.block is None:
+                self.size = next_size(self.size, self.t)
+            else:
+                self.size = min(2 * self.size, self.block)
+            self.left = self.size
 
     def _vary(self, a: int, y: float) -> None:
         """Add a reward, less the first, to the sums for the variance within arm a, which has it."""

@@ -56,7 +56,7 @@ class Scored:
 
     arm: numbers of the arms. reward: NaN if not known. part: w(Y − m_A). chance: the probabilities
     of an arm k, or None if only chosen arms' are known. weight, mean: the weight w_k and the mean
-    m_k of an arm k in every round. level: m_k, averaged over the contexts of a batch. arms: those
+    m_k of an arm k in every round. level: m_k, averaged over a batch by h. arms: those
     with a weight. ratios: w of each target.
     """
 

@@ -43,7 +43,7 @@ def error_by_hand(log, found, weight, part, m, ratios, t=None):
     size = min(size, *(w[on].sum() ** 2 / (w[on] ** 2).sum() for w in ratios))
     level = m.copy()  # the means, averaged over the contexts of a batch
     for at in log.batches:
-        level[at] = m[at].mean(axis=0)
+        level[at] = np.average(m[at], axis=0, weights=found.h[at] if found.h[at].any() else None)
     pooled = sum(((y[arm == k] - y[arm == k].mean()) ** 2).sum() for k in set(arm)) / len(y)
     excess = -(h**2 * part[on] ** 2).sum()
     for k in np.flatnonzero((weight[on] != 0).any(axis=0)):

@@ -40,6 +40,20 @@ def test_an_error_does_not_pay_for_other_arms(weights, shift, scale):
         assert two.se == pytest.approx(one.se, rel=1e-9)
 
 
+@pytest.mark.parametrize("batch", [None, np.zeros(400), np.arange(400) // 40])
+def test_an_arm_is_as_well_known_whatever_others_are_worth(batch):
+    """Means are learned: an arm that is 1e3 standard deviations away costs others 1 % of their
+    standard error."""
+    log = uniform(0, [0.0, 0.2, 0.0], n=400)
+    log.batch = batch
+    other = np.where(log.played == 2, 1e3 + log.reward, log.reward)
+    there = Log(None, log.played, other, log.probabilities, batch=batch)
+    for target in (0, (0, 1)):
+        one, two = (estimate(data, target, force=True) for data in (log, there))
+        assert two.se == pytest.approx(one.se, rel=0.02)
+        assert two.value == pytest.approx(one.value, abs=0.2 * one.se)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("values", [[0.0, 0.2, 0.0], [0.0, 0.2, -10.0], [0.0, 100.0]])
 def test_errors_are_as_large_as_deviations_whatever_arms_are_worth(values):
@@ -47,6 +61,13 @@ def test_errors_are_as_large_as_deviations_whatever_arms_are_worth(values):
     found = [estimate(uniform(seed, values), (0, 1), force=True) for seed in range(120)]
     ratio = np.mean([e.se for e in found]) / np.std([e.value for e in found])
     assert 0.95 - 0.195 < ratio < 1.15 + 0.195
+
+
+@pytest.mark.slow
+def test_power_is_that_of_two_arms_whatever_the_third_is_worth():
+    """Of 200 logs .755 are expected to find the difference, less 3 standard errors of .03."""
+    found = [estimate(uniform(seed, [0.0, 0.2, -10.0]), (1, 0)).low > 0 for seed in range(200)]
+    assert np.mean(found) > 0.755 - 0.09
 
 
 @pytest.mark.slow

@@ -107,24 +107,41 @@ def test_best_finds_the_best():
         monitor.add(int(a), r, e[0])
     assert monitor.best() == 2
     table = monitor.values_table()
-    assert table.estimate[2] == pytest.approx(result.table.estimate[2], abs=0.02)
+    np.testing.assert_allclose(table.estimate, result.table.estimate)
     assert (table.low < [0.3, 0.3, 0.6]).all()
     assert (table.high > [0.3, 0.3, 0.6]).all()
 
 
+def test_a_monitor_stops_where_its_log_says_so():
+    """Without contexts, the p and the best arm of `evaluate`, by the rounds until then."""
+    rng, n = np.random.default_rng(6), 900
+    arm, e = rng.integers(3, size=n), np.full((n, 3), 1 / 3)
+    reward = (rng.random(n) < np.array([0.2, 0.35, 0.2])[arm]).astype(float)
+    monitor = Monitor(3, planned=2_000)
+    for a, r, p in zip(arm, reward, e, strict=True):
+        monitor.add(int(a), r, p)
+        if monitor.best() is not None:
+            break
+    assert 120 < monitor.t < n
+    for t, best in ((monitor.t - 1, None), (monitor.t, 1)):
+        found = evaluate(Log(None, arm[:t], reward[:t], e[:t]), [0, 1, 2], planned=2_000).best()
+        assert found.policy == best
+    np.testing.assert_allclose(monitor.p, found.p.to_numpy(np.float64), rtol=1e-9)
+
+
 @pytest.mark.slow
 def test_a_monitor_agrees_with_the_log():
-    """The same e-process as `always_valid_p` where weights are equal and means 0."""
+    """The same e-process as `always_valid_p` where weights are equal."""
     rng = np.random.default_rng(2)
     n, e = 400, np.array([0.5, 0.3, 0.2])
     arm, reward = rng.choice(3, size=n, p=e), rng.normal(size=n)
     monitor = Monitor(3, planned=n, block=10_000, bounds=(-9, 9))
-    monitor.left = 10_000  # one block: means stay 0, and weights
+    monitor.left = 10_000  # one block: weights stay the same
     for a, r in zip(arm, reward, strict=True):
         monitor.add(int(a), r, e)
     log = Log(None, arm, reward, np.tile(e, (n, 1)))
     for a, b in ((0, 1), (2, 0)):
-        found = estimate(log, (a, b), "ips", weights="equal")
+        found = estimate(log, (a, b), mean="arm", weights="equal")
         p, q = always_valid_p(found.sums, 0.05)
         assert monitor.p.loc[a, b] == pytest.approx(p)
         assert monitor.p.loc[b, a] == pytest.approx(q)

@@ -39,13 +39,18 @@ from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.roles import Roles, blamed
 
 Snapshot = Callable[[Any, np.ndarray], Any]  # (batch, contexts (m, d)) → probabilities (m, K)
-BLOCKS = 50  # about how many batches a log gets if it has none
-FEWEST = 20  # smallest upper bound of the sizes of such batches
+BLOCKS = 50  # a log without batches gets new ones of at most a 50th of the rounds before
+FEWEST = 20  # or of this many rounds
 OF_ROUNDS = (  # attributes with a value for each round
     "x", "played", "reward", "propensity", "probabilities", "available", "batch", "time",
     "reward_time", "mean",
 )  # fmt: skip
 COMPUTED = "batches", "checked"  # what a log keeps of its rounds
+
+
+def next_size(size: int, rounds: int) -> int:
+    """Return the size of the batch after one of `size`, with `rounds` rounds before it."""
+    return min(2 * size, max(FEWEST, rounds // BLOCKS))
 
 
 class Log:
@@ -63,7 +68,7 @@ class Log:
         arms, the other's is computed.
     batch: labels (n,), ascending. The policy may change only between batches; predicted means and
         weights change there, too. Default: batch sizes double from one round to a fiftieth of the
-        log, or to 20 rounds if that is more.
+        rounds before, or to 20 rounds if that is more.
     mean: mean rewards (n, K) that were predicted before each round, for example by the bandit.
     snapshots: the policies of the batches: an array (B, K) or (B, n, K), by batch; or a function of
         a batch's label and contexts (m, d) that returns probabilities (m, K).
@@ -205,9 +210,10 @@ class Log:
         """The rounds of each batch, as slices."""
         n = len(self)
         if self.batch is None:
-            most, ends = max(FEWEST, -(-n // BLOCKS)), [0]
+            size, ends = 1, [0]
             while ends[-1] < n:
-                ends.append(min(n, ends[-1] + min(2 ** (len(ends) - 1), most)))
+                ends.append(min(n, ends[-1] + size))
+                size = next_size(size, ends[-1])
         else:
             ends = [0, *(np.flatnonzero(self.batch[1:] != self.batch[:-1]) + 1).tolist(), n]
         return [slice(a, b) for a, b in pairwise(ends)]
