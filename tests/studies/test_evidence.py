@@ -12,15 +12,13 @@ from bayesbandit.studies.evidence import designs, measured, open_bandit
 from bayesbandit.studies.evidence.measured import DEFAULT, FIXED, LOOKS
 
 
-@pytest.fixture(scope="module")
-def log():
-    return next(designs.linear(1, seed=3).logs())
-
-
-@pytest.mark.parametrize("asked", [1, (0, 2)])
-def test_means_are_those_that_estimate_chooses(log, asked):
-    learned = {name: measured.means(log, name) for name in measured.MEANS}
-    np.testing.assert_array_equal(measured.chosen(log, asked, learned), estimate(log, asked).m)
+def test_the_default_is_what_estimate_does():
+    log = next(designs.linear(1, seed=3).logs())
+    for asked in (1, (0, 2)):
+        found = dict(measured.estimates(log, next(designs.linear(1, seed=3, snapshots=True).logs(
+            snapshots=True)), asked))  # fmt: skip
+        assert found[DEFAULT] == measured.ends(estimate(log, asked, force=True))
+        assert found["DR, ridge, StableVar"][0] == estimate(log, asked, mean="ridge").value
 
 
 def test_snapshots_are_the_policy():

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.stats import norm
 
 from bayesbandit.ope import Estimate, Log, check, estimate
-from bayesbandit.ope.means import CANDIDATES, forward, predictable
 from bayesbandit.ope.sequences import START, always_valid_p
 from bayesbandit.ope.sequences import Sequence as Bounds
 from bayesbandit.studies.evidence.designs import (
@@ -46,7 +44,6 @@ METHODS: dict[str, dict[str, Any]] = {
     "SWITCH": {"estimator": "switch", "weights": "equal"},
     "shrunk DR": {"estimator": "shrunk", "weights": "equal"},
 }
-MEANS = ("running", "arm", "ridge", "quadratic")
 ESTIMATORS = (SAMPLE_MEAN, DEFAULT, *METHODS)
 CLAIMS = ("true", "1/K", "swapped", "arm means")
 LOOKS = tuple(range(START, 1001, BATCH))
@@ -61,10 +58,9 @@ def coverage(design: str, R: int, seed: np.random.SeedSequence) -> Iterator[Row]
     apart = APART.get(design, 0.0)
     drawn = linear(R, seed, well, floor, snapshots=True, apart=apart)
     for i, (log, full) in enumerate(zip(drawn.logs(), drawn.logs(snapshots=True), strict=True)):
-        learned = {name: means(log, name) for name in MEANS}
         for target, asked in TARGETS.items():
             truth = true(asked, apart)
-            for name, found in estimates(log, full, asked, learned):
+            for name, found in estimates(log, full, asked):
                 value, low, high = (end - truth for end in found)
                 yield {
                     "environment": design, "target": target, "method": name, "replication": i,
@@ -80,54 +76,17 @@ def true(asked: Target, apart: float) -> float:
     return float(value[asked])
 
 
-@dataclass(frozen=True)
-class Known:
-    """Predictable means (n, K), which are learned once and used for all targets."""
-
-    m: np.ndarray
-
-    def predict(self, rows: slice) -> np.ndarray:
-        return self.m[rows]
-
-    def learn(self, rows: slice) -> None:
-        """Do nothing: the means are known."""
-
-
-def means(log: Log, name: str) -> np.ndarray:
-    """Return one of the predictable means (n, K) that `ope.estimate` offers, by its name."""
-    return predictable(log, log.reward, np.ones(len(log)), name)
-
-
-def chosen(log: Log, asked: Target, learned: dict[str, np.ndarray]) -> np.ndarray:
-    """Return the means (n, K) that `ope.estimate` chooses for a target."""
-    w = weights_of(log, asked)[1]
-    return forward(log, [Known(learned[name]) for name in CANDIDATES], log.reward, w)
-
-
-def weights_of(log: Log, asked: Target) -> tuple[np.ndarray, np.ndarray]:
-    """Return a target's factors δ (n, K) of the arms' rewards, and its weights w = δ(A)/e(A) (n,).
-
-    δ is 1 for the target's arm, and −1 for the arm that is subtracted from it.
-    """
-    delta = np.zeros((len(log), K))
-    for sign, arm in zip((1, -1), asked if isinstance(asked, tuple) else (asked,), strict=False):
-        delta[:, arm] += sign
-    return delta, delta[np.arange(len(log)), log.played] / log.propensity
-
-
 def estimates(
-    log: Log, full: Log, asked: Target, learned: dict[str, np.ndarray]
+    log: Log, full: Log, asked: Target
 ) -> Iterator[tuple[str, tuple[float, float, float]]]:
     """Yield each estimator's name with its value, low and high end.
 
-    full: the log with snapshots of the policy. learned: `means` by name.
+    full: the log with snapshots of the policy.
     """
     yield SAMPLE_MEAN, sample_mean(log, asked)
-    m = chosen(log, asked, learned)
     for name, settings in {DEFAULT: {}, **METHODS}.items():
         data = full if settings.get("weights") == CONTEXTUAL else log
-        mean = learned.get(settings.get("mean", ""), m)
-        found = estimate(data, asked, level=LEVEL, force=True, **settings | {"mean": mean})
+        found = estimate(data, asked, level=LEVEL, force=True, **settings)
         yield name, ends(found)
 
 
