@@ -124,13 +124,14 @@ class AffineBelief(Belief):
         z, offset = self.features(x, own)
         if self.plan.method.noise is not None:
             return z, arm, reward - offset
+        one = np.ones(len(x)) if weight is None else weight
+        data = {"x": x, "reward": reward, "weight": one, "arm": arm if own is None else own}
         try:
             y, precision = self.plan.method.observations(x, reward, weight, own)
         except NotFinite:
-            one = np.ones(len(x)) if weight is None else weight
-            data = {"x": x, "reward": reward, "weight": one, "arm": arm if own is None else own}
             self.plan.check_possible(data)
             raise
+        self.plan.check_possible(data, possible=True)  # PyMC would cut off the fraction of a count
         root = np.sqrt(precision if weight is None else precision / weight)
         return z * root[:, None], arm, (y - offset) * root
 

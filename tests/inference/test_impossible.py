@@ -231,6 +231,34 @@ def test_an_exact_engine_names_the_reward(rng):
     assert bandit.belief.n.tolist() == [0, 0]
 
 
+def whole_beside(x, reward, theta):
+    pm.Normal("amount", x @ theta, 1, observed=reward)
+    pm.DiscreteUniform("count", 0, 10, observed=reward)
+    return x @ theta
+
+
+def whole_beside_of_arms(x, reward, arm, theta):
+    pm.Normal("amount", x @ theta + arm, 1, observed=reward)
+    pm.DiscreteUniform("count", 0, 10, observed=reward)
+    return x @ theta + arm
+
+
+@few("whole_beside")
+@pytest.mark.parametrize("function", [whole_beside, whole_beside_of_arms], ids=lambda f: f.__name__)
+def test_no_streamed_belief_cuts_off_the_fraction_of_a_count(function, rng):
+    """The density of .5 is finite, since PyMC casts it to 0."""
+    bandit = bb.Bandit(2, RewardModel(function, {"theta": THETA}), bb.Thompson(), n_features=2)
+    x = rng.normal(size=(3, 2))
+    bandit.update(x, [0, 1, 0], [0, 3, 10])
+    decision, before = bandit.choose(x[0]), anatomy(bandit)
+    with pytest.raises(ValueError, match=r"reward of 0.5 the .* row 0,.* allows 0, 1, …, 10$"):
+        bandit.observe(decision, 0.5)
+    with pytest.raises(ValueError, match=r"reward of 2.5 the .* row 1,.* allows 0, 1, …, 10$"):
+        bandit.update(x, [0, 1, 0], [1, 2.5, 3])
+    assert anatomy(bandit) == before
+    assert [row for row, _ in bandit.update(x, [0, 1, 0], [1, 2.5, 3], errors="skip")] == [1]
+
+
 # ---- bounds --------------------------------------------------------------------------------------
 
 u, v = pt.vector("u"), pt.vector("v")  # u is between −1 and 2, and v is known

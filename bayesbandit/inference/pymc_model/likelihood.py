@@ -95,6 +95,7 @@ class Likelihood:
             (name, clone_replace([made], swap, rebuild_strict=False)[0])
             for name, made in made_whole(model)
         ]
+        self._compute: dict[Variable, Compiled] = {}  # what is made whole
         self._model = model
 
     def _shape(self, name: str, shape: Sequence[int | None]) -> tuple[int | None, ...]:
@@ -172,7 +173,9 @@ class Likelihood:
     def _made(self, graph: Variable, rows: Rows) -> np.ndarray:
         """Return the value from which an observed variable of whole numbers is computed, for these
         rows."""
-        return Compiled(self._inputs, [graph], PYTHON)(*self._data(rows))[0]
+        if graph not in self._compute:
+            self._compute[graph] = Compiled(self._inputs, [graph], PYTHON)
+        return self._compute[graph](*self._data(rows))[0]
 
     def _open(self, row: Rows, rewards: np.ndarray, draws: Sequence[Draws]) -> np.ndarray:
         """Return which other rewards (m,) of a row are not impossible."""
