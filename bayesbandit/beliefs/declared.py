@@ -26,6 +26,7 @@ from bayesbandit.inference.plan import Plan, plan
 from bayesbandit.inference.pymc_model.digest import digest
 from bayesbandit.inference.pymc_model.template import template
 from bayesbandit.inference.registry import choices
+from bayesbandit.inference.target import OnTarget
 from bayesbandit.model import RewardModel
 from bayesbandit.schedule import Schedule
 
@@ -242,6 +243,11 @@ class Sampled(Declared):
             raise ValueError(
                 f"{self.declared.name} cannot be computed on any number of rows, as a bandit has "
                 f'them ({why}); what has a value for each row has dims="row"'
+            )
+        if isinstance(plan.method, OnTarget) and (name := plan.of_each_row):
+            raise ValueError(
+                f"{self.declared.name}: {name!r} has a value for each row, and {plan.engine} takes "
+                'the same variables at each refit: engine="auto" draws it'
             )
         self._check_memory(False, "posterior draws")
         return SampledBelief(self, n_arms, n_features, normalize, seed)

@@ -17,10 +17,41 @@ from typing import Any
 
 import numpy as np
 import pytensor
+from pytensor.graph.traversal import ancestors
 
+from bayesbandit.inference.graph_analysis.quadratic import PYTHON
 from bayesbandit.inference.target import Normal, Run, Target
 
 ADVI_STEPS, ADVI_RATE = 30_000, 0.02
+FAR = 100.0  # on the logarithm of a scale
+
+
+def has_mode(target: Target) -> str | None:
+    """Return why a model has no mode; None if that is not proved.
+
+    The density of a hierarchy rises without end while its scale falls to 0: N(θ; μ, τ²) is 1/τ at
+    θ = μ. So the prior is tried at the initial point, far along the scales that the likelihood does
+    not depend on, given the other variables: along each of them, and along all together.
+    """
+    model = target.model
+    likelihood = [*model.observed_RVs, *model.potentials]
+    direct = set(ancestors(likelihood, blockers=model.free_RVs))
+    scales = [v for v in model.free_RVs if model.rvs_to_transforms[v] and v not in direct]
+    if not scales:
+        return None
+    log_prior, at = model.compile_logp(vars=model.free_RVs, mode=PYTHON), model.initial_point()
+    for some in (*([v] for v in scales), scales):
+        values = [model.rvs_to_values[v].name for v in some]
+        for step, to in ((-FAR, "0"), (FAR, "infinity")):
+            near, far = (log_prior(at | {k: at[k] + n * step for k in values}) for n in (1, 2))
+            if far - near > 1.0:
+                return (
+                    "there is no mode: the density rises without end while "
+                    f"{', '.join(str(v.name) for v in some)} goes to {to}. Learn by draws, as "
+                    'bb.Sampled(model) or engine="auto"; or declare what has that scale as a mean '
+                    "plus the scale times a standard normal (centered=False)"
+                )
+    return None
 
 
 def laplace(target: Target, run: Run) -> Normal:

@@ -138,6 +138,13 @@ class Plan:
         )
         return next((name for name, shape in here.items() if there[name] != shape), "")
 
+    @property
+    def of_each_row(self) -> str:
+        """A free variable that has a value for each row; "" if there is none."""
+        row, dims = row_dimension(self.built), self.built.named_vars_to_dims
+        names = (str(v.name) for v in self.built.free_RVs)
+        return next((name for name in names if row in (dims.get(name) or ())), "")
+
     @cached_property
     def reads_rows(self) -> str:
         """How building the model reads the values of the rows; "" if it does not."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bayesbandit.checks import one_of
 from bayesbandit.inference import nuts
-from bayesbandit.inference.approximate import advi, laplace
+from bayesbandit.inference.approximate import advi, has_mode, laplace
 from bayesbandit.inference.base import ANY, Engine, Kind, Method, Refusal
 from bayesbandit.inference.exact import conjugate, gaussian, normal_inverse_gamma
 from bayesbandit.inference.gibbs import sampler as gibbs
@@ -128,7 +128,12 @@ def sampler(
     return registered
 
 
-sampler("laplace", "an approximation: a normal about the mode", kind="approximation")(laplace)
+sampler(
+    "laplace",
+    "an approximation: a normal about the mode",
+    fits=has_mode,
+    kind="approximation",
+)(laplace)
 sampler("advi", "an approximation: independent normals", kind="approximation", independent=True)(
     advi
 )

@@ -30,6 +30,7 @@ STEP = np.finfo(np.float64).eps ** (1 / 3)  # of central differences
 STEPS = 50  # of Newton's method, once near the mode
 POINTS = 2000  # that stand for a normal, beside their mirror images
 CLOSE = 1e-5  # the size of Newton's next step, in posterior sds, where the mode counts as found
+ADVICE = '; posterior draws need no mode: engine="auto"'
 
 
 @dataclass(frozen=True)
@@ -227,7 +228,9 @@ def peak(density: Callable[[np.ndarray], tuple[Any, np.ndarray]], start: np.ndar
         try:
             L = Normal(z, curvature(density, z)).cholesky
         except (LinAlgError, ValueError) as error:
-            raise RuntimeError("laplace: the posterior has no curvature at its mode") from error
+            raise RuntimeError(
+                f"laplace: the posterior has no curvature at its mode{ADVICE}"
+            ) from error
         value, gradient = down(z)
         half = solve_triangular(L, -gradient, lower=True)
         step = solve_triangular(L, half, lower=True, trans=1)
@@ -237,7 +240,8 @@ def peak(density: Callable[[np.ndarray], tuple[Any, np.ndarray]], start: np.ndar
         if size == 0.0:
             break
         z = z + size * step
-    raise RuntimeError(f"laplace: the mode was not found: {np.linalg.norm(half):.2g} sds away")
+    away = f"{np.linalg.norm(half):.2g} sds away"
+    raise RuntimeError(f"laplace: the mode was not found, {away}{ADVICE}")
 
 
 def curvature(density: Callable[[np.ndarray], tuple[Any, np.ndarray]], z: np.ndarray) -> np.ndarray:

@@ -1,12 +1,15 @@
 """Laplace's approximation is exact where the posterior is Gaussian; both are close elsewhere."""
 
 import numpy as np
+import pymc as pm
 import pytest
 from scipy.special import expit
 
+import bayesbandit as bb
 from bayesbandit.inference import approximate
 from bayesbandit.inference.plan import plan
 from bayesbandit.inference.target import peak
+from bayesbandit.model import RewardModel
 from tests import declarations as declared
 from tests.cases import few
 
@@ -56,6 +59,53 @@ def test_laplace_draws_positive_variables_and_repeats_itself():
 def test_a_posterior_without_a_mode_is_an_error():
     with pytest.raises(RuntimeError, match="laplace: the posterior has no curvature"):
         peak(lambda z: (0.0 * z.sum(), np.zeros_like(z)), np.ones(2))
+
+
+def centred(x, reward, theta):
+    pm.StudentT("reward", nu=3, mu=x @ theta, sigma=1, observed=reward)
+    return x @ theta
+
+
+def noisy(x, reward):
+    """Coefficients about 0, as wide as the noise: the likelihood ends where the scale is 0."""
+    sigma = pm.HalfNormal("sigma", 1)
+    theta = pm.Normal("theta", 0, sigma, dims="feature")
+    pm.StudentT("reward", nu=3, mu=x @ theta, sigma=sigma, observed=reward)
+    return x @ theta
+
+
+LEVELS = {"mu": 3, "sigma": bb.Prior("HalfNormal", sigma=1), "dims": "feature"}
+
+
+def test_a_hierarchy_without_a_mode_is_refused_when_the_bandit_is_made(rng):
+    """Its density rises without end while its scale falls to 0."""
+    of_scales = {"theta_sigma": centred, "tau2_beta, tau2, lambda2_beta, lambda2": "horseshoe"}
+    for name, of in of_scales.items():
+        prior = {"theta": bb.Prior("Normal", **LEVELS)}
+        model = bb.load_model(of) if of == "horseshoe" else RewardModel(of, prior)
+        complaint = rf"laplace: there is no mode: .* while {name} goes to 0\. .*bb\.Sampled\(model\)"
+        with pytest.raises(ValueError, match=complaint):
+            bb.Bandit(2, bb.Laplace(model), bb.Thompson(), n_features=2)
+        with pytest.raises(ValueError, match=complaint):
+            bb.fit(model, rng.normal(size=(9, 2)), rng.normal(size=9), engine="laplace")
+
+
+@pytest.mark.parametrize("declared_as", ["not centred", "noisy"])
+@few("not centred")
+def test_a_hierarchy_with_a_mode_is_learned_by_it(declared_as, rng):
+    prior = {"theta": bb.Prior("Normal", centered=False, **LEVELS)}
+    model = RewardModel(centred, prior) if declared_as == "not centred" else RewardModel(noisy, {})
+    bandit = bb.Bandit(2, bb.Laplace(model), bb.Thompson(), n_features=2)
+    bandit.update(rng.normal(size=(30, 2)), np.arange(30) % 2, rng.normal(size=30))
+    assert bandit.probabilities(np.ones(2)).sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("kind", [bb.Laplace, bb.Sampled], ids=lambda kind: kind.__name__)
+def test_variables_of_each_row_are_refused_by_engines_of_a_fixed_space(kind):
+    model = bb.load_model("student_t_mixture")
+    made = bb.Laplace(model) if kind is bb.Laplace else bb.Sampled(model, engine="advi")
+    with pytest.raises(ValueError, match=f"'q' has a value for each row, and {made.engine} takes"):
+        bb.Bandit(2, made, bb.Thompson(), n_features=2)
 
 
 @pytest.mark.slow
