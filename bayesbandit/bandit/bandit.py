@@ -485,7 +485,11 @@ class Bandit:
         self.ahead += float(steps)
 
     def copy(self) -> Bandit:
-        """Return an independent bandit in the same state, which makes the same decisions."""
+        """Return an independent bandit in the same state, which makes the same decisions.
+
+        A decision's reward counts once. A copy, like a saved bandit that is loaded, knows this only
+        of decisions whose id was asked for: it would learn the rewards of others again.
+        """
         parts = (self.spec, self.policy, self.balance)
         return deepcopy(self, {id(part): part for part in parts})
 
