@@ -471,6 +471,42 @@ def test_nor_as_an_attribute():
         by_attribute.build(np.ones((3, 2)), np.zeros(3))
 
 
+def asks_a_value(x, theta):
+    return 1.0 if x[0, 0] > 0 else 2.0
+
+
+def asks_the_length(x, theta):
+    return 1.0 / len(x)
+
+
+def loops(x, theta):
+    return sum(t * x[:, j] for j, t in enumerate(theta))
+
+
+def loops_over_rows(x, theta):
+    return sum(row[0] for row in x)
+
+
+def rounds(x, theta):
+    return float(theta[0])
+
+
+@pytest.mark.parametrize(
+    "of", [asks_a_value, asks_the_length, loops, loops_over_rows, rounds], ids=lambda f: f.__name__
+)
+def test_nothing_in_a_declaration_has_a_value(of):
+    def declared(x, reward, theta):
+        pm.Normal("reward", x @ theta + of(x, theta), 1, observed=reward)
+        return x @ theta
+
+    theta = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
+    said = (
+        r"declared: in a declaration, x, .* no values yet \(.*\w\): .*switch.*shape\[0\].* @ theta"
+    )
+    with pytest.raises(TypeError, match=said):
+        RewardModel(declared, {"theta": theta}).build(np.ones((3, 2)), np.zeros(3))
+
+
 @pytest.mark.slow
 def test_posteriors_plans_and_engines_print_no_addresses():
     posterior = bb.fit(bb.load_model("ridge_known_noise"), np.eye(2), np.ones(2))

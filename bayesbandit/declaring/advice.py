@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from traceback import walk_tb
 from typing import TYPE_CHECKING
@@ -15,6 +16,23 @@ WITHOUT_NAMES = (
     "in a declaration contexts are numbers (n, d) without names; take a column by its number, as "
     "x[:, 0]"
 )
+_OF_A_VALUE = re.compile(  # PyTensor's errors
+    "converted to Python|has no len|support iteration|Length of .* cannot be determined"
+)
+
+
+def values_wanted(error: Exception) -> str | None:
+    """Return a sentence about a value that is taken from x, the rewards or a variable.
+
+    None: the error has another reason.
+    """
+    if not _OF_A_VALUE.search(str(error)):
+        return None
+    return (
+        "in a declaration, x, the rewards and the variables have no values yet "
+        f"({str(error).splitlines()[0].partition('. ')[0].rstrip('.')}): write "
+        "pm.math.switch(x[:, 0] > 0, a, b) for `if`, x.shape[0] for `len(x)`, x @ theta for a loop"
+    )
 
 
 def index_wanted(error: Exception, x: object) -> str | None:

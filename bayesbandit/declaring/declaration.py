@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.declaring.advice import dims_wanted, index_wanted
+from bayesbandit.declaring.advice import dims_wanted, index_wanted, values_wanted
 from bayesbandit.declaring.observed import DATA as DATA
 from bayesbandit.declaring.observed import check_not_random, check_observed, tell_apart
 from bayesbandit.runtime.pytensor_lock import COMPILE
@@ -168,6 +168,8 @@ class Declaration:
                     raise ValueError(f"{self.name}: {_reserved(clash[1])}") from error
                 if advice := index_wanted(error, inputs["x"]):
                     raise TypeError(f"{self.name}: {advice}") from None
+                if advice := values_wanted(error):
+                    raise TypeError(f"{self.name}: {advice}") from error
                 if advice := dims_wanted(self, rows, n_arms):
                     raise ValueError(advice) from error
                 error.add_note(f"in the declaration of the reward model {self.name!r}")

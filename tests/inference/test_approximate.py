@@ -83,7 +83,9 @@ def test_a_hierarchy_without_a_mode_is_refused_when_the_bandit_is_made(rng):
     for name, of in of_scales.items():
         prior = {"theta": bb.Prior("Normal", **LEVELS)}
         model = bb.load_model(of) if of == "horseshoe" else RewardModel(of, prior)
-        complaint = rf"laplace: there is no mode: .* while {name} goes to 0\. .*bb\.Sampled\(model\)"
+        complaint = (
+            rf"laplace: there is no mode: .* while {name} goes to 0\. .*bb\.Sampled\(model\)"
+        )
         with pytest.raises(ValueError, match=complaint):
             bb.Bandit(2, bb.Laplace(model), bb.Thompson(), n_features=2)
         with pytest.raises(ValueError, match=complaint):
