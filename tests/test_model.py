@@ -500,7 +500,7 @@ def test_nothing_in_a_declaration_has_a_value(of):
         return x @ theta
 
     theta = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
-    said = r"declared: in a declaration, x, .* no values yet \(.*\w\): .*shape\[0\].* @ theta"
+    said = r"declared: in a declaration, x, .* no values yet \(.*\): .*shape\[0\].* @ theta"
     with pytest.raises(TypeError, match=said):
         RewardModel(declared, {"theta": theta}).build(np.ones((3, 2)), np.zeros(3))
 
