@@ -12,6 +12,7 @@ import numpy as np
 
 from bayesbandit.bandit import ticks, transactions
 from bayesbandit.beliefs.base import Belief
+from bayesbandit.beliefs.shared.belief import SharedBelief
 from bayesbandit.checks import shown
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def _check(bandit: Bandit, other: Bandit) -> None:
     ):
         if mine != its:
             raise ValueError(f"bandits merge if they have the same {what}; got {mine!r}, {its!r}")
-    if type(bandit.belief).absorb is Belief.absorb:
+    belief = bandit.belief.common if isinstance(bandit.belief, SharedBelief) else bandit.belief
+    if type(belief).absorb is Belief.absorb:
         raise ValueError(
             f"{shown(bandit.spec)} is known by draws of its posterior, which do not add up: merge "
             "the logs, and let one bandit learn them by update"

@@ -227,6 +227,7 @@ class Sampled(Declared):
         _ = renewal(self.refit_every)
         number(self.refit_below, "refit_below", least=0, most=1)
         one_of(self.background, "background", (False, True))
+        one_of(self.frozen, "frozen", (False, True))
 
     @cached_property
     def schedule(self) -> Schedule:
@@ -277,13 +278,13 @@ class Laplace(Declared):
     ) -> Belief:
         plan = self.plan(n_arms, n_features)
         glm = plan.linearized
+        self._check_memory(normalize and glm is not None, "Laplace's approximation")
         if glm is None:
             drawn = Sampled(
                 self.declared, self.engine, self.half_life, self.clock,
                 refit_every=self.refit_every,
             )  # fmt: skip
             return drawn.belief(n_arms, n_features, normalize, seed)
-        self._check_memory(normalize, "Laplace's approximation")
         schedule = renewal(self.refit_every)
         return LinearizedBelief(plan, glm, n_arms, normalize, self.memory, schedule)
 

@@ -31,6 +31,7 @@ from tests.players import anatomy, lent, pickled, play, world
         ({"refit_every": "often"}, r"refit_every.*got 'often'"),
         ({"draws": 1}, r"draws must be .*≥ 2; got 1"),
         ({"draws": 2.5}, r"draws.*got 2\.5"),
+        ({"frozen": "yes"}, "frozen must be one of False, True; got 'yes'"),
         ({"engine": "exact"}, "non-polynomial function abs of 'theta'"),
     ],
 )
@@ -56,6 +57,13 @@ def test_settings_of_models_are_not_of_bandits(name, value, told):
 def test_settings_of_declared_models_are_not_of_others(kind):
     with pytest.raises(TypeError, match=rf"{kind.__name__} is of a declared .*; got Ridge\("):
         kind(bb.Ridge())
+
+
+@pytest.mark.parametrize("name", ["logistic", pytest.param("student_t", marks=pytest.mark.slow)])
+def test_laplace_does_not_walk(name):
+    laplace = bb.Laplace(bb.load_model(name), drift=0.1)
+    with pytest.raises(ValueError, match=rf"drift=0.1 needs .*; {name} is known by Laplace's"):
+        bb.Bandit(2, laplace, bb.Thompson(), n_features=2)
 
 
 @few("[model1-balance1-noncentred: pooled propensities need snapshots.*'decision' or 'estimated']")
@@ -126,6 +134,20 @@ def test_a_copy_builds_nothing(kind, monkeypatch):
         patch.setattr(RewardModel, "build", None)
         twin = bandit.copy()
     assert anatomy(twin) == anatomy(bandit)
+
+
+@pytest.mark.slow
+def test_a_frozen_draw_is_saved(tmp_path, rng):
+    """The sampler goes on from it, and its numbers are of no dimensions."""
+    model = bb.Sampled(bb.load_model("bayesian_lasso"), draws=20, frozen=True)
+    bandit = bb.Bandit(2, model, bb.Thompson(), n_features=2)
+    x, reward = rng.normal(size=(12, 2)), rng.normal(size=(12, 2))
+    bandit.play(x[:6], reward[:6])
+    bandit.save(tmp_path / "bandit")
+    twin = bb.Bandit.load(tmp_path / "bandit", model=model)
+    for one in (twin, bandit):
+        one.play(x[6:], reward[6:])
+    np.testing.assert_array_equal(twin.choose(x).rows, bandit.choose(x).rows)
 
 
 @pytest.mark.slow

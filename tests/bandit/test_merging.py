@@ -150,6 +150,10 @@ def test_what_does_not_merge_says_so():
             lambda: bb.Bandit(ARMS, declared.lasso, bb.Thompson(), n_features=D),
             "known by draws",
         ),
+        (
+            lambda: bb.Bandit(ARMS, bb.Shared(declared.lasso), bb.Thompson(), n_features=D),
+            r"Shared\(.* known by draws",
+        ),
     ):
         refused(maker(), maker(), said)
     ahead, behind = made("fading"), made("fading")

@@ -110,7 +110,7 @@ def stored(chains: Sequence[Chain]) -> dict[str, Any]:
         if isinstance(chain.state, np.ndarray):
             state[f"{g}.state"] = chain.state
         elif chain.state:
-            state |= {f"{g}.state.{name}": v for name, v in chain.state[0].items()}
+            state |= {f"{g}.state.{name}": np.asarray(v) for name, v in chain.state[0].items()}
     return state
 
 
