@@ -10,7 +10,7 @@ from bayesbandit.model import RewardModel, reward_model
 SIGMA = 0.7
 NORMAL = Prior("Normal", mu=0, sigma=2, dims="feature")
 
-OF_DRAWS = "draws", "refit_every", "refit_below", "background"
+OF_DRAWS = "draws", "refit_every", "refit_below", "background", "frozen"
 OF_MODELS = "engine", "half_life", "clock", "drift", *OF_DRAWS
 
 

@@ -126,7 +126,7 @@ def refused(one, other, said):
     before = one.belief.fork()
     with pytest.raises(ValueError, match=said):
         one.merge(other)
-    probe = np.zeros((1, D))
+    probe = np.zeros((1, len(ARMS), D) if one.of_arms else (1, D))
     np.testing.assert_array_equal(moments_of(one.belief, probe), moments_of(before, probe))
     assert len(one.history) == 0 or one.history.total == one.t
 
