@@ -17,7 +17,11 @@ OF_MODELS = "engine", "half_life", "clock", "drift", *OF_DRAWS
 def bandit(arms, model, *args, **settings):
     """A bandit of a declared model, which takes those of the settings that are its own."""
     own = {name: settings.pop(name) for name in OF_MODELS if name in settings}
-    kind = bb.Sampled if own.keys() & {*OF_DRAWS} else bb.Declared
+    of_draws = own.keys() & {*OF_DRAWS}
+    kind = bb.Sampled if of_draws else bb.Declared
+    if own.get("engine") == "laplace" and of_draws <= {"refit_every"}:
+        kind = bb.Laplace
+        del own["engine"]
     if isinstance(model, bb.Shared) and isinstance(model.model, RewardModel):
         model = bb.Shared(kind(model.model, **own))
     elif isinstance(model, RewardModel):
