@@ -74,7 +74,7 @@ def test_a_kernel_is_pickled_by_its_function():
 @pytest.mark.parametrize("kernel", [linear.rebuild, rounds.observe_given, rounds.play])
 def test_what_bandits_may_lack_is_reached(kernel):
     """A switch that is renamed would rule out nothing."""
-    assert {"FOLDED", "PRIOR"} <= switches(kernel)
+    assert {"SUMS", "MOVING"} <= switches(kernel)
 
 
 @pytest.mark.parametrize("kind", [THOMPSON, UCB, BETA])

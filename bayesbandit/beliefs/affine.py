@@ -22,7 +22,7 @@ from bayesbandit.beliefs.memory import FOR_EVER, Memory
 from bayesbandit.inference.base import NotFinite
 from bayesbandit.inference.exact.distributions import Gaussian, StudentT
 from bayesbandit.inference.plan import Plan
-from bayesbandit.kernels import ridge_state
+from bayesbandit.kernels.arm import heads
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import Joint, LocationScale
 
@@ -59,9 +59,10 @@ class AffineBelief(Belief):
         """Set the prior, its coordinates, and an inner belief without data."""
         engine = self.plan.method
         ridge, self.prior = regression(self.plan, False)
-        self.root, self.prior_precision, known = self.prior.cholesky, np.eye(engine.dim), None
+        self.root = self.prior.cholesky
+        known = None
         if self.memory.drift:
-            self.root, self.prior_precision = np.eye(engine.dim), self.prior.precision
+            self.root = np.eye(engine.dim)
             known = np.zeros(engine.dim), (engine.noise or 1.0) * self.prior.precision
         self.whiten = solve_triangular(self.root, np.eye(engine.dim), lower=True).T
         features = engine.form.features
@@ -144,7 +145,7 @@ class AffineBelief(Belief):
     @property
     def latest(self) -> float:
         """The latest tick of the clock."""
-        return float(self.inner.arms[..., ridge_state.CLOCK].max())
+        return float(heads(self.inner.arms)["clock"].max())
 
     def now(self, n: int) -> Array | None:
         """Return the latest tick n times; None if time changes nothing."""
@@ -223,9 +224,10 @@ class AffineBelief(Belief):
     def known(self, k: int) -> Gaussian | StudentT:
         """Return the posterior distribution of θ for arm k."""
         inner, noise = self.inner.best, self.plan.method.noise or 1.0
-        precision, arm = inner.precision(k, noise * self.prior_precision) / noise, inner.arms[k]
-        mean = self.prior.mean + self.whiten @ ridge_state.theta_of(arm, inner.n_columns)
-        return distribution(mean, self.root @ precision @ self.root.T, arm, noise, self.plan)
+        precision = inner.precision(k) / noise
+        mean = self.prior.mean + self.whiten @ inner.coefficients(k)
+        own = inner.head[k]
+        return distribution(mean, self.root @ precision @ self.root.T, own, noise, self.plan)
 
     def posterior(self, k: int, rows: dict[str, Array]) -> Posterior:
         """Return the posterior of arm k's variables. rows: its rounds in the history, by role."""

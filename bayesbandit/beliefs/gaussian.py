@@ -5,6 +5,8 @@ The kernels of the linear belief learn the contexts as they are.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 
@@ -13,7 +15,6 @@ from bayesbandit.beliefs.linear_belief import LinearBelief
 from bayesbandit.beliefs.memory import FOR_EVER, Memory
 from bayesbandit.inference.exact.distributions import Gaussian, StudentT
 from bayesbandit.inference.plan import Plan
-from bayesbandit.kernels import ridge_state
 from bayesbandit.posteriors.posterior import Posterior
 
 
@@ -21,7 +22,6 @@ class GaussianBelief(LinearBelief):
     """K arms of a declared model in which each coordinate of θ multiplies one column of [x 1].
 
     place (D,): the column that each coordinate of the declared θ multiplies.
-    prior_precision (D, D): that of the columns' coefficients, times the noise variance.
     """
 
     plan: Plan
@@ -31,25 +31,21 @@ class GaussianBelief(LinearBelief):
     ) -> None:
         place = columns(plan)
         assert place is not None
-        self.plan, self.place, D = plan, place, len(place)
+        self.plan, self.place = plan, place
         if (model := ridge(plan)) is not None:
             super().__init__(model.remembering(memory), n_arms, plan.n_features, normalize)
-            self.prior_precision = self.settings[ridge_state.GRID] * np.eye(D)
             return
-        model, prior = regression(plan, plan.n_features < D)
+        model, prior = regression(plan, plan.n_features < len(place))
         column = np.argsort(place)
         noise, order = plan.method.noise, np.ix_(column, column)
-        m, self.prior_precision = prior.mean[column], noise * prior.precision[order]
-        known = m, self.prior_precision
+        known = prior.mean[column], noise * prior.precision[order]
         super().__init__(model.remembering(memory), n_arms, plan.n_features, normalize, known)
 
     def known(self, k: int) -> Gaussian | StudentT:
         """Return the posterior distribution of θ for arm k."""
-        D, arm, noise = self.n_columns, self.arms[k], self.plan.method.noise
-        precision = self.precision(k, self.prior_precision) / noise
-        mean = ridge_state.theta_of(arm, D)[self.place]
-        precision = precision[np.ix_(self.place, self.place)]
-        return distribution(mean, precision, arm, noise, self.plan)
+        noise, place = self.plan.method.noise, self.place
+        precision = self.precision(k)[np.ix_(place, place)] / noise
+        return distribution(self.coefficients(k)[place], precision, self.head[k], noise, self.plan)
 
     def posterior(self, k: int, rows: dict[str, np.ndarray] | None = None) -> Posterior:
         """Return the posterior of arm k's variables. rows: its rounds in the history, by role."""
@@ -102,9 +98,9 @@ def regression(plan: Plan, intercept: bool) -> tuple[Ridge, Gaussian | StudentT]
 
 
 def distribution(
-    mean: np.ndarray, precision: np.ndarray, arm: np.ndarray, noise: float, plan: Plan
+    mean: np.ndarray, precision: np.ndarray, head: Any, noise: float, plan: Plan
 ) -> Gaussian | StudentT:
-    """Return the distribution of θ with this mean and precision, and an arm's noise.
+    """Return the distribution of θ with this mean and precision, and the noise in an arm's head.
 
     Where the noise is unknown, the precision is that at a noise scale of 1.
     """
@@ -118,6 +114,6 @@ def distribution(
         ) from error
     if not plan.method.learns_noise:
         return Gaussian(mean, precision, root, np.nan)
-    shape = 0.5 * float(arm[ridge_state.DF])
-    scale = shape * float(arm[ridge_state.SIGMA2]) / noise
+    shape = 0.5 * float(head.df)
+    scale = shape * float(head.sigma2) / noise
     return StudentT(mean, precision, root, shape, scale, np.nan)

@@ -13,7 +13,8 @@ from scipy.special import logsumexp
 from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.linear_belief import LinearBelief, aligned
 from bayesbandit.beliefs.memory import Memory
-from bayesbandit.kernels import ridge_state, scoring
+from bayesbandit.kernels import scoring
+from bayesbandit.kernels.arm import NAMES
 from bayesbandit.predictions import Prediction
 from bayesbandit.runtime.schema import demand
 
@@ -56,7 +57,7 @@ class HalfLives[B: (LinearBelief, ConjugateBelief)](Belief):
     """
 
     computes_when_asked = True
-    clock_at: ClassVar[int] = ridge_state.CLOCK
+    clock_at: ClassVar[int] = NAMES.index("clock")
 
     def __init__(self, members: list[B]) -> None:
         self.members: list[B] = members

@@ -13,20 +13,18 @@ from bayesbandit.beliefs.half_lives import HALF_LIVES, LinearHalfLives, remember
 from bayesbandit.beliefs.linear_belief import LinearBelief
 from bayesbandit.beliefs.memory import Memory
 from bayesbandit.checks import SIZES, integer, number, one_of
-from bayesbandit.kernels import ridge_state
+from bayesbandit.kernels import arm as layout
 from bayesbandit.runtime.savable import savable
 from bayesbandit.schedule import Schedule
 
 LAMBDAS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
 RULES = {
-    "empirical_bayes": ridge_state.EMPIRICAL_BAYES,
-    "rss/n": ridge_state.RSS_N,
-    "rss": ridge_state.RSS,
-    "nig": ridge_state.NIG,
+    "empirical_bayes": layout.EMPIRICAL_BAYES,
+    "rss/n": layout.RSS_N,
+    "rss": layout.RSS,
+    "nig": layout.NIG,
 }
 TINY = 1e-6  # the default least σ² of "rss/n" and "rss"
-NEVER = 10**300  # rows; a factorisation would need their sums
-REFRESH = 2000  # rank-one updates between two factorisations: rounding errors stay below 1e-8
 
 
 @savable
@@ -70,11 +68,9 @@ class Ridge:
     clock: what ticks. "rounds" are the bandit's contexts decided and rows learned by `update`.
         "time" is the clock on the wall; half_life is then in seconds, or a text as "7d" or "12h",
         and drift is a second's. A reward that is late counts as of its decision.
-    refit_every: when λ and the weights' average are updated and B is factorised again. An int is
-        every m rows of an arm; a float is growth of the rows by a share (0.05 = 5 %). None, with
-        "cv" or normalised weights: every row up to 32 columns, and growth by 5 % beyond. None
-        otherwise: every 2,000 rows, only to limit rounding errors. A batch with 1,000 rows of an
-        arm ends with an update.
+    refit_every: when λ ("cv") and the average of normalised weights are updated. An int is every m
+        rows of an arm; a float is growth of the rows by a share (0.05 = 5 %). None: every row up to
+        32 columns, and growth by 5 % beyond. A batch with 1,000 rows of an arm ends with an update.
     """
 
     RENAMED: ClassVar = {
@@ -172,36 +168,34 @@ class Ridge:
         return min(self.grid) if isinstance(self.ridge, str) else self.ridge
 
     def settings(self, n_features: int, normalize: bool) -> np.ndarray:
-        """Return the settings for the kernels (`kernels/ridge_state.py`)."""
+        """Return the settings for the kernels (`kernels/arm.py`)."""
         D = self.n_columns(n_features)
         if isinstance(self.variance, str):
             rule, value = RULES[self.variance], self.prior_rows
         else:
-            rule, value = ridge_state.KNOWN_SIGMA2, float(self.variance)
+            rule, value = layout.KNOWN_SIGMA2, float(self.variance)
         least = self.min_variance
         if least is None:
-            least = 0.0 if rule == ridge_state.EMPIRICAL_BAYES else TINY
+            least = 0.0 if rule == layout.EMPIRICAL_BAYES else TINY
         cv = self.ridge == "cv"
         refit = self.refit_every
         if refit is None:
-            refit = REFRESH if not (cv or normalize) else 1 if D <= 32 else 0.05
+            refit = 1 if D <= 32 else 0.05
         grid = sorted(self.grid, reverse=True) if cv else [float(self.ridge)]
         share = refit if isinstance(refit, float) else 0.0 if D <= 32 else 0.05
-        if self.drift:
-            refit = NEVER
-            if normalize:
-                raise ValueError("drift needs weights as they are, and normalize rescales them")
-        has_number = rule in (ridge_state.EMPIRICAL_BAYES, ridge_state.KNOWN_SIGMA2)
+        if self.drift and normalize:
+            raise ValueError("drift needs weights as they are, and normalize rescales them")
+        has_number = rule in (layout.EMPIRICAL_BAYES, layout.KNOWN_SIGMA2)
         shape, scale = self.prior
-        return ridge_state.settings_of(
+        return layout.settings_of(
             grid,
             columns=D,
             penalised=n_features if self.intercept == "unpenalised" else D,
             variance=rule,
             number=value if has_number else math.nan,
             floor=least,
-            shape=shape,
-            scale=scale,
+            prior_shape=shape,
+            prior_scale=scale,
             normalize=normalize,
             schedule=-refit if isinstance(refit, float) else refit,
             folds=self.folds if cv else 0,
@@ -212,9 +206,7 @@ class Ridge:
 
     def nbytes(self, n_arms: int, n_features: int) -> int:
         """Return the bytes that the belief takes before any data."""
-        folds = self.folds if self.ridge == "cv" else 0
-        shifted = self.intercept == "unpenalised"
-        own = 8 * n_arms * ridge_state.arm_width(self.n_columns(n_features), folds, shifted)
+        own = 8 * n_arms * layout.arm_width(self.settings(n_features, False))
         return own * (len(HALF_LIVES) if self.half_life == "auto" else 1)
 
     def belief(

@@ -6,14 +6,17 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 import numpy as np
+from scipy.linalg import cholesky, solve_triangular
 
 from bayesbandit.beliefs import sums
 from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.linear_posterior import LinearPosterior, WeightedRows
 from bayesbandit.beliefs.memory import GONE
 from bayesbandit.checks import COUNT, integer
-from bayesbandit.kernels import fading, ridge_state, scoring
+from bayesbandit.kernels import arm as layout
+from bayesbandit.kernels import fading, scoring
 from bayesbandit.kernels import linear as kernel
+from bayesbandit.kernels.root import UNKNOWN
 from bayesbandit.kernels.rounds import describe_many, update_many
 from bayesbandit.kernels.row_layout import UCB, row_type
 from bayesbandit.predictions import Joint, JointRows, LocationScale, product, scaled
@@ -25,11 +28,8 @@ if TYPE_CHECKING:
 
 ENDLESS = 1e300  # bound of a belief's numbers: sums of a few stay finite
 FAR = 1e150  # bound of a coefficient
-SUMS = [
-    *(ridge_state.N, ridge_state.SUM_W, ridge_state.SUM_WRR),
-    *(ridge_state.LOSS, ridge_state.SIGMA2, ridge_state.RESIDUAL, ridge_state.LEFT),
-]
-DIVISORS = [ridge_state.DF, ridge_state.LAM, ridge_state.W_BAR]
+SUMS = ["n", "sum_w", "sum_wrr", "loss", "sigma2", "residual", "left", "walked"]
+DIVISORS = ["df", "lam", "w_bar"]
 
 Array = np.ndarray
 
@@ -51,7 +51,7 @@ class RidgeSettings(Protocol):
     def clock(self) -> Literal["rounds", "time"]: ...
 
     def settings(self, n_features: int, normalize: bool) -> Array:
-        """Return the settings for the kernels (`kernels/ridge_state.py`)."""
+        """Return the settings for the kernels (`kernels/arm.py`)."""
         ...
 
 
@@ -77,26 +77,31 @@ class LinearBelief(Belief, Kernel):
         self.n_features = integer(n_features, "n_features", least=0 if model.intercept else 1)
         self.normalize = normalize
         self.settings = model.settings(n_features, normalize)
-        is_moving = bool(interpreted(ridge_state.is_moving)(self.settings))
-        self.clock, self.computes_when_asked = model.clock if is_moving else None, is_moving
-        self.rate = float(self.settings[ridge_state.RATE])
         if prior is not None:
             m, Lam = prior
-            self.settings[ridge_state.PENALISED] = 0.0
-            parts = self.settings, Lam.ravel(), Lam @ m, [m @ Lam @ m]
-            self.settings = np.concatenate(parts)
-        folds = int(self.settings[ridge_state.FOLDS])
+            interpreted(layout.named)(self.settings).penalised = 0.0
+            root = cholesky(Lam)
+            d = np.diag(root) ** 2
+            U = root / np.diag(root)[:, None]
+            self.settings = np.concatenate([self.settings, d, U @ m, U.ravel()])
+        is_moving = bool(interpreted(layout.is_moving)(self.settings))
+        self.clock, self.computes_when_asked = model.clock if is_moving else None, is_moving
+        self.setting = interpreted(layout.named)(self.settings)
+        self.rate = float(self.setting.rate)
         # whether arms measure contexts from an origin of their own (`kernels/origin.py`)
-        self.is_shifted = bool(interpreted(ridge_state.is_shifted)(self.settings))
-        self.arms = aligned(n_arms, ridge_state.arm_width(self.n_columns, folds, self.is_shifted))
+        self.is_shifted = bool(interpreted(layout.is_shifted)(self.settings))
+        self.arms = aligned(n_arms, layout.arm_width(self.settings))
         for arm in self.arms:
             self._begin(arm)
 
     def _begin(self, arm: Array) -> None:
-        """Set an arm to the prior; Python does it for a ridge penalty, to avoid a compilation."""
-        begin: Any = kernel.initialise
-        has_prior = interpreted(ridge_state.has_prior)(self.settings)
-        (begin if has_prior else interpreted(begin))(arm, self.settings)
+        """Set an arm to the prior, in Python, to avoid a compilation."""
+        interpreted(kernel.initialise)(arm, self.settings)
+
+    @property
+    def head(self) -> Any:
+        """The heads of the arms (K,), by name (`kernels/arm.py`): a view."""
+        return layout.heads(self.arms)
 
     def __repr__(self) -> str:
         return f"LinearBelief({self.model}, n_arms={len(self.arms)}, n_features={self.n_features})"
@@ -109,7 +114,7 @@ class LinearBelief(Belief, Kernel):
     @property
     def n(self) -> Array:
         """Observations of each arm (K,)."""
-        return self.arms[:, ridge_state.N]
+        return self.head["n"]
 
     @property
     def new(self) -> Array:
@@ -121,17 +126,17 @@ class LinearBelief(Belief, Kernel):
 
     @property
     def n_columns(self) -> int:
-        return int(self.settings[ridge_state.D_])
+        return layout.columns_of.py_func(self.settings)
 
     @property
     def sigma2(self) -> Array:
         """Noise variance σ² of each arm (K,); ∞ where it is estimated and there are no data."""
-        return self.arms[:, ridge_state.SIGMA2]
+        return self.head["sigma2"]
 
     @property
     def lam(self) -> Array:
         """The penalty λ of each arm (K,)."""
-        return self.arms[:, ridge_state.LAM]
+        return self.head["lam"]
 
     def design(self, x: Array) -> Array:
         """Return the design (n, D): contexts (n, d), with a constant column if there is one."""
@@ -165,7 +170,7 @@ class LinearBelief(Belief, Kernel):
         """
         weight = np.ones(len(x)) if weight is None else weight
         rows = x, *map(np.ascontiguousarray, (arm, reward, weight))
-        if len(x) >= sums.MANY and self.settings[ridge_state.WALK] == 0:
+        if len(x) >= sums.MANY and self.setting.walk == 0:
             left = sums.learn(self.arms, self.settings, *rows)
             rows = rows if left.all() else tuple(values[left] for values in rows)
         x, arm, reward, weight = rows
@@ -218,36 +223,30 @@ class LinearBelief(Belief, Kernel):
             and np.array_equal(self.settings, other.settings, equal_nan=True)
         ):
             raise ValueError(f"{self!r} absorbs a belief with the same settings; got {other!r}")
-        if self.settings[ridge_state.WALK] > 0:
+        if self.setting.walk > 0:
             raise ValueError(
                 "coefficients that walk do not depend on sums of rounds, which merge: let one "
                 "bandit learn all rounds, in their order, by bandit.update"
             )
         for mine, its in zip(self.arms, other.arms, strict=True):
             if self.rate:
-                self._absorb_faded(mine, its)
-            elif its[ridge_state.N]:
-                sums.add(mine, self.settings, sums.of_arm(its, self.settings))
-                sums.solve(mine, self.settings, always=True)
+                now = float(max(layout.heads(mine)["clock"], layout.heads(its)["clock"]))
+                its = its.copy()
+                for arm in (mine, its):
+                    self._fade_to(now, arm)
+            sums.merge(mine, its, self.settings)
         kernel.pool_noise(self.arms, self.settings)
 
-    def _absorb_faded(self, mine: Array, its: Array) -> None:
-        """Add the sums of another arm's rounds to those of an arm, both as of the later clock."""
-        parts, now = (mine.copy(), its), max(mine[ridge_state.CLOCK], its[ridge_state.CLOCK])
-        self._begin(mine)
-        mine[ridge_state.CLOCK] = now
-        for part in parts:
-            share = np.exp(self.rate * (part[ridge_state.CLOCK] - now))
-            mine[ridge_state.LEFT] += share * part[ridge_state.LEFT]
-            sums.add(mine, self.settings, sums.of_arm(part, self.settings).faded(share))
-        if mine[ridge_state.LEFT] >= GONE:
-            sums.solve(mine, self.settings, always=True)
-        else:
-            self._begin(mine)
-            mine[ridge_state.CLOCK] = now
+    def _fade_to(self, tick: float, arm: Array) -> None:
+        """Bring an arm to this tick, also if fading could wait."""
+        head = layout.heads(arm)
+        share = np.exp(self.rate * (head["clock"] - tick))
+        head["clock"] = tick
+        if head["n"] > 0 and share < 1.0:
+            fading.fade(arm, share, self.settings, np.empty(kernel.scratch(self.settings)))
 
     def postpone(self, ticks: float) -> None:
-        self.arms[:, ridge_state.CLOCK] += ticks
+        self.head["clock"] += ticks
 
     def advance(self, tick: float) -> None:
         fading.advance(self.arms, tick, self.settings)
@@ -260,7 +259,7 @@ class LinearBelief(Belief, Kernel):
         Those of the past count by the share that has not faded, if it is at least 1e-30. Where
         coefficients walk, rounds are learned in the order of their ticks, and late ones as of now.
         """
-        if self.settings[ridge_state.WALK] > 0:
+        if self.setting.walk > 0:
             order = np.argsort(tick, kind="stable")
             weight = None if weight is None else weight[order]
             self.update_scored(tick[order], x[order], arm[order], reward[order], weight)
@@ -283,23 +282,22 @@ class LinearBelief(Belief, Kernel):
         # the weights' average needs the rows that are left by then: of an arm's sums, or row by row
         many = np.bincount(arm, minlength=len(self.arms))[arm] >= sums.MANY
         self._count_left(arm[many], share[many])
-        rest = sums.learn(self.arms, self.settings, x, arm, reward, weight)
-        self._count_left(arm[many & rest], -share[many & rest])
-        for i in np.flatnonzero(rest)[:, None]:
+        sums.learn(self.arms, self.settings, x, arm, reward, weight)
+        for i in np.flatnonzero(~many)[:, None]:
             self._count_left(arm[i], share[i])
             self.update(x[i], arm[i], reward[i], weight[i])
         kernel.pool_noise(self.arms, self.settings)
 
     def _count_left(self, arm: Array, share: Array) -> None:
         """Add to what is left of the arms' rows."""
-        self.arms[:, ridge_state.LEFT] += np.bincount(arm, share, len(self.arms))
+        self.head["left"] += np.bincount(arm, share, len(self.arms))
 
     def share_of(self, tick: Array, arm: Array) -> Array:
         """Return what is left of rows of these ticks (n,) and arm numbers, at least 1e-9."""
         return np.maximum(self._share(tick, arm), fading.FORGOTTEN)
 
     def _share(self, tick: Array, arm: Array) -> Array:
-        return np.asarray(np.exp(self.rate * (tick - self.arms[arm, ridge_state.CLOCK])))
+        return np.asarray(np.exp(self.rate * (tick - self.head["clock"][arm])))
 
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
@@ -331,51 +329,53 @@ class LinearBelief(Belief, Kernel):
         if share is None:
             rebuild(arm, z, reward, weight, self.settings)
             return
-        clock = arm[ridge_state.CLOCK]
+        head = layout.heads(arm)
+        clock = float(head["clock"])
         rebuild(arm, z, reward, share * weight, self.settings)
-        arm[ridge_state.CLOCK], arm[ridge_state.LEFT] = clock, share.sum()
-        kernel.set_noise(arm, self.settings)
+        head["clock"], head["left"] = clock, share.sum()
+        sums.renew(arm, self.settings)
+
+    def coefficients(self, k: int) -> Array:
+        """Return the posterior mean (D,) of arm k's coefficients, about its origin."""
+        arm = sums.view(self.arms[k], self.settings)
+        theta = solve_triangular(arm.U, arm.t, unit_diagonal=True)
+        theta[-1] += arm.head.shift
+        return np.asarray(theta)
+
+    def inverse(self, k: int) -> Array:
+        """Return B⁻¹ (D, D) of arm k, about its origin; ∞ where nothing is known."""
+        arm = sums.view(self.arms[k], self.settings)
+        half = solve_triangular(arm.U, np.eye(len(arm.d)), unit_diagonal=True) / np.sqrt(arm.d)
+        P = half @ half.T
+        return np.asarray(np.where(P > UNKNOWN, np.inf, P))
+
+    def precision(self, k: int) -> Array:
+        """Return B (D, D) of arm k, about its origin."""
+        arm = sums.view(self.arms[k], self.settings)
+        return np.asarray(arm.U.T @ (arm.d[:, None] * arm.U))
 
     def posterior(self, k: int, rows: dict[str, Array] | None = None) -> Any:
         """Return the posterior of arm k's coefficients."""
-        D, arm = self.n_columns, self.arms[k]
-        P, sigma2 = ridge_state.matrix(ridge_state.P_of(arm, D), D)[:, :D], arm[ridge_state.SIGMA2]
-        if arm[ridge_state.FORM] % ridge_state.ABOUT_ORIGIN == ridge_state.ROOTED:
-            P = P.T @ P
-        location, spread = ridge_state.theta_of(arm, D).copy(), scaled(P, sigma2)
-        origin, weighted = None, None
-        if arm[ridge_state.FORM] >= ridge_state.ABOUT_ORIGIN:
-            origin = interpreted(ridge_state.origin_of)(arm, D)[: self.n_features].copy()
+        arm = sums.view(self.arms[k], self.settings)
+        P, location, weighted = self.inverse(k), self.coefficients(k), None
+        origin = arm.origin[: self.n_features].copy() if self.is_shifted and self.n[k] else None
         if rows is not None and self.clock is None:
-            weight = rows["weight"] / arm[ridge_state.W_BAR]
-            n = int(arm[ridge_state.N])
+            weight = rows["weight"] / arm.head.w_bar
             x = rows["x"] if origin is None else rows["x"] - origin
-            weighted = WeightedRows(self.design(x), rows["reward"], weight, P.copy(), n)
-        known = location, spread, float(arm[ridge_state.DF]), self.n_features
+            weighted = WeightedRows(self.design(x), rows["reward"], weight, P, int(arm.head.n))
+        spread = scaled(P, arm.head.sigma2)
+        known = location, spread, float(arm.head.df), self.n_features
         if origin is None:
             return LinearPosterior(*known, weighted=weighted)
         return LinearPosterior.from_origin(origin, *known, weighted)
-
-    def precision(self, k: int, prior: Array) -> Array:
-        """Return B (D, D) of arm k, the inverse of P. prior: its value without data."""
-        D, arm = self.n_columns, self.arms[k]
-        if self.settings[ridge_state.WALK] == 0:
-            G = ridge_state.matrix(ridge_state.G_of(arm, D), D)[:, :D]
-            return np.asarray(G / arm[ridge_state.W_BAR] + prior)
-        P = ridge_state.matrix(ridge_state.P_of(arm, D), D)[:, :D]
-        B = np.linalg.inv(P)  # steps add to P
-        return np.asarray(0.5 * (B + B.T))
 
     def learned(self, x: Array, arm: Array, reward: Array, weight: Array) -> tuple[Array, Array]:
         return self.design(x), np.ascontiguousarray(reward)
 
     def snapshot(self) -> Self:
         """Return a copy that can predict but not learn."""
-        core = self.arms[:, : ridge_state.core_width(self.n_columns)]
-        if not self.is_shifted:
-            return self._with_arms(core.copy())
-        origin = self.arms[:, -interpreted(ridge_state.stride)(self.n_columns) :]
-        return self._with_arms(np.hstack([core, origin]))
+        width = interpreted(layout.core_width)(self.n_columns)
+        return self._with_arms(self.arms[:, :width].copy())
 
     def recall(self, state: dict[str, Array]) -> Self:
         return self._with_arms(state["arms"])
@@ -402,39 +402,31 @@ class LinearBelief(Belief, Kernel):
         return {"arms": self.arms}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned; raise ValueError if the shape is another.
-
-        Arms of an older release have no origin: theirs is 0.
-        """
-        arms, (_, width) = state["arms"], self.arms.shape
-        older = width - interpreted(ridge_state.stride)(self.n_columns)
-        if self.is_shifted and arms.shape[1:] == (older,):
-            arms = np.pad(arms, ((0, 0), (0, width - older)))
+        """Restore what `state` returned; raise ValueError if the shape is another."""
+        arms = state["arms"]
         if arms.shape != self.arms.shape:
             raise ValueError(f"arms of shape {arms.shape}, not {self.arms.shape}")
         self.arms[:] = arms
-        for arm in self.arms:
-            kernel.set_noise(arm, self.settings)
-        kernel.pool_noise(self.arms, self.settings)
 
     def verify(self, total: int) -> None:
-        arms, head = self.arms, self.arms[:, : ridge_state.HEAD]
-        n = self.n
+        head, n = self.head, self.n
         demand((n == np.floor(n)).all(), "its arms' rounds are no counts")
-        df = ridge_state.DF  # the only number that may be infinite
-        for part in (arms[:, :df], arms[:, df + 1 :]):  # views: no copy of the arms
+        df = layout.NAMES.index("df")  # the only number that may be infinite
+        for part in (self.arms[:, :df], self.arms[:, df + 1 :]):  # views: no copy of the arms
             ends = np.array([part.min(axis=1, initial=0.0), part.max(axis=1, initial=0.0)])
             demand(not np.isnan(ends).any(), "its belief has NaN")
             demand((np.abs(ends[:, n > 0]) <= ENDLESS).all(), "its belief is not finite")
-        theta = arms[n > 0, ridge_state.HEAD : ridge_state.HEAD + self.n_columns]
-        demand((np.abs(theta) <= FAR).all(), "its coefficients are too large")
-        demand((head[:, SUMS] >= 0).all(), "its belief has a negative sum")
-        demand((head[:, DIVISORS] > 0).all(), "its belief has a divisor of 0")
-        clock = head[:, ridge_state.CLOCK]
+        for arm in self.arms:
+            root = sums.view(arm, self.settings)
+            demand((root.d > 0).all(), "its belief has a pivot of 0")
+            demand((np.abs(root.t) <= FAR).all(), "its coefficients are too large")
+        demand(all((head[name] >= 0).all() for name in SUMS), "its belief has a negative sum")
+        demand(all((head[name] > 0).all() for name in DIVISORS), "its belief has a divisor of 0")
+        clock = head["clock"]
         demand(((clock >= 0) & (clock <= COUNT)).all(), f"its clocks are {clock}")
         if self.rate > 0:
-            left = head[n > 0, ridge_state.LEFT]
-            most = n[n > 0] * np.exp(self.settings[ridge_state.SLACK]) * (1 + 1e-9)
+            left = head["left"][n > 0]
+            most = n[n > 0] * np.exp(self.setting.slack) * (1 + 1e-9)
             demand(((left > 0) & (left <= most)).all(), "its rows have no share")
 
     def add_arm(self) -> None:

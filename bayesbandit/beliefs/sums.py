@@ -1,113 +1,46 @@
-"""The sums of many rows, by matrix products, and regressions that learn from sums.
+"""Many rows of an arm at once, by matrix products, and arms that become one.
 
-A regression depends on its rows through n, Σw, Σwr², X'Wr and X'WX, for cross-validation of each
-fold. So rows are learned as fast as BLAS multiplies matrices, in any number of parts.
+An arm depends on its rows through n, Σw, the moments of the rewards, and the root of its regression
+or, where λ or the weights' divisor changes, Σwr², X'Wr and X'WX, for cross-validation of each fold.
+So rows are learned as fast as BLAS multiplies matrices, in any number of parts.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from scipy.linalg import LinAlgError, cholesky
 from scipy.linalg.blas import dsyrk
 
-from bayesbandit.kernels import bulk, linear, ridge_state
+from bayesbandit.kernels import bulk, linear
+from bayesbandit.kernels.arm import (
+    HEAD,
+    Arm,
+    arm_of,
+    is_shifted,
+    keeps_sums,
+    named,
+    stride,
+    sums_of,
+)
 from bayesbandit.kernels.reward_moments import add_moments
 from bayesbandit.runtime.compiling import interpreted, without
 
-MOMENTS = slice(ridge_state.MEAN, ridge_state.TAIL + 1)
-MANY = 1000  # an arm with at least so many new rows learns their sums, and factorises once
+MANY = 1000  # an arm with at least so many new rows learns them together
 BLOCK = 8192  # a block of rows has at least so many,
 EACH = 32  # and so many for each arm and fold,
 ROOM = 2**22  # but at most so many numbers
+ROUGH = 1e-5  # the least pivot, as a share of its diagonal, of a product that is factorised
 
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class Sums:
-    """The sums of one arm's rows, by fold (F; one where λ is not chosen by cross-validation).
-
-    n (F,): rows. weight: Σw of all rows. products (F, D + 1, D + 1): A'WA with A = (X − origin,
-    r − shift). origin (D,): it ends with 0 if X ends with a column of 1. moments (4,): of the
-    rewards (`kernels/reward_moments.py`).
-    """
-
-    n: Array
-    weight: float
-    products: Array
-    shift: float
-    origin: Array
-    moments: Array
-
-    def faded(self, share: float) -> Sums:
-        """Return the sums after fading; share: the part of each row's weight that is left."""
-        return replace(
-            self,
-            weight=share * self.weight,
-            products=share * self.products,
-            moments=self.moments * [1.0, share, 1.0, 1.0],
-        )
-
-    def about(self, origin: Array, shift: float) -> Array:
-        """Return the products about another origin and shift; the last column of X must be 1."""
-        move = np.eye(len(origin) + 1)
-        move[-2] += np.append(self.origin - origin, self.shift - shift)
-        return np.asarray(move.T @ self.products @ move)
-
-
-def of_arm(arm: Array, settings: Array) -> Sums:
-    """Return the sums that an arm's numbers hold (`kernels/ridge_state.py`)."""
-    D, folds = _sizes(settings)
-    products = np.empty((max(folds, 1), D + 1, D + 1))
-    if folds:
-        held = interpreted(ridge_state.folds_of)(arm, D, folds)
-        n, rr, b, G = held[:, 0].copy(), held[:, 1], held[:, 2 : 2 + D], held[:, 2 + D :]
-    else:
-        n, rr = arm[[ridge_state.N]], arm[ridge_state.SUM_WRR]
-        b, G = interpreted(ridge_state.b_of)(arm, D), _products_of(arm, D)
-    products[:, :D, :D] = G.reshape(-1, D, D)
-    products[:, :D, D] = products[:, D, :D] = b
-    products[:, D, D] = rr
-    weight, shift = arm[[ridge_state.SUM_W, ridge_state.SHIFT]].tolist()
-    origin = _origin_of(arm, settings).copy()
-    return Sums(n, weight, products, shift, origin, arm[MOMENTS].copy())
-
-
-def add(arm: Array, settings: Array, sums: Sums) -> None:
-    """Add the sums of rows that come after the arm's own. Rows go to the folds in turn."""
-    D, folds = _sizes(settings)
-    n, origin, products = int(arm[ridge_state.N]), _origin_of(arm, settings), sums.products
-    if n == 0:
-        origin[:] = sums.origin
-        arm[ridge_state.SHIFT] = sums.shift
-    shift = float(arm[ridge_state.SHIFT])
-    if not (shift == sums.shift and np.array_equal(origin, sums.origin)):
-        products = sums.about(origin, shift)
-    if folds:
-        held = interpreted(ridge_state.folds_of)(arm, D, folds)
-        turn = (np.arange(folds) + n) % folds
-        held[turn, 0] += sums.n
-        held[turn, 1] += products[:, D, D]
-        held[turn, 2 : 2 + D] += products[:, :D, D]
-        held[turn, 2 + D :] += products[:, :D, :D].reshape(folds, -1)
-    total = products.sum(axis=0)
-    interpreted(add_moments)(arm, arm[ridge_state.SUM_W], sums.weight, *sums.moments)
-    arm[ridge_state.N] += sums.n.sum()
-    arm[ridge_state.SUM_W] += sums.weight
-    arm[ridge_state.SUM_WRR] += total[D, D]
-    interpreted(ridge_state.b_of)(arm, D)[:] += total[:D, D]
-    _products_of(arm, D)[:] += total[:D, :D]
-
-
-def solve(arm: Array, settings: Array, always: bool) -> bool:
-    """Set the arm's posterior from its sums, and return whether the factorisation was accurate.
-
-    always: use it even if it is not, with a λ that is in effect larger
-    (`kernels/algebra/rank_one.py`).
-    """
-    solve_sums = without(bulk.solve_sums, *linear.unreached(settings))
-    return bool(solve_sums(arm, settings, always))
+def view(arm: Array, settings: Array) -> Arm:
+    """Return an arm's numbers by name; its origin (D,) and U (D, D) as arrays."""
+    own: Arm = interpreted(arm_of)(arm, _sizes(settings)[0])
+    return own._replace(U=own.U.reshape(len(own.d), -1)[:, : len(own.d)])
 
 
 def learn(
@@ -116,76 +49,167 @@ def learn(
     """Learn the rows of each arm that has many, and return a mask (n,) of the rows that are left.
 
     x (n, d), arm numbers, rewards and weights (n,). λ and the average of normalised weights are
-    updated at the end. If an arm's factorisation would not be accurate, its rows are left.
+    updated at the end.
     """
     count = np.bincount(arm, minlength=len(arms))
-    many, learned = np.flatnonzero(count >= MANY), np.zeros(len(arms), dtype=np.bool_)
-    if many.size:
-        for k, sums in zip(
-            many, _of_rows(many, arms, settings, x, arm, reward, weight), strict=True
-        ):
-            before = arms[k].copy()
-            add(arms[k], settings, sums)
-            learned[k] = solve(arms[k], settings, always=False)
-            if not learned[k]:
-                arms[k] = before
-    return ~learned[arm]
-
-
-def _of_rows(
-    which: Array, arms: Array, settings: Array, x: Array, arm: Array, reward: Array, weight: Array
-) -> list[Sums]:
-    """Return the sums of the rows of each of `which` arms, computed in blocks of rows."""
+    many = np.flatnonzero(count >= MANY)
+    if not many.size:
+        return np.ones(len(arm), dtype=np.bool_)
+    own = [view(arms[k], settings) for k in many]
     D, folds = _sizes(settings)
-    M, F = len(which), max(folds, 1)
-    place = np.full(len(arms), -1)
-    place[which] = np.arange(M)
-    shift = arms[which, ridge_state.SHIFT]
-    origin = np.array([_origin_of(arms[k], settings) for k in which])
-    if _is_shifted(settings):
+    if interpreted(is_shifted)(settings):
         first = np.empty(len(arms), dtype=np.int64)
         first[arm[::-1]] = np.arange(len(arm))[::-1]  # the last one assigned stays
-        for k in np.flatnonzero(arms[which, ridge_state.N] == 0.0):
-            row = first[which[k]]
-            shift[k], origin[k, : D - 1] = reward[row], x[row]
-    n, products = np.zeros((M, F)), np.zeros((M, F, D + 1, D + 1))
-    heads = np.zeros((M, ridge_state.HEAD))
-    size = max(1, min(max(BLOCK, EACH * M * F), ROOM // (D + 1), len(x)))
-    out, ends, seen = np.empty((size, D + 1)), *np.zeros((2, M * F + 1), dtype=np.int64)
+        for k, one in zip(many, own, strict=True):
+            if one.head.n == 0.0:
+                one.origin[: D - 1], one.head.shift = x[first[k]], reward[first[k]]
+    new = np.zeros(len(many), HEAD)
+    F = max(folds, 1)
+    n, products = np.zeros((len(many), F)), np.zeros((len(many), F, D + 1, D + 1))
+    for i, f, A in _groups(many, own, F, new, x, arm, reward, weight):
+        n[i, f] += len(A)
+        products[i, f] += dsyrk(1.0, A.T)  # BLAS fills the upper triangle
+    products += np.triu(products, 1).swapaxes(2, 3)
+    for i, one in enumerate(own):
+        mine = arms[many[i]]
+        if _keeps_sums(settings):
+            _add_products(one, settings, n[i], products[i])
+        elif (R := root_of(products[i, 0])) is not None:
+            _add_root(mine, settings, R)
+        else:
+            spare = np.zeros(1, HEAD)
+            for _, _, A in _groups(many[[i]], [one], F, spare, x, arm, reward, weight):
+                _add_root(mine, settings, np.linalg.qr(A, mode="r"))
+        _count(one.head, n[i].sum(), new[i])
+        renew(mine, settings)
+    return count[arm] < MANY
+
+
+def merge(mine: Array, its: Array, settings: Array) -> None:
+    """Add the rounds of another arm to those of an arm, as if they had come next, and its prior to
+    none: it is in both."""
+    a, b = view(mine, settings), view(its, settings)
+    if a.head.n == 0.0 or b.head.n == 0.0:
+        if b.head.n > 0.0:
+            mine[:] = its
+        return
+    step, shift = b.origin - a.origin, float(b.head.shift - a.head.shift)
+    moved = bool(shift or step.any())
+    if _keeps_sums(settings):
+        n, products = _products_of(b, settings)
+        if moved:
+            move = np.eye(len(step) + 1)
+            move[-2] += np.append(step, shift)
+            products = move.T @ products @ move
+        _add_products(a, settings, n, products)
+    else:
+        prior = np.empty_like(mine)
+        interpreted(linear.initialise)(prior, settings)
+        p = view(prior, settings)
+        rows = np.sqrt(b.d)[:, None] * np.column_stack([b.U, b.t])
+        if moved:  # c of rewards less b's shift about b's origin, by c of a's
+            rows += np.outer(rows[:, -2], np.append(step, shift))
+            rows = np.linalg.qr(rows, mode="r")
+        _add_root(mine, settings, rows)
+        _add_root(mine, settings, np.column_stack([p.U, p.t]), p.d, -1.0)
+        a.head.loss = max(a.head.loss + b.head.loss, 0.0)
+    a.head.left += b.head.left
+    _count(a.head, b.head.n, b.head)
+    renew(mine, settings)
+
+
+def renew(arm: Array, settings: Array) -> None:
+    """Set λ, the weights' divisor and the noise of an arm, from all that it has learned."""
+    kernel = without(bulk.renew, *linear.unreached(settings))
+    kernel(arm, settings, _keeps_sums(settings))
+
+
+def root_of(S: Array) -> Array | None:
+    """Return R, upper triangular, with R'R = S; None if pivots cancel, and S has lost digits."""
+    try:
+        R = np.asarray(cholesky(S, check_finite=False))
+    except LinAlgError:
+        return None
+    return R if (np.diag(R) ** 2 >= ROUGH * np.diag(S)).all() else None
+
+
+def _add_root(
+    arm: Array, settings: Array, rows: Array, d: Array | None = None, weight: float = 1.0
+) -> None:
+    """Add rows [U t] (n, D + 1), each with weight d (n,; None: 1), to an arm's root and loss."""
+    D = _sizes(settings)[0]
+    U = np.zeros((min(len(rows), D), interpreted(stride)(D)))
+    U[:, :D] = rows[:D, :D]
+    t = np.ascontiguousarray(rows[:D, D])
+    add_root = without(bulk.add_root, *linear.unreached(settings))
+    add_root(arm, settings, np.ones(len(U)) if d is None else d, t, U.ravel(), weight)
+    if len(rows) > D:
+        view(arm, settings).head.loss += rows[D, D] ** 2
+
+
+def _count(head: Any, n: float, new: Any) -> None:
+    """Count n rows, and add Σw and the moments of rewards in another head."""
+    moments = new["mean_r"], new["spread"], new["skew"], new["tail"]
+    interpreted(add_moments)(head, head.sum_w, new["sum_w"], *moments)
+    head.n += n
+    head.sum_w += new["sum_w"]
+
+
+def _products_of(arm: Arm, settings: Array) -> tuple[Array, Array]:
+    """Return the rows (F,) and the products A'WA (F, D + 1, D + 1) with A = (X, r) of each fold, or
+    of all rows (F = 1)."""
+    D, folds = _sizes(settings)
+    sums = interpreted(sums_of)(arm, folds)
+    products = np.empty((max(folds, 1), D + 1, D + 1))
+    n, rr, b, G = np.array([arm.head.n]), arm.head.sum_wrr, sums.b, sums.G.reshape(D, -1)[:, :D]
+    if folds:
+        n, rr, b, G = np.split(sums.folds, [1, 2, 2 + D], axis=1)
+    products[:, :D, :D] = G.reshape(-1, D, D)
+    products[:, :D, D] = products[:, D, :D] = b
+    products[:, D, D] = np.ravel(rr)
+    return n.ravel(), products
+
+
+def _add_products(arm: Arm, settings: Array, n: Array, products: Array) -> None:
+    """Add products of rows that come after the arm's own: see `_products_of`. Rows go to the folds
+    in turn."""
+    D, folds = _sizes(settings)
+    sums, total = interpreted(sums_of)(arm, folds), products.sum(axis=0)
+    if folds:
+        turn = (np.arange(folds) + int(arm.head.n)) % folds
+        parts = n, products[:, D, D], products[:, :D, D], products[:, :D, :D].reshape(folds, -1)
+        sums.folds[turn] += np.column_stack(parts)
+    arm.head.sum_wrr += total[D, D]
+    sums.b[:] += total[:D, D]
+    sums.G.reshape(D, -1)[:, :D] += total[:D, :D]
+
+
+def _groups(
+    which: Array, own: list[Arm], F: int, new: Array,
+    x: Array, arm: Array, reward: Array, weight: Array,
+) -> Iterator[tuple[int, int, Array]]:  # fmt: skip
+    """Give the rows A = √w (x − origin, 1, r − shift) of each of `which` arms and F folds, block
+    after block. Σw and the moments of the rewards are added to `new` (K,)."""
+    K, D = len(which), len(own[0].d)
+    place = np.full(arm.max() + 1, -1)
+    place[which] = np.arange(K)
+    shift, origin = np.array([one.head.shift for one in own]), np.array([one.origin for one in own])
+    seen = np.zeros(K, dtype=np.int64)
+    size = max(1, min(max(BLOCK, EACH * K * F), ROOM // (D + 1), len(x)))
+    out, ends = np.empty((size, D + 1)), np.zeros(K * F + 1, dtype=np.int64)
     for start in range(0, len(x), size):
         part = slice(start, start + size)
         rows = [np.ascontiguousarray(values[part]) for values in (x, reward, weight)]
-        bulk.stack(*rows, place[arm[part]], shift, origin, seen, F, out, ends, heads)
-        counts = np.diff(ends).reshape(M, F)
-        n += counts
-        for k, f in np.argwhere(counts):
-            g = k * F + f
-            products[k, f] += dsyrk(1.0, out[ends[g] : ends[g + 1]].T)
-    products += np.triu(products, 1).swapaxes(2, 3)  # BLAS fills the upper triangle
-    total = heads[:, ridge_state.SUM_W].tolist()
-    moments = heads[:, MOMENTS]
-    parts = zip(n, total, products, shift.tolist(), origin, moments, strict=True)
-    return [Sums(*sums) for sums in parts]
+        bulk.stack(*rows, place[arm[part]], shift, origin, seen, F, out, ends, new)
+        for g in np.flatnonzero(np.diff(ends)):
+            yield *divmod(int(g), F), out[ends[g] : ends[g + 1]]
 
 
 def _sizes(settings: Array) -> tuple[int, int]:
     """Return D, the columns of the design, and the number of folds."""
-    return int(settings[ridge_state.D_]), int(settings[ridge_state.FOLDS])
+    setting = interpreted(named)(settings)
+    return int(setting.columns), int(setting.folds)
 
 
-def _is_shifted(settings: Array) -> bool:
-    return bool(interpreted(ridge_state.is_shifted)(settings))
-
-
-def _origin_of(arm: Array, settings: Array) -> Array:
-    """Return the origin of an arm's contexts (D,): a view of its numbers, or 0 if it has none."""
-    D, _ = _sizes(settings)
-    if not _is_shifted(settings):
-        return np.zeros(D)
-    return np.asarray(interpreted(ridge_state.origin_of)(arm, D))
-
-
-def _products_of(arm: Array, D: int) -> Array:
-    """Return X'WX (D, D), a view of an arm's numbers."""
-    flat = interpreted(ridge_state.G_of)(arm, D)
-    return interpreted(ridge_state.matrix)(flat, D)[:, :D]
+def _keeps_sums(settings: Array) -> bool:
+    return bool(interpreted(keeps_sums)(interpreted(named)(settings)))

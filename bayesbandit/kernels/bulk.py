@@ -2,16 +2,10 @@
 
 import numpy as np
 
-from bayesbandit.kernels.linear import (
-    ROUGH,
-    factorise,
-    invert_and_solve,
-    scratch,
-    set_noise,
-    settle_weights,
-)
+from bayesbandit.kernels.arm import arm_of, named
+from bayesbandit.kernels.linear import scratch, set_noise, settle
 from bayesbandit.kernels.reward_moments import TINY, add_moments
-from bayesbandit.kernels.ridge_state import FOLDS, NORMALIZE, SUM_W
+from bayesbandit.kernels.root import rotate_rows
 from bayesbandit.runtime.compiling import njit
 
 
@@ -20,9 +14,9 @@ def stack(x, reward, weight, arm, shift, origin, seen, folds, out, ends, heads):
     """Put √w (x − origin, 1, r − shift) of rows x (n, d) into out (n, D + 1), group after group.
 
     A group is a fold of an arm, arm · folds + fold, and ends at ends[group + 1]. Rows whose arm
-    number is below 0 are left out. shift (K,), origin (K, d) by arm. seen (K,) counts the arms'
-    rows, which go to the folds in turn. heads (K, HEAD): Σw and the moments of the rewards are
-    added to these.
+    number is below 0 are left out. shift (K,), origin (K, D) by arm. seen (K,) counts the arms'
+    rows, which go to the folds in turn. heads (K,): Σw and the moments of the rewards are added to
+    these.
     """
     n, d, D, K = x.shape[0], x.shape[1], out.shape[1] - 1, shift.size
     group = np.empty(n, np.int64)
@@ -74,21 +68,22 @@ def stack(x, reward, weight, arm, shift, origin, seen, folds, out, ends, heads):
         skew *= share * largest[k]
         tail *= share * largest[k] * largest[k]
         spread *= largest[k] * largest[k]
-        add_moments(heads[k], heads[k][SUM_W], total[k], first[k] + mean[k], spread, skew, tail)
-        heads[k][SUM_W] += total[k]
+        head = heads[k]
+        add_moments(head, head.sum_w, total[k], first[k] + mean[k], spread, skew, tail)
+        head.sum_w += total[k]
 
 
 @njit(cache=True)
-def solve_sums(arm, settings, always):
-    """Set λ, the weights' divisor, P, θ and the noise from the arm's sums; return whether it did.
+def add_root(numbers, settings, d, t, U, weight):
+    """Add rows to an arm's root and loss: see `root.rotate_rows`."""
+    arm = arm_of(numbers, int(named(settings).columns))
+    arm.head.loss += rotate_rows(arm, d, t, U, weight, np.empty(scratch(settings)))
 
-    A rough factorisation is taken `always`, or where λ or the divisor change (`linear.settle`).
-    """
-    work = np.empty(scratch(settings))
-    settle_weights(arm, settings, work)
-    rough = factorise(arm, settings, work) < ROUGH
-    if rough and not always and settings[FOLDS] == 0 and settings[NORMALIZE] == 0:
-        return False
-    invert_and_solve(arm, settings, work)
-    set_noise(arm, settings)
-    return True
+
+@njit(cache=True)
+def renew(numbers, settings, sums):
+    """Set the noise of an arm; if it learns from sums, first λ, the weights' divisor and B."""
+    arm, work = arm_of(numbers, int(named(settings).columns)), np.empty(scratch(settings))
+    if sums:
+        settle(arm, settings, work)
+    set_noise(arm, settings, work)

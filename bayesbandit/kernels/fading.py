@@ -1,43 +1,25 @@
-"""What time does to an arm: its rows fade, or its coefficients walk (`kernels/ridge_state.py`).
+"""What time does to an arm: its rows fade, or its coefficients walk (`kernels/arm.py`).
 
 Rows fade by 2^(−ticks/half-life): X'WX, X'Wr, the folds and the noise scale shrink, the penalty λ
 or the prior of θ stays. So an arm without new rewards returns to the prior (stabilised forgetting,
 Kulhavý & Zarrop 1993, International Journal of Control 58, 905–924). Where θ takes a step of
-variance q in each coordinate a tick, its covariance S = σ²P becomes S + qI: the Kalman filter.
+variance q in each coordinate a tick, its covariance S = σ²B⁻¹ becomes S + qI: the Kalman filter.
 """
 
 import numpy as np
 
-from bayesbandit.kernels.linear import (
-    factorise,
-    initialise,
-    invert_and_solve,
-    pool_noise,
-    scratch,
-    set_noise,
-)
-from bayesbandit.kernels.origin import recentre
-from bayesbandit.kernels.ridge_state import (
-    CLOCK,
-    D_,
-    FOLDS,
-    LEFT,
-    RATE,
-    SIGMA2,
-    SLACK,
-    SPREAD,
-    SUM_W,
-    SUM_WRR,
-    WALK,
-    WALKED,
-    G_of,
-    N,
-    P_of,
-    b_of,
-    folds_of,
+from bayesbandit.kernels.arm import (
+    arm_of,
+    core_width,
     is_shifted,
-    matrix,
+    keeps_sums,
+    named,
+    stride,
+    sums_of,
 )
+from bayesbandit.kernels.linear import factorise, initialise, pool_noise, scratch, set_noise
+from bayesbandit.kernels.origin import recentre
+from bayesbandit.kernels.root import rotate_rows, walk
 from bayesbandit.kernels.uncounted_arrays import borrowed, held
 from bayesbandit.runtime.compiling import njit
 
@@ -45,53 +27,72 @@ FORGOTTEN = 1e-9  # rows; an arm with less than that is new
 
 
 @njit(cache=True)
-def pass_time(arm, tick, settings, work):
+def pass_time(numbers, tick, settings, work):
     """Bring one arm to this tick; a tick of the past changes nothing."""
-    passed = tick - arm[CLOCK]
-    if arm[N] == 0.0:  # the prior is that of the first reward's tick
-        arm[CLOCK] = max(arm[CLOCK], tick)
-    elif passed > 0.0 and settings[WALK] > 0.0:
-        arm[CLOCK] = tick
-        if 0.0 < arm[SIGMA2] < np.inf:
-            P = matrix(P_of(arm, int(settings[D_])), int(settings[D_]))
-            step = settings[WALK] * passed / arm[SIGMA2]
-            arm[WALKED] += step
-            for j in range(P.shape[0]):
-                P[j, j] += step
-            set_noise(arm, settings)
-    elif passed > 0.0 and settings[RATE] * passed > settings[SLACK]:
-        arm[CLOCK] = tick
-        fade(arm, np.exp(-settings[RATE] * passed), settings, work)
+    setting = named(settings)
+    arm = arm_of(numbers, int(setting.columns))
+    head, passed = arm.head, tick - arm.head.clock
+    if head.n == 0.0:  # the prior is that of the first reward's tick
+        head.clock = max(head.clock, tick)
+    elif passed > 0.0 and setting.walk > 0.0:
+        head.clock = tick
+        if 0.0 < head.sigma2 < np.inf:
+            step = setting.walk * passed / head.sigma2
+            head.walked += step
+            walk(arm, step, work)
+            set_noise(arm, settings, work)
+    elif passed > 0.0 and setting.rate * passed > setting.slack:
+        head.clock = tick
+        fade(numbers, np.exp(-setting.rate * passed), settings, work)
 
 
 @njit(cache=True)
-def fade(arm, share, settings, work):
-    """Leave this share of all rows, and factorise again: B = X'WX + λI is exact."""
-    D, tick = int(settings[D_]), arm[CLOCK]
-    if not arm[LEFT] * share >= FORGOTTEN:
-        initialise(arm, settings)
-        arm[CLOCK] = tick
+def fade(numbers, share, settings, work):
+    """Leave this share of all rows; the prior stays whole."""
+    setting = named(settings)
+    D, folds = int(setting.columns), int(setting.folds)
+    arm, tick = arm_of(numbers, D), 0.0
+    head = arm.head
+    if not head.left * share >= FORGOTTEN:
+        tick = head.clock
+        initialise(numbers, settings)
+        head.clock = tick
         return
-    arm[LEFT] *= share
-    arm[SUM_W] *= share
-    arm[SUM_WRR] *= share
-    arm[SPREAD] *= share
-    shrink(b_of(arm, D), share)
-    shrink(G_of(arm, D), share)
-    folds = folds_of(arm, D, int(settings[FOLDS]))
-    for f in range(folds.shape[0]):
-        shrink(folds[f, 1:], share)
-    if is_shifted(settings):
-        recentre(arm, settings)
-    factorise(arm, settings, work)
-    invert_and_solve(arm, settings, work)
-    set_noise(arm, settings)
+    head.left *= share
+    head.sum_w *= share
+    head.spread *= share
+    if keeps_sums(setting):
+        sums = sums_of(arm, folds)
+        head.sum_wrr *= share
+        shrink(sums.b, share)
+        shrink(sums.G, share)
+        for f in range(folds):
+            shrink(sums.folds[f, 1:], share)
+        if is_shifted(settings):
+            recentre(arm, folds)
+        factorise(arm, settings)
+    else:
+        head.loss *= share
+        shrink(arm.d, share)
+        add_prior(arm, 1.0 - share, settings, work)
+    set_noise(arm, settings, work)
 
 
 @njit(cache=True)
-def share_of(tick, arm, settings):
+def add_prior(arm, share, settings, work):
+    """Add this share of the prior to an arm's root; work (scratch,) is scratch."""
+    D = arm.d.size
+    start = stride(D)
+    numbers = work[start : start + core_width(D)]
+    initialise(numbers, settings)
+    prior = arm_of(numbers, D)
+    arm.head.loss += rotate_rows(arm, prior.d, prior.t, prior.U, share, work)
+
+
+@njit(cache=True)
+def share_of(tick, head, settings):
     """Return what is left, at the arm's tick, of a row of this tick: above 1 while fading waits."""
-    return np.exp(settings[RATE] * (tick - arm[CLOCK]))
+    return np.exp(named(settings).rate * (tick - head.clock))
 
 
 @njit(cache=True)

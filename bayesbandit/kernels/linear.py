@@ -1,84 +1,38 @@
-"""One arm's weighted ridge regression, kept in one row of numbers (`kernels/ridge_state.py`).
+"""One arm's weighted ridge regression, kept in one row of numbers (`kernels/arm.py`).
 
-B = X'WX + λI, θ = B⁻¹X'Wr, P = B⁻¹. How an update keeps its digits: `kernels/algebra/rank_one.py`.
-Arguments are trusted: who calls these functions has checked them.
+B = X'WX + λI, θ = B⁻¹X'Wr: each row is rotated into the root of B (`kernels/root.py`). Where λ or
+the divisor of the weights changes, X'WX and X'Wr are kept, and B is made and factorised on a
+schedule. Arguments are trusted: who calls these functions has checked them.
 """
 
 import numpy as np
 
-from bayesbandit.kernels.algebra.dense import (
-    add_outer,
-    add_scaled,
-    copy_into,
-    dot,
-    factor_by,
-    invert,
-    solve,
+from bayesbandit.kernels.algebra.dense import add_outer, add_scaled, copy_into
+from bayesbandit.kernels.arm import (
+    EMPIRICAL_BAYES,
+    GRID,
+    KNOWN_SIGMA2,
+    NIG,
+    RSS,
+    arm_of,
+    core_width,
+    has_prior,
+    head_of,
+    is_moving,
+    is_shifted,
+    keeps_sums,
+    named,
+    stride,
+    sums_of,
 )
-from bayesbandit.kernels.algebra.rank_one import (
-    rank_one,
-    rank_one_anyway,
-    rank_one_of_root,
-    take_root,
-)
-from bayesbandit.kernels.origin import measured, measured_to_learn
 from bayesbandit.kernels.penalised.folds import cross_validated
 from bayesbandit.kernels.penalised.folds import scratch as fold_scratch
 from bayesbandit.kernels.reward_moments import add_moments, kurtosis
-from bayesbandit.kernels.ridge_state import (
-    ABOUT_ORIGIN,
-    D_,
-    DF,
-    DUE,
-    EMPIRICAL_BAYES,
-    EVEN_W,
-    FLOOR,
-    FOLDS,
-    FORM,
-    GRID,
-    KNOWN_SIGMA2,
-    LAM,
-    LEFT,
-    LOSS,
-    NIG,
-    NORMALIZE,
-    NUMBER,
-    PENALISED,
-    PRIOR_W,
-    RATE,
-    RESIDUAL,
-    ROOTED,
-    RSS,
-    RULE,
-    SCALE0,
-    SCHEDULE,
-    SHAPE0,
-    SHIFT,
-    SIGMA2,
-    SUM_W,
-    SUM_WRR,
-    W_BAR,
-    WALK,
-    WALKED,
-    G_of,
-    N,
-    P_of,
-    b_of,
-    fold_of,
-    has_prior,
-    is_moving,
-    is_rooted,
-    is_shifted,
-    matrix,
-    stride,
-    theta_of,
-)
+from bayesbandit.kernels.root import FLAT, coefficients, factor, rotate_in
 from bayesbandit.runtime.compiling import interpreted, njit
 
-# λ may be chosen by cross-validation, θ have a prior of its own, rows fade or θ walk as time
-# passes, and an intercept take up the shift of contexts and rewards (`compiling.without`)
-FOLDED = PRIOR = MOVING = SHIFTED = True
-ROUGH = 1e-9  # the least pivot, as a share of its diagonal, with which a factorisation is good
+# Sums may be kept, and rows fade or θ walk as time passes (`compiling.without`)
+SUMS = MOVING = True
 
 
 def unreached(settings: np.ndarray) -> tuple[str, ...]:
@@ -86,67 +40,77 @@ def unreached(settings: np.ndarray) -> tuple[str, ...]:
 
     No generator: Python 3.13 breaks where one gets no memory.
     """
-    folded = () if settings[FOLDS] > 0 else ("FOLDED",)
-    prior = () if interpreted(has_prior)(settings) else ("PRIOR",)
+    sums = () if interpreted(keeps_sums)(interpreted(named)(settings)) else ("SUMS",)
     moving = () if interpreted(is_moving)(settings) else ("MOVING",)
-    shifted = () if interpreted(is_shifted)(settings) else ("SHIFTED",)
-    return (*folded, *prior, *moving, *shifted)
+    return (*sums, *moving)
 
 
 @njit(cache=True)
-def initialise(arm, settings):
-    """Set the arm without data: θ = 0, P = I/λ (∞ for an unpenalised column), or m and Λ⁻¹."""
-    D, penalised = int(settings[D_]), int(settings[PENALISED])
-    arm[:] = 0.0
-    arm[LAM] = settings[GRID]
-    arm[W_BAR] = 1.0
+def initialise(numbers, settings):
+    """Set the arm without data: B = λI (0 for an unpenalised column), or the prior's root."""
+    setting = named(settings)
+    D, penalised = int(setting.columns), int(setting.penalised)
+    M, arm = stride(D), arm_of(numbers, D)
+    numbers[:] = 0.0
+    arm.head.lam, arm.head.w_bar = settings[GRID], 1.0
     if has_prior(settings):
-        work = np.empty(scratch(settings))
-        factorise(arm, settings, work)
-        invert_and_solve(arm, settings, work)
-        arm[LOSS], arm[DUE] = 0.0, settings[SCHEDULE] if settings[NORMALIZE] == 0 else 1.0
-        set_noise(arm, settings)
-        return
-    P = matrix(P_of(arm, D), D)
-    for j in range(D):
-        P[j, j] = 1.0 / arm[LAM] if j < penalised else np.inf
-    refactored = settings.size > GRID + 1 or settings[NORMALIZE] > 0 or penalised < D
-    arm[DUE] = 1.0 if refactored else settings[SCHEDULE]
-    set_noise(arm, settings)
-
-
-@njit(cache=True)
-def rows_left(arm, settings):
-    """Return how many rows an arm has, each by the share of it that has not faded."""
-    if MOVING and settings[RATE] > 0.0:
-        return arm[LEFT]
-    return arm[N]
-
-
-@njit(cache=True)
-def set_noise(arm, settings):
-    """Set the noise variance and degrees of freedom from the loss, by the variance rule."""
-    D, penalised = int(settings[D_]), int(settings[PENALISED])
-    rule, n = int(settings[RULE]), rows_left(arm, settings)
-    arm[DF] = np.inf
-    if rule == KNOWN_SIGMA2:
-        arm[SIGMA2] = settings[NUMBER]
-    elif rule == NIG:
-        arm[DF] = 2.0 * settings[SHAPE0] + n
-        arm[SIGMA2] = (2.0 * settings[SCALE0] + arm[LOSS]) / arm[DF]
-    elif n == 0:
-        arm[SIGMA2] = np.inf
+        root = settings[GRID + 1 :]
+        copy_into(arm.d, root)
+        copy_into(arm.t, root[D:])
+        for i in range(D):
+            copy_into(arm.U[i * M : i * M + D], root[(2 + i) * D :])
     else:
-        theta = theta_of(arm, D)
-        penalty = arm[LAM]
-        if MOVING and settings[WALK] > 0.0:  # of what θ is now, by the prior of its whole walk
-            penalty = 1.0 / (1.0 / arm[LAM] + arm[WALKED])
-        rss = max(arm[LOSS] - penalty * dot(theta[:penalised], theta[:penalised]), 0.0)
-        if rule == EMPIRICAL_BAYES:
-            arm[RESIDUAL] = rss  # for `pool_noise`, which has the last word
-            arm[EVEN_W] = arm[SUM_W] / arm[W_BAR]
-            arm[PRIOR_W] = settings[NUMBER] * (arm[SUM_W] / (arm[W_BAR] * n))
-        arm[SIGMA2] = max(rss if rule == RSS else rss / n, settings[FLOOR])
+        for i in range(D):
+            arm.d[i] = settings[GRID] if i < penalised else FLAT
+            arm.U[i * M + i] = 1.0
+    begin_noise(arm.head, setting)
+
+
+@njit(cache=True)
+def begin_noise(head, setting):
+    """Set the noise variance and degrees of freedom of an arm without data."""
+    head.df = np.inf
+    if setting.variance == KNOWN_SIGMA2:
+        head.sigma2 = setting.number
+    elif setting.variance == NIG:
+        head.df = 2.0 * setting.prior_shape
+        head.sigma2 = 2.0 * setting.prior_scale / head.df
+    else:
+        head.sigma2 = np.inf
+
+
+@njit(cache=True)
+def rows_left(head, setting):
+    """Return how many rows an arm has, each by the share of it that has not faded."""
+    if MOVING and setting.rate > 0.0:
+        return head.left
+    return head.n
+
+
+@njit(cache=True)
+def set_noise(arm, settings, work):
+    """Set the noise variance and degrees of freedom from the loss, by the variance rule."""
+    head, setting = arm.head, named(settings)
+    rule, n = int(setting.variance), rows_left(arm.head, setting)
+    if n == 0.0 or rule == KNOWN_SIGMA2:
+        begin_noise(head, setting)
+        return
+    if rule == NIG:
+        head.df = 2.0 * setting.prior_shape + n
+        head.sigma2 = (2.0 * setting.prior_scale + head.loss) / head.df
+        return
+    penalty, square = head.lam, 0.0
+    if MOVING and setting.walk > 0.0:  # of what θ is now, by the prior of its whole walk
+        penalty = 1.0 / (1.0 / head.lam + head.walked)
+    theta = coefficients(arm, work[: stride(arm.d.size)])
+    for j in range(int(setting.penalised)):
+        square += theta[j] * theta[j]
+    rss = max(head.loss - penalty * square, 0.0)
+    if rule == EMPIRICAL_BAYES:
+        head.residual = rss  # for `pool_noise`, which has the last word
+        head.even_w = head.sum_w / head.w_bar
+        head.prior_w = setting.number * (head.sum_w / (head.w_bar * n))
+    head.sigma2 = max(rss if rule == RSS else rss / n, setting.floor)
 
 
 @njit(cache=True)
@@ -162,202 +126,147 @@ def pool_noise(arms, settings):
     and not p. Rewards c·r have exactly c² σ². What depends on one arm alone is kept in its row,
     because divisions are the cost of this in every round.
     """
-    if settings[RULE] != EMPIRICAL_BAYES:
+    setting = named(settings)
+    if setting.variance != EMPIRICAL_BAYES:
         return
     loss, sum_w = 0.0, 0.0
     for k in range(arms.shape[0]):
-        loss += arms[k, LOSS]
-        sum_w += arms[k, EVEN_W]
+        head = head_of(arms[k])
+        loss += head.loss
+        sum_w += head.even_w
     s2 = loss / sum_w if sum_w > 0.0 else 0.0
     rows, variance = kurtosis(arms)
     if s2 < variance:
         rows *= s2 / variance
     for k in range(arms.shape[0]):
-        if arms[k, N] > 0.0:
-            total = arms[k, RESIDUAL] + arms[k, PRIOR_W] * rows * s2
-            arms[k, SIGMA2] = max(total / rows_left(arms[k], settings), settings[FLOOR])
+        head = head_of(arms[k])
+        if head.n > 0.0:
+            total = head.residual + head.prior_w * rows * s2
+            head.sigma2 = max(total / rows_left(head, setting), setting.floor)
 
 
 @njit(cache=True)
-def accumulate(arm, z, r, w, settings):
-    """Add one weighted row to the statistics, and to its fold's (rows go to the folds in turn).
-
-    z is measured from the arm's origin if it has one."""
-    D, folds = int(settings[D_]), int(settings[FOLDS])
-    if SHIFTED and arm[N] == 0.0 and is_shifted(settings):
-        arm[SHIFT] = r
-    if settings[RULE] == EMPIRICAL_BAYES:
-        add_moments(arm, arm[SUM_W], w, r, 0.0, 0.0, 0.0)
-    r -= arm[SHIFT]
-    if FOLDED and folds > 0:
-        fold = fold_of(arm, D, int(arm[N]) % folds)
+def add_to_sums(arm, x, y, w, setting):
+    """Add one weighted row to the sums, and to its fold's: rows go to the folds in turn."""
+    D, folds = arm.d.size, int(setting.folds)
+    sums = sums_of(arm, folds)
+    if folds > 0:
+        fold = sums.folds[int(arm.head.n) % folds]
         fold[0] += 1.0
-        fold[1] += w * r * r
-        add_scaled(fold[2 : 2 + D], w * r, z)
-        add_outer(fold[2 + D :], D, w, z)
-    arm[N] += 1.0
-    arm[SUM_W] += w
-    arm[SUM_WRR] += w * r * r
-    add_scaled(b_of(arm, D), w * r, z)
-    add_outer(G_of(arm, D), stride(D), w, z)
+        fold[1] += w * y * y
+        add_scaled(fold[2 : 2 + D], w * y, x)
+        add_outer(fold[2 + D :], D, w, x[:D])
+    arm.head.sum_wrr += w * y * y
+    add_scaled(sums.b, w * y, x)
+    add_outer(sums.G, x.size, w, x)
 
 
 @njit(cache=True)
-def settle_weights(arm, settings, work):
-    """Update the weights' average and λ; set when this is due next."""
-    n = arm[N]
-    if settings[NORMALIZE] > 0 and arm[SUM_W] > 0:
-        arm[W_BAR] = arm[SUM_W] / rows_left(arm, settings)
-    if FOLDED and settings[FOLDS] > 0:
-        arm[LAM] = cross_validated(arm, settings, work)
-    schedule = settings[SCHEDULE]
-    arm[DUE] = n + schedule if schedule > 0 else max(n + 1.0, np.ceil(n * (1.0 - schedule)))
+def settle(arm, settings, work):
+    """Update the weights' divisor and λ, factorise, and set when this is due next."""
+    head, setting = arm.head, named(settings)
+    n, schedule = head.n, setting.schedule
+    if setting.normalize > 0.0 and head.sum_w > 0.0:
+        head.w_bar = head.sum_w / rows_left(head, setting)
+    if setting.folds > 0.0:
+        head.lam = cross_validated(arm, settings, work)
+    head.due = n + schedule if schedule > 0.0 else max(n + 1.0, np.ceil(n * (1.0 - schedule)))
+    factorise(arm, settings)
 
 
 @njit(cache=True)
-def factorise(arm, settings, work):
-    """Write X'Wr (D,) and the Cholesky factor of B = X'WX + λI into work, both with the prior.
-
-    Weights W are divided by W_BAR. Return the smallest pivot: see `factor_by`.
-    """
-    D, penalised = int(settings[D_]), int(settings[PENALISED])
-    b, diagonal, U = work[:D], work[D : 2 * D], work[2 * D : 2 * D + D * D].reshape(D, D)
-    G, rhs = matrix(G_of(arm, D), D), b_of(arm, D)
+def factorise(arm, settings):
+    """Make B = X'WX + λI and b = X'Wr from the sums, with W over its divisor, and their root."""
+    D, w_bar, sums = arm.d.size, arm.head.w_bar, sums_of(arm, 0)
+    M, prior = stride(D), has_prior(settings)
+    for i in range(sums.G.size):
+        arm.U[i] = sums.G[i] / w_bar
     for i in range(D):
-        b[i] = rhs[i] / arm[W_BAR]
-        for j in range(D):
-            U[i, j] = G[i, j] / arm[W_BAR]
-    for j in range(penalised):
-        U[j, j] += arm[LAM]
-    if PRIOR and has_prior(settings):
-        prior = settings[GRID + 1 :]
-        for i in range(D):
-            add_scaled(U[i], 1.0, prior[i * D : (i + 1) * D])
-        add_scaled(b, 1.0, prior[D * D : D * D + D])
-    return factor_by(U, diagonal)
+        arm.t[i] = sums.b[i] / w_bar
+        for j in range(i):
+            arm.U[i * M + j] = 0.0
+    rr = arm.head.sum_wrr / w_bar
+    if prior:
+        rr += add_prior(arm, settings[GRID + 1 :])
+    else:
+        for i in range(int(named(settings).penalised)):
+            arm.U[i * M + i] += arm.head.lam
+    arm.head.loss = factor(arm, rr)
 
 
 @njit(cache=True)
-def invert_and_solve(arm, settings, work):
-    """Compute P, θ and the loss from what `factorise` left in work."""
-    D = int(settings[D_])
-    b, U = work[:D], work[2 * D : 2 * D + D * D].reshape(D, D)
-    rr = arm[SUM_WRR] / arm[W_BAR]
-    if has_prior(settings):
-        rr += settings[GRID + 1 + D * D + D]
-    invert(U, matrix(P_of(arm, D), D))
-    arm[FORM] = ABOUT_ORIGIN if SHIFTED and is_shifted(settings) else 0.0
-    theta = theta_of(arm, D)
-    solve(U, b, theta)
-    arm[LOSS] = max(rr - dot(theta, b), 0.0)
-    if SHIFTED and is_shifted(settings):
-        theta[D - 1] += arm[SHIFT]
+def add_prior(arm, root):
+    """Add Λ and Λm, from their root, to what `factorise` has; return m'Λm."""
+    D, square = arm.d.size, 0.0
+    M = stride(D)
+    for k in range(D):
+        d, t, u = root[k], root[D + k], root[(2 + k) * D : (3 + k) * D]
+        square += d * t * t
+        for i in range(k, D):
+            arm.t[i] += d * t * u[i]
+            add_scaled(arm.U[i * M + i : i * M + D], d * u[i], u[i:])
+    return square
 
 
 @njit(cache=True)
 def scratch(settings):
-    """Return how many numbers of scratch `refactor` takes. They are allocated before anything
+    """Return how many numbers of scratch these functions take. They are allocated before anything
     changes, so that a machine without memory leaves all as it was."""
-    D = int(settings[D_])
-    size = 2 * D + D * D
-    if FOLDED and settings[FOLDS] > 0:
+    setting = named(settings)
+    D = int(setting.columns)
+    size = stride(D)
+    if MOVING and is_moving(settings):
+        size += core_width(D)
+    if SUMS and setting.folds > 0.0:
         size = max(size, fold_scratch(settings))
-    if SHIFTED and is_shifted(settings):
-        size += D
     return size
 
 
 @njit(cache=True)
-def update(arm, z, r, w, settings, v):
-    """Learn one observation (z, r) of weight w; v (stride,) is scratch."""
-    if SHIFTED and is_shifted(settings):
-        z = measured_to_learn(arm, z, np.empty(z.size))
-    if arm[N] + 1.0 < arm[DUE] and rank_one(arm, z, r, w / arm[W_BAR], v):
-        accumulate(arm, z, r, w, settings)
+def update(numbers, z, r, w, settings, work):
+    """Learn one observation (z, r) of weight w; work (scratch,) is scratch."""
+    D, setting = z.size, named(settings)
+    arm, x = arm_of(numbers, D), work[: stride(D)]
+    take_in(arm, z, r, w, settings, x)
+    if SUMS and keeps_sums(setting) and arm.head.n >= arm.head.due:
+        settle(arm, settings, work)
     else:
-        settle(arm, z, r, w, settings, v, np.empty(scratch(settings)))
-    set_noise(arm, settings)
+        y = r - arm.head.shift
+        arm.head.loss += rotate_in(arm, x, y, w / arm.head.w_bar, 0)
+    set_noise(arm, settings, work)
 
 
 @njit(cache=True)
-def update_with(arm, z, r, w, settings, v, work):
-    """Do as `update`, to the bit, without allocating: work (scratch,) is scratch."""
-    if SHIFTED and is_shifted(settings):
-        z = measured_to_learn(arm, z, work[work.size - z.size :])
-    if arm[N] + 1.0 < arm[DUE] and rank_one(arm, z, r, w / arm[W_BAR], v):
-        accumulate(arm, z, r, w, settings)
-    else:
-        settle(arm, z, r, w, settings, v, work)
-    set_noise(arm, settings)
+def take_in(arm, z, r, w, settings, x):
+    """Count a row, and add it to the sums; fill x (stride,) with z less the arm's origin, which is
+    the first row where an intercept takes up any shift."""
+    head, origin, D, setting = arm.head, arm.origin, z.size, named(settings)
+    if head.n == 0.0 and is_shifted(settings):
+        copy_into(origin[: D - 1], z)
+        head.shift = r
+    for i in range(D):
+        x[i] = z[i] - origin[i]
+    for i in range(D, x.size):
+        x[i] = 0.0
+    if setting.variance == EMPIRICAL_BAYES:
+        add_moments(head, head.sum_w, w, r, 0.0, 0.0, 0.0)
+    if SUMS and keeps_sums(setting):
+        add_to_sums(arm, x, r - head.shift, w, setting)
+    head.n += 1.0
+    head.sum_w += w
 
 
 @njit(cache=True)
-def settle(arm, z, r, w, settings, v, work):
-    """Learn an observation by a factorisation or by the root of P; update whatever else is due."""
-    accumulate(arm, z, r, w, settings)
-    if MOVING and settings[WALK] > 0.0:
-        rank_one_anyway(arm, z, r, w / arm[W_BAR], v)
-        return
-    D, kept = z.size, True  # λ, the weights' divisor and what was learned
-    if arm[N] >= arm[DUE]:
-        settle_weights(arm, settings, work)
-        kept = settings[FOLDS] == 0 and settings[NORMALIZE] == 0
-    if MOVING and settings[RATE] > 0.0:
-        kept = False
-    rough, weight = factorise(arm, settings, work) < ROUGH, w / arm[W_BAR]
-    rooted = rough and kept
-    if rooted and not is_rooted(arm):
-        rooted = take_root(arm, z, weight, v, work[D : 2 * D])
-    if rooted and rank_one_of_root(arm, z, r, weight, v):
-        arm[DUE] = min(arm[DUE], 2.0 * arm[N])
-    else:
-        invert_and_solve(arm, settings, work)
-
-
-@njit(cache=True)
-def measured_rows(arm, z):
-    """Return rows z (n, D) of an arm without data, measured from the first one."""
-    out = np.empty(z.shape)
-    for i in range(z.shape[0]):
-        if i == 0:
-            measured_to_learn(arm, z[i], out[i])
-        else:
-            measured(arm, z[i], out[i])
-    return out
-
-
-@njit(cache=True)
-def replay(arm, z, r, w, settings):
-    """Compute the root of P, θ and the loss from all rows, one by one. Return False, and do
-    nothing, where a row is too steep."""
-    D = z.shape[1]
-    fresh, v, diagonal = np.empty(arm.size), np.empty(stride(D)), np.empty(D)
-    initialise(fresh, settings)
-    for i in range(r.size):
-        weight = w[i] / arm[W_BAR]
-        if i == 0 and not take_root(fresh, z[i], weight, v, diagonal):
-            return False
-        if not rank_one_of_root(fresh, z[i], r[i], weight, v):
-            return False
-    copy_into(theta_of(arm, D), theta_of(fresh, D))
-    copy_into(P_of(arm, D), P_of(fresh, D))
-    arm[LOSS] = fresh[LOSS]
-    arm[FORM] += ROOTED
-    return True
-
-
-@njit(cache=True)
-def rebuild(arm, z, r, w, settings):
+def rebuild(numbers, z, r, w, settings):
     """Fit the arm to all of its rows: z (n, D), rewards r (n,), weights w (n,)."""
     work = np.empty(scratch(settings))
-    initialise(arm, settings)
-    if SHIFTED and is_shifted(settings):
-        z = measured_rows(arm, z)
+    initialise(numbers, settings)
+    arm = arm_of(numbers, z.shape[1])
+    x, sums = work[: stride(z.shape[1])], SUMS and keeps_sums(named(settings))
     for i in range(r.size):
-        accumulate(arm, z[i], r[i], w[i], settings)
-    if r.size > 0:
-        settle_weights(arm, settings, work)
-        rough = factorise(arm, settings, work) < ROUGH
-        if not (rough and settings[FOLDS] == 0 and replay(arm, z, r, w, settings)):
-            invert_and_solve(arm, settings, work)
-    set_noise(arm, settings)
+        take_in(arm, z[i], r[i], w[i], settings, x)
+        if not sums:
+            arm.head.loss += rotate_in(arm, x, r[i] - arm.head.shift, w[i], 0)
+    if sums and r.size > 0:
+        settle(arm, settings, work)
+    set_noise(arm, settings, work)

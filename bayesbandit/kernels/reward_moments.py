@@ -1,42 +1,42 @@
 """Moments of an arm's rewards, which add exactly, and the kurtosis of all arms' rewards.
 
 Of rewards r with weights w an arm has m = Σw r / Σw, M₂ = Σw (r − m)², M₃/M₂ and M₄/M₂
-(`kernels/ridge_state.py`). The quotients stay finite in units in which fourth powers would not.
+(`kernels/arm.py`). The quotients stay finite in units in which fourth powers would not.
 """
 
-from bayesbandit.kernels.ridge_state import EVEN_W, MEAN, SKEW, SPREAD, TAIL, W_BAR
+from bayesbandit.kernels.arm import head_of
 from bayesbandit.runtime.compiling import njit
 
 TINY = 1e-300  # a sum of squares below which rewards count as equal: its inverse is not finite
 
 
 @njit(cache=True)
-def add_moments(arm, before, weight, mean, spread, skew, tail):
-    """Add rewards of this total weight, mean, M₂, M₃/M₂ and M₄/M₂ to those of an arm.
+def add_moments(head, before, weight, mean, spread, skew, tail):
+    """Add rewards of this total weight, mean, M₂, M₃/M₂ and M₄/M₂ to those in the head of an arm.
 
     before: the total weight of the arm's own. The sums are those of Chan, Golub & LeVeque (1983),
     The American Statistician 37, 242–247, and Pébay (2008), SAND2008-6212, divided by M₂.
     """
     if not weight > 0.0:
         return
-    new, gap = weight / (before + weight), mean - arm[MEAN]
+    new, gap = weight / (before + weight), mean - head.mean_r
     old = 1.0 - new
     between = gap * gap * old * weight
-    total = arm[SPREAD] + spread + between
-    arm[MEAN] += new * gap
+    total = head.spread + spread + between
+    head.mean_r += new * gap
     if not total > 0.0:
         return
-    mine, its, between = arm[SPREAD] / total, spread / total, between / total
+    mine, its, between = head.spread / total, spread / total, between / total
     back = new * gap  # how far the common mean is from the old one,
     on = old * gap  # and how far the added rewards' mean is from it
-    arm[TAIL] = (
-        mine * (arm[TAIL] - 4.0 * back * arm[SKEW] + 6.0 * back * back)
+    head.tail = (
+        mine * (head.tail - 4.0 * back * head.skew + 6.0 * back * back)
         + its * (tail + 4.0 * on * skew + 6.0 * on * on)
         + between * gap * gap * (1.0 - 3.0 * new * old)
     )
-    moved, its_moved = arm[SKEW] - 3.0 * back, skew + 3.0 * on
-    arm[SKEW] = mine * moved + its * its_moved + between * gap * (old - new)
-    arm[SPREAD] = total
+    moved, its_moved = head.skew - 3.0 * back, skew + 3.0 * on
+    head.skew = mine * moved + its * its_moved + between * gap * (old - new)
+    head.spread = total
 
 
 @njit(cache=True)
@@ -49,23 +49,26 @@ def kurtosis(arms):
     """
     weight, mean = 0.0, 0.0
     for k in range(arms.shape[0]):
-        weight += arms[k, EVEN_W]
-        mean += arms[k, EVEN_W] * arms[k, MEAN]
+        head = head_of(arms[k])
+        weight += head.even_w
+        mean += head.even_w * head.mean_r
     if not weight > 0.0:
         return 1.0, 0.0
     mean /= weight
     spread = 0.0
     for k in range(arms.shape[0]):
-        gap = arms[k, MEAN] - mean
-        spread += arms[k, SPREAD] / arms[k, W_BAR] + arms[k, EVEN_W] * gap * gap
+        head = head_of(arms[k])
+        gap = head.mean_r - mean
+        spread += head.spread / head.w_bar + head.even_w * gap * gap
     if not spread > TINY:
         return 1.0, 0.0
     share, tail = 1.0 / spread, 0.0
     for k in range(arms.shape[0]):
-        gap = arms[k, MEAN] - mean
+        head = head_of(arms[k])
+        gap = head.mean_r - mean
         gap2 = gap * gap
-        own = arms[k, SPREAD] / arms[k, W_BAR]
-        within = arms[k, TAIL] + 4.0 * gap * arms[k, SKEW] + 6.0 * gap2
-        between = arms[k, EVEN_W] * gap2
+        own = head.spread / head.w_bar
+        within = head.tail + 4.0 * gap * head.skew + 6.0 * gap2
+        between = head.even_w * gap2
         tail += share * own * within + share * between * gap2
     return max(weight * (tail / spread), 1.0), spread / weight

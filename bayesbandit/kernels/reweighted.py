@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bayesbandit.kernels.arm import columns_of, head_of
 from bayesbandit.kernels.propensities import put_chances
-from bayesbandit.kernels.ridge_state import D_, N, stride
-from bayesbandit.kernels.rounds import GIVEN, choose_into, describe, observe_into, put
+from bayesbandit.kernels.rounds import GIVEN, choose_into, describe, observe_into, put, room
 from bayesbandit.kernels.row_layout import (
     FLOOR,
     KIND,
@@ -73,7 +73,7 @@ def shares(x, logits, a, out):
 @njit(cache=True)
 def pooled_chance(row, x, a, arms, settings, kind, param, floor, available, v):
     """Return P(a | x) at the context x (d,) under a past belief and rule; `row` is overwritten."""
-    D, K = int(settings[D_]), arms.shape[0]
+    D, K = columns_of(settings), arms.shape[0]
     put(row, x, D)
     describe(row, arms, available, settings, kind, v)
     tail = row[tail_at(D, K) :]
@@ -106,9 +106,10 @@ def play(x, reward, start, every, arms, available, settings, kind, params, clip,
     available, params, stream = borrowed(available), borrowed(params), borrowed(stream)
     chosen, propensity, rows = borrowed(chosen), borrowed(propensity), borrowed(rows)
     known, due = borrowed(known), borrowed(due)
-    D, K, S = int(settings[D_]), arms.shape[0], known.past.shape[0]
-    memory = np.empty(stride(D) + row_width(D, K))
-    v, other = borrowed(memory)[: stride(D)], borrowed(memory)[stride(D) :]
+    D, K, S = columns_of(settings), arms.shape[0], known.past.shape[0]
+    size = room(settings)
+    memory = np.empty(size + row_width(D, K))
+    v, other = borrowed(memory)[:size], borrowed(memory)[size:]
     end = min(x.shape[0], start + rows.shape[0])
     for t in range(start, end):
         if is_short(stream, K):
@@ -132,7 +133,7 @@ def play(x, reward, start, every, arms, available, settings, kind, params, clip,
         tail[REWARD], tail[WEIGHT] = reward[t, arm], 1.0 / max(clip, p)
         observe_into(row, arms, settings, GIVEN, clip, v)
         chosen[t], propensity[t] = arm, tail[PROPENSITY]
-        if arms[arm][N] >= due[arm]:
+        if head_of(arms[arm]).n >= due[arm]:
             held(memory)
             return t + 1
     held(memory)

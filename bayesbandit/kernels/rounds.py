@@ -13,12 +13,12 @@ import numpy as np
 
 from bayesbandit.checks import LARGEST
 from bayesbandit.kernels.algebra.dense import copy_into
+from bayesbandit.kernels.arm import columns_of, head_of, is_moving, named, stride
 from bayesbandit.kernels.conjugate import arms as conjugate
 from bayesbandit.kernels.fading import advance, share_of
-from bayesbandit.kernels.linear import pool_noise, scratch, unreached, update, update_with
+from bayesbandit.kernels.linear import pool_noise, scratch, unreached, update
 from bayesbandit.kernels.moments import moments, moments_of_block
 from bayesbandit.kernels.propensities import drawn_chances, put_chances
-from bayesbandit.kernels.ridge_state import D_, DF, LEFT, RATE, N, is_moving, stride
 from bayesbandit.kernels.row_layout import (
     ARM,
     DRAWN,
@@ -51,14 +51,14 @@ MOVING = True  # whether rows may fade, or coefficients walk; see `kernels/fadin
 @njit(cache=True, inline="always")
 def describe(row, arms, available, settings, kind, v):
     """Fill in every arm's moments, or its a and b where a rule of this kind draws from them."""
-    D, K = int(settings[D_]), arms.shape[0]
+    D, K = columns_of(settings), arms.shape[0]
     z = row[:D]
     for k in range(K):
         mean, scale, last = -np.inf, 0.0, np.inf if LINEAR else 0.0
         if available[k]:
             if LINEAR:
                 mean, scale = moments(arms[k], z, D, v)
-                last, n = arms[k][DF], arms[k][N]
+                last, n = head_of(arms[k]).df, head_of(arms[k]).n
             else:
                 mean, scale, last = conjugate.moments_or_shape(arms[k], kind)
                 n = arms[k][conjugate.N]
@@ -80,10 +80,10 @@ def describe_many(rows, arms, available, settings, kind):
 @njit(cache=True)
 def describe_blocks(rows, arms, available, settings):
     """Do `describe_many` for regressions."""
-    D, K = int(settings[D_]), arms.shape[0]
-    scratch = np.empty((D + 7, BLOCK))
-    zt, work = borrowed(scratch)[:D], borrowed(scratch)[D : D + 5]
-    means, scales = borrowed(scratch)[D + 5], borrowed(scratch)[D + 6]
+    D, K = columns_of(settings), arms.shape[0]
+    memory = np.empty((2 * D + 10, BLOCK))
+    zt, work = borrowed(memory)[:D], borrowed(memory)[D : 2 * D + 8]
+    means, scales = borrowed(memory)[2 * D + 8], borrowed(memory)[2 * D + 9]
     for start in range(0, rows.shape[0], BLOCK):
         block = rows[start : start + BLOCK]
         B = block.shape[0]
@@ -94,12 +94,19 @@ def describe_blocks(rows, arms, available, settings):
             means[:], scales[:], df = -np.inf, 0.0, np.inf
             if available[k]:
                 moments_of_block(arms[k], zt, means, scales, work)
-                df = arms[k][DF] if arms[k][N] > 0.0 else -arms[k][DF]
+                df = head_of(arms[k]).df
+                df = df if head_of(arms[k]).n > 0.0 else -df
             for b in range(B):
                 block[b, D + k] = means[b]
                 block[b, scale_at(D, K) + k] = scales[b]
                 block[b, df_at(D, K) + k] = df
-    held(scratch)
+    held(memory)
+
+
+@njit(cache=True)
+def room(settings):
+    """Return how many numbers of scratch a round takes."""
+    return scratch(settings) if LINEAR else 0
 
 
 @njit(cache=True)
@@ -120,7 +127,7 @@ def record(row, arm, D, K, kind, param, floor):
 @njit(cache=True, inline="always")
 def choose_into(row, x, arms, available, settings, kind, param, floor, stream, v):
     """Fill a whole row for context x (d,) and return the chosen arm."""
-    D = int(settings[D_])
+    D = columns_of(settings)
     put(row, x, D)
     describe(row, arms, available, settings, kind, v)
     arm = select_arm(row, D, arms.shape[0], kind, param, floor, stream)
@@ -139,7 +146,7 @@ def choose_one(row, x, arms, available, settings, kind, param, floor, stream):
         return STREAM_EMPTY
     row, x, stream = borrowed(row), borrowed(x), borrowed(stream)
     arms, settings, available = borrowed(arms), borrowed(settings), borrowed(available)
-    v = np.empty(stride(int(settings[D_])))
+    v = np.empty(stride(columns_of(settings)))
     stream[-1] += 1.0
     arm = choose_into(row, x, arms, available, settings, kind, param, floor, stream, borrowed(v))
     held(v)
@@ -184,12 +191,12 @@ def weight_of(row, D, K, source, clip):
 def learn_into(row, arms, settings, v, share=1.0):
     """Update the row's arm by its reward and weight. share: what is left of the reward, if rows
     fade."""
-    D, K = int(settings[D_]), arms.shape[0]
+    D, K = columns_of(settings), arms.shape[0]
     tail = row[tail_at(D, K) :]
     arm = arms[int(tail[ARM])]
     if LINEAR:
-        if MOVING and settings[RATE] > 0.0:
-            arm[LEFT] += share
+        if MOVING and named(settings).rate > 0.0:
+            head_of(arm).left += share
         update(arm, row[:D], tail[REWARD], share * tail[WEIGHT], settings, v)
         pool_noise(arms, settings)
     else:
@@ -200,7 +207,7 @@ def learn_into(row, arms, settings, v, share=1.0):
 @njit(cache=True)
 def observe_into(row, arms, settings, source, clip, v, share=1.0):
     """Weigh the row's reward and update its arm."""
-    D, K = int(settings[D_]), arms.shape[0]
+    D, K = columns_of(settings), arms.shape[0]
     row[tail_at(D, K) + WEIGHT] = weight_of(row, D, K, source, clip)
     learn_into(row, arms, settings, v, share)
 
@@ -208,16 +215,17 @@ def observe_into(row, arms, settings, source, clip, v, share=1.0):
 @njit(cache=True, inline="always")
 def log_and_learn(row, reward, weight, arms, settings, history, count):
     """Do `observe_one` for a reward of this weight."""
-    D, K, at = int(settings[D_]), arms.shape[0], count[0]
+    D, K, at = columns_of(settings), arms.shape[0], count[0]
     if at < 0 or (count[2] != 0 and at >= history.shape[0]):
         return FULL
-    v = np.empty(stride(D) + row.size)
-    logged = history[at] if count[2] != 0 else borrowed(v)[stride(D) :]
+    size = room(settings)
+    memory = np.empty(size + row.size)
+    logged = history[at] if count[2] != 0 else borrowed(memory)[size:]
     copy_into(logged, row)
     tail = logged[tail_at(D, K) :]
     tail[REWARD], tail[WEIGHT] = reward, weight
-    learn_into(logged, arms, settings, borrowed(v)[: stride(D)])
-    held(v)
+    learn_into(logged, arms, settings, borrowed(memory)[:size])
+    held(memory)
     count[0] += count[2] != 0
     count[1] += 1
     return DONE
@@ -252,14 +260,14 @@ def observe_one(row, reward, arms, settings, source, clip, history, count):
         return REFUSED
     arms, settings, row = borrowed(arms), borrowed(settings), borrowed(row)
     history, count = borrowed(history), borrowed(count)
-    weight = weight_of(row, int(settings[D_]), arms.shape[0], source, clip)
+    weight = weight_of(row, columns_of(settings), arms.shape[0], source, clip)
     if weight != weight:
         return OTHER
     return log_and_learn(row, reward, weight, arms, settings, history, count)
 
 
 @njit(cache=True)
-def room(n, history, count):
+def places(n, history, count):
     """Return how many of n rounds, the last ones, are kept in the history; FULL if there is no
     room."""
     if count[2] == 0:
@@ -270,7 +278,7 @@ def room(n, history, count):
 
 @njit(cache=True)
 def log_many(rows, kept, history, count):
-    """Count rounds (n, width), and log the last of them: see `room`."""
+    """Count rounds (n, width), and log the last of them: see `places`."""
     first = rows.shape[0] - kept
     for i in range(kept):
         history[count[0] + i] = rows[first + i]
@@ -282,7 +290,7 @@ def log_many(rows, kept, history, count):
 def observe_many(rows, z, arm, reward, weight, arms, settings, history, count):
     """Log rows (n, width) that carry all of their numbers, and update their arms by the regressors
     z (n, D), arm numbers, rewards and weights (n,). Without room, do nothing and return FULL."""
-    kept = room(rows.shape[0], history, count)
+    kept = places(rows.shape[0], history, count)
     if kept == FULL:
         return FULL
     update_many(arms, z, arm, reward, weight, settings)
@@ -293,15 +301,12 @@ def observe_many(rows, z, arm, reward, weight, arms, settings, history, count):
 @njit(cache=True)
 def update_many(arms, z, arm, reward, weight, settings):
     """Update the arms (K, width) by rows with regressors z (n, D), arm numbers, rewards and weights
-    (n,), in order. settings: those of `ridge_state`, or of `conjugate.arms` unless LINEAR."""
+    (n,), in order. settings: those of `kernels/arm.py`, or of `conjugate.arms` unless LINEAR."""
     arms, settings, z = borrowed(arms), borrowed(settings), borrowed(z)
     if LINEAR:
-        v, work = np.empty(stride(int(settings[D_]))), np.empty(scratch(settings))
+        work = np.empty(scratch(settings))
         for i in range(z.shape[0]):
-            update_with(
-                arms[arm[i]], z[i], reward[i], weight[i], settings, borrowed(v), borrowed(work)
-            )
-        held(v)
+            update(arms[arm[i]], z[i], reward[i], weight[i], settings, borrowed(work))
         held(work)
         pool_noise(arms, settings)
     else:
@@ -314,7 +319,7 @@ def update_many(arms, z, arm, reward, weight, settings):
 def put_chance(row, a, arms, settings):
     """Put the probability of arm a into the row. Where the rule draws from the posteriors of these
     arms as they are, this gives the same bits sooner."""
-    D, K = int(settings[D_]), arms.shape[0]
+    D, K = columns_of(settings), arms.shape[0]
     tail = row[tail_at(D, K) :]
     if LINEAR or int(tail[KIND]) not in DRAWN:
         put_chances(row, a, D, K, tail[PROPENSITY : PROPENSITY + 1])
@@ -336,9 +341,10 @@ def play(x, reward, start, every, tick, arms, available, settings, kind, params,
     x, reward, arms, settings = borrowed(x), borrowed(reward), borrowed(arms), borrowed(settings)
     available, params, stream = borrowed(available), borrowed(params), borrowed(stream)
     chosen, propensity, history = borrowed(chosen), borrowed(propensity), borrowed(history)
-    D, K = int(settings[D_]), arms.shape[0]
-    memory = np.empty(stride(D) + row_width(D, K))
-    v, row = borrowed(memory)[: stride(D)], borrowed(memory)[stride(D) :]
+    D, K = columns_of(settings), arms.shape[0]
+    size = room(settings)
+    memory = np.empty(size + row_width(D, K))
+    v, row = borrowed(memory)[:size], borrowed(memory)[size:]
     tail = row[tail_at(D, K) :]
     for t in range(start, x.shape[0]):
         if is_short(stream, K):
@@ -354,8 +360,8 @@ def play(x, reward, start, every, tick, arms, available, settings, kind, params,
             put_chance(row, arm, arms, settings)
         tail[REWARD] = reward[t, arm]
         share = 1.0
-        if MOVING and settings[RATE] > 0.0:
-            share = share_of(tick + t, arms[arm], settings)
+        if MOVING and named(settings).rate > 0.0:
+            share = share_of(tick + t, head_of(arms[arm]), settings)
         observe_into(row, arms, settings, source, clip, v, share)
         chosen[t], propensity[t] = arm, tail[PROPENSITY]
         if history.shape[0] > 0:

@@ -8,12 +8,12 @@ import math
 
 import numpy as np
 
+from bayesbandit.kernels.arm import columns_of, head_of, is_moving, named
 from bayesbandit.kernels.fading import FORGOTTEN, advance, pass_time, share_of
 from bayesbandit.kernels.glm.families import beyond, log_normal_cdf
 from bayesbandit.kernels.glm.newton import FLAT
-from bayesbandit.kernels.linear import pool_noise, scratch, update_with
+from bayesbandit.kernels.linear import pool_noise, scratch, update
 from bayesbandit.kernels.moments import moments
-from bayesbandit.kernels.ridge_state import D_, DF, LEFT, RATE, SIGMA2, is_moving, stride
 from bayesbandit.kernels.rounds import choose_into, put_chance, weight_of
 from bayesbandit.kernels.row_layout import PROPENSITY, REWARD, WEIGHT, row_width, tail_at
 from bayesbandit.kernels.selection import is_short
@@ -24,10 +24,10 @@ SWITCH = 1e-4  # the probability that another half-life is right from the next r
 
 
 @njit(cache=True)
-def log_density(arm, z, r, D, v):
+def log_density(arm, z, r, D, work):
     """Return the log density of a reward; NaN if nothing is known of the arm, or it is certain."""
-    mean, scale = moments(arm, z, D, v)
-    s2, df = arm[SIGMA2] + scale * scale, arm[DF]
+    mean, scale = moments(arm, z, D, work)
+    s2, df = head_of(arm).sigma2 + scale * scale, head_of(arm).df
     if not 0.0 < s2 < np.inf:
         return np.nan
     e2 = (r - mean) * (r - mean) / s2
@@ -39,18 +39,18 @@ def log_density(arm, z, r, D, v):
 
 
 @njit(cache=True)
-def learn_one(arms, settings, tick, z, k, r, w, v, work):
+def learn_one(arms, settings, tick, z, k, r, w, work):
     """Learn a row z (D,) of arm k, and return the log density that its reward had before."""
     if is_moving(settings):
         for j in range(arms.shape[0]):
             pass_time(arms[j], tick, settings, work)
         pool_noise(arms, settings)
     learner, share = arms[k], 1.0
-    score = log_density(learner, z, r, z.size, v)
-    if settings[RATE] > 0.0:
-        share = max(share_of(tick, learner, settings), FORGOTTEN)
-        learner[LEFT] += share
-    update_with(learner, z, r, share * w, settings, v, work)
+    score = log_density(learner, z, r, z.size, work)
+    if named(settings).rate > 0.0:
+        share = max(share_of(tick, head_of(learner), settings), FORGOTTEN)
+        head_of(learner).left += share
+    update(learner, z, r, share * w, settings, work)
     pool_noise(arms, settings)
     return score
 
@@ -59,25 +59,25 @@ def learn_one(arms, settings, tick, z, k, r, w, v, work):
 def learn_scored(arms, settings, tick, z, arm, reward, weight, out):
     """Learn rows z (n, D), arm numbers, rewards, weights and ticks (n,), one after the other; fill
     out (n,) with their log densities."""
-    v, work = np.empty(stride(int(settings[D_]))), np.empty(scratch(settings))
+    work = np.empty(scratch(settings))
     for i in range(reward.size):
-        out[i] = learn_one(arms, settings, tick[i], z[i], arm[i], reward[i], weight[i], v, work)
+        out[i] = learn_one(arms, settings, tick[i], z[i], arm[i], reward[i], weight[i], work)
 
 
 @njit(cache=True)
 def learn_foretold(arms, settings, tick, z, arm, reward, weight, out):
     """Learn rows as `learn_scored`; fill out (n, 2) with each reward's error before it was learned,
     and the variance that was foretold. σ² is known: no arm depends on others."""
-    D = int(settings[D_])
-    v, work = np.empty(stride(D)), np.empty(scratch(settings))
+    D = columns_of(settings)
+    work = np.empty(scratch(settings))
     for i in range(reward.size):
         own = arms[arm[i] : arm[i] + 1]
         if is_moving(settings):
             advance(own, tick[i], settings)
-        mean, scale = moments(own[0], z[i], D, v)
+        mean, scale = moments(own[0], z[i], D, work)
         out[i, 0] = reward[i] - mean
-        out[i, 1] = own[0, SIGMA2] + scale * scale
-        learn_one(own, settings, tick[i], z[i], 0, reward[i], weight[i], v, work)
+        out[i, 1] = head_of(own[0]).sigma2 + scale * scale
+        learn_one(own, settings, tick[i], z[i], 0, reward[i], weight[i], work)
 
 
 @njit(cache=True)
@@ -89,20 +89,20 @@ def learn_chances(arms, settings, tick, z, arm, happened, out):
     filtering: Graepel et al. 2010, Web-scale Bayesian click-through rate prediction, ICML). This is
     what a row of reward y with weight w makes of it.
     """
-    D = int(settings[D_])
-    v, work = np.empty(stride(D)), np.empty(scratch(settings))
+    D = columns_of(settings)
+    work = np.empty(scratch(settings))
     for i in range(happened.size):
         own, up = arms[arm[i] : arm[i] + 1], 2.0 * happened[i] - 1.0
         if is_moving(settings):
             advance(own, tick[i], settings)
-        mean, scale = moments(own[0], z[i], D, v)
+        mean, scale = moments(own[0], z[i], D, work)
         s2, sd = scale * scale, math.sqrt(1.0 + scale * scale)
         t = up * mean / sd
         out[i], more = log_normal_cdf(t), beyond(-t)  # φ(t)/Φ(t) + t
         slope = more - t
         w = max(slope * more / (1.0 + s2 * (1.0 - slope * more)), FLAT)
         y = mean + up * slope / sd * (1.0 / w + s2)
-        learn_one(own, settings, tick[i], z[i], 0, y, w, v, work)
+        learn_one(own, settings, tick[i], z[i], 0, y, w, work)
 
 
 @njit(cache=True)
@@ -143,13 +143,16 @@ def most_probable(log_weight):
 
 @njit(cache=True)
 def learn_all(blocks, settings, tick, z, arm, reward, weight, log_weight):
-    """Learn rows as `learn_scored` by every half-life, and update the half-lives' probabilities."""
+    """Learn rows as `learn_scored` by every half-life, and update the half-lives' probabilities.
+
+    The last half-life is one, and needs the most scratch.
+    """
     M = log_weight.size
-    v, work, score = np.empty(stride(z.shape[1])), np.empty(scratch(settings[0])), np.empty(M)
+    work, score = np.empty(scratch(settings[M - 1])), np.empty(M)
     for i in range(reward.size):
         for m in range(M):
             score[m] = learn_one(
-                blocks[m], settings[m], tick[i], z[i], arm[i], reward[i], weight[i], v, work
+                blocks[m], settings[m], tick[i], z[i], arm[i], reward[i], weight[i], work
             )
         switch(log_weight, score)
 
@@ -166,8 +169,8 @@ def advance_all(blocks, settings, tick):
 def play_scored(x, reward, start, every, tick, blocks, available, settings, log_weight, kind,
                 params, source, clip, stream, chosen, propensity, history):  # fmt: skip
     """Play as `rounds.play`, by the most probable half-life of each round."""
-    D, K, M = int(settings[0, D_]), blocks.shape[1], log_weight.size
-    v, work, score = np.empty(stride(D)), np.empty(scratch(settings[0])), np.empty(M)
+    D, K, M = columns_of(settings[0]), blocks.shape[1], log_weight.size
+    work, score = np.empty(scratch(settings[M - 1])), np.empty(M)
     row = np.empty(row_width(D, K))
     tail = row[tail_at(D, K) :]
     for t in range(start, x.shape[0]):
@@ -179,7 +182,7 @@ def play_scored(x, reward, start, every, tick, blocks, available, settings, log_
         m = most_probable(log_weight)
         arm = choose_into(
             row, x[t], blocks[m], available, settings[m], kind, params[at, 0], params[at, 1],
-            stream, v,
+            stream, work,
         )  # fmt: skip
         if t % every == 0:
             put_chance(row, arm, blocks[m], settings[m])
@@ -187,7 +190,7 @@ def play_scored(x, reward, start, every, tick, blocks, available, settings, log_
         tail[WEIGHT] = weight_of(row, D, K, source, clip)
         for m in range(M):
             score[m] = learn_one(
-                blocks[m], settings[m], tick + t, row[:D], arm, tail[REWARD], tail[WEIGHT], v, work
+                blocks[m], settings[m], tick + t, row[:D], arm, tail[REWARD], tail[WEIGHT], work
             )
         switch(log_weight, score)
         chosen[t], propensity[t] = arm, tail[PROPENSITY]

@@ -9,7 +9,7 @@ import numpy as np
 from bayesbandit.beliefs.base import Belief, Snapshot, below
 from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
-from bayesbandit.kernels import ridge_state
+from bayesbandit.kernels.arm import core_width
 from bayesbandit.kernels.propensities import chances
 from bayesbandit.kernels.reweighted import Known
 from bayesbandit.kernels.row_layout import TABULATED, row_type
@@ -145,12 +145,10 @@ class Pooled(Inverse):
         periods = np.array(self.periods)
         demand(((periods >= 0) & (periods < np.inf)).all(), f"its periods are {self.periods}")
         demand(1.0 <= self.scale <= HIGH, f"its periods have the scale {self.scale}")
-        core = ridge_state.core_width(layout.n_columns)
-        widths = core, core + int(interpreted(ridge_state.stride)(layout.n_columns))  # an origin
+        width = interpreted(core_width)(layout.n_columns)
         for i, (arms, (_, param, floor)) in enumerate(zip(self.arms, self.rules, strict=True)):
             state = self.beliefs[i].state()["arms"]
-            whole = state.shape in [(len(arms), own) for own in widths]
-            demand(whole, f"snapshot {i} is not whole")
+            demand(state.shape == (len(arms), width), f"snapshot {i} is not whole")
             demand(not np.isnan(state).any(), f"snapshot {i} has NaN")
             demand(0 <= param < np.inf, f"snapshot {i} has no rule")
             demand(0 <= floor * len(arms) <= 1 + 1e-9, f"snapshot {i} has no least probability")

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import bayesbandit as bb
 from bayesbandit.checks import instants
-from bayesbandit.kernels.ridge_state import LEFT
 from bayesbandit.model import reward_model
 from tests import declarations as declared
 from tests import oracle
@@ -521,7 +520,7 @@ def test_a_log_rebuilds_a_bandit_that_forgets(clock, tmp_path):
     assert service.log.verify().empty
     assert same(service.log.replay(), service.bandit)
     assert service.bandit.ahead == 0.0  # the log counts the decisions, not the latest tick seen
-    assert service.bandit.belief.arms[:, 14].max() < service.bandit.belief.n.max() * 0.9
+    assert service.bandit.belief.head["left"].max() < service.bandit.belief.n.max() * 0.9
 
 
 def test_half_lives_are_weighed_by_the_density_that_each_gave_every_reward():
@@ -662,7 +661,7 @@ def test_normalised_weights_of_a_log_are_those_of_its_rows():
         *(moments_of(b.belief, x[:4]) for b in (at_once, by_rows)), strict=True
     ):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9)
-    np.testing.assert_allclose(at_once.belief.arms[:, LEFT], by_rows.belief.arms[:, LEFT])
+    np.testing.assert_allclose(at_once.belief.head["left"], by_rows.belief.head["left"])
 
 
 def test_pooled_weights_of_declared_models_that_forget():

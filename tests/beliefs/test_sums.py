@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 import bayesbandit as bb
 from bayesbandit import Ridge
 from bayesbandit.beliefs import sums
-from bayesbandit.kernels import ridge_state
 from tests import declarations as declared
 from tests.bandit.kinds import off_centre
 from tests.beliefs.test_linear import data, learned, seeds
@@ -52,21 +51,16 @@ def test_many_rows_are_learned_as_one_at_a_time(seed, model, normalize, parts):
     np.testing.assert_allclose(belief.sigma2, one_at_a_time.sigma2, rtol=1e-10)
 
 
-@given(seed=seeds, scale=st.sampled_from([1e7, 1e20]))
-def test_where_sums_would_lose_digits_rows_are_learned_one_at_a_time(seed, scale):
-    """Two large columns differ by little, which their sums drown."""
+@given(seed=seeds, scale=st.sampled_from([1e5, 1e7]))
+def test_where_products_would_lose_digits_rows_do_not(seed, scale):
+    """Two large columns differ by little, which their products drown."""
     x, arm, r, w = data(seed, 90, D, K)
     x[:, 1] = x[:, 0] + scale * x[:, 2]
     x[:, 0] = scale * x[:, 2]
-    x[arm == 0] = data(seed, (arm == 0).sum(), D)[0]
     one_at_a_time, belief = learned(Ridge(), x, arm, r, w, K), Ridge().belief(K, D)
     with in_bulk():
-        left = sums.learn(belief.arms.copy(), belief.settings, x, arm, r, w)
         belief.update(x, arm, r, w)
-    np.testing.assert_array_equal(left, arm != 0)
-    numbers = slice(ridge_state.HEAD, ridge_state.core_width(D + 1))
-    np.testing.assert_array_equal(belief.arms[1:, numbers], one_at_a_time.arms[1:, numbers])
-    same(belief, one_at_a_time)
+    same(belief, one_at_a_time, 1e-8)
 
 
 DECLARED = {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from bayesbandit.kernels.algebra import tile
+from bayesbandit.kernels.algebra import dots, tile
 
 SYSTEM = """
 import numpy as np
@@ -82,3 +82,19 @@ def test_a_factorisation_without_vectors(tmp_path):
     names = {"cholesky": cholesky}
     exec(SYSTEM, names)
     np.testing.assert_allclose(np.load(path), names["system"](37), rtol=1e-10, atol=1e-12)
+
+
+@njit
+def vector_dots(U, v, row, stride, start, stop):
+    return dots.four_dots(U, v, row, stride, start, stop)
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, 0), (8, 16), (0, 40)])
+def test_both_take_the_same_four_inner_products_to_rounding(start, stop):
+    rng = np.random.default_rng(stop)
+    U, v = rng.normal(size=(6, 40)), rng.normal(size=40)
+    assert dots.four_dots is not dots.plain_dots
+    at = U.ravel(), v, 40, 40, start, stop
+    wanted = U[1:5, start:stop] @ v[start:stop]
+    for take in (vector_dots, dots.plain_dots):
+        np.testing.assert_allclose(take(*at), wanted, rtol=1e-12, atol=1e-13)

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 import bayesbandit as bb
 from bayesbandit.bandit.storage import saving
-from bayesbandit.kernels import ridge_state
 from bayesbandit.systems.bootstrap.belief import Bootstrap
 from bayesbandit.systems.forest.belief import Forest
 from bayesbandit.systems.policy_tree.belief import PolicyTree
@@ -325,21 +324,12 @@ def test_units_of_contexts_change_no_bit(shape, scale, n, d, power, seed):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_a_root_gives_way_to_p_when_a_factorisation_is_good():
-    """Before there are as many rounds as columns a root stands for P, and later P itself."""
-    rng = np.random.default_rng(0)
-    x, r, w = 1e8 * rng.normal(size=(40, 6)), rng.normal(size=40), np.ones(40)
-    assert learned(x[:3], r[:3], w[:3]).arms[0, ridge_state.FORM] == ridge_state.ROOTED
-    assert learned(x, r, w).arms[0, ridge_state.FORM] == 0.0
-
-
 @pytest.mark.parametrize("n", [1, 3, 7])
 def test_a_covariance_by_a_root(n):
-    """`posterior` has the covariance that predictions have, also where a root stands for P."""
+    """`posterior` has the covariance that predictions have."""
     rng = np.random.default_rng(n)
     x, r, w = 1e6 * rng.normal(size=(n, 8)), rng.normal(size=n), np.ones(n)
     belief = learned(x, r, w)
-    assert belief.arms[0, ridge_state.FORM] == ridge_state.ROOTED
     at = rng.normal(size=(5, 8))
     known = belief.posterior(0)
     np.testing.assert_allclose(known.sd(at), moments_of(belief, at)[1][:, 0], rtol=1e-9)

@@ -23,7 +23,6 @@ from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.inference.base import NotThisEngine
 from bayesbandit.inference.glm.regression import Linearized, Regression
 from bayesbandit.inference.plan import Plan
-from bayesbandit.kernels import ridge_state
 from bayesbandit.kernels.glm import newton
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import Prediction
@@ -121,7 +120,7 @@ class LinearizedBelief(Belief):
                 family.number, self.normalize, self.total, self.due, done,
             )  # fmt: skip
             part = slice(first, done)
-            inner.arms[:, ridge_state.LEFT] += np.bincount(group[part], share[part], len(self.due))
+            inner.head["left"] += np.bincount(group[part], share[part], len(self.due))
             at = None if tick is None else tick[part]
             self.rounds.append(x[part], arm[part], reward[part], weight[part], at)
             self.n = self.n + np.bincount(arm[part], minlength=len(self.n))
@@ -145,7 +144,7 @@ class LinearizedBelief(Belief):
                 power = power * (n / power.sum())
             z, offset = self.inner.features(rows["x"], rows.get("arm"))
             z = np.ascontiguousarray(z)
-            last = ridge_state.theta_of(inner.arms[g], inner.n_columns)
+            last = inner.coefficients(g)
             left = power if share is None else share * power
             phi = self.glm.mode(z, offset, reward, left, start=last)
             y, v = self.glm.pseudo_rows(z @ phi + offset, reward, power)

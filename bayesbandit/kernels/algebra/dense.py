@@ -28,59 +28,6 @@ def dot(a, b):
 
 
 @njit(cache=True)
-def symmetric_times(P, z, v):
-    """Fill v with P z, four rows at a time, for symmetric P stored row after row, each as long as
-    v.
-
-    v may be longer than z. Behind z's length P's rows are zero, and so is v.
-    """
-    D, M = z.size, v.size
-    v[:] = 0.0
-    blocks = D - D % 4
-    for j in range(0, blocks, 4):
-        z0, z1, z2, z3 = z[j], z[j + 1], z[j + 2], z[j + 3]
-        start = j * M
-        p0, p1 = P[start : start + M], P[start + M : start + 2 * M]
-        p2, p3 = P[start + 2 * M : start + 3 * M], P[start + 3 * M : start + 4 * M]
-        for i in range(M):
-            v[i] += (p0[i] * z0 + p1[i] * z1) + (p2[i] * z2 + p3[i] * z3)
-    for j in range(blocks, D):
-        zj, pj = z[j], P[j * M : (j + 1) * M]
-        for i in range(M):
-            v[i] += pj[i] * zj
-
-
-@njit(cache=True)
-def half_times(P, z, v):
-    """Fill v so that z'v = z'Pz: from the blocks of four on P's diagonal and, doubled, those below
-    it.
-
-    P is stored as for `symmetric_times`. This is half the memory traffic, which is the cost of a
-    large P.
-    """
-    D, M = z.size, v.size
-    v[:] = 0.0
-    blocks = D - D % 4
-    for j in range(0, blocks, 4):
-        z0, z1, z2, z3 = z[j], z[j + 1], z[j + 2], z[j + 3]
-        y0, y1, y2, y3 = 2.0 * z0, 2.0 * z1, 2.0 * z2, 2.0 * z3
-        start, end = j * M, j * M + j
-        p0, p1 = P[start : end + 4], P[start + M : end + M + 4]
-        p2, p3 = P[start + 2 * M : end + 2 * M + 4], P[start + 3 * M : end + 3 * M + 4]
-        before, block = v[:j], v[j : j + 4]
-        for i in range(j):
-            before[i] += (p0[i] * y0 + p1[i] * y1) + (p2[i] * y2 + p3[i] * y3)
-        for i in range(4):
-            block[i] += (p0[j + i] * z0 + p1[j + i] * z1) + (p2[j + i] * z2 + p3[j + i] * z3)
-    for j in range(blocks, D):
-        pj, before = P[j * M : j * M + j + 1], v[:j]
-        yj = 2.0 * z[j]
-        for i in range(j):
-            before[i] += pj[i] * yj
-        v[j] += pj[j] * z[j]
-
-
-@njit(cache=True)
 def add_scaled(v, c, z):
     """Add c z to v, as far as v goes."""
     for i in range(v.size):
@@ -158,30 +105,3 @@ def solve(U, b, theta):
         for i in range(j + 1, D):
             s -= U[j, i] * theta[i]
         theta[j] = s / U[j, j]
-
-
-@njit(cache=True)
-def invert(U, P):
-    """Fill P with (U'U)⁻¹: first W = U'⁻¹ row by row, then U P = W from the last row up."""
-    D = U.shape[0]
-    P[:] = 0.0
-    for j in range(D):
-        row = P[j]
-        for k in range(j):
-            c, above = U[k, j], P[k]
-            for i in range(k + 1):
-                row[i] -= c * above[i]
-        row[j] += 1.0
-        for i in range(j + 1):
-            row[i] /= U[j, j]
-    for j in range(D - 1, -1, -1):
-        row = P[j]
-        for k in range(j + 1, D):
-            c, below = U[j, k], P[k]
-            for i in range(D):
-                row[i] -= c * below[i]
-        for i in range(D):
-            row[i] /= U[j, j]
-    for j in range(D):
-        for i in range(j):
-            P[i, j] = P[j, i]

@@ -7,17 +7,17 @@ import math
 
 import numpy as np
 
-from bayesbandit.kernels import linear, ridge_state
+from bayesbandit.kernels import linear
 from bayesbandit.kernels.algebra.dense import (
     add_outer,
     add_scaled,
     dot,
     factor_by,
     solve,
-    symmetric_times,
 )
+from bayesbandit.kernels.arm import arm_of, stride
 from bayesbandit.kernels.glm.families import slope_and_curvature, totals
-from bayesbandit.kernels.moments import by_root
+from bayesbandit.kernels.root import mean_and_variance
 from bayesbandit.kernels.uncounted_arrays import borrowed, held
 from bayesbandit.runtime.compiling import njit
 
@@ -137,7 +137,7 @@ def observe(
     total (G, 2): weights and rows of each group. due (G,): the number of rows at which to stop.
     """
     D = z.shape[1]
-    scratch = np.empty(ridge_state.stride(D))
+    work = np.empty(linear.scratch(settings))
     for i in range(first, reward.size):
         g = group[i]
         arm, w = arms[g], weight[i]
@@ -145,22 +145,13 @@ def observe(
         total[g, 1] += 1.0
         if normalize:
             w *= total[g, 1] / total[g, 0]
-        eta = dot(z[i], ridge_state.theta_of(arm, D)) + offset[i]
-        x = settled(eta, variance(arm, z[i], D, scratch), kind, number, reward[i], w)
+        mean, variance = mean_and_variance(arm_of(arm, D), z[i], work[: stride(D)])
+        x = settled(mean + offset[i], variance, kind, number, reward[i], w)
         y, v = pseudo(x, kind, number, reward[i], w)
-        linear.update(arm, z[i], y - offset[i], v, settings, scratch)
+        linear.update(arm, z[i], y - offset[i], v, settings, work)
         if total[g, 1] >= due[g]:
             return i + 1
     return reward.size
-
-
-@kernel
-def variance(arm, z, D, scratch):
-    """Return z'Pz for a group."""
-    if ridge_state.is_rooted(arm):
-        return by_root(arm, z, D)
-    symmetric_times(ridge_state.P_of(arm, D), z, scratch)
-    return dot(z, scratch)
 
 
 @kernel

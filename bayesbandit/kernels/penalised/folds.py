@@ -3,19 +3,7 @@
 import numpy as np
 
 from bayesbandit.kernels.algebra.lanes import factor, lanes, solve
-from bayesbandit.kernels.ridge_state import (
-    D_,
-    FOLDS,
-    GRID,
-    PENALISED,
-    SUM_WRR,
-    W_BAR,
-    G_of,
-    N,
-    b_of,
-    folds_of,
-    matrix,
-)
+from bayesbandit.kernels.arm import GRID, named, stride, sums_of
 from bayesbandit.runtime.compiling import njit
 
 VECTOR = 8  # lanes are filled up to a multiple of it
@@ -32,8 +20,9 @@ def lanes_of(K, m):
 @njit(cache=True)
 def scratch(settings):
     """Return how many numbers of scratch `cross_validated` takes."""
-    D, m = int(settings[D_]), settings.size - GRID
-    return (D * D + 2 * D + 2) * lanes_of(int(settings[FOLDS]), m) + 2 * m
+    setting, m = named(settings), settings.size - GRID
+    D, K = int(setting.columns), int(setting.folds)
+    return (D * D + 2 * D + 2) * lanes_of(K, m) + 2 * m
 
 
 @njit(cache=True)
@@ -45,8 +34,8 @@ def cross_validated(arm, settings, work):
     larger λ. A small λ may be all that a pivot has left: then θ has lost digits, and so has the
     error (`put_doubts`).
     """
-    D, K, grid = int(settings[D_]), int(settings[FOLDS]), settings[GRID:]
-    m, folds = grid.size, folds_of(arm, D, K)
+    D, K, grid = arm.d.size, int(named(settings).folds), settings[GRID:]
+    m, folds = grid.size, sums_of(arm, K).folds
     L = lanes_of(K, m)
     A, theta = work[: D * D * L], work[D * D * L : (D * D + D) * L]
     diagonal = work[(D * D + D) * L : (D * D + 2 * D) * L]
@@ -74,7 +63,7 @@ def cross_validated(arm, settings, work):
             error[p] += coef[p] * half[p]
     fill(total, 0.0)
     for f in range(K):
-        if folds[f, 0] == 0.0 or folds[f, 0] == arm[N]:
+        if folds[f, 0] == 0.0 or folds[f, 0] == arm.head.n:
             continue  # nothing to test, or nothing to train on: no λ is better than another
         for k in range(m):
             total[k] += folds[f, 1] + 2.0 * error[f * m + k]
@@ -91,18 +80,18 @@ def put_doubts(arm, settings, U, L, out):
 
     A pivot that is a share 1/c of its diagonal entry has lost as many digits as c has.
     """
-    D, penalised, K = int(settings[D_]), int(settings[PENALISED]), int(settings[FOLDS])
-    grid, folds, G = settings[GRID:], folds_of(arm, D, K), matrix(G_of(arm, D), D)
-    m = grid.size
+    D, penalised, K = arm.d.size, int(named(settings).penalised), int(named(settings).folds)
+    M, grid, sums = stride(D), settings[GRID:], sums_of(arm, K)
+    m, folds, G = grid.size, sums.folds, sums.G
     for k in range(m):
         lost = 0.0
         for i in range(D):
             inverse, lam = lanes(U, i * D + i, L), grid[k] if i < penalised else 0.0
             for f in range(K):
-                if folds[f, 0] < arm[N]:
-                    entry = (G[i, i] - folds[f, 2 + D + i * D + i]) / arm[W_BAR] + lam
+                if folds[f, 0] < arm.head.n:
+                    entry = (G[i * M + i] - folds[f, 2 + D + i * D + i]) / arm.head.w_bar + lam
                     lost = max(lost, entry * inverse[f * m + k] ** 2)
-        out[k] = max(LEAST_DOUBT, EPSILON * D * lost) * arm[SUM_WRR]
+        out[k] = max(LEAST_DOUBT, EPSILON * D * lost) * arm.head.sum_wrr
 
 
 @njit(cache=True)
@@ -116,16 +105,16 @@ def fill(v, value):
 def others(arm, settings, A, b, L):
     """Compute for each fold and λ, from all rows that are not the fold's: X'WX + λI, its upper
     triangle, in A (D·D·L,), and X'Wr in b (D·L,)."""
-    D, penalised, K = int(settings[D_]), int(settings[PENALISED]), int(settings[FOLDS])
-    grid, inverse, folds = settings[GRID:], 1.0 / arm[W_BAR], folds_of(arm, D, K)
-    m, G, rhs = grid.size, matrix(G_of(arm, D), D), b_of(arm, D)
+    D, penalised, K = arm.d.size, int(named(settings).penalised), int(named(settings).folds)
+    M, grid, inverse, sums = stride(D), settings[GRID:], 1.0 / arm.head.w_bar, sums_of(arm, K)
+    m, folds, G, rhs = grid.size, sums.folds, sums.G, sums.b
     for i in range(D):
         mine = lanes(b, i, L)
         for f in range(K):
             fill(mine[f * m : f * m + m], (rhs[i] - folds[f, 2 + i]) * inverse)
         fill(mine[K * m :], 0.0)
         for j in range(i, D):
-            mine, g = lanes(A, i * D + j, L), G[i, j]
+            mine, g = lanes(A, i * D + j, L), G[i * M + j]
             for f in range(K):
                 fill(mine[f * m : f * m + m], (g - folds[f, 2 + D + i * D + j]) * inverse)
             fill(mine[K * m :], 1.0)

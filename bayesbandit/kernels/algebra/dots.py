@@ -1,0 +1,77 @@
+"""Four inner products at once: what a triangular system is solved by from below.
+
+Compilers take no sum of many terms side by side by themselves, as that changes its order. So the
+running sums are written in LLVM's own vectors, in one order wherever they are computed
+(`tile.py`).
+"""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from bayesbandit.kernels.algebra.tile import LANES, ROWS, has_vectors, vectors
+from bayesbandit.runtime.compiling import njit
+
+
+def dots(typingctx, U, v, row, stride, start, stop):
+    """Return Σ_j U[row + i stride + j] v[j] over start ≤ j < stop, i = 0, 1, 2, 3; U and v are
+    contiguous, and stop − start is a multiple of 8."""
+
+    def codegen(context, builder, signature, args):
+        row, stride, start, stop = args[2:]
+        load, _, _, multiply_add = vectors(builder, builder.module)
+        U, v = (
+            context.make_array(kind)(context, builder, array).data
+            for kind, array in zip(signature.args[:2], args[:2], strict=True)
+        )
+        zero = ir.Constant(ir.VectorType(ir.DoubleType(), LANES), [0.0] * LANES)
+        sums = [cgutils.alloca_once_value(builder, zero) for _ in range(ROWS)]
+        begins = [row]
+        for _ in range(ROWS - 1):
+            begins.append(builder.add(begins[-1], stride))
+        step = ir.Constant(row.type, LANES)
+        with cgutils.for_range_slice(builder, start, stop, step) as (j, _):
+            values = load(builder.gep(v, [j]))
+            for begin, total in zip(begins, sums, strict=True):
+                terms = load(builder.gep(U, [builder.add(begin, j)]))
+                builder.store(multiply_add(terms, values, builder.load(total)), total)
+        totals = [total_of(builder, total) for total in sums]
+        return context.make_tuple(builder, signature.return_type, totals)
+
+    if not all(isinstance(a, types.Array) and a.layout == "C" and a.ndim == 1 for a in (U, v)):
+        return None
+    return types.UniTuple(types.float64, ROWS)(U, v, *[types.intp] * 4), codegen
+
+
+def total_of(builder, at):
+    """Return the sum of a vector: its halves, added until one number is left."""
+    total, size = builder.load(at), LANES
+    while size > 1:
+        size //= 2
+        low, high = (
+            ir.Constant(ir.VectorType(ir.IntType(32), size), list(range(i, i + size)))
+            for i in (0, size)
+        )
+        blank = ir.Constant(total.type, ir.Undefined)
+        total = builder.fadd(
+            builder.shuffle_vector(total, blank, low), builder.shuffle_vector(total, blank, high)
+        )
+    return builder.extract_element(total, ir.Constant(ir.IntType(32), 0))
+
+
+@njit(cache=True, error_model="numpy")
+def plain_dots(U, v, row, stride, start, stop):
+    """Do as `dots`, without LLVM's vectors."""
+    s0 = s1 = s2 = s3 = 0.0
+    for j in range(start, stop):
+        s0 += U[row + j] * v[j]
+        s1 += U[row + stride + j] * v[j]
+        s2 += U[row + 2 * stride + j] * v[j]
+        s3 += U[row + 3 * stride + j] * v[j]
+    return s0, s1, s2, s3
+
+
+four_dots: Any = intrinsic(dots) if has_vectors() else plain_dots

@@ -1,0 +1,242 @@
+"""The information root of a weighted regression: B = U'DU and b = U'Dt.
+
+U is upper triangular with 1 on its diagonal, and D = diag(d): R = √D U is the root of B = R'R, and
+no square root is taken. The coefficients θ = B⁻¹b solve Uθ = t. With U'h = z the mean reward z'θ is
+h't, and z'B⁻¹z is Σ h²/d. A row z with reward r and weight w is rotated in by Givens rotations
+without square roots (Gentleman 1973, Journal of the Institute of Mathematics and its Applications
+12, 329–336), which keep their digits whatever the scales: B is never formed, or divided by.
+
+Rows of U are taken four at a time, so that x or h is read and written once for all four.
+"""
+
+from bayesbandit.kernels.algebra.dense import LOST, dot
+from bayesbandit.kernels.algebra.dots import four_dots
+from bayesbandit.kernels.arm import stride
+from bayesbandit.runtime.compiling import njit
+
+FLAT = 1e-300  # d of a direction about which nothing is known
+UNKNOWN = 1e250  # a variance beyond which nothing is known
+
+kernel = njit(cache=True, error_model="numpy")
+
+
+@kernel
+def rotate_in(arm, x, y, w, first):
+    """Add a row x (stride,) with reward y and weight w; return what the loss grows by.
+
+    x begins with `first` zeros, and is overwritten. A weight below 0 takes a row out again.
+
+    At pivot k the row's p = x_k is eliminated: d_k becomes d_k + w p², row k of U and t the average
+    c u + s x with c = d_k/(d_k + w p²) and s = w p/(d_k + w p²), x becomes x − p u, and w c w.
+    """
+    d, t, D, M = arm.d, arm.t, arm.d.size, x.size
+    blocks = D - D % 4
+    for k in range(first - first % 4, blocks, 4):
+        start, end = k * M, (k + 4) * M
+        u0, u1 = arm.U[start : start + M], arm.U[start + M : start + 2 * M]
+        u2, u3 = arm.U[start + 2 * M : end - M], arm.U[end - M : end]
+        p0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
+        s0 = w * p0
+        new = d[k] + s0 * p0
+        inverse = 1.0 / new
+        c0, s0 = d[k] * inverse, s0 * inverse
+        d[k], w = new, c0 * w
+        u0[k + 1], p1 = c0 * u0[k + 1] + s0 * x1, x1 - p0 * u0[k + 1]
+        u0[k + 2], x2 = c0 * u0[k + 2] + s0 * x2, x2 - p0 * u0[k + 2]
+        u0[k + 3], x3 = c0 * u0[k + 3] + s0 * x3, x3 - p0 * u0[k + 3]
+        t[k], y = c0 * t[k] + s0 * y, y - p0 * t[k]
+        s1 = w * p1
+        new = d[k + 1] + s1 * p1
+        inverse = 1.0 / new
+        c1, s1 = d[k + 1] * inverse, s1 * inverse
+        d[k + 1], w = new, c1 * w
+        u1[k + 2], p2 = c1 * u1[k + 2] + s1 * x2, x2 - p1 * u1[k + 2]
+        u1[k + 3], x3 = c1 * u1[k + 3] + s1 * x3, x3 - p1 * u1[k + 3]
+        t[k + 1], y = c1 * t[k + 1] + s1 * y, y - p1 * t[k + 1]
+        s2 = w * p2
+        new = d[k + 2] + s2 * p2
+        inverse = 1.0 / new
+        c2, s2 = d[k + 2] * inverse, s2 * inverse
+        d[k + 2], w = new, c2 * w
+        u2[k + 3], p3 = c2 * u2[k + 3] + s2 * x3, x3 - p2 * u2[k + 3]
+        t[k + 2], y = c2 * t[k + 2] + s2 * y, y - p2 * t[k + 2]
+        s3 = w * p3
+        new = d[k + 3] + s3 * p3
+        inverse = 1.0 / new
+        c3, s3 = d[k + 3] * inverse, s3 * inverse
+        d[k + 3], w = new, c3 * w
+        t[k + 3], y = c3 * t[k + 3] + s3 * y, y - p3 * t[k + 3]
+        u0, u1, u2, u3, rest = u0[k + 4 :], u1[k + 4 :], u2[k + 4 :], u3[k + 4 :], x[k + 4 :]
+        for j in range(rest.size):
+            z = rest[j]
+            u0[j], z = c0 * u0[j] + s0 * z, z - p0 * u0[j]
+            u1[j], z = c1 * u1[j] + s1 * z, z - p1 * u1[j]
+            u2[j], z = c2 * u2[j] + s2 * z, z - p2 * u2[j]
+            u3[j], rest[j] = c3 * u3[j] + s3 * z, z - p3 * u3[j]
+    for k in range(max(blocks, first), D):
+        u0, p0 = arm.U[k * M : (k + 1) * M], x[k]
+        s0 = w * p0
+        new = d[k] + s0 * p0
+        c0, s0 = d[k] / new, s0 / new
+        d[k], w = new, c0 * w
+        for j in range(k + 1, D):
+            u0[j], x[j] = c0 * u0[j] + s0 * x[j], x[j] - p0 * u0[j]
+        t[k], y = c0 * t[k] + s0 * y, y - p0 * t[k]
+    return w * y * y
+
+
+@kernel
+def rotate_rows(arm, d, t, U, weight, work):
+    """Add the rows of another root, each with this weight times its own; return what the loss grows
+    by. work (stride,) is scratch.
+
+    So two roots become one, a prior comes back as rows fade, and the one that is there twice goes.
+    """
+    D, loss = d.size, 0.0
+    M = stride(D)
+    x = work[:M]
+    for i in range(D):
+        row = U[i * M : (i + 1) * M]
+        for j in range(M):
+            x[j] = row[j]
+        loss += rotate_in(arm, x, t[i], weight * d[i], i)
+    return loss
+
+
+@kernel
+def factor(arm, rr):
+    """Factor B = U'DU in place, whose upper triangle U holds, and b = U'Dt, which t holds; return
+    the loss rr − b'B⁻¹b.
+
+    A pivot below the share LOST · D of its diagonal entry is rounding, and so is the rest of its
+    row: it is lifted to that share, and the rest is set to 0. (Divided by so small a pivot,
+    rounding would grow from row to row without bound.) So columns that are copies of each other at
+    a scale that swamps λ keep a finite, tiny precision.
+    """
+    d, t, U, D = arm.d, arm.t, arm.U, arm.d.size
+    M = stride(D)
+    for j in range(D):
+        d[j] = max(LOST * D * U[j * M + j], FLAT)
+    for j in range(D):
+        row = U[j * M : (j + 1) * M]
+        is_lost = row[j] <= d[j]
+        if not is_lost:
+            d[j] = row[j]
+        t[j] /= d[j]
+        rr -= t[j] * t[j] * d[j]
+        row[j] = 1.0
+        for k in range(j + 1, D):
+            if is_lost:
+                row[k] = 0.0
+            u, below = row[k], U[k * M : (k + 1) * M]
+            c = u / d[j]
+            for i in range(k, D):
+                below[i] -= c * row[i]
+            t[k] -= u * t[j]
+        for k in range(j + 1, D):
+            row[k] /= d[j]
+    return max(rr, 0.0)
+
+
+@kernel
+def solve_half(arm, z, h):
+    """Fill h (stride,) with U'⁻¹(z − origin)."""
+    D, M = z.size, h.size
+    blocks = D - D % 4
+    for i in range(D):
+        h[i] = z[i] - arm.origin[i]
+    for i in range(D, M):
+        h[i] = 0.0
+    for k in range(0, blocks, 4):
+        start, end = k * M + k, (k + 4) * M
+        u0, u1 = arm.U[start : start + M - k], arm.U[start + M : end - 2 * M]
+        u2, u3, rest = arm.U[start + 2 * M : end - M], arm.U[start + 3 * M : end], h[k:]
+        h0 = rest[0]
+        h1 = rest[1] - u0[1] * h0
+        h2 = (rest[2] - u0[2] * h0) - u1[2] * h1
+        h3 = ((rest[3] - u0[3] * h0) - u1[3] * h1) - u2[3] * h2
+        rest[1], rest[2], rest[3] = h1, h2, h3
+        u0, u1, u2, u3, rest = u0[4:], u1[4:], u2[4:], u3[4:], rest[4:]
+        for j in range(rest.size):
+            rest[j] -= (u0[j] * h0 + u1[j] * h1) + (u2[j] * h2 + u3[j] * h3)
+    for k in range(blocks, D):
+        u0 = arm.U[k * M : (k + 1) * M]
+        for j in range(k + 1, D):
+            h[j] -= u0[j] * h[k]
+
+
+@kernel
+def mean_and_variance(arm, z, h):
+    """Return z'θ, without the shift of the rewards, and z'B⁻¹z; h (stride,) is scratch."""
+    solve_half(arm, z, h)
+    d, t, D = arm.d, arm.t, z.size
+    blocks = D - D % 4
+    m0, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0
+    v0, v1, v2, v3 = 0.0, 0.0, 0.0, 0.0
+    for k in range(0, blocks, 4):
+        h0, h1, h2, h3 = h[k], h[k + 1], h[k + 2], h[k + 3]
+        m0 += h0 * t[k]
+        m1 += h1 * t[k + 1]
+        m2 += h2 * t[k + 2]
+        m3 += h3 * t[k + 3]
+        v0 += h0 * h0 / d[k]
+        v1 += h1 * h1 / d[k + 1]
+        v2 += h2 * h2 / d[k + 2]
+        v3 += h3 * h3 / d[k + 3]
+    for k in range(blocks, D):
+        m0 += h[k] * t[k]
+        v0 += h[k] * h[k] / d[k]
+    return (m0 + m1) + (m2 + m3), (v0 + v1) + (v2 + v3)
+
+
+@kernel
+def coefficients(arm, theta):
+    """Return θ (D,), without the shift of the rewards; theta (stride,) is filled with it."""
+    U, t, D, M = arm.U, arm.t, arm.d.size, theta.size
+    blocks = D - D % 4
+    for k in range(M):
+        theta[k] = 0.0
+    for k in range(D - 1, blocks - 1, -1):
+        theta[k] = t[k]
+        for j in range(k + 1, D):
+            theta[k] -= U[k * M + j] * theta[j]
+    for k in range(blocks - 4, -1, -4):
+        s0, s1, s2, s3 = four_dots(U, theta, k * M, M, (k + 4) // 8 * 8, M)
+        u = U[k * M + k :]
+        h3 = t[k + 3] - s3
+        h2 = (t[k + 2] - s2) - u[2 * M + 3] * h3
+        h1 = ((t[k + 1] - s1) - u[M + 3] * h3) - u[M + 2] * h2
+        h0 = (((t[k] - s0) - u[3] * h3) - u[2] * h2) - u[1] * h1
+        theta[k], theta[k + 1], theta[k + 2], theta[k + 3] = h0, h1, h2, h3
+    return theta[:D]
+
+
+@kernel
+def walk(arm, step, S):
+    """Add step · I to the covariance B⁻¹, where θ has moved; S (D · stride,) is scratch.
+
+    With D⁻¹ + step UU' = VΓV', V upper triangular with 1 on its diagonal, (B⁻¹ + step I)⁻¹ is
+    U'V'⁻¹Γ⁻¹V⁻¹U: U becomes V⁻¹U, t V⁻¹t and d Γ⁻¹. S has the rows of V'.
+    """
+    d, t, U, D = arm.d, arm.t, arm.U, arm.d.size
+    M, blocks = stride(D), D - D % 4
+    for j in range(D):
+        row, own = S[j * M : (j + 1) * M], U[j * M : (j + 1) * M]
+        for i in range(0, min(j + 1, blocks), 4):
+            s0, s1, s2, s3 = four_dots(U, own, i * M, M, j // 8 * 8, M)
+            row[i], row[i + 1], row[i + 2], row[i + 3] = s0, s1, s2, s3
+        for i in range(blocks, j + 1):
+            row[i] = dot(U[i * M : (i + 1) * M], own)
+        for i in range(j + 1):
+            row[i] *= step
+        row[j] += 1.0 / d[j]
+    for j in range(D - 1, -1, -1):
+        v, gamma, uj = S[j * M : j * M + j], S[j * M + j], U[j * M + j : (j + 1) * M]
+        d[j] = 1.0 / gamma
+        for i in range(j):
+            c, above, ui = v[i] / gamma, S[i * M : i * M + i + 1], U[i * M + j : (i + 1) * M]
+            for k in range(i + 1):
+                above[k] -= c * v[k]
+            for k in range(ui.size):
+                ui[k] -= c * uj[k]
+            t[i] -= c * t[j]
