@@ -337,26 +337,26 @@ class LinearBelief(Belief, Kernel):
 
     def coefficients(self, k: int) -> Array:
         """Return the posterior mean (D,) of arm k's coefficients, about its origin."""
-        arm = sums.view(self.arms[k], self.settings)
+        arm = layout.view(self.arms[k], self.n_columns)
         theta = solve_triangular(arm.U, arm.t, unit_diagonal=True)
         theta[-1] += arm.head.shift
         return np.asarray(theta)
 
     def inverse(self, k: int) -> Array:
         """Return B⁻¹ (D, D) of arm k, about its origin; ∞ where nothing is known."""
-        arm = sums.view(self.arms[k], self.settings)
+        arm = layout.view(self.arms[k], self.n_columns)
         half = solve_triangular(arm.U, np.eye(len(arm.d)), unit_diagonal=True) / np.sqrt(arm.d)
         P = half @ half.T
         return np.asarray(np.where(P > UNKNOWN, np.inf, P))
 
     def precision(self, k: int) -> Array:
         """Return B (D, D) of arm k, about its origin."""
-        arm = sums.view(self.arms[k], self.settings)
+        arm = layout.view(self.arms[k], self.n_columns)
         return np.asarray(arm.U.T @ (arm.d[:, None] * arm.U))
 
     def posterior(self, k: int, rows: dict[str, Array] | None = None) -> Any:
         """Return the posterior of arm k's coefficients."""
-        arm = sums.view(self.arms[k], self.settings)
+        arm = layout.view(self.arms[k], self.n_columns)
         P, location, weighted = self.inverse(k), self.coefficients(k), None
         origin = arm.origin[: self.n_features].copy() if self.is_shifted and self.n[k] else None
         if rows is not None and self.clock is None:
@@ -417,7 +417,7 @@ class LinearBelief(Belief, Kernel):
             demand(not np.isnan(ends).any(), "its belief has NaN")
             demand((np.abs(ends[:, n > 0]) <= ENDLESS).all(), "its belief is not finite")
         for arm in self.arms:
-            root = sums.view(arm, self.settings)
+            root = layout.view(arm, self.n_columns)
             demand((root.d > 0).all(), "its belief has a pivot of 0")
             demand((np.abs(root.t) <= FAR).all(), "its coefficients are too large")
         demand(all((head[name] >= 0).all() for name in SUMS), "its belief has a negative sum")

@@ -18,12 +18,12 @@ from bayesbandit.kernels import bulk, linear
 from bayesbandit.kernels.arm import (
     HEAD,
     Arm,
-    arm_of,
     is_shifted,
     keeps_sums,
     named,
     stride,
     sums_of,
+    view,
 )
 from bayesbandit.kernels.reward_moments import add_moments
 from bayesbandit.runtime.compiling import interpreted, without
@@ -35,12 +35,6 @@ ROOM = 2**22  # but at most so many numbers
 ROUGH = 1e-5  # the least pivot, as a share of its diagonal, of a product that is factorised
 
 Array = np.ndarray
-
-
-def view(arm: Array, settings: Array) -> Arm:
-    """Return an arm's numbers by name; its origin (D,) and U (D, D) as arrays."""
-    own: Arm = interpreted(arm_of)(arm, _sizes(settings)[0])
-    return own._replace(U=own.U.reshape(len(own.d), -1)[:, : len(own.d)])
 
 
 def learn(
@@ -88,7 +82,7 @@ def learn(
 def merge(mine: Array, its: Array, settings: Array) -> None:
     """Add the rounds of another arm to those of an arm, as if they had come next, and its prior to
     none: it is in both."""
-    a, b = view(mine, settings), view(its, settings)
+    a, b = view(mine, _sizes(settings)[0]), view(its, _sizes(settings)[0])
     if a.head.n == 0.0 or b.head.n == 0.0:
         if b.head.n > 0.0:
             mine[:] = its
@@ -105,7 +99,7 @@ def merge(mine: Array, its: Array, settings: Array) -> None:
     else:
         prior = np.empty_like(mine)
         interpreted(linear.initialise)(prior, settings)
-        p = view(prior, settings)
+        p = view(prior, _sizes(settings)[0])
         rows = np.sqrt(b.d)[:, None] * np.column_stack([b.U, b.t])
         if moved:  # c of rewards less b's shift about b's origin, by c of a's
             rows += np.outer(rows[:, -2], np.append(step, shift))
@@ -144,7 +138,7 @@ def _add_root(
     add_root = without(bulk.add_root, *linear.unreached(settings))
     add_root(arm, settings, np.ones(len(U)) if d is None else d, t, U.ravel(), weight)
     if len(rows) > D:
-        view(arm, settings).head.loss += rows[D, D] ** 2
+        view(arm, _sizes(settings)[0]).head.loss += rows[D, D] ** 2
 
 
 def _count(head: Any, n: float, new: Any) -> None:

@@ -155,6 +155,12 @@ def sums_of(arm, folds):
     )
 
 
+def view(numbers: np.ndarray, D: int) -> Arm:
+    """Return one arm's numbers by name, to Python: U as (D, D)."""
+    arm: Arm = interpreted(arm_of)(numbers, D)
+    return arm._replace(U=arm.U.reshape(D, -1)[:, :D])
+
+
 def heads(arms: np.ndarray) -> Any:
     """Return the heads of arms (…, width) by name: a view."""
     return arms[..., :WIDTH].view(HEAD)[..., 0]

@@ -257,7 +257,7 @@ def test_no_memory_at_any_moment(kind, rng):
         memory.set_nomemory(first, first + 1)
         try:
             trial.observe(decision, r)
-        except (MemoryError, SystemError):  # NumPy's and numba's way to say so, at times
+        except (MemoryError, SystemError, ValueError):  # NumPy's and numba's ways to say so
             memory.remove_mem_hooks()
             refused += 1
         finally:
