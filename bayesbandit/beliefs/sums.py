@@ -49,7 +49,7 @@ def learn(
     many = np.flatnonzero(count >= MANY)
     if not many.size:
         return np.ones(len(arm), dtype=np.bool_)
-    own = [view(arms[k], settings) for k in many]
+    own = [view(arms[k], _sizes(settings)[0]) for k in many]
     D, folds = _sizes(settings)
     if interpreted(is_shifted)(settings):
         first = np.empty(len(arms), dtype=np.int64)
