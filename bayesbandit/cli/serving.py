@@ -216,7 +216,7 @@ def learn(
     """Learn the rewards of a service's log, until it is stopped.
 
     Any number of learners may run: a lock of the database elects one at a time. One that was
-    killed has lost nothing. `bayesbandit train` learns Parquet files.
+    killed has lost nothing. `bayesbandit train` learns files.
     """
     with clear_errors():
         from bayesbandit.service.service import Service
