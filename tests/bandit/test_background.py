@@ -474,7 +474,7 @@ def compiled():
 x, own = np.random.default_rng(0).normal(size=(20, 3)), set()
 for name in sys.argv[1:]:
     model = log_normal if name == "log_normal" else bb.load_model(name)
-    bandit = bb.Bandit(2, model, bb.Thompson(), n_features=3, background=True)
+    bandit = bb.Bandit(2, bb.Sampled(model, background=True), bb.Thompson(), n_features=3)
     before = compiled()
     for n in (1, 19):
         reward = 1.0 * (x[:n, 0] > 0.0) + (name == "log_normal")

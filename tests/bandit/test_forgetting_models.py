@@ -394,7 +394,6 @@ BAD = [
         "drift needs weights as they are",
     ),
     (lambda: bandit_of(declared.known, clock="pulls"), "clock must be"),
-    (lambda: bandit_of(bb.Ridge(), half_life=5.0), "half_life: only of a declared reward model"),
     (lambda: bandit_of(declared.lasso, background=True), "background must be False"),
     (lambda: bb.ForestTS(ARMS, D, half_life=-1.0), "half_life must be a finite number > 0"),
     (lambda: bb.PolicyTreeTS(ARMS, D, base=bb.Ridge(drift=0.1)), "a base whose rounds fade"),

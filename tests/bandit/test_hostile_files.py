@@ -12,6 +12,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.bandit.storage import saving
 from bayesbandit.kernels import row_layout
+from bayesbandit.kernels.arm import HEAD
 from bayesbandit.runtime import files
 from tests import declarations as declared
 from tests.attack import flips, watch
@@ -231,11 +232,12 @@ def test_crafted_files_of_arms_that_share_a_model_are_refused(kind, case, tmp_pa
         bb.Bandit.load(path, model=None if "model" in case or "shared" in case else model)
 
 
+CLOCK, LEFT = HEAD.names.index("clock"), HEAD.names.index("left")
 CLOCKS = {  # of bandits that forget
-    "a clock that is none": ("fading", put("belief.arms", (0, 15), np.nan)),
-    "a negative clock": ("fading", put("belief.arms", (0, 15), -1.0)),
-    "a clock far ahead": ("fading, of time", put("belief.arms", (1, 15), 1e300)),
-    "more left than there was": ("fading", put("belief.arms", (0, 14), 1e9)),
+    "a clock that is none": ("fading", put("belief.arms", (0, CLOCK), np.nan)),
+    "a negative clock": ("fading", put("belief.arms", (0, CLOCK), -1.0)),
+    "a clock far ahead": ("fading, of time", put("belief.arms", (1, CLOCK), 1e300)),
+    "more left than there was": ("fading", put("belief.arms", (0, LEFT), 1e9)),
     "a half-life that is none": ("fading", lambda meta, a: meta["model"].update(half_life=np.nan)),
     "a negative half-life": ("fading, joint", lambda m, a: m["model"].update(half_life=-5.0)),
     "an infinite half-life": ("fading, affine", lambda m, a: m["model"].update(half_life=np.inf)),
@@ -244,7 +246,7 @@ CLOCKS = {  # of bandits that forget
     "a huge drift": ("walking", lambda meta, a: meta["model"].update(drift=1e200)),
     "a clock put forward for ever": ("fading", say("ahead", 1e300)),
     "a clock put forward by nothing": ("fading", say("ahead", np.nan)),
-    "a member's clock": ("half-lives", put("belief.arms", (1, 0, 15), -3.0)),
+    "a member's clock": ("half-lives", put("belief.arms", (1, 0, CLOCK), -3.0)),
     "a half-life's probability": ("half-lives", put("belief.log_weight", 0, np.nan)),
     "a member's rounds": ("half-lives", put("belief.arms", (1, 0, 0), 1e300)),
     "an affine member's rounds": ("half-lives, affine", put("belief.arms", (3, 1, 0), 41.0)),
