@@ -409,7 +409,7 @@ def test_other_things_are_no_log(tmp_path):
             with pytest.raises(ValueError, match=f"part 0 of the log: {role} must be numbers"):
                 bb.learn(frame.assign(**{column: strange}), bb.Ridge())
     frame.loc[7, "reward"] = np.nan
-    with pytest.raises(ValueError, match=r"part 0 of the log: rewards must be finite.*at \[7\]"):
+    with pytest.raises(ValueError, match="part 0 of the log: 1 of 300 rewards are missing"):
         bb.learn(frame, bb.Ridge())
 
 
