@@ -8,6 +8,19 @@ from scipy.special import gammaln, ndtr, stdtr
 from sklearn.linear_model import Ridge as SklearnRidge
 
 
+def solved(A, b):
+    """The solution of A y = b, by Gauss and Jordan's elimination in fractions."""
+    A = [[*row, value] for row, value in zip(A, b, strict=True)]
+    for i in range(len(A)):
+        pivot = next(j for j in range(i, len(A)) if A[j][i])
+        A[i], A[pivot] = A[pivot], A[i]
+        A[i] = [value / A[i][i] for value in A[i]]
+        for j in range(len(A)):
+            if j != i and A[j][i]:
+                A[j] = [a - A[j][i] * c for a, c in zip(A[j], A[i], strict=True)]
+    return [row[-1] for row in A]
+
+
 def design(x, intercept=True):
     """Contexts (n, d) with a constant column behind them, where asked for."""
     x = np.atleast_2d(x)

@@ -76,6 +76,7 @@ class Bandit:
     seed: an int or a `SeedSequence`. The same seed gives the same decisions.
     history: how many of the latest observed rounds `bandit.history` keeps: a number (0: none), or
         None for all. A balance that reweights past rounds always keeps all.
+
     An arm without a reward is new. With U new arms among K available arms, each new arm is chosen
     with probability 1/K. The policy shares (K − U)/K among the others.
 

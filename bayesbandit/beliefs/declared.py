@@ -30,8 +30,8 @@ from bayesbandit.inference.target import OnTarget
 from bayesbandit.model import RewardModel
 from bayesbandit.schedule import Schedule
 
-GROWTH = 0.1  # the share by which rounds grow between two refits, if nothing else is due
-DRAWS = 400
+REFIT_GROWTH = 0.1  # the share by which rounds grow between two refits, if nothing else is due
+POSTERIOR_DRAWS = 400
 EFFECTIVE_SHARE = 0.5  # of weighted draws: below it they are renewed
 MAX_WIDTH_OF_CONSTANT = 10.0  # in widths of a slope's prior: N(0, 100) beside N(0, 1)
 
@@ -212,7 +212,7 @@ class Sampled(Declared):
     """
 
     drift: None = field(default=None, init=False)
-    draws: int = DRAWS
+    draws: int = POSTERIOR_DRAWS
     tune: int | None = None
     refit_every: int | float | None = None
     refit_below: float = EFFECTIVE_SHARE
@@ -291,4 +291,7 @@ class Laplace(Declared):
 
 def renewal(refit_every: int | float | None) -> Schedule:
     """Return when a posterior is computed again by the number of rounds."""
-    return Schedule(GROWTH if refit_every is None else refit_every)
+    return Schedule(REFIT_GROWTH if refit_every is None else refit_every)
+
+
+KINDS = {kind.__name__: kind for kind in (Declared, Sampled, Laplace)}  # by name in a file

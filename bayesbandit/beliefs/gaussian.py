@@ -31,7 +31,8 @@ class GaussianBelief(LinearBelief):
     ) -> None:
         place = columns(plan)
         assert place is not None
-        self.plan, self.place = plan, place
+        self.plan = plan
+        self.place = place
         if (model := ridge(plan)) is not None:
             super().__init__(model.remembering(memory), n_arms, plan.n_features, normalize)
             return

@@ -91,7 +91,7 @@ class Normal:
 class NormalDraws(SampledDraws):
     """Draws from a normal; moments are those of the normal, and not of its draws.
 
-    normal: the distribution of z (D,), of which a `Target` has the declared variables.
+    normal: the distribution of z (D,), the declared variables of a `Target`.
     """
 
     normal: Normal = field(kw_only=True, repr=False)

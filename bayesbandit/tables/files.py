@@ -283,7 +283,7 @@ def _check_no_points(name: str, known: pd.Series) -> None:
 
 
 def _read_dates(frame: pd.DataFrame, written: Mapping[str, pd.Series], dates: str) -> None:
-    """Replace the columns of which all values have this format by dates."""
+    """Turn columns into dates where every value has this format."""
     import pandas as pd
 
     if "%" not in dates:

@@ -11,6 +11,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.beliefs import sums
 from tests.cases import moments_of
+from tests.oracle import solved
 
 OFFSETS = [0.0, 1e3, 1e7, 1e9, 1.7e12]  # the last are milliseconds since 1970
 KNOWN = {"ridge": 2.0, "variance": 1.0, "intercept": "unpenalised"}
@@ -22,19 +23,6 @@ def rows(offset, n=24, seed=0):
     rng = np.random.default_rng(seed)
     x = rng.integers(-8, 9, size=(n, D)) / 4.0
     return offset + x, rng.integers(-8, 9, size=n) / 4.0, rng.integers(1, 9, size=n) / 4.0
-
-
-def solved(A, b):
-    """The solution of A y = b, by Gauss and Jordan's elimination in fractions."""
-    A = [[*row, value] for row, value in zip(A, b, strict=True)]
-    for i in range(len(A)):
-        pivot = next(j for j in range(i, len(A)) if A[j][i])
-        A[i], A[pivot] = A[pivot], A[i]
-        A[i] = [value / A[i][i] for value in A[i]]
-        for j in range(len(A)):
-            if j != i:
-                A[j] = [a - A[j][i] * c for a, c in zip(A[j], A[i], strict=True)]
-    return [row[-1] for row in A]
 
 
 def exact(x, r, w, at, lam=2):

@@ -14,6 +14,7 @@ from bayesbandit.kernels import linear, root
 from bayesbandit.kernels.arm import arm_of, arm_width, stride
 from bayesbandit.kernels.moments import moments
 from bayesbandit.runtime.compiling import interpreted
+from tests.oracle import solved
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -29,19 +30,6 @@ def learned(settings, z, r, w):
     for row in zip(z, r, w, strict=True):
         linear.update(numbers, *row, settings, work)
     return numbers
-
-
-def solved(A, b):
-    """The solution of A y = b, by Gauss and Jordan's elimination in fractions."""
-    A = [[*row, value] for row, value in zip(A, b, strict=True)]
-    for i in range(len(A)):
-        pivot = next(j for j in range(i, len(A)) if A[j][i])
-        A[i], A[pivot] = A[pivot], A[i]
-        A[i] = [value / A[i][i] for value in A[i]]
-        for j in range(len(A)):
-            if j != i and A[j][i]:
-                A[j] = [a - A[j][i] * c for a, c in zip(A[j], A[i], strict=True)]
-    return [row[-1] for row in A]
 
 
 def exactly(z, r, w, lam, at):

@@ -101,7 +101,7 @@ FORGETFUL = {
 def test_any_parts_give_the_same_where_rows_fade(kind, seed, normalize, ends, begun):
     """Also to a bandit that has learned before, and whose clock was put forward.
 
-    Rows of which less than 1e-9 is left are forgotten, and sooner where a part ends meanwhile. So
+    A row is forgotten when less than 1e-9 of it is left, and sooner where a part ends meanwhile. So
     where they fade fast no arm waits 30 half-lives, and results are the same to some 1e-9.
     """
     model, memory = FORGETFUL[kind]

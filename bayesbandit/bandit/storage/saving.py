@@ -255,7 +255,7 @@ def _model(encoded: dict[str, Any], model: Any) -> Any:
         return decode(encoded, "model", model)
     if isinstance(model, Declaring):
         return model
-    from bayesbandit.beliefs import declared as models  # loads PyMC
+    from bayesbandit.beliefs.declared import KINDS  # loads PyMC
     from bayesbandit.inference.registry import choices
 
     check(encoded, {"kind": str, "declared": str, ...: PLAIN}, "its model")
@@ -269,7 +269,7 @@ def _model(encoded: dict[str, Any], model: Any) -> Any:
             f"the bandit's engine is {engine!r}, which is not registered; the engines are "
             f"{', '.join(choices())}: import the module that registers it, then load again"
         )
-    return made(getattr(models, encoded["kind"]), {"declared": declared, **settings})
+    return made(KINDS[encoded["kind"]], {"declared": declared, **settings})
 
 
 def _kind(encoded: object) -> object:

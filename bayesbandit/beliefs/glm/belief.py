@@ -46,7 +46,10 @@ class LinearizedBelief(Belief):
         self, plan: Plan, glm: Regression, n_arms: int, normalize: bool, memory: Memory,
         schedule: Schedule,
     ) -> None:  # fmt: skip
-        self.plan, self.glm, self.normalize, self.schedule = plan, glm, normalize, schedule
+        self.plan = plan
+        self.glm = glm
+        self.normalize = normalize
+        self.schedule = schedule
         self.n_features, self.joint = plan.n_features, plan.model.takes_arm
         self.memory, self.clock, self.computes_when_asked = memory, memory.ticks, memory.fades
         self.rounds, self.n = Rounds(plan.n_features, timed=memory.fades), np.zeros(n_arms)
