@@ -15,10 +15,16 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from operator import attrgetter
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from bayesbandit.declaring import gallery
 from bayesbandit.declaring.declaration import Declaration
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+    from bayesbandit.declaring.from_pymc import Rows
+    from bayesbandit.tables.encoder import Encoder
 
 
 class RewardModel(Declaration):
@@ -40,6 +46,56 @@ class RewardModel(Declaration):
         return explain(self, n_features, n_arms)
 
     @staticmethod
+    def from_pymc(
+        model: pm.Model | Callable[[], pm.Model],
+        mean: str,
+        reward: str | None = None,
+        rows: Rows = (),
+        arm_dim: str | None = None,
+        *,
+        encoder: Encoder | None = None,
+        weighted: bool = False,
+        name: str | None = None,
+    ) -> RewardModel:
+        """Return a PyMC model that exists as a reward model. It is not changed.
+
+        model: the model, or a function that builds it. A function that can be imported makes the
+            reward model loadable in another process.
+        mean: the variable, mostly a deterministic one, that is the mean reward of each row.
+        reward: the observed variable of the rewards; None if the model observes one alone.
+        rows: what the model's data are of a context and an arm. The keys are names of data
+            containers. The values are functions of `x` (n, d), `arm` (n,) or `weight` (n,), as
+            {"county": lambda x, arm: arm}; or a column of x, by its number or, with an encoder, by
+            its name. A constant array in the model is given as a pair, [(array, 0)].
+        arm_dim: the dimension of the model that has an element for each arm.
+        encoder: names the columns of x.
+        weighted: whether observations have weights, to the power of which the likelihood is raised.
+            It is then a potential, without posterior predictive draws.
+        name: of the reward model; default: that of the function, or of the model.
+
+        Raise ValueError for data with a value for each row that `rows` leaves out.
+        """
+        import pymc as pm
+
+        from bayesbandit.declaring.from_pymc import Handover, declaration
+
+        built = model if isinstance(model, pm.Model) else model()
+        if not isinstance(built, pm.Model):
+            raise TypeError(
+                f"model must be a PyMC model, or a function that builds one; got {model!r}"
+            )
+        columns = None if encoder is None else encoder.features
+        handover = Handover(built, mean, reward, rows, arm_dim, columns, weighted)
+        own = built.name if model is built else getattr(model, "__name__", "")
+        name = name or own or "from_pymc"
+        if not name.isidentifier():
+            raise ValueError(f"name must be one of Python; got {name!r}")
+        arguments = model, mean, reward, rows, arm_dim, encoder, weighted, name
+        made = RewardModel(declaration(handover, name, (_handed_over, arguments)), {})
+        gallery.register(made)
+        return made
+
+    @staticmethod
     def from_yaml(text: str) -> RewardModel:
         """Return the model that `to_yaml` wrote.
 
@@ -59,6 +115,8 @@ class RewardModel(Declaration):
         return cast(RewardModel, model.with_priors(**given))
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if made_by := getattr(self.function, "made_by", None):
+            return made_by
         module, state = self.function.__module__ or "", (dict(self.priors), dict(self.dims or {}))
         if module.startswith(gallery.FROM_FILE):
             return _from_file, (module.removeprefix(gallery.FROM_FILE), self.name, *state)
@@ -87,6 +145,15 @@ def load_model(name: str | os.PathLike[str]) -> RewardModel:
 def _from_file(path: str, name: str, priors: dict, dims: dict) -> RewardModel:
     function = gallery.declared_in(path)[name].function
     return RewardModel(function, priors, dims)
+
+
+def _handed_over(
+    model: Any, mean: str, reward: str | None, rows: Rows, arm_dim: str | None, encoder: Any,
+    weighted: bool, name: str,
+) -> RewardModel:  # fmt: skip
+    return RewardModel.from_pymc(
+        model, mean, reward, rows, arm_dim, encoder=encoder, weighted=weighted, name=name
+    )
 
 
 def _is_importable(function: Callable[..., Any]) -> bool:

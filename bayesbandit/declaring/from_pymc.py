@@ -1,0 +1,275 @@
+"""A PyMC model that exists, as the declaration of a reward model.
+
+Its variables are declared again, in the model of the declaration: data containers, and arrays that
+are constants in it, are replaced by expressions of contexts and arms, and the observed rewards by
+those of the rows. Coordinates, dimensions, transforms, initial values and potentials stay.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesbandit.checks import integer, one_of
+
+if TYPE_CHECKING:
+    import pymc as pm
+    from pytensor.graph.basic import Variable
+
+Rows = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
+OWN_DIMS = {"feature", "row", "arm"}  # of the declaration's model
+
+
+class Handover:
+    """A PyMC model and what its parts are: the body of a declaration (`declare`).
+
+    swaps: what is replaced, a data container or a constant array of the model, and by what: a
+    function of x, arm and weight that returns a tensor. row_dims: the dimensions of the rows.
+    weighted: whether the likelihood is raised to the power of the weight.
+    """
+
+    def __init__(
+        self,
+        model: pm.Model,
+        mean: str,
+        reward: str | None,
+        rows: Rows,
+        arm_dim: str | None,
+        columns: Sequence[str] | None,
+        weighted: bool,
+    ) -> None:
+        self.model = model
+        self.arm_dim = arm_dim
+        self.reward = _observed(model, reward)
+        if mean not in model.named_vars:
+            raise ValueError(f"mean must name a variable of the model; got {mean!r}")
+        self.mean = model[mean]
+        if arm_dim is not None and arm_dim not in model.coords:
+            known = ", ".join(map(repr, model.coords)) or "none"
+            raise ValueError(f"arm_dim must be a dimension of the model ({known}); got {arm_dim!r}")
+        self.n = int(np.shape(_value(model.rvs_to_values[self.reward]))[0])
+        self.swaps: dict[Variable, Callable[..., Any]] = {}
+        for what, by in rows.items() if isinstance(rows, Mapping) else rows:
+            taken = _function(by, columns)
+            for variable in self._found(what):
+                self.swaps[variable] = taken
+        self.row_dims = self._row_dims()
+        self.takes = {role for f in self.swaps.values() for role in _roles(f)}
+        if arm_dim is not None:
+            self.takes.add("arm")
+        self.weighted = one_of(weighted, "weighted", (False, True))
+        if weighted and "weight" in self.takes:
+            raise ValueError(
+                "the model takes the weight itself, by a function in rows; got weighted=True"
+            )
+        if weighted:
+            self.takes.add("weight")
+        self._check_followed()
+
+    def _found(self, what: Any) -> list[Variable]:
+        """Return the data container of this name, or the constants that are this array."""
+        if isinstance(what, str):
+            if what not in self.model.named_vars:
+                known = ", ".join(repr(str(v.name)) for v in self.model.data_vars) or "none"
+                raise ValueError(f"rows must name data of the model ({known}); got {what!r}")
+            return [self.model[what]]
+        array = np.asarray(what)
+        found = [v for v in self._constants() if np.array_equal(v.data, array)]
+        if not found:
+            raise ValueError(f"the model has no constant array that equals {_beginning(array)}")
+        return found
+
+    def _constants(self) -> list[Any]:
+        """Return the constant arrays behind the variables of the model."""
+        from pytensor.graph.basic import Constant
+        from pytensor.graph.traversal import ancestors
+
+        graphs = [*self.model.basic_RVs, *self.model.potentials, self.mean]
+        return [v for v in ancestors(graphs) if isinstance(v, Constant) and np.ndim(v.data)]
+
+    def _row_dims(self) -> set[str]:
+        """Return the dimensions of the rows: the first of the rewards, and of what is swapped."""
+        dims = self.model.named_vars_to_dims
+        named = [self.reward.name, *(v.name for v in self.swaps)]
+        return {of[0] for name in named if (of := dims.get(name)) and of[0] is not None}
+
+    def _check_followed(self) -> None:
+        """Raise ValueError for data with a value for each row that nothing replaces."""
+        dims = self.model.named_vars_to_dims
+        value = self.model.rvs_to_values[self.reward]
+        for v in self.model.data_vars:
+            of_rows = not self.row_dims.isdisjoint(dims.get(v.name) or ())
+            if of_rows and v not in self.swaps and v is not value:
+                raise ValueError(
+                    f"the data {v.name!r} have a value for each row: say what they are of a "
+                    f'context and an arm, as rows={{"{v.name}": lambda x, arm: x[:, 0]}}'
+                )
+        for v in self._constants():
+            if self.n > 1 and v.data.shape[0] == self.n and v not in self.swaps and v is not value:
+                raise ValueError(
+                    f"the model has an array of {self.n} constants, {_beginning(v.data)}, as many "
+                    "as there are rewards: say what they are of a context and an arm, as "
+                    "rows=[(array, lambda x, arm: x[:, 0])], or build the model with pm.Data"
+                )
+
+    def declare(self, x: Any, reward: Any, arm: Any = None, weight: Any = None) -> Any:
+        """Declare the variables in the current model, and return the mean reward."""
+        import pymc as pm
+        import pytensor.tensor as pt
+
+        here, given = pm.modelcontext(None), {"x": x, "arm": arm, "weight": weight}
+        n = reward.shape[0]
+        done = self._lengths(here, n)
+        for v, of in self.swaps.items():
+            made = of(**{role: given[role] for role in _roles(of)})
+            done[v] = pt.cast(pt.as_tensor_variable(made), v.type.dtype)
+        for v in self.model.data_vars:
+            done.setdefault(v, pt.constant(_value(v)))
+        for rv in self.model.basic_RVs:
+            done[rv] = self._declared(here, rv, done, reward, n, weight)
+        for potential in self.model.potentials:
+            [made] = _rebuilt([potential], done)
+            done[potential] = pm.Potential(potential.name, made, dims=self._dims(potential.name))
+        for v in self.model.deterministics:
+            [made] = _rebuilt([v], done)
+            done[v] = made
+            if v is not self.mean and v.name not in here.named_vars:
+                pm.Deterministic(v.name, made, dims=self._dims(v.name))
+        [mean] = _rebuilt([self.mean], done)
+        return mean
+
+    def _lengths(self, here: pm.Model, n: Any) -> dict[Variable, Any]:
+        """Return the lengths of the dimensions; add those that the current model lacks."""
+        lengths: dict[Variable, Any] = {}
+        for dim, length in self.model.dim_lengths.items():
+            if dim in self.row_dims:
+                lengths[length] = n
+            elif dim == self.arm_dim:
+                lengths[length] = here.dim_lengths["arm"]
+            elif (name := _renamed(dim)) not in here.coords:
+                here.add_coord(name, self.model.coords[dim], length=_value(length))
+        return lengths
+
+    def _dims(self, name: str) -> tuple[str | None, ...] | None:
+        """Return the dimensions of a variable in the current model."""
+        dims = self.model.named_vars_to_dims.get(name)
+        if dims is None:
+            return None
+        own = {self.arm_dim: "arm"} | dict.fromkeys(self.row_dims, "row")
+        return tuple(None if d is None else own.get(d, _renamed(d)) for d in dims)
+
+    def _declared(
+        self,
+        here: pm.Model,
+        rv: Variable,
+        done: Mapping[Variable, Any],
+        reward: Any,
+        n: Any,
+        weight: Any,
+    ) -> Any:
+        """Return a random variable, declared again in the current model."""
+        import pymc as pm
+        from pymc.distributions.shape_utils import change_dist_size
+
+        model, [made] = self.model, _rebuilt([rv], done)
+        if made is rv:
+            made = rv.owner.clone().outputs[rv.owner.outputs.index(rv)]
+        made.name = None
+        name = str(rv.name)
+        if rv in model.free_RVs:
+            return here.register_rv(
+                made,
+                name,
+                dims=self._dims(name),
+                transform=model.rvs_to_transforms[rv],
+                default_transform=None,
+                initval=model.rvs_to_initial_values.get(rv),
+            )
+        if rv is self.reward:
+            made = change_dist_size(made, (n,))
+            if self.weighted:
+                return pm.Potential(name, weight * pm.logp(made, reward), dims="row")
+            return here.register_rv(made, name, observed=reward, dims=self._dims(name))
+        [value] = _rebuilt([model.rvs_to_values[rv]], done)
+        return here.register_rv(made, name, observed=value, dims=self._dims(name))
+
+
+def declaration(handover: Handover, name: str, made_by: tuple[Any, ...]) -> Callable[..., Any]:
+    """Return the function of a declaration: its arguments are the roles that the model takes.
+
+    made_by: a function and its arguments, by which a pickled reward model is made again.
+    """
+
+    def of_rows(x: Any, reward: Any, **given: Any) -> Any:
+        return handover.declare(x, reward, **given)
+
+    roles = [role for role in ("weight", "arm") if role in handover.takes]
+    parameters = [
+        inspect.Parameter(role, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        for role in ("x", "reward", *roles)
+    ]
+    of_rows.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    of_rows.made_by = made_by  # type: ignore[attr-defined]
+    of_rows.__name__ = of_rows.__qualname__ = name
+    return of_rows
+
+
+def _rebuilt(graphs: Sequence[Variable], done: Mapping[Variable, Any]) -> list[Any]:
+    """Return graphs with replacements. Nodes are made anew, so that static shapes follow."""
+    from pytensor.graph.traversal import toposort
+
+    new = dict(done)
+    for node in toposort(list(graphs), blockers=list(done)):
+        inputs = [new.get(v, v) for v in node.inputs]
+        if any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
+            made = node.op.make_node(*inputs)
+            new.update(zip(node.outputs, made.outputs, strict=True))
+    return [new.get(v, v) for v in graphs]
+
+
+def _observed(model: pm.Model, reward: str | None) -> Variable:
+    """Return the observed variable of the rewards."""
+    names = [str(v.name) for v in model.observed_RVs]
+    if reward is None and len(names) == 1:
+        [reward] = names
+    if reward not in names:
+        known = ", ".join(map(repr, names)) or "none"
+        raise ValueError(f"reward must name an observed variable ({known}); got {reward!r}")
+    return model[reward]
+
+
+def _function(by: Any, columns: Sequence[str] | None) -> Callable[..., Any]:
+    """Return what replaces data as a function: a function as it is, or the column of a name or a
+    number."""
+    if callable(by):
+        unknown = [role for role in _roles(by) if role not in ("x", "arm", "weight")]
+        if unknown:
+            raise TypeError(f"a function in rows takes x, arm and weight; got {unknown[0]!r}")
+        return by
+    if isinstance(by, str):
+        if columns is None or by not in columns:
+            known = "none: give encoder=" if columns is None else ", ".join(map(repr, columns))
+            raise ValueError(f"a column must be one of the encoder's ({known}); got {by!r}")
+        by = list(columns).index(by)
+    at = integer(by, "a column in rows", least=0)
+    return lambda x: x[:, at]
+
+
+def _beginning(array: np.ndarray) -> str:
+    return np.array2string(array, threshold=6, edgeitems=2)
+
+
+def _roles(function: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
+
+
+def _renamed(dim: str) -> str:
+    return f"{dim} of the model" if dim in OWN_DIMS else dim
+
+
+def _value(variable: Any) -> np.ndarray:
+    """Return the value of a data container, of a constant or of what is computed of these."""
+    return np.asarray(variable.eval(mode="FAST_COMPILE"))

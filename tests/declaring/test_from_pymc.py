@@ -1,0 +1,183 @@
+"""A PyMC model that exists is the model that one would have declared."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pymc as pm
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.model import RewardModel
+
+J, N = 4, 60
+
+
+def rows(seed=0):
+    rng = np.random.default_rng(seed)
+    county = np.arange(N) % J
+    floor = rng.integers(0, 2, N).astype(float)
+    return county, floor, 1.0 + 0.5 * floor + rng.normal(size=N)
+
+
+def radon(observed=True):
+    """Known scales: its posterior is Gaussian."""
+    county, floor, y = rows()
+    with pm.Model(coords={"county": list("abcd")}) as model:
+        floor_of = pm.Data("floor", floor, dims="home")
+        county_of = pm.Data("county_of", county, dims="home")
+        a = pm.Normal("a", 0, 5)
+        z = pm.Normal("z", 0, 1, dims="county")
+        alpha = pm.Deterministic("alpha", a + 0.7 * z, dims="county")
+        b = pm.Normal("b", 0, 2)
+        mu = pm.Deterministic("mu", alpha[county_of] + b * floor_of, dims="home")
+        pm.Normal("y", mu, 0.8, observed=y, dims="home")
+    return model
+
+
+ROWS = {"floor": 0, "county_of": lambda arm: arm}
+
+
+@bb.reward_model(
+    a=bb.Prior("Normal", mu=0, sigma=5),
+    z=bb.Prior("Normal", mu=0, sigma=1, dims="arm"),
+    b=bb.Prior("Normal", mu=0, sigma=2),
+)
+def declared_radon(x, reward, arm, a, z, b):
+    mu = a + 0.7 * z[arm] + b * x[:, 0]
+    pm.Normal("y", mu, 0.8, observed=reward)
+    return mu
+
+
+def handed(**settings):
+    given = {"mean": "mu", "reward": "y", "rows": ROWS, "arm_dim": "county"} | settings
+    return RewardModel.from_pymc(radon, **given)
+
+
+def fitted(model, **settings):
+    county, floor, y = rows()
+    return bb.fit(model, floor[:, None], y, arm=county, n_arms=J, seed=0, **settings)
+
+
+def test_a_model_handed_over_has_the_posterior_of_the_declared_one():
+    ours, theirs = fitted(handed()), fitted(declared_radon)
+    assert ours.engine == theirs.engine == "exact_gaussian"
+    for name in ("a", "z", "b"):
+        for one, other in zip(ours.coefficients[name], theirs.coefficients[name], strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+def test_the_model_that_is_handed_over_is_not_changed():
+    model = radon()
+    before = set(model.named_vars), dict(model.coords), model.initial_point()
+    handed_over = RewardModel.from_pymc(model, "mu", "y", ROWS, "county", name="radon_again")
+    fitted(handed_over)
+    assert (set(model.named_vars), dict(model.coords)) == before[:2]
+    assert model.initial_point().keys() == before[2].keys()
+
+
+def test_other_arms_than_the_model_was_built_for():
+    built = handed().build(np.zeros((3, 1)), np.zeros(3), arm=[0, 5, 6], n_arms=7)
+    assert built["z"].eval().shape == built["alpha"].eval().shape == (7,)
+    assert built.named_vars_to_dims["alpha"] == ("arm",)
+
+
+def test_a_bandit_plays_it_and_is_loaded_by_its_name(tmp_path):
+    bandit = bb.Bandit(list("abcd"), handed(), bb.Thompson(), n_features=1, seed=0)
+    for _ in range(5):
+        decision = bandit.choose([1.0])
+        bandit.observe(decision, 1.0)
+    bandit.save(tmp_path / "b")
+    again = bb.Bandit.load(tmp_path / "b")
+    np.testing.assert_array_equal(again.probabilities([[1.0]]), bandit.probabilities([[1.0]]))
+
+
+def test_a_model_of_a_function_is_pickled_by_its_name():
+    one = handed(rows={"floor": 0, "county_of": arm_itself})
+    other = pickle.loads(pickle.dumps(one))
+    assert other.name == one.name == "radon"
+    np.testing.assert_array_equal(fitted(other).coefficients["a"], fitted(one).coefficients["a"])
+
+
+def arm_itself(arm):
+    return arm
+
+
+def test_columns_by_the_names_of_an_encoder():
+    frame = pd.DataFrame({"age": [1.0, 2.0, 4.0], "floor": [0.0, 1.0, 0.0]})
+    encoder = bb.Encoder.fit(frame)
+    model = handed(rows={**ROWS, "floor": "floor"}, encoder=encoder)
+    at = list(encoder.features).index("floor")
+    x = np.zeros((3, len(encoder.features)))
+    x[:, at] = [5.0, 6.0, 7.0]
+    built = model.build(x, np.zeros(3), arm=[0, 1, 2], n_arms=3)
+    at_one = {built["a"]: 0.0, built["b"]: 1.0, built["z"]: np.zeros(3)}
+    mean = built["mean_reward"].eval({k: np.asarray(v) for k, v in at_one.items()})
+    np.testing.assert_array_equal(mean, [5.0, 6.0, 7.0])
+    with pytest.raises(ValueError, match=r"must be one of the encoder's .*'age'.*got 'height'"):
+        handed(rows={**ROWS, "floor": "height"}, encoder=encoder)
+
+
+def logistic():
+    """Arrays inside, without pm.Data; and a potential."""
+    _, floor, y = rows()
+    with pm.Model() as model:
+        b = pm.Normal("b", 0, 1, shape=2)
+        tilt = pm.HalfNormal("tilt", 1)
+        pm.Potential("soft", -0.5 * (b[0] - b[1]) ** 2)
+        p = pm.Deterministic("p", pm.math.sigmoid(b[0] + b[1] * floor + 0 * tilt))
+        pm.Bernoulli("y", p, observed=(y > 1).astype(int))
+    return model
+
+
+def test_constant_arrays_are_replaced_and_potentials_stay():
+    floor = rows()[1]
+    model = RewardModel.from_pymc(logistic, "p", rows=[(floor, 0)])
+    built = model.build(np.array([[2.0], [3.0], [-1.0]]), np.array([0.0, 1.0, 1.0]))
+    at = {"b": np.array([0.3, -0.2]), "tilt_log__": np.array(0.0)}
+    p = 1 / (1 + np.exp(-(0.3 - 0.2 * np.array([2.0, 3.0, -1.0]))))
+    likelihood = np.log([1 - p[0], p[1], p[2]]).sum()
+    prior = -0.5 * (0.3**2 + 0.2**2) - np.log(2 * np.pi) - 0.5 * 0.5**2
+    half = 0.5 * np.log(2 / np.pi) - 0.5  # HalfNormal at 1; its logarithm's Jacobian is 0
+    np.testing.assert_allclose(built.compile_logp()(at), likelihood + prior + half, rtol=1e-12)
+
+
+def test_a_weight_is_a_power_of_the_likelihood():
+    county, floor, y = rows()
+    weight = np.random.default_rng(1).integers(1, 4, N)
+    model = handed(weighted=True, name="weighted_radon")
+    once = bb.fit(model, floor[:, None], y, weight, arm=county, n_arms=J)
+    again = [np.repeat(v, weight, axis=0) for v in (floor[:, None], y, county)]
+    repeated = bb.fit(handed(), *again[:2], arm=again[2], n_arms=J)
+    assert once.engine == repeated.engine == "exact_gaussian"
+    for name in ("a", "z", "b"):
+        for one, other in zip(once.coefficients[name], repeated.coefficients[name], strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"rows": {"floor": 0}}, r"'county_of' have a value for each row.*rows=\{\"county_of\""),
+        ({"rows": {"floors": 0}}, r"must name data of the model \('floor', 'county_of'\)"),
+        ({"mean": "nu"}, "mean must name a variable of the model; got 'nu'"),
+        ({"reward": "b"}, r"reward must name an observed variable \('y'\); got 'b'"),
+        ({"arm_dim": "town"}, r"arm_dim must be a dimension of the model .*'county'.*got 'town'"),
+        ({"rows": {**ROWS, "floor": "age"}}, "give encoder="),
+        ({"rows": {**ROWS, "floor": lambda z: z}}, "takes x, arm and weight; got 'z'"),
+        ({"name": "1|g"}, "name must be one of Python"),
+        ({"weighted": 1}, "weighted must be"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused_with_what_to_write(settings, said):
+    with pytest.raises((ValueError, TypeError), match=said):
+        handed(**settings)
+
+
+def test_an_array_of_rows_that_nothing_replaces_is_refused():
+    with pytest.raises(ValueError, match=r"an array of 60 constants.*rows=\[\(array, lambda"):
+        RewardModel.from_pymc(logistic, "p")
+    with pytest.raises(ValueError, match="no constant array"):
+        RewardModel.from_pymc(logistic, "p", rows=[(np.arange(7.0), 0)])
+    with pytest.raises(TypeError, match="must be a PyMC model"):
+        RewardModel.from_pymc(lambda: 3, "p")
