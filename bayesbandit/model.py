@@ -86,7 +86,7 @@ class RewardModel(Declaration):
             )
         columns = None if encoder is None else encoder.features
         handover = Handover(built, mean, reward, rows, arm_dim, columns, weighted)
-        own = built.name if model is built else getattr(model, "__name__", "")
+        own = model.name if isinstance(model, pm.Model) else getattr(model, "__name__", "")
         name = name or own or "from_pymc"
         if not name.isidentifier():
             raise ValueError(f"name must be one of Python; got {name!r}")
