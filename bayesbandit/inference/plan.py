@@ -56,7 +56,6 @@ from bayesbandit.inference.pymc_model.outcomes import Outcomes
 from bayesbandit.inference.pymc_model.row_likelihood import RowLikelihood
 from bayesbandit.inference.pymc_model.template import reads_rows, set_rows, template
 from bayesbandit.inference.registry import candidates
-from bayesbandit.kernels.gibbs.mixture import most_rows
 from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.runtime.recent import Cache
 
@@ -192,20 +191,6 @@ class Plan:
         been transformed, as by a log.
         """
         self.likelihood.check(self.model.name, rows, draws, possible)
-
-    def check_proper(self, rows: Data) -> None:
-        """Raise `Improper` if the posterior given rows, by role, is proved to be improper.
-
-        Only an engine that was asked for by name needs it: before any other, the Gibbs sampler has
-        checked the rows.
-        """
-        unseen = not self.closed_form and self.asked == self.engine != gibbs.ENGINE
-        if unseen and isinstance(self._conditionals, gibbs.Gibbs):
-            self._conditionals.check_proper(rows)
-
-    @cached_property
-    def _conditionals(self) -> gibbs.Gibbs | Refusal:
-        return gibbs.match(self.built)
 
     def streams(self, normalize: bool = False) -> bool:
         """Return whether a posterior can be updated row by row, exactly.
@@ -404,10 +389,9 @@ class Plan:
             self.method.prepare(self.model.name)
 
     def rehearse(self) -> None:
-        """Compile the kernels of Gibbs, once, by runs on the rows of no meaning that the model has.
+        """Compile the kernels of Gibbs, once, by a run on the meaningless rows that a model has.
 
-        One is on all of these, and one on so few that they may have a kernel of their own. Weights
-        are 1, because a probit likelihood wants whole ones.
+        Weights are 1, because a probit likelihood wants whole ones.
         """
         if self.engine == gibbs.ENGINE:
             _ = self._rehearsed
@@ -417,9 +401,6 @@ class Plan:
         rows = {role: np.asarray(v.get_value()) for role, v in containers(self.built).items()}
         rows["weight"] = np.ones(len(rows["x"]))
         self._try(rows)
-        method = self.method.whole if isinstance(self.method, Divided) else self.method
-        if isinstance(method, gibbs.Gibbs) and (few := most_rows(method.dim)):
-            self._try({role: v[:few] for role, v in rows.items()})
 
     def _try(self, rows: Data) -> None:
         """Run the sampler on rows, by role, with rewards of 0 and 1; where the likelihood excludes

@@ -102,7 +102,6 @@ def _posterior(
     plan.check_possible(rows)
     if plan.closed_form:
         return plan.posterior(rows)
-    plan.check_proper(rows)
     if glm := plan.linearized:
         return glm.approximated(rows)
     return plan.sample(rows, draws, chains, seed, **knobs)

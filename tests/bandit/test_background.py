@@ -19,7 +19,6 @@ from bayesbandit.inference.base import NotThisEngine, Refusal
 from bayesbandit.inference.gibbs.sampler import Gibbs
 from bayesbandit.inference.nuts import Nuts
 from bayesbandit.inference.plan import Plan
-from bayesbandit.kernels.gibbs import sweeps
 from bayesbandit.runtime.recent import Cache
 from tests import declarations as declared
 from tests.bandit.kinds import D, probe
@@ -392,31 +391,6 @@ def test_an_engine_that_has_refused_rows_is_not_tried_again(background, tmp_path
     loaded = bb.Bandit.load(tmp_path / "b")
     np.testing.assert_array_equal(loaded.probabilities(probe()), bandit.probabilities(probe()))
     assert [r.engine for r in loaded.belief.refused] == ["gibbs"]
-
-
-@pytest.mark.slow
-def test_rows_are_few_by_the_number_of_coefficients(monkeypatch):
-    """An intercept makes three of two features, and a second arm four: from three on, few rows have
-    a kernel of their own."""
-    runs, sweep = [], sweeps.sweep_rows
-
-    def counted(*args):
-        runs.append(1)
-        return sweep(*args)
-
-    monkeypatch.setattr(sweeps, "sweep_rows", counted)
-    monkeypatch.setattr(plan, "_plans", Cache(8, plan.KEPT_BYTES, plan._bytes))
-    intercept = bb.load_model("bayesian_lasso").with_priors(
-        intercept=bb.Prior("Normal", mu=0, sigma=10)
-    )
-    settings = SETTINGS | {"background": True}
-    declared.bandit(2, intercept, bb.Thompson(), **settings | {"n_features": 2})
-    assert len(runs) > 0
-    runs.clear()
-    bandit = declared.bandit(1, of_arms, bb.Thompson(), **settings | {"n_features": 2})
-    assert not runs
-    bandit.add_arm("new")
-    assert len(runs) > 0
 
 
 @bb.reward_model(

@@ -28,7 +28,7 @@ N, D, K = 25, 3, 3
 SEEDS = (1, 2, 3)
 CONTEXTS = np.vstack([np.ones(D), np.eye(D)[:2]])
 CHAINS = 4
-DRAWS = {"nuts": 8000, "compiled": 50_000, "by rows": 20_000}
+DRAWS = {"nuts": 8000, "gibbs": 30_000}
 
 VARIANCE = bb.Prior("InverseGamma", alpha=3, beta=2)
 LIGHT = bb.Prior("InverseGamma", alpha=5, beta=4)
@@ -85,7 +85,7 @@ def rows(model: RewardModel, seed: int, weighted: bool) -> dict[str, np.ndarray]
 def sampled(model: RewardModel, engine: str, data: dict[str, np.ndarray], seed: int) -> Moments:
     """Moments of an engine's draws."""
     chosen = plan(model, D, K if model.takes_arm else None, engine)
-    kind = "nuts" if engine == "nuts" else "compiled" if chosen.method.kernel else "by rows"
+    kind = "nuts" if engine == "nuts" else "gibbs"
     draws = chosen.sample(data, DRAWS[kind], CHAINS, seed=seed)
     assert (draws.divergences or 0) < 0.01 * CHAINS * DRAWS[kind]
     flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in draws.values.items()}

@@ -64,7 +64,27 @@ def scaled(x, reward, sigma2):
     return mu
 
 
-MODELS = {m.name: m for m in (hierarchy, student, laplace, by_arm, scaled)}
+@reward_model(
+    lambda2=Prior("Gamma", alpha=2, beta=1), sigma2=Prior("InverseGamma", alpha=3, beta=2)
+)
+def park_casella(x, reward, lambda2, sigma2):
+    """Inverse Gaussian scales, and σ² with them and with the coefficients."""
+    tau2 = pm.Exponential("tau2", lambda2 / 2, dims="feature")
+    theta = pm.Normal("theta", 0, pm.math.sqrt(sigma2 * tau2), dims="feature")
+    pm.Normal("r", x @ theta, pm.math.sqrt(sigma2), observed=reward)
+    return x @ theta
+
+
+@reward_model(tau=Prior("HalfCauchy", beta=1), sigma=HALF)
+def horseshoe(x, reward, tau, sigma):
+    """Local and common half-Cauchy scales, and those that mix them."""
+    local = pm.HalfCauchy("local", 1, dims="feature")
+    theta = pm.Normal("theta", 0, tau * local, dims="feature")
+    pm.Normal("r", x @ theta, sigma, observed=reward)
+    return x @ theta
+
+
+MODELS = {m.name: m for m in (hierarchy, student, laplace, by_arm, scaled, park_casella, horseshoe)}
 
 
 def simulated(model, x, arm, size, seed):

@@ -12,7 +12,6 @@ from bayesbandit.inference.exact import gaussian as exact
 from bayesbandit.inference.exact import normal_inverse_gamma
 from bayesbandit.inference.gibbs.generic import problem
 from bayesbandit.inference.gibbs.sampler import Gibbs, match
-from bayesbandit.kernels.algebra.cholesky import padded
 from bayesbandit.model import RewardModel, reward_model
 from tests.cases import in_gate
 from tests.inference.declared import log_densities, rows
@@ -233,11 +232,10 @@ def test_the_sum_of_precisions_is_refused():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("generic", [True, False])
-def test_ridge_agrees_with_the_exact_engine(generic):
+def test_ridge_agrees_with_the_exact_engine():
     data = rows()
     closed = normal_inverse_gamma.match(ridge.build(**data)).posterior(**data)
-    draws = engine(ridge, data).sample(data, 1000, 2, 100, seed=1, generic=generic).values
+    draws = engine(ridge, data).sample(data, 1000, 2, 100, seed=1).values
     error = 1 / np.sqrt(2000)
     sd = np.sqrt(np.diag(closed.covariance))
     agree(draws["theta"].mean(axis=(0, 1)), closed.mean, sd, error)
@@ -251,7 +249,7 @@ def test_known_variances_agree_with_the_exact_engine():
     data, known = rows(arms=3), hierarchical.with_priors(tau2=0.5, sigma2=1.0)
     closed = exact.match(known.build(**data)).posterior(**data)
     found = engine(known, data)
-    draws = found.stacked(found.sample(data, 3000, 1, 0, seed=2, generic=True).values)
+    draws = found.stacked(found.sample(data, 3000, 1, 0, seed=2).values)
     agree(draws.mean(axis=0), closed.mean, np.sqrt(np.diag(closed.covariance)), 3000**-0.5)
 
 
@@ -310,22 +308,6 @@ def test_a_half_normal_scale_agrees_with_quadrature():
 
 
 @pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.parametrize("name", KERNEL)
-def test_the_kernel_and_the_generic_sweep_agree(name):
-    """Medians and means of log variables, whose tails are light, within Monte-Carlo error."""
-    data = rows()
-    found = engine(KERNEL[name], data)
-    a = found.sample(data, 20_000, 2, 1000, seed=4).values
-    b = found.sample(data, 20_000, 2, 1000, seed=5, generic=True).values
-    for k in found.names:
-        u, v = (np.log(d[k]) if k not in found.block else d[k] for d in (a, b))
-        error = np.hypot(batch_error(u), batch_error(v))
-        assert np.all(np.abs(u.mean(axis=(0, 1)) - v.mean(axis=(0, 1))) < 5 * error), k
-        np.testing.assert_allclose(u.std(axis=(0, 1)), v.std(axis=(0, 1)), rtol=0.2)
-
-
-@pytest.mark.slow
 def test_student_noise_agrees_with_its_declared_mixture():
     data = rows()
     a = engine(student, data).sample(data, 6000, 2, seed=6).values
@@ -344,24 +326,6 @@ def offset(x, reward, tau2):
     return mu
 
 
-TOLD = [plain, park_casella, plain.with_priors(sigma2=0.5), offset]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("model", TOLD)
-def test_the_kernel_is_told_what_the_log_density_says_of_rows(model):
-    data = rows() if model.takes_weight else {k: v for k, v in rows().items() if k != "weight"}
-    found = engine(model, data)
-    state = found.start(found.data(**data), np.random.default_rng(0))
-    said = found.statements(found.data(**data), [state[v.name] for v in found.quadratic.given])
-    A, b = found.linear_map(data["x"])
-    told = found.kernel.problem(A, b, found.data(**data))
-    sigma2, d = float(found.kernel.sigma2(state)), found.dim
-    np.testing.assert_allclose(told.A[:d, :d], sigma2 * said.natural().precision, rtol=1e-10)
-    shift = said.natural().shift
-    np.testing.assert_allclose(told.A[:d, padded(d)], sigma2 * shift, rtol=1e-10)
-
-
 @reward_model(theta=EACH, sigma2=IG)
 def averaged(x, reward, theta, sigma2):
     """A likelihood that is not a product over rows."""
@@ -378,14 +342,11 @@ BLOCKS = KERNEL | SWEPT | {"hierarchical": hierarchical, "averaged": averaged, "
 @pytest.mark.parametrize("name", BLOCKS)
 @in_gate(12)
 def test_a_sweep_takes_the_block_from_the_log_density(name):
-    """However it is put together: from statistics, rows, or sparse squares; and those that have a
-    kernel of their own get it."""
+    """However it is put together: from statistics, rows, or sparse squares."""
     model = BLOCKS[name]
     data = rows(arms=2 if model.takes_arm else None)
     found = engine(model, data if model.takes_weight else data | {"weight": None})
-    if name in KERNEL | SWEPT:
-        assert (found.kernel is not None) == (name in KERNEL)
-        assert not set(found.auxiliary) & set(found.names)
+    assert not set(found.auxiliary) & set(found.names)
     whole, data = problem(found.reading, found.data(**data)), found.data(**data)
     assert (len(whole.layout.terms.rows) > 0) == (name in ("student", "student mixture"))
     for seed in (1, 2):
@@ -502,8 +463,8 @@ def test_log_normal_rewards_are_normal_ones_by_their_logarithms(rng):
     assert isinstance(ours, Gibbs)
     assert not ours.affine
     data = {"x": x, "weight": weight}
-    one = ours.sample(data | {"reward": np.exp(logs)}, 100, 2, 50, generic=True)
-    two = theirs.sample(data | {"reward": logs}, 100, 2, 50, generic=True)
+    one = ours.sample(data | {"reward": np.exp(logs)}, 100, 2, 50)
+    two = theirs.sample(data | {"reward": logs}, 100, 2, 50)
     for name in ("theta", "sigma"):
         np.testing.assert_allclose(one.values[name], two.values[name], rtol=1e-6)
     fitted = bb.fit(log_normal, x, np.exp(logs), weight, draws=300, chains=4, seed=0)

@@ -295,7 +295,6 @@ class SampledBelief(ByDraws):
                 known = self.plan.posterior(rows)
                 values = Posterior(self.plan, rows, known, number).samples(spec.draws, rng)
             else:
-                self.plan.check_proper(rows)
                 sampled = self._moved(g, n, rows, rng)
                 if sampled is None:
                     sampled = self.plan.sample(rows, spec.draws, 1, number, spec.tune, state)

@@ -20,8 +20,7 @@ from bayesbandit.inference.algebra.interpreter import Algebra
 from bayesbandit.inference.algebra.monomials import Leaves, Sum, positive, real
 from bayesbandit.inference.base import Compiled, NotThisEngine, check_start, improper, refuse
 from bayesbandit.inference.gibbs.layout import Layout, layout
-from bayesbandit.inference.gibbs.moves import Candidate, candidates, moves
-from bayesbandit.inference.gibbs.propriety import loses_digits, vanishing
+from bayesbandit.inference.gibbs.moves import moves
 from bayesbandit.inference.graph_analysis.density import Density
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, total
 from bayesbandit.kernels.gibbs import monomials as kernel
@@ -127,14 +126,6 @@ class Reading:
         *sums, mean = sums
         return sums, *self._affine(mean, n, D, P)
 
-    def prior(self, data: Data) -> Layout:
-        """Return the log density without the likelihood of the rewards, laid out."""
-        sums, A, b = self(data)
-        terms = zip(self.density.terms, sums, self.names[:-1], strict=True)
-        kept = [(total, name) for term, total, name in terms if not term.on_data]
-        _, _, P = self.places(len(data[0]))
-        return layout([s for s, _ in kept], A[:0], b[:0], P, [name for _, name in kept])
-
     def _affine(self, mean: Sum, n: int, D: int, P: int) -> tuple[np.ndarray, np.ndarray]:
         A, b = np.zeros((n, D)), np.zeros(n)
         row = np.arange(n)
@@ -174,21 +165,9 @@ class Problem:
     size: int
 
     @cached_property
-    def _candidates(self) -> list[Candidate]:
-        return list(candidates(self.layout, self.owner))
-
-    @cached_property
     def moves(self) -> orbits.Moves:
         """The joint moves that make it mix."""
-        return moves(self.layout, self._candidates)
-
-    def check_proper(self) -> None:
-        """Refuse rows for which the posterior is proved to be no distribution."""
-        labels = {self._label(int(i)) for i in vanishing(self.layout, self._candidates)}
-        if labels:
-            label = min(labels, key=lambda text: ("as a mixture" in text, text))
-            reason = f"{label}: no proper posterior, for means fit rewards exactly, without noise"
-            raise improper(self.reading.engine, reason)
+        return moves(self.layout, self.owner)
 
     def flat(self, state: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Return θ (D,) and u = log v (P,) of a state."""
@@ -249,7 +228,7 @@ class Problem:
             self._improper(wrong)
         if not np.isfinite(held.delta).all():
             raise FloatingPointError("the sampler has lost its digits: are the data finite?")
-        if loses_digits(layout, held.delta + layout.centre, held.u):
+        if self._loses_digits(held.delta + layout.centre, held.u):
             reason = "means fit rewards to all their digits, and the noise is below these"
             raise improper(self.reading.engine, reason)
         theta, out, at = delta + layout.centre, {}, 0
@@ -265,9 +244,20 @@ class Problem:
 
     def _improper(self, wrong: int) -> None:
         if wrong >= self.size:
-            wrong = int(self.moves.shifted[self.moves.shifted_at[wrong - self.size]])
+            wrong = int(np.flatnonzero(self.moves.speed[wrong - self.size])[0])
         reason = f"{self._label(wrong)}: improper given the other variables"
         raise improper(self.reading.engine, reason)
+
+    def _loses_digits(self, theta: np.ndarray, u: np.ndarray) -> bool:
+        """Return whether more rows than D have noise below the rounding of their means, or noise
+        at the limits of u.
+
+        Noise of a posterior without a proper one goes there, as for rewards that means fit exactly.
+        """
+        powers = self.layout.dense.powers
+        at_limit = (np.abs(u) >= kernel.FURTHEST)[powers.element] & (powers.exponent != 0.0)
+        lost = (self.layout.rounding(theta, u) > 1.0) | at_limit.any(axis=0)
+        return bool(lost.sum() > self.layout.dim)
 
     def _label(self, element: int) -> str:
         """Return the variable that an element belongs to."""

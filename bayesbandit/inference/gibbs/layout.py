@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,21 +11,15 @@ from bayesbandit.inference.algebra.monomials import Leaves, Sum, Term
 from bayesbandit.kernels.algebra.cholesky import padded, room
 from bayesbandit.kernels.gibbs import monomials as kernel
 
-SPARSE = 4  # coordinates that a square may have to be kept sparse
-DIGITS = 1e-10  # of the precision that a centre is found with
-FAR = 1e20  # a prior's square at the centre, beyond which θ would lose its digits
+SPARSE_SIZE = 4  # coordinates that a square may have to be kept sparse
+CENTRE_DIGITS = 1e-10  # of the precision that a centre is found with
+LARGEST_AT_CENTRE = 1e20  # of a prior's square there; beyond it θ would lose its digits
+EPSILON = float(np.finfo(np.float64).eps)
 
 Array = np.ndarray
 
 
-def part_of(at: Array) -> Array:
-    """Return the number of each entry's part, where part k has the entries from at[k] to
-    at[k + 1]."""
-    return np.repeat(np.arange(len(at) - 1), np.diff(at))
-
-
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """N products c Π v^e: coef (N,); elements v and exponents e (q, N), exponent 0 for none."""
 
     coef: Array
@@ -41,29 +35,40 @@ class Block:
         return np.vstack([np.where(exponent == 0.0, -1, element), exponent]).T
 
 
-@dataclass(frozen=True)
-class Squares:
-    """Dense squares (form'δ − offset)² of a log density, ungrouped.
-
-    forms (N, D), offsets (N,). powers: what multiplies each square, a coefficient and powers of u.
-    """
+class Squares(NamedTuple):
+    """N squares (form'δ − offset)² and what multiplies each: forms (N, D), offsets (N,)."""
 
     forms: Array
     offsets: Array
     powers: Block
 
 
-@dataclass(frozen=True)
-class Layout:
+class Sparse(NamedTuple):
+    """m squares (form − offset)²: coordinates and coefficients (m, j) of forms, offsets (m,)."""
+
+    form: Array
+    coef: Array
+    offset: Array
+
+
+class Rows(NamedTuple):
+    """Dense squares for the kernel: each on its own, or those with the same φ as statistics."""
+
+    rows: Array
+    row_powers: Block
+    groups: Array
+    group_powers: Block
+    group_rest: Array
+
+
+class Layout(NamedTuple):
     """A log density of δ = θ − centre and u = log v, in the arrays of the kernel.
 
-    powers: of the rows, the groups, the sparse squares and the monomials, in this order. constant:
-    an additive constant. dense: the squares from which rows and groups were made.
+    constant: an additive constant. dense: the squares from which rows and groups were made.
     """
 
     terms: kernel.Terms
     centre: Array
-    powers: tuple[Block, ...]
     constant: float
     dense: Squares
 
@@ -71,40 +76,19 @@ class Layout:
     def dim(self) -> int:
         return len(self.centre)
 
-    @property
-    def sparse(self) -> Block:
-        """The powers before the sparse squares."""
-        return self.powers[2]
-
-    @property
-    def pure(self) -> Block:
-        """The powers of the monomials that multiply no square."""
-        return self.powers[3]
-
-    @property
-    def walled(self) -> bool:
-        """Whether a variable has a bound other than 0."""
-        return bool(np.isfinite([self.terms.low, self.terms.high]).any())
-
     def log_density(self, theta: Array, u: Array) -> float:
         """Return the log density at θ (D,) and u (P,), without the Jacobian of the logarithm."""
-        t, delta, P = self.terms, theta - self.centre, padded(self.dim)
-        powers = np.bincount(part_of(t.element_at), t.exponent * u[t.element], len(t.coef))
-        phi = t.coef * np.exp(powers)
-        D = self.dim
-        rows = (t.rows[:, :D] @ delta - t.rows[:, P]) ** 2
-        groups = np.array(
-            [
-                rest + delta @ G[:D, :D] @ delta - 2.0 * G[:D, P] @ delta
-                for G, rest in zip(t.groups, t.group_rest, strict=True)
-            ]
-        )
-        forms = np.zeros(len(t.offset))
-        np.add.at(forms, part_of(t.form_at), t.form_coef * delta[t.form])
-        squares = (forms - t.offset) ** 2
-        ones = np.ones(len(phi) - len(rows) - len(groups) - len(squares))
-        Q = np.concatenate([rows, groups, squares, ones])
-        return float(phi @ Q + (t.linear - 1.0) @ u + t.square @ u**2 + self.constant)
+        t, work = self.terms, kernel.workspace(self.terms, self.dim)
+        kernel.weigh(t, u, work.phi)
+        kernel.evaluate(t, theta - self.centre, work)
+        return float(work.phi @ work.Q + (t.linear - 1.0) @ u + t.square @ u**2 + self.constant)
+
+    def rounding(self, theta: Array, u: Array) -> Array:
+        """Return the rounding of each dense square's form at θ (D,), in its sds at u (P,)."""
+        forms, offsets, powers = self.dense
+        size = np.abs(forms) @ np.abs(theta) + np.abs(offsets + forms @ self.centre)
+        log_precision = (powers.exponent * u[powers.element]).sum(axis=0)
+        return EPSILON * size * np.sqrt(-2.0 * powers.coef) * np.exp(0.5 * log_precision)
 
 
 def layout(sums: Sequence[Sum], A: Array, b: Array, size: int, names: Sequence[str]) -> Layout:
@@ -145,19 +129,33 @@ def layout(sums: Sequence[Sum], A: Array, b: Array, size: int, names: Sequence[s
         low, high = np.log(low), np.log(high)
     dense, sparse = divided(squares, D)
     forms, offsets = matrix(dense, A, b, D)
-    rows_powers, alone = block(dense), block(sparse)
-    centre = balanced(forms, offsets, rows_powers.coef)
-    if (np.abs(alone.coef) * listed(sparse, centre)[-1] ** 2 > FAR).any():  # rows say little of θ
+    powers, alone = block(dense), block(sparse)
+    centre = balanced(forms, offsets, powers.coef)
+    at_centre = np.abs(alone.coef) * listed(sparse, centre).offset ** 2
+    if (at_centre > LARGEST_AT_CENTRE).any():  # rows say little of θ
         more, away = matrix(sparse, A[:0], b[:0], D)
-        coef = np.concatenate([rows_powers.coef, alone.coef])
+        coef = np.concatenate([powers.coef, alone.coef])
         centre = balanced(np.vstack([forms, more]), np.concatenate([offsets, away]), coef)
-    offsets = offsets - forms @ centre
-    rows, groups, row_terms, group_terms, rest = grouped(forms, offsets, rows_powers, D)
-    blocks = (row_terms, group_terms, alone, block(pure))
-    compressed = incidences(blocks, size)
-    fields = (linear, square, low, high, *compressed, rows, groups, rest, *listed(sparse, centre))
-    whole = Squares(forms, offsets, rows_powers)
-    return Layout(kernel.Terms(*fields), centre, blocks, constant, whole)
+    whole = Squares(forms, offsets - forms @ centre, powers)
+    rows, apart = grouped(whole), listed(sparse, centre)
+    every = stacked([rows.row_powers, rows.group_powers, alone, block(pure)])
+    terms = kernel.Terms(
+        linear=linear,
+        square=square,
+        low=low,
+        high=high,
+        coef=every.coef,
+        element=np.ascontiguousarray(every.element.T),
+        exponent=np.ascontiguousarray(every.exponent.T),
+        **by_element(every, size),
+        rows=rows.rows,
+        groups=rows.groups,
+        group_rest=rows.group_rest,
+        form=apart.form,
+        form_coef=apart.coef,
+        offset=apart.offset,
+    )
+    return Layout(terms, centre, constant, whole)
 
 
 def divided(squares: Sequence[Term], D: int) -> tuple[list[Term], list[Term]]:
@@ -166,7 +164,7 @@ def divided(squares: Sequence[Term], D: int) -> tuple[list[Term], list[Term]]:
     sparse: list[Term] = []
     for t in squares:
         assert t.square is not None
-        few = len(t.square.real) <= SPARSE and (t.square.real < D).all()
+        few = len(t.square.real) <= SPARSE_SIZE and (t.square.real < D).all()
         (sparse if few else dense).append(t)
     return dense, sparse
 
@@ -189,22 +187,22 @@ def matrix(dense: Sequence[Term], A: Array, b: Array, D: int) -> tuple[Array, Ar
     return np.concatenate(forms), np.concatenate(offsets)
 
 
-def listed(sparse: Sequence[Term], centre: Array) -> tuple[Array, Array, Array, Array]:
-    """Return coordinates, coefficients, the beginning of each form, and offsets, of squares (form −
-    offset)²."""
-    form, coef, counts, offsets = [np.zeros(0, np.int64)], [np.zeros(0)], [], [np.zeros(0)]
+def listed(sparse: Sequence[Term], centre: Array) -> Sparse:
+    """Return squares of few coordinates, as forms of δ = θ − centre."""
+    width = max((len(t.square.coef) for t in sparse if t.square is not None), default=0)
+    forms, coefs, offsets = [np.zeros((width, 0), np.int64)], [np.zeros((width, 0))], [np.zeros(0)]
     for t in sparse:
         assert t.square is not None
-        s = t.square
-        j, n = len(s.coef), t.coef.size
-        a, real = s.coef.reshape(j, n), s.real.reshape(j, n)
-        form.append(real.T.ravel())
-        coef.append(a.T.ravel())
-        counts += [j] * n
+        n, s = t.coef.size, t.square
+        real, a = np.zeros((width, n), np.int64), np.zeros((width, n))
+        real[: len(s.coef)] = s.real.reshape(-1, n)
+        a[: len(s.coef)] = s.coef.reshape(-1, n)
+        forms.append(real)
+        coefs.append(a)
         offset = -np.broadcast_to(s.offset, t.coef.shape).ravel()
         offsets.append(offset - (a * centre[real]).sum(axis=0))
-    at = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
-    return np.concatenate(form).astype(np.int64), np.concatenate(coef), at, np.concatenate(offsets)
+    form, coef = (np.ascontiguousarray(np.concatenate(a, axis=1).T) for a in (forms, coefs))
+    return Sparse(form, coef, np.concatenate(offsets))
 
 
 def block(terms: Sequence[Term]) -> Block:
@@ -237,61 +235,65 @@ def balanced(forms: Array, offsets: Array, weight: Array) -> Array:
     G = (forms.T * weight) @ forms
     diagonal = np.diag(G).copy()
     scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
-    G = G / scale[:, None] / scale + DIGITS * len(G) * np.eye(len(G))
+    G = G / scale[:, None] / scale + CENTRE_DIGITS * len(G) * np.eye(len(G))
     return np.asarray(np.linalg.solve(G, forms.T @ (weight * offsets) / scale) / scale)
 
 
-def grouped(
-    forms: Array, offsets: Array, powers: Block, D: int
-) -> tuple[Array, Array, Block, Block, Array]:
-    """Return rows, groups, the powers of each, and Σ c offset² of the groups.
+def stacked(blocks: Sequence[Block]) -> Block:
+    """Return the products of several blocks as those of one."""
+    q = max(len(b.element) for b in blocks)
+    wide = [np.pad(a, ((0, q - len(a)), (0, 0))) for b in blocks for a in b[1:]]
+    element, exponent = np.concatenate(wide[::2], axis=1), np.concatenate(wide[1::2], axis=1)
+    return Block(np.concatenate([b.coef for b in blocks]), element, exponent)
 
-    Rows with the same φ become one group of statistics, if this is less work for the kernel.
+
+def grouped(dense: Squares) -> Rows:
+    """Return squares for the kernel.
+
+    Those with the same φ become one group of statistics, if this is less work.
     """
-    n, shape, P = len(forms), room(D), padded(D)
-    q = len(powers.element)
-    none = Block(np.zeros(0), np.zeros((q, 0), np.int64), np.zeros((q, 0)))
+    forms, offsets, powers = dense
+    n, D = forms.shape
+    shape, P = room(D), padded(D)
+    none = Block(np.zeros(0), powers.element[:, :0], powers.exponent[:, :0])
+    first, which = np.zeros(0, np.int64), np.zeros(0, np.int64)
     if n:
         distinct = np.unique(powers.keys, axis=0, return_index=True, return_inverse=True)
         first, which = distinct[1], np.ravel(distinct[2])
-        if len(first) * D < n or len(first) == 1:
-            groups, rest = np.zeros((len(first), *shape)), np.zeros(len(first))
-            order = np.argsort(which, kind="stable")
-            for g, members in enumerate(np.split(order, np.cumsum(np.bincount(which))[:-1])):
-                F, c, w = forms[members], offsets[members], powers.coef[members]
-                groups[g, :D, :D], groups[g, :D, P] = (F.T * w) @ F, F.T @ (w * c)
-                rest[g] = w @ c**2
-            picked = Block(np.ones(len(first)), powers.element[:, first], powers.exponent[:, first])
-            return np.zeros((0, shape[1])), groups, none, picked, rest
+    G = len(first)
+    if n and (n > G * D or G == 1):
+        groups, rest = np.zeros((G, *shape)), np.zeros(G)
+        order = np.argsort(which, kind="stable")
+        for g, members in enumerate(np.split(order, np.cumsum(np.bincount(which))[:-1])):
+            F, c, w = forms[members], offsets[members], powers.coef[members]
+            groups[g, :D, :D] = (F.T * w) @ F
+            groups[g, :D, P] = F.T @ (w * c)
+            rest[g] = w @ c**2
+        picked = Block(np.ones(G), powers.element[:, first], powers.exponent[:, first])
+        return Rows(np.zeros((0, shape[1])), none, groups, picked, rest)
     rows = np.zeros((n, shape[1]))
-    rows[:, :D], rows[:, P] = forms, offsets
-    return rows, np.zeros((0, *shape)), powers, none, np.zeros(0)
+    rows[:, :D] = forms
+    rows[:, P] = offsets
+    return Rows(rows, powers, np.zeros((0, *shape)), none, np.zeros(0))
 
 
-def incidences(blocks: Sequence[Block], size: int) -> tuple[Array, ...]:
-    """Return coefficients, elements and exponents by term, and terms and slots by element."""
-    coef = np.concatenate([b.coef for b in blocks])
-    term, element, exponent = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
-    start = 0
-    for b in blocks:
-        k, t = np.nonzero(b.exponent.T)[::-1]
-        term.append(start + t)
-        element.append(b.element[k, t])
-        exponent.append(b.exponent[k, t])
-        start += b.coef.size
-    term_, element_, exponent_ = (np.concatenate(a) for a in (term, element, exponent))
-    element_at = np.searchsorted(term_, np.arange(start + 1))
-    order = np.argsort(element_, kind="stable")
-    by_element = element_[order]
-    values, code = np.unique(exponent_[order], return_inverse=True)
-    pairs, which = np.unique(by_element * len(values) + code.ravel(), return_inverse=True)
+def by_element(powers: Block, size: int) -> dict[str, Array]:
+    """Return the terms of each of P = size elements, and its distinct exponents in them."""
+    t, k = np.nonzero(powers.exponent.T)
+    order = np.argsort(powers.element[k, t], kind="stable")
+    t, k = t[order], k[order]
+    element = powers.element[k, t]
+    values, code = np.unique(powers.exponent[k, t], return_inverse=True)
+    pairs, which = np.unique(element * len(values) + code.ravel(), return_inverse=True)
     owner = pairs // max(len(values), 1)
-    slot_at = np.searchsorted(owner, np.arange(size + 1))
-    slot = which.ravel() - slot_at[by_element]
-    slot_exponent = values[pairs % max(len(values), 1)] if len(values) else np.zeros(0)
-    term_at = np.searchsorted(by_element, np.arange(size + 1))
-    by, at, terms, slots, first_term, first_slot = (
-        np.ascontiguousarray(a, dtype=np.int64)
-        for a in (element_, element_at, term_[order], slot, term_at, slot_at)
-    )
-    return coef, by, exponent_, at, terms, slots, first_term, slot_exponent, first_slot
+    begin = np.searchsorted(owner, np.arange(size + 1))
+    place = np.arange(len(pairs)) - begin[owner]
+    exponents = np.zeros((size, int(np.diff(begin).max(initial=0))))
+    exponents[owner, place] = values[pairs % max(len(values), 1)] if len(values) else 0.0
+    term_at = np.searchsorted(element, np.arange(size + 1))
+    return {
+        "term": np.ascontiguousarray(t, dtype=np.int64),
+        "slot": np.ascontiguousarray(place[which.ravel()], dtype=np.int64),
+        "term_at": np.ascontiguousarray(term_at, dtype=np.int64),
+        "slot_exponent": exponents,
+    }

@@ -10,52 +10,145 @@ A variable with few elements, such as a noise scale or a common prior scale, mov
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_array, csc_array, csr_array
 
-from bayesbandit.inference.gibbs.layout import Layout, part_of
+from bayesbandit.inference.gibbs.layout import EPSILON, Layout
 from bayesbandit.kernels.gibbs.orbits import Moves
 
-FEW = 32  # each element of a variable with at most so many is tried
-MOVES = 40  # at most so many moves are used
-LIFT_SIZE = 250_000  # largest number of entries of a right inverse that is dense
+MAX_ELEMENTS = 32  # of a variable, for each of them to be tried
+MAX_MOVES = 40
 LOST = 1e-4  # of a log density, by rounding, that changes no step
 
 Array = np.ndarray
-Candidate = tuple[Array, bool]
 
 
-def moves(layout: Layout, tried: Iterable[Candidate]) -> Moves:
-    """Return the first `MOVES` of the candidates that are possible, as the kernel takes them."""
-    parts: list[tuple[Array, ...]] = []
-    exact = not loses_digits(layout)
-    for speed, lifted in tried:
-        part = move(layout, speed, lifted) if exact or not lifted else None
-        if part is not None and len(parts) < MOVES:
-            parts.append(part)
-    columns = list(zip(*parts, strict=True)) if parts else [()] * 11
-    shifted, rate, term, along, slot, exponents, stretch, squares, row, lift, sizes = columns
-    linear = np.array([float(r) * len(o) for r, o in zip(stretch, squares, strict=True)])
+class Move(NamedTuple):
+    """One move of P elements, T terms and m sparse squares, in the words of `orbits.Moves`."""
+
+    speed: Array  # (P,)
+    rates: Array  # (T,)
+    stretch: float
+    coordinate: Array  # (m,) −1 where a square is not the move's own
+    inverse: Array  # (m,)
+
+
+def moves(layout: Layout, owner: Array) -> Moves:
+    """Return the moves of a layout.
+
+    owner (P,): the number of the variable that each element belongs to.
+    """
+    found: list[Move] = []
+    for speed in directions(layout, owner):
+        for move in (shift(layout, speed), stretch(layout, speed)):
+            if move is not None and len(found) < MAX_MOVES:
+                found.append(move)
+    m = len(layout.terms.offset)
+    own = [np.count_nonzero(move.coordinate >= 0) for move in found]
+    kinds = [kinds_of(move, len(layout.terms.groups) + len(layout.terms.rows)) for move in found]
     return Moves(
-        joined(shifted, np.int64),
-        joined(rate),
-        ends(shifted),
-        joined(term, np.int64),
-        joined(along),
-        np.concatenate([np.zeros((0, 3), np.int64), *slot]),
-        ends(term),
-        joined(exponents),
-        ends(exponents),
-        linear,
-        np.array([float(r) for r in stretch]),
-        joined(squares, np.int64),
-        ends(squares),
-        joined(row, np.int64),
-        joined(lift),
-        np.cumsum([0, *joined(sizes, np.int64)], dtype=np.int64),
+        speed=stacked([move.speed for move in found], (len(owner),)),
+        kind=stacked([k.kind for k in kinds], (len(layout.terms.coef),)).astype(np.int16),
+        rate=stacked([k.rate for k in kinds], (0,)),
+        slot=stacked([k.slot for k in kinds], (0, 3)).astype(np.int64),
+        exponent=stacked([k.exponent for k in kinds], (0,)),
+        stretch=np.array([move.stretch for move in found]),
+        jacobian=np.array([move.stretch * p for move, p in zip(found, own, strict=True)]),
+        coordinate=stacked([move.coordinate for move in found], (m,)).astype(np.int64),
+        inverse=stacked([move.inverse for move in found], (m,)),
     )
+
+
+def stacked(parts: Sequence[Array], shape: tuple[int, ...]) -> Array:
+    """Return arrays of any lengths, 0 behind the shorter ones; of none, an empty (0, *shape)."""
+    if not parts:
+        return np.zeros((0, *shape))
+    out = np.zeros((len(parts), max(map(len, parts)), *shape[1:]))
+    for row, part in zip(out, parts, strict=True):
+        row[: len(part)] = part
+    return out
+
+
+class Kinds(NamedTuple):
+    """The terms of a move by how φ and Q change along it, as in `orbits.Moves`."""
+
+    kind: Array  # (T,)
+    rate: Array  # (K,)
+    slot: Array  # (K, 3)
+    exponent: Array  # (E,)
+
+
+def kinds_of(move: Move, first: int) -> Kinds:
+    """Return the kinds of terms of a move; its own squares are one, whose φ Q stays.
+
+    first: the number of terms before the sparse squares.
+    """
+    rate, kind = np.unique(np.round(move.rates, 12), return_inverse=True)
+    exponents = rate[:, None] + move.stretch * np.arange(3.0)
+    kind[first + np.flatnonzero(move.coordinate >= 0)] = len(rate)
+    rate = np.append(rate, -2.0 * move.stretch)
+    exponents = np.vstack([exponents, np.zeros(3)])
+    distinct, slot = np.unique(np.round(exponents, 12), return_inverse=True)
+    return Kinds(kind, rate, slot.reshape(exponents.shape), distinct)
+
+
+def directions(layout: Layout, owner: Array) -> Iterator[Array]:
+    """Yield speeds (P,) along which moves may help: of one element, and of one with a variable such
+    that the terms that they share stay."""
+    element, exponent = layout.terms.element, layout.terms.exponent
+    sizes = np.bincount(owner)
+    for i in np.flatnonzero(sizes[owner] <= MAX_ELEMENTS):
+        mine = (exponent * (element == i)).sum(axis=1)  # log φ ∝ mine · u_i
+        if np.count_nonzero(mine) < 2:
+            continue
+        alone = np.zeros(len(owner))
+        alone[i] = 1.0
+        yield alone
+        shared = (mine != 0.0)[:, None] & (exponent != 0.0) & (element != i)
+        for v in np.unique(owner[element[shared]]):
+            term, place = np.nonzero(shared & (owner[element] == v))
+            others = element[term, place]
+            once = len(np.unique(term)) == len(term) == len(np.unique(others))
+            if v != owner[i] and once and len(term) > 1:
+                speed = alone.copy()
+                speed[others] = -mine[term] / exponent[term, place]
+                yield speed
+
+
+def rates_of(layout: Layout, speed: Array) -> Array:
+    """Return how fast log φ of each term grows, (T,)."""
+    return np.asarray((layout.terms.exponent * speed[layout.terms.element]).sum(axis=1))
+
+
+def shift(layout: Layout, speed: Array) -> Move | None:
+    """Return the move of several elements without coefficients: a sweep draws one by itself."""
+    if np.count_nonzero(speed) < 2:
+        return None
+    m = len(layout.terms.offset)
+    return Move(speed, rates_of(layout, speed), 0.0, np.full(m, -1), np.zeros(m))
+
+
+def stretch(layout: Layout, speed: Array) -> Move | None:
+    """Return the move with the coefficients of the sparse squares whose φ changes; None if rates
+    differ, if no coordinate of a square is its own, or where digits do not suffice."""
+    t, rates = layout.terms, rates_of(layout, speed)
+    first, m = len(t.rows) + len(t.groups), len(t.offset)
+    own = np.flatnonzero(np.abs(rates[first : first + m]) > 1e-12)
+    if len(own) < 2 or np.ptp(rates[first + own]) > 0.0 or loses_digits(layout):
+        return None
+    form, coef = t.form[own], t.form_coef[own]
+    used = np.bincount(form[coef != 0.0], minlength=layout.dim)
+    private = np.abs(coef) * (used[form] == 1)  # no other square of the move has the coordinate
+    best = private.argmax(axis=1)
+    rows = np.arange(len(own))
+    if not (private[rows, best] > 0.0).all():
+        return None
+    coordinate, inverse = np.full(m, -1), np.zeros(m)
+    coordinate[own] = form[rows, best]
+    inverse[own] = 1.0 / coef[rows, best]
+    return Move(speed, rates, -0.5 * float(rates[first + own[0]]), coordinate, inverse)
 
 
 def loses_digits(layout: Layout) -> bool:
@@ -63,105 +156,7 @@ def loses_digits(layout: Layout) -> bool:
 
     It does if means are many sds of a known noise from the rewards.
     """
-    dense = layout.dense
-    known = (dense.powers.exponent == 0.0).all(axis=0)
-    far = np.abs(dense.powers.coef[known]) @ dense.offsets[known] ** 2
-    return bool(far * np.finfo(np.float64).eps > LOST)
-
-
-def joined(parts: tuple[Array, ...], dtype: type = np.float64) -> Array:
-    return np.concatenate([np.zeros(0, dtype), *(p.astype(dtype).ravel() for p in parts)])
-
-
-def ends(parts: tuple[Array, ...]) -> Array:
-    """Return where each part begins when the parts are concatenated."""
-    return np.cumsum([0, *(p.size for p in parts)], dtype=np.int64)
-
-
-def candidates(layout: Layout, owner: Array) -> Iterator[Candidate]:
-    """Yield moves that may help: the elements' speeds (P,), and whether coefficients stretch, too.
-
-    owner (P,): the number of the variable that each element belongs to.
-    """
-    t = layout.terms
-    of_term = part_of(t.element_at)
-    sizes = np.bincount(owner)
-    for i in np.flatnonzero(sizes[owner] <= FEW):
-        mine = t.element == i
-        if mine.sum() < 2:
-            continue
-        alone = np.zeros(len(owner))
-        alone[i] = 1.0
-        yield alone, True
-        shared = np.zeros(len(t.coef))
-        shared[of_term[mine]] = t.exponent[mine]
-        others = (shared[of_term] != 0.0) & ~mine
-        for v in np.unique(owner[t.element[others]]):
-            with_v = others & (owner[t.element] == v)
-            terms, elements = of_term[with_v], t.element[with_v]
-            lonely = len(np.unique(terms)) == len(terms) == len(np.unique(elements))
-            if v == owner[i] or not lonely or len(terms) < 2:
-                continue
-            speed = alone.copy()
-            speed[elements] = -shared[terms] / t.exponent[with_v]
-            yield speed, False
-            yield speed, True
-
-
-def move(layout: Layout, speed: Array, lifted: bool) -> tuple[Array, ...] | None:
-    """Return the parts of `Moves` that belong to one move; None if there is nothing to lift."""
-    t, T = layout.terms, len(layout.terms.coef)
-    along = np.bincount(part_of(t.element_at), t.exponent * speed[t.element], T)
-    along[np.abs(along) < 1e-12] = 0.0
-    first = len(t.rows) + len(t.groups)
-    sparse = along[first : first + len(t.offset)]
-    squares, R, r = np.zeros(0, np.int64), csc_array((layout.dim, 0)), 0.0
-    touched = along != 0.0
-    if lifted:
-        squares = np.flatnonzero(sparse)
-        if len(squares) < 2 or np.ptp(sparse[squares]) > 0.0:
-            return None
-        L = csr_array((t.form_coef, t.form, t.form_at), (len(t.offset), layout.dim))
-        inverse = right_inverse(L[squares])
-        if inverse is None:
-            return None
-        R, r = inverse, -0.5 * sparse[squares[0]]
-        touched[:first] = True
-        touched[first : first + len(t.offset)] |= abs(L @ R).sum(axis=1) > 0.0
-        touched[first + squares] = False
-    term = np.flatnonzero(touched)
-    exponents = along[term, None] + r * np.arange(3.0)
-    distinct, slot = np.unique(np.round(exponents, 12), return_inverse=True)
-    shifted = np.flatnonzero(speed)
-    return (
-        shifted,
-        speed[shifted],
-        term,
-        along[term],
-        slot.reshape(exponents.shape),
-        distinct,
-        np.array(r),
-        squares,
-        R.indices,
-        R.data,
-        np.diff(R.indptr),
-    )
-
-
-def right_inverse(L: csr_array) -> csc_array | None:
-    """Return R (D, p) with L R = I for forms L (p, D). Coordinates that only one form has are used
-    where they exist; None if there is no R, or it is too large."""
-    p, D = L.shape
-    entries = coo_array(L)
-    entries.sum_duplicates()
-    entries.eliminate_zeros()
-    i, j, value = entries.row, entries.col, entries.data
-    single = np.flatnonzero(np.bincount(j, minlength=D)[j] == 1)
-    by_size = single[np.lexsort((j[single], -np.abs(value[single]), i[single]))]
-    rows, first = np.unique(i[by_size], return_index=True)
-    if len(rows) == p:
-        best = by_size[first]
-        return csc_array((1.0 / value[best], (j[best], rows)), (D, p))
-    if p > D or p * D > LIFT_SIZE or np.linalg.matrix_rank(L.toarray()) < p:
-        return None
-    return csc_array(np.linalg.pinv(L.toarray()))
+    powers = layout.dense.powers
+    known = (powers.exponent == 0.0).all(axis=0)
+    far = np.abs(powers.coef[known]) @ layout.dense.offsets[known] ** 2
+    return bool(far * EPSILON > LOST)

@@ -3,15 +3,13 @@
 One block is Gaussian given the rest, by the degree of the log density (`quadratic`). Each other
 variable is positive, and the log density a sum of monomials of these, alone or times squares of
 what is Gaussian, which is proved in an algebra on the rows at hand (`generic`). Laplace, Student-t,
-half-Cauchy and the like are mixtures of such (`rewrite_mixtures`). Scalar noise with a diagonal
-scale mixture as prior is left to a kernel of its own (`shrinkage`).
+half-Cauchy and the like are mixtures of such (`rewrite_mixtures`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,17 +19,8 @@ from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.exact.gaussian import GaussianBlock
 from bayesbandit.inference.gibbs.blocks import ENGINE, blocks, depends_on, without_mean
 from bayesbandit.inference.gibbs.generic import Problem, Reading, problem
-from bayesbandit.inference.gibbs.match_kernel import recognised
-from bayesbandit.inference.gibbs.shrinkage import Monomial, Shrinkage
 from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
-from bayesbandit.inference.graph_analysis.recognise import (
-    Form,
-    close,
-    features,
-    monomial_noise,
-    positive,
-    trial,
-)
+from bayesbandit.inference.graph_analysis.recognise import Form, features, positive, trial
 from bayesbandit.kernels.gibbs import monomials as kernel
 from bayesbandit.kernels.gibbs import orbits
 from bayesbandit.runtime.one_thread import one_thread
@@ -42,11 +31,10 @@ if TYPE_CHECKING:
 TUNE, TUNE_WARM = 500, 50  # sweeps before the draws, of a random start and of an earlier state
 TESTED = "rows tested"  # in a state: how many there were when the identity was tested
 ROWS = 5  # number of rows of the test of a map from contexts to features
-SWEEPS = 5  # that compare two beginnings of a chain
-FAR = 50.0  # by so much, and ten sds of a log density, the other beginning must be better
+SWEEPS_TO_COMPARE = 5  # two beginnings of a chain
+BETTER_BY = 50.0  # and ten sds of a log density, where the other beginning is taken
 
 Position = dict[str, np.ndarray]  # where a chain stands: all variables, auxiliary ones too
-Chain = Callable[..., tuple[Position, Position]]  # draws, and the last position
 
 
 def better(
@@ -65,7 +53,7 @@ def better(
         rng = np.random.default_rng(seed)
         ends.append((_after(problem, held, positive_first, rng), held))
     (here, _), (there, held) = ends
-    if np.isfinite(there) and there > here + FAR + 10.0 * np.sqrt(len(theta) + len(u)):
+    if np.isfinite(there) and there > here + BETTER_BY + 10.0 * np.sqrt(len(theta) + len(u)):
         return problem.named(held.delta + problem.layout.centre, held.u)
     return state
 
@@ -82,7 +70,8 @@ def _after(
         if kernel.draw_elements(terms, held.u, work, rng) >= 0:
             return -np.inf
     delta, logs = np.empty((1, D)), np.empty((1, 0))
-    if orbits.sweep(terms, problem.moves, held, work, delta, logs, none, SWEEPS, rng) >= 0:
+    fixed = terms, problem.moves, held, work, delta, logs, none
+    if orbits.sweep(*fixed, SWEEPS_TO_COMPARE, rng) >= 0:
         return -np.inf
     theta = held.delta + problem.layout.centre
     return problem.layout.log_density(theta, held.u) + float(held.u.sum())
@@ -93,9 +82,8 @@ class Gibbs(GaussianBlock):
 
     names, shapes: the declared variables. block: those that are Gaussian given the rest.
     auxiliary: for each variable that was mixed over, the declared one that it belongs to; it is not
-    in `names`, nor in the draws. by_row: variables with a value for each row. kernel: the sampler
-    of scalar noise; None if the model is another. affine: whether mean rewards are affine in the
-    block; if not, the density is without them.
+    in `names`, nor in the draws. by_row: variables with a value for each row. affine: whether mean
+    rewards are affine in the block; if not, the density is without them.
     """
 
     engine = ENGINE
@@ -107,13 +95,14 @@ class Gibbs(GaussianBlock):
         reading: Reading,
         auxiliary: Mapping[str, str],
         by_row: Sequence[str],
-        kernel: Shrinkage | None,
         affine: bool = True,
     ) -> None:
         super().__init__(quadratic, form)
         self._affine = affine
-        self.reading, self.auxiliary, self.kernel = reading, dict(auxiliary), kernel
-        self.by_row, self.block = tuple(by_row), quadratic.names
+        self.reading = reading
+        self.auxiliary = dict(auxiliary)
+        self.by_row = tuple(by_row)
+        self.block = quadratic.names
         values = quadratic.density.values
         self.names = tuple(k for k in values if k not in auxiliary)
         self.all_shapes = {k: tuple(v.type.shape) for k, v in values.items()}
@@ -123,8 +112,6 @@ class Gibbs(GaussianBlock):
     def affine(self) -> bool:
         return self._affine
 
-    # ---- sampling --------------------------------------------------------------------------------
-
     def sample(
         self,
         data: Mapping[str, np.ndarray],
@@ -133,83 +120,40 @@ class Gibbs(GaussianBlock):
         tune: int | None = None,
         seed: int | np.random.SeedSequence = 0,
         start: Sequence[Position] | None = None,
-        generic: bool = False,
     ) -> SampledDraws:
         """Return draws of the declared variables given rows x (n, d), reward, weight, arm (n,), by
         role.
 
         start: states, such as `SampledDraws.state` of an earlier run on these or on other rows,
-        whose number of chains may differ; without it, random ones. generic: whether to sweep as
-        any model is swept also where there is a kernel. Rows on which the log density is not what
-        the sampler takes it for are refused.
+        whose number of chains may differ; without it, random ones. Rows on which the log density is
+        not what the sampler takes it for are refused.
         """
         rows = self.data(**data)
         if tune is None:
             tune = TUNE if start is None else TUNE_WARM
+        n, tested = len(rows[0]), int(start[0].get(TESTED, 0)) if start else 0
         kept: list[Position] = []
         last: list[Position] = []
         with one_thread():
-            special = not generic and self._special(rows)
-            n, seen = len(rows[0]), int(start[0].get(TESTED, 0)) if start else 0
-            due = not seen <= n < 2 * seen
-            whole = problem(self.reading, rows) if due or not special else None
-            if whole is not None:
-                whole.check_proper()
-            chain = self._chain(rows, whole, special)
+            whole = problem(self.reading, rows)
             for i, stream in enumerate(streams(seed, chains)):
                 rng = np.random.default_rng(stream)
                 state = (
                     self.resumed(start[i % len(start)], rows) if start else self.start(rows, rng)
                 )
-                if not special and whole is not None and (self.by_row or not start):
+                if self.by_row or not start:
                     state = dict(better(whole, state))
-                if i == 0 and whole is not None:
+                if i == 0:
                     self.solve(*whole.natural(whole.inside(whole.flat(state)[1])))
-                values, state = chain(state, draws, tune, rng)
+                values, state = whole.sample(state, draws, tune, rng, self.names)
                 kept.append(values)
                 last.append(state)
-            if whole is not None and due:
+            if not tested <= n < 2 * tested:
                 whole.check(last[0], np.random.default_rng(0))
-                if special:
-                    self._compare(whole, last[0])
-                seen = n
-            for state in last:
-                state[TESTED] = np.array(seen)
+                tested = n
+        for state in last:
+            state[TESTED] = np.array(tested)
         return SampledDraws({k: np.stack([v[k] for v in kept]) for k in self.names}, state=last)
-
-    def check_proper(self, data: Mapping[str, np.ndarray]) -> None:
-        """Refuse rows, by role, where it is proved that there is no posterior."""
-        problem(self.reading, self.data(**data)).check_proper()
-
-    def _special(self, data: Data) -> bool:
-        """Return whether these rows are for the kernel of scalar noise."""
-        kernel = self.kernel
-        return kernel is not None and not kernel.loses_digits(*self.mean_map(data), data)
-
-    def _chain(self, data: Data, whole: Problem | None, special: bool) -> Chain:
-        """Return what draws a chain from the posterior given these rows."""
-        if special:
-            assert self.kernel is not None
-            stated = self.kernel.problem(*self.mean_map(data), data)
-            return partial(self.kernel.sample, stated)
-        assert whole is not None
-        return partial(whole.sample, names=self.names)
-
-    def _compare(self, whole: Problem, state: Position) -> None:
-        """Refuse rows where the kernel's precision or mean of θ differs from the log density's."""
-        assert self.kernel is not None
-        stated = self.kernel.problem(*self.mean_map(whole.data), whole.data)
-        precision, shift = self.kernel.natural(stated, state)
-        theirs, about = whole.natural(whole.flat(state)[1])  # in δ = θ - centre
-        centre, unit = whole.layout.centre, 1 / np.sqrt(np.diag(theirs))
-        apart = unit * np.abs(shift - precision @ centre - about)  # in standard deviations
-        rounded = 1e-13 * unit * (np.abs(precision) @ np.abs(centre))  # of digits that cancel
-        scale = unit[:, None] * unit
-        if not (
-            close(scale * precision, scale * theirs, 1e-8)
-            and (apart <= 1e-8 * np.abs(unit * shift).max() + rounded).all()
-        ):
-            raise self.quadratic.refusal("the log density differs from the kernel's on these rows")
 
     def start(self, data: Data, rng: np.random.Generator) -> Position:
         """Return where a chain may begin: positive variables about 1, the block at 0."""
@@ -241,8 +185,8 @@ def streams(seed: int | np.random.SeedSequence, chains: int) -> list[np.random.S
     ]
 
 
-def _own_problem(reading: Reading) -> Problem:
-    """Return the rows with which the model was built, laid out.
+def _check_own_rows(reading: Reading) -> None:
+    """Refuse a model whose density cannot be laid out for the rows with which it was built.
 
     Rows with positive rewards take their place if the model refuses its own, as a log-normal
     likelihood refuses rewards of 0.
@@ -251,11 +195,11 @@ def _own_problem(reading: Reading) -> Problem:
     data, n = density.own, len(density.own["x"])
     weight, arm = data.get("weight", np.ones(n)), data.get("arm", np.zeros(n, dtype=np.int64))
     try:
-        return problem(reading, (data["x"], data["reward"], weight, arm))
+        problem(reading, (data["x"], data["reward"], weight, arm))
     except NotThisEngine as error:
         other = positive(density, n)
         try:
-            return problem(reading, (other["x"], other["reward"], weight, arm))
+            problem(reading, (other["x"], other["reward"], weight, arm))
         except NotThisEngine:
             raise NotThisEngine(replace(error.refusal, of_rows=True)) from error
 
@@ -271,13 +215,7 @@ def match(model: pm.Model) -> Gibbs:
         density = without_mean(density)
         quadratic = Quadratic(density, ENGINE, given=apart.rest)
     reading = Reading(density, apart.rest, ENGINE, apart.between)
-    whole = _own_problem(reading)
+    _check_own_rows(reading)
     why = "statistics of conditional posteriors do not add up"
     form = Form(why, False, features(quadratic), None, trial(density, ROWS))
-    kernel, sigma2 = None, None
-    if not (apart.by_row or whole.layout.walled):
-        sigma2 = monomial_noise(quadratic)
-    if sigma2 is not None:
-        prior = reading.prior(whole.data)
-        kernel = recognised(quadratic, Monomial(*sigma2), prior, whole.places)
-    return Gibbs(quadratic, form, reading, apart.auxiliary, apart.by_row, kernel, affine)
+    return Gibbs(quadratic, form, reading, apart.auxiliary, apart.by_row, affine)

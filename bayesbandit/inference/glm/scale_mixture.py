@@ -332,4 +332,4 @@ def match(model: pm.Model) -> ScaleMixture:
     arm = data.get("arm", np.zeros(len(data["x"]), dtype=np.int64))
     worked(reading, (data["x"], data["reward"], data["weight"], arm))
     form = Form("", False, features(quadratic), None, trial(density))
-    return ScaleMixture(linked, Gibbs(quadratic, form, reading, apart.auxiliary, (), None))
+    return ScaleMixture(linked, Gibbs(quadratic, form, reading, apart.auxiliary, ()))

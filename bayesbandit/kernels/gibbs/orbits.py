@@ -1,25 +1,30 @@
 """Joint steps along one-parameter groups, and whole sweeps, for the densities of `monomials`.
 
-A move shifts some u by s d and, where it lifts, stretches the affine forms ρ of its own squares to
-ρ exp(r s), so that the product of their φ and Q stays: δ ← δ + (exp(r s) − 1) Rρ with R a right
-inverse of the forms. These are one-parameter groups, along which s has the density of the orbit:
-Liu and Sabatti (2000), Generalised Gibbs sampler and multigrid Monte Carlo; with a lift, the step
-of the non-centred parametrisation (Yu and Meng 2011, To center or not to center).
+A move shifts some u by s d. Where it stretches, too, the affine forms ρ of its own squares become
+ρ c with c = exp(r s), by δ ← δ + (c − 1) w, where the forms of w are ρ; r is such that the product
+of their φ and Q stays. These are one-parameter groups, along which s has the density of the orbit:
+Liu and Sabatti (2000), Generalised Gibbs sampler and multigrid Monte Carlo. With a stretch it is
+the step of the non-centred parametrisation (Yu and Meng 2011, To center or not to center).
 """
 
 import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from bayesbandit.kernels.algebra.dense import add_scaled, dot
 from bayesbandit.kernels.gibbs import log_scale
 from bayesbandit.kernels.gibbs.monomials import (
     FURTHEST,
     Index,
+    Matrix,
     Vector,
     draw_delta,
     draw_elements,
     evaluate,
+    multiply,
+    sparse_form,
     weigh,
 )
 from bayesbandit.kernels.uncounted_arrays import borrowed
@@ -31,121 +36,101 @@ FRESH = 20  # sweeps after which φ, which every draw multiplies, is computed ag
 
 
 class Moves(NamedTuple):
-    """Steps along one-parameter groups; compressed rows again."""
+    """M steps along one-parameter groups, of T terms."""
 
-    shifted: Index  # elements, and how fast they move
-    speed: Vector
-    shifted_at: Index
-    term: Index  # touched terms, with their exponents along the move
-    along: Vector
-    slot: Index  # of each touched term: of its exponent, of that + r, of that + 2r (t, 3)
-    term_at: Index
-    slot_exponent: Vector
-    slot_at: Index
-    linear: Vector  # (M,) the coefficient of s in the Jacobian
+    speed: Matrix  # (M, P) d
+    kind: NDArray[np.int8]  # (M, T) the place of each term in `rate`
+    rate: Matrix  # (M, K) how fast log φ of terms of a kind grows
+    slot: Index  # (M, K, 3) the places in `exponent` of rate, rate + r and rate + 2r
+    exponent: Matrix  # (M, E)
     stretch: Vector  # (M,) r, 0 where δ stays
-    own: Index  # own squares, as numbers of sparse ones
-    own_at: Index
-    lifted: Index  # R of each move: the coordinates of δ in each own square's column
-    lift: Vector
-    lift_at: Index
+    jacobian: Vector  # (M,) of the step: its logarithm is jacobian · s
+    coordinate: Index  # (M, m) of w that takes a sparse square's ρ; −1 where it is not the move's
+    inverse: Matrix  # (M, m) 1 / the coefficient of this coordinate in the square's form
 
 
 @kernel
-def aim(terms, moves, m, delta, work):
-    """Compute the direction of a lift, and how every touched term's Q changes along it."""
-    n, g, P = terms.rows.shape[0], terms.groups.shape[0], work.A.shape[0]
-    direction, first, second, D = work.direction, work.first, work.second, delta.size
-    direction[:] = 0.0
-    for k in range(moves.own_at[m], moves.own_at[m + 1]):
-        rho = work.rho[n + g + moves.own[k]]
-        for i in range(moves.lift_at[k], moves.lift_at[k + 1]):
-            direction[moves.lifted[i]] += moves.lift[i] * rho
-    for k in range(moves.term_at[m], moves.term_at[m + 1]):
-        t = moves.term[k]
-        first[t], second[t], work.slope[t] = 0.0, 0.0, 0.0
-        if t < n or n + g <= t < n + g + terms.offset.size:
-            slope = 0.0
-            if t < n:
-                row = terms.rows[t]
-                for j in range(D):
-                    slope += row[j] * direction[j]
-            else:
-                for j in range(terms.form_at[t - n - g], terms.form_at[t - n - g + 1]):
-                    slope += terms.form_coef[j] * direction[terms.form[j]]
-            first[t], second[t] = work.rho[t] * slope, slope * slope
-            work.slope[t] = slope
-        elif t < n + g:
-            G = terms.groups[t - n]
-            for i in range(D):
-                slope, change = -G[i, P], 0.0
-                for j in range(D):
-                    slope += G[i, j] * delta[j]
-                    change += G[i, j] * direction[j]
-                first[t] += slope * direction[i]
-                second[t] += change * direction[i]
+def aim(terms, moves, m, work):
+    """Compute the direction w of a stretch, and how Q(δ + t w) = Q + 2 first t + second t² changes.
 
-
-@kernel
-def take(terms, moves, m, s, state, work):
-    """Take a step s along move m."""
+    A group's half gradient is `image` + t `change`.
+    """
     n, g = terms.rows.shape[0], terms.groups.shape[0]
-    u, phi, Q, rho = state.u, work.phi, work.Q, work.rho
-    for k in range(moves.shifted_at[m], moves.shifted_at[m + 1]):
-        u[moves.shifted[k]] += moves.speed[k] * s
-    c = math.exp(moves.stretch[m] * s)
-    for k in range(moves.term_at[m], moves.term_at[m + 1]):
-        t = moves.term[k]
-        if moves.along[k] != 0.0:
-            phi[t] *= math.exp(moves.along[k] * s)
-        if moves.stretch[m] != 0.0:
-            Q[t] += (c - 1.0) * (2.0 * work.first[t] + (c - 1.0) * work.second[t])
-            rho[t] += (c - 1.0) * work.slope[t]
-    if moves.stretch[m] != 0.0:
-        for j in range(state.delta.size):
-            state.delta[j] += (c - 1.0) * work.direction[j]
-        for k in range(moves.own_at[m], moves.own_at[m + 1]):
-            t = n + g + moves.own[k]
-            rho[t] *= c
-            Q[t] *= c * c
-            phi[t] /= c * c
+    w, rho, slope = work.direction, work.rho, work.slope
+    first, second = work.first, work.second
+    w[:] = 0.0
+    for k in range(terms.offset.size):
+        if moves.coordinate[m, k] >= 0:
+            w[moves.coordinate[m, k]] = moves.inverse[m, k] * rho[n + g + k]
+    for t in range(n):
+        slope[t] = dot(w, terms.rows[t])
+    for k in range(terms.offset.size):
+        slope[n + g + k] = sparse_form(terms, k, w)
+    for t in range(n + g + terms.offset.size):
+        first[t] = rho[t] * slope[t]
+        second[t] = slope[t] * slope[t]
+    for k in range(g):
+        change = work.change[k]
+        change[:] = 0.0
+        multiply(terms.groups[k], w, change)
+        first[n + k], second[n + k] = dot(w, work.image[k]), dot(w, change)
 
 
 @kernel
-def step(terms, moves, m, state, work, rng):
-    """Draw along move m. Return whether the density is proper."""
-    u, phi, Q = state.u, work.phi, work.Q
-    start, stop = moves.slot_at[m], moves.slot_at[m + 1]
-    e, S = moves.slot_exponent[start:stop], np.zeros(stop - start)
-    lifts = moves.stretch[m] != 0.0
-    if lifts:
-        aim(terms, moves, m, state.delta, work)
-    for k in range(moves.term_at[m], moves.term_at[m + 1]):
-        t = moves.term[k]
-        if lifts:
-            b, d = work.first[t], work.second[t]
-            S[moves.slot[k, 0]] += phi[t] * (Q[t] - 2.0 * b + d)
-            S[moves.slot[k, 1]] += 2.0 * phi[t] * (b - d)
-            S[moves.slot[k, 2]] += phi[t] * d
-        else:
-            S[moves.slot[k, 0]] += phi[t] * Q[t]
-    for k in range(stop - start):
+def take(moves, m, s, state, work, factor):
+    """Take a step s along move m; factor is scratch."""
+    u, phi, Q, rho = state.u, work.phi, work.Q, work.rho
+    for i in range(u.size):
+        u[i] += moves.speed[m, i] * s
+    for k in range(moves.rate.shape[1]):
+        factor[k] = math.exp(moves.rate[m, k] * s)
+    for t in range(phi.size):
+        phi[t] *= factor[moves.kind[m, t]]
+    if moves.stretch[m] != 0.0:
+        c = math.exp(moves.stretch[m] * s) - 1.0
+        add_scaled(state.delta, c, work.direction)
+        for k in range(work.image.shape[0]):
+            add_scaled(work.image[k], c, work.change[k])
+        for t in range(phi.size):
+            Q[t] += c * (2.0 * work.first[t] + c * work.second[t])
+            rho[t] += c * work.slope[t]
+
+
+@kernel
+def step(terms, moves, m, state, work, S, rng):
+    """Draw along move m; S is scratch. Return whether the density is proper."""
+    u, phi, Q, first, second = state.u, work.phi, work.Q, work.first, work.second
+    e = moves.exponent[m]
+    S[:] = 0.0
+    if moves.stretch[m] != 0.0:
+        aim(terms, moves, m, work)
+        for t in range(phi.size):
+            # Q(δ + (c − 1) w) is a polynomial of degree 2 in c = exp(r s)
+            slot, b, d = moves.slot[m, moves.kind[m, t]], first[t], second[t]
+            S[slot[0]] += phi[t] * (Q[t] - 2.0 * b + d)
+            S[slot[1]] += 2.0 * phi[t] * (b - d)
+            S[slot[2]] += phi[t] * d
+    else:
+        for t in range(phi.size):
+            S[moves.slot[m, moves.kind[m, t], 0]] += phi[t] * Q[t]
+    for k in range(e.size):
         if e[k] == 0.0:
             S[k] = 0.0
-    a, q, low, high = moves.linear[m], 0.0, -np.inf, np.inf
-    for k in range(moves.shifted_at[m], moves.shifted_at[m + 1]):
-        i, d = moves.shifted[k], moves.speed[k]
-        a += d * (terms.linear[i] + 2.0 * terms.square[i] * u[i])
-        q += d * d * terms.square[i]
-        down = (max(terms.low[i], -FURTHEST) - u[i]) / d
-        up = (min(terms.high[i], FURTHEST) - u[i]) / d
-        low, high = max(low, min(down, up)), min(high, max(down, up))
+    a, q, low, high = moves.jacobian[m], 0.0, -np.inf, np.inf
+    for i in range(u.size):
+        d = moves.speed[m, i]
+        if d != 0.0:
+            a += d * (terms.linear[i] + 2.0 * terms.square[i] * u[i])
+            q += d * d * terms.square[i]
+            down = (max(terms.low[i], -FURTHEST) - u[i]) / d
+            up = (min(terms.high[i], FURTHEST) - u[i]) / d
+            low, high = max(low, min(down, up)), min(high, max(down, up))
     if not low < 0.0 < high:
         return True
     s = log_scale.draw(a, q, e, S, low, high, rng)
     if not abs(s) < np.inf:
         return False
-    take(terms, moves, m, s, state, work)
+    take(moves, m, s, state, work, S)
     return True
 
 
@@ -155,7 +140,7 @@ def sweep(terms, moves, state, work, delta, u, kept, tune, rng):
     Return −1, or what is improper: an element, or P + a move."""
     terms, moves, state, work = borrowed(terms), borrowed(moves), borrowed(state), borrowed(work)
     delta, u, kept = borrowed(delta), borrowed(u), borrowed(kept)
-    P = state.u.size
+    P, S = state.u.size, np.empty(max(moves.exponent.shape[1], moves.rate.shape[1]))
     for s in range(-tune, delta.shape[0]):
         if (s + tune) % FRESH == 0:
             weigh(terms, state.u, work.phi)
@@ -164,8 +149,8 @@ def sweep(terms, moves, state, work, delta, u, kept, tune, rng):
         wrong = draw_elements(terms, state.u, work, rng)
         if wrong >= 0:
             return wrong
-        for m in range(moves.linear.size):
-            if not step(terms, moves, m, state, work, rng):
+        for m in range(moves.jacobian.size):
+            if not step(terms, moves, m, state, work, S, rng):
                 return P + m
         if s >= 0:
             delta[s] = state.delta

@@ -18,7 +18,14 @@ from numpy.typing import NDArray
 from bayesbandit.kernels.algebra.cholesky import add_gram, factor, solve_upper
 from bayesbandit.kernels.algebra.dense import dot
 from bayesbandit.kernels.gibbs import log_scale
-from bayesbandit.kernels.gibbs.monomials import FURTHEST, Vector, evaluate, precision, weigh
+from bayesbandit.kernels.gibbs.monomials import (
+    FURTHEST,
+    Vector,
+    conditional,
+    evaluate,
+    precision,
+    weigh,
+)
 from bayesbandit.kernels.glm import augmentation
 from bayesbandit.kernels.glm.families import MOST, log_one_plus_exp, logistic
 from bayesbandit.runtime.compiling import njit
@@ -190,12 +197,9 @@ def leap(rows, scaled, terms, learned, log_alpha, state, work, rng):
 def draw_alpha(rows, learned, terms, state, work, rng):
     """Draw u given δ and the other variables. Return whether its density is proper."""
     i, D, mean = learned.element, state.delta.size, np.empty(learned.offset.size)
-    start, stop = terms.slot_at[i], terms.slot_at[i + 1]
-    e, S = terms.slot_exponent[start:stop], np.zeros(stop - start)
     evaluate(terms, state.delta, work)
-    for k in range(terms.term_at[i], terms.term_at[i + 1]):
-        S[terms.slot[k]] += work.phi[terms.term[k]] * work.Q[terms.term[k]]
-    prior = terms.linear[i] + 2.0 * terms.square[i] * state.u[i], terms.square[i], e, S
+    a, q = conditional(terms, i, state.u, work)
+    prior = a, q, terms.slot_exponent[i], work.S
     for k in range(mean.size):
         eta = dot(rows[k, :D], state.delta) + learned.offset[k]
         mean[k] = math.exp(min(eta, MOST))
