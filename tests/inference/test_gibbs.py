@@ -362,6 +362,28 @@ def test_a_sweep_takes_the_block_from_the_log_density(name):
         np.testing.assert_allclose(shift, both.shift, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BLOCKS)
+@in_gate(6)
+def test_other_rows_are_laid_out_as_the_algebra_would(name):
+    """Where the noise of rows is known in form; also with other weights, and without rows."""
+    model = BLOCKS[name]
+    arms = 2 if model.takes_arm else None
+    found = engine(model, rows(arms=arms) | ({} if model.takes_weight else {"weight": None}))
+    assert found.noise is not None or name not in KERNEL
+    data = rows(n=17, seed=5, arms=arms)
+    for n in (17, 1):
+        few = found.data(**{k: v[:n] for k, v in data.items()})
+        whole, ours = problem(found.reading, few), found.problem(few)
+        gaps = []
+        for seed in (1, 2, 3):
+            theta, u = whole.flat(found.start(few, np.random.default_rng(seed)))
+            theta, u = theta + seed, whole.inside(u)
+            gaps.append(whole.layout.log_density(theta, u) - ours.layout.log_density(theta, u))
+        np.testing.assert_allclose(gaps, gaps[0], atol=1e-8 * (1.0 + abs(gaps[0])))
+        assert found.problem(few).moves.speed.shape == whole.moves.speed.shape
+
+
 @reward_model(tau2=IG)
 def walk(x, reward, tau2):
     theta = pm.GaussianRandomWalk(

@@ -8,7 +8,7 @@ names the operation. It is laid out for the kernel, with the joint moves that ma
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -65,6 +65,12 @@ class Reading:
         rows = {*self.density.inputs.values(), self.density.given_mean}
         rows |= {v for v in self.density.values.values() if None in v.type.shape}
         return {k for k, g in enumerate(self.graphs) if rows.isdisjoint(ancestors([g]))}
+
+    @property
+    def fixed_but_for_rows(self) -> bool:
+        """Whether no row enters a term that is not a likelihood."""
+        terms = enumerate(self.density.terms)
+        return all(k in self._fixable for k, term in terms if not term.on_data)
 
     @property
     def graphs(self) -> list[Variable]:
@@ -150,11 +156,20 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class Noise:
+    """The variance of every row, factor · Π v^e, divided by its weight if `weighted`."""
+
+    factor: float
+    powers: Mapping[str, float]
+    weighted: bool
+
+
+@dataclass(frozen=True)
 class Problem:
     """A reading laid out for rows at hand.
 
     owner (P,): the number in `reading.rest` of each element's variable. places: of all variables,
-    as `Reading.places` returns them. size: P.
+    as `Reading.places` returns them. size: P. like: a problem with the same moves.
     """
 
     reading: Reading
@@ -163,11 +178,29 @@ class Problem:
     owner: np.ndarray
     places: Mapping[str, np.ndarray]
     size: int
+    like: Problem | None = None
 
     @cached_property
     def moves(self) -> orbits.Moves:
         """The joint moves that make it mix."""
-        return moves(self.layout, self.owner)
+        return moves(self.layout, self.owner) if self.like is None else self.like.moves
+
+    @property
+    def of_rows_alone(self) -> bool:
+        """Whether rows enter by one group, which has nothing else."""
+        return len(self.layout.dense.offsets) == len(self.data[1]) and (
+            len(self.layout.terms.groups) == 1 and self.reading.fixed_but_for_rows
+        )
+
+    def on_rows(self, data: Data, A: np.ndarray, b: np.ndarray, noise: Noise) -> Problem:
+        """Return the problem of other rows of mean rewards A θ + b and such noise."""
+        _, reward, weight, _ = data
+        linear = self.layout.terms.linear.copy()
+        for k, e in noise.powers.items():  # each row has −½ log σ²
+            linear[self.places[k]] -= 0.5 * e * (len(reward) - len(self.data[1]))
+        coef = -0.5 / noise.factor * (weight if noise.weighted else np.ones(len(reward)))
+        layout = self.layout.on_rows(A, reward - b, coef, linear)
+        return replace(self, data=data, layout=layout, like=self if noise.powers else None)
 
     def flat(self, state: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Return θ (D,) and u = log v (P,) of a state."""

@@ -50,6 +50,16 @@ class Sparse(NamedTuple):
     coef: Array
     offset: Array
 
+    def about(self, centre: Array) -> Sparse:
+        """Return these squares as forms of δ = θ − centre."""
+        return self._replace(offset=self.offset - (self.coef * centre[self.form]).sum(axis=1))
+
+    def dense(self, D: int) -> Array:
+        """Return the forms (m, D)."""
+        forms = np.zeros((len(self.offset), D))
+        np.add.at(forms, (np.arange(len(forms))[:, None], self.form), self.coef)
+        return forms
+
 
 class Rows(NamedTuple):
     """Dense squares for the kernel: each on its own, or those with the same φ as statistics."""
@@ -82,6 +92,28 @@ class Layout(NamedTuple):
         kernel.weigh(t, u, work.phi)
         kernel.evaluate(t, theta - self.centre, work)
         return float(work.phi @ work.Q + (t.linear - 1.0) @ u + t.square @ u**2 + self.constant)
+
+    def on_rows(self, forms: Array, offsets: Array, coef: Array, linear: Array) -> Layout:
+        """Return the density with other squares of θ in the place of its one group.
+
+        Their φ have the same powers and other coefficients (N,). linear (P,): instead of its own.
+        """
+        t, powers = self.terms, self.dense.powers
+        sparse = Sparse(t.form, t.form_coef, t.offset).about(-self.centre)
+        first = len(t.groups)
+        sparse_coef = t.coef[first : first + len(t.offset)]
+        centre = centred(forms, offsets, coef, sparse, sparse_coef)
+        offsets = offsets - forms @ centre
+        group, rest = statistics(forms, offsets, coef)
+        terms = t._replace(
+            linear=linear,
+            groups=group[None],
+            group_rest=np.array([rest]),
+            offset=sparse.about(centre).offset,
+        )
+        same = (np.repeat(a[:, :1], len(coef), axis=1) for a in powers[1:])
+        dense = Squares(forms, offsets, Block(coef, *same))
+        return Layout(terms, centre, self.constant, dense)
 
     def rounding(self, theta: Array, u: Array) -> Array:
         """Return the rounding of each dense square's form at θ (D,), in its sds at u (P,)."""
@@ -130,14 +162,10 @@ def layout(sums: Sequence[Sum], A: Array, b: Array, size: int, names: Sequence[s
     dense, sparse = divided(squares, D)
     forms, offsets = matrix(dense, A, b, D)
     powers, alone = block(dense), block(sparse)
-    centre = balanced(forms, offsets, powers.coef)
-    at_centre = np.abs(alone.coef) * listed(sparse, centre).offset ** 2
-    if (at_centre > LARGEST_AT_CENTRE).any():  # rows say little of θ
-        more, away = matrix(sparse, A[:0], b[:0], D)
-        coef = np.concatenate([powers.coef, alone.coef])
-        centre = balanced(np.vstack([forms, more]), np.concatenate([offsets, away]), coef)
-    whole = Squares(forms, offsets - forms @ centre, powers)
-    rows, apart = grouped(whole), listed(sparse, centre)
+    apart = listed(sparse)
+    centre = centred(forms, offsets, powers.coef, apart, alone.coef)
+    whole, apart = Squares(forms, offsets - forms @ centre, powers), apart.about(centre)
+    rows = grouped(whole)
     every = stacked([rows.row_powers, rows.group_powers, alone, block(pure)])
     terms = kernel.Terms(
         linear=linear,
@@ -187,8 +215,8 @@ def matrix(dense: Sequence[Term], A: Array, b: Array, D: int) -> tuple[Array, Ar
     return np.concatenate(forms), np.concatenate(offsets)
 
 
-def listed(sparse: Sequence[Term], centre: Array) -> Sparse:
-    """Return squares of few coordinates, as forms of δ = θ − centre."""
+def listed(sparse: Sequence[Term]) -> Sparse:
+    """Return squares of few coordinates."""
     width = max((len(t.square.coef) for t in sparse if t.square is not None), default=0)
     forms, coefs, offsets = [np.zeros((width, 0), np.int64)], [np.zeros((width, 0))], [np.zeros(0)]
     for t in sparse:
@@ -199,8 +227,7 @@ def listed(sparse: Sequence[Term], centre: Array) -> Sparse:
         a[: len(s.coef)] = s.coef.reshape(-1, n)
         forms.append(real)
         coefs.append(a)
-        offset = -np.broadcast_to(s.offset, t.coef.shape).ravel()
-        offsets.append(offset - (a * centre[real]).sum(axis=0))
+        offsets.append(-np.broadcast_to(s.offset, t.coef.shape).ravel())
     form, coef = (np.ascontiguousarray(np.concatenate(a, axis=1).T) for a in (forms, coefs))
     return Sparse(form, coef, np.concatenate(offsets))
 
@@ -224,6 +251,19 @@ def block(terms: Sequence[Term]) -> Block:
         exponents.append(exponent)
     coef = np.concatenate(coefs)
     return Block(coef, np.concatenate(elements, axis=1), np.concatenate(exponents, axis=1))
+
+
+def centred(forms: Array, offsets: Array, coef: Array, sparse: Sparse, sparse_coef: Array) -> Array:
+    """Return a centre of θ (D,): about where dense squares, in θ, are smallest.
+
+    All squares count where rows say so little of θ that a prior's would lose its digits.
+    """
+    centre = balanced(forms, offsets, coef)
+    if (np.abs(sparse_coef) * sparse.about(centre).offset ** 2 > LARGEST_AT_CENTRE).any():
+        forms = np.vstack([forms, sparse.dense(len(centre))])
+        offsets = np.concatenate([offsets, sparse.offset])
+        centre = balanced(forms, offsets, np.concatenate([coef, sparse_coef]))
+    return centre
 
 
 def balanced(forms: Array, offsets: Array, weight: Array) -> Array:
@@ -254,7 +294,7 @@ def grouped(dense: Squares) -> Rows:
     """
     forms, offsets, powers = dense
     n, D = forms.shape
-    shape, P = room(D), padded(D)
+    shape = room(D)
     none = Block(np.zeros(0), powers.element[:, :0], powers.exponent[:, :0])
     first, which = np.zeros(0, np.int64), np.zeros(0, np.int64)
     if n:
@@ -265,16 +305,23 @@ def grouped(dense: Squares) -> Rows:
         groups, rest = np.zeros((G, *shape)), np.zeros(G)
         order = np.argsort(which, kind="stable")
         for g, members in enumerate(np.split(order, np.cumsum(np.bincount(which))[:-1])):
-            F, c, w = forms[members], offsets[members], powers.coef[members]
-            groups[g, :D, :D] = (F.T * w) @ F
-            groups[g, :D, P] = F.T @ (w * c)
-            rest[g] = w @ c**2
+            of_group = forms[members], offsets[members], powers.coef[members]
+            groups[g], rest[g] = statistics(*of_group)
         picked = Block(np.ones(G), powers.element[:, first], powers.exponent[:, first])
         return Rows(np.zeros((0, shape[1])), none, groups, picked, rest)
     rows = np.zeros((n, shape[1]))
     rows[:, :D] = forms
-    rows[:, P] = offsets
+    rows[:, padded(D)] = offsets
     return Rows(rows, powers, np.zeros((0, *shape)), none, np.zeros(0))
+
+
+def statistics(forms: Array, offsets: Array, coef: Array) -> tuple[Array, float]:
+    """Return Σ c FF', with Σ c F offset behind it, of shape `room`, and Σ c offset²."""
+    D = forms.shape[1]
+    group = np.zeros(room(D))
+    group[:D, :D] = (forms.T * coef) @ forms
+    group[:D, padded(D)] = forms.T @ (coef * offsets)
+    return group, float(coef @ offsets**2)
 
 
 def by_element(powers: Block, size: int) -> dict[str, Array]:

@@ -18,9 +18,15 @@ from bayesbandit.inference.base import NotThisEngine, matching
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.exact.gaussian import GaussianBlock
 from bayesbandit.inference.gibbs.blocks import ENGINE, blocks, depends_on, without_mean
-from bayesbandit.inference.gibbs.generic import Problem, Reading, problem
+from bayesbandit.inference.gibbs.generic import Noise, Problem, Reading, problem
 from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
-from bayesbandit.inference.graph_analysis.recognise import Form, features, positive, trial
+from bayesbandit.inference.graph_analysis.recognise import (
+    Form,
+    features,
+    monomial_noise,
+    positive,
+    trial,
+)
 from bayesbandit.kernels.gibbs import monomials as kernel
 from bayesbandit.kernels.gibbs import orbits
 from bayesbandit.runtime.one_thread import one_thread
@@ -82,8 +88,10 @@ class Gibbs(GaussianBlock):
 
     names, shapes: the declared variables. block: those that are Gaussian given the rest.
     auxiliary: for each variable that was mixed over, the declared one that it belongs to; it is not
-    in `names`, nor in the draws. by_row: variables with a value for each row. affine: whether mean
-    rewards are affine in the block; if not, the density is without them.
+    in `names`, nor in the draws. by_row: variables with a value for each row. own: the rows that
+    the model was built with, laid out. noise: the variance of every row, if that is proved; others
+    are then laid out without the algebra. affine: whether mean rewards are affine in the block; if
+    not, the density is without them.
     """
 
     engine = ENGINE
@@ -95,6 +103,8 @@ class Gibbs(GaussianBlock):
         reading: Reading,
         auxiliary: Mapping[str, str],
         by_row: Sequence[str],
+        own: Problem | None = None,
+        noise: Noise | None = None,
         affine: bool = True,
     ) -> None:
         super().__init__(quadratic, form)
@@ -103,6 +113,8 @@ class Gibbs(GaussianBlock):
         self.auxiliary = dict(auxiliary)
         self.by_row = tuple(by_row)
         self.block = quadratic.names
+        self.own = own
+        self.noise = noise
         values = quadratic.density.values
         self.names = tuple(k for k in values if k not in auxiliary)
         self.all_shapes = {k: tuple(v.type.shape) for k, v in values.items()}
@@ -135,7 +147,7 @@ class Gibbs(GaussianBlock):
         kept: list[Position] = []
         last: list[Position] = []
         with one_thread():
-            whole = problem(self.reading, rows)
+            whole = self.problem(rows)
             for i, stream in enumerate(streams(seed, chains)):
                 rng = np.random.default_rng(stream)
                 state = (
@@ -154,6 +166,12 @@ class Gibbs(GaussianBlock):
         for state in last:
             state[TESTED] = np.array(tested)
         return SampledDraws({k: np.stack([v[k] for v in kept]) for k in self.names}, state=last)
+
+    def problem(self, data: Data) -> Problem:
+        """Return the log density of these rows, laid out."""
+        if self.own is None or self.noise is None:
+            return problem(self.reading, data)
+        return self.own.on_rows(data, *self.mean_map(data), self.noise)
 
     def start(self, data: Data, rng: np.random.Generator) -> Position:
         """Return where a chain may begin: positive variables about 1, the block at 0."""
@@ -185,8 +203,8 @@ def streams(seed: int | np.random.SeedSequence, chains: int) -> list[np.random.S
     ]
 
 
-def _check_own_rows(reading: Reading) -> None:
-    """Refuse a model whose density cannot be laid out for the rows with which it was built.
+def _own_problem(reading: Reading) -> Problem:
+    """Return the rows with which the model was built, laid out.
 
     Rows with positive rewards take their place if the model refuses its own, as a log-normal
     likelihood refuses rewards of 0.
@@ -195,11 +213,11 @@ def _check_own_rows(reading: Reading) -> None:
     data, n = density.own, len(density.own["x"])
     weight, arm = data.get("weight", np.ones(n)), data.get("arm", np.zeros(n, dtype=np.int64))
     try:
-        problem(reading, (data["x"], data["reward"], weight, arm))
+        return problem(reading, (data["x"], data["reward"], weight, arm))
     except NotThisEngine as error:
         other = positive(density, n)
         try:
-            problem(reading, (other["x"], other["reward"], weight, arm))
+            return problem(reading, (other["x"], other["reward"], weight, arm))
         except NotThisEngine:
             raise NotThisEngine(replace(error.refusal, of_rows=True)) from error
 
@@ -215,7 +233,10 @@ def match(model: pm.Model) -> Gibbs:
         density = without_mean(density)
         quadratic = Quadratic(density, ENGINE, given=apart.rest)
     reading = Reading(density, apart.rest, ENGINE, apart.between)
-    _check_own_rows(reading)
+    own = _own_problem(reading)
     why = "statistics of conditional posteriors do not add up"
     form = Form(why, False, features(quadratic), None, trial(density, ROWS))
-    return Gibbs(quadratic, form, reading, apart.auxiliary, apart.by_row, affine)
+    noise, variance = None, None if apart.by_row else monomial_noise(quadratic)
+    if variance is not None and own.of_rows_alone:
+        noise = Noise(*variance, quadratic.takes_weight)
+    return Gibbs(quadratic, form, reading, apart.auxiliary, apart.by_row, own, noise, affine)
