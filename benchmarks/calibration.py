@@ -30,7 +30,7 @@ from bayesbandit.plots.style import BLUE, GREY, dress, entitle, legend, panels, 
 LEVEL = 0.05  # of all quantities together
 DATASETS = {
     "exact_gaussian": 300, "normal_inverse_gamma": 300, "conjugate": 300, "gibbs": 500,
-    "gibbs, by rows": 500, "nuts": 500,
+    "nuts": 500,
 }  # fmt: skip
 RANKS = Path("runs/calibration.npz")
 PARTS = ("names", "ranks", "control", "correlation")
@@ -50,22 +50,20 @@ def cases() -> list[Case]:
         ["ridge_known_noise", "ridge", "laplace", "horseshoe", "student_t", "student_t_mixture",
          "heteroscedastic", "logistic", "probit", "poisson"],
     )  # fmt: skip
-    kernel, by_rows = {"thin": 50, "tune": 500}, {"by_rows": True, "thin": 50, "tune": 500}
+    gibbs = {"thin": 50, "tune": 500}
     chain = {"thin": 8, "tune": 400}
     return [
         *(Case("exact_gaussian", known, w) for w in both),
         *(Case("exact_gaussian", arms, w, **three) for w in both),
         *(Case("normal_inverse_gamma", ridge, w) for w in both),
         *(Case("conjugate", bb.load_model(m), False) for m in ("beta_bernoulli", "gamma_poisson")),
-        *(Case("gibbs", lasso, w, "λ² ~ Gamma", **kernel) for w in both),
-        *(Case("gibbs", laplace, w, **kernel) for w in both),
+        *(Case("gibbs", lasso, w, "λ² ~ Gamma", **gibbs) for w in both),
+        *(Case("gibbs", laplace, w, **gibbs) for w in both),
         *(Case("gibbs", horseshoe, w, thin=400, tune=4000) for w in both),
-        Case("gibbs", lasso, True, "λ² ~ Gamma", **by_rows),
-        Case("gibbs", laplace, True, **by_rows),
-        *(Case("gibbs", student, w, **by_rows) for w in both),
-        *(Case("gibbs", mixture, w, **by_rows) for w in both),
-        *(Case("gibbs", sds, w, "σ ~ HalfNormal", **by_rows) for w in both),
-        *(Case("gibbs", learnt, w, "σ², τ² learnt", **three, **by_rows) for w in both),
+        *(Case("gibbs", student, w, **gibbs) for w in both),
+        *(Case("gibbs", mixture, w, **gibbs) for w in both),
+        *(Case("gibbs", sds, w, "σ ~ HalfNormal", **gibbs) for w in both),
+        *(Case("gibbs", learnt, w, "σ², τ² learnt", **three, **gibbs) for w in both),
         *(Case("gibbs", m, False, thin=30, tune=300, n=20) for m in (logistic, probit)),
         Case("nuts", student, True, **chain),
         *(Case("nuts", uneven, w, **chain, n=20, d=2) for w in both),

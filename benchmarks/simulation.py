@@ -9,7 +9,6 @@ quantities shapes sensitivity, Bayesian Analysis.
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pymc as pm
@@ -34,8 +33,6 @@ class Case:
     """An engine on a declared model, with the rows' form and how its chain is run.
 
     said: what is special about the model's priors. thin: every such draw of the chain is kept.
-    by_rows: Gibbs by the sampler of any conditionally Gaussian model, also where a kernel of scalar
-        noise fits.
     """
 
     engine: str
@@ -47,11 +44,10 @@ class Case:
     n_arms: int | None = None
     thin: int = 1
     tune: int = 0
-    by_rows: bool = False
 
     @property
     def kind(self) -> str:
-        return f"{self.engine}, by rows" if self.by_rows else self.engine
+        return self.engine
 
     @property
     def name(self) -> str:
@@ -96,10 +92,9 @@ class Simulation:
         if case.engine in {engine.name for engine in candidates("exact")}:
             fitted = bb.fit(self.told, **rows, engine=case.engine, n_arms=case.n_arms)
             return fitted.samples(DRAWS, rng)
-        options: dict[str, Any] = {"generic": True} if case.by_rows else {}
         draws = self.plan.method.sample(
             rows, draws=DRAWS * case.thin, chains=1, tune=case.tune,
-            seed=int(rng.integers(2**31)), **options,
+            seed=int(rng.integers(2**31)),
         ).values  # fmt: skip
         return {k: draws[k][0, case.thin - 1 :: case.thin] for k in self.names}
 

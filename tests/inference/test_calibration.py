@@ -146,8 +146,8 @@ WRONG = {
             theta=bb.Prior("Laplace", mu=0, b=0.3, dims="feature")
         ),
     ),
-    "prior, by rows": (
-        "gibbs, by rows: student_t_mixture",
+    "prior, noise by row": (
+        "gibbs: student_t_mixture",
         bb.load_model("student_t_mixture").with_priors(**NARROW),
     ),
     "prior, nuts": (
