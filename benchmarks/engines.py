@@ -80,15 +80,8 @@ def groupwise(x, reward, weight, arm, theta, sigma):
     return mu
 
 
-@bb.reward_model(theta=EACH, alpha=bb.Prior("Gamma", alpha=2, beta=0.1))
-def learned_dispersion(x, reward, theta, alpha):
-    mu = pm.math.exp(x @ theta)
-    pm.NegativeBinomial("reward", mu=mu, alpha=alpha, observed=reward, dims="row")
-    return mu
-
-
 WON = ("logistic", "probit", "hierarchical_logistic", "noncentred_logistic")  # of rewards 0 and 1
-COUNTS = ("noncentred_counts", "learned_dispersion")
+COUNTS = ("noncentred_counts",)
 
 
 def models() -> dict[str, bb.RewardModel]:
@@ -121,7 +114,7 @@ def models() -> dict[str, bb.RewardModel]:
     lasso = bb.Prior("Laplace", mu=0, b=1, dims="feature")
     found["logistic, Laplace prior"] = load("logistic").with_priors(theta=lasso)
     found["hierarchy, non-centred"] = noncentred
-    found |= {m.name: m for m in (noncentred_logistic, noncentred_counts, learned_dispersion)}
+    found |= {m.name: m for m in (noncentred_logistic, noncentred_counts)}
     return found
 
 

@@ -59,9 +59,9 @@ def _conditional(model: pm.Model) -> Gibbs | Augmented | ScaleMixture | Refusal:
 
 
 AUGMENTED = (
-    "these take a Bernoulli, binomial or negative binomial reward, whose alpha is known or one "
-    "positive variable, and whose logit, probit or log mean is linear, as 0.5 + x @ theta, under "
-    "priors that are normal, or mixtures of normals"
+    "these take a Bernoulli, binomial or negative binomial reward of known alpha, whose logit, "
+    "probit or log mean is linear, as 0.5 + x @ theta, under priors that are normal, or mixtures "
+    "of normals"
 )
 
 

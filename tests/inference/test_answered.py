@@ -266,8 +266,8 @@ def test_a_generalised_linear_model_is_told_why_it_is_not_augmented():
     priors = {"theta": THETA, "alpha": bb.Prior("Gamma", alpha=2, beta=0.1, dims="arm")}
     said = RewardModel(alpha_by_arm, priors).explain(2, 3)
     assert said.startswith("alpha_by_arm: nuts")
-    assert "'reward' ~ NegativeBinomial: depends on 'alpha'" in said
-    assert "negative binomial reward, whose alpha is known or one positive variable" in said
+    assert "'reward' ~ NegativeBinomial: depends on 'alpha' and arm" in said
+    assert "negative binomial reward of known alpha" in said
 
     def amounts(x, reward, theta):
         mu = pm.math.exp(x @ theta)

@@ -1,5 +1,9 @@
-"""Generalised linear models with learned scales and heavy-tailed priors: draws against quadrature,
-calibration, and what is left to NUTS."""
+"""Generalised linear models with learned scales, heavy-tailed priors or negative binomial rewards:
+draws against quadrature, calibration, and what is left to NUTS."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pymc as pm
@@ -8,12 +12,16 @@ from scipy import stats
 
 import bayesbandit as bb
 from bayesbandit.inference.glm.families import Family
-from bayesbandit.inference.glm.scale_mixture import PolyaGamma, ScaleMixture, match, worked
+from bayesbandit.inference.glm.scale_mixture import ScaleMixture, begin, match, observed, worked
 from bayesbandit.inference.plan import plan
 from bayesbandit.inference.pymc_model.template import template
-from bayesbandit.kernels.algebra.cholesky import padded
+from bayesbandit.kernels.algebra.cholesky import padded, room
+from bayesbandit.kernels.glm import mixtures
 from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, PROBIT
 from tests.cases import long_but
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+simulation = import_module("simulation")
 
 DRAWS, BINS = 31, 8
 
@@ -115,18 +123,27 @@ def test_one_coefficient_and_its_scale_against_quadrature(case, rng):
 
 @pytest.mark.slow
 def test_a_sweep_observes_what_its_variables_say(rng):
-    """With A = I: −ω/2 on the diagonal of the group, and −(κ − ω offset)/2 behind it."""
-    found = match(template(learned(SCALES["HalfNormal"][0], BINOMIAL, 0.4), 3, None))
-    rows = found.block.data(np.eye(3), np.array([1.0, 0.0, 1.0]), np.array([0.3, 2.5, 3.0]))
-    whole, (A, b) = worked(found.block.reading, rows), found.block.mean_map(rows)
-    observed = PolyaGamma(whole, A, b, found.link, rows)
-    whole.sample(found.block.start(rows, rng), 1, 0, rng, found.names, observed.sweep)
-    group, P = observed.terms.groups[0], padded(3)
-    omega = -2.0 * np.diag(group[:3, :3])
-    assert (omega > 0.0).all()
-    np.testing.assert_array_equal(group[:3, :3], -0.5 * np.diag(omega))
-    kappa = rows[2] * (rows[1] - 0.5)
-    np.testing.assert_allclose(group[:3, P], -0.5 * (kappa - omega * observed.offset), rtol=1e-12)
+    """With A = I: −ω/2 on the diagonal of the group, and −(κ − ω offset)/2 behind it; by latent
+    normals −w/2, and half the sum of w observations."""
+    reward, weight, P = np.array([1.0, 0.0, 1.0]), np.array([1.0, 2.0, 3.0]), padded(3)
+    for kind in (BINOMIAL, PROBIT):
+        found = match(template(learned(SCALES["HalfNormal"][0], kind, 0.4), 3, None))
+        rows = found.block.data(np.eye(3), reward, weight)
+        whole, (A, b) = worked(found.block.reading, rows), found.block.mean_map(rows)
+        rewards, wide = observed(whole, A, b, found.link, rows), np.zeros((3, room(3)[1]))
+        group, wide[:, :3] = np.zeros_like(rewards.base), A
+        mixtures.observe(wide, np.zeros_like(wide), rewards, np.zeros(3), group, rng)
+        omega = -2.0 * np.diag(group[:3, :3])
+        assert (omega > 0.0).all()
+        np.testing.assert_array_equal(group[:3, :3], -0.5 * np.diag(omega))
+        if kind == BINOMIAL:
+            kappa = weight * (reward - 0.5)
+            said = -0.5 * (kappa - omega * rewards.offset)
+            np.testing.assert_allclose(group[:3, P], said, rtol=1e-12)
+        else:
+            np.testing.assert_allclose(omega, weight, rtol=1e-14)
+            total = -2.0 * group[:3, P] + weight * rewards.offset
+            assert (total * np.where(reward > 0.5, 1.0, -1.0) > 0.0).all()
 
 
 def joint(rng, sigma=1.0, n=24, arms=3, d=2):
@@ -236,3 +253,83 @@ def test_what_is_left_to_nuts_is_left_with_a_reason(model, why):
     found = match(template(model, 3, None))
     assert not isinstance(found, ScaleMixture)
     assert why in found.reason
+
+
+EACH = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
+
+
+@bb.reward_model(theta=EACH)
+def counts(x, reward, theta):
+    mu = pm.math.exp(x @ theta)
+    pm.NegativeBinomial("reward", mu=mu, alpha=2.0, observed=reward, dims="row")
+    return mu
+
+
+@bb.reward_model(tau=bb.Prior("HalfNormal", sigma=1))
+def counts_of_a_scale(x, reward, tau):
+    mu = pm.math.exp(x @ pm.Normal("theta", 0, 3 * tau, dims="feature"))
+    pm.NegativeBinomial("reward", mu=mu, alpha=2.0, observed=reward)
+    return mu
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [counts, counts_of_a_scale], ids=lambda model: model.name)
+@pytest.mark.parametrize("mean", [0.1, 4.0, 500.0])
+def test_draws_move_freely_whatever_the_counts(mean, model, rng):
+    """Given Pólya–Gamma variables alone they hardly do where counts are large, or next to none; and
+    a chain is there at once."""
+    x = rng.normal(size=(200, 2))
+    x[:, 0], mu = 1.0, mean * np.exp(0.3 * x[:, 1])
+    data = {"x": x, "reward": rng.negative_binomial(2, 2 / (2 + mu)).astype(float)}
+    drawn = plan(model, 2, None, "gibbs").method.sample(data, 500, 4, 100)
+    assert min(drawn.diagnostics.ess.values()) > 150
+    assert max(drawn.diagnostics.rhat.values()) < 1.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("datasets", [60, pytest.param(1000, marks=pytest.mark.long)])
+def test_counts_are_calibrated(datasets):
+    """The truth's ranks are uniform. Those by draws that are too narrow are not, if there are many
+    data sets."""
+    case = simulation.Case("gibbs", counts, False, d=2, thin=20, tune=200)
+    found = simulation.calibrate(case, datasets)
+    assert len(found.names) * found.p_values.min() > 1e-3
+    assert found.correlation < 0.1
+    assert datasets < 1000 or len(found.names) * found.control_p_values.min() < 1e-6
+
+
+@pytest.mark.slow
+def test_a_state_of_few_rows_may_be_far_from_the_posterior_of_many(rng):
+    """Of large counts, and of contexts that are larger than before. Of the same rows a chain goes
+    on where it was."""
+    found = plan(counts, 3, None, "gibbs").method
+    x = rng.normal(size=(100, 3))
+    x[:, 0], mu = 1.0, 1e4 * np.exp(x[:, 1:] @ [0.4, -0.3])
+    reward = rng.negative_binomial(2, 2 / (2 + mu)).astype(float)
+    few = found.sample({"x": x[:3], "reward": reward[:3]}, 50, 4)
+    for scale in (1.0, 1e4):
+        data = {"x": x * [1.0, scale, scale], "reward": reward}
+        cold, warm = found.sample(data, 500, 4), found.sample(data, 500, 4, seed=1, start=few.state)
+        a, b = (v.values["theta"].reshape(-1, 3) for v in (cold, warm))
+        assert (abs(a.mean(axis=0) - b.mean(axis=0)) < 0.3 * a.std(axis=0)).all()
+        assert max(warm.diagnostics.rhat.values()) < 1.05
+        rows = found.block.data(**data)
+        whole, (A, b) = worked(found.block.reading, rows), found.block.mean_map(rows)
+        rewards = observed(whole, A, b, found.link, rows)
+        for state in cold.state:
+            assert begin(whole, rewards, found.link, state) is state
+        assert begin(whole, rewards, found.link, few.state[0]) is not few.state[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", [lambda alpha: alpha, lambda alpha: 1 / alpha])
+def test_a_dispersion_that_is_learned_is_left_to_nuts(form):
+    @bb.reward_model(theta=EACH, alpha=bb.Prior("Gamma", alpha=2, beta=0.1))
+    def overdispersed(x, reward, theta, alpha):
+        mu = pm.math.exp(x @ theta)
+        pm.NegativeBinomial("reward", mu=mu, alpha=form(alpha), observed=reward)
+        return mu
+
+    said = overdispersed.explain(2)
+    assert said.splitlines()[0].endswith(": nuts")
+    assert "'reward' ~ NegativeBinomial: its dispersion 'alpha' is learned" in said

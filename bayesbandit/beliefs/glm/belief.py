@@ -21,7 +21,7 @@ from bayesbandit.beliefs.joint import JointBelief
 from bayesbandit.beliefs.memory import Memory
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.inference.base import NotThisEngine
-from bayesbandit.inference.glm.regression import Linearized, Regression
+from bayesbandit.inference.glm.regression import Linearized, Regression, mode
 from bayesbandit.inference.plan import Plan
 from bayesbandit.kernels.glm import newton
 from bayesbandit.posteriors.posterior import Posterior
@@ -132,7 +132,7 @@ class LinearizedBelief(Belief):
 
     def _settle(self, groups: Iterable[int]) -> None:
         """Compute the modes of these groups from all of their rows."""
-        inner = self.inner.inner.best
+        inner, family = self.inner.inner.best, self.glm.family
         for g in groups:
             rows = self.rounds.of(None if self.joint else g)
             data = self.glm.block.data(**rows)
@@ -149,8 +149,8 @@ class LinearizedBelief(Belief):
             z = np.ascontiguousarray(z)
             last = inner.coefficients(g)
             left = power if share is None else share * power
-            phi = self.glm.mode(z, offset, reward, left, start=last)
-            y, v = self.glm.pseudo_rows(z @ phi + offset, reward, power)
+            phi = mode(family, z, offset, reward, left, start=last)
+            y, v = family.pseudo_rows(z @ phi + offset, reward, power)
             inner.rebuild(g, z, y - offset, v, share)
 
     def absorb(self, other: Belief) -> None:

@@ -1,28 +1,26 @@
-"""The likelihoods (families) that are known by name, and the recognition of a declared one."""
+"""The likelihoods (families) that are known by name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, logit, ndtr, ndtri, owens_t
 
 from bayesbandit.kernels.glm import families as kernel
+from bayesbandit.kernels.glm import newton
 from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, POISSON, PROBIT
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(48)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 GRID = np.arange(-40.0, 40.0 + 0.125, 0.25)  # of log odds
 
-Slope = Callable[[float, float], float]  # of the log likelihood: of η and a reward
-
 
 @dataclass(frozen=True)
 class Family:
     """p(r | η) but for what does not depend on η.
 
-    number: of trials, or α (`kernels/glm`); NaN if α is learned.
+    number: of trials, or α (`kernels/glm`).
     """
 
     kind: int
@@ -34,8 +32,7 @@ class Family:
         if self.kind == BINOMIAL:
             return "Bernoulli" if self.number == 1.0 else f"binomial of {self.number:g} trials"
         names = {PROBIT: "probit", POISSON: "Poisson"}
-        alpha = "" if np.isnan(self.number) else f" of alpha {self.number:g}"
-        return names.get(self.kind, f"negative binomial{alpha}")
+        return names.get(self.kind, f"negative binomial of alpha {self.number:g}")
 
     @property
     def rewards(self) -> np.ndarray:
@@ -89,28 +86,11 @@ class Family:
         """Return Σ w log p(r | η), but for what does not depend on η."""
         return float(kernel.totals(self.kind, self.number, eta, reward, weight))
 
-
-def family(means: np.ndarray, slope: Slope) -> Family | None:
-    """Return the family that has such mean rewards at η = 0 and 1, and such a slope; None: none
-    has.
-
-    It is a guess, which is to be held against the model.
-    """
-    at_0, at_1 = means.tolist()
-    if np.isclose(at_0, 1.0, rtol=1e-12) and np.isclose(at_1, np.e, rtol=1e-12):
-        return _count(slope)
-    if np.isclose(at_0, 0.5, rtol=1e-12) and np.isclose(at_1, ndtr(1.0), rtol=1e-7):
-        return Family(PROBIT)
-    trials = float(np.round(2.0 * at_0))
-    if trials >= 1.0 and np.isclose(at_1, trials * expit(1.0), rtol=1e-12):
-        return Family(BINOMIAL, trials)
-    return None
-
-
-def _count(slope: Slope) -> Family:
-    """Return the family of counts with mean e^η: at η = 0 the slope is r − 1, or (r − 1)α/(1 +
-    α)."""
-    share = slope(0.0, 3.0) / 2.0
-    if not 0.0 < share < 1.0 - 1e-12:
-        return Family(POISSON)
-    return Family(NEGATIVE_BINOMIAL, share / (1.0 - share))
+    def pseudo_rows(
+        self, eta: np.ndarray, reward: np.ndarray, weight: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return normal observations of η and their precisions (n,), whose log densities have
+        the slopes and curvatures at η (n,) that those of the rewards have, by their weights."""
+        y, v = np.empty(len(eta)), np.empty(len(eta))
+        newton.pseudo_rows(eta, self.kind, self.number, reward, weight, y, v)
+        return y, v

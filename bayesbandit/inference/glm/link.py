@@ -1,10 +1,12 @@
-"""The link and the likelihood of a declaration, read from its log density: rewards of a likelihood
-p(r | η) by name, and a linear predictor η = A(x, arm) θ + b.
+"""The link and the likelihood of a declaration: rewards of a likelihood p(r | η) by name, and a
+linear predictor η = A(x, arm) θ + b.
 
-θ enters the mean reward by one node η that is affine in it (`degrees`), and the likelihood
-through the same node. The likelihood is one of each row alone (`rows`), of its η, reward and weight
-(`dependence`), and analytic in η: it is the family's if it is at some points, which is settled on
-the user's own rows whenever these are fitted.
+θ enters the mean reward by one node that is affine in it, and the likelihood through the same node.
+The graphs are cut there. What is left must depend on the node, the reward and the weight alone, of
+each row by itself (`rows`), and be analytic in the node and the weight (`Analytic`). Two analytic
+functions that agree at random points agree everywhere, so numbers settle the rest: g(mean) is η for
+g the logit, probit or log, and the log likelihood of each reward is the family's, but for a
+constant. Each reward is tested when it is first seen.
 
 The *working model* is the same with rows N(η, 1/weight) in the place of the likelihood, and η for
 its mean reward: what is known of linear-Gaussian models holds for it.
@@ -12,217 +14,267 @@ its mean reward: what is known of linear-Gaussian models holds for it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
+from pytensor.graph.replace import clone_replace
+from scipy.optimize import brentq
 
-from bayesbandit.inference.base import NotThisEngine, refuse
-from bayesbandit.inference.glm.cut import Cut, predictor, with_shared_nodes
-from bayesbandit.inference.glm.families import Family, family
+from bayesbandit.inference.base import Compiled, refuse
+from bayesbandit.inference.glm.families import Family
+from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees
 from bayesbandit.inference.graph_analysis.density import Density, Term
-from bayesbandit.inference.graph_analysis.quadratic import Data
-from bayesbandit.kernels.glm import dispersion
-from bayesbandit.kernels.glm.families import NEGATIVE_BINOMIAL
+from bayesbandit.inference.graph_analysis.dependence import depends_on
+from bayesbandit.inference.graph_analysis.operations import elementwise_name, number, operands
+from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, total
+from bayesbandit.inference.graph_analysis.recognise import DATA_ROW, simplified
+from bayesbandit.inference.graph_analysis.rewrites import merged
+from bayesbandit.inference.graph_analysis.rows import RowWalk
+from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, POISSON, PROBIT
 
+MULTIPLIES, ADDS = {"Neg", "Mul", "TrueDiv", "Identity"}, {"Add", "Sub"}
 POINTS, AROUND = 8, 5.0  # at which a likelihood is compared with the family's, and how far η goes
 TOLERANCE = 1e-7  # of a log likelihood, relative: PyTensor has √2 in single precision
-NEAR = 1e-5  # of one at a posterior's own η, absolute, a row
-FAR = 0.01  # of one where 1 − p is next to nothing, relative
+ROW_TOLERANCE = 1e-5  # of one at a posterior's own η, absolute, a row
+END_TOLERANCE = 0.01  # of one where 1 − p is next to nothing, relative
 LINKS = 241  # points at which a mean reward is compared with the family's
-TOGETHER = 16  # rewards that are compared at once
-ALPHAS = (0.013, 0.71, 2.9, 23.0)  # dispersions at which a likelihood is compared, if it is learned
-FAR_ALPHAS = tuple(np.logspace(-5.7, 5.3, 12))
-UNKNOWN = "'mean_reward': no link that is known: logit, probit or log"
+REWARDS_AT_ONCE = 16  # rewards that are compared in one sum
+LARGE_ETA = 30.0  # where a chance is 1
+LARGEST_LOG_ALPHA = 20.0  # of a negative binomial reward; beyond, it is a Poisson one
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A density's mean reward and log likelihood as functions of η = slope core + shift.
+
+    core: the node at which the graphs are cut. mean, likelihood: functions of its value.
+    """
+
+    density: Density
+    mean: Compiled
+    likelihood: Compiled
+    slope: float
+    shift: float
+
+    def means(self, eta: np.ndarray) -> np.ndarray:
+        """Return the mean rewards at η (n,)."""
+        [mean] = self.mean((eta - self.shift) / self.slope)
+        return np.broadcast_to(mean, eta.shape)
+
+    def log_p(self, eta: np.ndarray, reward: np.ndarray, weight: np.ndarray) -> float:
+        """Return the log likelihood of rows (n,) together."""
+        x = np.ones((len(reward), self.density.n_features))
+        rows = self.density.arguments((x, reward, weight, np.zeros(len(reward), dtype=np.int64)))
+        [value] = self.likelihood((eta - self.shift) / self.slope, *rows)
+        return float(value)
+
+    def families(self) -> Iterator[Family]:
+        """Yield the families that it may be of."""
+        yield Family(PROBIT)
+        trials = float(np.round(self.means(np.array([LARGE_ETA]))[0]))
+        if trials >= 1.0:
+            yield Family(BINOMIAL, trials)
+        here, there = (self.log_p(np.array([k]), np.zeros(1), np.ones(1)) for k in (0.0, 1.0))
+        alpha = dispersion(here - there)
+        yield Family(POISSON) if alpha is None else Family(NEGATIVE_BINOMIAL, alpha)
+
+
+def dispersion(fall: float) -> float | None:
+    """Return α where log p(0 | η) = −α log(1 + e^η/α) falls by this from η = 0 to 1; None where it
+    falls as a Poisson one, or faster."""
+
+    def excess(log_alpha: float) -> float:
+        alpha = math.exp(log_alpha)
+        return alpha * math.log1p((math.e - 1.0) / (alpha + 1.0)) - fall
+
+    low, high = -LARGEST_LOG_ALPHA, LARGEST_LOG_ALPHA
+    if not excess(low) < 0.0 < excess(high):
+        return None
+    alpha = math.exp(brentq(excess, low, high, xtol=1e-15))
+    return float(f"{alpha:.13g}")  # as it was declared
 
 
 class Link:
     """A likelihood of a family that is known by name, of one linear predictor, as a model has it.
 
-    cut: the model's. weighted: whether a row's log likelihood is multiplied by its weight. engine:
-    in whose name rows are refused that are not the family's.
+    density: the model's, simplified. eta: the graph of the linear predictor. weighted: whether a
+    row's log likelihood is multiplied by its weight. engine: in whose name rows are refused that
+    are not the family's.
     """
 
-    def __init__(self, cut: Cut, family: Family, engine: str) -> None:
-        self.cut, self.family, self.engine, self.weighted = cut, family, engine, cut.weighted
+    def __init__(self, density: Density, engine: str) -> None:
+        self.engine, self.density = engine, with_shared_nodes(density)
+        node, core = predictor(self.density, engine)
+        value = pt.tensor("eta", shape=(None,))
+        on_data = [term for term in self.density.terms if term.on_data]
+        graphs = [node, self.density.mean, *(term.graph for term in on_data)]
+        at, mean, *likely = clone_replace(graphs, {core: value}, rebuild_strict=False)
+        self._check_graph("'mean_reward'", mean, value, data=set())
+        for term, graph in zip(on_data, likely, strict=True):
+            self._check_graph(term.label, graph, value, data={"reward", "weight"})
+        self.weighted = "weight" in depends_on(likely, self.density.inputs)
+        low, high = Compiled([value], [at], PYTHON)(np.array([0.0, 1.0]))[0].tolist()
+        compiled = (
+            Compiled([value], [mean], PYTHON),
+            Compiled([value, *self.density.inputs.values()], [total(likely)], PYTHON),
+        )
+        self.family, self.cut = recognised(Cut(self.density, *compiled, high - low, low), engine)
+        sign = self.cut.slope / (high - low)
+        added = self.cut.shift - sign * low
+        self.eta = node if (sign, added) == (1.0, 0.0) else pt.add(pt.mul(node, sign), added)
         self._tested: set[float] = set()
+        self._check_rewards(self.family.rewards)
+
+    def _check_graph(self, label: str, graph: Variable, value: Variable, data: set[str]) -> None:
+        """Check that a graph depends on the node's value and such data alone, of each row by
+        itself, and is analytic in the value and the weight."""
+        inputs = self.density.inputs
+        named = {f"'{k}'": v for k, v in self.density.values.items()} | inputs
+        if more := depends_on([graph], named) - data:
+            what = " and ".join(sorted(more))
+            known = inputs.keys() | depends_on([self.density.mean], named)
+            if label.endswith("~ NegativeBinomial") and more.isdisjoint(known):
+                raise refuse(self.engine, f"{label}: its dispersion {what} is learned")
+            raise refuse(self.engine, f"{label}: depends on {what} besides the linear predictor")
+        rows = RowWalk([graph], dict.fromkeys([*inputs.values(), value], DATA_ROW))
+        if why := rows.mixed(graph) if data else rows.apart(graph):
+            raise refuse(self.engine, f"{label}: rows are not apart: {why}")
+        weight = {v for role, v in inputs.items() if role == "weight"}
+        analytic = Analytic([graph], dict.fromkeys([value, *weight], 1.0), weight)
+        if why := analytic.fault(graph, most=1):
+            raise refuse(self.engine, f"{label}: {why}")
 
     def weights(self, data: Data) -> np.ndarray:
         """Return the powers (n,) of rows' likelihoods."""
         return data[2] if self.weighted else np.ones(len(data[0]))
-
-    def impossible(self, reward: float) -> NotThisEngine:
-        """Return the refusal of a reward that the family has no probability for."""
-        reason = f"a reward of {reward:g} is none of a {self.family.name} likelihood"
-        return refuse(self.engine, reason, of_rows=True)
 
     def check(self, data: Data, eta: np.ndarray | None = None) -> None:
         """Run the identity test: the model's log likelihood is the family's, but for a constant,
         for each of these rewards, near and far; and of these rows together at their η (n,)."""
         new = np.array(sorted(set(data[1].tolist()) - self._tested))
         if not (possible := self.family.possible(new)).all():
-            raise self.impossible(float(new[~possible][0]))
-        for i in range(0, len(new), TOGETHER):
-            self._check_rewards(new[i : i + TOGETHER])
-            self._tested.update(new[i : i + TOGETHER].tolist())
+            reward = float(new[~possible][0])
+            reason = f"a reward of {reward:g} is none of a {self.family.name} likelihood"
+            raise refuse(self.engine, reason, of_rows=True)
+        for i in range(0, len(new), REWARDS_AT_ONCE):
+            self._check_rewards(new[i : i + REWARDS_AT_ONCE])
         if eta is not None and len(eta):
-            gap, size = self._gap(data, eta)
-            if not gap <= TOLERANCE * size + NEAR * len(eta):
-                raise self._unlike(gap)
+            self._compare(eta, data[1], self.weights(data), TOLERANCE, ROW_TOLERANCE * len(eta))
 
     def _check_rewards(self, reward: np.ndarray) -> None:
-        """Test rewards (n,): by what is proved of the graph (`Cut`), it holds for all
-        rows that have them."""
-        n = len(reward)
-        x, one = np.ones((n, self.cut.density.n_features)), np.ones(n)
-        data, rng = (x, reward, one, np.zeros(n, dtype=np.int64)), np.random.default_rng(0)
-        points = [(rng.uniform(-AROUND, AROUND, n), TOLERANCE) for _ in range(POINTS)]
-        points += [(np.full(n, end), FAR) for end in self.family.ends]
-        for eta, tolerance in points:
-            gap, size = self._gap(data, eta)
-            if not gap <= tolerance * size:
-                raise self._unlike(gap)
+        """Test rewards (n,): by what is proved of the graph, it holds for all rows that have
+        them."""
+        n, rng = len(reward), np.random.default_rng(0)
+        for _ in range(POINTS):
+            weight = rng.uniform(0.3, 2.5, n) if self.weighted else np.ones(n)
+            self._compare(rng.uniform(-AROUND, AROUND, n), reward, weight, TOLERANCE)
+        for end in self.family.ends:
+            self._compare(np.full(n, end), reward, np.ones(n), END_TOLERANCE)
+        self._tested.update(reward.tolist())
 
-    def _gap(self, data: Data, eta: np.ndarray) -> tuple[float, float]:
-        """Return by how much the log likelihoods of rows differ between η and 0, in the model and
-        in the family; and of what size they are."""
-        weight = self.weights(data)
-        here, there = (
-            (self.family.total(at, data[1], weight), self.cut.total(at, data))
-            for at in (eta, np.zeros(len(eta)))
-        )
-        return difference(here, there, len(eta))
-
-    def _unlike(self, gap: float) -> NotThisEngine:
-        name = self.family.name
-        reason = f"on these rows the likelihood is not {name}, as its mean suggests: by {gap:.2g}"
-        return refuse(self.engine, reason, of_rows=True)
-
-    def check_examples(self) -> None:
-        """Run the identity test on made-up rows of all rewards."""
-        self.check(data := _examples(self.family, self.cut.density))
-        gap, size = self._gap(data, np.linspace(-AROUND, AROUND, len(data[0])))
-        if not gap <= TOLERANCE * size:
-            raise self._unlike(gap)
+    def _compare(
+        self,
+        eta: np.ndarray,
+        reward: np.ndarray,
+        weight: np.ndarray,
+        relative: float,
+        absolute: float = 0.0,
+    ) -> None:
+        """Refuse rows whose log likelihoods do not differ between η and 0 as the family's do."""
+        at = (eta, np.zeros(len(eta)))
+        ours = [self.family.total(value, reward, weight) for value in at]
+        model = [self.cut.log_p(value, reward, weight) for value in at]
+        gap = abs((model[0] - ours[0]) - (model[1] - ours[1]))
+        if not gap <= relative * (np.abs([*ours, *model]).sum() + len(eta)) + absolute:
+            name = self.family.name
+            reason = f"the likelihood is not {name}, as its mean suggests: by {gap:.2g}"
+            raise refuse(self.engine, f"on these rows {reason}", of_rows=True)
 
 
-class Dispersed(Link):
-    """A negative binomial likelihood whose dispersion α = e^shift v^power is learned.
+def recognised(cut: Cut, engine: str) -> tuple[Family, Cut]:
+    """Return the family that has such mean rewards, and the cut in its own η: up to a sign and a
+    constant, that of the model."""
+    for sign in (1.0, -1.0):
+        mirrored = replace(cut, slope=sign * cut.slope, shift=sign * cut.shift)
+        for family in mirrored.families():
+            eta = np.linspace(*family.ends, LINKS)
+            [added] = family.linked(mirrored.means(np.zeros(1))).tolist()
+            moved = (
+                replace(mirrored, shift=mirrored.shift + added) if abs(added) > 1e-12 else mirrored
+            )
+            if np.allclose(moved.means(eta), family.mean(eta), 1e-5, 1e-9):
+                return family, moved
+    raise refuse(engine, "'mean_reward': no link that is known: logit, probit or log")
 
-    name: of v, a positive variable.
+
+def with_shared_nodes(density: Density) -> Density:
+    """Return the same, simplified, with what the mean reward and the likelihood have in common as
+    one node. PyMC simplifies the log density but not the mean reward."""
+    on_data = [term for term in density.terms if term.on_data]
+    shared = merged([*(term.graph for term in on_data), density.mean])
+    *graphs, mean = merged(simplified(*shared))
+    next_graph = iter(graphs)
+    terms = tuple(replace(t, graph=next(next_graph)) if t.on_data else t for t in density.terms)
+    return replace(density, terms=terms, mean=mean)
+
+
+def predictor(density: Density, engine: str) -> tuple[Variable, Variable]:
+    """Return the node, affine in θ, that the mean reward is a function of, and the node's core: it
+    is ± the core and numbers.
+
+    Refuse the engine if the mean reward has no link, if there are several cores, or if the core is
+    not one number for each row.
     """
-
-    def __init__(self, cut: Cut, engine: str) -> None:
-        self.name, at, means = next(iter(cut.given)), (0.71, 2.9), cut.means(np.array([0.0, 1.0]))
-        found = [family(means, partial(cut.slope, given=(v,))) for v in at]
-        if any(known is None or known.kind != NEGATIVE_BINOMIAL for known in found):
-            raise refuse(engine, f"'{self.name}' is no dispersion of a negative binomial reward")
-        logs = np.log([known.number for known in found if known])
-        self.power = round(float((logs[1] - logs[0]) / np.log(at[1] / at[0])), 9)
-        self.shift = float(logs[0] - self.power * np.log(at[0]))
-        super().__init__(cut, Family(NEGATIVE_BINOMIAL, np.nan), engine)
-
-    def alpha(self, v: np.ndarray) -> np.ndarray:
-        """Return the dispersions α that belong to values of v."""
-        return np.asarray(np.exp(self.shift) * v**self.power)
-
-    def _gap(
-        self, data: Data, eta: np.ndarray, alphas: Sequence[float] = ALPHAS
-    ) -> tuple[float, float]:
-        """Return the largest of the gaps between η and α, and 0 and 1."""
-        there = self._totals(data, np.zeros(len(eta)), 1.0)
-        gaps = [difference(self._totals(data, eta, a), there, len(eta)) for a in alphas]
-        return max(gaps, key=lambda gap: gap[0] / max(gap[1], 1.0))
-
-    def _totals(self, data: Data, eta: np.ndarray, alpha: float) -> tuple[float, float]:
-        """Return the log likelihoods of rows, ours and the model's."""
-        v = np.exp((np.log(alpha) - self.shift) / self.power)
-        counts = dispersion.counted(data[1], self.weights(data))
-        ours = dispersion.log_likelihood(np.log(alpha), np.exp(eta), counts)
-        return ours + float((self.weights(data) * data[1]) @ eta), self.cut.total(eta, data, (v,))
-
-    def check_alphas(self, data: Data, eta: np.ndarray, alphas: Sequence[float]) -> None:
-        """Run the identity test for rows together at their η (n,) and at these α."""
-        gap, size = self._gap(data, eta, alphas)
-        if not gap <= TOLERANCE * size + NEAR * len(eta):
-            raise self._unlike(gap)
-
-    def check_examples(self) -> None:
-        super().check_examples()
-        data = _examples(self.family, self.cut.density)
-        self.check_alphas(data, np.linspace(-AROUND, AROUND, len(data[0])), FAR_ALPHAS)
+    seeds = dict.fromkeys(density.values.values(), 1.0)
+    degrees = Degrees([density.mean], seeds)
+    if degrees.of(density.mean) <= 1:
+        raise refuse(engine, "the mean reward is linear, without a link")
+    affine: dict[Variable, Variable] = {}  # the node of each core
+    behind = [density.mean]
+    while behind:
+        v = behind.pop()
+        if 0 < degrees.of(v) <= 1:
+            node = below(v, MULTIPLIES)
+            affine[below(node, MULTIPLIES | ADDS)] = node
+        elif degrees.of(v) > 1:
+            behind.extend(operands(v))
+    if len(affine) != 1:
+        raise refuse(engine, "'mean_reward': no function of one linear predictor")
+    [(core, node)] = affine.items()
+    if core.type.ndim != 1 or core in seeds:
+        raise refuse(engine, "'mean_reward': its linear predictor is not one number a row")
+    return node, core
 
 
-def difference(
-    here: tuple[float, float], there: tuple[float, float], n: int
-) -> tuple[float, float]:
-    """Return by how much two log likelihoods of n rows, here and there, do not change alike; and
-    of what size they are."""
-    size = sum(abs(v) for v in (*here, *there)) + n
-    apart = abs((here[1] - there[1]) - (here[0] - there[0]))
-    return (apart, size) if np.isfinite(size) else (np.inf, 0.0)
+def below(node: Variable, operations: set[str]) -> Variable:
+    """Return what an affine node is computed from by such operations with numbers."""
+    while elementwise_name(node) in operations:
+        rest = [v for v in operands(node) if number(v) is None]
+        if len(rest) != 1 or rest[0].type.ndim != 1:
+            break
+        [node] = rest
+    return node
 
 
-def link(density: Density, engine: str, given: Sequence[str] = ()) -> Link:
-    """Return a density's likelihood, if it is a family's of one linear predictor; or else the
-    refusal.
-
-    given: the one positive variable that its dispersion is learned by, if there is one.
-    """
-    try:
-        return _link(with_shared_nodes(density, simpler=False), engine, given)
-    except NotThisEngine as error:
-        try:
-            return _link(with_shared_nodes(density, simpler=True), engine, given)
-        except NotThisEngine:
-            raise error from None
-
-
-def _link(density: Density, engine: str, given: Sequence[str]) -> Link:
-    node = predictor(density, engine)
-    cut = Cut(density, node, engine, given=given)
-    at_0, at_1 = cut.means(np.array([0.0, 1.0])).tolist()
-    if at_0 > 0.0 and at_0 != 1.0 and np.isclose(at_1, np.e * at_0, rtol=1e-12):
-        cut = Cut(density, node, engine, np.log(at_0), given)  # at_0 e^η
-    made = Dispersed(cut, engine) if given else _known(cut, engine)
-    links = np.linspace(*made.family.ends, LINKS)
-    if not np.allclose(cut.means(links), made.family.mean(links), 1e-5, 1e-9):
-        raise refuse(engine, UNKNOWN)
-    made.check_examples()
-    return made
-
-
-def _known(cut: Cut, engine: str) -> Link:
-    known = family(cut.means(np.array([0.0, 1.0])), cut.slope)
-    if known is None:
-        raise refuse(engine, UNKNOWN)
-    return Link(cut, known, engine)
-
-
-def working(cut: Cut) -> Density:
+def working(link: Link) -> Density:
     """Return the density of the working model: rows N(η, 1/weight)."""
-    density = cut.density
+    density = link.density
     inputs, data = dict(density.inputs), dict(density.own)
     if "weight" not in inputs:
         inputs["weight"] = pt.tensor("weight", shape=(None,))
         data["weight"] = np.ones(len(data["x"]))
-    m, node = pt.tensor("m", shape=(None,)), cut.node
+    m = pt.tensor("m", shape=(None,))
     reward, weight = map(pt.as_tensor_variable, (inputs["reward"], inputs["weight"]))
 
     def normal(eta: Variable) -> Variable:
         return -0.5 * weight * (reward - eta) ** 2
 
     prior = tuple(term for term in density.terms if not term.on_data)
-    row = Term("working", "the likelihood", normal(node), normal(m), on_data=True)
-    return replace(density, terms=(*prior, row), mean=node, given_mean=m, inputs=inputs, own=data)
-
-
-def _examples(family: Family, density: Density) -> Data:
-    """Return made-up rows of all rewards, with unlike weights."""
-    reward = np.repeat(family.rewards, 3)
-    weight = np.tile([1.0, 0.3, 2.5], len(family.rewards))
-    x, arm = np.ones((len(reward), density.n_features)), np.zeros(len(reward), dtype=np.int64)
-    return x, reward, weight, arm
+    row = Term("working", "the likelihood", normal(link.eta), normal(m), on_data=True)
+    return replace(
+        density, terms=(*prior, row), mean=link.eta, given_mean=m, inputs=inputs, own=data
+    )

@@ -13,16 +13,20 @@ from bayesbandit.inference.base import COMPILE
 from bayesbandit.inference.draws import Known, Moments, Planned
 from bayesbandit.inference.exact.distributions import ExactDistribution, Gaussian
 from bayesbandit.inference.exact.gaussian import ExactGaussian
-from bayesbandit.inference.glm.link import Link, link, working
-from bayesbandit.inference.graph_analysis.density import read
+from bayesbandit.inference.glm.families import Family
+from bayesbandit.inference.glm.link import Link, working
+from bayesbandit.inference.graph_analysis.density import Density, read
 from bayesbandit.inference.graph_analysis.eligibility import eligible
 from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
 from bayesbandit.inference.graph_analysis.recognise import recognise
-from bayesbandit.kernels.glm import newton
 from bayesbandit.runtime.one_thread import one_thread
 
 if TYPE_CHECKING:
     import pymc as pm
+
+STEPS, HALVINGS = 100, 40
+CLOSE = 1e-10  # the squared size of a step, in posterior sds, from which it is the last
+ROUNDING = 1e-12  # of a log density, relative
 
 
 class Regression(Link):
@@ -32,42 +36,13 @@ class Regression(Link):
     before any data.
     """
 
-    def __init__(self, block: ExactGaussian, link: Link) -> None:
-        super().__init__(link.cut, link.family, link.engine)
-        self.block = block
-        prior = block.distribution(block.prior())  # refused where it is improper
-        root = solve_triangular(prior.cholesky, np.eye(block.dim), lower=True).T
+    def __init__(self, density: Density, engine: str) -> None:
+        super().__init__(density, engine)
+        quadratic = Quadratic(working(self), engine)
+        self.block = ExactGaussian(quadratic, recognise(quadratic))
+        prior = self.block.distribution(self.block.prior())  # refused where it is improper
+        root = solve_triangular(prior.cholesky, np.eye(self.block.dim), lower=True).T
         self.whitening = prior.mean, root
-
-    def mode(
-        self,
-        z: np.ndarray,
-        offset: np.ndarray,
-        reward: np.ndarray,
-        power: np.ndarray,
-        start: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Return φ (D,) of the greatest posterior density, φ ~ N(0, I) before any data: of rows
-        with η = z φ + offset, rewards and powers of their likelihoods (n,).
-
-        start: where it is looked for first; None: 0.
-        """
-        phi = np.zeros(z.shape[1]) if start is None else start.copy()
-        kind, number = self.family.kind, self.family.number
-        with one_thread():
-            step = newton.mode(np.ascontiguousarray(z), offset, reward, power, kind, number, phi)
-        if not step < np.inf:
-            raise RuntimeError(f"{self.family.name}: the posterior's mode was not found")
-        return phi
-
-    def pseudo_rows(
-        self, eta: np.ndarray, reward: np.ndarray, power: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return normal observations of η and their precisions (n,), whose log densities have
-        the slopes and curvatures at η (n,) that those of the rewards have, by their powers."""
-        y, v = np.empty(len(eta)), np.empty(len(eta))
-        newton.pseudo_rows(eta, self.family.kind, self.family.number, reward, power, y, v)
-        return y, v
 
     def near_mode(
         self, A: np.ndarray, b: np.ndarray, data: Data, rng: np.random.Generator
@@ -78,8 +53,8 @@ class Regression(Link):
     def laplace(self, A: np.ndarray, b: np.ndarray, data: Data) -> Gaussian:
         """Return Laplace's approximation of the posterior of θ, of rows with η = A θ + b."""
         (m, R), reward, power = self.whitening, data[1], self.weights(data)
-        theta = m + R @ self.mode(A @ R, b + A @ m, reward, power)
-        _, v = self.pseudo_rows(A @ theta + b, reward, power)
+        theta = m + R @ mode(self.family, A @ R, b + A @ m, reward, power)
+        _, v = self.family.pseudo_rows(A @ theta + b, reward, power)
         precision = self.block.prior().precision + (A.T * v) @ A
         L = self.block.solve(precision, np.zeros(len(theta)))[0]
         return Gaussian(theta, precision, L, np.nan)
@@ -135,11 +110,48 @@ class Working(NamedTuple):
     outcomes: Any
 
 
+def mode(
+    family: Family,
+    z: np.ndarray,
+    offset: np.ndarray,
+    reward: np.ndarray,
+    power: np.ndarray,
+    start: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return φ (D,) of the greatest posterior density, φ ~ N(0, I) before any data: of rows with
+    η = z φ + offset, rewards and powers of their likelihoods (n,).
+
+    start: where it is looked for first; None: 0. Newton's method with steps that are halved until
+    the log density does not fall: it is strictly concave, and the mode is the only point where that
+    ends.
+    """
+
+    def log_density(phi: np.ndarray) -> float:
+        return family.total(z @ phi + offset, reward, power) - 0.5 * float(phi @ phi)
+
+    phi = np.zeros(z.shape[1]) if start is None else start
+    with one_thread():
+        here = log_density(phi)
+        for _ in range(STEPS):
+            eta = z @ phi + offset
+            y, v = family.pseudo_rows(eta, reward, power)
+            gradient = z.T @ (v * (y - eta)) - phi
+            step = np.linalg.solve(np.eye(len(phi)) + (z.T * v) @ z, gradient)
+            size = float(gradient @ step)
+            tries = (phi + 0.5**k * step for k in range(HALVINGS))
+            least = here - ROUNDING * abs(here)
+            better = next((phi for phi in tries if log_density(phi) >= least), None)
+            if better is None or not size < np.inf:
+                break
+            phi, here = better, log_density(better)
+            if size <= CLOSE:
+                return phi
+    raise RuntimeError(f"{family.name}: the posterior's mode was not found")
+
+
 def regression(model: pm.Model, engine: str) -> Regression:
     """Return the generalised linear model that a built model is; or else the refusal, in an
     engine's name."""
     with COMPILE:
         eligible(model, engine)
-        linked = link(read(model), engine)
-        quadratic = Quadratic(working(linked.cut), engine)
-        return Regression(ExactGaussian(quadratic, recognise(quadratic)), linked)
+        return Regression(read(model), engine)

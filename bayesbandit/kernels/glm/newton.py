@@ -1,29 +1,17 @@
-"""Modes of generalised linear models: of all rows by Newton's method, and row by row.
+"""Normal observations in the place of rewards, by Newton's method, row by row.
 
 Coordinates φ (D,) are those in which the prior is N(0, I); η = z'φ + offset.
 """
 
-import math
-
 import numpy as np
 
 from bayesbandit.kernels import linear
-from bayesbandit.kernels.algebra.dense import (
-    add_outer,
-    add_scaled,
-    dot,
-    factor_by,
-    solve,
-)
+from bayesbandit.kernels.algebra.dense import dot
 from bayesbandit.kernels.arm import arm_of, stride
-from bayesbandit.kernels.glm.families import slope_and_curvature, totals
+from bayesbandit.kernels.glm.families import slope_and_curvature
 from bayesbandit.kernels.root import mean_and_variance
-from bayesbandit.kernels.uncounted_arrays import borrowed, held
 from bayesbandit.runtime.compiling import njit
 
-STEPS, HALVINGS = 100, 40
-CLOSE = 1e-10  # the squared size of Newton's next step, in posterior sds, from which it is the last
-ROUNDING = 1e-12  # of a log density, relative
 FLAT = 1e-100  # the least curvature of a row
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
@@ -34,65 +22,6 @@ def predict(z, offset, phi, eta):
     """Fill eta with z φ + offset (n,)."""
     for i in range(eta.size):
         eta[i] = dot(z[i], phi) + offset[i]
-
-
-@kernel
-def value(kind, number, eta, reward, weight, phi):
-    """Return Σ w ℓ(η) − ½ φ'φ."""
-    prior = -0.5 * dot(phi, phi)
-    return prior + totals(kind, number, eta, reward, weight)
-
-
-@kernel
-def mode(z, offset, reward, weight, kind, number, phi):
-    """Move φ to the posterior's mode; the size of the last step in posterior sds, NaN where it is
-    not found.
-
-    Newton's method with steps that are halved until the log density does not fall: it is strictly
-    concave, and the mode is the only point where that ends.
-    """
-    n, D = z.shape
-    memory = np.empty(n), np.empty(D), np.empty(D), np.empty(D), np.empty((D, D)), np.empty(D)
-    eta, tried, step, gradient, H, diagonal = borrowed(memory)
-    z, phi = borrowed(z), borrowed(phi)
-    flat = H.reshape(D * D)
-    predict(z, offset, phi, eta)
-    at, last = value(kind, number, eta, reward, weight, phi), np.nan
-    for _ in range(STEPS):
-        for j in range(D):
-            gradient[j] = -phi[j]
-            for k in range(D):
-                H[j, k] = 1.0 if j == k else 0.0
-        for i in range(n):
-            slope, curvature = slope_and_curvature(kind, number, eta[i], reward[i])
-            row = z[i]
-            add_scaled(gradient, weight[i] * slope, row)
-            add_outer(flat, D, weight[i] * curvature, row)
-        factor_by(H, diagonal)
-        solve(H, gradient, step)
-        size = dot(gradient, step)
-        if not size < np.inf:
-            break
-        scale, better = 1.0, False
-        for _ in range(HALVINGS):
-            for j in range(D):
-                tried[j] = phi[j] + scale * step[j]
-            predict(z, offset, tried, eta)
-            new = value(kind, number, eta, reward, weight, tried)
-            if new >= at - ROUNDING * abs(at):
-                better = True
-                break
-            scale *= 0.5
-        if not better:
-            break
-        at = new
-        for j in range(D):
-            phi[j] = tried[j]
-        if size <= CLOSE:
-            last = math.sqrt(max(size, 0.0))
-            break
-    held(memory)
-    return last
 
 
 @kernel

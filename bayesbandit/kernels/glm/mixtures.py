@@ -1,0 +1,141 @@
+"""Sweeps of `gibbs.orbits` with new normal observations of rewards before each.
+
+Given Pólya–Gamma or latent normal variables (`sweeps`), a reward is a normal observation of its
+linear predictor η = A δ + offset. The density's one group of rows holds these observations.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayesbandit.kernels.algebra.cholesky import add_gram, factor, solve_upper
+from bayesbandit.kernels.algebra.dense import dot
+from bayesbandit.kernels.gibbs import orbits
+from bayesbandit.kernels.gibbs.monomials import Vector, evaluate, precision, weigh
+from bayesbandit.kernels.glm.families import NEGATIVE_BINOMIAL, PROBIT, totals
+from bayesbandit.kernels.glm.newton import predict, pseudo_rows
+from bayesbandit.kernels.glm.polya_gamma import draw
+from bayesbandit.kernels.glm.sweeps import above
+from bayesbandit.runtime.compiling import njit
+
+kernel = njit(cache=True, error_model="numpy", nogil=True)
+
+Matrix = NDArray[np.float64]
+
+
+class Rewards(NamedTuple):
+    """Rewards (n,) of a family, and what their observations need."""
+
+    kind: int
+    number: float
+    A: Matrix  # (n, D)
+    offset: Vector
+    reward: Vector
+    weight: Vector
+    shape: Vector  # of ω ~ PG(shape, ψ), ψ = A δ + psi_offset
+    psi_offset: Vector
+    prior: Matrix  # `Terms.groups[0]` of the prior alone
+    base: Matrix  # the same, with what observations add in every sweep
+
+
+@kernel
+def log_density(rewards, terms, state, work, eta):
+    """Return the log density of δ given all else, up to a constant. It fills eta (n,)."""
+    terms.groups[0] = rewards.prior
+    evaluate(terms, state.delta, work)
+    predict(rewards.A, rewards.offset, state.delta, eta)
+    total = totals(rewards.kind, rewards.number, eta, rewards.reward, rewards.weight)
+    for t in range(work.phi.size):
+        total += work.phi[t] * work.Q[t]
+    return total
+
+
+@kernel
+def approximate(rows, scaled, rewards, terms, state, work, eta):
+    """Factor into work.W the normal density of a Newton step from δ, where η is eta (n,)."""
+    D, P, n = state.delta.size, work.A.shape[0], eta.size
+    y, v = np.empty(n), np.empty(n)
+    pseudo_rows(eta, rewards.kind, rewards.number, rewards.reward, rewards.weight, y, v)
+    for i in range(n):
+        rows[i, P] = y[i] - rewards.offset[i]
+        for j in range(D):
+            scaled[i, j] = 0.5 * v[i] * rows[i, j]
+    terms.groups[0] = rewards.prior
+    if n > 0:
+        add_gram(rewards.prior, scaled, rows, terms.groups[0])
+    precision(terms, D, work)
+    factor(work.A, work.shift, work.W)
+
+
+@kernel
+def leap(rows, scaled, rewards, terms, state, work, rng):
+    """Take a Metropolis step of δ, proposed by `approximate` (Gamerman 1997, Statistics and
+    Computing 7, 57-68). Draws given ω alone hardly move where counts are large or rare."""
+    delta, W, P, before = state.delta, work.W, work.A.shape[0], state.delta.copy()
+    eta = np.empty(rewards.reward.size)
+    ratio = -log_density(rewards, terms, state, work, eta)
+    approximate(rows, scaled, rewards, terms, state, work, eta)
+    for j in range(delta.size):
+        z = rng.standard_normal()
+        ratio -= math.log(W[j, j]) - 0.5 * z * z
+        delta[j] = W[j, P] + z
+    solve_upper(W, delta)
+    ratio += log_density(rewards, terms, state, work, eta)
+    approximate(rows, scaled, rewards, terms, state, work, eta)
+    for j in range(delta.size):
+        z = -W[j, P]
+        for k in range(j, delta.size):
+            z += W[j, k] * before[k]
+        ratio += math.log(W[j, j]) - 0.5 * z * z
+    if not -rng.standard_exponential() < ratio:
+        delta[:] = before
+
+
+@kernel
+def observe(rows, scaled, rewards, delta, group, rng):
+    """Draw observations given δ, and fill in the group of their statistics."""
+    n, D, P = rewards.reward.size, delta.size, group.shape[0]
+    group[:] = rewards.base
+    if rewards.kind == PROBIT:
+        for i in range(n):
+            row = rows[i]
+            ahead = dot(row[:D], delta)
+            sign = 1.0 if rewards.reward[i] > 0.5 else -1.0
+            total = rewards.weight[i] * ahead  # of y - offset
+            for _ in range(int(rewards.weight[i])):
+                total += sign * above(-sign * (ahead + rewards.offset[i]), rng)
+            for j in range(D):
+                group[j, P] -= 0.5 * total * row[j]
+        return
+    for i in range(n):
+        row, left = rows[i], scaled[i]
+        row[P] = -rewards.psi_offset[i]
+        omega = draw(rewards.shape[i], dot(row[:D], delta) - row[P], rng)
+        for j in range(D):
+            left[j] = 0.5 * omega * row[j]
+    if n > 0:
+        add_gram(rewards.base, scaled, rows, group)
+    for i in range(D):
+        for j in range(i):
+            group[i, j] = group[j, i]
+
+
+@kernel
+def sweep(rows, scaled, rewards, terms, moves, state, work, delta, u, kept, tune, rng):
+    """Sweep as `orbits.sweep`, of terms whose one group is of observations of the rewards.
+
+    rows, scaled (n, M): A in as many columns as a group has, and room.
+    """
+    for s in range(-tune, delta.shape[0]):
+        if rewards.kind == NEGATIVE_BINOMIAL:
+            weigh(terms, state.u, work.phi)
+            leap(rows, scaled, rewards, terms, state, work, rng)
+        observe(rows, scaled, rewards, state.delta, terms.groups[0], rng)
+        at = max(s, 0)
+        one, logs = delta[at : at + 1], u[at : at + 1]
+        wrong = orbits.sweep(terms, moves, state, work, one, logs, kept, 0, rng)
+        if wrong >= 0:
+            return wrong
+    return -1
