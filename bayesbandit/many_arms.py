@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesbandit.kernels.prob_best import points, rows
+from bayesbandit.kernels.prob_best.joint import put_noise
 
 if TYPE_CHECKING:
     from bayesbandit.predictions import JointRows
@@ -94,7 +95,7 @@ class Thetas:
         P, D = joint.axes.shape
         noise = np.empty((P + 1, points.POINTS))
         spread = np.empty(points.POINTS)
-        rows.put_noise(comparison.seeds[i], *comparison.points, comparison.alpha[i], spread, noise)
+        put_noise(comparison.seeds[i], *comparison.points, comparison.alpha[i], spread, noise)
         self.theta = np.empty((points.POINTS, D))
         rows.put_thetas(noise, spread, joint.location, joint.axes, self.theta)
         self.x = joint.x[i]

@@ -9,8 +9,9 @@ import sys
 import numpy as np
 import pytest
 
-from bayesbandit.kernels import linear, propensities, rounds
-from bayesbandit.kernels.row_layout import BETA, TABULATED, THOMPSON, UCB
+import bayesbandit as bb
+from bayesbandit.kernels import linear, play, propensities, rounds
+from bayesbandit.kernels.row_layout import BETA, TABULATED, THOMPSON, UCB, row_type, row_width
 from bayesbandit.runtime.compiling import Kernel, njit, switches, without
 
 DOUBLED = True
@@ -71,7 +72,7 @@ def test_a_kernel_is_pickled_by_its_function():
     assert twin(1.0, 4.0) == 0.25
 
 
-@pytest.mark.parametrize("kernel", [linear.rebuild, rounds.observe_given, rounds.play])
+@pytest.mark.parametrize("kernel", [linear.rebuild, rounds.observe_one, play.play])
 def test_what_bandits_may_lack_is_reached(kernel):
     """A switch that is renamed would rule out nothing."""
     assert {"SUMS", "MOVING"} <= switches(kernel)
@@ -99,18 +100,22 @@ def test_rows_of_several_rules(rng):
     alone = np.empty((8, K))
     for row, out in zip(rows, alone, strict=True):
         for k in range(K):
-            assert propensities.put_chances(row, k, D, K, out[k : k + 1])
+            propensities.chances(row[None], k, D, K, out[k : k + 1])
     np.testing.assert_array_equal(every, alone)
     np.testing.assert_array_equal(own, every[:, 1])
     np.testing.assert_allclose(every.sum(axis=1), 1.0, atol=1e-9)
 
 
 def test_a_kernel_says_that_a_row_has_another_rule():
-    row, out = np.zeros(1 + 3 * 2 + 7), np.empty(2)
-    row[5:7], row[7 + 1] = np.inf, UCB
-    thompson = without(propensities.put_chances, *propensities.ruled_out(THOMPSON))
-    assert not thompson(row, 0, 1, 2, out)
-    assert propensities.put_chances(row, 0, 1, 2, out)
+    """A reward of a row that Thompson sampling did not choose is left to Python."""
+    belief, row = bb.Ridge().belief(2, 0), np.zeros(row_width(1, 2))
+    log = row.view(row_type(1, 2))[0]
+    log["last"], log["rule"], log["propensity"] = np.inf, UCB, np.nan
+    count = np.array([0, 0, 0])
+    rest = 1.0, belief.arms, belief.settings, rounds.DECISION, 0.1, np.empty((0, row.size)), count
+    thompson = without(rounds.observe_one, *propensities.ruled_out(THOMPSON))
+    assert thompson(row, *rest) == rounds.OTHER
+    assert rounds.observe_one(row, *rest) == rounds.DONE
 
 
 FIRST = """

@@ -28,7 +28,7 @@ from bayesbandit.bandit import (
 )
 from bayesbandit.bandit.choosing import NOTHING
 from bayesbandit.bandit.decision import Decision
-from bayesbandit.bandit.fast_path import Deciding
+from bayesbandit.bandit.fast_path import Deciding, Learning
 from bayesbandit.bandit.logged import Logged
 from bayesbandit.bandit.observed import Observed
 from bayesbandit.bandit.refusals import Refused
@@ -107,7 +107,7 @@ class Bandit:
     rng: np.random.Generator
     stream: np.ndarray  # a block of normals of `rng`, with the number of contexts decided so far
     deciding: Deciding | None  # arguments of the compiled calls: see `fast_path.py`
-    learning: tuple[Any, ...] | None
+    learning: Learning | None
     lock: RLock
     observed: Observed
 

@@ -15,7 +15,7 @@ from bayesbandit.bandit.fast_path import Deciding
 from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.checks import FLOAT64, LARGEST, Contexts, Name
 from bayesbandit.kernels import rounds
-from bayesbandit.kernels.row_layout import ARM, TABULATED, TAIL, THOMPSON
+from bayesbandit.kernels.row_layout import TABULATED, THOMPSON
 from bayesbandit.many_arms import MIN_ARMS_TO_BOUND, RowComparison
 from bayesbandit.policies import chosen
 from bayesbandit.predictions import (
@@ -88,15 +88,16 @@ def _contexts(
 
 def _decide_one(bandit: Bandit, live: Deciding, x: np.ndarray, available: np.ndarray) -> np.ndarray:
     """Return a decided row (width,) for a context x (d,), by a compiled call (see `fast_path`)."""
-    choose_one, layout, stats, _, settings, kind, _, _, stream = live
     [[number, floor]] = bandit.numbers(1)
-    row = np.empty(layout.width)
-    arm = choose_one(row, x, stats, available, settings, kind, number, floor, stream)
+    row = np.empty(live.layout.width)
+    arm = live.choose_one(
+        row, x, live.arms, available, live.settings, live.kind, number, floor, live.stream
+    )
     if arm == rounds.NOT_FINITE:
         checks.contexts(x, bandit.n_features)
     if arm == rounds.STREAM_EMPTY:
         random_streams.refill(bandit)
-        return _decide_one(bandit, (*live[:-1], bandit.stream), x, available)
+        return _decide_one(bandit, live._replace(stream=bandit.stream), x, available)
     return row
 
 
@@ -138,7 +139,7 @@ def _decide(bandit: Bandit, x: np.ndarray, available: np.ndarray, numbers: np.nd
         sd = prediction.sd if by_rows is None else np.nan
         put_moments(rows, D, available, prediction.mean, sd, np.nan)
     if bandit.of_arms:
-        k = rows[:, ARM - TAIL].astype(np.int64)
+        k = layout.records(rows)["arm"].astype(np.int64)
         rows[:, : bandit.n_features] = x[np.arange(len(x)), k]
     return Decision(layout, rows, None if late is None else (late, arms, by_rows))
 

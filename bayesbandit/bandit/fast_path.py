@@ -1,15 +1,18 @@
-"""The compiled calls of one round, with their arguments: a tuple of the bandit for each.
+"""The compiled calls of one round, with their arguments: `Deciding` and `Learning`.
 
-`deciding` is None where Python must choose the arm, and `learning` where Python must learn the
-reward. In `deciding`, the policy's number and minimum probability are None if they change from
-round to round.
+`deciding` of a bandit is None where Python must choose the arm, and `learning` where Python must
+learn the reward.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from bayesbandit.beliefs.base import Kernel
+from bayesbandit.history import Layout
 from bayesbandit.kernels.propensities import ruled_out
 from bayesbandit.kernels.rounds import DECISION
 from bayesbandit.kernels.row_layout import TABULATED
@@ -20,7 +23,36 @@ if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
 
 CALLS = ("deciding", "learning")
-Deciding = tuple[Any, ...]  # the kernel, the layout, and the kernel's arguments in its order
+
+
+class Deciding(NamedTuple):
+    """`rounds.choose_one`, the layout of its row, and the arguments behind row and context.
+
+    param, floor: the policy's number and minimum probability; None if they change.
+    """
+
+    choose_one: Callable[..., int]
+    layout: Layout
+    arms: np.ndarray
+    available: np.ndarray
+    settings: np.ndarray
+    kind: int
+    param: float | None
+    floor: float | None
+    stream: np.ndarray
+
+
+class Learning(NamedTuple):
+    """`rounds.observe_one`, the layout of its row, and the arguments behind row and reward."""
+
+    observe_one: Callable[..., int]
+    layout: Layout
+    arms: np.ndarray
+    settings: np.ndarray
+    source: int
+    clip: float
+    history: np.ndarray
+    count: np.ndarray
 
 
 def publish(bandit: Bandit) -> None:
@@ -28,7 +60,7 @@ def publish(bandit: Bandit) -> None:
     vars(bandit).update(calls(bandit))
 
 
-def calls(bandit: Bandit) -> dict[str, tuple[Any, ...] | None]:
+def calls(bandit: Bandit) -> dict[str, Any]:
     """Return the compiled calls with their arguments, by the name of the attribute.
 
     Both are None for a bandit that forgets: its clock goes on before each call.
@@ -37,10 +69,11 @@ def calls(bandit: Bandit) -> dict[str, tuple[Any, ...] | None]:
     if bandit.belief.clock is not None or kernel is None or not kernel.plain:
         return dict.fromkeys(CALLS)
     if bandit.reweighting is None:
-        source, kept = (bandit.source, bandit.clip), (history.rows, history.count)
-        call, arrays = observer(bandit, kernel), (kernel.arms, kernel.settings)
-        learning = call, bandit.layout, *arrays, *source, *kept
-    return dict(zip(CALLS, (deciding(bandit), learning), strict=True))
+        learning = Learning(
+            observer(bandit, kernel), bandit.layout, kernel.arms, kernel.settings,
+            bandit.source, bandit.clip, history.rows, history.count,
+        )  # fmt: skip
+    return {"deciding": deciding(bandit), "learning": learning}
 
 
 def deciding(bandit: Bandit) -> Deciding | None:
@@ -48,20 +81,22 @@ def deciding(bandit: Bandit) -> Deciding | None:
     kernel, kind = bandit.kernel, kind_played(bandit)
     if kernel is None or not kernel.plain or kind is None:
         return None
-    rule, choose_one = (kind, *(bandit.param or (None, None))), kernel.functions.choose_one
-    arrays = kernel.arms, bandit.all_arms, kernel.settings
-    return choose_one, bandit.layout, *arrays, *rule, bandit.stream
+    param, floor = bandit.param or (None, None)
+    return Deciding(
+        kernel.functions.choose_one, bandit.layout, kernel.arms, bandit.all_arms, kernel.settings,
+        kind, param, floor, bandit.stream,
+    )  # fmt: skip
 
 
 def observer(bandit: Bandit, kernel: Kernel) -> Any:
     """Return the compiled function by which a belief learns one reward."""
-    functions = kernel.functions
-    unreached = functions.unreached(kernel.settings)
+    absent = kernel.functions.unreached(kernel.settings)
     if bandit.source != DECISION:
-        return without(functions.observe_given, *unreached)
+        absent = *absent, "BALANCED"
     kind = kind_played(bandit)
-    rules = ruled_out(TABULATED if kind is None else kind)
-    return without(functions.observe_one, *unreached, *rules)
+    return without(
+        kernel.functions.observe_one, *absent, *ruled_out(TABULATED if kind is None else kind)
+    )
 
 
 def kind_played(bandit: Bandit) -> int | None:

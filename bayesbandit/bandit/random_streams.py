@@ -41,7 +41,8 @@ def refill(bandit: Bandit) -> None:
     stream = np.empty(2 + max(len(old) - 2, PER_ARM * len(bandit.arms)))
     rng.standard_normal(out=stream[1:-1])
     stream[0], stream[-1] = 0.0, old[-1]
-    live = None if bandit.deciding is None else (*bandit.deciding[:-1], stream)
+    live = bandit.deciding
+    live = None if live is None else live._replace(stream=stream)
     vars(bandit).update(rng=rng, stream=stream, deciding=live)
 
 

@@ -24,7 +24,9 @@ from bayesbandit.bandit import (
 from bayesbandit.bandit.player import step
 from bayesbandit.beliefs.half_lives import LinearHalfLives
 from bayesbandit.checks import Contexts
-from bayesbandit.kernels import reweighted, rounds, scoring
+from bayesbandit.kernels import rounds
+from bayesbandit.kernels.play import NEVER, NOTHING_KNOWN
+from bayesbandit.kernels.play import play as rounds_in_loop
 from bayesbandit.kernels.propensities import ruled_out
 from bayesbandit.kernels.selection import is_short
 from bayesbandit.runtime.compiling import without
@@ -85,19 +87,20 @@ def loop(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Playe
         kernel.check_rewards(x, of_arm)
     ring = bandit.history.room(T)
     tick = ticks.tick(bandit, 1) if belief.clock is not None else 0.0
-    play: Callable[..., int]
-    known: tuple[np.ndarray, ...]
+    absent = "REWEIGHTED", *kernel.functions.unreached(kernel.settings), *ruled_out(kind)
     if isinstance(belief, LinearHalfLives):
-        play = scoring.play_scored
-        known = belief.arms, bandit.all_arms, belief.settings, belief.log_weight
+        arms, settings, log_weight = belief.arms, belief.settings, belief.log_weight
+        absent = ("REWEIGHTED", *ruled_out(kind))
     else:
-        unreached = kernel.functions.unreached(kernel.settings)
-        play = without(kernel.functions.play, *unreached, *ruled_out(kind))
-        known = kernel.arms, bandit.all_arms, kernel.settings
-    rule = kind, params, bandit.source, bandit.clip
+        arms, settings, log_weight = kernel.arms[None], kernel.settings[None], np.zeros(1)
+        absent = "CHOOSING", *absent
+    run = without(rounds_in_loop, *absent)
     while done < T:
-        now = x, reward, done, every, tick
-        done = play(*now, *known, *rule, bandit.stream, chosen, propensity, ring)
+        done = run(
+            x, reward, done, every, tick, arms, bandit.all_arms, settings, log_weight, kind, params,
+            bandit.source, bandit.clip, NOTHING_KNOWN, NEVER, bandit.stream, chosen, propensity,
+            ring,
+        )  # fmt: skip
         if done < T:
             random_streams.refill(bandit)
     bandit.history.count_in(T)
@@ -113,14 +116,16 @@ def stretches(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> 
     rows = np.empty((min(T, 1 + AT_ONCE // layout.width), layout.width))
     reweighting: Any = bandit.reweighting
     weigher: Inverse = reweighting.weigher
+    arms, settings, log_weight = kernel.arms[None], kernel.settings[None], np.zeros(1)
+    run = without(rounds_in_loop, "CHOOSING", *kernel.functions.unreached(kernel.settings))
     while done < T:
         t, start = bandit.t + 1, done
         weigher.count(belief, bandit.policy, layout, t, 0)
-        known = weigher.known(layout)
-        due = np.array([reweighting.due.get(arm, 1) for arm in layout.arms])
-        done = reweighted.play(
-            x, reward, start, every, kernel.arms, bandit.all_arms, kernel.settings, bandit.rule,
-            params, weigher.clip, bandit.stream, known, due, chosen, propensity, rows,
+        due = np.array([float(reweighting.due.get(arm, 1)) for arm in layout.arms])
+        done = run(
+            x, reward, start, every, 0.0, arms, bandit.all_arms, settings, log_weight, bandit.rule,
+            params, rounds.GIVEN, weigher.clip, weigher.known(layout), due, bandit.stream, chosen,
+            propensity, rows,
         )  # fmt: skip
         if done > start:
             weigher.count(belief, bandit.policy, layout, t, done - start)

@@ -2,7 +2,7 @@
 
 One round of a compiled belief is one compiled call. No signal and no other thread can interrupt it,
 and it allocates memory before it writes. It needs no lock, because it reads all its arguments from
-one tuple of the bandit, `deciding` or `learning`.
+one tuple of the bandit, `deciding` or `learning` (`fast_path.py`).
 
 A longer change takes the bandit's lock and locks the counts of its arrays (`hold`). Compiled calls
 then refuse, and their callers wait for the lock. The change is made to a fork. One `dict.update`
@@ -112,5 +112,5 @@ def reserve(bandit: Bandit, n: int) -> None:
             history.reserve(n)
         finally:
             release(bandit)
-    if learning is not None and learning[-1] is not bandit.history.count:
+    if learning is not None and learning.count is not bandit.history.count:
         fast_path.publish(bandit)

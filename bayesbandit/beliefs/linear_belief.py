@@ -88,7 +88,7 @@ class LinearBelief(Belief, Kernel):
         self.clock, self.computes_when_asked = model.clock if is_moving else None, is_moving
         self.setting = interpreted(layout.named)(self.settings)
         self.rate = float(self.setting.rate)
-        # whether arms measure contexts from an origin of their own (`kernels/origin.py`)
+        # whether arms measure contexts from an origin of their own (`kernels/fading.py`)
         self.is_shifted = bool(interpreted(layout.is_shifted)(self.settings))
         self.arms = aligned(n_arms, layout.arm_width(self.settings))
         for arm in self.arms:

@@ -56,7 +56,7 @@ RSS_N, RSS, NIG, KNOWN_SIGMA2, EMPIRICAL_BAYES = range(5)
 
 class Arm(NamedTuple):
     """Views of an arm's numbers. head: a record of HEAD. origin (D,): what contexts are measured
-    from (`kernels/origin.py`). d, t (D,) and U (D · stride,), row after row: the information root
+    from (`kernels/fading.py`). d, t (D,) and U (D · stride,), row after row: the information root
     (`kernels/root.py`). kept: the numbers behind, which `sums_of` names."""
 
     head: Any

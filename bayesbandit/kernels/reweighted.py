@@ -1,27 +1,13 @@
-"""Rounds until past rounds are reweighted, in one compiled loop.
-
-Weights are 1 / max(γ, p̂), where p̂ is the propensity as it is estimated by then: see `Known`.
-"""
+"""Propensities as they are estimated until past rounds are reweighted: see `Known`."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from bayesbandit.kernels.arm import columns_of, head_of
+from bayesbandit.kernels.arm import columns_of
 from bayesbandit.kernels.propensities import put_chances
-from bayesbandit.kernels.rounds import GIVEN, choose_into, describe, observe_into, put, room
-from bayesbandit.kernels.row_layout import (
-    FLOOR,
-    KIND,
-    PARAM,
-    PROPENSITY,
-    REWARD,
-    WEIGHT,
-    row_width,
-    tail_at,
-)
-from bayesbandit.kernels.selection import is_short
-from bayesbandit.kernels.uncounted_arrays import borrowed, held
+from bayesbandit.kernels.rounds import describe, put
+from bayesbandit.kernels.row_layout import record, row_of
 from bayesbandit.runtime.compiling import njit
 
 
@@ -71,70 +57,32 @@ def shares(x, logits, a, out):
 
 
 @njit(cache=True)
-def pooled_chance(row, x, a, arms, settings, kind, param, floor, available, v):
-    """Return P(a | x) at the context x (d,) under a past belief and rule; `row` is overwritten."""
-    D, K = columns_of(settings), arms.shape[0]
-    put(row, x, D)
-    describe(row, arms, available, settings, kind, v)
-    tail = row[tail_at(D, K) :]
-    tail[KIND], tail[PARAM], tail[FLOOR] = kind, param, floor
-    put_chances(row, a, D, K, tail[PROPENSITY : PROPENSITY + 1])
-    return tail[PROPENSITY]
-
-
-@njit(cache=True)
-def pooled(row, x, a, settings, known, available, v):
-    """Return the mean over all periods of P(a | x) at the context x (d,); `row` is overwritten."""
+def pooled(numbers, x, a, settings, known, available, work):
+    """Return the mean over all periods of P(a | x) at the context x (d,); the numbers of a row
+    (width,) are scratch."""
     p = 0.0
     for s in range(known.past.shape[0]):
-        rule = known.rules[s]
-        p += known.periods[s] * pooled_chance(
-            row, x, a, known.past[s], settings, rule[0], rule[1], rule[2], available, v
-        )
+        arms, rule = known.past[s], known.rules[s]
+        kind = int(rule[0])
+        row = row_of(numbers, columns_of(settings), arms.shape[0])
+        put(row, x)
+        describe(row, arms, available, settings, kind, work)
+        record(row, a, kind, rule[1], rule[2])
+        put_chances(row, a, row.propensity)
+        p += known.periods[s] * row.log.propensity
     return p / known.periods.sum()
 
 
 @njit(cache=True)
-def play(x, reward, start, every, arms, available, settings, kind, params, clip, stream, known,
-         due, chosen, propensity, rows):  # fmt: skip
-    """Play rounds from `start` on, as `rounds.play`, and log them into rows (n, width).
-
-    known: a `Known`. due (K,): the number of rounds at which an arm is reweighted. Return the
-    next round: T, the one after an arm became due, or where the stream or the rows ran short.
-    """
-    x, reward, arms, settings = borrowed(x), borrowed(reward), borrowed(arms), borrowed(settings)
-    available, params, stream = borrowed(available), borrowed(params), borrowed(stream)
-    chosen, propensity, rows = borrowed(chosen), borrowed(propensity), borrowed(rows)
-    known, due = borrowed(known), borrowed(due)
-    D, K, S = columns_of(settings), arms.shape[0], known.past.shape[0]
-    size = room(settings)
-    memory = np.empty(size + row_width(D, K))
-    v, other = borrowed(memory)[:size], borrowed(memory)[size:]
-    end = min(x.shape[0], start + rows.shape[0])
-    for t in range(start, end):
-        if is_short(stream, K):
-            held(memory)
-            return t
-        row, at = rows[t - start], t if params.shape[0] > 1 else 0
-        tail = row[tail_at(D, K) :]
-        stream[-1] += 1.0
-        arm = choose_into(
-            row, x[t], arms, available, settings, kind, params[at, 0], params[at, 1], stream, v
-        )
-        if t % every == 0 or (S == 0 and known.place[arm] < 0):
-            put_chances(row, arm, D, K, tail[PROPENSITY : PROPENSITY + 1])
-        if S > 0:
-            known.periods[S - 1] += 1.0
-            p = pooled(other, x[t], arm, settings, known, available, v)
-        elif known.place[arm] >= 0:
-            p = share(x[t], known.logits, known.place[arm])
-        else:
-            p = tail[PROPENSITY]
-        tail[REWARD], tail[WEIGHT] = reward[t, arm], 1.0 / max(clip, p)
-        observe_into(row, arms, settings, GIVEN, clip, v)
-        chosen[t], propensity[t] = arm, tail[PROPENSITY]
-        if head_of(arms[arm]).n >= due[arm]:
-            held(memory)
-            return t + 1
-    held(memory)
-    return end
+def estimated(row, x, a, settings, known, available, numbers, work):
+    """Return the estimated propensity of arm a in a row with context x (d,), a row of the last of
+    the periods; numbers (width,) are scratch."""
+    periods = known.periods.size
+    if periods > 0:
+        known.periods[periods - 1] += 1.0
+        return pooled(numbers, x, a, settings, known, available, work)
+    if known.place[a] >= 0:
+        return share(x, known.logits, known.place[a])
+    if np.isnan(row.log.propensity):
+        put_chances(row, a, row.propensity)
+    return row.log.propensity

@@ -21,6 +21,28 @@ kernel = njit(cache=True, error_model="numpy")
 
 
 @kernel
+def pivot(d, t, k, p, w, y):
+    """Eliminate the entry p in column k of a row with weight w and reward y. Return c and s, by
+    which row k of U is mixed with the rest of the row, and what is left of w and y."""
+    s = w * p
+    new = d[k] + s * p
+    inverse = 1.0 / new
+    c, s = d[k] * inverse, s * inverse
+    d[k] = new
+    left = y - p * t[k]
+    t[k] = c * t[k] + s * y
+    return c, s, c * w, left
+
+
+@kernel
+def mix(u, j, x, c, s, p):
+    """Make u_j the average c u_j + s x; return x − p u_j."""
+    left = x - p * u[j]
+    u[j] = c * u[j] + s * x
+    return left
+
+
+@kernel
 def rotate_in(arm, x, y, w, first):
     """Add a row x (stride,) with reward y and weight w; return what the loss grows by.
 
@@ -35,53 +57,28 @@ def rotate_in(arm, x, y, w, first):
         start, end = k * M, (k + 4) * M
         u0, u1 = arm.U[start : start + M], arm.U[start + M : start + 2 * M]
         u2, u3 = arm.U[start + 2 * M : end - M], arm.U[end - M : end]
-        p0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
-        s0 = w * p0
-        new = d[k] + s0 * p0
-        inverse = 1.0 / new
-        c0, s0 = d[k] * inverse, s0 * inverse
-        d[k], w = new, c0 * w
-        u0[k + 1], p1 = c0 * u0[k + 1] + s0 * x1, x1 - p0 * u0[k + 1]
-        u0[k + 2], x2 = c0 * u0[k + 2] + s0 * x2, x2 - p0 * u0[k + 2]
-        u0[k + 3], x3 = c0 * u0[k + 3] + s0 * x3, x3 - p0 * u0[k + 3]
-        t[k], y = c0 * t[k] + s0 * y, y - p0 * t[k]
-        s1 = w * p1
-        new = d[k + 1] + s1 * p1
-        inverse = 1.0 / new
-        c1, s1 = d[k + 1] * inverse, s1 * inverse
-        d[k + 1], w = new, c1 * w
-        u1[k + 2], p2 = c1 * u1[k + 2] + s1 * x2, x2 - p1 * u1[k + 2]
-        u1[k + 3], x3 = c1 * u1[k + 3] + s1 * x3, x3 - p1 * u1[k + 3]
-        t[k + 1], y = c1 * t[k + 1] + s1 * y, y - p1 * t[k + 1]
-        s2 = w * p2
-        new = d[k + 2] + s2 * p2
-        inverse = 1.0 / new
-        c2, s2 = d[k + 2] * inverse, s2 * inverse
-        d[k + 2], w = new, c2 * w
-        u2[k + 3], p3 = c2 * u2[k + 3] + s2 * x3, x3 - p2 * u2[k + 3]
-        t[k + 2], y = c2 * t[k + 2] + s2 * y, y - p2 * t[k + 2]
-        s3 = w * p3
-        new = d[k + 3] + s3 * p3
-        inverse = 1.0 / new
-        c3, s3 = d[k + 3] * inverse, s3 * inverse
-        d[k + 3], w = new, c3 * w
-        t[k + 3], y = c3 * t[k + 3] + s3 * y, y - p3 * t[k + 3]
+        p0 = x[k]
+        c0, s0, w, y = pivot(d, t, k, p0, w, y)
+        p1 = mix(u0, k + 1, x[k + 1], c0, s0, p0)
+        x2 = mix(u0, k + 2, x[k + 2], c0, s0, p0)
+        x3 = mix(u0, k + 3, x[k + 3], c0, s0, p0)
+        c1, s1, w, y = pivot(d, t, k + 1, p1, w, y)
+        p2 = mix(u1, k + 2, x2, c1, s1, p1)
+        x3 = mix(u1, k + 3, x3, c1, s1, p1)
+        c2, s2, w, y = pivot(d, t, k + 2, p2, w, y)
+        p3 = mix(u2, k + 3, x3, c2, s2, p2)
+        c3, s3, w, y = pivot(d, t, k + 3, p3, w, y)
         u0, u1, u2, u3, rest = u0[k + 4 :], u1[k + 4 :], u2[k + 4 :], u3[k + 4 :], x[k + 4 :]
         for j in range(rest.size):
-            z = rest[j]
-            u0[j], z = c0 * u0[j] + s0 * z, z - p0 * u0[j]
-            u1[j], z = c1 * u1[j] + s1 * z, z - p1 * u1[j]
-            u2[j], z = c2 * u2[j] + s2 * z, z - p2 * u2[j]
-            u3[j], rest[j] = c3 * u3[j] + s3 * z, z - p3 * u3[j]
+            z = mix(u0, j, rest[j], c0, s0, p0)
+            z = mix(u1, j, z, c1, s1, p1)
+            z = mix(u2, j, z, c2, s2, p2)
+            rest[j] = mix(u3, j, z, c3, s3, p3)
     for k in range(max(blocks, first), D):
-        u0, p0 = arm.U[k * M : (k + 1) * M], x[k]
-        s0 = w * p0
-        new = d[k] + s0 * p0
-        c0, s0 = d[k] / new, s0 / new
-        d[k], w = new, c0 * w
+        row, p = arm.U[k * M : (k + 1) * M], x[k]
+        c, s, w, y = pivot(d, t, k, p, w, y)
         for j in range(k + 1, D):
-            u0[j], x[j] = c0 * u0[j] + s0 * x[j], x[j] - p0 * u0[j]
-        t[k], y = c0 * t[k] + s0 * y, y - p0 * t[k]
+            x[j] = mix(row, j, x[j], c, s, p)
     return w * y * y
 
 

@@ -1,9 +1,9 @@
 """One round on arrays: context → moments → arm (propensity) → reward → weight → update.
 
 `Bandit` calls these functions once a round from Python, the experiment runner from one compiled
-loop (`play`): same functions, same stream of random numbers, same bits. An arm is a regression
-(`kernels/linear.py`), or, in the kernels that are `without` LINEAR, a probability or a rate
-(`kernels/conjugate/arms.py`). `kernels/row_layout.py` says what stands where in the row of a round.
+loop (`kernels/play.py`): same functions, same stream of random numbers, same bits. An arm is a
+regression (`kernels/linear.py`), or, in the kernels that are `without` LINEAR, a probability or a
+rate (`kernels/conjugate/arms.py`). `kernels/row_layout.py` has the names of a round's numbers.
 """
 
 from collections.abc import Callable
@@ -13,27 +13,13 @@ import numpy as np
 
 from bayesbandit.checks import LARGEST
 from bayesbandit.kernels.algebra.dense import copy_into
-from bayesbandit.kernels.arm import columns_of, head_of, is_moving, named, stride
+from bayesbandit.kernels.arm import columns_of, head_of, named, stride
 from bayesbandit.kernels.conjugate import arms as conjugate
-from bayesbandit.kernels.fading import advance, share_of
+from bayesbandit.kernels.fading import FORGOTTEN, share_of
 from bayesbandit.kernels.linear import pool_noise, scratch, unreached, update
 from bayesbandit.kernels.moments import moments, moments_of_block
-from bayesbandit.kernels.propensities import drawn_chances, put_chances
-from bayesbandit.kernels.row_layout import (
-    ARM,
-    DRAWN,
-    FLOOR,
-    KIND,
-    PARAM,
-    PROPENSITY,
-    REWARD,
-    TAIL,
-    WEIGHT,
-    df_at,
-    row_width,
-    scale_at,
-    tail_at,
-)
+from bayesbandit.kernels.propensities import put_chances
+from bayesbandit.kernels.row_layout import record, row_of
 from bayesbandit.kernels.selection import is_short, select_arm
 from bayesbandit.kernels.uncounted_arrays import borrowed, held
 from bayesbandit.runtime.compiling import njit, without
@@ -46,41 +32,41 @@ NOT_FINITE, STREAM_EMPTY = -1, -2  # why no arm was chosen
 DONE, FULL, REFUSED, OTHER = 0, -1, -2, -3
 LINEAR = True  # whether arms are regressions; see `kernels/selection.py`
 MOVING = True  # whether rows may fade, or coefficients walk; see `kernels/fading.py`
+BALANCED = True  # whether weights may come from propensities that are yet to be computed
 
 
 @njit(cache=True, inline="always")
-def describe(row, arms, available, settings, kind, v):
+def describe(row, arms, available, settings, kind, work):
     """Fill in every arm's moments, or its a and b where a rule of this kind draws from them."""
-    D, K = columns_of(settings), arms.shape[0]
-    z = row[:D]
-    for k in range(K):
+    for k in range(arms.shape[0]):
         mean, scale, last = -np.inf, 0.0, np.inf if LINEAR else 0.0
         if available[k]:
             if LINEAR:
-                mean, scale = moments(arms[k], z, D, v)
+                mean, scale = moments(arms[k], row.x, row.x.size, work)
                 last, n = head_of(arms[k]).df, head_of(arms[k]).n
             else:
                 mean, scale, last = conjugate.moments_or_shape(arms[k], kind)
-                n = arms[k][conjugate.N]
+                n = conjugate.head_of(arms[k]).n
             last = last if n > 0.0 else -last
-        row[D + k], row[scale_at(D, K) + k], row[df_at(D, K) + k] = mean, scale, last
+        row.mean[k], row.scale[k], row.last[k] = mean, scale, last
 
 
 @njit(cache=True)
 def describe_many(rows, arms, available, settings, kind):
     """Do `describe` for rows (n, width) whose contexts are in place, block by block."""
     rows, arms, settings = borrowed(rows), borrowed(arms), borrowed(settings)
+    D, K = columns_of(settings), arms.shape[0]
     if LINEAR:
-        describe_blocks(rows, arms, available, settings)
+        describe_blocks(rows, arms, available, D)
     else:
         for i in range(rows.shape[0]):
-            describe(rows[i], arms, available, settings, kind, rows[i])
+            describe(row_of(rows[i], D, K), arms, available, settings, kind, rows[i])
 
 
 @njit(cache=True)
-def describe_blocks(rows, arms, available, settings):
+def describe_blocks(rows, arms, available, D):
     """Do `describe_many` for regressions."""
-    D, K = columns_of(settings), arms.shape[0]
+    K = arms.shape[0]
     memory = np.empty((2 * D + 10, BLOCK))
     zt, work = borrowed(memory)[:D], borrowed(memory)[D : 2 * D + 8]
     means, scales = borrowed(memory)[2 * D + 8], borrowed(memory)[2 * D + 9]
@@ -97,9 +83,8 @@ def describe_blocks(rows, arms, available, settings):
                 df = head_of(arms[k]).df
                 df = df if head_of(arms[k]).n > 0.0 else -df
             for b in range(B):
-                block[b, D + k] = means[b]
-                block[b, scale_at(D, K) + k] = scales[b]
-                block[b, df_at(D, K) + k] = df
+                row = row_of(block[b], D, K)
+                row.mean[k], row.scale[k], row.last[k] = means[b], scales[b], df
     held(memory)
 
 
@@ -110,46 +95,39 @@ def room(settings):
 
 
 @njit(cache=True)
-def put(row, x, D):
+def put(row, x):
     """Put context x (d,) into its row, with the constant column behind it where there is one."""
-    for i in range(D):
-        row[i] = x[i] if i < x.size else 1.0
+    for i in range(row.x.size):
+        row.x[i] = x[i] if i < x.size else 1.0
 
 
 @njit(cache=True, inline="always")
-def record(row, arm, D, K, kind, param, floor):
-    """Put the arm, and the rule that chose it, into a row."""
-    tail = row[tail_at(D, K) :]
-    tail[ARM], tail[KIND], tail[PARAM], tail[FLOOR] = arm, kind, param, floor
-    tail[PROPENSITY] = tail[REWARD] = tail[WEIGHT] = np.nan
-
-
-@njit(cache=True, inline="always")
-def choose_into(row, x, arms, available, settings, kind, param, floor, stream, v):
+def choose_into(row, x, arms, available, settings, kind, param, floor, stream, work):
     """Fill a whole row for context x (d,) and return the chosen arm."""
-    D = columns_of(settings)
-    put(row, x, D)
-    describe(row, arms, available, settings, kind, v)
-    arm = select_arm(row, D, arms.shape[0], kind, param, floor, stream)
-    record(row, arm, D, arms.shape[0], kind, param, floor)
+    put(row, x)
+    describe(row, arms, available, settings, kind, work)
+    arm = select_arm(row, kind, param, floor, stream)
+    record(row, arm, kind, param, floor)
     return arm
 
 
 @njit(cache=True)
-def choose_one(row, x, arms, available, settings, kind, param, floor, stream):
-    """Check, and choose by `choose_into`. NOT_FINITE (or too large) and STREAM_EMPTY leave all as
-    it was."""
+def choose_one(numbers, x, arms, available, settings, kind, param, floor, stream):
+    """Check, and choose by `choose_into`, with the row's numbers (width,). NOT_FINITE (or too
+    large) and STREAM_EMPTY leave all as it was."""
     for i in range(x.size):
         if not abs(x[i]) <= LARGEST:
             return NOT_FINITE
     if is_short(stream, arms.shape[0]):
         return STREAM_EMPTY
-    row, x, stream = borrowed(row), borrowed(x), borrowed(stream)
+    numbers, x, stream = borrowed(numbers), borrowed(x), borrowed(stream)
     arms, settings, available = borrowed(arms), borrowed(settings), borrowed(available)
-    v = np.empty(stride(columns_of(settings)))
+    D = columns_of(settings)
+    memory = np.empty(stride(D))
+    row, work = row_of(numbers, D, arms.shape[0]), borrowed(memory)
     stream[-1] += 1.0
-    arm = choose_into(row, x, arms, available, settings, kind, param, floor, stream, borrowed(v))
-    held(v)
+    arm = choose_into(row, x, arms, available, settings, kind, param, floor, stream, work)
+    held(memory)
     return arm
 
 
@@ -163,92 +141,50 @@ def choose_many(rows, start, D, K, kind, params, stream):
             stream[-1] += i - start
             return i
         at = i if params.shape[0] > 1 else 0
-        arm = select_arm(rows[i], D, K, kind, params[at, 0], params[at, 1], stream)
-        record(rows[i], arm, D, K, kind, params[at, 0], params[at, 1])
+        row = row_of(rows[i], D, K)
+        arm = select_arm(row, kind, params[at, 0], params[at, 1], stream)
+        record(row, arm, kind, params[at, 0], params[at, 1])
     stream[-1] += rows.shape[0] - start
     return rows.shape[0]
 
 
 @njit(cache=True)
-def weight_of(row, D, K, source, clip):
+def weight_of(row, source, clip):
     """Return the weight of the row's reward: 1, or the paper's 1 / max(γ, p), or a given one.
 
     The propensity p is put into the row if it is missing. Return NaN if the kernel is `without` the
     rule of the row.
     """
-    tail = row[tail_at(D, K) :]
     if source == UNWEIGHTED:
         return 1.0
     if source == GIVEN:
-        return tail[WEIGHT]
-    p = tail[PROPENSITY : PROPENSITY + 1]
-    if np.isnan(p[0]) and not put_chances(row, int(tail[ARM]), D, K, p):
+        return row.log.weight
+    p = row.propensity
+    if BALANCED and np.isnan(p[0]) and not put_chances(row, int(row.log.arm), p):
         return np.nan
     return 1.0 / max(clip, p[0])
 
 
 @njit(cache=True, inline="always")
-def learn_into(row, arms, settings, v, share=1.0):
-    """Update the row's arm by its reward and weight. share: what is left of the reward, if rows
-    fade."""
-    D, K = columns_of(settings), arms.shape[0]
-    tail = row[tail_at(D, K) :]
-    arm = arms[int(tail[ARM])]
+def learn(arms, settings, tick, z, k, r, w, work):
+    """Update arm k by a row z (D,) with reward r and weight w. Where rows fade, it is one of this
+    tick, and counts by what is left of it."""
     if LINEAR:
+        share = 1.0
         if MOVING and named(settings).rate > 0.0:
-            head_of(arm).left += share
-        update(arm, row[:D], tail[REWARD], share * tail[WEIGHT], settings, v)
+            share = max(share_of(tick, head_of(arms[k]), settings), FORGOTTEN)
+            head_of(arms[k]).left += share
+        update(arms[k], z, r, share * w, settings, work)
         pool_noise(arms, settings)
     else:
-        conjugate.add(arm, tail[REWARD], tail[WEIGHT], settings)
-        conjugate.renew(arm, settings)
+        conjugate.add(arms[k], r, w, settings)
+        conjugate.renew(arms[k], settings)
 
 
 @njit(cache=True)
-def observe_into(row, arms, settings, source, clip, v, share=1.0):
-    """Weigh the row's reward and update its arm."""
-    D, K = columns_of(settings), arms.shape[0]
-    row[tail_at(D, K) + WEIGHT] = weight_of(row, D, K, source, clip)
-    learn_into(row, arms, settings, v, share)
-
-
-@njit(cache=True, inline="always")
-def log_and_learn(row, reward, weight, arms, settings, history, count):
-    """Do `observe_one` for a reward of this weight."""
-    D, K, at = columns_of(settings), arms.shape[0], count[0]
-    if at < 0 or (count[2] != 0 and at >= history.shape[0]):
-        return FULL
-    size = room(settings)
-    memory = np.empty(size + row.size)
-    logged = history[at] if count[2] != 0 else borrowed(memory)[size:]
-    copy_into(logged, row)
-    tail = logged[tail_at(D, K) :]
-    tail[REWARD], tail[WEIGHT] = reward, weight
-    learn_into(logged, arms, settings, borrowed(memory)[:size])
-    held(memory)
-    count[0] += count[2] != 0
-    count[1] += 1
-    return DONE
-
-
-@njit(cache=True)
-def observe_given(row, reward, arms, settings, source, clip, history, count):
-    """Do `observe_one` where the weight is 1 or the row's own. Without a propensity to compute, the
-    kernel compiles in half the time."""
-    if LINEAR:
-        pass
-    elif not conjugate.is_possible(reward, settings):
-        return REFUSED
-    arms, settings, row = borrowed(arms), borrowed(settings), borrowed(row)
-    history, count = borrowed(history), borrowed(count)
-    weight = 1.0 if source == UNWEIGHTED else row[row.size - TAIL + WEIGHT]
-    return log_and_learn(row, reward, weight, arms, settings, history, count)
-
-
-@njit(cache=True)
-def observe_one(row, reward, arms, settings, source, clip, history, count):
-    """Learn the reward of a decided row: weigh it, log it behind the rows of `history`, and update
-    its arm.
+def observe_one(numbers, reward, arms, settings, source, clip, history, count):
+    """Learn the reward of a decided row (width,): weigh it, log it behind the rows of `history`,
+    and update its arm.
 
     count: rows in `history` (< 0: held), rounds so far, and the most rows to keep. Return DONE; or
     do nothing and return FULL (there is no room, or it is held), REFUSED or OTHER. A propensity
@@ -258,12 +194,25 @@ def observe_one(row, reward, arms, settings, source, clip, history, count):
         pass
     elif not conjugate.is_possible(reward, settings):
         return REFUSED
-    arms, settings, row = borrowed(arms), borrowed(settings), borrowed(row)
+    arms, settings, numbers = borrowed(arms), borrowed(settings), borrowed(numbers)
     history, count = borrowed(history), borrowed(count)
-    weight = weight_of(row, columns_of(settings), arms.shape[0], source, clip)
+    D, K, at = columns_of(settings), arms.shape[0], count[0]
+    weight = weight_of(row_of(numbers, D, K), source, clip)
     if weight != weight:
         return OTHER
-    return log_and_learn(row, reward, weight, arms, settings, history, count)
+    if at < 0 or (count[2] != 0 and at >= history.shape[0]):
+        return FULL
+    size = room(settings)
+    memory = np.empty(size + numbers.size)
+    logged = history[at] if count[2] != 0 else borrowed(memory)[size:]
+    copy_into(logged, numbers)
+    row = row_of(logged, D, K)
+    row.log.reward, row.log.weight = reward, weight
+    learn(arms, settings, 0.0, row.x, int(row.log.arm), reward, weight, borrowed(memory)[:size])
+    held(memory)
+    count[0] += count[2] != 0
+    count[1] += 1
+    return DONE
 
 
 @njit(cache=True)
@@ -315,82 +264,22 @@ def update_many(arms, z, arm, reward, weight, settings):
         conjugate.renew_all(arms, settings)
 
 
-@njit(cache=True)
-def put_chance(row, a, arms, settings):
-    """Put the probability of arm a into the row. Where the rule draws from the posteriors of these
-    arms as they are, this gives the same bits sooner."""
-    D, K = columns_of(settings), arms.shape[0]
-    tail = row[tail_at(D, K) :]
-    if LINEAR or int(tail[KIND]) not in DRAWN:
-        put_chances(row, a, D, K, tail[PROPENSITY : PROPENSITY + 1])
-    else:
-        out = np.empty(K)
-        drawn_chances(row, arms, D, K, out)
-        tail[PROPENSITY] = out[a]
-
-
-@njit(cache=True)
-def play(x, reward, start, every, tick, arms, available, settings, kind, params, source, clip,
-         stream, chosen, propensity, history):  # fmt: skip
-    """Play rounds from `start` on against contexts x (T, d) and all arms' rewards (T, K).
-
-    Fill in the chosen arms and their propensities: of every round where the weights need them, else
-    of each `every`-th, and NaN. Log the rounds into the ring `history`. Return the next round: T,
-    or where the stream ran short. tick: the clock in round 0.
-    """
-    x, reward, arms, settings = borrowed(x), borrowed(reward), borrowed(arms), borrowed(settings)
-    available, params, stream = borrowed(available), borrowed(params), borrowed(stream)
-    chosen, propensity, history = borrowed(chosen), borrowed(propensity), borrowed(history)
-    D, K = columns_of(settings), arms.shape[0]
-    size = room(settings)
-    memory = np.empty(size + row_width(D, K))
-    v, row = borrowed(memory)[:size], borrowed(memory)[size:]
-    tail = row[tail_at(D, K) :]
-    for t in range(start, x.shape[0]):
-        if is_short(stream, K):
-            stream[-1] += t - start
-            held(memory)
-            return t
-        at = t if params.shape[0] > 1 else 0
-        param, floor = params[at, 0], params[at, 1]
-        if MOVING and is_moving(settings):
-            advance(arms, tick + t, settings)
-        arm = choose_into(row, x[t], arms, available, settings, kind, param, floor, stream, v)
-        if t % every == 0 or (source == DECISION and kind in DRAWN):
-            put_chance(row, arm, arms, settings)
-        tail[REWARD] = reward[t, arm]
-        share = 1.0
-        if MOVING and named(settings).rate > 0.0:
-            share = share_of(tick + t, head_of(arms[arm]), settings)
-        observe_into(row, arms, settings, source, clip, v, share)
-        chosen[t], propensity[t] = arm, tail[PROPENSITY]
-        if history.shape[0] > 0:
-            history[t % history.shape[0]] = row
-    stream[-1] += x.shape[0] - start
-    held(memory)
-    return x.shape[0]
-
-
 class Kernels(NamedTuple):
-    """The compiled functions that play and learn rounds by the arrays of a belief, and what these
+    """The compiled functions that choose and learn rounds by the arrays of a belief, and what these
     can be `without` by its settings."""
 
     describe_many: Any
     choose_one: Any
     choose_many: Any
     observe_one: Any
-    observe_given: Any
     observe_many: Any
     update_many: Any
-    play: Any
     unreached: Callable[[np.ndarray], tuple[str, ...]]
 
 
-COMPILED = (
-    describe_many, choose_one, choose_many, observe_one, observe_given, observe_many, update_many,
-    play,
-)  # fmt: skip
+COMPILED = describe_many, choose_one, choose_many, observe_one, observe_many, update_many
+OF_NUMBERS = "LINEAR", "SUMS", "MOVING"
 REGRESSIONS = Kernels(*COMPILED, unreached)
 NUMBERS = Kernels._make(
-    [*(without(one, "LINEAR", "MOVING") for one in COMPILED), lambda settings: ()]
+    [*(without(one, *OF_NUMBERS) for one in COMPILED), lambda settings: OF_NUMBERS]
 )

@@ -1,21 +1,23 @@
-"""What stands where in the row of numbers of one logged round.
+"""The numbers of one logged round, by name: no other file knows where they stand.
 
-A row holds the context with its constant column (D), each arm's mean, scale and degrees of freedom
-at the moment of decision (K each), then the scalars below. Under the rules BETA and GAMMA, b stands
-for the scale and a for the degrees of freedom. An arm that may not be chosen has mean −∞ and scale
-0. An arm without a reward is new: its degrees of freedom, or its a, are negative.
+A row holds the context with its constant column (D), each arm's mean, scale and last number at the
+moment of decision (K each), then the scalars of LOG. The last number is the degrees of freedom of a
+regression; under the rules BETA and GAMMA, a, and b stands for the scale; under TABULATED, the
+arm's probability. So look at the row's rule first. An arm that may not be chosen has mean −∞ and
+scale 0. An arm without a reward is new: its last number is negative.
 """
 
 from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayesbandit.runtime.compiling import njit
 
-# The scalars of a row, which kernels count from `tail_at`; `row_type` has them by name.
 SCALARS = "arm", "rule", "number", "min_probability", "propensity", "reward", "weight"
+LOG = np.dtype((np.record, [(name, "f8") for name in SCALARS]))
 TAIL = len(SCALARS)
-ARM, KIND, PARAM, FLOOR, PROPENSITY, REWARD, WEIGHT = range(TAIL)
+ARM, KIND, PARAM, FLOOR, PROPENSITY, REWARD, WEIGHT = range(TAIL)  # from the end: `row[ARM - TAIL]`
 
 # The rule that decided; BETA and GAMMA: Thompson sampling from such posteriors.
 KINDS = range(6)
@@ -25,40 +27,44 @@ ANY, NEW, OLD = np.arange(3)  # among which arms; for a Python int numba compile
 HUGE = 1e100  # stands for an infinite standard deviation, so that α = 0 leaves the mean
 
 
-@njit(cache=True)
-def scale_at(D, K):
-    """Return where the scales begin in a row, and the means end."""
-    return D + K
+class Row(NamedTuple):
+    """Views of a row's numbers. x (D,); mean, scale and last (K,); log: a record of LOG; propensity
+    (1,), as an array."""
+
+    x: Any
+    mean: Any
+    scale: Any
+    last: Any
+    log: Any
+    propensity: Any
 
 
-@njit(cache=True)
-def df_at(D, K):
-    """Return where the degrees of freedom begin. Under the rule TABULATED the arms' probabilities
-    stand there, and a under BETA and GAMMA.
-
-    A belief whose arms depend on each other, or which is known by draws, has no degrees of freedom.
-    Its probabilities take their place. Look at the row's KIND before you read these numbers.
-    """
-    return D + 2 * K
-
-
-@njit(cache=True)
-def tail_at(D, K):
-    """Return where the scalars begin, ARM to WEIGHT."""
-    return D + 3 * K
+@njit(cache=True, inline="always")
+def row_of(numbers, D, K):
+    """Return the named views of a row's numbers (width,)."""
+    scale, last, log = D + K, D + 2 * K, D + 3 * K
+    return Row(
+        numbers[:D],
+        numbers[D:scale],
+        numbers[scale:last],
+        numbers[last:log],
+        numbers[log : log + TAIL].view(LOG)[0],
+        numbers[log + PROPENSITY : log + PROPENSITY + 1],
+    )
 
 
-@njit(cache=True)
-def moments_in(row, D, K):
-    """Return the means, scales and degrees of freedom (K,) of a row (width,)."""
-    at, df, tail = scale_at(D, K), df_at(D, K), tail_at(D, K)
-    return row[D:at], row[at:df], row[df:tail]
+@njit(cache=True, inline="always")
+def record(row, arm, kind, param, floor):
+    """Put the arm, and the rule that chose it, into a row."""
+    log = row.log
+    log.arm, log.rule, log.number, log.min_probability = arm, kind, param, floor
+    log.propensity = log.reward = log.weight = np.nan
 
 
 @njit(cache=True)
 def row_width(D, K):
     """Return how many numbers one logged round takes."""
-    return tail_at(D, K) + TAIL
+    return D + 3 * K + TAIL
 
 
 @cache
@@ -79,26 +85,17 @@ def spread_of(scale, df):
 
 
 @njit(cache=True)
-def available_in(row, D, K):
-    """Return how many arms may be chosen."""
-    count = 0
-    for k in range(K):
-        count += row[D + k] > -np.inf
-    return count
-
-
-@njit(cache=True)
-def new_in(row, D, K):
-    """Return how many arms are new."""
-    new = 0
-    for k in range(K):
-        new += row[df_at(D, K) + k] < 0.0
-    return new
-
-
-@njit(cache=True)
-def is_among(row, k, D, K, which):
+def is_among(row, k, which):
     """Return whether an arm may be chosen and is one of these: any, a new or an old one."""
-    if row[D + k] == -np.inf:
+    if row.mean[k] == -np.inf:
         return False
-    return which == ANY or (row[df_at(D, K) + k] < 0.0) == (which == NEW)
+    return which == ANY or (row.last[k] < 0.0) == (which == NEW)
+
+
+@njit(cache=True)
+def count_among(row, which):
+    """Return how many arms may be chosen and are one of these."""
+    count = 0
+    for k in range(row.mean.size):
+        count += is_among(row, k, which)
+    return count

@@ -8,15 +8,13 @@ import math
 
 import numpy as np
 
-from bayesbandit.kernels.arm import columns_of, head_of, is_moving, named
-from bayesbandit.kernels.fading import FORGOTTEN, advance, pass_time, share_of
+from bayesbandit.kernels.arm import columns_of, head_of, is_moving
+from bayesbandit.kernels.fading import advance, pass_time
 from bayesbandit.kernels.glm.families import beyond, log_normal_cdf
 from bayesbandit.kernels.glm.newton import FLAT
-from bayesbandit.kernels.linear import pool_noise, scratch, update
+from bayesbandit.kernels.linear import pool_noise, scratch
 from bayesbandit.kernels.moments import moments
-from bayesbandit.kernels.rounds import choose_into, put_chance, weight_of
-from bayesbandit.kernels.row_layout import PROPENSITY, REWARD, WEIGHT, row_width, tail_at
-from bayesbandit.kernels.selection import is_short
+from bayesbandit.kernels.rounds import learn
 from bayesbandit.runtime.compiling import njit
 
 STANDING = 0.5  # the prior probability of the first half-life; the others share the rest
@@ -45,13 +43,8 @@ def learn_one(arms, settings, tick, z, k, r, w, work):
         for j in range(arms.shape[0]):
             pass_time(arms[j], tick, settings, work)
         pool_noise(arms, settings)
-    learner, share = arms[k], 1.0
-    score = log_density(learner, z, r, z.size, work)
-    if named(settings).rate > 0.0:
-        share = max(share_of(tick, head_of(learner), settings), FORGOTTEN)
-        head_of(learner).left += share
-    update(learner, z, r, share * w, settings, work)
-    pool_noise(arms, settings)
+    score = log_density(arms[k], z, r, z.size, work)
+    learn(arms, settings, tick, z, k, r, w, work)
     return score
 
 
@@ -163,41 +156,6 @@ def advance_all(blocks, settings, tick):
     for m in range(blocks.shape[0]):
         if is_moving(settings[m]):
             advance(blocks[m], tick, settings[m])
-
-
-@njit(cache=True)
-def play_scored(x, reward, start, every, tick, blocks, available, settings, log_weight, kind,
-                params, source, clip, stream, chosen, propensity, history):  # fmt: skip
-    """Play as `rounds.play`, by the most probable half-life of each round."""
-    D, K, M = columns_of(settings[0]), blocks.shape[1], log_weight.size
-    work, score = np.empty(scratch(settings[M - 1])), np.empty(M)
-    row = np.empty(row_width(D, K))
-    tail = row[tail_at(D, K) :]
-    for t in range(start, x.shape[0]):
-        if is_short(stream, K):
-            stream[-1] += t - start
-            return t
-        at = t if params.shape[0] > 1 else 0
-        advance_all(blocks, settings, tick + t)
-        m = most_probable(log_weight)
-        arm = choose_into(
-            row, x[t], blocks[m], available, settings[m], kind, params[at, 0], params[at, 1],
-            stream, work,
-        )  # fmt: skip
-        if t % every == 0:
-            put_chance(row, arm, blocks[m], settings[m])
-        tail[REWARD] = reward[t, arm]
-        tail[WEIGHT] = weight_of(row, D, K, source, clip)
-        for m in range(M):
-            score[m] = learn_one(
-                blocks[m], settings[m], tick + t, row[:D], arm, tail[REWARD], tail[WEIGHT], work
-            )
-        switch(log_weight, score)
-        chosen[t], propensity[t] = arm, tail[PROPENSITY]
-        if history.shape[0] > 0:
-            history[t % history.shape[0]] = row
-    stream[-1] += x.shape[0] - start
-    return x.shape[0]
 
 
 @njit(cache=True)

@@ -19,13 +19,9 @@ from bayesbandit.kernels.row_layout import (
     OLD,
     TABULATED,
     THOMPSON,
-    available_in,
-    df_at,
+    count_among,
     is_among,
-    new_in,
-    scale_at,
     spread_of,
-    tail_at,
 )
 from bayesbandit.kernels.student import normal_cdf
 from bayesbandit.runtime.compiling import njit
@@ -72,16 +68,17 @@ def draw(mean, scale, df, stream):
 
 
 @njit(cache=True)
-def ucb_score(row, k, K, D, alpha):
-    return row[D + k] + alpha * min(spread_of(row[scale_at(D, K) + k], row[df_at(D, K) + k]), HUGE)
+def ucb_score(row, k, alpha):
+    """Return the mean of an arm and α of its standard deviations."""
+    return row.mean[k] + alpha * min(spread_of(row.scale[k], row.last[k]), HUGE)
 
 
 @njit(cache=True)
-def uniformly(row, D, K, which, count, stream):
+def uniformly(row, which, count, stream):
     """Return one of `count` arms, all equally likely."""
     skip = below(count, stream)
-    for k in range(K):
-        if is_among(row, k, D, K, which):
+    for k in range(row.mean.size):
+        if is_among(row, k, which):
             if skip == 0:
                 return k
             skip -= 1
@@ -105,68 +102,52 @@ def pick(probabilities, stream):
 
 
 @njit(cache=True)
-def explored(row, D, K, new, floor, stream):
+def explored(row, count, new, floor, stream):
     """Return an arm that is chosen at random before the rule is asked; −1 if the rule decides.
 
-    With probability floor · K it is any of the K arms that may be chosen. Else it is one of the
-    `new` new arms with probability new/K, and the rule decides among the others.
+    With probability floor · count it is any of the `count` arms that may be chosen. Else it is one
+    of the `new` new arms with probability new/count, and the rule decides among the others.
     """
-    count = available_in(row, D, K)
     if new == count or (floor > 0.0 and normal_cdf(normal(stream)) < count * floor):
-        return uniformly(row, D, K, ANY, count, stream)
+        return uniformly(row, ANY, count, stream)
     if new > 0 and normal_cdf(normal(stream)) * count < new:
-        return uniformly(row, D, K, NEW, new, stream)
+        return uniformly(row, NEW, new, stream)
     return -1
 
 
 @njit(cache=True)
-def draw_number(a, b, kind, state):
-    """Return a draw on the log scale, and the next state of the generator (`seeded`).
-
-    It is log v of v ~ Gamma(a, rate b), or log v/(1 − v) of v ~ Beta(a, b) if kind is BETA.
-    """
-    if kind == BETA:
-        return log_odds(a, b, state)
-    return log_rate(a, b, state)
-
-
-@njit(cache=True)
-def select_arm(row, D, K, kind, param, floor, stream):
+def select_arm(row, kind, param, floor, stream):
     """Return the arm that a rule picks from the moments of a row; ties are broken evenly.
 
     Of U new arms among K that may be chosen each has probability 1/K, and the rule shares (K − U)/K
     among the others. The floor γ then lifts every probability p to γ + (1 − Kγ) p.
     """
     if kind == TABULATED:
-        return pick(row[df_at(D, K) : tail_at(D, K)], stream)
-    new = new_in(row, D, K)
+        return pick(row.last, stream)
+    count = count_among(row, ANY)
+    new = count_among(row, NEW)
     if new > 0 or floor > 0.0:
-        arm = explored(row, D, K, new, floor, stream)
+        arm = explored(row, count, new, floor, stream)
         if arm >= 0:
             return arm
     if kind == EPSILON_GREEDY and normal_cdf(normal(stream)) < param:
-        return uniformly(row, D, K, OLD, available_in(row, D, K) - new, stream)
+        return uniformly(row, OLD, count - new, stream)
     alpha = 0.0 if kind == EPSILON_GREEDY else param
     state = np.uint64(0)
-    if LINEAR:
-        drawn = False
-    else:
-        drawn = kind in DRAWN
-        if drawn:
-            state = seeded(normal(stream))
+    if not LINEAR and kind in DRAWN:
+        state = seeded(normal(stream))
     best, best_score, ties = -1, -np.inf, 0
-    for k in range(K):
-        mean, scale, df = row[D + k], row[scale_at(D, K) + k], row[df_at(D, K) + k]
-        if mean == -np.inf or df < 0.0:
+    for k in range(row.mean.size):
+        if not is_among(row, k, OLD):
             continue
         if kind == THOMPSON:
-            score = draw(mean, alpha * scale, df, stream)
-        elif LINEAR:
-            score = ucb_score(row, k, K, D, alpha)
-        elif drawn:
-            score, state = draw_number(df, scale, kind, state)
+            score = draw(row.mean[k], alpha * row.scale[k], row.last[k], stream)
+        elif LINEAR or kind not in DRAWN:
+            score = ucb_score(row, k, alpha)
+        elif kind == BETA:  # on the scale of log v/(1 − v), or of log v
+            score, state = log_odds(row.last[k], row.scale[k], state)
         else:
-            score = ucb_score(row, k, K, D, alpha)
+            score, state = log_rate(row.last[k], row.scale[k], state)
         if score > best_score or best < 0:
             best, best_score, ties = k, score, 1
         elif score == best_score:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import logsumexp
 
-from bayesbandit.kernels.tilts import tilted
+from bayesbandit.kernels import njit
 from bayesbandit.ope.estimators import ess
 from bayesbandit.ope.logs.log import Log
 
@@ -17,6 +17,7 @@ POWERS = (0.0, 0.5, 0.8, 1.25, 2.0)  # β of q ∝ e^β
 REFUTED = np.log(100.0)  # if the probabilities are true, P(E ever ≥ 100) ≤ .01
 CALM = 10  # first rounds, in which contexts are not used
 FURTHEST = 5.0  # largest absolute value of a standardised context
+TILT_STEP = 0.5  # of Adagrad, by which the probabilities are tilted
 BINS = np.array([0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0])  # edges of `calibration`
 
 
@@ -205,3 +206,40 @@ def _sizes(log: Log) -> pd.DataFrame:
             expected = on.sum() ** 2 / (1 / e[on]).sum() if on.any() else 0.0
         rows[arm] = ess((log.played == k) / log.propensity), expected
     return pd.DataFrame.from_dict(rows, orient="index", columns=["realised", "expected"])
+
+
+@njit(cache=True)
+def tilted(e, arm, z):
+    """Return log Π_{s≤t} q_s(A_s)/e_s(A_s), (n,), of q ∝ e exp(θ_k'z) with θ by Adagrad on log
+    q(A).
+
+    e (n, K), arm (n,), z (n, D). θ_t uses earlier rounds alone.
+    """
+    n, K, D = e.shape[0], e.shape[1], z.shape[1]
+    theta, squares = np.zeros((K, D)), np.zeros((K, D))
+    q, out, total = np.empty(K), np.empty(n), 0.0
+    for t in range(n):
+        most = -np.inf
+        for k in range(K):
+            q[k] = -np.inf
+            if e[t, k] > 0.0:
+                q[k] = 0.0
+                for j in range(D):
+                    q[k] += theta[k, j] * z[t, j]
+                most = max(most, q[k])
+        norm = 0.0
+        for k in range(K):
+            q[k] = e[t, k] * np.exp(q[k] - most) if e[t, k] > 0.0 else 0.0
+            norm += q[k]
+        a = arm[t]
+        total += np.log(q[a] / norm / e[t, a])
+        out[t] = total
+        for k in range(K):
+            if e[t, k] > 0.0:
+                gap = (1.0 if k == a else 0.0) - q[k] / norm
+                for j in range(D):
+                    g = gap * z[t, j]
+                    squares[k, j] += g * g
+                    if squares[k, j] > 0.0:
+                        theta[k, j] += TILT_STEP * g / np.sqrt(squares[k, j])
+    return out

@@ -147,9 +147,10 @@ def prepared():
     stats.gamma(1.0)
     D, K = 1, 2
     rows = np.zeros((2, row_layout.row_width(D, K)))
-    rows[:, row_layout.scale_at(D, K) : row_layout.tail_at(D, K)] = 1.0
+    log = rows.view(row_layout.row_type(D, K))[:, 0]
+    log["scale"] = log["last"] = 1.0
     for kind in (row_layout.TABULATED, *RULE_OF):
-        rows[:, row_layout.tail_at(D, K) + row_layout.KIND] = kind
+        log["rule"] = kind
         all_chances(rows, D, K, np.empty((2, K)))
         all_chances(rows[:1], D, K, np.empty((1, K)))
 

@@ -39,9 +39,8 @@ def plain(prediction):
 def shares(found, i, arms, alpha, seed):
     """The shares of the draws under which each of these arms is best, by all scores; ties split."""
     P, log_width = len(found.axes), points.log_width(found.df)
-    noise = np.empty((P + 1, S))
-    joint.put_points(seed, points.cells(P + 1), points.normals(), np.empty(S), noise)
-    width = alpha * np.array([joint.width_at(z, log_width) for z in noise[P]])
+    noise, width = np.empty((P + 1, S)), np.empty(S)
+    joint.put_noise(seed, points.cells(P + 1), points.normals(), log_width, alpha, width, noise)
     theta = found.location[:, None] + width * (found.axes.T @ noise[:P])
     score = found.x[i, arms] @ theta
     best = score >= score.max(axis=0) - 1e-9

@@ -131,7 +131,7 @@ def test_points_are_uniform_whatever_the_shift(rng):
     noise, column, one = np.empty((3, 4096)), np.empty(4096), np.empty(3)
     found = []
     for seed in rng.normal(size=150):
-        joint.put_points(seed, cells, normals, column, noise)
+        joint.put_noise(seed, cells, normals, points.log_width(np.inf), 1.0, column, noise)
         joint.put_point(seed, 17, cells, normals, one)
         np.testing.assert_array_equal(one, noise[:, 17])
         assert all(kstest(noise[j], "norm").statistic < 1 / 4096 + 1e-7 for j in range(3))

@@ -12,13 +12,10 @@ from bayesbandit import predictions
 from bayesbandit.kernels import row_layout, selection
 from bayesbandit.kernels.conjugate import families
 from bayesbandit.kernels.prob_best.walk import SHAPE, best, reshape
-from bayesbandit.kernels.propensities import all_chances, chances, put_chances
+from bayesbandit.kernels.propensities import all_chances, chances
 from bayesbandit.kernels.row_layout import BETA, GAMMA, THOMPSON
-from bayesbandit.runtime.compiling import without
 from tests.cases import slow_but
-from tests.kernels.test_rounds import decisions, fits, row_of, stream_of
-
-select_number = without(selection.select_arm, "LINEAR")
+from tests.kernels.test_rounds import choose_many, decisions, fits, record_of, row_of, stream_of
 
 FAMILIES = pytest.mark.parametrize("family", [BETA, GAMMA], ids=["beta", "gamma"])
 
@@ -136,7 +133,7 @@ def alone(a, b, family):
 def every(row, K):
     out = np.empty(K)
     for k in range(K):
-        assert put_chances(row, k, 1, K, out[k : k + 1])
+        chances(row[None], k, 1, K, out[k : k + 1])
     return out
 
 
@@ -169,21 +166,18 @@ def test_rows_at_once_are_rows_one_by_one(family):
     """Rows like the one before, and rows that differ in one number of it."""
     one = row_of(np.full(3, 0.5), [7.0, 9.0, 14.0], [3.0, 5.0, 9.0], family)
     rows = np.tile(one, (9, 1))
-    tail = row_layout.tail_at(1, 3)
-    rows[:, 0] = np.arange(9)  # contexts, which matter to no arm
-    rows[2, tail + row_layout.FLOOR] = 0.1
-    rows[3, row_layout.df_at(1, 3)] = 4.0
-    rows[4, row_layout.scale_at(1, 3) + 1] = 2.0
-    rows[5, row_layout.df_at(1, 3)] *= -1.0
-    rows[6, 1], rows[6, row_layout.scale_at(1, 3)], rows[6, row_layout.df_at(1, 3)] = (
-        -np.inf,
-        0.0,
-        0.0,
-    )
-    rows[7, tail + row_layout.KIND] = BETA + GAMMA - family
-    rows[8, tail + row_layout.KIND] = THOMPSON
+    log = record_of(rows, 3)
+    log["x"][:, 0] = np.arange(9)  # contexts, which matter to no arm
+    log["min_probability"][2] = 0.1
+    log["last"][3, 0] = 4.0
+    log["scale"][4, 1] = 2.0
+    log["last"][5, 0] *= -1.0
+    for name, value in (("mean", -np.inf), ("scale", 0.0), ("last", 0.0)):
+        log[name][6, 0] = value
+    log["rule"][7] = BETA + GAMMA - family
+    log["rule"][8] = THOMPSON
     rows, order = rows[[0, 0, 1, 2, 2, 1, 3, 4, 5, 5, 0, 6, 7, 8, 8, 0]], np.arange(16) % 3
-    rows[:, tail + row_layout.ARM] = order
+    record_of(rows, 3)["arm"] = order
     expected = np.array([every(row, 3) for row in rows])
     found, own, first_arm = np.empty((16, 3)), np.empty(16), np.empty(16)
     all_chances(rows, 1, 3, found)
@@ -204,10 +198,11 @@ def test_the_stream_is_never_read_beyond_its_end(K, family, a, seed, new, floor)
     stream = stream_of(np.random.default_rng(seed), 100)
     row = row_of(np.full(K, 0.5), np.full(K, a), np.full(K, a))
     row[1 + 2 * K : 1 + 2 * K + new] *= -1.0
-    while not selection.is_short(stream, K):
-        arm = select_number(row, 1, K, family, 1.0, 1e-9 * floor, stream)
-        assert 0 <= arm < K
-        assert stream[0] < stream.size
+    rows, params = np.tile(row, (100, 1)), np.array([[1.0, 1e-9 * floor]])
+    done = choose_many(family)(rows, 0, 1, K, family, params, stream)
+    assert (done < 100) == selection.is_short(stream, K)
+    assert np.isin(record_of(rows[:done], K)["arm"], np.arange(K)).all()
+    assert stream[0] < stream.size
 
 
 @FAMILIES

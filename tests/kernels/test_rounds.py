@@ -10,15 +10,12 @@ from scipy import stats
 
 import bayesbandit as bb
 from bayesbandit import predictions
-from bayesbandit.kernels import rounds, row_layout, selection
-from bayesbandit.kernels.propensities import all_chances, put_chances
-from bayesbandit.kernels.row_layout import EPSILON_GREEDY, THOMPSON, UCB
-from bayesbandit.runtime.compiling import without
+from bayesbandit.kernels import propensities, rounds, selection
+from bayesbandit.kernels.propensities import all_chances
+from bayesbandit.kernels.row_layout import DRAWN, EPSILON_GREEDY, THOMPSON, UCB, row_type, row_width
 from tests import oracle
 from tests.cases import few, slow_but
 from tests.players import world
-
-select_number = without(selection.select_arm, "LINEAR")
 
 INF = np.inf
 NAMES = {THOMPSON: "Thompson", UCB: "UCB", EPSILON_GREEDY: "ε-greedy"}
@@ -31,26 +28,36 @@ def stream_of(rng, n):
 def row_of(mean, scale, df=INF, kind=UCB, param=1.0, floor=0.0):
     """A logged round of one column with these moments; of new arms, df < 0."""
     K = len(mean)
-    row = np.zeros(row_layout.row_width(1, K))
-    row[1 : 1 + K], row[1 + K : 1 + 2 * K], row[1 + 2 * K : 1 + 3 * K] = mean, scale, df
-    tail = row[1 + 3 * K :]
-    tail[row_layout.KIND], tail[row_layout.PARAM], tail[row_layout.FLOOR] = kind, param, floor
+    row = np.zeros(row_width(1, K))
+    log = record_of(row, K)
+    log["mean"], log["scale"], log["last"] = mean, scale, df
+    log["rule"], log["number"], log["min_probability"] = kind, param, floor
     return row
+
+
+def record_of(rows, K):
+    """The numbers of one column's rows (…, width) by name."""
+    return rows.view(row_type(1, K))[..., 0]
 
 
 def chances(row, K):
     """One arm at a time."""
     out = np.empty(K)
     for k in range(K):
-        assert put_chances(row, k, 1, K, out[k : k + 1])
+        propensities.chances(row[None], k, 1, K, out[k : k + 1])
     return out
 
 
 def decisions(row, K, kind, param, n, rng, floor=0.0):
     """How often each arm is picked in n decisions from the same row."""
-    stream = stream_of(rng, n * (3 * K + 2) + 100)
-    arms = [select_number(row, 1, K, kind, param, floor, stream) for _ in range(n)]
-    return np.bincount(arms, minlength=K)
+    rows, stream = np.tile(row, (n, 1)), stream_of(rng, n * (3 * K + 2) + 100)
+    assert choose_many(kind)(rows, 0, 1, K, kind, np.array([[param, floor]]), stream) == n
+    return np.bincount(record_of(rows, K)["arm"].astype(int), minlength=K)
+
+
+def choose_many(kind):
+    """The kernel that decides by a rule of this kind."""
+    return (rounds.NUMBERS if kind in DRAWN else rounds.REGRESSIONS).choose_many
 
 
 def fits(counts, p):
@@ -126,7 +133,7 @@ def test_infinite_sd_and_alpha_zero():
     """ν ≤ 2 has no variance; α = 0 is greedy all the same."""
     row = row_of([0.1, 0.9, 0.4], [1.0, 1.0, 1.0], df=1.5, param=0.0)
     np.testing.assert_array_equal(chances(row, 3), [0.0, 1.0, 0.0])
-    row[1 + 9 + row_layout.PARAM] = 0.1
+    record_of(row, 3)["number"] = 0.1
     np.testing.assert_allclose(chances(row, 3), np.full(3, 1 / 3))
 
 
@@ -141,9 +148,10 @@ def test_the_stream_is_never_read_beyond_its_end(K, kind, student, seed, new, fl
     stream = stream_of(rng, 100)
     row = row_of(np.zeros(K), rng.integers(0, 2, K).astype(float), 3.0 if student else INF)
     row[1 + 2 * K : 1 + 2 * K + new] *= -1.0
-    while not selection.is_short(stream, K):
-        selection.select_arm(row, 1, K, kind, 1.0, 1e-9 * floor, stream)
-        assert stream[0] < stream.size
+    rows, params = np.tile(row, (100, 1)), np.array([[1.0, 1e-9 * floor]])
+    done = choose_many(kind)(rows, 0, 1, K, kind, params, stream)
+    assert (done < 100) == selection.is_short(stream, K)
+    assert stream[0] < stream.size
 
 
 @pytest.mark.parametrize("kind", NAMES)
@@ -171,15 +179,15 @@ def test_a_decision_says_by_which_rule(rng):
     row = row_of([5.0, 0.0], [0.0, 0.0])
     params = np.array([[1.5, 0.01]])
     assert rounds.choose_many(row[None], 0, 1, 2, UCB, params, stream_of(rng, 100)) == 1
-    tail = row[-row_layout.TAIL :]
-    assert tail[[row_layout.KIND, row_layout.PARAM, row_layout.FLOOR]].tolist() == [UCB, 1.5, 0.01]
-    assert np.isnan(tail[[row_layout.PROPENSITY, row_layout.REWARD, row_layout.WEIGHT]]).all()
+    log = record_of(row, 2)
+    assert log[["rule", "number", "min_probability"]].tolist() == (UCB, 1.5, 0.01)
+    assert np.isnan(log[["propensity", "reward", "weight"]].tolist()).all()
 
 
 @pytest.mark.parametrize("x", [[np.nan, 0.0], [0.0, INF], [-1e51, 0.0]])
 def test_a_context_that_is_no_number_changes_nothing(x, rng):
     belief = bb.Ridge(variance=1.0).belief(2, 2)
-    row, stream = np.empty(row_layout.row_width(3, 2)), stream_of(rng, 50)
+    row, stream = np.empty(row_width(3, 2)), stream_of(rng, 50)
     args = (belief.arms, np.ones(2, np.bool_), belief.settings, THOMPSON, 1.0, 0.0)
     before = row.tobytes(), stream.tobytes(), belief.arms.tobytes()
     assert rounds.choose_one(row, np.array(x), *args, stream) == rounds.NOT_FINITE

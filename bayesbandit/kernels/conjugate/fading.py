@@ -8,38 +8,27 @@ import math
 
 import numpy as np
 
-from bayesbandit.kernels.conjugate.arms import (
-    FAMILY,
-    FIRST,
-    HITS,
-    REST,
-    SECOND,
-    N,
-    add,
-    renew,
-)
+from bayesbandit.kernels.conjugate.arms import CLOCK, add, head_of, named, renew, weight_left
 from bayesbandit.kernels.fading import FORGOTTEN
 from bayesbandit.kernels.row_layout import GAMMA
 from bayesbandit.kernels.scoring import switch
 from bayesbandit.runtime.compiling import njit
 
-CLOCK = SECOND + 1  # the tick to which an arm's sums have faded
-
 
 @njit(cache=True)
 def pass_time(arm, tick, rate, settings):
     """Bring one arm to this tick; a tick of the past changes nothing."""
-    passed = tick - arm[CLOCK]
+    head = head_of(arm)
+    passed = tick - head.clock
     if not passed > 0.0:
         return
-    arm[CLOCK] = tick
+    head.clock = tick
     if rate > 0.0:
         share = math.exp(-rate * passed)
-        arm[HITS] *= share
-        arm[REST] *= share
-        left = arm[REST] if int(settings[FAMILY]) == GAMMA else arm[HITS] + arm[REST]
-        if left < FORGOTTEN:
-            arm[N], arm[HITS], arm[REST] = 0.0, 0.0, 0.0
+        head.hits *= share
+        head.rest *= share
+        if weight_left(head, int(named(settings).family)) < FORGOTTEN:
+            head.n = head.hits = head.rest = 0.0
         renew(arm, settings)
 
 
@@ -56,8 +45,8 @@ def log_density(arm, reward, settings):
 
     Rewards of a probability are 0 or 1, and those of a rate negative binomial.
     """
-    a, b = arm[FIRST], arm[SECOND]
-    if int(settings[FAMILY]) == GAMMA:
+    a, b = head_of(arm).a, head_of(arm).b
+    if int(named(settings).family) == GAMMA:
         log = math.lgamma(a + reward) - math.lgamma(a)
         return log - a * math.log1p(1.0 / b) - reward * math.log1p(b)
     return math.log(a if reward == 1.0 else b) - math.log(a + b)
@@ -71,11 +60,8 @@ def learn_all(blocks, rates, tick, arm, reward, weight, settings, gone, log_weig
     tick, arm, reward, weight (n,). gone: a row whose weight has faded to less than this share is
     not learned.
     """
-    M, K = blocks.shape[:2]
-    score, now = np.empty(M), blocks[0, 0, CLOCK]
-    for m in range(M):
-        for k in range(K):
-            now = max(now, blocks[m, k, CLOCK])
+    M, now = blocks.shape[0], blocks[:, :, CLOCK].max()
+    score = np.empty(M)
     for i in range(reward.size):
         now = max(now, tick[i])
         for m in range(M):

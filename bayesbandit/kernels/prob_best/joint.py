@@ -15,17 +15,7 @@ import math
 import numpy as np
 
 from bayesbandit.kernels.conjugate.families import seeded, uniform
-from bayesbandit.kernels.row_layout import (
-    ARM,
-    FLOOR,
-    KIND,
-    PARAM,
-    PROPENSITY,
-    REWARD,
-    TABULATED,
-    WEIGHT,
-    tail_at,
-)
+from bayesbandit.kernels.row_layout import TABULATED, record, row_of
 from bayesbandit.kernels.selection import below, is_short, normal
 from bayesbandit.kernels.student import normal_cdf
 from bayesbandit.kernels.uncounted_arrays import borrowed, held
@@ -33,7 +23,6 @@ from bayesbandit.runtime.compiling import njit
 
 EDGE = 4  # cells at each end where a cubic errs; elsewhere by less than 1e-7 in Φ
 BLOCK = 256  # points that are compared at a time
-TINY = 1e-140  # squares of what is below it underflow
 REACH = 9.0  # of normals: no point is beyond, as its cells are
 
 
@@ -90,28 +79,24 @@ def width_at(z, log_width):
 
 
 @njit(cache=True)
-def put_points(seed, cells, normals, column, noise):
-    """Put the points of cells (P + 1, S), shifted by this seed, as normals into noise (P + 1, S).
-    column (S,): workspace."""
+def put_noise(seed, cells, normals, log_width, alpha, spread, noise):
+    """Put the points of cells (P + 1, S), shifted by this seed, as normals into noise (P + 1, S),
+    and α times their widths into spread (S,), which is scratch before."""
     P, S = noise.shape
     state = seeded(seed)
     for j in range(P):
         mask, within, state = next_shift(state, S)
-        for c in range(EDGE, S - EDGE):
-            z = normals[0, c]
-            for power in range(1, 4):
-                z = z * within + normals[power, c]
-            column[c] = z
-        for c in range(EDGE):
-            column[c] = normal_in(c, within, normals)
-            column[S - 1 - c] = normal_in(S - 1 - c, within, normals)
+        for c in range(S):
+            spread[c] = normal_in(c, within, normals)
         for s in range(S):
-            noise[j, s] = column[cells[j, s] ^ mask]
+            noise[j, s] = spread[cells[j, s] ^ mask]
+    for s in range(S):
+        spread[s] = alpha * width_at(noise[P - 1, s], log_width)
 
 
 @njit(cache=True)
 def put_point(seed, s, cells, normals, noise):
-    """Put point s alone into noise (P + 1,), as `put_points` does."""
+    """Put point s alone into noise (P + 1,), as `put_noise` does."""
     state = seeded(seed)
     for j in range(noise.size):
         mask, within, state = next_shift(state, cells.shape[1])
@@ -141,50 +126,21 @@ def put_scores(mean, factor, noise, a, out):
 
 
 @njit(cache=True)
-def best_in(scores):
-    """Return the largest score, and how many arms have it."""
+def winner(scores, stream):
+    """Return the arm with the largest score; a tie is broken evenly."""
     best, ties = -np.inf, 0
     for k in range(scores.size):
         if scores[k] > best:
             best, ties = scores[k], 1
         elif scores[k] == best:
             ties += 1
-    return best, ties
-
-
-@njit(cache=True)
-def nth(scores, best, n):
-    """Return the n-th arm, from 0, that has this score."""
+    skip = below(ties, stream) if ties > 1 else 0
     for k in range(scores.size):
         if scores[k] == best:
-            if n == 0:
+            if skip == 0:
                 return k
-            n -= 1
+            skip -= 1
     return -1
-
-
-@njit(cache=True)
-def contenders(mean, factor, reach, kept):
-    """Put the arms that may be best under draws no longer than `reach` into `kept` (A,), and return
-    how many they are.
-
-    |(F_k − F_b)'ε| ≤ |F_k − F_b| |ε| for the arm b of the largest mean. Arms tie where rounding
-    loses their difference.
-    """
-    b, count = 0, 0
-    for k in range(mean.size):
-        b = k if mean[k] > mean[b] else b
-    for k in range(mean.size):
-        apart2, size = 0.0, 0.0
-        for j in range(factor.shape[0]):
-            apart2 += (factor[j, k] - factor[j, b]) ** 2
-            size += abs(factor[j, k]) + abs(factor[j, b])
-        apart = np.sqrt(apart2) if apart2 > TINY**2 else min(size, TINY)
-        slack = 1e-9 * (abs(mean[b]) + abs(mean[k]) + reach * size)
-        if mean[b] - mean[k] <= (1.0 + 1e-9) * reach * apart + slack:
-            kept[count] = k
-            count += 1
-    return count
 
 
 @njit(cache=True)
@@ -229,41 +185,17 @@ def shares_of(mean, factor, seeds, cells, normals, log_width, alpha, floor, out)
     """
     n, P, A = factor.shape
     S = cells.shape[1]
-    noise, column = np.empty((P + 1, S)), np.empty(S)
-    length2, spread, kept = np.empty(S), np.empty(S), np.empty(A, np.int64)
-    best, ties = np.empty(BLOCK), np.empty(BLOCK, np.int64)
+    noise, spread = np.empty((P + 1, S)), np.empty(S)
+    scores, best, ties = np.empty((A, BLOCK)), np.empty(BLOCK), np.empty(BLOCK, np.int64)
     for i in range(n):
-        put_points(seeds[i], cells, normals, column, noise)
-        at, reach = i if alpha.size > 1 else 0, 0.0
-        length2[:] = 0.0
-        for j in range(P):
-            for s in range(S):
-                length2[s] += noise[j, s] ** 2
-        for s in range(S):
-            spread[s] = alpha[at] * width_at(noise[P, s], log_width)
-            reach = max(reach, spread[s] * np.sqrt(length2[s]))
-        count = contenders(mean[i], factor[i], reach, kept)
-        m, F, shares = np.empty(count), np.empty((P, count)), np.zeros(count)
-        scores = np.empty((count, BLOCK))
-        for c in range(count):
-            m[c] = mean[i, kept[c]]
-            for j in range(P):
-                F[j, c] = factor[i, j, kept[c]]
-        for b in range(0, S, BLOCK):
-            add_shares(m, F, noise, spread, b, scores, best, ties, shares)
+        at = i if alpha.size > 1 else 0
+        put_noise(seeds[i], cells, normals, log_width, alpha[at], spread, noise)
         out[i] = 0.0
-        for c in range(count):
-            out[i, kept[c]] = min(shares[c] / S, 1.0)
+        for start in range(0, S, BLOCK):
+            add_shares(mean[i], factor[i], noise, spread, start, scores, best, ties, out[i])
         for k in range(A):
-            out[i, k] = floor[at] + (1.0 - A * floor[at]) * out[i, k]
-
-
-@njit(cache=True)
-def put_choice(row, arm, D, K, alpha, floor):
-    """Put the number of the chosen arm, and the rule that chose it, into a row (width,)."""
-    tail = row[tail_at(D, K) :]
-    tail[ARM], tail[KIND], tail[PARAM], tail[FLOOR] = arm, TABULATED, alpha, floor
-    tail[PROPENSITY] = tail[REWARD] = tail[WEIGHT] = np.nan
+            share = min(out[i, k] / S, 1.0)
+            out[i, k] = floor[at] + (1.0 - A * floor[at]) * share
 
 
 @njit(cache=True)
@@ -273,22 +205,19 @@ def choose_jointly(
     """Decide for rows (n, width) from `start` on among the arms of these numbers (A,), until the
     stream runs short; the next row to do. It fills `seeds`; else see `shares_of`."""
     rows, stream, A, P = borrowed(rows), borrowed(stream), arms.size, factor.shape[1]
-    scores, noise = np.empty(A), np.empty(P + 1)
-    for i in range(start, rows.shape[0]):
-        if is_short(stream, K):
-            stream[-1] += i - start
-            held((scores, noise))
-            return i
+    memory = np.empty(A + P + 1)
+    scores, noise = borrowed(memory)[:A], borrowed(memory)[A:]
+    i = start
+    while i < rows.shape[0] and not is_short(stream, K):
         at, seeds[i] = i if alpha.size > 1 else 0, normal(stream)
         if floor[at] > 0.0 and normal_cdf(normal(stream)) < A * floor[at]:
-            arm = below(A, stream)
+            k = below(A, stream)
         else:
-            put_point(seeds[i], below(cells.shape[1], stream), cells, normals, borrowed(noise))
-            spread = alpha[at] * width_at(noise[P], log_width)
-            put_scores(mean[i], factor[i], borrowed(noise), spread, borrowed(scores))
-            best, ties = best_in(borrowed(scores))
-            arm = nth(borrowed(scores), best, below(ties, stream) if ties > 1 else 0)
-        put_choice(rows[i], arms[arm], D, K, alpha[at], floor[at])
-    stream[-1] += rows.shape[0] - start
-    held((scores, noise))
-    return rows.shape[0]
+            put_point(seeds[i], below(cells.shape[1], stream), cells, normals, noise)
+            put_scores(mean[i], factor[i], noise, alpha[at] * width_at(noise[P], log_width), scores)
+            k = winner(scores, stream)
+        record(row_of(rows[i], D, K), arms[k], TABULATED, alpha[at], floor[at])
+        i += 1
+    stream[-1] += i - start
+    held(memory)
+    return i

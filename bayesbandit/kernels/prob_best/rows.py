@@ -6,15 +6,9 @@ arms. An arm's probability is the share of the draws under which it is best.
 
 import numpy as np
 
-from bayesbandit.kernels.algebra.dense import add_scaled, dot
-from bayesbandit.kernels.prob_best.joint import (
-    best_in,
-    nth,
-    put_choice,
-    put_point,
-    put_points,
-    width_at,
-)
+from bayesbandit.kernels.algebra.dense import add_scaled, copy_into, dot
+from bayesbandit.kernels.prob_best.joint import put_point, width_at, winner
+from bayesbandit.kernels.row_layout import TABULATED, record, row_of
 from bayesbandit.kernels.selection import below, is_short, normal
 from bayesbandit.kernels.student import normal_cdf
 from bayesbandit.kernels.uncounted_arrays import borrowed, held
@@ -23,40 +17,13 @@ from bayesbandit.runtime.compiling import njit
 
 @njit(cache=True)
 def take_in(x, location, theta, own, level, length, scores):
-    """Copy rows x (K, d) into `own`; put x'location, |x| and x'theta into the others (K,).
-
-    Each is a sum as `dot` computes it, and the row is read once.
-    """
-    d = x.shape[1]
-    blocks = d - d % 4
+    """Copy rows x (K, d) into `own`; put x'location, |x| and x'theta into the others (K,)."""
     for k in range(x.shape[0]):
-        row, copy = x[k], own[k]
-        a0, a1, a2, a3 = 0.0, 0.0, 0.0, 0.0
-        b0, b1, b2, b3 = 0.0, 0.0, 0.0, 0.0
-        c0, c1, c2, c3 = 0.0, 0.0, 0.0, 0.0
-        for i in range(0, blocks, 4):
-            x0, x1, x2, x3 = row[i], row[i + 1], row[i + 2], row[i + 3]
-            copy[i], copy[i + 1], copy[i + 2], copy[i + 3] = x0, x1, x2, x3
-            a0 += x0 * location[i]
-            a1 += x1 * location[i + 1]
-            a2 += x2 * location[i + 2]
-            a3 += x3 * location[i + 3]
-            b0 += x0 * x0
-            b1 += x1 * x1
-            b2 += x2 * x2
-            b3 += x3 * x3
-            c0 += x0 * theta[i]
-            c1 += x1 * theta[i + 1]
-            c2 += x2 * theta[i + 2]
-            c3 += x3 * theta[i + 3]
-        for i in range(blocks, d):
-            copy[i] = row[i]
-            a0 += row[i] * location[i]
-            b0 += row[i] * row[i]
-            c0 += row[i] * theta[i]
-        level[k] = (a0 + a1) + (a2 + a3)
-        length[k] = np.sqrt((b0 + b1) + (b2 + b3))
-        scores[k] = (c0 + c1) + (c2 + c3)
+        row = own[k]
+        copy_into(row, x[k])
+        level[k] = dot(row, location)
+        length[k] = np.sqrt(dot(row, row))
+        scores[k] = dot(row, theta)
 
 
 @njit(cache=True)
@@ -72,25 +39,10 @@ def take_all_in(x, location, own, level, length):
 def put_theta(location, axes, noise, spread, theta):
     """Put location + spread · axes'ε into theta (d,); ε are the first of noise, axes (P, d)."""
     theta[:] = 0.0
-    P = axes.shape[0]
-    blocks = P - P % 4
-    for j in range(0, blocks, 4):
-        e0, e1, e2, e3 = noise[j], noise[j + 1], noise[j + 2], noise[j + 3]
-        a0, a1, a2, a3 = axes[j], axes[j + 1], axes[j + 2], axes[j + 3]
-        for i in range(theta.size):
-            theta[i] += (e0 * a0[i] + e1 * a1[i]) + (e2 * a2[i] + e3 * a3[i])
-    for j in range(blocks, P):
+    for j in range(axes.shape[0]):
         add_scaled(theta, noise[j], axes[j])
     for i in range(theta.size):
         theta[i] = location[i] + spread * theta[i]
-
-
-@njit(cache=True)
-def put_noise(seed, cells, normals, log_width, alpha, spread, noise):
-    """Put all points of a decision into noise (P + 1, S), and their α · width into spread (S,)."""
-    put_points(seed, cells, normals, np.empty(spread.size), noise)
-    for s in range(spread.size):
-        spread[s] = alpha * width_at(noise[-1, s], log_width)
 
 
 @njit(cache=True)
@@ -118,36 +70,30 @@ def choose_by_rows(
 ):  # fmt: skip
     """Decide as `joint.choose_jointly`, for rows x (n, K, d) of features and axes (P, d) of θ, and
     take them in: each row is read once."""
-    rows, x, own, stream, A = (
-        borrowed(rows),
-        borrowed(x),
-        borrowed(own),
-        borrowed(stream),
-        arms.size,
-    )
-    scores, theta, noise = np.empty(K), np.empty(axes.shape[1]), np.empty(axes.shape[0] + 1)
-    for i in range(start, rows.shape[0]):
-        if is_short(stream, 1):
-            stream[-1] += i - start
-            held((scores, theta, noise))
-            return i
-        seeds[i], place = normal(stream), -1
-        if floor[i] > 0.0 and normal_cdf(normal(stream)) < A * floor[i]:
-            place = below(A, stream)
+    rows, x, own, stream = borrowed(rows), borrowed(x), borrowed(own), borrowed(stream)
+    A, (P, d) = arms.size, axes.shape
+    memory = np.empty(K + d + P + 1)
+    scores, theta = borrowed(memory)[:K], borrowed(memory)[K : K + d]
+    noise = borrowed(memory)[K + d :]
+    i = start
+    while i < rows.shape[0] and not is_short(stream, 1):
+        seeds[i] = normal(stream)
+        at_random = floor[i] > 0.0 and normal_cdf(normal(stream)) < A * floor[i]
+        if at_random:
+            k = below(A, stream)
         else:
-            put_point(seeds[i], below(cells.shape[1], stream), cells, normals, borrowed(noise))
-            spread = alpha[i] * width_at(noise[-1], log_width)
-            put_theta(location, axes, borrowed(noise), spread, borrowed(theta))
-        take_in(x[i], location, borrowed(theta), own[i], level[i], length[i], borrowed(scores))
-        if place < 0:
+            put_point(seeds[i], below(cells.shape[1], stream), cells, normals, noise)
+            put_theta(location, axes, noise, alpha[i] * width_at(noise[P], log_width), theta)
+        take_in(x[i], location, theta, own[i], level[i], length[i], scores)
+        if not at_random:
             for a in range(A):  # arms are in order
                 scores[a] = scores[arms[a]]
-            best, ties = best_in(scores[:A])
-            place = nth(scores[:A], best, below(ties, stream) if ties > 1 else 0)
-        put_choice(rows[i], arms[place], D, K, alpha[i], floor[i])
-    stream[-1] += rows.shape[0] - start
-    held((scores, theta, noise))
-    return rows.shape[0]
+            k = winner(scores[:A], stream)
+        record(row_of(rows[i], D, K), arms[k], TABULATED, alpha[i], floor[i])
+        i += 1
+    stream[-1] += i - start
+    held(memory)
+    return i
 
 
 @njit(cache=True)
