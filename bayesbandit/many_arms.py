@@ -9,15 +9,14 @@ rounding is compared as a choice compares it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from bayesbandit.kernels.prob_best import points, rows
 from bayesbandit.kernels.prob_best.joint import put_noise
-
-if TYPE_CHECKING:
-    from bayesbandit.predictions import JointRows
+from bayesbandit.predictions import Alpha, Joint, Prediction, product
 
 Array = np.ndarray
 MIN_ARMS_TO_BOUND = 3000  # fewer arms are compared all at once (`predictions.Comparison`)
@@ -27,6 +26,82 @@ FLOAT32_RANGE = 1e-15, 1e15  # lengths whose products and squares float32 holds
 FLOAT64_RANGE = 1e-140, 1e140
 
 
+@dataclass(frozen=True, eq=False)
+class JointRows(Prediction):
+    """Dependent arms with mean rewards z'θ of rows z of features, θ ~ N(location, RR') or t.
+
+    x (n, K, d), location (D,), of_theta R (D, P), and df, a number. D = d + 1: z ends with a
+    constant 1. It is the `Joint` of all rows, computed as far as it is needed.
+    """
+
+    x: Array
+    location: Array
+    of_theta: Array
+    df: float
+
+    @cached_property
+    def slopes(self) -> Array:
+        """The location of the coefficients of x, (d,)."""
+        return np.ascontiguousarray(self.location[: self.x.shape[2]])
+
+    @cached_property
+    def taken_in(self) -> tuple[Array, Array]:
+        """The means without the constant, and |x|, (n, K) each."""
+        level, length = np.empty((2, *self.x.shape[:2]))
+        rows.take_all_in(self.x, self.slopes, self.x, level, length)
+        return level, length
+
+    @cached_property
+    def mean(self) -> Array:
+        constant = float(self.location[self.x.shape[2] :].sum())
+        return self.taken_in[0] + constant if self.x.size else self.taken_in[0]
+
+    @cached_property
+    def whole(self) -> Joint:
+        """The prediction with the roots of all rows."""
+        return self._joint(self.mean, self.x)
+
+    def _joint(self, mean: Array, x: Array) -> Joint:
+        n, K, d = x.shape
+        roots = product(x.reshape(-1, d), self.of_theta[:d])
+        if len(self.of_theta) > d:
+            roots += self.of_theta[d]
+        return Joint(mean, roots.reshape(n, K, -1), self.df)
+
+    @cached_property
+    def axes(self) -> Array:
+        """The principal axes (d, d) of the spread of θ without its constant, the widest first."""
+        axes, scale, _ = np.linalg.svd(self.of_theta[: self.x.shape[2]], full_matrices=False)
+        return np.ascontiguousarray((axes * scale).T)
+
+    @property
+    def root(self) -> Array:
+        """Roots (n, K, P): see `Joint`."""
+        return self.whole.root
+
+    @property
+    def sd(self) -> Array:
+        return self.whole.sd
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        return self.whole.draw(size, rng)
+
+    def best(self, alpha: Alpha = 1.0) -> Array:
+        K = self.x.shape[1]
+        if K < MIN_ARMS_TO_BOUND:
+            return self.whole.best(alpha)
+        return RowComparison(self, np.arange(K), np.ravel(alpha), np.zeros(1)).probabilities()
+
+    def among(self, arms: Array) -> Joint:
+        return self._joint(self.mean[:, arms], self.x[:, arms])
+
+    def entries(self, kind: int) -> tuple[Array, Array] | None:
+        return self.whole.entries(kind)
+
+    def ranking(self) -> Joint:
+        return self.whole
+
+
 class RowComparison:
     """Thompson sampling from `JointRows`: probabilities of the chosen arms alone, or of all.
 
@@ -34,7 +109,7 @@ class RowComparison:
     """
 
     def __init__(self, joint: JointRows, arms: Array, alpha: Array, floor: Array) -> None:
-        n = len(joint.level)
+        n = len(joint.x)
         self.joint = joint
         self.arms = arms
         self.seeds = np.zeros(n)
@@ -46,15 +121,12 @@ class RowComparison:
     def choose(self, rows_: Array, done: int, D: int, K: int, arms: Array, stream: Array) -> int:
         """Choose one of the arms in each row (n, width) from `done` on: see `Comparison.choose`."""
         joint = self.joint
-        done = int(
+        return int(
             rows.choose_by_rows(
-                rows_, done, D, K, arms, joint.given, joint.location, joint.axes, self.seeds,
-                *self.points, self.alpha, self.floor, stream, joint.own, joint.level, joint.length,
+                rows_, done, D, K, arms, joint.x, joint.slopes, joint.axes, self.seeds,
+                *self.points, self.alpha, self.floor, stream, joint.x, *joint.taken_in,
             )
         )  # fmt: skip
-        if done == len(rows_):
-            joint.taken_in()
-        return done
 
     def propensities(self, chosen: Array) -> Array:
         """Return the probabilities (n,) of the arms of these numbers (n,), one in each context."""
@@ -97,16 +169,16 @@ class Thetas:
         spread = np.empty(points.POINTS)
         put_noise(comparison.seeds[i], *comparison.points, comparison.alpha[i], spread, noise)
         self.theta = np.empty((points.POINTS, D))
-        rows.put_thetas(noise, spread, joint.location, joint.axes, self.theta)
+        rows.put_thetas(noise, spread, joint.slopes, joint.axes, self.theta)
         self.x = joint.x[i]
         self.arms = arms
-        length = joint.length[i, arms]
+        level, length = (values[i, arms] for values in joint.taken_in)
         size2 = np.einsum("sd,sd->s", self.theta, self.theta)
         sizes = np.array([np.sqrt(size2.max()), length.max()])
         self.slack = 2.0 * FLOAT32_ERROR * (10 + D) * sizes.prod()
         self.kind = np.float32 if _within(sizes, FLOAT32_RANGE) else np.float64
         if _within(sizes, FLOAT64_RANGE):
-            self.bound = self._bounds(joint.level[i, arms], length, joint.location)
+            self.bound = self._bounds(level, length, joint.slopes)
         else:  # products overflow or vanish: every arm is compared exactly
             self.slack = np.inf
             self.bound = np.full(len(arms), np.inf)

@@ -16,13 +16,11 @@ import numpy as np
 
 from bayesbandit.checks import FLOAT64, floats, one_of
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
-from bayesbandit.kernels.prob_best import by_draws, joint, points, rows
+from bayesbandit.kernels.prob_best import by_draws, joint, points
 from bayesbandit.kernels.prob_best.located import best_of_location_scale
 from bayesbandit.kernels.prob_best.walk import SHAPE, best_of, reshape
 from bayesbandit.kernels.row_layout import BETA, GAMMA, HUGE, TABULATED, THOMPSON
-from bayesbandit.many_arms import MIN_ARMS_TO_BOUND, RowComparison
 from bayesbandit.runtime.compiling import interpreted
-from bayesbandit.runtime.lent import lent
 
 Array = np.ndarray
 Alpha = float | Array  # the factor of posterior sds: a number, or one for each context
@@ -175,77 +173,6 @@ class Joint:
 
     def ranking(self) -> Joint:
         return self
-
-
-class JointRows(Joint):
-    """Dependent arms with mean rewards z'θ of rows z of features, θ ~ N(location, RR') or t.
-
-    x (n, K, d), location (D,), R (D, P), and df, a number. D = d + 1: z ends with a constant 1. The
-    first computation copies x, and later ones use the copy.
-    """
-
-    def __init__(self, x: Array, location: Array, root: Array, df: float) -> None:
-        n, K, d = x.shape
-        level, length = np.empty((2, n, K))
-        own = np.empty((n, K, d)) if K < MIN_ARMS_TO_BOUND else lent((n, K, d))
-        vars(self).update(
-            location=np.ascontiguousarray(location[:d]), constant=float(location[d:].sum()),
-            of_theta=root, df=df, given=np.ascontiguousarray(x), own=own,
-            level=level, length=length,
-        )  # fmt: skip
-
-    given: Array  # x, or `own` where it is taken in
-    own: Array
-    level: Array  # (n, K): the means without the constant
-    length: Array  # (n, K): |x|
-    location: Array  # of the coefficients of x, (d,)
-    constant: float
-    of_theta: Array  # R
-
-    def taken_in(self) -> None:
-        """Say that `own`, `level` and `length` are known."""
-        vars(self)["given"] = self.own
-
-    @property
-    def x(self) -> Array:
-        """The rows of features, (n, K, d)."""
-        if self.given is not self.own:
-            rows.take_all_in(self.given, self.location, self.own, self.level, self.length)
-            self.taken_in()
-        return self.own
-
-    @cached_property
-    def mean(self) -> Array:
-        """Means (n, K)."""
-        return self.level + self.constant if self.x.size else self.level
-
-    @cached_property
-    def root(self) -> Array:
-        """R (n, K, P): at each context the covariance of the arms' mean rewards is RR'."""
-        return self._roots(self.x)
-
-    def _roots(self, x: Array) -> Array:
-        n, K, d = x.shape
-        roots = product(x.reshape(-1, d), self.of_theta[:d])
-        if len(self.of_theta) > d:
-            roots += self.of_theta[d]
-        return roots.reshape(n, K, -1)
-
-    @cached_property
-    def axes(self) -> Array:
-        """The principal axes (d, d) of the spread of θ without its constant, the widest first."""
-        root = self.of_theta[: len(self.location)]
-        axes, scale, _ = np.linalg.svd(root, full_matrices=False)
-        return np.ascontiguousarray((axes * scale).T)
-
-    def among(self, arms: Array) -> Joint:
-        return Joint(self.mean[:, arms], self._roots(self.x[:, arms]), self.df)
-
-    def best(self, alpha: Alpha = 1.0) -> Array:
-        K = self.mean.shape[1]
-        if K < MIN_ARMS_TO_BOUND:
-            return Joint.best(self, alpha)
-        return RowComparison(self, np.arange(K), np.ravel(alpha), np.zeros(1)).probabilities()
 
 
 class Comparison:

@@ -184,7 +184,7 @@ def live(bandit: bb.Bandit, reward: Rewards, T: int, pause: float = 0.01) -> Rou
         chosen = now() - began
         got, belief = reward(float(x @ TRUTH[decision.arm]), rng), bandit.belief
         if isinstance(belief, SampledBelief):
-            late += sum(chain.seen for chain in belief.chains) < belief.n.sum()
+            late += sum(chain.seen for chain in belief.clouds) < belief.n.sum()
             time.sleep(pause)
         began = now()
         bandit.observe(decision, got)
@@ -231,7 +231,7 @@ def rounds(T: int, models: Sequence[str], ways: Sequence[str]) -> None:
             if way == ways[0]:
                 start = f"{name}, {belief.plan.engine}", f"{first:.1f}, {again:.1f}"
             sampled = isinstance(belief, SampledBelief)
-            runs = sum(chain.runs for chain in belief.chains) if sampled else 0
+            runs = sum(chain.runs for chain in belief.clouds) if sampled else 0
             numbers = (f"{np.median(ms):.2f}", f"{ms.max():.1f}", f"{(ms > SLOW).sum()}",
                        f"{played.cpu.max():.1f}", f"{played.wait.max():.1f}",
                        f"{(played.wait > 2.0).sum()}", f"{played.late:.0%}",

@@ -15,7 +15,7 @@ With --walk the coefficients walk: those of each arm begin at N(0, .3² I), with
 take a step of variance q in each coordinate a round. The table has the regret of 3,000 rounds, and
 how it differs from that of never forgetting in the same worlds, with standard errors.
 
-With --alarm arms are played by chance, and the tests of `bandit.surprise` are counted that ever
+With --alarm arms are played by chance, and the tests of `bandit.drift_test` are counted that ever
 alarm at level .05: in worlds that stand still, with 3, 10 and 20 features, of 1,000 and of 10,000
 rounds; and in those with 3 features where from the middle on each arm has what the next one had.
 """
@@ -147,7 +147,7 @@ def alarms(kind: str, rounds: int, d: int, changes: bool, seed: int) -> bool:
     reward = rewards_of(kind, (x * theta[law]).sum(axis=1) + level[law], rng)
     bandit = bb.LinTS(3, d, history=None)
     bandit.update(x, arm, reward)
-    return bandit.surprise(0.05).alarm
+    return bandit.drift_test(0.05).alarm
 
 
 def alarm(runs: int) -> None:

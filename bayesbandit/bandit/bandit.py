@@ -33,7 +33,7 @@ from bayesbandit.bandit.logged import Logged
 from bayesbandit.bandit.observed import Observed
 from bayesbandit.bandit.refusals import Refused
 from bayesbandit.beliefs.base import Belief, BeliefModel, Declaring, Kernel, kernel_of
-from bayesbandit.beliefs.surprise import Evidence, Surprise
+from bayesbandit.beliefs.drift_test import DriftTest, EProcess
 from bayesbandit.checks import FLOAT64, LARGEST, Contexts, Name
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.rounds import DONE
@@ -313,7 +313,7 @@ class Bandit:
         """
         return summary(self.history, min_probability)
 
-    def surprise(self, level: float = 0.01) -> Surprise:
+    def drift_test(self, level: float = 0.01) -> DriftTest:
         """Return an e-process: evidence that the rewards in `history` have changed over time.
 
         Regressions that forget bet against one that does not: on whether a reward is the usual one,
@@ -323,9 +323,11 @@ class Bandit:
         together. Rounds come in the order of `history`. `Service.surprise` goes on when the history
         is full.
         """
-        evidence = Evidence()
+        evidence = EProcess()
         evidence.follow(self.history)
-        return evidence.surprise(level)
+        return evidence.test(level)
+
+    surprise = drift_test  # its old name
 
     def choose(self, x: Contexts = NOTHING, arms: Iterable[Name] | None = None) -> Decision:
         """Choose an arm for one context (d,) or for each of a batch (n, d), drawn independently.

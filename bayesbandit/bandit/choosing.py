@@ -16,14 +16,13 @@ from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.checks import FLOAT64, LARGEST, Contexts, Name
 from bayesbandit.kernels import rounds
 from bayesbandit.kernels.row_layout import TABULATED, THOMPSON
-from bayesbandit.many_arms import MIN_ARMS_TO_BOUND, RowComparison
+from bayesbandit.many_arms import MIN_ARMS_TO_BOUND, JointRows, RowComparison
 from bayesbandit.policies import chosen
 from bayesbandit.predictions import (
     Comparison,
     Conjugate,
     Draws,
     Joint,
-    JointRows,
     LocationScale,
     Prediction,
     probabilities_in,
@@ -146,7 +145,7 @@ def _decide(bandit: Bandit, x: np.ndarray, available: np.ndarray, numbers: np.nd
 
 def _dependent(
     bandit: Bandit, x: np.ndarray, numbers: np.ndarray
-) -> tuple[Prediction, Joint] | None:
+) -> tuple[Prediction, Joint | JointRows] | None:
     """Return the prediction at x (n, K, d) and the dependent arms that Thompson sampling draws.
 
     Probabilities of such decisions are computed when first needed. None unless arms have features,
@@ -159,7 +158,7 @@ def _dependent(
     if bandit.belief.new.any():
         return None
     prediction = predicted(bandit.belief, x)
-    ranking = prediction.ranking()
+    ranking = prediction if isinstance(prediction, JointRows) else prediction.ranking()
     if ranking is None or (ranking is not prediction and (numbers[:, 0] != 1.0).any()):
         return None
     return prediction, ranking
@@ -167,7 +166,7 @@ def _dependent(
 
 def predicted(belief: Belief, x: np.ndarray) -> Prediction:
     """Return a belief's prediction at contexts x (n, …); raise if it is not valid."""
-    prediction = belief.predict(x if belief.leaves_contexts else x.copy())
+    prediction = belief.predict(x.copy())
     what = f"{type(belief).__name__}.predict"
     if not isinstance(prediction, LocationScale | Joint | Draws | Conjugate | Prediction):
         raise TypeError(

@@ -63,10 +63,9 @@ class Belief(Protocol):
 
     n (K,): how many rounds each arm has learned. of_arms: whether contexts are (n, K, d), with a
     row of features for each arm. computes_when_asked: whether a prediction may change the belief,
-    as when new draws are computed. leaves_contexts: whether `predict` leaves the contexts as they
-    are, and its prediction copies what it keeps of them as soon as it is asked; else it gets a
-    copy. clock: what ticks while the belief forgets; None: it does not forget. rate: e^(−rate) is
-    left of a round after a tick, where `reweigh_at` knows the ticks of rounds.
+    as when new draws are computed. clock: what ticks while the belief forgets; None: it does not
+    forget. rate: e^(−rate) is left of a round after a tick, where `reweigh_at` knows the ticks of
+    rounds.
     """
 
     if TYPE_CHECKING:
@@ -79,7 +78,6 @@ class Belief(Protocol):
     n_features: int
     of_arms: ClassVar[bool] = False
     computes_when_asked: bool = False
-    leaves_contexts: bool = False
     clock: Clock | None = None
     rate: float = 0.0
 
@@ -98,7 +96,7 @@ class Belief(Protocol):
         """The kernels of this belief; None if it has none."""
         return None
 
-    def renew(self) -> bool:
+    def refit_if_due(self) -> bool:
         """Compute now what a prediction would compute first, as new draws that are due. Return
         whether there was such a thing."""
         return False

@@ -202,12 +202,10 @@ class ByDraws(Belief):
         self._change(len(self.n) - 1)
 
     def _change(self, n_arms: int) -> None:
-        self._count(n_arms)
+        """Learn all rounds, of so many arms."""
+        self.n = self.rounds.counts(n_arms)
         self.refitted = {}
         self.learn(range(n_arms))
-
-    def _count(self, n_arms: int) -> None:
-        self.n = self.rounds.counts(n_arms)
 
     # ---- all that is known -----------------------------------------------------------------------
 
@@ -225,12 +223,13 @@ class ByDraws(Belief):
 
     def restore(self, state: dict[str, Any]) -> None:
         self.restore_rounds(state)
-        self._change(len(self.n))
+        self.learn(range(len(self.n)))
 
     def restore_rounds(self, state: dict[str, Any]) -> None:
         """Restore the rounds that `state` returned, and nothing that is computed from them."""
         self.rounds.restore(state["rounds"], len(self.n))
-        self._count(len(self.n))
+        self.n = self.rounds.counts(len(self.n))
+        self.refitted = {}
         if self.clock:
             gone, self.tick = state["gone"], state["tick"]
             if gone.shape != self.gone.shape or not _are_counts(gone):

@@ -19,7 +19,8 @@ from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels.root import UNKNOWN
 from bayesbandit.kernels.rounds import describe_many, update_many
 from bayesbandit.kernels.row_layout import UCB, row_type
-from bayesbandit.predictions import Joint, JointRows, LocationScale, product, scaled
+from bayesbandit.many_arms import JointRows
+from bayesbandit.predictions import Joint, LocationScale, product, scaled
 from bayesbandit.runtime.compiling import interpreted, without
 from bayesbandit.runtime.schema import demand
 
@@ -62,7 +63,6 @@ class LinearBelief(Belief, Kernel):
     properties below are views of its parts. plan: of a declared model.
     """
 
-    leaves_contexts = True
     plan: Plan | None = None
 
     def __init__(
@@ -153,7 +153,7 @@ class LinearBelief(Belief, Kernel):
         describe_many(rows, self.arms, np.ones(K, dtype=np.bool_), self.settings, UCB)
         return LocationScale(log["mean"], log["scale"], np.abs(log["last"]))
 
-    def predict_together(self, x: Array) -> Joint:
+    def predict_together(self, x: Array) -> JointRows:
         known = LinearBelief.posterior(self, 0)
         if (about := known.about) is not None:
             x = x - about.origin

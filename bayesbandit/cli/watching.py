@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from bayesbandit.beliefs.surprise import Evidence
+    from bayesbandit.beliefs.drift_test import EProcess
     from bayesbandit.ope.pooled import ArmValue, MeanReward
     from bayesbandit.service.watching import Watch
     from bayesbandit.store.log import DecisionLog
@@ -79,7 +79,7 @@ def watch(
     import numpy as np
 
     from bayesbandit import plots
-    from bayesbandit.beliefs.surprise import Evidence
+    from bayesbandit.beliefs.drift_test import EProcess
     from bayesbandit.evaluation.text import HOURS_IN, unit_of
     from bayesbandit.ope.pooled import ArmValue, MeanReward, parts
     from bayesbandit.service.watching import Watch, most_taken, week_of
@@ -90,7 +90,7 @@ def watch(
     most = most_taken(log.ledger, moment(since, "since"), moment(until, "until"), ARMS)
     seen, everything = Watch(log.ledger, most), MeanReward()
     weekly: dict[int, MeanReward] = {}
-    values, evidence = [ArmValue(arm) for arm in most], Evidence()
+    values, evidence = [ArmValue(arm) for arm in most], EProcess()
     for part in parts(log, since, until):
         seen.add(part.chunk)
         everything.add(part.reward, part.is_open)
@@ -259,11 +259,11 @@ def verdict(seen: Watch, weeks: pd.DataFrame) -> str:
     return said
 
 
-def changed(evidence: Evidence) -> str:
+def changed(evidence: EProcess) -> str:
     """Return a sentence on whether rewards follow one law; none where there are no rewards."""
     if not len(evidence.log_e):
         return ""
-    at = evidence.surprise(SURE).at
+    at = evidence.test(SURE).at
     if at is None:
         return " Nothing says that the rewards have changed."
     return (

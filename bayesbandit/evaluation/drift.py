@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from bayesbandit import checks
+from bayesbandit.beliefs.drift_test import Regressions
 from bayesbandit.beliefs.linear import Ridge
-from bayesbandit.beliefs.surprise import Regressions
 
 HALF_LIVES = (None, 8000.0, 4000.0, 2000.0, 1000.0, 500.0, 250.0, 125.0)
 

@@ -61,7 +61,8 @@ def fit(
     checks.one_of(engine, "engine", choices())
     checks.integer(draws, "draws", 4)
     checks.integer(chains, "chains", 1)
-    knobs = _knobs(tune, target_accept, cores)
+    knobs = {"tune": tune, "target_accept": target_accept, "cores": cores}
+    knobs = {name: value for name, value in knobs.items() if value is not None}
     if not isinstance(seed, np.random.SeedSequence):
         seed = np.random.SeedSequence(None if seed is None else checks.integer(seed, "seed"))
     if not model.takes_arm and n_arms is not None:
@@ -77,7 +78,7 @@ def fit(
     number = int(seed.generate_state(1, np.uint64)[0])
 
     def known_by(plan: Plan) -> Known:
-        _fits(knobs, plan.kind, model.name)
+        _check_knobs(knobs, plan.kind, model.name)
         return _posterior(plan, rows, draws, chains, number, knobs)
 
     with holding(model, "these rows"):
@@ -107,23 +108,15 @@ def _posterior(
     return plan.sample(rows, draws, chains, seed, **knobs)
 
 
-def _knobs(tune: Any, target_accept: Any, cores: Any) -> dict[str, Any]:
-    """Return the sampler settings that are not None, checked."""
-    knobs: dict[str, Any] = {}
-    if tune is not None:
-        knobs["tune"] = checks.integer(tune, "tune")
-    if target_accept is not None:
-        knobs["target_accept"] = checks.number(target_accept, "target_accept", above=0, below=1)
-    if cores is not None:
-        knobs["cores"] = checks.integer(cores, "cores", 1)
-    return knobs
-
-
-def _fits(knobs: Mapping[str, Any], engine: Engine, name: str) -> None:
-    """Raise ValueError for a sampler setting that the engine does not have."""
+def _check_knobs(knobs: Mapping[str, Any], engine: Engine, name: str) -> None:
+    """Raise ValueError for a sampler setting that the engine does not have, or not so."""
     for knob in knobs:
         if knob not in engine.knobs:
             have = " and ".join(repr(e.name) for e in engines if knob in e.knobs)
             raise ValueError(f"{knob} is a knob of {have}; the engine of {name} is {engine.name!r}")
     if "tune" in knobs:
         checks.integer(knobs["tune"], f"tune, of {engine.name!r},", engine.least_tune)
+    if "target_accept" in knobs:
+        checks.number(knobs["target_accept"], "target_accept", above=0, below=1)
+    if "cores" in knobs:
+        checks.integer(knobs["cores"], "cores", 1)

@@ -173,28 +173,26 @@ class Posterior:
         ignores them and has its own chains.
         features, arms: their names.
         """
-        from bayesbandit.posteriors.datatree import datatree, renamed
+        from bayesbandit.posteriors.datatree import datatree
 
         checks.integer(chains, "chains", 1)
         checks.integer(draws, "draws", 1)
         values = self.known.chains(self.plan, chains, draws, self._rng())
-        chains, draws = next(iter(values.values())).shape[:2]
-        flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in values.items()}
-        rest = {
-            k: v.reshape(chains, draws, *v.shape[1:])
-            for k, v in self.plan.outcomes.rest(flat).items()
-        }
-        names = list(values)
-        weighted, plain = self._built(self.rows.get("weight")), self._built(None)
-        stats = self.known.stats
-        tree = datatree(
-            weighted, plain, values | rest, names, self.seed, self._attributes(), stats,
-            self.plan.row_likelihood,
-        )  # fmt: skip
+        shape = next(iter(values.values())).shape[:2]
+        rest = self.plan.outcomes.rest({k: v.reshape(-1, *v.shape[2:]) for k, v in values.items()})
         fitted = self.features if self.encoder is None else self.encoder.features
-        features = fitted if features is None else features
-        coords = {"feature": features, "arm": arms}
-        return renamed(tree, {k: v for k, v in coords.items() if v is not None})
+        names = {"feature": fitted if features is None else features, "arm": arms}
+        return datatree(
+            self._built(self.rows.get("weight")),
+            self._built(None),
+            values,
+            {k: v.reshape(*shape, *v.shape[1:]) for k, v in rest.items()},
+            self.seed,
+            self._attributes(),
+            self.known.stats,
+            {k: v for k, v in names.items() if v is not None},
+            self.plan.row_likelihood.refused,
+        )
 
     def _built(self, weight: np.ndarray | None) -> pm.Model:
         """Return the fitted PyMC model on the same rows with these weights (None: 1)."""

@@ -17,7 +17,7 @@ import numpy as np
 from bayesbandit import checks
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
-from bayesbandit.beliefs.surprise import Evidence
+from bayesbandit.beliefs.drift_test import EProcess
 from bayesbandit.checks import Name, Table
 from bayesbandit.service.beginning import (
     check_log,
@@ -74,7 +74,7 @@ ATTEMPTS = 100  # at changing a version before another process does
 class Watched:
     """Evidence that rewards have changed, as the learner has stored it with its newest version.
 
-    largest: the largest value of the e-process of `Bandit.surprise` so far, as a logarithm to base
+    largest: the largest value of the e-process of `Bandit.drift_test` so far, as a logarithm to base
     10. rounds: the rewards that it is about: those learned since the learner began, and at most
     10,000 before. If nothing changes, `largest` ever reaches −log10(level) with probability `level`
     at most, for each start of a learner.
@@ -201,7 +201,7 @@ class Service:
         self._counting, self._t = RLock(), 0
         self._version = self._newest()
         self._take(self._version)
-        self._evidence: Evidence | None = None  # of a learner
+        self._evidence: EProcess | None = None  # of a learner
 
     def __repr__(self) -> str:
         return f"Service({self._version.bandit!r}, version {self.version}, {self.log!r})"
@@ -478,10 +478,10 @@ class Service:
         self._unsaved = 0 if data is not None else unsaved
         return len(due), len(learned)
 
-    def _evidence_of(self, version: Version) -> Evidence:
+    def _evidence_of(self, version: Version) -> EProcess:
         """Return the evidence of a version that is not stored yet; that of this service stays."""
         if self._evidence is None:
-            self._evidence = Evidence(keep=0)
+            self._evidence = EProcess(keep=0)
             self._evidence.followed = max(0, self._version.bandit.history.total - RECENT)
         evidence = deepcopy(self._evidence)
         evidence.follow(version.bandit.history)

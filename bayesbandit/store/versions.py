@@ -59,7 +59,7 @@ class Version:
 
     def next(self, twin: Bandit, removed: dict[Name, int]) -> Version:
         """Return `twin` as the next version; compute its posterior draws now if they are due."""
-        return Version(self.number + 1, twin, removed, twin.belief.renew())
+        return Version(self.number + 1, twin, removed, twin.belief.refit_if_due())
 
     def learned(self, outcomes: Sequence[Outcome], closed: int) -> Version:
         """Return the version that has learned these rewards, and counted the closed decisions."""
@@ -149,7 +149,7 @@ def rehearse(bandit: Bandit) -> Decision:
             _ = decision.propensity, decision.probabilities
         twin = independent(bandit)
         twin.observe(decision, np.ones(n), errors="skip")  # a model may refuse this reward
-        twin.belief.renew()
+        twin.belief.refit_if_due()
         bandit = twin
     return decision
 

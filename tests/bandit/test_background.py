@@ -13,7 +13,7 @@ import pymc as pm
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.beliefs.sampled.refits import INTERVAL
+from bayesbandit.beliefs.sampled.refits import SWITCH_INTERVAL
 from bayesbandit.inference import plan
 from bayesbandit.inference.base import NotThisEngine, Refusal
 from bayesbandit.inference.gibbs.sampler import Gibbs
@@ -79,7 +79,7 @@ def surprise(bandit, n=40, seed=1):
 
 def finish(bandit):
     """Wait for the refits that run, and let the bandit take their draws."""
-    for chain in belief_of(bandit).chains:
+    for chain in belief_of(bandit).clouds:
         if (refit := chain.slot.refit) is not None:
             for _ in range(6000):
                 if not refit.runs:
@@ -93,11 +93,11 @@ def belief_of(bandit):
 
 
 def runs(bandit):
-    return [chain.runs for chain in belief_of(bandit).chains]
+    return [chain.runs for chain in belief_of(bandit).clouds]
 
 
 def refits(bandit):
-    found = [chain.slot.refit for chain in belief_of(bandit).chains]
+    found = [chain.slot.refit for chain in belief_of(bandit).clouds]
     return [refit is not None and refit.runs for refit in found]
 
 
@@ -107,7 +107,7 @@ def test_old_draws_go_on_until_the_new_ones_are_there(gate):
     the rounds that came meanwhile weight them."""
     bandit, other = bandit_of(), bandit_of(background=False)
     gate.opened.clear()
-    old = [chain.values for chain in bandit.belief.chains]
+    old = [chain.values for chain in bandit.belief.clouds]
     surprise(bandit), surprise(other)
     assert bandit.choose(probe()).propensity.min() > 0.0
     assert refits(bandit) == [True, True]
@@ -116,11 +116,11 @@ def test_old_draws_go_on_until_the_new_ones_are_there(gate):
     bandit.update(x, arm, 5.0 + reward), other.update(x, arm, 5.0 + reward)
     other.greedy(probe())
     bandit.probabilities(probe()), bandit.choose(probe())
-    assert all(c.values is v for c, v in zip(bandit.belief.chains, old, strict=True))
+    assert all(c.values is v for c, v in zip(bandit.belief.clouds, old, strict=True))
     gate.opened.set()
     finish(bandit)
     assert runs(bandit) == runs(other) == [3, 3]
-    for ours, theirs in zip(bandit.belief.chains, other.belief.chains, strict=True):
+    for ours, theirs in zip(bandit.belief.clouds, other.belief.clouds, strict=True):
         assert ours.fitted == theirs.fitted == 30
         assert ours.seen == 31
         for name, values in theirs.values.items():
@@ -146,7 +146,7 @@ def test_a_refit_that_fails_is_said_once(gate):
     surprise(bandit, 20, seed=3)
     bandit.greedy(probe())
     finish(bandit)
-    assert [chain.fitted for chain in bandit.belief.chains] == [40, 40]
+    assert [chain.fitted for chain in bandit.belief.clouds] == [40, 40]
 
 
 @pytest.mark.slow
@@ -198,9 +198,9 @@ def test_draws_of_rounds_that_have_changed_are_dropped(gate):
     bandit.belief.reweigh([0, 1], rows["x"], rows["arm"], rows["reward"], weight)
     gate.opened.set()
     finish(bandit)
-    assert [chain.fitted for chain in bandit.belief.chains] == [-1, -1]
+    assert [chain.fitted for chain in bandit.belief.clouds] == [-1, -1]
     finish(bandit)
-    assert [chain.fitted for chain in bandit.belief.chains] == [30, 30]
+    assert [chain.fitted for chain in bandit.belief.clouds] == [30, 30]
     assert runs(bandit) == [4, 4]
 
 
@@ -224,8 +224,8 @@ def test_threads_take_turns_quickly_while_a_refit_runs(gate):
             gate.opened.clear()
             surprise(bandit, 20)
             bandit.greedy(probe())
-            assert usual > INTERVAL
-            assert during() == pytest.approx(INTERVAL)
+            assert usual > SWITCH_INTERVAL
+            assert during() == pytest.approx(SWITCH_INTERVAL)
             if other:
                 sys.setswitchinterval(other)
             gate.opened.set()
@@ -267,7 +267,7 @@ def test_eight_threads():
     assert not wrong
     assert bandit.belief.n.sum() == 340
     assert max(runs(bandit)) > 1
-    assert [chain.seen for chain in bandit.belief.chains] == bandit.belief.n.tolist()
+    assert [chain.seen for chain in bandit.belief.clouds] == bandit.belief.n.tolist()
 
 
 SCRIPT = """
@@ -312,7 +312,7 @@ def test_a_process_that_is_forked_in_the_middle_refits_by_itself(gate):
         gate.opened.set()
         bandit.greedy(probe())
         finish(bandit)
-        os._exit(0 if [c.fitted for c in bandit.belief.chains] == [30, 30] else 1)
+        os._exit(0 if [c.fitted for c in bandit.belief.clouds] == [30, 30] else 1)
     assert os.waitpid(child, 0)[1] == 0
     gate.opened.set()
     finish(bandit)

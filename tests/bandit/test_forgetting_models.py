@@ -308,7 +308,7 @@ def test_draws_with_a_window_are_of_its_rounds():
     means, _ = moments_of(belief, probe)
     mine = (np.arange(200) > 200 - 40.0 / np.log(2.0)) & (k == 1)
     fit = bb.fit(declared.lasso, x[mine], r[mine], draws=4000, seed=0)
-    assert belief.chains[1].runs < 30  # far fewer refits than ticks
+    assert belief.clouds[1].runs < 30  # far fewer refits than ticks
     np.testing.assert_allclose(means[:, 1], fit.mean(probe), atol=6 * fit.sd(probe).max() / 20)
     posterior = bandit.posterior("b")
     np.testing.assert_allclose(posterior.mean(probe), fit.mean(probe), atol=0.1)

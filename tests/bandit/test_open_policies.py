@@ -138,11 +138,11 @@ def test_draws_serve_as_many_decisions_as_there_are_whoever_asks(policy):
         "values": lambda self, x: (asked.append(len(x)), kind.values(self, x))[1]
     })  # fmt: skip
     bandit.choose(x)
-    first, runs = bandit.belief.chains[0].runs, []
+    first, runs = bandit.belief.clouds[0].runs, []
     for _ in range(6):
         bandit.belief.__class__ = counted
         bandit.choose(x)
-        runs.append([chain.runs - first for chain in bandit.belief.chains])
+        runs.append([chain.runs - first for chain in bandit.belief.clouds])
     assert runs == [[0] * 3] * 2 + [[1] * 3] * 3 + [[2] * 3]  # 50 draws, 20 decisions a time
     assert asked == [20] * 6
 

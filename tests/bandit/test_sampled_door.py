@@ -214,7 +214,7 @@ def test_watching_changes_no_draw(monkeypatch, rng):
     states = []
     for watched in (True, False):
         if not watched:
-            monkeypatch.setattr("bayesbandit.beliefs.sampled.diagnostics.FROM", 10**9)
+            monkeypatch.setattr("bayesbandit.beliefs.sampled.watch.MIN_ROUNDS_TO_CHECK", 10**9)
         belief = believed(bb.load_model("laplace"), 2)
         renewed(belief, 40, np.random.default_rng(0))
         states.append(state_of(belief))

@@ -79,7 +79,7 @@ def doubled(rows):
 
 
 def runs(belief):
-    return [chain.runs for chain in belief.chains]
+    return [chain.runs for chain in belief.clouds]
 
 
 def state_of(belief):

@@ -1,21 +1,15 @@
 """Thompson sampling of many arms that share a model: all are scored, and few are compared."""
 
-import os
-import signal
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import bayesbandit as bb
-from bayesbandit import many_arms, predictions
+from bayesbandit import many_arms
 from bayesbandit.bandit import choosing
 from bayesbandit.kernels.prob_best import joint, points
-from bayesbandit.many_arms import RowComparison
-from bayesbandit.predictions import JointRows
-from bayesbandit.runtime import lent
+from bayesbandit.many_arms import JointRows, RowComparison
 from tests.beliefs.test_linear import seeds
 
 K, D, S = 60, 3, points.POINTS
@@ -50,7 +44,7 @@ def shares(found, i, arms, alpha, seed):
 @pytest.fixture
 def few(monkeypatch):
     """Few arms are compared as many are."""
-    monkeypatch.setattr(predictions, "MIN_ARMS_TO_BOUND", 1)
+    monkeypatch.setattr(many_arms, "MIN_ARMS_TO_BOUND", 1)
     monkeypatch.setattr(choosing, "MIN_ARMS_TO_BOUND", 1)
     monkeypatch.setattr(many_arms, "FIRST_BLOCK", 3)
 
@@ -171,30 +165,3 @@ def test_units_of_features_change_no_share(few, unit):
     found = bandit.belief.predict(x[None])
     scaled = JointRows(unit * x[None], found.location, found.of_theta, found.df)
     np.testing.assert_allclose(scaled.best(), found.best(), atol=1e-12)
-
-
-def test_lent_memory_is_of_one_array_at_a_time():
-    assert lent.lent((0, 4)).shape == (0, 4)
-    arrays = []
-    for i in range(5):  # more than are kept
-        arrays.append(lent.lent((3, 4)))
-        arrays[-1][:] = i
-    view = arrays.pop()[1:, :2]
-    for i, one in enumerate([*arrays, view]):
-        np.testing.assert_array_equal(one, float(i))
-        assert not np.shares_memory(one, lent.lent((3, 4)))
-    places = {lent.lent((3, 4)).ctypes.data for _ in range(9)}
-    assert len(places) == 1
-    assert view.ctypes.data - 4 * 8 not in places
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_memory_is_lent_in_a_process_that_is_forked_while_a_thread_asks_for_some():
-    with lent._lock:
-        child = os.fork()
-        if child == 0:
-            signal.alarm(5)  # seconds
-            lent.lent((3, 4))
-            os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0

@@ -24,6 +24,7 @@ from tests.beliefs.by_draws import (
 )
 from tests.beliefs.closed_form import data, learn
 from tests.cases import few, moments_of, quick_but
+from tests.declarations import lasso
 from tests.inference import linear
 
 # ---- when they are computed anew -----------------------------------------------------------------
@@ -46,8 +47,8 @@ def test_a_schedule_of_refits(refit_every, expected):
     seen = []
     for i in range(41):
         moments_of(belief, probe())
-        if not seen or belief.chains[0].fitted != seen[-1]:
-            seen.append(belief.chains[0].fitted)
+        if not seen or belief.clouds[0].fitted != seen[-1]:
+            seen.append(belief.clouds[0].fitted)
         assert runs(belief) == [len(seen), 1]
         if i < 40:
             part = {role: v[i : i + 1] for role, v in rows.items()} | {"arm": np.array([0])}
@@ -61,7 +62,7 @@ def test_the_rounds_of_all_arms_count_where_they_share_the_model():
     seen = []
     for i in range(25):
         moments_of(belief, probe())
-        seen.append(belief.chains[0].fitted)
+        seen.append(belief.clouds[0].fitted)
         learn(belief, {role: v[i : i + 1] for role, v in rows.items()})
     assert seen == [0] + [1] * 10 + [11] * 10 + [21] * 4
 
@@ -97,6 +98,15 @@ def test_a_frozen_draw_stays_until_the_next_reward():
     learn(belief, {role: v[:1] for role, v in rows.items()} | {"arm": np.array([1])})
     changed = (belief.values(probe()) != before).all(axis=(0, 2))
     np.testing.assert_array_equal(changed, [False, True, False])
+
+
+def test_a_frozen_draw_of_a_sampler_that_has_variables_of_its_own():
+    """A draw of the prior has no scales of the mixture, from which its sampler could go on."""
+    belief, rows = believed(lasso, 1, draws=10, frozen=True), data(n=9, K=1)
+    belief.values(probe())
+    values = learn(belief, rows).values(probe())
+    assert values.shape == (4, 1, 1)
+    assert belief.clouds[0].fitted == 9
 
 
 # ---- weights -------------------------------------------------------------------------------------
@@ -270,14 +280,6 @@ def test_state_and_restore_go_on_bit_for_bit(model, settings):
         assert state_of(other) == state_of(belief)
 
 
-@pytest.mark.slow
-def test_the_seed_decides():
-    rows = data(n=20)
-    a, b, c = (learn(believed(HETEROSCEDASTIC, draws=10, seed=s), rows) for s in (0, 0, 1))
-    np.testing.assert_array_equal(a.values(probe()), b.values(probe()))
-    assert (a.values(probe()) != c.values(probe())).all()
-
-
 @pytest.mark.parametrize(
     "model", quick_but([GIBBS], [GIBBS, bb.load_model("student_t_mixture")]), ids=lambda m: m.name
 )
@@ -291,7 +293,7 @@ def test_the_posterior_is_of_all_rows(model):
     tree = belief.posterior(0, {}).to_datatree()
     assert tree["log_likelihood"]["reward"].shape == (1, 8, 35)
     assert tree["observed_data"]["reward"].shape == (35,)
-    assert belief.chains[0].fitted == 30
+    assert belief.clouds[0].fitted == 30
 
 
 def test_the_posterior_of_a_frozen_draw_has_all_draws():

@@ -1,7 +1,6 @@
 """Draws that rewards weight: by which densities, until when, and with which propensities."""
 
 from functools import cache
-from types import SimpleNamespace
 
 import numpy as np
 import pymc as pm
@@ -10,7 +9,7 @@ import pytest
 from scipy import special, stats
 
 import bayesbandit as bb
-from bayesbandit.beliefs.sampled.chains import Chain, check_chain
+from bayesbandit.beliefs.sampled.cloud import Cloud
 from bayesbandit.inference.pymc_model.row_likelihood import RowLikelihood
 from bayesbandit.inference.pymc_model.template import template
 from bayesbandit.model import RewardModel
@@ -246,7 +245,7 @@ def test_a_reward_multiplies_the_weights_by_its_likelihood(rng):
     weights = belief.weights()
     np.testing.assert_allclose(other.weights(), weights, rtol=1e-9)
     for k in range(2):
-        chain, mine = belief.chains[k], {r: v[new["arm"] == k] for r, v in new.items()}
+        chain, mine = belief.clouds[k], {r: v[new["arm"] == k] for r, v in new.items()}
         mean = chain.values["theta"] @ mine["x"].T
         sigma = np.sqrt(chain.values["sigma2"][:, None] / mine["weight"])
         log = stats.norm.logpdf(mine["reward"], mean, sigma).sum(axis=1)
@@ -299,7 +298,7 @@ def test_what_is_observed_beside_the_rows_is_known_before_the_first_reward(funct
         mean = (p @ theta) / p.sum()
         sd = np.sqrt(p @ (theta - mean) ** 2 / p.sum())
         belief.predict(x)
-        [chain] = belief.chains
+        [chain] = belief.clouds
         w = np.ones(400) if chain.weight is None else chain.weight
         assert abs(np.average(chain.values["theta"], weights=w) - mean) < 0.3 * sd
         belief.update(x, np.zeros(1, dtype=np.int64), np.ones(1))
@@ -321,11 +320,11 @@ def test_draws_are_renewed_when_few_of_them_have_weight():
         learn(belief, rows).predict(probe())
         assert runs(belief) == [expected], (settings, rows["reward"][:3])
         assert (belief.weights() is None) == (expected == 2)
-        assert belief.chains[0].seen == len(known["reward"]) + len(rows["reward"])
+        assert belief.clouds[0].seen == len(known["reward"]) + len(rows["reward"])
 
 
 def test_no_weight_is_left_where_no_draw_makes_a_reward_likely():
-    chain = Chain({"theta": np.zeros((4, 1))}, fitted=3, seen=3)
+    chain = Cloud({"theta": np.zeros((4, 1))}, fitted=3, seen=3)
     log = np.array([-np.inf, -2.0, -1.0, -np.inf])
     some = chain.weighted(log, 4)
     np.testing.assert_array_equal(some.weight, [0.0, np.exp(-1.0), 1.0, 0.0])
@@ -358,7 +357,7 @@ def test_weights_are_saved_and_checked():
     other.restore(state)
     assert state_of(other) == state_of(belief)
     other.verify(30)
-    assert other.chains[0].log_weight is not None
+    assert other.clouds[0].log_weight is not None
     for bad in (np.full(S, -1.0), np.full(S, np.nan), np.zeros(S - 1), np.zeros((S, 1))):
         broken = believed(LASSO, draws=S)
         broken.restore(state | {"0.weight": bad})
@@ -374,7 +373,7 @@ def test_draws_that_are_spent_stay_so_in_a_file():
     learn_and_look(belief, known)
     for reward in (9.0, -9.0):
         learn(belief, {k: v[:1] for k, v in new.items()} | {"reward": np.array([reward])})
-    assert belief.chains[0].spent
+    assert belief.clouds[0].spent
     other.restore(belief.state())
     other.verify(30)
     np.testing.assert_array_equal(other.values(probe()), belief.values(probe()))
@@ -384,24 +383,12 @@ def test_draws_that_are_spent_stay_so_in_a_file():
         other.verify(30)
 
 
-def test_a_file_cannot_claim_another_engine():
-    belief = learn_and_look(believed(LASSO, draws=S), data(n=30))
-    state = belief.state()
-    several = np.array(["independence", ""])
-    for claim in ("independence", "nuts", b"nuts", "x" * 10_000, 3, None, ["gibbs"], several):
-        broken = believed(LASSO, draws=S)
-        broken.restore(state | {"0.engine": claim})
-        with pytest.raises(ValueError, match="draws' engine is"):
-            broken.verify(30)
-
-
 def test_a_samplers_points_are_finite_numbers():
     draws, shapes, good = {"theta": np.zeros((4, 1))}, {"theta": (4, 1)}, np.zeros((4, 1))
-    plan = SimpleNamespace(engine="nuts", moves=True)
-    check_chain(Chain(draws, good, 3, 3), shapes, shapes, plan)
+    Cloud(draws, good, 3, 3).verify(shapes, shapes, 3)
     for bad in (good[0], good + np.nan, good.astype(int), good.astype("f4"), good.astype("O")):
         with pytest.raises(ValueError, match="sampler's state"):
-            check_chain(Chain(draws, bad, 3, 3), shapes, shapes, plan)
+            Cloud(draws, bad, 3, 3).verify(shapes, shapes, 3)
 
 
 def learn_and_look(belief, rows):

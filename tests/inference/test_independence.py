@@ -202,8 +202,8 @@ def test_a_bandit_whose_draws_are_moved_knows_the_posterior(name, monkeypatch):
             part = {role: v[before * (n > 32) : n] for role, v in rows.items()}
             belief.update(part["x"], part["arm"], part["reward"])
             found, before = belief.predict(probe()), n
-            engines.append(belief.chains[0].engine or "nuts")
-        [chain] = belief.chains
+            engines.append(belief.clouds[0].engine or "nuts")
+        [chain] = belief.clouds
         assert (chain.fitted, chain.runs) == (62, 31)
         assert belief.posterior(0, {}).engine == engines[-1]
         long = belief.plan.sample(rows, 2000, 4, seed)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.beliefs.surprise import Evidence
+from bayesbandit.beliefs.drift_test import EProcess
 
 for needed in ("sqlalchemy", "fastapi", "uvicorn", "prometheus_client"):
     pytest.importorskip(needed)
@@ -282,7 +282,7 @@ def test_a_scrape_reads_numbers(tmp_path, monkeypatch):
     server = bb.Service.open(service.log)  # another process
     client = client_of(server)
     client.get("/metrics")
-    monkeypatch.setattr(Evidence, "add", None)
+    monkeypatch.setattr(EProcess, "add", None)
     modules, spent = {*sys.modules}, []
     for _ in range(5):
         begin = time.process_time()

@@ -11,7 +11,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.bandit.storage import saving
-from bayesbandit.beliefs.surprise import Evidence
+from bayesbandit.beliefs.drift_test import EProcess
 
 sa = pytest.importorskip("sqlalchemy")
 
@@ -870,7 +870,7 @@ def test_the_evidence_goes_on_when_the_history_is_full(tmp_path):
     """It is that of all rounds, though the bandit keeps 25 of them; /metrics and others read it."""
     metrics = pytest.importorskip("bayesbandit.service.metrics")
     service, clock = begun(fresh("sqlite", tmp_path), linear(history=25))
-    shown, whole, rng = metrics.Metrics(), Evidence(), np.random.default_rng(0)
+    shown, whole, rng = metrics.Metrics(), EProcess(), np.random.default_rng(0)
     for _ in range(5):
         before = service.bandit.history.total
         for i in range(20):

@@ -55,10 +55,10 @@ class Increasing(Prediction):
             if alphas[i] == 0.0:
                 winners = self.mean[i] == self.mean[i].max()
                 out[i] = winners / winners.sum()
-            elif isinstance(self.eta, Joint):
-                out[i] = self._best_together(self.eta, i, alphas[i])
-            else:
+            elif isinstance(self.eta, LocationScale):
                 out[i] = self._best_apart(self.eta, i, alphas[i])
+            else:
+                out[i] = self._best_together(self.eta, i, alphas[i])
         return out
 
     def _best_together(self, eta: Joint, i: int, alpha: float) -> Array:

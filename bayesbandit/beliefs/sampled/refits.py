@@ -1,9 +1,4 @@
-"""Refits in the background: each has a thread, and one at a time runs in a process.
-
-A decision in NumPy lets go of the interpreter some dozen times, and a refit that runs Python takes
-it. It comes back when it asks for longer than `sys.getswitchinterval()`, which is 5 ms, each time.
-So while a refit runs, the interval is shorter.
-"""
+"""Refits in the background: each has a thread, and one at a time runs in a process."""
 
 from __future__ import annotations
 
@@ -14,52 +9,51 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-INTERVAL = 0.0005  # seconds; a process whose own is shorter keeps it
+# A decision in NumPy lets go of the interpreter some dozen times, and waits this long each time for
+# a refit that runs Python. A process whose own interval is shorter keeps it.
+SWITCH_INTERVAL = 0.0005  # seconds, instead of 5 ms
 
 _turn = threading.Lock()  # held by the refit that runs
-_usual: float | None = None  # the interval before it
+
+
+def _renew_turn() -> None:
+    """Make a new lock in a process that was forked, without the thread that may hold it."""
+    global _turn
+    _turn = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_turn)
 
 
 @contextmanager
 def _quick_switches() -> Iterator[None]:
-    global _usual
-    _usual = sys.getswitchinterval()
-    sys.setswitchinterval(min(_usual, INTERVAL))
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(min(usual, SWITCH_INTERVAL))
     ours = sys.getswitchinterval()
     try:
         yield
     finally:
         if sys.getswitchinterval() == ours:  # nobody else has set it
-            sys.setswitchinterval(_usual)
-        _usual = None
-
-
-def _begin_again() -> None:
-    """Forget the refit of a process that was forked."""
-    global _turn, _usual
-    _turn = threading.Lock()
-    if _usual is not None:
-        sys.setswitchinterval(_usual)
-        _usual = None
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_again)
+            sys.setswitchinterval(usual)
 
 
 class Refit[T]:
-    """A computation in a thread. number: the number of the draws that it computes. error: what
-    stopped it; None if nothing did.
+    """A computation in a thread. number: that of the draws that it computes.
 
-    A process that ends waits for the refit that runs, and drops the others. A process that is
-    forked has no threads of its parent: there, a refit that was not over is lost. So no lock guards
-    the result: the thread could hold it at that moment.
+    result, error: what it returned, or what stopped it; None so far.
+
+    A process that ends waits for the refit that runs, and drops the others; so they wait in threads
+    of their own, since an executor's queue would be worked off. A process that is forked has no
+    threads of its parent: there, a refit that was not over is lost. So no lock guards the result:
+    the thread could hold it at that moment.
     """
 
     def __init__(self, number: int, work: Callable[[], T]) -> None:
-        self.number, self._process = number, os.getpid()
-        self._found: list[T] = []  # the result, once there is one
+        self.number = number
+        self.result: T | None = None
         self.error: BaseException | None = None
+        self._process = os.getpid()
         thread = threading.Thread(target=self._run, args=(work,), name="bayesbandit refit")
         try:
             thread.start()
@@ -72,33 +66,19 @@ class Refit[T]:
                 return
             try:
                 with _quick_switches():
-                    found = work()
+                    self.result = work()
             except BaseException as error:  # told where the result is taken
                 self.error = error
-            else:
-                self._found.append(found)
-
-    @property
-    def _over(self) -> bool:
-        return bool(self._found) or self.error is not None
 
     @property
     def runs(self) -> bool:
         """Whether there will be a result."""
-        return not self._over and self._process == os.getpid()
-
-    @property
-    def lost(self) -> bool:
-        """Whether it ran in another process, and there will be no result."""
-        return not self._over and self._process != os.getpid()
-
-    def result(self) -> T:
-        """Return what a refit that is over computed."""
-        return self._found[0]
+        over = self.result is not None or self.error is not None
+        return not over and self._process == os.getpid()
 
 
 class RefitSlot:
-    """The refit of a chain, which all its forks share. Copies and files begin without one."""
+    """The refit of a posterior, which all forks share. Copies and files begin without one."""
 
     def __init__(self) -> None:
         self.refit: Refit[Any] | None = None

@@ -104,7 +104,6 @@ class SharedBelief(Belief):
     def __init__(self, common: Belief, n_arms: int) -> None:
         self.common, self.n_features, self.n = common, common.n_features, np.zeros(n_arms)
         self.computes_when_asked, self.clock = common.computes_when_asked, common.clock
-        self.leaves_contexts = common.leaves_contexts
         self.is_joint = declares(common, "predict_together", ("predict",)) is not None
 
     def __repr__(self) -> str:
@@ -117,8 +116,8 @@ class SharedBelief(Belief):
     def advance(self, tick: float) -> None:
         self.common.advance(tick)
 
-    def renew(self) -> bool:
-        return self.common.renew()
+    def refit_if_due(self) -> bool:
+        return self.common.refit_if_due()
 
     # ---- mean rewards ----------------------------------------------------------------------------
 

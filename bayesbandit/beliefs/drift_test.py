@@ -22,17 +22,17 @@ from bayesbandit.history import History
 from bayesbandit.kernels import scoring
 
 Array = np.ndarray
-CHANGED = 0.01  # the prior weight of the half-lives that forget
-SPREADS = (3.0, 1.0, 0.3, 0.1, 0.03)  # sds of coefficients, of features of sd 1
-LEVEL = 1.0  # the sd of the constant
-FIRST = 50  # rounds that tell the sizes of features and the usual reward, and are no evidence
-MOST = 30.0  # log density by which one amount speaks against a prior: outliers have no say
-ERRORS = 10  # of fewer, a mean square may by chance be far too small
-WIDE = 2.0  # the variance of a reward over that of its noise, where mean and noise are as uncertain
+PRIOR_OF_CHANGE = 0.01  # the prior weight of the half-lives that forget
+COEFFICIENT_SDS = (3.0, 1.0, 0.3, 0.1, 0.03)  # of features of sd 1
+CONSTANT_SD = 1.0
+ROUNDS_OF_SCALES = 50  # they tell the sizes of features and the usual reward, and are no evidence
+MAX_LOG_RATIO = 30.0  # by which one amount speaks against a prior: outliers have no say
+MIN_ERRORS = 10  # of fewer, a mean square may by chance be far too small
+MAX_WIDTH = 2.0  # a reward's variance over its noise's, where mean and noise are as uncertain
 
 
 @dataclass(frozen=True)
-class Surprise:
+class DriftTest:
     """Evidence that rewards have changed over time, given contexts.
 
     log_e (n,): the log of the e-process after each round. If nothing changes, whether a reward is
@@ -65,7 +65,7 @@ class Surprise:
 
     def __repr__(self) -> str:
         said = f"alarm at round {self.at}" if self.alarm else "no alarm"
-        return f"Surprise({said}, largest e = 10^{self.largest:.2g}, level = {self.level:g})"
+        return f"DriftTest({said}, largest e = 10^{self.largest:.2g}, level = {self.level:g})"
 
 
 class Regressions:
@@ -110,21 +110,22 @@ class Regressions:
 class Spread(Regressions):
     """Regressions of each arm, by several half-lives, with several priors of their coefficients.
 
-    The constant is θ₀ ~ N(0, LEVEL²) and θ ~ N(0, s²I), in units of the noise. s is one of
-    `SPREADS`, each as probable as the others at first: a prior too wide would let what forgets, and
-    so returns to 0, win where θ is about 0.
+    The constant is θ₀ ~ N(0, CONSTANT_SD²) and θ ~ N(0, s²I), in units of the noise. s is one of
+    `COEFFICIENT_SDS`, each as probable as the others at first: a prior too wide would let what
+    forgets, and so returns to 0, win where θ is about 0.
 
     log_weight (M, S): the log probabilities of the s, by each half-life.
     """
 
     def __init__(self, half_lives: Sequence[float | None]) -> None:
         super().__init__(Ridge(1.0, variance=1.0, intercept=False), half_lives)
-        self.models = [model for model in self.models for _ in SPREADS]
-        self.log_weight = np.full((len(half_lives), len(SPREADS)), -np.log(len(SPREADS)))
+        self.models = [model for model in self.models for _ in COEFFICIENT_SDS]
+        sizes = len(COEFFICIENT_SDS)
+        self.log_weight = np.full((len(half_lives), sizes), -np.log(sizes))
 
     def designs(self, x: Array) -> list[Array]:
         """Return the design (n, D) of each regression: features x (n, d), and a constant."""
-        columns = [np.column_stack([s * x, np.full(len(x), LEVEL)]) for s in SPREADS]
+        columns = [np.column_stack([s * x, np.full(len(x), CONSTANT_SD)]) for s in COEFFICIENT_SDS]
         return columns * len(self.half_lives)
 
     def weigh(self, scores: Array) -> tuple[Array, Array]:
@@ -186,7 +187,7 @@ class Amounts(Spread):
         error, width = np.transpose(found, (2, 1, 0)).reshape(shape)
         noise = self._noise(error[:, 0, 0], width[:, 0, 0])
         score = -0.5 * (np.log(width) + error**2 / (width * noise[:, None, None]))
-        score = np.maximum(score - score.max(axis=2, keepdims=True), -MOST)
+        score = np.maximum(score - score.max(axis=2, keepdims=True), -MAX_LOG_RATIO)
         weight = np.exp(self.weigh(np.where(np.isnan(score), 0.0, score))[0])
         error, width = (weight * error).sum(axis=2), (weight * width)[:, 0].sum(axis=1)
         own = error[:, :1]  # of the hypothesis
@@ -196,11 +197,11 @@ class Amounts(Spread):
 
     def _noise(self, error: Array, width: Array) -> Array:
         """Return the noise variance (n,) as known before each error; NaN where it is not."""
-        sure = width <= WIDE
+        sure = width <= MAX_WIDTH
         squares = np.cumsum([self.squares, *np.where(sure, error**2 / width, 0.0)])
         errors = np.cumsum([self.errors, *sure])
         self.squares, self.errors = float(squares[-1]), int(errors[-1])
-        known = (errors >= ERRORS) & (squares > 0.0)
+        known = (errors >= MIN_ERRORS) & (squares > 0.0)
         return np.where(known, squares / np.maximum(errors, 1), np.nan)[:-1]
 
 
@@ -211,8 +212,9 @@ class Process:
     """
 
     def __init__(self, half_lives: int) -> None:
-        others = max(1, half_lives - 1)
-        self.log_weight = np.log([1.0 - CHANGED, *[CHANGED / others] * (half_lives - 1)])
+        weight = np.full(half_lives, PRIOR_OF_CHANGE / max(1, half_lives - 1))
+        weight[0] = 1.0 - PRIOR_OF_CHANGE
+        self.log_weight = np.log(weight)
         self.log = 0.0
 
     def add(self, scores: Array) -> Array:
@@ -225,7 +227,7 @@ class Process:
         return log
 
 
-class Evidence:
+class EProcess:
     """An e-process over rounds that come in parts, in their order.
 
     log_e (n,): the logarithm of the e-process after each reward. half_lives: the first one is the
@@ -253,18 +255,20 @@ class Evidence:
 
     def add(self, x: Array, arm: Array, reward: Array) -> None:
         """Learn rounds x (n, d), arms and rewards (n,)."""
-        if self.n >= FIRST:
+        if self.n >= ROUNDS_OF_SCALES:
             pairs = zip(self.processes, self._scores(x, arm, reward), strict=True)
             self._note(np.sum([process.add(scores) for process, scores in pairs], axis=0))
             return
         self.early.append((x, arm, reward))
         x, arm, reward = (np.concatenate(column) for column in zip(*self.early, strict=True))
-        self._note(np.zeros(min(len(x), FIRST) - self.n))
-        if len(x) >= FIRST:
-            self._begin(x[:FIRST], reward[:FIRST])
-            self._scores(x[:FIRST], arm[:FIRST], reward[:FIRST])
+        self._note(np.zeros(min(len(x), ROUNDS_OF_SCALES) - self.n))
+        if len(x) >= ROUNDS_OF_SCALES:
+            first = slice(ROUNDS_OF_SCALES)
+            rest = slice(ROUNDS_OF_SCALES, None)
+            self._begin(x[first], reward[first])
+            self._scores(x[first], arm[first], reward[first])
             self.early = []
-            self.add(x[FIRST:], arm[FIRST:], reward[FIRST:])
+            self.add(x[rest], arm[rest], reward[rest])
 
     def _note(self, log_e: Array) -> None:
         """Keep the values of the e-process after the next rewards."""
@@ -301,8 +305,8 @@ class Evidence:
         start = len(history) - new
         self.add(history.x[start:], arm[start:], history.reward[start:])
 
-    def surprise(self, level: float) -> Surprise:
+    def test(self, level: float) -> DriftTest:
         """Return what the rounds so far say."""
         most = max(self.processes, key=lambda process: process.log)
         half_life = self.half_lives[int(most.log_weight.argmax())]
-        return Surprise(self.log_e, checks.number(level, "level", above=0, below=1), half_life)
+        return DriftTest(self.log_e, checks.number(level, "level", above=0, below=1), half_life)

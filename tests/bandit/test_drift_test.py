@@ -9,17 +9,17 @@ from scipy import stats
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 
 import bayesbandit as bb
-from bayesbandit.beliefs import surprise
-from bayesbandit.beliefs.half_lives import HALF_LIVES, prior
-from bayesbandit.beliefs.surprise import (
-    CHANGED,
-    FIRST,
-    LEVEL,
+from bayesbandit.beliefs import drift_test
+from bayesbandit.beliefs.drift_test import (
+    CONSTANT_SD,
+    PRIOR_OF_CHANGE,
+    ROUNDS_OF_SCALES,
     Amounts,
     Chances,
-    Evidence,
+    EProcess,
     Regressions,
 )
+from bayesbandit.beliefs.half_lives import HALF_LIVES, prior
 from bayesbandit.kernels.scoring import SWITCH
 from tests.cases import in_gate
 
@@ -43,31 +43,33 @@ def test_it_is_the_wealth_of_a_mixture_of_half_lives():
     """Which bet on whether rewards are 0, and on the others. The first rounds tell units alone."""
     history = played(1, 120).history
     reward = history.reward * (np.arange(120) % 3 > 0)
-    found, log_e = Evidence(), np.zeros(120)
-    ends = [0, 1, FIRST - 1, FIRST + 1, FIRST + 1, 120]
+    found, log_e = EProcess(), np.zeros(120)
+    ends = [0, 1, ROUNDS_OF_SCALES - 1, ROUNDS_OF_SCALES + 1, ROUNDS_OF_SCALES + 1, 120]
     for i, j in pairwise(ends):
         found.add(history.x[i:j], history.arm[i:j], reward[i:j])
-    first = history.x[:FIRST]
+    first = history.x[:ROUNDS_OF_SCALES]
     z = (history.x - first.mean(axis=0)) / first.std(axis=0)
     there = reward != 0.0
-    amount = np.where(there, reward - reward[:FIRST][there[:FIRST]].mean(), np.nan)
+    amount = np.where(
+        there, reward - reward[:ROUNDS_OF_SCALES][there[:ROUNDS_OF_SCALES]].mean(), np.nan
+    )
     for part in (Chances(HALF_LIVES), Amounts(HALF_LIVES)):
-        weight, log = np.array([1 - CHANGED, *[CHANGED / 3] * 3]), 0.0
+        weight, log = np.array([1 - PRIOR_OF_CHANGE, *[PRIOR_OF_CHANGE / 3] * 3]), 0.0
         for t, p in enumerate(np.exp(part.scores(z, history.arm, amount))):
-            if t >= FIRST and not np.isnan(p).any():
+            if t >= ROUNDS_OF_SCALES and not np.isnan(p).any():
                 log += np.log(weight @ p / p[0])
                 weight = (1 - SWITCH) * weight * p / (weight @ p) + SWITCH * prior(len(p))
             log_e[t] += log
     np.testing.assert_allclose(found.log_e, log_e, atol=1e-9)
     bandit = bb.LinTS(3, D, history=None)
     bandit.update(history.x, history.arm, reward)
-    np.testing.assert_allclose(bandit.surprise().log_e, log_e, atol=1e-9)
+    np.testing.assert_allclose(bandit.drift_test().log_e, log_e, atol=1e-9)
 
 
 def test_chances_are_those_of_a_probit_regression():
     """Of which an arm without contexts has an integral over its constant alone."""
     rng, theta = np.random.default_rng(7), np.linspace(-15.0, 15.0, 20_001)
-    prior = stats.norm.logpdf(theta, 0.0, LEVEL) + np.log(theta[1] - theta[0])
+    prior = stats.norm.logpdf(theta, 0.0, CONSTANT_SD) + np.log(theta[1] - theta[0])
     for share in (0.03, 0.4):
         happened = rng.random(300) < share
         k = happened.sum()
@@ -84,7 +86,7 @@ def test_it_has_no_units_and_no_zero(binary):
     x, arm, reward = unchanging(rng, 300, "normal")
     if binary:
         reward = 1.0 * (reward > 0.5)
-    one, other = Evidence(), Evidence()
+    one, other = EProcess(), EProcess()
     one.add(x, arm, reward)
     other.add([1e6, 1e-3, 1.0] * x + [1e5, 0.0, 7.0], arm, 5000.0 - 30.0 * reward)
     np.testing.assert_allclose(one.log_e, other.log_e, atol=1e-6)
@@ -95,16 +97,16 @@ def test_it_has_no_units_and_no_zero(binary):
 def test_rewards_that_become_0_are_a_change():
     x, arm, reward = unchanging(np.random.default_rng(9), 800, "normal")
     reward[600:] *= np.random.default_rng(9).random(200) < 0.7
-    evidence = Evidence()
+    evidence = EProcess()
     evidence.add(x, arm, reward)
-    assert 600 < evidence.surprise(0.01).at < 700
+    assert 600 < evidence.test(0.01).at < 700
 
 
 def test_a_change_is_noticed_and_a_bandit_that_forgets_notices_it_too():
     for memory in ({}, {"half_life": 200}, {"half_life": "auto"}):
         still, changes = played(2, 1200, **memory), played(2, 1200, flip=800, **memory)
-        assert not still.surprise().alarm
-        found = changes.surprise()
+        assert not still.drift_test().alarm
+        found = changes.drift_test()
         assert 800 < found.at < 1200
         assert found.largest > 2
         assert "alarm at round" in repr(found)
@@ -116,8 +118,8 @@ def test_a_change_is_noticed_and_a_bandit_that_forgets_notices_it_too():
 def test_false_alarms_are_rare_whenever_one_looks(binary):
     """Of 2,000 worlds that stand still 5 % at most may alarm at level .05, and few do; of worlds
     that change most do."""
-    alarms = np.mean([played(s, 300, binary).surprise(0.05).alarm for s in range(2000)])
-    power = np.mean([played(s, 900, binary, flip=500).surprise(0.05).alarm for s in range(100)])
+    alarms = np.mean([played(s, 300, binary).drift_test(0.05).alarm for s in range(2000)])
+    power = np.mean([played(s, 900, binary, flip=500).drift_test(0.05).alarm for s in range(100)])
     print(f"false alarms {alarms:.4f}, power {power:.2f}")
     assert alarms <= 0.05
     assert power >= 0.8
@@ -143,9 +145,9 @@ def unchanging(rng, T, kind):
 def test_what_stands_still_does_not_alarm(kind):
     rng, alarms = np.random.default_rng(0), 0
     for _ in range(100):
-        evidence = Evidence()
+        evidence = EProcess()
         evidence.add(*unchanging(rng, 400, kind))
-        alarms += evidence.surprise(0.05).alarm
+        alarms += evidence.test(0.05).alarm
     assert alarms <= 0.02 * 100
 
 
@@ -156,18 +158,18 @@ def test_rewards_of_0_and_1_with_many_features_do_not_alarm(share, K):
     arms' constants in 14 of 100 with 30 arms."""
     rng, alarms = np.random.default_rng(1), 0
     for _ in range(50):
-        evidence, x, arm = Evidence(), rng.normal(size=(1000, 10)), rng.integers(0, K, 1000)
+        evidence, x, arm = EProcess(), rng.normal(size=(1000, 10)), rng.integers(0, K, 1000)
         chance = ndtr(ndtri(share) + (rng.normal(size=K)[arm] if K > 3 else 0.0))
         evidence.add(x, arm, 1.0 * (rng.random(1000) < chance))
-        alarms += evidence.surprise(0.05).alarm
+        alarms += evidence.test(0.05).alarm
     assert alarms <= 0.02 * 50
 
 
 def test_amounts_bet_on_differences_of_means(monkeypatch):
     """Each mean by its own weighted least squares, and the width by what does not forget."""
-    monkeypatch.setattr(surprise, "SPREADS", (0.7,))
+    monkeypatch.setattr(drift_test, "COEFFICIENT_SDS", (0.7,))
     x, arm, reward = unchanging(np.random.default_rng(5), 50, "normal")
-    z, lives = np.column_stack([0.7 * x, np.full(50, LEVEL)]), (None, 30.0, 8.0)
+    z, lives = np.column_stack([0.7 * x, np.full(50, CONSTANT_SD)]), (None, 30.0, 8.0)
     found = Amounts(lives).scores(x, arm, reward)
     error, width = np.empty((50, 3)), np.empty(50)
     for t in range(50):
@@ -192,10 +194,10 @@ def test_amounts_bet_on_differences_of_means(monkeypatch):
 def test_errors_whose_size_depends_on_the_context_do_not_alarm():
     rng, alarms = np.random.default_rng(2), 0
     for _ in range(50):
-        x, evidence = rng.normal(size=(1000, 5)), Evidence()
+        x, evidence = rng.normal(size=(1000, 5)), EProcess()
         noise = rng.standard_t(5, size=1000) * np.exp(0.5 * x[:, 0])
         evidence.add(x, rng.integers(0, 3, 1000), x[:, 1] + noise)
-        alarms += evidence.surprise(0.05).alarm
+        alarms += evidence.test(0.05).alarm
     assert alarms <= 0.02 * 50
 
 
@@ -204,7 +206,7 @@ def test_what_forgets_does_not_win_by_an_outlier():
     rng = np.random.default_rng(0)
     x, arm, reward = rng.normal(size=(200, 20)), rng.integers(0, 3, 200), rng.normal(size=200)
     reward[150] += 30.0
-    evidence = Evidence()
+    evidence = EProcess()
     evidence.add(x, arm, reward)
     assert evidence.log_e.max() < 1.0
 
@@ -214,7 +216,7 @@ def test_an_arm_with_much_noise_that_is_rare_does_not_alarm():
     rng = np.random.default_rng(0)
     x, arm = rng.normal(size=(900, 20)), rng.choice(3, 900, p=(0.05, 0.475, 0.475))
     reward = (x * rng.normal(size=(3, 20))[arm]).sum(axis=1)
-    evidence = Evidence()
+    evidence = EProcess()
     evidence.add(x, arm, reward + rng.normal(size=900) * np.where(arm == 0, 10.0, 1.0))
     assert evidence.log_e.max() < 1.0
 
@@ -247,7 +249,7 @@ def test_a_sum_of_squares_is_read_as_a_variance():
     bandit, same = played(1, 40, variance="rss"), played(1, 40, variance="rss/n")
     history = bandit.history
     found = Regressions(same.spec, HALF_LIVES).scores(history.x, history.arm, history.reward)
-    assert np.isfinite(bandit.surprise().log_e).all()
+    assert np.isfinite(bandit.drift_test().log_e).all()
     table = bb.evaluation.drift(bandit.history, bandit.spec, HALF_LIVES)
     known = ~np.isnan(found).any(axis=1)
     np.testing.assert_allclose(table["score"], found[known].sum(axis=0))
@@ -255,10 +257,10 @@ def test_a_sum_of_squares_is_read_as_a_variance():
 
 def test_bad_levels_and_bandits_without_rounds():
     bandit = bb.LinTS(2, 1)
-    assert not bandit.surprise().alarm
+    assert not bandit.drift_test().alarm
     for level in (0, 1, -0.1, np.nan):
         with pytest.raises(ValueError, match="level must"):
-            bandit.surprise(level)
+            bandit.drift_test(level)
 
 
 def test_arms_that_share_a_model_are_foretold_together():
@@ -268,4 +270,4 @@ def test_arms_that_share_a_model_are_foretold_together():
     shared.update(x, arm, r)
     alone = bb.LinTS(1, 2, ridge=2.0)
     alone.update(x, np.zeros(50, int), r)
-    np.testing.assert_array_equal(shared.surprise().log_e, alone.surprise().log_e)
+    np.testing.assert_array_equal(shared.drift_test().log_e, alone.drift_test().log_e)

@@ -1,0 +1,139 @@
+"""Clouds of weighted draws: what a bandit knows of one posterior, and how files hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bayesbandit.beliefs.base import below
+from bayesbandit.beliefs.sampled.refits import RefitSlot
+from bayesbandit.runtime.schema import Row, Whole, check, demand
+
+Array = np.ndarray
+COUNTS = Row(Whole(-1), Whole(), Whole(), Whole())  # fitted, seen, served, runs
+Shapes = Mapping[str, tuple[int | None, ...]]  # by name; None stands for the number of rows
+Draws = Mapping[str, Array]  # of the free variables by name, (S, *shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Cloud:
+    """Draws of one posterior with their weights, and the state of their sampler.
+
+    values: the draws; {} before the posterior is proper. state: where the sampler may go on.
+    fitted: the number of rounds from which the draws were computed (−1: none). seen: the number of
+    rounds that the draws and their weights know. since: how many decisions the bandit had made
+    before it used them. runs: how often draws have been computed. log_weight (S,): logarithms of
+    the weights, the largest 0; None: all are equal. spent: whether the next rounds would leave too
+    few draws with weight. engine: that of the draws, if it is not the model's own.
+    slot: the refit that runs in the background. failed: the number of rounds of the last refit
+    there that failed; −1: none.
+    """
+
+    values: Draws = field(default_factory=dict)
+    state: Any = None
+    fitted: int = -1
+    seen: int = 0
+    since: int = 0
+    runs: int = 0
+    log_weight: Array | None = None
+    spent: bool = False
+    engine: str = ""
+    slot: RefitSlot = field(default_factory=RefitSlot)
+    failed: int = -1
+
+    @cached_property
+    def weight(self) -> Array | None:
+        """The draws' weights (S,), the largest 1; None: all are equal."""
+        return None if self.log_weight is None else np.exp(self.log_weight)
+
+    @cached_property
+    def effective(self) -> float:
+        """The effective share of the draws, (Σw)²/(S Σw²) (Kish 1965).
+
+        It is 1 if all weigh the same, and 0 if no draw makes the rows likely.
+        """
+        if (w := self.weight) is None:
+            return 1.0
+        return float(w.sum() ** 2 / (w @ w) / len(w)) if w.max() > 0.0 else 0.0
+
+    def weighted(self, log_likelihood: Array, seen: int) -> Cloud:
+        """Return the cloud whose draws have also seen rows of these log likelihoods (S,).
+
+        All weights are NaN if no draw makes the rows likely.
+        """
+        before = self.log_weight
+        log_weight = log_likelihood.copy() if before is None else log_likelihood + before
+        largest = log_weight.max()
+        log_weight -= largest if largest > -np.inf else np.nan
+        return replace(self, seen=seen, log_weight=log_weight)
+
+    def counts(self, decisions: int) -> list[int]:
+        """Return the numbers that a file has of it, after so many decisions."""
+        return [self.fitted, self.seen, decisions - self.since, self.runs]
+
+    def stored(self) -> dict[str, Any]:
+        """Return all but the counts as arrays and plain values, for `restored`."""
+        out: dict[str, Any] = {f"values.{name}": v for name, v in self.values.items()}
+        if isinstance(self.state, Array):
+            out["state"] = self.state
+        elif self.state:
+            out |= {f"state.{name}": np.asarray(v) for name, v in self.state[0].items()}
+        if self.log_weight is not None:
+            out["weight"] = self.log_weight
+        if self.spent:
+            out["spent"] = True
+        if self.engine:
+            out["engine"] = self.engine
+        return out
+
+    def verify(self, drawn: Shapes, held: Shapes, total: int) -> None:
+        """Raise ValueError unless draws and the sampler's state are finite and of these shapes.
+
+        drawn, held: the shapes of the draws, and of a state by name. total: rounds there are.
+        """
+        demand(max(self.fitted, self.seen) <= total, "its draws know rounds that are to come")
+        check(self.spent, bool, "whether its draws are spent")
+        if self.values:
+            _check_arrays(self.values, drawn)
+        if isinstance(self.state, list):
+            _check_arrays(self.state[0], held)
+        elif self.state is not None:
+            points = self.state.dtype == np.float64 and self.state.ndim == 2
+            whole = points and np.isfinite(self.state).all()
+            demand(whole, "its sampler's state is not (S, D) finite numbers")
+        if (w := self.log_weight) is not None:
+            fits = w.ndim == 1 and {len(w)} == {len(v) for v in self.values.values()}
+            demand(
+                fits and w.max(initial=-np.inf) == 0.0,
+                f"its draws' weights have the shape {w.shape}, or the largest is not 0",
+            )
+
+
+def restored(counts: Sequence[int], state: Mapping[str, Any]) -> Cloud:
+    """Return the cloud with these counts that `stored` wrote, where no decision has been made."""
+    fitted, seen, served, runs = counts
+    variables = below(state, "state.")
+    return Cloud(
+        below(state, "values."),
+        state.get("state", [variables] if variables else None),
+        fitted, seen, -served, runs, state.get("weight"), state.get("spent", False),
+        state.get("engine", ""),
+    )  # fmt: skip
+
+
+def _check_arrays(values: Mapping[str, Any], shapes: Shapes) -> None:
+    """Raise ValueError unless arrays have these names and shapes, and are finite."""
+    names = f"its draws are of {', '.join(values) or 'nothing'}, not {', '.join(shapes)}"
+    demand(values.keys() == shapes.keys(), names)
+    for name, shape in shapes.items():
+        array = np.asarray(values[name])
+        fits = array.ndim == len(shape) and all(
+            n in (m, None) for n, m in zip(shape, array.shape, strict=True)
+        )
+        demand(fits, f"its draws of {name!r} have the shape {array.shape}")
+        is_finite = array.dtype.kind in "iuf" and np.isfinite(array).all()
+        demand(is_finite, f"its draws of {name!r} are not finite")
