@@ -137,7 +137,7 @@ class RowComparison:
         wins = np.zeros((len(self.seeds), len(self.arms)))
         for i in range(len(wins)):
             draws = Thetas(self, i)
-            near = draws.rivals()
+            _, near = draws.rivals()
             found = np.empty(len(near))
             rows.put_shares(self.joint.x[i], self.arms[near], draws.theta, found)
             wins[i, near] = found
@@ -154,7 +154,7 @@ class RowComparison:
         draws = Thetas(self, i)
         own = np.empty(len(draws.theta))
         rows.put_scores(draws.theta, np.arange(len(own)), x[k], own)
-        left, near = draws.unbeaten(own)
+        left, near = draws.rivals(own)
         rivals = np.union1d(self.arms[near], k)
         return float(rows.share_of(x, rivals, draws.theta[left], own[left]))
 
@@ -212,34 +212,29 @@ class Thetas:
         x = self.x[self.arms[block]].astype(self.kind)
         return np.asarray(draws @ x.T)
 
-    def rivals(self) -> Array:
-        """Return the places of arms, among them all that are best under some draw."""
-        draws = self.theta.astype(self.kind)
-        best = np.full(len(draws), -np.inf)
-        near = []
-        for block in self._blocks():
-            if self.bound[block[0]] < best.min() - self.slack:
-                break
-            scores = self._scores(draws, block)
-            best = np.maximum(best, scores.max(axis=1))
-            near.append(block[(scores >= (best - self.slack)[:, None]).any(axis=0)])
-        return np.sort(np.concatenate(near))
+    def rivals(self, own: Array | None = None) -> tuple[Array, Array]:
+        """Return the draws that are left, and the places of arms among which the best ones are.
 
-    def unbeaten(self, own: Array) -> tuple[Array, Array]:
-        """Return the draws under which no arm surely exceeds a score (S,), and the places of arms
-        that may exceed or equal it under some of them."""
+        own (S,): scores of one arm. Only draws are left under which no arm surely exceeds it, and
+        arms that may exceed or equal it under some of them. Without it, all draws are left, and the
+        places of all arms that are best under some draw, and of arms near them.
+        """
         draws = self.theta.astype(self.kind)
+        best = np.full(len(draws), -np.inf) if own is None else own
         left = np.arange(len(draws))
         near = [np.zeros(0, np.int64)]
         for block in self._blocks():
-            if not left.size or self.bound[block[0]] < own[left].min() - self.slack:
+            if not left.size or self.bound[block[0]] < best[left].min() - self.slack:
                 break
             scores = self._scores(draws[left], block)
-            kept = scores.max(axis=1) <= own[left] + self.slack
-            left = left[kept]
-            reached = scores[kept] >= own[left][:, None] - self.slack
-            near.append(block[reached.any(axis=0)])
-        return left, np.concatenate(near)
+            if own is None:
+                best = np.maximum(best, scores.max(axis=1))
+            else:
+                kept = scores.max(axis=1) <= own[left] + self.slack
+                left = left[kept]
+                scores = scores[kept]
+            near.append(block[(scores >= (best[left] - self.slack)[:, None]).any(axis=0)])
+        return left, np.sort(np.concatenate(near))
 
 
 def _within(sizes: Array, limits: tuple[float, float]) -> bool:

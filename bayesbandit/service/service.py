@@ -74,10 +74,10 @@ ATTEMPTS = 100  # at changing a version before another process does
 class Watched:
     """Evidence that rewards have changed, as the learner has stored it with its newest version.
 
-    largest: the largest value of the e-process of `Bandit.drift_test` so far, as a logarithm to base
-    10. rounds: the rewards that it is about: those learned since the learner began, and at most
-    10,000 before. If nothing changes, `largest` ever reaches −log10(level) with probability `level`
-    at most, for each start of a learner.
+    largest: the largest value of the e-process of `Bandit.drift_test` so far, as a logarithm to
+    base 10. rounds: the rewards that it is about: those learned since the learner began, and at
+    most 10,000 before. If nothing changes, `largest` ever reaches −log10(level) with probability
+    `level` at most, for each start of a learner.
     """
 
     largest: float
