@@ -9,14 +9,15 @@ rounding is compared as a choice compares it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesbandit.kernels.prob_best import points, rows
 from bayesbandit.kernels.prob_best.joint import put_noise
-from bayesbandit.predictions import Alpha, Joint, Prediction, product
+
+if TYPE_CHECKING:
+    from bayesbandit.predictions import JointRows
 
 Array = np.ndarray
 MIN_ARMS_TO_BOUND = 3000  # fewer arms are compared all at once (`predictions.Comparison`)
@@ -24,82 +25,6 @@ FIRST_BLOCK, LARGEST_BLOCK = 64, 1024  # arms that are compared at a time
 FLOAT32_ERROR = 1e-7  # of a product, as a share of its factors' lengths, for each dimension
 FLOAT32_RANGE = 1e-15, 1e15  # lengths whose products and squares float32 holds
 FLOAT64_RANGE = 1e-140, 1e140
-
-
-@dataclass(frozen=True, eq=False)
-class JointRows(Prediction):
-    """Dependent arms with mean rewards z'θ of rows z of features, θ ~ N(location, RR') or t.
-
-    x (n, K, d), location (D,), of_theta R (D, P), and df, a number. D = d + 1: z ends with a
-    constant 1. It is the `Joint` of all rows, computed as far as it is needed.
-    """
-
-    x: Array
-    location: Array
-    of_theta: Array
-    df: float
-
-    @cached_property
-    def slopes(self) -> Array:
-        """The location of the coefficients of x, (d,)."""
-        return np.ascontiguousarray(self.location[: self.x.shape[2]])
-
-    @cached_property
-    def taken_in(self) -> tuple[Array, Array]:
-        """The means without the constant, and |x|, (n, K) each."""
-        level, length = np.empty((2, *self.x.shape[:2]))
-        rows.take_all_in(self.x, self.slopes, self.x, level, length)
-        return level, length
-
-    @cached_property
-    def mean(self) -> Array:
-        constant = float(self.location[self.x.shape[2] :].sum())
-        return self.taken_in[0] + constant if self.x.size else self.taken_in[0]
-
-    @cached_property
-    def whole(self) -> Joint:
-        """The prediction with the roots of all rows."""
-        return self._joint(self.mean, self.x)
-
-    def _joint(self, mean: Array, x: Array) -> Joint:
-        n, K, d = x.shape
-        roots = product(x.reshape(-1, d), self.of_theta[:d])
-        if len(self.of_theta) > d:
-            roots += self.of_theta[d]
-        return Joint(mean, roots.reshape(n, K, -1), self.df)
-
-    @cached_property
-    def axes(self) -> Array:
-        """The principal axes (d, d) of the spread of θ without its constant, the widest first."""
-        axes, scale, _ = np.linalg.svd(self.of_theta[: self.x.shape[2]], full_matrices=False)
-        return np.ascontiguousarray((axes * scale).T)
-
-    @property
-    def root(self) -> Array:
-        """Roots (n, K, P): see `Joint`."""
-        return self.whole.root
-
-    @property
-    def sd(self) -> Array:
-        return self.whole.sd
-
-    def draw(self, size: int, rng: np.random.Generator) -> Array:
-        return self.whole.draw(size, rng)
-
-    def best(self, alpha: Alpha = 1.0) -> Array:
-        K = self.x.shape[1]
-        if K < MIN_ARMS_TO_BOUND:
-            return self.whole.best(alpha)
-        return RowComparison(self, np.arange(K), np.ravel(alpha), np.zeros(1)).probabilities()
-
-    def among(self, arms: Array) -> Joint:
-        return self._joint(self.mean[:, arms], self.x[:, arms])
-
-    def entries(self, kind: int) -> tuple[Array, Array] | None:
-        return self.whole.entries(kind)
-
-    def ranking(self) -> Joint:
-        return self.whole
 
 
 class RowComparison:

@@ -16,13 +16,14 @@ from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.checks import FLOAT64, LARGEST, Contexts, Name
 from bayesbandit.kernels import rounds
 from bayesbandit.kernels.row_layout import TABULATED, THOMPSON
-from bayesbandit.many_arms import MIN_ARMS_TO_BOUND, JointRows, RowComparison
+from bayesbandit.many_arms import MIN_ARMS_TO_BOUND, RowComparison
 from bayesbandit.policies import chosen
 from bayesbandit.predictions import (
     Comparison,
     Conjugate,
     Draws,
     Joint,
+    JointRows,
     LocationScale,
     Prediction,
     probabilities_in,

@@ -12,8 +12,8 @@ from bayesbandit.checks import LARGEST, Name, arm_names, contexts, floats, one_o
 from bayesbandit.history import Layout
 from bayesbandit.kernels.propensities import all_chances, put_own
 from bayesbandit.kernels.row_layout import ARM, PROPENSITY, TABULATED, TAIL
-from bayesbandit.many_arms import JointRows, RowComparison
-from bayesbandit.predictions import Comparison, deviation
+from bayesbandit.many_arms import RowComparison
+from bayesbandit.predictions import Comparison, JointRows, deviation
 from bayesbandit.runtime.identifiers import BYTES, id_text, new_ids
 from bayesbandit.runtime.schema import check, demand
 

@@ -19,8 +19,7 @@ from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels.root import UNKNOWN
 from bayesbandit.kernels.rounds import describe_many, update_many
 from bayesbandit.kernels.row_layout import UCB, row_type
-from bayesbandit.many_arms import JointRows
-from bayesbandit.predictions import Joint, LocationScale, product, scaled
+from bayesbandit.predictions import Joint, JointRows, LocationScale, product, scaled
 from bayesbandit.runtime.compiling import interpreted, without
 from bayesbandit.runtime.schema import demand
 

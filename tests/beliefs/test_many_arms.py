@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bayesbandit as bb
-from bayesbandit import many_arms
+from bayesbandit import many_arms, predictions
 from bayesbandit.bandit import choosing
 from bayesbandit.kernels.prob_best import joint, points
-from bayesbandit.many_arms import JointRows, RowComparison
+from bayesbandit.many_arms import RowComparison
+from bayesbandit.predictions import JointRows
 from tests.beliefs.test_linear import seeds
 
 K, D, S = 60, 3, points.POINTS
@@ -44,7 +45,7 @@ def shares(found, i, arms, alpha, seed):
 @pytest.fixture
 def few(monkeypatch):
     """Few arms are compared as many are."""
-    monkeypatch.setattr(many_arms, "MIN_ARMS_TO_BOUND", 1)
+    monkeypatch.setattr(predictions, "MIN_ARMS_TO_BOUND", 1)
     monkeypatch.setattr(choosing, "MIN_ARMS_TO_BOUND", 1)
     monkeypatch.setattr(many_arms, "FIRST_BLOCK", 3)
 

@@ -23,10 +23,11 @@ from bayesbandit.beliefs.by_draws import ByDraws
 from bayesbandit.beliefs.sampled.cloud import COUNTS, Cloud, Draws, Shapes, restored
 from bayesbandit.beliefs.sampled.refits import Refit
 from bayesbandit.beliefs.sampled.watch import Watch
+from bayesbandit.inference import nuts
 from bayesbandit.inference.base import Improper, Refusal, Shaped
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
-from bayesbandit.inference.gibbs.sampler import TESTED
+from bayesbandit.inference.gibbs import sampler as gibbs
 from bayesbandit.inference.graph_analysis.density import lengths, row_dimension
 from bayesbandit.inference.plan import Plan, plan
 from bayesbandit.posteriors.posterior import Posterior
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 ROUNDS_AT_ONCE = 64  # whose likelihoods are computed in one call
+STATES = {nuts.ENGINE: np.ndarray, gibbs.ENGINE: list}  # the type of a sampler's state
 # With refits in the background, a decision first weights the draws:
 MAX_ROUNDS_BEHIND = 8  # by at most so many rounds, so that it stays quick,
 MIN_SHARE_BEHIND = 0.05  # and by no round that would leave a smaller effective share of the draws
@@ -526,11 +528,14 @@ class SampledBelief(ByDraws):
             shapes = method.all_shapes
         else:
             shapes = {name: shape[1:] for name, shape in self.drawn().items()}
-        return shapes | ({TESTED: ()} if TESTED in state else {})
+        return shapes | ({gibbs.TESTED: ()} if gibbs.TESTED in state else {})
 
     def verify(self, total: int) -> None:
         super().verify(total)
+        kind = STATES.get(self.plan.engine, object)
         for cloud in self.clouds:
+            fits = cloud.state is None or isinstance(cloud.state, kind)
+            demand(fits, "its sampler's state is of another engine")
             state = cloud.state[0] if isinstance(cloud.state, list) else {}
             cloud.verify(self.drawn(), self._held(state), total)
 
