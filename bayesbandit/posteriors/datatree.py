@@ -119,15 +119,17 @@ def _prior(model: pm.Model, names: list[str], observed: list[str], seed: int) ->
     """Return draws of the prior and its predictive, as far as they can be drawn, by group."""
     import pymc as pm
 
-    for wanted in ([*names, *observed], names):  # perhaps only rewards cannot be drawn
+    for predicted in (observed, []):  # perhaps only rewards cannot be drawn
         try:
             drawn = pm.sample_prior_predictive(
-                PRIOR_DRAWS, model=model, var_names=wanted, random_seed=seed, compile_kwargs=PYTHON
-            )
+                PRIOR_DRAWS, model=model, var_names=[*names, *predicted], random_seed=seed,
+                compile_kwargs=PYTHON,
+            )  # fmt: skip
         except NotImplementedError as error:
             missing = error
         else:
-            return {k: drawn[k] for k in ("prior", "prior_predictive") if k in drawn.children}
+            groups = ["prior", *["prior_predictive"] * bool(predicted)]
+            return {group: drawn[group] for group in groups}
     _without("prior", missing)
     return {}
 
