@@ -36,7 +36,7 @@ def shares(found, i, arms, alpha, seed):
     P, log_width = len(found.axes), points.log_width(found.df)
     noise, width = np.empty((P + 1, S)), np.empty(S)
     joint.put_noise(seed, points.cells(P + 1), points.normals(), log_width, alpha, width, noise)
-    theta = found.location[:, None] + width * (found.axes.T @ noise[:P])
+    theta = found.slopes[:, None] + width * (found.axes.T @ noise[:P])
     score = found.x[i, arms] @ theta
     best = score >= score.max(axis=0) - 1e-9
     return (best / best.sum(axis=0)).mean(axis=1)
