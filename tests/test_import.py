@@ -50,7 +50,7 @@ NEEDLESS = (  # of a linear bandit; numba itself loads scipy.linalg and yaml
     *("scipy.stats", "scipy.optimize", "scipy.sparse.linalg", "sklearn", "pandas", "formulaic"),
     *("pyarrow", "narwhals", "joblib", "matplotlib", "pymc", "pytensor", "arviz"),
     *("bayesbandit.environments", "bayesbandit.inference.plan", "bayesbandit.posteriors"),
-    *("bayesbandit.systems", "bayesbandit.beliefs.conjugate", "bayesbandit.evaluation"),
+    *("bayesbandit.systems", "bayesbandit.beliefs.counts", "bayesbandit.evaluation"),
 )
 ROUND = """
 import numpy as np, bayesbandit as bb

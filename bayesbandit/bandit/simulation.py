@@ -22,7 +22,7 @@ from bayesbandit.bandit import (
     transactions,
 )
 from bayesbandit.bandit.player import step
-from bayesbandit.beliefs.half_lives import LinearHalfLives
+from bayesbandit.beliefs.regressions import Regressions
 from bayesbandit.checks import Contexts
 from bayesbandit.kernels import rounds
 from bayesbandit.kernels.play import NEVER, NOTHING_KNOWN
@@ -88,8 +88,8 @@ def loop(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Playe
     ring = bandit.history.room(T)
     tick = ticks.tick(bandit, 1) if belief.clock is not None else 0.0
     absent = "REWEIGHTED", *kernel.functions.unreached(kernel.settings), *ruled_out(kind)
-    if isinstance(belief, LinearHalfLives):
-        arms, settings, log_weight = belief.arms, belief.settings, belief.log_weight
+    if isinstance(belief, Regressions) and len(belief.blocks) > 1:
+        arms, settings, log_weight = belief.blocks, belief.rules, belief.log_weight
         absent = ("REWEIGHTED", *ruled_out(kind))
     else:
         arms, settings, log_weight = kernel.arms[None], kernel.settings[None], np.zeros(1)

@@ -35,10 +35,19 @@ class Kernel(Protocol):
     they are, without `learned`.
     """
 
-    arms: Array
-    settings: Array
+    if TYPE_CHECKING:  # an attribute or a property serves
+
+        @property
+        def arms(self) -> Array: ...
+
+        @property
+        def settings(self) -> Array: ...
+
+    else:
+        arms: Array
+        settings: Array
     functions: ClassVar[rounds.Kernels] = rounds.REGRESSIONS
-    plain: ClassVar[bool] = True
+    plain: bool = True
 
     def kind(self, rule: int, param: tuple[float, float] | None) -> int | None:
         """Return the KIND of the rows (`kernels/row_layout.py`) with which the kernels play a rule.
@@ -57,57 +66,15 @@ class Kernel(Protocol):
         return
 
 
-@runtime_checkable
-class Belief(Protocol):
-    """The methods of a belief about K arms and contexts of d features, which a bandit calls.
+class Forgets(Protocol):
+    """What changes as time passes.
 
-    n (K,): how many rounds each arm has learned. of_arms: whether contexts are (n, K, d), with a
-    row of features for each arm. computes_when_asked: whether a prediction may change the belief,
-    as when new draws are computed. clock: what ticks while the belief forgets; None: it does not
-    forget. rate: e^(−rate) is left of a round after a tick, where `reweigh_at` knows the ticks of
-    rounds.
+    clock: what ticks; None: nothing changes. rate: e^(−rate) is left of a round after a tick, where
+    `reweigh_at` knows the ticks of rounds.
     """
 
-    if TYPE_CHECKING:
-
-        @property
-        def n(self) -> Array: ...  # for type checkers, since an attribute or a property serves
-
-    else:
-        n: Array
-    n_features: int
-    of_arms: ClassVar[bool] = False
-    computes_when_asked: bool = False
     clock: Clock | None = None
     rate: float = 0.0
-
-    @property
-    def n_columns(self) -> int:
-        """The number of columns of a stored context: d, or d + 1 with a constant."""
-        return self.n_features
-
-    @property
-    def new(self) -> Array:
-        """A mask (K,) of the new arms, about which nothing is known."""
-        return self.n == 0
-
-    @property
-    def kernel(self) -> Kernel | None:
-        """The kernels of this belief; None if it has none."""
-        return None
-
-    def refit_if_due(self) -> bool:
-        """Compute now what a prediction would compute first, as new draws that are due. Return
-        whether there was such a thing."""
-        return False
-
-    @abstractmethod
-    def predict(self, x: Array) -> Prediction:
-        """Return the prediction of the mean rewards at contexts x (n, d)."""
-
-    @abstractmethod
-    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
-        """Learn rounds x (n, d), arm numbers, rewards, precision weights (n,; None: 1)."""
 
     def advance(self, tick: float) -> None:
         """Forget until this tick; a tick of the past changes nothing."""
@@ -120,22 +87,13 @@ class Belief(Protocol):
         self.advance(tick.max(initial=-np.inf))
         self.update(x, arm, reward, weight)
 
-    def predict_together(self, x: Array) -> Prediction:
-        """Return the joint prediction for m rows of features x (n, m, d), as if they were m arms.
+    @abstractmethod
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
+        """Learn rounds x (n, d), arm numbers, rewards, precision weights (n,; None: 1)."""
 
-        `Shared` calls it on a belief about one arm.
-        """
-        n, m, d = x.shape
-        prediction = self.predict(x.reshape(-1, d))
-        return LocationScale(prediction.mean.reshape(n, m), prediction.sd.reshape(n, m))
 
-    def at_once(self, x: Array) -> int:
-        """Return for how many of these contexts (n, …) a prediction fits into memory."""
-        return len(x)
-
-    def decided(self, n: int) -> None:
-        """Count n more decisions made with the current belief, if predictions may change it."""
-        return
+class Reweighable(Protocol):
+    """What learns all rounds again with other weights, as a balance asks."""
 
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
@@ -151,6 +109,10 @@ class Belief(Protocol):
     ) -> None:
         """Refit as `reweigh` from rounds that were decided at ticks (n,)."""
         self.reweigh(due, x, arm, reward, weight)
+
+
+class Mergeable(Protocol):
+    """What puts together what parts of a log teach."""
 
     def absorb(self, other: Belief) -> None:
         """Learn the rounds that another belief of the same kind has learned, as if they came next.
@@ -169,6 +131,10 @@ class Belief(Protocol):
             "their order: bandit.update(x, arm, reward)"
         )
 
+
+class Resizable(Protocol):
+    """What has arms that come and go."""
+
     def add_arm(self) -> None:
         """Add an arm about which nothing is known."""
         raise _missing(self, "add_arm", "an arm is added")
@@ -177,9 +143,9 @@ class Belief(Protocol):
         """Remove arm k; later arms move up by one."""
         raise _missing(self, "remove_arm", "an arm is removed")
 
-    def posterior(self, k: int, rows: dict[str, Array]) -> Any:
-        """Return the posterior of arm k. rows: its rounds, by role: "x", "reward", "weight"."""
-        raise _missing(self, "posterior", "the posterior of an arm is asked for")
+
+class Recallable(Protocol):
+    """What is asked again about the past."""
 
     def snapshot(self) -> Snapshot:
         """Return the current belief in a form that can still predict later."""
@@ -189,13 +155,9 @@ class Belief(Protocol):
         """Return the snapshot whose `state` was this."""
         raise _missing(self, "recall", "past policies are asked again")
 
-    def refit_when_asked(self) -> None:
-        """Compute what is due when it is asked for from now on, and nothing in the background."""
-        return
 
-    def reseed(self, seed: np.random.SeedSequence) -> None:
-        """Use new random numbers from now on, if the belief uses any."""
-        return
+class Storable(Protocol):
+    """What is copied, and saved in files."""
 
     def fork(self) -> Self:
         """Return a copy that may change while this belief stays as it is."""
@@ -215,6 +177,91 @@ class Belief(Protocol):
         It is called after a file is loaded and before one is written.
         """
         return
+
+
+class Refits(Protocol):
+    """What computes when it is asked, as new draws that are due.
+
+    computes_when_asked: whether a prediction may change the belief.
+    """
+
+    computes_when_asked: bool = False
+
+    def refit_if_due(self) -> bool:
+        """Compute now what a prediction would compute first. Return whether there was any."""
+        return False
+
+    def decided(self, n: int) -> None:
+        """Count n more decisions made with the current belief, if predictions may change it."""
+        return
+
+    def refit_when_asked(self) -> None:
+        """Compute what is due when it is asked for from now on, and nothing in the background."""
+        return
+
+    def reseed(self, seed: np.random.SeedSequence) -> None:
+        """Use new random numbers from now on, if the belief uses any."""
+        return
+
+
+@runtime_checkable
+class Belief(
+    Forgets, Reweighable, Mergeable, Resizable, Recallable, Storable, Refits, Protocol
+):  # fmt: skip
+    """What is known now about K arms, given contexts of d features: `predict`, and `update`.
+
+    What else a bandit may ask of it stands in the small Protocols above. There each method has a
+    default, or an error that names it.
+
+    n (K,): how many rounds each arm has learned. of_arms: whether contexts are (n, K, d), with a
+    row of features for each arm.
+    """
+
+    if TYPE_CHECKING:  # an attribute or a property serves
+
+        @property
+        def n(self) -> Array: ...
+
+    else:
+        n: Array
+    n_features: int
+    of_arms: ClassVar[bool] = False
+
+    @abstractmethod
+    def predict(self, x: Array) -> Prediction:
+        """Return the prediction of the mean rewards at contexts x (n, d)."""
+
+    @property
+    def n_columns(self) -> int:
+        """The number of columns of a stored context: d, or d + 1 with a constant."""
+        return self.n_features
+
+    @property
+    def new(self) -> Array:
+        """A mask (K,) of the new arms, about which nothing is known."""
+        return self.n == 0
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """The kernels of this belief; None if it has none."""
+        return None
+
+    def at_once(self, x: Array) -> int:
+        """Return for how many of these contexts (n, …) a prediction fits into memory."""
+        return len(x)
+
+    def predict_together(self, x: Array) -> Prediction:
+        """Return the joint prediction for m rows of features x (n, m, d), as if they were m arms.
+
+        `Shared` calls it on a belief about one arm.
+        """
+        n, m, d = x.shape
+        prediction = self.predict(x.reshape(-1, d))
+        return LocationScale(prediction.mean.reshape(n, m), prediction.sd.reshape(n, m))
+
+    def posterior(self, k: int, rows: dict[str, Array]) -> Any:
+        """Return the posterior of arm k. rows: its rounds, by role: "x", "reward", "weight"."""
+        raise _missing(self, "posterior", "the posterior of an arm is asked for")
 
 
 @runtime_checkable
@@ -324,7 +371,7 @@ def nbytes(model: object, n_arms: int, n_features: int) -> int:
 
 def check(belief: Belief, maker: str) -> None:
     """Raise TypeError unless a belief has what a bandit calls."""
-    for name in ("n", "n_features", *(k for k in vars(Belief) if k[0] != "_")):
+    for name in ("n", "n_features", *(k for k in dir(Belief) if k[0] != "_")):
         if not hasattr(belief, name):
             raise TypeError(
                 f"{maker}.belief(…) must give a belief; {shown(belief)} lacks `{name}`: a subclass "
@@ -344,7 +391,11 @@ def kernel_of(belief: Belief) -> Kernel | None:
 
 def can_recall(belief: Belief) -> bool:
     """Return whether a belief has snapshots."""
-    return type(belief).snapshot is not Belief.snapshot
+    try:
+        belief.snapshot()
+    except TypeError:
+        return False
+    return True
 
 
 def check_counted(belief: Belief, before: Array, arm: Array) -> None:

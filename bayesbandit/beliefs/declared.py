@@ -4,19 +4,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from uuid import uuid4
 
 import numpy as np
 
-from bayesbandit.beliefs.affine import AffineBelief
 from bayesbandit.beliefs.base import Belief, Clock
-from bayesbandit.beliefs.conjugate.belief import ConjugateBelief
-from bayesbandit.beliefs.conjugate.half_lives import ConjugateHalfLives
-from bayesbandit.beliefs.gaussian import GaussianBelief, columns
-from bayesbandit.beliefs.glm.belief import LinearizedBelief
-from bayesbandit.beliefs.half_lives import by_half_life, remembered
-from bayesbandit.beliefs.joint import JointBelief
+from bayesbandit.beliefs.counts import Counts
+from bayesbandit.beliefs.declared_features import regressions
+from bayesbandit.beliefs.glm.link import linearized
 from bayesbandit.beliefs.memory import Memory
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.checks import MANY, integer, number, one_of, shown
@@ -159,14 +155,8 @@ class Declared:
         if plan.streams(normalize):
             if isinstance(plan.method, ConjugateEngine):
                 self._check_memory(normalize, "a beta or gamma posterior", chooses=True)
-                made = partial(ConjugateBelief, plan, n_arms, normalize)
-                if memory.chooses:
-                    return ConjugateHalfLives(by_half_life(made, memory))
-                return made(memory)
-            if columns(plan) is not None:
-                return remembered(partial(GaussianBelief, plan, n_arms, normalize), memory)
-            kind = JointBelief if self.declared.takes_arm else AffineBelief
-            return kind(plan, n_arms, normalize, memory)
+                return Counts(plan, n_arms, normalize, memory)
+            return regressions(plan, n_arms, normalize, memory)
         self._check_memory(False, "posterior draws")
         drawn = Sampled(self.declared, self.engine, self.half_life, self.clock)
         return drawn.belief(n_arms, n_features, normalize, seed)
@@ -286,7 +276,7 @@ class Laplace(Declared):
             )  # fmt: skip
             return drawn.belief(n_arms, n_features, normalize, seed)
         schedule = renewal(self.refit_every)
-        return LinearizedBelief(plan, glm, n_arms, normalize, self.memory, schedule)
+        return linearized(plan, glm, n_arms, normalize, self.memory, schedule)
 
 
 def renewal(refit_every: int | float | None) -> Schedule:

@@ -16,8 +16,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from bayesbandit import checks
-from bayesbandit.beliefs.half_lives import HALF_LIVES
 from bayesbandit.beliefs.linear import Ridge
+from bayesbandit.beliefs.memory import HALF_LIVES
+from bayesbandit.beliefs.ridge_arms import RidgeArms, new_arms
 from bayesbandit.history import History
 from bayesbandit.kernels import scoring
 
@@ -81,7 +82,7 @@ class Regressions:
             model = replace(model, variance="rss/n")
         self.half_lives = tuple(half_lives)
         self.models = [replace(model, half_life=half_life) for half_life in half_lives]
-        self.beliefs: list[Any] = []
+        self.beliefs: list[RidgeArms] = []
         self.number: dict[object, int] = {}
         self.n = 0
 
@@ -92,7 +93,8 @@ class Regressions:
         names, self.n = arm.tolist(), self.n + len(x)
         played = np.array([self.number.setdefault(k, len(self.number)) for k in names], np.int64)
         if not self.beliefs and len(x):
-            self.beliefs = [m.belief(len(self.number), x.shape[1]) for m in self.models]
+            rules = [model.settings(x.shape[1], normalize=False) for model in self.models]
+            self.beliefs = [RidgeArms(new_arms(len(self.number), rule), rule) for rule in rules]
             before = len(self.number)
         for belief in self.beliefs:
             for _ in range(len(self.number) - before):
@@ -103,7 +105,7 @@ class Regressions:
         """Learn rounds x (n, d), arms and rewards (n,). Return the log density (n, M) of each
         reward before it was learned, by each half-life."""
         ticks, played = self.begin(x, arm)
-        found = [belief.update_scored(ticks, x, played, reward) for belief in self.beliefs]
+        found = [belief.learn_scored(ticks, x, played, reward) for belief in self.beliefs]
         return np.reshape(found, (len(self.models), len(x))).T.copy()
 
 
@@ -146,7 +148,7 @@ class Chances(Spread):
         designs = self.designs(x)
         (ticks, played), happened = self.begin(designs[0], arm), (~np.isnan(reward)).astype(float)
         found = [
-            belief.update_chances(ticks, design, played, happened)
+            _learned(scoring.learn_chances, belief, (), ticks, design, played, happened)
             for belief, design in zip(self.beliefs, designs, strict=True)
         ]
         _, known = self.weigh(np.transpose(found).reshape(len(x), *self.log_weight.shape))
@@ -179,8 +181,9 @@ class Amounts(Spread):
         if not there.any():
             return out
         rows = ticks[there], played[there], reward[there]
+        ones = np.ones(len(rows[0]))
         found = [
-            belief.update_foretold(rows[0], design[there], *rows[1:])
+            _learned(scoring.learn_foretold, belief, (2,), rows[0], design[there], *rows[1:], ones)
             for belief, design in zip(self.beliefs, designs, strict=True)
         ]
         shape = 2, len(rows[0]), *self.log_weight.shape
@@ -203,6 +206,16 @@ class Amounts(Spread):
         self.squares, self.errors = float(squares[-1]), int(errors[-1])
         known = (errors >= MIN_ERRORS) & (squares > 0.0)
         return np.where(known, squares / np.maximum(errors, 1), np.nan)[:-1]
+
+
+def _learned(
+    kernel: Any, belief: RidgeArms, shape: tuple[int, ...], tick: Array, x: Array, *rows: Array
+) -> Array:
+    """Learn rows x (n, d) of ticks (n,) by a kernel, in order; return what it says of each."""
+    out = np.empty((len(x), *shape))
+    each = map(np.ascontiguousarray, (tick, belief.design(x), *rows))
+    kernel(belief.arms, belief.settings, *each, out)
+    return out
 
 
 class Process:

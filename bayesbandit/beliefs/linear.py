@@ -9,9 +9,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from bayesbandit.beliefs.half_lives import HALF_LIVES, LinearHalfLives, remembered
-from bayesbandit.beliefs.linear_belief import LinearBelief
-from bayesbandit.beliefs.memory import Memory
+from bayesbandit.beliefs.memory import HALF_LIVES, Memory
+from bayesbandit.beliefs.regressions import FeatureMap, Regressions
 from bayesbandit.checks import SIZES, integer, number, one_of
 from bayesbandit.kernels import arm as layout
 from bayesbandit.runtime.savable import savable
@@ -215,13 +214,9 @@ class Ridge:
         n_features: int,
         normalize: bool = False,
         seed: np.random.SeedSequence | None = None,
-    ) -> LinearBelief | LinearHalfLives:
+    ) -> Regressions:
         """Return the belief about `n_arms` arms before any data.
 
         normalize: rescale each arm's weights to average 1. seed: not used.
         """
-
-        def made(memory: Memory) -> LinearBelief:
-            return LinearBelief(self.remembering(memory), n_arms, n_features, normalize)
-
-        return remembered(made, self.memory)
+        return Regressions(FeatureMap(self, n_features), n_arms, n_features, normalize)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from bayesbandit.beliefs.base import Clock
@@ -11,6 +11,7 @@ from bayesbandit.checks import SIZES, is_real, number, one_of, seconds
 from bayesbandit.kernels.fading import FORGOTTEN
 
 CLOCKS = "rounds", "time"
+HALF_LIVES = (None, 2000.0, 500.0, 125.0)  # among which `half_life="auto"` chooses
 GONE = 1e-30  # the share of a round below which it is left out: it changes no sum in float64
 
 
@@ -62,6 +63,12 @@ class Memory:
     def chooses(self) -> bool:
         """Whether the half-life is one that the rewards choose."""
         return self.half_life == "auto"
+
+    def each(self) -> list[Memory]:
+        """Return the memory of each half-life: this one, or those that the rewards choose among."""
+        if not self.chooses:
+            return [self]
+        return [replace(self, half_life=half_life) for half_life in HALF_LIVES]
 
     @property
     def fades(self) -> bool:

@@ -6,8 +6,7 @@ import pytensor.tensor as pt
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.beliefs.affine import AffineBelief
-from bayesbandit.beliefs.joint import JointBelief
+from bayesbandit.beliefs.regressions import Regressions
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.model import reward_model
 from tests import declarations as declared
@@ -52,10 +51,10 @@ def known_noise_by_context(x, reward, weight, theta):
 
 
 KINDS = {
-    "affine": (AffineBelief, declared.noncentred, {}),
-    "affine, unknown noise": (AffineBelief, off_centre, {}),
-    "affine, noise by context": (AffineBelief, known_noise_by_context, {}),
-    "joint": (JointBelief, declared.pooled, {}),
+    "affine": (Regressions, declared.noncentred, {}),
+    "affine, unknown noise": (Regressions, off_centre, {}),
+    "affine, noise by context": (Regressions, known_noise_by_context, {}),
+    "joint": (Regressions, declared.pooled, {}),
     "by draws": (SampledBelief, noise_by_context, {"draws": 60}),
     "by Gibbs": (SampledBelief, declared.lasso, {"draws": 60}),
     "joint, by draws": (SampledBelief, shared_noise_by_context, {"draws": 60}),

@@ -527,7 +527,8 @@ def test_half_lives_are_weighed_by_the_density_that_each_gave_every_reward():
     """Beliefs of bandits with one half-life each, and normal densities by scipy."""
     from scipy import stats
 
-    from bayesbandit.beliefs.half_lives import HALF_LIVES, prior
+    from bayesbandit.beliefs.half_lives import prior
+    from bayesbandit.beliefs.memory import HALF_LIVES
     from bayesbandit.kernels.scoring import SWITCH
 
     rng = np.random.default_rng(0)

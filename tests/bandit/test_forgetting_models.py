@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import bayesbandit as bb
-from bayesbandit.beliefs.half_lives import HALF_LIVES, prior
+from bayesbandit.beliefs.half_lives import prior
+from bayesbandit.beliefs.memory import HALF_LIVES
+from bayesbandit.kernels.conjugate.arms import FIRST, SECOND, N
 from bayesbandit.kernels.scoring import SWITCH
 from tests import declarations as declared
 from tests.bandit.kinds import known_noise_by_context, off_centre
@@ -168,7 +170,8 @@ def test_laplace_fades_by_powers_of_likelihoods():
     x, arm = np.vstack([x, x[:3]]), np.append(arm, [0, 1, 2])
     r, age = np.append(r, np.ones(3)), np.append(age + 3.0, [2.0, 1.0, 0.0])
     theirs = expected("Laplace", x, arm, r, 0.5 ** (age / HALF), x[:4])
-    ours = moments_of(bandit.belief.inner, x[:4])
+    eta = bandit.belief.predict(x[:4]).eta
+    ours = eta.mean, eta.sd
     for found, right in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(found[:, 2], right[:, 2], rtol=1e-8, atol=1e-10)
         np.testing.assert_allclose(found, right, rtol=0.05, atol=0.02)
@@ -249,15 +252,15 @@ def test_chosen_half_lives_come_through_arms_and_merge(kind):
         part.update(x[half], names[half], reward[half])
     parts[0].merge(parts[1])
     assert parts[0].belief.n.tolist() == whole.belief.n.tolist()
-    merged, sums = (one.belief.member(0).predict(x[:1]) for one in (parts[0], whole))
-    np.testing.assert_allclose([merged.a, merged.b], [sums.a, sums.b])
+    merged, sums = (one.belief.blocks[0][:, [FIRST, SECOND]] for one in (parts[0], whole))
+    np.testing.assert_allclose(merged, sums)
     for bandit in (whole, whole.copy()):
         bandit.add_arm("d")
         bandit.remove_arm("a")
         assert bandit.belief.n.tolist() == [20, 20, 0]
         bandit.forget(10**7)
         bandit.observe(bandit.choose(x[0]), 1.0)
-        assert now(bandit).best.n.sum() >= 1
+        assert now(bandit).arms[:, N].sum() >= 1
     with pytest.raises(ValueError, match="must learn them in their order"):
         bb.learn(pd.DataFrame({"arm": names, "reward": reward, "x": 1, "y": 1, "z": 1}), made(kind))
 

@@ -13,6 +13,8 @@ import bayesbandit as bb
 from bayesbandit.bandit.storage import saving
 from bayesbandit.kernels import row_layout
 from bayesbandit.kernels.arm import HEAD
+from bayesbandit.kernels.conjugate.arms import N
+from bayesbandit.kernels.conjugate.fading import CLOCK as CLOCK_OF_COUNTS
 from bayesbandit.runtime import files
 from tests import declarations as declared
 from tests.attack import flips, watch
@@ -250,8 +252,8 @@ CLOCKS = {  # of bandits that forget
     "a half-life's probability": ("half-lives", put("belief.log_weight", 0, np.nan)),
     "a member's rounds": ("half-lives", put("belief.arms", (1, 0, 0), 1e300)),
     "an affine member's rounds": ("half-lives, affine", put("belief.arms", (3, 1, 0), 41.0)),
-    "a rate's clock": ("fading, conjugate", put("belief.clock", 0, np.nan)),
-    "clocks of other arms": ("fading, conjugate", put_all("belief.clock", np.zeros(7))),
+    "a rate's clock": ("fading, conjugate", put("belief.arms", (0, CLOCK_OF_COUNTS), np.nan)),
+    "clocks of other arms": ("fading, conjugate", put_all("belief.arms", np.zeros((7, 16)))),
     "a round of no time": ("fading, joint", put("belief.rounds", (0, -1), np.nan)),
     "a round of no tick": ("fading, Laplace", put("belief.rounds", (0, -1), 1e300)),
     "a window's clock": ("window, by Gibbs", believes("tick", -1.0)),
@@ -292,9 +294,9 @@ def test_rounds_of_a_rate_with_another_half_life_are_no_more_than_those_of_all(r
     path, model = tmp_path / "b", bb.load_model("gamma_poisson")
     bb.Bandit(2, bb.Declared(model, half_life="auto"), bb.Thompson(), n_features=0).save(path)
     meta, arrays = saving.read(path)
-    put("belief.sums", (2, 0, 0), rounds)(meta, arrays)
+    put("belief.arms", (2, 0, N), rounds)(meta, arrays)
     rewrite(path, meta, arrays)
-    with pytest.raises(ValueError, match=r"rounds$|sums must be"):
+    with pytest.raises(ValueError, match=r"rounds|sums must be"):
         bb.Bandit.load(path)
 
 

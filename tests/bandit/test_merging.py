@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bayesbandit as bb
-from bayesbandit.beliefs.linear_belief import LinearBelief
+from bayesbandit.beliefs.regressions import Regressions
 from tests import declarations as declared
 from tests.cases import few, in_gate, moments_of
 
@@ -84,9 +84,9 @@ def test_any_partition_is_all_rounds_in_one(kind, seed, ends, right):
         moments_of(merged.belief, probe), moments_of(whole.belief, probe), strict=True
     ):
         assert apart(found, right) < 1e-12
-    if isinstance(whole.belief, LinearBelief):
+    if isinstance(whole.belief, Regressions):
         for k in range(3):
-            found, right = (b.belief.precision(k) for b in (merged, whole))
+            found, right = (b.belief.ridges.precision(k) for b in (merged, whole))
             assert apart(found, right) < 1e-12
     np.testing.assert_array_equal(merged.history.reward, whole.history.reward)
     assert (merged.history.arm == whole.history.arm).all()

@@ -209,11 +209,11 @@ def test_a_declared_ridge_chooses_the_half_life_of_the_preset():
         for part in (slice(0, 1), slice(1, 400), slice(400, 700)):
             rows = np.arange(700)[part]
             other.update(x[rows], arm[rows], reward[rows, chosen[rows]])
-        np.testing.assert_allclose(np.exp(other.belief.inner.log_weight), weight, rtol=1e-7)
+        np.testing.assert_allclose(np.exp(other.belief.log_weight), weight, rtol=1e-7)
         found = moments_of(other.belief, x[:4])
         np.testing.assert_allclose(found, moments_of(preset.belief, x[:4]), rtol=1e-7, atol=1e-8)
         other.add_arm("d")  # arms together are fitted again
-        np.testing.assert_allclose(np.exp(other.belief.inner.log_weight), weight, rtol=1e-7)
+        np.testing.assert_allclose(np.exp(other.belief.log_weight), weight, rtol=1e-7)
         probe = x[:4]
         at = (slice(None), 1) if model is by_arm else slice(None)
         mean = other.posterior("b").mean(probe)[at]

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.beliefs.affine import AffineBelief
-from bayesbandit.beliefs.gaussian import GaussianBelief
-from bayesbandit.beliefs.joint import JointBelief
+from bayesbandit.beliefs.regressions import Regressions
 from bayesbandit.model import RewardModel
 from tests.beliefs.closed_form import MODELS
 from tests.cases import long_but, moments_of
@@ -86,7 +84,8 @@ own = of([n for n, m in DECLARED.items() if not m.takes_arm])
 
 def believed(model, n_arms=K, normalize=False):
     belief = bb.Declared(model).belief(n_arms, D, normalize, SEED)
-    assert isinstance(belief, JointBelief if model.takes_arm else AffineBelief | GaussianBelief)
+    assert isinstance(belief, Regressions)
+    assert belief.joint == model.takes_arm
     return belief
 
 

@@ -5,7 +5,7 @@ import pymc as pm
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.beliefs.conjugate.belief import ConjugateBelief
+from bayesbandit.beliefs.counts import SUMS, Counts
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.inference.plan import plan
 from tests import declarations as declared
@@ -38,7 +38,7 @@ def bandit(name="beta_bernoulli", policy="Thompson", balance="none", d=0, **sett
         ARMS, bb.load_model(name), POLICIES[policy], BALANCES[balance], n_features=d, seed=4,
         **settings,
     )  # fmt: skip
-    assert isinstance(made.belief, ConjugateBelief)
+    assert isinstance(made.belief, Counts)
     return made
 
 
@@ -55,7 +55,7 @@ def played(made, n=40, seed=0):
 
 
 def sums(made):
-    return made.belief.state()["sums"]
+    return made.belief.arms[:, SUMS].copy()
 
 
 @pytest.mark.slow

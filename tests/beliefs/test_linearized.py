@@ -7,8 +7,9 @@ from scipy import stats
 from scipy.special import expit, ndtr
 
 import bayesbandit as bb
-from bayesbandit.beliefs.glm.belief import LinearizedBelief
 from bayesbandit.beliefs.glm.prediction import Increasing
+from bayesbandit.beliefs.regressions import Regressions
+from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.inference.glm.families import Family
 from bayesbandit.kernels.glm.families import BINOMIAL
 from bayesbandit.kernels.glm.families import POISSON as POISSON_KIND
@@ -35,8 +36,14 @@ every = pytest.mark.parametrize("name", slow_but(("logistic",), MODELS))
 
 def believed(model, n_arms=K, normalize=False, **settings):
     found = bb.Laplace(model, **settings).belief(n_arms, D, normalize, np.random.SeedSequence(0))
-    assert type(found) is LinearizedBelief
+    assert isinstance(found, Regressions)
     return found
+
+
+def predictor(belief, x):
+    """Moments of the linear predictor."""
+    eta = belief.predict(x).eta
+    return eta.mean, eta.sd
 
 
 def rows(name, n=150, seed=0):
@@ -95,9 +102,9 @@ def test_between_modes_it_is_near(name):
     data = rows(name, n=400)
     belief, exact = believed(MODELS[name]), believed(MODELS[name], refit_every=1)
     belief.update(*data), exact.update(*data)
-    assert (belief.total[:, 1] > 0).all()
-    mean, sd = moments_of(belief.inner, probe())
-    settled, spread = moments_of(exact.inner, probe())
+    assert (belief.link.total[:, 1] > 0).all()
+    mean, sd = predictor(belief, probe())
+    settled, spread = predictor(exact, probe())
     assert (np.abs(mean - settled) < 0.1 * spread).all()
     np.testing.assert_allclose(sd, spread, rtol=0.15)
 
@@ -266,9 +273,9 @@ def test_surprises_do_not_throw_it(name, scale):
         assert (sd >= 0.0).all()
     if scale > 1.0:
         return  # so sure of each that ten rewards against all before move it by many sds
-    before = moments_of(belief.inner, probe() * scale)
-    belief._settle(range(K))
-    after, spread = moments_of(belief.inner, probe() * scale)
+    before = predictor(belief, probe() * scale)
+    belief.link.settle(belief, range(K))
+    after, spread = predictor(belief, probe() * scale)
     assert (np.abs(before[0] - after) < 3.0 * spread).all()
 
 
@@ -297,7 +304,7 @@ def test_the_posterior_is_that_of_mode_and_curvature():
     found = made.posterior(1)
     assert found.engine == "laplace"
     mean, covariance = found.coefficients["theta"]
-    known = made.belief.inner.known(1)
+    known = made.belief.features.distribution(made.belief.ridges, 1)
     of_all = known.covariance  # with the intercept, which is last
     np.testing.assert_allclose(mean, known.mean[:D], rtol=1e-12)
     np.testing.assert_allclose(covariance, of_all[:D, :D], rtol=1e-12)
@@ -342,7 +349,7 @@ def test_the_posterior_of_another_model_has_no_noise_either():
 def test_what_is_no_generalised_linear_model_is_sampled():
     heavy = LOGISTIC.with_priors(theta=bb.Prior("StudentT", nu=5, mu=0, sigma=1, dims="feature"))
     spec = bb.Laplace(heavy)
-    assert type(spec.belief(2, D, False, np.random.SeedSequence(0))) is not LinearizedBelief
+    assert type(spec.belief(2, D, False, np.random.SeedSequence(0))) is SampledBelief
 
 
 @pytest.mark.parametrize("engine", slow_but(["laplace"], ["laplace", "gibbs"]))
@@ -374,5 +381,5 @@ def test_a_belief_that_fades_absorbs_later_rounds_as_of_their_clock():
     whole, first, second = taught(slice(None)), taught(slice(30)), taught(slice(30, 60))
     first.absorb(second)
     np.testing.assert_allclose(moments_of(first, probe()), moments_of(whole, probe()), atol=1e-9)
-    with pytest.raises(ValueError, match="absorbs a belief of the same model; got Linear"):
+    with pytest.raises(ValueError, match="absorbs a belief with the same settings; got Regr"):
         first.absorb(believed(PROBIT, half_life=20.0, refit_every=1))

@@ -11,7 +11,7 @@ from scipy.stats import chi2, kstest, multivariate_normal, norm, t
 import bayesbandit as bb
 from bayesbandit.bandit import arm_features
 from bayesbandit.beliefs.linear import Ridge
-from bayesbandit.beliefs.linear_belief import LinearBelief
+from bayesbandit.beliefs.regressions import FeatureMap, Regressions
 from bayesbandit.kernels.prob_best import joint, points
 from bayesbandit.systems.bootstrap.belief import Bootstrap
 from bayesbandit.systems.forest.belief import Forest
@@ -418,14 +418,16 @@ def test_a_model_without_contexts_cannot_tell_arms_apart(name):
         bandit(bb.load_model(name))
 
 
-class Uncounted(LinearBelief):
+class Uncounted(Regressions):
     """Whose rounds are not counted: new for ever."""
 
     n = np.zeros(1)
 
 
 def test_a_belief_must_count_its_rounds():
-    model = SimpleNamespace(belief=lambda K, d, normalize, seed: Uncounted(Ridge(), K, d))
+    model = SimpleNamespace(
+        belief=lambda K, d, normalize, seed: Uncounted(FeatureMap(Ridge(), d), K, d)
+    )
     made = bandit(model)
     with pytest.raises(ValueError, match=r"Uncounted.update must leave n = \[1.\], its rounds"):
         played(made, 1)

@@ -7,7 +7,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 import bayesbandit as bb
-from bayesbandit.beliefs.affine import AffineBelief
+from bayesbandit.beliefs.regressions import Regressions
 from bayesbandit.model import RewardModel
 
 pytestmark = pytest.mark.slow  # a declaration of a process is built in a second
@@ -55,7 +55,7 @@ def test_a_bandit_streams_the_gaussian_process(function, rng):
     """In closed form, reward by reward, whatever contexts come first."""
     model, columns = RewardModel(function, {}), slice(1 if function is by_prior else 2)
     bandit = bb.Bandit(2, model, bb.Thompson(), n_features=2)
-    assert type(bandit.belief) is AffineBelief
+    assert type(bandit.belief) is Regressions
     x = rng.uniform(-2.5, 2.5, size=(40, 2))
     reward = np.sin(2 * x[:, 0]) + SD * rng.normal(size=40)
     for i in range(40):

@@ -15,7 +15,7 @@ import bayesbandit as bb
 from bayesbandit.bandit import bandit as module_of_bandits
 from bayesbandit.bandit import simulation
 from bayesbandit.bandit.player import step
-from bayesbandit.beliefs.linear_belief import LinearBelief
+from bayesbandit.beliefs.regressions import Regressions
 from bayesbandit.schedule import Schedule
 from bayesbandit.weighting import pooled as module
 from tests import oracle
@@ -334,13 +334,13 @@ def test_refreshing_on_a_schedule(kind, rng, monkeypatch):
     assert Schedule(7).next_due(10) == 17
     x, reward = world(rng, 150)
     bandit = balanced(bb.UCB(), propensity=kind, refit_every=0.5, normalize=True)
-    refreshed, reweigh = [], LinearBelief.reweigh
+    refreshed, reweigh = [], Regressions.reweigh
 
     def noted(belief, due, x, arm, *rest):
         refreshed.extend((k, np.sum(arm == k)) for k in due)
         reweigh(belief, due, x, arm, *rest)
 
-    monkeypatch.setattr(LinearBelief, "reweigh", noted)
+    monkeypatch.setattr(Regressions, "reweigh", noted)
     play(bandit, x, reward)
     for k in range(3):
         n = [rows for arm, rows in refreshed if arm == k]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bayesbandit.beliefs.base import Belief, Kernel
+from bayesbandit.beliefs.half_lives import HalfLives
 from bayesbandit.beliefs.memory import FOR_EVER, GONE, Memory
 from bayesbandit.checks import COUNT
 from bayesbandit.inference.exact.beta_gamma import Beta
@@ -21,20 +22,23 @@ from bayesbandit.kernels.rounds import NUMBERS, Kernels
 from bayesbandit.kernels.row_layout import BETA, GAMMA, THOMPSON
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import Conjugate
+from bayesbandit.runtime.schema import demand
 
 Array = np.ndarray
 SUMS = slice(kernel.N, kernel.REST + 1)
 FADING = slice(kernel.HITS, kernel.REST + 1)
 
 
-class ConjugateBelief(Belief, Kernel):
-    """K independent arms, each Beta(a, b) or Gamma(a, b), as arrays.
+class Counts(HalfLives):
+    """K independent arms, each Beta(a, b) or Gamma(a, b), by one half-life or several.
 
-    `arms` (K, …) has one row of numbers for each arm, which the kernels update in place
-    (`kernels/conjugate/arms.py`).
+    `kernels/conjugate/arms.py` says what stands in an arm's numbers.
     """
 
+    settings: Array
     functions: ClassVar[Kernels] = NUMBERS
+    n_at = kernel.N
+    clock_at = CLOCK
 
     def __init__(
         self, plan: Plan, n_arms: int, normalize: bool = False, memory: Memory = FOR_EVER
@@ -43,22 +47,19 @@ class ConjugateBelief(Belief, Kernel):
         prior = method.proper_prior
         assert method.reward_support is not None
         assert prior is not None
-        self.plan, self.n_features, self.normalize = plan, plan.n_features, normalize
-        self.memory, self.clock, self.computes_when_asked = memory, memory.ticks, memory.fades
+        self.plan = plan
+        self.n_features = plan.n_features
         self.family = BETA if isinstance(prior, Beta) else GAMMA
         parts = [plan.n_features, self.family, prior.a, prior.b]
         parts += [normalize, method.reward_support.binary, method.reward_support.whole]
         self.settings = np.array(parts, dtype=np.float64)
-        self.arms = np.zeros((n_arms, kernel.WIDTH))
-        kernel.renew_all(self.arms, self.settings)
+        self.rates = np.array([each.rate for each in memory.each()])
+        arms = np.zeros((n_arms, kernel.WIDTH))
+        kernel.renew_all(arms, self.settings)
+        self._begin(memory, [arms] * len(self.rates))
 
     def __repr__(self) -> str:
-        return f"ConjugateBelief({self.plan.model.name}, n_arms={len(self.arms)})"
-
-    @property
-    def n(self) -> Array:
-        """Observations of each arm (K,)."""
-        return self.arms[:, kernel.N]
+        return f"Counts({self.plan.model.name}, n_arms={len(self.n)})"
 
     @property
     def kernel(self) -> Kernel:
@@ -71,39 +72,39 @@ class ConjugateBelief(Belief, Kernel):
         return self.family if param is not None and param[0] == 1.0 else None
 
     def predict(self, x: Array) -> Conjugate:
-        shape = len(x), len(self.arms)
-        a, b = (np.broadcast_to(self.arms[:, at], shape) for at in (kernel.FIRST, kernel.SECOND))
+        arms, shape = self.arms, (len(x), len(self.n))
+        a, b = (np.broadcast_to(arms[:, at], shape) for at in (kernel.FIRST, kernel.SECOND))
         return Conjugate("beta" if self.family == BETA else "gamma", a, b)
 
     # ---- learning --------------------------------------------------------------------------------
 
-    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
-        """Learn rounds x (n, d), arm numbers, rewards, weights (n,; None: 1)."""
+    def _learn(
+        self, tick: Array | None, x: Array, arm: Array, reward: Array, weight: Array | None
+    ) -> None:
         self.check_rewards(x, reward)
-        weight = np.ones(len(x)) if weight is None else weight
-        x, arm, reward, weight = map(np.ascontiguousarray, (x, arm, reward, weight))
+        rows = x, arm, reward, np.ones(len(x)) if weight is None else weight
+        if tick is not None and len(self.blocks) > 1:
+            tick, _, arm, reward, weight = map(np.ascontiguousarray, (tick, *rows))
+            fading.learn_all(
+                self.blocks, self.rates, tick, arm, reward, weight, self.settings, GONE,
+                self.log_weight,
+            )  # fmt: skip
+            return
+        if tick is not None:
+            self.advance(tick.max(initial=-np.inf))
+            share = np.exp(self.rates[0] * (tick - self.arms[arm, CLOCK]))
+            rows = *rows[:3], share * rows[3]
+            rows = tuple(values[share >= GONE] for values in rows)
+        x, arm, reward, weight = map(np.ascontiguousarray, rows)
         NUMBERS.update_many(self.arms, x, arm, reward, weight, self.settings)
 
     def advance(self, tick: float) -> None:
         if not self.clock:
             return
-        arms = self.arms.copy()
-        fading.advance(arms, tick, self.memory.rate, self.settings)
-        self.arms[:] = arms  # in one step
-
-    def _left(self, arms: Array) -> Array:
-        """Return the sum of the weights of each arm's rounds, (K,)."""
-        return arms[:, kernel.REST] + (arms[:, kernel.HITS] if self.family == BETA else 0.0)
-
-    def update_at(
-        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
-    ) -> None:
-        """Learn rounds that were decided at ticks (n,), by the share of them that is left."""
-        self.advance(tick.max(initial=-np.inf))
-        share = np.exp(self.memory.rate * (tick - self.arms[arm, CLOCK]))
-        weight = share if weight is None else share * weight
-        left = share >= GONE
-        self.update(x[left], arm[left], reward[left], weight[left])
+        blocks = self.blocks.copy()
+        for arms, rate in zip(blocks, self.rates, strict=True):
+            fading.advance(arms, tick, rate, self.settings)
+        self.blocks[:] = blocks  # in one step
 
     def learned(self, x: Array, arm: Array, reward: Array, weight: Array) -> tuple[Array, Array]:
         self.check_rewards(x, reward)
@@ -125,6 +126,8 @@ class ConjugateBelief(Belief, Kernel):
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
     ) -> None:
         """Refit the arms that are due, from all rounds: see `update`."""
+        if self.clock:
+            super().reweigh(due, x, arm, reward, weight)
         for k in due:
             mine = arm == k
             self.arms[k] = 0.0
@@ -136,25 +139,24 @@ class ConjugateBelief(Belief, Kernel):
         Where rounds fade, the result is as of the later clock.
         """
         if not (
-            isinstance(other, ConjugateBelief)
-            and len(self.arms) == len(other.arms)
+            isinstance(other, Counts)
+            and self.blocks.shape == other.blocks.shape
             and np.array_equal(self.settings, other.settings)
             and self.memory == other.memory
         ):
-            raise ValueError(f"{self!r} absorbs a belief of the same model; got {other!r}")
-        arms = self.arms.copy()
-        arms[:, kernel.N] += other.arms[:, kernel.N]
-        arms[:, CLOCK] = np.maximum(arms[:, CLOCK], other.arms[:, CLOCK])
-        arms[:, FADING] = 0.0
-        for part in (self.arms, other.arms):
-            share = np.exp(self.memory.rate * (part[:, CLOCK] - arms[:, CLOCK]))
-            arms[:, FADING] += share[:, None] * part[:, FADING]
+            raise ValueError(f"{self!r} absorbs a belief with the same settings; got {other!r}")
+        blocks = self.blocks.copy()
+        blocks[..., kernel.N] += other.blocks[..., kernel.N]
+        blocks[..., CLOCK] = np.maximum(blocks[..., CLOCK], other.blocks[..., CLOCK])
+        blocks[..., FADING] = 0.0
+        for part in (self.blocks, other.blocks):
+            share = np.exp(self.rates[:, None] * (part[..., CLOCK] - blocks[..., CLOCK]))
+            blocks[..., FADING] += share[..., None] * part[..., FADING]
         if self.clock:
-            arms[self._left(arms) < GONE, SUMS] = 0.0
-        self._set_arms(arms)
-
-    def postpone(self, ticks: float) -> None:
-        self.arms[:, CLOCK] += ticks
+            left = blocks[..., kernel.REST] + blocks[..., kernel.HITS] * (self.family == BETA)
+            blocks[left < GONE, SUMS] = 0.0
+        self._set(blocks)
+        self._absorb_probabilities(other)
 
     # ---- what is known ---------------------------------------------------------------------------
 
@@ -167,41 +169,22 @@ class ConjugateBelief(Belief, Kernel):
         """Return the posterior of arm k. rows: its rounds in the history, by role."""
         return Posterior(self.plan, rows or {}, self.known(k), 0)
 
-    def fork(self) -> Self:
-        return self._with_arms(self.arms.copy())
-
-    def _with_arms(self, arms: Array) -> Self:
-        twin = object.__new__(type(self))
-        vars(twin).update(vars(self), arms=arms)
-        return twin
-
-    def state(self) -> dict[str, Any]:
-        """Return the whole state as arrays, for `restore`."""
-        ticks = {"clock": self.arms[:, CLOCK].copy()} if self.clock else {}
-        return {"sums": self.arms[:, SUMS].copy(), **ticks}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned; raise ValueError if the sums are not valid."""
-        sums = state["sums"]
-        if sums.shape != (len(self.arms), 3) or not (np.isfinite(sums).all() and (sums >= 0).all()):
-            raise ValueError(f"sums must be {(len(self.arms), 3)}, ≥ 0; got {sums.shape}")
-        self.arms[:] = 0.0
-        self.arms[:, SUMS] = sums
-        if self.clock:
-            clock = state["clock"]
-            if clock.shape != (len(self.arms),) or not ((clock >= 0) & (clock <= COUNT)).all():
-                raise ValueError(f"clock must be {(len(self.arms),)}, 0 to {COUNT}; got {clock}")
-            self.arms[:, CLOCK] = clock
-        kernel.renew_all(self.arms, self.settings)
-
     def add_arm(self) -> None:
-        """Add an arm about which nothing is known."""
-        self._set_arms(np.vstack([self.arms, np.zeros((1, kernel.WIDTH))]))
+        new = np.zeros((len(self.blocks), 1, kernel.WIDTH))
+        self._set(np.concatenate([self.blocks, new], axis=1))
 
     def remove_arm(self, k: int) -> None:
         """Remove arm k; later arms move up by one."""
-        self._set_arms(np.delete(self.arms, k, axis=0))
+        self._set(np.delete(self.blocks, k, axis=1))
 
-    def _set_arms(self, arms: Array) -> None:
-        kernel.renew_all(arms, self.settings)
-        self.arms = arms
+    def _set(self, blocks: Array) -> None:
+        for arms in blocks:
+            kernel.renew_all(arms, self.settings)
+        self._hold(blocks)
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        sums, clock = self.blocks[..., SUMS], self.blocks[..., CLOCK]
+        demand(bool((np.isfinite(sums) & (sums >= 0.0)).all()), f"its sums must be ≥ 0; got {sums}")
+        demand(bool(((clock >= 0) & (clock <= COUNT)).all()), f"its clocks are {clock}")
+        self._set(self.blocks)

@@ -1,1 +1,0 @@
-"""The belief about context-free rewards: a probability or a rate for each arm."""

@@ -1,0 +1,184 @@
+"""The link of a declared generalised linear model, by Laplace's approximation.
+
+The log posterior of θ is approximated by a quadratic at its mode. A reward moves the mode to that
+of the quadratic plus the reward's log likelihood, and adds the likelihood's curvature there: this
+is Newton's method online. On a schedule the mode is computed again from all rows, which gives the
+approximation of `bb.fit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from bayesbandit.beliefs.declared_features import Mapped
+from bayesbandit.beliefs.glm.prediction import Increasing
+from bayesbandit.beliefs.memory import Memory
+from bayesbandit.beliefs.regressions import Regressions
+from bayesbandit.inference.base import NotThisEngine
+from bayesbandit.inference.exact.distributions import Gaussian, StudentT
+from bayesbandit.inference.glm.regression import Linearized, Regression, mode
+from bayesbandit.inference.plan import Plan
+from bayesbandit.kernels.glm import newton
+from bayesbandit.posteriors.posterior import Posterior
+from bayesbandit.schedule import Schedule
+
+if TYPE_CHECKING:
+    from bayesbandit.predictions import Joint, LocationScale
+
+Array = np.ndarray
+
+
+def linearized(
+    plan: Plan, glm: Regression, n_arms: int, normalize: bool, memory: Memory, schedule: Schedule
+) -> Regressions:
+    """Return the belief about arms with a generalised linear model each, or one that they share."""
+    joint = plan.model.takes_arm
+    link = Link(plan, glm, 1 if joint else n_arms, normalize, schedule)
+    features = link.features(memory)
+    return Regressions(features, n_arms, plan.n_features, joint=joint, link=link)
+
+
+class Link:
+    """What rewards say of the linear predictor η: rows of `Regressions`, near the mode.
+
+    total (G, 2): each regression's sum of weights and number of rows. due (G,): the number of rows
+    at which its mode is next computed from all rows.
+    """
+
+    def __init__(
+        self, plan: Plan, glm: Regression, n_regressions: int, normalize: bool, schedule: Schedule
+    ) -> None:
+        self.plan = plan
+        self.glm = glm
+        self.normalize = normalize
+        self.schedule = schedule
+        self.total = np.zeros((n_regressions, 2))
+        self.due = np.ones(n_regressions)
+
+    def features(self, memory: Memory) -> Mapped:
+        """Return the regressors of η."""
+        return Mapped(replace(self.plan, method=self.glm.block), memory)
+
+    def of_arms(self, n_arms: int) -> Link:
+        """Return the link of a model that arms share, for another number of them."""
+        plan = self.plan.of_arms(n_arms)
+        return Link(plan, plan.functions.regression, 1, self.normalize, self.schedule)
+
+    def is_like(self, other: Link | None) -> bool:
+        """Return whether another link is of the same model."""
+        return other is not None and self.plan.model == other.plan.model
+
+    # ---- mean rewards ----------------------------------------------------------------------------
+
+    def prediction(self, eta: LocationScale | Joint) -> Increasing:
+        """Return the prediction of mean rewards from that of η."""
+        return Increasing(eta, self.glm.family)
+
+    def posterior(self, known: Gaussian | StudentT, rows: dict[str, Array] | None) -> Posterior:
+        """Return the posterior of the variables from that of the coefficients."""
+        return Posterior(self.plan, rows or {}, Linearized(known, self.glm), 0)
+
+    # ---- rewards ---------------------------------------------------------------------------------
+
+    def learn(
+        self, of: Regressions, tick: Array | None, x: Array, arm: Array, reward: Array,
+        weight: Array | None,
+    ) -> None:  # fmt: skip
+        """Learn rounds x (n, d), arm numbers, rewards, powers of likelihoods (n,; None: 1).
+
+        tick: when they were decided, if they fade. Raise ValueError and learn nothing if a reward
+        has likelihood 0 for all variables.
+        """
+        weight = np.ones(len(x)) if weight is None else np.ascontiguousarray(weight)
+        data = x, reward, weight, arm
+        try:
+            self.glm.check(data)
+        except NotThisEngine:
+            rows = {"x": x, "reward": reward, "weight": weight, "arm": arm}
+            self.plan.likelihood.check(self.plan.model.name, rows, [])
+            raise
+        z, offset = of.features(x, arm if of.joint else None)
+        z, reward = np.ascontiguousarray(z), np.ascontiguousarray(reward)
+        group = np.zeros_like(arm) if of.joint else np.ascontiguousarray(arm)
+        ridges, family = of.ridges, self.glm.family
+        power, share = self.glm.weights(data), np.zeros(len(x))
+        if tick is not None:
+            share = ridges.share_of(tick, group)
+            power = power * share
+        done = 0
+        while done < len(x):
+            first, done = done, newton.observe(
+                ridges.arms, ridges.settings, z, offset, group, reward, power, family.kind,
+                family.number, self.normalize, self.total, self.due, done,
+            )  # fmt: skip
+            part = slice(first, done)
+            ridges.count_left(group[part], share[part])
+            of.keep(None if tick is None else tick[part], x[part], arm[part], reward[part],
+                    weight[part])  # fmt: skip
+            g = int(group[done - 1])
+            if self.total[g, 1] >= self.due[g]:
+                self.settle(of, [g])
+
+    def settle(self, of: Regressions, groups: Iterable[int]) -> None:
+        """Compute the modes of these regressions from all of their rows."""
+        ridges, rounds = of.ridges, of.rounds
+        assert rounds is not None
+        for g in groups:
+            rows = rounds.of(None if of.joint else g)
+            data = self.glm.block.data(**rows)
+            reward, power, n = data[1], self.glm.weights(data), len(data[1])
+            tick = rounds.tick
+            if tick is not None and not of.joint:
+                tick = tick[rounds.arm == g]
+            self.total[g] = power.sum(), n
+            self.due[g] = self.schedule.next_due(n)
+            if self.normalize and n:
+                power = power * (n / power.sum())
+            z, offset = of.features(rows["x"], rows.get("arm"))
+            z = np.ascontiguousarray(z)
+            last = ridges.coefficients(g)
+            left = power if tick is None else ridges.share_of(tick, np.full(n, g)) * power
+            phi = mode(self.glm.family, z, offset, reward, left, start=last)
+            y, v = self.glm.family.pseudo_rows(z @ phi + offset, reward, power)
+            ridges.rebuild(g, z, y - offset, v, tick)
+
+    def forget(self, n: Array) -> None:
+        """Start again the regressions without rows; n (G,): how many each has."""
+        self.total[n == 0] = 0.0
+        self.due[n == 0] = 1.0
+
+    # ---- arms that come and go, and files --------------------------------------------------------
+
+    def add_arm(self) -> None:
+        """Add a regression without rows."""
+        self.total = np.vstack([self.total, [0.0, 0.0]])
+        self.due = np.append(self.due, 1.0)
+
+    def remove_arm(self, k: int) -> None:
+        """Remove regression k; later ones move up by one."""
+        self.total = np.delete(self.total, k, axis=0)
+        self.due = np.delete(self.due, k)
+
+    def fork(self) -> Self:
+        """Return a copy that may change while this one stays as it is."""
+        twin = copy(self)
+        twin.total = self.total.copy()
+        twin.due = self.due.copy()
+        return twin
+
+    def state(self) -> dict[str, Any]:
+        """Return what changes as arrays, for `restore`."""
+        return {"total": self.total, "due": self.due}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore what `state` returned; raise ValueError if counts are not valid."""
+        for name, counts in Link.state(self).items():
+            saved = state[name]
+            if saved.shape != counts.shape or not (np.isfinite(saved) & (saved >= 0.0)).all():
+                raise ValueError(f"{name} must be {counts.shape}, ≥ 0; got {saved}")
+            counts[:] = saved

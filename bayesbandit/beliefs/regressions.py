@@ -1,0 +1,472 @@
+"""Regressions of rewards: each arm's, or one of all arms, updated one row at a time.
+
+A reward is z'φ + offset and noise, of regressors z that are a `FeatureMap` of the context: the
+context itself for `Ridge`, those of the variables of a declared model in other coordinates. All
+else is the same: φ has a Gaussian posterior, or a Student-t, in closed form. With a link, rewards
+become rows of such a regression by Newton's method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+
+from bayesbandit.beliefs.base import Belief, Kernel, Snapshot
+from bayesbandit.beliefs.half_lives import HalfLives
+from bayesbandit.beliefs.memory import Memory
+from bayesbandit.beliefs.ridge_arms import RidgeArms, new_arms, with_prior
+from bayesbandit.beliefs.rounds import Rounds
+from bayesbandit.checks import integer
+from bayesbandit.kernels import arm as layout
+from bayesbandit.kernels import scoring
+from bayesbandit.kernels.arm import NAMES
+from bayesbandit.predictions import Joint, JointRows, LocationScale, Prediction, product
+from bayesbandit.runtime.compiling import interpreted
+
+if TYPE_CHECKING:
+    from bayesbandit.beliefs.glm.link import Link
+    from bayesbandit.inference.plan import Plan
+
+ROOM = 2**24  # numbers of the rows that are mapped at once
+
+Array = np.ndarray
+
+
+class RidgeSettings(Protocol):
+    """The part of `Ridge` that regressions need."""
+
+    @property
+    def intercept(self) -> Any: ...
+
+    @property
+    def memory(self) -> Memory: ...
+
+    def remembering(self, memory: Memory) -> RidgeSettings:
+        """Return the same settings with this memory."""
+        ...
+
+    def settings(self, n_features: int, normalize: bool) -> Array:
+        """Return the settings for the kernels (`kernels/arm.py`)."""
+        ...
+
+
+class FeatureMap:
+    """Contexts as they are: the regressors of `Ridge`, which adds a constant if there is one.
+
+    model: the settings of the regressions. width: how many features there are, without the
+    constant. plain: whether they are the contexts, so that kernels may learn and decide. plan: that
+    of a declared model. known: the mean m (D,) and the precision Λ (D, D) of φ ~ N(m, σ²Λ⁻¹), if
+    the penalty λ does not say it.
+    """
+
+    plain: bool = True
+    plan: Plan | None = None
+    known: tuple[Array, Array] | None = None
+
+    def __init__(self, model: RidgeSettings, width: int) -> None:
+        self.model = model
+        self.width = width
+
+    def of_arms(self, n_arms: int) -> FeatureMap:
+        """Return the map of a model that arms share, for another number of them."""
+        return self
+
+    def __call__(self, x: Array, arm: Array | None = None) -> tuple[Array, Array]:
+        """Return z (n, D) and offsets (n,) of rows.
+
+        If arms share the model and `arm` is None, return those of all arms: (n, K, D) and (n, K).
+        """
+        return x, np.zeros(len(x))
+
+    def observed(
+        self, x: Array, arm: Array, reward: Array, weight: Array | None
+    ) -> tuple[Array, Array]:
+        """Return rows z (n, D) and rewards (n,) of the regression of φ."""
+        return x, reward
+
+    def posterior(
+        self, ridges: RidgeArms, k: int, rows: dict[str, Array] | None, fades: bool
+    ) -> Any:
+        """Return the posterior that users see. rows: its rounds in the history, by role."""
+        return ridges.posterior(k, self.width, None if fades else rows)
+
+    def distribution(self, ridges: RidgeArms, k: int) -> Any:
+        """Return the posterior distribution of a declared model's coefficients."""
+        raise NotImplementedError
+
+    def coordinates(self) -> list[Array]:
+        """Return what the rows depend on."""
+        return []
+
+
+class Regressions(HalfLives):
+    """The exact posterior of regressions, by one half-life or several (`HalfLives`).
+
+    features: what z and the offset of a context are. joint: whether one regression is of all arms,
+    whose mean rewards then depend on each other. link: of a generalised linear model.
+    rounds: all rounds, where a change of the arms or of the mode needs a refit from them. n (K,):
+    observations of each arm.
+    """
+
+    n_at = NAMES.index("n")
+    clock_at = NAMES.index("clock")
+
+    def __init__(
+        self, features: FeatureMap, n_arms: int, n_features: int, normalize: bool = False, *,
+        joint: bool = False, link: Link | None = None,
+    ) -> None:  # fmt: skip
+        least = 0 if features.model.intercept else 1
+        self.n_features = integer(n_features, "n_features", least=least)
+        self.normalize = normalize
+        self.joint = joint
+        self.link = link
+        self._begin_with(features, 1 if joint else n_arms)
+        self.rounds: Rounds | None = None
+        if joint or link is not None:
+            self.rounds = Rounds(n_features, timed=self.clock is not None)
+            self.counts = np.zeros(n_arms)
+
+    def _begin_with(self, features: FeatureMap, n_regressions: int) -> None:
+        """Set the prior of so many regressions, without any data."""
+        self.features = features
+        self.plain = features.plain
+        memory = features.model.memory
+        models = [features.model.remembering(m) for m in memory.each()]
+        self.rules = np.array([model.settings(features.width, self.normalize) for model in models])
+        if features.known is not None:
+            self.rules = np.array([with_prior(rule, *features.known) for rule in self.rules])
+        self._begin(memory, [new_arms(n_regressions, rule) for rule in self.rules])
+        self.rate = self.ridges.setting.rate if self.plain and not memory.chooses else 0.0
+
+    def __repr__(self) -> str:
+        of = self.features.model if self.plan is None else self.plan.model.name
+        return f"Regressions({of}, n_arms={len(self.n)}, n_features={self.n_features})"
+
+    # ---- parts of the arrays ---------------------------------------------------------------------
+
+    def ridges_by(self, m: int) -> RidgeArms:
+        """Return the regressions by half-life number m. They use `blocks[m]` without a copy."""
+        return RidgeArms(self.blocks[m], self.rules[m])
+
+    @property
+    def ridges(self) -> RidgeArms:
+        """The regressions that decide."""
+        return self.ridges_by(self.deciding)
+
+    @property
+    def each(self) -> list[RidgeArms]:
+        """The regressions by each half-life."""
+        return [self.ridges_by(m) for m in range(len(self.rules))]
+
+    @property
+    def settings(self) -> Array:
+        return self.rules[self.deciding]
+
+    @property
+    def head(self) -> Any:
+        """The heads of the arms that decide, by name (`kernels/arm.py`): a view."""
+        return layout.heads(self.arms)
+
+    @property
+    def sigma2(self) -> Array:
+        """Noise variance σ² of each arm (K,); ∞ where it is estimated and there are no data."""
+        return self.head["sigma2"]
+
+    @property
+    def lam(self) -> Array:
+        """The penalty λ of each arm (K,)."""
+        return self.head["lam"]
+
+    @property
+    def n(self) -> Array:
+        return super().n if self.rounds is None else self.counts
+
+    @property
+    def new(self) -> Array:
+        return super().new if self.rounds is None else self.counts == 0
+
+    @property
+    def n_columns(self) -> int:
+        return interpreted(layout.columns_of)(self.settings) if self.plain else self.n_features
+
+    @property
+    def plan(self) -> Plan | None:
+        """The plan of a declared model."""
+        return self.features.plan if self.link is None else self.link.plan
+
+    # ---- kernels ---------------------------------------------------------------------------------
+
+    @property
+    def kernel(self) -> Kernel | None:
+        return self if self.rounds is None else None
+
+    def kind(self, rule: int, param: tuple[float, float] | None) -> int | None:
+        """Return the KIND of rows; None where Python computes the regressors, and decides."""
+        return rule if self.plain else None
+
+    def learned(self, x: Array, arm: Array, reward: Array, weight: Array) -> tuple[Array, Array]:
+        z, y = self.features.observed(x, arm, reward, weight)
+        return self.ridges.design(z), np.ascontiguousarray(y)
+
+    # ---- mean rewards ----------------------------------------------------------------------------
+
+    def predict(self, x: Array) -> Prediction:
+        z, offset = self.features(x)
+        if self.joint:
+            known = self.ridges.posterior(0, self.features.width)
+            spreads = z @ known.spread @ z.transpose(0, 2, 1)
+            variance, axes = np.linalg.eigh(spreads)  # they are singular if arms are equal
+            root = axes * np.sqrt(np.maximum(variance, 0.0))[:, None, :]
+            return self._linked(Joint(z @ known.location + offset, root, known.df))
+        eta = self.ridges.predict(z)
+        if not self.plain:
+            eta = LocationScale(eta.mean + offset[:, None], eta.scale, eta.df)
+        return self._linked(eta)
+
+    def predict_together(self, x: Array) -> Prediction:
+        known = self.ridges.posterior(0, self.features.width)
+        if self.plain:
+            if (about := known.about) is not None:
+                x = x - about.origin
+                return JointRows(x, about.location, root_of(about.spread), known.df)
+            return JointRows(x, known.location, root_of(known.spread), known.df)
+        n, m, d = x.shape
+        z, offset = self.features(x.reshape(-1, d))
+        mean = product(z, known.location[:, None])[:, 0] + offset
+        root = product(z, root_of(known.spread))
+        return self._linked(Joint(mean.reshape(n, m), root.reshape(n, m, -1), known.df))
+
+    def _linked(self, eta: LocationScale | Joint) -> Prediction:
+        """Return the prediction of mean rewards from that of the linear predictor."""
+        return eta if self.link is None else self.link.prediction(eta)
+
+    # ---- rewards ---------------------------------------------------------------------------------
+
+    def _learn(
+        self, tick: Array | None, x: Array, arm: Array, reward: Array, weight: Array | None
+    ) -> None:
+        if self.link is not None:
+            if tick is not None:
+                self.advance(tick.max(initial=-np.inf))
+            self.link.learn(self, tick, x, arm, reward, weight)
+            return
+        if self.joint and self.memory.drift and tick is not None:
+            tick = np.maximum(tick, self.latest)  # late rounds are learned as of now, and kept so
+        self._learn_rows(tick, x, arm, reward, weight)
+        if self.rounds is not None:
+            self.keep(tick, x, arm, reward, weight)
+
+    def _learn_rows(
+        self, tick: Array | None, x: Array, arm: Array, reward: Array, weight: Array | None
+    ) -> None:
+        """Update the regressions, with as many rows at once as fit into memory."""
+        weight = np.ones(len(x)) if weight is None else weight
+        step = max(1, len(x) if self.plain else ROOM // max(1, self.features.width))
+        for part in (slice(i, i + step) for i in range(0, len(x), step)):
+            z, y = self.features.observed(x[part], arm[part], reward[part], weight[part])
+            rows = z, np.zeros_like(arm[part]) if self.joint else arm[part], y, weight[part]
+            if tick is None:
+                self.ridges.learn(*rows)
+            elif len(self.blocks) == 1:
+                self.ridges.learn_at(tick[part], *rows)
+            else:
+                each = tick[part], self.ridges.design(z), *rows[1:]
+                learn = scoring.learn_all
+                learn(self.blocks, self.rules, *map(np.ascontiguousarray, each), self.log_weight)
+
+    def keep(
+        self, tick: Array | None, x: Array, arm: Array, reward: Array, weight: Array | None
+    ) -> None:
+        """Keep rounds that the regressions have learned, for refits."""
+        assert self.rounds is not None
+        self.rounds.append(x, arm, reward, weight, tick)
+        self.counts = self.counts + np.bincount(arm, minlength=len(self.counts))
+
+    def advance(self, tick: float) -> None:
+        scoring.advance_all(self.blocks, self.rules, tick)
+        if self.rounds is None or not self.memory.fades:
+            return
+        if self.rounds.forget(tick - self.memory.lasting):
+            self.counts = self.rounds.counts(len(self.counts))
+            if self.link is not None:
+                self.link.forget(self.counts.sum(keepdims=True) if self.joint else self.counts)
+
+    def reweigh(
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
+        """Refit the arms that are due, from all rounds; all arms, if they share a regression."""
+        if len(self.blocks) > 1:
+            super().reweigh(due, x, arm, reward, weight)
+        if self.rounds is None:
+            z, y = self.features.observed(x, arm, reward, weight)
+            self.ridges.reweigh(due, z, arm, y, weight)
+            return
+        self.rounds.replace(x, arm, reward, weight)
+        if self.link is None:
+            self._refit()
+        else:
+            self.link.settle(self, [0] if self.joint else due)
+
+    def reweigh_at(
+        self, tick: Array, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
+        self.ridges.reweigh(due, x, arm, reward, weight, tick)
+
+    def absorb(self, other: Belief) -> None:
+        """Learn the rounds that another belief has learned, as if they had come next.
+
+        The sums of its rounds are added, and never its prior: see `RidgeArms.absorb`. Without a
+        link, no round is learned again. Half-lives get their probabilities by the rewards of both.
+
+        Raise ValueError unless both have the same settings and number of arms.
+        """
+        if not (isinstance(other, Regressions) and self._is_like(other)):
+            raise ValueError(f"{self!r} absorbs a belief with the same settings; got {other!r}")
+        if self.link is not None:
+            assert other.rounds is not None
+            if self.clock:
+                self.advance(other.latest)
+            self._learn(other.rounds.tick, **other.rounds.of())
+            return
+        if self.memory.drift:
+            raise ValueError(
+                "coefficients that walk do not depend on sums of rounds, which merge: let one "
+                "bandit learn all rounds, in their order, by bandit.update"
+            )
+        for mine, its in zip(self.each, other.each, strict=True):
+            mine.absorb(its)
+        self._absorb_probabilities(other)
+        if self.rounds is not None and other.rounds is not None:
+            self.keep(other.rounds.tick, **other.rounds.of())
+
+    def _is_like(self, other: Regressions) -> bool:
+        """Return whether another belief has the same settings and number of arms."""
+        mine, its = self.features.coordinates(), other.features.coordinates()
+        return (
+            (self.blocks.shape, self.n.shape) == (other.blocks.shape, other.n.shape)
+            and np.array_equal(self.rules, other.rules, equal_nan=True)
+            and len(mine) == len(its)
+            and all(map(np.array_equal, mine, its))
+            and (self.joint, self.link is None) == (other.joint, other.link is None)
+            and (self.link is None or self.link.is_like(other.link))
+        )
+
+    def postpone(self, ticks: float) -> None:
+        super().postpone(ticks)
+        if self.rounds is not None:
+            self.rounds.records["tick"] += ticks
+
+    # ---- arms that come and go -------------------------------------------------------------------
+
+    def add_arm(self) -> None:
+        if self.rounds is not None:
+            self.counts = np.append(self.counts, 0.0)
+        if self.joint:
+            self._plan_again()
+            return
+        self._change_each(lambda ridges: ridges.add_arm())
+        if self.link is not None:
+            self.link.add_arm()
+
+    def remove_arm(self, k: int) -> None:
+        """Remove arm k; later arms move up by one."""
+        if self.rounds is not None:
+            self.counts = np.delete(self.counts, k)
+            self.rounds.drop(k)
+        if self.joint:
+            self._plan_again()
+            return
+        self._change_each(lambda ridges: ridges.remove_arm(k))
+        if self.link is not None:
+            self.link.remove_arm(k)
+
+    def _change_each(self, change: Callable[[RidgeArms], None]) -> None:
+        """Change the arms of every half-life."""
+        each = self.each
+        for ridges in each:
+            change(ridges)
+        self._hold([ridges.arms for ridges in each])
+
+    def _plan_again(self) -> None:
+        """Plan a model that arms share for the current number of them, and refit it."""
+        K = len(self.counts)
+        if self.link is None:
+            self.features = self.features.of_arms(K)
+        else:
+            self.link = self.link.of_arms(K)
+            self.features = self.link.features(self.memory)
+        self._refit()
+
+    def _refit(self) -> None:
+        """Start the one regression of all arms from the prior, and learn all rounds again."""
+        rounds, now = self.rounds, self.now(1)
+        assert rounds is not None
+        self.counts = rounds.counts(len(self.counts))
+        self._begin_with(self.features, 1)
+        if self.link is None:
+            self._learn_rows(rounds.tick, **rounds.of())
+        if now is not None:
+            scoring.advance_all(self.blocks, self.rules, now[0])
+        if self.link is not None:
+            self.link.settle(self, [0] if len(rounds) else [])
+
+    # ---- all that is known -----------------------------------------------------------------------
+
+    def posterior(self, k: int, rows: dict[str, Array] | None = None) -> Any:
+        """Return the posterior of arm k, or of all arms that share a regression.
+
+        rows: the arm's rounds in the history, by role.
+        """
+        g = 0 if self.joint else k
+        if self.rounds is not None:
+            rows = self.rounds.of(None if self.joint else k)
+        if self.link is not None:
+            return self.link.posterior(self.features.distribution(self.ridges, g), rows)
+        return self.features.posterior(self.ridges, g, rows, self.clock is not None)
+
+    def snapshot(self) -> Snapshot:
+        """Return a copy that can predict but not learn."""
+        if not self.plain or len(self.blocks) > 1:
+            return super().snapshot()
+        width = interpreted(layout.core_width)(self.n_columns)
+        return self._with_blocks(self.blocks[:, :, :width].copy())
+
+    def recall(self, state: dict[str, Array]) -> Self:
+        return self._with_blocks(state["arms"][None])
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if self.rounds is not None:
+            self.rounds = self.rounds.fork()
+        if self.link is not None:
+            self.link = self.link.fork()
+
+    def state(self) -> dict[str, Any]:
+        rounds = {} if self.rounds is None else {"rounds": self.rounds.state()}
+        return super().state() | rounds | ({} if self.link is None else self.link.state())
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        if self.rounds is not None:
+            self.rounds.restore(state["rounds"], len(self.counts))
+            self.counts = self.rounds.counts(len(self.counts))
+        if self.link is not None:
+            self.link.restore(state)
+
+    def verify(self, total: int) -> None:
+        super().verify(total)
+        for ridges in self.each:
+            ridges.verify()
+        if self.rounds is not None:
+            self.rounds.verify(len(self.counts))
+
+
+def root_of(spread: Array) -> Array:
+    """Return R with RR' = spread (D, D), which may be singular."""
+    try:
+        return np.linalg.cholesky(spread)
+    except np.linalg.LinAlgError:
+        variance, axes = np.linalg.eigh(spread)
+        return axes * np.sqrt(np.maximum(variance, 0.0))

@@ -1,0 +1,296 @@
+"""Weighted ridge regressions of K arms as arrays: their exact posteriors, updated row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+
+from bayesbandit.beliefs import sums
+from bayesbandit.beliefs.linear_posterior import LinearPosterior, WeightedRows
+from bayesbandit.beliefs.memory import GONE
+from bayesbandit.checks import COUNT
+from bayesbandit.kernels import arm as layout
+from bayesbandit.kernels import fading, scoring
+from bayesbandit.kernels import linear as kernel
+from bayesbandit.kernels.root import UNKNOWN
+from bayesbandit.kernels.rounds import describe_many, update_many
+from bayesbandit.kernels.row_layout import UCB, row_type
+from bayesbandit.predictions import LocationScale, scaled
+from bayesbandit.runtime.compiling import interpreted, without
+from bayesbandit.runtime.schema import demand
+
+LARGEST_NUMBER = 1e300  # of an arm: sums of a few stay finite
+LARGEST_COEFFICIENT = 1e150
+SUMS = ["n", "sum_w", "sum_wrr", "loss", "sigma2", "residual", "left", "walked"]
+DIVISORS = ["df", "lam", "w_bar"]
+
+Array = np.ndarray
+
+
+def with_prior(settings: Array, mean: Array, precision: Array) -> Array:
+    """Return the settings with the prior θ ~ N(m, σ²Λ⁻¹), m (D,) and Λ (D, D), in place of λ."""
+    interpreted(layout.named)(settings).penalised = 0.0
+    root = cholesky(precision)
+    U = root / np.diag(root)[:, None]
+    return np.concatenate([settings, np.diag(root) ** 2, U @ mean, U.ravel()])
+
+
+def new_arms(n_arms: int, settings: Array) -> Array:
+    """Return the numbers of arms before any data, computed in Python, to avoid a compilation."""
+    arms = np.empty((n_arms, layout.arm_width(settings)))
+    for arm in arms:
+        interpreted(kernel.initialise)(arm, settings)
+    return arms
+
+
+class RidgeArms:
+    """K independent weighted ridge regressions.
+
+    arms (K, …): the numbers of each, which the kernels update in place. settings: those of all
+    (`kernels/arm.py`).
+    """
+
+    def __init__(self, arms: Array, settings: Array) -> None:
+        self.arms = arms
+        self.settings = settings
+        self.setting = interpreted(layout.named)(settings)
+
+    @property
+    def head(self) -> Any:
+        """The heads of the arms (K,), by name (`kernels/arm.py`): a view."""
+        return layout.heads(self.arms)
+
+    @property
+    def n_columns(self) -> int:
+        """The number D of regressors, with a constant if there is one."""
+        return int(self.setting.columns)
+
+    def design(self, x: Array) -> Array:
+        """Return the regressors (n, D): x (n, d), with a constant column if there is one."""
+        if self.n_columns == x.shape[1]:
+            return np.ascontiguousarray(x)
+        return np.column_stack([x, np.ones(len(x))])
+
+    # ---- arms that come and go -------------------------------------------------------------------
+
+    def add_arm(self) -> None:
+        """Add an arm about which nothing is known."""
+        self.arms = np.vstack([self.arms, new_arms(1, self.settings)])
+        kernel.pool_noise(self.arms, self.settings)
+
+    def remove_arm(self, k: int) -> None:
+        """Remove arm k; later arms move up by one."""
+        self.arms = np.delete(self.arms, k, axis=0)
+        kernel.pool_noise(self.arms, self.settings)
+
+    # ---- what is known ---------------------------------------------------------------------------
+
+    def predict(self, x: Array) -> LocationScale:
+        """Return the prediction of the mean rewards at x (n, d)."""
+        K, D = len(self.arms), self.n_columns
+        kind = row_type(D, K)
+        rows = np.empty((len(x), kind.itemsize // 8))
+        log = rows.view(kind)[:, 0]
+        log["x"] = self.design(x)
+        describe_many(rows, self.arms, np.ones(K, dtype=np.bool_), self.settings, UCB)
+        return LocationScale(log["mean"], log["scale"], np.abs(log["last"]))
+
+    def coefficients(self, k: int) -> Array:
+        """Return the posterior mean (D,) of arm k's coefficients, about its origin."""
+        arm = layout.view(self.arms[k], self.n_columns)
+        theta = solve_triangular(arm.U, arm.t, unit_diagonal=True)
+        theta[-1] += arm.head.shift
+        return np.asarray(theta)
+
+    def inverse(self, k: int) -> Array:
+        """Return B⁻¹ (D, D) of arm k, about its origin; ∞ where nothing is known."""
+        arm = layout.view(self.arms[k], self.n_columns)
+        half = solve_triangular(arm.U, np.eye(len(arm.d)), unit_diagonal=True) / np.sqrt(arm.d)
+        P = half @ half.T
+        return np.asarray(np.where(P > UNKNOWN, np.inf, P))
+
+    def precision(self, k: int) -> Array:
+        """Return B (D, D) of arm k, about its origin."""
+        arm = layout.view(self.arms[k], self.n_columns)
+        return np.asarray(arm.U.T @ (arm.d[:, None] * arm.U))
+
+    def posterior(
+        self, k: int, n_features: int, rows: dict[str, Array] | None = None
+    ) -> LinearPosterior:
+        """Return the posterior of arm k's coefficients. rows: its rounds, by role, if kept."""
+        arm = layout.view(self.arms[k], self.n_columns)
+        P, location, weighted = self.inverse(k), self.coefficients(k), None
+        is_shifted = interpreted(layout.is_shifted)(self.settings)  # from an origin of its own
+        origin = arm.origin[:n_features].copy() if is_shifted and arm.head.n else None
+        if rows is not None:
+            weight = rows["weight"] / arm.head.w_bar
+            x = rows["x"] if origin is None else rows["x"] - origin
+            weighted = WeightedRows(self.design(x), rows["reward"], weight, P, int(arm.head.n))
+        spread = scaled(P, arm.head.sigma2)
+        known = location, spread, float(arm.head.df), n_features
+        if origin is None:
+            return LinearPosterior(*known, weighted=weighted)
+        return LinearPosterior.from_origin(origin, *known, weighted)
+
+    # ---- learning --------------------------------------------------------------------------------
+
+    def learn(self, x: Array, arm: Array, reward: Array, weight: Array) -> None:
+        """Learn rows x (n, d), arm numbers, rewards and weights (n,).
+
+        An arm with many of them (`sums.MANY`) learns their sums, as fast as matrices multiply. The
+        result is that of one row at a time, to rounding, but λ by cross-validation and the average
+        of normalised weights are settled at the end. Rows are learned one at a time where the
+        scales of the columns differ so much that sums would lose digits.
+        """
+        rows = x, *map(np.ascontiguousarray, (arm, reward, weight))
+        if len(x) >= sums.MANY and self.setting.walk == 0:
+            left = sums.learn(self.arms, self.settings, *rows)
+            rows = rows if left.all() else tuple(values[left] for values in rows)
+        x, arm, reward, weight = rows
+        update = without(update_many, *kernel.unreached(self.settings))
+        update(self.arms, self.design(x), arm, reward, weight, self.settings)
+
+    def learn_at(self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array) -> None:
+        """Learn rows of ticks (n,), and forget until the latest.
+
+        Rows of the past count by the share that has not faded, if it is at least 1e-30. Where
+        coefficients walk, rows are learned in the order of their ticks, and late ones as of now.
+        """
+        if self.setting.walk > 0:
+            order = np.argsort(tick, kind="stable")
+            self.learn_scored(tick[order], x[order], arm[order], reward[order], weight[order])
+            return
+        fading.advance(self.arms, tick.max(initial=-np.inf), self.settings)
+        share = self._share(tick, arm)
+        if (share < GONE).any():
+            left = np.flatnonzero(share >= GONE)
+            self.learn_at(tick[left], x[left], arm[left], reward[left], weight[left])
+            return
+        weight = share * weight
+        if not self.setting.normalize:
+            self.count_left(arm, share)
+            self.learn(x, arm, reward, weight)
+            return
+        # the weights' average needs the rows that are left by then: of an arm's sums, or row by row
+        many = np.bincount(arm, minlength=len(self.arms))[arm] >= sums.MANY
+        self.count_left(arm[many], share[many])
+        sums.learn(self.arms, self.settings, x, arm, reward, weight)
+        for i in np.flatnonzero(~many)[:, None]:
+            self.count_left(arm[i], share[i])
+            self.learn(x[i], arm[i], reward[i], weight[i])
+        kernel.pool_noise(self.arms, self.settings)
+
+    def learn_scored(
+        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
+    ) -> Array:
+        """Learn rows of ticks (n,), in order; return the log density (n,) of each reward before.
+
+        It is NaN where nothing was known of the arm, or it was certain.
+        """
+        weight = np.ones(len(x)) if weight is None else weight
+        rows = tick, self.design(x), arm, reward, weight
+        score = np.empty(len(x))
+        learn = scoring.learn_scored
+        learn(self.arms, self.settings, *map(np.ascontiguousarray, rows), score)
+        return score
+
+    def rebuild(
+        self, k: int, x: Array, reward: Array, weight: Array, tick: Array | None = None
+    ) -> None:
+        """Refit arm k from rows x (n, d), rewards and weights (n,), and no others.
+
+        tick: when the rows were decided (n,), if they fade.
+        """
+        arm, rebuild = self.arms[k], without(kernel.rebuild, *kernel.unreached(self.settings))
+        z = self.design(x)
+        if tick is None:
+            rebuild(arm, z, reward, weight, self.settings)
+            return
+        head = layout.heads(arm)
+        clock = float(head["clock"])
+        share = self.share_of(tick, np.full(len(tick), k))
+        rebuild(arm, z, reward, share * weight, self.settings)
+        head["clock"] = clock
+        head["left"] = share.sum()
+        sums.renew(arm, self.settings)
+
+    def reweigh(
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array,
+        tick: Array | None = None,
+    ) -> None:  # fmt: skip
+        """Refit the arms that are due, from all rows: see `learn`. tick: see `rebuild`."""
+        for k in due:
+            mine = np.flatnonzero(arm == k)
+            at = None
+            if tick is not None:
+                mine = mine[self.share_of(tick[mine], arm[mine]) > fading.FORGOTTEN]
+                at = tick[mine]
+            self.rebuild(k, x[mine], reward[mine], weight[mine], at)
+        kernel.pool_noise(self.arms, self.settings)
+
+    def absorb(self, other: RidgeArms) -> None:
+        """Learn the rows that another's arms have learned, as if they had come next.
+
+        The sums of its rows are added, and never its prior: so arms of parts of a log become those
+        of the whole, to rounding, with cross-validation by the same folds. λ and the average of
+        normalised weights are settled at the end. Where rows fade, the result is as of the later
+        clock.
+        """
+        for mine, its in zip(self.arms, other.arms, strict=True):
+            if self.setting.rate:
+                now = float(max(layout.heads(mine)["clock"], layout.heads(its)["clock"]))
+                its = its.copy()
+                for arm in (mine, its):
+                    self._fade_to(now, arm)
+            sums.merge(mine, its, self.settings)
+        kernel.pool_noise(self.arms, self.settings)
+
+    # ---- forgetting ------------------------------------------------------------------------------
+
+    def _fade_to(self, tick: float, arm: Array) -> None:
+        """Bring an arm to this tick, also if fading could wait."""
+        head = layout.heads(arm)
+        share = np.exp(self.setting.rate * (head["clock"] - tick))
+        head["clock"] = tick
+        if head["n"] > 0 and share < 1.0:
+            fading.fade(arm, share, self.settings, np.empty(kernel.scratch(self.settings)))
+
+    def count_left(self, arm: Array, share: Array) -> None:
+        """Add the shares (n,) of rows to what is left of their arms' rows."""
+        self.head["left"] += np.bincount(arm, share, len(self.arms))
+
+    def share_of(self, tick: Array, arm: Array) -> Array:
+        """Return what is left of rows of these ticks (n,) and arm numbers, at least 1e-9."""
+        return np.maximum(self._share(tick, arm), fading.FORGOTTEN)
+
+    def _share(self, tick: Array, arm: Array) -> Array:
+        return np.asarray(np.exp(self.setting.rate * (tick - self.head["clock"][arm])))
+
+    # ---- files -----------------------------------------------------------------------------------
+
+    def verify(self) -> None:
+        """Raise ValueError if the numbers cannot come from any rows."""
+        head = self.head
+        n = head["n"]
+        demand(((n >= 0) & (n == np.floor(n))).all(), "its arms' rounds are no counts")
+        df = layout.NAMES.index("df")  # the only number that may be infinite
+        for part in (self.arms[:, :df], self.arms[:, df + 1 :]):  # views: no copy of the arms
+            ends = np.array([part.min(axis=1, initial=0.0), part.max(axis=1, initial=0.0)])
+            demand(not np.isnan(ends).any(), "its belief has NaN")
+            demand((np.abs(ends[:, n > 0]) <= LARGEST_NUMBER).all(), "its belief is not finite")
+        for arm in self.arms:
+            root = layout.view(arm, self.n_columns)
+            demand((root.d > 0).all(), "its belief has a pivot of 0")
+            small = np.abs(root.t) <= LARGEST_COEFFICIENT
+            demand(small.all(), "its coefficients are too large")
+        demand(all((head[name] >= 0).all() for name in SUMS), "its belief has a negative sum")
+        demand(all((head[name] > 0).all() for name in DIVISORS), "its belief has a divisor of 0")
+        clock = head["clock"]
+        demand(((clock >= 0) & (clock <= COUNT)).all(), f"its clocks are {clock}")
+        if self.setting.rate > 0:
+            left = head["left"][n > 0]
+            most = n[n > 0] * np.exp(self.setting.slack) * (1 + 1e-9)
+            demand(((left > 0) & (left <= most)).all(), "its rows have no share")
