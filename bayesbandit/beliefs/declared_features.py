@@ -1,16 +1,15 @@
 """The regressors of declared linear-Gaussian models.
 
-A model has mean reward A(x, arm)θ + b, rewards N(mean, σ²/w) and prior θ ~ N(m₀, (LL')⁻¹), or the
-normal-inverse-gamma prior. With θ = m₀ + Wφ and W = L⁻ᵀ, the reward minus A m₀ + b is z'φ plus
-noise, with z = W'A' and φ ~ N(0, I). Where θ walks, φ = θ − m₀, so that the steps of φ are those
-of θ, and φ has the prior of θ. Where each coordinate of θ multiplies one column of [x 1], φ is θ in
-the order of the columns, and kernels learn the contexts as they are.
+A model has mean reward A(x, arm)θ + b, rewards N(mean, σ²/w) and prior θ ~ N(m₀, Λ⁻¹), or the
+normal-inverse-gamma prior. So the reward minus A m₀ + b is A φ plus noise, of φ = θ − m₀. Where
+each coordinate of θ multiplies one column of [x 1], φ is θ in the order of the columns, and kernels
+learn the contexts as they are.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cholesky
 
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.memory import FOR_EVER, Memory
@@ -35,19 +34,15 @@ def regressions(
 
 
 class DeclaredFeatures(FeatureMap):
-    """Regressors of a declared model with θ = m₀ + Wφ.
+    """Regressors of a declared model.
 
-    centre m₀ (D,), basis W (D, D), and its inverse transposed, `root` (D, D): the precision B of φ
-    is root B root' of θ.
+    place (D,): where each coordinate of θ stands in φ. centre (D,): θ where φ is 0. known: the mean
+    and the precision, in units of 1/σ², of φ before any data; None where a `Ridge` says it.
     """
 
     plan: Plan
+    place: Array
     centre: Array
-    basis: Array
-    root: Array
-
-    def coordinates(self) -> list[Array]:
-        return [self.basis, self.centre]
 
     def distribution(self, ridges: RidgeArms, k: int) -> Gaussian | StudentT:
         """Return the posterior distribution of θ for arm k.
@@ -55,10 +50,10 @@ class DeclaredFeatures(FeatureMap):
         Where the noise is unknown, its precision is that at a noise scale of 1.
         """
         noise, head = self.plan.method.noise or 1.0, ridges.head[k]
-        mean = self.centre + self.basis @ ridges.coefficients(k)
-        precision = self.root @ (ridges.precision(k) / noise) @ self.root.T
+        mean = self.centre + ridges.coefficients(k)[self.place]
+        precision = ridges.precision(k)[np.ix_(self.place, self.place)] / noise
         try:
-            L = cholesky(precision, lower=True)
+            root = cholesky(precision, lower=True)
         except LinAlgError as error:
             raise ValueError(
                 f"{self.plan.model.name}: the precision of the coefficients' posterior must have "
@@ -67,9 +62,9 @@ class DeclaredFeatures(FeatureMap):
                 "bandit.belief.predict(x) tells of mean rewards"
             ) from error
         if not self.plan.method.learns_noise:
-            return Gaussian(mean, precision, L, np.nan)
+            return Gaussian(mean, precision, root, np.nan)
         shape = 0.5 * float(head.df)
-        return StudentT(mean, precision, L, shape, shape * float(head.sigma2) / noise, np.nan)
+        return StudentT(mean, precision, root, shape, shape * float(head.sigma2) / noise, np.nan)
 
     def posterior(
         self, ridges: RidgeArms, k: int, rows: dict[str, Array] | None, fades: bool
@@ -78,26 +73,23 @@ class DeclaredFeatures(FeatureMap):
 
 
 class InColumns(DeclaredFeatures):
-    """Contexts as they are. place (D,): the column of [x 1] that each coordinate of θ multiplies.
-
-    The model is a `Ridge` with the prior of θ, or the one with the same posterior if there is one.
-    """
+    """Contexts as they are. The prior is that of a `Ridge` if there is one with the same."""
 
     def __init__(self, plan: Plan, memory: Memory, place: Array) -> None:
         self.plan = plan
-        model, self.known = ridge(plan), None
+        self.place = place
+        self.centre = np.zeros(len(place))
+        model = ridge(plan)
         if model is None:
             model, prior = regression(plan, plan.n_features < len(place))
             column = np.argsort(place)
             precision = plan.method.noise * prior.precision[np.ix_(column, column)]
             self.known = prior.mean[column], precision
         super().__init__(model.remembering(memory), plan.n_features)
-        self.centre = np.zeros(len(place))
-        self.basis = self.root = np.eye(len(place))[place]
 
 
 class Mapped(DeclaredFeatures):
-    """Features in the coordinates in which φ ~ N(0, I), or in which it walks as θ does."""
+    """Features A(x, arm)."""
 
     plain = False
 
@@ -105,28 +97,24 @@ class Mapped(DeclaredFeatures):
         self.plan, engine = plan, plan.method
         model, prior = regression(plan, False)
         super().__init__(model.remembering(memory), engine.dim)
+        self.place = np.arange(engine.dim)
         self.centre = prior.mean
-        self.root = prior.cholesky
-        if memory.drift:
-            self.root = np.eye(engine.dim)
-            self.known = np.zeros(engine.dim), (engine.noise or 1.0) * prior.precision
-        self.basis = solve_triangular(self.root, np.eye(engine.dim), lower=True).T
+        self.known = np.zeros(engine.dim), (engine.noise or 1.0) * prior.precision
         features = engine.form.features
-        self.map = features and features.of(self.centre, self.basis)
+        self.map = features and features.of(self.centre, np.eye(engine.dim))
 
     def of_arms(self, n_arms: int) -> Mapped:
         return Mapped(self.plan.of_arms(n_arms), self.model.memory)
 
     def coordinates(self) -> list[Array]:
         map = self.map
-        parts = () if map is None else (map.C, map.a, map.c, map.e)
-        return [*super().coordinates(), *parts]
+        return [self.centre, *(() if map is None else (map.C, map.a, map.c, map.e))]
 
     def __call__(self, x: Array, arm: Array | None = None) -> tuple[Array, Array]:
         if self.map is not None:
             return self.map(x, arm)
         A, b = self.plan.method.linear_map(x, arm)
-        return A @ self.basis, A @ self.centre + b
+        return A, A @ self.centre + b
 
     def observed(
         self, x: Array, arm: Array, reward: Array, weight: Array | None

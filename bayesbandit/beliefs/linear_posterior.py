@@ -23,8 +23,8 @@ class WeightedRows:
     """The rows behind a posterior: contexts with the constant z (n, D), rewards, weights (n,).
 
     inverse (D, D): B⁻¹ with B = Z'WZ + the prior precision times σ². seen: how many rows the
-    posterior has learned, including rows that are not kept. With `LinearPosterior.about`, z and
-    inverse are about its origin.
+    posterior has learned, including rows that are not kept. z and inverse are about the origin of
+    the `LinearPosterior`, if it has one.
     """
 
     z: np.ndarray
@@ -35,44 +35,43 @@ class WeightedRows:
 
 
 @dataclass(frozen=True)
-class About:
-    """The posterior of the coefficients of contexts less an origin (d,), and of an intercept."""
-
-    origin: np.ndarray
-    location: np.ndarray
-    spread: np.ndarray
-
-
-@dataclass(frozen=True)
 class LinearPosterior:
     """One arm's coefficients θ ~ N(location, spread), or Student-t with `df` degrees of freedom.
 
-    location (D,), spread (D, D), with the intercept last if there is one. encoder: turns tables
-    into contexts, if the bandit has one. about: the same coefficients about an origin; mean rewards
-    are computed from these, because at contexts far from 0 they keep digits that cancel otherwise.
+    near (D,), near_spread (D, D): location and spread of the coefficients of contexts less an
+    origin (d,), with the intercept last if there is one. Mean rewards are computed from these,
+    because at contexts far from 0 they keep digits that cancel otherwise. Without an origin, they
+    are those of θ. encoder: turns tables into contexts, if the bandit has one.
     """
 
-    location: np.ndarray
-    spread: np.ndarray
+    near: np.ndarray
+    near_spread: np.ndarray
     df: float
     n_features: int
+    origin: np.ndarray | None = None
     encoder: Encoder | None = field(default=None, repr=False)
     weighted: WeightedRows | None = field(default=None, repr=False)
     sandwich: bool = False
-    about: About | None = field(default=None, repr=False)
 
-    @classmethod
-    def from_origin(
-        cls, origin: np.ndarray, location: np.ndarray, spread: np.ndarray, df: float,
-        n_features: int, weighted: WeightedRows | None = None, **others: Any,
-    ) -> LinearPosterior:  # fmt: skip
-        """Return the posterior whose coefficients are these about an origin (d,) of contexts."""
-        to_zero = np.eye(len(location))
-        to_zero[-1, :-1] = -origin  # (x − o)'β + c = x'β + (c − o'β)
-        return cls(
-            to_zero @ location, to_zero @ spread @ to_zero.T, df, n_features, weighted=weighted,
-            about=About(origin, location, spread), **others,
-        )  # fmt: skip
+    @property
+    def location(self) -> np.ndarray:
+        """The posterior mean (D,) of θ."""
+        return self.near if self.origin is None else self._to_zero @ self.near
+
+    @property
+    def spread(self) -> np.ndarray:
+        """The scale matrix (D, D) of θ."""
+        if self.origin is None:
+            return self.near_spread
+        return np.asarray(self._to_zero @ self.near_spread @ self._to_zero.T)
+
+    @property
+    def _to_zero(self) -> np.ndarray:
+        """What makes θ of the coefficients about the origin: (x − o)'β + c = x'β + (c − o'β)."""
+        to_zero = np.eye(len(self.near))
+        if self.origin is not None:
+            to_zero[-1, :-1] = -self.origin
+        return to_zero
 
     @property
     def engine(self) -> str:
@@ -103,15 +102,9 @@ class LinearPosterior:
                 f"robust() needs all {rows.seen} rounds of the arm, and the history has kept "
                 f"{len(rows.z)}: make the bandit with history=None"
             )
-        known = self.about or self
-        score = rows.z * (rows.weight * (rows.reward - rows.z @ known.location))[:, None]
+        score = rows.z * (rows.weight * (rows.reward - rows.z @ self.near))[:, None]
         half = score @ rows.inverse
-        if self.about is None:
-            return replace(self, spread=half.T @ half, df=math.inf, sandwich=True)
-        return LinearPosterior.from_origin(
-            self.about.origin, self.about.location, half.T @ half, math.inf, self.n_features,
-            rows, encoder=self.encoder, sandwich=True,
-        )  # fmt: skip
+        return replace(self, near_spread=half.T @ half, df=math.inf, sandwich=True)
 
     @property
     def coefficients(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -140,26 +133,26 @@ class LinearPosterior:
     def _design(self, x: Contexts) -> np.ndarray:
         """Return the design (n, D) of contexts, about the origin if there is one."""
         z = contexts_of(x, self.encoder, self.n_features)
-        if self.about is not None:
-            z = z - self.about.origin
-        constant = len(self.location) > self.n_features
+        if self.origin is not None:
+            z = z - self.origin
+        constant = len(self.near) > self.n_features
         return np.column_stack([z, np.ones(len(z))]) if constant else z
 
     def mean(self, x: Contexts) -> np.ndarray:
         """Return posterior means (n,) of the mean reward at x (n, d)."""
-        return np.asarray(self._design(x) @ (self.about or self).location)
+        return np.asarray(self._design(x) @ self.near)
 
     def sd(self, x: Contexts) -> np.ndarray:
         """Return posterior standard deviations (n,) of the mean reward at x (n, d)."""
         z = self._design(x)
-        if not np.isfinite(self.spread).all():
+        if not np.isfinite(self.near_spread).all():
             return np.full(len(z), np.inf)
-        scale2 = np.maximum(np.einsum("ni,ij,nj->n", z, (self.about or self).spread, z), 0.0)
+        scale2 = np.maximum(np.einsum("ni,ij,nj->n", z, self.near_spread, z), 0.0)
         return spread(np.sqrt(scale2), self.df)
 
     def draw(self, x: Contexts, size: int, rng: np.random.Generator) -> np.ndarray:
         """Return mean rewards (size, n) under `size` draws of θ; each is used at all n contexts."""
-        theta = self._theta(integer(size, "size", 1), rng, self.about or self)
+        theta = self._near(integer(size, "size", 1), rng)
         return np.asarray(theta @ self._design(x).T)
 
     def to_datatree(
@@ -177,9 +170,7 @@ class LinearPosterior:
         import arviz as az
 
         d = self.n_features
-        theta = self._theta(chains * draws, np.random.default_rng(seed), self.about or self)
-        if self.about is not None:
-            theta[:, d] -= theta[:, :d] @ self.about.origin
+        theta = self._near(chains * draws, np.random.default_rng(seed)) @ self._to_zero.T
         theta = theta.reshape(chains, draws, -1)
         values = {"theta": theta[..., :d]}
         if theta.shape[2] > d:
@@ -196,15 +187,13 @@ class LinearPosterior:
             attrs={"posterior": {"engine": self.engine}},
         )
 
-    def _theta(
-        self, size: int, rng: np.random.Generator, known: LinearPosterior | About
-    ) -> np.ndarray:
-        """Return draws (size, D) of θ, or of what it is about an origin."""
-        if not np.isfinite(self.spread).all():
+    def _near(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Return draws (size, D) of the coefficients about the origin."""
+        if not np.isfinite(self.near_spread).all():
             raise ValueError("the posterior is not proper before the arm's first reward")
-        variance, axes = np.linalg.eigh(known.spread)  # also works for σ² = 0
+        variance, axes = np.linalg.eigh(self.near_spread)  # also works for σ² = 0
         root = axes * np.sqrt(np.maximum(variance, 0.0))
-        theta = rng.standard_normal((size, len(self.location))) @ root.T
+        theta = rng.standard_normal((size, len(self.near))) @ root.T
         if math.isfinite(self.df):
             theta *= np.sqrt(self.df / rng.chisquare(self.df, size))[:, None]
-        return np.asarray(known.location + theta)
+        return np.asarray(self.near + theta)

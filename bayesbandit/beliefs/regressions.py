@@ -228,10 +228,8 @@ class Regressions(HalfLives):
     def predict_together(self, x: Array) -> Prediction:
         known = self.ridges.posterior(0, self.features.width)
         if self.plain:
-            if (about := known.about) is not None:
-                x = x - about.origin
-                return JointRows(x, about.location, root_of(about.spread), known.df)
-            return JointRows(x, known.location, root_of(known.spread), known.df)
+            x = x if known.origin is None else x - known.origin
+            return JointRows(x, known.near, root_of(known.near_spread), known.df)
         n, m, d = x.shape
         z, offset = self.features(x.reshape(-1, d))
         mean = product(z, known.location[:, None])[:, 0] + offset

@@ -129,11 +129,8 @@ class RidgeArms:
             weight = rows["weight"] / arm.head.w_bar
             x = rows["x"] if origin is None else rows["x"] - origin
             weighted = WeightedRows(self.design(x), rows["reward"], weight, P, int(arm.head.n))
-        spread = scaled(P, arm.head.sigma2)
-        known = location, spread, float(arm.head.df), n_features
-        if origin is None:
-            return LinearPosterior(*known, weighted=weighted)
-        return LinearPosterior.from_origin(origin, *known, weighted)
+        spread, df = scaled(P, arm.head.sigma2), float(arm.head.df)
+        return LinearPosterior(location, spread, df, n_features, origin, weighted=weighted)
 
     # ---- learning --------------------------------------------------------------------------------
 

@@ -107,33 +107,6 @@ def test_a_batch_is_its_decisions(name, policy):
         assert decision.propensity == together.propensity[i]
 
 
-@pytest.mark.slow
-@models
-def test_rewards_at_once_are_rewards_one_by_one(name):
-    one, many = bandit(name, d=1), bandit(name, d=1)
-    x, r = np.ones((30, 1)), rewards(30)[:, 0]
-    arm = np.array(ARMS)[np.arange(30) % 3]
-    many.update(x, arm, r, np.full(30, 0.5))
-    for i in range(30):
-        one.update(x[i], arm[i], r[i], 0.5)
-    np.testing.assert_array_equal(sums(one), sums(many))
-    np.testing.assert_array_equal(one.belief.arms, many.belief.arms)
-
-
-def test_probabilities_are_shares_of_draws(rng):
-    made = played(bandit(), 60)
-    x = np.empty((1, 0))
-    draws = made.belief.predict(x).draw(200_000, rng)[:, 0]
-    share = np.bincount(draws.argmax(axis=1), minlength=3) / len(draws)
-    p = made.choose().probabilities
-    np.testing.assert_allclose(share, p, atol=0.006)
-    np.testing.assert_allclose(made.belief.predict(x).best()[0], p, atol=1e-15)
-    two = made.belief.predict(x).among(np.array([True, False, True])).best()
-    assert two.shape == (1, 2)
-    np.testing.assert_allclose(two.sum(), 1.0)
-    assert made.choose(arms=["a", "c"]).probabilities[1] == 0.0
-
-
 def test_a_new_arm_has_its_share():
     made = bandit()
     np.testing.assert_array_equal(made.choose().probabilities, np.full(3, 1 / 3))
@@ -142,32 +115,6 @@ def test_a_new_arm_has_its_share():
     assert p[2] == 1 / 3
     np.testing.assert_allclose(p[:2].sum(), 2 / 3)
     assert p[0] > p[1]
-
-
-@few("[UCB-gamma_poisson]")
-@models
-@policies
-def test_saved_and_loaded_it_goes_on(name, policy, tmp_path):
-    if policy == "in time":
-        pytest.skip("its α is a function")
-    made = played(bandit(name, policy, "of mean 1"))
-    made.save(tmp_path / "b.npz")
-    again = bb.Bandit.load(tmp_path / "b.npz")
-    np.testing.assert_array_equal(sums(played(made, seed=3)), sums(played(again, seed=3)))
-    np.testing.assert_array_equal(made.choose().probabilities, again.choose().probabilities)
-
-
-@models
-def test_arms_come_and_go(name):
-    made = played(bandit(name))
-    twin = made.copy()
-    made.add_arm("d")
-    assert made.choose().probabilities[3] == 1 / 4
-    made.remove_arm("d")
-    np.testing.assert_array_equal(sums(made), sums(twin))
-    made.remove_arm("a")
-    np.testing.assert_array_equal(sums(made), sums(twin)[1:])
-    np.testing.assert_allclose(made.choose().probabilities.sum(), 1.0)
 
 
 @pytest.mark.slow
@@ -191,14 +138,6 @@ def test_impossible_rewards_leave_no_trace(name, bad):
             made.observe(decision, 2.0)
         with pytest.raises(ValueError, match=r"likelihood 0.*: row 1, the context"):
             made.play(np.ones((2, 1)), [[1.0, 0.0, 1.0], [0.0, 2.0, 1.0]])
-
-
-def test_a_fork_goes_its_own_way():
-    belief = played(bandit()).belief
-    before, twin = belief.arms.copy(), belief.fork()
-    twin.update(np.empty((1, 0)), np.array([0]), np.array([1.0]))
-    np.testing.assert_array_equal(belief.arms, before)
-    assert twin.n[0] == belief.n[0] + 1
 
 
 @pytest.mark.slow

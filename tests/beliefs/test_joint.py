@@ -2,15 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
 import bayesbandit as bb
-from tests import oracle
 from tests.beliefs import closed_form
 from tests.beliefs.closed_form import MODELS, data, learn
-from tests.beliefs.exact import DECLARED, K, believed, close, every, fitted, own, probe, shared
+from tests.beliefs.exact import DECLARED, K, believed, close, every, fitted, probe, shared
 from tests.cases import in_gate, moments_of
 
 # ---- arms that share a model ---------------------------------------------------------------------
@@ -76,17 +73,6 @@ def test_before_any_reward_all_arms_are_alike(name):
     np.testing.assert_allclose(believed(MODELS[name]).predict(probe()).best(), 1 / 3, atol=3e-3)
 
 
-@shared
-def test_alpha_zero_is_greedy(name):
-    belief, (mean, _, _) = joint(name, 3)
-    greedy = bb.Greedy().probabilities(belief.predict(probe()))
-    np.testing.assert_array_equal(greedy.argmax(axis=1), mean.argmax(axis=1))
-    for policy in (bb.Thompson(0.0), bb.UCB(0.0)):
-        np.testing.assert_allclose(
-            policy.probabilities(belief.predict(probe())), greedy, atol=1e-12
-        )
-
-
 # ---- draws ---------------------------------------------------------------------------------------
 
 S = 20_000
@@ -120,27 +106,6 @@ def test_one_draw_spans_all_arms(name, rng):
 
 
 @pytest.mark.slow
-@own
-def test_own_models_draw_arms_apart(name, rng):
-    """Moments of the mean rewards, arms independent; best is the integral of these."""
-    model, rows = DECLARED[name], data(n=40)
-    belief = learn(believed(model), rows)
-    x = probe()[:1]
-    found = belief.predict(x)
-    mean, sd, scale, df = found.mean, found.sd, found.scale, found.degrees
-    nu = df.min()
-    drawn_from(found.draw(S, rng)[:, 0], mean[0], np.diag(sd[0] ** 2), nu)
-    some = np.arange(len(mean[0])) != 1
-    values = found.among(some).draw(S, rng)[:, 0]
-    drawn_from(values, mean[0][some], np.diag(sd[0][some] ** 2), nu)
-    for alpha in (1.0, 2.5):
-        p = belief.predict(x).best(alpha)[0]
-        np.testing.assert_allclose(p, oracle.best_arm(mean[0], alpha * scale[0], df[0]), atol=1e-6)
-        if np.isinf(df).all():
-            close(p, bb.choice_probabilities(mean[0], alpha * sd[0]))
-
-
-@pytest.mark.slow
 @every
 def test_upper_bounds_are_those_of_the_moments(name):
     model, rows = DECLARED[name], data(n=40)
@@ -149,17 +114,3 @@ def test_upper_bounds_are_those_of_the_moments(name):
     for policy, score in ((bb.UCB(1.3), mean + 1.3 * sd), (bb.Greedy(), mean)):
         p = policy.probabilities(belief.predict(probe()))
         np.testing.assert_array_equal(p, np.eye(K)[score.argmax(axis=1)])
-
-
-@pytest.mark.slow
-@given(st.integers(0, 2**32 - 1), st.sampled_from([1, K]), st.integers(0, 25))
-def test_any_rounds(seed, n_arms, n):
-    """Whatever the number of arms and rounds, the joint belief is the closed form."""
-    name = "hierarchical"
-    rows = data(seed=seed, n=n, K=n_arms)
-    belief = learn(believed(MODELS[name], n_arms), rows)
-    mean, spread, _ = closed_form.mean_rewards(name, rows, n_arms, probe())
-    ours = belief.predict(probe())
-    close(ours.mean, mean)
-    close(ours.root @ ours.root.transpose(0, 2, 1), spread)
-    np.testing.assert_allclose(ours.best().sum(axis=1), 1.0, atol=1e-12)

@@ -153,21 +153,6 @@ def test_cross_validation_equals_scikit_learn_fold_by_fold(intercept, normalize,
             np.testing.assert_allclose(belief.posterior(k).location, theta, **close)
 
 
-@pytest.mark.parametrize("variance", VARIANCES)
-@given(seed=seeds, n=st.integers(1, 40))
-def test_one_batch_many_batches_and_any_order_are_one(variance, seed, n):
-    x, arm, r, w = data(seed, n, K=3)
-    model = Ridge(0.5, variance)
-    whole, parts = learned(model, x, arm, r, w, K=3), model.belief(3, 3)
-    for part in np.array_split(np.arange(n), 4):
-        parts.update(x[part], arm[part], r[part], w[part])
-    np.testing.assert_array_equal(parts.arms, whole.arms)
-    order = np.random.default_rng(seed).permutation(n)
-    shuffled = learned(model, x[order], arm[order], r[order], w[order], K=3)
-    for k in np.unique(arm):
-        same(shuffled.posterior(k), whole.posterior(k))
-
-
 @given(seed=seeds, n=st.integers(3, 20))
 def test_integer_weights_are_repeated_rows_where_the_noise_is_known(seed, n):
     x, _, r, _ = data(seed, n)
@@ -191,13 +176,6 @@ def test_precision_weights_are_no_powers_of_the_likelihood_where_the_noise_is_no
     else:
         assert (weighted.df, repeated.df) == (22.0, 62.0)
         assert (np.diag(weighted.spread) > 2.0 * np.diag(repeated.spread)).all()
-
-
-@given(seed=seeds, c=st.sampled_from([0.01, 7.0, 300.0]))
-def test_normalised_weights_have_no_scale(seed, c):
-    x, _, r, w = data(seed, 15)
-    same(only(Ridge(), x, r, w, normalize=True), only(Ridge(), x, r, c * w, normalize=True))
-    same(only(Ridge(), x, r, w, normalize=True), only(Ridge(), x, r, w / w.mean()))
 
 
 def test_before_any_data():
@@ -265,32 +243,9 @@ def test_draws_follow_the_posterior(variance, rng):
     np.testing.assert_allclose(np.cov(draws.T), expected, rtol=0.08)  # one draw spans all contexts
 
 
-def test_draws_of_all_arms(rng):
-    x, arm, r, w = data(6, 60, K=3)
-    belief = learned(Ridge(), x, arm, r, w, K=3)
-    draws = belief.predict(x[:4]).draw(4000, rng)
-    assert draws.shape == (4000, 4, 3)
-    mean, sd = moments_of(belief, x[:4])
-    assert (np.abs(draws.mean(axis=0) - mean) < 4 * sd / np.sqrt(4000)).all()
-    np.testing.assert_allclose(belief.predict(x).mean, moments_of(belief, x)[0], **close)
-
-
 def test_no_noise_left_draws_the_point(rng):
     posterior = only(Ridge(min_variance=0.0), np.ones((2, 1)), np.zeros(2))
     np.testing.assert_array_equal(posterior.draw(np.ones((3, 1)), 2, rng), np.zeros((2, 3)))
-
-
-def test_arms_come_and_go():
-    """Where no arm says anything about another: tests/kernels/test_pooled_noise.py has the rest."""
-    x, arm, r, w = data(6, 60, K=3)
-    belief = learned(Ridge(variance="rss/n"), x, arm, r, w, K=3)
-    before = [belief.posterior(k) for k in range(3)]
-    belief.add_arm()
-    belief.remove_arm(1)
-    same(belief.posterior(0), before[0], 0)
-    same(belief.posterior(1), before[2], 0)
-    np.testing.assert_array_equal(belief.n, [(arm == 0).sum(), (arm == 2).sum(), 0])
-    np.testing.assert_array_equal(belief.sigma2[2], np.inf)
 
 
 @pytest.mark.parametrize("how", ["made", "copied", "pickled", "saved", "forked", "grown"])

@@ -109,47 +109,6 @@ def test_between_modes_it_is_near(name):
     np.testing.assert_allclose(sd, spread, rtol=0.15)
 
 
-@pytest.mark.slow
-@every
-@pytest.mark.parametrize("normalize", [False, True])
-def test_a_batch_is_its_rows_in_sequence(name, normalize):
-    x, arm, reward, weight = rows(name, n=60)
-    one, other = (believed(MODELS[name], normalize=normalize) for _ in range(2))
-    one.update(x, arm, reward, weight)
-    for i in range(60):
-        other.update(*(v[i : i + 1] for v in (x, arm, reward, weight)))
-    for a, b in zip(moments_of(one, probe()), moments_of(other, probe()), strict=True):
-        np.testing.assert_array_equal(a, b)
-    np.testing.assert_array_equal(one.predict(probe()).best(), other.predict(probe()).best())
-
-
-@pytest.mark.slow
-@every
-def test_probabilities_are_those_of_its_draws(name, rng):
-    belief = believed(MODELS[name])
-    belief.update(*rows(name, n=40))
-    best, n = belief.predict(probe()).best(), 40_000
-    shares = np.stack(
-        [(belief.predict(probe()).draw(n, rng).argmax(axis=2) == k).mean(axis=0) for k in range(K)],
-        axis=1,
-    )
-    error = np.sqrt(np.maximum(best * (1 - best), 1e-6) / n) + 1 / 4096
-    assert (np.abs(shares - best) < 5 * error).all()
-    two = np.array([True, False, True])
-    np.testing.assert_allclose(belief.predict(probe()).among(two).best().sum(axis=1), 1.0)
-
-
-@pytest.mark.slow
-@every
-def test_moments_are_those_of_its_draws(name, rng):
-    belief = believed(MODELS[name])
-    belief.update(*rows(name))
-    mean, sd = moments_of(belief, probe())
-    values = belief.predict(probe()).draw(40_000, rng)
-    assert (np.abs(values.mean(axis=0) - mean) < 5 * sd / 200).all()
-    np.testing.assert_allclose(values.std(axis=0), sd, rtol=0.25)  # of long tails
-
-
 @pytest.mark.parametrize("kind", [BINOMIAL, PROBIT_KIND, POISSON_KIND])
 @pytest.mark.parametrize("joint", [False, True])
 def test_a_number_multiplies_the_distance_of_mean_rewards_and_not_of_the_predictor(
@@ -191,56 +150,6 @@ def test_a_weight_is_a_power_of_the_likelihood():
     copied.update(*(np.repeat(v, 2, axis=0) for v in (x, arm, reward)), np.ones(120))
     for a, b in zip(moments_of(twice, probe()), moments_of(copied, probe()), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-7)
-
-
-@pytest.mark.slow
-@every
-def test_normalised_weights_do_not_change_with_their_scale(name):
-    x, arm, reward, weight = rows(name)
-    one, other = (believed(MODELS[name], normalize=True, refit_every=1) for _ in range(2))
-    one.update(x, arm, reward, weight), other.update(x, arm, reward, 1000.0 * weight)
-    for a, b in zip(moments_of(one, probe()), moments_of(other, probe()), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-7)
-
-
-@every
-def test_weights_anew_are_weights_from_the_first(name):
-    x, arm, reward, weight = rows(name)
-    one, other = (believed(MODELS[name], refit_every=1) for _ in range(2))
-    one.update(x, arm, reward, np.ones(len(x))), other.update(x, arm, reward, weight)
-    one.reweigh(range(K), x, arm, reward, weight)
-    for a, b in zip(moments_of(one, probe()), moments_of(other, probe()), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-7)
-
-
-@every
-def test_arms_come_and_go(name):
-    x, arm, reward, weight = rows(name)
-    belief = believed(MODELS[name], refit_every=1)
-    belief.update(x, arm, reward, weight)
-    belief.add_arm()
-    assert belief.new.tolist() == [False, False, False, True]
-    belief.remove_arm(1)
-    mean, sd = moments_of(belief, probe())
-    kept = np.flatnonzero(arm != 1)
-    other = believed(MODELS[name], refit_every=1)
-    other.update(x[kept], arm[kept] // 2, reward[kept], weight[kept])
-    for a, b in zip((mean, sd), moments_of(other, probe()), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-6)
-    belief.update(x[:3], np.array([2, 2, 0]), reward[:3], weight[:3])
-    assert belief.n.tolist()[2] == 2
-
-
-@every
-def test_it_goes_on_from_its_state(name):
-    x, arm, reward, weight = rows(name)
-    belief, other = believed(MODELS[name]), believed(MODELS[name])
-    belief.update(x[:77], arm[:77], reward[:77], weight[:77])
-    other.restore({k: v.copy() for k, v in belief.state().items()})
-    for one in (belief, other):
-        one.update(x[77:], arm[77:], reward[77:], weight[77:])
-    for a, b in zip(moments_of(belief, probe()), moments_of(other, probe()), strict=True):
-        np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.parametrize("name", slow_but(["logistic"], ["logistic", "probit", "poisson"]))
@@ -316,15 +225,6 @@ def test_the_posterior_is_that_of_mode_and_curvature():
     drawn = found.draw(probe(), 4000, np.random.default_rng(0))
     error = 5 * said.sd[:, 1] / np.sqrt(4000)
     assert (np.abs(drawn.mean(axis=0) - said.mean[:, 1]) < error).all()
-
-
-@pytest.mark.slow
-def test_the_posterior_has_a_tree():
-    made = bb.Bandit(3, bb.Laplace(LOGISTIC), bb.Thompson(), n_features=D)
-    x, arm, reward, _ = rows("logistic", n=90)
-    made.update(x, arm, reward, np.full(90, 1 / 3))
-    tree = made.posterior(1).to_datatree(chains=2, draws=50)
-    assert tree.posterior["theta"].shape == (2, 50, D)
 
 
 @pytest.mark.slow

@@ -89,39 +89,3 @@ def test_beliefs_about_parts_become_the_belief_about_the_whole(seed, model, norm
         parts[at].absorb(parts.pop(at + 1))
     same(parts[0], whole)
     np.testing.assert_array_equal(parts[0].lam, whole.lam)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", DECLARED)
-def test_so_do_those_of_declared_models(kind):
-    spec = (bb.Laplace if kind == "logistic" else bb.Declared)(DECLARED[kind])
-    x, arm, r, w = data(3, 60, D, K)
-    if kind in ("logistic", "a probability"):
-        r, w = (r > 2.0) * 1.0, np.ones(60)
-    whole, first, rest = (spec.belief(K, D, False, np.random.SeedSequence(0)) for _ in range(3))
-    whole.update(x, arm, r, w)
-    first.update(x[:25], arm[:25], r[:25], w[:25])
-    rest.update(x[25:], arm[25:], r[25:], w[25:])
-    first.absorb(rest)
-    same(first, whole, 1e-9)
-    with pytest.raises(ValueError, match="absorbs a belief"):
-        first.absorb(Ridge().belief(K, D))
-
-
-def test_so_does_one_model_of_all_arms():
-    x, arm, r, w = data(3, 60, D, K)
-    whole, first, rest = (bb.Shared(Ridge()).belief(K, D, False, None) for _ in range(3))
-    for belief, part in ((whole, slice(60)), (first, slice(25)), (rest, slice(25, 60))):
-        belief.update(x[part], arm[part], r[part], w[part])
-    first.absorb(rest)
-    np.testing.assert_array_equal(first.n, whole.n)
-    np.testing.assert_allclose(first.posterior(0, None).location, whole.posterior(0, None).location)
-
-
-@pytest.mark.parametrize("other", [Ridge(2.0).belief(K, D), Ridge().belief(2, D), bb.LinTS(K, D)])
-def test_a_belief_absorbs_only_its_like(other):
-    belief = learned(Ridge(), *data(1, 30, D, K), K)
-    before = belief.arms.copy()
-    with pytest.raises(ValueError, match="absorbs a belief with the same settings; got"):
-        belief.absorb(other)
-    np.testing.assert_array_equal(belief.arms, before)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
 
 FORMAT = "bayesbandit.Bandit"
-VERSION = 2
+VERSION = 3
 RAW = (  # errors that a file's wrong values can cause
     *(Broken, TypeError, AttributeError, LookupError, ArithmeticError, MemoryError, RecursionError),
     *(AssertionError, NotImplementedError),  # by PyMC and PyTensor, for wrong priors

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from bayesbandit.beliefs.declared_features import Mapped
 from bayesbandit.beliefs.glm.prediction import Increasing
@@ -140,11 +141,11 @@ class Link:
             if self.normalize and n:
                 power = power * (n / power.sum())
             z, offset = of.features(rows["x"], rows.get("arm"))
-            z = np.ascontiguousarray(z)
-            last = ridges.coefficients(g)
             left = power if tick is None else ridges.share_of(tick, np.full(n, g)) * power
-            phi = mode(self.glm.family, z, offset, reward, left, start=last)
-            y, v = self.glm.family.pseudo_rows(z @ phi + offset, reward, power)
+            _, R = self.glm.whitening  # φ = Ru with u ~ N(0, I) before any data
+            last = solve_triangular(R, ridges.coefficients(g))
+            u = mode(self.glm.family, z @ R, offset, reward, left, start=last)
+            y, v = self.glm.family.pseudo_rows(z @ (R @ u) + offset, reward, power)
             ridges.rebuild(g, z, y - offset, v, tick)
 
     def forget(self, n: Array) -> None:
