@@ -69,7 +69,7 @@ class DriftTest:
         return f"DriftTest({said}, largest e = 10^{self.largest:.2g}, level = {self.level:g})"
 
 
-class Regressions:
+class Forecasts:
     """Ridge regressions of each arm's rewards, by several half-lives, over rounds that come in
     parts, in their order.
 
@@ -109,7 +109,7 @@ class Regressions:
         return np.reshape(found, (len(self.models), len(x))).T.copy()
 
 
-class Spread(Regressions):
+class Spread(Forecasts):
     """Regressions of each arm, by several half-lives, with several priors of their coefficients.
 
     The constant is θ₀ ~ N(0, CONSTANT_SD²) and θ ~ N(0, s²I), in units of the noise. s is one of

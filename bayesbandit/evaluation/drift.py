@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from bayesbandit import checks
-from bayesbandit.beliefs.drift_test import Regressions
+from bayesbandit.beliefs.drift_test import Forecasts
 from bayesbandit.beliefs.linear import Ridge
 
 HALF_LIVES = (None, 8000.0, 4000.0, 2000.0, 1000.0, 500.0, 250.0, 125.0)
@@ -60,7 +60,7 @@ def drift(
         if half_life is not None:
             checks.number(half_life, "half_life", above=0)
     there = ~np.isnan(log.reward)
-    regressions = Regressions(model, half_lives)
+    regressions = Forecasts(model, half_lives)
     found = regressions.scores(np.asarray(log.x)[there], log.arm[there], log.reward[there])
     known = found[~np.isnan(found).any(axis=1)]
     over = 1000.0 * (known - known[:, :1])

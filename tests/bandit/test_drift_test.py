@@ -17,9 +17,10 @@ from bayesbandit.beliefs.drift_test import (
     Amounts,
     Chances,
     EProcess,
-    Regressions,
+    Forecasts,
 )
-from bayesbandit.beliefs.half_lives import HALF_LIVES, prior
+from bayesbandit.beliefs.half_lives import prior
+from bayesbandit.beliefs.memory import HALF_LIVES
 from bayesbandit.kernels.scoring import SWITCH
 from tests.cases import in_gate
 
@@ -248,7 +249,7 @@ def test_a_sum_of_squares_is_read_as_a_variance():
     """`variance="rss"` never shrinks, and is no variance of a reward."""
     bandit, same = played(1, 40, variance="rss"), played(1, 40, variance="rss/n")
     history = bandit.history
-    found = Regressions(same.spec, HALF_LIVES).scores(history.x, history.arm, history.reward)
+    found = Forecasts(same.spec, HALF_LIVES).scores(history.x, history.arm, history.reward)
     assert np.isfinite(bandit.drift_test().log_e).all()
     table = bb.evaluation.drift(bandit.history, bandit.spec, HALF_LIVES)
     known = ~np.isnan(found).any(axis=1)
