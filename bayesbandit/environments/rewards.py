@@ -9,9 +9,9 @@ import numpy as np
 
 from bayesbandit.checks import Name, arm_names, integer
 from bayesbandit.environments.base import Sample
-from bayesbandit.tables.advice import warn_of
 from bayesbandit.tables.encoder import fitted
-from bayesbandit.tables.words import numbers_of, with_remedy
+from bayesbandit.tables.fitting import warn_of
+from bayesbandit.tables.words import numbers_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,11 +94,8 @@ def _numbers(column: pd.Series, name: str) -> np.ndarray:
     values = numbers_of(column)
     if len(bad := np.flatnonzero(~np.isfinite(values))):
         raise ValueError(
-            with_remedy(
-                f"{name}: column {column.name!r} of rewards has {column.iloc[bad[0]]!r} in row "
-                f"{bad[0] + 1}",
-                column.iloc[bad[0]],
-            )
+            f"{name}: column {column.name!r} of rewards has {column.iloc[bad[0]]!r} in row "
+            f"{bad[0] + 1}"
             + (f", and {len(bad) - 1} more that are no finite numbers" if len(bad) > 1 else "")
         )
     return values

@@ -21,7 +21,7 @@ from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.scale.parts import Parts, parts_of
 from bayesbandit.tables.dates import moments
 from bayesbandit.tables.encoder import Encoder
-from bayesbandit.tables.recognition import check_no_identifier
+from bayesbandit.tables.fitting import check_no_identifier
 from bayesbandit.tables.role_names import HISTORY
 from bayesbandit.tables.words import whole
 from bayesbandit.weighting.base import Balance

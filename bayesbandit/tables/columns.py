@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.checks import Name, shown
-from bayesbandit.tables.words import kind_of, text_of, value_of
+from bayesbandit.tables.dates import DAY, microseconds
+from bayesbandit.tables.words import text_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +26,7 @@ type Values = pd.Series | list[Any]  # of one column, (n,)
 
 LARGEST_VALUE = 1e100  # of numbers whose variance float64 can hold
 NESTED = (list, tuple, dict, set, frozenset, np.ndarray)
+NUMBERS = (Real, Decimal, np.bool_)
 HERE = (str(Path(__file__).parents[1]),)  # a warning is of the line that called the package
 ZEROS = -1  # the code of a level for which all features of its column are 0
 NEW, ABSENT = -1, -2  # places of what is none of the levels of the fit, and of what is missing
@@ -38,19 +40,20 @@ def is_missing(value: Any) -> bool:
     return value is None or bool(pd.isna(value))
 
 
-def objects(values: Values) -> Iterable[Any]:
-    """Return the values as objects of Python's own types."""
-    return values if isinstance(values, list) else values.astype(object)
+def distinct(values: Values) -> tuple[np.ndarray | None, list[Any]]:
+    """Return the place (n,) of each value in a list of different ones; −1 if it is missing.
 
+    The place is None if each value stands for itself: in lists, and in columns of mixed objects,
+    where 1 and True would be one value.
+    """
+    import pandas as pd
 
-def bounded(values: np.ndarray, name: Name) -> np.ndarray:
-    """Return numbers (n,); raise ValueError if one is infinite or too large."""
-    if (beyond := np.abs(values) > LARGEST_VALUE).any():
-        raise ValueError(
-            f"values infinite or beyond ±{LARGEST_VALUE:g} in column {name!r}; "
-            f"got {values[beyond][0]:g}"
-        )
-    return values
+    if isinstance(values, list):
+        return None, values
+    if values.dtype == object and pd.api.types.infer_dtype(values) != "string":
+        return None, values.tolist()
+    places, found = pd.factorize(values)
+    return places, list(found)
 
 
 @dataclass(frozen=True)
@@ -63,36 +66,66 @@ class Number:
     scale: float = 1.0
 
     kind = "number"
+    width = 1
 
     def known(self, values: Values) -> np.ndarray:
         """Return the values (n,) as float64; NaN where one is missing."""
         if isinstance(values, list) or values.dtype.kind not in "iufb":
-            known = np.array([self._one(value) for value in objects(values)], dtype=np.float64)
-        else:
-            known = values.to_numpy(dtype=np.float64, na_value=np.nan)
-        return bounded(known, self.name)
+            return np.array([self.value(one) for one in values], dtype=np.float64)
+        found = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        if (beyond := np.abs(found) > LARGEST_VALUE).any():
+            raise self._too_large(found[beyond][0])
+        return found
 
-    def _one(self, value: object) -> float:
-        if not isinstance(value, NESTED) and is_missing(value):
+    def value(self, value: object) -> float:
+        """Return a value as a number; NaN if it is missing."""
+        if isinstance(value, NESTED) or not (isinstance(value, NUMBERS) or is_missing(value)):
+            raise ValueError(f"column {self.name!r} holds numbers; got {shown(value)}")
+        if is_missing(value):
             return nan
-        if isinstance(value, Real | Decimal | np.bool_):
-            try:
-                return float(value)
-            except OverflowError:
-                return inf
-        raise ValueError(f"column {self.name!r} holds numbers; got {shown(value)}")
+        found = float_of(value)
+        if abs(found) > LARGEST_VALUE:
+            raise self._too_large(found)
+        return found
 
-    def filled(self, values: Values) -> np.ndarray:
-        """Return the values (n,), with the median in place of missing ones."""
-        known = self.known(values)
-        return np.where(np.isnan(known), self.median, known)
+    def _too_large(self, value: float) -> ValueError:
+        return ValueError(
+            f"values infinite or beyond ±{LARGEST_VALUE:g} in column {self.name!r}; got {value:g}"
+        )
 
-    def encoded(self, values: Values) -> np.ndarray:
-        """Return features (n, 1)."""
-        return ((self.filled(values) - self.mean) / self.scale)[:, None]
+    def encode(self, values: Values, features: np.ndarray) -> None:
+        """Write the feature into features (n, 1)."""
+        if isinstance(values, list):  # a few rows
+            known = [self.value(one) for one in values]
+            filled = [self.median if one != one else one for one in known]
+            features[:, 0] = [(one - self.mean) / self.scale for one in filled]
+        else:
+            whole = self.known(values)
+            features[:, 0] = np.where(np.isnan(whole), self.median, whole)
+            features[:, 0] -= self.mean
+            features[:, 0] /= self.scale
 
     def features(self, label: str) -> list[str]:
         return [label]
+
+
+@dataclass(frozen=True)
+class Date(Number):
+    """A column of dates. Its numbers are days since the first date of the fit; then as `Number`.
+
+    A date without a time zone is taken as UTC. origin: the first date, in microseconds since 1970.
+    """
+
+    origin: int = 0
+
+    kind = "date"
+
+    def known(self, values: Values) -> np.ndarray:
+        moments, missing = microseconds(values, self.name)
+        return np.where(missing, nan, (moments - self.origin) / DAY)
+
+    def value(self, value: object) -> float:
+        return float(self.known([value])[0])
 
 
 @dataclass(frozen=True)
@@ -133,22 +166,15 @@ class Levels:
         return self.pooled is None and set(self.levels) == {"True", "False"}
 
     @cached_property
-    def _by_value(self) -> dict[Any, int]:
-        """Levels that were numbers or dates, so that 1, 1.0 and "1" are one level, as are a date
-        and its text; and True is 1 where 1 is none."""
+    def _by_number(self) -> dict[float, int]:
+        """Levels that are numbers, so that 1, 1.0 and "1" are one level; True is 1 if 1 is none."""
         if set(self.levels) <= {"True", "False"}:
             return {float(text == "True"): place for text, place in self._by_text.items()}
-        found: dict[Any, int] = {}
-        for any_number in (False, True):  # 7 is "7" before "07"
-            for text, place in self._by_text.items():
-                found.setdefault(value_of(text, any_number), place)
+        found: dict[float, int] = {}
+        for text in sorted(self.levels, key=len):  # 7 is "7" before "07"
+            if (number := _number_of(text)) is not None:
+                found.setdefault(number, self._by_text[text])
         return found
-
-    @cached_property
-    def _type(self) -> type | None:
-        """What all levels are: numbers (float), dates or words (str); None of a mixture."""
-        types = {kind_of(level, any_number=True) for level in self.levels}
-        return types.pop() if len(types) == 1 else None
 
     def place(self, value: object) -> int:
         """Return the position of a value in `levels`, or ABSENT, or NEW."""
@@ -157,26 +183,26 @@ class Levels:
         if is_missing(value):
             return ABSENT
         try:
-            place = self._by_text.get(text_of(value))
+            text = text_of(value)
         except UnicodeDecodeError:
             return NEW
-        if place is None and not (self._logical and isinstance(value, str)):
-            found = value_of(value)
-            place = None if found is None else self._by_value.get(found)
+        place = self._by_text.get(text)
+        if place is None and isinstance(value, NUMBERS):
+            place = self._by_number.get(float_of(value))
         if place is None and self._logical:
-            place = self._by_text.get(text_of(value).capitalize())
+            place = self._by_text.get(text.capitalize())
             if place is None:
                 raise ValueError(f"column {self.name!r} holds True and False; got {shown(value)}")
         return NEW if place is None else place
 
-    def places(self, values: Iterable[Any]) -> list[int]:
-        """Return the position of each value in `levels`.
+    def places(self, values: Values) -> np.ndarray | list[int]:
+        """Return the position (n,) of each value in `levels`.
 
         A warning tells of a new level that is of another kind than all levels.
         """
-        listed = list(values)
-        places = [self.place(value) for value in listed]
-        for value in compress(listed, (place == NEW for place in places)):
+        inverse, found = distinct(values)
+        places = [self.place(value) for value in found]
+        for value in compress(found, [place == NEW for place in places]):
             if self._is_odd(value):
                 some = ", ".join(map(repr, self.levels[:3])) + ", …" * (len(self.levels) > 3)
                 warnings.warn(
@@ -185,26 +211,35 @@ class Levels:
                     skip_file_prefixes=HERE,
                 )
                 break
-        return places
+        return places if inverse is None else np.array([*places, ABSENT])[inverse]  # −1: the last
 
     def _is_odd(self, value: object) -> bool:
-        if self._type is None or (self._type is str and isinstance(value, str | bytes)):
-            return False
-        return kind_of(value) is not self._type
+        """Return whether a value is no text, where all levels are words; or no number, where all
+        levels are numbers."""
+        is_text = isinstance(value, str | bytes)
+        if not self._by_number:
+            return not is_text
+        is_number = _number_of(value) is not None if is_text else isinstance(value, NUMBERS)
+        numbers = {level for level in self.levels if _number_of(level) is not None}
+        return len(numbers) == len(self.levels) and not is_number
 
-    def coded(self, values: Iterable[Any]) -> np.ndarray:
-        """Return codes (n,) of values: the number of each one's feature, or ZEROS."""
+    @cached_property
+    def _codes(self) -> list[int]:
+        """The code of each place; ABSENT and NEW stand at the end, as −2 and −1."""
         missing = self.other if self.missing is None else self.missing
-        by_place = np.array([*self.codes, missing, self.other], dtype=np.int64)  # ABSENT, NEW
-        return by_place[self.places(values)]
+        return [*self.codes, missing, self.other]
 
-    def encoded(self, values: Values) -> np.ndarray:
-        """Return features (n, width)."""
-        codes = self.coded(objects(values))
-        features = np.zeros((len(codes), self.width))
-        rows = np.flatnonzero(codes != ZEROS)
-        features[rows, codes[rows]] = 1.0
-        return features
+    def encode(self, values: Values, features: np.ndarray) -> None:
+        """Write 1 into the features (n, width) of the values' levels; they are 0 before."""
+        places = self.places(values)
+        if isinstance(places, list):  # a few rows
+            for row, place in enumerate(places):
+                if (code := self._codes[place]) != ZEROS:
+                    features[row, code] = 1.0
+        else:
+            codes = np.array(self._codes)[places]
+            rows = np.flatnonzero(codes != ZEROS)
+            features[rows, codes[rows]] = 1.0
 
     def names(self) -> list[str]:
         """Return the level of each feature."""
@@ -217,6 +252,22 @@ class Levels:
 
     def features(self, label: str) -> list[str]:
         return [f"{label}={name}" for name in self.names()]
+
+
+def float_of(value: Any) -> float:
+    """Return a number as a float; a whole one that is too large is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return inf if value > 0 else -inf
+
+
+def _number_of(text: Any) -> float | None:
+    """Return the number that a text is; None for a word."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def unique(names: Iterable[str]) -> tuple[str, ...]:

@@ -5,23 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesbandit.checks import LARGEST, Name, Table, contexts, integer, one_of
-from bayesbandit.tables import inputs, samples
-from bayesbandit.tables.advice import remarks, warn_of
+from bayesbandit.tables import fitting, inputs, samples
 from bayesbandit.tables.columns import ZEROS, Column, LeftOut, Levels, Used, unique
-from bayesbandit.tables.learning import Components, learn
-from bayesbandit.tables.recognition import Recognised, recognise
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayesbandit.tables.formulas.formula import Formula
+    from bayesbandit.tables.formula import Formula
 
 MAX_FEATURES = 100
 CONSTANT = "constant"  # the name of its feature
@@ -34,14 +30,12 @@ class Encoder:
     Make one by `Encoder.fit` or `Encoder.formula`.
 
     fitted: the columns of the fit, in order, with those that are left out. named: whether the
-    columns have names; the columns of an array are numbered. components: the principal components
-    of the features, if there were too many features. spec: the formula, if there is one. constant:
-    whether the first feature is 1 in every row.
+    columns have names; the columns of an array are numbered. spec: the formula, if there is one.
+    constant: whether the first feature is 1 in every row.
     """
 
     fitted: tuple[Column, ...]
     named: bool = True
-    components: Components | None = None
     spec: Formula | None = None
     constant: bool = False
 
@@ -60,49 +54,42 @@ class Encoder:
         frame: a pandas or Polars table, or another that narwhals reads, or an array, whose columns
         go by position. Of a dask.dataframe the fit uses 100,000 rows, drawn at random in one pass,
         or all rows if there are fewer. drop, keep: names of columns to leave out, and of columns to
-        use although a rule below would leave them out. max_features: the largest number of
-        features beside the constant. constant: whether the first feature, "constant", is 1 in every
-        row. A model needs it that has no constant of its own: the toolkit's models have one.
+        use although a rule below leaves them out. max_features: the largest number of features
+        beside the constant; more raise ValueError. constant: whether the first feature, "constant",
+        is 1 in every row. A model needs it that has no constant of its own: the toolkit's models
+        have one.
+
+        The type of a column decides what becomes of it. No text is read as a number or a date.
 
         - Numbers are standardised: a missing value becomes the median, then the mean is 0 and the
           standard deviation 1. A number beyond ±1e100 or an infinite one raises ValueError.
-        - The type of a column decides: text is levels. ValueError is raised for text that was
-          meant as numbers, with what would decide: for a column of numbers with commas (0,125 or
-          1,234), and for more than 20 different numbers as text, with a sign ($1,200 or 12%),
-          without one, or beside a few other values. `keep` takes them as levels, and so does the
-          type category. Codes such as 007 are levels.
-        - Text, categories and booleans give a feature of 0 and 1 for each level. A missing value is
-          a level too. Levels that were seen once are pooled. If a column would have more than 20
+        - Categories, booleans and text give a feature of 0 and 1 for each level. A missing value is
+          a level too. Levels that occur once are pooled. If a column would have more than 20
           features, its rarest levels are pooled as well. Of two levels only the second gets a
           feature.
-        - Columns that never vary, or that have no values, are left out.
-        - Dates and identifiers are left out with a warning; `keep` brings them back. A kept date is
-          the number of days since the first date. Text is a date if all values are as 2026-11-22 or
-          2026-11-22T18:00Z. Text as 22/11/2026 cannot be kept, because it can be read in two ways.
-          An identifier is text that never repeats; or text or whole numbers, repeated or not, under
-          a name that ends in id, such as customer_id, userId or uuid, or under the name
-          "Unnamed: 0", which pandas gives to a written index; or at least 100 integers that all
-          differ and leave out less than a twentieth of their range. Numbers with fractions are
-          never identifiers.
-        - A warning names columns that repeat another column in every row, and columns whose levels
-          are mostly pooled, as those of prices or notes. They are used.
-        - More than `max_features` features are replaced by that many leading principal components,
-          or fewer if the others have no variance. Components keep their relative sizes. One common
-          factor gives them mean square 1, so that contexts are as long as those of standardised
-          columns.
+        - Columns that never vary, or that have no value, are left out.
+        - Other columns are left out with a warning, and `keep` uses them: text with more than 20
+          different values; dates, which become days since the first one; identifiers. An
+          identifier is a column of text or whole numbers under a name that ends in id, such as
+          customer_id, userId or uuid, or under the name "Unnamed: 0", which pandas gives to a
+          written index; or at least 100 integers that all differ and leave out less than a
+          twentieth of their range.
+        - Text and categories whose values all differ are left out with a warning, and cannot be
+          kept.
+        - A warning names columns that repeat another column in every row. They are used.
 
         Later, in `transform`: a missing number or date becomes the median of the fit. A level that
         the fit did not see counts as a pooled level. If no level was pooled, all features of its
         column are 0; of a pair of levels, it counts as the first. The same holds for a missing
-        value if the fit saw none. Levels are compared by value: 1, 1.0 and "1.0" are equal, and so
-        are a date and its text. A warning tells of a new level of another kind, such as a number
-        among words. An infinite number raises ValueError, and so does a new level beside True and
-        False. Columns are found by name, in any order. A missing or unknown column raises
-        ValueError; a column that the fit left out is ignored.
+        value if the fit saw none. Levels are compared by their texts, and numbers by value: 1, 1.0
+        and "1" are equal. A warning tells of a new level of another kind, such as a number among
+        words. An infinite number raises ValueError, and so does a new level beside True and False.
+        Columns are found by name, in any order. A missing or unknown column raises ValueError; a
+        column that the fit left out is ignored.
         """
         one_of(constant, "constant", (True, False))
         encoder, _, said = fitted(frame, drop=drop, keep=keep, max_features=max_features)
-        warn_of(said)
+        fitting.warn_of(said)
         return replace(encoder, constant=constant)
 
     @classmethod
@@ -112,10 +99,11 @@ class Encoder:
 
         frame: the table to which it is fitted.
 
-        - The language is formulaic's: + - : * / ** ( ), functions of numbers (bs, cr, cs, cc, poly,
-          center, scale, log, exp, sqrt, abs, …), and arithmetic in I(…) or {…}. Names with blanks
-          stand in backticks. No code runs. A formula has at most 10,000 characters, a term at most
-          6 factors, and there are at most 5,000 features.
+        - The operators are those of formulaic: + - : * / ** ( ). A factor is a column, arithmetic
+          in I(…) or {…}, or a function: bs, cr, cs, cc and poly of degree and knots, center, scale,
+          log, exp, sqrt, abs and others. Names with blanks stand in backticks. All else is refused;
+          no text is run. A formula has at most 10,000 characters, a term at most 6 factors, and
+          there are at most 5,000 features.
         - Knots, centres and levels are those of the fit. Outside the range of the fit, a spline
           continues as at the edge of the range.
         - Features are scaled only if the formula says so.
@@ -127,13 +115,13 @@ class Encoder:
         - A missing value raises an error that names its column, in the fit and in `transform`.
           Columns that the formula does not name are ignored.
         """
-        from bayesbandit.tables.formulas.formula import learned
+        from bayesbandit.tables.formula import learned
 
         table, has_names = inputs.table(frame)
         if not has_names:
             raise TypeError("a formula names columns; got an array: pandas.DataFrame(…, columns=…)")
         columns, spec = learned(formula, table)
-        encoder = cls(columns, True, None, spec, spec.terms.constant)
+        encoder = cls(columns, True, spec, spec.constant)
         encoder.transform(table)  # which every number of the fit must allow
         return encoder
 
@@ -156,32 +144,34 @@ class Encoder:
         """The names of the d features, all different."""
         if self.spec is not None:
             names = self.spec.features
-        elif self.components is not None:
-            names = tuple(f"component {j + 1}" for j in range(len(self.components.vectors)))
         else:
             names = tuple(name for names in self._features_by_column.values() for name in names)
         return (unique([*names, CONSTANT])[-1], *names) if self.constant else names
 
     @cached_property
-    def _features_by_column(self) -> dict[Name, tuple[str, ...]]:
+    def _ordered(self) -> list[Used]:
         """In the order of the features: numbers first, then levels."""
-        ordered = sorted(self._used, key=lambda column: isinstance(column, Levels))
-        own = [column.features(self._label(column.name)) for column in ordered]
-        names = iter(unique(name for names in own for name in names))
+        return sorted(self._used, key=lambda column: isinstance(column, Levels))
+
+    @cached_property
+    def _width(self) -> int:
+        return self.constant + sum(column.width for column in self._used)
+
+    @cached_property
+    def _features_by_column(self) -> dict[Name, tuple[str, ...]]:
+        found = [column.features(self._label(column.name)) for column in self._ordered]
+        names = iter(unique(name for names in found for name in names))
         return {
-            column.name: tuple(islice(names, len(part)))
-            for column, part in zip(ordered, own, strict=True)
+            column.name: tuple(next(names) for _ in range(column.width)) for column in self._ordered
         }
 
     @cached_property
     def spans_constant(self) -> bool:
         """Whether there is a constant, or a column of which each level has a feature: these sum to
         1 in every row."""
-        if self.constant or self.components is not None:  # components have a mean of 0
-            return self.constant
+        if self.constant or self.spec is not None:
+            return self.constant or self.spec.spans_constant  # type: ignore[union-attr]
         levels = [column for column in self._used if isinstance(column, Levels)]
-        if self.spec is not None:
-            return self.spec.spans_constant({str(column.name) for column in levels})
         return any(ZEROS not in (*column.codes, column.missing) for column in levels)
 
     def _label(self, name: Name) -> str:
@@ -193,31 +183,30 @@ class Encoder:
         x: a table with the columns of the fit, or a list of dicts. One row is a dict, or a pandas
         Series whose index has the columns' names.
         """
-        values = inputs.read(x, self.columns, [*self.left], self.named)
+        values = inputs.read(x, self.columns, self.left, self.named)
         if self.spec is not None:
             features = self.spec.encoded(self._used, values)
+            features = np.insert(features, 0, 1.0, axis=1) if self.constant else features
         else:
             features = self._encoded(values)
-        self._check(features)
-        if self.components is not None:
-            features = self.components.scores(features)
-        return np.insert(features, 0, 1.0, axis=1) if self.constant else features
-
-    def _encoded(self, values: Mapping[Name, Any]) -> np.ndarray:
-        """Return features (n, p) before components."""
-        ordered = sorted(self._used, key=lambda column: isinstance(column, Levels))
-        return np.concatenate([c.encoded(values[c.name]) for c in ordered], axis=1)
-
-    def _check(self, features: np.ndarray) -> None:
-        """Raise ValueError for a feature that is not finite or too large."""
         if not (np.abs(features) <= LARGEST).all():
             row, j = np.argwhere(~(np.abs(features) <= LARGEST))[0]
-            names = self.features[self.constant :] if self.components is None else None
-            at = f"feature {names[j]!r}" if names else f"feature {j}"
             raise ValueError(
-                f"{at} must be finite and at most {LARGEST:g} in size; got {features[row, j]:g} in "
-                f"row {row + 1}"
+                f"feature {self.features[j]!r} must be finite and at most {LARGEST:g} in size; got "
+                f"{features[row, j]:g} in row {row + 1}"
             )
+        return features
+
+    def _encoded(self, values: Mapping[Name, Any]) -> np.ndarray:
+        n = len(values[self.columns[0]])
+        features = np.zeros((n, self._width))
+        features[:, : self.constant] = 1.0
+        start = int(self.constant)
+        for column in self._ordered:
+            stop = start + column.width
+            column.encode(values[column.name], features[:, start:stop])
+            start = stop
+        return features
 
     def summary(self) -> pd.DataFrame:
         """Return a table with a row for each column of the fit.
@@ -236,10 +225,6 @@ class Encoder:
             else:
                 said = ", ".join(self._features_by_column[column.name])
             rows.append({"column": self._label(column.name), "kind": column.kind, "features": said})
-        if self.components is not None:
-            k = len(self.components.vectors)
-            said = f"component 1, …, component {k}" if k > 1 else "component 1"
-            rows.append({"column": "(all used)", "kind": "principal components", "features": said})
         if self.constant:
             rows.append({"column": "(none)", "kind": "constant", "features": self.features[0]})
         return pd.DataFrame(rows, columns=["column", "kind", "features"])
@@ -314,23 +299,21 @@ def fitted(
     keep: Collection[Name] = (),
     max_features: int = MAX_FEATURES,
 ) -> tuple[Encoder, np.ndarray, list[str]]:
-    """Return an encoder, the features (n, d) of its table, and sentences about the fit (see
-    `remarks`).
-
-    It runs in one thread, so that every process gets the same bits. With principal components,
-    `transform` gives the same features up to rounding.
-    """
-    from threadpoolctl import threadpool_limits
-
+    """Return an encoder, the features (n, d) of its table, and sentences about the fit."""
     integer(max_features, "max_features", least=1)
     table, has_names = inputs.table(samples.of_dask(frame) if inputs.is_dask(frame) else frame)
-    drop, keep = _chosen(drop, "drop", table), _chosen(keep, "keep", table)
-    if both := drop & keep:
+    dropped = _chosen(drop, "drop", table)
+    kept = _chosen(keep, "keep", table)
+    if both := dropped & kept:
         raise ValueError(f"columns both to drop and to keep: {inputs.named(sorted(both, key=str))}")
-    with threadpool_limits(limits=1):
-        found: Recognised = recognise(table, drop, keep)
-        columns, components, features = learn(table, found, max_features)
-    return Encoder(columns, has_names, components), features, remarks(found, columns)
+    found = fitting.fit(table, dropped, kept)
+    encoder = Encoder(tuple(found.columns.values()), has_names)
+    if len(encoder.features) > max_features:
+        raise ValueError(
+            f"the table gives {len(encoder.features):,} features, over max_features={max_features}:"
+            " drop columns, or allow more"
+        )
+    return encoder, encoder.transform(table), found.remarks()
 
 
 def _chosen(names: object, what: str, table: pd.DataFrame) -> set[Name]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.tables.words import ABSENT, POINTS, looks_like_numbers
+from bayesbandit.tables.words import ABSENT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +28,11 @@ SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 TOLD = rb'"?sep=(.)"?\r?\n'  # a first line that names the separator
 CODE = r"^[+-]?0([0-9]+|[xX][0-9a-fA-F]+)$"  # a code, such as 007 or 0x1f, which would be a number
 WHOLE = r"^(-?(0|[1-9]\d{0,17})(\.0+)?)?$"  # a whole number, or nothing, among names
+POINTS = r"\s*[+-]?[1-9]\d{0,2}(\.\d{3})+\s*"  # a number whose points may separate thousands
+MARKED = (  # a number with any decimal mark, and any or none between thousands; no IP address
+    r"(?!(\d{1,3}\.){3}\d{1,3}$)\s*[+-]?(?=[.,]?\d)"
+    r"(\d{1,3}([.,'\u0020\u00a0\u202f]\d{3})+|\d*)([.,]\d*)?([eE][+-]?\d+)?\s*"
+)
 SAVE_AS_TEXT = (
     "save it as text in UTF-8 (in a spreadsheet: CSV UTF-8), not packed or as " + ", ".join(PACKED)
 )
@@ -52,8 +57,8 @@ def read(
     pyarrow reads.
 
     sep: the separator. None: the only one of , ; tab | that splits the first rows evenly.
-    decimal: the decimal mark, "." or ",". None: ".", but numbers as 1.500 between
-        semicolons are refused.
+    decimal: the decimal mark, "." or ",". None: ".", but a column of numbers as 0,5, or as 1.500
+        between semicolons, is refused.
     dates: the format of dates, such as "%d/%m/%Y", for columns of text in which all values have
         it. Dates of ISO 8601 need none.
     text: columns of names, such as the arms. They are text, unless all are whole numbers.
@@ -219,10 +224,9 @@ def _csv(
             dated[name] = _words(values)
     if dates is not None:
         _read_dates(frame, dated, dates)
-    if decimal == ",":
-        for name in words.keys() - {*text, *drop}:
-            if frame[name].dtype.kind != "M":
-                _check_no_points(name, words[name].dropna())
+    for name in words.keys() - {*text, *drop}:
+        if frame[name].dtype.kind != "M" and decimal != ".":
+            _check_marks(name, words[name].dropna(), "," if decimal is None else ".")
     return frame
 
 
@@ -272,13 +276,18 @@ def _check_points(name: str, written: pd.Series) -> None:
         )
 
 
-def _check_no_points(name: str, known: pd.Series) -> None:
-    """Raise ValueError if texts are numbers with points, in a file with decimal commas."""
-    points = known[known.str.contains(".", regex=False)]
-    if len(points) and looks_like_numbers(known).all():
+def _check_marks(name: str, known: pd.Series, mark: str) -> None:
+    """Raise ValueError if all texts are numbers, and some have a mark that is no decimal mark."""
+    marked = known[known.str.contains(mark, regex=False)]
+    if len(marked) and (known.str.fullmatch(MARKED) | known.isin(ABSENT)).all():
+        remedy = (
+            "if that is a decimal comma, decimal=',', or --decimal ',', reads it; decimal='.' "
+            "leaves it as text"
+            if mark == ","
+            else "and decimal=',' says that numbers have decimal commas: write all with one mark"
+        )
         raise ValueError(
-            f"column {name!r} has {points.iloc[0]!r}, and decimal=',' says that numbers have "
-            "decimal commas: write all numbers with one mark, and none between thousands"
+            f"column {name!r} has {marked.iloc[0]!r}: {remedy}; marks between thousands have to go"
         )
 
 

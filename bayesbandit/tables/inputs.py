@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Collection, Mapping, Sequence, Sized
 from numbers import Integral
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
@@ -167,7 +167,7 @@ def is_row(x: object) -> bool:
 
 
 def read(
-    x: object, needed: Sequence[Name], ignored: Sequence[Name], has_names: bool
+    x: object, needed: Sequence[Name], ignored: Collection[Name], has_names: bool
 ) -> dict[Name, Values]:
     """Return the needed columns of a table, a list of dicts or one row, by name, each (n,).
 
@@ -180,7 +180,8 @@ def read(
         row = dict(x.items())
         if isinstance(x, pd.Series) and not x.index.is_unique:
             raise ValueError(f"a row has a name more than once: {named(list(x.index))}")
-        _check_names(list(row), needed, ignored)
+        if row.keys() != {*needed}:
+            _check_names(list(row), needed, ignored)
         return {name: [row[name]] for name in needed}
     if rows := dicts(x):
         for one in rows:
@@ -211,7 +212,7 @@ def _what(x: object) -> str:
     return f"a {type(x).__name__}"
 
 
-def _check_names(found: list[Any], needed: Sequence[Name], ignored: Sequence[Name]) -> None:
+def _check_names(found: list[Any], needed: Sequence[Name], ignored: Collection[Name]) -> None:
     """Raise an error unless every column is there once and none is unknown."""
     try:
         there = set(found)

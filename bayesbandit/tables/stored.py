@@ -8,21 +8,17 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from bayesbandit.checks import shown
 from bayesbandit.runtime.schema import NAME, Broken, OneOf, Whole, brief, check, demand
-from bayesbandit.tables.columns import LARGEST_VALUE, ZEROS, Column, LeftOut, Levels, Number
-from bayesbandit.tables.dates import Date
-from bayesbandit.tables.learning import Components
+from bayesbandit.tables.columns import LARGEST_VALUE, ZEROS, Column, Date, LeftOut, Levels, Number
 
 if TYPE_CHECKING:
     from bayesbandit.tables.encoder import Encoder
-    from bayesbandit.tables.formulas.formula import Formula
+    from bayesbandit.tables.formula import Formula
 
-FORMAT, VERSION = "bayesbandit.Encoder", 1
+FORMAT, VERSION = "bayesbandit.Encoder", 2
 KINDS: dict[str, type[Any]] = {kind.kind: kind for kind in (Number, Date, Levels, LeftOut)}
-FAR = 2**62  # microseconds that an origin may be from 1970
+MAX_ORIGIN = 2**62  # microseconds from 1970
 
 
 def is_number(value: object, where: str) -> None:
@@ -39,48 +35,32 @@ def is_positive(value: object, where: str) -> None:
 
 CODE = Whole(ZEROS)
 OF_ALL = {"kind": str, "name": NAME}
-OLD = {"written?": OneOf(False), "unit?": OneOf("")}  # of files of an earlier release
-NUMBERS = {
-    **OF_ALL, "median": is_number, "mean": is_number, "scale": is_positive, **OLD,
-}  # fmt: skip
+NUMBERS = {**OF_ALL, "median": is_number, "mean": is_number, "scale": is_positive}
 FORMS = {
     Number.kind: NUMBERS,
-    Date.kind: {**NUMBERS, "origin": Whole(-FAR, FAR)},
+    Date.kind: {**NUMBERS, "origin": Whole(-MAX_ORIGIN, MAX_ORIGIN)},
     Levels.kind: {
         **OF_ALL, "levels": [str], "codes": [CODE], "missing": OneOf(None, CODE),
         "pooled": OneOf(None, CODE),
     },
     LeftOut.kind: {**OF_ALL, "why": str},
 }  # fmt: skip
-COMPONENTS = {"vectors": [[is_number]], "center": [is_number], "size": is_positive}
 HEADER = {
     "format": FORMAT, "version": VERSION, "named": bool, "columns": list, "formula": object,
-    "components": OneOf(None, dict), "constant?": OneOf(True), "digest": str,
+    "constant": bool, "digest": str,
 }  # fmt: skip
 
 
 def stored(encoder: Encoder) -> dict[str, Any]:
-    """Return format, version, columns, components, formula, and a digest of them all.
-
-    "constant" is there only if the encoder gives one, as in files of older releases.
-    """
-    parts = encoder.components
+    """Return format, version, columns, formula, constant, and a digest of them all."""
     plain: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "named": encoder.named,
         "columns": [_column(column) for column in encoder.fitted],
-        "components": None
-        if parts is None
-        else {
-            "vectors": parts.vectors.tolist(),
-            "center": parts.center.tolist(),
-            "size": parts.size,
-        },
         "formula": None if encoder.spec is None else encoder.spec.stored(),
+        "constant": encoder.constant,
     }
-    if encoder.constant:
-        plain["constant"] = True
     return {**plain, "digest": digest(plain)}
 
 
@@ -96,9 +76,7 @@ def digest(plain: Mapping[str, Any]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def restored(
-    plain: Mapping[str, Any],
-) -> tuple[tuple[Column, ...], bool, Components | None, Formula | None, bool]:
+def restored(plain: Mapping[str, Any]) -> tuple[tuple[Column, ...], bool, Formula | None, bool]:
     """Return the arguments of an `Encoder` from stored values; raise ValueError if wrong."""
     try:
         return _restored(plain)
@@ -106,14 +84,13 @@ def restored(
         raise ValueError(f"not an encoder, or a broken one: {error}") from error
 
 
-def _restored(
-    plain: Mapping[str, Any],
-) -> tuple[tuple[Column, ...], bool, Components | None, Formula | None, bool]:
+def _restored(plain: Mapping[str, Any]) -> tuple[tuple[Column, ...], bool, Formula | None, bool]:
     demand(isinstance(plain, Mapping), f"not a dict but {shown(plain)[:80]}")
     kind, version = plain.get("format"), plain.get("version")
     demand(
         kind == FORMAT and version == VERSION,
-        f"format {kind!r} version {version!r}; this release reads {FORMAT!r} version {VERSION}",
+        f"format {kind!r} version {version!r}; this release reads {FORMAT!r} version {VERSION}: "
+        "fit the encoder again",
     )
     check(dict(plain), HEADER)
     demand(plain["columns"], "it has no columns")
@@ -123,18 +100,15 @@ def _restored(
     demand(named or names == list(range(len(names))), "its columns are not in order")
     used = [column for column in columns if not isinstance(column, LeftOut)]
     demand(used, "it uses no column")
-    formula, components = None, None
+    formula = None
     if plain["formula"] is not None:
-        from bayesbandit.tables.formulas.formula import formula_of
+        from bayesbandit.tables import formula as formulas
 
-        demand(named and plain["components"] is None, "a formula has names and no components")
-        formula = formula_of(plain["formula"], used, names)
-    elif plain["components"] is not None:
-        widths = [column.width if isinstance(column, Levels) else 1 for column in used]
-        components = _components(plain["components"], sum(widths))
-    found = digest(plain)
-    demand(plain["digest"] == found, "its values are not those that were saved (digest)")
-    return columns, named, components, formula, plain.get("constant", False)
+        demand(named, "a formula has names")
+        formula = formulas.restored(plain["formula"], used)
+        demand(formula.constant == plain["constant"], "its formula says another constant")
+    demand(plain["digest"] == digest(plain), "its values are not those that were saved (digest)")
+    return columns, named, formula, plain["constant"]
 
 
 def _column_of(plain: object) -> Column:
@@ -145,16 +119,11 @@ def _column_of(plain: object) -> Column:
         raise Broken(f"a column's kind is {brief(kind)}")
     check(name, NAME, "a column's name")
     where = f"column {name!r}"
-    demand(
-        plain.get("written") is not True,
-        f"{where} was fitted to numbers as text, which are levels now: fit the encoder again",
-    )
     check(plain, FORMS[kind], where)
     if kind == Levels.kind:
         _check_levels(plain, where)
         plain = {**plain, "levels": tuple(plain["levels"]), "codes": tuple(plain["codes"])}
-    known = {k: v for k, v in plain.items() if k != "kind" and f"{k}?" not in OLD}
-    column: Column = KINDS[kind](**known)
+    column: Column = KINDS[kind](**{key: value for key, value in plain.items() if key != "kind"})
     return column
 
 
@@ -172,15 +141,3 @@ def _check_levels(plain: Mapping[str, Any], where: str) -> None:
     demand(len(set(codes)) == len(codes), f"the codes of {where} repeat")
     demand(plain["pooled"] not in alone, f"the pooled levels of {where} have a level")
     demand(plain["missing"] not in alone, f"the missing values of {where} have a level")
-
-
-def _components(plain: Mapping[str, Any], width: int) -> Components:
-    check(plain, COMPONENTS, "components")
-    vectors, center = plain["vectors"], plain["center"]
-    whole = 0 < len(vectors) <= width and all(len(row) == width for row in (*vectors, center))
-    demand(whole, f"its components are not of {width} features")
-    return Components(
-        np.array(vectors, dtype=np.float64),
-        np.array(center, dtype=np.float64),
-        float(plain["size"]),
-    )

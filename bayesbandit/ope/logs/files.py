@@ -17,7 +17,7 @@ from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.logs.readers import encoded, not_stored, of_rounds
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.files import LINES, kind_of, only_of_csv, read, text_of
-from bayesbandit.tables.learning import NoFeatures
+from bayesbandit.tables.fitting import NoFeatures
 from bayesbandit.tables.role_names import DEFAULTS
 from bayesbandit.tables.roles import Roles, names_in, roles_of
 

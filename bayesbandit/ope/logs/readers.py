@@ -15,10 +15,10 @@ from bayesbandit.kernels.propensities import all_chances
 from bayesbandit.tables import inputs
 from bayesbandit.tables.dates import moments
 from bayesbandit.tables.encoder import Encoder
-from bayesbandit.tables.recognition import check_no_identifier
+from bayesbandit.tables.fitting import check_no_identifier
 from bayesbandit.tables.role_names import CONTEXT, HISTORY
 from bayesbandit.tables.roles import Roles, blamed, names_in, roles_of
-from bayesbandit.tables.words import numbers_of, text_of, whole, with_remedy
+from bayesbandit.tables.words import numbers_of, text_of, whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,9 +161,7 @@ def numbers(column: pd.Series, what: str) -> np.ndarray:
         t = int(np.argmax(strange))
         seen = column.iloc[t]
         raise ValueError(
-            with_remedy(
-                f"column {column.name!r} ({what}) must be numbers; got {seen!r} in round {t}", seen
-            )
+            f"column {column.name!r} ({what}) must be numbers; got {seen!r} in round {t}"
         )
     return found
 

@@ -1,0 +1,219 @@
+"""What a factor of a formula computes: an allow-list of syntax, compiled to functions of columns.
+
+The text is parsed by `ast` and never run. A node that is not matched in `Reader.compiled` is
+refused. So what is read is what is computed: columns, numbers, arithmetic, and functions by name.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from bayesbandit.checks import Name
+from bayesbandit.tables.inputs import named
+
+type Columns = Mapping[Name, np.ndarray]  # each (n,)
+type Compute = Callable[[Columns], Any]  # numbers (n,); of a spline and poly, several of them
+
+PLAIN = ("log", "log1p", "log2", "log10", "exp", "expm1", "sqrt", "abs", "square", "tanh", "sign")
+SETTINGS: dict[str, tuple[str, ...]] = {  # of the functions that learn, in formulaic's order
+    "bs": ("df", "knots", "degree", "include_intercept"),
+    "cr": ("df", "knots"),
+    "cs": ("df", "knots"),
+    "cc": ("df", "knots"),
+    "poly": ("degree", "raw"),
+    "center": (),
+    "scale": (),
+    "standardize": (),
+}
+SPLINES = ("bs", "cr", "cs", "cc")
+FUNCTIONS = (*SETTINGS, *PLAIN, "I")
+OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+}
+MAX_CHARACTERS = 1000  # of a factor
+MAX_DEPTH = 50  # of calls and arithmetic in each other
+MAX_EXPONENT = 100
+MAX_KNOTS = 100  # and features of a spline
+MAX_DEGREE = 20
+MAX_NUMBER = 1e300
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A factor as it is written everywhere, and the columns that it depends on.
+
+    column: the column that it is; None for one that is computed.
+    """
+
+    text: str
+    column: Name | None
+    columns: frozenset[Name]
+    compute: Compute
+
+
+@dataclass
+class Reader:
+    """Reads the factors of a formula.
+
+    kinds: the kind of each column. aliases: the names that identifiers stand for. state: what the
+    functions learned, by call; a call that is not there learns when it is first computed.
+    """
+
+    kinds: Mapping[Name, str]
+    aliases: Mapping[str, str]
+    state: dict[str, dict[str, Any]]
+    used: set[Name] = field(default_factory=set)
+
+    def factor(self, code: str) -> Factor:
+        """Return a factor; raise ValueError for one that is not allowed."""
+        name = self.aliases.get(code, code)
+        if name in self.kinds:
+            return Factor(name, name, frozenset({name}), lambda columns: columns[name])
+        if len(code) > MAX_CHARACTERS:
+            raise ValueError(
+                f"a term of the formula has {len(code)} characters, over {MAX_CHARACTERS}"
+            )
+        try:
+            body = ast.parse(code.strip(), mode="eval").body
+            text = self._said(body)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise ValueError(f"{code!r:.80} in the formula cannot be read: {error}") from error
+        self.used = set()
+        compute = self.compiled(body, 0)
+        if not self.used:
+            raise ValueError(f"{text!r} in the formula names no column")
+        return Factor(text, None, frozenset(self.used), compute)
+
+    def _said(self, node: ast.AST) -> str:
+        """Return a part of a formula as text, with the names of columns."""
+        text = ast.unparse(node).replace("\n", " ")
+        return re.sub(r"\w+", lambda found: self.aliases.get(found[0], found[0]), text)
+
+    def compiled(self, node: ast.expr, depth: int) -> Compute:
+        """Return what a node computes of columns; raise ValueError for one that is not allowed.
+
+        depth: how many others it is in. A spline and poly, which give several features, are in no
+        other but I().
+        """
+        if depth > MAX_DEPTH:
+            raise ValueError(f"a term of the formula is nested over {MAX_DEPTH} deep")
+        match node:
+            case ast.Name(id=identifier):
+                return self._column(self.aliases.get(identifier, identifier))
+            case ast.Constant(value=value) if _is_number(value):
+                number = float(value)  # type: ignore[arg-type]
+                return lambda _: number
+            case ast.UnaryOp(op=op, operand=operand) if type(op) in OPERATORS:
+                sign, only = OPERATORS[type(op)], self.compiled(operand, depth + 1)
+                return lambda columns: sign(only(columns))
+            case ast.BinOp(op=op, left=left, right=right) if type(op) in OPERATORS:
+                if isinstance(op, ast.Pow) and not _is_exponent(right):
+                    raise self._refused(node, f"an exponent is a number within ±{MAX_EXPONENT}")
+                compute = OPERATORS[type(op)]
+                first, second = self.compiled(left, depth + 1), self.compiled(right, depth + 1)
+                return lambda columns: compute(first(columns), second(columns))
+            case ast.Call(func=ast.Name(id="I"), args=[data], keywords=[]):
+                return self.compiled(data, depth)
+            case ast.Call(func=ast.Name(id=name), args=[data], keywords=[]) if name in PLAIN:
+                function, inner = vars(np)[name], self.compiled(data, depth + 1)
+                return lambda columns: function(inner(columns))
+            case ast.Call(func=ast.Name(id=name), args=[data, *_]) if name in SETTINGS:
+                if depth and name in (*SPLINES, "poly"):
+                    raise self._refused(node, "it gives several features, and stands alone")
+                settings = self._settings(node, name)
+                inner = self.compiled(data, depth + 1)
+                learned = self.state.setdefault(self._said(node), {})
+                transform = partial(transforms()[name], **settings, _state=learned)
+                return lambda columns: transform(inner(columns))
+        raise self._refused(
+            node,
+            "allowed are columns, numbers, + - * / **, and of one column each "
+            + ", ".join(FUNCTIONS),
+        )
+
+    def _column(self, name: str) -> Compute:
+        if name not in self.kinds:
+            raise ValueError(
+                f"the formula names {name!r}, which is no column; there are {named([*self.kinds])}"
+            )
+        if self.kinds[name] == "levels":
+            raise ValueError(f"the formula computes with {name!r}, which has levels and no numbers")
+        self.used.add(name)
+        return lambda columns: columns[name]
+
+    def _refused(self, node: ast.AST, why: str) -> ValueError:
+        return ValueError(f"{self._said(node)!r:.80} in the formula is not allowed: {why}")
+
+    def _settings(self, node: ast.Call, name: str) -> dict[str, Any]:
+        """Return the settings of a function that learns, checked; a spline continues at its edge as
+        it is there."""
+        known = SETTINGS[name]
+        given = node.args[1:]
+        pairs = [*zip(known, given, strict=False), *((one.arg, one.value) for one in node.keywords)]
+        settings: dict[str, Any] = {"extrapolation": "clip"} if name in SPLINES else {}
+        for setting, value in pairs:
+            if setting not in known or setting in settings or not _fits(setting, value):
+                raise self._refused(
+                    node,
+                    f"{setting}: the settings of {name} are {', '.join(known) or 'none'}: whole "
+                    f"numbers, df up to {MAX_KNOTS} and degree up to {MAX_DEGREE}; knots=[…], up "
+                    f"to {MAX_KNOTS} numbers; True and False",
+                )
+            settings[setting] = ast.literal_eval(value)
+        if len(given) > len(known):
+            raise self._refused(node, f"{name} has {len(known)} settings")
+        if name in SPLINES and ("df" in settings) == ("knots" in settings):
+            raise self._refused(node, "a spline needs either df or knots")
+        return settings
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float) and abs(value) <= MAX_NUMBER  # type: ignore[arg-type]
+
+
+def _is_exponent(node: ast.expr) -> bool:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node = node.operand
+    return (
+        isinstance(node, ast.Constant)
+        and _is_number(node.value)
+        and abs(node.value) <= MAX_EXPONENT  # type: ignore[operator, arg-type]
+    )
+
+
+def _fits(setting: str, node: ast.expr) -> bool:
+    """Return whether a node is a plain value that this setting may have."""
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return False
+    match setting:
+        case "df" | "degree":
+            most = MAX_KNOTS if setting == "df" else MAX_DEGREE
+            return type(value) is int and 1 <= value <= most
+        case "knots":
+            some = isinstance(value, list | tuple) and 0 < len(value) <= MAX_KNOTS
+            return some and all(map(_is_number, value))
+    return type(value) is bool
+
+
+@cache
+def transforms() -> dict[str, Callable[..., Any]]:
+    """Return formulaic's functions that learn. They return the same for a row as for a table."""
+    from formulaic.transforms import TRANSFORMS
+
+    return {name: TRANSFORMS[name] for name in SETTINGS}

@@ -1,0 +1,441 @@
+"""Contexts by a formula: read against an allow-list, expanded by formulaic, and then frozen.
+
+formulaic's parser evaluates calls on the left of ~ as it reads them. Therefore it sees no text of
+the user but operators, 0 and 1: each factor is read in `expressions`, and stands as f0, f1, … in
+what formulaic expands. What remains is a list of products of factors, which are computed here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesbandit.checks import Name, shown
+from bayesbandit.tables import fitting
+from bayesbandit.tables.columns import ABSENT, NEW, Column, LeftOut, Levels, Used, Values, unique
+from bayesbandit.tables.expressions import Factor, Reader
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_CHARACTERS = 10_000  # of a formula
+MAX_TERMS = 5000  # that an operator goes through
+MAX_FACTORS = 6  # of a term
+MAX_FEATURES = 5000
+MAX_LEARNED = 250  # numbers of one kind that a function learns
+POOLED = "other"
+BROKEN = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError)  # by odd values
+PARTS = {"text", "state", "features"}
+
+type Products = tuple[tuple[tuple[int, bool], ...], ...]  # of factors; whether without their first
+
+
+@dataclass(frozen=True, eq=False)
+class Formula:
+    """A formula and what its functions learned (`state`, by call).
+
+    products: the numbers of the factors that are multiplied; True if the first level is left out.
+    constant: whether the text names the constant term. spans_constant: whether some features sum
+    to 1 in every row.
+    """
+
+    text: str
+    state: Mapping[str, dict[str, Any]] = field(repr=False)
+    factors: tuple[Factor, ...]
+    products: Products
+    constant: bool
+    spans_constant: bool
+    features: tuple[str, ...]
+    uses: tuple[frozenset[Name], ...]  # the columns of each feature
+
+    def encoded(self, columns: Sequence[Used], values: Mapping[Name, Values]) -> np.ndarray:
+        """Return features (n, d) of columns' values."""
+        typed = {column.name: _typed(column, values[column.name]) for column in columns}
+        parts = computed(self.text, self.factors, columns, typed)
+        features = np.empty((len(next(iter(typed.values()))), len(self.features)))
+        start = 0
+        for factors in self.products:
+            kept = [parts[k][first:] for k, first in factors]
+            for chosen in product(*reversed(kept)):  # as formulaic: the first changes fastest
+                features[:, start] = math.prod(reversed(chosen))
+                start += 1
+        return features
+
+    def features_of(self, column: Name) -> list[str]:
+        """Return the names of the features that use a column."""
+        pairs = zip(self.features, self.uses, strict=True)
+        return [name for name, used in pairs if column in used]
+
+    def stored(self) -> dict[str, Any]:
+        """Return the formula as plain values, for a file."""
+        state = {call: _plain_state(learned) for call, learned in self.state.items()}
+        return {"text": self.text, "state": state, "features": list(self.features)}
+
+
+def learned(text: str, table: pd.DataFrame) -> tuple[tuple[Column, ...], Formula]:
+    """Return the columns of a table as a formula uses them, and the formula with its state."""
+    kinds = dict.fromkeys(table.columns, "")  # not known yet
+    factors = read(text, kinds, {})[1]
+    used = {name for factor in factors for name in factor.columns}
+    needed = [name for name in table.columns if name in used]
+    if not needed:
+        raise ValueError(f"the formula {text!r} names no column")
+    for name in needed:
+        if gaps := int(table[name].isna().sum()):
+            raise ValueError(_gap(name, int(np.argmax(table[name].isna())), gaps))
+    known = fitting.fit(table[needed], (), needed).columns
+    if left := [column for column in known.values() if isinstance(column, LeftOut)]:
+        raise ValueError(f"column {left[0].name!r} of the formula: {left[0].why}")
+    inputs: list[Any] = list(known.values())
+    every = tuple(known.get(name, LeftOut(name, "not in the formula")) for name in table.columns)
+    return every, formula_of(text, inputs, {}, {name: table[name] for name in needed})
+
+
+def formula_of(
+    text: str,
+    columns: Sequence[Used],
+    state: dict[str, dict[str, Any]],
+    values: Mapping[Name, Values] | None = None,
+) -> Formula:
+    """Return the formula of a text; raise ValueError for one that is not allowed.
+
+    columns: those that it uses. values: a table from which its functions learn. Without it they
+    have learned: the state is tried on one row, the medians and first levels of the fit.
+    """
+    kinds = {column.name: column.kind for column in columns}
+    skeleton, factors = read(text, kinds, state)
+    if {name for factor in factors for name in factor.columns} != kinds.keys():
+        raise ValueError(f"the formula {text!r} is broken: it uses other columns than {[*kinds]}")
+    if values is not None:
+        typed = {column.name: _typed(column, values[column.name]) for column in columns}
+        computed(text, factors, columns, typed)
+    before = {call: _plain_state(learned) for call, learned in state.items()}
+    one = {column.name: _usual(column) for column in columns}
+    parts = computed(text, factors, columns, one)
+    if before != {call: _plain_state(learned) for call, learned in state.items()} or any(
+        part.shape != (1,) for several in parts for part in several
+    ):
+        raise ValueError(f"the formula {text!r} is broken: its state is not whole")
+    terms = _expanded(text, skeleton, factors)
+    sizes = [math.prod(max(2, len(parts[k])) for k in term) for term in terms]
+    if sum(sizes) > MAX_FEATURES:
+        raise ValueError(
+            f"the formula {shown(text)[:80]} may have {sum(sizes):,} features; at most "
+            f"{MAX_FEATURES:,}"
+        )
+    products = _products(skeleton, _for_formulaic(factors, columns, one))
+    names, uses = [], []
+    for chosen in products:
+        several = [_labels(factors[k], parts[k], columns, first) for k, first in chosen]
+        found = [":".join(reversed(one)) for one in product(*reversed(several))]
+        names += found
+        uses += [frozenset[Name]().union(*(factors[k].columns for k, _ in chosen))] * len(found)
+    if not names:
+        raise ValueError(f"the formula {text!r} has no feature")
+    whole = [
+        all(kinds.get(factors[k].column) == "levels" and not first for k, first in chosen)
+        for chosen in products
+    ]
+    return Formula(
+        text, state, factors, products, _names_constant(skeleton), any(whole),
+        unique(names), tuple(uses),
+    )  # fmt: skip
+
+
+# ---- the text ------------------------------------------------------------------------------------
+
+
+def read(
+    text: object, kinds: Mapping[Name, str], state: dict[str, dict[str, Any]]
+) -> tuple[str, tuple[Factor, ...]]:
+    """Return a formula with f0, f1, … for its factors, and these."""
+    from formulaic.errors import FormulaicError
+    from formulaic.parser.algos.tokenize import tokenize
+
+    if not isinstance(text, str):
+        raise TypeError(f"a formula is a text, as '~ age * country'; got {shown(text)}")
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(
+            f"the formula {text[:60]!r}… has {len(text):,} characters; at most {MAX_CHARACTERS:,}"
+        )
+    code, aliases = _without_backticks(text)
+    named = {name: kind for name, kind in kinds.items() if isinstance(name, str)}
+    reader = Reader(named, aliases, state)
+    places: dict[tuple[Name | None, str], int] = {}
+    factors: list[Factor] = []
+    parts: list[str] = []
+    try:
+        tokens = [(token.kind.value, token.token) for token in tokenize(code)]
+    except FormulaicError as error:
+        raise _unread(text, error) from error
+    for i, (kind, said) in enumerate(tokens):
+        if kind == "operator" and i == 0:
+            said = said.removeprefix("~")
+        if kind in ("name", "python") and said != ".":
+            factor = reader.factor(said)
+            place = places.setdefault((factor.column, factor.text), len(factors))
+            if place == len(factors):
+                factors.append(factor)
+            parts.append(f"f{place}")
+        elif kind == "operator" and ("~" in said or "|" in said):
+            raise ValueError(f"a formula has one side, as '~ age * country'; got {text!r}")
+        elif said in ("0", "1", "(", ")", "") or (
+            (kind == "operator" and re.fullmatch(r"[-+*/:^]{1,20}", said))
+            or (parts and parts[-1] in ("**", "^") and re.fullmatch("[1-9][0-9]?", said))
+        ):
+            parts.append(said)
+        else:
+            raise _unread(text, f"there is {said[:20]!r}")
+    return " ".join(parts), tuple(factors)
+
+
+def _without_backticks(text: str) -> tuple[str, dict[str, str]]:
+    """Return a formula with an identifier for each name in backticks, and what these stand for."""
+    stem = "quoted"
+    while stem in unicodedata.normalize("NFKC", text):
+        stem += "_"
+    aliases: dict[str, str] = {}
+
+    def identifier(found: re.Match[str]) -> str:
+        alias = f"{stem}{len(aliases)}"
+        aliases[alias] = found[1]
+        return f" {alias} "
+
+    code = re.sub("`([^`]*)`", identifier, text)
+    if quote := re.search("[`'\"]", code):
+        raise _unread(text, f"there is {quote[0]}; names stand in backticks, `as this`")
+    return code, aliases
+
+
+def _parser(constant: bool) -> Any:
+    """Return formulaic's parser. constant: whether there is a constant term unless it is taken
+    away."""
+    from formulaic.parser import DefaultFormulaParser
+
+    return DefaultFormulaParser(include_intercept=constant)
+
+
+def _terms(skeleton: str, constant: bool = True) -> list[list[str]]:
+    """Return the terms of a formula of symbols, each as the symbols of its factors."""
+    from formulaic import Formula as Expanded
+
+    parser = _parser(constant)
+    if _size(parser.get_ast(skeleton)) > MAX_TERMS:
+        raise ValueError("it may have too many terms")
+    found = Expanded(skeleton, _parser=parser)
+    return [[factor.expr for factor in term.factors] for term in found]
+
+
+def _expanded(text: str, skeleton: str, factors: Sequence[Factor]) -> list[list[int]]:
+    """Return the terms of a formula as the numbers of their factors."""
+    from formulaic.errors import FormulaicError
+
+    try:
+        found = _terms(skeleton)
+    except (FormulaicError, SyntaxError, *BROKEN, RecursionError) as error:
+        said = re.sub(r"\bf(\d+)", lambda number: factors[int(number[1])].text, str(error))
+        raise _unread(text, said) from error
+    terms = [[int(symbol[1:]) for symbol in term if symbol != "1"] for term in found]
+    if (most := max(map(len, terms), default=0)) > MAX_FACTORS:
+        raise ValueError(f"a term of the formula has {most} factors; at most {MAX_FACTORS}")
+    return terms
+
+
+def _size(node: Any) -> int:
+    """Return how many terms a node of formulaic's syntax tree has, or goes through, at most."""
+    symbol = getattr(getattr(node, "operator", None), "symbol", None)
+    if symbol is None:
+        return 1
+    if symbol in ("**", "^"):
+        base, exponent = node.args
+        found = _size(base) ** int(str(exponent))
+    else:
+        sizes = [_size(one) for one in node.args]
+        found = sum(sizes) if symbol in "+-" else math.prod(size + 1 for size in sizes)
+    if found > MAX_TERMS:
+        raise ValueError("it may have too many terms")
+    return found
+
+
+def _names_constant(skeleton: str) -> bool:
+    """Return whether the text itself names the constant term, as 1 + age."""
+    return "1" in skeleton.split() and ["1"] in _terms(skeleton, constant=False)
+
+
+def _unread(text: str, why: object) -> ValueError:
+    said = (str(why).splitlines() or [type(why).__name__])[0]
+    return ValueError(f"the formula {text!r} cannot be read: {said}")
+
+
+# ---- the design ----------------------------------------------------------------------------------
+
+
+def _products(skeleton: str, values: Mapping[str, Any]) -> Products:
+    """Return the products of factors of which formulaic's design consists, so that no column
+    follows from others. values: those of the factors in one row."""
+    import pandas as pd
+    from formulaic import Formula as Expanded
+    from formulaic import ModelSpec
+
+    spec = ModelSpec(
+        formula=Expanded(skeleton, _parser=_parser(True)), na_action="ignore", output="pandas"
+    )
+    design = spec.get_model_matrix(pd.DataFrame(index=[0]), context=values).model_spec
+    return tuple(
+        tuple((int(one.factor.expr[1:]), one.reduced) for one in scoped.factors)
+        for term in design.structure
+        for scoped in term.scoped_terms
+        if scoped.factors
+    )
+
+
+def computed(
+    text: str, factors: Sequence[Factor], columns: Sequence[Used], typed: Mapping[Name, np.ndarray]
+) -> list[list[np.ndarray]]:
+    """Return what each factor computes of typed columns: arrays (n,), one for each of its features.
+
+    Of levels there is an array of 0 and 1 for each; all are 0 for −1.
+    """
+    levels = {column.name: len(_levels(column)) for column in columns if isinstance(column, Levels)}
+    parts = []
+    with np.errstate(all="ignore"):
+        for factor in factors:
+            try:
+                found = factor.compute(typed)
+                if factor.column in levels:
+                    parts.append([(found == k) * 1.0 for k in range(levels[factor.column])])
+                elif isinstance(getattr(found, "__wrapped__", found), dict):
+                    parts.append([np.asarray(one, dtype=np.float64) for one in found.values()])
+                else:
+                    parts.append(list(np.atleast_2d(np.asarray(found, dtype=np.float64).T)))
+            except BROKEN as error:
+                said = (str(error).splitlines() or [type(error).__name__])[0]
+                raise ValueError(f"the formula {text!r} cannot be computed: {said}") from error
+    return parts
+
+
+def _for_formulaic(
+    factors: Sequence[Factor], columns: Sequence[Used], typed: Mapping[Name, np.ndarray]
+) -> dict[str, Any]:
+    """Return what the factors compute in one row as formulaic knows it: levels as categories."""
+    import pandas as pd
+
+    levels = {column.name: _levels(column) for column in columns if isinstance(column, Levels)}
+    return {
+        f"f{k}": pd.Categorical.from_codes([0], pd.Index(levels[factor.column]))
+        if factor.column in levels
+        else factor.compute(typed)
+        for k, factor in enumerate(factors)
+    }
+
+
+def _labels(
+    factor: Factor, parts: Sequence[np.ndarray], columns: Sequence[Used], reduced: bool
+) -> list[str]:
+    """Return the names of a factor's features. reduced: the first is left out."""
+    for column in columns:
+        if column.name == factor.column and isinstance(column, Levels):
+            mark = "T." if reduced else ""
+            return [f"{factor.text}[{mark}{level}]" for level in _levels(column)[reduced:]]
+    if len(parts) == 1:
+        return [factor.text]
+    return [f"{factor.text}[{j}]" for j in range(1 + reduced, len(parts) + 1)]
+
+
+def _typed(column: Used, values: Values) -> np.ndarray:
+    """Return numbers (n,), or the number of each value's level; a new level is the pooled one, or
+    −1. Raise ValueError for a missing value."""
+    if isinstance(column, Levels):
+        places = np.asarray(column.places(values), dtype=np.int64)
+        gaps = places == ABSENT
+        found = np.where(places == NEW, -1 if column.pooled is None else len(column.levels), places)
+    else:
+        found = column.known(values)
+        gaps = np.isnan(found)
+    if gaps.any():
+        raise ValueError(_gap(column.name, int(np.argmax(gaps)), int(gaps.sum())))
+    return found
+
+
+def _usual(column: Used) -> np.ndarray:
+    return np.array([0]) if isinstance(column, Levels) else np.array([column.median])
+
+
+def _levels(column: Levels) -> list[str]:
+    """Return the levels of the fit, and the pooled one where there is one."""
+    if column.pooled is None:
+        return [*column.levels]
+    return [*column.levels, POOLED if POOLED not in column.levels else f"({POOLED})"]
+
+
+def _gap(name: Name, row: int, gaps: int) -> str:
+    more = f" and {gaps - 1} more" if gaps > 1 else ""
+    return (
+        f"column {name!r} of the formula has no value in row {row + 1}{more}: fill it, or use "
+        "Encoder.fit, which takes the median"
+    )
+
+
+# ---- what was learned, in files ------------------------------------------------------------------
+
+
+def restored(stored: object, columns: Sequence[Used]) -> Formula:
+    """Return the formula that `Formula.stored` describes; raise ValueError for another.
+
+    columns: those that it uses.
+    """
+    if not (isinstance(stored, dict) and stored.keys() == PARTS):
+        raise ValueError(f"a formula's parts are {', '.join(sorted(PARTS))}")
+    text = stored["text"]
+    if not isinstance(stored["state"], dict) or not all(
+        isinstance(learned, dict) and all(map(_is_learned, learned.values()))
+        for learned in stored["state"].values()
+    ):
+        raise ValueError(f"the formula {shown(text)[:80]} is broken: its state is not whole")
+    state = {
+        call: {name: _of_plain(value) for name, value in learned.items()}
+        for call, learned in stored["state"].items()
+    }
+    formula = formula_of(text, columns, state)
+    if list(formula.features) != stored["features"]:
+        raise ValueError(f"the formula {text!r} is broken: its features are {formula.features}")
+    return formula
+
+
+def _plain_state(learned: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _plain(value) for name, value in learned.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Return what a function learned as a value that JSON holds."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_plain(one) for one in value]
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def _of_plain(value: Any) -> Any:
+    """Return what `_plain` stored: poly learns numbers by degree."""
+    if isinstance(value, dict):
+        return {int(key): float(one) for key, one in value.items()}
+    return value
+
+
+def _is_learned(value: object) -> bool:
+    """Return whether a value is None, True or False, a finite number, or a few of them."""
+    if isinstance(value, dict):
+        degrees = all(isinstance(key, str) and key.isdecimal() for key in value)
+        return degrees and _is_learned(list(value.values()))
+    if isinstance(value, list):
+        return len(value) <= MAX_LEARNED and all(
+            type(one) in (int, float) and math.isfinite(one) for one in value
+        )
+    return value is None or type(value) is bool or _is_learned([value])
