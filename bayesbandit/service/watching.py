@@ -218,7 +218,9 @@ class Drift:
                 if len(seen.new) > MOST:  # drop the rarest
                     seen.new = Counter(dict(seen.new.most_common(MOST // 2)))
             elif values:
-                z = column.encoded(values)[:, 0]
+                features = np.empty((len(values), 1))
+                column.encode(values, features)
+                z = features[:, 0]
                 seen.z += float(z.sum())
                 seen.z2 += float(z @ z)
 

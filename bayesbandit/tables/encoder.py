@@ -307,6 +307,7 @@ def fitted(
     if both := dropped & kept:
         raise ValueError(f"columns both to drop and to keep: {inputs.named(sorted(both, key=str))}")
     found = fitting.fit(table, dropped, kept)
+    found.check()
     encoder = Encoder(tuple(found.columns.values()), has_names)
     if len(encoder.features) > max_features:
         raise ValueError(

@@ -101,7 +101,8 @@ class Reader:
     def _said(self, node: ast.AST) -> str:
         """Return a part of a formula as text, with the names of columns."""
         text = ast.unparse(node).replace("\n", " ")
-        return re.sub(r"\w+", lambda found: self.aliases.get(found[0], found[0]), text)
+        names = {alias: f"`{name}`" for alias, name in self.aliases.items()}
+        return re.sub(r"\w+", lambda found: names.get(found[0], found[0]), text)
 
     def compiled(self, node: ast.expr, depth: int) -> Compute:
         """Return what a node computes of columns; raise ValueError for one that is not allowed.
@@ -191,7 +192,7 @@ def _is_exponent(node: ast.expr) -> bool:
     return (
         isinstance(node, ast.Constant)
         and _is_number(node.value)
-        and abs(node.value) <= MAX_EXPONENT  # type: ignore[operator, arg-type]
+        and abs(node.value) <= MAX_EXPONENT  # type: ignore[arg-type]
     )
 
 

@@ -69,6 +69,13 @@ class Fit:
         if other != name:
             self.repeats.append(f"{name!r} repeats {other!r}")
 
+    def check(self) -> None:
+        """Raise NoFeatures unless a column can be used."""
+        left = [column for column in self.columns.values() if isinstance(column, LeftOut)]
+        if len(left) == len(self.columns):
+            why = "; ".join(f"{column.name!r}: {column.why}" for column in left)
+            raise NoFeatures(f"no column tells the rows apart ({why})")
+
     def remarks(self) -> list[str]:
         """Return sentences about columns that a rule left out, and that repeat others."""
         said = []
@@ -109,10 +116,6 @@ def fit(frame: pd.DataFrame, drop: Collection[Name], keep: Collection[Name]) -> 
         else:
             _sort(found, name, frame[name])
     _standardise(found)
-    left = [column for column in found.columns.values() if isinstance(column, LeftOut)]
-    if len(left) == len(found.columns):
-        why = "; ".join(f"{column.name!r}: {column.why}" for column in left)
-        raise NoFeatures(f"no column tells the rows apart ({why})")
     return found
 
 
@@ -186,14 +189,15 @@ def _standardise(found: Fit) -> None:
     """
     if not found.numbers:
         return
-    numbers = np.column_stack([known for _, known in found.numbers.values()])
-    n = len(numbers)
-    median = np.nanmedian(numbers, axis=0)
-    numbers = np.where(np.isnan(numbers), median, numbers)
-    mean = numbers.sum(axis=0) / n
-    centred = numbers - mean
-    rounding = centred.sum(axis=0) ** 2 / n
-    variance = ((centred**2).sum(axis=0) - rounding) / n
+    numbers = np.stack([known for _, known in found.numbers.values()])  # (p, n)
+    n = numbers.shape[1]
+    median = np.nanmedian(numbers, axis=1)
+    numbers = np.where(np.isnan(numbers), median[:, None], numbers)
+    mean = numbers.sum(axis=1) / n
+    numbers -= mean[:, None]
+    rounding = numbers.sum(axis=1) ** 2 / n
+    numbers **= 2
+    variance = (numbers.sum(axis=1) - rounding) / n
     eps = np.finfo(np.float64).eps
     constant = variance <= n * eps * variance + (n * mean * eps) ** 2
     scale = np.where(constant, 1.0, np.sqrt(variance))
@@ -238,7 +242,8 @@ def _texts(column: pd.Series, name: Name) -> tuple[np.ndarray, list[str]]:
     try:
         if places is None:
             texts = column.map(text_of, na_action="ignore")
-            places, values = pd.factorize(texts.where(texts.notna(), None))
+            places, values = distinct(texts.where(texts.notna(), None).astype("str"))
+            assert places is not None
         again, found = pd.factorize(np.array([text_of(value) for value in values], dtype=object))
     except UnicodeDecodeError as error:
         raise ValueError(f"column {name!r} has bytes that are no text: {error}") from error

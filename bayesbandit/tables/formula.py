@@ -81,7 +81,7 @@ class Formula:
 
 def learned(text: str, table: pd.DataFrame) -> tuple[tuple[Column, ...], Formula]:
     """Return the columns of a table as a formula uses them, and the formula with its state."""
-    kinds = dict.fromkeys(table.columns, "")  # not known yet
+    kinds: dict[Name, str] = dict.fromkeys(table.columns, "")  # not known yet
     factors = read(text, kinds, {})[1]
     used = {name for factor in factors for name in factor.columns}
     needed = [name for name in table.columns if name in used]
@@ -130,7 +130,8 @@ def formula_of(
             f"the formula {shown(text)[:80]} may have {sum(sizes):,} features; at most "
             f"{MAX_FEATURES:,}"
         )
-    products = _products(skeleton, _for_formulaic(factors, columns, one))
+    with np.errstate(all="ignore"):
+        products = _products(skeleton, _for_formulaic(factors, columns, one))
     names, uses = [], []
     for chosen in products:
         several = [_labels(factors[k], parts[k], columns, first) for k, first in chosen]
@@ -139,9 +140,9 @@ def formula_of(
         uses += [frozenset[Name]().union(*(factors[k].columns for k, _ in chosen))] * len(found)
     if not names:
         raise ValueError(f"the formula {text!r} has no feature")
+    levels = {name for name, kind in kinds.items() if kind == Levels.kind}
     whole = [
-        all(kinds.get(factors[k].column) == "levels" and not first for k, first in chosen)
-        for chosen in products
+        all(factors[k].column in levels and not first for k, first in chosen) for chosen in products
     ]
     return Formula(
         text, state, factors, products, _names_constant(skeleton), any(whole),
@@ -166,8 +167,7 @@ def read(
             f"the formula {text[:60]!r}… has {len(text):,} characters; at most {MAX_CHARACTERS:,}"
         )
     code, aliases = _without_backticks(text)
-    named = {name: kind for name, kind in kinds.items() if isinstance(name, str)}
-    reader = Reader(named, aliases, state)
+    reader = Reader(kinds, aliases, state)
     places: dict[tuple[Name | None, str], int] = {}
     factors: list[Factor] = []
     parts: list[str] = []

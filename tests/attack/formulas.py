@@ -34,10 +34,10 @@ FRAME = pd.DataFrame(
     }
 )
 WHOLE = [
-    "x", "y", "k", "`it's`", "`a b`", "log(x)", "np.sqrt(x)", "bs(x, df=4)", "cr(y, df=3)",
+    "x", "y", "k", "`it's`", "`a b`", "log(x)", "sqrt(x)", "bs(x, df=4)", "cr(y, df=3)",
     "poly(x, 2)", "scale(y)", "center(`a b`)", "I(x**2)", "{x - y}", "I(`it's` * 2 + 1)", "0", "1",
-    "bs(`it's`, knots=[1.5, 2.5], extrapolation='extend')", "scale(poly(x, 2))", "5", "I(-x / 3)",
-    "cc(x, df=3, constraints='center')", "standardize(x, rescale=False)", "np.log1p(x)",
+    "bs(`it's`, knots=[1.5, 2.5])", "scale(log(x))", "I(-x / 3)", "cc(x, df=3)", "standardize(x)",
+    "log1p(x)",
 ]  # fmt: skip
 CALLS = [
     "ran()", "ran", "__import__('os').system('ran')", "eval('ran()')", "exec('ran()')",
@@ -164,9 +164,6 @@ def changed(plain, rng):
     elif how < 0.5:
         one = text_of(rng).removeprefix("~ ")
         formula["text"] = f"{formula['text']} + {one}"
-        formula["terms"] = [*formula["terms"], [one]]
-    elif how < 0.6:
-        formula["terms"] = [*formula["terms"][:-1], [hostile(rng)]]
     elif how < 0.65 and formula["state"]:
         key = pick(rng, list(formula["state"]))
         formula["state"] = formula["state"] | {hostile(rng): formula["state"][key]}
@@ -206,8 +203,8 @@ def moved(state, rng):
 def stored():
     """Encoders as they are stored, and a bandit's file, as header and arrays."""
     texts = [
-        "~ x * k + bs(y, df=4) + poly(x, 2)", "~ I(`it's` * 2) + scale(poly(x, 2)) + `a b`",
-        "~ cr(x, df=4, constraints='center') + scale(bs(y, df=4)) + k:log(x)", "~ x + cc(y, df=3)",
+        "~ x * k + bs(y, df=4) + poly(x, 2)", "~ I(`it's` * 2) + scale(log(x)) + `a b`",
+        "~ cr(x, df=4) + scale(y) + k:log(x)", "~ x + cc(y, df=3)",
     ]  # fmt: skip
     plain = [bb.Encoder.formula(text, FRAME).to_dict() for text in texts]
     return [json.loads(json.dumps(one)) for one in plain]

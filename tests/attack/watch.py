@@ -12,7 +12,7 @@ from pathlib import Path
 from bayesbandit.declaring.gallery import folders
 
 for _late in (
-    "tables.formulas",
+    "tables.formula",
     "tables.stored",
     "beliefs.declared",
     "inference.pymc_model.template",

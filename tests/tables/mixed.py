@@ -23,7 +23,7 @@ def mixed(seed=0, n=60):
             "grade": pd.Categorical(rng.choice([1, 2, 3], n)),
             "member": rng.random(n) < 0.5,
             "open": pd.array(gaps(rng.random(n) < 0.4), dtype="boolean"),
-            "word": [f"w{k}" for k in rng.integers(0, 40, n)],
+            "word": pd.Categorical([f"w{k}" for k in rng.integers(0, 40, n)]),
             3: rng.exponential(size=n).astype(np.float32),
             "constant": 1.0,
             "empty": np.nan,
