@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import Name, same_rows
+from bayesbandit.checks import Name, integer, same_rows
 from bayesbandit.tables.encoder import MAX_FEATURES, Encoder, fitted
 from bayesbandit.tables.fitting import warn_of
 from bayesbandit.tables.words import text_of
@@ -54,6 +54,7 @@ def prepare(
     Errors begin with the name of the data set.
     """
     try:
+        integer(max_features, "max_features", least=1)
         same_rows(x=x, y=y)
         label, arms = classes(y)
         encoder, features, notes = fitted(x, drop=drop, keep=keep, max_features=ANY)

@@ -277,17 +277,23 @@ def _check_points(name: str, written: pd.Series) -> None:
 
 
 def _check_marks(name: str, known: pd.Series, mark: str) -> None:
-    """Raise ValueError if all texts are numbers, and some have a mark that is no decimal mark."""
+    """Raise ValueError if all texts are numbers, and some have a mark that is no decimal mark.
+
+    One text in all rows tells nothing, however it is read.
+    """
     marked = known[known.str.contains(mark, regex=False)]
-    if len(marked) and (known.str.fullmatch(MARKED) | known.isin(ABSENT)).all():
-        remedy = (
-            "if that is a decimal comma, decimal=',', or --decimal ',', reads it; decimal='.' "
-            "leaves it as text"
-            if mark == ","
-            else "and decimal=',' says that numbers have decimal commas: write all with one mark"
-        )
+    if marked.empty or known.nunique() == 1:
+        return
+    if (known.str.fullmatch(MARKED) | known.isin(ABSENT)).all():
+        seen = f"column {name!r} has {marked.iloc[0]!r}"
+        if mark == ",":
+            raise ValueError(
+                f"{seen}: if that is a decimal comma, decimal=',', or --decimal ',', reads it; "
+                "decimal='.' leaves it as text; marks between thousands have to go"
+            )
         raise ValueError(
-            f"column {name!r} has {marked.iloc[0]!r}: {remedy}; marks between thousands have to go"
+            f"{seen}, and decimal=',' says that numbers have decimal commas: write all numbers "
+            "with one mark, and none between thousands"
         )
 
 

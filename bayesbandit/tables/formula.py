@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_CHARACTERS = 10_000  # of a formula
-MAX_TERMS = 5000  # that an operator goes through
+MAX_TERMS = 50_000  # that an operator goes through
 MAX_FACTORS = 6  # of a term
 MAX_FEATURES = 5000
 MAX_LEARNED = 250  # numbers of one kind that a function learns
@@ -258,7 +258,8 @@ def _size(node: Any) -> int:
         found = _size(base) ** int(str(exponent))
     else:
         sizes = [_size(one) for one in node.args]
-        found = sum(sizes) if symbol in "+-" else math.prod(size + 1 for size in sizes)
+        more = symbol != ":"  # the terms themselves are beside their products
+        found = sum(sizes) if symbol in "+-" else math.prod(size + more for size in sizes)
     if found > MAX_TERMS:
         raise ValueError("it may have too many terms")
     return found

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import bayesbandit as bb
 from bayesbandit.environments import KnownRewards, from_csv
 from bayesbandit.ope import read_log
 from bayesbandit.ope.logs.files import read_table
@@ -56,6 +55,17 @@ FILES = {
     "decimal commas": ("a;b\n0,5;7\n-1.25e1;8\n".replace(".", ","), {"decimal": ","},
                        {"a": [0.5, -12.5], "b": [7, 8]}),
     "beside points": ("a;b\n0,5;0.125\n1,25;2\n", {"decimal": ","}, "'b' has '0.125', and decimal"),
+    "commas, without a word": ("a;b\n0,5;7\n1,25;8\n", {}, "'a' has '0,5': .* decimal=',', or --d"),
+    "commas between thousands": ('a,b\n"1,234",1\n"900",2\n', {}, "'a' has '1,234': .*thousands"),
+    "commas of texts": ("a;b\n0,5;7\n1,25;8\n", {"decimal": "."},
+                        {"a": ["0,5", "1,25"], "b": [7, 8]}),
+    "commas, dropped": ("a;b\n0,5;7\n1,25;8\n", {"drop": ["a"]},
+                        {"a": ["0,5", "1,25"], "b": [7, 8]}),
+    "addresses": ("a;b\n10.0.0.1;1\n192.168.100.101;2\n", {"decimal": ","},
+                  {"a": ["10.0.0.1", "192.168.100.101"], "b": [1, 2]}),
+    "versions": ("a;b\n1.2.3;1\n1.10.3;2\n", {"decimal": ","},
+                 {"a": ["1.2.3", "1.10.3"], "b": [1, 2]}),
+    "signs": ('a,b\n"$1,200",1\n"$900",2\n', {}, {"a": ["$1,200", "$900"], "b": [1, 2]}),
     "between commas": ('a,b\n"0,5",1\n"1,5",2\n', {"decimal": ","}, {"a": [0.5, 1.5], "b": [1, 2]}),
     "thousands": ("a;b\n1.500,25;1\n2,5;2\n", {"decimal": ","}, "'a' has '1.500,25'.*none between"),
     "1 or 1000": ("a;b\n900;1\n1.500;2\n", {}, "'a' has '1.500'.*decimal='.', or --decimal"),
@@ -306,8 +316,7 @@ def test_a_frame_comes_back_or_is_refused(case, other, tmp_path_factory):
             assert found[name].dtype.kind not in "biufM", (name, found[name])
     numbers = frame["number"].dropna()
     if not same(found[["number"]], frame[["number"]]) and numbers.nunique() > 1:
-        with pytest.raises(ValueError, match=r"'number' has .* as text: .* decimal=','"):
-            bb.Encoder.fit(found[["number"]])
+        assert other["decimal"] != form["decimal"]
 
 
 # ---- everywhere the same -------------------------------------------------------------------------
@@ -372,8 +381,6 @@ def test_a_file_of_decimal_commas_is_refused_by_every_reader(tmp_path):
     with pytest.raises(ValueError, match=r"decimal=','"):
         from_csv(path, "y", sep=";")
     assert from_csv(path, "y", **form).n_features == 3
-    with pytest.raises(ValueError, match=r"column 'u' of rewards.*decimal=','"):
-        KnownRewards(read(path, sep=";"), ["u", "v"])
     assert KnownRewards(read(path, **form), ["u", "v"]).n_features == 2
     log = pd.DataFrame({"arm": frame["y"], "reward": values, "propensity": 0.5, "x": values})
     log.to_csv(path, index=False, **form)

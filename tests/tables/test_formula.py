@@ -3,6 +3,7 @@
 import builtins
 import json
 import pickle
+import re
 import time
 
 import numpy as np
@@ -29,7 +30,7 @@ FRAME = pd.DataFrame(
 )
 LONG = (
     "~ age * country + bs(income, df=4) + cr(age, df=3) + poly(age, 2) + scale(log(income)) + "
-    "center(`my col`) + member + I(age**2 / 100) + {income - age} + np.sqrt(income):country + when"
+    "center(`my col`) + member + I(age**2 / 100) + {income - age} + sqrt(income):country + when"
 )
 
 
@@ -73,14 +74,47 @@ def test_the_state_is_that_of_the_fit(formula):
     assert summary.loc["customer_id", "features"] == "not in the formula"
 
 
-def test_splines_are_those_of_formulaic():
+AS_FORMULAIC = [
+    "age * country", "country:age", "country:plan", "plan * country * age", "age / country",
+    "country / age", "(age + country + plan)**2", "plan:country - country", "bs(income, df=4)",
+    "bs(income, knots=[20.0, 40.0], degree=2):country",
+    "bs(age, df=5, include_intercept=True) * plan",
+    "cr(age, df=3) * plan", "cs(age, df=4)", "cc(income, df=4)", "poly(age, 2)",
+    "poly(age, 3, raw=True)", "scale(log(income)) + center(age)", "standardize(age):plan",
+    "{age - income} + I(age**2 / 100)",
+    "I(-age * 2 + income / 3)", "member * age", "(age + country*income)**3", "`my col`:plan",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("formula", AS_FORMULAIC)
+@few("age * country", "cr(age, df=3) * plan", "bs(age, df=5, include_intercept=True) * plan")
+def test_the_features_are_those_of_formulaic(formula):
+    """On the fit and on other rows, with a constant, implied, and without one."""
     from formulaic import model_matrix
 
-    ours = bb.Encoder.formula("~ bs(income, df=4) + poly(age, 2)", FRAME)
-    theirs = model_matrix("0 + bs(income, df=4) + poly(age, 2)", FRAME)
-    np.testing.assert_allclose(ours.transform(FRAME), theirs, rtol=1e-12, atol=1e-12)
-    edge, beyond = {"age": 40.0, "income": FRAME["income"].max()}, {"age": 40.0, "income": 1e9}
-    same_bits(ours.transform(beyond), ours.transform(edge))
+    frame = FRAME.assign(plan=RNG.choice(["a", "b"], N))
+    fit, later = (
+        frame[:60],
+        frame[frame["income"].between(*np.percentile(frame["income"][:60], [0, 100]))],
+    )
+    later = later[later["age"].between(fit["age"].min(), fit["age"].max())]
+    for text in (f"1 + {formula}", formula, f"0 + {formula}"):
+        encoder = bb.Encoder.formula(f"~ {text}", fit)
+        theirs = model_matrix(text, fit.assign(member=fit["member"].astype(str)))
+        first = int("Intercept" in theirs.columns and not encoder.constant)
+        more = theirs.model_spec.get_model_matrix(later.assign(member=later["member"].astype(str)))
+        for ours, expected in ((encoder.transform(fit), theirs), (encoder.transform(later), more)):
+            np.testing.assert_allclose(ours, expected.to_numpy()[:, first:], rtol=1e-12, atol=1e-12)
+        if "include_intercept" not in text and "raw" not in text:  # whose first part is 0 there
+            names = [name.replace("Intercept", "constant") for name in theirs.columns[first:]]
+            assert list(encoder.features) == names
+
+
+def test_a_spline_continues_as_at_its_edge():
+    for text in ("bs(income, df=4)", "cr(income, df=4)", "cc(income, df=4)"):
+        encoder = bb.Encoder.formula(f"~ {text}", FRAME)
+        edge, beyond = {"income": FRAME["income"].max()}, {"income": 1e9}
+        same_bits(encoder.transform(beyond), encoder.transform(edge))
 
 
 def test_missing_values_are_named():
@@ -102,30 +136,41 @@ def test_missing_values_are_named():
     ("formula", "message"),
     [
         ("~ __import__('os').system('touch ran')", "cannot be read"),
-        ("~ I(__import__('os').system('touch ran'))", "cannot be read: ' is without another"),
-        ("~ I(__import__('os').system('ran'))", "is not allowed"),
-        ("~ {open('ran', 'w')}", "is not allowed"),
+        ("~ I(__import__('os').system('touch ran'))", "cannot be read: there is '"),
+        ("~ I(__import__(0).system(1))", "is not allowed"),
+        ("~ {open(age, 2)}", "is not allowed"),
         ("~ age.mean()", "is not allowed"),
         ("~ I(age.__class__)", "is not allowed"),
-        ("~ np.load('ran')", "np.load is not allowed"),
+        ("~ np.sqrt(age)", "'np.sqrt.age.' in the formula is not allowed"),
         ("~ I(age[0])", "is not allowed"),
-        ("~ I([c for c in 'ab'])", "is not allowed"),
+        ("~ I([c for c in age])", "is not allowed"),
+        ("~ I((age := 1))", "is not allowed"),
+        ("~ f'{age}'", "cannot be read"),
+        ("~ I(age if age else 1)", "is not allowed"),
+        ("~ I(age @ age)", "is not allowed"),
+        ("~ I(age > 1)", "is not allowed"),
+        ("~ log(age, income)", "is not allowed"),
+        ("~ log(x=age)", "is not allowed"),
+        ("~ scale(age, ddof=0)", "is not allowed: ddof: the settings of scale are none"),
+        ("~ I(True * age)", "is not allowed"),
+        ("~ {1 + 2} + age", "names no column"),
+        ("~ age:5", "cannot be read: there is '5'"),
         ("~ I((lambda: 1)())", "is not allowed"),
-        ("~ C(age)", "C is not allowed"),
-        ("~ lag(age)", "lag is not allowed"),
-        ("~ I(2 ** 9999999)", "has the exponent 9999999"),
-        ("~ I(age ** 1000)", "has the exponent 1000"),
-        ("~ bs(age, df=10**9)", "is no plain setting"),
-        ("~ bs(age, df=1000000)", "has the setting 1000000"),
-        ("~ bs(age, df=income)", "is no plain setting"),
+        ("~ C(age)", "is not allowed"),
+        ("~ lag(age)", "is not allowed"),
+        ("~ I(2 ** 9999999)", "an exponent is a number within ±100"),
+        ("~ I(age ** 1000)", "an exponent is a number within ±100"),
+        ("~ bs(age, df=10**9)", "df: the settings of bs are"),
+        ("~ bs(age, df=1000000)", "df up to 100"),
+        ("~ bs(age, df=income)", "df: the settings of bs are"),
         ("age ~ income", "has one side"),
         ("~ age | income", "has one side"),
         ("~ 1", "names no column"),
         ("~ height", "names 'height', which is no column; there are 'age'"),
         ("~ age +", "cannot be read"),
-        ("~ .", "'.' stands for no columns; name them"),
-        ("~ . + age:country", "'.' stands for no columns"),
-        ("~ I(country + 1)", "cannot be computed"),
+        ("~ .", "there is '.'"),
+        ("~ . + age:country", "there is '.'"),
+        ("~ I(country + 1)", "computes with 'country', which has levels"),
         ("~ log(age - 1000)", "must be finite"),
     ],
 )
@@ -145,30 +190,18 @@ def test_what_is_no_formula():
         bb.Encoder.formula("~ a", pd.DataFrame({"a": [1, 1]}))
 
 
-def test_columns_called_as_numbers():
-    """`1` is no constant, nor is 5 a column where it scales a term."""
-    frame = FRAME.assign(**{"1": FRAME["income"], "5": FRAME["income"]})
-    for formula, name in (("~ `1` + age", "1"), ("~ age:`5`", "5")):
-        with pytest.raises(ValueError, match=f"the column '{name}' reads as a number; rename it"):
-            bb.Encoder.formula(formula, frame)
-    scaled = bb.Encoder.formula("~ age:5", frame)
-    assert scaled.columns == ("age",)
-    np.testing.assert_allclose(scaled.transform(frame)[:, 0], 5 * frame["age"])
-
-
-def test_a_function_without_a_state():
-    encoder = bb.Encoder.formula("~ poly(age, 2, raw=True)", FRAME)
-    age = FRAME["age"].to_numpy()
-    np.testing.assert_allclose(encoder.transform(FRAME), np.column_stack([age, age**2]))
-    assert bb.Encoder.from_dict(encoder.to_dict()) == encoder
-
-
-def test_columns_whose_names_formulaic_takes_for_one():
-    """Each has its own state."""
-    frame = FRAME.assign(**{"my_age": FRAME["age"], "my age": FRAME["income"]})
-    for formula in ("~ scale(my_age) + scale(`my age`)", "~ bs(my_age, df=4) + bs(`my age`, df=4)"):
+def test_columns_of_names_that_are_much_alike():
+    """Each has its own state; formulaic takes the first two for one."""
+    frame = FRAME.assign(**{"my_age": FRAME["age"], "my age": FRAME["income"], "1": FRAME["age"]})
+    frame["my_age + 1"] = FRAME["income"]
+    for formula in (
+        "~ scale(my_age) + scale(`my age`)",
+        "~ bs(my_age, df=4) + bs(`my age`, df=4)",
+        "~ scale(my_age + 1) + scale(`my_age + 1`)",
+        "~ `1` + scale(`my age`)",
+    ):
         encoder = bb.Encoder.formula(formula, frame)
-        own = [formula[2:].split(" + ")[i] for i in (0, 1)]
+        own = re.split(r" \+ (?=scale|bs)", formula[2:])
         alone = [bb.Encoder.formula(f"~ {one}", frame).transform(frame) for one in own]
         same_bits(encoder.transform(frame), np.column_stack(alone))
         assert bb.Encoder.from_dict(encoder.to_dict()) == encoder
@@ -187,8 +220,6 @@ def test_names_of_any_kind_in_backticks(name):
 
 
 SHELLS = [
-    "I(age + 0*('`' == str(ran()) + '`'))",
-    'I(age + 0*("`" == str(ran()) + "`"))',
     "{age + 0*('`' == str(ran()) + '`')}",
     "bs(age, df=4, extrapolation='`' + ran() + '`')",
     "I(`my col` + '`' + ran() + '`' + `my col`)",
@@ -216,7 +247,6 @@ def test_no_text_runs_through_any_door(text, monkeypatch, tmp_path):
             bb.Encoder.formula(formula, FRAME)
     plain = bb.Encoder.formula("~ age + bs(income, df=4)", FRAME).to_dict()
     changed = {"text": f"~ age + bs(income, df=4) + {text}"}
-    changed["terms"] = [*plain["formula"]["terms"], [text]]
     crafted = plain | {"formula": plain["formula"] | changed}
     crafted["digest"] = digest(crafted)
     with pytest.raises(ValueError, match="formula"):
@@ -233,28 +263,31 @@ SUM = "+".join(COLUMNS)
 @pytest.mark.parametrize(
     ("formula", "message"),
     [
-        ("~ I((((9*9)**100)**100)**100)", "cannot be computed|has the number"),
-        ("~ I(c1 + 9**9**9)", "has the exponent 387420489"),
-        ("~ I(c1 + 10**(10*10)**9)", "has the exponent 1e\\+18"),
-        ("~ I('a' * 1500000000)", "is not allowed"),
+        ("~ I(c1 + (((9*9)**100)**100)**100)", "cannot be computed"),
+        ("~ I(c1 + 9**9**9)", "an exponent is a number"),
+        ("~ I(c1 + 10**(10*10)**9)", "an exponent is a number"),
+        ("~ I(c1 ** c2)", "an exponent is a number"),
+        ("~ I(c1 + " + "9" * 800 + ")", "is not allowed"),
+        ("~ I(c1 + 1e999)", "is not allowed"),
         ("~ I(c1 * [0] * 1500000000)", "is not allowed"),
         (f"~ ({SUM})**40", "too many terms"),
-        (f"~ ({SUM})**1000000", "an exponent must be a whole number from 1 to 100"),
+        (f"~ ({SUM})**1000000", "there is '1000000'"),
         ("~ (c1 + c2)**0", "cannot be read"),
-        ("~ (c1 + c2)**c3", "an exponent must be"),
+        ("~ (c1 + c2)**c3", "cannot be read"),
+        ("~ ((c1 + c2)**50)**50", "too many terms"),
         ("~ " + "*".join(COLUMNS), "too many terms"),
         ("~ " + "*".join([f"({SUM})"] * 20), "too many terms"),
         ("~ " + ":".join(COLUMNS), "has 40 factors; at most 6"),
         ("~ " + "*".join(f"k{i}" for i in range(12)), "too many terms|factors; at most"),
         ("~ (" + "+".join(f"k{i}" for i in range(12)) + ")**4", "features; at most 5,000"),
         ("~ bs(c1, df=100):bs(c2, df=100)", "may have 10,001 features"),
-        ("~ bs(bs(c1, df=100), df=100)", "of one feature"),
-        ("~ poly(c1, 2) + I(poly(c1, 1) + c1)", "computes with several features"),
-        ("~ poly(c1, 100)", "has the setting 100 for degree"),
-        (f"~ bs(c1, knots={list(range(200))})", "for knots; allowed are lists of 100"),
+        ("~ bs(bs(c1, df=100), df=100)", "it gives several features, and stands alone"),
+        ("~ poly(c1, 2) + I(poly(c1, 1) + c1)", "it gives several features"),
+        ("~ poly(c1, 100)", "degree up to 20"),
+        (f"~ bs(c1, knots={list(range(200))})", "up to 100 numbers"),
         ("~ I(" + "-" * 900 + "c1)", "cannot be read|nested"),
         ("~ I(" + "(" * 900 + "c1" + ")" * 900 + ")", "characters, over 1000"),
-        ("~ " + "scale(" * 120 + "c1" + ")" * 120, "nested over 100"),
+        ("~ " + "scale(" * 120 + "c1" + ")" * 120, "nested over 50"),
         ("~ " + "(" * 6000 + "c1", "at most 10,000|cannot be read"),
         ("~ c1 " + "+ c1" * 5000, "characters; at most 10,000"),
         ("~ c1 + " + "+-" * 4000 + "c1", "cannot be read"),
@@ -265,19 +298,6 @@ def test_the_cost_of_a_formula_is_bounded(formula, message):
     with pytest.raises(ValueError, match=message):
         bb.Encoder.formula(formula, WIDE)
     assert time.process_time() - began < 20  # without bounds: hours
-
-
-def test_powers_are_those_of_formulaic():
-    """Which forms all products first."""
-    from formulaic import model_matrix
-
-    frame = WIDE[["c0", "c1", "c2", "c3", "k0", "k1"]]
-    for inner, n in (("c0 + c1*c2", 3), ("c0:c1 + c2 + c0", 3), ("k0 + c0 + k1 + c1", 4)):
-        ours = bb.Encoder.formula(f"~ ({inner})**{n}", frame)
-        theirs = model_matrix(f"({inner})**{n}", frame)
-        assert list(ours.features) == list(theirs.columns[1:])
-        np.testing.assert_array_equal(ours.transform(frame), theirs.to_numpy()[:, 1:])
-    assert len(bb.Encoder.formula("~ (c0 + c1)**100", WIDE).features) == 3
 
 
 def test_rows_may_be_a_list_of_dicts():

@@ -25,7 +25,7 @@ def formula():
     return bb.Encoder.formula("~ age * country + bs(spend, df=4) + poly(age, 2)", frame).to_dict()
 
 
-MADE = {"table": table(), "components": table(max_features=5), "formula": formula()}
+MADE = {"table": table(), "formula": formula()}
 
 
 def places(value, at=()):
@@ -102,18 +102,16 @@ def crafted(at, value, kind="table"):
     ("plain", "message"),
     [
         (7, "not a dict but 7"),
-        (crafted(("format",), "pickle"), "format 'pickle' version 1; this release reads"),
-        (crafted(("version",), 2), "version 2; this release reads"),
+        (crafted(("format",), "pickle"), "format 'pickle' version 2; this release reads"),
+        (crafted(("version",), 1), "version 1; this release reads .* version 2: fit the encoder"),
         (crafted(("columns",), []), "it has no columns"),
         (crafted(("columns", 0, "name"), 1.5), "a column's name is 1.5"),
         (crafted(("columns", 0, "kind"), "code"), "a column's kind is 'code'"),
         (crafted(("columns", 0, "more"), 1), r"column '.*' has the unknown key 'more'"),
         (MADE["table"] | {"digest": "0"}, "its values are not those that were saved"),
-        (crafted(("components", "size"), 0.0, "components"), r"components\['size'\] is 0.0"),
-        (crafted(("components", "center"), [0.0], "components"), "components are not of"),
-        (crafted(("formula", "text"), "~ open('x', 'w')", "formula"), "is not allowed"),
+        (crafted(("constant",), True, "formula"), "its formula says another constant"),
+        (crafted(("formula", "text"), "~ open(age, 2)", "formula"), "is not allowed"),
         (crafted(("formula", "text"), "~ age", "formula"), "is broken: it uses"),
-        (crafted(("formula", "terms"), [["age"]], "formula"), "is broken: its terms are"),
         (crafted(("formula", "state"), {}, "formula"), "is broken: its state is not whole|be comp"),
         (crafted(("formula", "features"), ["age"], "formula"), "is broken: its features are"),
     ],
@@ -126,8 +124,8 @@ def test_what_is_wrong_is_said(plain, message):
 def column(**parts):
     whole = {"kind": "levels", "name": "a", "levels": ["x", "y"], "codes": [0, 1]}
     whole |= {"missing": None, "pooled": None} | parts
-    plain = {"format": "bayesbandit.Encoder", "version": 1, "named": True, "columns": [whole]}
-    plain |= {"components": None, "formula": None}
+    plain = {"format": "bayesbandit.Encoder", "version": 2, "named": True, "columns": [whole]}
+    plain |= {"formula": None, "constant": False}
     return plain | {"digest": digest(plain)}
 
 
@@ -147,14 +145,15 @@ def test_what_a_formula_learned_has_the_sizes_that_it_implies():
     """A spline of 10,000 knots would take 800 MB, from a file of 60 kB."""
     frame = marketing().assign(age=np.random.default_rng(0).normal(size=200))
     text = (
-        "~ cr(age, df=3) + cc(spend, df=4, constraints='center') + scale(bs(age, df=4)) + "
-        "bs(age, df=4) + scale(poly(age, 2)) + poly(age, 2) + standardize(spend, rescale=False)"
+        "~ cr(age, df=3) + cc(spend, df=4) + scale(log(spend)) + bs(age, df=4) + poly(age, 2) + "
+        "center(age) + standardize(spend)"
     )
     plain = json.loads(json.dumps(bb.Encoder.formula(text, frame).to_dict()))
     assert bb.Encoder.from_dict(plain).to_dict() == plain
     state = plain["formula"]["state"]
     assert len(state) == 7
-    kinds = itertools.cycle([[], {}, None, float("nan"), {"array": [1.0] * 9, "shape": [9, 1]}])
+    refused = 0
+    kinds = itertools.cycle([[], {}, None, float("nan"), [1.0] * 9])
     for at in places(state):
         value = state
         for key in at:
@@ -165,9 +164,13 @@ def test_what_a_formula_learned_has_the_sizes_that_it_implies():
             if not at or changed == plain:
                 continue
             began = time.process_time()
-            with pytest.raises(ValueError, match=r"."):
-                bb.Encoder.from_dict(changed | {"digest": digest(changed)})
+            try:
+                encoder = bb.Encoder.from_dict(changed | {"digest": digest(changed)})
+                assert encoder.transform(frame).shape == (200, len(encoder.features))
+            except ValueError:
+                refused += 1
             assert time.process_time() - began < 20
+    assert refused > 50
 
 
 def test_many_levels_take_memory_by_the_row():
@@ -175,10 +178,3 @@ def test_many_levels_take_memory_by_the_row():
     levels = [str(i) for i in range(30_000)]
     encoder = bb.Encoder.from_dict(column(levels=levels, codes=list(range(30_000))))
     assert encoder.transform({"a": "29999"}).argmax() == 29_999
-
-
-def test_a_large_whole_number_is_a_number():
-    plain = put(json.loads(json.dumps(MADE["components"])), ("components", "center", 0), 2**70)
-    encoder = bb.Encoder.from_dict(plain | {"digest": digest(plain)})
-    frame = mixed().join(marketing(n=60)[["signup"]])
-    assert np.isfinite(encoder.transform(frame)).all()
