@@ -15,7 +15,6 @@ its mean reward: what is known of linear-Gaussian models holds for it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -72,15 +71,15 @@ class Cut:
         [value] = self.likelihood((eta - self.shift) / self.slope, *rows)
         return float(value)
 
-    def families(self) -> Iterator[Family]:
-        """Yield the families that it may be of."""
-        yield Family(PROBIT)
-        trials = float(np.round(self.means(np.array([LARGE_ETA]))[0]))
-        if trials >= 1.0:
-            yield Family(BINOMIAL, trials)
+    def moved(self, added: float) -> Cut:
+        """Return the same with this added to η, if it is more than rounding."""
+        return self if abs(added) < 1e-12 else replace(self, shift=self.shift + added)
+
+    def count(self) -> Family:
+        """Return the family of counts of mean e^η that has such a likelihood of 0."""
         here, there = (self.log_p(np.array([k]), np.zeros(1), np.ones(1)) for k in (0.0, 1.0))
         alpha = dispersion(here - there)
-        yield Family(POISSON) if alpha is None else Family(NEGATIVE_BINOMIAL, alpha)
+        return Family(POISSON) if alpha is None else Family(NEGATIVE_BINOMIAL, alpha)
 
 
 def dispersion(fall: float) -> float | None:
@@ -109,7 +108,7 @@ class Link:
     def __init__(self, density: Density, engine: str) -> None:
         self.engine, self.density = engine, with_shared_nodes(density)
         node, core = predictor(self.density, engine)
-        value = pt.tensor("eta", shape=(None,))
+        value: Variable = pt.tensor("eta", shape=(None,))
         on_data = [term for term in self.density.terms if term.on_data]
         graphs = [node, self.density.mean, *(term.graph for term in on_data)]
         at, mean, *likely = clone_replace(graphs, {core: value}, rebuild_strict=False)
@@ -200,14 +199,15 @@ def recognised(cut: Cut, engine: str) -> tuple[Family, Cut]:
     constant, that of the model."""
     for sign in (1.0, -1.0):
         mirrored = replace(cut, slope=sign * cut.slope, shift=sign * cut.shift)
-        for family in mirrored.families():
+        level, most = mirrored.means(np.array([0.0, LARGE_ETA])).tolist()
+        trials = float(np.round(np.clip(most, 1.0, None)))
+        for family in (Family(PROBIT), Family(BINOMIAL, trials), Family(POISSON)):
+            moved = mirrored.moved(float(family.linked(np.array(level))))
             eta = np.linspace(*family.ends, LINKS)
-            [added] = family.linked(mirrored.means(np.zeros(1))).tolist()
-            moved = (
-                replace(mirrored, shift=mirrored.shift + added) if abs(added) > 1e-12 else mirrored
-            )
-            if np.allclose(moved.means(eta), family.mean(eta), 1e-5, 1e-9):
-                return family, moved
+            with np.errstate(all="ignore"):
+                same = np.allclose(moved.means(eta), family.mean(eta), 1e-5, 1e-9)
+            if same:
+                return moved.count() if family.kind == POISSON else family, moved
     raise refuse(engine, "'mean_reward': no link that is known: logit, probit or log")
 
 
