@@ -14,7 +14,7 @@ from bayesbandit.checks import COUNT
 from bayesbandit.inference.exact.beta_gamma import Beta
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.plan import Plan
-from bayesbandit.inference.pymc_model.allowed_rewards import allowed
+from bayesbandit.inference.pymc_model.likelihood import EXAMPLES, impossible_reward
 from bayesbandit.kernels.conjugate import arms as kernel
 from bayesbandit.kernels.conjugate import fading
 from bayesbandit.kernels.conjugate.fading import CLOCK
@@ -112,15 +112,11 @@ class Counts(HalfLives):
 
     def check_rewards(self, x: Array, reward: Array) -> None:
         """Raise ValueError if a reward (n,) has likelihood 0; contexts x (n, d) are only shown."""
-        support = self.plan.method.reward_support
-        impossible = np.flatnonzero(support.excludes(np.asarray(reward)))
+        excludes = self.plan.method.reward_support.excludes
+        impossible = np.flatnonzero(excludes(np.asarray(reward)))
         if len(impossible):
-            i = int(impossible[0])
-            raise ValueError(
-                f"{self.plan.model.name} gives a reward of {reward[i]:g} the likelihood 0, "
-                f"whatever its variables are: row {i}, the context "
-                f"{np.array2string(x[i], threshold=6)}{allowed(lambda r: ~support.excludes(r))}"
-            )
+            rows, allowed = {"x": x, "reward": reward}, EXAMPLES[~excludes(EXAMPLES)].tolist()
+            raise impossible_reward(self.plan.model.name, rows, int(impossible[0]), allowed)
 
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array

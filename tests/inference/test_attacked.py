@@ -110,7 +110,7 @@ def test_a_row_that_cannot_be_is_refused_by_a_stream_and_changes_nothing():
     bandit = bb.Bandit(1, model, bb.Thompson(), n_features=2)
     bandit.update(X[:1], [0], [0.5])
     before = bandit.posterior(0).coefficients["theta"][0]
-    with pytest.raises(ValueError, match=r"a reward of 1.5 the likelihood 0.* rewards ≤ 1$"):
+    with pytest.raises(ValueError, match=r"a reward of 1.5 the likelihood 0.* 0, 0.5, 1$"):
         bandit.update(X[1:2], [0], [1.5])
     np.testing.assert_array_equal(bandit.posterior(0).coefficients["theta"][0], before)
     assert len(bandit.history) == 1

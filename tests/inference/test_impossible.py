@@ -7,7 +7,6 @@ import pytensor.tensor as pt
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.inference.pymc_model.bounds import Bounds, between, point
 from bayesbandit.inference.pymc_model.likelihood import Likelihood
 from bayesbandit.inference.pymc_model.template import template
 from bayesbandit.model import RewardModel
@@ -114,22 +113,22 @@ def trials(x, reward, theta):
     return p
 
 
-CASES = {
+CASES = {  # rewards that are possible, that are not, and examples of possible ones
     "ordinal": (ordinal, THETA, [0, 3], [7, 4, -1, 0.5], "0, 1, 2, 3"),
     "learned levels": (learned_levels, THETA, [0, 3], [4, -1], "0, 1, 2, 3"),
-    "indexed": (indexed, THETA, [0, 1], [2, 7], "rewards > .*and < 2"),
-    "together": (together, THETA, [0, 1], [2], "rewards ≥ 0 and ≤ 1"),
-    "censored": (censored, THETA, [-1, 4], [-1.5], "rewards ≥ -1"),
-    "truncated": (truncated, THETA, [-1, 1], [1.5], "rewards ≥ -1 and ≤ 1"),
-    "inflated": (inflated, THETA, [0, 4], [5, -1], "0, 1, 2, 3, 4"),
-    "hurdle": (hurdle, THETA, [0, 9], [-1, 0.5], "whole numbers ≥ 0"),
-    "mixture": (mixture, THETA, [0.1, 9], [-1], "rewards ≥ 0"),
-    "logarithm": (logarithm, THETA, [0.1, 9], [0, -1], "rewards > 0"),
-    "custom": (custom, THETA, [1, 9], [0], "rewards ≥ 1"),
-    "inverse": (inverse, THETA, [1, -9], [0], ""),
-    "scanned": (scanned, THETA, [0, 9], [-1], "rewards ≥ 0"),
-    "below a bound": (below, U5, [4.999, 0.1], [5.1, -1], "rewards ≥ 0 and ≤ 5"),
-    "below no bound": (below, HALF, [40, 0.1], [-1], "rewards ≥ 0"),
+    "indexed": (indexed, THETA, [0, 1], [2, 7], "-1, 0, 0.5, 1, 1.5"),
+    "together": (together, THETA, [0, 1], [2], "0, 0.5, 1"),
+    "censored": (censored, THETA, [-1, 4], [-1.5], "-1, 0, .*"),
+    "truncated": (truncated, THETA, [-1, 1], [1.5], "-1, 0, 0.5, 1"),
+    "inflated": (inflated, THETA, [0, 4], [5, -1], "0, 1, 2, 3"),
+    "hurdle": (hurdle, THETA, [0, 9], [-1, 0.5], "0, 1, 2, 3"),
+    "mixture": (mixture, THETA, [0.1, 9], [-1], "0, 0.5, .*"),
+    "logarithm": (logarithm, THETA, [0.1, 9], [0, -1], "0.5, 1, .*"),
+    "custom": (custom, THETA, [1, 9], [0], "1, .*"),
+    "inverse": (inverse, THETA, [1, -9], [0], "-1, 0.5, .*"),
+    "scanned": (scanned, THETA, [0, 9], [-1], "0, 0.5, .*"),
+    "below a bound": (below, U5, [4, 0.1], [5.1, -1], "0, .*"),
+    "below no bound": (below, HALF, [1, 0.1], [400, -1], "0, .*"),
 }
 QUICK = ["ordinal", "indexed", "together", "censored", "hurdle", "below a bound", "below no bound"]
 
@@ -143,7 +142,8 @@ def test_what_is_impossible_and_what_is_allowed(name):
     found.check("m", of(possible))
     for bad in impossible:
         with pytest.raises(
-            ValueError, match=rf"^m gives a reward of {bad:g} the.*: row 2.*{allowed}$"
+            ValueError,
+            match=rf"^m gives a reward of {bad:g} the.*: row 2.*it allows, for example, {allowed}$",
         ):
             found.check("m", of([*possible, bad]))
     found.check("m", of(possible))
@@ -154,7 +154,7 @@ def test_the_trials_of_a_context_bound_its_rewards():
     found = Likelihood(template(RewardModel(trials, {"theta": bb.Prior("Normal")}), 2, None))
     x = np.log([[3.5, 1.0], [9.5, 1.0]])
     found.check("m", of([3, 9], x))
-    with pytest.raises(ValueError, match=r"reward of 4 .*row 0.*allows 0, 1, 2, 3$"):
+    with pytest.raises(ValueError, match=r"reward of 4 .*row 0.*allows, for example, 0, 1, 2, 3$"):
         found.check("m", of([4, 9], x))
 
 
@@ -184,13 +184,15 @@ def of(reward, x=None):
 def test_a_level_that_does_not_exist_is_refused_by_fit_and_bandit(rng):
     model = RewardModel(ordinal, {"theta": THETA})
     x, reward = rng.normal(size=(6, 2)), np.array([0.0, 1, 2, 7, 3, 1])
-    with pytest.raises(ValueError, match=r"reward of 7 .* row 3,.* allows 0, 1, 2, 3$"):
+    with pytest.raises(
+        ValueError, match=r"reward of 7 .* row 3,.* allows, for example, 0, 1, 2, 3$"
+    ):
         bb.fit(model, x, reward, engine="laplace")
     bandit = quick(model)
     bandit.update(x[:2], [0, 1], [3, 0])
     decision = bandit.choose(x[0])
     before = anatomy(bandit)
-    with pytest.raises(ValueError, match=r"reward of 7 .* allows 0, 1, 2, 3$"):
+    with pytest.raises(ValueError, match=r"reward of 7 .* allows, for example, 0, 1, 2, 3$"):
         bandit.observe(decision, 7)
     assert anatomy(bandit) == before
 
@@ -200,12 +202,12 @@ def test_a_level_that_does_not_exist_is_refused_by_fit_and_bandit(rng):
 )
 @few("laplace")
 def test_an_engine_that_cannot_start_names_the_rewards(engine, rng):
-    """A support moves with θ: a reward of 400 is possible, and far from where engines start."""
-    model = RewardModel(below, {"theta": HALF})
+    """A support moves with θ: a reward of 4 is possible, and not where engines start."""
+    model = RewardModel(below, {"theta": U5})
     with pytest.raises(
-        ValueError, match=rf"below: {engine}: .*-inf where it starts, by the rewards 400 \(row 1\)"
+        ValueError, match=rf"below: {engine}: .*-inf where it starts, by the rewards 4 \(row 1\)"
     ):
-        bb.fit(model, rng.normal(size=(3, 2)), [0.1, 400, 0.2], engine=engine)
+        bb.fit(model, rng.normal(size=(3, 2)), [0.1, 4, 0.2], engine=engine)
 
 
 @pytest.mark.slow
@@ -221,12 +223,14 @@ def test_an_exact_engine_names_the_reward(rng):
 
     model = RewardModel(capped, {"theta": THETA})
     x = rng.normal(size=(3, 2))
-    with pytest.raises(ValueError, match=r"reward of 7 the likelihood 0.* row 1,.* rewards ≤ 5$"):
+    with pytest.raises(ValueError, match=r"reward of 7 the likelihood 0.* row 1, the context"):
         bb.fit(model, x, [0.1, 7, 0.2])
-    with pytest.raises(ValueError, match=r"reward of -7 the likelihood 0.* row 1,.* rewards > 0$"):
+    with pytest.raises(
+        ValueError, match=r"reward of -7 the likelihood 0.* row 1, .*example, 0.5, 1, 1.5, 2, 3$"
+    ):
         bb.fit(RewardModel(logarithmic, {"theta": THETA}), x, [0.1, -7, 0.2])
     bandit = bb.Bandit(2, model, bb.Thompson(), n_features=2)
-    with pytest.raises(ValueError, match=r"reward of 7 the likelihood 0.* row 1,.* rewards ≤ 5$"):
+    with pytest.raises(ValueError, match=r"reward of 7 the likelihood 0.* row 1, the context"):
         bandit.update(x, [0, 1, 0], [0.1, 7, 0.2])
     assert bandit.belief.n.tolist() == [0, 0]
 
@@ -251,39 +255,13 @@ def test_no_streamed_belief_cuts_off_the_fraction_of_a_count(function, rng):
     x = rng.normal(size=(3, 2))
     bandit.update(x, [0, 1, 0], [0, 3, 10])
     decision, before = bandit.choose(x[0]), anatomy(bandit)
-    with pytest.raises(ValueError, match=r"reward of 0.5 the .* row 0,.* allows 0, 1, …, 10$"):
+    with pytest.raises(
+        ValueError, match=r"reward of 0.5 the .* row 0,.* allows, for example, 0, 1, 2, 3$"
+    ):
         bandit.observe(decision, 0.5)
-    with pytest.raises(ValueError, match=r"reward of 2.5 the .* row 1,.* allows 0, 1, …, 10$"):
+    with pytest.raises(
+        ValueError, match=r"reward of 2.5 the .* row 1,.* allows, for example, 0, 1, 2, 3$"
+    ):
         bandit.update(x, [0, 1, 0], [1, 2.5, 3])
     assert anatomy(bandit) == before
     assert [row for row, _ in bandit.update(x, [0, 1, 0], [1, 2.5, 3], errors="skip")] == [1]
-
-
-# ---- bounds --------------------------------------------------------------------------------------
-
-u, v = pt.vector("u"), pt.vector("v")  # u is between −1 and 2, and v is known
-
-
-@pytest.mark.parametrize(
-    "graph",
-    [
-        u + v, u - v, -u, u * v, u * u, u / (v + 10), u**2, pt.abs(u), pt.exp(u), pt.log(u),
-        pt.log1p(pt.exp(u)), pt.sigmoid(u), pt.switch(u > 0, v, u), pt.switch(v > 0, u, -np.inf),
-        pt.maximum(u, v), pt.clip(u, 0, 1), u.sum(), (u * v).max(), pt.erf(u), pt.sqrt(u + 1),
-        pt.stack([u, v]).T, u[::-1], pt.concatenate([u, v])[v.argmax() :], pt.dot(u, v),
-        pt.logsumexp(pt.stack([u, pt.log(v)]), axis=0), pt.eq(u, v), pt.or_(u > 3, v > 0),
-        pt.invert(u > 1), 0 * u, pt.cast(u, "int64"), pt.cumsum(u), u.prod(),
-    ],
-)  # fmt: skip
-def test_values_are_within_their_bounds(graph, rng):
-    known = np.array([-0.5, 0.0, 1.5])
-    found = Bounds([graph], {u: between((3,), "float64", -1.0, 2.0), v: point(known)}).of(graph)
-    assert found is not None
-    for _ in range(20):
-        with np.errstate(all="ignore"):
-            value = graph.eval({u: rng.uniform(-1, 2, 3), v: known}, on_unused_input="ignore",
-                               mode="FAST_COMPILE")  # fmt: skip
-        assert np.shape(value) == found.low.shape
-        fine = (value >= found.low) & (value <= found.high) | np.isnan(value)
-        assert np.all(fine)
-        assert np.all(~found.impossible | ~(value > -np.inf))

@@ -1,5 +1,7 @@
 """Rewards that no variables make likely are told from those that some do; densities add up."""
 
+import re
+
 import numpy as np
 import pymc as pm
 import pytest
@@ -42,9 +44,9 @@ def bounded(x, reward, theta):
 
 
 def about(x, reward, theta):
-    """A support that moves with θ: nothing is impossible."""
+    """A support that moves with θ."""
     mu = x @ theta
-    pm.Uniform("reward", mu - 0.1, mu + 0.1, observed=reward)
+    pm.Uniform("reward", mu - 1, mu + 1, observed=reward)
     return mu
 
 
@@ -82,7 +84,7 @@ def rows(reward, x=None):
         (declared.binary.function, [0, 1], [0.5, -1, 2]),
         (declared.known.function, [-1e9, 0.3, 1e9], []),
         (student, [-1e9, 0.3, 1e9], []),
-        (about, [-1e9, 0.3, 1e9], []),
+        (about, [-0.9, 0.3, 0.9], [-1e9, 1e9]),
     ],
 )
 @pytest.mark.parametrize(
@@ -94,13 +96,15 @@ def test_what_is_impossible(function, possible, impossible, prior):
     found = likelihood(function, prior)
     found.check("m", rows(possible))
     for reward in impossible:
-        with pytest.raises(ValueError, match=rf"^m gives a reward of {reward:g} .*: row 2, the co"):
+        with pytest.raises(
+            ValueError, match=f"^m gives a reward of {re.escape(f'{reward:g}')} .*: row 2, the co"
+        ):
             found.check("m", rows([1, 1, reward, 1, reward]))
         with pytest.raises(ValueError, match="row 0"):
             found.check("m", rows([reward]))
         found.check("m", rows(possible))
     if function is declared.known.function:
-        assert "_judged" not in vars(found)  # a polynomial in the reward: nothing to compile
+        assert "_all" not in vars(found)  # a polynomial in the reward: nothing to compile
 
 
 def test_the_context_may_decide():

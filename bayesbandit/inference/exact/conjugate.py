@@ -1,12 +1,17 @@
 """The exact engine for one probability or one rate: the posterior is beta or gamma.
 
-Recognised from the declaration's log density, which must be affine in v, log v and log(1 − v)
-(`exponents.py`), v the one variable, which the mean reward is, or is computed of:
+Let v be the one variable. Its log density at given rows is a beta's or a gamma's,
 
-    log p(v) = c + (a − 1) log v + (b − 1) log(1 − v)        v ~ Beta(a, b)
-    log p(v) = c + (a − 1) log v − b v                       v ~ Gamma(a, b)
+    log p(v) = c + α log v + β log(1 − v)        v ~ Beta(α + 1, β + 1), 0 < v < 1
+    log p(v) = c + α log v − β v                 v ~ Gamma(α + 1, β), v > 0
 
-Bernoulli rewards r add w r to a and w (1 − r) to b, Poisson ones w r and w: but what rows add is
+if and only if its slope, times v(1 − v) or v, is affine in v: α − (α + β) v or α − β v. Two values
+of v give α and β. If the density is analytic in v, a third value that agrees proves the identity
+(METHODS: two analytic functions that agree at a random point are one). A comparison of v with a
+bound is not analytic. It is accepted if it has one truth at both ends of the support, and changes
+at most once between them.
+
+Bernoulli rewards r add w r to α and w (1 − r) to β, Poisson ones w r and w: but what rows add is
 read off the model's own density of them, whatever their likelihood is. So Poisson counts of an
 exposure x add w r and w x, exponential times w and w r.
 """
@@ -14,15 +19,17 @@ exposure x add w r and w x, exponential times w and w r.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
-from pytensor.graph.replace import vectorize_graph
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.replace import clone_replace, vectorize_graph
 from pytensor.graph.traversal import ancestors
 
+from bayesbandit.declaring.observed import made_whole
 from bayesbandit.inference.base import (
     Compiled,
     Improper,
@@ -33,14 +40,7 @@ from bayesbandit.inference.base import (
     refuse,
 )
 from bayesbandit.inference.exact.beta_gamma import Beta, Gamma, OneNumber
-from bayesbandit.inference.exact.exponents import (
-    Coefficients,
-    Exponents,
-    possible,
-    read_coefficients,
-)
-from bayesbandit.inference.exact.reward_support import RewardSupport, telling, uncast
-from bayesbandit.inference.graph_analysis.degrees import Degrees
+from bayesbandit.inference.graph_analysis.degrees import Analytic
 from bayesbandit.inference.graph_analysis.density import (
     Density,
     Term,
@@ -48,15 +48,14 @@ from bayesbandit.inference.graph_analysis.density import (
     distribution,
     read,
 )
-from bayesbandit.inference.graph_analysis.dependence import depends_on
-from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, total
-from bayesbandit.inference.graph_analysis.recognise import (
-    differs,
-    not_additive,
-    positive,
-    simplified,
+from bayesbandit.inference.graph_analysis.operations import (
+    COMPARISONS,
+    bare,
+    elementwise_name,
+    operands,
 )
-from bayesbandit.inference.graph_analysis.scaling import Scaling
+from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Additive, Data, gradient
+from bayesbandit.inference.graph_analysis.recognise import differs, not_additive, positive
 from bayesbandit.inference.graph_analysis.transforms import ends
 
 if TYPE_CHECKING:
@@ -64,6 +63,28 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 ENGINE = "conjugate"
+TOLERANCE = 1e-9  # relative, of identities that are tested at points
+FAMILIES = {1.0: Beta, math.inf: Gamma}  # by the upper bound of the support
+POINTS = {Beta: np.array([0.5, 0.25, 0.7, 0.05]), Gamma: np.array([1.0, 2.0, 0.3, 7.0])}
+ENDS = {Beta: np.array([1e-200, 1.0 - 2.0**-53]), Gamma: np.array([1e-200, 1e200])}
+MONOTONE = {
+    "Neg",
+    "Identity",
+    "Log",
+    "Log1p",
+    "Exp",
+    "Sqrt",
+    "Add",
+    "Sub",
+    "Mul",
+    "TrueDiv",
+    "Cast",
+}
+TO_WHOLE = {"Floor", "Ceil", "Trunc", "RoundHalfToEven", "Cast"}
+INSIDE = 1e-200, 1.0 - 1e-9  # where log v and log(1 − v) keep their digits
+
+COUNTS = np.array([0.0, 1.0, 2.0, 3.0, 11.0, 1e3, 1e6, -1.0, -2.0, -1e3])  # rewards that are tested
+FRACTIONS = np.array([0.5, 1.5, 0.1, 100.3, -0.5, -7.3])
 
 
 def refused(reason: str, of_rows: bool = False) -> NotThisEngine:
@@ -80,9 +101,9 @@ def one_variable(model: pm.Model) -> tuple[Variable, float]:
         two = " and ".join(f"'{v.name}' ~ {distribution(v)}" for v in model.free_RVs[:2])
         raise refused(f"{two}: more than one variable")
     [v] = model.free_RVs
-    if "arm" in containers(model):
-        raise refused(f"'{v.name}' ~ {distribution(v)}: the arms share the model")
     label = f"'{v.name}' ~ {distribution(v)}"
+    if "arm" in containers(model):
+        raise refused(f"{label}: the arms share the model")
     if not str(v.dtype).startswith("float"):
         raise refused(f"{label}: discrete")
     if v.type.ndim:
@@ -95,20 +116,87 @@ def one_variable(model: pm.Model) -> tuple[Variable, float]:
     return v, high
 
 
-def mean_is(density: Density, value: Variable) -> bool:
-    """Return whether the mean reward is the variable itself, whatever the row."""
-    if depends_on([density.mean], density.inputs):
-        return False
-    if Degrees([density.mean], {value: 1.0}).of(density.mean) > 1:
-        return False
-    mean_of = Compiled([value, *density.inputs.values()], [density.mean], PYTHON)
-    ones = np.ones(2)
-    rows = density.arguments((np.ones((2, density.n_features)), ones, ones, np.zeros(2, np.int64)))
-    return all((mean_of(np.array(v), *rows)[0] == v).all() for v in (0.0, 1.0))
+class AnalyticInOne(Analytic):
+    """Analytic functions of one positive variable v, and perhaps of rows.
+
+    A comparison may have v in it alone, of all seeds, and monotonely. Such ones are `comparisons`:
+    those that have one truth at both ends of the support have it between them.
+    """
+
+    def __init__(
+        self, outputs: Sequence[Variable], value: Variable, rows: Sequence[Variable] = ()
+    ) -> None:
+        self.value, self.others = value, set(rows)
+        self.comparisons: list[Variable] = []
+        above_0 = {value, *(v for v in rows if v.name != "x")}
+        super().__init__(outputs, dict.fromkeys([value, *rows], 1.0), above_0)
+
+    def visit(self, node: Apply, given: Sequence[float]) -> Sequence[float]:
+        if elementwise_name(node.outputs[0]) == "Cast" and node.inputs[0] in self.positive:
+            self.positive.update(node.outputs)
+        return super().visit(node, given)
+
+    def rule(self, node: Apply, given: Sequence[float]) -> float | str:
+        [v, *_], name = node.outputs, elementwise_name(node.outputs[0])
+        if max(given) < math.inf and name in COMPARISONS:
+            if bare(node.inputs[0]) is bare(node.inputs[1]):
+                return 0.0
+            alone = self.others.isdisjoint(ancestors([v]))
+            if alone and all(self._is_monotone(u) for u in node.inputs if self.of(u)):
+                self.comparisons.append(v)
+                return 0.0
+        if name == "GammaLn" and node.inputs[0] in self.positive:
+            return given[0]
+        return super().rule(node, given)
+
+    def _is_monotone(self, u: Variable) -> bool:
+        """Return whether a node is built of v by monotone functions, sums and multiples."""
+        u = bare(u)
+        if u is self.value:
+            return True
+        name, depends = elementwise_name(u), [w for w in operands(u) if self.of(w)]
+        if name == "TrueDiv" and self.of(operands(u)[1]):
+            return not self.of(operands(u)[0]) and bare(operands(u)[1]) is self.value
+        return name in MONOTONE and len(depends) == 1 and self._is_monotone(depends[0])
 
 
-FAMILIES = {1.0: Beta, math.inf: Gamma}  # by the upper bound of the support
-INSIDE = 1e-200, 1.0 - 1e-9  # where log v and log(1 − v) keep their digits
+def of_whole(graphs: Sequence[Variable], reward: Variable) -> list[Variable]:
+    """Return graphs of whole rewards, without functions that change no whole number."""
+
+    def is_reward(v: Variable) -> bool:
+        if elementwise_name(v) not in TO_WHOLE or v.type.dtype not in ("int64", "float64"):
+            return v is reward
+        return is_reward(operands(v)[0])
+
+    same = {v: reward for v in ancestors(graphs) if is_reward(v)}
+    return list(clone_replace(graphs, same, rebuild_strict=False))
+
+
+@dataclass(frozen=True)
+class Coefficients(Additive):
+    """c, α and β of a log density: see the head of this module."""
+
+    constant: float
+    alpha: float
+    beta: float
+
+
+@dataclass(frozen=True)
+class RewardSupport:
+    """The rewards that have a likelihood: 0 and 1 for a probability, rewards ≥ 0 for a rate.
+
+    whole: whether only whole numbers have one.
+    """
+
+    binary: bool
+    whole: bool
+
+    def excludes(self, reward: Array) -> Array:
+        """Return which of some rewards (n,) have no likelihood."""
+        if self.binary:
+            return np.asarray((reward != 0.0) & (reward != 1.0))
+        off = reward != np.floor(reward) if self.whole else np.zeros(reward.shape, np.bool_)
+        return np.asarray((reward < 0.0) | off)
 
 
 class ConjugateEngine:
@@ -116,32 +204,33 @@ class ConjugateEngine:
 
     name: the variable's. family: `Beta` or `Gamma`. itself: whether the mean reward is the variable
     itself. reward_support: which rewards have a likelihood, where it is, and rows may come one by
-    one, each adding w r to a and w (1 − r) or w to b; else None.
+    one, each adding w r to α and w (1 − r) or w to β; else None.
     """
 
     engine = ENGINE
 
     def __init__(self, density: Density, name: str, upper: float, whole: bool) -> None:
         self.density, self.name, self.family = density, name, FAMILIES[upper]
-        self.itself = mean_is(density, density.values[name])
         self.n_features, self.n_arms = density.n_features, density.n_arms
-        value = density.values[name]
-        terms = [[t for t in density.terms if t.on_data == k] for k in (False, True)]
-        totals = [total([t.graph for t in part]) for part in terms]
-        self.exponents = exponents = Exponents(totals, value, upper)
-        for part, graph in zip(terms, exponents.graphs, strict=True):
-            if why := exponents.fault(graph):
-                raise refused(f"{_blamed(part, value, upper).label}: {why}")
-        self._inputs = list(density.inputs.values())
-        self._coefficients = exponents.compiled(self._inputs, exponents.graphs[1:])
-        self._whole_density = _on_points(totals, value, self._inputs)
-        prior = exponents.compiled([], exponents.graphs[:1])
-        self._prior = read_coefficients(prior, [])[0]
+        self._value = value = density.values[name]
+        graphs = [term.graph for term in density.terms]
+        analytic = AnalyticInOne(graphs, value)
+        for term in density.terms:
+            if why := analytic.fault(term.graph, most=1):
+                raise refused(f"{term.label}: {why}")
+        many = pt.tensor(f"{name}s", shape=(None,), dtype="float64")
+        inputs = [many, *density.inputs.values()]
+        values = [_of_many(pt.sum(graph), value, many) for graph in graphs]
+        slopes = [gradient(pt.sum(v), many) for v in values]
+        self._at = Compiled(inputs, [*values, *slopes], PYTHON)
+        self._comparisons = analytic.comparisons
+        self._truths = Compiled(
+            inputs, [_of_many(v, value, many) for v in self._comparisons], PYTHON
+        )
+        self._mean = Compiled(inputs, [_of_many(density.mean, value, many)], PYTHON)
+        self._prior = self._sum(self._rows(np.ones(0)), on_data=False)
+        self.itself = self._mean_is_value()
         self.reward_support = self._reward_support(whole) if self.itself else None
-
-    def likelihood(self, data: Data) -> Coefficients:
-        """Return what rows add to the log density."""
-        return read_coefficients(self._coefficients, self.density.arguments(data))[0]
 
     @property
     def affine(self) -> bool:
@@ -165,85 +254,149 @@ class ConjugateEngine:
         self, x: Array, reward: Array, weight: Array | None = None, arm: Array | None = None
     ) -> OneNumber:
         """Return the posterior given rows x (n, d), reward and weight (n,), if it is `checked`."""
-        n = len(x)
-        data = (
-            np.ascontiguousarray(x, dtype=np.float64),
-            np.asarray(reward, dtype=np.float64),
-            np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64),
-            np.zeros(n, dtype=np.int64),
-        )
-        rows = self.likelihood(data)
-        known = self.distribution(self._prior + rows)
-        self.checked(known, data)
+        data = self._rows(np.asarray(reward, dtype=np.float64), x, weight)
+        rows = self._sum(data, on_data=True)
+        found = self.distribution(self._prior + rows)
+        self.checked(found, data)
         constant, prior = self._prior.constant, self.proper_prior
         if prior is not None and abs(constant + prior.log_volume) <= 1e-5 * (1.0 + abs(constant)):
             constant = -prior.log_volume  # PyMC's own may be of single precision
-        return replace(known, log_evidence=constant + rows.constant + known.log_volume)
+        return replace(found, log_evidence=constant + rows.constant + found.log_volume)
 
-    def checked(self, known: OneNumber, data: Data) -> None:
+    def checked(self, found: OneNumber, data: Data) -> None:
         """Run the identity test: at some v from the middle and the tails, the model's own log
-        density of these rows is that of `known`, to rounding or to 1e-5."""
-        points = known.distribution.ppf([0.5, 1e-4, 1.0 - 1e-4])
+        density of these rows is that of `found`, to rounding or to 1e-5. No comparison of v has two
+        truths."""
+        points = found.distribution.ppf([0.5, 1e-4, 1.0 - 1e-4])
         points = np.array([0.3, *points, 0.7])
         inside = (points > INSIDE[0]) & ((points < INSIDE[1]) | (self.family is Gamma))
         points = points[inside & np.isfinite(points)]
-        [values] = self._whole_density(points, *self.density.arguments(data))
+        values = self._values(points, data)[0].sum(axis=0)
         if not np.isfinite(values).all():
             raise NotFinite(f"the log density of the rows is not finite; got {values[0]}")
-        closed = known.log_kernel(points)
-        if why := differs(values, closed):
+        if why := differs(values, found.log_kernel(points)):
             raise refused(why, True)
+        truths = self._truths(ENDS[self.family], *self.density.arguments(data))
+        for comparison, (low, high) in zip(self._comparisons, truths, strict=True):
+            if not np.array_equal(low, high):
+                name = elementwise_name(comparison).lower()
+                raise refused(f"non-analytic function {name} of '{self.name}'", True)
 
     def distribution(self, sums: Coefficients) -> OneNumber:
         """Return the distribution that has these coefficients; refused where there is none."""
         if not math.isfinite(sums.constant):
             raise NotFinite(f"the log density of the rows is not finite; got {sums.constant}")
-        a = sums.log + 1.0
-        b = sums.log1m + 1.0 if self.family is Beta else -sums.slope
-        if self.family is Beta and sums.slope != 0.0:
-            raise refused(f"'{self.name}': a power of exp(v) beside those of a conjugate prior")
+        a = sums.alpha + 1.0
+        b = sums.beta + (1.0 if self.family is Beta else 0.0)
         if not (0.0 < a < math.inf and 0.0 < b < math.inf):
             label = self.density.label(self.name)
             kind = self.family.__name__.lower()
             raise improper(ENGINE, f"{label}: improper, {kind} of ({a:g}, {b:g})")
         return self.family(self.name, a, b)
 
-    def _reward_support(self, whole: bool) -> RewardSupport | None:
-        """Return which rewards have a likelihood, if it is proved that each adds w r to a, and w (1
-        − r) or w to b."""
-        inputs, binary = self.density.inputs, self.family is Beta
-        reward = inputs["reward"]
-        graphs = uncast(self.exponents.graphs[1:], reward) if whole else self.exponents.graphs[1:]
-        [likelihood] = possible(graphs)
-        slopes = simplified(*self.exponents.slopes(likelihood))
-        roles = depends_on(slopes, inputs)
-        if roles - {"reward", "weight"}:
-            return None
-        if "weight" in roles:
-            scaling = Scaling(slopes, {inputs["weight"]: 1.0})
-            if not all(scaling.degree(s) in (1.0, math.inf) for s in slopes):
-                return None
-        degrees = Degrees(slopes, {reward: 1.0})
-        if not binary and any(degrees.of(s) > 1 for s in slopes):
-            return None
-        expected = (
-            ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0)) if binary else ((-1.0, 0.0, 0.0), (-1.0, 1.0, 0.0))
-        )
-        for r, wanted in zip((0.0, 1.0), expected, strict=True):
-            one = self._at(r)
-            if (one.slope, one.log, one.log1m) != wanted or not math.isfinite(one.constant):
-                return None
-        at = telling(graphs, inputs, whole)
-        finite = np.array([math.isfinite(self._at(r).constant) for r in at])
-        support = RewardSupport(
-            binary, binary or whole or not math.isfinite(self._at(0.5).constant)
-        )
-        return support if len(at) and (finite != support.excludes(at)).all() else None
+    # ---- evaluation ------------------------------------------------------------------------------
 
-    def _at(self, r: float) -> Coefficients:
-        """Return what one row of this reward adds, of weight 1."""
-        x = np.ones((1, self.density.n_features))
-        return self.likelihood((x, np.array([r]), np.ones(1), np.zeros(1, dtype=np.int64)))
+    def _rows(self, reward: Array, x: Array | None = None, weight: Array | None = None) -> Data:
+        """Return rows as the compiled functions take them; contexts and weights are 1 unless
+        given."""
+        n = len(reward)
+        x = np.ones((n, self.n_features)) if x is None else x
+        weight = np.ones(n) if weight is None else weight
+        x, weight = (np.ascontiguousarray(v, dtype=np.float64) for v in (x, weight))
+        return x, reward, weight, np.zeros(n, dtype=np.int64)
+
+    def _values(self, points: Array, data: Data) -> tuple[Array, Array]:
+        """Return the log densities of all terms, and their slopes, at values (S,): (terms, S)."""
+        found = self._at(points, *self.density.arguments(data))
+        values, slopes = np.array(found).reshape(2, -1, len(points))
+        return values, slopes
+
+    def _sum(self, data: Data, on_data: bool) -> Coefficients:
+        """Return the sum of the coefficients of the terms of the likelihood, or of the prior."""
+        points = POINTS[self.family]
+        with np.errstate(all="ignore"):
+            values, slopes = self._values(points, data)
+        total = Coefficients(0.0, 0.0, 0.0)
+        for term, value, slope in zip(self.density.terms, values, slopes, strict=True):
+            if term.on_data == on_data:
+                total += self._coefficients(term, points, value, slope)
+        return total
+
+    def _coefficients(self, term: Term, v: Array, value: Array, slope: Array) -> Coefficients:
+        """Return c, α and β of a term's log density from its values and slopes at v (S,)."""
+        beta = self.family is Beta
+        h = slope * v * (1.0 - v) if beta else slope * v  # = α − τ v
+        tau = (h[0] - h[1]) / (v[1] - v[0])
+        alpha = h[0] + tau * v[0]
+        off = np.abs(h - (alpha - tau * v)).max()
+        finite = np.isfinite(value)
+        if finite.any() and not (finite.all() and off <= TOLERANCE * np.abs(h).max()):
+            name = self.name
+            form = f"log(1 − {name})" if beta else name
+            raise refused(f"{term.label}: not affine in log {name} and {form}")
+        b = tau - alpha if beta else tau
+        constant = value[0] - alpha * math.log(v[0])
+        constant -= b * math.log1p(-v[0]) if beta else -b * v[0]
+        return Coefficients(float(constant), float(alpha), float(b))
+
+    # ---- rows one by one -------------------------------------------------------------------------
+
+    def _mean_is_value(self) -> bool:
+        """Return whether the mean reward is the variable itself, whatever the row."""
+        inputs, mean = self.density.inputs.values(), self.density.mean
+        analytic = AnalyticInOne([mean], self._value, list(inputs))
+        if analytic.of(mean) > 1 or analytic.comparisons:
+            return False
+        points = POINTS[self.family]
+        [means] = self._mean(points, *self.density.arguments(self._random(COUNTS)))
+        return bool(np.isclose(means, points[:, None], rtol=1e-12, atol=0.0).all())
+
+    def _random(self, reward: Array) -> Data:
+        """Return rows with random contexts, and with random weights where these have a use."""
+        rng = np.random.default_rng(0)
+        x = np.exp(rng.normal(size=(len(reward), self.n_features)))
+        weighted = self.density.inputs.get("weight") in set(ancestors(self._likelihood))
+        return self._rows(reward, x, rng.uniform(0.5, 2.0, len(reward)) if weighted else None)
+
+    @property
+    def _likelihood(self) -> list[Variable]:
+        return [term.graph for term in self.density.terms if term.on_data]
+
+    def _reward_support(self, whole: bool) -> RewardSupport | None:
+        """Return which rewards have a likelihood, if each adds w r to α, and w (1 − r) or w to β.
+
+        The density is analytic in context and weight, so that random ones prove it for all. Of a
+        probability both rewards are tested; of a rate the density is analytic in the reward, too.
+        whole: whether PyMC casts rewards to whole numbers.
+        """
+        binary, reward = self.family is Beta, self.density.inputs["reward"]
+        added = self._added(COUNTS if whole else np.concatenate([COUNTS, FRACTIONS]))
+        whole = whole or binary or 0.5 not in added
+        support = RewardSupport(binary, whole)
+        for r, (weight, one) in added.items():
+            wanted = weight * np.array([r, 1.0 - r if binary else 1.0])
+            right = np.allclose([one.alpha, one.beta], wanted, rtol=TOLERANCE, atol=TOLERANCE)
+            if support.excludes(np.array(r)) or not right:
+                return None
+        tested = COUNTS if whole else np.concatenate([COUNTS, FRACTIONS])
+        allowed = tested[~support.excludes(tested)].tolist()
+        if not set(allowed) <= set(added):
+            return None
+        rows = [v for v in self.density.inputs.values() if v is not reward or not binary]
+        graphs = of_whole(self._likelihood, reward) if whole else self._likelihood
+        analytic = AnalyticInOne(graphs, self._value, rows)
+        return support if all(analytic.of(graph) <= 1 for graph in graphs) else None
+
+    def _added(self, rewards: Array) -> dict[float, tuple[float, Coefficients]]:
+        """Return the weight of a row, and what it adds, for each reward that has a likelihood."""
+        x, _, weight, arm = self._random(rewards)
+        rows = [slice(i, i + 1) for i in range(len(rewards))]
+        found = {}
+        for r, row in zip(rewards.tolist(), rows, strict=True):
+            one = self._sum((x[row], np.array([r]), weight[row], arm[row]), on_data=True)
+            if math.isfinite(one.constant):
+                found[r] = float(weight[row][0]), one
+        return found
 
 
 @matching
@@ -256,11 +409,7 @@ def match(model: pm.Model) -> ConjugateEngine:
     density = read(model)
     if why := not_additive(density):
         raise refused(why)
-    reward = containers(model)["reward"]
-    whole = any(
-        np.dtype(v.dtype).kind in "iub" and reward in ancestors([model.rvs_to_values[v]])
-        for v in model.observed_RVs
-    )
+    whole = any(made_whole(model))
     engine, data = ConjugateEngine(density, str(variable.name), upper, whole), density.own
     try:
         engine.posterior(data["x"], data["reward"], data.get("weight"))
@@ -277,17 +426,8 @@ def match(model: pm.Model) -> ConjugateEngine:
     return engine
 
 
-def _on_points(totals: list[Variable], value: Variable, inputs: list[Variable]) -> Compiled:
-    """Return the log density at several values v (S,), as a function of them and of rows."""
-    many = pt.tensor(f"{value.name}s", shape=(None,), dtype="float64")
-    vectorised = vectorize_graph([pt.add(*totals)], {value: many})
-    return Compiled([many, *inputs], list(vectorised), PYTHON)
-
-
-def _blamed(terms: list[Term], value: Variable, upper: float) -> Term:
-    """Return the first of some terms that is not affine in the logarithms."""
-    for term in terms:
-        alone = Exponents([term.graph], value, upper)
-        if alone.fault(alone.graphs[0]):
-            return term
-    return terms[0]
+def _of_many(graph: Variable, value: Variable, many: Variable) -> Variable:
+    """Return a graph of one value v as a graph of many, (S, …)."""
+    if value not in ancestors([graph]):
+        graph = pt.add(graph, pt.mul(0.0, value))
+    return vectorize_graph(graph, {value: many})

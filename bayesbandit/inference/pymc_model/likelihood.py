@@ -1,42 +1,40 @@
 """The log densities of a declared model's terms under draws, and rewards that no draw makes likely.
 
 A reward that has likelihood 0 whatever the variables are (a count of −1, a level that there is not)
-leaves no posterior. It is looked for in two steps, by the model's own terms:
-
-1. by numbers: the variables' initial point and draws of the prior and of the posterior, some pulled
-   towards that point, where nothing overflows. A row that has a likelihood there is possible.
-2. of a row that has none: it is impossible where its term is −∞ whatever the variables are, in
-   interval arithmetic (`bounds`), or where no operation by which a support ends has both the reward
-   and variables in it. Else the support may move with the variables (a uniform noise about the
-   mean) to where no draw was: the row is let in, and the engine says if it cannot start.
+leaves no posterior. It is looked for by numbers: at the variables' initial point, and at draws of
+the prior and of the posterior, some pulled towards that point, where nothing overflows. A row that
+has a likelihood at none of them is refused.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.replace import clone_replace, vectorize_graph
+from pytensor.graph.traversal import toposort
 
 from bayesbandit.declaring.observed import check_whole, made_whole
 from bayesbandit.inference.base import COMPILE, Compiled, NoElement
-from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import (
     containers,
     lengths,
     read,
     row_dimension,
 )
+from bayesbandit.inference.graph_analysis.operations import (
+    elementwise_name,
+    exponent,
+    kind,
+    reduced_by,
+)
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON
 from bayesbandit.inference.graph_analysis.rewrites import guarded, many
-from bayesbandit.inference.graph_analysis.transforms import support
-from bayesbandit.inference.pymc_model.allowed_rewards import allowed
-from bayesbandit.inference.pymc_model.bounds import Bounds, between, edges_of, point
 from bayesbandit.inference.pymc_model.prior import SIZE, points
 from bayesbandit.runtime.memory import AT_ONCE
 
@@ -46,14 +44,14 @@ if TYPE_CHECKING:
 Draws = Mapping[str, np.ndarray]  # of the free variables by name, (S, *shape)
 Rows = Mapping[str, np.ndarray]  # x (n, d), reward, weight, arm (n,), by role
 
-KEPT = 1000  # rewards that are known to be possible
+FINITE = {"Add", "Sub", "Neg", "Mul", "Sqr", "Abs", "Identity", "Second", "Cast"}
+EXAMPLES = np.array([-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0])  # rewards that an error may name
 
 
 class Likelihood:
     """The terms of a model's log density as functions of draws and rows, compiled when first used.
 
-    names: the free variables. judged: the terms that a reward may make −∞ or NaN, which are no
-    polynomials in it.
+    names: the free variables. judged: the terms that a reward may make −∞ or NaN.
     """
 
     def __init__(self, model: pm.Model) -> None:
@@ -62,40 +60,25 @@ class Likelihood:
             row = row_dimension(model)
             dims = {k: model.named_vars_to_dims.get(k) or () for k in density.values}
             self._by_row = {k: d.index(row) for k, d in dims.items() if row in d}
-            self.names, self.roles = tuple(density.values), tuple(density.inputs)
+            self.names = tuple(density.values)
             values: dict[Variable, Variable] = {
                 v: pt.tensor(k, dtype=v.type.dtype, shape=self._shape(k, v.type.shape))
                 for k, v in density.values.items()
             }
             raw = [term.graph for term in density.terms]
-            graphs = clone_replace(raw, values, rebuild_strict=False)
-            graphs = guarded(graphs)
+            graphs = guarded(clone_replace(raw, values, rebuild_strict=False))
             self._terms = dict(zip([term.name for term in density.terms], graphs, strict=True))
+            swap = {v: density.inputs[role] for role, v in containers(model).items()}
+            self._whole = [
+                (name, clone_replace([made], swap, rebuild_strict=False)[0])
+                for name, made in made_whole(model)
+            ]
         self._values, self._inputs = list(values.values()), list(density.inputs.values())
         self._types = [v.type.dtype for v in (*self._values, *self._inputs)]
         self._width = sum(math.prod(shape) for shape in lengths(model).values())
-        reward, free = density.inputs["reward"], set(self._values)
-        self._support = {v.name: support(v, model.rvs_to_transforms[v]) for v in model.free_RVs}
-        self._on_data = tuple(term.name for term in density.terms if term.on_data)
-        seeds = {reward: 1.0}
-        self.judged = tuple(
-            k
-            for k, g in self._terms.items()
-            if k in self._on_data and Degrees([g], seeds).of(g) == math.inf
-        )
-        edges = {k: edges_of(self._terms[k], reward) for k in self.judged}
-        self._fixed = {k for k, e in edges.items() if all(map(free.isdisjoint, e))}
-        decisive = set[Variable]().union(*(above for e in edges.values() for above in e))
-        others = set(self._inputs) - {reward}
-        alone = len(self._fixed) == len(edges) and all(edges.values())
-        self._by_reward_alone = alone and decisive.isdisjoint(others)
-        self._accepted: set[float] = set()  # rewards, if nothing else decides
-        swap = {v: density.inputs[role] for role, v in containers(model).items()}
-        self._whole = [
-            (name, clone_replace([made], swap, rebuild_strict=False)[0])
-            for name, made in made_whole(model)
-        ]
-        self._compute: dict[Variable, Compiled] = {}  # what is made whole
+        self._on_data = {term.name for term in density.terms if term.on_data}
+        reward = density.inputs["reward"]
+        self.judged = {k for k in self._on_data if may_exclude(self._terms[k], reward)}
         self._model = model
 
     def _shape(self, name: str, shape: Sequence[int | None]) -> tuple[int | None, ...]:
@@ -109,22 +92,17 @@ class Likelihood:
         out = np.zeros(S)
         for s in range(0, S, step):
             part = {k: draws[k][s : s + step] for k in self.names}
-            values = self._all(*self._arguments(part, rows))
-            for value, (name, graph) in zip(values, self._terms.items(), strict=True):
-                if on_data and name not in self._on_data:
-                    continue
-                by_draw = value.ndim > graph.type.ndim  # not where no variable enters
-                flat = value.reshape(len(value) if by_draw else 1, -1)
-                out[s : s + step] += flat.sum(axis=1)
+            for name, value in self._at(part, rows):
+                if name in self._on_data or not on_data:
+                    out[s : s + step] += value.reshape(len(value), -1).sum(axis=1)
         return out
 
     def failure(self) -> str:
         """Return how the terms fail on other rows than those of the built model; "" if they do
         not."""
-        first = {k: v[:1] for k, v in self._points.items()}
         more = {role: np.concatenate([v, v[-1:]]) for role, v in self.density.own.items()}
         try:
-            self._all(*self._arguments(first, more))
+            list(self._at(self._start, more))
         except (ValueError, TypeError) as error:
             return str(error).strip().splitlines()[0]
         return ""
@@ -132,7 +110,9 @@ class Likelihood:
     def prepare(self) -> None:
         """Compile what `check` needs."""
         if self.judged:
-            _ = self._judged, self._points
+            _ = self._all, self._points
+
+    # ---- impossible rewards ----------------------------------------------------------------------
 
     def check(
         self, name: str, rows: Rows, draws: Sequence[Draws] = (), possible: bool = False
@@ -142,170 +122,120 @@ class Likelihood:
         name: the model's. The message counts rows from 0. possible: whether some draw is known to
         make the rows likely: only rewards that are not whole are then refused.
         """
-        reward, at = rows["reward"], np.empty(0, dtype=np.int64)
-        for whole, made in self._whole:
-            if made is self.density.inputs["reward"]:
-                at = np.flatnonzero(reward != np.floor(reward))
-            else:
-                check_whole(f"{name}: {whole!r}", reward, self._made(made, rows))
-        if len(at := at if len(at) or possible else self._impossible(rows, draws)):
-            i = int(at[0])
+        impossible = ~self._are_whole(name, rows)
+        if not (possible or impossible.any()) and self.judged:
+            impossible = self._are_impossible(rows, draws)
+        if impossible.any():
+            i = int(impossible.argmax())
             row = {role: v[[i]] for role, v in rows.items()}
-            says = allowed(lambda rewards: self._open(row, rewards, draws))
-            if not says:
-                list(self._alive(self.judged, row, next(self._tried(draws))))  # raises NoElement
-            raise ValueError(
-                f"{name} gives a reward of {reward[i]:g} the likelihood 0, whatever its variables "
-                f"are: row {i}, the context {np.array2string(rows['x'][i], threshold=6)}{says}"
-            )
+            allowed = [r for r in EXAMPLES.tolist() if self._allows(row, r, draws)]
+            if not allowed:
+                self._are_likely(self.judged, self._start, row)  # raises NoElement
+            raise impossible_reward(name, rows, i, allowed)
 
     def lost(self, rows: Rows) -> np.ndarray:
         """Return the rows (m,) whose log likelihood is −∞ or NaN at the variables' initial
         point."""
-        first = {k: v[:1] for k, v in self._points.items()}
-        dead = ~np.all(list(self._alive(self._on_data, rows, first)), axis=0)
-        alone = dead.all() and len(dead) > 1  # perhaps by a term of all rows together
-        if alone:
-            each = [self.lost({role: v[[i]] for role, v in rows.items()}) for i in range(len(dead))]
-            dead = np.array([len(reasons) > 0 for reasons in each])
-        return np.flatnonzero(dead)
+        return np.flatnonzero(~self._are_likely(self._on_data, self._start, rows))
 
-    def _made(self, graph: Variable, rows: Rows) -> np.ndarray:
-        """Return the value from which an observed variable of whole numbers is computed, for these
-        rows."""
-        if graph not in self._compute:
-            self._compute[graph] = Compiled(self._inputs, [graph], PYTHON)
-        return self._compute[graph](*self._data(rows))[0]
-
-    def _open(self, row: Rows, rewards: np.ndarray, draws: Sequence[Draws]) -> np.ndarray:
-        """Return which other rewards (m,) of a row are not impossible."""
-        rows = {role: np.repeat(v, len(rewards), axis=0) for role, v in row.items()}
-        rows |= {"reward": rewards}
-        possible = np.ones(len(rewards), dtype=bool)
-        for _, made in self._whole:
-            values = np.broadcast_to(self._made(made, rows), rewards.shape)
-            possible &= values == np.floor(values)
-        at = np.flatnonzero(possible)
-        possible[at] = ~self._refused({role: v[at] for role, v in rows.items()}, draws)
-        return possible
-
-    def _impossible(self, rows: Rows, draws: Sequence[Draws]) -> np.ndarray:
-        """Return the rows (m,) that are impossible; of equal rewards, sometimes only the first."""
+    def _are_whole(self, name: str, rows: Rows) -> np.ndarray:
+        """Return which rewards (n,) PyMC may cast to whole numbers, since these are the same."""
         reward = rows["reward"]
-        at = np.arange(len(reward) if self.judged else 0)
-        if self._by_reward_alone and at.size:
-            at = np.sort(np.unique(reward, return_index=True)[1])
-            at = at[[r not in self._accepted for r in reward[at].tolist()]]
-        if not at.size:
-            return at
-        refused = at[self._refused({role: v[at] for role, v in rows.items()}, draws)]
-        if not refused.size and self._by_reward_alone and len(self._accepted) < KEPT:
-            self._accepted.update(reward[at[:KEPT]].tolist())
-        return refused
-
-    def _refused(self, rows: Rows, draws: Sequence[Draws]) -> np.ndarray:
-        """Return which rows (n,) are impossible by some term."""
-        n = len(rows["reward"])
-        refused = np.zeros(n, dtype=bool)
-        if n == 0:
-            return refused
-        try:
-            dead = self._dead(rows, draws)
-        except NoElement:
-            return self._one_by_one(rows, draws) if n > 1 else ~refused
-        for k, lost in dead.items():
-            at = np.flatnonzero(lost)
-            some = {role: v[at] for role, v in rows.items()}
-            if not at.size:
-                continue
-            if self._terms[k].type.ndim != 1 and n > 1:  # of all rows together
-                refused |= self._one_by_one(rows, draws)
-                refused |= not refused.any() and (k in self._fixed or self._proved(k, some)[0])
+        whole = np.ones(len(reward), dtype=bool)
+        for observed, made in self._whole:
+            if made is self.density.inputs["reward"]:
+                whole &= reward == np.floor(reward)
             else:
-                refused[at] |= True if k in self._fixed else self._proved(k, some)
-        return refused
+                [values] = Compiled(self._inputs, [made], PYTHON)(*self._data(rows))
+                check_whole(f"{name}: {observed!r}", reward, values)
+        return whole
 
-    def _one_by_one(self, rows: Rows, draws: Sequence[Draws]) -> np.ndarray:
-        """Return which rows (n,) are impossible when they are alone."""
-        each = ({role: v[[i]] for role, v in rows.items()} for i in range(len(rows["reward"])))
-        return np.array([self._refused(row, draws)[0] for row in each])
+    def _allows(self, row: Rows, reward: float, draws: Sequence[Draws]) -> bool:
+        """Return whether another reward of a row is possible."""
+        other = {**row, "reward": np.array([reward])}
+        try:
+            return bool(self._are_whole("", other)[0]) and not self._are_impossible(other, draws)[0]
+        except ValueError:
+            return False
 
-    def _dead(self, rows: Rows, draws: Sequence[Draws]) -> dict[str, np.ndarray]:
-        """Return, for each judged term, which rows (n,) have no likelihood at any of the points
-        tried."""
+    def _are_impossible(self, rows: Rows, draws: Sequence[Draws]) -> np.ndarray:
+        """Return which rows (n,) have no likelihood at any of the points that are tried.
+
+        A row alone whose reward is an index beyond the model's has none.
+        """
         n = len(rows["reward"])
-        dead, at = {k: np.ones(n, dtype=bool) for k in self.judged}, np.arange(n)
-        for values in self._tried(draws):
-            part = {role: v[at] for role, v in rows.items()}
-            alive = self._alive(self.judged, part, values)
-            for k, possible in zip(self.judged, alive, strict=True):
-                dead[k][at] &= ~possible
-            at = np.flatnonzero(np.any(list(dead.values()), axis=0))
-            if not at.size:
-                break
-        return dead
+        impossible = np.ones(n, dtype=bool)
+        try:
+            for tried in self._tried(draws):
+                if (at := np.flatnonzero(impossible)).size:
+                    part = {role: v[at] for role, v in rows.items()}
+                    impossible[at] = ~self._are_likely(self.judged, tried, part)
+        except NoElement:
+            for i in range(n if n > 1 else 0):
+                row = {role: v[[i]] for role, v in rows.items()}
+                [impossible[i]] = self._are_impossible(row, draws)
+        return impossible
 
-    def _alive(self, terms: Sequence[str], rows: Rows, points: Draws) -> Iterator[np.ndarray]:
-        """Yield, for each term, whether each row (n,) has a likelihood at some point."""
-        n = len(rows["reward"])
-        values_of = self._judged if terms is self.judged else self._compiled(terms)
-        for k, value in zip(terms, values_of(*self._arguments(points, rows)), strict=True):
-            finite = value > -np.inf
-            by_row = self._terms[k].type.ndim == 1 and value.shape[-1] == n
-            yield np.atleast_2d(finite).any(axis=0) if by_row else np.full(n, finite.any())
+    def _are_likely(self, terms: set[str], points: Draws, rows: Rows) -> np.ndarray:
+        """Return which rows (n,) have a likelihood at some point by these terms.
 
-    def _proved(self, name: str, rows: Rows) -> np.ndarray:
-        """Return which rows (n,) have no likelihood by a term, whatever the variables are."""
-        n, first = len(rows["reward"]), {k: v[:1] for k, v in self._points.items()}
-        given = dict(zip(self._inputs, map(point, self._data(rows)), strict=True))
-        values = self._arguments(first, rows)[: len(self.names)]
-        for v, k, value in zip(self._values, self.names, values, strict=True):
-            low, high = (-np.inf, np.inf) if k in self.density.linear else self._support[k]
-            given[v] = between(value.shape[1:], value.dtype, low, high)
-        bounds = Bounds([self._terms[name]], given).of(self._terms[name])
-        return np.full(n, False) if bounds is None else np.broadcast_to(bounds.impossible, n)
+        If a term is of all rows together, rows are tried one by one where it is −∞.
+        """
+        n, together = len(rows["reward"]), False
+        likely = np.ones((len(next(iter(points.values()))), n), dtype=bool)
+        for name, value in self._at(points, rows):
+            finite = value > -np.inf  # neither −∞ nor NaN
+            by_row = self._terms[name].type.ndim == 1 and value.shape[-1] == n
+            if name in terms:
+                together |= not by_row
+                likely &= finite if by_row else finite.reshape(len(finite), -1).all(1)[:, None]
+        found = likely.any(axis=0)
+        if not together or n == 1 or found.all():
+            return found
+        each = ({role: v[[i]] for role, v in rows.items()} for i in range(n))
+        return np.concatenate([self._are_likely(terms, points, row) for row in each])
 
     def _tried(self, draws: Sequence[Draws]) -> Iterator[Draws]:
         """Yield the initial point, which is mostly enough, and then all other points."""
-        yield {k: v[:1] for k, v in self._points.items()}
+        yield self._start
         yield self._points
         for more in draws:
             if more:
                 some = np.linspace(0, len(next(iter(more.values()))) - 1, SIZE).astype(int)
                 yield {k: more[k][some] for k in self.names}
 
-    @cached_property
-    def _all(self) -> Compiled:
-        return self._compiled(self._terms, trusted=True)
-
-    @cached_property
-    def _judged(self) -> Compiled:
-        return self._compiled(self.judged)
-
-    def _compiled(self, names: Iterable[str], trusted: bool = False) -> Compiled:
-        """Return a function of many draws that computes some terms."""
-        with COMPILE:
-            draws = many(self._values)
-            batches = vectorize_graph([self._terms[k] for k in names], draws)
-            return Compiled([*draws.values(), *self._inputs], batches, PYTHON, trusted)
+    # ---- values ----------------------------------------------------------------------------------
 
     @cached_property
     def _points(self) -> dict[str, np.ndarray]:
         return points(self._model)
 
-    def _arguments(self, draws: Draws, rows: Rows) -> list[np.ndarray]:
+    @property
+    def _start(self) -> dict[str, np.ndarray]:
+        return {k: v[:1] for k, v in self._points.items()}
+
+    @cached_property
+    def _all(self) -> Compiled:
+        with COMPILE:
+            draws = many(self._values)
+            batches = vectorize_graph(list(self._terms.values()), draws)
+            return Compiled([*draws.values(), *self._inputs], batches, PYTHON, trusted=True)
+
+    def _at(self, draws: Draws, rows: Rows) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield each term's name and its values under draws, (S, …) or (1, …)."""
         n = len(rows["reward"])
         values = [self._of_rows(k, self.density.value(k, draws[k]), n) for k in self.names]
-        types = self._types[: len(values)]
-        own = (np.asarray(v, t, order="C") for v, t in zip(values, types, strict=True))
-        return [*own, *self._data(rows)]
+        own = [np.asarray(v, t, order="C") for v, t in zip(values, self._types, strict=False)]
+        for (name, graph), value in zip(
+            self._terms.items(), self._all(*own, *self._data(rows)), strict=True
+        ):
+            yield name, value if value.ndim > graph.type.ndim else value[None]
 
     def _data(self, rows: Rows) -> list[np.ndarray]:
         data = {"weight": np.ones(len(rows["reward"])), **rows}
         types = self._types[len(self._values) :]
-        return [
-            np.asarray(data[role], t, order="C") for role, t in zip(self.roles, types, strict=True)
-        ]
+        pairs = zip(self.density.inputs, types, strict=True)
+        return [np.asarray(data[role], t, order="C") for role, t in pairs]
 
     def _of_rows(self, name: str, value: np.ndarray, n: int) -> np.ndarray:
         """Return a variable's draws. If it has a value for each row, its values are repeated for
@@ -314,3 +244,40 @@ class Likelihood:
         if axis is None or value.shape[axis + 1] == n:
             return value
         return np.take(value, np.arange(n) % value.shape[axis + 1], axis=axis + 1)
+
+
+def may_exclude(graph: Variable, reward: Variable) -> bool:
+    """Return whether a log density may be −∞ at some reward: whether the reward enters anything but
+    sums and products."""
+    entered = {reward}
+    for node in toposort([graph]):
+        by_reward = [v in entered for v in node.inputs]
+        if any(by_reward) and kind(node) != "shape":
+            if not _stays_finite(node, by_reward):
+                return True
+            entered.update(node.outputs)
+    return False
+
+
+def _stays_finite(node: Apply, by_reward: Sequence[bool]) -> bool:
+    """Return whether an operation makes finite numbers of finite ones that a reward enters."""
+    if kind(node) != "elementwise":
+        added = kind(node) == "reduction" and reduced_by(node) == "Add"
+        return added or kind(node) in ("move", "product")
+    name = elementwise_name(node.outputs[0])
+    if name == "Switch":
+        return not by_reward[0]
+    if name == "Pow":
+        return not by_reward[1] and (exponent(node) or -1.0) > 0.0
+    return name in FINITE or (name == "TrueDiv" and not by_reward[1])
+
+
+def impossible_reward(name: str, rows: Rows, i: int, allowed: Sequence[float]) -> ValueError:
+    """Return the error that row i's reward has no likelihood. allowed: some rewards that have."""
+    listed = ", ".join(f"{r:g}" for r in allowed)
+    return ValueError(
+        f"{name} gives a reward of {rows['reward'][i]:g} the likelihood 0, whatever values of its "
+        f"variables were tried: row {i}, the context "
+        f"{np.array2string(rows['x'][i], threshold=6)}"
+        + (f"; it allows, for example, {listed}" if listed else "")
+    )
