@@ -184,7 +184,8 @@ class Plan:
     def check_possible(
         self, rows: Data, draws: Sequence[Data] = (), possible: bool = False
     ) -> None:
-        """Raise ValueError if a reward has likelihood 0 for all values of the variables.
+        """Raise ValueError if a reward has likelihood 0 at all values of the variables that are at
+        hand: the start, draws of the prior, and `draws`.
 
         rows: by role. draws: more values of the variables to try. possible: whether one of them is
         known to make the rows likely. A Gaussian posterior allows no other rewards: they may have

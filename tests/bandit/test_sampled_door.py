@@ -128,7 +128,7 @@ def test_no_engine_learns_a_reward_of_density_0(declaration, engine, tmp_path):
     for reward in (1.0, 2.0, 0.5):
         bandit.observe(bandit.choose(x[0]), reward)
     decision, before = bandit.choose(x[0]), anatomy(bandit)
-    complaint = f"{model.name} gives a reward of 0 the likelihood 0.*: row 0, .* example, 0.5, 1, 1.5, 2, 3"
+    complaint = f"{model.name} gives a reward of 0 the likelihood 0.*: row 0, .*example, 0.5, 1, 1"
     with pytest.raises(ValueError, match=complaint):
         bandit.observe(decision, 0.0)
     assert anatomy(bandit) == before
@@ -146,7 +146,7 @@ def test_no_engine_learns_a_reward_of_density_0(declaration, engine, tmp_path):
 def test_a_likelihood_that_takes_the_largest_of_its_rows_says_which_rewards_it_allows():
     """No broken number is allowed, and a maximum of no rows does not exist."""
     x = np.full((3, 2), 1000.0)
-    with pytest.raises(ValueError, match=r"a reward of 1 the likelihood 0.*; it allows, for example, 0"):
+    with pytest.raises(ValueError, match=r"a reward of 1 the likelihood 0.*, for example, 0$"):
         bb.fit(over_the_largest, x, np.array([0.0, 1.0, 0.0]))
 
 
