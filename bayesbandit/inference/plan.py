@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -476,35 +476,24 @@ def planned(
     refusals: of engines that are not tried again. Plans are cached by the digest of the built
     model. So the declaration runs each time, and only the analysis is saved.
     """
-    kinds, made = candidates(engine), digest(built)
-    out = tuple(refusal.engine for refusal in refusals)
-    key = made, model.name, kinds, engine, out
+    made = digest(built)
     with COMPILE:
-        kept = None if made is None else _plans.get(key)
+        if made is None:
+            return _plan(model, built, engine, refusals, made)
+        out = tuple(refusal.engine for refusal in refusals)
+        key = made, model.name, candidates(engine), engine, out
+        kept = _plans.get(key)
         if kept is None:
-            kept = _plan(model, built, engine, refusals, made)
-            if made is None:
-                return kept
-            same = made, model.name, engine, kept.kind  # what was compiled is compiled once
-            before = _plans.get(same)
-            kept = kept if before is None else _of(before, model, kept.refusals)
+            found = _plan(model, built, engine, refusals, made)
+            same = made, model.name, engine, found.kind  # what was compiled is compiled once
+            kept = replace(_plans.get(same) or found, refusals=found.refusals)
             _plans.keep(same, kept)
         rest = kept.refusals[len(refusals) :]
         if kept.model is not model or kept.refusals[: len(refusals)] != refusals:
-            kept = _of(kept, model, (*refusals, *rest))
+            kept = replace(kept, model=model, refusals=(*refusals, *rest))
         if not any(refusal.of_rows for refusal in rest):
             _plans.keep(key, kept)
         return kept
-
-
-def _of(plan: Plan, model: Declaration, refusals: tuple[Refusal, ...]) -> Plan:
-    """Return the plan for another declaration that builds the same model, with these refusals."""
-    other, known = object.__new__(Plan), dict(vars(plan))
-    if model is not plan.model:
-        for of_declaration in ("reads_rows", "sized_by_rows"):
-            known.pop(of_declaration, None)
-    vars(other).update(known | {"model": model, "refusals": refusals})
-    return other
 
 
 def _bytes(plan: Plan) -> int:

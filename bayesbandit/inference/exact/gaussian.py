@@ -22,7 +22,6 @@ from bayesbandit.inference.graph_analysis.quadratic import (
     Given,
     Natural,
     Quadratic,
-    Statements,
 )
 from bayesbandit.inference.graph_analysis.recognise import TOLERANCE, Form, part, recognise
 
@@ -169,11 +168,14 @@ class GaussianBlock:
                 parts[-1] = parts[-1] @ T
         return np.concatenate(parts, axis=1)
 
-    def statements(self, data: Data, given: Given = ()) -> Statements:
-        """Return what each row says of θ, only if `row_wise`."""
+    def of_rows(self, data: Data, given: Given = ()) -> Natural:
+        """Return natural parameters of rows. Where they are `row_wise` each is an observation of
+        precision p and shift u of its mean reward A θ + b: Λ = A'diag(p)A, η = A'u."""
+        if not self.row_wise:
+            return self.quadratic.likelihood(data, given)
         A, b = self.linear_map(data[0], None if self.n_arms is None else data[3])
-        slope, curvature, value = self.quadratic.curvature(b, data, given)
-        return Statements(A, -curvature, slope, value)
+        shift, curvature, value = self.quadratic.curvature(b, data, given)
+        return Natural((A.T * -curvature) @ A, A.T @ shift, value)
 
     def solve(self, precision: Array, shift: Array) -> tuple[Array, Array, Array]:
         """Return L with Λ = LL', L⁻¹η and Λ⁻¹η; where Λ is singular, names the variable left
@@ -226,8 +228,7 @@ class ExactGaussian(GaussianBlock):
     ) -> Natural:
         """Return natural parameters of rows x (n, d), reward, weight, arm (n,); of batches, they
         add up if `form.not_additive` is empty."""
-        data = self.data(x, reward, weight, arm)
-        return self.statements(data).natural() if self.row_wise else self.quadratic.likelihood(data)
+        return self.of_rows(self.data(x, reward, weight, arm))
 
     def posterior(
         self, x: Array, reward: Array, weight: Array | None = None, arm: Array | None = None

@@ -15,22 +15,24 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pytensor.graph.basic import Variable
 from scipy.linalg import solve_triangular
 from scipy.stats import gamma
 
 from bayesbandit.inference.base import NotThisEngine, improper, matching, refuse
 from bayesbandit.inference.exact.distributions import HALF_LOG_2PI, NaturalGamma, StudentT
 from bayesbandit.inference.exact.gaussian import GaussianBlock, ridge, tried
-from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees
+from bayesbandit.inference.graph_analysis.degrees import Analytic, depends_on
 from bayesbandit.inference.graph_analysis.density import distribution, read
 from bayesbandit.inference.graph_analysis.eligibility import eligible, on_own_rows
 from bayesbandit.inference.graph_analysis.quadratic import Data, Natural, Quadratic
 from bayesbandit.inference.graph_analysis.recognise import (
+    AGAIN,
     Form,
+    RowNoise,
     close,
     differs,
-    level_power,
+    power,
+    random_rows,
     recognise,
 )
 from bayesbandit.inference.graph_analysis.transforms import transform_name
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 ENGINE = "normal_inverse_gamma"
 CONDITIONAL = "so the posterior is only conditionally Gaussian"
-AGAIN = (0.3, 2.7, 11.0)  # values of the scale at which what holds at 1 must hold again
+TRIED = 5  # rows on which a density is compared with its closed form, where rows are apart
 
 
 def not_conjugate(reason: str) -> NotThisEngine:
@@ -64,42 +66,44 @@ def noise_scale(model: pm.Model) -> str:
 
 def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
     """Return k, where all natural parameters are proportional to s^k."""
-    prior, likelihood = quadratic.prior((1.0,)), quadratic.likelihood(data, (1.0,))
-    at_2 = quadratic.likelihood(data, (2.0,)).precision
-    largest = np.abs(likelihood.precision).argmax()
-    ratio = at_2.flat[largest] / (likelihood.precision.flat[largest] or math.inf)
-    k = round(math.log2(ratio), 6) if ratio > 0.0 else 0.0
+
+    def rows(s: float) -> tuple[Array, Array]:
+        natural = quadratic.likelihood(data, (s,))
+        return natural.precision, natural.shift
+
+    k = power(rows)
     rewards = next((t.label for t in quadratic.density.terms if t.on_data), "the likelihood")
     if k == 0.0:
         raise not_conjugate(f"{rewards}: its precision does not depend on '{name}', {CONDITIONAL}")
+    unscaled = f"its precision is not scaled by the noise '{name}', {CONDITIONAL}"
+    if k is None:
+        raise not_conjugate(f"{rewards}: {unscaled}")
+    base = quadratic.prior((1.0,))
     for s in AGAIN:
-        at_s = (likelihood, quadratic.likelihood(data, (s,))), (prior, quadratic.prior((s,)))
-        for base, now in at_s:
-            precision, shift = now.precision / s**k, now.shift / s**k
-            if not (close(precision, base.precision) and close(shift, base.shift)):
-                off = np.abs(precision - base.precision).max(axis=1) + np.abs(shift - base.shift)
-                owner = quadratic.density.label(quadratic.owner(int(off.argmax())))
-                label = owner if base is prior else rewards
-                why = f"its precision is not scaled by the noise '{name}', {CONDITIONAL}"
-                raise not_conjugate(f"{label}: {why}")
+        now = quadratic.prior((s,))
+        precision, shift = now.precision / s**k, now.shift / s**k
+        if not (close(precision, base.precision) and close(shift, base.shift)):
+            off = np.abs(precision - base.precision).max(axis=1) + np.abs(shift - base.shift)
+            owner = quadratic.density.label(quadratic.owner(int(off.argmax())))
+            raise not_conjugate(f"{owner}: {unscaled}")
     return k
 
 
-def unit_powers(engine: NormalInverseGamma, s: Variable) -> bool:
-    """Return whether rewards are N(mean reward, noise / (weight q)), and not powers of it with
-    weights.
+def trial(quadratic: Quadratic, apart: bool) -> Data:
+    """Return some of the model's own rows, or all of them where they are not `apart`; random ones
+    where it has none, or where these have no density."""
+    density = quadratic.density
+    own, n = density.own, len(density.own["x"])
+    all_roles = {"weight": np.ones(n), "arm": np.zeros(n)} | own
+    x, reward, weight = (all_roles[k][: TRIED if apart else n].astype(float) for k in FLOATS)
+    data = x, reward, weight, all_roles["arm"][: len(x)].astype(np.int64)
+    at_0 = quadratic.log_likelihood(np.zeros((1, quadratic.dim)), data, (1.0,))
+    return random_rows(density, seed=0) if apart and not (n and np.isfinite(at_0)) else data
 
-    Then a row adds ½ log q, whatever its weight.
-    """
-    if not engine.row_wise or not engine.form.by_weight:
-        return False
-    power = level_power(engine.quadratic, s)
-    return power is not None and close(np.array(power), np.array(0.5 * engine.exponent))
 
-
-def conjugate(engine: NormalInverseGamma, rng: np.random.Generator) -> None:
+def conjugate(engine: NormalInverseGamma, data: Data) -> None:
     """Run the identity test: the density is what its statistics say, at random θ and s."""
-    theta, data, k = rng.normal(size=(3, engine.dim)), engine.form.trial, engine.exponent
+    theta, k = np.random.default_rng(0).normal(size=(3, engine.dim)), engine.exponent
     for prior, stats in ((True, engine.prior()), (False, engine.statistics(data))):
         shape = Natural(stats.precision, stats.shift)(theta)
         for s in (*AGAIN, 1.0):
@@ -115,6 +119,7 @@ def conjugate(engine: NormalInverseGamma, rng: np.random.Generator) -> None:
                 raise not_conjugate(f"{label}: not inverse gamma, {CONDITIONAL}")
 
 
+FLOATS = "x", "reward", "weight"
 PRECISIONS = (2.0**20, 2.0**-40, 2.0**-80)  # q where βq outweighs h log q, and two where not
 
 
@@ -122,16 +127,25 @@ class NormalInverseGamma(GaussianBlock):
     """A model whose posterior is normal-inverse-gamma, and how to compute it.
 
     scale_name: the variable s of the noise; exponent: k, with s^k = q the noise precision (−1 where
-    s is a variance, −2 a standard deviation, 1 a precision).
+    s is a variance, −2 a standard deviation, 1 a precision). unit_powers: whether a row adds
+    ½ log q, whatever its weight: rewards are N(mean reward, noise / (weight q)), and not powers of
+    it with weights.
     """
 
     engine = ENGINE
     learns_noise = True
 
-    def __init__(self, quadratic: Quadratic, form: Form, scale_name: str, exponent: float) -> None:
+    def __init__(
+        self,
+        quadratic: Quadratic,
+        form: Form,
+        scale_name: str,
+        exponent: float,
+        unit_powers: bool,
+    ) -> None:
         super().__init__(quadratic, form)
         self.scale_name, self.exponent = scale_name, exponent
-        self.unit_powers = False  # `unit_powers`, once it is proved
+        self.unit_powers = unit_powers
         self._prior = self._prior_statistics()
 
     @property
@@ -177,7 +191,7 @@ class NormalInverseGamma(GaussianBlock):
 
     def statistics(self, data: Data) -> NaturalGamma:
         """Return statistics of the likelihood of rows."""
-        zero, natural = np.zeros((1, self.dim)), self._shape(data)
+        zero, natural = np.zeros((1, self.dim)), self.of_rows(data, (1.0,))
         if self.row_wise:
             means = self.quadratic.mean_reward(zero, data)[0]
             at = [self.quadratic.curvature(means, data, (s,))[2] for s in self._scales]
@@ -212,18 +226,12 @@ class NormalInverseGamma(GaussianBlock):
         They are of prior and rows together. About 0 the rate would be lost to rounding if rewards
         are far from 0.
         """
-        prior, rows = self._prior, self._shape(data)
+        prior, rows = self._prior, self.of_rows(data, (1.0,))
         precision = prior.precision + rows.precision
         _, _, mean = self.solve(precision, prior.shift + rows.shift)
         means = np.tile(mean, (len(PRECISIONS), 1))
         at = self.quadratic.values(means, data, [np.array(self._scales)]).tolist()
         return NaturalGamma(precision, np.zeros_like(mean), *self._as_of_q(*read_off(at))), mean
-
-    def _shape(self, data: Data) -> Natural:
-        """Return precision and shift of rows, at s = 1."""
-        if self.row_wise:
-            return self.statements(data, (1.0,)).natural()
-        return self.quadratic.likelihood(data, (1.0,))
 
     def _as_of_q(self, power: float, rate: float, constant: float) -> tuple[float, float, float]:
         """Return h, β and c of a density in s as those of one in q."""
@@ -276,15 +284,16 @@ def match(model: pm.Model) -> NormalInverseGamma:
     for term in density.terms:
         if why := Analytic([term.graph], {s: 1.0}).fault(term.graph, most=1):
             raise not_conjugate(f"{term.label}: {why}")
-    if Degrees([density.mean], {s: 1.0}).of(density.mean):
+    if depends_on([density.mean], {name: s}):
         raise not_conjugate(f"'mean_reward': depends on '{name}'")
     quadratic = Quadratic(density, ENGINE, given=(name,))
-    rng = np.random.default_rng(0)
     form = recognise(quadratic, (1.0,))
-    k = exponent(quadratic, form.trial, name)
-    engine = NormalInverseGamma(quadratic, form, name, k)
-    conjugate(engine, rng)
-    engine.unit_powers = unit_powers(engine, s)
+    data = trial(quadratic, form.row_wise)
+    k = exponent(quadratic, data, name)
+    rows = RowNoise(quadratic) if form.by_weight else None
+    unit = rows is not None and rows.level(0, (1.0,)) == 0.5 * k
+    engine = NormalInverseGamma(quadratic, form, name, k, unit)
+    conjugate(engine, data)
     on_own_rows(engine)
     return engine
 

@@ -25,7 +25,6 @@ from bayesbandit.inference.graph_analysis.recognise import (
     features,
     monomial_noise,
     positive,
-    trial,
 )
 from bayesbandit.kernels.gibbs import monomials as kernel
 from bayesbandit.kernels.gibbs import orbits
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 TUNE, TUNE_WARM = 500, 50  # sweeps before the draws, of a random start and of an earlier state
 TESTED = "rows tested"  # in a state: how many there were when the identity was tested
-ROWS = 5  # number of rows of the test of a map from contexts to features
 SWEEPS_TO_COMPARE = 5  # two beginnings of a chain
 BETTER_BY = 50.0  # and ten sds of a log density, where the other beginning is taken
 
@@ -234,8 +232,7 @@ def match(model: pm.Model) -> Gibbs:
         quadratic = Quadratic(density, ENGINE, given=apart.rest)
     reading = Reading(density, apart.rest, ENGINE, apart.between)
     own = _own_problem(reading)
-    why = "statistics of conditional posteriors do not add up"
-    form = Form(why, False, features(quadratic), None, trial(density, ROWS))
+    form = Form(features(quadratic))
     noise, variance = None, None if apart.by_row else monomial_noise(quadratic)
     if variance is not None and own.of_rows_alone:
         noise = Noise(*variance, quadratic.takes_weight)

@@ -27,7 +27,7 @@ from bayesbandit.inference.glm.augmented import check_counts, mixture
 from bayesbandit.inference.glm.link import Link, working
 from bayesbandit.inference.glm.regression import mode
 from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
-from bayesbandit.inference.graph_analysis.recognise import Form, features, trial
+from bayesbandit.inference.graph_analysis.recognise import Form, features
 from bayesbandit.kernels.algebra.cholesky import padded
 from bayesbandit.kernels.glm import mixtures
 from bayesbandit.kernels.glm.families import NEGATIVE_BINOMIAL, POISSON, PROBIT
@@ -183,5 +183,5 @@ def match(model: pm.Model) -> ScaleMixture:
     data = density.own
     arm = data.get("arm", np.zeros(len(data["x"]), dtype=np.int64))
     worked(reading, (data["x"], data["reward"], data["weight"], arm))
-    form = Form("", False, features(quadratic), None, trial(density))
+    form = Form(features(quadratic))
     return ScaleMixture(link, Gibbs(quadratic, form, reading, apart.auxiliary, ()))

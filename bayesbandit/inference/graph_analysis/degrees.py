@@ -8,7 +8,8 @@ never taken for Gaussian by mistake.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 from pytensor.graph.basic import Apply, Constant, Variable
@@ -21,6 +22,7 @@ from bayesbandit.inference.graph_analysis.operations import (
     ELEMENTWISE,
     MATRICES,
     MOVES,
+    SIZED,
     SMOOTH,
     bare,
     elementwise_name,
@@ -33,20 +35,6 @@ from bayesbandit.inference.graph_analysis.operations import (
 from bayesbandit.inference.graph_analysis.walk import Walk
 
 
-def guards_support(node: Apply, positive: Collection[Variable]) -> bool:
-    """Return whether a node compares a positive value with one that is not positive, or the
-    logarithm of a positive value with an infinity."""
-    for subject, bound in (node.inputs, node.inputs[::-1]):
-        limit = number(bound)
-        if limit is None:
-            continue
-        inside = bare(subject)
-        if math.isinf(limit) and (name := elementwise_name(inside)):
-            return name == "Log" and inside.owner.inputs[0] in positive
-        return limit <= 0 and subject in positive
-    return False
-
-
 def keeps_positive(node: Apply, positive: Collection[Variable]) -> bool:
     """Return whether a node is positive if the `positive` nodes, the weights and its constants
     are."""
@@ -54,7 +42,7 @@ def keeps_positive(node: Apply, positive: Collection[Variable]) -> bool:
     def sure(v: Variable) -> bool:
         if isinstance(v, Constant):
             return bool(np.all(v.data > 0.0))
-        return v in positive or (v.owner is None and v.name == "weight")
+        return v in positive or (v.owner is None and v.name == "weight") or (number(v) or 0.0) > 0.0
 
     op, name = operation(node)
     if isinstance(op, Elemwise):
@@ -70,6 +58,9 @@ def keeps_positive(node: Apply, positive: Collection[Variable]) -> bool:
         return name in kept and all(map(sure, node.inputs))
     if isinstance(op, CAReduce):
         return type(op.scalar_op).__name__ in ("Add", "Mul") and sure(node.inputs[0])
+    if name == "ExtractDiag":
+        before = node.inputs[0].owner
+        return before is not None and operation(before)[1] == "Cholesky"
     return (name in MOVES or isinstance(op, CheckAndRaise)) and sure(node.inputs[0])
 
 
@@ -82,7 +73,7 @@ class Degrees(Walk[float]):
 
     def __init__(self, outputs: Sequence[Variable], seeds: Mapping[Variable, float]) -> None:
         super().__init__(outputs, seeds)
-        self.faults: dict[Apply, str] = {}
+        self.faults: dict[Apply, str] = {}  # the nodes that are no polynomials, or raise a degree
         self.walk(self.nodes, self.values)
 
     def root(self, variable: Variable) -> float:
@@ -91,16 +82,15 @@ class Degrees(Walk[float]):
 
     def visit(self, node: Apply, given: Sequence[float]) -> Sequence[float]:
         """Return an upper bound of the degree; ∞ if none is known."""
-        ragged = self.resized(node, given)
         if max(given, default=0) == 0:
             return [0.0] * len(node.outputs)
         outcome = self.rule(node, given)
-        if ragged and kind(node) == "shape":
-            outcome = "shape that depends on the value"
         if isinstance(outcome, str):
             if max(given) < math.inf:
                 self.faults[node] = outcome
             outcome = math.inf
+        elif math.inf > outcome > max(1.0, *given):
+            self.faults[node] = _raising(node)
         return [outcome] * len(node.outputs)
 
     def rule(self, node: Apply, given: Sequence[float]) -> Outcome:
@@ -116,8 +106,10 @@ class Degrees(Walk[float]):
                 return given[0]
             case "reduction":
                 return f"non-polynomial reduction {name.lower()}"
-            case "shape":
-                return 0
+            case "shape":  # which the values of polynomials do not change
+                return 0 if given[0] < math.inf else "shape that depends on the value"
+            case "move" if name in SIZED:
+                return given[0] if max(given[1:], default=0) == 0 else "shape"
             case "move":
                 return max(given)
             case "take":
@@ -168,17 +160,20 @@ class Degrees(Walk[float]):
         k = self.of(output)
         if k <= most:
             return None
-        behind = set(self._behind(output))
-        if k == math.inf:
-            for node in self.nodes:
-                if node in behind and node in self.faults:
-                    return self._name(node)
-        first = next(n for n in self.nodes if n in behind and self.of(n.outputs[0]) > most)
-        behind = set(self._behind(first.outputs[0]))
-        for node in self.nodes:
-            if node in behind and self._raises(node):
-                return f"{self._raising(node)} (degree {k:g})"
-        raise AssertionError(f"no operation raises the degree to {k:g}")
+        behind = self._behind(output)
+        if k < math.inf:  # what raises the degree of the first node that is above `most`
+            first = next(node for node in behind if self.of(node.outputs[0]) > most)
+            behind = self._behind(first.outputs[0])
+        told = [
+            node
+            for node in behind
+            if node in self.faults and math.isinf(self.of(node.outputs[0])) == math.isinf(k)
+        ]
+        why = self.faults[told[0]]
+        if why == "division":
+            return f"division by {self.names(told[0].inputs[1:])}"
+        said = f"{why} of {self.names(told[0].inputs)}"
+        return said if k == math.inf else f"{said} (degree {k:g})"
 
     def names(self, variables: Sequence[Variable]) -> str:
         """Return the free variables that some nodes depend on, quoted."""
@@ -186,36 +181,48 @@ class Degrees(Walk[float]):
         names = sorted({str(v.name) for v in seeds if self.seeds[v]})
         return " and ".join(f"'{name}'" for name in names)
 
-    def _name(self, node: Apply) -> str:
-        why = self.faults[node]
-        if why == "division":
-            return f"division by {self.names(node.inputs[1:])}"
-        return f"{why} of {self.names(node.inputs)}"
+    def _behind(self, output: Variable) -> list[Apply]:
+        """Return the nodes that an output is computed by, in order; a check computes nothing."""
+        behind, left = set[Apply](), [output]
+        while left:
+            v = left.pop()
+            if v.owner is None or v.owner in behind or v in self.seeds:
+                continue
+            behind.add(v.owner)
+            inputs = v.owner.inputs
+            left += inputs[:1] if isinstance(v.owner.op, CheckAndRaise) else inputs
+        return [node for node in self.nodes if node in behind]
 
-    def _behind(self, output: Variable) -> Iterator[Apply]:
-        for v in ancestors([output], blockers=list(self.seeds)):
-            if v.owner is not None and v not in self.seeds:
-                yield v.owner
 
-    def _raises(self, node: Apply) -> bool:
-        before = [self.of(v) for v in node.inputs]
-        return max(self.of(v) for v in node.outputs) > max([1.0, *before])
+def _raising(node: Apply) -> str:
+    """Return how a node is of a higher degree than its inputs."""
+    name = elementwise_name(node.outputs[0])
+    if name == "Pow":
+        return f"power {exponent(node):g}"
+    return "square" if name == "Sqr" else "product"
 
-    def _raising(self, node: Apply) -> str:
-        name = elementwise_name(node.outputs[0]) or operation(node)[1]
-        if name == "Pow":
-            return f"power {exponent(node):g} of {self.names(node.inputs)}"
-        return f"{'square' if name == 'Sqr' else 'product'} of {self.names(node.inputs)}"
+
+def depends_on(graphs: Sequence[Variable], among: Mapping[str, Variable]) -> frozenset[str]:
+    """Return the names of those variables that the values of some graphs may depend on."""
+    return frozenset(
+        name for name, v in among.items() if any(map(Degrees(graphs, {v: 1.0}).of, graphs))
+    )
+
+
+BRANCHED = {"Sqrt", "Log", "Log1p"}  # analytic on one side of a point
 
 
 class Analytic(Degrees):
-    """1 where a node is analytic in the seeds, 0 where it does not depend on them, else ∞.
+    """1 where a node is one analytic function of the seeds, 0 where it does not depend on them,
+    else ∞.
 
     Two analytic functions that agree at points drawn at random agree everywhere: so numbers may
-    settle an identity. The sign of what is `positive` is a constant, and so are the comparisons
-    t ≥ 0, log t = −∞ and η = −∞ by which a density guards its support.
+    settle an identity. √(t²) is analytic on either side of 0 and not the same function there, so
+    roots and logarithms are taken of what has one sign, or of sums of seeds. The sign of what is
+    `positive` is a constant, and so are the comparisons by which a density guards its support:
+    t ≥ 0, log t = −∞, η = −∞, and those with a bound of t.
 
-    positive: which of the seeds are; None: all.
+    positive: which of the seeds are; None: all. between: the bounds of seeds that have others.
     """
 
     def __init__(
@@ -223,8 +230,10 @@ class Analytic(Degrees):
         outputs: Sequence[Variable],
         seeds: Mapping[Variable, float],
         positive: Collection[Variable] | None = None,
+        between: Mapping[Variable, tuple[float, float]] = MappingProxyType({}),
     ) -> None:
         self.positive = {v for v, k in seeds.items() if k} if positive is None else set(positive)
+        self.between = dict.fromkeys(self.positive, (0.0, math.inf)) | dict(between)
         super().__init__(outputs, seeds)
 
     def visit(self, node: Apply, given: Sequence[float]) -> Sequence[float]:
@@ -238,19 +247,48 @@ class Analytic(Degrees):
         name = elementwise_name(node.outputs[0]) or operation(node)[1]
         if max(given) < math.inf:
             power = name == "Pow" and given[1] == 0
+            whole = power and (number(node.inputs[1]) or 0.5) % 1 == 0
+            if (name in BRANCHED or (power and not whole)) and not self._has_one_branch(node):
+                return f"{'power' if power else f'function {name.lower()}'} of what may be 0,"
             if name in SMOOTH or name in MATRICES or name == "TrueDiv" or power:
                 return 1
             if name in ("Sign", "Abs") and node.inputs[0] in self.positive:
                 return 0 if name == "Sign" else 1
-            if name in COMPARISONS and guards_support(node, self.positive):
-                return 0
-            if name in ("EQ", "NEQ") and any(
-                math.isinf(number(u) or 0.0) and self._is_sum(v)
-                for u, v in (node.inputs, node.inputs[::-1])
-            ):
+            if name in COMPARISONS and self._guards_support(node):
                 return 0
         outcome = super().rule(node, given)
         return outcome if isinstance(outcome, str) or outcome == math.inf else min(outcome, 1)
+
+    def _has_one_branch(self, node: Apply) -> bool:
+        """Return whether the argument of a root or a logarithm keeps to one side of its branch."""
+        v = bare(node.inputs[0])
+        function, name = elementwise_name(node.outputs[0]), elementwise_name(v)
+        even = name == "Sqr" or (name == "Pow" and (exponent(v.owner) or 0.5) % 2 == 0)
+        if function == "Log1p" and even:
+            return True
+        if name in ("Neg", "Sub"):  # −t, or 1 − t
+            *others, last = v.owner.inputs
+            if last in self.positive and not any(map(self.of, others)):
+                return True
+        return v in self.positive or node.inputs[0] in self.positive or self._is_sum(v)
+
+    def _guards_support(self, node: Apply) -> bool:
+        """Return whether a node compares a positive value with one that is not positive, a seed
+        with a number beyond its bounds, or an infinity with a sum or with the logarithm of a
+        positive value."""
+        for subject, bound in (node.inputs, node.inputs[::-1]):
+            limit, inside = number(bound), bare(subject)
+            if limit is None:
+                continue
+            if math.isinf(limit):
+                log = elementwise_name(inside) == "Log" and inside.owner.inputs[0] in self.positive
+                if log or self._is_sum(inside):
+                    return True
+                continue
+            low, high = self.between.get(inside, (-math.inf, math.inf))
+            if limit <= low or limit >= high or (limit <= 0.0 and subject in self.positive):
+                return True
+        return False
 
     def _is_sum(self, v: Variable) -> bool:
         """Return whether a node is a sum of seeds, which are finite, and of what they do not

@@ -11,12 +11,11 @@ from collections.abc import Collection, Mapping, Sequence
 from pytensor.graph.basic import Apply, Variable
 
 from bayesbandit.inference.graph_analysis.operations import (
-    SIZED,
     elementwise_name,
     kind,
     operation,
-    sizes_by_value,
 )
+from bayesbandit.inference.graph_analysis.scaling import SIZED, sizes_by_value
 from bayesbandit.inference.graph_analysis.walk import Walk
 
 Names = frozenset[str]

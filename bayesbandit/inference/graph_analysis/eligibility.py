@@ -10,12 +10,12 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit.inference.base import NotThisEngine, Refusal, refuse
+from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import (
     containers,
     distribution,
     row_dimension,
 )
-from bayesbandit.inference.graph_analysis.dependence import Influence
 from bayesbandit.inference.graph_analysis.rewrites import lowered
 from bayesbandit.inference.graph_analysis.transforms import is_zero_sum, transform_name
 
@@ -29,14 +29,16 @@ if TYPE_CHECKING:
 
 def check_mean(built: pm.Model, asked: str) -> None:
     """Raise `NotThisEngine`, for every engine, if the mean reward depends on rewards or weights."""
-    mean = lowered([built["mean_reward"]])[0]
-    names: dict[Variable, tuple[str, ...]] = dict.fromkeys(built.free_RVs, ())
-    names |= {v: (role,) for role, v in containers(built).items()}
-    roles = Influence([mean], names).of(mean)
-    if why := roles & {"reward", "weight"}:
-        said = " and ".join(sorted(f"{role}s" for role in why))
-        reason = f"'mean_reward': depends on the {said}, which no future row has"
-        raise refuse(asked, reason)
+    [mean] = lowered([built["mean_reward"]])
+    fixed = dict.fromkeys(built.free_RVs, 0.0)  # whatever their priors are made of
+    why = [
+        f"{role}s"
+        for role, v in containers(built).items()
+        if role in ("reward", "weight") and Degrees([mean], {**fixed, v: 1.0}).of(mean)
+    ]
+    if why:
+        said = " and ".join(why)
+        raise refuse(asked, f"'mean_reward': depends on the {said}, which no future row has")
 
 
 def check_random(built: pm.Model, asked: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from pytensor.graph.basic import Apply, Variable
@@ -31,7 +30,18 @@ MOVES = {
     *("Alloc", "DimShuffle", "ExpandDims", "Squeeze", "Reshape", "SpecifyShape", "ViewOp"),
     *("Subtensor", "AdvancedSubtensor", "AdvancedSubtensor1", "ScalarFromTensor"),
 }  # the elements of their first input, elsewhere
-SIZED = {"SpecifyShape", "Reshape", "Unbroadcast", "SplitDims", "JoinDims"}  # x, then lengths
+SIZED = {
+    *(
+        "Alloc",
+        "JoinDims",
+        "Repeat",
+        "Reshape",
+        "SpecifyShape",
+        "Split",
+        "SplitDims",
+        "Unbroadcast",
+    ),
+}  # x, then lengths
 KINDS = {
     **dict.fromkeys(LINEAR, "move"),
     **dict.fromkeys(TAKES, "take"),
@@ -42,10 +52,6 @@ KINDS = {
     "CumOp": "cumulation",
     "IfElse": "branch",
 }
-FIXED = {
-    *(LINEAR | PUTS | SHAPES | PRODUCTS | SOLVES | MATRICES),
-    *("CumOp", "IfElse", "Mark", "Eye", "SortOp", "ArgSortOp"),
-}  # whose outputs are as large as the shapes of their inputs say
 SMOOTH = {
     *("Sqrt", "Exp", "Expm1", "Log", "Log1p", "Log1mexp", "Reciprocal", "Sigmoid", "Softplus"),
     *("Tanh", "Erf", "Erfc", "Erfcx"),
@@ -110,13 +116,3 @@ def bare(variable: Variable) -> Variable:
     ):
         variable = variable.owner.inputs[0]
     return variable
-
-
-def sizes_by_value(node: Apply, d: Sequence[float]) -> bool:
-    """Return whether the shape of a node's outputs depends on values that have a degree; d: the
-    degrees of its inputs."""
-    op, name = operation(node)
-    sizes = {"Repeat": 1, "Alloc": 1, "Reshape": 1, "AllocEmpty": 0} | dict.fromkeys(TAKES, 1)
-    known = name in FIXED or isinstance(op, Elemwise | CAReduce | CheckAndRaise)
-    first = sizes.get(name, len(d) if known else 0)
-    return max(d[first:], default=0) > 0

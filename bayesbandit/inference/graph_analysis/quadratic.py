@@ -59,40 +59,15 @@ class Natural(Additive):
         return self.constant + theta @ self.shift - 0.5 * quadratic
 
 
-@dataclass(frozen=True)
-class Statements:
-    """The information of each row about θ: exp(c + Σ_i u_i A_i'θ − ½ p_i (A_i'θ)²).
-
-    map: A (n, D). precision: p (n,). shift: u (n,). constant: c. A row is an observation u_i / p_i
-    of A_i'θ, with precision p_i.
-    """
-
-    map: np.ndarray
-    precision: np.ndarray
-    shift: np.ndarray
-    constant: float
-
-    def natural(self) -> Natural:
-        """Return the natural parameters of all rows: Λ = A'diag(p)A, η = A'u."""
-        precision = (self.map.T * self.precision) @ self.map
-        return Natural(precision, self.map.T @ self.shift, self.constant)
-
-
 def affine(function: Callable[[np.ndarray], np.ndarray], dim: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return slopes (D, …) and intercept (…) of an affine function of θ, read at [0; e_1 … e_D]."""
-    return along(function, np.eye(dim))
-
-
-def along(
-    function: Callable[[np.ndarray], np.ndarray], directions: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return slopes (m, …) along directions (m, D), and the intercept, of an affine function of θ.
+    """Return slopes (D, …) and intercept (…) of an affine function of θ, read at [0; e_1 … e_D].
 
     If the intercept is so large that the slopes would drown in its rounding, a second call takes
     longer steps, by a power of two.
     """
-    values = function(np.vstack([np.zeros((1, directions.shape[1])), directions]))
-    intercept, slopes, step = values[0], values[1:] - values[0], 1.0
+    directions = np.eye(dim)
+    values = function(np.vstack([np.zeros((1, dim)), directions]))
+    intercept, slopes = values[0], values[1:] - values[0]
     largest, smallest = np.abs(intercept).max(initial=0.0), np.abs(slopes).max(initial=0.0)
     if 8.0 * smallest < largest < math.inf and smallest > 0.0:
         step = 2.0 ** math.ceil(math.log2(largest / smallest))
@@ -233,26 +208,9 @@ class Quadratic:
         return Natural(-0.5 * (slopes + slopes.T), shift.copy(), float(constant[0]))
 
     def values(self, Z: np.ndarray, data: Data, given: Given = ()) -> np.ndarray:
-        """Return the whole log density at Z (S, D) and given values (S, *shape): (S,), without
-        gradients.
-
-        It is computed from the rows' mean rewards, if θ enters the likelihood only through them.
-        """
-        rest = self._arguments(data, given)
-        if self.through_mean is None:
-            at = ([np.asarray(g)[i] for g in given] for i in range(len(Z)))
-            return np.array([self.at(z[None], data, g)[1][0] for z, g in zip(Z, at, strict=True)])
-        [values] = self._densities(Z, np.ascontiguousarray(self.mean_reward(Z, data)), *rest)
-        return np.broadcast_to(values, len(Z))
-
-    @cached_property
-    def _densities(self) -> Compiled:
-        m, through = self.density.given_mean, self.through_mean
-        many = {
-            v: pt.tensor(shape=(None, *v.type.shape), dtype=v.type.dtype) for v in (m, *self.given)
-        }
-        total = vectorize_graph(pt.add(self._flat[0], through), many | {self._z: self._Z})
-        return self._compiled([self._Z, *many.values()], [total])
+        """Return the whole log density at Z (S, D) and given values (S, *shape): (S,)."""
+        points = ((z[None], [np.asarray(g)[i] for g in given]) for i, z in enumerate(Z))
+        return np.array([self.at(z, data, g)[1][0] for z, g in points])
 
     def curvature(
         self, m: np.ndarray, data: Data, given: Given = ()

@@ -1,37 +1,31 @@
-"""What a quadratic log density allows, proved from its graph.
+"""What a quadratic log density allows beyond its gradients: the `Form` of its rows.
 
-Which rows reach which terms (`rows`), what values depend on and how they scale (`dependence`), of
-what degree they are (`degrees`): statements about every row that may come. Numbers are read off
-only where the graph says that they are the same for all rows.
+The walk of rows proves that rows are apart. Numbers that are the same for all rows, such as a noise
+scale, are read at random rows. They are believed only if the log density is analytic in all that
+rows may be (`Analytic`): what holds at random points then holds everywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import ancestors
 
-from bayesbandit.inference.base import Compiled
-from bayesbandit.inference.graph_analysis.degrees import Degrees
+from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees
 from bayesbandit.inference.graph_analysis.density import Density
-from bayesbandit.inference.graph_analysis.dependence import depends_on
-from bayesbandit.inference.graph_analysis.quadratic import (
-    PYTHON,
-    Data,
-    Given,
-    Quadratic,
-    gradient,
-)
+from bayesbandit.inference.graph_analysis.quadratic import Data, Given, Quadratic
 from bayesbandit.inference.graph_analysis.rewrites import rewritten
 from bayesbandit.inference.graph_analysis.rows import ALONG, Reach, RowWalk
-from bayesbandit.inference.graph_analysis.scaling import Scaling
 
 TOLERANCE = 1e-9  # relative to the largest number compared
 MAP_SIZE = 4_000_000  # numbers that a map from contexts to features may take
+AGAIN = (0.3, 2.7, 11.0)  # values of a scale at which what holds at 1 must hold again
 DATA_ROW = Reach(ALONG, 0)
 
 
@@ -86,39 +80,32 @@ class FeatureMap:
 class Form:
     """How a model may be computed faster than by its gradients.
 
-    not_additive: why statistics of batches of rows do not add up, so that rewards cannot be
-        streamed; "" where they do.
-    row_wise: whether each row speaks of θ through its own mean reward alone (`Quadratic.rows`).
     features: the map from contexts to features, where the mean reward has one, else None.
+    row_wise: whether each row speaks of θ through its own mean reward alone (`Quadratic.rows`).
     noise: σ² where rewards are N(mean reward, σ²/weight), or N(mean reward, σ²) in a declaration
-        that does not take weights, else None.
-    trial: a few of the model's own rows, by which numbers that are the same for all are read off.
+        that has no use for weights, else None.
     by_weight: whether a row's precision is its weight times what does not depend on weights.
     """
 
-    not_additive: str
-    row_wise: bool
     features: FeatureMap | None
-    noise: float | None
-    trial: Data
+    row_wise: bool = False
+    noise: float | None = None
     by_weight: bool = False
 
 
 def recognise(quadratic: Quadratic, given: Given = ()) -> Form:
     """Return the form of a quadratic log density, at values of what it is given."""
-    density = quadratic.density
-    why, row_wise = not_additive(density), False
-    if not why and quadratic.through_mean is not None:
-        row_wise = not _mixed([term.given_mean for term in density.terms if term.on_data], density)
-    rows = RowNoise(quadratic) if row_wise else None
-    return Form(
-        why,
-        row_wise,
-        features(quadratic),
-        rows.variance(given) if rows else None,
-        finite_trial(quadratic, given, not why),
-        rows is not None and rows.by_weight,
-    )
+    mapped = features(quadratic)
+    if not row_wise(quadratic) or not_additive(quadratic.density):
+        return Form(mapped)
+    rows = RowNoise(quadratic)
+    return Form(mapped, True, rows.variance(given), rows.by_weight)
+
+
+def row_wise(quadratic: Quadratic) -> bool:
+    """Return whether each row speaks of θ through its own mean reward alone."""
+    terms = [term.given_mean for term in quadratic.density.terms if term.on_data]
+    return quadratic.through_mean is not None and not _mixed(terms, quadratic.density)
 
 
 def close(a: np.ndarray, b: np.ndarray, tolerance: float = TOLERANCE) -> bool:
@@ -141,34 +128,11 @@ def differs(values: np.ndarray, closed: np.ndarray) -> str:
     return f"on these rows the log density differs from its closed form by {np.abs(gap).max():.2g}"
 
 
-def trial(density: Density, n: int = 5, own: Mapping[str, np.ndarray] | None = None) -> Data:
-    """Return n rows of the model's own data, of as many arms as may be; random ones where it has
-    none."""
-    own, K = density.own if own is None else own, density.n_arms or 1
-    if not len(own["x"]):
-        own = positive(density, n)
-    rows = np.arange(n) % len(own["x"])
-    weight = own["weight"][rows] if "weight" in own else np.ones(n)
-    arm = own["arm"][rows] if "arm" in own else np.arange(n) % K
-    return own["x"][rows].astype(float), own["reward"][rows].astype(float), weight, arm
-
-
-def positive(density: Density, n: int) -> dict[str, np.ndarray]:
+def positive(density: Density, n: int, seed: int = 0) -> dict[str, np.ndarray]:
     """Return n random contexts and rewards that have logarithms."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     x = np.exp(rng.normal(size=(n, density.n_features)))
     return {"x": x, "reward": np.exp(rng.normal(size=n))}
-
-
-def finite_trial(quadratic: Quadratic, given: Given, apart: bool) -> Data:
-    """Return `trial`, or where the log density is not finite there, at positive contexts and
-    rewards; all of the model's rows where they are not `apart` from each other."""
-    density, theta = quadratic.density, np.zeros((1, quadratic.dim))
-    own = trial(density, 5 if apart or not len(density.own["x"]) else len(density.own["x"]))
-    if not apart or np.isfinite(quadratic.log_likelihood(theta, own, given)).all():
-        return own
-    other = trial(density, own=positive(density, len(own[0])))
-    return other if np.isfinite(quadratic.log_likelihood(theta, other, given)).all() else own
 
 
 def part(data: Data, rows: slice) -> Data:
@@ -202,92 +166,121 @@ def _mixed(graphs: list[Variable], density: Density) -> str | None:
 
 
 class RowNoise:
-    """How precise a row is, of a likelihood in which each row has its own mean reward alone.
+    """How precise rows are, of a likelihood in which each row has its own mean reward m alone.
 
-    In the row's mean reward m its log density is −½ p m² + u m + …. depends_on: the data that p may
-    depend on. by_weight: p is the weight times what does not depend on it. of_reward: u = p·reward.
+    A row's log density is −½ p m² + u m + …: an observation u/p of m. What is said of p and u is
+    said of every row that may come. It is tried at `rows`, all of which are random.
+
+    analytic: whether the log density is analytic in m and in all that rows may be.
     """
 
     def __init__(self, quadratic: Quadratic) -> None:
         self.quadratic, density = quadratic, quadratic.density
-        cut = quadratic.through_mean
+        cut, inputs = quadratic.through_mean, density.inputs
         assert cut is not None
-        m, inputs = density.given_mean, density.inputs
-        reward, weight = inputs["reward"], inputs.get("weight")
-        slope = gradient(cut, m)
-        both = {m: 1.0, reward: 1.0}
-        self.curvature, self.of_rewards = simplified(
-            gradient(slope.sum(), m), gradient(slope.sum(), reward)
-        )
-        graphs, others = [self.curvature, self.of_rewards], dict(inputs)
-        del others["reward"]
-        self.depends_on = depends_on(graphs, others)
-        self.by_weight = "weight" not in self.depends_on
-        if weight is not None and not self.by_weight:
-            scaling = Scaling(graphs, {weight: 1.0})
-            self.by_weight = all(scaling.degree(g) == 1.0 for g in graphs)
-        self.linear = (
-            Degrees([cut], both).of(cut) <= 2 and Scaling([slope], both).degree(slope) == 1.0
+        varied = [density.given_mean, *quadratic.given]
+        varied += [v for role, v in inputs.items() if role != "arm"]
+        scales = {*quadratic.given, *(v for role, v in inputs.items() if role == "weight")}
+        analysis = Analytic([cut], dict.fromkeys(varied, 1.0), scales)
+        self.analytic = analysis.fault(cut, most=1) is None
+        self.uses_weight = inputs.get("weight") in set(ancestors([cut]))
+        self.rows = random_rows(density, seed=0)
+
+    def at(self, given: Given, heavier: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+        """Return p and u (n,) of the rows, or of rows so many times heavier."""
+        x, reward, weight, arm = self.rows
+        data = x, reward, heavier * weight, arm
+        shift, curvature, _ = self.quadratic.curvature(np.zeros(len(x)), data, given)
+        return -curvature, shift
+
+    @cached_property
+    def by_weight(self) -> bool:
+        """Whether p and u are the weight times what does not depend on it, or do not depend."""
+        if not self.uses_weight:
+            return True
+        given = [np.full(v.type.shape, AGAIN[0]) for v in self.quadratic.given]
+        return self.analytic and all(
+            close(now, c * before)
+            for c in AGAIN
+            for before, now in zip(self.at(given), self.at(given, c), strict=True)
         )
 
     def variance(self, given: Given = ()) -> float | None:
         """Return σ² where a row is N(reward | mean reward, σ²/weight), whatever its context and
         arm, at values of what the log density is given; a declaration without use for weights is
         taken at weight 1. None where it is another."""
-        if not (self.linear and self.by_weight) or self.depends_on - {"weight"}:
+        if not (self.analytic and self.by_weight):
             return None
-        one = one_row(self.quadratic.density)
-        slope, curvature, _ = self.quadratic.curvature(np.zeros(1), one, given)
-        if not (np.isfinite(curvature[0]) and curvature[0] < 0.0 and close(slope, -curvature)):
-            return None
-        return float(-1.0 / curvature[0])
+        _, reward, weight, _ = self.rows
+        (p, u), scale = self.at(given), weight if self.uses_weight else np.ones(len(weight))
+        same = close(p, p[0] * scale) and p[0] > 0.0
+        return float(1.0 / p[0]) if same and close(u, p * reward) else None
+
+    def level(self, v: int, given: Given) -> float | None:
+        """Return l where a row that observes its own mean reward, m = u/p, has log density l log v
+        and what v does not enter, whatever its context, reward, weight and arm are.
+
+        v: the number of a scalar among what the log density is given. u/p must not depend on it.
+        """
+        levels = []
+        for rows in (self.rows, random_rows(self.quadratic.density, seed=1)):
+            shift, curvature, _ = self.quadratic.curvature(np.zeros(len(rows[0])), rows, given)
+
+            def total(s: float, rows: Data = rows, y: np.ndarray = -shift / curvature) -> float:
+                at = [np.array(s) if i == v else value for i, value in enumerate(given)]
+                return self.quadratic.curvature(y, rows, at)[2]
+
+            levels += [(total(s) - total(1.0)) / (len(rows[0]) * math.log(s)) for s in AGAIN]
+        level = round(levels[0], 6)
+        same = self.analytic and close(np.array(levels), np.full(len(levels), level), 1e-7)
+        return level if same else None
 
 
-def one_row(density: Density) -> Data:
-    """Return a row of the model's own contexts, or of ones, with reward 1 and weight 1."""
-    x = density.own["x"][:1] if len(density.own["x"]) else np.ones((1, density.n_features))
-    return x.astype(float), np.ones(1), np.ones(1), np.zeros(1, dtype=np.int64)
-
-
-def level_power(quadratic: Quadratic, s: Variable) -> float | None:
-    """Return e where a row whose mean reward is its reward has log density e log s, but for what s
-    does not enter, whatever its context, reward, weight and arm are. None where it has another."""
-    inputs, through = quadratic.density.inputs, quadratic.through_mean
-    assert through is not None
-    [cut] = simplified(*clone_replace([through], {quadratic.density.given_mean: inputs["reward"]}))
-    [slope] = simplified(s * gradient(cut, s))
-    named = inputs | {"s": s}
-    free = depends_on([slope], named)
-    homogeneous = (Scaling([slope], {named[k]: 1.0}).degree(slope) == 0.0 for k in free)
-    if free - {"weight", "s"} or not all(homogeneous):
-        return None
-    rows = quadratic.density.arguments(one_row(quadratic.density))
-    [power] = Compiled([s, *inputs.values()], [slope], PYTHON)(np.array(1.0), *rows)
-    return float(power)
+def random_rows(density: Density, seed: int) -> Data:
+    """Return random rows of positive numbers, of every arm; the first has weight 1."""
+    K = density.n_arms or 1
+    n, rng = max(5, 2 * K), np.random.default_rng(seed)
+    rows = positive(density, n, seed)
+    weight, arm = np.exp(rng.normal(size=n)), rng.integers(0, K, n)
+    weight[0] = 1.0
+    arm[:K] = np.arange(K)
+    return rows["x"], rows["reward"], weight, arm
 
 
 def monomial_noise(quadratic: Quadratic) -> tuple[float, dict[str, float]] | None:
     """Return κ and {v: e} where every row is N(mean reward, κ v^e / weight), v one of the variables
-    that the log density is given; {} where the noise is known. None of rows that are not proved to
+    that the log density is given; {} where the noise is known. None of rows that are not known to
     be such, whatever they are."""
-    density, cut = quadratic.density, quadratic.through_mean
-    if cut is None or _mixed([term.given_mean for term in density.terms if term.on_data], density):
+    if not row_wise(quadratic):
         return None
-    entering = depends_on([cut], {str(v.name): v for v in quadratic.given})
+    ones: list[np.ndarray] = [np.ones(v.type.shape) for v in quadratic.given]
+    behind = set(ancestors([quadratic.through_mean]))
+    entering = [i for i, v in enumerate(quadratic.given) if v in behind]
     rows = RowNoise(quadratic)
-    variance = rows.variance([np.ones(v.type.shape) for v in quadratic.given])
-    if variance is None or len(entering) > 1:
+    variance = rows.variance(ones)
+    if variance is None or not entering:
+        return None if variance is None else (variance, {})
+    [i, *others] = entering
+    if others or quadratic.given[i].type.ndim:
         return None
-    if not entering:
-        return variance, {}
-    [v] = [v for v in quadratic.given if v.name in entering]
-    graphs = [rows.curvature, rows.of_rewards]
-    scaling = Scaling(graphs, {v: 1.0})
-    degree, same = (scaling.degree(graph) for graph in graphs)
-    level = None if v.type.ndim or degree != same else level_power(quadratic, v)
-    if degree is None or level is None or not close(np.array(level), np.array(0.5 * degree)):
+    e = power(lambda s: rows.at([np.array(s) if j == i else one for j, one in enumerate(ones)]))
+    level = None if e is None else rows.level(i, ones)
+    if e is None or level is None or level != 0.5 * e:
         return None
-    return variance, {str(v.name): -degree}
+    return variance, {str(quadratic.given[i].name): -e}
+
+
+def power(at: Callable[[float], Sequence[np.ndarray]]) -> float | None:
+    """Return e where all of some arrays are s^e times their values at s = 1; None if there is
+    none."""
+    base, doubled = at(1.0), at(2.0)
+    largest = np.abs(base[0]).argmax()
+    ratio = doubled[0].flat[largest] / (base[0].flat[largest] or math.inf)
+    if not 0.0 < ratio < math.inf:
+        return None
+    e = round(math.log2(ratio), 6)
+    same = (close(now / s**e, one) for s in AGAIN for one, now in zip(base, at(s), strict=True))
+    return e if all(same) else None
 
 
 def simplified(*graphs: Variable) -> list[Variable]:

@@ -12,10 +12,18 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.raise_op import CheckAndRaise
+from pytensor.tensor.elemwise import CAReduce, Elemwise
 
 from bayesbandit.inference.graph_analysis.operations import (
     COMPARISONS,
-    SIZED,
+    LINEAR,
+    MATRICES,
+    PRODUCTS,
+    PUTS,
+    SHAPES,
+    SOLVES,
+    TAKES,
     elementwise_name,
     exponent,
     kind,
@@ -23,6 +31,23 @@ from bayesbandit.inference.graph_analysis.operations import (
     reduced_by,
 )
 from bayesbandit.inference.graph_analysis.walk import Walk
+
+SIZED = {"SpecifyShape", "Reshape", "Unbroadcast", "SplitDims", "JoinDims"}  # x, then lengths
+FIXED = {
+    *(LINEAR | PUTS | SHAPES | PRODUCTS | SOLVES | MATRICES),
+    *("CumOp", "IfElse", "Mark", "Eye", "SortOp", "ArgSortOp"),
+}  # whose outputs are as large as the shapes of their inputs say
+
+
+def sizes_by_value(node: Apply, d: Sequence[float]) -> bool:
+    """Return whether the shape of a node's outputs depends on values that have a degree; d: the
+    degrees of its inputs."""
+    op, name = operation(node)
+    sizes = {"Repeat": 1, "Alloc": 1, "Reshape": 1, "AllocEmpty": 0} | dict.fromkeys(TAKES, 1)
+    known = name in FIXED or isinstance(op, Elemwise | CAReduce | CheckAndRaise)
+    first = sizes.get(name, len(d) if known else 0)
+    return max(d[first:], default=0) > 0
+
 
 ZERO = math.inf  # the degree of 0, which is homogeneous to every degree
 ANY = math.nan  # of no degree
@@ -33,7 +58,19 @@ class Scaling(Walk[float]):
 
     def __init__(self, outputs: Sequence[Variable], seeds: Mapping[Variable, float]) -> None:
         super().__init__(outputs, seeds)
+        self.ragged: set[Variable] = set()
         self.walk(self.nodes, self.values)
+
+    def resized(self, node: Apply, depends: Sequence[float]) -> bool:
+        """Return whether the shape of a node's first input depends on the seeds; record the same of
+        its outputs.
+
+        depends: for each input, more than 0 if its value depends on the seeds.
+        """
+        inherited = not self.ragged.isdisjoint(node.inputs)
+        if inherited or sizes_by_value(node, depends):
+            self.ragged.update(node.outputs)
+        return inherited and node.inputs[0] in self.ragged
 
     def degree(self, variable: Variable) -> float | None:
         """Return the degree; `ZERO` for a node that is 0 everywhere, None if there is none."""

@@ -14,19 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import toposort
 
-from bayesbandit.inference.graph_analysis.operations import sizes_by_value
-
 
 class Walk[V](ABC):
-    """The nodes between `seeds` and `outputs`, and their values of type V.
-
-    ragged: variables whose shape depends on the seeds, in domains that track them (`resized`).
-    """
+    """The nodes between `seeds` and `outputs`, and their values of type V."""
 
     def __init__(self, outputs: Sequence[Variable], seeds: Mapping[Variable, V]) -> None:
         self.seeds = dict(seeds)
         self.values: dict[Variable, V] = dict(seeds)
-        self.ragged: set[Variable] = set()
         self.nodes = list(toposort(outputs, blockers=list(seeds)))
 
     def walk(self, nodes: Iterable[Apply], values: dict[Variable, V]) -> None:
@@ -46,14 +40,3 @@ class Walk[V](ABC):
     @abstractmethod
     def visit(self, node: Apply, given: Sequence[V]) -> Sequence[V]:
         """Return the values of a node's outputs, given those of its inputs."""
-
-    def resized(self, node: Apply, depends: Sequence[float]) -> bool:
-        """Return whether the shape of a node's first input depends on the seeds; record the same of
-        its outputs.
-
-        depends: for each input, more than 0 if its value depends on the seeds.
-        """
-        inherited = not self.ragged.isdisjoint(node.inputs)
-        if inherited or sizes_by_value(node, depends):
-            self.ragged.update(node.outputs)
-        return inherited and node.inputs[0] in self.ragged
