@@ -27,12 +27,6 @@ def intercept(x, reward, weight):
     return observe(pm.Normal("alpha", 1, 3) + x @ theta, reward, weight)
 
 
-def no_weights(x, reward, weight):
-    mu = pt.dot(x, pm.Normal("theta", 0, 1, dims="feature"))
-    pm.Normal("reward", mu, SIGMA, observed=reward)
-    return mu
-
-
 def precision_form(x, reward, weight):
     theta = pm.Normal("theta", 0, tau=4, dims="feature")
     mu = x @ theta
@@ -54,11 +48,6 @@ def squares_of_features(x, reward, weight):
     return observe(z @ pm.Normal("theta", 0, 1, shape=2 * D + 1), reward, weight)
 
 
-def fixed_design(x, reward, weight):
-    basis = pm.Data("basis", BASIS)
-    return observe(x @ basis @ pm.Normal("theta", 0, 1, shape=5), reward, weight)
-
-
 def offset(x, reward, weight):
     return observe(5.0 + x @ pm.Normal("theta", 0, 1, dims="feature"), reward, weight)
 
@@ -68,19 +57,9 @@ def mv_cov(x, reward, weight):
     return observe(x @ theta, reward, weight)
 
 
-def mv_chol(x, reward, weight):
-    theta = pm.MvNormal("theta", np.zeros(D), chol=np.linalg.cholesky(RHO), dims="feature")
-    return observe(x @ theta, reward, weight)
-
-
 def mv_tau(x, reward, weight):
     theta = pm.MvNormal("theta", np.zeros(D), tau=np.linalg.inv(RHO), dims="feature")
     return observe(x @ theta, reward, weight)
-
-
-def matrix_normal(x, reward, weight):
-    B = pm.MatrixNormal("B", mu=np.zeros((D, 2)), rowcov=RHO, colcov=np.eye(2), shape=(D, 2))
-    return observe((x @ B).sum(axis=1), reward, weight)
 
 
 def random_walk(x, reward, weight):
@@ -114,32 +93,9 @@ def non_centred(x, reward, weight):
     return observe(x @ theta, reward, weight)
 
 
-def stacked_scalars(x, reward, weight):
-    theta = pt.stack([pm.Normal(f"theta{j}", j, 1 + j) for j in range(D)])
-    return observe(x @ theta, reward, weight)
-
-
-def joined(x, reward, weight):
-    theta = pt.concatenate([pm.Normal("a", 0, 1, shape=1), pm.Normal("b", 0, 3, shape=2)])
-    return observe(x @ theta, reward, weight)
-
-
-def set_subtensor(x, reward, weight):
-    theta = pt.zeros(D)[:2].set(pm.Normal("theta", 0, 1, shape=2))
-    return observe(x @ theta, reward, weight)
-
-
-def tensordot(x, reward, weight):
-    return observe(pt.tensordot(x, pm.Normal("theta", 0, 1, shape=D), 1), reward, weight)
-
-
 def einsum(x, reward, weight):
     theta = pm.Normal("theta", 0, 1, shape=D)
     return observe(pt.einsum("nd,d->n", x, theta), reward, weight)
-
-
-def cumulative(x, reward, weight):
-    return observe(x @ pt.cumsum(pm.Normal("step", 0, 1, dims="feature")), reward, weight)
 
 
 def power_two(x, reward, weight):
@@ -162,17 +118,6 @@ def weights_by_custom(x, reward, weight):
         return weight * pm.logp(pm.Normal.dist(mu, SIGMA), value)
 
     pm.CustomDist("reward", mu, weight, logp=logp, observed=reward)
-    return mu
-
-
-def custom_by_draws(x, reward, weight):
-    mu = x @ pm.Normal("theta", 0, 1, dims="feature")
-    pm.CustomDist(
-        "reward",
-        mu,
-        dist=lambda mu, size: mu + pm.Normal.dist(0, SIGMA, size=size),
-        observed=reward,
-    )
     return mu
 
 
@@ -279,13 +224,10 @@ def features(f):
     m, S = {
         ridge: (np.zeros(D), 4 * np.eye(D)),
         intercept: (np.array([0, 0, 0, 1]), np.diag([1, 1, 1, 9])),
-        no_weights: (np.zeros(D), np.eye(D)),
         precision_form: (np.zeros(D), np.eye(D) / 4),
         centred_elsewhere: (np.arange(D), np.eye(D)),
         scaled_features: (np.zeros(D), np.eye(D)),
-        fixed_design: (np.zeros(5), np.eye(5)),
         mv_cov: (np.ones(D), RHO),
-        mv_chol: (np.zeros(D), RHO),
         mv_tau: (np.zeros(D), RHO),
         hierarchical_mean: (np.zeros(4), np.eye(4)),
         arms: (np.zeros(K * D), np.eye(K * D)),
@@ -294,7 +236,6 @@ def features(f):
     columns = {
         intercept: lambda x, a: np.column_stack([x, np.ones(len(x))]),
         scaled_features: lambda x, a: x * [1, 10, 0.1],
-        fixed_design: lambda x, a: x @ BASIS,
         hierarchical_mean: lambda x, a: np.column_stack([np.zeros(len(x)), x]),
         arms: lambda x, a: np.einsum("nk,nd->nkd", np.eye(K)[a], x).reshape(len(x), -1),
     }
@@ -308,18 +249,18 @@ def features(f):
 
 
 STREAMED = [
-    *(ridge, intercept, no_weights, precision_form, centred_elsewhere, scaled_features),
-    *(squares_of_features, fixed_design, offset, mv_cov, mv_chol, mv_tau, matrix_normal),
+    *(ridge, intercept, precision_form, centred_elsewhere, scaled_features),
+    *(squares_of_features, offset, mv_cov, mv_tau),
     *(random_walk, autoregression, gaussian_process, hierarchical_mean, non_centred),
-    *(stacked_scalars, joined, set_subtensor, tensordot, einsum, cumulative, power_two),
-    *(weights_by_potential, weights_by_custom, custom_by_draws, two_likelihoods),
+    *(einsum, power_two),
+    *(weights_by_potential, weights_by_custom, two_likelihoods),
     *(noise_by_context, improper, logarithms, named_dimensions),
     *(arms, arms_share_a_mean, arms_off_centre),
 ]
 IN_BATCH = [joint_noise, zellner, averaged, centred_contexts]
 INDEPENDENT = [
-    *(ridge, intercept, no_weights, precision_form, centred_elsewhere, scaled_features),
-    *(fixed_design, mv_cov, mv_chol, mv_tau, hierarchical_mean, arms, arms_share_a_mean),
+    *(ridge, intercept, precision_form, centred_elsewhere, scaled_features),
+    *(mv_cov, mv_tau, hierarchical_mean, arms, arms_share_a_mean),
 ]
 
 

@@ -25,15 +25,13 @@ from bayesbandit.inference.graph_analysis.degrees import Analytic, depends_on
 from bayesbandit.inference.graph_analysis.density import distribution, read
 from bayesbandit.inference.graph_analysis.eligibility import eligible, on_own_rows
 from bayesbandit.inference.graph_analysis.quadratic import Data, Natural, Quadratic
-from bayesbandit.inference.graph_analysis.recognise import (
+from bayesbandit.inference.graph_analysis.recognise import Form, differs, recognise
+from bayesbandit.inference.graph_analysis.row_noise import (
     AGAIN,
-    Form,
     RowNoise,
     close,
-    differs,
     power,
     random_rows,
-    recognise,
 )
 from bayesbandit.inference.graph_analysis.transforms import transform_name
 
@@ -291,7 +289,7 @@ def match(model: pm.Model) -> NormalInverseGamma:
     data = trial(quadratic, form.row_wise)
     k = exponent(quadratic, data, name)
     rows = RowNoise(quadratic) if form.by_weight else None
-    unit = rows is not None and rows.level(0, (1.0,)) == 0.5 * k
+    unit = rows is not None and rows.level(0) == 0.5 * k
     engine = NormalInverseGamma(quadratic, form, name, k, unit)
     conjugate(engine, data)
     on_own_rows(engine)

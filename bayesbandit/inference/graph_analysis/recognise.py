@@ -1,14 +1,10 @@
 """What a quadratic log density allows beyond its gradients: the `Form` of its rows.
 
-The walk of rows proves that rows are apart. Numbers that are the same for all rows, such as a noise
-scale, are read at random rows. They are believed only if the log density is analytic in all that
-rows may be (`Analytic`): what holds at random points then holds everywhere.
+The walk of rows proves that rows are apart; `row_noise` says how precise they are.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,15 +13,22 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
-from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees
+from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import Density
 from bayesbandit.inference.graph_analysis.quadratic import Data, Given, Quadratic
 from bayesbandit.inference.graph_analysis.rewrites import rewritten
+from bayesbandit.inference.graph_analysis.row_noise import (
+    TOLERANCE,
+    RowNoise,
+    close,
+    positive,
+    power,
+)
 from bayesbandit.inference.graph_analysis.rows import ALONG, Reach, RowWalk
 
-TOLERANCE = 1e-9  # relative to the largest number compared
+__all__ = ["Form", "close", "monomial_noise", "positive", "recognise"]  # and what they are made of
+
 MAP_SIZE = 4_000_000  # numbers that a map from contexts to features may take
-AGAIN = (0.3, 2.7, 11.0)  # values of a scale at which what holds at 1 must hold again
 DATA_ROW = Reach(ALONG, 0)
 
 
@@ -108,17 +111,6 @@ def row_wise(quadratic: Quadratic) -> bool:
     return quadratic.through_mean is not None and not _mixed(terms, quadratic.density)
 
 
-def close(a: np.ndarray, b: np.ndarray, tolerance: float = TOLERANCE) -> bool:
-    """Return whether two arrays have one shape, are finite and differ by `tolerance` at most.
-
-    The tolerance is relative to the largest absolute value in the two.
-    """
-    if a.shape != b.shape or not (np.isfinite(a).all() and np.isfinite(b).all()):
-        return False
-    largest = max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0))
-    return bool(np.abs(a - b).max(initial=0.0) <= tolerance * largest)
-
-
 def differs(values: np.ndarray, closed: np.ndarray) -> str:
     """Return how log densities (S,) differ from their closed form, constants aside; "" where they
     agree to rounding or to 1e-5."""
@@ -126,13 +118,6 @@ def differs(values: np.ndarray, closed: np.ndarray) -> str:
     if (np.abs(gap) <= 1e-5 * (1.0 + size) + TOLERANCE * np.abs(values).max()).all():
         return ""
     return f"on these rows the log density differs from its closed form by {np.abs(gap).max():.2g}"
-
-
-def positive(density: Density, n: int, seed: int = 0) -> dict[str, np.ndarray]:
-    """Return n random contexts and rewards that have logarithms."""
-    rng = np.random.default_rng(seed)
-    x = np.exp(rng.normal(size=(n, density.n_features)))
-    return {"x": x, "reward": np.exp(rng.normal(size=n))}
 
 
 def part(data: Data, rows: slice) -> Data:
@@ -165,122 +150,25 @@ def _mixed(graphs: list[Variable], density: Density) -> str | None:
     return next((why for g in graphs if (why := rows.mixed(g))), None)
 
 
-class RowNoise:
-    """How precise rows are, of a likelihood in which each row has its own mean reward m alone.
-
-    A row's log density is −½ p m² + u m + …: an observation u/p of m. What is said of p and u is
-    said of every row that may come. It is tried at `rows`, all of which are random.
-
-    analytic: whether the log density is analytic in m and in all that rows may be.
-    """
-
-    def __init__(self, quadratic: Quadratic) -> None:
-        self.quadratic, density = quadratic, quadratic.density
-        cut, inputs = quadratic.through_mean, density.inputs
-        assert cut is not None
-        varied = [density.given_mean, *quadratic.given]
-        varied += [v for role, v in inputs.items() if role != "arm"]
-        scales = {*quadratic.given, *(v for role, v in inputs.items() if role == "weight")}
-        analysis = Analytic([cut], dict.fromkeys(varied, 1.0), scales)
-        self.analytic = analysis.fault(cut, most=1) is None
-        self.uses_weight = inputs.get("weight") in set(ancestors([cut]))
-        self.rows = random_rows(density, seed=0)
-
-    def at(self, given: Given, heavier: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-        """Return p and u (n,) of the rows, or of rows so many times heavier."""
-        x, reward, weight, arm = self.rows
-        data = x, reward, heavier * weight, arm
-        shift, curvature, _ = self.quadratic.curvature(np.zeros(len(x)), data, given)
-        return -curvature, shift
-
-    @cached_property
-    def by_weight(self) -> bool:
-        """Whether p and u are the weight times what does not depend on it, or do not depend."""
-        if not self.uses_weight:
-            return True
-        given = [np.full(v.type.shape, AGAIN[0]) for v in self.quadratic.given]
-        return self.analytic and all(
-            close(now, c * before)
-            for c in AGAIN
-            for before, now in zip(self.at(given), self.at(given, c), strict=True)
-        )
-
-    def variance(self, given: Given = ()) -> float | None:
-        """Return σ² where a row is N(reward | mean reward, σ²/weight), whatever its context and
-        arm, at values of what the log density is given; a declaration without use for weights is
-        taken at weight 1. None where it is another."""
-        if not (self.analytic and self.by_weight):
-            return None
-        _, reward, weight, _ = self.rows
-        (p, u), scale = self.at(given), weight if self.uses_weight else np.ones(len(weight))
-        same = close(p, p[0] * scale) and p[0] > 0.0
-        return float(1.0 / p[0]) if same and close(u, p * reward) else None
-
-    def level(self, v: int, given: Given) -> float | None:
-        """Return l where a row that observes its own mean reward, m = u/p, has log density l log v
-        and what v does not enter, whatever its context, reward, weight and arm are.
-
-        v: the number of a scalar among what the log density is given. u/p must not depend on it.
-        """
-        levels = []
-        for rows in (self.rows, random_rows(self.quadratic.density, seed=1)):
-            shift, curvature, _ = self.quadratic.curvature(np.zeros(len(rows[0])), rows, given)
-
-            def total(s: float, rows: Data = rows, y: np.ndarray = -shift / curvature) -> float:
-                at = [np.array(s) if i == v else value for i, value in enumerate(given)]
-                return self.quadratic.curvature(y, rows, at)[2]
-
-            levels += [(total(s) - total(1.0)) / (len(rows[0]) * math.log(s)) for s in AGAIN]
-        level = round(levels[0], 6)
-        same = self.analytic and close(np.array(levels), np.full(len(levels), level), 1e-7)
-        return level if same else None
-
-
-def random_rows(density: Density, seed: int) -> Data:
-    """Return random rows of positive numbers, of every arm; the first has weight 1."""
-    K = density.n_arms or 1
-    n, rng = max(5, 2 * K), np.random.default_rng(seed)
-    rows = positive(density, n, seed)
-    weight, arm = np.exp(rng.normal(size=n)), rng.integers(0, K, n)
-    weight[0] = 1.0
-    arm[:K] = np.arange(K)
-    return rows["x"], rows["reward"], weight, arm
-
-
 def monomial_noise(quadratic: Quadratic) -> tuple[float, dict[str, float]] | None:
     """Return κ and {v: e} where every row is N(mean reward, κ v^e / weight), v one of the variables
     that the log density is given; {} where the noise is known. None of rows that are not known to
     be such, whatever they are."""
     if not row_wise(quadratic):
         return None
-    ones: list[np.ndarray] = [np.ones(v.type.shape) for v in quadratic.given]
+    rows = RowNoise(quadratic)
+    variance = rows.variance([np.ones(v.type.shape) for v in quadratic.given])
     behind = set(ancestors([quadratic.through_mean]))
     entering = [i for i, v in enumerate(quadratic.given) if v in behind]
-    rows = RowNoise(quadratic)
-    variance = rows.variance(ones)
     if variance is None or not entering:
         return None if variance is None else (variance, {})
     [i, *others] = entering
     if others or quadratic.given[i].type.ndim:
         return None
-    e = power(lambda s: rows.at([np.array(s) if j == i else one for j, one in enumerate(ones)]))
-    level = None if e is None else rows.level(i, ones)
-    if e is None or level is None or level != 0.5 * e:
+    e, level = power(lambda s: rows.at(rows.with_value(i, s))[:2]), rows.level(i)
+    if e is None or level != 0.5 * e:
         return None
     return variance, {str(quadratic.given[i].name): -e}
-
-
-def power(at: Callable[[float], Sequence[np.ndarray]]) -> float | None:
-    """Return e where all of some arrays are s^e times their values at s = 1; None if there is
-    none."""
-    base, doubled = at(1.0), at(2.0)
-    largest = np.abs(base[0]).argmax()
-    ratio = doubled[0].flat[largest] / (base[0].flat[largest] or math.inf)
-    if not 0.0 < ratio < math.inf:
-        return None
-    e = round(math.log2(ratio), 6)
-    same = (close(now / s**e, one) for s in AGAIN for one, now in zip(base, at(s), strict=True))
-    return e if all(same) else None
 
 
 def simplified(*graphs: Variable) -> list[Variable]:
