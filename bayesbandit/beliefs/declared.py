@@ -17,7 +17,7 @@ from bayesbandit.beliefs.memory import Memory
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.checks import MANY, integer, number, one_of, shown
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
-from bayesbandit.inference.graph_analysis.dependence import Influence
+from bayesbandit.inference.graph_analysis.degrees import depends_on
 from bayesbandit.inference.plan import Plan, plan
 from bayesbandit.inference.pymc_model.digest import digest
 from bayesbandit.inference.pymc_model.template import template
@@ -91,8 +91,7 @@ class Declared:
     def refuses_sharing(self, n_features: int) -> str:
         """Return why the model would give all arms that share it the same reward; "" if not."""
         built = self.plan(1, n_features).built
-        mean = built["mean_reward"]
-        if Influence([mean], {built["x"]: ["x"]}).of(mean):
+        if depends_on([built["mean_reward"]], {"x": built["x"]}):
             return ""
         return f"the mean reward of {self.declared.name} does not depend on x"
 

@@ -15,7 +15,7 @@ are read off the differences:
   of an exponential are one again, with the same ratio (Prony's method, for up to two of them). A
   monomial of several variables has the same value along each of them.
 
-The density must be analytic in z and v (`OneBranch`). So what holds at points drawn at random holds
+The density must be analytic in z and v (`Analytic`). So what holds at points drawn at random holds
 everywhere, and the form is tested at such points. Rows are at hand: nothing is said of others.
 """
 

@@ -1,6 +1,5 @@
 """The degree analysis: sound on random expressions; refusals name variable and operation."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -21,8 +20,8 @@ from bayesbandit.inference.base import Refusal
 from bayesbandit.inference.exact import gaussian as exact
 from bayesbandit.inference.graph_analysis import degrees
 from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees
-from bayesbandit.inference.graph_analysis.density import Mark, read
-from bayesbandit.inference.graph_analysis.operations import elementwise_name, number
+from bayesbandit.inference.graph_analysis.density import read
+from bayesbandit.inference.graph_analysis.operations import number
 from bayesbandit.inference.graph_analysis.rewrites import unfolded
 from tests.inference.declared import FAST, built, rows
 from tests.inference.refused import REFUSED, mean
@@ -56,7 +55,6 @@ squares = OpFromGraph([v], [v**2 + 1])
     [
         (c * 2, 0),
         (v.shape[0] + c, 0),
-        (2 * v - c / 3, 1),
         (pt.dot(A, v).sum(), 1),
         (pt.concatenate([v, c])[1:4].reshape((3, 1)), 1),
         (pt.zeros(5)[1:4].inc(v), 1),
@@ -65,30 +63,22 @@ squares = OpFromGraph([v], [v**2 + 1])
         (pt.linalg.solve(A, v), 1),
         (pt.switch(c > 0, v, -v), 1),
         (v.mean(), 1),
-        (pt.diag(v).sum(axis=0), 1),
-        (v**1, 1),
         (v**0, 0),
         (v**2, 2),
-        (pt.sqr(v).sum(), 2),
         (pt.outer(v, v), 2),
         (pt.einsum("i,i->", v, v), 2),
         (squares(v), 2),
-        (squares(squares(v)), 4),
         (v**3 * v, 4),
         (pt.exp(c) * v, 1),
         (pt.exp(v), np.inf),
         (v**0.5, np.inf),
         (v**-1, np.inf),
-        (2**v, np.inf),
         (c / v, np.inf),
         (pt.abs(v), np.inf),
-        (pt.maximum(v, 0), np.inf),
         (pt.switch(v > 0, v, -v), np.inf),
         (pt.cumprod(v), np.inf),
-        (pt.prod(v), np.inf),
         (pt.max(v), np.inf),
         (pt.sort(v), np.inf),
-        (pt.round(v), np.inf),
         (v.astype("int64").astype("float64"), np.inf),
         (v.astype("float32").astype("float64"), np.inf),
         (c[pt.argmax(v)], np.inf),
@@ -170,6 +160,13 @@ def test_analytic_on_the_positive_numbers(graph, fault, folded):
     assert Analytic([graph], {s: 1.0}).fault(graph, most=1) == fault
 
 
+def test_the_guards_of_a_uniform_are_beyond_its_bounds():
+    graph = pm.logp(pm.Uniform.dist(0.5, 10.0), s) + pt.log(s)
+    assert Analytic([graph], {s: 1.0}).fault(graph, most=1)
+    assert Analytic([graph], {s: 1.0}, between={s: (0.5, 10.0)}).fault(graph, most=1) is None
+    assert Analytic([graph], {s: 1.0}, between={s: (0.5, 11.0)}).fault(graph, most=1)
+
+
 @pytest.mark.parametrize(
     ("variable", "value"),
     [
@@ -185,11 +182,6 @@ def test_analytic_on_the_positive_numbers(graph, fault, folded):
 )
 def test_one_number_is_seen_however_it_is_written(variable, value):
     assert number(variable) == value
-
-
-def test_only_elementwise_operations_have_such_a_name():
-    assert elementwise_name(s + 1) == "Add"
-    assert [elementwise_name(u) for u in (s, c, v.sum(), v.dimshuffle("x", 0))] == [""] * 4
 
 
 @pytest.mark.parametrize("function", [pt.abs, pt.sign])
@@ -242,14 +234,6 @@ def test_what_counts_is_the_density_and_not_a_gradient_given_by_hand():
     known, right = (engine.posterior(**data) for engine in (found, expected))
     np.testing.assert_allclose(known.mean, right.mean, rtol=1e-10)
     np.testing.assert_allclose(known.precision, right.precision, rtol=1e-10)
-
-
-def test_the_mark_is_an_operation_as_pytensor_has_them_now():
-    """PyTensor looks at a class when it is made."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        type("Mark", (Mark,), dict(Mark.__dict__))
-    assert pytensor.function([v], Mark()(v).shape)(np.zeros(3)) == 3
 
 
 @pytest.mark.parametrize("arms", [None, 2])

@@ -6,13 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from scipy.stats import multivariate_normal
 
 from bayesbandit.inference.base import NotThisEngine, Refusal
 from bayesbandit.inference.exact import gaussian as exact
 from bayesbandit.inference.exact.gaussian import ExactGaussian
-from tests.cases import few, in_gate, slow_but
+from bayesbandit.inference.graph_analysis.recognise import not_additive
+from tests.cases import in_gate, slow_but
 from tests.inference.declared import built, constant, log_densities, rows
 from tests.inference.linear import (
     IN_BATCH,
@@ -25,35 +27,27 @@ from tests.inference.linear import (
     arms,
     arms_share_a_mean,
     autoregression,
-    averaged,
     centred_contexts,
     centred_elsewhere,
-    custom_by_draws,
     data_of,
     einsum,
     features,
     improper,
     intercept,
-    joined,
     joint_noise,
     logarithms,
-    mv_chol,
     mv_cov,
     mv_tau,
     named_dimensions,
-    no_weights,
     noise_by_context,
     power_two,
     precision_form,
     random_walk,
     ridge,
     scaled_features,
-    stacked_scalars,
-    tensordot,
     two_likelihoods,
     weights_by_custom,
     weights_by_potential,
-    zellner,
 )
 
 QUICK = (  # unlike each other
@@ -108,7 +102,7 @@ def test_closed_form_minus_log_density_is_constant(declare):
 @streamed
 def test_streaming_is_batch_in_any_order(declare):
     engine, data, _ = matched(declare)
-    assert not engine.form.not_additive
+    assert not not_additive(engine.quadratic.density)
     batch, natural = engine.posterior(**data), engine.prior()
     for i in np.random.default_rng(2).permutation(N):
         natural = natural + engine.likelihood(**part(data, [i]))
@@ -122,26 +116,13 @@ def test_streaming_is_batch_in_any_order(declare):
     assert not none.shift.any()
 
 
-@few("[centred_contexts-the mean reward of a row depends on other rows]")
-@pytest.mark.parametrize(
-    ("declare", "words"),
-    [
-        (joint_noise, "the likelihood of rows together is not the product of theirs apart"),
-        (centred_contexts, "the mean reward of a row depends on other rows"),
-        *(
-            pytest.param(
-                declare,
-                "the likelihood of rows together is not the product of theirs apart",
-                marks=pytest.mark.slow,
-            )
-            for declare in (averaged, zellner)
-        ),
-    ],
-)
-def test_what_does_not_add_up_is_exact_in_batch_only(declare, words):
+@each(IN_BATCH)
+def test_what_does_not_add_up_is_exact_in_batch_only(declare):
     engine, _, _ = matched(declare)
-    assert engine.form.not_additive
-    assert engine.form.not_additive.startswith(words)
+    apart = declare is centred_contexts
+    words = "mean reward of a row depends on" if apart else "rows together is not the product of"
+    assert words in not_additive(engine.quadratic.density)
+    assert not engine.row_wise
 
 
 @pytest.mark.slow
@@ -152,7 +133,7 @@ def test_posterior_is_the_textbooks(declare):
         assert engine.names == ("theta", "alpha")
     m, S, columns = features(declare)
     Z = columns(data["x"], data.get("arm"))
-    w = np.ones(N) if declare is no_weights else data["weight"]
+    w = data["weight"]
     gain = S @ Z.T @ np.linalg.inv(Z @ S @ Z.T + np.diag(SIGMA**2 / w))
     posterior = engine.posterior(**data)
     assert np.allclose(posterior.mean, m + gain @ (data["reward"] - Z @ m), atol=1e-10)
@@ -196,20 +177,19 @@ def test_rows_say_what_the_gradients_say(declare):
     if declare is logarithms:  # whose mean reward is not affine
         assert not engine.row_wise
         return
-    together = engine.statements(engine.data(**data)).natural()
+    together = engine.of_rows(engine.data(**data))
     assert np.allclose(together.precision, by_gradient.precision, rtol=1e-10, atol=1e-10)
     assert np.allclose(together.shift, by_gradient.shift, rtol=1e-10, atol=1e-10)
     assert np.isclose(together.constant, by_gradient.constant, rtol=1e-10)
 
 
 IDENTITY = (
-    *(ridge, no_weights, precision_form, centred_elsewhere, mv_cov, mv_chol, mv_tau),
-    *(random_walk, autoregression, stacked_scalars, joined, tensordot, einsum, power_two),
-    *(weights_by_potential, weights_by_custom, custom_by_draws, two_likelihoods),
+    *(ridge, precision_form, centred_elsewhere, mv_cov, mv_tau, random_walk, autoregression),
+    *(einsum, power_two, weights_by_potential, weights_by_custom, two_likelihoods),
     *(noise_by_context, named_dimensions),
 )
-PENALTY = {ridge: SIGMA**2 / 4, precision_form: SIGMA**2 * 4, no_weights: SIGMA**2}
-NO_PENALTY = (centred_elsewhere, mv_cov, random_walk, stacked_scalars, noise_by_context)
+PENALTY = {ridge: SIGMA**2 / 4, precision_form: SIGMA**2 * 4}
+NO_PENALTY = (centred_elsewhere, mv_cov, random_walk, noise_by_context)
 
 
 @streamed
@@ -226,28 +206,29 @@ def test_what_the_compiled_kernel_can_take_is_recognised(declare):
         assert engine.ridge is None
 
 
-@pytest.mark.slow
-def test_features_are_read_off():
-    features = matched(scaled_features)[0].form.features
-    C, a = features.C, features.a
-    assert np.allclose(C, np.diag([1, 10, 0.1]))
-    assert not a.any()
-    features = matched(intercept)[0].form.features
-    C, a = features.C, features.a
-    assert np.array_equal(C, np.eye(D, D + 1))
-    assert np.array_equal(a, [0, 0, 0, 1])
-    for declare in (intercept, arms):
-        engine, x = matched(declare)[0], np.random.default_rng(0).normal(size=(4, D))
-        A, b = engine.linear_map(x)
-        k = None if engine.n_arms is None else np.repeat(np.arange(K), 4)
-        slow, c = engine.quadratic.linear_map(
-            engine.data(x if k is None else np.tile(x, (K, 1)), arm=k)
-        )
-        if k is not None:
-            slow = slow.reshape(K, 4, -1).transpose(1, 0, 2)
-        np.testing.assert_allclose(A, slow, atol=1e-12)
-        assert not b.any()
-        assert not c.any()
+NOT_AT_HAND = {  # an sd, what is seen of the reward, and whether weights are the rows' precisions
+    "a clipped reward": (lambda x, r, w: w**-0.5, lambda r: pt.clip(r, -5, 5), True),
+    "a far context": (lambda x, r, w: pt.switch(x[:, 0] > 100, 4.0, 1.0) * w**-0.5, None, True),
+    "a large reward": (lambda x, r, w: pt.switch(abs(r) > 1000, 4.0, 1.0) * w**-0.5, None, True),
+    "a large weight": (lambda x, r, w: pt.switch(w > 50, 1.0, w**-0.5), None, False),
+    "a power by context": (lambda x, r, w: w ** -pt.switch(x[:, 0] > 100, 1.0, 0.5), None, False),
+}
+
+
+@pytest.mark.parametrize("name", NOT_AT_HAND)
+def test_rows_that_are_not_at_hand_may_have_another_noise(name):
+    sd, seen, by_weight = NOT_AT_HAND[name]
+
+    def declare(x, reward, weight):
+        mu = x @ pm.Normal("theta", 0, 1, dims="feature")
+        observed = reward if seen is None else seen(reward)
+        pm.Normal("reward", mu, sd(x, reward, weight), observed=observed)
+        return mu
+
+    engine = exact.match(built(declare, rows(n=N, d=D)))
+    assert engine.noise is None
+    assert engine.row_wise
+    assert engine.form.by_weight == by_weight
 
 
 @pytest.mark.slow

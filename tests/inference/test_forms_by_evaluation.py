@@ -18,11 +18,11 @@ from bayesbandit.inference.gibbs.generic import problem
 from bayesbandit.inference.gibbs.layout import block, matrix
 from bayesbandit.inference.gibbs.rewrite_mixtures import mixed
 from bayesbandit.inference.gibbs.sampler import Gibbs, match
+from bayesbandit.inference.graph_analysis.degrees import Analytic
 from bayesbandit.inference.graph_analysis.density import read
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON
 from tests import declarations
 from tests.hunt.form import Part, Reader, summands
-from tests.hunt.one_branch import OneBranch
 from tests.inference.declared import built, constant, log_densities, rows
 from tests.inference.test_gibbs import BLOCKS, dense, walk
 
@@ -65,8 +65,9 @@ def forms(name):
     positive = {k: reading.between.get(k, (0.0, math.inf)) for k in reading.rest}
     graphs = [term.given_mean for term in density.terms]
     bounds = {density.values[k]: ends for k, ends in positive.items()}
-    one_branch = OneBranch(graphs, list(unknown.values()), bounds)
-    assert [one_branch.fault(g, most=1) for g in graphs] == [None] * len(graphs)
+    seeds = dict.fromkeys(unknown.values(), 1.0)
+    analytic = Analytic(graphs, seeds, list(bounds), bounds)
+    assert [analytic.fault(g, most=1) for g in graphs] == [None] * len(graphs)
     places, D, _ = reading.places(n)
     places[MEAN] = np.arange(D, D + n)
     inputs = list(density.inputs.values())
@@ -219,9 +220,9 @@ def test_what_no_trial_row_shows_is_refused_and_its_harmless_twin_is_not(name):
     for declare in TRAPS[name]:
         density = read(built(declare, rows()))
         inputs, values = density.inputs, density.values
-        seeds = [density.given_mean, *values.values(), *inputs.values()]
-        between = dict.fromkeys((values["s"], inputs["weight"]), (0.0, math.inf))
+        seeds = dict.fromkeys([density.given_mean, *values.values(), *inputs.values()], 1.0)
+        positive = values["s"], inputs["weight"]
         [graph] = [term.given_mean for term in density.terms if term.on_data]
-        faults.append(OneBranch([graph], seeds, between).fault(graph, most=1))
+        faults.append(Analytic([graph], seeds, positive).fault(graph, most=1))
     assert faults[0]
     assert not faults[1]

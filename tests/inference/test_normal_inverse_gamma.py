@@ -6,7 +6,6 @@ import pytest
 from scipy.stats import invgamma, multivariate_normal, multivariate_t
 
 from bayesbandit.inference.base import NotThisEngine, Refusal
-from bayesbandit.inference.exact import gaussian as exact
 from bayesbandit.inference.exact import normal_inverse_gamma
 from bayesbandit.inference.exact.normal_inverse_gamma import NormalInverseGamma, read_off
 from tests.cases import few, in_gate, quick_but, slow_but
@@ -113,7 +112,6 @@ def test_an_intercept_takes_up_any_offset_of_the_rewards(offset):
 @pytest.mark.parametrize("declare", STREAMED, ids=lambda f: f.__name__)
 def test_streaming_is_batch_in_any_order(declare):
     engine, data, _ = matched(declare)
-    assert not engine.form.not_additive
     batch, statistics = engine.posterior(**data), engine.prior()
     for i in np.random.default_rng(2).permutation(N):
         row = {role: values[[i]] for role, values in data.items()}
@@ -154,51 +152,30 @@ def test_precision_weights_are_not_powers_of_the_likelihood():
     assert np.isclose(by_power.shape, PRIOR[0] + data["weight"].sum() / 2)
 
 
+KERNEL = {  # the ridge, the exponent of the scale in the precision, and the noise at scale 1
+    variance: (0.25, -1, 1),
+    precision: (0.25, 1, 1),
+    standard_deviation: (0.25, -2, 1),
+    double_noise: (4.0, -1, 4),
+}
+NO_KERNEL = off_centre, correlated, non_centred, powers, arms, joint
+
+
 @pytest.mark.slow
-@textbook
+@pytest.mark.parametrize("declare", [*KERNEL, *NO_KERNEL], ids=lambda f: f.__name__)
 def test_what_the_compiled_kernel_can_take_is_recognised(declare):
+    """N(mean reward, noise/weight) with a noise that is inverse gamma, under a ridge."""
     engine, _, _ = matched(declare)
+    if declare not in KERNEL:
+        assert engine.ridge is None
+        not_of_every_variance = declare in (powers, joint)
+        assert (engine.noise_prior is None) == (not engine.streams) == not_of_every_variance
+        return
+    ridge, exponent, noise = KERNEL[declare]
     assert engine.identity_map
-    assert np.isclose(engine.ridge, 0.25)
-    assert np.allclose(engine.noise_prior, PRIOR)
-    assert engine.exponent == {variance: -1, precision: 1, standard_deviation: -2}[declare]
-
-
-@pytest.mark.slow
-def test_a_noise_that_is_twice_the_variable():
-    engine, _, _ = matched(double_noise)
-    assert np.isclose(engine.ridge, 4)
-    assert np.allclose(engine.noise_prior, (PRIOR[0], 4 * PRIOR[1]))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "declare",
-    [off_centre, correlated, non_centred, powers, arms, joint],
-    ids=lambda f: f.__name__,
-)
-def test_what_the_compiled_kernel_cannot_take_is_recognised(declare):
-    engine, _, _ = matched(declare)
-    assert engine.ridge is None
-    if declare in (powers, joint):  # not N(mean reward, σ²/weight) for every σ²
-        assert engine.noise_prior is None
-
-
-@pytest.mark.slow
-def test_arms_predict_each_for_itself():
-    engine, data, _ = matched(arms)
-    A, b = engine.linear_map(data["x"][:5])
-    assert A.shape == (5, K, engine.dim)
-    assert not b.any()
-    assert np.array_equal(engine.linear_map(data["x"][:5], np.full(5, 2))[0], A[:, 2])
-
-
-@pytest.mark.slow
-def test_joint_noise_is_exact_in_batch_only():
-    engine, data, _ = matched(joint)
-    assert "not the product" in engine.form.not_additive
-    with pytest.raises(ValueError, match="must be finite"):
-        engine.posterior(data["x"], np.full(N, np.nan))
+    assert np.isclose(engine.ridge, ridge)
+    assert engine.exponent == exponent
+    assert np.allclose(engine.noise_prior, (PRIOR[0], noise * PRIOR[1]))
 
 
 def test_tiny_and_huge_rewards_keep_their_digits():
@@ -253,11 +230,3 @@ def test_what_is_not_normal_inverse_gamma_is_refused_and_says_why(name):
     assert isinstance(refusal, Refusal), "accepted"
     assert refusal.engine == "normal_inverse_gamma"
     assert words in refusal.reason
-
-
-@pytest.mark.slow
-@textbook
-def test_the_gaussian_engine_refuses_all_of_these(declare):
-    refusal = exact.match(matched(declare)[2])
-    assert isinstance(refusal, Refusal)
-    assert "log transform" in refusal.reason

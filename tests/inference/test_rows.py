@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytensor.compile.builders import OpFromGraph
 
-from bayesbandit.inference.graph_analysis.dependence import Influence
+from bayesbandit.inference.graph_analysis.degrees import depends_on
+from bayesbandit.inference.graph_analysis.operations import elementwise_name
 from bayesbandit.inference.graph_analysis.rewrites import unfolded
+from bayesbandit.inference.graph_analysis.row_noise import of_rows
 from bayesbandit.inference.graph_analysis.rows import ALONG, CONSTANT, MIXED, SUM, Reach, RowWalk
-from bayesbandit.inference.graph_analysis.scaling import Scaling
 from tests.inference.declared import FAST
 
 x, r, w = pt.matrix("x", shape=(None, 3)), pt.vector("r"), pt.vector("w")
@@ -99,19 +100,21 @@ def test_no_row_of_what_is_said_to_be_along_the_rows_depends_on_another(steps):
     ],
 )
 def test_values_depend_on_no_more_than_is_said(graph, names):
-    assert Influence([graph], {x: ("x",), r: ("r",), w: ("w",)}).of(graph) == names
+    assert depends_on([graph], {"x": x, "r": r, "w": w}) == names
 
 
 @pytest.mark.parametrize(
-    ("graph", "degree"),
+    ("graph", "parts"),
     [
-        (w, 1), (w**2 / pt.sqrt(w), 1.5), (2 / w, -1), (pt.abs(w) * x[:, 0], 1), (w + 1, None),
-        (pt.exp(w), None), (pt.exp(w / w), 0), (pt.switch(x[:, 0] > 0, w, 3 * w), 1),
-        (pt.switch(w > 0, w, -w), 1), (pt.switch(w > 1, w, -w), None), (pt.log(w), None),
+        ((theta[0] - pt.clip(r, -1, 1)) ** 2 * w, [pt.clip(r, -1, 1)]),
+        (theta[0] * w * pt.zeros_like(r), []),
+        (theta[0] * w * r.shape[0], []),
+        (w * r, [r]),
     ],
-)  # fmt: skip
-def test_degrees_of_homogeneity(graph, degree):
-    assert Scaling([graph], {w: 1.0}).degree(graph) == degree
+)
+def test_what_is_computed_of_rows_alone(graph, parts):
+    found = of_rows(graph.sum(), [theta, w], [x, r, k])
+    assert [elementwise_name(v) for v in found] == [elementwise_name(v) for v in parts]
 
 
 # ---- einsums, and functions with graphs of their own ---------------------------------------------
