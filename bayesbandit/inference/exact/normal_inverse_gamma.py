@@ -288,8 +288,7 @@ def match(model: pm.Model) -> NormalInverseGamma:
     form = recognise(quadratic, (1.0,))
     data = trial(quadratic, form.row_wise)
     k = exponent(quadratic, data, name)
-    rows = RowNoise(quadratic) if form.by_weight else None
-    unit = rows is not None and rows.level(0) == 0.5 * k
+    unit = form.by_weight and RowNoise(quadratic).is_normal_of(0, k)
     engine = NormalInverseGamma(quadratic, form, name, k, unit)
     conjugate(engine, data)
     on_own_rows(engine)

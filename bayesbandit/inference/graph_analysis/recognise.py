@@ -165,8 +165,8 @@ def monomial_noise(quadratic: Quadratic) -> tuple[float, dict[str, float]] | Non
     [i, *others] = entering
     if others or quadratic.given[i].type.ndim:
         return None
-    e, level = power(lambda s: rows.at(rows.with_value(i, s))[:2]), rows.level(i)
-    if e is None or level != 0.5 * e:
+    e = power(lambda s: rows.at(rows.with_value(i, s))[:2])
+    if e is None or not rows.is_normal_of(i, e):
         return None
     return variance, {str(quadratic.given[i].name): -e}
 

@@ -101,14 +101,14 @@ class RowNoise:
             return None
         return float(1.0 / p[0]) if close(u, p * reward) else None
 
-    def level(self, i: int) -> float | None:
-        """Return l where a row that observes its own mean reward, m = u/p, has log density l log v
-        and what v does not enter, whatever its context, reward, weight and arm are.
+    def is_normal_of(self, i: int, e: float) -> bool:
+        """Return whether a row has normalised density in v^e p: at its own mean, m = u/p, the log
+        density is (e/2) log v and what v does not enter.
 
         v: the i-th of what the log density is given, a scalar, on which u/p does not depend.
         """
         if not self.analytic:
-            return None
+            return False
         levels = []
         for trial, drawn in enumerate(self.trials):
             p, u, _ = self.at(self.ones, trial=trial)
@@ -116,8 +116,7 @@ class RowNoise:
             for s in AGAIN:
                 _, _, now = self.at(self.with_value(i, s), m=u / p, trial=trial)
                 levels.append((now - before) / (len(drawn.weight) * math.log(s)))
-        level = round(levels[0], 6)
-        return level if close(np.array(levels), np.full(len(levels), level), 1e-7) else None
+        return close(np.array(levels), np.full(len(levels), 0.5 * e), 1e-7)
 
     def with_value(self, i: int, value: float) -> list[np.ndarray]:
         """Return what the log density is given: ones, and a value in the i-th place."""
