@@ -34,6 +34,10 @@ from bayesbandit.inference.graph_analysis.operations import (
 )
 from bayesbandit.inference.graph_analysis.walk import Walk
 
+KEEPS_POSITIVE = {
+    *("Add", "Mul", "TrueDiv", "Sqrt", "Sqr", "Abs", "Sign", "Identity", "Reciprocal", "Maximum"),
+}
+
 
 def keeps_positive(node: Apply, positive: Collection[Variable]) -> bool:
     """Return whether a node is positive if the `positive` nodes, the weights and its constants
@@ -54,8 +58,7 @@ def keeps_positive(node: Apply, positive: Collection[Variable]) -> bool:
             return one is not None and one >= 1.0 and rest == "Sigmoid"
         if name == "Pow":
             return sure(node.inputs[0])
-        kept = {"Add", "Mul", "TrueDiv", "Sqrt", "Sqr", "Abs", "Identity", "Reciprocal", "Maximum"}
-        return name in kept and all(map(sure, node.inputs))
+        return name in KEEPS_POSITIVE and all(map(sure, node.inputs))
     if isinstance(op, CAReduce):
         return type(op.scalar_op).__name__ in ("Add", "Mul") and sure(node.inputs[0])
     if name == "ExtractDiag":

@@ -154,11 +154,12 @@ def monomial_noise(quadratic: Quadratic) -> tuple[float, dict[str, float]] | Non
     """Return κ and {v: e} where every row is N(mean reward, κ v^e / weight), v one of the variables
     that the log density is given; {} where the noise is known. None of rows that are not known to
     be such, whatever they are."""
-    if not row_wise(quadratic):
+    cut = quadratic.through_mean
+    if cut is None or not row_wise(quadratic):
         return None
     rows = RowNoise(quadratic)
     variance = rows.variance([np.ones(v.type.shape) for v in quadratic.given])
-    behind = set(ancestors([quadratic.through_mean]))
+    behind = set(ancestors([cut]))
     entering = [i for i, v in enumerate(quadratic.given) if v in behind]
     if variance is None or not entering:
         return None if variance is None else (variance, {})
