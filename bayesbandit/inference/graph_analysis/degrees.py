@@ -35,7 +35,8 @@ from bayesbandit.inference.graph_analysis.operations import (
 from bayesbandit.inference.graph_analysis.walk import Walk
 
 KEEPS_POSITIVE = {
-    *("Add", "Mul", "TrueDiv", "Sqrt", "Sqr", "Abs", "Sign", "Identity", "Reciprocal", "Maximum"),
+    *("Add", "Mul", "TrueDiv", "Sqrt", "Sqr", "Abs", "Sign", "Identity", "Reciprocal", "Second"),
+    "Switch",
 }
 
 
@@ -58,7 +59,10 @@ def keeps_positive(node: Apply, positive: Collection[Variable]) -> bool:
             return one is not None and one >= 1.0 and rest == "Sigmoid"
         if name == "Pow":
             return sure(node.inputs[0])
-        return name in KEEPS_POSITIVE and all(map(sure, node.inputs))
+        if name == "Maximum":
+            return any(map(sure, node.inputs))
+        values = node.inputs[1:] if name in ("Switch", "Second") else node.inputs
+        return name in KEEPS_POSITIVE and all(map(sure, values))
     if isinstance(op, CAReduce):
         return type(op.scalar_op).__name__ in ("Add", "Mul") and sure(node.inputs[0])
     if name == "ExtractDiag":
@@ -213,6 +217,7 @@ def depends_on(graphs: Sequence[Variable], among: Mapping[str, Variable]) -> fro
 
 
 BRANCHED = {"Sqrt", "Log", "Log1p"}  # analytic on one side of a point
+PRODUCTS_OF = {"Mul", "TrueDiv", "Reciprocal", "Sqrt", "Pow", "Neg", "Abs", "Identity", "Second"}
 
 
 class Analytic(Degrees):
@@ -269,11 +274,23 @@ class Analytic(Degrees):
         even = name == "Sqr" or (name == "Pow" and (exponent(v.owner) or 0.5) % 2 == 0)
         if function == "Log1p" and even:
             return True
-        if name in ("Neg", "Sub"):  # −t, or 1 − t
-            *others, last = v.owner.inputs
-            if last in self.positive and not any(map(self.of, others)):
+        if name == "Sub":  # 1 − t
+            one, rest = v.owner.inputs
+            if rest in self.positive and self.of(one) == 0:
                 return True
-        return v in self.positive or node.inputs[0] in self.positive or self._is_sum(v)
+        return self._has_one_sign(v) or self._is_sum(v)
+
+    def _has_one_sign(self, v: Variable) -> bool:
+        """Return whether a node is a product of what is positive and of what no seed enters."""
+        if v in self.positive or self.of(v) == 0:
+            return True
+        node = v.owner
+        if node is None or v in self.seeds:
+            return False
+        if operation(node)[1] in MOVES:
+            return self._has_one_sign(node.inputs[0])
+        values = node.inputs[1:] if elementwise_name(v) == "Second" else node.inputs
+        return elementwise_name(v) in PRODUCTS_OF and all(map(self._has_one_sign, values))
 
     def _guards_support(self, node: Apply) -> bool:
         """Return whether a node compares a positive value with one that is not positive, a seed

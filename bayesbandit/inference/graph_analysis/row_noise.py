@@ -55,7 +55,7 @@ class RowNoise:
         scales = [*given, *self.weights]
         scales += [f for f, v in zip(fresh, parts, strict=True) if v in positive]
         analysis = Analytic([graph], dict.fromkeys([m, *scales, *fresh], 1.0), scales)
-        floats = all(v.type.dtype == "float64" for v in parts)
+        floats = all(str(v.type.dtype).startswith("float") for v in parts)
         self.analytic = floats and analysis.fault(graph, most=1) is None
         if self.analytic:
             slope = gradient(graph, m)
@@ -146,7 +146,8 @@ class Trial:
         numbers = []
         for value in Compiled(inputs, parts, PYTHON)(*given):
             noise = rng.normal(size=value.shape)
-            numbers.append(np.where(value == 0.0, noise, value * np.exp(0.3 * noise)))
+            number = np.where(value == 0.0, noise, value * np.exp(0.3 * noise))
+            numbers.append(number.astype(value.dtype))
         by_part = dict(zip(parts, numbers, strict=True))
         return cls(rows[2], numbers, by_part.get(density.inputs["reward"]), given)
 
