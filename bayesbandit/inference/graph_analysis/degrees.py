@@ -113,8 +113,9 @@ class Degrees(Walk[float]):
                 return given[0]
             case "reduction":
                 return f"non-polynomial reduction {name.lower()}"
-            case "shape":  # which the values of polynomials do not change
-                return 0 if given[0] < math.inf else "shape that depends on the value"
+            case "shape":
+                fixed = self._has_fixed_shape(node.inputs[0])
+                return 0 if fixed else "shape that depends on the value"
             case "move" if name in SIZED:
                 return given[0] if max(given[1:], default=0) == 0 else "shape"
             case "move":
@@ -132,6 +133,14 @@ class Degrees(Walk[float]):
             case "branch":
                 return max(given[1:]) if given[0] == 0 else "branch"
         return f"unrecognised operation {name}"
+
+    def _has_fixed_shape(self, v: Variable) -> bool:
+        """Return whether the seeds' values do not enter a node's shape: they do not for a
+        polynomial, nor for operations by elements."""
+        if self.of(v) < math.inf:
+            return True
+        by_elements = isinstance(v.owner.op, Elemwise | CAReduce | CheckAndRaise)
+        return by_elements and all(map(self._has_fixed_shape, v.owner.inputs))
 
     def elementwise(self, node: Apply, given: Sequence[float]) -> Outcome:
         """Return the degree of an operation on numbers, applied to arrays of one shape."""
@@ -217,7 +226,9 @@ def depends_on(graphs: Sequence[Variable], among: Mapping[str, Variable]) -> fro
 
 
 BRANCHED = {"Sqrt", "Log", "Log1p"}  # analytic on one side of a point
-PRODUCTS_OF = {"Mul", "TrueDiv", "Reciprocal", "Sqrt", "Pow", "Neg", "Abs", "Identity", "Second"}
+PRODUCTS_OF = {
+    *("Mul", "TrueDiv", "Reciprocal", "Sqrt", "Sqr", "Pow", "Neg", "Abs", "Identity", "Second"),
+}
 
 
 class Analytic(Degrees):
