@@ -62,6 +62,19 @@ class Counts(HalfLives):
         return f"Counts({self.plan.model.name}, n_arms={len(self.n)})"
 
     @property
+    def arms(self) -> Array:
+        """The numbers (K, …) of the arms that decide: those of the most probable half-life."""
+        return self.blocks[self.log_weight.argmax()]
+
+    @property
+    def n(self) -> Array:
+        return self.blocks[0, :, kernel.N]
+
+    @property
+    def new(self) -> Array:
+        return self.arms[:, kernel.N] == 0
+
+    @property
     def kernel(self) -> Kernel:
         return self
 

@@ -14,7 +14,6 @@ from scipy.linalg import LinAlgError, cholesky
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.memory import FOR_EVER, Memory
 from bayesbandit.beliefs.regressions import FeatureMap, Regressions
-from bayesbandit.beliefs.ridge_arms import RidgeArms
 from bayesbandit.inference.base import NotFinite
 from bayesbandit.inference.exact.distributions import Gaussian, StudentT
 from bayesbandit.inference.plan import Plan
@@ -44,14 +43,14 @@ class DeclaredFeatures(FeatureMap):
     place: Array
     centre: Array
 
-    def distribution(self, ridges: RidgeArms, k: int) -> Gaussian | StudentT:
+    def distribution(self, of: Regressions, k: int) -> Gaussian | StudentT:
         """Return the posterior distribution of θ for arm k.
 
         Where the noise is unknown, its precision is that at a noise scale of 1.
         """
-        noise, head = self.plan.method.noise or 1.0, ridges.head[k]
-        mean = self.centre + ridges.coefficients(k)[self.place]
-        precision = ridges.precision(k)[np.ix_(self.place, self.place)] / noise
+        noise, head = self.plan.method.noise or 1.0, of.head[k]
+        mean = self.centre + of.coefficients(k)[self.place]
+        precision = of.precision(k)[np.ix_(self.place, self.place)] / noise
         try:
             root = cholesky(precision, lower=True)
         except LinAlgError as error:
@@ -66,10 +65,8 @@ class DeclaredFeatures(FeatureMap):
         shape = 0.5 * float(head.df)
         return StudentT(mean, precision, root, shape, shape * float(head.sigma2) / noise, np.nan)
 
-    def posterior(
-        self, ridges: RidgeArms, k: int, rows: dict[str, Array] | None, fades: bool
-    ) -> Posterior:
-        return Posterior(self.plan, rows or {}, self.distribution(ridges, k), 0)
+    def posterior(self, of: Regressions, k: int, rows: dict[str, Array] | None) -> Posterior:
+        return Posterior(self.plan, rows or {}, self.distribution(of, k), 0)
 
 
 class InColumns(DeclaredFeatures):

@@ -61,25 +61,6 @@ class HalfLives(Belief, Kernel):
         self.blocks[:] = blocks
 
     @property
-    def deciding(self) -> int:
-        """The number of the most probable half-life."""
-        return int(self.log_weight.argmax())
-
-    @property
-    def arms(self) -> Array:
-        """The numbers (K, …) of the arms that decide."""
-        return self.blocks[self.deciding]
-
-    @property
-    def n(self) -> Array:
-        """Observations of each arm (K,)."""
-        return self.blocks[0, :, self.n_at]
-
-    @property
-    def new(self) -> Array:
-        return self.arms[:, self.n_at] == 0
-
-    @property
     def latest(self) -> float:
         """The latest tick of the clock."""
         return float(self.blocks[:, :, self.clock_at].max())

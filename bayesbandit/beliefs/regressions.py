@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from bayesbandit.beliefs.base import Belief, Kernel, Snapshot
 from bayesbandit.beliefs.half_lives import HalfLives
+from bayesbandit.beliefs.linear_posterior import LinearPosterior, WeightedRows
 from bayesbandit.beliefs.memory import Memory
 from bayesbandit.beliefs.ridge_arms import RidgeArms, new_arms, with_prior
 from bayesbandit.beliefs.rounds import Rounds
@@ -22,7 +24,10 @@ from bayesbandit.checks import integer
 from bayesbandit.kernels import arm as layout
 from bayesbandit.kernels import scoring
 from bayesbandit.kernels.arm import NAMES
-from bayesbandit.predictions import Joint, JointRows, LocationScale, Prediction, product
+from bayesbandit.kernels.root import UNKNOWN
+from bayesbandit.kernels.rounds import describe_many
+from bayesbandit.kernels.row_layout import UCB, row_type
+from bayesbandit.predictions import Joint, JointRows, LocationScale, Prediction, product, scaled
 from bayesbandit.runtime.compiling import interpreted
 
 if TYPE_CHECKING:
@@ -69,6 +74,11 @@ class FeatureMap:
         self.model = model
         self.width = width
 
+    @property
+    def columns(self) -> int:
+        """The number D of regressors, with the constant if there is one."""
+        return self.width + bool(self.model.intercept)
+
     def of_arms(self, n_arms: int) -> FeatureMap:
         """Return the map of a model that arms share, for another number of them."""
         return self
@@ -78,7 +88,8 @@ class FeatureMap:
 
         If arms share the model and `arm` is None, return those of all arms: (n, K, D) and (n, K).
         """
-        return x, np.zeros(len(x))
+        z = np.column_stack([x, np.ones(len(x))]) if self.model.intercept else x
+        return z, np.zeros(len(x))
 
     def observed(
         self, x: Array, arm: Array, reward: Array, weight: Array | None
@@ -86,13 +97,11 @@ class FeatureMap:
         """Return rows z (n, D) and rewards (n,) of the regression of φ."""
         return x, reward
 
-    def posterior(
-        self, ridges: RidgeArms, k: int, rows: dict[str, Array] | None, fades: bool
-    ) -> Any:
+    def posterior(self, of: Regressions, k: int, rows: dict[str, Array] | None) -> Any:
         """Return the posterior that users see. rows: its rounds in the history, by role."""
-        return ridges.posterior(k, self.width, None if fades else rows)
+        return of.linear_posterior(k, None if of.clock else rows)
 
-    def distribution(self, ridges: RidgeArms, k: int) -> Any:
+    def distribution(self, of: Regressions, k: int) -> Any:
         """Return the posterior distribution of a declared model's coefficients."""
         raise NotImplementedError
 
@@ -146,23 +155,24 @@ class Regressions(HalfLives):
 
     # ---- parts of the arrays ---------------------------------------------------------------------
 
-    def ridges_by(self, m: int) -> RidgeArms:
-        """Return the regressions by half-life number m. They use `blocks[m]` without a copy."""
-        return RidgeArms(self.blocks[m], self.rules[m])
-
     @property
     def ridges(self) -> RidgeArms:
         """The regressions that decide."""
-        return self.ridges_by(self.deciding)
+        return RidgeArms(self.arms, self.settings)
 
     @property
     def each(self) -> list[RidgeArms]:
-        """The regressions by each half-life."""
-        return [self.ridges_by(m) for m in range(len(self.rules))]
+        """The regressions by each half-life. They use `blocks` without a copy."""
+        return list(map(RidgeArms, self.blocks, self.rules))
+
+    @property
+    def arms(self) -> Array:
+        """The numbers (K, …) of the arms that decide: those of the most probable half-life."""
+        return self.blocks[self.log_weight.argmax()]
 
     @property
     def settings(self) -> Array:
-        return self.rules[self.deciding]
+        return self.rules[self.log_weight.argmax()]
 
     @property
     def head(self) -> Any:
@@ -181,15 +191,15 @@ class Regressions(HalfLives):
 
     @property
     def n(self) -> Array:
-        return super().n if self.rounds is None else self.counts
+        return self.blocks[0, :, self.n_at] if self.rounds is None else self.counts
 
     @property
     def new(self) -> Array:
-        return super().new if self.rounds is None else self.counts == 0
+        return (self.arms[:, self.n_at] if self.rounds is None else self.counts) == 0
 
     @property
     def n_columns(self) -> int:
-        return interpreted(layout.columns_of)(self.settings) if self.plain else self.n_features
+        return self.features.columns if self.plain else self.n_features
 
     @property
     def plan(self) -> Plan | None:
@@ -215,18 +225,22 @@ class Regressions(HalfLives):
     def predict(self, x: Array) -> Prediction:
         z, offset = self.features(x)
         if self.joint:
-            known = self.ridges.posterior(0, self.features.width)
+            known = self.linear_posterior(0)
             spreads = z @ known.spread @ z.transpose(0, 2, 1)
             variance, axes = np.linalg.eigh(spreads)  # they are singular if arms are equal
             root = axes * np.sqrt(np.maximum(variance, 0.0))[:, None, :]
             return self._linked(Joint(z @ known.location + offset, root, known.df))
-        eta = self.ridges.predict(z)
-        if not self.plain:
-            eta = LocationScale(eta.mean + offset[:, None], eta.scale, eta.df)
-        return self._linked(eta)
+        K, D = len(self.n), z.shape[1]
+        kind = row_type(D, K)
+        rows = np.empty((len(x), kind.itemsize // 8))
+        log = rows.view(kind)[:, 0]
+        log["x"] = z
+        describe_many(rows, self.arms, np.ones(K, dtype=np.bool_), self.settings, UCB)
+        mean = log["mean"] if self.plain else log["mean"] + offset[:, None]
+        return self._linked(LocationScale(mean, log["scale"], np.abs(log["last"])))
 
     def predict_together(self, x: Array) -> Prediction:
-        known = self.ridges.posterior(0, self.features.width)
+        known = self.linear_posterior(0)
         if self.plain:
             x = x if known.origin is None else x - known.origin
             return JointRows(x, known.near, root_of(known.near_spread), known.df)
@@ -412,6 +426,40 @@ class Regressions(HalfLives):
 
     # ---- all that is known -----------------------------------------------------------------------
 
+    def coefficients(self, k: int) -> Array:
+        """Return the posterior mean (D,) of arm k's coefficients, about its origin."""
+        arm = layout.view(self.arms[k], self.features.columns)
+        theta = solve_triangular(arm.U, arm.t, unit_diagonal=True)
+        theta[-1] += arm.head.shift
+        return np.asarray(theta)
+
+    def inverse(self, k: int) -> Array:
+        """Return B⁻¹ (D, D) of arm k, about its origin; ∞ where nothing is known."""
+        arm = layout.view(self.arms[k], self.features.columns)
+        half = solve_triangular(arm.U, np.eye(len(arm.d)), unit_diagonal=True) / np.sqrt(arm.d)
+        P = half @ half.T
+        return np.asarray(np.where(P > UNKNOWN, np.inf, P))
+
+    def precision(self, k: int) -> Array:
+        """Return B (D, D) of arm k, about its origin."""
+        arm = layout.view(self.arms[k], self.features.columns)
+        return np.asarray(arm.U.T @ (arm.d[:, None] * arm.U))
+
+    def linear_posterior(self, k: int, rows: dict[str, Array] | None = None) -> LinearPosterior:
+        """Return the posterior of arm k's coefficients. rows: its rounds, by role, if kept."""
+        arm = layout.view(self.arms[k], self.features.columns)
+        P = self.inverse(k)
+        is_shifted = interpreted(layout.is_shifted)(self.settings)  # from an origin of its own
+        d, origin, weighted = self.features.width, None, None
+        if is_shifted and arm.head.n:
+            origin = arm.origin[:d].copy()
+        if rows is not None:
+            weight = rows["weight"] / arm.head.w_bar
+            z, _ = self.features(rows["x"] if origin is None else rows["x"] - origin)
+            weighted = WeightedRows(z, rows["reward"], weight, P, int(arm.head.n))
+        spread, df = scaled(P, arm.head.sigma2), float(arm.head.df)
+        return LinearPosterior(self.coefficients(k), spread, df, d, origin, weighted=weighted)
+
     def posterior(self, k: int, rows: dict[str, Array] | None = None) -> Any:
         """Return the posterior of arm k, or of all arms that share a regression.
 
@@ -421,8 +469,8 @@ class Regressions(HalfLives):
         if self.rounds is not None:
             rows = self.rounds.of(None if self.joint else k)
         if self.link is not None:
-            return self.link.posterior(self.features.distribution(self.ridges, g), rows)
-        return self.features.posterior(self.ridges, g, rows, self.clock is not None)
+            return self.link.posterior(self.features.distribution(self, g), rows)
+        return self.features.posterior(self, g, rows)
 
     def snapshot(self) -> Snapshot:
         """Return a copy that can predict but not learn."""

@@ -1,4 +1,4 @@
-"""Weighted ridge regressions of K arms as arrays: their exact posteriors, updated row by row."""
+"""Weighted ridge regressions of K arms as arrays: how they learn rows, forget and merge."""
 
 from __future__ import annotations
 
@@ -6,19 +6,15 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import cholesky
 
 from bayesbandit.beliefs import sums
-from bayesbandit.beliefs.linear_posterior import LinearPosterior, WeightedRows
 from bayesbandit.beliefs.memory import GONE
 from bayesbandit.checks import COUNT
 from bayesbandit.kernels import arm as layout
 from bayesbandit.kernels import fading, scoring
 from bayesbandit.kernels import linear as kernel
-from bayesbandit.kernels.root import UNKNOWN
-from bayesbandit.kernels.rounds import describe_many, update_many
-from bayesbandit.kernels.row_layout import UCB, row_type
-from bayesbandit.predictions import LocationScale, scaled
+from bayesbandit.kernels.rounds import update_many
 from bayesbandit.runtime.compiling import interpreted, without
 from bayesbandit.runtime.schema import demand
 
@@ -85,52 +81,6 @@ class RidgeArms:
         """Remove arm k; later arms move up by one."""
         self.arms = np.delete(self.arms, k, axis=0)
         kernel.pool_noise(self.arms, self.settings)
-
-    # ---- what is known ---------------------------------------------------------------------------
-
-    def predict(self, x: Array) -> LocationScale:
-        """Return the prediction of the mean rewards at x (n, d)."""
-        K, D = len(self.arms), self.n_columns
-        kind = row_type(D, K)
-        rows = np.empty((len(x), kind.itemsize // 8))
-        log = rows.view(kind)[:, 0]
-        log["x"] = self.design(x)
-        describe_many(rows, self.arms, np.ones(K, dtype=np.bool_), self.settings, UCB)
-        return LocationScale(log["mean"], log["scale"], np.abs(log["last"]))
-
-    def coefficients(self, k: int) -> Array:
-        """Return the posterior mean (D,) of arm k's coefficients, about its origin."""
-        arm = layout.view(self.arms[k], self.n_columns)
-        theta = solve_triangular(arm.U, arm.t, unit_diagonal=True)
-        theta[-1] += arm.head.shift
-        return np.asarray(theta)
-
-    def inverse(self, k: int) -> Array:
-        """Return B⁻¹ (D, D) of arm k, about its origin; ∞ where nothing is known."""
-        arm = layout.view(self.arms[k], self.n_columns)
-        half = solve_triangular(arm.U, np.eye(len(arm.d)), unit_diagonal=True) / np.sqrt(arm.d)
-        P = half @ half.T
-        return np.asarray(np.where(P > UNKNOWN, np.inf, P))
-
-    def precision(self, k: int) -> Array:
-        """Return B (D, D) of arm k, about its origin."""
-        arm = layout.view(self.arms[k], self.n_columns)
-        return np.asarray(arm.U.T @ (arm.d[:, None] * arm.U))
-
-    def posterior(
-        self, k: int, n_features: int, rows: dict[str, Array] | None = None
-    ) -> LinearPosterior:
-        """Return the posterior of arm k's coefficients. rows: its rounds, by role, if kept."""
-        arm = layout.view(self.arms[k], self.n_columns)
-        P, location, weighted = self.inverse(k), self.coefficients(k), None
-        is_shifted = interpreted(layout.is_shifted)(self.settings)  # from an origin of its own
-        origin = arm.origin[:n_features].copy() if is_shifted and arm.head.n else None
-        if rows is not None:
-            weight = rows["weight"] / arm.head.w_bar
-            x = rows["x"] if origin is None else rows["x"] - origin
-            weighted = WeightedRows(self.design(x), rows["reward"], weight, P, int(arm.head.n))
-        spread, df = scaled(P, arm.head.sigma2), float(arm.head.df)
-        return LinearPosterior(location, spread, df, n_features, origin, weighted=weighted)
 
     # ---- learning --------------------------------------------------------------------------------
 

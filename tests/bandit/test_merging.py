@@ -86,7 +86,7 @@ def test_any_partition_is_all_rounds_in_one(kind, seed, ends, right):
         assert apart(found, right) < 1e-12
     if isinstance(whole.belief, Regressions):
         for k in range(3):
-            found, right = (b.belief.ridges.precision(k) for b in (merged, whole))
+            found, right = (b.belief.precision(k) for b in (merged, whole))
             assert apart(found, right) < 1e-12
     np.testing.assert_array_equal(merged.history.reward, whole.history.reward)
     assert (merged.history.arm == whole.history.arm).all()

@@ -213,7 +213,7 @@ def test_the_posterior_is_that_of_mode_and_curvature():
     found = made.posterior(1)
     assert found.engine == "laplace"
     mean, covariance = found.coefficients["theta"]
-    known = made.belief.features.distribution(made.belief.ridges, 1)
+    known = made.belief.features.distribution(made.belief, 1)
     of_all = known.covariance  # with the intercept, which is last
     np.testing.assert_allclose(mean, known.mean[:D], rtol=1e-12)
     np.testing.assert_allclose(covariance, of_all[:D, :D], rtol=1e-12)

@@ -34,7 +34,9 @@ def expected(belief, x, arm, r, w):
         mine = arm == k
         own = w[mine] / w[mine].mean() if belief.normalize and mine.any() else w[mine]
         rows.append((x[mine], r[mine], own, belief.lam[k]))
-    return oracle.pooled_noise(rows, belief.model.prior_rows, belief.model.intercept)
+    return oracle.pooled_noise(
+        rows, belief.features.model.prior_rows, belief.features.model.intercept
+    )
 
 
 @pytest.mark.parametrize("intercept", INTERCEPTS)

@@ -143,7 +143,7 @@ class Link:
             z, offset = of.features(rows["x"], rows.get("arm"))
             left = power if tick is None else ridges.share_of(tick, np.full(n, g)) * power
             _, R = self.glm.whitening  # φ = Ru with u ~ N(0, I) before any data
-            last = solve_triangular(R, ridges.coefficients(g))
+            last = solve_triangular(R, of.coefficients(g))
             u = mode(self.glm.family, z @ R, offset, reward, left, start=last)
             y, v = self.glm.family.pseudo_rows(z @ (R @ u) + offset, reward, power)
             ridges.rebuild(g, z, y - offset, v, tick)
