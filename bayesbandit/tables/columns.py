@@ -52,8 +52,15 @@ def distinct(values: Values) -> tuple[np.ndarray | None, list[Any]]:
         return None, values
     if values.dtype == object and pd.api.types.infer_dtype(values) != "string":
         return None, values.tolist()
+    if is_arrow_category(values):
+        values = values.astype(object)  # pandas 3.1 cannot factorise one with missing values
     places, found = pd.factorize(values)
     return places, list(found)
+
+
+def is_arrow_category(column: pd.Series) -> bool:
+    """Return whether a column is a category of Arrow, which pandas calls a dictionary."""
+    return str(column.dtype).startswith("dictionary")
 
 
 @dataclass(frozen=True)

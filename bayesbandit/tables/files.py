@@ -224,9 +224,10 @@ def _csv(
             dated[name] = _words(values)
     if dates is not None:
         _read_dates(frame, dated, dates)
-    for name in words.keys() - {*text, *drop}:
-        if frame[name].dtype.kind != "M" and decimal != ".":
-            _check_marks(name, words[name].dropna(), "," if decimal is None else ".")
+    for name, values in words.items():
+        checked = decimal != "." and name not in (*text, *drop) and frame[name].dtype.kind != "M"
+        if checked:
+            _check_marks(name, values.dropna(), "," if decimal is None else ".")
     return frame
 
 

@@ -21,6 +21,8 @@ from bayesbandit.tables.columns import (
     Levels,
     Number,
     distinct,
+    is_arrow_category,
+    is_missing,
 )
 from bayesbandit.tables.dates import microseconds
 from bayesbandit.tables.words import text_of, words_in
@@ -122,7 +124,7 @@ def fit(frame: pd.DataFrame, drop: Collection[Name], keep: Collection[Name]) -> 
 def _sort(found: Fit, name: Name, column: pd.Series) -> None:
     import pandas as pd
 
-    kind = pd.api.types.infer_dtype(column)
+    kind = "categorical" if is_arrow_category(column) else pd.api.types.infer_dtype(column)
     if kind in NUMBERS:
         _fit_number(found, Number(name, 0.0), column, whole=kind == "integer")
     elif kind in DATES:
@@ -241,9 +243,8 @@ def _texts(column: pd.Series, name: Name) -> tuple[np.ndarray, list[str]]:
     places, values = distinct(column)
     try:
         if places is None:
-            texts = column.map(text_of, na_action="ignore")
-            places, values = distinct(texts.where(texts.notna(), None).astype("str"))
-            assert places is not None
+            texts = [None if is_missing(value) else text_of(value) for value in values]
+            places, values = pd.factorize(np.array(texts, dtype=object))
         again, found = pd.factorize(np.array([text_of(value) for value in values], dtype=object))
     except UnicodeDecodeError as error:
         raise ValueError(f"column {name!r} has bytes that are no text: {error}") from error

@@ -81,7 +81,7 @@ def table(x: object) -> tuple[pd.DataFrame, bool]:
         raise TypeError(
             "x is a sparse matrix, which would lose its zeros to scaling; pass x.toarray()"
         )
-    frame = _frame_of_dicts(rows) if (rows := dicts(x)) else frame_of(x)
+    frame = frame_of(table_of(x))
     if frame is None:
         if isinstance(x, str | bytes | PathLike):
             raise TypeError(
@@ -99,19 +99,6 @@ def table(x: object) -> tuple[pd.DataFrame, bool]:
     if 0 in frame.shape:
         raise ValueError(f"a table must have rows and columns; got shape {frame.shape}")
     return frame.set_axis(names_of(frame), axis=1).reset_index(drop=True), True
-
-
-def _frame_of_dicts(rows: list[Mapping[Any, Any]]) -> pd.DataFrame:
-    import pandas as pd
-
-    names = list(rows[0])
-    for i, row in enumerate(rows):
-        if row.keys() != rows[0].keys():
-            raise ValueError(
-                f"all rows must have the same columns; the first has {named(names)}, and row "
-                f"{i + 1} has {named(list(row))}"
-            )
-    return pd.DataFrame({name: [row[name] for row in rows] for name in names})
 
 
 def array_of(x: object) -> np.ndarray:
@@ -145,16 +132,17 @@ def names_of(frame: pd.DataFrame) -> list[Name]:
 
 
 def table_of(x: Any) -> Any:
-    """Return dicts with the same names as a table with a row each; anything else unchanged."""
-    if not (isinstance(x, list | tuple) and x and all(isinstance(row, Mapping) for row in x)):
-        return x
+    """Return a list of dicts with the same names as a table; anything else unchanged."""
     import pandas as pd
 
-    names = list(dict.fromkeys(name for row in x for name in row))
-    for i, row in enumerate(x):
+    rows = dicts(x)
+    if rows is None:
+        return x
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    for i, row in enumerate(rows):
         if lost := [name for name in names if name not in row]:
             raise ValueError(f"row {i} lacks {named(lost)}; other rows have {named(names)}")
-    return pd.DataFrame({name: [row[name] for row in x] for name in names})
+    return pd.DataFrame({name: [row[name] for row in rows] for name in names})
 
 
 def is_row(x: object) -> bool:

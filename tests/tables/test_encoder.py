@@ -11,6 +11,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import bayesbandit as bb
@@ -532,6 +533,12 @@ NULLABLE = {
     "decimal": pd.Series([Decimal(1), Decimal(0), None] * 40),
     "category": pd.Categorical(["x", "y", None] * 40, categories=["y", "x", "unused"]),
     "string[pyarrow]": pd.Series(["x", "y", None] * 40).astype("string[pyarrow]"),
+    "dictionary": pd.Series(["x", "y", None] * 40).astype(
+        pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))
+    ),
+    "odd text": pd.Series(["x", "y", None] * 40, dtype=object).where(
+        lambda v: v.index != 7, "\ud800"
+    ),
 }
 
 
@@ -544,8 +551,8 @@ def test_a_missing_value_is_missing_in_every_kind_of_column(kind):
     x = encoder.transform(frame)
     same_bits(x, encoder.transform(frame.to_dict("records")))
     same_bits(x, np.vstack([encoder.transform(row) for row in frame.iloc]))
-    if kind in ("category", "string[pyarrow]"):
-        assert encoder.features == ("z", "b=x", "b=y", "b=missing")
+    if kind in ("category", "string[pyarrow]", "dictionary", "odd text"):
+        assert set(encoder.features) - {"b=other"} == {"z", "b=x", "b=y", "b=missing"}
         return
     parts = {"arm": [0, 1] * 60, "propensity": np.full(120, 0.5)}
     table = pd.DataFrame({**parts, "reward": column})
