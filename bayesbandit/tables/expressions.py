@@ -56,11 +56,11 @@ MAX_NUMBER = 1e300
 class Factor:
     """A factor as it is written everywhere, and the columns that it depends on.
 
-    column: the column that it is; None for one that is computed.
+    levels: those of a column of levels; () if the factor gives numbers.
     """
 
     text: str
-    column: Name | None
+    levels: tuple[str, ...]
     columns: frozenset[Name]
     compute: Compute
 
@@ -69,11 +69,12 @@ class Factor:
 class Reader:
     """Reads the factors of a formula.
 
-    kinds: the kind of each column. aliases: the names that identifiers stand for. state: what the
-    functions learned, by call; a call that is not there learns when it is first computed.
+    levels: those of each column, () if it has numbers. aliases: the names that identifiers stand
+    for. state: what the functions learned, by call; a call that is not there learns when it is
+    first computed.
     """
 
-    kinds: Mapping[Name, str]
+    levels: Mapping[Name, tuple[str, ...]]
     aliases: Mapping[str, str]
     state: dict[str, dict[str, Any]]
     used: set[Name] = field(default_factory=set)
@@ -81,8 +82,8 @@ class Reader:
     def factor(self, code: str) -> Factor:
         """Return a factor; raise ValueError for one that is not allowed."""
         name = self.aliases.get(code, code)
-        if name in self.kinds:
-            return Factor(name, name, frozenset({name}), lambda columns: columns[name])
+        if name in self.levels:
+            return Factor(name, self.levels[name], frozenset({name}), lambda columns: columns[name])
         if len(code) > MAX_CHARACTERS:
             raise ValueError(
                 f"a term of the formula has {len(code)} characters, over {MAX_CHARACTERS}"
@@ -96,7 +97,7 @@ class Reader:
         compute = self.compiled(body, 0)
         if not self.used:
             raise ValueError(f"{text!r} in the formula names no column")
-        return Factor(text, None, frozenset(self.used), compute)
+        return Factor(text, (), frozenset(self.used), compute)
 
     def _said(self, node: ast.AST) -> str:
         """Return a part of a formula as text, with the names of columns."""
@@ -147,11 +148,11 @@ class Reader:
         )
 
     def _column(self, name: str) -> Compute:
-        if name not in self.kinds:
+        if name not in self.levels:
             raise ValueError(
-                f"the formula names {name!r}, which is no column; there are {named([*self.kinds])}"
+                f"the formula names {name!r}, which is no column; there are {named([*self.levels])}"
             )
-        if self.kinds[name] == "levels":
+        if self.levels[name]:
             raise ValueError(f"the formula computes with {name!r}, which has levels and no numbers")
         self.used.add(name)
         return lambda columns: columns[name]

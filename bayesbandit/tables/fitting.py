@@ -242,13 +242,13 @@ def _texts(column: pd.Series, name: Name) -> tuple[np.ndarray, list[str]]:
 
     places, values = distinct(column)
     try:
-        if places is None:
-            texts = [None if is_missing(value) else text_of(value) for value in values]
-            places, values = pd.factorize(np.array(texts, dtype=object))
-        again, found = pd.factorize(np.array([text_of(value) for value in values], dtype=object))
+        texts = [None if is_missing(value) else text_of(value) for value in values]
+        again, found = pd.factorize(np.array(texts, dtype=object))
     except UnicodeDecodeError as error:
         raise ValueError(f"column {name!r} has bytes that are no text: {error}") from error
-    return np.append(again, -1)[places], list(found)  # values of one text are one level
+    if places is not None:
+        again = np.append(again, -1)[places]
+    return again, list(found)  # values of one text are one level
 
 
 def _levels(name: Name, texts: list[str], counts: np.ndarray, missing: int) -> Levels:

@@ -58,7 +58,7 @@ class Formula:
     def encoded(self, columns: Sequence[Used], values: Mapping[Name, Values]) -> np.ndarray:
         """Return features (n, d) of columns' values."""
         typed = {column.name: _typed(column, values[column.name]) for column in columns}
-        parts = computed(self.text, self.factors, columns, typed)
+        parts = computed(self.text, self.factors, typed)
         features = np.empty((len(next(iter(typed.values()))), len(self.features)))
         start = 0
         for factors in self.products:
@@ -81,8 +81,7 @@ class Formula:
 
 def learned(text: str, table: pd.DataFrame) -> tuple[tuple[Column, ...], Formula]:
     """Return the columns of a table as a formula uses them, and the formula with its state."""
-    kinds: dict[Name, str] = dict.fromkeys(table.columns, "")  # not known yet
-    factors = read(text, kinds, {})[1]
+    factors = read(text, dict.fromkeys(table.columns, ()), {})[1]  # levels are not known yet
     used = {name for factor in factors for name in factor.columns}
     needed = [name for name in table.columns if name in used]
     if not needed:
@@ -109,54 +108,49 @@ def formula_of(
     columns: those that it uses. values: a table from which its functions learn. Without it they
     have learned: the state is tried on one row, the medians and first levels of the fit.
     """
-    kinds = {column.name: column.kind for column in columns}
-    skeleton, factors = read(text, kinds, state)
-    if {name for factor in factors for name in factor.columns} != kinds.keys():
-        raise ValueError(f"the formula {text!r} is broken: it uses other columns than {[*kinds]}")
+    levels = {column.name: _levels(column) for column in columns}
+    skeleton, factors = read(text, levels, state)
+    if {name for factor in factors for name in factor.columns} != levels.keys():
+        raise ValueError(f"the formula {text!r} is broken: it uses other columns than {[*levels]}")
     if values is not None:
-        typed = {column.name: _typed(column, values[column.name]) for column in columns}
-        computed(text, factors, columns, typed)
+        computed(text, factors, {one.name: _typed(one, values[one.name]) for one in columns})
     before = {call: _plain_state(learned) for call, learned in state.items()}
-    one = {column.name: _usual(column) for column in columns}
-    parts = computed(text, factors, columns, one)
+    usual = {one.name: _usual(one) for one in columns}
+    parts = computed(text, factors, usual)
     if before != {call: _plain_state(learned) for call, learned in state.items()} or any(
         part.shape != (1,) for several in parts for part in several
     ):
         raise ValueError(f"the formula {text!r} is broken: its state is not whole")
-    terms = _expanded(text, skeleton, factors)
-    sizes = [math.prod(max(2, len(parts[k])) for k in term) for term in terms]
-    if sum(sizes) > MAX_FEATURES:
+    expanded = _expanded(text, skeleton, factors)
+    widths = {f"f{k}": max(2, len(part)) for k, part in enumerate(parts)} | {"1": 1}
+    most = sum(math.prod(widths[one.expr] for one in term.factors) for term in expanded)
+    if most > MAX_FEATURES:
         raise ValueError(
-            f"the formula {shown(text)[:80]} may have {sum(sizes):,} features; at most "
-            f"{MAX_FEATURES:,}"
+            f"the formula {shown(text)[:80]} may have {most:,} features; at most {MAX_FEATURES:,}"
         )
-    with np.errstate(all="ignore"):
-        products = _products(skeleton, _for_formulaic(factors, columns, one))
+    products = _products(expanded, factors, usual)
     names, uses = [], []
     for chosen in products:
-        several = [_labels(factors[k], parts[k], columns, first) for k, first in chosen]
+        several = [_labels(factors[k], len(parts[k]), first) for k, first in chosen]
         found = [":".join(reversed(one)) for one in product(*reversed(several))]
         names += found
         uses += [frozenset[Name]().union(*(factors[k].columns for k, _ in chosen))] * len(found)
     if not names:
         raise ValueError(f"the formula {text!r} has no feature")
-    levels = {name for name, kind in kinds.items() if kind == Levels.kind}
-    whole = [
-        all(factors[k].column in levels and not first for k, first in chosen) for chosen in products
-    ]
-    return Formula(
-        text, state, factors, products, _names_constant(skeleton), any(whole),
-        unique(names), tuple(uses),
-    )  # fmt: skip
+    spans = any(all(factors[k].levels and not first for k, first in one) for one in products)
+    constant = "1" in skeleton.split() and ["1"] in [
+        [factor.expr for factor in term.factors] for term in _parsed(skeleton, implied=False)
+    ]  # the text itself names the constant term, as 1 + age
+    return Formula(text, state, factors, products, constant, spans, unique(names), tuple(uses))
 
 
 # ---- the text ------------------------------------------------------------------------------------
 
 
 def read(
-    text: object, kinds: Mapping[Name, str], state: dict[str, dict[str, Any]]
+    text: object, levels: Mapping[Name, tuple[str, ...]], state: dict[str, dict[str, Any]]
 ) -> tuple[str, tuple[Factor, ...]]:
-    """Return a formula with f0, f1, … for its factors, and these."""
+    """Return a formula with f0, f1, … for its factors, and these. levels: those of each column."""
     from formulaic.errors import FormulaicError
     from formulaic.parser.algos.tokenize import tokenize
 
@@ -167,8 +161,8 @@ def read(
             f"the formula {text[:60]!r}… has {len(text):,} characters; at most {MAX_CHARACTERS:,}"
         )
     code, aliases = _without_backticks(text)
-    reader = Reader(kinds, aliases, state)
-    places: dict[tuple[Name | None, str], int] = {}
+    reader = Reader(levels, aliases, state)
+    places: dict[tuple[str, bool], int] = {}
     factors: list[Factor] = []
     parts: list[str] = []
     try:
@@ -180,7 +174,9 @@ def read(
             said = said.removeprefix("~")
         if kind in ("name", "python") and said != ".":
             factor = reader.factor(said)
-            place = places.setdefault((factor.column, factor.text), len(factors))
+            place = places.setdefault(
+                (factor.text, aliases.get(said, said) in levels), len(factors)
+            )
             if place == len(factors):
                 factors.append(factor)
             parts.append(f"f{place}")
@@ -214,38 +210,32 @@ def _without_backticks(text: str) -> tuple[str, dict[str, str]]:
     return code, aliases
 
 
-def _parser(constant: bool) -> Any:
-    """Return formulaic's parser. constant: whether there is a constant term unless it is taken
-    away."""
+def _parsed(skeleton: str, implied: bool = True) -> Any:
+    """Return what formulaic expands a formula of symbols to.
+
+    implied: whether there is a constant term unless the formula takes it away.
+    """
+    from formulaic import Formula as Expanded
     from formulaic.parser import DefaultFormulaParser
 
-    return DefaultFormulaParser(include_intercept=constant)
-
-
-def _terms(skeleton: str, constant: bool = True) -> list[list[str]]:
-    """Return the terms of a formula of symbols, each as the symbols of its factors."""
-    from formulaic import Formula as Expanded
-
-    parser = _parser(constant)
+    parser = DefaultFormulaParser(include_intercept=implied)
     if _size(parser.get_ast(skeleton)) > MAX_TERMS:
         raise ValueError("it may have too many terms")
-    found = Expanded(skeleton, _parser=parser)
-    return [[factor.expr for factor in term.factors] for term in found]
+    return Expanded(skeleton, _parser=parser)
 
 
-def _expanded(text: str, skeleton: str, factors: Sequence[Factor]) -> list[list[int]]:
-    """Return the terms of a formula as the numbers of their factors."""
+def _expanded(text: str, skeleton: str, factors: Sequence[Factor]) -> Any:
+    """Return the terms of a formula, as formulaic has them."""
     from formulaic.errors import FormulaicError
 
     try:
-        found = _terms(skeleton)
+        found = _parsed(skeleton)
     except (FormulaicError, SyntaxError, *BROKEN, RecursionError) as error:
         said = re.sub(r"\bf(\d+)", lambda number: factors[int(number[1])].text, str(error))
         raise _unread(text, said) from error
-    terms = [[int(symbol[1:]) for symbol in term if symbol != "1"] for term in found]
-    if (most := max(map(len, terms), default=0)) > MAX_FACTORS:
+    if (most := max((len(term.factors) for term in found), default=0)) > MAX_FACTORS:
         raise ValueError(f"a term of the formula has {most} factors; at most {MAX_FACTORS}")
-    return terms
+    return found
 
 
 def _size(node: Any) -> int:
@@ -265,11 +255,6 @@ def _size(node: Any) -> int:
     return found
 
 
-def _names_constant(skeleton: str) -> bool:
-    """Return whether the text itself names the constant term, as 1 + age."""
-    return "1" in skeleton.split() and ["1"] in _terms(skeleton, constant=False)
-
-
 def _unread(text: str, why: object) -> ValueError:
     said = (str(why).splitlines() or [type(why).__name__])[0]
     return ValueError(f"the formula {text!r} cannot be read: {said}")
@@ -278,17 +263,23 @@ def _unread(text: str, why: object) -> ValueError:
 # ---- the design ----------------------------------------------------------------------------------
 
 
-def _products(skeleton: str, values: Mapping[str, Any]) -> Products:
+def _products(
+    expanded: Any, factors: Sequence[Factor], usual: Mapping[Name, np.ndarray]
+) -> Products:
     """Return the products of factors of which formulaic's design consists, so that no column
-    follows from others. values: those of the factors in one row."""
+    follows from others. usual: the columns of one row."""
     import pandas as pd
-    from formulaic import Formula as Expanded
     from formulaic import ModelSpec
 
-    spec = ModelSpec(
-        formula=Expanded(skeleton, _parser=_parser(True)), na_action="ignore", output="pandas"
-    )
-    design = spec.get_model_matrix(pd.DataFrame(index=[0]), context=values).model_spec
+    spec = ModelSpec(formula=expanded, na_action="ignore", output="pandas")
+    with np.errstate(all="ignore"):
+        row = {
+            f"f{k}": pd.Categorical.from_codes([0], pd.Index(factor.levels))
+            if factor.levels
+            else factor.compute(usual)
+            for k, factor in enumerate(factors)
+        }
+        design = spec.get_model_matrix(pd.DataFrame(index=[0]), context=row).model_spec
     return tuple(
         tuple((int(one.factor.expr[1:]), one.reduced) for one in scoped.factors)
         for term in design.structure
@@ -298,20 +289,19 @@ def _products(skeleton: str, values: Mapping[str, Any]) -> Products:
 
 
 def computed(
-    text: str, factors: Sequence[Factor], columns: Sequence[Used], typed: Mapping[Name, np.ndarray]
+    text: str, factors: Sequence[Factor], typed: Mapping[Name, np.ndarray]
 ) -> list[list[np.ndarray]]:
     """Return what each factor computes of typed columns: arrays (n,), one for each of its features.
 
     Of levels there is an array of 0 and 1 for each; all are 0 for −1.
     """
-    levels = {column.name: len(_levels(column)) for column in columns if isinstance(column, Levels)}
     parts = []
     with np.errstate(all="ignore"):
         for factor in factors:
             try:
                 found = factor.compute(typed)
-                if factor.column in levels:
-                    parts.append([(found == k) * 1.0 for k in range(levels[factor.column])])
+                if factor.levels:
+                    parts.append([(found == k) * 1.0 for k in range(len(factor.levels))])
                 elif isinstance(getattr(found, "__wrapped__", found), dict):
                     parts.append([np.asarray(one, dtype=np.float64) for one in found.values()])
                 else:
@@ -322,32 +312,14 @@ def computed(
     return parts
 
 
-def _for_formulaic(
-    factors: Sequence[Factor], columns: Sequence[Used], typed: Mapping[Name, np.ndarray]
-) -> dict[str, Any]:
-    """Return what the factors compute in one row as formulaic knows it: levels as categories."""
-    import pandas as pd
-
-    levels = {column.name: _levels(column) for column in columns if isinstance(column, Levels)}
-    return {
-        f"f{k}": pd.Categorical.from_codes([0], pd.Index(levels[factor.column]))
-        if factor.column in levels
-        else factor.compute(typed)
-        for k, factor in enumerate(factors)
-    }
-
-
-def _labels(
-    factor: Factor, parts: Sequence[np.ndarray], columns: Sequence[Used], reduced: bool
-) -> list[str]:
+def _labels(factor: Factor, width: int, reduced: bool) -> list[str]:
     """Return the names of a factor's features. reduced: the first is left out."""
-    for column in columns:
-        if column.name == factor.column and isinstance(column, Levels):
-            mark = "T." if reduced else ""
-            return [f"{factor.text}[{mark}{level}]" for level in _levels(column)[reduced:]]
-    if len(parts) == 1:
+    if factor.levels:
+        mark = "T." if reduced else ""
+        return [f"{factor.text}[{mark}{level}]" for level in factor.levels[reduced:]]
+    if width == 1:
         return [factor.text]
-    return [f"{factor.text}[{j}]" for j in range(1 + reduced, len(parts) + 1)]
+    return [f"{factor.text}[{j}]" for j in range(1 + reduced, width + 1)]
 
 
 def _typed(column: Used, values: Values) -> np.ndarray:
@@ -366,14 +338,14 @@ def _typed(column: Used, values: Values) -> np.ndarray:
 
 
 def _usual(column: Used) -> np.ndarray:
-    return np.array([0]) if isinstance(column, Levels) else np.array([column.median])
+    return np.array([0] if isinstance(column, Levels) else [column.median])
 
 
-def _levels(column: Levels) -> list[str]:
-    """Return the levels of the fit, and the pooled one where there is one."""
-    if column.pooled is None:
-        return [*column.levels]
-    return [*column.levels, POOLED if POOLED not in column.levels else f"({POOLED})"]
+def _levels(column: Used) -> tuple[str, ...]:
+    """Return the levels of the fit, and the pooled one where there is one; () of numbers."""
+    if not isinstance(column, Levels) or column.pooled is None:
+        return column.levels if isinstance(column, Levels) else ()
+    return (*column.levels, POOLED if POOLED not in column.levels else f"({POOLED})")
 
 
 def _gap(name: Name, row: int, gaps: int) -> str:
