@@ -187,7 +187,7 @@ def _identifies(column: Number, known: np.ndarray, whole: bool) -> str:
 def _standardise(found: Fit) -> None:
     """Give columns of numbers their medians, means and standard deviations.
 
-    The sums are those of scikit-learn's StandardScaler, to the bit.
+    The sums are those of scikit-learn's StandardScaler of a table, to the bit.
     """
     if not found.numbers:
         return
