@@ -52,7 +52,7 @@ class Learning(NamedTuple):
     source: int
     clip: float
     history: np.ndarray
-    count: np.ndarray
+    n_rows: np.ndarray
 
 
 def publish(bandit: Bandit) -> None:

@@ -112,5 +112,5 @@ def reserve(bandit: Bandit, n: int) -> None:
             history.reserve(n)
         finally:
             release(bandit)
-    if learning is not None and learning.count is not bandit.history.count:
+    if learning is not None and learning.n_rows is not bandit.history.count:
         fast_path.publish(bandit)

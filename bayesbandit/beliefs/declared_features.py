@@ -26,7 +26,7 @@ def regressions(
     plan: Plan, n_arms: int, normalize: bool = False, memory: Memory = FOR_EVER
 ) -> Regressions:
     """Return the belief about arms with a declared model that streams, before any data."""
-    place = columns(plan)
+    place = None if plan.likelihood.judges else columns(plan)
     features = Mapped(plan, memory) if place is None else InColumns(plan, memory, place)
     joint = plan.model.takes_arm
     return Regressions(features, n_arms, plan.n_features, normalize, joint=joint)
@@ -122,10 +122,12 @@ class Mapped(DeclaredFeatures):
         """
         own = arm if self.plan.model.takes_arm else None
         z, offset = self(x, own)
-        if self.plan.method.noise is not None:
-            return z, reward - offset
         one = np.ones(len(x)) if weight is None else weight
         data = {"x": x, "reward": reward, "weight": one, "arm": arm}
+        if self.plan.method.noise is not None:
+            if self.plan.likelihood.judges:
+                self.plan.check_possible(data)
+            return z, reward - offset
         try:
             y, precision = self.plan.method.observations(x, reward, weight, own)
         except NotFinite:

@@ -209,7 +209,7 @@ def _sizes(log: Log) -> pd.DataFrame:
 
 
 @njit(cache=True)
-def tilted(e, arm, z):
+def tilted(e: np.ndarray, arm: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Return log Π_{s≤t} q_s(A_s)/e_s(A_s), (n,), of q ∝ e exp(θ_k'z) with θ by Adagrad on log
     q(A).
 

@@ -112,7 +112,7 @@ def test_no_pickle_and_a_version(name, path):
     with np.load(path, allow_pickle=False) as archive:
         arrays = {key: archive[key] for key in archive.files}
     meta = json.loads(arrays["meta"].tobytes())
-    assert (meta["format"], meta["version"]) == ("bayesbandit.Bandit", 2)
+    assert (meta["format"], meta["version"]) == ("bayesbandit.Bandit", 3)
     assert meta["names"] == ["a", 3, "new"]
     assert all(array.dtype.kind in "fu" for array in arrays.values())
 
@@ -221,10 +221,10 @@ def test_a_file_with_a_settings_old_name_is_read(path):
 
 def test_other_formats_and_versions(path):
     grown("LinTS").save(path)
-    for version in (1, 3, 99, 0, -3, 1.5, "1", None, True, [1], {}):
+    for version in (1, 2, 4, 99, 0, -3, 1.5, "1", None, True, [1], {}):
         rewritten(path, version=version)
         said = re.escape(f"holds 'bayesbandit.Bandit' version {version!r}; this release reads ")
-        refused(path, f"{said}.* version 2")
+        refused(path, f"{said}.* version 3")
     rewritten(path, version=3, format="other")
     refused(path, "holds 'other' version 3")
 

@@ -25,9 +25,8 @@ from scipy.optimize import brentq
 
 from bayesbandit.inference.base import Compiled, refuse
 from bayesbandit.inference.glm.families import Family
-from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees
+from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees, depends_on
 from bayesbandit.inference.graph_analysis.density import Density, Term
-from bayesbandit.inference.graph_analysis.dependence import depends_on
 from bayesbandit.inference.graph_analysis.operations import elementwise_name, number, operands
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, total
 from bayesbandit.inference.graph_analysis.recognise import DATA_ROW, simplified

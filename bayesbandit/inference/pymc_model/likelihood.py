@@ -84,6 +84,11 @@ class Likelihood:
     def _shape(self, name: str, shape: Sequence[int | None]) -> tuple[int | None, ...]:
         return tuple(None if i == self._by_row.get(name) else m for i, m in enumerate(shape))
 
+    @property
+    def judges(self) -> bool:
+        """Whether some rewards may be impossible: fractions of counts, or those of density 0."""
+        return bool(self.judged or self._whole)
+
     def log_density(self, draws: Draws, rows: Rows, on_data: bool = False) -> np.ndarray:
         """Return the joint log density (S,) of the variables, in their own space, and the rewards,
         up to a constant. on_data: only of the terms that depend on the rows."""
