@@ -19,7 +19,6 @@ from bayesbandit.runtime.compiling import interpreted, without
 from bayesbandit.runtime.schema import demand
 
 LARGEST_NUMBER = 1e300  # of an arm: sums of a few stay finite
-LEAST_PIVOT = 1e-200  # of a root that is read; variances are its inverses, times x²
 LARGEST_COEFFICIENT = 1e150
 SUMS = ["n", "sum_w", "sum_wrr", "loss", "sigma2", "residual", "left", "walked"]
 DIVISORS = ["df", "lam", "w_bar"]
@@ -231,7 +230,7 @@ class RidgeArms:
             demand((np.abs(ends[:, n > 0]) <= LARGEST_NUMBER).all(), "its belief is not finite")
         for arm in self.arms:
             root = layout.view(arm, self.n_columns)
-            demand((root.d > LEAST_PIVOT).all(), "its belief has a pivot of 0")
+            demand((root.d > 0).all(), "its belief has a pivot of 0")
             small = np.abs(root.t) <= LARGEST_COEFFICIENT
             demand(small.all(), "its coefficients are too large")
         demand(all((head[name] >= 0).all() for name in SUMS), "its belief has a negative sum")

@@ -118,7 +118,7 @@ def test_columns_by_the_names_of_an_encoder():
         handed(rows={**ROWS, "floor": "height"}, encoder=encoder)
 
 
-def logistic():
+def no_data():
     """Arrays inside, without pm.Data; and a potential."""
     _, floor, y = rows()
     with pm.Model() as model:
@@ -132,7 +132,7 @@ def logistic():
 
 def test_constant_arrays_are_replaced_and_potentials_stay():
     floor = rows()[1]
-    model = RewardModel.from_pymc(logistic, "p", rows=[(floor, 0)])
+    model = RewardModel.from_pymc(no_data, "p", rows=[(floor, 0)])
     built = model.build(np.array([[2.0], [3.0], [-1.0]]), np.array([0.0, 1.0, 1.0]))
     at = {"b": np.array([0.3, -0.2]), "tilt_log__": np.array(0.0)}
     p = 1 / (1 + np.exp(-(0.3 - 0.2 * np.array([2.0, 3.0, -1.0]))))
@@ -176,8 +176,8 @@ def test_what_cannot_be_followed_is_refused_with_what_to_write(settings, said):
 
 def test_an_array_of_rows_that_nothing_replaces_is_refused():
     with pytest.raises(ValueError, match=r"an array of 60 constants.*rows=\[\(array, lambda"):
-        RewardModel.from_pymc(logistic, "p")
+        RewardModel.from_pymc(no_data, "p")
     with pytest.raises(ValueError, match="no constant array"):
-        RewardModel.from_pymc(logistic, "p", rows=[(np.arange(7.0), 0)])
+        RewardModel.from_pymc(no_data, "p", rows=[(np.arange(7.0), 0)])
     with pytest.raises(TypeError, match="must be a PyMC model"):
         RewardModel.from_pymc(lambda: 3, "p")

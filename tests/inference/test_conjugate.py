@@ -435,7 +435,7 @@ REFUSED = {
     ),
     "a rate that log(1 − rate) bounds": (declared(below_one, p=RATE), "not affine in log p and p"),
     "a geometric probability of its mean": (
-        declared(lambda p, r: (rewards(1 / (1 + p), r + 1, pm.Geometric), p)[1], p=RATE), "le of"
+        declared(lambda p, r: (rewards(1 / (1 + p), r + 1, pm.Geometric), p)[1], p=RATE), "eq of"
     ),
 }  # fmt: skip
 

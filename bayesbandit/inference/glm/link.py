@@ -23,7 +23,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from scipy.optimize import brentq
 
-from bayesbandit.inference.base import Compiled, refuse
+from bayesbandit.inference.base import Compiled, NotThisEngine, refuse
 from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees, depends_on
 from bayesbandit.inference.graph_analysis.density import Density, Term
@@ -105,7 +105,18 @@ class Link:
     """
 
     def __init__(self, density: Density, engine: str) -> None:
-        self.engine, self.density = engine, with_shared_nodes(density)
+        self.engine = engine
+        try:
+            self._read(with_shared_nodes(density, simpler=False))
+        except NotThisEngine as error:
+            try:
+                self._read(with_shared_nodes(density, simpler=True))
+            except NotThisEngine:
+                raise error from None
+
+    def _read(self, density: Density) -> None:
+        """Find the linear predictor and the family in a density."""
+        self.density, engine = density, self.engine
         node, core = predictor(self.density, engine)
         value: Variable = pt.tensor("eta", shape=(None,))
         on_data = [term for term in self.density.terms if term.on_data]
@@ -210,12 +221,12 @@ def recognised(cut: Cut, engine: str) -> tuple[Family, Cut]:
     raise refuse(engine, "'mean_reward': no link that is known: logit, probit or log")
 
 
-def with_shared_nodes(density: Density) -> Density:
-    """Return the same, simplified, with what the mean reward and the likelihood have in common as
-    one node. PyMC simplifies the log density but not the mean reward."""
+def with_shared_nodes(density: Density, simpler: bool) -> Density:
+    """Return the same, with what the mean reward and the likelihood have in common as one node;
+    both simplified, if that is asked for. PyMC simplifies the log density but not the mean."""
     on_data = [term for term in density.terms if term.on_data]
     shared = merged([*(term.graph for term in on_data), density.mean])
-    *graphs, mean = merged(simplified(*shared))
+    *graphs, mean = merged(simplified(*shared)) if simpler else shared
     next_graph = iter(graphs)
     terms = tuple(replace(t, graph=next(next_graph)) if t.on_data else t for t in density.terms)
     return replace(density, terms=terms, mean=mean)
