@@ -396,7 +396,7 @@ def half_normal_noise(x, reward, sigma):
 
 @pytest.mark.slow
 def test_a_bandit_without_a_proper_posterior_is_kept(tmp_path):
-    """Rewards of 0 are fitted exactly, and the noise may fall to 0: what draws there are is kept."""
+    """Rewards of 0 are fitted exactly, and the noise may fall to 0: its draws are kept."""
     settings = {"n_features": 2, "seed": 0, "refit_every": 1, "draws": 20}
     bandit = declared.bandit(["a", "b"], half_normal_noise, bb.Thompson(), **settings)
     for x in np.random.default_rng(0).normal(size=(8, 2)):
