@@ -427,8 +427,6 @@ ONE = {  # a model, what is added to x θ, rewards and weights
 @in_gate(5)
 def test_one_coefficient_against_quadrature(name, rng):
     """By any weights of a logistic likelihood, and whole ones of a probit one."""
-    if name in ("probit, weighted", "probit, no rows"):
-        pytest.xfail("a probit regression of one feature without intercept is left to NUTS")
     model, offset, reward, weight = ONE[name]
     x, reward, weight = rng.normal(size=(len(reward), 1)) * 1.5, np.array(reward), np.array(weight)
     drawn = sampled(model, {"x": x, "reward": reward, "weight": weight}, draws=10_000)
@@ -483,7 +481,6 @@ def test_weights_of_next_to_nothing_add_up(rng):
 @few("[1000000.0")
 def test_probit_rewards_of_large_contexts(scale):
     """All of one side: θ is half-normal."""
-    pytest.xfail("a probit regression of one feature without intercept is left to NUTS")
     data = {"x": np.full((2, 1), scale), "reward": np.ones(2), "weight": np.ones(2)}
     drawn = sampled(bb.load_model("probit").with_priors(intercept=0), data, draws=4000)
     mean, sd, size = moments(drawn, "theta")

@@ -280,7 +280,8 @@ class SampledBelief(ByDraws):
             drawn = self._drawn(g, n, rows, int(rng.integers(2**63)), rng)
         except Improper:  # no draws until there are more rounds
             drawn = SampledDraws({})
-        values = {name: v[0] for name, v in drawn.values.items()}
+        # in C's order, as a file gives them back: the last digits of products depend on it
+        values = {name: np.ascontiguousarray(v[0]) for name, v in drawn.values.items()}
         state: Any = drawn.state
         if spec.frozen and values:  # keep one random draw; the sampler continues from it
             i = rng.integers(spec.draws)

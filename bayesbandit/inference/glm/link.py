@@ -19,8 +19,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import ancestors
 from scipy.optimize import brentq
 
 from bayesbandit.inference.base import Compiled, NotThisEngine, refuse
@@ -263,11 +264,19 @@ def predictor(density: Density, engine: str) -> tuple[Variable, Variable]:
 def below(node: Variable, operations: set[str]) -> Variable:
     """Return what an affine node is computed from by such operations with numbers."""
     while elementwise_name(node) in operations:
-        rest = [v for v in operands(node) if number(v) is None]
+        rest = [v for v in operands(node) if not is_number(v)]
         if len(rest) != 1 or rest[0].type.ndim != 1:
             break
         [node] = rest
     return node
+
+
+def is_number(variable: Variable) -> bool:
+    """Return whether a variable is one number, written or computed of numbers, as √2 is."""
+    if number(variable) is not None:
+        return True
+    leaves = (v for v in ancestors([variable]) if v.owner is None)
+    return all(variable.type.broadcastable) and all(isinstance(v, Constant) for v in leaves)
 
 
 def working(link: Link) -> Density:
