@@ -14,7 +14,6 @@ its mean reward: what is known of linear-Gaussian models holds for it.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,7 +21,6 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
-from scipy.optimize import brentq
 
 from bayesbandit.inference.base import Compiled, NotThisEngine, refuse
 from bayesbandit.inference.glm.families import Family
@@ -43,7 +41,8 @@ END_TOLERANCE = 0.01  # of one where 1 − p is next to nothing, relative
 LINKS = 241  # points at which a mean reward is compared with the family's
 REWARDS_AT_ONCE = 16  # rewards that are compared in one sum
 LARGE_ETA = 30.0  # where a chance is 1
-LARGEST_LOG_ALPHA = 20.0  # of a negative binomial reward; beyond, it is a Poisson one
+FAR_ETA = (60.0, 61.0)  # where a chance of 0 falls as far as it will
+LARGEST_ALPHA = 1e9  # of a negative binomial reward; beyond, it is a Poisson one
 
 
 @dataclass(frozen=True)
@@ -76,25 +75,13 @@ class Cut:
         return self if abs(added) < 1e-12 else replace(self, shift=self.shift + added)
 
     def count(self) -> Family:
-        """Return the family of counts of mean e^η that has such a likelihood of 0."""
-        here, there = (self.log_p(np.array([k]), np.zeros(1), np.ones(1)) for k in (0.0, 1.0))
-        alpha = dispersion(here - there)
-        return Family(POISSON) if alpha is None else Family(NEGATIVE_BINOMIAL, alpha)
+        """Return the family of counts of mean e^η that has such a likelihood of 0.
 
-
-def dispersion(fall: float) -> float | None:
-    """Return α where log p(0 | η) = −α log(1 + e^η/α) falls by this from η = 0 to 1; None where it
-    falls as a Poisson one, or faster."""
-
-    def excess(log_alpha: float) -> float:
-        alpha = math.exp(log_alpha)
-        return alpha * math.log1p((math.e - 1.0) / (alpha + 1.0)) - fall
-
-    low, high = -LARGEST_LOG_ALPHA, LARGEST_LOG_ALPHA
-    if not excess(low) < 0.0 < excess(high):
-        return None
-    alpha = math.exp(brentq(excess, low, high, xtol=1e-15))
-    return float(f"{alpha:.13g}")  # as it was declared
+        log p(0 | η) is −α log(1 + e^η/α), whose slope ends at −α, or −e^η of a Poisson one.
+        """
+        here, there = (self.log_p(np.array([k]), np.zeros(1), np.ones(1)) for k in FAR_ETA)
+        alpha = float(f"{here - there:.13g}")  # as it was declared
+        return Family(NEGATIVE_BINOMIAL, alpha) if 0 < alpha < LARGEST_ALPHA else Family(POISSON)
 
 
 class Link:
