@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import reprlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
@@ -21,6 +21,8 @@ from bayesbandit.declaring import gallery
 from bayesbandit.declaring.declaration import Declaration
 
 if TYPE_CHECKING:
+    import bambi
+    import pandas as pd
     import pymc as pm
 
     from bayesbandit.declaring.from_pymc import Rows
@@ -96,6 +98,62 @@ class RewardModel(Declaration):
         return made
 
     @staticmethod
+    def from_bambi(
+        formula: str | bambi.Model,
+        family: str = "gaussian",
+        priors: Mapping[str, Any] | None = None,
+        data: pd.DataFrame | None = None,
+        *,
+        arm: str = "arm",
+        arms: Sequence[Any] | None = None,
+        encoder: Encoder | None = None,
+        weighted: bool = False,
+        name: str = "from_bambi",
+    ) -> RewardModel:
+        """Return a bambi model as a reward model: "reward ~ age * income + (1|arm)".
+
+        formula: a formula, to which family (bambi's name), priors (bambi's, by term) and data (the
+            table that it is fitted to) belong; or a bambi model that has these.
+        arm: the column of the data that holds the arm. Of a formula without it, each arm of a
+            bandit has a model of its own.
+        arms: the values of that column in the order of the bandit's arms; None: sorted, or in the
+            order of its categories. The attribute `arms` has them.
+        encoder: makes contexts of tables; the terms must be linear in its features within each arm.
+            None: one with the formula's terms. The attribute `encoder` has it: give it to the
+            bandit, and `model.encoder.transform(frame)` to `bb.fit`.
+        weighted: as in `from_pymc`. name: of the reward model.
+
+        A formula is code, as in bambi: do not take one from a stranger. The priors, which bambi
+        scales by the data, are those of the model. Terms are tested on rows
+        that are put together anew from the columns of the data. ValueError is raised for a term
+        that is not linear in the features, for hsgp terms, and for a family whose mean reward is
+        not a parameter of its likelihood, such as hurdle ones.
+        """
+        from bayesbandit.declaring import from_bambi
+
+        built, backend = from_bambi.built(formula, family, priors, data)
+        arms = from_bambi.levels_of(built, arm, arms)
+        encoder = encoder or from_bambi.encoder_of(built, arm)
+        rows = from_bambi.affine_parts(built, encoder, arm, arms)
+        mean = built.parameters[from_bambi.MEANS[built.family.name]]
+        made = RewardModel.from_pymc(
+            backend.model, mean.alias or mean.name, None, rows, weighted=weighted, name=name
+        )
+        given = formula, family, priors, data, arm, arms, encoder, weighted, name
+        vars(made.function).update(encoder=encoder, arms=arms, made_by=(_of_bambi, given))
+        return made
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """The encoder of the contexts of a model `from_bambi`; None of others."""
+        return getattr(self.function, "encoder", None)
+
+    @property
+    def arms(self) -> tuple[Any, ...] | None:
+        """The arms of a model `from_bambi` that knows them, in their order; None of others."""
+        return getattr(self.function, "arms", None)
+
+    @staticmethod
     def from_yaml(text: str) -> RewardModel:
         """Return the model that `to_yaml` wrote.
 
@@ -154,6 +212,16 @@ def _handed_over(
     return RewardModel.from_pymc(
         model, mean, reward, rows, arm_dim, encoder=encoder, weighted=weighted, name=name
     )
+
+
+def _of_bambi(
+    formula: Any, family: str, priors: Any, data: Any, arm: str, arms: Any, encoder: Any,
+    weighted: bool, name: str,
+) -> RewardModel:  # fmt: skip
+    return RewardModel.from_bambi(
+        formula, family, priors, data,
+        arm=arm, arms=arms, encoder=encoder, weighted=weighted, name=name,
+    )  # fmt: skip
 
 
 def _is_importable(function: Callable[..., Any]) -> bool:

@@ -128,6 +128,7 @@ class Bandit:
         names = checks.arm_names(arms)
         n_features, self.encoder = validation.length(n_features, encoder), encoder
         spec = validation.spec(model, len(names), n_features)
+        validation.check_arms(spec, names)
         balance = Unweighted() if balance is None else balance
         if not isinstance(seed, np.random.SeedSequence):
             # another stream than default_rng(seed), with which a user may draw the contexts

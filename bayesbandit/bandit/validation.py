@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bayesbandit.beliefs import base
@@ -89,6 +89,16 @@ def check_balance(balance: object) -> None:
         raise TypeError(
             "balance must be Unweighted(), InversePropensity() or have a method "
             f"weights(history, belief) -> (n,); got {shown(balance)}"
+        )
+
+
+def check_arms(spec: BeliefModel, arms: Sequence[object]) -> None:
+    """Raise ValueError unless arms are those that a model knows by their places."""
+    known = spec.declared.arms if isinstance(spec, base.Declaring) else None
+    if known is not None and list(arms) != list(known):
+        raise ValueError(
+            f"arms must be {list(known)}, in the model's order; got {list(arms)}: make the model "
+            "with arms= in your order, or the bandit with list(model.arms)"
         )
 
 

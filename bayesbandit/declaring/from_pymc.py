@@ -150,7 +150,7 @@ class Handover:
             elif dim == self.arm_dim:
                 lengths[length] = here.dim_lengths["arm"]
             elif (name := _renamed(dim)) not in here.coords:
-                here.add_coord(name, self.model.coords[dim], length=_value(length))
+                here.add_coord(name, self.model.coords[dim], length=int(_value(length)))
         return lengths
 
     def _dims(self, name: str) -> tuple[str | None, ...] | None:
@@ -178,12 +178,12 @@ class Handover:
         if made is rv:
             made = rv.owner.clone().outputs[rv.owner.outputs.index(rv)]
         made.name = None
-        name = str(rv.name)
+        name = _renamed(str(rv.name))
         if rv in model.free_RVs:
             return here.register_rv(
                 made,
                 name,
-                dims=self._dims(name),
+                dims=self._dims(str(rv.name)),
                 transform=model.rvs_to_transforms[rv],
                 default_transform=None,
                 initval=model.rvs_to_initial_values.get(rv),
@@ -192,9 +192,9 @@ class Handover:
             made = change_dist_size(made, (n,))
             if self.weighted:
                 return pm.Potential(name, weight * pm.logp(made, reward), dims="row")
-            return here.register_rv(made, name, observed=reward, dims=self._dims(name))
+            return here.register_rv(made, name, observed=reward, dims=self._dims(str(rv.name)))
         [value] = _rebuilt([model.rvs_to_values[rv]], done)
-        return here.register_rv(made, name, observed=value, dims=self._dims(name))
+        return here.register_rv(made, name, observed=value, dims=self._dims(str(rv.name)))
 
 
 def declaration(handover: Handover, name: str, made_by: tuple[Any, ...]) -> Callable[..., Any]:

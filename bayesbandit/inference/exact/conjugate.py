@@ -218,7 +218,7 @@ class ConjugateEngine:
         for term in density.terms:
             if why := analytic.fault(term.graph, most=1):
                 raise refused(f"{term.label}: {why}")
-        many = pt.tensor(f"{name}s", shape=(None,), dtype="float64")
+        many = pt.TensorType("float64", shape=(None,))(f"{name}s")
         inputs = [many, *density.inputs.values()]
         values = [_of_many(pt.sum(graph), value, many) for graph in graphs]
         slopes = [gradient(pt.sum(v), many) for v in values]

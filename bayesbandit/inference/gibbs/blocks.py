@@ -109,7 +109,7 @@ def freed(model: pm.Model) -> tuple[Density, list[str]]:
     if not by_row:
         return density, []
     values = {
-        k: pt.tensor(k, shape=(None,) * v.type.ndim) if k in by_row else v
+        k: v.type.clone(shape=(None,) * v.type.ndim)(k) if k in by_row else v
         for k, v in density.values.items()
     }
     swap = {density.values[k]: values[k] for k in by_row}

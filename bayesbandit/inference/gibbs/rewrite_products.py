@@ -127,7 +127,7 @@ def without_products(model: pm.Model) -> tuple[pm.Model, Scales | None]:
         graph, copies = graph_of(model)
         MergeOptimizer().rewrite(graph)  # what is written twice, as the mean reward is, is one
         positive = {
-            copies[v]: pt.tensor(v.name, shape=(None, *v.type.shape), dtype=v.dtype)
+            copies[v]: v.type.clone(shape=(None, *v.type.shape))(v.name)
             for v in model.free_RVs
             if support(v, model.rvs_to_transforms[v])[0] >= 0.0
         }

@@ -58,7 +58,7 @@ def like(variable: Variable, tensor: Variable) -> Variable:
 
 def many(values: Iterable[Variable]) -> dict[Variable, Variable]:
     """Return, for each input, a variable that holds many of its values, (S, *shape)."""
-    return {v: pt.tensor(v.name, shape=(None, *v.type.shape), dtype=v.type.dtype) for v in values}
+    return {v: v.type.clone(shape=(None, *v.type.shape))(v.name) for v in values}
 
 
 def lowered(graphs: list[Variable]) -> list[Variable]:

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.replace import clone_replace, vectorize_graph
 from pytensor.graph.traversal import toposort
@@ -62,7 +61,7 @@ class Likelihood:
             self._by_row = {k: d.index(row) for k, d in dims.items() if row in d}
             self.names = tuple(density.values)
             values: dict[Variable, Variable] = {
-                v: pt.tensor(k, dtype=v.type.dtype, shape=self._shape(k, v.type.shape))
+                v: v.type.clone(shape=self._shape(k, v.type.shape))(k)
                 for k, v in density.values.items()
             }
             raw = [term.graph for term in density.terms]

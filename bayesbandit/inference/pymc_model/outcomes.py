@@ -43,7 +43,7 @@ class Outcomes:
             by_row = [row is not None and dim == row for dim in _padded(dims, v.ndim)]
             pairs = zip(shapes[v.name], by_row, strict=True)
             shape = tuple(None if along else k for k, along in pairs)
-            values[v.name] = pt.tensor(v.name, dtype=v.dtype, shape=shape)
+            values[v.name] = v.type.clone(shape=shape)(v.name)
         swap: dict[Any, Any] = {v: like(v, values[v.name]) for v in model.free_RVs}
         inputs: dict[str, Any] = {}
         for role, v in shared.items():

@@ -1,0 +1,254 @@
+"""A bambi model, as the declaration of a reward model.
+
+bambi builds the PyMC model, with the design of its data as constant arrays. Here each of these
+becomes a function of contexts and arms, c + x @ w, which is found by evaluation: formulae computes
+the design of rows that are put together anew from the columns of the data, and c and w are solved
+for at the contexts that the encoder makes of these rows, for each arm. Other rows test them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesbandit.checks import one_of
+from bayesbandit.tables.encoder import Encoder
+
+if TYPE_CHECKING:
+    import bambi
+    import pandas as pd
+    from bambi.backend.pymc import PyMCModel
+
+MEANS = {  # families whose mean reward is a parameter of the likelihood
+    **dict.fromkeys(("gaussian", "t", "laplace", "poisson", "negativebinomial"), "mu"),
+    **dict.fromkeys(("gamma", "beta", "exponential", "wald"), "mu"),
+    "bernoulli": "p",
+}
+ROWS_FOR_EACH, MIN_ROWS = 3, 40  # of each arm, by unknown and at least; half of them are tests
+TOLERANCE = 1e-9  # of a column of a design, relative to its largest number
+
+
+@dataclass(frozen=True)
+class Part:
+    """A constant array of a built model that has a row for each row of the data.
+
+    name: that of the term. array: as it stands in the model. design: computes it for other rows.
+    """
+
+    name: str
+    array: np.ndarray
+    design: Callable[[pd.DataFrame], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Affine:
+    """c + x @ w, for each of K arms: c (K, 1, p), w (K, d, p).
+
+    flat: whether the one column is no dimension. most: the largest number, if all are whole.
+    """
+
+    c: np.ndarray
+    w: np.ndarray
+    flat: bool
+    most: int | None
+
+    def is_like(self, other: Affine) -> bool:
+        """Return whether both are the same function."""
+        return np.array_equal(self.c, other.c) and np.array_equal(self.w, other.w)
+
+    def function(self) -> Callable[..., Any]:
+        """Return it as a function of x, of arm, or of both."""
+        import pytensor.tensor as pt
+
+        def shaped(value: Any) -> Any:
+            if self.most is not None:  # an index, whatever the contexts are
+                value = pt.clip(pt.round(value), 0, self.most)
+            return value[:, 0] if self.flat else value
+
+        def of_context(x: Any) -> Any:
+            return shaped(self.c[0] + x @ self.w[0])
+
+        def of_arm(arm: Any) -> Any:
+            return shaped(pt.constant(self.c[:, 0])[arm])
+
+        def of_both(x: Any, arm: Any) -> Any:
+            slopes = pt.constant(self.w)[arm]
+            return shaped(pt.constant(self.c[:, 0])[arm] + (x[:, :, None] * slopes).sum(axis=1))
+
+        if (self.c == self.c[:1]).all() and (self.w == self.w[:1]).all():
+            return of_context
+        return of_both if self.w.any() else of_arm
+
+
+def built(
+    formula: str | bambi.Model, family: str, priors: Mapping[str, Any] | None, data: Any
+) -> tuple[bambi.Model, PyMCModel]:
+    """Return a bambi model and a PyMC model of it, in which each array of the design stands.
+
+    Its logit and probit are plain, where bambi's keep a chance of 0 or 1 away from these.
+    """
+    try:
+        import bambi
+    except ImportError as error:
+        raise ImportError("from_bambi needs bambi: pip install 'bayesbandit[bambi]'") from error
+    import pymc as pm
+    from bambi.backend.pymc import PyMCModel
+
+    if not isinstance(formula, bambi.Model):
+        if data is None:
+            raise TypeError("a formula needs data=, the table to which it is fitted")
+        formula = bambi.Model(formula, data, family=family, priors=dict(priors or {}))
+    one_of(formula.family.name, "family", tuple(MEANS))
+    for component in formula.distributional_components.values():
+        if component.hsgp_terms:
+            raise ValueError(
+                f"{', '.join(component.hsgp_terms)}: a hsgp term is no design of rows; declare the "
+                "model in PyMC, and use bb.RewardModel.from_pymc"
+            )
+    backend, sparse = PyMCModel(), bambi.config["SPARSE_DOT"]
+    plain = {"logit": pm.math.sigmoid, "probit": pm.math.invprobit}
+    backend.INVLINKS = backend.INVLINKS | plain
+    bambi.config["SPARSE_DOT"] = False
+    try:
+        backend.build(formula)
+    finally:
+        bambi.config["SPARSE_DOT"] = sparse
+    return formula, backend
+
+
+def parts(model: bambi.Model) -> Iterator[Part]:
+    """Return the arrays that depend on rows."""
+    for known in model.distributional_components.values():
+        for name, term in known.offset_terms.items():
+            of = known.design.common.terms[term.term.name]
+            yield Part(name, np.squeeze(term.data), of.eval_new_data)
+        if known.common_terms:
+            yield _common(model, known)
+        for name, term in known.group_specific_terms.items():
+            of = known.design.group.terms[term.term.name]
+
+            def index(frame: pd.DataFrame, factor: Any = of.factor) -> np.ndarray:
+                return np.asarray(factor.eval_new_data(frame)).argmax(axis=1)
+
+            yield Part(name, term.group_index, index)
+            yield Part(name, term.predictor, of.expr.eval_new_data)
+
+
+def _common(model: bambi.Model, component: Any) -> Part:
+    """Return the matrix of the common terms, less its means where bambi takes them off."""
+    terms = [component.design.common.terms[t.term.name] for t in component.common_terms.values()]
+    data = np.column_stack([term.data for term in component.common_terms.values()])
+    is_centred = component.intercept_term is not None and model.center_predictors
+    mean = data.mean(0) if is_centred else np.zeros(data.shape[1])
+
+    def design(frame: pd.DataFrame) -> np.ndarray:
+        return np.column_stack([term.eval_new_data(frame) for term in terms]) - mean
+
+    return Part(", ".join(component.common_terms), data - mean if is_centred else data, design)
+
+
+def variables(model: bambi.Model) -> list[str]:
+    """Return the columns of the data that the terms of a model name."""
+    names: set[str] = set()
+    for component in model.distributional_components.values():
+        for design in (component.design.common, component.design.group):
+            if design is not None:
+                names.update(*(term.var_names for term in design.terms.values()))
+    return [name for name in model.data.columns if name in names]
+
+
+def encoder_of(model: bambi.Model, arm: str) -> Encoder | None:
+    """Return an encoder with the model's terms, without arms; None if there are none."""
+    terms: dict[str, None] = {}
+    for component in model.distributional_components.values():
+        common, group = component.design.common, component.design.group
+        found = [] if common is None else list(common.terms.values())
+        for term in () if group is None else group.terms.values():
+            found += [term.expr, term.factor]
+        for term in found:
+            factors = [_spelled(f.name) for f in getattr(term, "components", ()) if f.name != arm]
+            if factors:
+                terms[":".join(factors)] = None
+    return Encoder.formula("~ " + " + ".join(terms), model.data) if terms else None
+
+
+def _spelled(factor: str) -> str:
+    """Return a factor of formulae as an encoder's formula has it: log(x), not np.log(x) or
+    offset(np.log(x))."""
+    if factor.startswith("offset("):
+        factor = factor.removeprefix("offset(").removesuffix(")")
+    return factor.removeprefix("np.")
+
+
+def affine_parts(
+    model: bambi.Model, encoder: Encoder | None, arm: str, arms: Sequence[Any] | None
+) -> list[tuple[np.ndarray, Callable[..., Any]]]:
+    """Return the arrays of a model that depend on rows, each with the function that it is of
+    contexts and arms."""
+    d = 0 if encoder is None else len(encoder.features)
+    half = max(MIN_ROWS, ROWS_FOR_EACH * (d + 1))
+    arms = (None,) if arms is None else arms
+    frame = _rows(model, arm, arms, 2 * half)
+    x = np.zeros((len(frame), 0)) if encoder is None else encoder.transform(frame)
+    z = np.column_stack([np.ones(len(x)), x]).reshape(len(arms), 2 * half, d + 1)
+    found: list[tuple[Part, Affine]] = []
+    for part in parts(model):
+        y = np.asarray(part.design(frame), dtype=float).reshape(*z.shape[:2], -1)
+        w = np.stack([_solved(a, b) for a, b in zip(z[:, :half], y[:, :half], strict=True)])
+        if not (np.abs(z @ w - y) <= TOLERANCE * np.abs(y).max(axis=(0, 1))).all():
+            features = ", ".join(encoder.features) if encoder else "(none)"
+            raise ValueError(
+                f"{part.name}: not linear in the features {features}; give an encoder with "
+                'features that it is linear in, as bb.Encoder.formula("~ …", data)'
+            )
+        most = int(y.max()) if part.array.dtype.kind in "iu" else None
+        affine = Affine(w[:, :1], w[:, 1:], np.ndim(part.array) == 1, most)
+        for other, known in found:
+            if np.array_equal(other.array, part.array) and not known.is_like(affine):
+                raise ValueError(
+                    f"{other.name} and {part.name} are equal in all rows of the data, and differ "
+                    "in others: leave one out, or give data in which they differ"
+                )
+        found.append((part, affine))
+    return [(part.array, affine.function()) for part, affine in found]
+
+
+def _rows(model: bambi.Model, arm: str, arms: Sequence[Any], n: int) -> pd.DataFrame:
+    """Return n rows of each arm, each column drawn from the data by itself."""
+    import pandas as pd
+
+    rng, data = np.random.default_rng(0), model.data
+    size = n * len(arms)
+    columns = {
+        name: data[name].iloc[rng.integers(len(data), size=size)].array for name in variables(model)
+    }
+    if arm in columns:
+        where = np.repeat([np.flatnonzero(data[arm] == one)[0] for one in arms], n)
+        columns[arm] = data[arm].iloc[where].array
+    return pd.DataFrame(columns, index=range(size))
+
+
+def _solved(z: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return w (d + 1, p) with z w = y, without what is rounding."""
+    w = np.linalg.lstsq(z, y)[0]
+    weight = np.abs(w) * np.abs(z).max(axis=0)[:, None]
+    w[weight <= TOLERANCE * np.abs(y).max(axis=0, initial=1e-300)] = 0.0
+    near = np.abs(w - np.round(w)) <= TOLERANCE
+    return np.where(near, np.round(w), w)
+
+
+def levels_of(model: bambi.Model, arm: str, arms: Sequence[Any] | None) -> tuple[Any, ...] | None:
+    """Return the arms in their order, of which each has rows; None if no term names the arm."""
+    if arm not in variables(model):
+        if arms is not None:
+            raise ValueError(f"arms are {arms!r}, and no term names the column {arm!r}")
+        return None
+    column = model.data[arm]
+    levels = list(column.cat.categories) if hasattr(column, "cat") else sorted(column.unique())
+    given = tuple(levels if arms is None else arms)
+    if unknown := [one for one in given if one not in set(column)]:
+        raise ValueError(f"arms must be values of {arm!r} ({levels}); got {unknown[0]!r}")
+    return given
