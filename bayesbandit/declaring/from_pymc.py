@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.checks import integer, one_of
+from bayesbandit.declaring.observed import DATA
 
 if TYPE_CHECKING:
     import pymc as pm
     from pytensor.graph.basic import Variable
 
 Rows = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
-OWN_DIMS = {"feature", "row", "arm"}  # of the declaration's model
+OWN = {"feature", "row", "arm", "mean_reward", *DATA.values()}  # names that a declaration has
 
 
 class Handover:
@@ -132,12 +133,13 @@ class Handover:
             done[rv] = self._declared(here, rv, done, reward, n, weight)
         for potential in self.model.potentials:
             [made] = _rebuilt([potential], done)
-            done[potential] = pm.Potential(potential.name, made, dims=self._dims(potential.name))
+            name = str(potential.name)
+            done[potential] = pm.Potential(_renamed(name), made, dims=self._dims(name))
         for v in self.model.deterministics:
             [made] = _rebuilt([v], done)
             done[v] = made
-            if v is not self.mean and v.name not in here.named_vars:
-                pm.Deterministic(v.name, made, dims=self._dims(v.name))
+            if v is not self.mean:
+                pm.Deterministic(_renamed(v.name), made, dims=self._dims(v.name))
         [mean] = _rebuilt([self.mean], done)
         return mean
 
@@ -266,8 +268,8 @@ def _roles(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(inspect.signature(function).parameters)
 
 
-def _renamed(dim: str) -> str:
-    return f"{dim} of the model" if dim in OWN_DIMS else dim
+def _renamed(name: str) -> str:
+    return f"{name} of the model" if name in OWN else name
 
 
 def _value(variable: Any) -> np.ndarray:
