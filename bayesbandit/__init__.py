@@ -38,6 +38,7 @@ _HOME = {
     "Prior": "declaring.priors",
     "RewardModel": "model",
     "reward_model": "model",
+    "compare_models": "posteriors.comparing",
     "fit": "posteriors.fitting",
     "list_models": "declaring.gallery",
     "load_model": "model",
@@ -120,6 +121,7 @@ if TYPE_CHECKING:
         TopTwo,
         choice_probabilities,
     )
+    from bayesbandit.posteriors.comparing import compare_models
     from bayesbandit.posteriors.fitting import fit
     from bayesbandit.predictions import Conjugate, Draws, Joint, LocationScale, Prediction
     from bayesbandit.runtime.one_thread import one_thread

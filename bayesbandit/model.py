@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     import bambi
     import pandas as pd
     import pymc as pm
+    import xarray as xr
+    from numpy.typing import ArrayLike
 
+    from bayesbandit.checks import Contexts
     from bayesbandit.declaring.from_pymc import Rows
     from bayesbandit.tables.encoder import Encoder
 
@@ -41,11 +44,50 @@ class RewardModel(Declaration):
         number or an array is broadcast over them.
     """
 
-    def explain(self, n_features: int, n_arms: int | None = None) -> str:
-        """Return the engine chosen for the model, and why each faster engine does not fit."""
+    def explain(self, n_features: int, n_arms: int | None = None, bandit: bool = False) -> str:
+        """Return the engine chosen for the model, and why each faster engine does not fit.
+
+        bandit: also tell how a bandit learns it, or why it does not play it.
+        """
         from bayesbandit.inference.plan import explain  # loads PyMC
 
-        return explain(self, n_features, n_arms)
+        return explain(self, n_features, n_arms, bandit)
+
+    def prior_predictive(
+        self,
+        x: Contexts,
+        arm: ArrayLike | None = None,
+        n_arms: int | None = None,
+        draws: int = 1000,
+        seed: int | None = None,
+    ) -> xr.DataTree:
+        """Return draws of the prior, and of rewards at contexts x (n, d) given them.
+
+        arm (n,): the arms of the rows, for a model over n_arms arms. The group `prior` has the
+        variables and `mean_reward`, and `prior_predictive` the rewards. Raise ValueError for a
+        model whose likelihood has potentials, from which nothing can be drawn.
+        """
+        from bayesbandit.inference.predictive import prior_predictive
+
+        return prior_predictive(self, x, arm, n_arms, draws, seed)
+
+    def check(
+        self,
+        x: Contexts,
+        arm: ArrayLike | None = None,
+        n_arms: int | None = None,
+        seed: int = 0,
+    ) -> pd.DataFrame:
+        """Return whether rewards have the mean that the model returns, at contexts x (n, d).
+
+        Rewards are drawn given draws of the prior. The table has the mean difference to the mean
+        reward, and that where it is large less that where it is small, with standard errors. A
+        difference of more than 5 standard errors is warned about: a logit that is returned in the
+        place of the probability is found.
+        """
+        from bayesbandit.inference.predictive import check
+
+        return check(self, x, arm, n_arms, seed)
 
     @staticmethod
     def from_pymc(

@@ -118,24 +118,10 @@ class Declared:
 
         Raise ValueError if the model changes with each row, so that a bandit cannot use it.
         """
-        name, K = self.declared.name, n_arms if self.declared.takes_arm else None
+        K = n_arms if self.declared.takes_arm else None
         chosen = plan(self.declared, n_features, K, self.engine)
-        if why := chosen.reads_rows:
-            raise ValueError(
-                f"{name} reads its rows while it is built ({why}), so that every round "
-                "would make it another model: compute with x and reward as they are, and give "
-                "constants for what is read"
-            )
-        if sized := chosen.sized_by_rows:
-            raise ValueError(
-                f"{name}: {sized!r} has as many values as the rows make it, and every "
-                'round would change the model: a value for each row has dims="row"'
-            )
-        if chosen.row_mixing:
-            raise ValueError(
-                f"{name}: the mean reward of a context depends on other rows "
-                f"({chosen.row_mixing}); a bandit decides for one context at a time"
-            )
+        if chosen.no_bandit:
+            raise ValueError(f"{self.declared.name}{chosen.no_bandit}")
         return chosen
 
     def belief(

@@ -91,6 +91,7 @@ class Nuts:
         start: np.ndarray | None = None,
         cores: int | None = None,
         target_accept: float = 0.9,
+        progress: bool = False,
     ) -> SampledDraws:
         """Return draws given rows x (n, d), reward, weight, arm (n,), by role.
 
@@ -116,7 +117,7 @@ class Nuts:
                 target_accept=target_accept,
                 store_unconstrained=True,
                 save_warmup=False,
-                progress_bar=False,
+                progress_bar=progress,
                 return_raw_trace=True,  # the way to xarray holds the interpreter for 40 ms
                 blocking=False,  # a call that blocks takes an interrupt for a wish for fewer draws
             )

@@ -149,6 +149,27 @@ class Plan:
         """How building the model reads the values of the rows; "" if it does not."""
         return reads_rows(self.model, self.n_features, self.n_arms)
 
+    @cached_property
+    def no_bandit(self) -> str:
+        """Why a bandit cannot use the model, which changes with each row; "" if it can."""
+        if why := self.reads_rows:
+            return (
+                f" reads its rows while it is built ({why}), so that every round would make it "
+                "another model: compute with x and reward as they are, and give constants for what "
+                "is read"
+            )
+        if sized := self.sized_by_rows:
+            return (
+                f": {sized!r} has as many values as the rows make it, and every round would change "
+                'the model: a value for each row has dims="row"'
+            )
+        if self.row_mixing:
+            return (
+                f": the mean reward of a context depends on other rows ({self.row_mixing}); a "
+                "bandit decides for one context at a time"
+            )
+        return ""
+
     @property
     def outcomes(self) -> Outcomes:
         """Mean rewards and deterministic quantities as functions of draws."""
@@ -272,6 +293,21 @@ class Plan:
         if self.moves:
             lines += [f"  a bandit refits by {INDEPENDENCE} Metropolis steps where they mix"]
         return "\n".join(lines + [f"  not {refusal}" for refusal in self.refusals])
+
+    def explain_bandit(self) -> str:
+        """Return how a bandit learns the model, or why it cannot use it."""
+        if self.no_bandit:
+            return f"  no bandit plays it: {self.model.name}{self.no_bandit}"
+        if self.streams():
+            how = "each reward updates the posterior, in closed form"
+        elif self.closed_form or self.row_likelihood.refused:
+            how = "its draws are renewed when there are more rounds: bb.Sampled(refit_every=…)"
+        else:
+            how = (
+                "each reward weights the posterior draws, and there are new ones when few have "
+                "weight: bb.Sampled(draws=…, refit_below=…)"
+            )
+        return f"  a bandit plays it: {how}"
 
     def on(self, rows: Mapping[str, Any]) -> pm.Model:
         """Return a copy of the built model with other rows, by role; weights are 1 unless given."""
@@ -521,12 +557,15 @@ def _again(
     return planned(model, built, engine)
 
 
-def explain(model: Declaration, n_features: int, n_arms: int | None = None) -> str:
+def explain(
+    model: Declaration, n_features: int, n_arms: int | None = None, bandit: bool = False
+) -> str:
     """Return the engine that a model gets, and one line for each faster one that says why not.
 
-    n_arms: None means 2 if the model takes `arm`.
+    n_arms: None means 2 if the model takes `arm`. bandit: whether to add how a bandit learns it.
     """
-    return plan(model, n_features, 2 if model.takes_arm and n_arms is None else n_arms).explain()
+    found = plan(model, n_features, 2 if model.takes_arm and n_arms is None else n_arms)
+    return "\n".join([found.explain(), *([found.explain_bandit()] if bandit else [])])
 
 
 @read_once()

@@ -13,14 +13,13 @@ from bayesbandit.declaring.declaration import DATA
 from bayesbandit.inference.approximate import silenced
 from bayesbandit.inference.base import COMPILE
 from bayesbandit.inference.graph_analysis.density import containers, row_dimension
+from bayesbandit.inference.predictive import PYTHON, QUIET, along_rows
 from bayesbandit.inference.pymc_model.likelihood import Likelihood
 
 if TYPE_CHECKING:
     import pymc as pm
     import xarray as xr
 
-PYTHON = {"mode": "FAST_COMPILE"}  # compiling with numba takes longer than it saves here
-QUIET = {"progressbar": False, "compile_kwargs": PYTHON}
 PRIOR_DRAWS = 1000
 
 Draws = Mapping[str, np.ndarray]  # by name, (chain, draw, *shape)
@@ -146,19 +145,6 @@ def _of_rows(likelihood: Likelihood, draws: Draws, data: Mapping[str, np.ndarray
     data = {**data, "weight": np.ones(len(data["x"]))}
     rows = [{k: v[[i]] for k, v in data.items()} for i in range(len(data["x"]))]
     return np.stack([likelihood.log_density(draws, row, True) for row in rows], axis=-1)
-
-
-def along_rows(model: pm.Model) -> list[str]:
-    """Return the observed variables that have one value for each row.
-
-    Others, such as constant earlier measurements, have other dimensions.
-    """
-    data = set(containers(model).values())
-    return [
-        str(v.name)
-        for v in model.observed_RVs
-        if v.ndim == 1 and not data.isdisjoint(ancestors([model.rvs_to_values[v]]))
-    ]
 
 
 def _without(groups: str, why: Any) -> None:

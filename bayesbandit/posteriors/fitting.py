@@ -13,6 +13,7 @@ from bayesbandit.checks import Contexts
 from bayesbandit.inference.base import Engine
 from bayesbandit.inference.draws import Known, SampledDraws
 from bayesbandit.inference.graph_analysis.density import containers
+from bayesbandit.inference.nuts import Nuts
 from bayesbandit.inference.plan import Plan, holding, planned
 from bayesbandit.inference.registry import choices, engines
 from bayesbandit.model import RewardModel
@@ -36,6 +37,7 @@ def fit(
     target_accept: float | None = None,
     cores: int | None = None,
     encoder: Encoder | None = None,
+    progress: bool = False,
 ) -> Posterior:
     """Return the posterior of a model given rows of data.
 
@@ -55,6 +57,7 @@ def fit(
     tune: sweeps to discard before the draws ("gibbs", "nuts").
     target_accept: the acceptance rate in (0, 1) for which the step size is tuned ("nuts").
     cores: how many chains run at a time ("nuts").
+    progress: whether "nuts" shows a bar; the other engines are quick.
     """
     if not isinstance(model, RewardModel):
         raise TypeError(f"model must be a RewardModel; got {model!r}")
@@ -77,9 +80,12 @@ def fit(
     rows = {role: np.asarray(v.get_value()) for role, v in containers(built).items()}
     number = int(seed.generate_state(1, np.uint64)[0])
 
+    checks.one_of(progress, "progress", (False, True))
+
     def known_by(plan: Plan) -> Known:
         _check_knobs(knobs, plan.kind, model.name)
-        return _posterior(plan, rows, draws, chains, number, knobs)
+        shown = {"progress": True} if progress and isinstance(plan.method, Nuts) else {}
+        return _posterior(plan, rows, draws, chains, number, knobs | shown)
 
     with holding(model, "these rows"):
         chosen, known = planned(model, built, engine).answered(known_by)

@@ -14,9 +14,11 @@ from bayesbandit import checks
 from bayesbandit.checks import Contexts
 from bayesbandit.inference.draws import DRAWS, Diagnostics, Known, Moments
 from bayesbandit.inference.plan import Plan
+from bayesbandit.inference.predictive import responses
 from bayesbandit.tables.encoder import Encoder, contexts_of
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pymc as pm
     import xarray as xr
 
@@ -86,6 +88,18 @@ class Posterior:
         x = self._contexts(x)
         return self.known.rewards(self.plan, x, checks.integer(size, "size", 1), rng)
 
+    def predict(self, x: Contexts, kind: str = "mean", size: int = 1000) -> np.ndarray:
+        """Return draws of the mean reward at contexts x (n, d), or of new rewards there.
+
+        kind: "mean" or "response". The shape is (size, n), or (size, n, K) for a model over arms.
+        The same draws at every call.
+        """
+        checks.one_of(kind, "kind", ("mean", "response"))
+        if kind == "mean":
+            return self.draw(x, size, self._rng())
+        draws = self.samples(checks.integer(size, "size", 1), self._rng())
+        return responses(self.plan, draws, self._contexts(x), self.seed)
+
     def _moments(self, x: Contexts) -> tuple[np.ndarray, np.ndarray]:
         return self.known.moments(self.plan, self._contexts(x), self._rng())
 
@@ -152,6 +166,24 @@ class Posterior:
         random.
         """
         return self.known.samples(self.plan, size, rng)
+
+    def summary(self, **settings: Any) -> pd.DataFrame:
+        """Return ArviZ's table of the variables and deterministic quantities.
+
+        settings: those of `arviz.summary`. Draws from a closed form are independent: their
+        diagnostics are those of 4,000 draws.
+        """
+        import arviz as az
+
+        values = self.known.chains(self.plan, 4, DRAWS // 4, self._rng())
+        shape = next(iter(values.values())).shape[:2]
+        rest = self.plan.outcomes.rest({k: v.reshape(-1, *v.shape[2:]) for k, v in values.items()})
+        values |= {k: v.reshape(*shape, *v.shape[1:]) for k, v in rest.items()}
+        return az.summary(az.from_dict({"posterior": values}), **settings)
+
+    def explain(self) -> str:
+        """Return the engine that computed it, and why each faster one does not fit."""
+        return self.plan.explain()
 
     # ---- ArviZ -----------------------------------------------------------------------------------
 

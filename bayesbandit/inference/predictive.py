@@ -1,0 +1,138 @@
+"""Draws of the prior and of rewards given it, and the check of a mean reward by them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pytensor.graph.traversal import ancestors
+
+from bayesbandit import checks
+from bayesbandit.checks import Contexts
+from bayesbandit.declaring.declaration import Declaration
+from bayesbandit.inference.approximate import silenced
+from bayesbandit.inference.base import COMPILE
+from bayesbandit.inference.graph_analysis.density import containers, row_dimension
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pymc as pm
+    import xarray as xr
+
+    from bayesbandit.inference.plan import Plan
+
+PYTHON = {"mode": "FAST_COMPILE"}  # compiling with numba takes longer than it saves here
+QUIET = {"progressbar": False, "compile_kwargs": PYTHON}
+CHECK_DRAWS = 2000
+LARGEST_Z = 5.0  # of a difference between rewards and the mean reward that is no chance
+
+Draws = Mapping[str, np.ndarray]  # by name, (S, *shape)
+
+
+def prior_predictive(
+    model: Declaration,
+    x: Contexts,
+    arm: ArrayLike | None,
+    n_arms: int | None,
+    draws: int,
+    seed: int | None,
+) -> xr.DataTree:
+    """Return draws of the prior and of rewards given it: see `RewardModel.prior_predictive`."""
+    import pymc as pm
+
+    checks.integer(draws, "draws", 1)
+    built = model.build(x, np.zeros(len(x)), None, arm, n_arms)
+    rewards = rewards_of(built, model.name)
+    built.named_vars_to_dims[rewards] = (row_dimension(built),)
+    names = [*(v.name for v in [*built.free_RVs, *built.deterministics]), "mean_reward", rewards]
+    with COMPILE, silenced():
+        return pm.sample_prior_predictive(
+            draws, model=built, var_names=list(dict.fromkeys(names)), random_seed=seed,
+            compile_kwargs=PYTHON,
+        )  # fmt: skip
+
+
+def rewards_of(built: pm.Model, name: str) -> str:
+    """Return the observed variable of the rewards; raise ValueError if they cannot be drawn."""
+    found = along_rows(built)
+    if len(found) != 1 or built.potentials:
+        what = ", ".join(repr(v) for v in [*found, *(p.name for p in built.potentials)]) or "none"
+        raise ValueError(
+            f"{name}: rewards can be drawn where one observed variable has them, without "
+            f"potentials; the likelihood is {what}"
+        )
+    return found[0]
+
+
+def check(
+    model: Declaration, x: Contexts, arm: ArrayLike | None, n_arms: int | None, seed: int
+) -> pd.DataFrame:
+    """Compare rewards with the mean reward that a model returns: see `RewardModel.check`.
+
+    r − m has mean 0 given m. So have its means over the rows of a draw of the prior, times 1 and
+    times the sign of m less its median. Draws are independent, and give the standard errors.
+    """
+    import pandas as pd
+
+    tree = prior_predictive(model, x, arm, n_arms, CHECK_DRAWS, seed)
+    mean = tree["prior"]["mean_reward"].to_numpy().reshape(CHECK_DRAWS, -1)
+    [drawn] = tree["prior_predictive"].dataset.data_vars.values()
+    gap = drawn.to_numpy().reshape(CHECK_DRAWS, -1) - mean
+    rows: list[dict[str, Any]] = []
+    for what, sign in (("level", np.ones_like(mean)), ("slope", np.sign(mean - np.median(mean)))):
+        each = (gap * sign).mean(axis=1)
+        se = float(each.std() / np.sqrt(len(each)))
+        difference = float(each.mean())
+        z = difference / se if se > 0.0 else np.inf * np.sign(difference) if difference else 0.0
+        rows.append({"of": what, "difference": difference, "se": se, "z": z})
+    table = pd.DataFrame(rows).set_index("of")
+    if not (table["z"].abs() <= LARGEST_Z).all():
+        told = ", ".join(f"{k} {v:.1f} SE" for k, v in table["z"].items())
+        warnings.warn(
+            f"{model.name} returns another mean than its rewards have ({told}): return the mean "
+            "reward on its own scale, such as the probability and not the logit",
+            stacklevel=3,
+        )
+    return table
+
+
+def responses(plan: Plan, draws: Draws, x: np.ndarray, seed: int) -> np.ndarray:
+    """Return new rewards at contexts x (n, d) under draws of the variables, (S, n), or (S, n, K)
+    for a model over K arms."""
+    import arviz as az
+    import pymc as pm
+
+    n, K = len(x), plan.n_arms or 1
+    rows = {"x": np.repeat(x, K, axis=0), "reward": np.zeros(n * K)}
+    if plan.n_arms is not None:
+        rows["arm"] = np.tile(np.arange(K), n)
+    if plan.of_each_row:
+        raise ValueError(
+            f"{plan.model.name}: {plan.of_each_row!r} has a value for each fitted row, and none "
+            "for new ones"
+        )
+    built = plan.on(rows)
+    name = rewards_of(built, plan.model.name)
+    given = az.convert_to_dataset({k: v[None] for k, v in draws.items()})
+    with COMPILE, silenced():
+        tree = pm.sample_posterior_predictive(
+            given, model=built, var_names=[name], freeze_vars=list(draws), random_seed=seed, **QUIET
+        )
+    drawn = tree["posterior_predictive"][name].to_numpy()[0]
+    return drawn if plan.n_arms is None else drawn.reshape(-1, n, K)
+
+
+def along_rows(model: pm.Model) -> list[str]:
+    """Return the observed variables that have one value for each row.
+
+    Others, such as constant earlier measurements, have other dimensions.
+    """
+    data = set(containers(model).values())
+    return [
+        str(v.name)
+        for v in model.observed_RVs
+        if v.ndim == 1 and not data.isdisjoint(ancestors([model.rvs_to_values[v]]))
+    ]
