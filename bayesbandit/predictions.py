@@ -195,16 +195,10 @@ class JointRows(Prediction):
         return np.ascontiguousarray(self.location[: self.x.shape[2]])
 
     @cached_property
-    def taken_in(self) -> tuple[Array, Array]:
-        """The means without the constant, and |x|, (n, K) each."""
-        level, length = np.empty((2, *self.x.shape[:2]))
-        rows.take_all_in(self.x, self.slopes, self.x, level, length)
-        return level, length
-
-    @cached_property
     def mean(self) -> Array:
-        constant = float(self.location[self.x.shape[2] :].sum())
-        return self.taken_in[0] + constant if self.x.size else self.taken_in[0]
+        out = np.empty(self.x.shape[:2])
+        rows.put_means(self.x, self.slopes, out)
+        return out + float(self.location[self.x.shape[2] :].sum()) if self.x.size else out
 
     @cached_property
     def whole(self) -> Joint:

@@ -17,13 +17,6 @@ def positive_definite(rng, D):
     return root.T @ root + 0.1 * np.eye(D)
 
 
-def upper(A):
-    """What `factor` leaves in the upper triangle."""
-    U = A.copy()
-    dense.factor(U)
-    return np.triu(U)
-
-
 @given(sizes, seeds)
 def test_vectors(D, seed):
     rng = np.random.default_rng(seed)
@@ -43,43 +36,6 @@ def test_matrices(D, seed):
         stored[:, :D] = A
         dense.add_outer(stored.ravel(), M, -0.7, z)
         np.testing.assert_allclose(stored[:, :D], A - 0.7 * np.outer(z, z), rtol=1e-14, atol=1e-14)
-
-
-@given(sizes, seeds)
-def test_factor_and_solve(D, seed):
-    rng = np.random.default_rng(seed)
-    A, b = positive_definite(rng, D), rng.normal(size=D)
-    U = upper(A)
-    np.testing.assert_allclose(U, np.linalg.cholesky(A).T, rtol=1e-10, atol=1e-12)
-    theta = np.full(D, np.nan)
-    dense.solve(U, b, theta)
-    np.testing.assert_allclose(theta, np.linalg.solve(A, b), rtol=1e-8, atol=1e-10)
-
-
-def test_solve_reads_the_upper_triangle_only(rng):
-    A = positive_definite(rng, 6)
-    U = A.copy()
-    dense.factor(U)
-    U[np.tril_indices(6, -1)] = np.nan
-    theta = np.empty(6)
-    dense.solve(U, np.ones(6), theta)
-    np.testing.assert_allclose(A @ theta, np.ones(6), atol=1e-10)
-
-
-@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e8])
-def test_copied_columns_keep_a_finite_precision(scale):
-    """Two equal columns and a λ that rounding swallows: still a factor, still a finite solution."""
-    x = np.repeat(np.arange(1.0, 6.0)[:, None], 3, axis=1) * scale
-    A = x.T @ x
-    U = upper(A)
-    theta = np.empty(3)
-    dense.solve(U, x.T @ np.arange(1.0, 6.0), theta)
-    assert np.isfinite(theta).all()
-    np.testing.assert_allclose(x @ theta, np.arange(1.0, 6.0), rtol=1e-6)
-
-
-def test_a_zero_matrix_has_a_factor():
-    assert np.isfinite(upper(np.zeros((2, 2)))).all()
 
 
 @njit

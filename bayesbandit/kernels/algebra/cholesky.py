@@ -54,7 +54,7 @@ def factor(A, shift, W):
     be W.
 
     `shift` (rows,) must be 1 where the rows are padding. A pivot that rounding has brought to zero
-    is lifted as by `dense.factor_by`, so that copied columns keep a finite, tiny precision.
+    is lifted as by `root.factor`, so that copied columns keep a finite, tiny precision.
     """
     D, M = W.shape
     floor = shift.copy()

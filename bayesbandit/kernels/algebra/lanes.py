@@ -17,7 +17,7 @@ def lanes(A, i, L):
 @njit(cache=True)
 def factor(A, diagonal, L):
     """Factor L matrices A = U'U in place in the upper triangles of A (D·D·L,), with 1/pivot on
-    their diagonals; diagonal (D·L,) is scratch. What rounding has lost is as in `dense.factor_by`.
+    their diagonals; diagonal (D·L,) is scratch. What rounding has lost is as in `root.factor`.
     """
     D = diagonal.size // L
     lost = LOST * D

@@ -4,9 +4,11 @@ The draws of θ are the shifted points of `joint.py`. A decision takes one of th
 arms. An arm's probability is the share of the draws under which it is best.
 """
 
+import math
+
 import numpy as np
 
-from bayesbandit.kernels.algebra.dense import add_scaled, copy_into, dot
+from bayesbandit.kernels.algebra.dense import add_scaled, dot
 from bayesbandit.kernels.prob_best.joint import put_point, width_at, winner
 from bayesbandit.kernels.row_layout import TABULATED, record, row_of
 from bayesbandit.kernels.selection import below, is_short, normal
@@ -16,23 +18,26 @@ from bayesbandit.runtime.compiling import njit
 
 
 @njit(cache=True)
-def take_in(x, location, theta, own, level, length, scores):
-    """Copy rows x (K, d) into `own`; put x'location, |x| and x'theta into the others (K,)."""
-    for k in range(x.shape[0]):
-        row = own[k]
-        copy_into(row, x[k])
-        level[k] = dot(row, location)
-        length[k] = np.sqrt(dot(row, row))
-        scores[k] = dot(row, theta)
+def put_means(x, location, out):
+    """Put x'location of rows x (n, K, d) into out (n, K)."""
+    x, location = borrowed(x), borrowed(location)
+    for i in range(out.shape[0]):
+        for k in range(out.shape[1]):
+            out[i, k] = dot(x[i, k], location)
 
 
 @njit(cache=True)
-def take_all_in(x, location, own, level, length):
-    """`take_in` of all contexts, x (n, K, d), without a draw."""
-    nothing, scores = np.zeros(location.size), np.empty(x.shape[1])
-    x, own = borrowed(x), borrowed(own)
-    for i in range(x.shape[0]):
-        take_in(x[i], location, nothing, own[i], level[i], length[i], scores)
+def put_lengths(x, unit, direction, part, length):
+    """Put the part of each row of x / unit (K, d) along a direction, and its length, into the
+    others (K,)."""
+    x, direction, row = borrowed(x), borrowed(direction), np.empty(direction.size)
+    scaled, inverse = borrowed(row), 1.0 / unit
+    for k in range(part.size):
+        for i in range(scaled.size):
+            scaled[i] = x[k, i] * inverse
+        part[k] = dot(scaled, direction)
+        length[k] = math.sqrt(dot(scaled, scaled))
+    held(row)
 
 
 @njit(cache=True)
@@ -57,38 +62,27 @@ def put_thetas(noise, spread, location, axes, theta):
 
 
 @njit(cache=True)
-def put_scores(x, arms, theta, out):
-    """Put x'θ of the rows of these numbers (A,) into out (A,)."""
-    for a in range(arms.size):
-        out[a] = dot(x[arms[a]], theta)
-
-
-@njit(cache=True)
 def choose_by_rows(
     rows, start, D, K, arms, x, location, axes, seeds, cells, normals, log_width, alpha, floor,
-    stream, own, level, length,
+    stream,
 ):  # fmt: skip
-    """Decide as `joint.choose_jointly`, for rows x (n, K, d) of features and axes (P, d) of θ, and
-    take them in: each row is read once."""
-    rows, x, own, stream = borrowed(rows), borrowed(x), borrowed(own), borrowed(stream)
+    """Decide as `joint.choose_jointly`, for rows x (n, K, d) of features and axes (P, d) of θ."""
+    rows, x, stream = borrowed(rows), borrowed(x), borrowed(stream)
     A, (P, d) = arms.size, axes.shape
-    memory = np.empty(K + d + P + 1)
-    scores, theta = borrowed(memory)[:K], borrowed(memory)[K : K + d]
-    noise = borrowed(memory)[K + d :]
+    memory = np.empty(A + d + P + 1)
+    scores, theta = borrowed(memory)[:A], borrowed(memory)[A : A + d]
+    noise = borrowed(memory)[A + d :]
     i = start
     while i < rows.shape[0] and not is_short(stream, 1):
         seeds[i] = normal(stream)
-        at_random = floor[i] > 0.0 and normal_cdf(normal(stream)) < A * floor[i]
-        if at_random:
+        if floor[i] > 0.0 and normal_cdf(normal(stream)) < A * floor[i]:
             k = below(A, stream)
         else:
             put_point(seeds[i], below(cells.shape[1], stream), cells, normals, noise)
             put_theta(location, axes, noise, alpha[i] * width_at(noise[P], log_width), theta)
-        take_in(x[i], location, theta, own[i], level[i], length[i], scores)
-        if not at_random:
-            for a in range(A):  # arms are in order
-                scores[a] = scores[arms[a]]
-            k = winner(scores[:A], stream)
+            for a in range(A):
+                scores[a] = dot(x[i, arms[a]], theta)
+            k = winner(scores, stream)
         record(row_of(rows[i], D, K), arms[k], TABULATED, alpha[i], floor[i])
         i += 1
     stream[-1] += i - start
@@ -97,32 +91,14 @@ def choose_by_rows(
 
 
 @njit(cache=True)
-def share_of(x, arms, theta, own):
-    """The number of draws theta (S, d) under which no row of these arms is better than own (S,).
-
-    A tie is split evenly; whatever has the score own is among the arms.
-    """
-    x, ties, total = borrowed(x), np.zeros(own.size, np.int64), 0.0
-    for a in range(arms.size):
-        row = x[arms[a]]
-        for s in range(own.size):
-            if ties[s] >= 0:
-                score = dot(row, theta[s])
-                ties[s] = -1 if score > own[s] else ties[s] + (score == own[s])
-    for s in range(own.size):
-        total += 1.0 / ties[s] if ties[s] > 0 else 0.0
-    return total
-
-
-@njit(cache=True)
-def put_shares(x, arms, theta, out):
-    """Put the number of draws under which each of these arms is best into out (A,)."""
+def put_wins(x, theta, out):
+    """Put the number of draws theta (S, d) under which each row of x (A, d) is best into out (A,);
+    a tie is split evenly."""
     x, S = borrowed(x), theta.shape[0]
     best, winner, ties = np.full(S, -np.inf), np.zeros(S, np.int64), np.zeros(S, np.int64)
-    for a in range(arms.size):
-        row = x[arms[a]]
+    for a in range(out.size):
         for s in range(S):
-            score = dot(row, theta[s])
+            score = dot(x[a], theta[s])
             if score > best[s]:
                 best[s], winner[s], ties[s] = score, a, 1
             elif score == best[s]:
@@ -132,6 +108,6 @@ def put_shares(x, arms, theta, out):
         if ties[s] == 1:
             out[winner[s]] += 1.0
         else:
-            for a in range(arms.size):
-                if dot(x[arms[a]], theta[s]) == best[s]:
+            for a in range(out.size):
+                if dot(x[a], theta[s]) == best[s]:
                     out[a] += 1.0 / ties[s]
