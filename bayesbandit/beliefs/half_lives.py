@@ -21,8 +21,8 @@ def prior(M: int) -> Array:
     """Return the prior probabilities (M,) of half-lives."""
     if M == 1:
         return np.ones(1)
-    rest = (1.0 - scoring.STANDING) / (M - 1)
-    return np.append(scoring.STANDING, np.full(M - 1, rest))
+    rest = (1.0 - scoring.FIRST_PRIOR) / (M - 1)
+    return np.append(scoring.FIRST_PRIOR, np.full(M - 1, rest))
 
 
 def aligned(shape: tuple[int, ...]) -> Array:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from bayesbandit.beliefs.base import Clock
 from bayesbandit.checks import SIZES, is_real, number, one_of, seconds
-from bayesbandit.kernels.fading import FORGOTTEN
+from bayesbandit.kernels.fading import MIN_ROWS_LEFT
 
 CLOCKS = "rounds", "time"
 HALF_LIVES = (None, 2000.0, 500.0, 125.0)  # among which `half_life="auto"` chooses
@@ -96,7 +96,7 @@ class Memory:
     @property
     def lasting(self) -> float:
         """The age at which less than 1e-9 of a round is left; ∞ if rounds do not fade."""
-        return -math.log(FORGOTTEN) / self.rate if self.fades else math.inf
+        return -math.log(MIN_ROWS_LEFT) / self.rate if self.fades else math.inf
 
 
 FOR_EVER = Memory()

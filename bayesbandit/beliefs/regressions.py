@@ -24,7 +24,7 @@ from bayesbandit.checks import integer
 from bayesbandit.kernels import arm as layout
 from bayesbandit.kernels import scoring
 from bayesbandit.kernels.arm import NAMES
-from bayesbandit.kernels.root import UNKNOWN
+from bayesbandit.kernels.root import MAX_VARIANCE
 from bayesbandit.kernels.rounds import describe_many
 from bayesbandit.kernels.row_layout import UCB, row_type
 from bayesbandit.predictions import Joint, JointRows, LocationScale, Prediction, product, scaled
@@ -438,7 +438,7 @@ class Regressions(HalfLives):
         arm = layout.view(self.arms[k], self.features.columns)
         half = solve_triangular(arm.U, np.eye(len(arm.d)), unit_diagonal=True) / np.sqrt(arm.d)
         P = half @ half.T
-        return np.asarray(np.where(P > UNKNOWN, np.inf, P))
+        return np.asarray(np.where(P > MAX_VARIANCE, np.inf, P))
 
     def precision(self, k: int) -> Array:
         """Return B (D, D) of arm k, about its origin."""

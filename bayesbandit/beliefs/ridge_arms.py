@@ -173,7 +173,7 @@ class RidgeArms:
             mine = np.flatnonzero(arm == k)
             at = None
             if tick is not None:
-                mine = mine[self.share_of(tick[mine], arm[mine]) > fading.FORGOTTEN]
+                mine = mine[self.share_of(tick[mine], arm[mine]) > fading.MIN_ROWS_LEFT]
                 at = tick[mine]
             self.rebuild(k, x[mine], reward[mine], weight[mine], at)
         kernel.pool_noise(self.arms, self.settings)
@@ -211,7 +211,7 @@ class RidgeArms:
 
     def share_of(self, tick: Array, arm: Array) -> Array:
         """Return what is left of rows of these ticks (n,) and arm numbers, at least 1e-9."""
-        return np.maximum(self._share(tick, arm), fading.FORGOTTEN)
+        return np.maximum(self._share(tick, arm), fading.MIN_ROWS_LEFT)
 
     def _share(self, tick: Array, arm: Array) -> Array:
         return np.asarray(np.exp(self.setting.rate * (tick - self.head["clock"][arm])))

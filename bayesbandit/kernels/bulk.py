@@ -4,7 +4,7 @@ import numpy as np
 
 from bayesbandit.kernels.arm import arm_of, named
 from bayesbandit.kernels.linear import scratch, set_noise, settle
-from bayesbandit.kernels.reward_moments import TINY, add_moments
+from bayesbandit.kernels.reward_moments import add_moments
 from bayesbandit.kernels.root import rotate_rows
 from bayesbandit.runtime.compiling import njit
 
@@ -18,59 +18,35 @@ def stack(x, reward, weight, arm, shift, origin, seen, folds, out, ends, heads):
     rows, which go to the folds in turn. heads (K,): Σw and the moments of the rewards are added to
     these.
     """
-    n, d, D, K = x.shape[0], x.shape[1], out.shape[1] - 1, shift.size
-    group = np.empty(n, np.int64)
-    total = np.zeros(K)
-    first = np.zeros(K)  # an arm's first reward: gaps from it are exactly 0 if all are equal
-    mean = np.zeros(K)  # of gaps from it
-    largest = np.full(K, TINY)  # of their sizes
-    powers = np.zeros((K, 3))  # Σw g², Σw g³ and Σw g⁴ of the gaps from the mean, over the largest
+    d, D = x.shape[1], out.shape[1] - 1
+    group = np.empty(reward.size, np.int64)
     ends[:] = 0
-    for i in range(n):
+    for i in range(reward.size):
         k = arm[i]
         group[i] = k
-        if k >= 0:
-            if folds > 1:
-                group[i] = k * folds + seen[k] % folds
-                seen[k] += 1
-            ends[group[i] + 1] += 1
-            if total[k] == 0.0:
-                first[k] = reward[i]
-            gap = reward[i] - first[k]
-            total[k] += weight[i]
-            mean[k] += weight[i] * gap
-            largest[k] = max(largest[k], abs(gap))
+        if k < 0:
+            continue
+        if folds > 1:
+            group[i] = k * folds + seen[k] % folds
+            seen[k] += 1
+        ends[group[i] + 1] += 1
+        head = heads[k]
+        add_moments(head, head.sum_w, weight[i], reward[i], 0.0, 0.0, 0.0)
+        head.sum_w += weight[i]
     for g in range(1, ends.size):
         ends[g] += ends[g - 1]
-    for k in range(K):
-        if total[k] > 0.0:
-            mean[k] /= total[k]
-    unit = 1.0 / largest
     at = ends[:-1].copy()
-    for i in range(n):
-        if group[i] >= 0:
-            k = arm[i]
-            row, root = out[at[group[i]]], np.sqrt(weight[i])
-            gap = (reward[i] - first[k] - mean[k]) * unit[k]
-            square = weight[i] * gap * gap
-            powers[k, 0] += square
-            powers[k, 1] += square * gap
-            powers[k, 2] += square * gap * gap
-            at[group[i]] += 1
-            for j in range(d):
-                row[j] = root * (x[i, j] - origin[k, j])
-            for j in range(d, D):
-                row[j] = root
-            row[D] = root * (reward[i] - shift[k])
-    for k in range(K):
-        spread, skew, tail = powers[k]
-        share = 1.0 / spread if spread > 0.0 else 0.0
-        skew *= share * largest[k]
-        tail *= share * largest[k] * largest[k]
-        spread *= largest[k] * largest[k]
-        head = heads[k]
-        add_moments(head, head.sum_w, total[k], first[k] + mean[k], spread, skew, tail)
-        head.sum_w += total[k]
+    for i in range(reward.size):
+        if group[i] < 0:
+            continue
+        k = arm[i]
+        row, root = out[at[group[i]]], np.sqrt(weight[i])
+        at[group[i]] += 1
+        for j in range(d):
+            row[j] = root * (x[i, j] - origin[k, j])
+        for j in range(d, D):
+            row[j] = root
+        row[D] = root * (reward[i] - shift[k])
 
 
 @njit(cache=True)

@@ -29,7 +29,7 @@ from bayesbandit.kernels.root import rotate_rows, walk
 from bayesbandit.kernels.uncounted_arrays import borrowed, held
 from bayesbandit.runtime.compiling import njit
 
-FORGOTTEN = 1e-9  # rows; an arm with less than that is new
+MIN_ROWS_LEFT = 1e-9  # rows; an arm with less than that is new
 
 
 @njit(cache=True)
@@ -59,7 +59,7 @@ def fade(numbers, share, settings, work):
     D, folds = int(setting.columns), int(setting.folds)
     arm, tick = arm_of(numbers, D), 0.0
     head = arm.head
-    if not head.left * share >= FORGOTTEN:
+    if not head.left * share >= MIN_ROWS_LEFT:
         tick = head.clock
         initialise(numbers, settings)
         head.clock = tick

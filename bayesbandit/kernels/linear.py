@@ -28,7 +28,7 @@ from bayesbandit.kernels.arm import (
 from bayesbandit.kernels.penalised.folds import cross_validated
 from bayesbandit.kernels.penalised.folds import scratch as fold_scratch
 from bayesbandit.kernels.reward_moments import add_moments, kurtosis
-from bayesbandit.kernels.root import FLAT, coefficients, factor, rotate_in
+from bayesbandit.kernels.root import MIN_PRECISION, coefficients, factor, rotate_in
 from bayesbandit.runtime.compiling import interpreted, njit
 
 # Sums may be kept, and rows fade or θ walk as time passes (`compiling.without`)
@@ -61,7 +61,7 @@ def initialise(numbers, settings):
             copy_into(arm.U[i * M : i * M + D], root[(2 + i) * D :])
     else:
         for i in range(D):
-            arm.d[i] = settings[GRID] if i < penalised else FLAT
+            arm.d[i] = settings[GRID] if i < penalised else MIN_PRECISION
             arm.U[i * M + i] = 1.0
     begin_noise(arm.head, setting)
 

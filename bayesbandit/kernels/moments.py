@@ -3,7 +3,7 @@
 import numpy as np
 
 from bayesbandit.kernels.arm import arm_of, stride
-from bayesbandit.kernels.root import UNKNOWN, mean_and_variance
+from bayesbandit.kernels.root import MAX_VARIANCE, mean_and_variance
 from bayesbandit.runtime.compiling import njit
 
 
@@ -18,7 +18,7 @@ def moments(numbers, z, D, work):
 @njit(cache=True, inline="always")
 def scale_of(sigma2, variance):
     """Return √(σ² z'B⁻¹z), also where the product is beyond float64."""
-    if variance > UNKNOWN or sigma2 == np.inf:
+    if variance > MAX_VARIANCE or sigma2 == np.inf:
         return np.inf
     product = sigma2 * variance
     return np.sqrt(product) if product < np.inf else np.sqrt(sigma2) * np.sqrt(variance)

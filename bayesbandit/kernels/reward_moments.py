@@ -7,7 +7,7 @@ Of rewards r with weights w an arm has m = Σw r / Σw, M₂ = Σw (r − m)², 
 from bayesbandit.kernels.arm import head_of
 from bayesbandit.runtime.compiling import njit
 
-TINY = 1e-300  # a sum of squares below which rewards count as equal: its inverse is not finite
+MIN_SPREAD = 1e-300  # sums of squares below it count as 0: their inverses are not finite
 
 
 @njit(cache=True)
@@ -60,7 +60,7 @@ def kurtosis(arms):
         head = head_of(arms[k])
         gap = head.mean_r - mean
         spread += head.spread / head.w_bar + head.even_w * gap * gap
-    if not spread > TINY:
+    if not spread > MIN_SPREAD:
         return 1.0, 0.0
     share, tail = 1.0 / spread, 0.0
     for k in range(arms.shape[0]):

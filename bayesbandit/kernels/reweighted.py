@@ -66,7 +66,7 @@ def pooled(numbers, x, a, settings, known, available, work):
         kind = int(rule[0])
         row = row_of(numbers, columns_of(settings), arms.shape[0])
         put(row, x)
-        describe(row, arms, available, settings, kind, work)
+        describe(row, arms, available, kind, work)
         record(row, a, kind, rule[1], rule[2])
         put_chances(row, a, row.propensity)
         p += known.periods[s] * row.log.propensity

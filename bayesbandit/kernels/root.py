@@ -9,13 +9,13 @@ without square roots (Gentleman 1973, Journal of the Institute of Mathematics an
 Rows of U are taken four at a time, so that x or h is read and written once for all four.
 """
 
-from bayesbandit.kernels.algebra.dense import LOST, dot
+from bayesbandit.kernels.algebra.dense import LOST_PIVOT, dot
 from bayesbandit.kernels.algebra.dots import four_dots
 from bayesbandit.kernels.arm import stride
 from bayesbandit.runtime.compiling import njit
 
-FLAT = 1e-300  # d of a direction about which nothing is known
-UNKNOWN = 1e250  # a variance beyond which nothing is known
+MIN_PRECISION = 1e-300  # d of a direction about which nothing is known
+MAX_VARIANCE = 1e250  # a variance beyond which nothing is known
 
 kernel = njit(cache=True, error_model="numpy")
 
@@ -105,15 +105,15 @@ def factor(arm, rr):
     """Factor B = U'DU in place, whose upper triangle U holds, and b = U'Dt, which t holds; return
     the loss rr − b'B⁻¹b.
 
-    A pivot below the share LOST · D of its diagonal entry is rounding, and so is the rest of its
-    row: it is lifted to that share, and the rest is set to 0. (Divided by so small a pivot,
-    rounding would grow from row to row without bound.) So columns that are copies of each other at
-    a scale that swamps λ keep a finite, tiny precision.
+    A pivot below the share LOST_PIVOT · D of its diagonal entry is rounding, and so is the rest of
+    its row: the pivot is lifted to that share, and the rest is set to 0. (Divided by so small a
+    pivot, rounding would grow from row to row without bound.) So columns that are copies of each
+    other at a scale that swamps λ keep a finite, tiny precision.
     """
     d, t, U, D = arm.d, arm.t, arm.U, arm.d.size
     M = stride(D)
     for j in range(D):
-        d[j] = max(LOST * D * U[j * M + j], FLAT)
+        d[j] = max(LOST_PIVOT * D * U[j * M + j], MIN_PRECISION)
     for j in range(D):
         row = U[j * M : (j + 1) * M]
         is_lost = row[j] <= d[j]

@@ -15,7 +15,7 @@ from bayesbandit.checks import LARGEST
 from bayesbandit.kernels.algebra.dense import copy_into
 from bayesbandit.kernels.arm import columns_of, head_of, named, stride
 from bayesbandit.kernels.conjugate import arms as conjugate
-from bayesbandit.kernels.fading import FORGOTTEN, share_of
+from bayesbandit.kernels.fading import MIN_ROWS_LEFT, share_of
 from bayesbandit.kernels.linear import pool_noise, scratch, unreached, update
 from bayesbandit.kernels.moments import moments, moments_of_block
 from bayesbandit.kernels.propensities import put_chances
@@ -24,7 +24,7 @@ from bayesbandit.kernels.selection import is_short, select_arm
 from bayesbandit.kernels.uncounted_arrays import borrowed, held
 from bayesbandit.runtime.compiling import njit, without
 
-BLOCK = 64  # contexts whose moments are computed together
+CONTEXTS_AT_A_TIME = 64  # contexts whose moments are computed together
 UNWEIGHTED, DECISION, GIVEN = range(3)  # where an observation's weight comes from
 NOT_FINITE, STREAM_EMPTY = -1, -2  # why no arm was chosen
 # whether a reward was taken in: not where the history has no room, where the model gives it the
@@ -36,7 +36,7 @@ BALANCED = True  # whether weights may come from propensities that are yet to be
 
 
 @njit(cache=True, inline="always")
-def describe(row, arms, available, settings, kind, work):
+def describe(row, arms, available, kind, work):
     """Fill in every arm's moments, or its a and b where a rule of this kind draws from them."""
     for k in range(arms.shape[0]):
         mean, scale, last = -np.inf, 0.0, np.inf if LINEAR else 0.0
@@ -60,20 +60,20 @@ def describe_many(rows, arms, available, settings, kind):
         describe_blocks(rows, arms, available, D)
     else:
         for i in range(rows.shape[0]):
-            describe(row_of(rows[i], D, K), arms, available, settings, kind, rows[i])
+            describe(row_of(rows[i], D, K), arms, available, kind, rows[i])
 
 
 @njit(cache=True)
 def describe_blocks(rows, arms, available, D):
     """Do `describe_many` for regressions."""
     K = arms.shape[0]
-    memory = np.empty((2 * D + 10, BLOCK))
+    memory = np.empty((2 * D + 10, CONTEXTS_AT_A_TIME))
     zt, work = borrowed(memory)[:D], borrowed(memory)[D : 2 * D + 8]
     means, scales = borrowed(memory)[2 * D + 8], borrowed(memory)[2 * D + 9]
-    for start in range(0, rows.shape[0], BLOCK):
-        block = rows[start : start + BLOCK]
+    for start in range(0, rows.shape[0], CONTEXTS_AT_A_TIME):
+        block = rows[start : start + CONTEXTS_AT_A_TIME]
         B = block.shape[0]
-        for b in range(BLOCK):
+        for b in range(CONTEXTS_AT_A_TIME):
             for i in range(D):
                 zt[i, b] = block[b, i] if b < B else 0.0
         for k in range(K):
@@ -105,7 +105,7 @@ def put(row, x):
 def choose_into(row, x, arms, available, settings, kind, param, floor, stream, work):
     """Fill a whole row for context x (d,) and return the chosen arm."""
     put(row, x)
-    describe(row, arms, available, settings, kind, work)
+    describe(row, arms, available, kind, work)
     arm = select_arm(row, kind, param, floor, stream)
     record(row, arm, kind, param, floor)
     return arm
@@ -172,7 +172,7 @@ def learn(arms, settings, tick, z, k, r, w, work):
     if LINEAR:
         share = 1.0
         if MOVING and named(settings).rate > 0.0:
-            share = max(share_of(tick, head_of(arms[k]), settings), FORGOTTEN)
+            share = max(share_of(tick, head_of(arms[k]), settings), MIN_ROWS_LEFT)
             head_of(arms[k]).left += share
         update(arms[k], z, r, share * w, settings, work)
         pool_noise(arms, settings)

@@ -17,8 +17,8 @@ from bayesbandit.kernels.moments import moments
 from bayesbandit.kernels.rounds import learn
 from bayesbandit.runtime.compiling import njit
 
-STANDING = 0.5  # the prior probability of the first half-life; the others share the rest
-SWITCH = 1e-4  # the probability that another half-life is right from the next reward on
+FIRST_PRIOR = 0.5  # the prior probability of the first half-life; the others share the rest
+P_SWITCH = 1e-4  # the probability that another half-life is right from the next reward on
 
 
 @njit(cache=True)
@@ -120,8 +120,8 @@ def switch(log_weight, score):
         log_weight[m] = math.exp(log_weight[m] - largest)
         total += log_weight[m]
     for m in range(M):
-        prior = STANDING if m == 0 else (1.0 - STANDING) / (M - 1)
-        log_weight[m] = math.log((1.0 - SWITCH) * log_weight[m] / total + SWITCH * prior)
+        prior = FIRST_PRIOR if m == 0 else (1.0 - FIRST_PRIOR) / (M - 1)
+        log_weight[m] = math.log((1.0 - P_SWITCH) * log_weight[m] / total + P_SWITCH * prior)
 
 
 @njit(cache=True)

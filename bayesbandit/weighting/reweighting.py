@@ -17,7 +17,7 @@ from bayesbandit.beliefs.base import Belief
 from bayesbandit.checks import COUNT, LARGEST, Name, column, shown
 from bayesbandit.growing_rows import GrowingRows
 from bayesbandit.history import History, Layout
-from bayesbandit.kernels.fading import FORGOTTEN
+from bayesbandit.kernels.fading import MIN_ROWS_LEFT
 from bayesbandit.kernels.reweighted import Known
 from bayesbandit.policies import Policy
 from bayesbandit.runtime.schema import NAME, Row, Whole, check, demand
@@ -174,7 +174,7 @@ class Reweighting:
         if tick is not None:
             before, self.tick = self.tick, max(self.tick, float(tick.max()))
             self.weigher.fade(math.exp(-self.rate * (self.tick - before)))
-            share = np.maximum(np.exp(-self.rate * (self.tick - tick)), FORGOTTEN)
+            share = np.maximum(np.exp(-self.rate * (self.tick - tick)), MIN_ROWS_LEFT)
             periods = float(share.sum())
             self.ticks.extend(tick[:, None])
         self.weigher.count(belief, policy, layout, t, periods)

@@ -21,7 +21,7 @@ from bayesbandit.beliefs.drift_test import (
 )
 from bayesbandit.beliefs.half_lives import prior
 from bayesbandit.beliefs.memory import HALF_LIVES
-from bayesbandit.kernels.scoring import SWITCH
+from bayesbandit.kernels.scoring import P_SWITCH
 from tests.cases import in_gate
 
 D = 3
@@ -59,7 +59,7 @@ def test_it_is_the_wealth_of_a_mixture_of_half_lives():
         for t, p in enumerate(np.exp(part.scores(z, history.arm, amount))):
             if t >= ROUNDS_OF_SCALES and not np.isnan(p).any():
                 log += np.log(weight @ p / p[0])
-                weight = (1 - SWITCH) * weight * p / (weight @ p) + SWITCH * prior(len(p))
+                weight = (1 - P_SWITCH) * weight * p / (weight @ p) + P_SWITCH * prior(len(p))
             log_e[t] += log
     np.testing.assert_allclose(found.log_e, log_e, atol=1e-9)
     bandit = bb.LinTS(3, D, history=None)

@@ -529,7 +529,7 @@ def test_half_lives_are_weighed_by_the_density_that_each_gave_every_reward():
 
     from bayesbandit.beliefs.half_lives import prior
     from bayesbandit.beliefs.memory import HALF_LIVES
-    from bayesbandit.kernels.scoring import SWITCH
+    from bayesbandit.kernels.scoring import P_SWITCH
 
     rng = np.random.default_rng(0)
     x, reward, arm = rng.normal(size=(40, D)), rng.normal(size=40), rng.integers(0, 3, 40)
@@ -548,7 +548,7 @@ def test_half_lives_are_weighed_by_the_density_that_each_gave_every_reward():
         auto.update(x[t], ARMS[arm[t]], reward[t])
         if np.isfinite(sd):
             weight = weight * said
-            weight = (1 - SWITCH) * weight / weight.sum() + SWITCH * prior(len(HALF_LIVES))
+            weight = (1 - P_SWITCH) * weight / weight.sum() + P_SWITCH * prior(len(HALF_LIVES))
         np.testing.assert_allclose(np.exp(auto.belief.log_weight), weight, rtol=1e-9)
     best = singles[int(weight.argmax())].posterior("b")
     np.testing.assert_allclose(auto.posterior("b").location, best.location, rtol=1e-9)
@@ -567,13 +567,13 @@ def test_a_reward_of_density_0_leaves_the_half_lives_as_they_are():
 @pytest.mark.parametrize("common", [0.0, 2.0**52, -(2.0**52), -(2.0**300)])
 def test_only_differences_of_log_densities_weigh_half_lives(common):
     """The log density of an outlier is far from 0; its sum with a log probability has no digits."""
-    from bayesbandit.kernels.scoring import SWITCH, evidence, switch
+    from bayesbandit.kernels.scoring import P_SWITCH, evidence, switch
 
     score = common + np.array([0.0, -1.0, -3.0, -1.0]) * (2.0**248 if abs(common) > 2**60 else 1.0)
     before = np.array([0.5, 0.3, 0.1, 0.1])
     expected = before * np.exp(score - score[0])
     log_e = np.log(expected.sum())
-    expected = (1 - SWITCH) * expected / expected.sum() + SWITCH * np.array([0.5, *[1 / 6] * 3])
+    expected = (1 - P_SWITCH) * expected / expected.sum() + P_SWITCH * np.array([0.5, *[1 / 6] * 3])
     weight, found = np.log(before), np.empty(1)
     switch(weight, score)
     np.testing.assert_allclose(np.exp(weight), expected, rtol=1e-12)

@@ -14,7 +14,7 @@ import bayesbandit as bb
 from bayesbandit.beliefs.half_lives import prior
 from bayesbandit.beliefs.memory import HALF_LIVES
 from bayesbandit.kernels.conjugate.arms import FIRST, SECOND, N
-from bayesbandit.kernels.scoring import SWITCH
+from bayesbandit.kernels.scoring import P_SWITCH
 from tests import declarations as declared
 from tests.bandit.kinds import known_noise_by_context, off_centre
 from tests.cases import few, moments_of
@@ -226,7 +226,7 @@ def test_half_lives_are_weighed_by_predictive_densities(kind):
                 rest = b0 + share @ (1.0 - r[mine])
                 said.append(stats.betabinom(1, a0 + hits, rest).pmf(r[i]))
         weight = weight * said
-        weight = (1 - SWITCH) * weight / weight.sum() + SWITCH * prior(len(HALF_LIVES))
+        weight = (1 - P_SWITCH) * weight / weight.sum() + P_SWITCH * prior(len(HALF_LIVES))
     np.testing.assert_allclose(np.exp(belief.log_weight), weight, rtol=1e-9)
 
 

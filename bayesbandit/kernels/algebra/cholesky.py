@@ -11,11 +11,11 @@ carries along: from [A b] it leaves [U U'⁻¹b], A = U'U. What is below the dia
 
 import math
 
-from bayesbandit.kernels.algebra.dense import LOST
+from bayesbandit.kernels.algebra.dense import LOST_PIVOT
 from bayesbandit.kernels.algebra.tile import LANES, ROWS, subtract_tile
 from bayesbandit.runtime.compiling import njit
 
-PANEL = 64  # rows whose part in a tile is subtracted at once: what the first caches hold
+PANEL_ROWS = 64  # rows whose part in a tile is subtracted at once: what the first caches hold
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 
@@ -59,10 +59,10 @@ def factor(A, shift, W):
     D, M = W.shape
     floor = shift.copy()
     for j in range(D):
-        floor[j] = LOST * D * (A[j, j] + shift[j])
+        floor[j] = LOST_PIVOT * D * (A[j, j] + shift[j])
     base = A
-    for start in range(0, D, PANEL):
-        stop = min(start + PANEL, D)
+    for start in range(0, D, PANEL_ROWS):
+        stop = min(start + PANEL_ROWS, D)
         for k in range(start, D, ROWS):
             for i in range(k - k % LANES, M, LANES):
                 subtract_tile(W, base, W, W, k, i, start, min(k, stop))
@@ -78,8 +78,8 @@ def factor(A, shift, W):
 def add_gram(base, left, right, W):
     """Fill the upper triangle of W with base − left'right, for left and right (p, as base)."""
     D, M = W.shape
-    for start in range(0, left.shape[0], PANEL):
-        stop = min(start + PANEL, left.shape[0])
+    for start in range(0, left.shape[0], PANEL_ROWS):
+        stop = min(start + PANEL_ROWS, left.shape[0])
         for k in range(0, D, ROWS):
             for i in range(k - k % LANES, M, LANES):
                 subtract_tile(W, base, left, right, k, i, start, stop)

@@ -6,7 +6,7 @@ function gives the same bits wherever it is compiled in.
 
 from bayesbandit.runtime.compiling import njit
 
-LOST = 1e-13  # times D: the share of a diagonal entry below which a Cholesky pivot is rounding
+LOST_PIVOT = 1e-13  # times D: the share of a diagonal entry below which a pivot is rounding
 
 
 @njit(cache=True)

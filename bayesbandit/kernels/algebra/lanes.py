@@ -4,7 +4,7 @@ each other, so that a loop over lanes vectorises where one along a short row wou
 
 import numpy as np
 
-from bayesbandit.kernels.algebra.dense import LOST, copy_into
+from bayesbandit.kernels.algebra.dense import LOST_PIVOT, copy_into
 from bayesbandit.runtime.compiling import njit
 
 
@@ -20,7 +20,7 @@ def factor(A, diagonal, L):
     their diagonals; diagonal (D·L,) is scratch. What rounding has lost is as in `root.factor`.
     """
     D = diagonal.size // L
-    lost = LOST * D
+    lost = LOST_PIVOT * D
     for j in range(D):
         copy_into(lanes(diagonal, j, L), lanes(A, j * D + j, L))
     for j in range(D):

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from bayesbandit.kernels.conjugate.arms import CLOCK, add, head_of, named, renew, weight_left
-from bayesbandit.kernels.fading import FORGOTTEN
+from bayesbandit.kernels.fading import MIN_ROWS_LEFT
 from bayesbandit.kernels.row_layout import GAMMA
 from bayesbandit.kernels.scoring import switch
 from bayesbandit.runtime.compiling import njit
@@ -27,7 +27,7 @@ def pass_time(arm, tick, rate, settings):
         share = math.exp(-rate * passed)
         head.hits *= share
         head.rest *= share
-        if weight_left(head, int(named(settings).family)) < FORGOTTEN:
+        if weight_left(head, int(named(settings).family)) < MIN_ROWS_LEFT:
             head.n = head.hits = head.rest = 0.0
         renew(arm, settings)
 

@@ -17,8 +17,8 @@ STEP = np.uint64(0x9E3779B97F4A7C15)
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 LEFT, MIDDLE, RIGHT, SPARE = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 UNIT = 2.0**-53
-LOWEST = -1e300  # of a logarithm, where a is so small that it would be −∞
-FLAT = 1e-3  # below it the acceptance is told by two terms of its series, to 1e-11
+LOWEST_LOG = -1e300  # of a logarithm, where a is so small that it would be −∞
+SERIES_BELOW = 1e-3  # below it the acceptance is told by two terms of its series, to 1e-11
 
 
 @njit(cache=True)
@@ -79,14 +79,14 @@ def log_gamma(a, state):
         if y <= -1.0:
             continue
         log = math.log1p(y)
-        flat = abs(y) < FLAT
+        flat = abs(y) < SERIES_BELOW
         part = y**4 * (0.6 * y - 0.75) if flat else 3.0 * (log - y + 0.5 * y * y) - y**3
         if u < 1.0 + d * part or math.log(u) < d * part:
             break
     if a >= 1.0:
         return 3.0 * log, state
     u, state = uniform(state)
-    return 3.0 * log + max(math.log(u) / a, LOWEST), state
+    return 3.0 * log + max(math.log(u) / a, LOWEST_LOG), state
 
 
 @njit(cache=True, error_model="numpy")

@@ -6,15 +6,15 @@ from bayesbandit.kernels.algebra.lanes import factor, lanes, solve
 from bayesbandit.kernels.arm import GRID, named, stride, sums_of
 from bayesbandit.runtime.compiling import njit
 
-VECTOR = 8  # lanes are filled up to a multiple of it
+LANES_AT_A_TIME = 8  # lanes are filled up to a multiple of it
 LEAST_DOUBT = 1e-12  # of an error, as a share of Σwr²
-EPSILON = 4.0 * np.finfo(np.float64).eps  # times D and how much a pivot cancels: the rounding of θ
+ROUNDING = 4.0 * np.finfo(np.float64).eps  # times D and how much a pivot cancels: the rounding of θ
 
 
 @njit(cache=True)
 def lanes_of(K, m):
     """Return a lane for each of m λ of each of K folds, that of λ k and fold f being f m + k."""
-    return -(-K * m // VECTOR) * VECTOR
+    return -(-K * m // LANES_AT_A_TIME) * LANES_AT_A_TIME
 
 
 @njit(cache=True)
@@ -91,7 +91,7 @@ def put_doubts(arm, settings, U, L, out):
                 if folds[f, 0] < arm.head.n:
                     entry = (G[i * M + i] - folds[f, 2 + D + i * D + i]) / arm.head.w_bar + lam
                     lost = max(lost, entry * inverse[f * m + k] ** 2)
-        out[k] = max(LEAST_DOUBT, EPSILON * D * lost) * arm.head.sum_wrr
+        out[k] = max(LEAST_DOUBT, ROUNDING * D * lost) * arm.head.sum_wrr
 
 
 @njit(cache=True)

@@ -11,25 +11,6 @@ from bayesbandit.runtime.compiling import njit
 
 
 @njit(cache=True)
-def shares(values, mass, out):
-    """Fill out (n, K) with the share of joint draws (n, S, K), each counted `mass` (S,) times, in
-    which each arm is the best."""
-    n, S, K = values.shape
-    out[:] = 0.0
-    for i in range(n):
-        for s in range(S):
-            best, ties = values[i, s, 0], 1
-            for k in range(1, K):
-                if values[i, s, k] > best:
-                    best, ties = values[i, s, k], 1
-                elif values[i, s, k] == best:
-                    ties += 1
-            for k in range(K):
-                if values[i, s, k] == best:
-                    out[i, k] += mass[s] / (ties * S)
-
-
-@njit(cache=True)
 def ranked(values, mass, points, weights, out):
     """Fill in P(arm is best), (n, K), for arms drawn independently from their own S values (n, K,
     S), which count `mass` (K · S,) times.
@@ -96,9 +77,11 @@ def independent(values: np.ndarray, weights: np.ndarray | None = None) -> np.nda
 
 def joint(values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Return P(arm is best) (n, K) for arms drawn together: draws (n, S, K) with weights (S,)."""
-    out = np.empty((len(values), values.shape[2]))
-    shares(np.ascontiguousarray(values), masses(weights, values.shape[1]), out)
-    return _summing(out, weights)
+    scores = np.ascontiguousarray(values.transpose(0, 2, 1))
+    S = scores.shape[2]
+    is_best = scores == scores.max(axis=1, keepdims=True)
+    each = masses(weights, S) / (S * is_best.sum(axis=1))
+    return _summing(np.einsum("nks,ns->nk", is_best, each), weights)
 
 
 def _summing(p: np.ndarray, weights: np.ndarray | None) -> np.ndarray:

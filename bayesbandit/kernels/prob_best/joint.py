@@ -21,9 +21,9 @@ from bayesbandit.kernels.student import normal_cdf
 from bayesbandit.kernels.uncounted_arrays import borrowed, held
 from bayesbandit.runtime.compiling import njit
 
-EDGE = 4  # cells at each end where a cubic errs; elsewhere by less than 1e-7 in Φ
-BLOCK = 256  # points that are compared at a time
-REACH = 9.0  # of normals: no point is beyond, as its cells are
+EDGE_CELLS = 4  # cells at each end where a cubic errs; elsewhere by less than 1e-7 in Φ
+POINT_BLOCK = 256  # points that are compared at a time
+MAX_NORMAL = 9.0  # of normals: no point is beyond, as its cells are
 
 
 @njit(cache=True)
@@ -44,9 +44,9 @@ def lower_quantile(u):
 def normal_in(cell, within, normals):
     """Return Φ⁻¹((cell + within)/S). normals (4, S): a cubic in each cell, highest power first."""
     S = normals.shape[1]
-    if cell < EDGE:
+    if cell < EDGE_CELLS:
         return lower_quantile((cell + within) / S)
-    if cell >= S - EDGE:
+    if cell >= S - EDGE_CELLS:
         return -lower_quantile((S - 1 - cell + 1.0 - within) / S)
     z = normals[0, cell]
     for power in range(1, 4):
@@ -66,11 +66,11 @@ def next_shift(state, S):
 @njit(cache=True)
 def width_at(z, log_width):
     """Return the width of a point whose last normal is z. log_width (4, N): a cubic in each of N
-    steps from −REACH to REACH; (4, 0): 1."""
+    steps from −MAX_NORMAL to MAX_NORMAL; (4, 0): 1."""
     N = log_width.shape[1]
     if N == 0:
         return 1.0
-    along = (min(max(z, -REACH), REACH) + REACH) * (N / (2.0 * REACH))
+    along = (min(max(z, -MAX_NORMAL), MAX_NORMAL) + MAX_NORMAL) * (N / (2.0 * MAX_NORMAL))
     step = min(int(along), N - 1)
     value = log_width[0, step]
     for power in range(1, 4):
@@ -147,29 +147,29 @@ def winner(scores, stream):
 def add_shares(mean, factor, noise, spread, start, scores, best, ties, out):
     """Add to out (A,) the number of points under which each arm is best; a tie is split evenly.
 
-    They are BLOCK points of noise (P + 1, S) with these spreads (S,), from `start` on. scores
-    (A, BLOCK), best and ties (BLOCK,): workspace.
+    They are POINT_BLOCK points of noise (P + 1, S) with these spreads (S,), from `start` on. scores
+    (A, POINT_BLOCK), best and ties (POINT_BLOCK,): workspace.
     """
     noise, spread, scores = borrowed(noise), borrowed(spread), borrowed(scores)
-    wide = spread[start : start + BLOCK]
+    wide = spread[start : start + POINT_BLOCK]
     best[:], ties[:] = -np.inf, 0
     for k in range(mean.size):
         score = scores[k]
         score[:] = 0.0
         for j in range(factor.shape[0]):
-            along, f = noise[j, start : start + BLOCK], factor[j, k]
-            for b in range(BLOCK):
+            along, f = noise[j, start : start + POINT_BLOCK], factor[j, k]
+            for b in range(POINT_BLOCK):
                 score[b] += along[b] * f
-        for b in range(BLOCK):
+        for b in range(POINT_BLOCK):
             score[b] = mean[k] + wide[b] * score[b]
             best[b] = max(best[b], score[b])
     for k in range(mean.size):
         score, count = scores[k], 0
-        for b in range(BLOCK):
+        for b in range(POINT_BLOCK):
             ties[b] += score[b] == best[b]
             count += score[b] == best[b]
         out[k] += count
-    for b in range(BLOCK):
+    for b in range(POINT_BLOCK):
         if ties[b] > 1:
             for k in range(mean.size):
                 if scores[k, b] == best[b]:
@@ -186,12 +186,16 @@ def shares_of(mean, factor, seeds, cells, normals, log_width, alpha, floor, out)
     n, P, A = factor.shape
     S = cells.shape[1]
     noise, spread = np.empty((P + 1, S)), np.empty(S)
-    scores, best, ties = np.empty((A, BLOCK)), np.empty(BLOCK), np.empty(BLOCK, np.int64)
+    scores, best, ties = (
+        np.empty((A, POINT_BLOCK)),
+        np.empty(POINT_BLOCK),
+        np.empty(POINT_BLOCK, np.int64),
+    )
     for i in range(n):
         at = i if alpha.size > 1 else 0
         put_noise(seeds[i], cells, normals, log_width, alpha[at], spread, noise)
         out[i] = 0.0
-        for start in range(0, S, BLOCK):
+        for start in range(0, S, POINT_BLOCK):
             add_shares(mean[i], factor[i], noise, spread, start, scores, best, ties, out[i])
         for k in range(A):
             share = min(out[i, k] / S, 1.0)

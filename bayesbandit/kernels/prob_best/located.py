@@ -21,7 +21,7 @@ from bayesbandit.kernels.student import kernel, normal_cdf, reach
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-FIRST: Any = np.int64(0)  # for a Python int numba would compile again
+FIRST_ARM: Any = np.int64(0)  # for a Python int numba would compile again
 ORTHANT_NODES, ORTHANT_WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
@@ -156,7 +156,7 @@ def best_from(first: int, mean: Vector, scale: Vector, df: Vector, out: Vector) 
 @kernel
 def best_probabilities(mean: Vector, scale: Vector, df: Vector, out: Vector) -> None:
     """Fill out, (K,), with P(arm a is best) for all a."""
-    best_from(FIRST, mean, scale, df, out)
+    best_from(FIRST_ARM, mean, scale, df, out)
 
 
 def best_of_location_scale(mean: Vector, scale: Vector, df: Vector) -> Vector:

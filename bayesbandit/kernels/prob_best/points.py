@@ -9,7 +9,7 @@ import numpy as np
 from bayesbandit.kernels.prob_best import joint
 
 POINTS = 4096  # joint draws; a power of 2
-STEPS = 256
+WIDTH_STEPS = 256  # of the cubics of `log_width`
 
 
 @lru_cache(maxsize=32)  # offers may come in any number
@@ -43,9 +43,9 @@ def log_width(df: float) -> np.ndarray:
     from scipy.special import gammaln
     from scipy.stats import chi2, norm
 
-    z = np.linspace(-joint.REACH, joint.REACH, STEPS + 1)
+    z = np.linspace(-joint.MAX_NORMAL, joint.MAX_NORMAL, WIDTH_STEPS + 1)
     chi2_ = np.where(z < 0.0, chi2.ppf(norm.cdf(z), df), chi2.isf(norm.sf(z), df))
     # P(χ² < c) → (c/2)^(ν/2) / Γ(ν/2 + 1) as c → 0, where c is no longer a float64
     low = np.log(2.0) + (norm.logcdf(z) + gammaln(0.5 * df + 1.0)) / (0.5 * df)
     log = np.where(chi2_ > 1e-200, np.log(np.maximum(chi2_, 1e-200)), low)
-    return CubicSpline(np.arange(STEPS + 1), 0.5 * (np.log(df) - log)).c
+    return CubicSpline(np.arange(WIDTH_STEPS + 1), 0.5 * (np.log(df) - log)).c

@@ -29,8 +29,8 @@ SPAN_OF_MANY = 2.8  # of more, whose product is steeper
 STEEPEST = 14.0  # greatest fall of a log density along a panel, where it is no longer curved,
 STEEPEST_TOGETHER = 7.0  # and of the product of all arms, below their modes
 TAIL_SHARE = 0.7  # greatest length of a panel of Student's t, beside the distance of ±i√df
-EARLY = 0.15  # of its reach, by which a located arm may come in before it begins: panels are shared
-TOP = 24.0  # how far below its mode's an arm's log density is where it comes in
+EARLY_SHARE = 0.15  # of its reach, by which a located arm may come in early: panels are shared
+ENTRY_FALL = 24.0  # how far below its mode's an arm's log density is where it comes in
 NEGLIGIBLE = 1e-11
 SHARPEST = 1e-13  # standard deviation of z, beside |mode| or 1, that floating point still resolves
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -137,14 +137,14 @@ def reshape(shape, a, b, family):
     shape[A], shape[B] = a, b
     rest = stirling(a) if family == GAMMA else stirling(a) + stirling(b) - stirling(a + b)
     shape[HEIGHT] = -HALF_LOG_2PI - rest
-    u = math.sqrt(2.0 * TOP) * shape[SD]
+    u = math.sqrt(2.0 * ENTRY_FALL) * shape[SD]
     u = math.log1p(u + 0.5 * u * u) if family == GAMMA else u
     z = shape[MODE] + u
-    while fall(shape, z, family) > -TOP:
+    while fall(shape, z, family) > -ENTRY_FALL:
         u *= 2.0
         z = shape[MODE] + u
-    while fall(shape, z, family) < -TOP - 0.1:  # Newton's method, from above: it is concave
-        z -= (fall(shape, z, family) + TOP) / slope(shape, z, family)
+    while fall(shape, z, family) < -ENTRY_FALL - 0.1:  # Newton's method, from above: it is concave
+        z -= (fall(shape, z, family) + ENTRY_FALL) / slope(shape, z, family)
     shape[BEGIN] = z
 
 
@@ -292,7 +292,7 @@ def walk(shapes, available, family, bottom, out):
     work, end, inside = borrowed(scratch)
     shapes, out = borrowed(shapes), borrowed(out)
     x, left, count = -np.inf, 1.0, 0
-    early = EARLY if family == LOCATED else 0.0
+    early = EARLY_SHARE if family == LOCATED else 0.0
     for k in range(K):
         out[k] = 0.0
         if available[k]:
@@ -316,7 +316,7 @@ def walk(shapes, available, family, bottom, out):
         for k in range(K):
             if inside[k]:
                 ended = family != LOCATED and x < shapes[k, MODE]
-                ended = ended and fall(shapes[k], x, family) < -TOP
+                ended = ended and fall(shapes[k], x, family) < -ENTRY_FALL
                 left = 0.0 if ended else left * end[k]
     held(scratch)
     return left

@@ -12,12 +12,12 @@ from scipy.special import betainc, expit, gammainc
 
 from bayesbandit.kernels.prob_best.walk import (
     BEGIN,
+    ENTRY_FALL,
     GAMMA,
     HEIGHT,
     MODE,
     SD,
     SPAN_OF_MANY,
-    TOP,
     A,
     B,
     fall,
@@ -26,10 +26,11 @@ from bayesbandit.kernels.prob_best.walk import (
 )
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
-STEP = 1.4  # of z at most, where another arm sees it
-FAINT = 1e-13  # of all nodes together: nothing beside 1
-FAR = 40.0  # e^−FAR is nothing beside 1
-TURN = np.arange(-22.0, 3.0, STEP)  # of log v, beside the log of what is added to it
+LONGEST_STEP = 1.4  # of z at most, where another arm sees it
+NEGLIGIBLE_MASS = 1e-13  # of all nodes together: nothing beside 1
+MAX_LOG_ODDS = 40.0  # e^−MAX_LOG_ODDS is nothing beside 1
+# of log v, beside the log of what is added to it
+TURN_STEPS = np.arange(-22.0, 3.0, LONGEST_STEP)
 
 
 def widened_best(shapes: np.ndarray, mean: np.ndarray, family: int, alpha: float) -> np.ndarray:
@@ -52,7 +53,7 @@ def widened_best(shapes: np.ndarray, mean: np.ndarray, family: int, alpha: float
         product = np.exp(shapes[a, HEIGHT] + fallen) / shapes[a, SD]
         product *= (half[:, None] * WEIGHTS).ravel()
         for k in others:
-            kept = product > FAINT / len(at)
+            kept = product > NEGLIGIBLE_MASS / len(at)
             z, product = z[kept], product[kept]
             product = product * below(shapes[k], z, shift[k], family)
         out[a] = product.sum()
@@ -62,7 +63,7 @@ def widened_best(shapes: np.ndarray, mean: np.ndarray, family: int, alpha: float
 def grid(shape: np.ndarray, family: int) -> np.ndarray:
     """Return points of an arm's z from where it ends to where it begins, a panel apart."""
     z, points = float(shape[BEGIN]), []
-    while not (z < shape[MODE] and fall(shape, z, family) < -TOP):
+    while not (z < shape[MODE] and fall(shape, z, family) < -ENTRY_FALL):
         points.append(z)
         z -= length(shape, z, family, SPAN_OF_MANY)
     return np.array([*points, z])[::-1]
@@ -71,19 +72,20 @@ def grid(shape: np.ndarray, family: int) -> np.ndarray:
 def seen(points: np.ndarray, shift: float, family: int) -> np.ndarray:
     """Return an arm's points, its support's ends, and where the shift is felt, as z of an arm that
     is shifted against it."""
-    low, high = max(points[0], -FAR), min(points[-1], np.inf if family == GAMMA else FAR)
+    low = max(points[0], -MAX_LOG_ODDS)
+    high = min(points[-1], np.inf if family == GAMMA else MAX_LOG_ODDS)
     if high > low:
-        fine = np.linspace(low, high, 2 + int((high - low) / STEP))
+        fine = np.linspace(low, high, 2 + int((high - low) / LONGEST_STEP))
         points = np.concatenate([points, fine])
     with np.errstate(all="ignore"):
         if family == GAMMA:
             v = np.append(np.exp(np.minimum(points, 700.0)), 0.0) - shift
-            z = np.concatenate([np.log(v), np.log(shift) + TURN])
+            z = np.concatenate([np.log(v), np.log(shift) + TURN_STEPS])
         else:
             v = np.concatenate([expit(points), [0.0, 1.0]]) - shift
             rest = np.concatenate([expit(-points), [1.0, 0.0]]) + shift
             z = np.log(v) - np.log(rest)
-            near = abs(shift) * np.exp(TURN)
+            near = abs(shift) * np.exp(TURN_STEPS)
             z = np.append(z, np.sign(shift) * (np.log(near) - np.log1p(-near)))
     return z[np.isfinite(z)]
 
