@@ -32,7 +32,16 @@ from bayesbandit.bandit.fast_path import Deciding, Learning
 from bayesbandit.bandit.logged import Logged
 from bayesbandit.bandit.observed import Observed
 from bayesbandit.bandit.refusals import Refused
-from bayesbandit.beliefs.base import Belief, BeliefModel, Declaring, Kernel, kernel_of
+from bayesbandit.beliefs.base import (
+    Belief,
+    BeliefModel,
+    Declaring,
+    Kernel,
+    Resizable,
+    fading_rate,
+    kernel_of,
+    needed,
+)
 from bayesbandit.beliefs.drift_test import DriftTest, EProcess
 from bayesbandit.checks import FLOAT64, LARGEST, Contexts, Name
 from bayesbandit.history import History, Layout
@@ -145,7 +154,7 @@ class Bandit:
         self.has_kernel = kernel_of(self.belief) is not None
         self.source, self.clip = weight_source(balance)
         self._name_arms(names)
-        self.reweighting = begin(balance, self.belief.rate)
+        self.reweighting = begin(balance, fading_rate(self.belief))
         self.history = History(self.layout, None if self.reweighting is not None else history)
         self.rng = np.random.Generator(np.random.PCG64(seed))
         self.stream = np.zeros(2 + BLOCK)
@@ -429,7 +438,7 @@ class Bandit:
         With `Shared`, its features rank it at once if any arm has a reward.
         """
         names, twin = checks.arm_names((*self.arms, arm)), transactions.fork(self)
-        twin.belief.add_arm()
+        needed(twin.belief, Resizable, "an arm is added").add_arm()
         twin._change_arms(names)
         transactions.become(self, twin)
 
@@ -440,7 +449,7 @@ class Bandit:
         if len(self.arms) == 1:
             raise ValueError(f"cannot remove {arm!r}: a bandit needs at least one arm")
         removed, twin = self.arms[k], transactions.fork(self)
-        twin.belief.remove_arm(k)
+        needed(twin.belief, Resizable, "an arm is removed").remove_arm(k)
         twin._change_arms(tuple(a for a in self.arms if a != removed))
         if twin.reweighting is not None:
             twin.reweighting.forget(removed)

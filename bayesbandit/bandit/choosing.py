@@ -12,7 +12,7 @@ from bayesbandit import checks
 from bayesbandit.bandit import arm_features, fast_path, random_streams, ticks, transactions
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.fast_path import Deciding
-from bayesbandit.beliefs.base import Belief, Kernel
+from bayesbandit.beliefs.base import Belief, Forgets, Kernel, Refits, WithPosterior, needed
 from bayesbandit.checks import FLOAT64, LARGEST, Contexts, Name
 from bayesbandit.kernels import rounds
 from bayesbandit.kernels.row_layout import TABULATED, THOMPSON
@@ -53,7 +53,7 @@ def choose(bandit: Bandit, x: Contexts, arms: Iterable[Name] | None) -> Decision
         if len(x) == 0:
             raise ValueError("contexts must have at least one row; got none")
         # one decision is one compiled call, and needs no fork
-        needs_fork = len(x) > 1 or bandit.belief.computes_when_asked
+        needs_fork = len(x) > 1 or bandit.belief.predict_may_refit
         decide = _decide_on_fork if needs_fork else _decide
         decision = decide(bandit, x, available, bandit.numbers(len(x)))
         if tick is not None:
@@ -188,7 +188,7 @@ def predicted(belief: Belief, x: np.ndarray) -> Prediction:
 
 def parts(belief: Belief, x: np.ndarray) -> Iterator[slice]:
     """Yield slices of contexts x (n, …) whose predictions fit into memory."""
-    step = max(1, belief.at_once(x)) if len(x) > 1 else 1
+    step = max(1, belief.max_batch(x)) if len(x) > 1 else 1
     return (slice(i, i + step) for i in range(0, len(x), step))
 
 
@@ -219,13 +219,14 @@ def means(bandit: Bandit, x: np.ndarray) -> np.ndarray:
 def posterior(bandit: Bandit, k: int) -> Any:
     """Return the posterior of arm k, with its rounds that the history keeps."""
     layout, history, belief = bandit.layout, bandit.history, bandit.belief
-    if belief.clock is not None:
+    if isinstance(belief, Forgets) and belief.clock is not None:
         belief = belief.fork()
         belief.advance(ticks.tick(bandit))
     rows = history.ordered() if bandit.of_arms else history.of_arm(k)
     log = layout.records(rows)
     roles = {"x": rows[:, : layout.n_features], "reward": log["reward"], "weight": log["weight"]}
-    known = belief.posterior(k, roles)
+    asked = needed(belief, WithPosterior, "the posterior of an arm is asked for")
+    known = asked.posterior(k, roles)
     if bandit.encoder is not None and hasattr(known, "encoder"):
         known = replace(known, encoder=bandit.encoder)
     return known
@@ -275,15 +276,16 @@ def describe(
             floor = param[:, 1:]
             last = floor + (1.0 - available.sum() * floor) * last
         put_moments(rows[part], layout.n_columns, available, prediction.mean, scale, last)
-        if belief.computes_when_asked:
-            belief.decided(len(t[part]))
+        if isinstance(belief, Refits):
+            belief.count_decisions(len(t[part]))
     return rows, kind
 
 
 def advance(bandit: Bandit, tick: float | None = None) -> None:
     """Let the belief forget until this tick; None: until the next round."""
-    if bandit.belief.clock is not None:
-        bandit.belief.advance(ticks.tick(bandit, 1) if tick is None else tick)
+    belief = bandit.belief
+    if isinstance(belief, Forgets) and belief.clock is not None:
+        belief.advance(ticks.tick(bandit, 1) if tick is None else tick)
 
 
 def _entries(

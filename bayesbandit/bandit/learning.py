@@ -20,7 +20,7 @@ from bayesbandit.bandit import (
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.logged import Logged, rounds_of
 from bayesbandit.bandit.refusals import Learnable, Refused
-from bayesbandit.beliefs.base import Kernel, check_counted
+from bayesbandit.beliefs.base import Forgets, Kernel, check_counted, needed
 from bayesbandit.beliefs.sums import MANY
 from bayesbandit.checks import Contexts
 from bayesbandit.history import UNLOGGED
@@ -350,7 +350,7 @@ def _learn_on_fork(
     if tick is None:
         belief.update(*batch)
     else:
-        belief.update_at(tick, *batch)
+        needed(belief, Forgets, "time passes").update_at(tick, *batch)
     check_counted(belief, before, batch[1])
     history.extend(rows, len(batch[0]))
     if reweighting is not None:

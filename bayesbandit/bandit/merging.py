@@ -1,6 +1,6 @@
 """Merging of two bandits that learned from different rounds.
 
-Sums over rounds are added, and the prior counts once (`Belief.absorb`). The result is as if one
+Sums over rounds are added, and the prior counts once (`Mergeable.absorb`). The result is as if one
 bandit had learned the first one's rounds and then the other's.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesbandit.bandit import ticks, transactions
-from bayesbandit.beliefs.base import Belief
+from bayesbandit.beliefs.base import Forgets, Mergeable, needed
 from bayesbandit.beliefs.shared.belief import SharedBelief
 from bayesbandit.checks import shown
 
@@ -35,8 +35,8 @@ def merge(bandit: Bandit, other: Bandit) -> None:
     if bandit.belief.clock is not None:
         now = max(ticks.tick(bandit), ticks.tick(other))
         for belief in (twin.belief, other.belief):
-            belief.advance(now)
-    twin.belief.absorb(other.belief)
+            needed(belief, Forgets, "time passes").advance(now)
+    needed(twin.belief, Mergeable, "bandits are merged").absorb(other.belief)
     twin.t = bandit.t + other.t
     if bandit.belief.clock == "rounds":  # the same tick, of the rounds of both
         twin.ahead -= other.t
@@ -60,7 +60,7 @@ def _check(bandit: Bandit, other: Bandit) -> None:
         if mine != its:
             raise ValueError(f"bandits merge if they have the same {what}; got {mine!r}, {its!r}")
     belief = bandit.belief.common if isinstance(bandit.belief, SharedBelief) else bandit.belief
-    if type(belief).absorb is Belief.absorb:
+    if not isinstance(belief, Mergeable):
         raise ValueError(
             f"{shown(bandit.spec)} is known by draws of its posterior, which do not add up: merge "
             "the logs, and let one bandit learn them by update"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.bandit import transactions
+from bayesbandit.beliefs.base import Seeded
 from bayesbandit.checks import Name
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def reseed(bandit: Bandit, seed: np.random.SeedSequence) -> None:
     """Use new random numbers from now on, for decisions and for a belief that samples."""
     twin = transactions.fork(bandit)
     twin.seed, twin.rng = seed, np.random.Generator(np.random.PCG64(seed))
-    twin.belief.reseed(sampler_seed(seed))
+    if isinstance(twin.belief, Seeded):
+        twin.belief.reseed(sampler_seed(seed))
     refill(twin)
     transactions.become(bandit, twin)
 

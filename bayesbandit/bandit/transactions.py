@@ -93,7 +93,7 @@ def fork_to_decide[B: Bandit](bandit: B) -> B:
     """Return a bandit in the same state, which may decide while this one stays as it is."""
     twin, belief, stream = object.__new__(type(bandit)), bandit.belief, bandit.stream.copy()
     stream[0] = unheld(stream[0])
-    belief = belief.fork() if belief.computes_when_asked else belief
+    belief = belief.fork() if belief.predict_may_refit else belief
     vars(twin).update(vars(bandit), stream=stream, belief=belief, deciding=None, learning=None)
     return twin
 

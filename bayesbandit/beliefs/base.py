@@ -1,8 +1,10 @@
 """Beliefs: what is known now about the mean rewards of all arms.
 
 To add one, write a subclass of `Belief` with `predict` and `update`, or of `ByDraws` with only
-`values`. Write a model whose `belief(n_arms, n_features, normalize, seed)` makes it. All other
-methods have a default here, or raise an error that names the method to write.
+`values`. Write a model whose `belief(n_arms, n_features, normalize, seed)` makes it.
+
+What else a belief may do is a small Protocol each: that it forgets, is reweighted, merged, stored.
+A class has its methods, and need not name it. `needed` asks for one, and names what is missing.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import numpy as np
 from bayesbandit.checks import shown
 from bayesbandit.kernels import rounds
 from bayesbandit.model import RewardModel
-from bayesbandit.predictions import LocationScale, Prediction
+from bayesbandit.predictions import Prediction
 from bayesbandit.runtime.capabilities import declares
 
 Array = np.ndarray
@@ -66,155 +68,13 @@ class Kernel(Protocol):
         return
 
 
-class Forgets(Protocol):
-    """What changes as time passes.
-
-    clock: what ticks; None: nothing changes. rate: e^(−rate) is left of a round after a tick, where
-    `reweigh_at` knows the ticks of rounds.
-    """
-
-    clock: Clock | None = None
-    rate: float = 0.0
-
-    def advance(self, tick: float) -> None:
-        """Forget until this tick; a tick of the past changes nothing."""
-        return
-
-    def update_at(
-        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
-    ) -> None:
-        """Learn rounds that were decided at ticks (n,); other arguments are as in `update`."""
-        self.advance(tick.max(initial=-np.inf))
-        self.update(x, arm, reward, weight)
-
-    @abstractmethod
-    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
-        """Learn rounds x (n, d), arm numbers, rewards, precision weights (n,; None: 1)."""
-
-
-class Reweighable(Protocol):
-    """What learns all rounds again with other weights, as a balance asks."""
-
-    def reweigh(
-        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
-    ) -> None:
-        """Refit the arms that are due, from all rounds; arguments are as in `update`.
-
-        The rounds of removed arms have an arm number below 0.
-        """
-        raise _missing(self, "reweigh", "the weights of its past change")
-
-    def reweigh_at(
-        self, tick: Array, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
-    ) -> None:
-        """Refit as `reweigh` from rounds that were decided at ticks (n,)."""
-        self.reweigh(due, x, arm, reward, weight)
-
-
-class Mergeable(Protocol):
-    """What puts together what parts of a log teach."""
-
-    def absorb(self, other: Belief) -> None:
-        """Learn the rounds that another belief of the same kind has learned, as if they came next.
-
-        Raise ValueError unless both have the same settings and number of arms.
-        """
-        raise _missing(self, "absorb", "what parts of a log teach is put together")
-
-    def postpone(self, ticks: float) -> None:
-        """Put all rounds so many ticks later, and the clock with them: they follow other rounds.
-
-        Raise ValueError unless what is left of rounds depends on their ages alone.
-        """
-        raise ValueError(
-            f"{_kind(self)} does not forget by the ages of rounds alone, so it must learn them in "
-            "their order: bandit.update(x, arm, reward)"
-        )
-
-
-class Resizable(Protocol):
-    """What has arms that come and go."""
-
-    def add_arm(self) -> None:
-        """Add an arm about which nothing is known."""
-        raise _missing(self, "add_arm", "an arm is added")
-
-    def remove_arm(self, k: int) -> None:
-        """Remove arm k; later arms move up by one."""
-        raise _missing(self, "remove_arm", "an arm is removed")
-
-
-class Recallable(Protocol):
-    """What is asked again about the past."""
-
-    def snapshot(self) -> Snapshot:
-        """Return the current belief in a form that can still predict later."""
-        raise _missing(self, "snapshot", "past policies are asked again")
-
-    def recall(self, state: dict[str, Array]) -> Snapshot:
-        """Return the snapshot whose `state` was this."""
-        raise _missing(self, "recall", "past policies are asked again")
-
-
-class Storable(Protocol):
-    """What is copied, and saved in files."""
-
-    def fork(self) -> Self:
-        """Return a copy that may change while this belief stays as it is."""
-        return deepcopy(self)
-
-    def state(self) -> dict[str, Any]:
-        """Return the whole state as arrays and plain values, for `restore`."""
-        raise _missing(self, "state", "the bandit is saved")
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned; raise ValueError if its arrays have other shapes."""
-        raise _missing(self, "restore", "a saved bandit is loaded")
-
-    def verify(self, total: int) -> None:
-        """Raise ValueError if the state cannot come from `total` rounds.
-
-        It is called after a file is loaded and before one is written.
-        """
-        return
-
-
-class Refits(Protocol):
-    """What computes when it is asked, as new draws that are due.
-
-    computes_when_asked: whether a prediction may change the belief.
-    """
-
-    computes_when_asked: bool = False
-
-    def refit_if_due(self) -> bool:
-        """Compute now what a prediction would compute first. Return whether there was any."""
-        return False
-
-    def decided(self, n: int) -> None:
-        """Count n more decisions made with the current belief, if predictions may change it."""
-        return
-
-    def refit_when_asked(self) -> None:
-        """Compute what is due when it is asked for from now on, and nothing in the background."""
-        return
-
-    def reseed(self, seed: np.random.SeedSequence) -> None:
-        """Use new random numbers from now on, if the belief uses any."""
-        return
-
-
 @runtime_checkable
-class Belief(
-    Forgets, Reweighable, Mergeable, Resizable, Recallable, Storable, Refits, Protocol
-):  # fmt: skip
-    """What is known now about K arms, given contexts of d features: `predict`, and `update`.
-
-    What else a bandit may ask of it stands in the small Protocols above. There each method has a
-    default, or an error that names it.
+class Belief(Protocol):
+    """What is known now about K arms, given contexts of d features.
 
     n (K,): how many rounds each arm has learned. of_arms: whether contexts are (n, K, d), with a
-    row of features for each arm.
+    row of features for each arm. clock: what ticks, if the belief `Forgets`; None: time changes
+    nothing. predict_may_refit: whether a prediction may change the belief.
     """
 
     if TYPE_CHECKING:  # an attribute or a property serves
@@ -226,10 +86,16 @@ class Belief(
         n: Array
     n_features: int
     of_arms: ClassVar[bool] = False
+    clock: Clock | None = None
+    predict_may_refit: bool = False
 
     @abstractmethod
     def predict(self, x: Array) -> Prediction:
         """Return the prediction of the mean rewards at contexts x (n, d)."""
+
+    @abstractmethod
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
+        """Learn rounds x (n, d), arm numbers, rewards, precision weights (n,; None: 1)."""
 
     @property
     def n_columns(self) -> int:
@@ -246,22 +112,160 @@ class Belief(
         """The kernels of this belief; None if it has none."""
         return None
 
-    def at_once(self, x: Array) -> int:
+    def max_batch(self, x: Array) -> int:
         """Return for how many of these contexts (n, …) a prediction fits into memory."""
         return len(x)
 
-    def predict_together(self, x: Array) -> Prediction:
-        """Return the joint prediction for m rows of features x (n, m, d), as if they were m arms.
+    def fork(self) -> Self:
+        """Return a copy that may change while this belief stays as it is."""
+        return deepcopy(self)
 
-        `Shared` calls it on a belief about one arm.
+
+# ---- what a belief may do beside -----------------------------------------------------------------
+
+
+@runtime_checkable
+class Forgets(Protocol):
+    """What changes as time passes."""
+
+    def advance(self, tick: float) -> None:
+        """Forget until this tick; a tick of the past changes nothing."""
+
+    def update_at(
+        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
+    ) -> None:
+        """Learn rounds that were decided at ticks (n,); other arguments are as in `update`."""
+
+
+@runtime_checkable
+class Reweighable(Protocol):
+    """What learns all rounds again with other weights, as a balance asks."""
+
+    def reweigh(
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
+        """Refit the arms that are due, from all rounds; arguments are as in `update`.
+
+        The rounds of removed arms have an arm number below 0.
         """
-        n, m, d = x.shape
-        prediction = self.predict(x.reshape(-1, d))
-        return LocationScale(prediction.mean.reshape(n, m), prediction.sd.reshape(n, m))
+
+
+@runtime_checkable
+class Fading(Protocol):
+    """What refits from rounds that fade: e^(−rate) is left of a round after a tick."""
+
+    @property
+    def rate(self) -> float: ...
+
+    def reweigh_at(
+        self, tick: Array, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
+        """Refit as `Reweighable.reweigh` from rounds that were decided at ticks (n,)."""
+
+
+@runtime_checkable
+class Mergeable(Protocol):
+    """What puts together what parts of a log teach."""
+
+    def absorb(self, other: Belief) -> None:
+        """Learn the rounds that another belief of the same kind has learned, as if they came next.
+
+        Raise ValueError unless both have the same settings and number of arms.
+        """
+
+    def postpone(self, ticks: float) -> None:
+        """Put all rounds so many ticks later, and the clock with them: they follow other rounds.
+
+        Raise ValueError unless what is left of rounds depends on their ages alone.
+        """
+
+
+@runtime_checkable
+class Resizable(Protocol):
+    """What has arms that come and go."""
+
+    def add_arm(self) -> None:
+        """Add an arm about which nothing is known."""
+
+    def remove_arm(self, k: int) -> None:
+        """Remove arm k; later arms move up by one."""
+
+
+@runtime_checkable
+class Recallable(Protocol):
+    """What is asked again about the past."""
+
+    def snapshot(self) -> Snapshot | None:
+        """Return the current belief in a form that can still predict later; None if it has none."""
+
+    def recall(self, state: dict[str, Array]) -> Snapshot:
+        """Return the snapshot whose `state` was this."""
+
+
+@runtime_checkable
+class Storable(Protocol):
+    """What is saved in files."""
+
+    def state(self) -> dict[str, Any]:
+        """Return the whole state as arrays and plain values, for `restore`."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore what `state` returned; raise ValueError if its arrays have other shapes."""
+
+
+@runtime_checkable
+class Verifiable(Protocol):
+    """What says whether a restored state is possible."""
+
+    def verify(self, total: int) -> None:
+        """Raise ValueError if the state cannot come from `total` rounds."""
+
+
+@runtime_checkable
+class Refits(Protocol):
+    """What computes when it is asked, as new draws that are due."""
+
+    def refit_if_due(self) -> bool:
+        """Compute now what a prediction would compute first. Return whether there was any."""
+
+    def count_decisions(self, n: int) -> None:
+        """Count n more decisions made with the current belief."""
+
+    def refit_when_asked(self) -> None:
+        """Compute what is due when it is asked for from now on, and nothing in the background."""
+
+
+@runtime_checkable
+class Seeded(Protocol):
+    """What uses random numbers."""
+
+    def reseed(self, seed: np.random.SeedSequence) -> None:
+        """Use new random numbers from now on."""
+
+
+@runtime_checkable
+class WithPosterior(Protocol):
+    """What has a posterior that users see."""
 
     def posterior(self, k: int, rows: dict[str, Array]) -> Any:
         """Return the posterior of arm k. rows: its rounds, by role: "x", "reward", "weight"."""
-        raise _missing(self, "posterior", "the posterior of an arm is asked for")
+
+
+class Snapshot(Protocol):
+    """A past belief, which still gives its predictions."""
+
+    @property
+    def new(self) -> Array:
+        """A mask (K,) of the arms that had no rewards."""
+
+    def predict(self, x: Array) -> Prediction:
+        """Return the past prediction of the mean rewards at x (n, d)."""
+
+    def state(self) -> dict[str, Array]:
+        """Return the whole state as arrays."""
+
+
+# ---- models --------------------------------------------------------------------------------------
 
 
 @runtime_checkable
@@ -279,7 +283,6 @@ class BeliefModel(Protocol):
 
         normalize: rescale each arm's weights to average 1.
         """
-        ...
 
 
 @runtime_checkable
@@ -288,7 +291,6 @@ class Refusing(Protocol):
 
     def refuses_weights(self, n_arms: int, n_features: int) -> str:
         """Return why observations cannot be weighted; "" if they can."""
-        ...
 
 
 @runtime_checkable
@@ -297,7 +299,6 @@ class Sized(Protocol):
 
     def nbytes(self, n_arms: int, n_features: int) -> int:
         """Return the bytes of the belief before any data."""
-        ...
 
 
 @runtime_checkable
@@ -306,14 +307,12 @@ class WithConstant(Protocol):
 
     def has_constant(self, n_arms: int, n_features: int) -> bool:
         """Return whether the mean reward at x = 0 can be learned: whether a constant shifts it."""
-        ...
 
     def constant_penalty(self, n_arms: int, mean: Array) -> float:
         """Return a lower bound of the penalty of the constant, in rounds: of a ridge regression λ.
 
         mean (d,): that of the features. 0: a constant is free, or the model knows that mean.
         """
-        ...
 
 
 @runtime_checkable
@@ -328,11 +327,9 @@ class Declaring(Protocol):
 
     def fingerprint(self, n_arms: int, n_features: int) -> str:
         """Return a text that tells the declaration from another of the same name."""
-        ...
 
     def refuses_sharing(self, n_features: int) -> str:
         """Return why the model would give all arms that share it the same reward; "" if not."""
-        ...
 
 
 @runtime_checkable
@@ -340,23 +337,6 @@ class ComparingArms(Protocol):
     """A model that compares arms in a context, and cannot predict for one row of features."""
 
     compares_arms: ClassVar[bool]
-
-
-class Snapshot(Protocol):
-    """A past belief, which still gives its predictions."""
-
-    @property
-    def new(self) -> Array:
-        """A mask (K,) of the arms that had no rewards."""
-        ...
-
-    def predict(self, x: Array) -> Prediction:
-        """Return the past prediction of the mean rewards at x (n, d)."""
-        ...
-
-    def state(self) -> dict[str, Array]:
-        """Return the whole state as arrays."""
-        ...
 
 
 def refuses_weights(model: object, n_arms: int, n_features: int) -> str:
@@ -389,13 +369,23 @@ def kernel_of(belief: Belief) -> Kernel | None:
     return None if known is None else belief.kernel
 
 
+def needed(belief: object, ability: Any, when: str) -> Any:
+    """Return a belief that has an ability, one of the Protocols above; raise TypeError if not."""
+    if isinstance(belief, ability):
+        return belief
+    names = [k for k in vars(ability) if k[0] != "_" and not hasattr(belief, k)]
+    methods = " and ".join(f"`{name}`" for name in names)
+    raise TypeError(f"{_kind(belief)} needs a method {methods}, where {when}")
+
+
 def can_recall(belief: Belief) -> bool:
     """Return whether a belief has snapshots."""
-    try:
-        belief.snapshot()
-    except TypeError:
-        return False
-    return True
+    return isinstance(belief, Recallable) and belief.snapshot() is not None
+
+
+def fading_rate(belief: Belief) -> float:
+    """Return the rate at which rounds fade, where a belief refits from them; else 0."""
+    return belief.rate if isinstance(belief, Fading) else 0.0
 
 
 def check_counted(belief: Belief, before: Array, arm: Array) -> None:
@@ -414,10 +404,6 @@ def check_counted(belief: Belief, before: Array, arm: Array) -> None:
 def below(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     """Return the entries whose keys begin with a prefix, by the rest of the key."""
     return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-
-
-def _missing(belief: object, method: str, when: str) -> TypeError:
-    return TypeError(f"{_kind(belief)} needs a method `{method}`, where {when}")
 
 
 def _kind(belief: object) -> str:

@@ -15,7 +15,7 @@ from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.checks import COUNT, floats
 from bayesbandit.predictions import Draws, LocationScale, Prediction
 from bayesbandit.runtime.memory import AT_ONCE
-from bayesbandit.runtime.schema import demand
+from bayesbandit.runtime.schema import Numbers, check, demand
 from bayesbandit.schedule import Schedule
 
 Array = np.ndarray
@@ -61,7 +61,7 @@ class ByDraws(Belief):
                 "shows which predicts best)"
             )
         self.clock = self.memory.ticks
-        self.computes_when_asked = self.computes_when_asked or self.clock is not None
+        self.predict_may_refit = self.predict_may_refit or self.clock is not None
         self.rounds = Rounds(n_features, timed=self.memory.fades)
         self.n, self.gone, self.tick = np.zeros(n_arms), np.zeros((2, n_arms)), 0.0
         self.refitted: dict[int, Any] = {}  # posteriors of all rounds that `posterior` has computed
@@ -121,7 +121,7 @@ class ByDraws(Belief):
                 raise ValueError(f"{what} must be finite, or NaN of the whole arm; got {wrong[0]}")
         return values
 
-    def at_once(self, x: Array) -> int:
+    def max_batch(self, x: Array) -> int:
         return AT_ONCE // (self._all(x[:1]).shape[2] * len(self.n))
 
     def predict(self, x: Array) -> Prediction:
@@ -231,10 +231,8 @@ class ByDraws(Belief):
         self.n = self.rounds.counts(len(self.n))
         self.refitted = {}
         if self.clock:
-            gone, self.tick = state["gone"], state["tick"]
-            if gone.shape != self.gone.shape or not _are_counts(gone):
-                raise ValueError(f"gone must be counts {self.gone.shape}; got {gone}")
-            self.gone = gone
+            check(state["gone"], Numbers(self.gone.shape, 0.0, COUNT, whole=True), "gone")
+            self.gone, self.tick = state["gone"], state["tick"]
 
     def verify(self, total: int) -> None:
         self.rounds.verify(len(self.n))
@@ -243,15 +241,9 @@ class ByDraws(Belief):
         demand((then <= now).all() and (self.n + now).sum() <= total, "it has lost other rounds")
 
 
-def _are_counts(values: Array) -> bool:
-    return bool(((values == np.floor(values)) & (values >= 0.0) & (values <= COUNT)).all())
-
-
 class ByNormal(ByDraws):
     """A belief by draws with independent normal predictions, of the draws' means and sds."""
 
     def predict(self, x: Array) -> LocationScale:
         draws = super().predict(x)
         return LocationScale(draws.mean, draws.sd)
-
-    predict_together = Belief.predict_together

@@ -22,7 +22,7 @@ from bayesbandit.kernels.rounds import NUMBERS, Kernels
 from bayesbandit.kernels.row_layout import BETA, GAMMA, THOMPSON
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import Conjugate
-from bayesbandit.runtime.schema import demand
+from bayesbandit.runtime.schema import Numbers, check
 
 Array = np.ndarray
 SUMS = slice(kernel.N, kernel.REST + 1)
@@ -60,19 +60,6 @@ class Counts(HalfLives):
 
     def __repr__(self) -> str:
         return f"Counts({self.plan.model.name}, n_arms={len(self.n)})"
-
-    @property
-    def arms(self) -> Array:
-        """The numbers (K, …) of the arms that decide: those of the most probable half-life."""
-        return self.blocks[self.log_weight.argmax()]
-
-    @property
-    def n(self) -> Array:
-        return self.blocks[0, :, kernel.N]
-
-    @property
-    def new(self) -> Array:
-        return self.arms[:, kernel.N] == 0
 
     @property
     def kernel(self) -> Kernel:
@@ -135,8 +122,6 @@ class Counts(HalfLives):
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
     ) -> None:
         """Refit the arms that are due, from all rounds: see `update`."""
-        if self.clock:
-            super().reweigh(due, x, arm, reward, weight)
         for k in due:
             mine = arm == k
             self.arms[k] = 0.0
@@ -193,7 +178,6 @@ class Counts(HalfLives):
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
-        sums, clock = self.blocks[..., SUMS], self.blocks[..., CLOCK]
-        demand(bool((np.isfinite(sums) & (sums >= 0.0)).all()), f"its sums must be ≥ 0; got {sums}")
-        demand(bool(((clock >= 0) & (clock <= COUNT)).all()), f"its clocks are {clock}")
+        check(self.blocks[..., SUMS], Numbers((None, None, None), least=0.0), "its sums")
+        check(self.blocks[..., CLOCK], Numbers((None, None), 0.0, COUNT), "its clocks")
         self._set(self.blocks)

@@ -109,60 +109,82 @@ class Forecasts:
         return np.reshape(found, (len(self.models), len(x))).T.copy()
 
 
-class Spread(Forecasts):
-    """Regressions of each arm, by several half-lives, with several priors of their coefficients.
+class Bettors(Forecasts):
+    """Regressions of each arm that bet against the first half-life, which is the hypothesis.
 
-    The constant is θ₀ ~ N(0, CONSTANT_SD²) and θ ~ N(0, s²I), in units of the noise. s is one of
-    `COEFFICIENT_SDS`, each as probable as the others at first: a prior too wide would let what
-    forgets, and so returns to 0, win where θ is about 0.
+    Each half-life has several priors of its coefficients. The constant is θ₀ ~ N(0, CONSTANT_SD²)
+    and θ ~ N(0, s²I), in units of the noise. s is one of `COEFFICIENT_SDS`, each as probable as the
+    others at first: a prior too wide would let what forgets, and so returns to 0, win where θ is
+    about 0.
 
-    log_weight (M, S): the log probabilities of the s, by each half-life.
+    log_s (M, S): the log probabilities of the s, by each half-life. log_weight (M,): those of the
+    half-lives. log: the logarithm of the wealth of their mixture after the last reward.
     """
 
     def __init__(self, half_lives: Sequence[float | None]) -> None:
         super().__init__(Ridge(1.0, variance=1.0, intercept=False), half_lives)
         self.models = [model for model in self.models for _ in COEFFICIENT_SDS]
-        sizes = len(COEFFICIENT_SDS)
-        self.log_weight = np.full((len(half_lives), sizes), -np.log(sizes))
+        M, S = len(half_lives), len(COEFFICIENT_SDS)
+        self.log_s = np.full((M, S), -np.log(S))
+        weight = np.full(M, PRIOR_OF_CHANGE / max(1, M - 1))
+        weight[0] = 1.0 - PRIOR_OF_CHANGE
+        self.log_weight, self.log = np.log(weight), 0.0
 
-    def designs(self, x: Array) -> list[Array]:
+    def wealth(self, x: Array, arm: Array, reward: Array) -> Array:
+        """Learn rounds x (n, d), arms and rewards (n,), NaN where they are the usual one.
+
+        Return the logarithm of the wealth (n,) after each.
+        """
+        log = np.empty(len(x))
+        scoring.evidence(self.scores(x, arm, reward), self.log_weight, log)
+        log += self.log
+        self.log = float(log[-1]) if len(log) else self.log
+        return log
+
+    def _designs(self, x: Array) -> list[Array]:
         """Return the design (n, D) of each regression: features x (n, d), and a constant."""
         columns = [np.column_stack([s * x, np.full(len(x), CONSTANT_SD)]) for s in COEFFICIENT_SDS]
         return columns * len(self.half_lives)
 
-    def weigh(self, scores: Array) -> tuple[Array, Array]:
+    def _learned(
+        self, kernel: Any, width: tuple[int, ...], designs: list[Array], *rows: Array
+    ) -> Array:
+        """Learn rows by a kernel, in order; return what it says of each, (n, M, S, *width)."""
+        found = np.empty((len(designs), len(designs[0]), *width))
+        tick, *rest = map(np.ascontiguousarray, rows)
+        for belief, design, out in zip(self.beliefs, designs, found, strict=True):
+            kernel(belief.arms, belief.settings, tick, design, *rest, out)
+        return np.moveaxis(found, 0, 1).reshape(-1, *self.log_s.shape, *width)
+
+    def _weigh(self, scores: Array) -> tuple[Array, Array]:
         """Update the probabilities of the s by the log densities (n, M, S) of rewards; return their
         logarithms before each reward, and how probable all are together: (n, M, S), (n, M)."""
-        sums = np.cumsum([self.log_weight, *scores], axis=0)
+        sums = np.cumsum([self.log_s, *scores], axis=0)
         total = logsumexp(sums, axis=2, keepdims=True)  # (1 + n, M, 1)
-        self.log_weight = sums[-1] - total[-1]
+        self.log_s = sums[-1] - total[-1]
         return sums[:-1] - total[:-1], np.diff(total[..., 0], axis=0)
 
 
-class Chances(Spread):
+class Chances(Bettors):
     """Probit regressions of whether a reward is not the usual one: its chance is Φ(θ₀ + x'θ)."""
 
     def scores(self, x: Array, arm: Array, reward: Array) -> Array:
-        """Learn rounds x (n, d), arms and rewards (n,), NaN where they are the usual one. Return
-        the log probability (n, M) of whether each is, before it was learned, by each half-life."""
-        designs = self.designs(x)
-        (ticks, played), happened = self.begin(designs[0], arm), (~np.isnan(reward)).astype(float)
-        found = [
-            _learned(scoring.learn_chances, belief, (), ticks, design, played, happened)
-            for belief, design in zip(self.beliefs, designs, strict=True)
-        ]
-        _, known = self.weigh(np.transpose(found).reshape(len(x), *self.log_weight.shape))
-        return np.ascontiguousarray(known)
+        """Learn rounds as `wealth`. Return the log probability (n, M) of whether each reward is the
+        usual one, before it was learned, by each half-life."""
+        designs, happened = self._designs(x), (~np.isnan(reward)).astype(float)
+        rows = *self.begin(designs[0], arm), happened
+        found = self._learned(scoring.learn_chances, (), designs, *rows)
+        return np.ascontiguousarray(self._weigh(found)[1])
 
 
-class Amounts(Spread):
+class Amounts(Bettors):
     """Ridge regressions of each arm's rewards that are not the usual one, by several half-lives.
 
-    The first half-life is the hypothesis that is tested. Another one bets that its error e has the
-    sign of the difference δ of their means: by exp(λe − λ²e²/2), with λ = δ/v and v the variance
-    that the hypothesis foretells. If v is right this is on average the ratio of their normal
-    densities. Its mean is 1 at most for any error that is symmetric about 0, however heavy its
-    tails, and whatever v is (de la Peña 1999, Annals of Probability 27, 537–564).
+    A half-life bets that the hypothesis's error e has the sign of the difference δ of their means:
+    by exp(λe − λ²e²/2), with λ = δ/v and v the variance that the hypothesis foretells. If v is
+    right this is on average the ratio of their normal densities. Its mean is 1 at most for any
+    error that is symmetric about 0, however heavy its tails, and whatever v is (de la Peña 1999,
+    Annals of Probability 27, 537–564).
 
     The noise variance is the mean square of earlier errors whose mean varies less than the noise.
     """
@@ -172,26 +194,21 @@ class Amounts(Spread):
         self.squares, self.errors = 0.0, 0  # sum and number
 
     def scores(self, x: Array, arm: Array, reward: Array) -> Array:
-        """Learn rounds x (n, d), arms and rewards (n,), NaN where they are the usual one. Return
-        the logarithms (n, M) of what each half-life gained by each reward; NaN where there is none,
-        or while the noise is not known."""
-        designs = self.designs(x)
+        """Learn rounds as `wealth`. Return the logarithms (n, M) of what each half-life gained by
+        each reward; NaN where it is the usual one, or while the noise is not known."""
+        designs = self._designs(x)
         ticks, played = self.begin(designs[0], arm)
         out, there = np.full((len(x), len(self.half_lives)), np.nan), ~np.isnan(reward)
         if not there.any():
             return out
-        rows = ticks[there], played[there], reward[there]
-        ones = np.ones(len(rows[0]))
-        found = [
-            _learned(scoring.learn_foretold, belief, (2,), rows[0], design[there], *rows[1:], ones)
-            for belief, design in zip(self.beliefs, designs, strict=True)
-        ]
-        shape = 2, len(rows[0]), *self.log_weight.shape
-        error, width = np.transpose(found, (2, 1, 0)).reshape(shape)
+        rows = ticks[there], played[there], reward[there], np.ones(there.sum())
+        designs = [design[there] for design in designs]
+        found = self._learned(scoring.learn_foretold, (2,), designs, *rows)
+        error, width = np.moveaxis(found, 3, 0)  # (n, M, S)
         noise = self._noise(error[:, 0, 0], width[:, 0, 0])
         score = -0.5 * (np.log(width) + error**2 / (width * noise[:, None, None]))
         score = np.maximum(score - score.max(axis=2, keepdims=True), -MAX_LOG_RATIO)
-        weight = np.exp(self.weigh(np.where(np.isnan(score), 0.0, score))[0])
+        weight = np.exp(self._weigh(np.where(np.isnan(score), 0.0, score))[0])
         error, width = (weight * error).sum(axis=2), (weight * width)[:, 0].sum(axis=1)
         own = error[:, :1]  # of the hypothesis
         bet = own * (own - error) / (width * noise)[:, None]
@@ -206,38 +223,6 @@ class Amounts(Spread):
         self.squares, self.errors = float(squares[-1]), int(errors[-1])
         known = (errors >= MIN_ERRORS) & (squares > 0.0)
         return np.where(known, squares / np.maximum(errors, 1), np.nan)[:-1]
-
-
-def _learned(
-    kernel: Any, belief: RidgeArms, shape: tuple[int, ...], tick: Array, x: Array, *rows: Array
-) -> Array:
-    """Learn rows x (n, d) of ticks (n,) by a kernel, in order; return what it says of each."""
-    out = np.empty((len(x), *shape))
-    each = map(np.ascontiguousarray, (tick, belief.design(x), *rows))
-    kernel(belief.arms, belief.settings, *each, out)
-    return out
-
-
-class Process:
-    """The wealth of a mixture of half-lives that bet against the first one.
-
-    log: its logarithm after the last reward. log_weight (M,): the half-lives' log probabilities.
-    """
-
-    def __init__(self, half_lives: int) -> None:
-        weight = np.full(half_lives, PRIOR_OF_CHANGE / max(1, half_lives - 1))
-        weight[0] = 1.0 - PRIOR_OF_CHANGE
-        self.log_weight = np.log(weight)
-        self.log = 0.0
-
-    def add(self, scores: Array) -> Array:
-        """Return its logarithm (n,) after each reward; scores (n, M): what each half-life gained by
-        it, the first one nothing, or all their log densities."""
-        log = np.empty(len(scores))
-        scoring.evidence(scores, self.log_weight, log)
-        log += self.log
-        self.log = float(log[-1]) if len(log) else self.log
-        return log
 
 
 class EProcess:
@@ -257,8 +242,7 @@ class EProcess:
         self, half_lives: Sequence[float | None] = HALF_LIVES, keep: int | None = None
     ) -> None:
         self.half_lives = tuple(half_lives)
-        self.parts: tuple[Spread, ...] = Chances(half_lives), Amounts(half_lives)
-        self.processes = tuple(Process(len(half_lives)) for _ in self.parts)
+        self.parts: tuple[Bettors, ...] = Chances(half_lives), Amounts(half_lives)
         self.log_e, self.keep = np.empty(0), keep
         self.n, self.largest = 0, 0.0
         self.early: list[tuple[Array, Array, Array]] = []
@@ -269,19 +253,18 @@ class EProcess:
     def add(self, x: Array, arm: Array, reward: Array) -> None:
         """Learn rounds x (n, d), arms and rewards (n,)."""
         if self.n >= ROUNDS_OF_SCALES:
-            pairs = zip(self.processes, self._scores(x, arm, reward), strict=True)
-            self._note(np.sum([process.add(scores) for process, scores in pairs], axis=0))
+            x, arm, reward = self._scaled(x, arm, reward)
+            self._note(np.sum([part.wealth(x, arm, reward) for part in self.parts], axis=0))
             return
         self.early.append((x, arm, reward))
         x, arm, reward = (np.concatenate(column) for column in zip(*self.early, strict=True))
         self._note(np.zeros(min(len(x), ROUNDS_OF_SCALES) - self.n))
         if len(x) >= ROUNDS_OF_SCALES:
-            first = slice(ROUNDS_OF_SCALES)
-            rest = slice(ROUNDS_OF_SCALES, None)
-            self._begin(x[first], reward[first])
-            self._scores(x[first], arm[first], reward[first])
-            self.early = []
-            self.add(x[rest], arm[rest], reward[rest])
+            m, self.early = ROUNDS_OF_SCALES, []
+            self._begin(x[:m], reward[:m])
+            for part in self.parts:
+                part.scores(*self._scaled(x[:m], arm[:m], reward[:m]))
+            self.add(x[m:], arm[m:], reward[m:])
 
     def _note(self, log_e: Array) -> None:
         """Keep the values of the e-process after the next rewards."""
@@ -301,10 +284,10 @@ class EProcess:
         others = reward[reward != self.usual]
         self.mean = float(others.mean()) if len(others) else self.usual
 
-    def _scores(self, x: Array, arm: Array, reward: Array) -> list[Array]:
-        z = (x - self.centre) / self.unit
+    def _scaled(self, x: Array, arm: Array, reward: Array) -> tuple[Array, Array, Array]:
+        """Return rounds with scaled features, and rewards that are NaN where they are the usual."""
         reward = np.where(reward == self.usual, np.nan, reward - self.mean)
-        return [part.scores(z, arm, reward) for part in self.parts]
+        return (x - self.centre) / self.unit, arm, reward
 
     def follow(self, history: History) -> None:
         """Learn the rounds that a history has got since the last call, as far as it keeps them.
@@ -320,6 +303,6 @@ class EProcess:
 
     def test(self, level: float) -> DriftTest:
         """Return what the rounds so far say."""
-        most = max(self.processes, key=lambda process: process.log)
+        most = max(self.parts, key=lambda part: part.log)
         half_life = self.half_lives[int(most.log_weight.argmax())]
         return DriftTest(self.log_e, checks.number(level, "level", above=0, below=1), half_life)

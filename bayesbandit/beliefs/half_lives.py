@@ -51,7 +51,7 @@ class HalfLives(Belief, Kernel):
         """Set the arms before any data, an array (K, …) for each half-life."""
         self.memory = memory
         self.clock = memory.ticks
-        self.computes_when_asked = self.clock is not None
+        self.predict_may_refit = self.clock is not None
         self.log_weight = np.log(prior(len(blocks)))
         self._hold(blocks)
 
@@ -59,6 +59,19 @@ class HalfLives(Belief, Kernel):
         """Take a copy of the arms of each half-life, (K, …)."""
         self.blocks = aligned((len(blocks), *blocks[0].shape))
         self.blocks[:] = blocks
+
+    @property
+    def arms(self) -> Array:
+        """The numbers (K, …) of the arms that decide: those of the most probable half-life."""
+        return self.blocks[self.log_weight.argmax()]
+
+    @property
+    def n(self) -> Array:
+        return self.blocks[0, :, self.n_at]
+
+    @property
+    def new(self) -> Array:
+        return self.arms[:, self.n_at] == 0
 
     @property
     def latest(self) -> float:
@@ -96,7 +109,10 @@ class HalfLives(Belief, Kernel):
 
     def postpone(self, ticks: float) -> None:
         if len(self.blocks) > 1:
-            super().postpone(ticks)
+            raise ValueError(
+                f"{self!r} does not forget by the ages of rounds alone, so it must learn them in "
+                "their order: bandit.update(x, arm, reward)"
+            )
         self.blocks[:, :, self.clock_at] += ticks
 
     def fork(self) -> Self:

@@ -166,11 +166,6 @@ class Regressions(HalfLives):
         return list(map(RidgeArms, self.blocks, self.rules))
 
     @property
-    def arms(self) -> Array:
-        """The numbers (K, …) of the arms that decide: those of the most probable half-life."""
-        return self.blocks[self.log_weight.argmax()]
-
-    @property
     def settings(self) -> Array:
         return self.rules[self.log_weight.argmax()]
 
@@ -191,11 +186,11 @@ class Regressions(HalfLives):
 
     @property
     def n(self) -> Array:
-        return self.blocks[0, :, self.n_at] if self.rounds is None else self.counts
+        return super().n if self.rounds is None else self.counts
 
     @property
     def new(self) -> Array:
-        return (self.arms[:, self.n_at] if self.rounds is None else self.counts) == 0
+        return super().new if self.rounds is None else self.counts == 0
 
     @property
     def n_columns(self) -> int:
@@ -309,8 +304,6 @@ class Regressions(HalfLives):
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
     ) -> None:
         """Refit the arms that are due, from all rounds; all arms, if they share a regression."""
-        if len(self.blocks) > 1:
-            super().reweigh(due, x, arm, reward, weight)
         if self.rounds is None:
             z, y = self.features.observed(x, arm, reward, weight)
             self.ridges.reweigh(due, z, arm, y, weight)
@@ -472,10 +465,10 @@ class Regressions(HalfLives):
             return self.link.posterior(self.features.distribution(self, g), rows)
         return self.features.posterior(self, g, rows)
 
-    def snapshot(self) -> Snapshot:
-        """Return a copy that can predict but not learn."""
+    def snapshot(self) -> Snapshot | None:
+        """Return a copy that can predict but not learn; None where Python computes regressors."""
         if not self.plain or len(self.blocks) > 1:
-            return super().snapshot()
+            return None
         width = interpreted(layout.core_width)(self.n_columns)
         return self._with_blocks(self.blocks[:, :, :width].copy())
 

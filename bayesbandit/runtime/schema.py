@@ -8,6 +8,7 @@ A form is
     [form]: a list of such values; Row(form, …): a list with one value for each form;
     {key: form}: a dict with these keys, "key?" where it may lack; ...: the form of all other keys;
     Array(dtype, n): a NumPy array of this dtype and of n dimensions;
+    Numbers(shape, least, most): a NumPy array of finite numbers; None in a shape: any length;
     a function (value, where): it calls `check`, or raises `Broken`.
 """
 
@@ -47,6 +48,32 @@ class Array:
     ndim: int = 1
 
 
+@dataclass(frozen=True)
+class Numbers:
+    """whole: whether they are integers. dtype: theirs; None: any of numbers."""
+
+    shape: tuple[int | None, ...]
+    least: float = -np.inf
+    most: float = np.inf
+    whole: bool = False
+    dtype: str | None = None
+
+    def check(self, value: object, where: str) -> None:
+        """Raise `Broken`, with the shape or the number seen, unless the array is of this form."""
+        array = np.asarray(value)
+        fits = array.ndim == len(self.shape) and array.dtype.kind in "iuf"
+        fits = fits and all(m in (None, n) for m, n in zip(self.shape, array.shape, strict=True))
+        if not fits or self.dtype not in (None, array.dtype.str):
+            raise Broken(f"{where} must be numbers {self.shape}; got {array.dtype} {array.shape}")
+        good = np.isfinite(array) & (self.least <= array) & (array <= self.most)
+        if self.whole:
+            good &= array == np.floor(array)
+        if not good.all():
+            what = "integers" if self.whole else "finite numbers"
+            least, most, wrong = self.least, self.most, array[~good][0]
+            raise Broken(f"{where} must be {what} from {least:g} to {most:g}; got {wrong}")
+
+
 class OneOf(tuple[object, ...]):
     def __new__(cls, *forms: object) -> OneOf:
         return super().__new__(cls, forms)
@@ -77,6 +104,8 @@ def check(value: object, form: object, where: str = "it") -> None:
         own = isinstance(value, np.ndarray) and (value.dtype.str, value.ndim)
         if own != (form.dtype, form.ndim):
             raise Broken(f"{where} is no array {form.dtype} of {form.ndim} dimensions")
+    elif isinstance(form, Numbers):
+        form.check(value, where)
     elif callable(form) and not isinstance(form, type):
         form(value, where)
     elif not _is(value, form):

@@ -13,7 +13,7 @@ import numpy as np
 from bayesbandit import checks
 from bayesbandit.bandit import fast_path, learning, ticks
 from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.beliefs.base import Belief, BeliefModel
+from bayesbandit.beliefs.base import BeliefModel, Mergeable, needed
 from bayesbandit.checks import Arms, Contexts, Name
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Policy, Thompson
@@ -28,6 +28,8 @@ from bayesbandit.weighting.base import Balance
 
 if TYPE_CHECKING:
     import pandas as pd
+
+WHEN = "parts of a log are put together"
 
 
 class BanditSettings(TypedDict, total=False):
@@ -160,7 +162,7 @@ def _beginner(bandit: Bandit, columns: Columns) -> Bandit:
     Raise ValueError if rounds cannot be weighted one by one, or need times, or the number of
     features is wrong, or the belief cannot absorb another.
     """
-    if type(bandit.belief).absorb is Belief.absorb:
+    if not isinstance(bandit.belief, Mergeable):
         raise ValueError(
             f"{checks.shown(bandit.model)} keeps no sums, as models by draws, and what the parts "
             "of a log teach does not add up: let one bandit learn the log by bandit.update"
@@ -188,7 +190,7 @@ def _beginner(bandit: Bandit, columns: Columns) -> Bandit:
         bandit.arms, bandit.spec, bandit.policy, bandit.balance, n_features=bandit.n_features,
         encoder=bandit.encoder, seed=bandit.seed, history=bandit.history.limit,
     )  # fmt: skip
-    trial = empty.copy().belief
+    trial = needed(empty.copy().belief, Mergeable, WHEN)
     trial.absorb(empty.belief)
     if clock is not None:
         trial.postpone(0.0)
@@ -282,9 +284,9 @@ def in_tree(parts: Iterable[Bandit]) -> Bandit | None:
 def _join(bandit: Bandit, later: Bandit) -> Bandit:
     """Return the bandit after it has learned what another has, as if that had come next."""
     if bandit.belief.clock == "rounds":
-        later.belief.postpone(ticks.tick(bandit))
+        needed(later.belief, Mergeable, WHEN).postpone(ticks.tick(bandit))
         bandit.ahead += ticks.tick(later)
-    bandit.belief.absorb(later.belief)
+    needed(bandit.belief, Mergeable, WHEN).absorb(later.belief)
     bandit.history.extend(later.history.ordered(), later.history.total)
     fast_path.publish(bandit)
     return bandit

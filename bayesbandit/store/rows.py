@@ -16,6 +16,7 @@ import numpy as np
 
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
+from bayesbandit.beliefs.base import Refits
 from bayesbandit.checks import Name, Table, arm_names, is_real
 from bayesbandit.history import Layout
 from bayesbandit.store.records import Stored
@@ -192,7 +193,8 @@ def loaded(data: bytes, parts: Parts, version: int) -> Bandit:
         except ValueError as error:
             said = str(error).replace(str(path), f"the snapshot of version {version}")
             raise ValueError(said) from error
-    bandit.belief.refit_when_asked()
+    if isinstance(bandit.belief, Refits):
+        bandit.belief.refit_when_asked()
     return bandit
 
 

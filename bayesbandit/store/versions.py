@@ -17,6 +17,7 @@ import numpy as np
 from bayesbandit.bandit import choosing, fast_path, random_streams, transactions
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
+from bayesbandit.beliefs.base import Refits
 from bayesbandit.checks import Name
 from bayesbandit.store.records import ADDED, LEARN, Change, Outcome, Stored
 from bayesbandit.store.rows import Parts, decision_of, layout_of, loaded
@@ -59,7 +60,8 @@ class Version:
 
     def next(self, twin: Bandit, removed: dict[Name, int]) -> Version:
         """Return `twin` as the next version; compute its posterior draws now if they are due."""
-        return Version(self.number + 1, twin, removed, twin.belief.refit_if_due())
+        refits = isinstance(twin.belief, Refits) and twin.belief.refit_if_due()
+        return Version(self.number + 1, twin, removed, refits)
 
     def learned(self, outcomes: Sequence[Outcome], closed: int) -> Version:
         """Return the version that has learned these rewards, and counted the closed decisions."""
@@ -67,7 +69,8 @@ class Version:
         for decision, reward in batches(self.bandit, outcomes):
             twin.observe(decision, reward)
         twin.t, twin.ahead = twin.t + closed, self.bandit.ahead  # open decisions count in the log
-        twin.belief.decided(closed)
+        if isinstance(twin.belief, Refits):
+            twin.belief.count_decisions(closed)
         return self.next(twin, self.removed)
 
     def refused(self, outcomes: Sequence[Outcome]) -> dict[str, str]:
@@ -149,7 +152,8 @@ def rehearse(bandit: Bandit) -> Decision:
             _ = decision.propensity, decision.probabilities
         twin = independent(bandit)
         twin.observe(decision, np.ones(n), errors="skip")  # a model may refuse this reward
-        twin.belief.refit_if_due()
+        if isinstance(twin.belief, Refits):
+            twin.belief.refit_if_due()
         bandit = twin
     return decision
 

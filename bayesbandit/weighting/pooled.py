@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief, Snapshot, below
+from bayesbandit.beliefs.base import Belief, Recallable, Snapshot, below, needed
 from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.arm import core_width
@@ -18,6 +18,7 @@ from bayesbandit.runtime.compiling import interpreted
 from bayesbandit.runtime.schema import NAME, OneOf, Row, Whole, check, demand
 from bayesbandit.weighting.reweighting import Inverse
 
+WHEN = "past policies are asked again"
 HIGH = 1e100  # a scale at which periods are rescaled
 FORM = {
     "periods": [OneOf(Whole(), float)],
@@ -55,7 +56,7 @@ class Pooled(Inverse):
             assert kind is not None, "pooled propensities are for policies that have a rule"
             if len(self.periods) == self.most:
                 self._thin()
-            self.beliefs.append(belief.snapshot())
+            self.beliefs.append(needed(belief, Recallable, WHEN).snapshot())
             param, floor = numbers(policy, kind, t, 1)
             floor = min(floor, 1 / len(layout.arms))  # γ was checked for one arm
             self.rules.append((kind, param, floor))
@@ -139,7 +140,8 @@ class Pooled(Inverse):
         self.scale = state.get("scale", 1.0)
         self.rules = [(kind, param, floor) for kind, param, floor in state["rules"]]
         self.arms = [tuple(arms) for arms in state["arms"]]
-        self.beliefs = [belief.recall(below(state, f"{i}.")) for i in range(len(self.periods))]
+        past = needed(belief, Recallable, WHEN)
+        self.beliefs = [past.recall(below(state, f"{i}.")) for i in range(len(self.periods))]
 
     def verify(self, layout: Layout) -> None:
         periods = np.array(self.periods)

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief
+from bayesbandit.beliefs.base import Belief, Fading, Reweighable, needed
 from bayesbandit.checks import COUNT, LARGEST, Name, column, shown
 from bayesbandit.growing_rows import GrowingRows
 from bayesbandit.history import History, Layout
@@ -26,6 +26,7 @@ from bayesbandit.weighting.base import Balance, Provisional, is_known, schedule_
 from bayesbandit.weighting.by_arm import ByArm
 
 TICK = np.dtype([("tick", "f8")])
+WHEN = "the weights of its past change"
 COMMON = ""  # one name for all arms, if they share a posterior
 
 
@@ -211,10 +212,10 @@ class Reweighting:
             self.due[arms[k]] = self.schedule.next_due(len(mine))
         rounds = past[:, : layout.n_features], played, log["reward"], log["weight"]
         if not self.rate:
-            belief.reweigh(changed, *rounds)
+            needed(belief, Reweighable, WHEN).reweigh(changed, *rounds)
             return
         tick = self.ticks.records["tick"]
-        belief.reweigh_at(tick, changed, *rounds)
+        needed(belief, Fading, WHEN).reweigh_at(tick, changed, *rounds)
         for k in due:
             left = np.exp(-self.rate * (self.tick - tick[played == k])).sum()
             m = max(1, math.ceil(left))
@@ -260,7 +261,7 @@ class Reweighting:
 def begin(balance: Balance, rate: float = 0.0) -> Reweighting | None:
     """Return the reweighting of a new bandit; None where past weights never change.
 
-    rate: at which rounds fade (`Belief.rate`).
+    rate: at which rounds fade (`Fading.rate`).
     """
     known: Any = balance
     if is_known(balance):

@@ -89,7 +89,7 @@ def trained(kind, *args, T=30, seed=7, **settings):
     arm, reward, p = np.array(ARMS, dtype=object)[k], reward[np.arange(T), k], np.full(T, 0.5)
     for part in (slice(T - 3), slice(T - 3, T)):
         bandit.update(x[part], arm[part], reward[part], p[part])
-        if bandit.belief.computes_when_asked:
+        if bandit.belief.predict_may_refit:
             bandit.greedy(x[:1])
     if kind == "by Gibbs" and "refit_below" not in settings:
         assert bandit.belief.weights() is not None

@@ -73,7 +73,7 @@ def test_draws_are_renewed_when_they_have_served():
     rows = np.zeros((10, D))
     values = []
     for _ in range(8):
-        belief.predict(rows), belief.decided(len(rows))
+        belief.predict(rows), belief.count_decisions(len(rows))
         moments_of(belief, probe()), belief.predict(probe()).best()
         values.append(belief.values(probe()))
     assert runs(belief) == [3] * K
@@ -88,12 +88,12 @@ def test_a_frozen_draw_stays_until_the_next_reward():
     belief = learn(believed(model, refit_every=1, draws=20, frozen=True), rows)
     table = np.random.default_rng(0).normal(size=(50, D))
     found = belief.predict(table)
-    belief.decided(len(table))
+    belief.count_decisions(len(table))
     before = belief.values(probe())
     assert before.shape == (4, K, 1)
     np.testing.assert_array_equal(moments_of(belief, probe())[1], 0.0)
     np.testing.assert_array_equal(found.best(), np.eye(K)[found.mean.argmax(axis=1)])
-    belief.predict(table), belief.decided(len(table))
+    belief.predict(table), belief.count_decisions(len(table))
     np.testing.assert_array_equal(belief.values(probe()), before)
     learn(belief, {role: v[:1] for role, v in rows.items()} | {"arm": np.array([1])})
     changed = (belief.values(probe()) != before).all(axis=(0, 2))
@@ -276,7 +276,7 @@ def test_state_and_restore_go_on_bit_for_bit(model, settings):
         for one in (belief, other):
             learn(one, part)
         np.testing.assert_array_equal(belief.values(probe()), other.values(probe()))
-        belief.decided(5), other.decided(5)
+        belief.count_decisions(5), other.count_decisions(5)
         assert state_of(other) == state_of(belief)
 
 

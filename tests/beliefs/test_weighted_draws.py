@@ -419,7 +419,7 @@ def test_weighted_draws_are_the_posterior():
         for i in range(120):
             belief.update(x[[i]], np.zeros(1, dtype=int), reward[[i]])
             found = belief.predict(probe())
-            belief.decided(1)
+            belief.count_decisions(1)
             if i >= 20 and i % 13 == 0:
                 mean, covariance = declared.ridge(x[: i + 1], reward[: i + 1], np.ones(i + 1))
                 sd = np.sqrt(np.einsum("ni,ij,nj->n", probe(), covariance, probe()))

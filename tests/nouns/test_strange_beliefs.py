@@ -155,14 +155,13 @@ def test_what_it_is_saved_as_can_be_loaded(tmp_path):
     """Moments that are no numbers would be in the file, and the file be refused."""
     model = Model(
         Mean, predict=wrong(lambda m: bb.LocationScale(m * np.nan, m)),
-        state=lambda self: {"n": self.n},
+        state=lambda self: {"n": self.n}, restore=lambda self, state: None,
     )  # fmt: skip
     made = bandit(model)
     made.belief.n += 1.0
     with pytest.raises(ValueError, match="finite"):
         made.choose(world(1)[0])
     made.save(tmp_path / "bandit")
-    model.kind.restore = lambda self, state: None
     assert bb.Bandit.load(tmp_path / "bandit", model=model).history.total == 0
 
 
@@ -222,7 +221,8 @@ def test_one_that_knew_something_before_is_loaded(tmp_path):
 
 
 def test_a_state_that_a_file_would_change_is_not_saved(tmp_path):
-    made = bandit(Model(Mean, state=lambda self: {"seen": {0: 10.0}}))
+    model = Model(Mean, state=lambda self: {"seen": {0: 10.0}}, restore=lambda self, state: None)
+    made = bandit(model)
     with pytest.raises(TypeError, match=r"belief\.seen has the key 0; .* keys of text alone"):
         made.save(tmp_path / "bandit")
     assert not (tmp_path / "bandit").exists()

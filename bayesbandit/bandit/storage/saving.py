@@ -13,7 +13,7 @@ import numpy as np
 from bayesbandit.bandit import fast_path, random_streams, transactions, validation
 from bayesbandit.bandit.storage import archive, verify
 from bayesbandit.bandit.storage.settings import DECLARED, decode, encode, made
-from bayesbandit.beliefs.base import Belief, Declaring
+from bayesbandit.beliefs.base import Declaring, Storable, needed
 from bayesbandit.beliefs.shared.belief import Shared
 from bayesbandit.growing_rows import unheld
 from bayesbandit.model import RewardModel
@@ -42,9 +42,10 @@ def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         stream = np.append(unheld(stream[0]), stream[1:])
     arrays = {"stream": stream, "history": history.ordered()}
     parts: dict[str, dict[str, Any]] = {}
-    for part, whole in (("belief", bandit.belief), ("reweighting", bandit.reweighting)):
+    stored: Storable = needed(bandit.belief, Storable, "the bandit is saved and loaded")
+    for part, whole in (("belief", stored), ("reweighting", bandit.reweighting)):
         parts[part] = {}
-        for key, value in (whole.state() if whole is not None else {}).items():
+        for key, value in ({} if whole is None else whole.state()).items():
             if isinstance(value, np.ndarray):
                 arrays[f"{part}.{key}"] = _storable(value, f"{part}.{key}")
             else:
@@ -134,7 +135,7 @@ def restore(
         saved = {k.removeprefix(prefix): a for k, a in arrays.items() if k.startswith(prefix)}
         state: dict[str, Any] = {**meta[part], **saved}
         if part == "belief":
-            _restore(bandit.belief, state)
+            _restore(needed(bandit.belief, Storable, "a saved bandit is loaded"), state)
         elif bandit.reweighting is not None:
             _restore(bandit.reweighting, state, bandit.belief)
     validation.check(bandit.spec, policy, bandit.balance, len(bandit.arms), bandit.n_features)
@@ -143,7 +144,7 @@ def restore(
     return bandit
 
 
-def _restore(part: Belief | Reweighting, state: dict[str, Any], *more: Any) -> None:
+def _restore(part: Storable | Reweighting, state: dict[str, Any], *more: Any) -> None:
     """Restore a part from its state; raise `Broken` if names or types are not as expected."""
     restored: Any = part
     verify.check_types(restored, state)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.bandit.storage.settings import PART
-from bayesbandit.beliefs.base import Belief, nbytes
+from bayesbandit.beliefs.base import Storable, Verifiable, nbytes
 from bayesbandit.checks import COUNT, LARGEST, LONGEST
 from bayesbandit.history import UNLOGGED
 from bayesbandit.kernels.row_layout import (
@@ -124,7 +124,7 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     demand(not unknown.any(), "its history has rounds whose propensities cannot be computed")
 
 
-def check_types(own: Belief | Reweighting, state: dict[str, Any]) -> None:
+def check_types(own: Storable | Reweighting, state: dict[str, Any]) -> None:
     """Raise `Broken` if a state's types differ from those of `own`, a new object's."""
     if not _is_ours(own):
         return  # a user's class checks its own state
@@ -135,7 +135,7 @@ def check_types(own: Belief | Reweighting, state: dict[str, Any]) -> None:
         schema.check(state, {name + absent: form, ...: object})
 
 
-def check_names(own: Belief | Reweighting, state: dict[str, Any]) -> None:
+def check_names(own: Storable | Reweighting, state: dict[str, Any]) -> None:
     """Raise `Broken` if a state has a name that `own`, the restored object, does not use."""
     if _is_ours(own) and (unknown := state.keys() - own.state().keys()):
         raise Broken(f"it has {min(unknown)!r}, which is unknown")
@@ -168,6 +168,7 @@ def check_whole(bandit: Bandit) -> None:
     total, width = bandit.history.total, bandit.history.rows.shape[1]
     demand(n.sum() <= total, f"its arms have {n} of {total} rounds")
     demand(width == bandit.layout.width, f"its history has {width} columns")
-    belief.verify(total)
+    if isinstance(belief, Verifiable):
+        belief.verify(total)
     if bandit.reweighting is not None:
         bandit.reweighting.verify(bandit.layout, total)

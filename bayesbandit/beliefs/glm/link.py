@@ -26,6 +26,7 @@ from bayesbandit.inference.glm.regression import Linearized, Regression, mode
 from bayesbandit.inference.plan import Plan
 from bayesbandit.kernels.glm import newton
 from bayesbandit.posteriors.posterior import Posterior
+from bayesbandit.runtime.schema import Numbers, check
 from bayesbandit.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -179,7 +180,5 @@ class Link:
     def restore(self, state: dict[str, Any]) -> None:
         """Restore what `state` returned; raise ValueError if counts are not valid."""
         for name, counts in Link.state(self).items():
-            saved = state[name]
-            if saved.shape != counts.shape or not (np.isfinite(saved) & (saved >= 0.0)).all():
-                raise ValueError(f"{name} must be {counts.shape}, ≥ 0; got {saved}")
-            counts[:] = saved
+            check(state[name], Numbers(counts.shape, least=0.0), name)
+            counts[:] = state[name]

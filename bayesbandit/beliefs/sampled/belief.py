@@ -53,7 +53,7 @@ class SampledBelief(ByDraws):
     `clouds` has the draws of each arm's posterior, or of the one that the arms share.
     """
 
-    computes_when_asked = True  # a prediction may compute draws
+    predict_may_refit = True  # a prediction may compute draws
 
     def __init__(
         self, spec: Sampled, n_arms: int, n_features: int, normalize: bool,
@@ -108,34 +108,32 @@ class SampledBelief(ByDraws):
         """Return the posterior that arm k has."""
         return 0 if self.joint else k
 
-    def _count_of(self, g: int) -> int:
-        """Return the number of posterior g's rounds so far, with those that left the window."""
-        if self.joint:
-            return int(self.n.sum() + self.gone[0].sum())
-        return int(self.n[g] + self.gone[0, g])
-
-    def _gone(self, g: int) -> tuple[int, int]:
-        """Return how many of posterior g's rounds have left the window, and had at its refit."""
-        if self.clock is None:
-            return 0, 0
-        gone, then = self.gone.sum(axis=1) if self.joint else self.gone[:, g]
-        return int(gone), int(then)
+    def _counts(self, g: int) -> tuple[int, int, int]:
+        """Return how many rounds posterior g has had so far, how many of them have left the window,
+        and how many of these had at its last refit."""
+        mine = slice(None) if self.joint else g
+        n, gone, then = (int(counts[mine].sum()) for counts in (self.n, *self.gone))
+        return n + gone, gone, then
 
     # ---- when draws are computed -----------------------------------------------------------------
 
     def current(self, g: int) -> Draws:
-        """Return the draws of posterior g, weighted by its new rounds; compute them if that is due.
+        """Return the draws of posterior g: weighted by its new rounds, or new ones if they are due.
 
-        In the background, a refit begins if it is due, and its draws are taken when it is over.
+        In the background the old draws go on, and weight fewer rounds: a refit begins if it is due,
+        and its draws are taken when it is over.
         """
-        n = self._count_of(g)
-        if self.background and self.clouds[g].values:
-            self._take(g, n)
-            due = self._due(g, n)
-            if not self._weigh(g, n, MAX_ROUNDS_BEHIND, MIN_SHARE_BEHIND) or due:
-                self._begin(g, n)
-        elif self._due(g, n) or not self._weigh(g, n, n, self.spec.refit_below):
-            self._refit(g, n)
+        waits = self.background and bool(self.clouds[g].values)
+        if waits:
+            self._take(g)
+        due = self._due(g)
+        if waits:
+            due |= not self._weigh(g, MAX_ROUNDS_BEHIND, MIN_SHARE_BEHIND)
+        elif not due:
+            due = not self._weigh(g, None, self.spec.refit_below)
+        if due:
+            refit = self._begin if waits else self._refit
+            refit(g)
         self.watch.warn()
         return self.clouds[g].values
 
@@ -145,17 +143,16 @@ class SampledBelief(ByDraws):
             self.current(g)
         return before != [cloud.runs for cloud in self.clouds]
 
-    def _due(self, g: int, n: int) -> bool:
-        """Return whether new draws of posterior g are due, at n rounds.
+    def _due(self, g: int) -> bool:
+        """Return whether new draws of posterior g are due.
 
         They are by the number of rounds that came or left the window since the last refit, or by
         that of the decisions made from the draws.
         """
-        cloud, spec = self.clouds[g], self.spec
+        cloud, spec, (n, gone, then) = self.clouds[g], self.spec, self._counts(g)
         used_up = self.decisions - cloud.since >= spec.draws and not spec.frozen
         if cloud.fitted < 0 or n < cloud.seen or used_up:
             return True
-        gone, then = self._gone(g)
         if isinstance(self.plan.method, ConjugateEngine):  # new draws are as quick as weights
             return n > cloud.fitted or gone > then
         waits = self.weighs and cloud.values and spec.refit_every is None
@@ -163,25 +160,25 @@ class SampledBelief(ByDraws):
         fitted = cloud.fitted - then  # rounds that were there
         return changed >= spec.schedule.next_due(fitted) - fitted
 
-    def _begin(self, g: int, n: int) -> None:
+    def _begin(self, g: int) -> None:
         """Begin a refit of posterior g in the background, unless one runs.
 
         After one that failed, wait for more rounds.
         """
         cloud = self.clouds[g]
         running = cloud.slot.refit is not None and cloud.slot.refit.runs
-        again = cloud.failed < 0 or n >= self.spec.schedule.next_due(cloud.failed)
-        if again and not running:
+        wait = cloud.failed >= 0 and self._counts(g)[0] < self.spec.schedule.next_due(cloud.failed)
+        if not (running or wait):
             twin = self.fork()
 
             def refit() -> tuple[SampledBelief, int]:
-                twin._refit(g, n)
+                twin._refit(g)
                 return twin, g
 
             cloud.slot.refit = Refit(cloud.runs + 1, refit)
 
-    def _take(self, g: int, n: int) -> None:
-        """Take the draws of a refit of posterior g, at n rounds, that is over.
+    def _take(self, g: int) -> None:
+        """Take the draws of a refit of posterior g that is over.
 
         Draws of rounds that are not, or no longer, the first ones of posterior g are dropped. So is
         a refit that was lost or has failed.
@@ -192,23 +189,20 @@ class SampledBelief(ByDraws):
             return
         self.clouds[g] = replace(cloud, runs=refit.number)
         if refit.error is not None:
-            self.clouds[g] = replace(cloud, runs=refit.number, failed=n, since=self.decisions)
+            failed = self._counts(g)[0]
+            self.clouds[g] = replace(self.clouds[g], failed=failed, since=self.decisions)
             self.watch.warn_of_failure(self.plan, refit.error)
-        elif refit.result is not None:
-            twin, h = refit.result
-            then = twin.rounds.of(twin._arm(h))
-            now = self.rounds.of(self._arm(g))
-            fitted = len(then["reward"])
-            if all(np.array_equal(now[role][:fitted], v) for role, v in then.items()):
-                self._adopt(g, twin, h)
-
-    def _adopt(self, g: int, twin: Self, h: int) -> None:
-        """Take the draws of posterior h of a fork as those of posterior g."""
+        if refit.result is None:
+            return
+        twin, h = refit.result  # posterior h of a fork, whose arms may have other numbers
+        then, now = twin.rounds.of(twin._arm(h)), self.rounds.of(self._arm(g))
+        if any(not np.array_equal(now[role][: len(v)], v) for role, v in then.items()):
+            return
         if len(twin.refused) > len(self.refused):
             self._switch(twin.plan, twin.refused)
-        cloud = replace(twin.clouds[h], since=self.decisions)
         is_late = len(twin.refused) < len(self.refused)  # its engine has refused other rounds
-        self.clouds[g] = replace(cloud, state=None) if is_late else cloud
+        new = replace(twin.clouds[h], since=self.decisions)
+        self.clouds[g] = replace(new, state=None) if is_late else new
 
     def _switch(self, plan: Plan, refused: tuple[Refusal, ...]) -> None:
         """Go on with another engine, to which the states of samplers mean nothing."""
@@ -218,34 +212,25 @@ class SampledBelief(ByDraws):
 
     # ---- weights ---------------------------------------------------------------------------------
 
-    def _weigh(self, g: int, n: int, most: int, least: float) -> bool:
-        """Weight the draws of posterior g by those of its n rounds that they do not know yet.
+    def _weigh(self, g: int, most: int | None, least: float) -> bool:
+        """Weight the draws of posterior g by those of its rounds that they do not know yet.
 
-        most: how many rounds. least: the effective share of the draws that must be left. Return
-        whether enough draws have weight.
+        most: how many rounds (None: all). least: the effective share of the draws that must be
+        left. Return whether enough draws have weight.
         """
         cloud = self.clouds[g]
         if not (self.weighs and cloud.values):
             return True
-        last = min(n, cloud.seen + most)
+        n = self._counts(g)[0]
+        last = n if most is None else min(n, cloud.seen + most)
         step = max(1, min(ROUNDS_AT_ONCE, AT_ONCE // self.spec.draws))
         while cloud.seen < last and not cloud.spent:
             rows = self.rounds.latest(n - cloud.seen, self._arm(g))
             some = {role: v[: min(step, last - cloud.seen)] for role, v in rows.items()}
             likelihood = self.plan.row_likelihood(cloud.values, some)
-            cloud = self._multiply(g, likelihood, len(some["reward"]), least)
+            cloud = cloud.after(likelihood, len(some["reward"]), least)
+        self.clouds[g] = cloud
         return not cloud.spent and cloud.effective >= self.spec.refit_below
-
-    def _multiply(self, g: int, log_likelihood: Array, n: int, least: float) -> Cloud:
-        """Multiply the weights of posterior g's draws by the likelihood (S,) of its next n rounds.
-
-        The draws are spent instead if their effective share would be less than `least`.
-        """
-        cloud = self.clouds[g]
-        after = cloud.weighted(log_likelihood, cloud.seen + n)
-        enough = after.effective >= least and after.effective > 0.0
-        self.clouds[g] = after if enough else replace(cloud, spent=True)
-        return self.clouds[g]
 
     def weights(self) -> Array | None:
         weights = [cloud.weight for cloud in self.clouds]
@@ -255,29 +240,29 @@ class SampledBelief(ByDraws):
         each = np.stack([equal if w is None else w for w in weights])
         return each[0] if self.joint else each
 
-    def decided(self, n: int) -> None:
+    def count_decisions(self, n: int) -> None:
         self.decisions += n
 
     # ---- new draws -------------------------------------------------------------------------------
 
-    def _refit(self, g: int, n: int) -> None:
-        """Compute draws of posterior g from its n rounds; if the engine refuses, by the next."""
+    def _refit(self, g: int) -> None:
+        """Compute draws of posterior g from its rounds; if the engine refuses, by the next."""
         rows = self.rows(self._arm(g))
         with one_thread():
-            self.plan.answered(lambda _: self._draw(g, n, rows), self._without)
+            self.plan.answered(lambda _: self._draw(g, rows), self._without)
 
     def _without(self, refusal: Refusal) -> Plan:
         self._switch(self.plan.without(refusal), (*self.refused, refusal))
         self.plan.prepare()
         return self.plan
 
-    def _draw(self, g: int, n: int, rows: dict[str, Array]) -> None:
+    def _draw(self, g: int, rows: dict[str, Array]) -> None:
         """Put draws of posterior g, which has these rows, in the place of its cloud."""
-        cloud, spec = self.clouds[g], self.spec
+        cloud, spec, n = self.clouds[g], self.spec, self._counts(g)[0]
         key = (*self.seed.spawn_key, g, cloud.runs)
         rng = np.random.default_rng(np.random.SeedSequence(self.seed.entropy, spawn_key=key))
         try:
-            drawn = self._drawn(g, n, rows, int(rng.integers(2**63)), rng)
+            drawn = self._drawn(g, rows, int(rng.integers(2**63)), rng)
         except Improper:  # no draws until there are more rounds
             drawn = SampledDraws({})
         # in C's order, as a file gives them back: the last digits of products depend on it
@@ -288,7 +273,7 @@ class SampledBelief(ByDraws):
             last = state[0] if state else {}
             values = {name: v[i : i + 1] for name, v in values.items()}
             one = {**last, **{name: v[0] for name, v in values.items()}}
-            state = [one] if self._held(one).keys() <= one.keys() else None
+            state = [one] if self._shapes_of_state(one).keys() <= one.keys() else None
         self.clouds[g] = Cloud(
             values, state, fitted=n, seen=n, since=self.decisions, runs=cloud.runs + 1,
             engine=drawn.engine, slot=cloud.slot,
@@ -296,7 +281,7 @@ class SampledBelief(ByDraws):
         self.count_fit(range(len(self.n)) if self.joint else [g])
 
     def _drawn(
-        self, g: int, n: int, rows: dict[str, Array], seed: int, rng: np.random.Generator
+        self, g: int, rows: dict[str, Array], seed: int, rng: np.random.Generator
     ) -> SampledDraws:
         """Return one chain of draws: from the prior, a closed form, or a sampler."""
         plan, S, state = self.plan, self.spec.draws, self.clouds[g].state
@@ -305,22 +290,22 @@ class SampledBelief(ByDraws):
         if plan.closed_form:
             posterior = Posterior(plan, rows, plan.posterior(rows), seed)
             return _one_chain(posterior.samples(S, rng), state)
-        drawn = self._moved(g, n, rows, rng)
+        drawn = self._moved(g, rows, rng)
         if drawn is None:
             drawn = plan.sample(rows, S, 1, seed, self.spec.tune, state)
             self.watch.check(plan, drawn, g, rows["x"])
         return drawn
 
     def _moved(
-        self, g: int, n: int, rows: dict[str, Array], rng: np.random.Generator
+        self, g: int, rows: dict[str, Array], rng: np.random.Generator
     ) -> SampledDraws | None:
-        """Return the draws of posterior g, moved to all its n rounds without gradients.
+        """Return the draws of posterior g, moved to all its rounds without gradients.
 
         None if that does not mix, or if the draws' weights cannot know all rounds. Also None each
         time that the number of rounds passes a power of two: the engine then starts from scratch,
         so that errors do not add up, and a mode that no draw is near may be found.
         """
-        cloud, S = self.clouds[g], self.spec.draws
+        cloud, S, n = self.clouds[g], self.spec.draws, self._counts(g)[0]
         late, doubled = n - cloud.seen, n.bit_length() > cloud.fitted.bit_length()
         if self.clock or not (self.weighs and self.plan.moves) or doubled or cloud.fitted < 1:
             return None
@@ -370,7 +355,7 @@ class SampledBelief(ByDraws):
             )
         return mean
 
-    def at_once(self, x: Array) -> int:
+    def max_batch(self, x: Array) -> int:
         return AT_ONCE // (self.spec.draws * len(self.n))
 
     # ---- rewards ---------------------------------------------------------------------------------
@@ -389,7 +374,8 @@ class SampledBelief(ByDraws):
         super()._append(tick, x, arm, reward, weight)
         if likelihood is not None:
             least = MIN_SHARE_BEHIND if self.background else self.spec.refit_below
-            self._multiply(self._of(int(arm[0])), likelihood, 1, least)
+            g = self._of(int(arm[0]))
+            self.clouds[g] = self.clouds[g].after(likelihood, 1, least)
 
     def _likelihood(
         self, x: Array, arm: Array, reward: Array, weight: Array | None
@@ -400,7 +386,7 @@ class SampledBelief(ByDraws):
             return None
         g = self._of(int(arm[0]))
         cloud = self.clouds[g]
-        if not cloud.values or cloud.spent or cloud.seen != self._count_of(g):
+        if not cloud.values or cloud.spent or cloud.seen != self._counts(g)[0]:
             return None
         weight = np.ones(1) if weight is None else weight
         rows = {"x": x, "reward": reward, "weight": weight, "arm": arm}
@@ -418,20 +404,17 @@ class SampledBelief(ByDraws):
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
     ) -> None:
         super().reweigh(due, x, arm, reward, weight)
-        for k in due:
-            self._expire(self._of(k))
-
-    def _expire(self, g: int) -> None:
-        """Say that posterior g's draws are due."""
-        self.clouds[g] = replace(self.clouds[g], fitted=-1)
+        for g in {self._of(k) for k in due}:
+            self.clouds[g] = replace(self.clouds[g], fitted=-1)  # its draws are due
 
     def advance(self, tick: float) -> None:
         if self.clock:
             old = self.rounds.records["tick"] <= tick - self.memory.window
             for g, cloud in enumerate(self.clouds):
                 mine = old if self.joint else old[self.rounds.arm == g]
-                if mine[len(mine) - self._count_of(g) + cloud.seen :].any():
-                    self._expire(g)  # late rounds, which draws can no longer be weighted by
+                if mine[len(mine) - self._counts(g)[0] + cloud.seen :].any():
+                    # late rounds, which draws can no longer be weighted by
+                    self.clouds[g] = replace(cloud, fitted=-1)
         super().advance(tick)
 
     def refit_when_asked(self) -> None:
@@ -467,14 +450,14 @@ class SampledBelief(ByDraws):
 
     def _refitted(self, g: int) -> Posterior:
         """Return posterior g of all rounds, computed on a fork."""
-        n, rows = self._count_of(g), self.rows(self._arm(g))
+        rows, (n, gone, then) = self.rows(self._arm(g)), self._counts(g)
         if self.plan.engine == "laplace" and n:  # the mode is known, and its draws are not needed
             return Posterior(self.plan, rows, self.plan.sample(rows, self.spec.draws, 1, 0), 0)
         twin = self.fork()
-        is_latest = self.clouds[g].fitted == n and len(set(self._gone(g))) == 1
+        is_latest = self.clouds[g].fitted == n and gone == then
         if not is_latest or self.spec.frozen:  # one frozen draw is not a posterior
             twin.spec = replace(self.spec, frozen=False)
-            twin._refit(g, n)
+            twin._refit(g)
         cloud = twin.clouds[g]
         if not cloud.values:
             raise ValueError(f"{self.plan.model.name}: {IMPROPER}")
@@ -509,26 +492,26 @@ class SampledBelief(ByDraws):
         self.decisions = 0
         self.clouds = [restored(one, below(state, f"{g}.")) for g, one in enumerate(counts)]
 
-    def drawn(self) -> Shapes:
-        """Return the shape (S, *shape) of each variable's draws; None stands for the rows."""
+    @property
+    def shapes(self) -> Shapes:
+        """The shape (S, *shape) of each variable's draws; None stands for the number of rows."""
         built, row = self.plan.built, row_dimension(self.plan.built)
         size = 1 if self.spec.frozen else self.spec.draws
         shapes: dict[str, tuple[int | None, ...]] = {**lengths(built, but=row)}
         for v in built.free_RVs:
             if v.name not in shapes:
                 dims = built.named_vars_to_dims.get(v.name) or ()
-                shapes[v.name] = tuple(
-                    None if d == row else len(built.coords[d] or ()) for d in dims
-                )
+                sizes = (None if d == row else len(built.coords[d] or ()) for d in dims)
+                shapes[v.name] = tuple(sizes)
         return {str(v.name): (size, *shapes[v.name]) for v in built.free_RVs}
 
-    def _held(self, state: Mapping[str, Any]) -> Shapes:
-        """Return the shape of each value of a sampler's state; None stands for the rows."""
+    def _shapes_of_state(self, state: Mapping[str, Any]) -> Shapes:
+        """Return the shape of each value of a sampler's state."""
         method = self.plan.method
         if isinstance(method, Shaped):
             shapes = method.all_shapes
         else:
-            shapes = {name: shape[1:] for name, shape in self.drawn().items()}
+            shapes = {name: shape[1:] for name, shape in self.shapes.items()}
         return shapes | ({gibbs.TESTED: ()} if gibbs.TESTED in state else {})
 
     def verify(self, total: int) -> None:
@@ -538,7 +521,7 @@ class SampledBelief(ByDraws):
             fits = cloud.state is None or isinstance(cloud.state, kind)
             demand(fits, "its sampler's state is of another engine")
             state = cloud.state[0] if isinstance(cloud.state, list) else {}
-            cloud.verify(self.drawn(), self._held(state), total)
+            cloud.verify(self.shapes, self._shapes_of_state(state), total)
 
 
 def _one_chain(values: Draws, state: Any = None) -> SampledDraws:

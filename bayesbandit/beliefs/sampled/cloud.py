@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesbandit.beliefs.base import below
 from bayesbandit.beliefs.sampled.refits import RefitSlot
-from bayesbandit.runtime.schema import Row, Whole, check, demand
+from bayesbandit.runtime.schema import Numbers, Row, Whole, check, demand
 
 Array = np.ndarray
 COUNTS = Row(Whole(-1), Whole(), Whole(), Whole())  # fitted, seen, served, runs
@@ -71,6 +71,15 @@ class Cloud:
         log_weight -= largest if largest > -np.inf else np.nan
         return replace(self, seen=seen, log_weight=log_weight)
 
+    def after(self, log_likelihood: Array, n: int, least: float) -> Cloud:
+        """Return the cloud after the next n rounds, of these log likelihoods (S,).
+
+        The draws are spent instead if their effective share would be less than `least`.
+        """
+        after = self.weighted(log_likelihood, self.seen + n)
+        enough = after.effective >= least and after.effective > 0.0
+        return after if enough else replace(self, spent=True)
+
     def counts(self, decisions: int) -> list[int]:
         """Return the numbers that a file has of it, after so many decisions."""
         return [self.fitted, self.seen, decisions - self.since, self.runs]
@@ -98,19 +107,15 @@ class Cloud:
         demand(max(self.fitted, self.seen) <= total, "its draws know rounds that are to come")
         check(self.spent, bool, "whether its draws are spent")
         if self.values:
-            _check_arrays(self.values, drawn)
+            check(self.values, _numbers(drawn), "its draws")
         if isinstance(self.state, list):
-            _check_arrays(self.state[0], held)
+            check(self.state[0], _numbers(held), "its sampler's state")
         elif self.state is not None:
-            points = self.state.dtype == np.float64 and self.state.ndim == 2
-            whole = points and np.isfinite(self.state).all()
-            demand(whole, "its sampler's state is not (S, D) finite numbers")
+            check(self.state, Numbers((None, None), dtype="<f8"), "its sampler's state")
         if (w := self.log_weight) is not None:
-            fits = w.ndim == 1 and {len(w)} == {len(v) for v in self.values.values()}
-            demand(
-                fits and w.max(initial=-np.inf) == 0.0,
-                f"its draws' weights have the shape {w.shape}, or the largest is not 0",
-            )
+            shape = {v.shape[:1] for v in self.values.values()}
+            fits = shape == {w.shape} and w.max() == 0.0
+            demand(fits, f"its draws' weights have the shape {w.shape}, or the largest is not 0")
 
 
 def restored(counts: Sequence[int], state: Mapping[str, Any]) -> Cloud:
@@ -125,15 +130,5 @@ def restored(counts: Sequence[int], state: Mapping[str, Any]) -> Cloud:
     )  # fmt: skip
 
 
-def _check_arrays(values: Mapping[str, Any], shapes: Shapes) -> None:
-    """Raise ValueError unless arrays have these names and shapes, and are finite."""
-    names = f"its draws are of {', '.join(values) or 'nothing'}, not {', '.join(shapes)}"
-    demand(values.keys() == shapes.keys(), names)
-    for name, shape in shapes.items():
-        array = np.asarray(values[name])
-        fits = array.ndim == len(shape) and all(
-            n in (m, None) for n, m in zip(shape, array.shape, strict=True)
-        )
-        demand(fits, f"its draws of {name!r} have the shape {array.shape}")
-        is_finite = array.dtype.kind in "iuf" and np.isfinite(array).all()
-        demand(is_finite, f"its draws of {name!r} are not finite")
+def _numbers(shapes: Shapes) -> dict[str, Numbers]:
+    return {name: Numbers(shape) for name, shape in shapes.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,20 +12,30 @@ from bayesbandit.beliefs.base import (
     Belief,
     ComparingArms,
     Declaring,
+    Forgets,
+    Mergeable,
+    Refits,
+    Reweighable,
+    Seeded,
+    Storable,
+    Verifiable,
     WithConstant,
+    WithPosterior,
     below,
     check_counted,
     nbytes,
+    needed,
     refuses_weights,
 )
-from bayesbandit.checks import integer, shown
+from bayesbandit.checks import COUNT, integer, shown
 from bayesbandit.model import RewardModel
-from bayesbandit.predictions import Prediction
+from bayesbandit.predictions import LocationScale, Prediction
 from bayesbandit.runtime.capabilities import declares
 from bayesbandit.runtime.savable import savable
-from bayesbandit.runtime.schema import demand
+from bayesbandit.runtime.schema import Numbers, check, demand
 
 Array = np.ndarray
+MERGING, SAVING = "bandits are merged", "the bandit is saved and loaded"
 
 
 @savable
@@ -103,7 +113,7 @@ class SharedBelief(Belief):
 
     def __init__(self, common: Belief, n_arms: int) -> None:
         self.common, self.n_features, self.n = common, common.n_features, np.zeros(n_arms)
-        self.computes_when_asked, self.clock = common.computes_when_asked, common.clock
+        self.predict_may_refit, self.clock = common.predict_may_refit, common.clock
         self.is_joint = declares(common, "predict_together", ("predict",)) is not None
 
     def __repr__(self) -> str:
@@ -113,66 +123,66 @@ class SharedBelief(Belief):
     def new(self) -> Array:
         return np.full(len(self.n), bool(np.all(self.common.new)))
 
-    def advance(self, tick: float) -> None:
-        self.common.advance(tick)
-
-    def refit_if_due(self) -> bool:
-        return self.common.refit_if_due()
-
     # ---- mean rewards ----------------------------------------------------------------------------
 
     def predict(self, x: Array) -> Prediction:
-        """Return the prediction at contexts x (n, K, d), or at (n, m, d) for any m rows."""
+        """Return the prediction at contexts x (n, K, d), or at (n, m, d) for any m rows.
+
+        It is joint where the common belief has `predict_together(x)`, which takes m rows of
+        features (n, m, d) as if they were m arms.
+        """
         if x.ndim != 3 or x.shape[2] != self.n_features:
             d = self.n_features
             raise ValueError(
                 f"where arms have features, a belief is asked at (n, K, {d}), as x[:, None] of "
                 f"those that were chosen; got {x.shape}"
             )
+        common: Any = self.common
         if self.is_joint and not self.new.any():
-            return self.common.predict_together(x)
-        return Belief.predict_together(self.common, x)
+            return common.predict_together(x)
+        n, m, d = x.shape
+        apart = common.predict(x.reshape(-1, d))
+        return LocationScale(apart.mean.reshape(n, m), apart.sd.reshape(n, m))
 
-    def at_once(self, x: Array) -> int:
-        return self.common.at_once(x.reshape(-1, x.shape[2])) // x.shape[1]
-
-    def decided(self, n: int) -> None:
-        self.common.decided(n)
+    def max_batch(self, x: Array) -> int:
+        return self.common.max_batch(x.reshape(-1, x.shape[2])) // x.shape[1]
 
     # ---- rewards ---------------------------------------------------------------------------------
 
     def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Learn rounds with the features x (n, d) of the chosen arms: see `Belief.update`."""
-        before = np.array(self.common.n)
-        self.common.update(x, np.zeros_like(arm), reward, weight)
-        self._count(before, arm)
+        self._learn(self.common.update, arm, x, np.zeros_like(arm), reward, weight)
 
     def update_at(
         self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
     ) -> None:
-        """Learn rounds that were decided at ticks (n,): see `Belief.update_at`."""
-        before = np.array(self.common.n)
-        self.common.update_at(tick, x, np.zeros_like(arm), reward, weight)
-        self._count(before, arm)
+        learn = needed(self.common, Forgets, "time passes").update_at
+        self._learn(learn, arm, tick, x, np.zeros_like(arm), reward, weight)
 
-    def _count(self, before: Array, arm: Array) -> None:
+    def _learn(self, learn: Callable[..., None], arm: Array, *rounds: Array | None) -> None:
+        before = np.array(self.common.n)
+        learn(*rounds)
         check_counted(self.common, before, np.zeros_like(arm))
         self.n = self.n + np.bincount(arm, minlength=len(self.n))
+
+    def advance(self, tick: float) -> None:
+        needed(self.common, Forgets, "time passes").advance(tick)
 
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
     ) -> None:
         """Refit the common posterior from all rounds, including those of removed arms."""
-        self.common.reweigh((0,), x, np.zeros_like(arm), reward, weight)
+        common = needed(self.common, Reweighable, "the weights of its past change")
+        common.reweigh((0,), x, np.zeros_like(arm), reward, weight)
 
     def absorb(self, other: Belief) -> None:
         if not (isinstance(other, SharedBelief) and len(self.n) == len(other.n)):
             raise ValueError(f"{self!r} absorbs a belief of the same model; got {other!r}")
-        self.common.absorb(other.common)
+        needed(self.common, Mergeable, MERGING).absorb(other.common)
         self.n = self.n + other.n
 
     def postpone(self, ticks: float) -> None:
-        self.common.postpone(ticks)
+        needed(self.common, Mergeable, MERGING).postpone(ticks)
 
     def add_arm(self) -> None:
         self.n = np.append(self.n, 0.0)
@@ -181,15 +191,26 @@ class SharedBelief(Belief):
         """Remove arm k; the common posterior keeps what its rounds taught."""
         self.n = np.delete(self.n, k)
 
-    def posterior(self, k: int, rows: dict[str, Array]) -> Any:
-        """Return the posterior of all arms. rows: all rounds in the history, by role."""
-        return self.common.posterior(0, rows)
+    # ---- refits, and the state -------------------------------------------------------------------
+
+    def refit_if_due(self) -> bool:
+        return isinstance(self.common, Refits) and self.common.refit_if_due()
+
+    def count_decisions(self, n: int) -> None:
+        if isinstance(self.common, Refits):
+            self.common.count_decisions(n)
 
     def refit_when_asked(self) -> None:
-        self.common.refit_when_asked()
+        if isinstance(self.common, Refits):
+            self.common.refit_when_asked()
 
     def reseed(self, seed: np.random.SeedSequence) -> None:
-        self.common.reseed(seed)
+        if isinstance(self.common, Seeded):
+            self.common.reseed(seed)
+
+    def posterior(self, k: int, rows: dict[str, Array]) -> Any:
+        """Return the posterior of all arms. rows: all rounds in the history, by role."""
+        return needed(self.common, WithPosterior, "a posterior is asked for").posterior(0, rows)
 
     def fork(self) -> Self:
         twin = object.__new__(type(self))
@@ -197,16 +218,17 @@ class SharedBelief(Belief):
         return twin
 
     def state(self) -> dict[str, Any]:
-        return {"n": self.n} | {f"common.{k}": v for k, v in self.common.state().items()}
+        common = needed(self.common, Storable, SAVING).state()
+        return {"n": self.n} | {f"common.{k}": v for k, v in common.items()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        if state["n"].shape != self.n.shape or not (state["n"] >= 0.0).all():
-            raise ValueError(f"n must be counts {self.n.shape}; got {state['n']}")
+        check(state["n"], Numbers(self.n.shape, 0.0, COUNT, whole=True), "n")
         self.n = state["n"].astype(np.float64)
-        self.common.restore(below(state, "common."))
+        needed(self.common, Storable, SAVING).restore(below(state, "common."))
 
     def verify(self, total: int) -> None:
         n = np.asarray(self.common.n)
         known = n.tolist() == [total] if self.clock is None else n.size == 1 and n.max() <= total
         demand(known, f"its posterior has {n} of {total} rounds")
-        self.common.verify(total)
+        if isinstance(self.common, Verifiable):
+            self.common.verify(total)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from bayesbandit import Belief, BeliefModel, LocationScale, Ridge, Rounds, Schedule, savable
+from bayesbandit.beliefs import base
 from bayesbandit.checks import COUNT, LARGEST, finite, integer, number, one_of, shown
 from bayesbandit.systems.policy_tree.leaves import Leaves
 from bayesbandit.systems.policy_tree.tree import Tree, grown
@@ -111,7 +112,7 @@ class PolicyTree:
         inner = self.base.belief(n_arms, n_features, False, seed)
         if not isinstance(inner, Belief):
             raise TypeError(f"{shown(self.base)}.belief(…) must give a Belief; got {shown(inner)}")
-        if inner.clock is not None and inner.rate == 0.0:
+        if inner.clock is not None and base.fading_rate(inner) == 0.0:
             raise ValueError(
                 "a tree forgets with a base whose rounds fade, as Ridge(half_life=500); got "
                 f"{shown(self.base)}"
@@ -132,10 +133,10 @@ class TreeBelief(Belief):
 
     n: Array
 
-    def __init__(self, spec: PolicyTree, inner: Belief, n_arms: int, n_features: int) -> None:
+    def __init__(self, spec: PolicyTree, inner: Any, n_arms: int, n_features: int) -> None:
         self.spec, self.inner = spec, inner
         self.n_features, self.n = n_features, np.zeros(n_arms)
-        self.clock, self.computes_when_asked = inner.clock, inner.computes_when_asked
+        self.clock, self.predict_may_refit = inner.clock, inner.predict_may_refit
         self.log = Rounds(n_features + n_arms, timed=inner.clock is not None)
         self.tree, self.fitted, self.tick, self.lost = Tree.root(), 0, 0.0, 0
         self.leaves = Leaves(1, n_arms)
@@ -197,7 +198,11 @@ class TreeBelief(Belief):
             rest = arm[row], reward[row], weight[row]
             self.log.append(np.hstack([x[row], means]), *rest, tick[row])
             self.leaves.learn(leaf[row], means, *rest)
-            self.inner.update_at(tick[row], x[row], arm[row], reward[row], inner_weight[row])
+            own = x[row], arm[row], reward[row], inner_weight[row]
+            if self.clock is None:
+                self.inner.update(*own)
+            else:
+                self.inner.update_at(tick[row], *own)
             self.n = self.n + np.bincount(arm[row], minlength=len(self.n))
             if self._is_due():
                 self._grow()
@@ -209,8 +214,10 @@ class TreeBelief(Belief):
         return changed >= Schedule(self.spec.refit_every).next_due(self.fitted) - self.fitted
 
     def advance(self, tick: float) -> None:
+        if self.clock is None:
+            return
         self.inner.advance(tick)
-        if self.clock is None or tick <= self.tick:
+        if tick <= self.tick:
             return
         self.tick, before = float(tick), len(self.log)
         if self.log.forget(tick - 1.0 / self.inner.rate):
@@ -257,7 +264,9 @@ class TreeBelief(Belief):
         due, logged = list(due), self.log.of()["x"]
         self._relog(logged, np.maximum(arm, -1), reward, weight, self.log.tick)
         if self.spec.balanced:
-            self.inner.reweigh(due, x, arm, reward, weight)
+            base.needed(self.inner, base.Reweighable, "weights change").reweigh(
+                due, x, arm, reward, weight
+            )
         self._fill()
 
     def _relog(
@@ -274,14 +283,14 @@ class TreeBelief(Belief):
 
     def add_arm(self) -> None:
         x, means, arm, reward, weight = self._rounds()
-        self.inner.add_arm()
+        base.needed(self.inner, base.Resizable, "an arm is added").add_arm()
         wider = np.column_stack([x, means, np.full(len(x), np.nan)])
         self._relog(wider, arm, reward, weight, self.log.tick)
         self._fill()
 
     def remove_arm(self, k: int) -> None:
         x, means, arm, reward, weight = self._rounds()
-        self.inner.remove_arm(k)
+        base.needed(self.inner, base.Resizable, "an arm is removed").remove_arm(k)
         arm = np.where(arm == k, -1, arm - (arm > k))
         rest = np.column_stack([x, np.delete(means, k, axis=1)])
         self._relog(rest, arm, reward, weight, self.log.tick)
@@ -296,7 +305,8 @@ class TreeBelief(Belief):
         )
 
     def reseed(self, seed: np.random.SeedSequence) -> None:
-        self.inner.reseed(seed)
+        if isinstance(self.inner, base.Seeded):
+            self.inner.reseed(seed)
 
     def fork(self) -> Self:
         twin = copy(self)
@@ -306,7 +316,8 @@ class TreeBelief(Belief):
     def state(self) -> dict[str, Any]:
         """Return the rounds, the tree and the outcome model. `restore` computes the leaves."""
         tree = {TREE + name: array for name, array in self.tree.state().items()}
-        inner = {INNER + name: value for name, value in self.inner.state().items()}
+        inner = base.needed(self.inner, base.Storable, "the bandit is saved and loaded").state()
+        inner = {INNER + name: value for name, value in inner.items()}
         window = {"tick": self.tick, "lost": self.lost} if self.clock else {}
         return {"log": self.log.state(), "fitted": self.fitted, **window, **tree, **inner}
 
@@ -333,7 +344,8 @@ class TreeBelief(Belief):
         self._fill()
 
     def verify(self, total: int) -> None:
-        self.inner.verify(total)
+        if isinstance(self.inner, base.Verifiable):
+            self.inner.verify(total)
 
 
 def below(state: dict[str, Any], prefix: str) -> dict[str, Any]:
