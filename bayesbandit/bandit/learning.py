@@ -208,46 +208,55 @@ def _update(
     with bandit.lock:
         transactions.release(bandit)
         context_warnings.look(bandit, x)
-        index = _numbers_of(bandit, arm)
-        now = bandit.numbers(1)
+        k, now = _numbers_of(bandit, arm), bandit.numbers(1)
         forgets = bandit.belief.clock is not None
-        plain = bandit.compiled and not forgets
-        twin = bandit if plain else transactions.fork_to_decide(bandit)
-        needs_no_propensity = propensity is None and not weighs_by_propensity(bandit)
-        if propensity is None and not needs_no_propensity:
+        twin = bandit
+        if forgets or not bandit.compiled:
+            twin = transactions.fork_to_decide(bandit)
+        is_weighed = propensity is not None or weighs_by_propensity(bandit)
+        if propensity is None and is_weighed:
             arm_features.check_weighable(bandit, x)
-        if x.ndim == 3 and needs_no_propensity:
-            x = x[np.arange(n), index]
-        has_moments = not (needs_no_propensity or (bandit.of_arms and x.ndim == 2))
-        batch, logged = None, slice(None)
+        if x.ndim == 3 and not is_weighed:
+            x = x[np.arange(n), k]
+        has_moments = is_weighed and (x.ndim == 3 or not bandit.of_arms)
+        batch, kept = None, slice(None)
         if n >= MANY and _needs_no_moments(twin, has_moments, propensity is not None):
-            own = x if x.ndim == 2 else x[np.arange(n), index]
-            if bandit.kernel is None or not own.flags.writeable:  # kernels alone leave x as it is
-                own = own.copy()
-            balanced = bandit.source == rounds.DECISION
-            weight = 1.0 / np.maximum(bandit.clip, p) if balanced else np.ones(n)
-            batch, has_moments = (own, index, reward, weight), False
-            logged = slice(n - bandit.history.kept(n), n)  # no rows of other rounds
-        z, k = x[logged], index[logged]
+            batch, has_moments = _in_bulk(bandit, x, k, reward, p), False
+            kept = slice(n - bandit.history.kept(n), n)  # no rows of other rounds
+        z, arms = x[kept], k[kept]
         if has_moments:  # not as of now: what is learned later, as in a replay, is the same
             latest = None if tick is None else float(tick.max())
             rows, rule = choosing.describe(twin, z, bandit.all_arms, now, held=True, tick=latest)
+            if z.ndim == 3:
+                rows[:, : bandit.n_features] = z[np.arange(len(z)), arms]
         else:
-            rows, rule = _rows_without_moments(bandit, z, k), TABULATED
-        if z.ndim == 3:
-            rows[:, : bandit.n_features] = z[np.arange(len(z)), k]
+            rows, rule = _rows_without_moments(bandit, z, arms), TABULATED
         log = bandit.layout.records(rows)
-        log["arm"], log["rule"], log["reward"] = k, rule, reward[logged]
-        log["propensity"] = np.broadcast_to(p, n)[logged]
-        floor = np.broadcast_to(floor, n)[logged]
+        log["arm"], log["rule"], log["reward"] = arms, rule, reward[kept]
+        log["propensity"] = np.broadcast_to(p, n)[kept]
+        floor = np.broadcast_to(floor, n)[kept]
         log["number"], log["min_probability"] = now.T if propensity is None else (0.0, floor)
-        log["weight"] = np.nan if batch is None else batch[3][logged]
+        log["weight"] = np.nan if batch is None else batch[3][kept]
         if tick is None and forgets:
             tick = ticks.next_ticks(bandit, n)
             twin.ahead += n if bandit.belief.clock == "rounds" else 0
         learn(twin, rows, batch, tick)
         if twin is not bandit:
             transactions.become(bandit, twin)
+
+
+def _in_bulk(
+    bandit: Bandit, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, p: np.ndarray | float
+) -> Batch:
+    """Return rounds with their weights, as `learn` takes them where rows have no moments.
+
+    p: their propensities (n,), if weights depend on them.
+    """
+    if bandit.kernel is None or not x.flags.writeable:  # kernels alone leave x as it is
+        x = x.copy()
+    balanced = bandit.source == rounds.DECISION
+    weight = 1.0 / np.maximum(bandit.clip, p) if balanced else np.ones(len(x))
+    return x, arm, reward, weight
 
 
 def _numbers_of(bandit: Bandit, arm: np.ndarray) -> np.ndarray:
@@ -350,7 +359,7 @@ def _learn_on_fork(
     if tick is None:
         belief.update(*batch)
     else:
-        needed(belief, Forgets, "time passes").update_at(tick, *batch)
+        needed(belief, Forgets, "time passes").update(*batch, tick=tick)
     check_counted(belief, before, batch[1])
     history.extend(rows, len(batch[0]))
     if reweighting is not None:

@@ -137,7 +137,7 @@ def check_belief(
         raise ValueError(
             f"{shown(belief)} is of {sizes} arms and features, not {(n_arms, n_features)}"
         )
-    refits = is_pooled(balance) and not is_normalized(balance) and base.fading_rate(belief) > 0.0
+    refits = is_pooled(balance) and not is_normalized(balance) and belief.fading_rate > 0.0
     if belief.clock is not None and begin(balance) is not None and not refits:
         raise ValueError(
             f"{shown(balance)} weights past rounds again, and {shown(spec)} forgets them: balance "

@@ -74,7 +74,8 @@ class Belief(Protocol):
 
     n (K,): how many rounds each arm has learned. of_arms: whether contexts are (n, K, d), with a
     row of features for each arm. clock: what ticks, if the belief `Forgets`; None: time changes
-    nothing. predict_may_refit: whether a prediction may change the belief.
+    nothing. fading_rate: e^(−fading_rate) is left of a round after a tick, where a belief can be
+    refitted from rounds that fade. predict_may_refit: whether a prediction may change the belief.
     """
 
     if TYPE_CHECKING:  # an attribute or a property serves
@@ -87,6 +88,7 @@ class Belief(Protocol):
     n_features: int
     of_arms: ClassVar[bool] = False
     clock: Clock | None = None
+    fading_rate: float = 0.0
     predict_may_refit: bool = False
 
     @abstractmethod
@@ -131,10 +133,11 @@ class Forgets(Protocol):
     def advance(self, tick: float) -> None:
         """Forget until this tick; a tick of the past changes nothing."""
 
-    def update_at(
-        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
-    ) -> None:
-        """Learn rounds that were decided at ticks (n,); other arguments are as in `update`."""
+    def update(
+        self, x: Array, arm: Array, reward: Array, weight: Array | None = None,
+        tick: Array | None = None,
+    ) -> None:  # fmt: skip
+        """Learn rounds as `Belief.update`; tick (n,): when they were decided (None: now)."""
 
 
 @runtime_checkable
@@ -146,21 +149,9 @@ class Reweighable(Protocol):
     ) -> None:
         """Refit the arms that are due, from all rounds; arguments are as in `update`.
 
-        The rounds of removed arms have an arm number below 0.
+        The rounds of removed arms have an arm number below 0. A belief with a `fading_rate` also
+        takes `tick` (n,): when the rounds were decided.
         """
-
-
-@runtime_checkable
-class Fading(Protocol):
-    """What refits from rounds that fade: e^(−rate) is left of a round after a tick."""
-
-    @property
-    def rate(self) -> float: ...
-
-    def reweigh_at(
-        self, tick: Array, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
-    ) -> None:
-        """Refit as `Reweighable.reweigh` from rounds that were decided at ticks (n,)."""
 
 
 @runtime_checkable
@@ -381,11 +372,6 @@ def needed(belief: object, ability: Any, when: str) -> Any:
 def can_recall(belief: Belief) -> bool:
     """Return whether a belief has snapshots."""
     return isinstance(belief, Recallable) and belief.snapshot() is not None
-
-
-def fading_rate(belief: Belief) -> float:
-    """Return the rate at which rounds fade, where a belief refits from them; else 0."""
-    return belief.rate if isinstance(belief, Fading) else 0.0
 
 
 def check_counted(belief: Belief, before: Array, arm: Array) -> None:

@@ -135,15 +135,13 @@ class ByDraws(Belief):
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
-        self._append(np.full(len(x), self.tick), x, arm, reward, weight)
-
-    def update_at(
-        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
-    ) -> None:
+    def update(
+        self, x: Array, arm: Array, reward: Array, weight: Array | None = None,
+        tick: Array | None = None,
+    ) -> None:  # fmt: skip
         """Learn rounds that were decided at ticks (n,), but those that are out of the window."""
-        if self.clock is None:
-            self.update(x, arm, reward, weight)
+        if self.clock is None or tick is None:
+            self._append(np.full(len(x), self.tick), x, arm, reward, weight)
             return
         self.advance(tick.max(initial=-np.inf))
         kept = tick > self.tick - self.memory.window

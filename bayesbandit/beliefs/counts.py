@@ -78,10 +78,12 @@ class Counts(HalfLives):
 
     # ---- learning --------------------------------------------------------------------------------
 
-    def _learn(
-        self, tick: Array | None, x: Array, arm: Array, reward: Array, weight: Array | None
-    ) -> None:
+    def update(
+        self, x: Array, arm: Array, reward: Array, weight: Array | None = None,
+        tick: Array | None = None,
+    ) -> None:  # fmt: skip
         self.check_rewards(x, reward)
+        tick = self.ticks(len(x), tick)
         rows = x, arm, reward, np.ones(len(x)) if weight is None else weight
         if tick is not None and len(self.blocks) > 1:
             tick, _, arm, reward, weight = map(np.ascontiguousarray, (tick, *rows))

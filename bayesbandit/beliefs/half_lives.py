@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
@@ -78,29 +77,16 @@ class HalfLives(Belief, Kernel):
         """The latest tick of the clock."""
         return float(self.blocks[:, :, self.clock_at].max())
 
-    def now(self, n: int) -> Array | None:
-        """Return the latest tick n times; None if time changes nothing."""
-        return np.full(n, self.latest) if self.clock else None
+    def ticks(self, n: int, given: Array | None = None) -> Array | None:
+        """Return the ticks (n,) of new rounds: those given, or the latest; None without a clock.
 
-    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
-        """Learn rounds x (n, d), arm numbers, rewards, precision weights (n,; None: 1)."""
-        self._learn(self.now(len(x)), x, arm, reward, weight)
-
-    def update_at(
-        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
-    ) -> None:
-        """Learn rounds that were decided at ticks (n,): by the share of them that is left.
-
-        Several half-lives learn one after the other how well each predicted the rounds. A late
-        round is predicted as of now, and counts as of its decision.
+        Rounds count by the share of them that is left. Several half-lives learn one after the other
+        how well each predicted the rounds. A late round is predicted as of now, and counts as of
+        its decision.
         """
-        self._learn(tick, x, arm, reward, weight)
-
-    @abstractmethod
-    def _learn(
-        self, tick: Array | None, x: Array, arm: Array, reward: Array, weight: Array | None
-    ) -> None:
-        """Learn rounds; tick: when they were decided (n,), if time changes anything."""
+        if not self.clock:
+            return None
+        return np.full(n, self.latest) if given is None else given
 
     def _absorb_probabilities(self, other: HalfLives) -> None:
         """Set the probabilities of half-lives to those by the rewards of both."""

@@ -147,7 +147,7 @@ class Regressions(HalfLives):
         if features.known is not None:
             self.rules = np.array([with_prior(rule, *features.known) for rule in self.rules])
         self._begin(memory, [new_arms(n_regressions, rule) for rule in self.rules])
-        self.rate = self.ridges.setting.rate if self.plain and not memory.chooses else 0.0
+        self.fading_rate = self.ridges.setting.rate if self.plain and not memory.chooses else 0.0
 
     def __repr__(self) -> str:
         of = self.features.model if self.plan is None else self.plan.model.name
@@ -251,9 +251,11 @@ class Regressions(HalfLives):
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def _learn(
-        self, tick: Array | None, x: Array, arm: Array, reward: Array, weight: Array | None
-    ) -> None:
+    def update(
+        self, x: Array, arm: Array, reward: Array, weight: Array | None = None,
+        tick: Array | None = None,
+    ) -> None:  # fmt: skip
+        tick = self.ticks(len(x), tick)
         if self.link is not None:
             if tick is not None:
                 self.advance(tick.max(initial=-np.inf))
@@ -301,23 +303,19 @@ class Regressions(HalfLives):
                 self.link.forget(self.counts.sum(keepdims=True) if self.joint else self.counts)
 
     def reweigh(
-        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
-    ) -> None:
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array,
+        tick: Array | None = None,
+    ) -> None:  # fmt: skip
         """Refit the arms that are due, from all rounds; all arms, if they share a regression."""
         if self.rounds is None:
             z, y = self.features.observed(x, arm, reward, weight)
-            self.ridges.reweigh(due, z, arm, y, weight)
+            self.ridges.reweigh(due, z, arm, y, weight, tick)
             return
         self.rounds.replace(x, arm, reward, weight)
         if self.link is None:
             self._refit()
         else:
             self.link.settle(self, [0] if self.joint else due)
-
-    def reweigh_at(
-        self, tick: Array, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
-    ) -> None:
-        self.ridges.reweigh(due, x, arm, reward, weight, tick)
 
     def absorb(self, other: Belief) -> None:
         """Learn the rounds that another belief has learned, as if they had come next.
@@ -333,7 +331,7 @@ class Regressions(HalfLives):
             assert other.rounds is not None
             if self.clock:
                 self.advance(other.latest)
-            self._learn(other.rounds.tick, **other.rounds.of())
+            self.update(**other.rounds.of(), tick=other.rounds.tick)
             return
         if self.memory.drift:
             raise ValueError(
@@ -406,7 +404,7 @@ class Regressions(HalfLives):
 
     def _refit(self) -> None:
         """Start the one regression of all arms from the prior, and learn all rounds again."""
-        rounds, now = self.rounds, self.now(1)
+        rounds, now = self.rounds, self.ticks(1)
         assert rounds is not None
         self.counts = rounds.counts(len(self.counts))
         self._begin_with(self.features, 1)

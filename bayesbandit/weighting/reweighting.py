@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief, Fading, Reweighable, needed
+from bayesbandit.beliefs.base import Belief, Reweighable, needed
 from bayesbandit.checks import COUNT, LARGEST, Name, column, shown
 from bayesbandit.growing_rows import GrowingRows
 from bayesbandit.history import History, Layout
@@ -26,7 +26,6 @@ from bayesbandit.weighting.base import Balance, Provisional, is_known, schedule_
 from bayesbandit.weighting.by_arm import ByArm
 
 TICK = np.dtype([("tick", "f8")])
-WHEN = "the weights of its past change"
 COMMON = ""  # one name for all arms, if they share a posterior
 
 
@@ -211,11 +210,12 @@ class Reweighting:
                 changed.append(k)
             self.due[arms[k]] = self.schedule.next_due(len(mine))
         rounds = past[:, : layout.n_features], played, log["reward"], log["weight"]
+        reweigh = needed(belief, Reweighable, "the weights of its past change").reweigh
         if not self.rate:
-            needed(belief, Reweighable, WHEN).reweigh(changed, *rounds)
+            reweigh(changed, *rounds)
             return
         tick = self.ticks.records["tick"]
-        needed(belief, Fading, WHEN).reweigh_at(tick, changed, *rounds)
+        reweigh(changed, *rounds, tick=tick)
         for k in due:
             left = np.exp(-self.rate * (self.tick - tick[played == k])).sum()
             m = max(1, math.ceil(left))
@@ -261,7 +261,7 @@ class Reweighting:
 def begin(balance: Balance, rate: float = 0.0) -> Reweighting | None:
     """Return the reweighting of a new bandit; None where past weights never change.
 
-    rate: at which rounds fade (`Fading.rate`).
+    rate: at which rounds fade (`Belief.fading_rate`).
     """
     known: Any = balance
     if is_known(balance):

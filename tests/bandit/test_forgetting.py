@@ -627,7 +627,7 @@ def test_the_less_coefficients_walk_the_nearer_they_are_to_standing_still(rule, 
     found = []
     for drift in (None, 1e-12, 1e-9):
         belief = bb.Ridge(30.0, rule, drift=drift).belief(1, D)
-        belief.update_at(np.arange(1.0, 41.0), x, np.zeros(40, dtype=np.int64), reward)
+        belief.update(x, np.zeros(40, dtype=np.int64), reward, tick=np.arange(1.0, 41.0))
         found.append(np.array([belief.sigma2[0], *np.ravel(belief.predict(x[:3]).sd)]))
     np.testing.assert_allclose(found[1], found[0], rtol=1e-8)
     np.testing.assert_allclose(found[2], found[0], rtol=1e-5)

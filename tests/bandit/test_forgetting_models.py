@@ -208,7 +208,7 @@ def test_half_lives_are_weighed_by_predictive_densities(kind):
     belief, x = made(kind).belief.fork(), np.zeros((60, D))
     a0, b0 = belief.predict(x[:1]).a[0, 0], belief.predict(x[:1]).b[0, 0]
     for some in (slice(0, 1), slice(1, 25), slice(25, 60)):
-        belief.update_at(late[some], x[some], k[some], r[some], w[some])
+        belief.update(x[some], k[some], r[some], w[some], late[some])
         belief.advance(tick[some][-1])
     weight, rates = (
         prior(len(HALF_LIVES)),

@@ -275,7 +275,7 @@ def test_a_belief_that_fades_absorbs_later_rounds_as_of_their_clock():
 
     def taught(part):
         belief = believed(LOGISTIC, half_life=20.0, refit_every=1)
-        belief.update_at(tick[part], x[part], arm[part], reward[part], weight[part])
+        belief.update(x[part], arm[part], reward[part], weight[part], tick[part])
         return belief
 
     whole, first, second = taught(slice(None)), taught(slice(30)), taught(slice(30, 60))

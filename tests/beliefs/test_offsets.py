@@ -132,7 +132,7 @@ def test_rows_that_fade_while_contexts_move_on(offset, blocks, monkeypatch):
     x += offset + 1e6 * np.arange(n)[:, None] * np.array([0.0, 1.0]) * (offset > 0)
     belief, tick = bb.Ridge(**KNOWN, half_life=half).belief(1, D), np.arange(1.0, n + 1)
     for part in np.array_split(np.arange(n), 4 if blocks else n):
-        belief.update_at(tick[part], x[part], np.zeros(len(part), dtype=np.int64), r[part])
+        belief.update(x[part], np.zeros(len(part), dtype=np.int64), r[part], tick=tick[part])
     left = 2.0 ** (-(n - tick) / half)
     is_exact(belief, x, r, left, x[-5:], tolerance=1e-9)
 

@@ -176,8 +176,8 @@ def test_rare_rewards_that_fade_have_the_noise_of_their_shares():
     faded, twin = model.belief(3, 2), model.belief(3, 2)
     for i in range(60):
         one = slice(i, i + 1)
-        faded.update_at(tick[one], x[one], arm[one], r[one], w[one])
-    twin.update_at(tick, x, arm, r, w)
+        faded.update(x[one], arm[one], r[one], w[one], tick[one])
+    twin.update(x, arm, r, w, tick)
     np.testing.assert_allclose(faded.sigma2, twin.sigma2, rtol=1e-9)
     share = 0.5 ** ((59.0 - tick) / 15.0)
     own, still = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -149,20 +149,16 @@ class SharedBelief(Belief):
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
+    def update(
+        self, x: Array, arm: Array, reward: Array, weight: Array | None = None,
+        tick: Array | None = None,
+    ) -> None:  # fmt: skip
         """Learn rounds with the features x (n, d) of the chosen arms: see `Belief.update`."""
-        self._learn(self.common.update, arm, x, np.zeros_like(arm), reward, weight)
-
-    def update_at(
-        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
-    ) -> None:
-        learn = needed(self.common, Forgets, "time passes").update_at
-        self._learn(learn, arm, tick, x, np.zeros_like(arm), reward, weight)
-
-    def _learn(self, learn: Callable[..., None], arm: Array, *rounds: Array | None) -> None:
-        before = np.array(self.common.n)
-        learn(*rounds)
-        check_counted(self.common, before, np.zeros_like(arm))
+        before, same, timed = np.array(self.common.n), np.zeros_like(arm), {}
+        if tick is not None:
+            timed["tick"] = tick
+        self.common.update(x, same, reward, weight, **timed)
+        check_counted(self.common, before, same)
         self.n = self.n + np.bincount(arm, minlength=len(self.n))
 
     def advance(self, tick: float) -> None:

@@ -112,7 +112,7 @@ class PolicyTree:
         inner = self.base.belief(n_arms, n_features, False, seed)
         if not isinstance(inner, Belief):
             raise TypeError(f"{shown(self.base)}.belief(…) must give a Belief; got {shown(inner)}")
-        if inner.clock is not None and base.fading_rate(inner) == 0.0:
+        if inner.clock is not None and inner.fading_rate == 0.0:
             raise ValueError(
                 "a tree forgets with a base whose rounds fade, as Ridge(half_life=500); got "
                 f"{shown(self.base)}"
@@ -177,17 +177,15 @@ class TreeBelief(Belief):
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
+    def update(
+        self, x: Array, arm: Array, reward: Array, weight: Array | None = None,
+        tick: Array | None = None,
+    ) -> None:  # fmt: skip
         """Learn from rounds one by one: contexts x (n, d), and arm numbers and rewards (n,).
 
-        weight: inverse propensities (n,); None: 1.
+        weight: inverse propensities (n,); None: 1. tick (n,): when they were decided; None: now.
         """
-        self.update_at(np.full(len(x), self.tick), x, arm, reward, weight)
-
-    def update_at(
-        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None
-    ) -> None:
-        """Learn as `update` from rounds that were decided at ticks (n,)."""
+        tick = np.full(len(x), self.tick) if tick is None else tick
         self.advance(tick.max(initial=0.0))
         weight = np.ones(len(x)) if weight is None else weight
         inner_weight = weight if self.spec.balanced else np.ones(len(x))
@@ -198,11 +196,8 @@ class TreeBelief(Belief):
             rest = arm[row], reward[row], weight[row]
             self.log.append(np.hstack([x[row], means]), *rest, tick[row])
             self.leaves.learn(leaf[row], means, *rest)
-            own = x[row], arm[row], reward[row], inner_weight[row]
-            if self.clock is None:
-                self.inner.update(*own)
-            else:
-                self.inner.update_at(tick[row], *own)
+            timed = {} if self.clock is None else {"tick": tick[row]}
+            self.inner.update(x[row], arm[row], reward[row], inner_weight[row], **timed)
             self.n = self.n + np.bincount(arm[row], minlength=len(self.n))
             if self._is_due():
                 self._grow()
@@ -220,7 +215,7 @@ class TreeBelief(Belief):
         if tick <= self.tick:
             return
         self.tick, before = float(tick), len(self.log)
-        if self.log.forget(tick - 1.0 / self.inner.rate):
+        if self.log.forget(tick - 1.0 / self.inner.fading_rate):
             self.lost += before - len(self.log)
             self._count(len(self.n))
             if len(self.log) and self._is_due():
