@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from bayesbandit import Belief, BeliefModel, LocationScale, Ridge, Rounds, Schedule, savable
-from bayesbandit.beliefs import base
 from bayesbandit.checks import COUNT, LARGEST, finite, integer, number, one_of, shown
 from bayesbandit.systems.policy_tree.leaves import Leaves
 from bayesbandit.systems.policy_tree.tree import Tree, grown
@@ -259,9 +258,7 @@ class TreeBelief(Belief):
         due, logged = list(due), self.log.of()["x"]
         self._relog(logged, np.maximum(arm, -1), reward, weight, self.log.tick)
         if self.spec.balanced:
-            base.needed(self.inner, base.Reweighable, "weights change").reweigh(
-                due, x, arm, reward, weight
-            )
+            self._of_inner("reweigh", "weights change")(due, x, arm, reward, weight)
         self._fill()
 
     def _relog(
@@ -278,14 +275,14 @@ class TreeBelief(Belief):
 
     def add_arm(self) -> None:
         x, means, arm, reward, weight = self._rounds()
-        base.needed(self.inner, base.Resizable, "an arm is added").add_arm()
+        self._of_inner("add_arm", "an arm is added")()
         wider = np.column_stack([x, means, np.full(len(x), np.nan)])
         self._relog(wider, arm, reward, weight, self.log.tick)
         self._fill()
 
     def remove_arm(self, k: int) -> None:
         x, means, arm, reward, weight = self._rounds()
-        base.needed(self.inner, base.Resizable, "an arm is removed").remove_arm(k)
+        self._of_inner("remove_arm", "an arm is removed")(k)
         arm = np.where(arm == k, -1, arm - (arm > k))
         rest = np.column_stack([x, np.delete(means, k, axis=1)])
         self._relog(rest, arm, reward, weight, self.log.tick)
@@ -299,8 +296,14 @@ class TreeBelief(Belief):
             "belief.inner is its outcome model"
         )
 
+    def _of_inner(self, method: str, when: str) -> Any:
+        """Return an optional method of the outcome model; raise TypeError if it has none."""
+        if not hasattr(self.inner, method):
+            raise TypeError(f"{type(self.inner).__name__} needs a method `{method}`, where {when}")
+        return getattr(self.inner, method)
+
     def reseed(self, seed: np.random.SeedSequence) -> None:
-        if isinstance(self.inner, base.Seeded):
+        if hasattr(self.inner, "reseed"):
             self.inner.reseed(seed)
 
     def fork(self) -> Self:
@@ -311,7 +314,7 @@ class TreeBelief(Belief):
     def state(self) -> dict[str, Any]:
         """Return the rounds, the tree and the outcome model. `restore` computes the leaves."""
         tree = {TREE + name: array for name, array in self.tree.state().items()}
-        inner = base.needed(self.inner, base.Storable, "the bandit is saved and loaded").state()
+        inner = self._of_inner("state", "the bandit is saved")()
         inner = {INNER + name: value for name, value in inner.items()}
         window = {"tick": self.tick, "lost": self.lost} if self.clock else {}
         return {"log": self.log.state(), "fitted": self.fitted, **window, **tree, **inner}
@@ -330,7 +333,7 @@ class TreeBelief(Belief):
             self.tick = number(state["tick"], "tick", least=0, most=COUNT)
             self.lost = integer(state["lost"], "lost", most=COUNT)
         fitted = integer(state["fitted"], "fitted", most=len(rows) + self.lost)
-        self.inner.restore(below(state, INNER))
+        self._of_inner("restore", "a saved bandit is loaded")(below(state, INNER))
         self.tree, self.fitted = Tree.restored(below(state, TREE), d), fitted
         arms, ticks = arm[:, 0].astype(np.int64), tick[:, 0] if timed else None
         self._relog(rows[:, : d + K], arms, outcome[:, 0], outcome[:, 1], ticks)
@@ -339,7 +342,7 @@ class TreeBelief(Belief):
         self._fill()
 
     def verify(self, total: int) -> None:
-        if isinstance(self.inner, base.Verifiable):
+        if hasattr(self.inner, "verify"):
             self.inner.verify(total)
 
 
