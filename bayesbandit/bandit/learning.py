@@ -21,7 +21,7 @@ from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.logged import Logged, rounds_of
 from bayesbandit.bandit.refusals import Learnable, Refused
 from bayesbandit.beliefs.base import Forgets, Kernel, check_counted, needed
-from bayesbandit.beliefs.sums import MANY
+from bayesbandit.beliefs.sums import MIN_ROWS_TO_SUM
 from bayesbandit.checks import Contexts
 from bayesbandit.history import UNLOGGED
 from bayesbandit.kernels import rounds
@@ -220,7 +220,7 @@ def _update(
             x = x[np.arange(n), k]
         has_moments = is_weighed and (x.ndim == 3 or not bandit.of_arms)
         batch, kept = None, slice(None)
-        if n >= MANY and _needs_no_moments(twin, has_moments, propensity is not None):
+        if n >= MIN_ROWS_TO_SUM and _needs_no_moments(twin, has_moments, propensity is not None):
             batch, has_moments = _in_bulk(bandit, x, k, reward, p), False
             kept = slice(n - bandit.history.kept(n), n)  # no rows of other rounds
         z, arms = x[kept], k[kept]
@@ -262,7 +262,7 @@ def _in_bulk(
 def _numbers_of(bandit: Bandit, arm: np.ndarray) -> np.ndarray:
     """Return the numbers (n,) of arms by their names (n,), integers or objects."""
     K, whole = len(bandit.arms), arm.dtype != object
-    if len(arm) >= MANY:
+    if len(arm) >= MIN_ROWS_TO_SUM:
         import pandas as pd
 
         if whole and arm.min() >= 0 and arm.max() < K and bandit.arms == tuple(range(K)):
@@ -326,7 +326,7 @@ def learn(
     batch: all rounds, already weighed, if there are only rows of those that the history keeps.
     tick: when all rounds were decided, if the bandit forgets.
     """
-    kernel = bandit.kernel if batch is None and len(rows) < MANY else None
+    kernel = bandit.kernel if batch is None and len(rows) < MIN_ROWS_TO_SUM else None
     if bandit.reweighting is None and bandit.belief.clock is None and kernel is not None:
         _learn_compiled(bandit, kernel, rows)
     else:

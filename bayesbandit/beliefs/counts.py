@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.half_lives import HalfLives
-from bayesbandit.beliefs.memory import FOR_EVER, GONE, Memory
+from bayesbandit.beliefs.memory import FOR_EVER, MIN_SHARE, Memory
 from bayesbandit.checks import COUNT
 from bayesbandit.inference.exact.beta_gamma import Beta
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
@@ -88,7 +88,7 @@ class Counts(HalfLives):
         if tick is not None and len(self.blocks) > 1:
             tick, _, arm, reward, weight = map(np.ascontiguousarray, (tick, *rows))
             fading.learn_all(
-                self.blocks, self.rates, tick, arm, reward, weight, self.settings, GONE,
+                self.blocks, self.rates, tick, arm, reward, weight, self.settings, MIN_SHARE,
                 self.log_weight,
             )  # fmt: skip
             return
@@ -96,7 +96,7 @@ class Counts(HalfLives):
             self.advance(tick.max(initial=-np.inf))
             share = np.exp(self.rates[0] * (tick - self.arms[arm, CLOCK]))
             rows = *rows[:3], share * rows[3]
-            rows = tuple(values[share >= GONE] for values in rows)
+            rows = tuple(values[share >= MIN_SHARE] for values in rows)
         x, arm, reward, weight = map(np.ascontiguousarray, rows)
         NUMBERS.update_many(self.arms, x, arm, reward, weight, self.settings)
 
@@ -150,7 +150,7 @@ class Counts(HalfLives):
             blocks[..., FADING] += share[..., None] * part[..., FADING]
         if self.clock:
             left = blocks[..., kernel.REST] + blocks[..., kernel.HITS] * (self.family == BETA)
-            blocks[left < GONE, SUMS] = 0.0
+            blocks[left < MIN_SHARE, SUMS] = 0.0
         self._set(blocks)
         self._absorb_probabilities(other)
 

@@ -23,7 +23,7 @@ RULES = {
     "rss": layout.RSS,
     "nig": layout.NIG,
 }
-TINY = 1e-6  # the default least σ² of "rss/n" and "rss"
+MIN_VARIANCE = 1e-6  # the default least σ² of "rss/n" and "rss"
 
 
 @savable
@@ -175,7 +175,7 @@ class Ridge:
             rule, value = layout.KNOWN_SIGMA2, float(self.variance)
         least = self.min_variance
         if least is None:
-            least = 0.0 if rule == layout.EMPIRICAL_BAYES else TINY
+            least = 0.0 if rule == layout.EMPIRICAL_BAYES else MIN_VARIANCE
         cv = self.ridge == "cv"
         refit = self.refit_every
         if refit is None:

@@ -12,7 +12,7 @@ from bayesbandit.kernels.fading import MIN_ROWS_LEFT
 
 CLOCKS = "rounds", "time"
 HALF_LIVES = (None, 2000.0, 500.0, 125.0)  # among which `half_life="auto"` chooses
-GONE = 1e-30  # the share of a round below which it is left out: it changes no sum in float64
+MIN_SHARE = 1e-30  # the share of a round below which it is left out: it changes no sum in float64
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from bayesbandit.beliefs.glm.link import Link
     from bayesbandit.inference.plan import Plan
 
-ROOM = 2**24  # numbers of the rows that are mapped at once
+MAX_NUMBERS = 2**24  # numbers of the rows that are mapped at once
 
 Array = np.ndarray
 
@@ -272,7 +272,7 @@ class Regressions(HalfLives):
     ) -> None:
         """Update the regressions, with as many rows at once as fit into memory."""
         weight = np.ones(len(x)) if weight is None else weight
-        step = max(1, len(x) if self.plain else ROOM // max(1, self.features.width))
+        step = max(1, len(x) if self.plain else MAX_NUMBERS // max(1, self.features.width))
         for part in (slice(i, i + step) for i in range(0, len(x), step)):
             z, y = self.features.observed(x[part], arm[part], reward[part], weight[part])
             rows = z, np.zeros_like(arm[part]) if self.joint else arm[part], y, weight[part]

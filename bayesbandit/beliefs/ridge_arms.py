@@ -9,14 +9,14 @@ import numpy as np
 from scipy.linalg import cholesky
 
 from bayesbandit.beliefs import sums
-from bayesbandit.beliefs.memory import GONE
+from bayesbandit.beliefs.memory import MIN_SHARE
 from bayesbandit.checks import COUNT
 from bayesbandit.kernels import arm as layout
 from bayesbandit.kernels import fading, scoring
 from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels.rounds import update_many
 from bayesbandit.runtime.compiling import interpreted, without
-from bayesbandit.runtime.schema import demand
+from bayesbandit.runtime.schema import Numbers, check, demand
 
 LARGEST_NUMBER = 1e300  # of an arm: sums of a few stay finite
 LARGEST_COEFFICIENT = 1e150
@@ -87,13 +87,13 @@ class RidgeArms:
     def learn(self, x: Array, arm: Array, reward: Array, weight: Array) -> None:
         """Learn rows x (n, d), arm numbers, rewards and weights (n,).
 
-        An arm with many of them (`sums.MANY`) learns their sums, as fast as matrices multiply. The
-        result is that of one row at a time, to rounding, but λ by cross-validation and the average
-        of normalised weights are settled at the end. Rows are learned one at a time where the
-        scales of the columns differ so much that sums would lose digits.
+        An arm with many of them (`sums.MIN_ROWS_TO_SUM`) learns their sums, as fast as matrices
+        multiply. The result is that of one row at a time, to rounding, but λ by cross-validation
+        and the average of normalised weights are settled at the end. Rows are learned one at a time
+        where the scales of the columns differ so much that sums would lose digits.
         """
         rows = x, *map(np.ascontiguousarray, (arm, reward, weight))
-        if len(x) >= sums.MANY and self.setting.walk == 0:
+        if len(x) >= sums.MIN_ROWS_TO_SUM and self.setting.walk == 0:
             left = sums.learn(self.arms, self.settings, *rows)
             rows = rows if left.all() else tuple(values[left] for values in rows)
         x, arm, reward, weight = rows
@@ -112,8 +112,8 @@ class RidgeArms:
             return
         fading.advance(self.arms, tick.max(initial=-np.inf), self.settings)
         share = self._share(tick, arm)
-        if (share < GONE).any():
-            left = np.flatnonzero(share >= GONE)
+        if (share < MIN_SHARE).any():
+            left = np.flatnonzero(share >= MIN_SHARE)
             self.learn_at(tick[left], x[left], arm[left], reward[left], weight[left])
             return
         weight = share * weight
@@ -122,7 +122,7 @@ class RidgeArms:
             self.learn(x, arm, reward, weight)
             return
         # the weights' average needs the rows that are left by then: of an arm's sums, or row by row
-        many = np.bincount(arm, minlength=len(self.arms))[arm] >= sums.MANY
+        many = np.bincount(arm, minlength=len(self.arms))[arm] >= sums.MIN_ROWS_TO_SUM
         self.count_left(arm[many], share[many])
         sums.learn(self.arms, self.settings, x, arm, reward, weight)
         for i in np.flatnonzero(~many)[:, None]:
@@ -222,7 +222,8 @@ class RidgeArms:
         """Raise ValueError if the numbers cannot come from any rows."""
         head = self.head
         n = head["n"]
-        demand(((n >= 0) & (n == np.floor(n))).all(), "its arms' rounds are no counts")
+        check(n, Numbers((None,), 0.0, whole=True), "its arms' rounds")
+        check(head["clock"], Numbers((None,), 0.0, COUNT), "its clocks")
         df = layout.NAMES.index("df")  # the only number that may be infinite
         for part in (self.arms[:, :df], self.arms[:, df + 1 :]):  # views: no copy of the arms
             ends = np.array([part.min(axis=1, initial=0.0), part.max(axis=1, initial=0.0)])
@@ -235,8 +236,6 @@ class RidgeArms:
             demand(small.all(), "its coefficients are too large")
         demand(all((head[name] >= 0).all() for name in SUMS), "its belief has a negative sum")
         demand(all((head[name] > 0).all() for name in DIVISORS), "its belief has a divisor of 0")
-        clock = head["clock"]
-        demand(((clock >= 0) & (clock <= COUNT)).all(), f"its clocks are {clock}")
         if self.setting.rate > 0:
             left = head["left"][n > 0]
             most = n[n > 0] * np.exp(self.setting.slack) * (1 + 1e-9)

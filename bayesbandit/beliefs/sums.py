@@ -28,11 +28,11 @@ from bayesbandit.kernels.arm import (
 from bayesbandit.kernels.reward_moments import add_moments
 from bayesbandit.runtime.compiling import interpreted, without
 
-MANY = 1000  # an arm with at least so many new rows learns them together
-BLOCK = 8192  # a block of rows has at least so many,
-EACH = 32  # and so many for each arm and fold,
-ROOM = 2**22  # but at most so many numbers
-ROUGH = 1e-5  # the least pivot, as a share of its diagonal, of a product that is factorised
+MIN_ROWS_TO_SUM = 1000  # an arm with at least so many new rows learns them together
+MIN_BLOCK = 8192  # a block of rows has at least so many,
+MIN_ROWS_OF_EACH = 32  # and so many for each arm and fold,
+MAX_NUMBERS = 2**22  # but at most so many numbers
+MIN_PIVOT = 1e-5  # the least pivot, as a share of its diagonal, of a product that is factorised
 
 Array = np.ndarray
 
@@ -46,7 +46,7 @@ def learn(
     updated at the end.
     """
     count = np.bincount(arm, minlength=len(arms))
-    many = np.flatnonzero(count >= MANY)
+    many = np.flatnonzero(count >= MIN_ROWS_TO_SUM)
     if not many.size:
         return np.ones(len(arm), dtype=np.bool_)
     own = [view(arms[k], _sizes(settings)[0]) for k in many]
@@ -76,7 +76,7 @@ def learn(
                 _add_root(mine, settings, np.linalg.qr(A, mode="r"))
         _count(one.head, n[i].sum(), new[i])
         renew(mine, settings)
-    return count[arm] < MANY
+    return count[arm] < MIN_ROWS_TO_SUM
 
 
 def merge(mine: Array, its: Array, settings: Array) -> None:
@@ -124,7 +124,7 @@ def root_of(S: Array) -> Array | None:
         R = np.asarray(cholesky(S, check_finite=False))
     except LinAlgError:
         return None
-    return R if (np.diag(R) ** 2 >= ROUGH * np.diag(S)).all() else None
+    return R if (np.diag(R) ** 2 >= MIN_PIVOT * np.diag(S)).all() else None
 
 
 def _add_root(
@@ -189,7 +189,7 @@ def _groups(
     place[which] = np.arange(K)
     shift, origin = np.array([one.head.shift for one in own]), np.array([one.origin for one in own])
     seen = np.zeros(K, dtype=np.int64)
-    size = max(1, min(max(BLOCK, EACH * K * F), ROOM // (D + 1), len(x)))
+    size = max(1, min(max(MIN_BLOCK, MIN_ROWS_OF_EACH * K * F), MAX_NUMBERS // (D + 1), len(x)))
     out, ends = np.empty((size, D + 1)), np.zeros(K * F + 1, dtype=np.int64)
     for start in range(0, len(x), size):
         part = slice(start, start + size)

@@ -13,9 +13,9 @@ from bayesbandit.kernels.prob_best.points import POINTS, cells
 from bayesbandit.predictions import Alpha, Joint, LocationScale, Prediction
 
 Array = np.ndarray
-ROOM = 2**22  # numbers that are held at a time
-END = 8.5  # of a normal: nothing is beyond
-FINE, COARSE = 1 / 16, 1 / 8  # steps of a normal
+MAX_NUMBERS = 2**22  # numbers that are held at a time
+LAST_NODE = 8.5  # of a normal: nothing is beyond
+FINE_STEP, COARSE_STEP = 1 / 16, 1 / 8  # steps of a normal
 MOST_ARMS_FOR_FINE = 8
 
 
@@ -65,7 +65,7 @@ class Increasing(Prediction):
         """Return `best` (K,) at context i, as shares of the quasi-random points of `Joint`."""
         root, mean, shares = eta.root[i], self.mean[i, :, None], []
         points = ndtri((cells(root.shape[1]) + 0.5) / POINTS)
-        parts = np.array_split(points, min(POINTS, 1 + len(root) * POINTS // ROOM), axis=1)
+        parts = np.array_split(points, min(POINTS, 1 + len(root) * POINTS // MAX_NUMBERS), axis=1)
         for z in parts:
             draws = self.family.mean(eta.mean[i, :, None] + root @ z)
             shares.append(by_draws.joint((mean + alpha * (draws - mean)).T[None])[0])
@@ -78,7 +78,7 @@ class Increasing(Prediction):
         all arms. The probabilities are off by less than 1e-4.
         """
         m, K = self.mean[i], self.mean.shape[1]
-        u = np.arange(-END, END, FINE if K <= MOST_ARMS_FOR_FINE else COARSE)
+        u = np.arange(-LAST_NODE, LAST_NODE, FINE_STEP if K <= MOST_ARMS_FOR_FINE else COARSE_STEP)
         g = self.family.mean(eta.mean[i] + eta.scale[i] * u[:, None])
         with np.errstate(all="ignore"):
             # arm j is below arm k's node if g(η_j) < v; this form keeps the digits of a tiny α
@@ -88,7 +88,9 @@ class Increasing(Prediction):
         order = np.argsort(v[:, :, 0], axis=None, kind="stable")
         F = np.ones((z.size // K + 2, K))
         F[0] = 0.0
-        F[1:-1] = np.maximum.accumulate(ndtr(np.where(np.isnan(z), END, z)).reshape(-1, K)[order])
+        F[1:-1] = np.maximum.accumulate(
+            ndtr(np.where(np.isnan(z), LAST_NODE, z)).reshape(-1, K)[order]
+        )
         out = np.zeros(K)
         for node, weight in zip(*by_draws.quadrature(min((K + 1) // 2, 4)), strict=True):
             inside = F[:-1] + node * np.diff(F, axis=0)
