@@ -372,3 +372,21 @@ def test_a_bandit_of_many_features_and_no_rounds(make, path):
     bandit = make(2, 300)
     bandit.save(path)
     assert anatomy(bb.Bandit.load(path)) == anatomy(bandit)
+
+
+def test_numbers_are_of_their_shape_and_range():
+    form = schema.Numbers((None, 2), 0.0, 5.0, whole=True)
+    schema.check(np.array([[0.0, 5.0], [1.0, 2.0]]), form)
+    schema.check(np.zeros((0, 2)), form)
+    for said, bad in {
+        "its n must be numbers .*; got float64 \\(2,\\)": np.zeros(2),
+        "its n must be numbers .*; got float64 \\(1, 3\\)": np.zeros((1, 3)),
+        "its n must be numbers .*; got <U1 ": np.array([["a", "b"]]),
+        "its n must be integers from 0 to 5; got nan": np.array([[np.nan, 0.0]]),
+        "its n must be integers from 0 to 5; got 6": np.array([[6.0, 0.0]]),
+        "its n must be integers from 0 to 5; got 0.5": np.array([[0.5, 0.0]]),
+    }.items():
+        with pytest.raises(schema.Broken, match=said):
+            schema.check(bad, form, "its n")
+    with pytest.raises(schema.Broken, match="got int64"):
+        schema.check(np.zeros(2, dtype=np.int64), schema.Numbers((2,), dtype="<f8"))
