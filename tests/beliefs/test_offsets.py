@@ -88,7 +88,7 @@ def test_rows_one_by_one(offset, n):
 
 @every
 def test_a_block_of_rows(offset, monkeypatch):
-    monkeypatch.setattr(sums, "MANY", 2)
+    monkeypatch.setattr(sums, "MIN_ROWS_TO_SUM", 2)
     x, r, w = rows(offset)
     belief = learned(x[:7], r[:7], w[:7])
     belief.update(x[7:], np.zeros(17, dtype=np.int64), r[7:], w[7:])
@@ -126,7 +126,7 @@ def test_copies_and_files(offset, tmp_path):
 @pytest.mark.parametrize("blocks", [False, True])
 def test_rows_that_fade_while_contexts_move_on(offset, blocks, monkeypatch):
     """A clock among the features: rows of now are far from the first one."""
-    monkeypatch.setattr(sums, "MANY", 2 if blocks else 1000)
+    monkeypatch.setattr(sums, "MIN_ROWS_TO_SUM", 2 if blocks else 1000)
     n, half = 60, 4.0
     x, r, _ = rows(0.0, n)
     x += offset + 1e6 * np.arange(n)[:, None] * np.array([0.0, 1.0]) * (offset > 0)
