@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,6 +64,35 @@ def choose(bandit: Bandit, x: Contexts, arms: Iterable[Name] | None) -> Decision
         return Decision(bandit.layout, decision.rows[0], decision.late, tick=decision.tick)
 
 
+def choose_by_seeds(
+    bandit: Bandit,
+    x: np.ndarray,
+    available: np.ndarray,
+    digests: Sequence[bytes],
+    t: int,
+    now: float,
+) -> Decision:
+    """Return decisions about contexts x (n, …), each by the random numbers of its own 32 bytes.
+
+    The bandit stays as it is. available: a mask (K,). t: contexts decided before. now: seconds.
+    """
+    twin = transactions.fork_to_decide(bandit)
+    twin.lock, twin.t, twin.now = RLock(), t, now
+    if bandit.belief.clock is not None:  # it forgets until the tick of this decision alone
+        twin.belief = bandit.belief.fork()
+    live = fast_path.deciding(twin) if len(x) == 1 else None
+    if live is not None and bandit.compiled and bandit.rule is not None:
+        advance(twin)
+        random_streams.restart(twin, digests[0])
+        live = live._replace(stream=twin.stream)
+        decision = Decision(twin.layout, _decide_one(twin, live, x[0], available)[None])
+    else:
+        decision = _decide(twin, x, available, twin.numbers(len(x)), digests)
+        decision.settle()
+    decision.layout.fill_propensities(decision.rows)
+    return decision
+
+
 def _contexts(
     bandit: Bandit, x: Contexts, arms: Iterable[Name] | None
 ) -> tuple[np.ndarray, np.ndarray, bool]:
@@ -112,8 +142,14 @@ def _decide_on_fork(
     return decision
 
 
-def _decide(bandit: Bandit, x: np.ndarray, available: np.ndarray, numbers: np.ndarray) -> Decision:
-    """Return decisions about contexts x (n, …)."""
+def _decide(
+    bandit: Bandit, x: np.ndarray, available: np.ndarray, numbers: np.ndarray,
+    digests: Sequence[bytes] = (),
+) -> Decision:  # fmt: skip
+    """Return decisions about contexts x (n, …).
+
+    digests: 32 bytes for each context, if each has random numbers of its own.
+    """
     layout, arms, done, kind = bandit.layout, np.flatnonzero(available), 0, TABULATED
     late: Comparison | RowComparison | None = None
     D, K = layout.n_columns, len(layout.arms)
@@ -128,13 +164,16 @@ def _decide(bandit: Bandit, x: np.ndarray, available: np.ndarray, numbers: np.nd
         else:
             late = Comparison(ranking.among(arms), *numbers.T)
     choose_many = (bandit.kernel or Kernel).functions.choose_many
-    while done < len(rows):
-        if late is None:
-            done = choose_many(rows, done, D, K, kind, numbers, bandit.stream)
-        else:
-            done = late.choose(rows, done, D, K, arms, bandit.stream)
-        if done < len(rows):
-            random_streams.refill(bandit)
+    for end in range(1, len(rows) + 1) if digests else [len(rows)]:
+        if digests:
+            random_streams.restart(bandit, digests[end - 1])
+        while done < end:
+            if late is None:
+                done = choose_many(rows[:end], done, D, K, kind, numbers, bandit.stream)
+            else:
+                done = late.choose(rows[:end], done, D, K, arms, bandit.stream)
+            if done < end:
+                random_streams.refill(bandit)
     if dependent is not None:
         sd = prediction.sd if by_rows is None else np.nan
         put_moments(rows, D, available, prediction.mean, sd, np.nan)

@@ -47,6 +47,21 @@ def refill(bandit: Bandit) -> None:
     vars(bandit).update(rng=rng, stream=stream, deciding=live)
 
 
+def restart(bandit: Bandit, digest: bytes) -> None:
+    """Use the random numbers of 32 bytes that are uniform, as those of a keyed hash."""
+    bits = np.random.PCG64(UNSEEDED)
+    state, stream = int.from_bytes(digest[:16]), int.from_bytes(digest[16:])
+    bits.state = {
+        "bit_generator": "PCG64",
+        "state": {"state": state, "inc": stream | 1},  # PCG needs an odd increment
+        "has_uint32": 0,
+        "uinteger": 0,
+    }
+    bandit.rng = np.random.Generator(bits)
+    bandit.stream = np.zeros(2 + PER_ARM * len(bandit.arms))
+    refill(bandit)
+
+
 def reseed(bandit: Bandit, seed: np.random.SeedSequence) -> None:
     """Use new random numbers from now on, for decisions and for a belief that samples."""
     twin = transactions.fork(bandit)

@@ -120,10 +120,10 @@ def serve(
                     "--wait, --default-reward, --aggregate and --activation need --bandit: the log "
                     "has those with which it began"
                 )
-            opened = begun_log(log, name, migrate=True)
+            opened = begun_log(log, name)
             service = kind.open(opened, **parts)
         else:
-            loaded, opened = Bandit.load(bandit, **parts), DecisionLog(log, name, migrate=True)
+            loaded, opened = Bandit.load(bandit, **parts), DecisionLog(log, name)
             service = kind(
                 loaded, opened, wait, default_reward, aggregate=aggregate,
                 activation=activation,
@@ -151,7 +151,7 @@ def serve(
         raise typer.Exit(1)
 
 
-def begun_log(url: str, name: str, migrate: bool = False) -> DecisionLog:
+def begun_log(url: str, name: str) -> DecisionLog:
     """Return a log that has begun; raise FileNotFoundError if there is no file, and make none."""
     from bayesbandit.store.log import DecisionLog
 
@@ -160,7 +160,7 @@ def begun_log(url: str, name: str, migrate: bool = False) -> DecisionLog:
     is_path = scheme.startswith("sqlite") and not file.startswith("file:")
     if is_path and file and not Path(file).is_file():
         raise FileNotFoundError(f"there is no log {file}")
-    return DecisionLog(url, name, migrate=migrate)
+    return DecisionLog(url, name)
 
 
 def parts_of(policy: str | None, model: str | None, balance: str | None) -> dict[str, Any]:
@@ -221,9 +221,7 @@ def learn(
     with clear_errors():
         from bayesbandit.service.service import Service
 
-        service = Service.open(
-            begun_log(log, name, migrate=True), **parts_of(policy, model, balance)
-        )
+        service = Service.open(begun_log(log, name), **parts_of(policy, model, balance))
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())

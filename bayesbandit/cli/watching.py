@@ -52,11 +52,12 @@ def report(
     with clear_errors():
         with begun_log(log, name) as opened:
             tables, figures, answer = watch(opened, since, until)
+            begun = opened.ledger.beginning() or {}
             record = {
                 "log": opened.ledger.database.shown, "name": opened.name,
                 "since": since, "until": until,
-                "counts": opened.counts(), "bandit": opened.ledger.beginning()["policy"],
-                "arms at the beginning": opened.ledger.beginning()["arms"],
+                "counts": opened.counts(), "bandit": begun["policy"],
+                "arms at the beginning": begun["arms"],
                 "bayesbandit": version("bayesbandit"), "python": platform.python_version(),
             }  # fmt: skip
         from bayesbandit.evaluation.page import page
@@ -273,7 +274,7 @@ def changed(evidence: EProcess) -> str:
 
 
 def _fit(log: DecisionLog) -> str:
-    encoded = log.ledger.beginning()["encoder"] is not None
+    encoded = (log.ledger.beginning() or {})["encoder"] is not None
     return "the encoder's fit" if encoded else "the first decisions"
 
 

@@ -201,9 +201,10 @@ def parts(log: DecisionLog, since: Time | None = None, until: Time | None = None
     """
     from bayesbandit.store.reading import chunks
 
-    if (how := log.ledger.settings()) is None:
+    known, how = log.ledger.beginning(), log.ledger.settings()
+    if known is None or how is None:
         raise log.ledger.no_bandit()
-    n_features = log.ledger.beginning()["n_features"]
+    n_features = known["n_features"]
     held: Chunk | None = None
     for chunk in chunks(log.ledger, moment(since, "since"), moment(until, "until"), AT_ONCE):
         if held is not None and len(chunk.decisions) < AT_ONCE:
@@ -221,7 +222,7 @@ def _together(one: Chunk, other: Chunk) -> Chunk:
 
     return Chunk(
         one.decisions + other.decisions, one.closed | other.closed, one.came | other.came,
-        one.activated | other.activated, one.overruled | other.overruled,
+        one.activated | other.activated,
     )  # fmt: skip
 
 

@@ -8,18 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sqlalchemy import select
 
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.checks import ROUNDING, Name, arm_name, number, shown
 from bayesbandit.kernels.row_layout import TABULATED
+from bayesbandit.runtime.identifiers import id_text, new_ids
 from bayesbandit.service.inputs import encoded, ids_of, listed
 from bayesbandit.service.service import Service, Stamp, stamps
-from bayesbandit.store.records import ADVISED, SYSTEM, Conflict, Stored
+from bayesbandit.store.records import SYSTEM, Conflict, Stored
 from bayesbandit.store.rows import context_texts, decision_of, layout_of, text_of, to_bytes
-from bayesbandit.store.tables import events
-from bayesbandit.store.versions import decided
+from bayesbandit.store.versions import decided, digests
 
 
 @dataclass(frozen=True)
@@ -75,33 +74,23 @@ class Apprentice(Service):
                 raise
             return self._followed(stored, arm, probabilities, names)
         texts = context_texts(context, 1, True)
-        ids = None if id is None else ids_of(id, 1, True)
-        if ids is not None and (stored := self._again(ids, texts, among)):
-            return self._followed(stored, arm, probabilities, among)
+        ids = [id_text(new_ids(1)[0])] if id is None else ids_of(id, 1, True)
         p = _distribution(probabilities, arm, bandit.arms, among)
-        with self._streams.one() as stream:
-            t, now = self._count(1), self._now()
-            advice = decided(bandit, x, among, t, stream.entropy, stream.position, now)
-            own = _of_system(advice, bandit.number(arm), p)
-            if ids is not None:
-                own.ids = np.array(ids)
-            [row] = self._rows(own, version.number, now)
-            row |= {
-                "stream": stream.key, "position": stream.position, "t": t, "mode": SYSTEM,
-                "context": texts[0], "x": to_bytes(x[0]) if x.ndim > 2 else None,
-            }  # fmt: skip
-            chosen = np.asarray(advice.arm).tolist()[0]
-            probability = float(advice.probabilities[0, bandit.number(arm)])
-            followed = Followed(own[0], chosen, probability, Stamp(now, version.number, SYSTEM))
-            note = {
-                "at": row["decided_at"],
-                "kind": ADVISED,
-                "decision_id": row["id"],
-                "detail": text_of({"arm": chosen, "probability": followed.probability}),
-            }
-            done = self.log.ledger.append([row], self._due([row]), [note], stream.new)
-            stream.position += done
-        return followed if done else self.follow(context, arm, probabilities, names, row["id"])
+        t, now = self._count(1), self._now()
+        advice = decided(bandit, x, among, digests(self._secret, ids), [t], [now])
+        own = _of_system(advice, bandit.number(arm), p)
+        own.ids = np.array(ids)
+        chosen = np.asarray(advice.arm).tolist()[0]
+        probability = float(advice.probabilities[0, bandit.number(arm)])
+        [row] = self._rows(own, version.number, now)
+        row |= {
+            "t": t, "mode": SYSTEM, "context": texts[0],
+            "x": to_bytes(x[0]) if x.ndim > 2 else None,
+            "advice": text_of({"arm": chosen, "probability": probability}),
+        }  # fmt: skip
+        if self._append([row]):
+            return Followed(own[0], chosen, probability, Stamp(now, version.number, SYSTEM))
+        return self._followed(self._again(ids, texts, among), arm, probabilities, among)
 
     def _followed(
         self,
@@ -115,7 +104,11 @@ class Apprentice(Service):
         p, id = _distribution(probabilities, arm, layout.arms, among), stored[0].id
         if stored[0].arm != arm or not np.array_equal(stored[0].probabilities, p):
             raise Conflict(f"the log has a decision {id!r}, of another arm or probabilities")
-        return Followed(decision_of(layout, stored, True), *self._advised(id), stamps(stored)[0])
+        if (text := stored[0].advice) is None:
+            raise Conflict(f"the log has a decision {id!r}, and the bandit made it")
+        told = json.loads(text)
+        decision = decision_of(layout, stored, True)
+        return Followed(decision, told["arm"], told["probability"], stamps(stored)[0])
 
     def check(
         self,
@@ -129,17 +122,6 @@ class Apprentice(Service):
         names = None if arms is None else tuple(dict.fromkeys(listed(arms)))
         _, among = _encoded(bandit, context, names)
         _distribution(probabilities, arm, bandit.arms, among)
-
-    def _advised(self, id: str) -> tuple[Name, float]:
-        """Return the stored advice for a decision: the arm, and the probability."""
-        ledger = self.log.ledger
-        found = select(events.c.detail).where(ledger.of_ids(events, [id]), events.c.kind == ADVISED)
-        with ledger.database.read() as connection:
-            text = connection.execute(found).scalar()
-        if text is None:
-            raise Conflict(f"the log has a decision {id!r}, and the bandit made it")
-        detail = json.loads(text)
-        return detail["arm"], detail["probability"]
 
 
 def _encoded(

@@ -52,7 +52,7 @@ def described(bandit: Bandit) -> dict[str, Any]:
 
 def check_same(bandit: Bandit, log: DecisionLog, settings: Settings) -> None:
     """Raise ValueError unless the bandit and the settings are those with which the log began."""
-    known = log.ledger.beginning()
+    known = log.ledger.beginning() or {}
     own = json.loads(json.dumps(described(bandit)))
     for what in ("arms", "n_features", "encoder", "policy"):
         if own[what] != known[what]:
@@ -87,7 +87,7 @@ def _said(name: str, value: Any) -> str:
 
 def check_policy(policy: Policy | None, log: DecisionLog) -> None:
     """Raise ValueError if a policy is given and the log began with another one."""
-    known = log.ledger.beginning()["policy"]
+    known = (log.ledger.beginning() or {})["policy"]
     if policy is not None and checks.shown(policy) != known:
         raise ValueError(
             f"{log} has a bandit with the policy {known}, not {checks.shown(policy)}; another "

@@ -41,7 +41,7 @@ from bayesbandit.service.messages import (
 from bayesbandit.service.metrics import Metrics
 from bayesbandit.service.service import Service, Stamp
 from bayesbandit.store.deadlines import before
-from bayesbandit.store.records import BANDIT, FALLBACK, SYSTEM, UNKNOWN, Conflict, Unavailable
+from bayesbandit.store.records import BANDIT, SYSTEM, UNKNOWN, Conflict, Unavailable
 
 logger = logging.getLogger("bayesbandit")
 DEADLINE = 0.2  # seconds until a request is answered
@@ -65,7 +65,7 @@ SAID = {
     "without: nothing was decided.",
 }
 Reason = Literal["split", "default", "static"]
-REASONS: dict[str, Reason] = {BANDIT: "split", FALLBACK: "default", SYSTEM: "static"}
+REASONS: dict[str, Reason] = {BANDIT: "split", SYSTEM: "static"}
 
 
 def application(

@@ -7,8 +7,9 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +20,7 @@ from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.beliefs.drift_test import EProcess
 from bayesbandit.checks import Name, Table
+from bayesbandit.runtime.identifiers import id_text, new_ids
 from bayesbandit.service.beginning import (
     check_log,
     check_policy,
@@ -28,7 +30,6 @@ from bayesbandit.service.beginning import (
     refuse_fallback,
 )
 from bayesbandit.service.inputs import each, encoded, ids_of, list_of, listed
-from bayesbandit.service.randomness import Stream, Streams
 from bayesbandit.store.log import DecisionLog
 from bayesbandit.store.records import (
     ADDED,
@@ -43,6 +44,7 @@ from bayesbandit.store.records import (
     NotStored,
     Outcome,
     Stored,
+    Unavailable,
 )
 from bayesbandit.store.rows import (
     Parts,
@@ -52,13 +54,13 @@ from bayesbandit.store.rows import (
     decision_of,
     layout_of,
     moment,
+    name_text,
     same_json,
     saved,
-    text_of,
     to_bytes,
 )
 from bayesbandit.store.settings import closed_by, settings_of
-from bayesbandit.store.versions import Version, catch_up, decided, follow, rehearse, restored
+from bayesbandit.store.versions import Version, decided, digests, follow, newest, rehearse
 
 if TYPE_CHECKING:
     from bayesbandit.policies import Policy
@@ -96,21 +98,6 @@ class Stamp(NamedTuple):
     decided_at: int
     version: int
     mode: str
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call of `decide`.
-
-    x: contexts (n, …), encoded for a version of the bandit. among: the arms that may be chosen, or
-    None for all. texts: the contexts as texts. ids: the given ids, or None.
-    """
-
-    version: Version
-    x: np.ndarray
-    among: tuple[Name, ...] | None
-    texts: list[str | None]
-    ids: list[str] | None
 
 
 class Service:
@@ -197,10 +184,10 @@ class Service:
         self.snapshot_every, self.keep_snapshots = snapshot_every, keep_snapshots
         self._changing = RLock()  # held while the version changes
         self._unsaved = 0  # decisions learned since the last snapshot
-        self._streams = Streams()
         self._counting, self._t = RLock(), 0
-        self._version = self._newest()
-        self._take(self._version)
+        self._secret = log.ledger.secret()
+        self._version = newest(log.ledger, parts)
+        self._lost = False  # whether the log has no bandit any more
         self._evidence: EProcess | None = None  # of a learner
 
     def __repr__(self) -> str:
@@ -263,46 +250,34 @@ class Service:
         except ValueError:
             if not (stored := self._before(context, names, id)):
                 raise
-            layout = layout_of(bandit, stored[0].arms)
-            return decision_of(layout, stored, isinstance(id, str)), stamps(stored)
-        texts = context_texts(context, len(x), single)
-        ids = None if id is None else ids_of(id, len(x), single)
-        decision, found = self._decided(Call(version, x, among, texts, ids))
-        return decision[0] if single else decision, found
-
-    def _decided(self, call: Call) -> tuple[Decision, list[Stamp]]:
-        """Return the decisions of a call: the stored ones, or new ones after storing them."""
-        bandit, texts, among = call.version.bandit, call.texts, call.among
-        if call.ids is not None and (stored := self._again(call.ids, texts, among)):
-            return decision_of(layout_of(bandit, stored[0].arms), stored), stamps(stored)
-        with self._streams.one() as stream:
-            decision, rows = self._made(call, stream)
-            done = self.log.ledger.append(rows, self._due(rows), stream=stream.new)
-            stream.position += done
-        if done:
-            return decision, [Stamp(row["decided_at"], row["version"], row["mode"]) for row in rows]
-        again = self._again([row["id"] for row in rows], texts, among)  # another process was first
-        if not again:
-            raise NotStored("the log has another decision in the place of this one")
-        return decision_of(layout_of(bandit, again[0].arms), again), stamps(again)
-
-    def _made(self, call: Call, stream: Stream) -> tuple[Decision, list[dict[str, Any]]]:
-        """Return the decisions of a call by a stream's random numbers, and their rows."""
-        version, x = call.version, call.x
-        t, now = self._count(len(x)), self._now()
-        decision = decided(version.bandit, x, call.among, t, stream.entropy, stream.position, now)
-        if call.ids is not None:
-            decision.ids = np.array(call.ids)
+            return self._told(stored, isinstance(id, str))
+        n = len(x)
+        texts = context_texts(context, n, single)
+        ids = [id_text(one) for one in new_ids(n)] if id is None else ids_of(id, n, single)
+        first, now = self._count(n), self._now()
+        t = range(first, first + n)
+        decision = decided(bandit, x, among, digests(self._secret, ids), t, [now] * n)
+        decision.ids = np.array(ids)
         rows = self._rows(decision, version.number, now)
         for i, row in enumerate(rows):
-            row |= {
-                "stream": stream.key,
-                "position": stream.position,
-                "t": t + i,
-                "context": call.texts[i],
-                "x": to_bytes(x[i]) if x.ndim > 2 else None,
-            }
-        return decision, rows
+            row |= {"t": t[i], "context": texts[i], "x": to_bytes(x[i]) if x.ndim > 2 else None}
+        if self._append(rows):
+            return decision[0] if single else decision, [Stamp(now, version.number, BANDIT)] * n
+        if not (stored := self._again(ids, texts, among)):
+            raise NotStored("the log has another decision in the place of this one")
+        return self._told(stored, single)
+
+    def _append(self, rows: list[dict[str, Any]]) -> bool:
+        """Store new decisions, all or none; return False if an id is taken."""
+        if self._lost:
+            raise Unavailable(f"the log {self.log.ledger} has no bandit any more")
+        wait = self.settings.wait
+        return self.log.ledger.append(rows, None if wait is None else rows[0]["decided_at"] + wait)
+
+    def _told(self, stored: Sequence[Stored], single: bool) -> tuple[Decision, list[Stamp]]:
+        """Return stored decisions, all about the same arms."""
+        layout = layout_of(self._version.bandit, stored[0].arms)
+        return decision_of(layout, stored, single), stamps(stored)
 
     def _count(self, n: int) -> int:
         """Count n more contexts; return how many were decided before."""
@@ -351,23 +326,19 @@ class Service:
     def _rows(self, decision: Decision, version: int, now: int) -> list[dict[str, Any]]:
         """Return what the log stores of n decisions, without the columns that describe the call."""
         rows = decision.rows
-        names, arms = np.asarray(decision.arm), arms_text(decision.arms)
-        probabilities, propensity = decision.probabilities, np.atleast_1d(decision.propensity)
+        names, arms = np.asarray(decision.arm).tolist(), arms_text(decision.arms)
+        ids, propensity = np.asarray(decision.ids).tolist(), decision.propensity
         return [
             {
-                "id": one, "decided_at": now, "arm": text_of(arm), "propensity": float(p),
-                "mode": BANDIT, "version": version, "place": i, "size": len(rows), "arms": arms,
-                "row": to_bytes(rows[i]), "probabilities": to_bytes(probabilities[i]),
+                "id": one, "decided_at": now, "arm": name_text(arm), "propensity": p,
+                "mode": BANDIT, "version": version, "arms": arms, "row": to_bytes(row),
+                "probabilities": to_bytes(every), "advice": None,
             }
-            for i, (one, arm, p) in enumerate(
-                zip(np.atleast_1d(decision.id).tolist(), names.tolist(), propensity, strict=True)
+            for one, arm, p, row, every in zip(
+                ids, names, np.asarray(propensity).tolist(), rows, decision.probabilities,
+                strict=True,
             )
         ]  # fmt: skip
-
-    def _due(self, rows: list[dict[str, Any]]) -> int | None:
-        """Return when the rewards of these rows stop to count, in microseconds; None: never."""
-        wait = self.settings.wait
-        return None if wait is None else int(rows[0]["decided_at"]) + wait
 
     # ---- rewards ---------------------------------------------------------------------------------
 
@@ -432,20 +403,40 @@ class Service:
         new version of the bandit. limit: the largest number of decisions to close.
         """
         left = math.inf if limit is None else checks.integer(limit, "limit", least=1)
-        learned, failed = 0, 0
-        with self._changing, self.log.ledger.learner() as elected:
+        learned, failed, ledger = 0, 0, self.log.ledger
+        with self._changing, ledger.learner() as elected:
             while elected and left > 0:
                 self.sync()
-                due = self.log.ledger.due(self._now(), int(min(CHUNK, left)))
-                if not due:
+                due, broken = ledger.due(self._now(), int(min(CHUNK, left)))
+                due = self._readable(due, broken)
+                if broken:
+                    ledger.set_aside(broken)
+                    logger.error("%s: set aside %s", self.log, "; ".join(broken.values()))
+                elif not due:
                     break
-                closed, new = self._learn(due)
-                failed = 0 if closed else failed + 1
-                if failed == ATTEMPTS:
-                    raise TimeoutError("the log refuses a version each time; see log.verify()")
-                left -= closed
-                learned += new
+                else:
+                    closed, new = self._learn(due)
+                    failed = 0 if closed else failed + 1
+                    if failed == ATTEMPTS:
+                        raise TimeoutError("the log refuses a version each time; see log.verify()")
+                    left -= closed
+                    learned += new
+        if learned:
+            with suppress(OSError):  # it is learned anyway
+                ledger.database.checkpoint()
         return learned
+
+    def _readable(self, due: Sequence[Due], broken: dict[str, str]) -> list[Due]:
+        """Return the decisions that this bandit can read; say in `broken` why not the others."""
+        good = []
+        for one in due:
+            try:
+                decision_of(layout_of(self._version.bandit, one.decision.arms), [one.decision])
+            except ValueError as error:
+                broken[one.decision.id] = str(error)
+            else:
+                good.append(one)
+        return good
 
     def _learn(self, due: Sequence[Due]) -> tuple[int, int]:
         """Learn from these decisions; return how many were closed and how many learned."""
@@ -460,7 +451,6 @@ class Service:
             version = self._version.learned(learned, len(due))
         unsaved = self._unsaved + len(due)
         data = saved(version.bandit) if unsaved >= self.snapshot_every else None
-        touched = {one.decision.id: one.touched for one in due}
         evidence = self._evidence_of(version)
         detail = {
             "closed": len(due),
@@ -468,12 +458,15 @@ class Service:
             "surprise": {"largest": evidence.largest / math.log(10), "rounds": evidence.n},
             "refit": version.refit,
             "outcomes": Counter(one.outcome for one in outcomes),
+            **self.log.ledger.counted(self._now()),
         }
-        if not self.log.ledger.commit(
-            version.number, LEARN, detail, outcomes, touched, data, self.keep_snapshots
-        ):
+        digest = self.log.ledger.commit(
+            self._version.digest, version.number, LEARN, detail, outcomes, due, data,
+            self.keep_snapshots,
+        )  # fmt: skip
+        if digest is None:
             return 0, 0
-        self._take(version)
+        self._version = replace(version, digest=digest)
         self._evidence = evidence
         self._unsaved = 0 if data is not None else unsaved
         return len(due), len(learned)
@@ -512,10 +505,11 @@ class Service:
         with self._changing:
             for _ in range(ATTEMPTS):
                 self.sync()
-                number, detail = self.version + 1, {"arm": arm}
-                version = self._version.advance(Change(number, self._now(), kind, detail))
-                if self.log.ledger.commit(number, kind, detail):
-                    self._take(version)
+                before, number, detail = self._version, self.version + 1, {"arm": arm}
+                version = before.advance(Change(number, self._now(), kind, detail))
+                digest = self.log.ledger.commit(before.digest, number, kind, detail)
+                if digest is not None:
+                    self._version = replace(version, digest=digest)
                     return
         raise TimeoutError(f"{kind}: {arm!r}: other processes change the bandit all the time")
 
@@ -527,23 +521,23 @@ class Service:
         If the log went back, as to a backup, this service goes back with it, and says so.
         """
         with self._changing:
-            ledger, own = self.log.ledger, self._version.number
-            if ledger.change(own) != self._change_of_own:
-                self._streams.forget()  # the log may not have them, or not all of their calls
+            ledger, own = self.log.ledger, self._version
+            known = ledger.digest(own.number)
+            if known == own.digest:
+                self._version = follow(ledger, own, self.parts)
+                return self._version.number
+            pruned = known is None and ledger.newest() > own.number
+            self._lost = True  # until there is a version
+            self._version = newest(ledger, self.parts)
+            self._lost = False
+            if not pruned:
                 self._evidence = None
-                self._version = self._newest()
                 logger.error(
                     "%s went back: its version %d is not the one that decided here, as after a "
                     "backup was restored. Decisions go on with version %d; what came since the "
-                    "backup is lost", self.log, own, self._version.number,
+                    "backup is lost", self.log, own.number, self._version.number,
                 )  # fmt: skip
-            self._take(follow(ledger, self._version, self.parts))
             return self._version.number
-
-    def _take(self, version: Version) -> None:
-        """Decide by this version, which the log has, from now on."""
-        self._change_of_own = self.log.ledger.change(version.number)  # how the log describes it
-        self._version = version
 
     def snapshot(self) -> int:
         """Store the current version's bandit in the log; return the version's number.
@@ -555,14 +549,6 @@ class Service:
             self.log.ledger.add_snapshot(self.version, data, self.keep_snapshots)
             self._unsaved = 0
             return self.version
-
-    def _newest(self) -> Version:
-        """Return the newest version: the newest snapshot and the changes after it."""
-        ledger = self.log.ledger
-        newest = ledger.snapshot()
-        if newest is None:
-            raise ledger.no_bandit()
-        return catch_up(ledger, restored(ledger, newest, self.parts))
 
     def _now(self) -> int:
         now = moment(self.clock(), "clock")

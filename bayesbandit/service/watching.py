@@ -15,10 +15,10 @@ from bayesbandit.checks import Name
 from bayesbandit.kernels.row_layout import FLOOR, TAIL
 from bayesbandit.store.ledger import Ledger
 from bayesbandit.store.reading import NEVER, OPEN, Chunk, joined_rewards, moments
-from bayesbandit.store.records import ADVISED, SYSTEM, Stored
+from bayesbandit.store.records import Stored
 from bayesbandit.store.rows import arm_named
 from bayesbandit.store.settings import Settings
-from bayesbandit.store.tables import decisions, events
+from bayesbandit.store.tables import decisions
 from bayesbandit.tables.columns import NEW, Levels, Number, is_missing
 from bayesbandit.tables.encoder import Encoder
 
@@ -85,9 +85,10 @@ class Watch:
     """
 
     def __init__(self, ledger: Ledger, most: Sequence[Name]) -> None:
-        plain = ledger.beginning()["encoder"]
-        self.ledger, self.how = ledger, ledger.settings() or Settings()
-        self.n_features = ledger.beginning()["n_features"]
+        known = ledger.beginning() or {}
+        plain = known["encoder"]
+        self.how = ledger.settings() or Settings()
+        self.n_features = known["n_features"]
         self.most = {arm: str(arm) for arm in most}
         self.drift = Drift(None if plain is None else Encoder.from_dict(plain))
         self.decided, self.rewarded = Counter[int](), Counter[int]()  # by day
@@ -115,7 +116,7 @@ class Watch:
         for one, when in zip(status, at.tolist(), strict=True):
             n, oldest = self.status.get(one, (0, when))
             self.status[one] = n + 1, min(oldest, when)
-        agrees = _agreement(self.ledger, rows)
+        agrees = _agreement(rows)
         seen = {
             "decisions": np.ones(len(rows), dtype=np.bool_),
             "rewards": known,
@@ -147,23 +148,15 @@ def _at_floor(rows: Sequence[Stored]) -> np.ndarray:
     return found
 
 
-def _agreement(ledger: Ledger, rows: Sequence[Stored]) -> np.ndarray:
+def _agreement(rows: Sequence[Stored]) -> np.ndarray:
     """Return whether the bandit agrees with another system's decisions (n,).
 
     1 or 0; −1 if the bandit itself decided.
     """
-    found = np.full(len(rows), -1)
-    of_others = {row.id: i for i, row in enumerate(rows) if row.mode == SYSTEM}
-    if not of_others:
-        return found
-    told = select(events.c.decision_id, events.c.detail).where(
-        ledger.of_ids(events, [*of_others]), events.c.kind == ADVISED
+    told = [None if row.advice is None else json.loads(row.advice)["arm"] for row in rows]
+    return np.array(
+        [-1 if arm is None else arm == row.arm for arm, row in zip(told, rows, strict=True)]
     )
-    with ledger.database.read(patient=True) as connection:
-        for row in connection.execute(told):
-            i = of_others[row.decision_id]
-            found[i] = json.loads(row.detail)["arm"] == rows[i].arm
-    return found
 
 
 @dataclass
@@ -204,7 +197,7 @@ class Drift:
             own = [one.row[:n_features] if one.x is None else one.x for one in decided]
             self._add_numbers(np.concatenate(own).reshape(-1, n_features))
             return
-        found = [json.loads(one.context) for one in decided if one.context is not None]
+        found = [json.loads(one.context) for one in decided if one.context]
         whole = [row for one in found for row in _rows(one)]
         for column in self.columns:
             values = [_value(row, column.name) for row in whole]

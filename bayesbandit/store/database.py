@@ -22,9 +22,7 @@ from sqlalchemy import (
     Table,
     create_engine,
     event,
-    insert,
     inspect,
-    select,
     text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
@@ -38,11 +36,9 @@ from sqlalchemy.exc import (
 )
 
 from bayesbandit.runtime.addresses import shown, without_secrets
-from bayesbandit.store import tables
 from bayesbandit.store.deadlines import left, limited
-from bayesbandit.store.migrations import MIGRATIONS
 from bayesbandit.store.records import Unavailable
-from bayesbandit.store.tables import SCHEMA, metadata
+from bayesbandit.store.tables import metadata
 
 RELEASE = version("bayesbandit")
 DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
@@ -58,19 +54,19 @@ _open: WeakSet[Database] = WeakSet()
 class Database:
     """The tables of a log in SQLite or PostgreSQL, created on first use.
 
-    Threads share it. A forked process opens its own connections. migrate: whether tables of an
-    older release are brought up to date; else they are refused.
+    Threads share it. A forked process opens its own connections.
     """
 
-    def __init__(self, url: str, migrate: bool = False) -> None:
+    def __init__(self, url: str) -> None:
         self.url, self.timeout = _without_timeout(_url(url))
         self.sqlite = self.url.get_backend_name() == "sqlite"
+        self.failures: tuple[type[Exception], ...] = ()  # of the driver
         self.engine: Engine | None = self._engine()
         self.turn = Lock()  # of SQLite's writers here: they need not try again and again
         self.path = Path(str(self.url.database)).absolute() if self.sqlite else None
         self.file: tuple[int, int] | None = None  # its place on the disk, of SQLite
         try:
-            self._make(migrate)
+            self._make()
         except BaseException:
             self.close()
             raise
@@ -95,7 +91,11 @@ class Database:
             event.listen(engine, "begin", _begin)
             return engine
         engine = _engine(self.url, pool_pre_ping=True, **pool)
+        from psycopg import Error
+
         from bayesbandit.store.postgresql import SETTINGS, Bounded
+
+        self.failures = (Error,)
 
         own = {name: value for name, value in SETTINGS.items() if name not in self.url.query}
         event.listen(
@@ -136,7 +136,7 @@ class Database:
             yield
         except IntegrityError:
             raise
-        except (SQLAlchemyError, sqlite3.Error) as error:
+        except (SQLAlchemyError, sqlite3.Error, *self.failures) as error:
             without_secrets(error, _secrets(self.url))
             cause = error.orig if isinstance(error, DBAPIError) else error
             said = " ".join(str(cause).split())
@@ -192,6 +192,29 @@ class Database:
                         span = max(1, int(1000 * left()))
                         connection.exec_driver_sql(f"SET LOCAL statement_timeout = {span}")
                     yield connection
+
+    @contextmanager
+    def driver(self) -> Iterator[Any]:
+        """Yield a cursor of the driver in a transaction that writes, as `write`.
+
+        It is for what is done a thousand times a second: SQLAlchemy takes longer than SQLite.
+        """
+        with self._turn(), self._answering(), limited(self.timeout):
+            self._check_deadline()
+            raw = self.connected().raw_connection()
+            try:
+                cursor = raw.cursor()
+                span = max(1, int(1000 * min(left(), self.timeout)))
+                if self.sqlite:
+                    cursor.execute(f"PRAGMA busy_timeout={span}")
+                    cursor.execute("BEGIN IMMEDIATE")
+                else:
+                    cursor.execute(f"SET LOCAL statement_timeout = {span}")
+                yield cursor
+                self._check_deadline()
+                raw.commit()
+            finally:
+                raw.close()  # which rolls back what is not committed
 
     def _check_deadline(self) -> None:
         if left() <= 0:
@@ -250,50 +273,42 @@ class Database:
 
     # ---- the tables ------------------------------------------------------------------------------
 
-    def _make(self, migrate: bool) -> None:
-        """Create the tables, or migrate those of an older release if that is asked for."""
+    def _make(self) -> None:
+        """Create the tables if there are none; raise ValueError if they have another format."""
         with self.read() as connection:
-            known = inspect(connection).has_table(tables.schema.name)
-            found = self._schema(connection) if known else None
-        if found == SCHEMA:
-            return
-        if found is not None and not migrate:
-            raise ValueError(
-                f"the log {self.shown} has tables of version {found}, of an older release, and "
-                f"this one ({RELEASE}) has version {SCHEMA}. Reading does not change them. End all "
-                "processes of the older release; then `bayesbandit serve`, `bayesbandit learn` or "
-                "DecisionLog(url, migrate=True) bring them up to date"
-            )
+            if self._known(connection):
+                return
         with self.write(patient=True) as connection:
             if not self.sqlite:  # one at a time
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MAKER})
-            self._upgrade(connection)
+            if not self._known(connection):
+                metadata.create_all(connection)
 
-    def _upgrade(self, connection: Connection) -> None:
-        if not inspect(connection).has_table(tables.schema.name):
-            metadata.create_all(connection)
-            self._record(connection, SCHEMA)
-        older = self._schema(connection)
-        for found in range(older, SCHEMA):
-            MIGRATIONS[found](connection)
-            self._record(connection, found + 1)
-        if older < SCHEMA:  # without statistics of the new columns, queries are planned badly
-            for table in metadata.tables:
-                connection.exec_driver_sql(f"ANALYZE {table}")
+    def _known(self, connection: Connection) -> bool:
+        """Return whether the tables of a log are there."""
+        seen = inspect(connection)
+        there = {name for name in seen.get_table_names() if name.startswith("bandit_")}
+        for name, table in metadata.tables.items():
+            columns = {column["name"] for column in seen.get_columns(name)} if name in there else {}
+            if there and columns != {*table.columns.keys()}:
+                raise ValueError(
+                    f"the log {self.shown} has tables of another release than this one ({RELEASE}):"
+                    f" {name} is not as it should be. Read it with the release that made it: "
+                    "`bayesbandit log export`, or DecisionLog(url).frame()"
+                )
+        return bool(there)
 
-    def _record(self, connection: Connection, found: int) -> None:
-        row = {"version": found, "at": microseconds(), "release": RELEASE}
-        connection.execute(insert(tables.schema), row)
+    def checkpoint(self) -> None:
+        """Write what SQLite keeps beside its file into the file, so that a copy has it."""
+        if self.sqlite:
+            self.pragma("wal_checkpoint(PASSIVE)")
 
-    def _schema(self, connection: Connection) -> int:
-        newest = select(tables.schema.c.version).order_by(tables.schema.c.version.desc()).limit(1)
-        found = connection.execute(newest).scalar()
-        if found is None or not 1 <= found <= SCHEMA:
-            raise ValueError(
-                f"the log {self.shown} has tables of version {found}; this release ({RELEASE}) "
-                f"reads versions 1 to {SCHEMA}, and a newer one may read more"
-            )
-        return int(found)
+    def pragma(self, text: str) -> None:
+        """Do what SQLite does outside of transactions."""
+        with self._answering():
+            raw = self.connected().raw_connection()
+            raw.cursor().execute(f"PRAGMA {text}")
+            raw.close()
 
 
 def microseconds(at: float | None = None) -> int:

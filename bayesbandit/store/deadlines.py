@@ -32,6 +32,11 @@ def limited(seconds: float) -> Iterator[None]:
         _limit.reset(token)
 
 
+def deadline() -> float:
+    """Return the deadline of this request, by `time.monotonic`."""
+    return _deadline.get()
+
+
 def left() -> float:
     """Return how many seconds a statement may take now; 0 or less: the deadline is over."""
     return min(_deadline.get() - time.monotonic(), _limit.get())

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
+from hashlib import blake2b
 from itertools import batched
 from typing import Any
 
@@ -18,6 +18,7 @@ from sqlalchemy import (
     Select,
     Table,
     and_,
+    bindparam,
     delete,
     func,
     insert,
@@ -27,45 +28,49 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 
 from bayesbandit.checks import Name, arm_name, integer
-from bayesbandit.runtime.files import HOST
 from bayesbandit.store.database import RELEASE, Database, microseconds
 from bayesbandit.store.records import (
-    ACTIVATED,
     ADDED,
     AGAIN,
+    CHECKPOINT,
     LATE,
     LEARN,
-    LEARNED,
-    OVERRULED,
     REMOVED,
-    SNAPSHOT,
     STARTED,
     TIMELY,
     UNKNOWN,
+    UNREADABLE,
     Change,
     Conflict,
     Due,
-    NotStored,
     Outcome,
     Stored,
-    Unavailable,
 )
-from bayesbandit.store.rows import arm_named, arms_named, from_bytes
+from bayesbandit.store.rows import arm_named, arms_named, from_bytes, to_bytes
 from bayesbandit.store.settings import Settings
-from bayesbandit.store.tables import (
-    decisions,
-    events,
-    opened,
-    outcomes,
-    rewards,
-    snapshots,
-    streams,
-)
+from bayesbandit.store.tables import decisions, rewards, states, versions
+from bayesbandit.store.together import Together
 
 DEFAULT = "default"  # the name of a bandit that is alone in its database
 PROBE = 32_768  # bytes
 CLOCKS = 60_000_000  # microseconds by which the clocks of two machines may differ
 AT_ONCE = 1000  # rewards that are stored in one transaction, ids that are asked for in one query
+STATE = states.c
+CLOSE = (  # compiled once, as are all statements of this module by SQLAlchemy's cache
+    update(states)
+    .where(STATE.bandit == bindparam("name"), STATE.decision_id == bindparam("one"))
+    .values(
+        {
+            name: bindparam(name)
+            for name in ("outcome", "reward", "reason", "version", "place", "due")
+        }
+    )
+)
+TOUCH = (
+    update(states)
+    .where(STATE.bandit == bindparam("name"), STATE.decision_id == bindparam("one"))
+    .values(came=bindparam("came"), shown=bindparam("shown"), due=bindparam("due"))
+)
 
 
 def mistimed(at: int, decided_at: int | None, now: int) -> ValueError | None:
@@ -107,13 +112,28 @@ def stored_of(row: Row[Any]) -> Stored:
     try:
         return Stored(
             known["id"], known["decided_at"], known["mode"], known["version"], known["t"],
-            known["stream"], known["position"], known["place"], known["size"],
             arm_named(known["arm"]), known["propensity"], arms_named(known["arms"]),
             from_bytes(known["row"]), from_bytes(known["probabilities"]),
             None if known["x"] is None else from_bytes(known["x"]), known["context"],
+            known["advice"],
         )  # fmt: skip
     except (ValueError, TypeError) as error:
         raise ValueError(f"decision {known['id']!r} cannot be read: {error}") from error
+
+
+def chained(before: bytes, at: int, kind: str, detail: str, closed: Sequence[Outcome]) -> bytes:
+    """Return the digest of a version: of its change, what it closed, and the digest before it.
+
+    Contexts are left out, since they may be erased.
+    """
+    digest = blake2b(f"{at} {kind} {detail}".encode(), key=before[:64], digest_size=32)
+    for case in closed:
+        one = case.decision
+        moments = one.row[len(one.row) - 3 * len(one.arms) - 1 :]
+        told = one.id, one.decided_at, one.mode, one.version, one.t, one.arm, one.propensity
+        digest.update(f"{told} {case.outcome} {case.reward!r}".encode())
+        digest.update(to_bytes(one.probabilities) + to_bytes(moments))
+    return digest.digest()
 
 
 class Ledger:
@@ -126,6 +146,7 @@ class Ledger:
 
     def __init__(self, database: Database, name: str) -> None:
         self.database, self.name = database, name
+        self.together = Together(database)
 
     def __str__(self) -> str:
         name = "" if self.name == DEFAULT else f", name={self.name!r}"
@@ -142,18 +163,34 @@ class Ledger:
 
     # ---- the beginning ---------------------------------------------------------------------------
 
+    def beginning(self) -> dict[str, Any] | None:
+        """Return the description of version 0: settings, secret, encoder, …; None: no bandit."""
+        first = select(versions.c.detail).where(self.own(versions), versions.c.number == 0)
+        with self.database.read() as connection:
+            detail = connection.execute(first).scalar()
+        try:
+            return None if detail is None else dict(json.loads(detail))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"how {self} began cannot be read: {error}") from error
+
     def settings(self) -> Settings | None:
         """Return how rewards are joined; None if the log has no bandit yet."""
-        with self.database.read() as connection:
-            detail = connection.execute(self._beginning()).scalar()
+        known = self.beginning()
         try:
-            return None if detail is None else Settings(**json.loads(detail)["settings"])
-        except (ValueError, TypeError, KeyError) as error:
+            return None if known is None else Settings(**known["settings"])
+        except (TypeError, KeyError) as error:
             raise ValueError(f"how {self} began cannot be read: {error}") from error
+
+    def secret(self) -> bytes:
+        """Return the key of the hash that makes random numbers of ids."""
+        known = self.beginning()
+        if known is None:
+            raise self.no_bandit()
+        return bytes.fromhex(known["secret"])
 
     def names(self) -> list[str]:
         """Return the names of all bandits of the database."""
-        begun = select(events.c.bandit).where(events.c.version == 0).order_by(events.c.bandit)
+        begun = select(versions.c.bandit).where(versions.c.number == 0).order_by(versions.c.bandit)
         with self.database.read() as connection:
             return [*connection.execute(begun).scalars()]
 
@@ -165,76 +202,38 @@ class Ledger:
             f"DecisionLog({self}) has no bandit yet: bb.Service(bandit, log) begins one{others}"
         )
 
-    def beginning(self) -> dict[str, Any]:
-        """Return the description of version 0: its settings, encoder, number of features, …"""
-        with self.database.read() as connection:
-            return dict(json.loads(connection.execute(self._beginning()).scalar_one()))
-
-    def _beginning(self) -> Select[str]:
-        return select(events.c.detail).where(self.own(events), events.c.version == 0)
-
     def begin(self, settings: Settings, detail: Mapping[str, Any], data: bytes) -> bool:
         """Store version 0 of the bandit; return False if the log already has one.
 
         detail: its description, see `beginning`. data: the bytes of its file.
         """
-        description = {**detail, "settings": vars(settings)}
-        try:
-            with self.database.write() as connection:
-                self._event(connection, STARTED, version=0, detail=description)
-                self._snapshot(connection, 0, data)
-        except IntegrityError:
-            return False
-        return True
+        known = {**detail, "settings": vars(settings), "secret": secrets.token_hex(32)}
+        begun = self.commit(blake2b(data).digest(), 0, STARTED, known, data=data) is not None
+        self.database.checkpoint()  # so that a copied file has a beginning
+        return begun
 
     def probe(self) -> None:
         """Raise Unavailable unless the log can store a decision now. Nothing of it stays.
 
         A committed transaction writes more than a decision does, and deletes it.
         """
-        key = f"probe {secrets.token_hex(8)}"
-        row = self._stream_row(key, secrets.token_hex(PROBE // 2))
+        number = -1 - secrets.randbits(60)
+        row = self._version(number, microseconds(), "probe", "", b"", secrets.token_bytes(PROBE))
         with self.database.write() as connection:
-            self.database.add(connection, streams, [row])
-            connection.execute(delete(streams).where(self.own(streams), streams.c.key == key))
-
-    def event(self, kind: str, detail: Mapping[str, Any]) -> None:
-        """Store an event that does not change the bandit."""
-        with self.database.write() as connection:
-            self._event(connection, kind, detail=detail)
+            connection.execute(insert(versions), row)
+            gone = delete(versions).where(self.own(versions), versions.c.number == number)
+            connection.execute(gone)
 
     # ---- decisions -------------------------------------------------------------------------------
 
-    def append(
-        self,
-        rows: Sequence[Mapping[str, Any]],
-        due: int | None,
-        noted: Sequence[Mapping[str, Any]] = (),
-        stream: tuple[str, int] | None = None,
-    ) -> bool:
-        """Store decisions and events about them, all or none.
+    def append(self, rows: Sequence[Mapping[str, Any]], due: int | None) -> bool:
+        """Store decisions, all or none; return False, and store nothing, if an id is taken.
 
-        rows, noted: the rows of both tables. due: when to learn the decisions; None: when a reward
-        comes. stream: the key and the entropy of a stream of random numbers that is new. Return
-        False, and store nothing, if an id is taken. Raise NotStored if it is not
-        certain that they are stored.
+        due: when to learn them; None: when a reward comes. Decisions of other threads that arrive
+        meanwhile are stored in the same transaction. Raise NotStored if it is not certain that they
+        are stored.
         """
-        queue = [{"decision_id": row["id"], "due": due, "touched": 0} for row in rows]
-        try:
-            with self.database.write() as connection:
-                if stream is not None:
-                    self._open_stream(connection, *stream)
-                for table, new in ((decisions, rows), (opened, queue), (events, noted)):
-                    if new:
-                        ours = [{"bandit": self.name, **row} for row in new]
-                        connection.execute(insert(table), ours[0] if len(ours) == 1 else ours)
-        except IntegrityError:
-            return False
-        except Unavailable as error:
-            raise NotStored(
-                f"the decision could not be stored, so there is none: {error}"
-            ) from error
-        return True
+        return self.together.store([{"bandit": self.name, "due": due, **row} for row in rows])
 
     def stored(self, ids: Sequence[str]) -> list[Stored]:
         """Return the decisions with these ids, in this order, without ids that the log lacks."""
@@ -271,34 +270,34 @@ class Ledger:
         now: int,
         how: Settings,
     ) -> list[str | ValueError]:
-        ids = sorted({id_ for id_, *_ in given})
-        known = select(decisions.c.id, decisions.c.decided_at).where(self.of_ids(decisions, ids))
-        decided = {row.id: row.decided_at for row in connection.execute(known)}
-        is_open = self._lock(connection, ids)  # then: a decision that comes meanwhile is not late
-        settled = self._settled(connection, is_open, how)
+        known = self._lock(connection, sorted({id_ for id_, *_ in given}))
+        first = how.aggregate == "first"
+        settled = {id_ for id_, row in known.items() if row.outcome or (first and row.came)}
         rows: dict[tuple[str, str], dict[str, Any]] = {}  # the first of each key
         keys: list[tuple[str, str] | ValueError] = []
         for id_, key, value, told in given:
-            at = max(now, decided.get(id_, now)) if told is None else told
-            if told is not None and (wrong := mistimed(told, decided.get(id_), now)):
+            decided = known[id_].decided_at if id_ in known else None
+            if told is not None and (wrong := mistimed(told, decided, now)):
                 keys.append(wrong)
                 continue
-            if id_ not in decided:
+            at = max(now, decided or now) if told is None else told
+            if decided is None:
                 status, key = UNKNOWN, unknown_key(key, value)
-            elif id_ in settled or id_ not in is_open:
+            elif id_ in settled or (how.wait is not None and at > decided + how.wait):
                 status = LATE
             else:
-                status = TIMELY if how.wait is None or at <= decided[id_] + how.wait else LATE
+                status = TIMELY
             keys.append((id_, key))
             row = {
                 "bandit": self.name, "decision_id": id_, "key": key, "value": value,
                 "observed_at": at, "received_at": now, "status": status,
             }  # fmt: skip
             rows.setdefault((id_, key), row)
-            if how.aggregate == "first" and status == TIMELY:
+            if first and status == TIMELY:
                 settled.add(id_)
         ordered = [rows[which] for which in sorted(rows)]  # so that two of them cannot deadlock
         added = self.database.add(connection, rewards, ordered)
+        came = dict.fromkeys(known, 0)
         found: list[str | ValueError] = []
         for which, (_, _, value, _) in zip(keys, given, strict=True):
             if isinstance(which, ValueError):
@@ -306,26 +305,11 @@ class Ledger:
             elif (self.name, *which) in added:
                 added.remove((self.name, *which))
                 found.append(str(rows[which]["status"]))
+                came[which[0]] = came.get(which[0], 0) + (found[-1] == TIMELY)
             else:
                 found.append(self._before(connection, *which, value))
-        timely = {id_ for (id_, *_), status in zip(given, found, strict=True) if status == TIMELY}
-        self._touch(connection, sorted(timely), now, how)
+        self._touch(connection, known, {id_: (n, 0) for id_, n in came.items() if n}, now, how)
         return found
-
-    def _settled(
-        self, connection: Connection, is_open: Mapping[str, int], how: Settings
-    ) -> set[str]:
-        """Return the open decisions that have their reward already, where only the first counts.
-
-        The first is the one that was stored first, whenever it was observed: it may be learned.
-        """
-        touched = [id_ for id_, n in is_open.items() if n]
-        if how.aggregate != "first" or not touched:
-            return set()
-        came = select(rewards.c.decision_id).where(
-            self.of_ids(rewards, touched), rewards.c.status == TIMELY
-        )
-        return {*connection.execute(came).scalars()}
 
     def _before(self, connection: Connection, id_: str, key: str, value: float) -> str | Conflict:
         """Return AGAIN or UNKNOWN for a reward that is stored already, or a Conflict of values."""
@@ -346,52 +330,48 @@ class Ledger:
 
         Raise ValueError if the log lacks an id.
         """
-        for some in batched(ids, AT_ONCE):
+        for some in batched(sorted({*ids}), AT_ONCE):
             with self.database.write() as connection:
-                self._lock(connection, some)
-                known = select(decisions.c.id).where(self.of_ids(decisions, some))
-                if lost := {*some} - set(connection.execute(known).scalars()):
+                known = self._lock(connection, some)
+                if lost := {*some} - {*known}:
                     raise ValueError(f"the log has no decision {min(lost)!r}")
-                new = {*some} - set(connection.execute(self.happened(ACTIVATED, some)).scalars())
-                row = {"bandit": self.name, "at": now, "kind": ACTIVATED}
-                noted = [{**row, "decision_id": id_} for id_ in sorted({*some})]
-                self.database.add(connection, events, noted)
-                self._touch(connection, sorted(new), now, how)
+                new = {id_: (0, 1) for id_, row in known.items() if not row.shown}
+                self._touch(connection, known, new, now, how)
 
-    def happened(self, kind: str, ids: Sequence[str]) -> Select[str]:
-        """Return the query for those of these ids that have an event of this kind."""
-        return select(events.c.decision_id).where(self.of_ids(events, ids), events.c.kind == kind)
+    def _lock(self, connection: Connection, ids: Sequence[str]) -> dict[str, Row[Any]]:
+        """Lock the states of these decisions until the transaction ends; return them by id.
 
-    def _lock(self, connection: Connection, ids: Sequence[str]) -> dict[str, int]:
-        """Lock the open ones of these decisions until the transaction ends.
-
-        Return how often each was touched (see `Due`), by id. Rows are locked in the order of their
-        ids, so that transactions cannot deadlock.
+        Rows are locked in the order of their ids, so that transactions cannot deadlock.
         """
-        found = select(opened.c.decision_id, opened.c.touched).where(self.of_ids(opened, ids))
-        rows = connection.execute(found.order_by(opened.c.decision_id).with_for_update())
-        return {row.decision_id: row.touched for row in rows}
+        found = (
+            select(states, decisions.c.decided_at)
+            .join(decisions, of_decision(states))
+            .where(self.of_ids(states, ids))
+            .order_by(STATE.decision_id)
+            .with_for_update(of=states)
+        )
+        return {row.decision_id: row for row in connection.execute(found)}
 
-    def _touch(self, connection: Connection, ids: Sequence[str], now: int, how: Settings) -> None:
-        """Count that something came for open decisions, and set those due that can be learned now.
+    def _touch(
+        self, connection: Connection, known: Mapping[str, Row[Any]],
+        news: Mapping[str, tuple[int, int]], now: int, how: Settings,
+    ) -> None:  # fmt: skip
+        """Count what came for decisions, and set those due that can be learned now.
 
-        With the aggregate "first" the first reward in time makes a decision due; with activation it
-        must have been shown too. With others a decision is due when `wait` is over.
+        news: by id, rewards in time and activations. With the aggregate "first" the first reward in
+        time makes a decision due; with activation it must have been shown too. With others a
+        decision is due when `wait` is over.
         """
-        if not ids:
-            return
-        touched = update(opened).where(self.of_ids(opened, ids))
-        connection.execute(touched.values(touched=opened.c.touched + 1))
-        if how.aggregate == "first":
-            ready = select(rewards.c.decision_id).where(
-                self.of_ids(rewards, ids), rewards.c.status == TIMELY
-            )
-            if how.activation:
-                shown = self.happened(ACTIVATED, ids)
-                ready = ready.where(rewards.c.decision_id.in_(shown))
-            earlier = opened.c.due.is_(None) | (opened.c.due > now)
-            due = touched.where(opened.c.decision_id.in_(ready), earlier)
-            connection.execute(due.values(due=now))
+        rows = []
+        for id_, (came, shown) in news.items():
+            row = known[id_]
+            came, shown, due = row.came + came, row.shown + shown, row.due
+            ready = how.aggregate == "first" and came and (shown or not how.activation)
+            if ready and row.outcome is None and (due is None or due > now):
+                due = now
+            rows.append({"name": self.name, "one": id_, "came": came, "shown": shown, "due": due})
+        if rows:
+            connection.execute(TOUCH, rows)
 
     # ---- learning --------------------------------------------------------------------------------
 
@@ -399,236 +379,236 @@ class Ledger:
         """Yield whether this process may learn: one at a time may, for each bandit."""
         return self.database.learner(self.name)
 
-    def due(self, now: int, limit: int) -> list[Due]:
-        """Return at most `limit` open decisions that are due, the longest due first."""
+    def due(self, now: int, limit: int) -> tuple[list[Due], dict[str, str]]:
+        """Return at most `limit` open decisions that are due, the longest due first.
+
+        Return beside them, by id, why rows cannot be read.
+        """
         queue = (
-            select(decisions, opened.c.touched)
-            .join(opened, of_decision(opened))
-            .where(self.own(opened), opened.c.due <= now)
-            .order_by(opened.c.due, opened.c.decision_id)
+            select(decisions, STATE.came, STATE.shown)
+            .join(states, of_decision(states))
+            .where(self.own(states), STATE.outcome.is_(None), STATE.due <= now)
+            .order_by(STATE.due, STATE.decision_id)
             .limit(limit)
         )
         with self.database.read() as connection:
             rows = connection.execute(queue).all()
-            ids = [row.id for row in rows]
-            values: dict[str, list[float]] = {id_: [] for id_ in ids}
-            for row in connection.execute(self.timely(ids)):
+            values: dict[str, list[float]] = {row.id: [] for row in rows}
+            for row in connection.execute(self.timely([row.id for row in rows if row.came])):
                 values[row.decision_id].append(row.value)
-            active, overruled = (
-                set(connection.execute(self.happened(kind, ids)).scalars())
-                for kind in (ACTIVATED, OVERRULED)
-            )
-        return [
-            Due(
-                stored_of(row),
-                row.touched,
-                row.id in active,
-                row.id in overruled,
-                tuple(values[row.id]),
-            )
-            for row in rows
-        ]
+        found, broken = list[Due](), dict[str, str]()
+        for row in rows:
+            try:
+                decision = stored_of(row)
+            except ValueError as error:
+                broken[row.id] = str(error)
+            else:
+                found.append(Due(decision, row.came, row.shown, tuple(values[row.id])))
+        return found, broken
 
     def timely(self, ids: Sequence[str]) -> Select[Any]:
         """Return the query for the rewards in time of these decisions, in order of observation."""
         came = select(rewards).where(self.of_ids(rewards, ids), rewards.c.status == TIMELY)
         return came.order_by(rewards.c.observed_at, rewards.c.received_at, rewards.c.key)
 
-    def commit(
-        self, version: int, kind: str, detail: Mapping[str, Any],
-        closed: Sequence[Outcome] = (), touched: Mapping[str, int] | None = None,
-        data: bytes | None = None, keep: int | None = None,
-    ) -> bool:  # fmt: skip
-        """Store a new version of the bandit in one transaction: the event, outcomes and snapshot.
+    def set_aside(self, broken: Mapping[str, str]) -> None:
+        """Close decisions that no bandit can read, by id with the reason; none learns them."""
+        rows = [
+            {"name": self.name, "one": id_, "outcome": UNREADABLE, "reason": reason}
+            for id_, reason in broken.items()
+        ]
+        close = CLOSE.values(reward=None, version=None, place=None, due=None)
+        with self.database.write() as connection:
+            connection.execute(close, rows)
 
-        closed: the outcomes of the decisions that it closes. touched: by id, how often each was
-        touched when it was read. data: the bytes of the snapshot, if there is one. keep: see
-        `add_snapshot`. Return False, and store nothing, if another process has stored this version,
-        or if something came for one of these decisions since they were read.
+    def commit(
+        self, before: bytes, number: int, kind: str, detail: Mapping[str, Any],
+        closed: Sequence[Outcome] = (), due: Sequence[Due] = (), data: bytes | None = None,
+        keep: int | None = None,
+    ) -> bytes | None:  # fmt: skip
+        """Store a new version of the bandit in one transaction, and return its digest.
+
+        before: the digest of the version before. closed: the outcomes of the decisions that it
+        closes. due: these as they were read. data: the bytes of the snapshot, if there is one.
+        keep: see `add_snapshot`. Return None, and store nothing, if another process has stored this
+        version, or if something came for one of these decisions since they were read.
         """
-        ids = [case.decision.id for case in closed]
         rows = [
             {
-                "bandit": self.name, "decision_id": case.decision.id, "version": version,
-                "position": i, "outcome": case.outcome,
-                "reward": case.reward, "reason": case.reason,
+                "name": self.name, "one": case.decision.id, "version": number, "place": i,
+                "outcome": case.outcome, "reward": case.reward, "reason": case.reason, "due": None,
             }
             for i, case in enumerate(closed)
         ]  # fmt: skip
+        at, text = microseconds(), json.dumps(detail)
+        digest = chained(before, at, kind, text, closed)
+        read = {one.decision.id: (None, one.came, one.shown) for one in due}
         try:
             with self.database.write() as connection:
-                self._event(connection, kind, version=version, detail=detail)
-                if ids:
-                    if self._lock(connection, ids) != dict(touched or {}):
+                row = self._version(number, at, kind, text, digest, data)
+                connection.execute(insert(versions), row)
+                if closed:
+                    now = self._lock(connection, [*read])
+                    if {i: (row.outcome, row.came, row.shown) for i, row in now.items()} != read:
                         raise Stale
-                    connection.execute(insert(outcomes), rows)
-                    connection.execute(delete(opened).where(self.of_ids(opened, ids)))
-                if data is not None:
-                    self._snapshot(connection, version, data, keep)
+                    connection.execute(CLOSE, rows)
+                if data is not None and keep is not None:
+                    self._forget_snapshots(connection, keep)
         except (IntegrityError, Stale):
-            return False
-        return True
+            return None
+        return digest
+
+    def counted(self, now: int) -> dict[str, int]:
+        """Return how many decisions were made since the last count, and until when: `until`.
+
+        `until` is so long ago that no decision of an earlier time can still come. By these counts
+        `verify` finds a decision that was deleted.
+        """
+        last = self._newest_detail().get("until", -(2**62))
+        until = max(last, now - 2 * CLOCKS)
+        with self.database.read() as connection:
+            n = connection.execute(self.decided_between(last, until)).scalar()
+        return {"until": until, "decided": n or 0}
+
+    def decided_between(self, begin: int, end: int) -> Select[int]:
+        """Return the query for the number of decisions with begin ≤ decided_at < end."""
+        at = decisions.c.decided_at
+        return select(func.count()).where(self.own(decisions), at >= begin, at < end)
 
     # ---- versions --------------------------------------------------------------------------------
 
     def newest(self) -> int:
         """Return the number of the newest version."""
         with self.database.read() as connection:
-            newest = select(func.max(events.c.version)).where(self.own(events))
+            newest = select(func.max(versions.c.number)).where(self.own(versions))
             return int(connection.execute(newest).scalar() or 0)
 
-    def change(self, version: int) -> str:
-        """Return how the log describes the change that made a version; "" if it has none."""
-        found = select(events.c.at, events.c.kind, events.c.detail).where(
-            self.own(events), events.c.version == version
-        )
+    def digest(self, number: int) -> bytes | None:
+        """Return the digest of a version; None if the log does not have it."""
+        found = select(versions.c.digest).where(self.own(versions), versions.c.number == number)
         with self.database.read() as connection:
-            row = connection.execute(found).first()
-        return "" if row is None else f"{row.at} {row.kind} {row.detail}"
+            return connection.execute(found).scalar()
 
-    def surprise(self) -> tuple[float, int]:
-        """Return what the newest version that has learned says of changes: see `Watched`."""
+    def _newest_detail(self) -> dict[str, Any]:
+        """Return the detail of the newest version that has learned; {} if none has."""
         newest = (
-            select(events.c.detail)
-            .where(self.own(events), events.c.version > 0, events.c.kind == LEARN)
-            .order_by(events.c.version.desc())
+            select(versions.c.detail)
+            .where(self.own(versions), versions.c.number > 0, versions.c.kind == LEARN)
+            .order_by(versions.c.number.desc())
             .limit(1)
         )
         with self.database.read() as connection:
-            detail = json.loads(connection.execute(newest).scalar() or "{}")
-        said = detail.get("surprise", {"largest": 0.0, "rounds": 0})  # older releases said nothing
+            return dict(json.loads(connection.execute(newest).scalar() or "{}"))
+
+    def surprise(self) -> tuple[float, int]:
+        """Return what the newest version that has learned says of changes: see `Watched`."""
+        said = self._newest_detail().get("surprise", {"largest": 0.0, "rounds": 0})
         return said["largest"], said["rounds"]
 
-    def snapshot(self, at_most: int | None = None, above: int = -1) -> tuple[int, bytes] | None:
-        """Return the newest snapshot of a version in (above, at_most], as its version and bytes.
+    def snapshot(self, at_most: int = 2**62, above: int = -1) -> Row[Any] | None:
+        """Return the number, digest and snapshot of the newest version in (above, at_most].
 
-        None if there is none.
+        None if none of these has a snapshot.
         """
-        found = select(snapshots.c.version, snapshots.c.data).where(
-            self.own(snapshots), snapshots.c.version > above
-        )
-        if at_most is not None:
-            found = found.where(snapshots.c.version <= at_most)
-        with self.database.read() as connection:
-            row = connection.execute(found.order_by(snapshots.c.version.desc()).limit(1)).first()
-        return None if row is None else (row.version, row.data)
+        return self._snapshot(at_most, above, versions.c.number.desc())
 
-    def add_snapshot(self, version: int, data: bytes, keep: int | None = None) -> None:
+    def first_snapshot(self, above: int = -1) -> Row[Any] | None:
+        """Return the number, digest and snapshot of the oldest version after `above` with one."""
+        return self._snapshot(2**62, above, versions.c.number)
+
+    def _snapshot(self, at_most: int, above: int, order: ColumnElement[Any]) -> Row[Any] | None:
+        own = versions.c
+        found = select(own.number, own.digest, own.snapshot).where(
+            self.own(versions), own.number > above, own.number <= at_most, own.snapshot.is_not(None)
+        )
+        with self.database.read() as connection:
+            return connection.execute(found.order_by(order).limit(1)).first()
+
+    def add_snapshot(self, number: int, data: bytes, keep: int | None = None) -> None:
         """Store a snapshot of a version, and delete old snapshots; do nothing if there is one.
 
         keep: how many of the newest stay; of older ones some stay, see `superfluous`. None: all.
         """
+        own = self.own(versions), versions.c.number == number, versions.c.snapshot.is_(None)
         with self.database.write() as connection:
-            self._snapshot(connection, version, data, keep)
+            connection.execute(update(versions).where(*own).values(snapshot=data))
+            if keep is not None:
+                self._forget_snapshots(connection, keep)
 
-    def removed(self, version: int) -> dict[Name, int]:
+    def _forget_snapshots(self, connection: Connection, keep: int) -> None:
+        number, there = versions.c.number, versions.c.snapshot.is_not(None)
+        known = select(number).where(self.own(versions), there).order_by(number)
+        for some in batched(superfluous([*connection.execute(known).scalars()], keep), AT_ONCE):
+            gone = update(versions).where(self.own(versions), number.in_(some))
+            connection.execute(gone.values(snapshot=None))
+
+    def removed(self, number: int) -> dict[Name, int]:
         """Return the arms that were removed up to a version; for each one the last such version."""
-        found = (
-            select(events)
-            .where(self.own(events), events.c.kind == REMOVED, events.c.version.between(1, version))
-            .order_by(events.c.version)
+        own = versions.c
+        found = select(own.number, own.kind, own.detail).where(
+            self.own(versions), own.number.between(1, number), own.kind.in_((REMOVED, CHECKPOINT))
         )
+        gone: dict[Name, int] = {}
         with self.database.read() as connection:
-            changes = [change_of(row, ()) for row in connection.execute(found)]
-        return {change.detail["arm"]: change.version for change in changes}
+            for row in connection.execute(found.order_by(own.number)):
+                detail = json.loads(row.detail)
+                if row.kind == CHECKPOINT:  # those before it may have gone
+                    gone |= {arm_name(arm): n for arm, n in detail["removed"]}
+                else:
+                    gone[arm_name(detail["arm"])] = row.number
+        return gone
 
     def changes(self, after: int, limit: int) -> list[Change]:
         """Return at most `limit` changes after a version, in order."""
-        found = select(events).where(self.own(events), events.c.version > after)
+        number = versions.c.number
+        found = select(versions).where(self.own(versions), number > after)
         with self.database.read() as connection:
-            rows = connection.execute(found.order_by(events.c.version).limit(limit)).all()
+            rows = connection.execute(found.order_by(number).limit(limit)).all()
             if not rows:
                 return []
-            learned: dict[int, list[Outcome]] = {row.version: [] for row in rows}
-            past = self.learned().where(
-                outcomes.c.version.between(rows[0].version, rows[-1].version),
-                outcomes.c.outcome.in_(LEARNED),
-            )
+            closed: dict[int, list[Outcome]] = {row.number: [] for row in rows}
+            past = self.closed().where(STATE.version.between(rows[0].number, rows[-1].number))
             for row in connection.execute(past):
-                learned[row.learned_by].append(outcome_of(row))
-        return [change_of(row, learned[row.version]) for row in rows]
+                closed[row.learned_by].append(outcome_of(row))
+        return [change_of(row, closed[row.number]) for row in rows]
 
-    def learned(self) -> Select[Any]:
+    def closed(self) -> Select[Any]:
         """Return the query for closed decisions, in the order in which they were learned."""
-        known = outcomes.c
         return (
             select(
-                decisions,
-                known.version.label("learned_by"),
-                known.position.label("learned_place"),
-                known.outcome,
-                known.reward,
-                known.reason,
+                decisions, STATE.version.label("learned_by"), STATE.outcome, STATE.reward,
+                STATE.reason,
             )
-            .join(outcomes, of_decision(outcomes))
-            .where(self.own(outcomes))
-            .order_by(known.version, known.position)
-        )
+            .join(states, of_decision(states))
+            .where(self.own(states), STATE.version.is_not(None))
+            .order_by(STATE.version, STATE.place)
+        )  # fmt: skip
 
-    # ---- parts of transactions -------------------------------------------------------------------
-
-    def _event(
-        self,
-        connection: Connection,
-        kind: str,
-        version: int | None = None,
-        detail: Mapping[str, Any] | None = None,
-    ) -> None:
-        row = {
-            "bandit": self.name, "at": microseconds(), "kind": kind, "version": version,
-            "detail": None if detail is None else json.dumps(detail),
-        }  # fmt: skip
-        connection.execute(insert(events), row)
-
-    def _open_stream(self, connection: Connection, key: str, entropy: int) -> None:
-        """Store the entropy of a process's stream of random numbers, under the stream's key.
-
-        Raise Unavailable if the log has no bandit any more.
-        """
-        if connection.execute(self._beginning()).first() is None:
-            raise Unavailable(f"the log {self} has no bandit any more")
-        self.database.add(connection, streams, [self._stream_row(key, str(entropy))])
-
-    def _stream_row(self, key: str, entropy: str) -> dict[str, Any]:
+    def _version(
+        self, number: int, at: int, kind: str, detail: str, digest: bytes, data: bytes | None
+    ) -> dict[str, Any]:
         return {
-            "bandit": self.name, "key": key, "entropy": entropy, "opened_at": microseconds(),
-            "host": HOST, "pid": os.getpid(), "release": RELEASE,
+            "bandit": self.name, "number": number, "at": at, "kind": kind, "detail": detail,
+            "digest": digest, "snapshot": data, "release": RELEASE,
         }  # fmt: skip
-
-    def _snapshot(
-        self, connection: Connection, version: int, data: bytes, keep: int | None = None
-    ) -> None:
-        row = {
-            "bandit": self.name, "version": version, "at": microseconds(), "data": data,
-            "release": RELEASE,
-        }  # fmt: skip
-        if not self.database.add(connection, snapshots, [row]):
-            return
-        own, gone = snapshots.c.version, list[int]()
-        if keep is not None:
-            known = select(own).where(self.own(snapshots)).order_by(own)
-            gone = superfluous([*connection.execute(known).scalars()], keep)
-            for some in batched(gone, AT_ONCE):
-                connection.execute(delete(snapshots).where(self.own(snapshots), own.in_(some)))
-        self._event(connection, SNAPSHOT, detail={"version": version, "removed": gone})
 
 
 class Stale(Exception):
-    """A reward or event came for a decision after it was read."""
+    """A reward or activation came for a decision after it was read."""
 
 
-def superfluous(versions: Sequence[int], keep: int) -> list[int]:
+def superfluous(numbers: Sequence[int], keep: int) -> list[int]:
     """Return which of these versions (in increasing order) need no snapshot any more.
 
     The newest `keep` stay. Before those, one version stays in each span: the first one. A span is
-    as long as the largest power of two up to age/keep. So version 0 stays, and about `keep`
+    as long as the largest power of two up to age/keep. So the first one stays, and about `keep`
     versions of each doubling of age. A version that is deleted now would not be kept later.
     """
     gone, spans = [], set()
-    for version in versions[:-keep]:
-        width = 1 << max(((versions[-1] - version) // keep).bit_length() - 1, 0)
-        if (span := (width, version // width)) in spans:
-            gone.append(version)
+    for number in numbers[:-keep]:
+        width = 1 << max(((numbers[-1] - number) // keep).bit_length() - 1, 0)
+        if (span := (width, number // width)) in spans:
+            gone.append(number)
         spans.add(span)
     return gone
 
@@ -639,13 +619,13 @@ def of_decision(table: Table) -> ColumnElement[bool]:
 
 
 def outcome_of(row: Row[Any]) -> Outcome:
-    """Return the outcome of a row of `Ledger.learned`."""
+    """Return the outcome of a row of `Ledger.closed`."""
     known = row._mapping
     return Outcome(stored_of(row), known["outcome"], known["reward"], known["reason"])
 
 
-def change_of(row: Row[Any], learned: Iterable[Outcome]) -> Change:
-    """Return the change of a row of the table of events; raise ValueError if it is broken."""
+def change_of(row: Row[Any], closed: Sequence[Outcome]) -> Change:
+    """Return the change of a row of the table of versions; raise ValueError if it is broken."""
     known = row._mapping
     try:
         detail, kind = json.loads(known["detail"]), known["kind"]
@@ -653,10 +633,8 @@ def change_of(row: Row[Any], learned: Iterable[Outcome]) -> Change:
             integer(detail["closed"], "closed", least=0)
         elif kind in (ADDED, REMOVED):
             arm_name(detail["arm"])
-        else:
+        elif kind != CHECKPOINT:
             raise ValueError(f"there is no change {kind!r}")
     except (ValueError, TypeError, KeyError) as error:
-        raise ValueError(
-            f"the event of version {known['version']} cannot be read: {error}"
-        ) from error
-    return Change(known["version"], known["at"], kind, detail, tuple(learned))
+        raise ValueError(f"version {known['number']} cannot be read: {error}") from error
+    return Change(known["number"], known["at"], kind, detail, known["digest"], tuple(closed))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bayesbandit.bandit.bandit import Bandit
@@ -31,13 +32,12 @@ class DecisionLog:
     name: the bandit's name, 1 to 200 printable characters. A database holds any number of bandits,
     each with its own settings, versions, rewards and learner. Ids of decisions are unique within a
     bandit: two bandits may both have a decision "order-1".
-    migrate: whether tables of an older release are brought up to date; else they are refused.
 
     A `Service` writes the log; any number of threads and processes may do so. Close the log, or use
     it in a `with` statement.
     """
 
-    def __init__(self, url: str, name: str = "default", *, migrate: bool = False) -> None:
+    def __init__(self, url: str, name: str = "default") -> None:
         name = check_id(name, "name")
         try:
             from bayesbandit.store.database import Database
@@ -48,7 +48,7 @@ class DecisionLog:
             raise ModuleNotFoundError(
                 "a DecisionLog needs SQLAlchemy: pip install 'bayesbandit[log]'", name=error.name
             ) from error
-        self.ledger: Ledger = Ledger(Database(url, migrate), name)
+        self.ledger: Ledger = Ledger(Database(url), name)
 
     def __repr__(self) -> str:
         return f"DecisionLog({self.ledger})"
@@ -81,7 +81,7 @@ class DecisionLog:
         model: Any = None,
         balance: Balance | None = None,
     ) -> Bandit:
-        """Compute the bandit again, from version 0 and every later change, and return it.
+        """Compute the bandit again, from the first version and every later change, and return it.
 
         It equals the bandit that served, bit for bit on the machine where that one learned, and to
         1e-12 on others. until: leave out changes after this time. version: stop at this version.
@@ -113,7 +113,7 @@ class DecisionLog:
         mean and sd (K,); x, the context as numbers (d,), and context, as it was given, in JSON;
         reward, NaN if there is none, and of an open decision what has come so far; rewarded_at;
         status: open, or how the decision was closed (reward, default, expired, inactive, retired,
-        refused); activated; mode, version, stream, position and place.
+        refused); activated; mode and version.
         """
         import pandas as pd
 
@@ -137,3 +137,47 @@ class DecisionLog:
         from bayesbandit.store.reading import counts
 
         return counts(self.ledger)
+
+    # ---- keeping, and forgetting -----------------------------------------------------------------
+
+    def backup(self, path: str | Path) -> None:
+        """Copy the whole database, as it is at one moment, to a new file of SQLite.
+
+        Processes may go on meanwhile. `DecisionLog("sqlite:///PATH")` opens the copy.
+        """
+        from bayesbandit.store.keeping import backup
+
+        backup(self.ledger, Path(path))
+
+    def checkpoint(self, *, policy: Policy | None = None, model: Any = None,
+                   balance: Balance | None = None) -> int:  # fmt: skip
+        """Store a version that changes nothing, with a snapshot: it vouches for all before it.
+
+        Return its number. policy, model, balance: see `replay`.
+        """
+        from bayesbandit.store.keeping import checkpoint
+
+        return checkpoint(self.ledger, Parts(policy, model, balance))
+
+    def prune(self) -> int:
+        """Delete what the newest checkpoint vouches for, and return how many decisions went.
+
+        These are the decisions that were closed before it, with their rewards, and the versions.
+        Open decisions stay. `replay` and `verify` begin at the checkpoint from then on.
+        """
+        from bayesbandit.store.keeping import prune
+
+        return prune(self.ledger)
+
+    def erase(self, ids: str | Iterable[str], *, policy: Policy | None = None, model: Any = None,
+              balance: Balance | None = None) -> int:  # fmt: skip
+        """Erase the contexts of decisions, make a checkpoint, and return how many were erased.
+
+        `replay` and `verify` pass over the versions that learned them, and go on from the next
+        snapshot. Snapshots keep the rounds of the bandit's `history`: `prune` deletes the older
+        ones, and a bandit with `history=0` keeps none. An open decision is not learned any more.
+        """
+        from bayesbandit.store.keeping import erase
+
+        given = [ids] if isinstance(ids, str) else list(ids)
+        return erase(self.ledger, [check_id(one) for one in given], Parts(policy, model, balance))

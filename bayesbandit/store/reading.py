@@ -7,17 +7,17 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import Select, Table, and_, func, or_, select
+from sqlalchemy import and_, func, or_, select
 
 from bayesbandit.checks import Name
 from bayesbandit.kernels.row_layout import TAIL, row_type
 from bayesbandit.predictions import deviation
 from bayesbandit.store.database import microseconds
 from bayesbandit.store.ledger import Ledger, of_decision, stored_of
-from bayesbandit.store.records import ACTIVATED, INACTIVE, OVERRULED, Stored
+from bayesbandit.store.records import INACTIVE, Stored
 from bayesbandit.store.rows import Parts, moment
 from bayesbandit.store.settings import Settings, joined
-from bayesbandit.store.tables import decisions, events, opened, outcomes, rewards, snapshots
+from bayesbandit.store.tables import decisions, rewards, states, versions
 from bayesbandit.store.versions import Version, catch_up, first
 
 OPEN, NEVER = "open", -(2**63)
@@ -26,55 +26,52 @@ Came = dict[str, list[tuple[float, int]]]  # by decision id: rewards in time, an
 
 
 class Chunk(NamedTuple):
-    """Consecutive decisions, and what came for them. activated: ids of those that were shown.
-
-    overruled: ids of those in whose place another arm was shown.
-    """
+    """Consecutive decisions, and what came for them. activated: ids of those that were shown."""
 
     decisions: list[Stored]
     closed: Closed
     came: Came
     activated: set[str]
-    overruled: set[str]
 
 
 def rebuilt(ledger: Ledger, parts: Parts, until: object, version: int | None) -> Version:
-    """Return the newest version up to a time and a number, computed from version 0."""
+    """Return the newest version up to a time and a number, computed from the first version."""
     if until is not None:
-        last = select(func.max(events.c.version)).where(
-            ledger.own(events), events.c.at <= moment(until, "until")
+        last = select(func.max(versions.c.number)).where(
+            ledger.own(versions), versions.c.at <= moment(until, "until")
         )
         with ledger.database.read(patient=True) as connection:
             by_time = connection.execute(last).scalar()
         if by_time is None:
             raise ValueError(f"the log has no bandit before {until!r}")
         version = by_time if version is None else min(version, by_time)
-    if version is not None and not 0 <= version <= ledger.newest():
-        raise ValueError(f"version must be 0 … {ledger.newest()}; got {version!r}")
-    return catch_up(ledger, first(ledger, parts), version)
+    begun = first(ledger, parts)
+    if version is not None and not begun.number <= version <= ledger.newest():
+        raise ValueError(f"version must be {begun.number} … {ledger.newest()}; got {version!r}")
+    return catch_up(ledger, begun, parts, version)
 
 
 def empty() -> pd.DataFrame:
     """Return a table without decisions."""
-    return table(Chunk([], {}, {}, set(), set()), Settings(), 0)
+    return table(Chunk([], {}, {}, set()), Settings(), 0)
 
 
 def frames(
     ledger: Ledger, since: object, until: object, size: int = 10_000
 ) -> Iterator[pd.DataFrame]:
     """Yield the tables of `DecisionLog.frames`; none for a log without a bandit."""
-    how, begin, end = ledger.settings(), moment(since, "since"), moment(until, "until")
-    if how is not None:
-        n_features = ledger.beginning()["n_features"]
+    known, how = ledger.beginning(), ledger.settings()
+    begin, end = moment(since, "since"), moment(until, "until")
+    if known is not None and how is not None:
         for chunk in chunks(ledger, begin, end, size):
-            yield table(chunk, how, n_features)
+            yield table(chunk, how, known["n_features"])
 
 
 def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Iterator[Chunk]:
     """Yield chunks of at most `size` decisions with begin ≤ decided_at < end, in order of time."""
     own, last = decisions.c, (-(2**62) if begin is None else begin, "")  # no id is ""
-    found = select(decisions, outcomes.c.outcome, outcomes.c.reward).where(ledger.own(decisions))
-    found = found.outerjoin(outcomes, of_decision(outcomes))
+    found = select(decisions, states.c.outcome, states.c.reward, states.c.shown)
+    found = found.outerjoin(states, of_decision(states)).where(ledger.own(decisions))
     found = found.order_by(own.decided_at, own.id).limit(size)
     if end is not None:
         found = found.where(own.decided_at < end)
@@ -83,18 +80,14 @@ def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Ite
         after = and_(own.decided_at >= at, or_(own.decided_at > at, own.id > one))
         with ledger.database.read(patient=True) as connection:
             rows = connection.execute(found.where(after)).all()
-            ids = [row.id for row in rows]
-            active, overruled = (
-                set(connection.execute(ledger.happened(kind, ids)).scalars())
-                for kind in (ACTIVATED, OVERRULED)
-            )
             came: Came = {}
-            for row in connection.execute(ledger.timely(ids)):
+            for row in connection.execute(ledger.timely([row.id for row in rows])):
                 came.setdefault(row.decision_id, []).append((row.value, row.observed_at))
         if not rows:
             return
         closed = {row.id: (row.outcome, row.reward) for row in rows if row.outcome is not None}
-        yield Chunk([stored_of(row) for row in rows], closed, came, active, overruled)
+        active = {row.id for row in rows if row.shown}
+        yield Chunk([stored_of(row) for row in rows], closed, came, active)
         last = rows[-1].decided_at, rows[-1].id
 
 
@@ -124,9 +117,6 @@ def table(chunk: Chunk, how: Settings, n_features: int) -> pd.DataFrame:
             "activated": np.array([row.id in chunk.activated for row in rows], dtype=np.bool_),
             "mode": _objects([row.mode for row in rows]),
             "version": np.array([row.version for row in rows], dtype=np.int64),
-            "stream": _objects([row.stream for row in rows]),
-            "position": np.array([row.position for row in rows], dtype=np.int64),
-            "place": np.array([row.place for row in rows], dtype=np.int64),
         }
     )
 
@@ -179,29 +169,24 @@ def _objects(values: Sequence[object]) -> np.ndarray:
 
 def counts(ledger: Ledger) -> dict[str, int]:
     """Return the counts of `DecisionLog.counts`."""
+    found: dict[str, int] = {"decisions": 0, "open": 0}
+    closed = select(states.c.outcome, func.count()).where(ledger.own(states))
+    came = select(rewards.c.status, func.count()).where(ledger.own(rewards))
+    made = select(func.count(), func.count(versions.c.snapshot)).where(ledger.own(versions))
     with ledger.database.read(patient=True) as connection:
-        found: dict[str, int] = {"decisions": 0, "open": 0}
-        for name, own in (("decisions", decisions), ("open", opened)):
-            found[name] = connection.execute(_number(ledger, own)).scalar() or 0
-        for column, what in ((outcomes.c.outcome, "closed"), (rewards.c.status, "rewards")):
-            each = select(column, func.count()).where(ledger.own(column.table)).group_by(column)
-            for value, n in connection.execute(each):
-                found[f"{what}: {value}"] = n
-        versions = _number(ledger, events).where(events.c.version.is_not(None))
-        found["versions"] = connection.execute(versions).scalar() or 0
-        found["snapshots"] = connection.execute(_number(ledger, snapshots)).scalar() or 0
+        for outcome, n in connection.execute(closed.group_by(states.c.outcome)):
+            found["open" if outcome is None else f"closed: {outcome}"] = n
+            found["decisions"] += n
+        for status, n in connection.execute(came.group_by(rewards.c.status)):
+            found[f"rewards: {status}"] = n
+        found["versions"], found["snapshots"] = connection.execute(made).one()
     return found
 
 
 def waiting(ledger: Ledger) -> tuple[int, int]:
     """Return how many decisions are open, and how many of them a learner could learn now."""
-    every = _number(ledger, opened)
-    due = every.where(opened.c.due <= microseconds())
+    is_open = ledger.own(states), states.c.outcome.is_(None)
+    every = select(func.count()).where(*is_open)
     with ledger.database.read(patient=True) as connection:
-        everything = connection.execute(every).scalar()
-        return everything or 0, connection.execute(due).scalar() or 0
-
-
-def _number(ledger: Ledger, table: Table) -> Select[int]:
-    """Return the query for the number of the bandit's rows in a table."""
-    return select(func.count()).where(ledger.own(table))
+        due = connection.execute(every.where(states.c.due <= microseconds())).scalar()
+        return connection.execute(every).scalar() or 0, due or 0

@@ -12,16 +12,14 @@ from bayesbandit.checks import Name
 from bayesbandit.kernels.row_layout import TAIL
 
 BANDIT, SYSTEM = "bandit", "another system"  # who decided
-FALLBACK = "fallback"  # an arm that older releases showed without the log
 TIMELY, LATE, UNKNOWN, AGAIN = "timely", "late", "unknown", "again"  # how a reward came
 REWARD, DEFAULT, RETIRED = "reward", "default", "retired"  # how a decision was closed
 REFUSED, EXPIRED, INACTIVE = "refused", "expired", "inactive"
+UNREADABLE = "unreadable"  # set aside: the learner cannot read the row
 LEARNED = (REWARD, DEFAULT)  # outcomes that a bandit learns of
-STARTED, LEARN, ADDED, REMOVED = "started", "learned", "arm added", "arm removed"  # events
-ACTIVATED = "activated"  # what happened to a decision
-OVERRULED = "overruled"  # by a fallback of an older release
-ADVISED = "advised"  # what the bandit would have decided in the place of another system
-SNAPSHOT = "snapshot"  # the event that one was stored, and others removed
+STARTED, LEARN, ADDED, REMOVED = "started", "learned", "arm added", "arm removed"  # versions
+CHECKPOINT = "checkpoint"  # a version with a snapshot that vouches for what came before
+ERASED = ""  # in the place of a context
 
 
 class Unavailable(ConnectionError):
@@ -40,11 +38,8 @@ class Conflict(ValueError):
 class Stored:
     """A decision as the log has it.
 
-    decided_at: microseconds since 1970. mode: who decided, "bandit", "fallback" or "another
-    system".
-    version: of the bandit. t: how many contexts had been decided before. stream, position: the
-    stream of random numbers, and the number of the call in it. place, size: the number of the
-    decision in its call, and how many decisions the call has.
+    decided_at: microseconds since 1970. mode: who decided. version: of the bandit. t: how many
+    contexts had been decided before. advice: what the bandit would have decided, as JSON.
     """
 
     id: str
@@ -52,10 +47,6 @@ class Stored:
     mode: str
     version: int
     t: int
-    stream: str
-    position: int
-    place: int
-    size: int
     arm: Name
     propensity: float
     arms: tuple[Name, ...]
@@ -63,6 +54,7 @@ class Stored:
     probabilities: np.ndarray  # (K,)
     x: np.ndarray | None  # (A · d,) of the arms that could be chosen, where arms have features
     context: str | None
+    advice: str | None
 
     @property
     def available(self) -> tuple[Name, ...]:
@@ -71,19 +63,23 @@ class Stored:
         mean = self.row[len(self.row) - TAIL - 3 * K :][:K]
         return tuple(self.arms[k] for k in range(K) if mean[k] > -np.inf)
 
+    @property
+    def erased(self) -> bool:
+        """Whether its context was erased: it cannot be learned or decided again."""
+        return self.context == ERASED
+
 
 @dataclass(frozen=True)
 class Due:
     """An open decision that is to be learned now, with its rewards.
 
-    touched: how often a reward, an activation or an overruling has come. `Ledger.commit` compares
-    it, so that nothing is lost that comes while the learner works. activated: whether it was shown.
+    came, shown: its state when it was read. `Ledger.commit` compares them, so that nothing is lost
+    that comes while the learner works.
     """
 
     decision: Stored
-    touched: int
-    activated: bool
-    overruled: bool  # another arm was shown
+    came: int
+    shown: int
     rewards: tuple[float, ...]  # those that came in time, in the order of observation
 
 
@@ -99,14 +95,20 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Change:
-    """How a bandit became version `version`: it learned rewards, or an arm was added or removed.
+    """How a bandit became version `number`.
 
-    at: microseconds since 1970. kind: LEARN, ADDED or REMOVED. detail: the arm, or how many
-    decisions were closed. learned: the rewards, in order.
+    at: microseconds since 1970. kind: LEARN, ADDED, REMOVED or CHECKPOINT. detail: the arm, or how
+    many decisions were closed. outcomes: the decisions that it closed, in order.
     """
 
-    version: int
+    number: int
     at: int
     kind: str
     detail: Mapping[str, Any]
-    learned: tuple[Outcome, ...] = ()
+    digest: bytes = b""
+    outcomes: tuple[Outcome, ...] = ()
+
+    @property
+    def learned(self) -> tuple[Outcome, ...]:
+        """The outcomes that the bandit learns of."""
+        return tuple(one for one in self.outcomes if one.outcome in LEARNED)

@@ -56,6 +56,12 @@ def arms_text(arms: tuple[Name, ...]) -> str:
     return json.dumps(list(arms))
 
 
+@lru_cache(maxsize=4096)
+def name_text(arm: Name) -> str:
+    """Return an arm's name as JSON."""
+    return json.dumps(arm)
+
+
 @lru_cache(maxsize=1024)
 def arms_named(text: str) -> tuple[Name, ...]:
     """Return the arms' names of a JSON text."""

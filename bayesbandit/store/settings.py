@@ -44,10 +44,10 @@ def closed_by(due: Due, how: Settings, retired: bool) -> Outcome:
     retired: whether its arm was removed since.
     """
     decision = due.decision
-    if how.activation and not due.activated:
+    if how.activation and not due.shown:
         return Outcome(decision, INACTIVE, reason="it was not activated")
-    if due.overruled:
-        return Outcome(decision, INACTIVE, reason="the fallback arm was shown")
+    if decision.erased:
+        return Outcome(decision, EXPIRED, reason="its context was erased")
     reward = joined(due.rewards, how)
     kind = DEFAULT if reward is None else REWARD
     reward = how.default_reward if reward is None else reward

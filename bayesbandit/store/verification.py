@@ -1,6 +1,8 @@
-"""Verification of a log: compute every version again, and let it make its decisions again.
+"""Verification of a log: a fold over its versions, and a map over their decisions.
 
-Each table is read once, row by row, as it was at one moment: memory does not grow with the log.
+Every version is computed again from the one before it, and each makes its decisions again, by the
+random numbers of their ids. Each table is read row by row, as it was at one moment: memory does not
+grow with the log.
 """
 
 from __future__ import annotations
@@ -8,52 +10,72 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import batched, groupby
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import Connection, Row, Select, and_, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, or_, select
 
 from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.bandit.decision import Decision
 from bayesbandit.checks import floats
-from bayesbandit.store import versions
-from bayesbandit.store.consistency import AT_ONCE, Checked, check_rows, settings
-from bayesbandit.store.ledger import Ledger, change_of, outcome_of, stored_of
+from bayesbandit.store.ledger import (
+    CLOCKS,
+    Ledger,
+    chained,
+    change_of,
+    of_decision,
+    outcome_of,
+    stored_of,
+    unknown_key,
+)
 from bayesbandit.store.records import (
-    ACTIVATED,
-    ADVISED,
     BANDIT,
-    FALLBACK,
+    CHECKPOINT,
     INACTIVE,
+    LATE,
     LEARN,
     LEARNED,
-    OVERRULED,
     REFUSED,
     RETIRED,
     REWARD,
+    STARTED,
     SYSTEM,
     TIMELY,
+    UNKNOWN,
+    Change,
     Due,
     Outcome,
     Stored,
 )
 from bayesbandit.store.rows import Parts, decision_of, layout_of, saved
 from bayesbandit.store.settings import Settings, closed_by
-from bayesbandit.store.tables import decisions, events, outcomes, rewards, snapshots, streams
-from bayesbandit.store.versions import Version, restored
+from bayesbandit.store.tables import decisions, rewards, states, versions
+from bayesbandit.store.versions import Erased, Version, decided, digests, restored
 
+AT_ONCE = 1000  # rows read, and decisions made again, at a time
 CLOSE = 1e-9  # by how much a probability may differ on another machine
-Values = dict[int, tuple[float, ...]]  # the rewards in time, by the place of the outcome
+COLUMNS = ("kind", "id", "expected", "found", "said")
+TABLES = {"state": states, "reward": rewards}
+
+
+def violations(ledger: Ledger, parts: Parts) -> pd.DataFrame:
+    """Return one row for each violation: see `DecisionLog.verify`."""
+    with ledger.database.read(patient=True) as connection:
+        log = Verification(ledger, connection, parts)
+        if log.begun():
+            log.check_references()
+            log.check_rewards()
+            log.check_queue()
+            log.check_versions()
+        return pd.DataFrame(log.found, columns=list(COLUMNS)).astype({"id": str})
 
 
 class Groups:
     """The rows of a query that is sorted by the column `by`, taken from the front."""
 
-    def __init__(self, connection: Connection, query: Select[Any], by: str) -> None:
-        self.by = by
-        self.rows = iter(connection.execution_options(yield_per=AT_ONCE).execute(query))
+    def __init__(self, rows: Iterator[Row[Any]], by: str) -> None:
+        self.rows, self.by = rows, by
         self.next = next(self.rows, None)
 
     def up_to(self, number: int) -> Iterator[Row[Any]]:
@@ -63,31 +85,106 @@ class Groups:
             yield row
 
 
-def violations(ledger: Ledger, parts: Parts) -> pd.DataFrame:
-    """Return one row for each violation: see `DecisionLog.verify`."""
-    with ledger.database.read(patient=True) as connection:
-        log = Checked(ledger, connection)
-        if (how := settings(log)) is not None:
-            check_rows(log, how)
-            Verification(log, parts, how).check_versions()
-        return log.frame()
-
-
 @dataclass
 class Verification:
-    """The check of a log's versions.
+    """A log, as it was at one moment, and the violations that were found: one row each.
 
-    unread: why the first snapshot could not be read. entropies: that of the latest stream.
+    unread: why the first snapshot could not be read.
     """
 
-    log: Checked
+    ledger: Ledger
+    connection: Connection
     parts: Parts
-    how: Settings
+    how: Settings = field(default_factory=Settings)
+    secret: bytes = b""
     unread: ValueError | None = None
-    entropies: dict[str, int] = field(default_factory=dict)
+    found: list[tuple[str, str, object, object, str]] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self.ledger, self.connection = self.log.ledger, self.log.connection
+    def add(self, kind: str, one: object, expected: object, found: object, said: str) -> None:
+        """Add a violation."""
+        self.found.append((kind, str(one), expected, found, said))
+
+    def rows(self, query: Select[Any]) -> Iterator[Row[Any]]:
+        """Yield the rows of a query."""
+        yield from self.connection.execution_options(yield_per=AT_ONCE).execute(query)
+
+    def begun(self) -> bool:
+        """Return whether the log says how its bandit began; an empty one has nothing to say."""
+        said = "the log does not say how the bandit began, and nothing else can be checked"
+        try:
+            if (how := self.ledger.settings()) is not None:
+                self.how, self.secret = how, self.ledger.secret()
+                return True
+        except (ValueError, KeyError, TypeError) as error:
+            said = str(error)
+        else:
+            own = self.ledger.own
+            some = (select(one.c.bandit).where(own(one)) for one in (decisions, states, versions))
+            if not any(self.connection.execute(one.limit(1)).first() for one in some):
+                return False
+        self.add("version", 0, "how the bandit began", "none", said)
+        return False
+
+    # ---- what rows show by themselves ------------------------------------------------------------
+
+    def check_references(self) -> None:
+        """Find states and rewards without a decision, and decisions without a state."""
+        for kind, table in TABLES.items():
+            lost = select(table.c.decision_id).outerjoin(decisions, of_decision(table))
+            lost = lost.where(self.ledger.own(table), decisions.c.id.is_(None))
+            for row in self.rows(lost):
+                said = f"there is a row of {kind} and no decision {row.decision_id!r}"
+                self.add(f"{kind} without decision", row.decision_id, "a decision", None, said)
+        lost = select(decisions.c.id).outerjoin(states, of_decision(states))
+        for row in self.rows(lost.where(self.ledger.own(decisions), states.c.bandit.is_(None))):
+            said = "the decision is neither open nor closed"
+            self.add("state", row.id, "open or closed", "neither", said)
+
+    def check_rewards(self) -> None:
+        """Find rewards observed before their decision, and those whose status is wrong."""
+        own, decided_at, wait = rewards.c, decisions.c.decided_at, self.how.wait
+        known = (
+            select(rewards, decided_at)
+            .join(decisions, of_decision(rewards))
+            .join(states, of_decision(states))
+            .where(self.ledger.own(rewards))
+        )
+        for row in self.rows(known.where(own.observed_at < decided_at - CLOCKS)):
+            said = "the reward was observed before the decision"
+            self.add("clock", row.decision_id, row.decided_at, row.observed_at, said)
+        in_time: ColumnElement[bool] = states.c.outcome.is_(None)
+        if wait is not None:
+            end = decided_at + wait
+            for row in self.rows(known.where(own.status == TIMELY, own.observed_at > end)):
+                said = "a reward counts that came too late"
+                self.add("late", row.decision_id, row.decided_at + wait, row.observed_at, said)
+            in_time = and_(in_time, own.observed_at <= end)
+        if self.how.aggregate == "first":  # those after the first one are late
+            in_time = and_(in_time, states.c.came == 0)
+        strange = or_(own.status.not_in((TIMELY, LATE)), and_(own.status == LATE, in_time))
+        for row in self.rows(known.where(strange)):
+            before = row.key == unknown_key(row.key.rpartition(" unknown ")[0], row.value)
+            if row.status != UNKNOWN or not before:  # else it came before the decision
+                said = "a reward does not count that came in time"
+                self.add("late", row.decision_id, TIMELY, row.status, said)
+
+    def check_queue(self) -> None:
+        """Find open decisions that would be learned too early, too late, or never."""
+        told = select(rewards.c.bandit).where(
+            rewards.c.bandit == states.c.bandit,
+            rewards.c.decision_id == states.c.decision_id,
+            rewards.c.status == TIMELY,
+        )
+        queue = select(states, decisions.c.decided_at, told.exists().label("told"))
+        queue = queue.join(decisions, of_decision(states))
+        for row in self.rows(queue.where(self.ledger.own(states), states.c.outcome.is_(None))):
+            end = None if self.how.wait is None else row.decided_at + self.how.wait
+            ready = self.how.aggregate == "first" and row.told
+            ready = ready and (row.shown or not self.how.activation)
+            early = row.due is not None and (end is None or row.due <= end)
+            if not (early if ready else row.due == end) or bool(row.came) != bool(row.told):
+                said = "the decision is not learned when it should be"
+                self.add("open", row.decision_id, end, row.due, said)
 
     # ---- versions --------------------------------------------------------------------------------
 
@@ -97,246 +194,266 @@ class Verification:
         Raise the error of the first snapshot if no snapshot can be read, as if a part of the bandit
         was not given.
         """
-        own, closed = decisions.c, outcomes.c
-        decided = Groups(
-            self.connection,
-            select(decisions)
-            .where(self.ledger.own(decisions))
-            .order_by(own.version, own.stream, own.position, own.place),
-            "version",
-        )
-        learned = Groups(self.connection, self.ledger.learned(), "learned_by")
-        same_decision = and_(
-            rewards.c.bandit == closed.bandit, rewards.c.decision_id == closed.decision_id
-        )
+        own, closed = decisions.c, states.c
+        of_version = select(decisions).where(self.ledger.own(decisions)).order_by(own.version)
+        made = Groups(self.rows(of_version), "version")
+        learned = Groups(self.rows(self.ledger.closed()), "learned_by")
+        same = closed.bandit == rewards.c.bandit, closed.decision_id == rewards.c.decision_id
         told = Groups(
-            self.connection,
-            select(closed.version, closed.position, rewards.c.value)
-            .join(rewards, same_decision)
-            .where(self.ledger.own(outcomes), rewards.c.status == TIMELY)
-            .order_by(
-                closed.version,
-                closed.position,
-                rewards.c.observed_at,
-                rewards.c.received_at,
-                rewards.c.key,
+            self.rows(
+                select(closed.version, closed.place, closed.shown, rewards.c.value)
+                .outerjoin(rewards, and_(*same, rewards.c.status == TIMELY))
+                .where(self.ledger.own(states), closed.version.is_not(None))
+                .order_by(
+                    closed.version, closed.place, rewards.c.observed_at, rewards.c.received_at,
+                    rewards.c.key,
+                )
             ),
             "version",
-        )
-        changes = select(events).where(self.ledger.own(events), events.c.version >= 0)
-        at, number, readable = -(2**62), -1, False
+        )  # fmt: skip
+        changes = select(versions).where(self.ledger.own(versions), versions.c.number >= 0)
+        at, number, readable, until, digest = -(2**62), -1, False, -(2**62), b""
         last: Version | None = None
-        for row in self.log.rows(changes.order_by(events.c.version)):
+        for row in self.rows(changes.order_by(versions.c.number)):
+            pruned = number == 0 and row.kind == CHECKPOINT  # what came before was pruned
             if row.at < at:
-                said = f"version {row.version} is before the one before it"
-                self.log.add("clock", row.version, at, row.at, said)
-            if row.version != number + 1:
-                said = f"versions {number + 1} … {row.version - 1} of the bandit are not there"
-                self.log.add("gap", row.version, number + 1, row.version, said)
-            at, number = row.at, row.version
-            values = {
-                place: tuple(one.value for one in some)
-                for place, some in groupby(told.up_to(number), key=lambda one: one.position)
-            }
-            past = self.check_outcomes(last, number, [*learned.up_to(number)], values)
-            made = None if number == 0 else self.computed(last, row, past)
-            last = self.compared(made, number)
+                said = f"version {row.number} is before the one before it"
+                self.add("clock", row.number, at, row.at, said)
+            if row.number != number + 1 and not pruned:
+                said = f"versions {number + 1} … {row.number - 1} of the bandit are not there"
+                self.add("gap", row.number, number + 1, row.number, said)
+            whole, at, number = row.number == number + 1, row.at, row.number
+            values = [[*some] for _, some in groupby(told.up_to(number), key=lambda one: one.place)]
+            change = self.change(row, [*learned.up_to(number)], digest if whole else None)
+            digest = row.digest
+            if change is not None:
+                until = self.check_count(change, until, at)
+                self.check_outcomes(last, change, values)
+            last = self.compared(self.computed(last, change), row)
             readable = readable or last is not None
-            self.check_decisions(last, decided, number)
+            self.check_decisions(last, made, row)
         if self.unread is not None and not readable:
             raise self.unread
-        for row in [*decided.up_to(2**62), *learned.up_to(2**62)]:
-            self.log.add("version", row.id, f"at most {number}", "more", "no such version")
+        for row in [*made.up_to(2**62), *learned.up_to(2**62)]:
+            self.add("version", row.id, f"at most {number}", "more", "no such version")
 
-    def computed(
-        self, version: Version | None, row: Row[Any], past: Sequence[Outcome] | None
-    ) -> Version | None:
-        """Return the version after the change of a row; None if it cannot be computed."""
-        number = row.version
+    def change(
+        self, row: Row[Any], closed: Sequence[Row[Any]], before: bytes | None
+    ) -> Change | None:
+        """Return the change of a row, after comparing its digest; None if it cannot be read.
+
+        closed: the decisions that it closed. before: the digest of the version before, if that is
+        there.
+        """
+        outcomes = list[Outcome]()
+        for one in closed:
+            try:
+                outcomes.append(outcome_of(one))
+            except ValueError as error:
+                self.add("decision", one.id, "a decision", "none", str(error))
+        if row.number > 0 and before is not None:
+            digest = chained(before, row.at, row.kind, row.detail, outcomes)
+            if digest != row.digest:
+                said = f"what version {row.number} closed is not what it closed when it was made"
+                self.add("digest", row.number, row.digest.hex(), digest.hex(), said)
+        if row.kind == STARTED:
+            return None
         try:
-            change = change_of(row, [one for one in past or () if one.outcome in LEARNED])
-            closed = change.detail["closed"] if change.kind == LEARN else 0
-            if past is not None and len(past) != closed:
-                said = f"version {number} closed {closed} decisions, and {len(past)} are there"
-                self.log.add("gap", number, closed, len(past), said)
-            if version is not None and version.number + 1 == number and past is not None:
-                return version.advance(change)
+            change = change_of(row, outcomes)
         except ValueError as error:
-            said = f"version {number} cannot be computed: {error}"
-            self.log.add("version", number, "a change", row.kind, said)
-        return None
+            said = f"version {row.number} cannot be computed: {error}"
+            self.add("version", row.number, "a change", row.kind, said)
+            return None
+        told = change.detail["closed"] if change.kind == LEARN else 0
+        if len(closed) != told:
+            said = f"version {row.number} closed {told} decisions, and {len(closed)} are there"
+            self.add("gap", row.number, told, len(closed), said)
+        return change if len(outcomes) == len(closed) else None
 
-    def compared(self, made: Version | None, number: int) -> Version | None:
+    def check_count(self, change: Change, since: int, at: int) -> int:
+        """Compare how many decisions there are with those that a version counted.
+
+        since: until when was counted before. Return until when this version did.
+        """
+        if change.kind == CHECKPOINT:  # later counts may be of decisions that it closed
+            return at
+        detail = change.detail
+        if change.kind != LEARN or "until" not in detail or detail["until"] <= since:
+            return since
+        between = self.ledger.decided_between(since, detail["until"])
+        n = self.connection.execute(between).scalar() or 0
+        if n < detail["decided"]:
+            said = (
+                f"version {change.number} counted {detail['decided']} decisions, and {n} are left"
+            )
+            self.add("gap", change.number, detail["decided"], n, said)
+        return int(detail["until"])
+
+    def computed(self, last: Version | None, change: Change | None) -> Version | None:
+        """Return the version after a change; None if it cannot be computed."""
+        if last is None or change is None or change.number != last.number + 1:
+            return None
+        try:
+            return last.advance(change)
+        except Erased:
+            return None
+        except ValueError as error:
+            said = f"version {change.number} cannot be computed: {error}"
+            self.add("version", change.number, "a change", change.kind, said)
+            return None
+
+    def compared(self, made: Version | None, row: Row[Any]) -> Version | None:
         """Return this version, as it was made or as its snapshot has it, after comparing both."""
-        kept = select(snapshots.c.data).where(
-            self.ledger.own(snapshots), snapshots.c.version == number
-        )
-        if (data := self.connection.execute(kept).scalar()) is None:
+        number = row.number
+        if row.snapshot is None:
+            if number == 0 and self.ledger.first_snapshot() is None:
+                self.add("snapshot", 0, "a snapshot", "none", "no version has a snapshot")
             return made
         try:
-            there = restored(self.ledger, (number, data), self.parts)
+            there = restored(self.ledger, (number, row.digest, row.snapshot), self.parts)
         except ValueError as error:
             self.unread = self.unread or error
-            self.log.add("snapshot", number, "a bandit", "none", str(error))
+            self.add("snapshot", number, "a bandit", "none", str(error))
             return made
         if made is None:
             return there
         if not same(made.bandit, there.bandit):
             said = f"the snapshot of version {number} is not what was learned"
-            self.log.add("snapshot", number, "what was learned", "another bandit", said)
+            self.add("snapshot", number, "what was learned", "another bandit", said)
         return made
 
     def check_outcomes(
-        self, version: Version | None, number: int, rows: Sequence[Row[Any]], values: Values
-    ) -> list[Outcome] | None:
-        """Return the outcomes of version `number`, in order; None if a decision cannot be read.
+        self, version: Version | None, change: Change, values: Sequence[Sequence[Row[Any]]]
+    ) -> None:
+        """Find decisions that were closed otherwise than what came for them says.
 
-        Find those in other places, and those that differ from what came. version: the one before.
+        values: of each outcome, its rewards in time.
         """
-        places = [(row.learned_by, row.learned_place) for row in rows]
-        if places != [(number, i) for i in range(len(rows))]:
-            said = f"version {number} lacks outcomes, or has them in other places"
-            self.log.add("gap", number, len(rows), len({*places}), said)
-        ids = [row.id for row in rows]
-        active = self.happened(ACTIVATED, ids) if self.how.activation else set()
-        quiet = [row.id for row in rows if row.outcome == INACTIVE]
-        overruled = self.happened(OVERRULED, quiet) if quiet else set()
-        found = list[Outcome]()
-        for row in rows:
-            try:
-                one = outcome_of(row)
-            except ValueError:  # `check_decisions` says it
+        if len(values) != len(change.outcomes):
+            return  # what is missing is a gap
+        for one, rows in zip(change.outcomes, values, strict=True):
+            if one.decision.erased:
                 continue
-            found.append(one)
-            activated = row.id in active and one.outcome != INACTIVE  # else after it was closed
-            due = Due(
-                one.decision, 0, activated, row.id in overruled, values.get(row.learned_place, ())
-            )
+            came = tuple(row.value for row in rows if row.value is not None)
+            shown = rows[0].shown and one.outcome != INACTIVE  # else after it was closed
             retired = version.is_retired(one.decision) if version else one.outcome == RETIRED
-            right = closed_by(due, self.how, retired)
+            right = closed_by(Due(one.decision, len(came), shown, came), self.how, retired)
             if one.outcome == REFUSED and right.outcome in LEARNED:
                 right = replace(right, outcome=REFUSED)
             if one.outcome != right.outcome:
                 said = "the decision was closed in another way than what came for it"
-                self.log.add("outcome", row.id, right.outcome, one.outcome, said)
+                self.add("outcome", one.decision.id, right.outcome, one.outcome, said)
             elif one.reward != right.reward:
                 said = "what was learned is not the reward that came"
-                self.log.add("reward", row.id, right.reward, one.reward, said)
-        self.check_refused(version, found)
-        return found if len(found) == len(rows) else None
-
-    def check_refused(self, version: Version | None, past: Sequence[Outcome]) -> None:
-        """Find rewards that were refused and that the bandit can learn."""
-        refused = {one.decision.id for one in past if one.outcome == REFUSED}
-        if not refused or version is None:
-            return
-        given = [one for one in past if one.outcome in (*LEARNED, REFUSED)]
-        for one in sorted(refused - {*version.refused(given)}):
-            said = "the reward was refused, and the bandit can learn it"
-            self.log.add("outcome", one, REWARD, REFUSED, said)
-
-    def happened(self, kind: str, ids: Sequence[str]) -> set[str]:
-        """Return those of these ids that have an event of this kind."""
-        return {*self.connection.execute(self.ledger.happened(kind, ids)).scalars()}
+                self.add("reward", one.decision.id, right.reward, one.reward, said)
+        refused = {one.decision.id for one in change.outcomes if one.outcome == REFUSED}
+        if refused and version is not None:
+            given = [one for one in change.outcomes if one.outcome in (*LEARNED, REFUSED)]
+            for one in sorted(refused - {*version.refused(given)}):
+                said = "the reward was refused, and the bandit can learn it"
+                self.add("outcome", one, REWARD, REFUSED, said)
 
     # ---- decisions -------------------------------------------------------------------------------
 
-    def check_decisions(self, version: Version | None, decided: Groups, number: int) -> None:
-        """Find decisions whose probabilities are invalid, or differ from those of their version."""
-        for _, rows in groupby(decided.up_to(number), key=lambda row: (row.stream, row.position)):
-            call, whole = list[Stored](), True
-            for row in rows:
-                try:
-                    call.append(stored_of(row))
-                    whole &= self.is_decision(call[-1], number)
-                except ValueError as error:
-                    self.log.add("decision", row.id, "a decision", "none", str(error))
-                    whole = False
-            if version is not None and whole and len(call) == call[0].size:
-                self.check_call(version, call)
+    def check_decisions(self, version: Version | None, made: Groups, row: Row[Any]) -> None:
+        """Let a version make its decisions again, and compare them with the log.
 
-    def is_decision(self, one: Stored, number: int) -> bool:
-        """Return whether a decision's version, mode, arm and probabilities are valid by themselves.
-
-        number: the version that is checked now.
+        made: the decisions of this version come next. Those of versions that were pruned, or that
+        cannot be computed, are only read.
         """
-        p, before = one.probabilities, len(self.log.found)
+        number = row.number
+        for some in batched(made.up_to(number), AT_ONCE):
+            good = list[Stored]()
+            for one in some:
+                if one.version < number and row.kind == CHECKPOINT:
+                    continue  # of a version that was pruned
+                try:
+                    stored = stored_of(one)
+                except ValueError as error:
+                    self.add("decision", one.id, "a decision", "none", str(error))
+                    continue
+                if self.is_sound(stored, number) and not stored.erased:
+                    good.append(stored)
+            if version is not None:
+                good.sort(key=lambda one: (one.arms, one.available))
+                for _, alike in groupby(good, key=lambda one: (one.arms, one.available)):
+                    self.decide_again(version, [*alike])
+
+    def is_sound(self, one: Stored, number: int) -> bool:
+        """Return whether a decision is one; add what is wrong with it."""
+        before, p = len(self.found), one.probabilities
         if one.version != number:
             said = f"version {one.version} of the bandit is not there"
-            self.log.add("version", one.id, number, one.version, said)
-        elif one.mode not in (BANDIT, FALLBACK, SYSTEM):
-            said = "nobody decides in this way"
-            self.log.add("mode", one.id, [BANDIT, FALLBACK, SYSTEM], one.mode, said)
+            self.add("version", one.id, number, one.version, said)
+        elif one.mode not in (BANDIT, SYSTEM):
+            self.add("mode", one.id, [BANDIT, SYSTEM], one.mode, "nobody decides in this way")
+        elif (one.mode == SYSTEM) == (one.advice is None):
+            said = "another system decided, and the log has no advice; or the other way round"
+            self.add("advice", one.id, "both or neither", "one", said)
         elif p.shape != (len(one.arms),) or not ((p >= 0) & (p <= 1 + CLOSE)).all():
-            self.log.add("sum", one.id, "within [0, 1]", p.tolist(), "these are no probabilities")
+            self.add("sum", one.id, "within [0, 1]", p.tolist(), "these are no probabilities")
         elif abs(float(p.sum()) - 1) > CLOSE:
             said = "the probabilities do not sum to 1"
-            self.log.add("sum", one.id, 1.0, float(p.sum()), said)
+            self.add("sum", one.id, 1.0, float(p.sum()), said)
         elif one.arm not in one.arms or one.propensity <= 0:
             said = "the arm is not one of those that could be chosen"
-            self.log.add("arm", one.id, list(one.arms), one.arm, said)
+            self.add("arm", one.id, list(one.arms), one.arm, said)
         elif one.propensity != (own := float(p[one.arms.index(one.arm)])):
             said = "the propensity is not the probability of the arm"
-            self.log.add("propensity", one.id, own, one.propensity, said)
-        elif one.mode == FALLBACK and one.propensity != 1:
-            said = "the fallback arm is shown with probability 1"
-            self.log.add("propensity", one.id, 1.0, one.propensity, said)
-        return len(self.log.found) == before
+            self.add("propensity", one.id, own, one.propensity, said)
+        return len(self.found) == before
 
-    def check_call(self, version: Version, call: Sequence[Stored]) -> None:
-        """Let a version make one call again, and compare its decisions with the log."""
-        first, bandit = call[0], version.bandit
+    def decide_again(self, version: Version, some: Sequence[Stored]) -> None:
+        """Compare decisions, all about the same arms, with those that a version makes again."""
+        first, bandit = some[0], version.bandit
         if first.arms != bandit.arms:
             said = "the arms are not those of the version"
-            self.log.add("arm", first.id, list(bandit.arms), list(first.arms), said)
+            for one in some:
+                self.add("arm", one.id, list(bandit.arms), list(one.arms), said)
             return
-        layout = layout_of(bandit, first.arms)
+        among = None if first.available == first.arms else first.available
         try:
-            x = decision_of(layout, call).x
-            again = None if first.mode == FALLBACK else self.decided(version, call, x)
-        except ValueError as error:
-            self.log.add("decision", first.id, "a decision", "none", str(error))
+            x = decision_of(layout_of(bandit, first.arms), some).x
+            if bandit.of_arms:
+                x = np.array([one.x for one in some]).reshape(len(some), len(first.available), -1)
+            seeds = digests(self.secret, [one.id for one in some])
+            t, at = [one.t for one in some], [one.decided_at for one in some]
+            again = decided(bandit, x, among, seeds, t, at)
+        except (ValueError, TypeError) as error:
+            if len(some) == 1:
+                self.add("decision", first.id, "a decision", "none", str(error))
+            else:
+                for one in some:
+                    self.decide_again(version, [one])
             return
-        self.check_contexts(bandit, call, x)
-        if again is not None and first.mode == SYSTEM:
-            self.check_advice(first, again)
-        elif again is not None:
-            self.check_choices(version.number, call, again)
-
-    def check_choices(self, number: int, call: Sequence[Stored], again: Decision) -> None:
-        """Find decisions of version `number` that differ from those that it makes again."""
-        probabilities, names = again.probabilities, np.asarray(again.arm).tolist()
-        for i, one in enumerate(call):
-            gap = float(np.abs(probabilities[i] - one.probabilities).max())
-            bits = np.array_equal(again.rows[i], one.row, equal_nan=True)
-            k = one.arms.index(one.arm)
-            if not gap <= CLOSE:
+        self.check_contexts(bandit, some, x)
+        number, names = version.number, np.asarray(again.arm).tolist()
+        for one, arm, p, row in zip(some, names, again.probabilities, again.rows, strict=True):
+            if one.mode == SYSTEM:
+                self.check_advice(one, arm, p)
+            elif not np.abs(p - one.probabilities).max() <= CLOSE:
+                own = float(p[one.arms.index(one.arm)])
                 said = f"version {number} gives other probabilities"
-                own = float(probabilities[i, k])
-                self.log.add("propensity", one.id, own, one.propensity, said)
-            elif not np.allclose(again.rows[i], one.row, rtol=CLOSE, atol=CLOSE, equal_nan=True):
-                said = f"version {number} gives other means, or chooses another arm"
-                kind = "arm" if names[i] != one.arm else "moments"
-                self.log.add(kind, one.id, names[i], one.arm, said)
-            elif bits and one.arm != names[i]:
-                self.log.add("arm", one.id, names[i], one.arm, "the row is of another arm")
+                self.add("propensity", one.id, own, one.propensity, said)
+            elif arm != one.arm:
+                said = f"version {number} chooses another arm"
+                self.add("arm", one.id, arm, one.arm, said)
+            elif not np.allclose(row, one.row, rtol=CLOSE, atol=CLOSE, equal_nan=True):
+                self.add("moments", one.id, arm, one.arm, f"version {number} gives other means")
 
-    def check_advice(self, one: Stored, again: Decision) -> None:
-        """Find advice that the version does not give. again: its decision."""
-        told = self.ledger.happened(ADVISED, [one.id]).with_only_columns(events.c.detail)
-        text = self.connection.execute(told).scalar()
-        arm, p = np.asarray(again.arm).tolist()[0], again.probabilities[0]
+    def check_advice(self, one: Stored, arm: object, p: np.ndarray) -> None:
+        """Find advice that the version does not give: its arm, and its probabilities (K,)."""
         probability = float(p[one.arms.index(one.arm)])
         try:
-            detail = json.loads(text or "{}")
+            detail = json.loads(one.advice or "{}")
             right = detail["arm"] == arm and abs(detail["probability"] - probability) <= CLOSE
         except (ValueError, TypeError, KeyError):
             right = False
         if not right:
             said = "the advice is not what the bandit would have decided"
-            self.log.add("advice", one.id, json.dumps([arm, probability]), text, said)
+            self.add("advice", one.id, json.dumps([arm, probability]), one.advice, said)
 
-    def check_contexts(self, bandit: Bandit, call: Sequence[Stored], x: np.ndarray) -> None:
+    def check_contexts(self, bandit: Bandit, some: Sequence[Stored], x: np.ndarray) -> None:
         """Find contexts that do not encode to the logged numbers x (n, d).
 
         Contexts of arms with features are not compared: the log has no names for their rows.
@@ -344,36 +461,21 @@ class Verification:
         if bandit.of_arms or not bandit.n_features:
             return
         try:
-            given = [json.loads(one.context or "null") for one in call]
+            given = [json.loads(one.context or "null") for one in some]
             if bandit.encoder is None:
                 given = [[*one.values()] if isinstance(one, dict) else one for one in given]
             read = np.atleast_2d(floats(bandit.encoded(given), "contexts"))
+            wrong = read.shape != x.shape
         except (ValueError, TypeError):
-            read = np.full(x.shape, np.nan)
-        if read.shape != x.shape:
-            read = np.full(x.shape, np.nan)
-        for one, numbers, logged in zip(call, read, x, strict=True):
-            if not np.allclose(numbers, logged, rtol=CLOSE, atol=CLOSE):
+            wrong = True
+        if wrong and len(some) > 1:
+            for i, one in enumerate(some):
+                self.check_contexts(bandit, [one], x[i : i + 1])
+            return
+        for i, (one, logged) in enumerate(zip(some, x, strict=True)):
+            if wrong or not np.allclose(read[i], logged, rtol=CLOSE, atol=CLOSE):
                 said = "the context is not the numbers by which was decided"
-                self.log.add("context", one.id, one.context, logged.tolist(), said)
-
-    def decided(self, version: Version, call: Sequence[Stored], x: np.ndarray) -> Decision:
-        """Return the decision that a version makes at the contexts x (n, d) of a call."""
-        first, bandit = call[0], version.bandit
-        among = None if first.available == first.arms else first.available
-        if bandit.of_arms:
-            among = first.available
-            x = np.array([one.x for one in call]).reshape(len(call), len(among), -1)
-        entropy = self.entropies.get(first.stream)
-        if entropy is None:
-            found = select(streams.c.entropy).where(
-                self.ledger.own(streams), streams.c.key == first.stream
-            )
-            entropy = int(self.connection.execute(found).scalar() or 0)
-            self.entropies = {first.stream: entropy}
-        return versions.decided(
-            bandit, x, among, first.t, entropy, first.position, first.decided_at
-        )
+                self.add("context", one.id, one.context, logged.tolist(), said)
 
 
 def same(one: Bandit, other: Bandit) -> bool:

@@ -1,67 +1,84 @@
 """The versions of a bandit: each change makes the next version from the one before it.
 
 The learner, the workers that follow it, `replay` and `verify` all call `Version.advance`, with the
-same rows in the same batches. So they get the same bits, on one machine.
+same rows in the same batches. So they get the same bits, on one machine. What a version decides is
+a function of the context, the arms, and a keyed hash of the decision's id.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from itertools import groupby
-from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.bandit import choosing, fast_path, random_streams, transactions
+from bayesbandit.bandit import choosing, fast_path, transactions
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.beliefs.base import Refits
 from bayesbandit.checks import Name
-from bayesbandit.store.records import ADDED, LEARN, Change, Outcome, Stored
+from bayesbandit.store.records import ADDED, CHECKPOINT, LEARN, Change, Outcome, Stored
 from bayesbandit.store.rows import Parts, decision_of, layout_of, loaded
 
 if TYPE_CHECKING:
+    from sqlalchemy import Row
+
     from bayesbandit.store.ledger import Ledger
 
+logger = logging.getLogger("bayesbandit")
 CHANGES = 16  # read at a time
-BLOCK = 256  # normals drawn at a time
+
+
+class Erased(ValueError):
+    """A version that cannot be computed, since contexts that it learned were erased."""
 
 
 @dataclass(frozen=True)
 class Version:
     """A version of the bandit: its number, and a bandit that nobody changes.
 
-    removed: for each arm that was ever removed, the latest version that removed it. refit: whether
-    posterior draws were computed for this version.
+    digest: of all changes up to it. removed: for each arm that was ever removed, the latest version
+    that removed it. refit: whether posterior draws were computed for this version.
     """
 
     number: int
     bandit: Bandit
+    digest: bytes = b""
     removed: dict[Name, int] = field(default_factory=dict)
     refit: bool = False
 
     def advance(self, change: Change) -> Version:
         """Return the next version."""
-        if change.version != self.number + 1:
+        number = self.number + 1
+        if change.number != number:
             raise ValueError(
-                f"the log has no version {self.number + 1} of the bandit: after {self.number} "
-                f"comes {change.version}"
+                f"the log has no version {number} of the bandit: after {self.number} "
+                f"comes {change.number}"
             )
         if change.kind == LEARN:
-            return self.learned(change.learned, change.detail["closed"])
-        arm, twin = change.detail["arm"], independent(self.bandit)
-        if change.kind == ADDED:
-            twin.add_arm(arm)
-            return self.next(twin, self.removed)
-        twin.remove_arm(arm)
-        return self.next(twin, {**self.removed, arm: change.version})
+            if erased := sum(one.decision.erased for one in change.learned):
+                raise Erased(f"version {number} learned {erased} contexts that were erased")
+            made = self.learned(change.learned, change.detail["closed"])
+        elif change.kind == CHECKPOINT:
+            made = replace(self, number=number)
+        else:
+            arm, twin, removed = change.detail["arm"], independent(self.bandit), self.removed
+            if change.kind == ADDED:
+                twin.add_arm(arm)
+            else:
+                twin.remove_arm(arm)
+                removed = {**removed, arm: number}
+            made = self.next(twin, removed)
+        return replace(made, digest=change.digest)
 
     def next(self, twin: Bandit, removed: dict[Name, int]) -> Version:
         """Return `twin` as the next version; compute its posterior draws now if they are due."""
         refits = isinstance(twin.belief, Refits) and twin.belief.refit_if_due()
-        return Version(self.number + 1, twin, removed, refits)
+        return Version(self.number + 1, twin, b"", removed, refits)
 
     def learned(self, outcomes: Sequence[Outcome], closed: int) -> Version:
         """Return the version that has learned these rewards, and counted the closed decisions."""
@@ -114,29 +131,40 @@ def ticks_of(bandit: Bandit, decisions: Sequence[Stored]) -> np.ndarray | None:
     return bandit.ahead + np.array([d.decided_at / 1e6 if timed else d.t + 1.0 for d in decisions])
 
 
+def digests(secret: bytes, ids: Sequence[str]) -> list[bytes]:
+    """Return the 32 bytes that make the random numbers of each decision: a keyed hash of its id."""
+    return [blake2b(one.encode(), key=secret, digest_size=32).digest() for one in ids]
+
+
 def decided(
-    bandit: Bandit, x: np.ndarray, arms: Sequence[Name] | None, t: int, entropy: int, position: int,
-    at: int,
+    bandit: Bandit, x: np.ndarray, arms: Sequence[Name] | None, seeds: Sequence[bytes],
+    t: Sequence[int], at: Sequence[int],
 ) -> Decision:  # fmt: skip
     """Return the decision of a bandit at contexts (n, d), or (n, A, d) for A arms with features.
 
-    The result depends on the arguments alone, and nothing is changed. t: how many contexts were
-    decided before. entropy, position: the stream's random numbers, and the number of the call in
-    the stream. at: microseconds since 1970.
+    Each row depends on the bandit and on its own context, seed, t and time alone, and nothing is
+    changed. seeds: see `digests`. t: how many contexts were decided before. at: microseconds since
+    1970.
     """
-    twin = transactions.fork_to_decide(bandit)
-    twin.lock = RLock()
-    seed = np.random.SeedSequence(entropy, spawn_key=(position,))
-    twin.encoder, twin.seed = None, seed
-    twin.rng, twin.stream = np.random.Generator(np.random.PCG64(seed)), np.zeros(2 + BLOCK)
-    twin.t, twin.now = t, at / 1e6
-    random_streams.refill(twin)
-    one = len(x) == 1
-    decision = choosing.choose(twin, x[0] if one else x, arms)
-    decision.settle()
-    rows = np.atleast_2d(decision.rows)
-    decision.layout.fill_propensities(rows)
-    return Decision(bandit.layout, rows)
+    available = bandit.all_arms
+    if arms is not None:
+        available = np.array([arm in arms for arm in bandit.arms])
+    if bandit.of_arms:
+        x, given = np.zeros((len(x), len(bandit.arms), x.shape[-1])), x
+        x[:, available] = given
+    if alike(bandit):
+        return choosing.choose_by_seeds(bandit, x, available, seeds, t[0], at[0] / 1e6)
+    rows = [
+        choosing.choose_by_seeds(bandit, x[i : i + 1], available, [seed], t[i], at[i] / 1e6).rows
+        for i, seed in enumerate(seeds)
+    ]
+    return Decision(bandit.layout, np.concatenate(rows))
+
+
+def alike(bandit: Bandit) -> bool:
+    """Return whether a bandit decides the same at any time: then contexts are decided together."""
+    belief = bandit.belief
+    return bandit.param is not None and belief.clock is None and not belief.computes_when_asked
 
 
 def rehearse(bandit: Bandit) -> Decision:
@@ -145,10 +173,10 @@ def rehearse(bandit: Bandit) -> Decision:
     This bandit stays as it is. A new bandit needs other functions than one that has learned.
     """
     shape = (len(bandit.arms), bandit.n_features) if bandit.of_arms else (bandit.n_features,)
-    every = bandit.arms if bandit.of_arms else None
     for _ in range(2):
         for n in (1, 2):
-            decision = decided(bandit, np.zeros((n, *shape)), every, 0, 0, n, 0)
+            x, zeros = np.zeros((n, *shape)), [0] * n
+            decision = decided(bandit, x, None, [bytes([i]) * 32 for i in range(n)], zeros, zeros)
             _ = decision.propensity, decision.probabilities
         twin = independent(bandit)
         twin.observe(decision, np.ones(n), errors="skip")  # a model may refuse this reward
@@ -164,34 +192,52 @@ def follow(ledger: Ledger, version: Version, parts: Parts, until: int | None = N
     Start from the newest snapshot, or from this version if no snapshot is newer. Then apply the
     later changes.
     """
-    newer = ledger.snapshot(until, above=version.number)
+    newer = ledger.snapshot(2**62 if until is None else until, above=version.number)
     if newer is not None:
         version = restored(ledger, newer, parts)
-    return catch_up(ledger, version, until)
+    return catch_up(ledger, version, parts, until)
 
 
-def catch_up(ledger: Ledger, version: Version, until: int | None = None) -> Version:
-    """Return the newest version, or version `until`: apply every change after this version."""
+def catch_up(ledger: Ledger, version: Version, parts: Parts, until: int | None = None) -> Version:
+    """Return the newest version, or version `until`: apply every change after this version.
+
+    Changes that learned erased contexts are passed over, up to the next snapshot, and that is said.
+    """
     while until is None or version.number < until:
         most = CHANGES if until is None else min(CHANGES, until - version.number)
         if not (changes := ledger.changes(version.number, most)):
             break
         for change in changes:
-            version = version.advance(change)
+            try:
+                version = version.advance(change)
+            except Erased as error:
+                later = ledger.first_snapshot(above=version.number)
+                if later is None or (until is not None and later.number > until):
+                    raise
+                said = "%s: %s; it goes on from the snapshot of version %d"
+                logger.warning(said, ledger, error, later.number)
+                version = restored(ledger, later, parts)
+                break
     return version
 
 
-def restored(ledger: Ledger, snapshot: tuple[int, bytes], parts: Parts) -> Version:
+def restored(ledger: Ledger, snapshot: Row[Any], parts: Parts) -> Version:
     """Return the version of a snapshot."""
-    number, data = snapshot
-    return Version(number, loaded(data, parts, number), ledger.removed(number))
+    number, digest, data = snapshot
+    return Version(number, loaded(data, parts, number), digest, ledger.removed(number))
+
+
+def newest(ledger: Ledger, parts: Parts) -> Version:
+    """Return the newest version: the newest snapshot, and the changes after it."""
+    if (last := ledger.snapshot()) is None:
+        raise ledger.no_bandit()
+    return catch_up(ledger, restored(ledger, last, parts), parts)
 
 
 def first(ledger: Ledger, parts: Parts) -> Version:
-    """Return version 0, the bandit with which the log began."""
-    if ledger.settings() is None:
+    """Return the bandit with which the log begins: version 0, or the first that was kept."""
+    if ledger.beginning() is None:
         raise ledger.no_bandit()
-    beginning = ledger.snapshot(at_most=0)
-    if beginning is None:
+    if (beginning := ledger.first_snapshot()) is None:
         raise ValueError(f"the log {ledger} has lost the snapshot of version 0")
     return restored(ledger, beginning, parts)

@@ -266,7 +266,7 @@ def test_a_probe_leaves_nothing_and_is_made_once_a_second(tmp_path, monkeypatch)
     assert {client.get("/readyz").status_code for _ in range(20)} == {200}
     assert len(probes) <= 2
     with service.log.ledger.database.read() as connection:
-        assert connection.exec_driver_sql("SELECT count(*) FROM bandit_streams").scalar() == 0
+        assert connection.exec_driver_sql("SELECT count(*) FROM bandit_versions").scalar() == 1
     assert service.log.verify().empty
 
 

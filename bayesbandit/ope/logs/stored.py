@@ -43,7 +43,7 @@ def of_decisions(
     own_decisions = True  # whether the bandit made all decisions
     begin, end = moment(since, "since"), moment(until, "until")
     settings = log.ledger.settings()
-    how, beginning = settings or Settings(), log.ledger.beginning() if settings else {}
+    how, beginning = settings or Settings(), log.ledger.beginning() or {}
     for chunk in chunks(log.ledger, begin, end, AT_ONCE):
         own_decisions &= all(row.mode == BANDIT for row in chunk.decisions)
         for row in chunk.decisions:
@@ -78,7 +78,7 @@ def _policies(log: DecisionLog, version: np.ndarray) -> Snapshots | None:
         return None
     bandits: dict[float, Bandit] = {}
     for number in np.unique(version).tolist():
-        now = versions.catch_up(log.ledger, now, number)
+        now = versions.catch_up(log.ledger, now, Parts(), number)
         bandits[float(number)] = now.bandit
     return lambda label, x: choosing.probabilities(bandits[float(label)], x)
 
@@ -119,7 +119,6 @@ def columns_of(
         "open": is_open,
     }
     shown = np.array([one != INACTIVE for one in status])
-    shown &= np.array([row.id not in chunk.overruled for row in rows])
     if how.activation:
         shown &= np.array([row.id in chunk.activated for row in rows])
     return {name: values[shown] for name, values in columns.items()}

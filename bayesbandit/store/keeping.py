@@ -1,0 +1,100 @@
+"""What keeps a log small and whole: backups, checkpoints, and what may go after one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from itertools import batched
+from pathlib import Path
+
+import numpy as np
+from sqlalchemy import delete, func, insert, or_, select, update
+
+from bayesbandit.store.database import Database
+from bayesbandit.store.ledger import Ledger
+from bayesbandit.store.records import CHECKPOINT, ERASED
+from bayesbandit.store.rows import Parts, from_bytes, saved, to_bytes
+from bayesbandit.store.tables import decisions, metadata, rewards, states, versions
+from bayesbandit.store.versions import newest
+
+AT_ONCE = 1000  # rows
+ATTEMPTS = 100  # at making a version before another process does
+
+
+def backup(ledger: Ledger, path: Path) -> None:
+    """Copy all tables, as they are at one moment, to a new file of SQLite."""
+    if path.exists():
+        raise FileExistsError(f"there is a file {path} already; a backup needs a new one")
+    beside = path.with_name(f"{path.name}.part")
+    beside.unlink(missing_ok=True)
+    copy = Database(f"sqlite:///{beside}")
+    try:
+        with ledger.database.read(patient=True) as source, copy.write() as target:
+            rows = source.execution_options(yield_per=AT_ONCE)
+            for table in metadata.sorted_tables:
+                for some in rows.execute(select(table)).mappings().partitions():
+                    target.execute(insert(table), [dict(row) for row in some])
+        copy.pragma("journal_mode=DELETE")  # all in one file
+    finally:
+        copy.close()
+    os.replace(beside, path)
+
+
+def checkpoint(ledger: Ledger, parts: Parts) -> int:
+    """Store a version with a snapshot that vouches for all before it; return its number."""
+    for _ in range(ATTEMPTS):
+        version = newest(ledger, parts)
+        number = version.number + 1
+        closed = select(func.count()).where(ledger.own(states), states.c.version.is_not(None))
+        with ledger.database.read(patient=True) as connection:
+            detail = {
+                "closed": connection.execute(closed).scalar(),
+                "removed": [*version.removed.items()],
+            }
+        data = saved(version.bandit)
+        if ledger.commit(version.digest, number, CHECKPOINT, detail, data=data) is not None:
+            return number
+    raise TimeoutError(f"{ledger}: other processes change the bandit all the time")
+
+
+def prune(ledger: Ledger) -> int:
+    """Delete what the newest checkpoint vouches for; return how many decisions went."""
+    own = versions.c
+    found = select(func.max(own.number)).where(ledger.own(versions), own.kind == CHECKPOINT)
+    with ledger.database.read() as connection:
+        last = connection.execute(found).scalar()
+    if last is None:
+        raise ValueError(f"the log {ledger} has no checkpoint: make one first")
+    gone, closed = 0, states.c.outcome.is_not(None)
+    old = (
+        select(states.c.decision_id)
+        .where(ledger.own(states), closed, or_(states.c.version < last, states.c.version.is_(None)))
+        .limit(AT_ONCE)
+    )
+    first = update(versions).where(ledger.own(versions), own.number == 0).values(snapshot=None)
+    between = delete(versions).where(ledger.own(versions), own.number.between(1, last - 1))
+    with ledger.database.write(patient=True) as connection:
+        connection.execute(first)
+        connection.execute(between)
+        while ids := connection.execute(old).scalars().all():
+            for table in (rewards, states, decisions):
+                connection.execute(delete(table).where(ledger.of_ids(table, ids)))
+            gone += len(ids)
+    return gone
+
+
+def erase(ledger: Ledger, ids: Sequence[str], parts: Parts) -> int:
+    """Erase the contexts of decisions and make a checkpoint; return how many were erased."""
+    checkpoint(ledger, parts)  # which is computed from what is there
+    n_features, erased = (ledger.beginning() or {})["n_features"], 0
+    for some in batched(ids, AT_ONCE):
+        with ledger.database.write() as connection:
+            there = select(decisions.c.id, decisions.c.row).where(ledger.of_ids(decisions, some))
+            for row in connection.execute(there).all():
+                numbers = from_bytes(row.row).copy()
+                numbers[:n_features] = np.nan
+                one = update(decisions).where(ledger.of_ids(decisions, [row.id]))
+                blank = {"context": ERASED, "x": None, "row": to_bytes(numbers)}
+                connection.execute(one.values(blank))
+                erased += 1
+    return erased

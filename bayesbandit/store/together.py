@@ -1,0 +1,119 @@
+"""Decisions that arrive together are committed together: one wait for the disk serves them all."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from sqlalchemy import Table
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects.postgresql import insert, psycopg
+
+from bayesbandit.store.database import Database
+from bayesbandit.store.deadlines import before, deadline, left, limited
+from bayesbandit.store.records import NotStored, Unavailable
+from bayesbandit.store.tables import decisions, states
+
+FIRST = {"came": 0, "shown": 0}  # of a new decision's state
+
+
+@dataclass(eq=False)
+class Waiting:
+    """The rows of a call that waits to be stored. stored: None while it waits."""
+
+    rows: Sequence[Mapping[str, Any]]
+    deadline: float
+    stored: bool | None = None
+    failure: Unavailable | None = None
+
+
+class Together:
+    """The waiting calls of a process. The thread that has the turn stores those of all others.
+
+    The statements are compiled once, and given to the database's driver.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.statements = [
+            _statement(decisions, [*decisions.c.keys()], database.sqlite),
+            _statement(states, ["bandit", "decision_id", "due", *FIRST], database.sqlite),
+        ]
+        self._begin()
+
+    def _begin(self) -> None:
+        self.turn, self.waiting, self.pid = Lock(), deque[Waiting](), os.getpid()
+
+    def store(self, rows: Sequence[Mapping[str, Any]]) -> bool:
+        """Store decisions with their states; return False, and store none, if an id is taken.
+
+        Raise NotStored unless it is certain that they are stored.
+        """
+        if self.pid != os.getpid():  # a fork has other threads
+            self._begin()
+        own = Waiting(rows, deadline())
+        self.waiting.append(own)
+        with limited(self.database.timeout):
+            if not self.turn.acquire(timeout=max(left(), 0.0)):
+                with suppress(ValueError):  # of a call that another thread stores now
+                    self.waiting.remove(own)
+                raise NotStored(f"{NONE}the log {self.database.shown} did not answer in time")
+        try:
+            if own.stored is None and own.failure is None:
+                self._store([self.waiting.popleft() for _ in range(len(self.waiting))])
+        finally:
+            self.turn.release()
+        if own.failure is not None:
+            raise NotStored(f"{NONE}{own.failure}") from own.failure
+        return bool(own.stored)
+
+    def _store(self, some: Sequence[Waiting]) -> None:
+        """Store the rows of these calls in one transaction; one by one if an id is taken."""
+        try:
+            with before(min(one.deadline for one in some)):
+                done = self._committed([row for one in some for row in one.rows])
+        except Unavailable as error:
+            for one in some:
+                one.failure = error
+            return
+        except BaseException as error:
+            for one in some:
+                one.failure = Unavailable(f"another thread failed: {error!r}")
+            raise
+        if done or len(some) == 1:
+            for one in some:
+                one.stored = done
+        else:
+            for one in some:
+                self._store([one])
+
+    def _committed(self, rows: Sequence[Mapping[str, Any]]) -> bool:
+        with self.database.driver() as cursor:
+            for statement, values in zip(
+                self.statements, (rows, [FIRST | row for row in rows]), strict=True
+            ):
+                if len(values) == 1:
+                    cursor.execute(statement, values[0])
+                else:
+                    cursor.executemany(statement, values)
+                if cursor.rowcount != len(rows):
+                    cursor.connection.rollback()
+                    return False
+        return True
+
+
+NONE = "the decision could not be stored, so there is none: "
+
+
+def _statement(table: Table, columns: list[str], lite: bool) -> str:
+    """Return the text that inserts rows, given as dicts with an id, where their key is new."""
+    made: Any = sqlite.insert(table) if lite else insert(table)
+    dialect: Any = sqlite.dialect(paramstyle="named") if lite else psycopg.dialect()
+    compiled = made.on_conflict_do_nothing().compile(dialect=dialect, column_keys=columns)
+    text = str(compiled)
+    return text.replace(":decision_id", ":id").replace("%(decision_id)s", "%(id)s")

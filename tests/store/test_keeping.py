@@ -1,0 +1,103 @@
+"""Backups are whole, and what a checkpoint vouches for may go: the log keeps what it promises."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+
+sa = pytest.importorskip("sqlalchemy")
+
+from tests.service.test_service import begun, live, same
+from tests.store.databases import KINDS, fresh
+
+
+@pytest.fixture(params=KINDS)
+def url(request, tmp_path):
+    return fresh(request.param, tmp_path)
+
+
+def test_a_backup_of_a_log_at_work_is_whole(url, tmp_path):
+    service, clock = begun(url)
+    live(service, clock, days=1)
+    service.decide([0.0, 0.0])
+    service.log.backup(tmp_path / "backup.db")
+    service.decide([1.0, 0.0])
+    with bb.DecisionLog(f"sqlite:///{tmp_path}/backup.db") as copy:
+        assert copy.verify().empty
+        assert len(copy.frame()) == 21
+        assert same(copy.replay(), service.bandit)
+        assert bb.Service.open(copy).version == service.version
+    with pytest.raises(FileExistsError, match="a backup needs a new one"):
+        service.log.backup(tmp_path / "backup.db")
+
+
+def test_a_file_that_was_copied_alone_has_a_beginning_and_what_was_learned(tmp_path):
+    service, clock = begun(f"sqlite:///{tmp_path}/log.db")
+    live(service, clock, days=1)
+    shutil.copy(tmp_path / "log.db", tmp_path / "copy.db")
+    with bb.DecisionLog(f"sqlite:///{tmp_path}/copy.db") as copy:
+        assert copy.verify().empty
+        assert same(copy.replay(), service.bandit)
+
+
+def test_what_a_checkpoint_vouches_for_may_go(url):
+    service, clock = begun(url)
+    follower = bb.Service.open(service.log, clock=clock)
+    live(service, clock, days=2)
+    late = service.decide([0.0, 0.0]).id
+    with pytest.raises(ValueError, match="has no checkpoint"):
+        service.log.prune()
+    number = service.log.checkpoint()
+    assert service.sync() == number
+    assert service.log.prune() == 40
+    assert service.log.counts()["decisions"] == 1
+    assert service.log.verify().empty
+    live(service, clock, days=1, seed=1)
+    assert service.reward(late, 1.0) == "late"
+    assert service.log.verify().empty
+    assert follower.sync() == service.version
+    for other in (follower.bandit, service.log.replay(), bb.Service.open(service.log).bandit):
+        assert same(other, service.bandit)
+    assert service.bandit.history.total == 61
+    with pytest.raises(ValueError, match=f"version must be {number} …"):
+        service.log.replay(version=0)
+
+
+def test_a_context_is_erased_and_the_replay_says_so(url, caplog):
+    service, clock = begun(url)
+    live(service, clock, days=1)
+    frame, is_open = service.log.frame(), service.decide([7.0, 8.0]).id
+    ids = [frame["decision_id"][3], is_open]
+    assert service.log.erase([*ids, "nobody"]) == 2
+    erased = service.log.frame().set_index("decision_id").loc[ids]
+    assert erased["context"].tolist() == ["", ""]
+    assert np.isnan(np.stack(erased["x"])).all()
+    live(service, clock, days=1, seed=1)
+    assert service.log.verify().empty
+    assert same(service.log.replay(), service.bandit)
+    assert "contexts that were erased; it goes on from the snapshot of version" in caplog.text
+    with pytest.raises(ValueError, match="contexts that were erased"):
+        service.log.replay(version=1)
+    assert service.log.frame().set_index("decision_id").loc[is_open, "status"] == "expired"
+    service.log.checkpoint()
+    service.log.prune()
+    caplog.clear()
+    assert same(service.log.replay(), service.bandit)
+    assert not caplog.text
+
+
+def test_a_deleted_decision_is_found_by_counts(tmp_path):
+    """Open or closed, with all that belongs to it, once a later version has counted."""
+    service, clock = begun(f"sqlite:///{tmp_path}/log.db")
+    live(service, clock, days=1)
+    service.decide([0.0, 0.0], id="gone")
+    clock.now += 300
+    service.reward(service.decide([0.0, 0.0]).id, 1.0)
+    service.learn()
+    assert service.log.verify().empty
+    with service.log.ledger.database.write() as connection:
+        for table, key in (("decisions", "id"), ("states", "decision_id")):
+            connection.execute(sa.text(f"DELETE FROM bandit_{table} WHERE {key} = 'gone'"))
+    assert service.log.verify()["kind"].tolist() == ["gap"]
