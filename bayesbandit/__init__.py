@@ -83,6 +83,7 @@ _HOME = {
     "History": "history",
     "DecisionLog": "store.log",
     "Service": "service.service",
+    "Client": "service.client",
     "learn": "scale.learning",
     "score": "scale.scoring",
 }
@@ -129,6 +130,7 @@ if TYPE_CHECKING:
     from bayesbandit.scale.learning import learn
     from bayesbandit.scale.scoring import score
     from bayesbandit.schedule import Schedule
+    from bayesbandit.service.client import Client
     from bayesbandit.service.service import Service
     from bayesbandit.store.log import DecisionLog
     from bayesbandit.systems.bootstrap.belief import Bootstrap

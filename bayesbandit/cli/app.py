@@ -20,6 +20,7 @@ from bayesbandit.cli.columns import (
     columns_of,
 )
 from bayesbandit.cli.evaluate import evaluate
+from bayesbandit.cli.keeping import log
 from bayesbandit.cli.report import FOR_AUTHORS, clear_errors, console, save, say, show, warn
 from bayesbandit.cli.serving import learn, serve
 from bayesbandit.cli.training import train
@@ -269,6 +270,7 @@ app.command()(serve)
 app.command()(learn)
 app.command()(train)
 app.command()(report)
+app.add_typer(log)
 
 
 @app.command()

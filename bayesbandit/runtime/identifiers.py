@@ -20,6 +20,8 @@ def new_ids(n: int) -> np.ndarray:
     made[:, :6] = np.frombuffer((time.time_ns() // 1_000_000).to_bytes(6), dtype=np.uint8)
     made[:, 6] = 0x70 | made[:, 6] & 0x0F  # the version
     made[:, 8] = 0x80 | made[:, 8] & 0x3F  # the variant
+    if n == 1:
+        return made
     first, last = made.view(">u8").T
     return made[np.lexsort((last, first))]
 

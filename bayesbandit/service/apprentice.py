@@ -69,13 +69,13 @@ class Apprentice(Service):
         names = None if arms is None else tuple(dict.fromkeys(listed(arms)))
         try:
             x, among = _encoded(bandit, context, names)
+            p = _distribution(probabilities, arm, bandit.arms, among)
         except ValueError:
             if not (stored := self._before(context, names, id)):
                 raise
             return self._followed(stored, arm, probabilities, names)
         texts = context_texts(context, 1, True)
         ids = [id_text(new_ids(1)[0])] if id is None else ids_of(id, 1, True)
-        p = _distribution(probabilities, arm, bandit.arms, among)
         t, now = self._count(1), self._now()
         advice = decided(bandit, x, among, digests(self._secret, ids), [t], [now])
         own = _of_system(advice, bandit.number(arm), p)

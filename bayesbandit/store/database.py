@@ -60,7 +60,7 @@ class Database:
     def __init__(self, url: str) -> None:
         self.url, self.timeout = _without_timeout(_url(url))
         self.sqlite = self.url.get_backend_name() == "sqlite"
-        self.failures: tuple[type[Exception], ...] = ()  # of the driver
+        self.failures: tuple[type[Exception], ...] = (SQLAlchemyError, sqlite3.Error)
         self.engine: Engine | None = self._engine()
         self.turn = Lock()  # of SQLite's writers here: they need not try again and again
         self.path = Path(str(self.url.database)).absolute() if self.sqlite else None
@@ -95,7 +95,7 @@ class Database:
 
         from bayesbandit.store.postgresql import SETTINGS, Bounded
 
-        self.failures = (Error,)
+        self.failures = (SQLAlchemyError, Error)
 
         own = {name: value for name, value in SETTINGS.items() if name not in self.url.query}
         event.listen(
@@ -136,7 +136,7 @@ class Database:
             yield
         except IntegrityError:
             raise
-        except (SQLAlchemyError, sqlite3.Error, *self.failures) as error:
+        except self.failures as error:
             without_secrets(error, _secrets(self.url))
             cause = error.orig if isinstance(error, DBAPIError) else error
             said = " ".join(str(cause).split())

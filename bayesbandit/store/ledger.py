@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import batched
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -28,6 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 
 from bayesbandit.checks import Name, arm_name, integer
+from bayesbandit.kernels.row_layout import TAIL
 from bayesbandit.store.database import RELEASE, Database, microseconds
 from bayesbandit.store.records import (
     ADDED,
@@ -110,13 +111,16 @@ def stored_of(row: Row[Any]) -> Stored:
     """Return the decision of a row of the table of decisions; raise ValueError if it is broken."""
     known = row._mapping
     try:
-        return Stored(
+        stored = Stored(
             known["id"], known["decided_at"], known["mode"], known["version"], known["t"],
             arm_named(known["arm"]), known["propensity"], arms_named(known["arms"]),
             from_bytes(known["row"]), from_bytes(known["probabilities"]),
             None if known["x"] is None else from_bytes(known["x"]), known["context"],
             known["advice"],
         )  # fmt: skip
+        if len(stored.row) < TAIL + 3 * len(stored.arms):
+            raise ValueError(f"it has {len(stored.row)} numbers")
+        return stored
     except (ValueError, TypeError) as error:
         raise ValueError(f"decision {known['id']!r} cannot be read: {error}") from error
 
@@ -134,6 +138,14 @@ def chained(before: bytes, at: int, kind: str, detail: str, closed: Sequence[Out
         digest.update(f"{told} {case.outcome} {case.reward!r}".encode())
         digest.update(to_bytes(one.probabilities) + to_bytes(moments))
     return digest.digest()
+
+
+class Snapshot(NamedTuple):
+    """The file of a bandit, of the version of this number and digest."""
+
+    number: int
+    digest: bytes
+    data: bytes
 
 
 class Ledger:
@@ -505,24 +517,22 @@ class Ledger:
         said = self._newest_detail().get("surprise", {"largest": 0.0, "rounds": 0})
         return said["largest"], said["rounds"]
 
-    def snapshot(self, at_most: int = 2**62, above: int = -1) -> Row[Any] | None:
-        """Return the number, digest and snapshot of the newest version in (above, at_most].
-
-        None if none of these has a snapshot.
-        """
+    def snapshot(self, at_most: int = 2**62, above: int = -1) -> Snapshot | None:
+        """Return the newest snapshot of a version in (above, at_most]; None if there is none."""
         return self._snapshot(at_most, above, versions.c.number.desc())
 
-    def first_snapshot(self, above: int = -1) -> Row[Any] | None:
-        """Return the number, digest and snapshot of the oldest version after `above` with one."""
+    def first_snapshot(self, above: int = -1) -> Snapshot | None:
+        """Return the oldest snapshot of a version after `above`; None if there is none."""
         return self._snapshot(2**62, above, versions.c.number)
 
-    def _snapshot(self, at_most: int, above: int, order: ColumnElement[Any]) -> Row[Any] | None:
+    def _snapshot(self, at_most: int, above: int, order: ColumnElement[Any]) -> Snapshot | None:
         own = versions.c
         found = select(own.number, own.digest, own.snapshot).where(
             self.own(versions), own.number > above, own.number <= at_most, own.snapshot.is_not(None)
         )
         with self.database.read() as connection:
-            return connection.execute(found.order_by(order).limit(1)).first()
+            row = connection.execute(found.order_by(order).limit(1)).first()
+        return None if row is None else Snapshot(*row)
 
     def add_snapshot(self, number: int, data: bytes, keep: int | None = None) -> None:
         """Store a snapshot of a version, and delete old snapshots; do nothing if there is one.

@@ -95,7 +95,7 @@ class Together:
     def _committed(self, rows: Sequence[Mapping[str, Any]]) -> bool:
         with self.database.driver() as cursor:
             for statement, values in zip(
-                self.statements, (rows, [FIRST | row for row in rows]), strict=True
+                self.statements, (rows, [{**FIRST, **row} for row in rows]), strict=True
             ):
                 if len(values) == 1:
                     cursor.execute(statement, values[0])

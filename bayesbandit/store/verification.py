@@ -22,6 +22,7 @@ from bayesbandit.checks import floats
 from bayesbandit.store.ledger import (
     CLOCKS,
     Ledger,
+    Snapshot,
     chained,
     change_of,
     of_decision,
@@ -310,7 +311,7 @@ class Verification:
                 self.add("snapshot", 0, "a snapshot", "none", "no version has a snapshot")
             return made
         try:
-            there = restored(self.ledger, (number, row.digest, row.snapshot), self.parts)
+            there = restored(self.ledger, Snapshot(number, row.digest, row.snapshot), self.parts)
         except ValueError as error:
             self.unread = self.unread or error
             self.add("snapshot", number, "a bandit", "none", str(error))
@@ -349,9 +350,9 @@ class Verification:
         refused = {one.decision.id for one in change.outcomes if one.outcome == REFUSED}
         if refused and version is not None:
             given = [one for one in change.outcomes if one.outcome in (*LEARNED, REFUSED)]
-            for one in sorted(refused - {*version.refused(given)}):
+            for id_ in sorted(refused - {*version.refused(given)}):
                 said = "the reward was refused, and the bandit can learn it"
-                self.add("outcome", one, REWARD, REFUSED, said)
+                self.add("outcome", id_, REWARD, REFUSED, said)
 
     # ---- decisions -------------------------------------------------------------------------------
 

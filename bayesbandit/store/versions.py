@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,9 +25,7 @@ from bayesbandit.store.records import ADDED, CHECKPOINT, LEARN, Change, Outcome,
 from bayesbandit.store.rows import Parts, decision_of, layout_of, loaded
 
 if TYPE_CHECKING:
-    from sqlalchemy import Row
-
-    from bayesbandit.store.ledger import Ledger
+    from bayesbandit.store.ledger import Ledger, Snapshot
 
 logger = logging.getLogger("bayesbandit")
 CHANGES = 16  # read at a time
@@ -221,7 +219,7 @@ def catch_up(ledger: Ledger, version: Version, parts: Parts, until: int | None =
     return version
 
 
-def restored(ledger: Ledger, snapshot: Row[Any], parts: Parts) -> Version:
+def restored(ledger: Ledger, snapshot: Snapshot, parts: Parts) -> Version:
     """Return the version of a snapshot."""
     number, digest, data = snapshot
     return Version(number, loaded(data, parts, number), digest, ledger.removed(number))

@@ -69,7 +69,7 @@ def test_a_context_is_erased_and_the_replay_says_so(url, caplog):
     service, clock = begun(url)
     live(service, clock, days=1)
     frame, is_open = service.log.frame(), service.decide([7.0, 8.0]).id
-    ids = [frame["decision_id"][3], is_open]
+    ids = [frame["decision_id"][4], is_open]
     assert service.log.erase([*ids, "nobody"]) == 2
     erased = service.log.frame().set_index("decision_id").loc[ids]
     assert erased["context"].tolist() == ["", ""]

@@ -1,0 +1,171 @@
+"""A client of a server: it answers in time, if need be with a default decision of its own."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from bayesbandit import checks
+from bayesbandit.checks import Name
+from bayesbandit.runtime.identifiers import id_text, new_ids
+
+PAUSE = 0.02  # seconds before the same request is sent again
+SMALLEST_REFUSAL = 400
+LARGEST_REFUSAL = 499  # from 400 on the request is wrong, from 500 on the server is
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A decision of a server, or the client's default.
+
+    id: of the decision; None for the default, which is in no log: no reward of it counts. reason:
+    "split" (the bandit decided), "static" (another system did) or "default".
+    """
+
+    id: str | None
+    arm: Name
+    propensity: float
+    probabilities: Mapping[str, float] = field(default_factory=dict)
+    reason: str = "split"
+    version: str = ""
+
+
+class Client:
+    """A client of `bayesbandit serve`, for any number of threads.
+
+    url: "https://host" or "http://host:port". key: the server's. timeout: seconds until `decide`
+    answers; within them the same request, with the same id, is sent again if the server does not
+    answer or is overloaded. default: the arm that is shown then, without a log; None: OSError.
+    spool: a file that keeps the rewards that no server took; `flush` sends them. Without it such a
+    reward raises OSError.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        timeout: float = 0.2,
+        default: Name | None = None,
+        spool: str | Path | None = None,
+    ) -> None:
+        place = urlsplit(url) if isinstance(url, str) else None
+        if place is None or place.scheme not in ("http", "https") or place.hostname is None:
+            raise ValueError(f'url must be as "https://host"; got {checks.shown(url)}')
+        self.secure, self.host, self.port = place.scheme == "https", place.hostname, place.port
+        self.path = place.path.rstrip("/")
+        self.headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+        self.timeout = checks.number(timeout, "timeout", above=0)
+        self.default = default
+        self.spool = None if spool is None else Path(spool)
+        self.own, self.spooling = threading.local(), threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"Client({self.host!r}, timeout={self.timeout:g}, default={self.default!r})"
+
+    def decide(
+        self, context: Any = None, arms: Sequence[Name] | None = None, id: str | None = None
+    ) -> Answer:
+        """Return a server's decision about one context, or the default if none comes in time.
+
+        Raise ValueError if the server refuses the request.
+        """
+        one = id_text(new_ids(1)[0]) if id is None else id
+        asked = {"context": context, "arms": None if arms is None else [*arms], "id": one}
+        try:
+            told = self._insist("/decide", asked)
+        except OSError:
+            if self.default is None:
+                raise
+            return Answer(None, self.default, 1.0, reason="default")
+        return Answer(
+            told["id"], told["variant"], told["propensity"], told["probabilities"],
+            told["reason"], told["version"],
+        )  # fmt: skip
+
+    def reward(
+        self, id: str | None, value: float, at: str | None = None, key: str | None = None
+    ) -> str:
+        """Send a reward, and return its status: see `Service.reward`.
+
+        "ignored": of a default decision. "spooled": no server took it, and it is in the spool. at:
+        when it was observed, as "2026-11-22T18:00:00Z"; None: now.
+        """
+        if id is None:
+            return "ignored"
+        told = {"id": id, "value": value, "time": at, "key": key}
+        try:
+            return str(self._insist("/reward", told)["status"])
+        except OSError:
+            if self.spool is None:
+                raise
+        with self.spooling, self.spool.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(told) + "\n")
+        return "spooled"
+
+    def flush(self) -> int:
+        """Send the rewards of the spool again; return how many are left.
+
+        A reward that the server took before counts once. One that it refuses stays.
+        """
+        if self.spool is None:
+            return 0
+        with self.spooling:
+            there = self.spool.exists()
+            lines = self.spool.read_text(encoding="utf-8").splitlines() if there else []
+            left = list[str]()
+            for line in lines:
+                try:
+                    self._insist("/reward", json.loads(line))
+                except (OSError, ValueError):
+                    left.append(line)
+            self.spool.write_text("".join(f"{line}\n" for line in left), encoding="utf-8")
+        return len(left)
+
+    def activate(self, id: str | None) -> None:
+        """Say that a decision was shown; nothing of a default decision."""
+        if id is not None:
+            self._insist("/activate", {"id": id})
+
+    def _insist(self, path: str, asked: Mapping[str, Any]) -> Any:
+        """Return the answer to a request; send it again until `timeout` is over.
+
+        Raise OSError if none came, and ValueError if the server refuses it.
+        """
+        body = json.dumps({name: one for name, one in asked.items() if one is not None})
+        end = time.monotonic() + self.timeout
+        while True:
+            try:
+                status, text = self._ask(path, body, max(end - time.monotonic(), 1e-3))
+            except (OSError, HTTPException) as error:
+                self.own.connection = None
+                failure = f"{self.host} does not answer: {error or type(error).__name__}"
+            else:
+                if status < SMALLEST_REFUSAL:
+                    return json.loads(text) if text else None
+                said = json.loads(text).get("detail", "") if text.startswith(b"{") else ""
+                if status <= LARGEST_REFUSAL:
+                    raise ValueError(f"{self.host} answers {status}: {said}")
+                failure = f"{self.host} answers {status}: {said}"
+            if time.monotonic() + PAUSE >= end:
+                raise ConnectionError(failure)
+            time.sleep(PAUSE)
+
+    def _ask(self, path: str, body: str, seconds: float) -> tuple[int, bytes]:
+        """Return the status and the text of one answer, by this thread's connection."""
+        connection: HTTPConnection | None = getattr(self.own, "connection", None)
+        if connection is None:
+            kind = HTTPSConnection if self.secure else HTTPConnection
+            connection = self.own.connection = kind(self.host, self.port, timeout=seconds)
+        connection.timeout = seconds
+        if connection.sock is not None:
+            connection.sock.settimeout(seconds)
+        connection.request("POST", self.path + path, body, self.headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
