@@ -82,7 +82,7 @@ def test_rewards_that_no_server_took_are_in_the_spool(tmp_path):
         assert client.flush() == 0
         assert client.flush() == 0
     assert spool.read_text() == ""
-    with pytest.raises(OSError, match="does not answer|503"):
+    with pytest.raises(OSError, match=r"does not answer|503"):
         bb.Client(url, KEY, timeout=0.03).reward("a", 1.0)
 
 
