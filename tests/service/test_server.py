@@ -29,6 +29,7 @@ HOSTILE = [
     "'); DROP TABLE bandit_decisions; --", '"><script>alert(1)</script>', "𝓊nicode ünd ‮ back",
     "a\0b", "", " ", "x" * 10_000, "../../etc/passwd", "%s%n{0}${x}", "\ud800",
 ]  # fmt: skip
+HEADERS = {"Authorization": f"Bearer {KEY}"}
 ARMS = ["mail", "call'; --", "<b>wait</b>"]
 
 
@@ -271,7 +272,7 @@ def test_tables_are_asked_by_name(tmp_path):
     frame = pd.DataFrame({"age": [20, 30, 40, 50] * 5, "country": ["DE", "US"] * 10})
     bandit = bb.LinTS(["a", "b"], encoder=bb.Encoder.fit(frame), seed=0)
     service = bb.Service(bandit, bb.DecisionLog(f"sqlite:///{tmp_path}/log.db"))
-    client = TestClient(application(service, KEY), headers={"Authorization": f"Bearer {KEY}"})
+    client = TestClient(application(service, KEY, deadline=10), headers=HEADERS)
     for context in ([20, "DE"], [[20, "DE"]], {"age": 20, "country": "\ud800"}, {"age": [20]}):
         body = bb_json({"context": context})
         answer = client.post("/decide", content=body, headers={"Content-Type": "application/json"})
