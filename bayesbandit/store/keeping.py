@@ -74,8 +74,9 @@ def prune(ledger: Ledger) -> int:
     first = update(versions).where(ledger.own(versions), own.number == 0).values(snapshot=None)
     between = delete(versions).where(ledger.own(versions), own.number.between(1, last - 1))
     with ledger.database.write(patient=True) as connection:
-        connection.execute(first)
-        connection.execute(between)
+        if last > 1:
+            connection.execute(first)
+            connection.execute(between)
         while ids := connection.execute(old).scalars().all():
             for table in (rewards, states, decisions):
                 connection.execute(delete(table).where(ledger.of_ids(table, ids)))

@@ -67,11 +67,6 @@ CLOSE = (  # compiled once, as are all statements of this module by SQLAlchemy's
         }
     )
 )
-TOUCH = (
-    update(states)
-    .where(STATE.bandit == bindparam("name"), STATE.decision_id == bindparam("one"))
-    .values(came=bindparam("came"), shown=bindparam("shown"), due=bindparam("due"))
-)
 
 
 def mistimed(at: int, decided_at: int | None, now: int) -> ValueError | None:
@@ -374,16 +369,17 @@ class Ledger:
         time makes a decision due; with activation it must have been shown too. With others a
         decision is due when `wait` is over.
         """
-        rows = []
+        alike: dict[tuple[int, int, int | None], list[str]] = {}
         for id_, (came, shown) in news.items():
             row = known[id_]
             came, shown, due = row.came + came, row.shown + shown, row.due
             ready = how.aggregate == "first" and came and (shown or not how.activation)
             if ready and row.outcome is None and (due is None or due > now):
                 due = now
-            rows.append({"name": self.name, "one": id_, "came": came, "shown": shown, "due": due})
-        if rows:
-            connection.execute(TOUCH, rows)
+            alike.setdefault((came, shown, due), []).append(id_)
+        for (came, shown, due), ids in alike.items():
+            touched = update(states).where(self.of_ids(states, ids))
+            connection.execute(touched.values(came=came, shown=shown, due=due))
 
     # ---- learning --------------------------------------------------------------------------------
 

@@ -307,8 +307,10 @@ class Verification:
         """Return this version, as it was made or as its snapshot has it, after comparing both."""
         number = row.number
         if row.snapshot is None:
-            if number == 0 and self.ledger.first_snapshot() is None:
-                self.add("snapshot", 0, "a snapshot", "none", "no version has a snapshot")
+            alone = number == 0 and self.ledger.first_snapshot() is None
+            if alone or (number == 0 and self.ledger.digest(1) is not None):  # it is not pruned
+                said = "the snapshot of version 0 is not there"
+                self.add("snapshot", 0, "a snapshot", "none", said)
             return made
         try:
             there = restored(self.ledger, Snapshot(number, row.digest, row.snapshot), self.parts)
