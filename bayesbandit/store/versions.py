@@ -162,7 +162,7 @@ def decided(
 def alike(bandit: Bandit) -> bool:
     """Return whether a bandit decides the same at any time: then contexts are decided together."""
     belief = bandit.belief
-    return bandit.param is not None and belief.clock is None and not belief.computes_when_asked
+    return bandit.param is not None and belief.clock is None and not belief.predict_may_refit
 
 
 def rehearse(bandit: Bandit) -> Decision:
