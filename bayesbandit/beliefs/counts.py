@@ -14,7 +14,7 @@ from bayesbandit.checks import COUNT
 from bayesbandit.inference.exact.beta_gamma import Beta
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.plan import Plan
-from bayesbandit.inference.pymc_model.likelihood import EXAMPLES, impossible_reward
+from bayesbandit.inference.pymc_model.possible_rewards import EXAMPLES, impossible_reward
 from bayesbandit.kernels.conjugate import arms as kernel
 from bayesbandit.kernels.conjugate import fading
 from bayesbandit.kernels.conjugate.fading import CLOCK

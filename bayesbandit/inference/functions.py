@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from bayesbandit.inference.base import COMPILE
 from bayesbandit.inference.glm.regression import Regression, regression
-from bayesbandit.inference.pymc_model.likelihood import Likelihood
+from bayesbandit.inference.pymc_model.log_density import LogDensity
 from bayesbandit.inference.pymc_model.outcomes import Outcomes
+from bayesbandit.inference.pymc_model.possible_rewards import PossibleRewards
 from bayesbandit.inference.pymc_model.prior import PriorDraws
-from bayesbandit.inference.pymc_model.row_likelihood import RowLikelihood
 from bayesbandit.inference.pymc_model.unbounded import Unbounded
 
 if TYPE_CHECKING:
@@ -33,15 +33,14 @@ class Functions:
             return Outcomes(self._built)
 
     @cached_property
-    def likelihood(self) -> Likelihood:
-        """The log density of each term at draws and rows; it also finds impossible rewards."""
-        with COMPILE:
-            return Likelihood(self._built)
+    def likelihood(self) -> PossibleRewards:
+        """The rewards that the likelihood allows."""
+        return PossibleRewards(self._built, self.row_likelihood, self.prior)
 
     @cached_property
-    def row_likelihood(self) -> RowLikelihood:
-        """The log likelihood of new rows under draws, where rows are independent."""
-        return RowLikelihood(self._built)
+    def row_likelihood(self) -> LogDensity:
+        """The log likelihood of rows under draws, and the joint log density."""
+        return LogDensity(self._built)
 
     @cached_property
     def unbounded(self) -> Unbounded:

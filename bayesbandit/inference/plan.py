@@ -51,9 +51,9 @@ from bayesbandit.inference.independence import ENGINE as INDEPENDENCE
 from bayesbandit.inference.independence import moved
 from bayesbandit.inference.nuts import Nuts
 from bayesbandit.inference.pymc_model.digest import digest
-from bayesbandit.inference.pymc_model.likelihood import Likelihood
+from bayesbandit.inference.pymc_model.log_density import LogDensity
 from bayesbandit.inference.pymc_model.outcomes import Outcomes
-from bayesbandit.inference.pymc_model.row_likelihood import RowLikelihood
+from bayesbandit.inference.pymc_model.possible_rewards import PossibleRewards
 from bayesbandit.inference.pymc_model.template import reads_rows, set_rows, template
 from bayesbandit.inference.registry import candidates
 from bayesbandit.runtime.one_thread import one_thread
@@ -124,7 +124,7 @@ class Plan:
     def starts_at_prior(self) -> bool:
         """Whether the posterior without rows is the declared prior: no potential, and no value
         that is observed beside the rows, tells of the variables."""
-        density = self.likelihood.density
+        density = self.row_likelihood.density
         return all(term.on_data or term.name in density.values for term in density.terms)
 
     @cached_property
@@ -176,13 +176,13 @@ class Plan:
         return self.functions.outcomes
 
     @property
-    def likelihood(self) -> Likelihood:
-        """The log density of each term at draws and rows; it also finds impossible rewards."""
+    def likelihood(self) -> PossibleRewards:
+        """The rewards that the likelihood allows."""
         return self.functions.likelihood
 
     @property
-    def row_likelihood(self) -> RowLikelihood:
-        """The log likelihood of new rows under draws, where rows are independent."""
+    def row_likelihood(self) -> LogDensity:
+        """The log likelihood of rows under draws, and the joint log density."""
         return self.functions.row_likelihood
 
     @property

@@ -14,7 +14,7 @@ from bayesbandit.inference.approximate import silenced
 from bayesbandit.inference.base import COMPILE
 from bayesbandit.inference.graph_analysis.density import containers, row_dimension
 from bayesbandit.inference.predictive import PYTHON, QUIET, along_rows
-from bayesbandit.inference.pymc_model.likelihood import Likelihood
+from bayesbandit.inference.pymc_model.log_density import LogDensity
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -63,7 +63,7 @@ def datatree(
     chains = next(iter(free.values())).shape[:2]
     flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in free.items()}
     if "lp" not in stats:
-        stats = {**stats, "lp": Likelihood(model).log_density(flat, data).reshape(chains)}
+        stats = {**stats, "lp": LogDensity(model).joint(flat, data).reshape(chains)}
     observed = {str(v.name): model.rvs_to_values[v] for v in model.observed_RVs}
     tree = az.from_dict(
         {
@@ -99,7 +99,7 @@ def datatree(
             told = ", ".join(map(repr, potentials))
             _without("log_likelihood", f"the potential {told} is no sum over rows: {no_sum}")
         elif potentials:
-            each = _of_rows(Likelihood(model), flat, data).reshape(*chains, -1)
+            each = _of_rows(LogDensity(model), flat, data).reshape(*chains, -1)
             groups["log_likelihood"] = az.convert_to_dataset(
                 {"row_likelihood": each}, dims={"row_likelihood": [row]}
             )
@@ -139,12 +139,12 @@ def _on_rows(model: pm.Model) -> list[str]:
     return [str(v.name) for v in model.potentials if not data.isdisjoint(ancestors([v]))]
 
 
-def _of_rows(likelihood: Likelihood, draws: Draws, data: Mapping[str, np.ndarray]) -> np.ndarray:
+def _of_rows(log_density: LogDensity, draws: Draws, data: Mapping[str, np.ndarray]) -> np.ndarray:
     """Return the log likelihood (S, n) of each row, all of its terms together, with a weight of
     1."""
     data = {**data, "weight": np.ones(len(data["x"]))}
     rows = [{k: v[[i]] for k, v in data.items()} for i in range(len(data["x"]))]
-    return np.stack([likelihood.log_density(draws, row, True) for row in rows], axis=-1)
+    return np.stack([log_density(draws, row) for row in rows], axis=-1)
 
 
 def _without(groups: str, why: Any) -> None:

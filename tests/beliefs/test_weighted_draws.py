@@ -10,7 +10,7 @@ from scipy import special, stats
 
 import bayesbandit as bb
 from bayesbandit.beliefs.sampled.cloud import Cloud
-from bayesbandit.inference.pymc_model.row_likelihood import RowLikelihood
+from bayesbandit.inference.pymc_model.log_density import LogDensity
 from bayesbandit.inference.pymc_model.template import template
 from bayesbandit.model import RewardModel
 from tests import declarations as declared
@@ -116,7 +116,7 @@ def drawn(function, rng):
 def row_likelihood(function):
     priors = {} if function is clicks else {"theta": THETA}
     model = RewardModel(function, priors)
-    return RowLikelihood(template(model, D, K if model.takes_arm else None))
+    return LogDensity(template(model, D, K if model.takes_arm else None))
 
 
 @cache
@@ -184,15 +184,15 @@ def test_a_density_is_computed_in_pieces(rng, monkeypatch):
     prior = stats.norm.logpdf(draws["theta"]).sum(axis=1)
     prior += stats.norm.logpdf(draws["cut"], [-1.0, 1.0]).sum(axis=1)
     expected, largest = by_hand(ordinal, draws, rows) + prior, []
-    once = RowLikelihood._sum
+    once = LogDensity._sum
 
     def counted(self, terms, part, some):
         largest.append(len(part["theta"]) * len(some["reward"]))
         return once(self, terms, part, some)
 
-    monkeypatch.setattr(RowLikelihood, "_sum", counted)
+    monkeypatch.setattr(LogDensity, "_sum", counted)
     for piece in (5, 60, 1000):
-        monkeypatch.setattr("bayesbandit.inference.pymc_model.row_likelihood.PIECE", piece)
+        monkeypatch.setattr("bayesbandit.inference.pymc_model.log_density.PIECE", piece)
         largest.clear()
         joint, pieces = found.joint(draws, rows), largest[:-1]  # the last is the prior's
         np.testing.assert_allclose(joint - joint[0], expected - expected[0], rtol=1e-12, atol=1e-12)

@@ -7,7 +7,7 @@ import pytensor.tensor as pt
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.inference.pymc_model.likelihood import Likelihood
+from bayesbandit.inference.functions import Functions
 from bayesbandit.inference.pymc_model.template import template
 from bayesbandit.model import RewardModel
 from tests.bandit.test_sampled_door import quick
@@ -138,7 +138,7 @@ QUICK = ["ordinal", "indexed", "together", "censored", "hurdle", "below a bound"
 @in_gate(7)
 def test_what_is_impossible_and_what_is_allowed(name):
     function, prior, possible, impossible, allowed = CASES[name]
-    found = Likelihood(template(RewardModel(function, {"theta": prior}), 2, None))
+    found = possible_rewards(function, prior)
     found.check("m", of(possible))
     for bad in impossible:
         with pytest.raises(
@@ -151,7 +151,7 @@ def test_what_is_impossible_and_what_is_allowed(name):
 
 @pytest.mark.slow
 def test_the_trials_of_a_context_bound_its_rewards():
-    found = Likelihood(template(RewardModel(trials, {"theta": bb.Prior("Normal")}), 2, None))
+    found = possible_rewards(trials, bb.Prior("Normal"))
     x = np.log([[3.5, 1.0], [9.5, 1.0]])
     found.check("m", of([3, 9], x))
     with pytest.raises(ValueError, match=r"reward of 4 .*row 0.*allows, for example, 0, 1, 2, 3$"):
@@ -165,9 +165,13 @@ def test_a_level_of_the_context_is_not_blamed_on_the_reward():
         pm.StudentT("reward", nu=3, mu=mu, sigma=1, observed=reward)
         return mu
 
-    found = Likelihood(template(RewardModel(levels, {"theta": THETA}), 2, None))
+    found = possible_rewards(levels, THETA)
     with pytest.raises(ValueError, match="the arm or the reward is an index, and has a level"):
         found.check("m", of([0.3, 0.1], np.array([[1.0, 0], [5, 0]])))
+
+
+def possible_rewards(function, prior):
+    return Functions(template(RewardModel(function, {"theta": prior}), 2, None), "").likelihood
 
 
 def of(reward, x=None):

@@ -166,8 +166,8 @@ def test_the_space_without_bounds_is_that_of_the_model(name):
     theirs = np.array([target.on(rows).log_density(point) for point in z])
     np.testing.assert_allclose(ours - ours[0], theirs - theirs[0], rtol=1e-10, atol=1e-10)
     density = found.row_likelihood
-    for part in (density._likelihood, density._others, space._declared, space._jacobian):
-        assert part._steps is not None
+    for part in (density._likelihood, density._rest, space._declared, space._jacobian):
+        assert part._function._steps is not None
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 from pymc.model.transform.conditioning import remove_value_transforms
 
 import bayesbandit as bb
-from bayesbandit.inference.pymc_model.likelihood import Likelihood
+from bayesbandit.inference.functions import Functions
+from bayesbandit.inference.pymc_model.log_density import LogDensity
 from bayesbandit.inference.pymc_model.template import template
 from bayesbandit.model import RewardModel
 from tests import declarations as declared
@@ -63,7 +64,7 @@ def shared(x, reward, arm, theta):
 
 def likelihood(function, prior=THETA, d=2):
     model = RewardModel(function, {"theta": prior})
-    return Likelihood(template(model, d, 2 if model.takes_arm else None))
+    return Functions(template(model, d, 2 if model.takes_arm else None), "").likelihood
 
 
 def rows(reward, x=None):
@@ -104,7 +105,7 @@ def test_what_is_impossible(function, possible, impossible, prior):
             found.check("m", rows([reward]))
         found.check("m", rows(possible))
     if function is declared.known.function:
-        assert "_all" not in vars(found)  # a polynomial in the reward: nothing to compile
+        assert "_points" not in vars(found)  # a polynomial in the reward: nothing to compile
 
 
 def test_the_context_may_decide():
@@ -148,5 +149,5 @@ def test_the_log_density_is_pymcs(model):
         function({plain.rvs_to_values[plain[k]].name: v[s] for k, v in draws.items()})
         for s in range(5)
     ]
-    found = Likelihood(built).log_density(draws, data)
+    found = LogDensity(built).joint(draws, data)
     np.testing.assert_allclose(found, expected, rtol=1e-9)

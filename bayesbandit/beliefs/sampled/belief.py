@@ -370,7 +370,7 @@ class SampledBelief(ByDraws):
         """
         likelihood = self._likelihood(x, arm, reward, weight)
         likely = likelihood is not None and likelihood.max() > -np.inf
-        self.admit(x, arm, reward, possible=likely and self.plan.row_likelihood.whole)
+        self.admit(x, arm, reward, possible=likely)
         super()._append(tick, x, arm, reward, weight)
         if likelihood is not None:
             least = MIN_SHARE_BEHIND if self.background else self.spec.refit_below

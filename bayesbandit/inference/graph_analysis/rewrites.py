@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import pytensor.tensor as pt
@@ -54,11 +54,6 @@ def like(variable: Variable, tensor: Variable) -> Variable:
     """Return a tensor in a variable's place, with the names of its dimensions if it has them."""
     named = isinstance(variable.type, XTensorType)
     return as_xtensor(tensor, dims=variable.type.dims) if named else tensor
-
-
-def many(values: Iterable[Variable]) -> dict[Variable, Variable]:
-    """Return, for each input, a variable that holds many of its values, (S, *shape)."""
-    return {v: v.type.clone(shape=(None, *v.type.shape))(v.name) for v in values}
 
 
 def lowered(graphs: list[Variable]) -> list[Variable]:

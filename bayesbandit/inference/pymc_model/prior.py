@@ -1,8 +1,9 @@
-"""Draws of a model's free variables without data."""
+"""Values of a model's free variables without data: its initial point, and draws of the prior."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,40 +18,45 @@ SIZE = 20  # draws of the prior, and at most so many of the posterior
 
 
 class PriorDraws:
-    """A model's free variables as a function of a seed, compiled once."""
+    """A model's free variables as a function of a seed, compiled when first used."""
 
     def __init__(self, model: pm.Model) -> None:
-        from pymc.pytensorf import collect_default_updates, compile
-
+        self._model = model
         self._names = [str(v.name) for v in model.free_RVs]
-        with COMPILE:
-            self._generators = list(collect_default_updates(outputs=model.free_RVs))
-            self._function = compile([], model.free_RVs, mode=PYTHON)
 
     def __call__(self, size: int, seed: int) -> dict[str, np.ndarray]:
         """Return independent draws by name, (size, *shape). There are none if the prior is
         improper: Flat and HalfFlat cannot be drawn from."""
-        from pymc.pytensorf import reseed_rngs
+        from pymc.pytensorf import collect_default_updates, reseed_rngs
 
         try:
             with COMPILE:  # one thread at a time
-                reseed_rngs(self._generators, seed)
-                drawn = [self._function() for _ in range(size)]
+                reseed_rngs(list(collect_default_updates(outputs=self._model.free_RVs)), seed)
+                drawn = [self._draw() for _ in range(size)]
         except NotImplementedError:
             return {}
         return {k: np.stack(v) for k, v in zip(self._names, zip(*drawn, strict=True), strict=True)}
 
+    @cached_property
+    def start(self) -> dict[str, np.ndarray]:
+        """The initial point, by name, (1, *shape)."""
+        from pymc.initial_point import make_initial_point_fn
 
-def points(model: pm.Model) -> dict[str, np.ndarray]:
-    """Return by name, (S, *shape), the initial point and, if the prior is proper, points between it
-    and draws of the prior."""
-    from pymc.initial_point import make_initial_point_fn
+        with COMPILE:
+            point = make_initial_point_fn(model=self._model, return_transformed=False)(0)
+        return {name: np.asarray(point[name])[None] for name in self._names}
 
-    with COMPILE:
-        centre = make_initial_point_fn(model=model, return_transformed=False)(0)
-    drawn, points = PriorDraws(model)(SIZE, 0), {}
-    for name in (str(v.name) for v in model.free_RVs):
-        middle = np.asarray(centre[name])[None]
-        way = drawn.get(name, middle) - middle
-        points[name] = np.concatenate([middle, *(middle + s * way for s in PULLED)])
-    return points
+    def points(self) -> dict[str, np.ndarray]:
+        """Return by name, (S, *shape), points between the initial one and draws of the prior; the
+        initial one alone if the prior is improper."""
+        drawn, points = self(SIZE, 0), {}
+        for name, middle in self.start.items():
+            way = drawn.get(name, middle) - middle
+            points[name] = np.concatenate([middle, *(middle + s * way for s in PULLED)])
+        return points
+
+    @cached_property
+    def _draw(self) -> Any:
+        from pymc.pytensorf import compile
+
+        return compile([], self._model.free_RVs, mode=PYTHON)

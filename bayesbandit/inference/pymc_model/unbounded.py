@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
-from pytensor.graph.replace import clone_replace, vectorize_graph
-from pytensor.graph.traversal import ancestors
+from pytensor.graph.replace import clone_replace
 
-from bayesbandit.inference.base import COMPILE, Compiled
+from bayesbandit.inference.base import COMPILE
 from bayesbandit.inference.graph_analysis.density import lengths
-from bayesbandit.inference.graph_analysis.quadratic import PYTHON
 from bayesbandit.inference.graph_analysis.rewrites import guarded, lowered
-from bayesbandit.inference.pymc_model.row_likelihood import known_length
+from bayesbandit.inference.pymc_model.of_draws import OfDraws, with_known_lengths
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -42,30 +40,27 @@ class Unbounded:
 
     def declared(self, z: np.ndarray) -> dict[str, np.ndarray]:
         """Return the declared variables at z (S, D): by name, (S, *shape)."""
-        found = dict(zip(self.shapes, self._declared(z), strict=True))
-        return {k: np.broadcast_to(v, (len(z), *self.shapes[k])) for k, v in found.items()}
+        found = zip(self.shapes.items(), self._declared({"z": z}), strict=True)
+        return {k: np.broadcast_to(v, (len(z), *shape)) for (k, shape), v in found}
 
     def log_jacobian(self, z: np.ndarray) -> np.ndarray:
         """Return the log determinant (S,) of the map to the declared variables at z (S, D).
 
         It is what a log density has to be raised by.
         """
-        total = np.zeros(len(z))
-        for term in self._jacobian(z):
-            total += term
-        return total
+        return np.zeros(len(z)) + sum(self._jacobian({"z": z}))
 
     def prepare(self) -> None:
         """Compile before the first points come."""
         _ = self._declared, self._jacobian
 
     @cached_property
-    def _declared(self) -> Compiled:
+    def _declared(self) -> OfDraws:
         with COMPILE:
             return self._compiled(self._model.replace_rvs_by_values(list(self._model.free_RVs)))
 
     @cached_property
-    def _jacobian(self) -> Compiled:
+    def _jacobian(self) -> OfDraws:
         model = self._model
         bounded = [v for v in model.free_RVs if model.rvs_to_transforms[v] is not None]
         with COMPILE:
@@ -73,14 +68,12 @@ class Unbounded:
             pairs = zip(lowered(there), lowered(here), strict=True)
             return self._compiled([pt.sum(a) - pt.sum(b) for a, b in pairs])
 
-    def _compiled(self, graphs: Sequence[Variable]) -> Compiled:
-        """Return functions of the values of all variables as functions of z (S, D)."""
-        z, Z, parts, stop = pt.vector("z"), pt.matrix("Z"), {}, 0
+    def _compiled(self, graphs: Sequence[Variable]) -> OfDraws:
+        """Return functions of the values of all variables as functions of z."""
+        z, parts, stop = pt.vector("z"), {}, 0
         for v, shape in self._parts.items():
             begin, stop = stop, stop + math.prod(shape)
             flat = z[begin:stop].reshape(shape)
             parts[v] = v.type.filter_variable(flat, allow_convert=True)
-        graphs = list(clone_replace(graphs, parts, rebuild_strict=False))
-        fixed = {v: m for v in ancestors(graphs) if (m := known_length(v)) is not None}
-        graphs = guarded(list(clone_replace(graphs, fixed, rebuild_strict=False)))
-        return Compiled([Z], list(vectorize_graph(graphs, {z: Z})), PYTHON, trusted=True)
+        graphs = clone_replace(list(graphs), parts, rebuild_strict=False)
+        return OfDraws(guarded(with_known_lengths(graphs)), {"z": z})

@@ -1,0 +1,137 @@
+"""The log density of a model's variables and rewards, under draws and for other rows.
+
+It is in the variables' own space: the draws stay where they are, so there is no Jacobian.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import clone_replace
+from pytensor.graph.traversal import ancestors
+
+from bayesbandit.inference.base import COMPILE
+from bayesbandit.inference.graph_analysis.density import read, row_dimension
+from bayesbandit.inference.graph_analysis.rewrites import guarded
+from bayesbandit.inference.graph_analysis.rows import ALONG, CONSTANT, LENGTH, Reach, RowWalk
+from bayesbandit.inference.pymc_model.of_draws import (
+    Draws,
+    OfDraws,
+    Rows,
+    is_length,
+    with_known_lengths,
+)
+from bayesbandit.runtime.memory import PIECE
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+
+class LogDensity:
+    """The log likelihood of rows, and the joint log density, each compiled when first used.
+
+    likelihood: the terms to which rows add, by name; the others are the prior's. refused: why rows
+    are not proved to be independent given the variables; "" if they are.
+    """
+
+    def __init__(self, model: pm.Model) -> None:
+        with COMPILE:
+            self.density = density = read(model)
+            row = row_dimension(model)
+            dims = {k: model.named_vars_to_dims.get(k) or () for k in density.values}
+            self._row_axis = {k: of.index(row) for k, of in dims.items() if row in of}
+            self._variables = {k: self._of_any_length(k, v) for k, v in density.values.items()}
+            values = {v: self._variables[k] for k, v in density.values.items()}
+            raw = clone_replace([t.graph for t in density.terms], values, rebuild_strict=False)
+            walk = RowWalk(raw, dict.fromkeys(density.inputs.values(), Reach(ALONG, 0)))
+            self.refused = next((why for g in raw if (why := walk.mixed(g))), "")
+            for name in list(self._row_axis)[:1]:
+                self.refused = f"{name!r} has a value for each row"
+            n = pt.as_tensor(density.inputs["reward"]).shape[0]
+            lengths = (v for v in ancestors(raw) if is_length(v) and walk.of(v).kind == LENGTH)
+            of_rows = {v: pt.cast(n, v.type.dtype) for v in lengths}
+            graphs = guarded(with_known_lengths(raw, of_rows))
+            by_rows = [walk.of(g).kind != CONSTANT for g in raw]
+            terms = list(zip(density.terms, graphs, by_rows, strict=True))
+            self.likelihood = {t.name: g for t, g, adds in terms if adds}
+            self._prior = [g for _, g, adds in terms if not adds]
+
+    def _of_any_length(self, name: str, value: Variable) -> Variable:
+        """Return a variable's input, of any length along the rows."""
+        axis, shape = self._row_axis.get(name), value.type.shape
+        if axis is None:
+            return value
+        return pt.tensor(name, shape=(*shape[:axis], None, *shape[axis + 1 :]), dtype=value.dtype)
+
+    def __call__(self, draws: Draws, rows: Rows) -> np.ndarray:
+        """Return the log likelihoods (S,) of all rows together; −∞ instead of NaN.
+
+        It is computed in pieces of `PIECE` draws times rows, between which other threads go on.
+        """
+        S, n = len(next(iter(draws.values()))), len(rows["x"])
+        at_once = n if self.refused else PIECE  # rows
+        total = np.zeros(S)
+        for i in range(0, n, max(1, at_once)):
+            some = {role: v[i : i + at_once] for role, v in rows.items()}
+            step = max(1, PIECE // len(some["x"]))
+            for s in range(0, S, step):
+                part = {k: v[s : s + step] for k, v in draws.items()}
+                total[s : s + step] += self._sum(self._likelihood, part, some)
+        return total
+
+    def joint(self, draws: Draws, rows: Rows) -> np.ndarray:
+        """Return the joint log densities (S,) of the variables and the rewards; −∞ instead of
+        NaN."""
+        few = rows if self.refused else {role: v[:1] for role, v in rows.items()}
+        return self(draws, rows) + self._sum(self._rest, draws, few)
+
+    def of_terms(self, draws: Draws, rows: Rows) -> dict[str, np.ndarray]:
+        """Return the values of each term of the likelihood under draws, (S, …) or (1, …)."""
+        values = self._likelihood(self._values(draws, len(rows["x"])), rows)
+        return dict(zip(self.likelihood, values, strict=True))
+
+    def _sum(self, terms: OfDraws, draws: Draws, rows: Rows) -> np.ndarray:
+        total = np.zeros(len(next(iter(draws.values()))))
+        with np.errstate(all="ignore"):  # a density of 0 is no news
+            for each in terms(self._values(draws, len(rows["x"])), rows):
+                flat = each.reshape(len(each), -1)
+                total += flat[:, 0] if flat.shape[1] == 1 else flat.sum(axis=1)
+        total[np.isnan(total)] = -np.inf
+        return total
+
+    def _values(self, draws: Draws, n: int) -> Draws:
+        """Return the values of the variables under draws; those of each row are repeated for other
+        rows."""
+        values = {k: self.density.value(k, draws[k]) for k in self._variables}
+        for name, axis in self._row_axis.items():
+            if (own := values[name].shape[axis + 1]) != n:
+                values[name] = np.take(values[name], np.arange(n) % own, axis=axis + 1)
+        return values
+
+    @cached_property
+    def _likelihood(self) -> OfDraws:
+        return OfDraws(list(self.likelihood.values()), self._variables, self.density.inputs)
+
+    @cached_property
+    def _rest(self) -> OfDraws:
+        return OfDraws(self._prior, self._variables, self.density.inputs)
+
+    def failure(self, draws: Draws) -> str:
+        """Return how the terms fail on other rows than those of the built model; "" if they do
+        not."""
+        more = {role: np.concatenate([v, v[-1:]]) for role, v in self.density.own.items()}
+        try:
+            self.joint(draws, more)
+        except (ValueError, TypeError) as error:
+            return str(error).strip().splitlines()[0]
+        return ""
+
+    def prepare(self, joint: bool = False) -> None:
+        """Compile before the first reward, and the joint density if it will be asked for."""
+        _ = self._likelihood
+        if joint:
+            _ = self._rest

@@ -1,0 +1,90 @@
+"""Graphs of one value of the variables as compiled functions of many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Variable
+from pytensor.graph.replace import clone_replace, vectorize_graph
+from pytensor.graph.traversal import ancestors
+
+from bayesbandit.inference.base import COMPILE, Compiled
+from bayesbandit.inference.graph_analysis.operations import number, operation
+from bayesbandit.inference.graph_analysis.quadratic import PYTHON
+
+Draws = Mapping[str, np.ndarray]  # of variables by name, (S, *shape)
+Rows = Mapping[str, np.ndarray]  # x (n, d), reward, weight, arm (n,), by role
+
+LENGTHS = "Subtensor", "Shape_i"  # operations that may give the length of an axis
+
+
+class OfDraws:
+    """Graphs of variables, and of rows, as a function of S values of the variables.
+
+    variables: inputs of the graphs by name. rows: inputs by role, of all S values together.
+    """
+
+    def __init__(
+        self,
+        graphs: Sequence[Variable],
+        variables: Mapping[str, Variable],
+        rows: Mapping[str, Variable] | None = None,
+    ) -> None:
+        self._names, self._roles = list(variables), list(rows or {})
+        self._types = [v.type.dtype for v in (*variables.values(), *(rows or {}).values())]
+        self._ndim = [g.type.ndim for g in graphs]
+        with COMPILE:
+            many = {
+                v: pt.tensor(v.name, shape=(None, *v.type.shape), dtype=v.type.dtype)
+                for v in variables.values()
+            }
+            batches = vectorize_graph(list(graphs), many) if graphs else []
+            inputs = [*many.values(), *(rows or {}).values()]
+            self._function = Compiled(inputs, batches, PYTHON, trusted=True)
+
+    def __call__(self, draws: Draws, rows: Rows | None = None) -> list[np.ndarray]:
+        """Return each graph's values, (S, …), or (1, …) where no variable enters. Roles that are
+        not given are 1."""
+        rows = rows or {}
+        given = [draws[name] for name in self._names]
+        given += [rows[k] if k in rows else np.ones(len(rows["x"])) for k in self._roles]
+        found = self._function(
+            *[np.asarray(v, t, order="C") for v, t in zip(given, self._types, strict=True)]
+        )
+        pairs = zip(found, self._ndim, strict=True)
+        return [value if value.ndim > ndim else value[None] for value, ndim in pairs]
+
+
+def with_known_lengths(
+    graphs: Sequence[Variable], others: Mapping[Variable, Variable] | None = None
+) -> list[Variable]:
+    """Return graphs in which the lengths that types tell are numbers, and others as given.
+
+    Lengths of draws would be batched, and then looped over.
+    """
+    known = {v: n for v in ancestors(graphs) if (n := _known_length(v)) is not None}
+    return list(clone_replace(list(graphs), known | dict(others or {}), rebuild_strict=False))
+
+
+def is_length(v: Variable) -> bool:
+    """Return whether a variable may be the length of an axis."""
+    return v.owner is not None and v.type.ndim == 0 and operation(v.owner)[1] in LENGTHS
+
+
+def _known_length(v: Variable) -> Variable | None:
+    """Return the length of an axis as a number; None if the axis's type does not tell it, or if it
+    is no such length."""
+    if not is_length(v):
+        return None
+    op, name = operation(v.owner)
+    if name == "Shape_i":
+        array, axis = v.owner.inputs[0], op.i
+    else:
+        shape, *index = v.owner.inputs
+        if shape.owner is None or operation(shape.owner)[1] != "Shape":
+            return None
+        array, axis = shape.owner.inputs[0], number(index[0]) if index else op.idx_list[0]
+    known = None if axis is None else array.type.shape[int(axis)]
+    return None if known is None else pt.constant(known, dtype=v.type.dtype)
