@@ -16,7 +16,7 @@ def fitted(model, floatx, monkeypatch, **how):
     """Mean, sd, coefficients and log likelihood by plans made from scratch."""
     x, reward, weight = declared.rows()
     arm = {"arm": np.arange(40) % 2} if model.takes_arm else {}
-    monkeypatch.setattr(plan, "_plans", Cache(64, plan.KEPT_BYTES, plan._bytes))
+    monkeypatch.setattr(plan, "_built", Cache(64, plan.KEPT_BYTES, lambda _: 0))
     with pytensor.config.change_flags(floatX=floatx):
         posterior = bb.fit(model, x, reward, weight, seed=1, draws=20, chains=2, **arm, **how)
         coefficients = [np.concatenate([np.ravel(v) for v in m])
@@ -63,7 +63,7 @@ def test_a_bandit_plays_as_in_double_precision(model, monkeypatch):
     x, reward, _ = declared.rows()
     decided = []
     for floatx in ("float64", "float32"):
-        monkeypatch.setattr(plan, "_plans", Cache(64, plan.KEPT_BYTES, plan._bytes))
+        monkeypatch.setattr(plan, "_built", Cache(64, plan.KEPT_BYTES, lambda _: 0))
         with pytensor.config.change_flags(floatX=floatx):
             bandit = bb.Bandit(2, bb.Sampled(model, draws=20), bb.Thompson(), n_features=3, seed=0)
             for i in range(5):

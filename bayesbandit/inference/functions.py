@@ -1,12 +1,16 @@
-"""What is computed from a built model, each part compiled when it is first used."""
+"""What is known of a built model: which engines fit it, and what is compiled of it."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from bayesbandit.inference.base import COMPILE
+import numpy as np
+
+from bayesbandit.inference.base import COMPILE, Engine, Method, Refusal
 from bayesbandit.inference.glm.regression import Regression, regression
+from bayesbandit.inference.graph_analysis.density import containers
 from bayesbandit.inference.pymc_model.log_density import LogDensity
 from bayesbandit.inference.pymc_model.outcomes import Outcomes
 from bayesbandit.inference.pymc_model.possible_rewards import PossibleRewards
@@ -20,39 +24,56 @@ if TYPE_CHECKING:
 class Functions:
     """Functions of a built model, each compiled on first use, once for all plans of the model.
 
-    engine: the engine that a refusal names.
+    made: the digest of `built`. plans: of the model, by what was asked for.
     """
 
-    def __init__(self, built: pm.Model, engine: str) -> None:
-        self._built, self._engine = built, engine
+    def __init__(self, built: pm.Model, made: str | None = None) -> None:
+        self.built, self.made = built, made
+        self.plans: dict[Hashable, Any] = {}
+        self._methods: dict[Engine, Method | Refusal] = {}
+
+    def match(self, engine: Engine, built: pm.Model) -> Method | Refusal:
+        """Return what an engine makes of the model. built: the same on rows that it may refuse."""
+        found = self._methods.get(engine)
+        if found is None:
+            with np.errstate(all="ignore"):  # logarithms of rewards that mean nothing
+                found = engine.match(built)
+            if not (isinstance(found, Refusal) and found.of_rows):
+                self._methods[engine] = found
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the model's rows."""
+        return sum(v.get_value(borrow=True).nbytes for v in containers(self.built).values())
 
     @cached_property
     def outcomes(self) -> Outcomes:
         """Mean rewards and deterministic quantities as functions of draws."""
         with COMPILE:
-            return Outcomes(self._built)
+            return Outcomes(self.built)
 
     @cached_property
     def likelihood(self) -> PossibleRewards:
         """The rewards that the likelihood allows."""
-        return PossibleRewards(self._built, self.row_likelihood, self.prior)
+        return PossibleRewards(self.built, self.row_likelihood, self.prior)
 
     @cached_property
     def row_likelihood(self) -> LogDensity:
         """The log likelihood of rows under draws, and the joint log density."""
-        return LogDensity(self._built)
+        return LogDensity(self.built)
 
     @cached_property
     def unbounded(self) -> Unbounded:
         """The map to the variables from the space in which samplers move."""
-        return Unbounded(self._built)
+        return Unbounded(self.built)
 
     @cached_property
     def prior(self) -> PriorDraws:
         """Draws from the prior."""
-        return PriorDraws(self._built)
+        return PriorDraws(self.built)
 
     @cached_property
     def regression(self) -> Regression:
         """The model as a generalised linear model; raise `NotThisEngine` if it is none."""
-        return regression(self._built, self._engine)
+        return regression(self.built, "laplace")

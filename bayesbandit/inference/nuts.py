@@ -19,9 +19,9 @@ import numpy as np
 from bayesbandit.declaring.declaration import DATA
 from bayesbandit.inference.base import COMPILE, NotFinite, Refusal, check_start
 from bayesbandit.inference.draws import SampledDraws
-from bayesbandit.inference.graph_analysis.density import containers, row_dimension
+from bayesbandit.inference.graph_analysis.density import row_dimension
 from bayesbandit.inference.graph_analysis.eligibility import discrete
-from bayesbandit.inference.pymc_model.template import at_start, set_rows
+from bayesbandit.inference.pymc_model.template import at_start, rows_of, set_rows
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -73,7 +73,7 @@ class Nuts:
                 return
             tell(f"compiling {name} for the no-U-turn sampler, once: it takes some seconds")
             began = time.perf_counter()
-            data = {role: np.asarray(v.get_value()) for role, v in containers(self.model).items()}
+            data = rows_of(self.model)
             self._with(data)
             try:
                 self.sample(data, TRIAL, 1, TRIAL)

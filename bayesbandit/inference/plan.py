@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +54,12 @@ from bayesbandit.inference.pymc_model.digest import digest
 from bayesbandit.inference.pymc_model.log_density import LogDensity
 from bayesbandit.inference.pymc_model.outcomes import Outcomes
 from bayesbandit.inference.pymc_model.possible_rewards import PossibleRewards
-from bayesbandit.inference.pymc_model.template import reads_rows, set_rows, template
+from bayesbandit.inference.pymc_model.template import (
+    reads_rows,
+    rows_of,
+    set_rows,
+    template,
+)
 from bayesbandit.inference.registry import candidates
 from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.runtime.recent import Cache
@@ -79,8 +84,8 @@ class Plan:
     It serves all rows on which the declaration builds the same model (`digest`).
 
     asked: the argument `engine`. kind: the engine that was found. method: what the engine made of
-    the model, a `Sampler` or a `ClosedForm`. refusals: one for each faster engine. built: the PyMC
-    model behind the method. made: the digest of `built`. functions: compiled functions of it.
+    the model, a `Sampler` or a `ClosedForm`. refusals: one for each faster engine. functions: what
+    is compiled of the model.
     """
 
     model: Declaration
@@ -90,9 +95,17 @@ class Plan:
     kind: Engine
     method: Any = field(repr=False)
     refusals: tuple[Refusal, ...] = field(repr=False)
-    built: pm.Model = field(repr=False)
-    made: str | None = field(repr=False)
     functions: Functions = field(repr=False)
+
+    @property
+    def built(self) -> pm.Model:
+        """The PyMC model behind the method, on rows that mean nothing or on those of a fit."""
+        return self.functions.built
+
+    @property
+    def made(self) -> str | None:
+        """The digest of the built model; None if it cannot be told apart."""
+        return self.functions.made
 
     @property
     def closed_form(self) -> bool:
@@ -341,24 +354,22 @@ class Plan:
         """Return the plan of the next engine, after one has refused these rows."""
         return planned(self.model, self.built, self.asked, (*self.refusals, refusal))
 
-    def answered[T](
-        self, by: Callable[[Plan], T], refused: Callable[[Refusal], Plan] | None = None
+    def try_engines[T](
+        self, by: Callable[[Plan], T], without: Callable[[Refusal], Plan] | None = None
     ) -> tuple[Plan, T]:
-        """Return a plan and the result `by(plan)`.
+        """Return the first plan that answers, and its answer `by(plan)`.
 
-        If the engine refuses the rows, and was not asked for by name, try the next engine.
-        refused: makes the plan of the next engine from a refusal; None: `without`.
+        An engine that was not asked for by name may refuse these rows: the next one is tried then.
+        without: makes the plan of the next engine; None: `Plan.without`.
         """
         plan = self
         while True:
             try:
                 return plan, by(plan)
-            except Improper:
-                raise
             except NotThisEngine as error:
-                if plan.asked not in ANY:
+                if plan.asked not in ANY or isinstance(error, Improper):
                     raise
-                plan = (refused or plan.without)(error.refusal)
+                plan = (without or plan.without)(error.refusal)
 
     def sample(
         self,
@@ -384,7 +395,7 @@ class Plan:
 
     @property
     def moves(self) -> bool:
-        """Whether draws may be moved to more rows without gradients: see `moved`."""
+        """Whether draws may be moved to more rows without gradients: see `rejuvenate`."""
         return isinstance(self.method, Nuts) and not self.row_likelihood.refused
 
     @property
@@ -392,7 +403,7 @@ class Plan:
         """How many numbers there are to draw, where draws may be moved."""
         return self.functions.unbounded.dim
 
-    def moved(
+    def rejuvenate(
         self, rows: Data, z: np.ndarray, log_weight: np.ndarray, rng: np.random.Generator
     ) -> SampledDraws | None:
         """Return draws given rows, by role, to which weighted ones are moved by independence
@@ -425,19 +436,18 @@ class Plan:
         if isinstance(self.method, Nuts):
             self.method.prepare(self.model.name)
 
-    def rehearse(self) -> None:
+    def warm_up(self) -> None:
         """Compile the kernels of Gibbs, once, by a run on the meaningless rows that a model has.
 
         Weights are 1, because a probit likelihood wants whole ones.
         """
         if self.engine == gibbs.ENGINE:
-            _ = self._rehearsed
+            _ = self._warm
 
     @cached_property
-    def _rehearsed(self) -> None:
-        rows = {role: np.asarray(v.get_value()) for role, v in containers(self.built).items()}
-        rows["weight"] = np.ones(len(rows["x"]))
-        self._try(rows)
+    def _warm(self) -> None:
+        rows = rows_of(self.built)
+        self._try(rows | {"weight": np.ones(len(rows["x"]))})
 
     def _try(self, rows: Data) -> None:
         """Run the sampler on rows, by role, with rewards of 0 and 1; where the likelihood excludes
@@ -463,9 +473,7 @@ class Plan:
         return np.tensordot(self.method.stacked(draws), A, axes=(1, -1)) + b
 
     def __reduce__(self) -> tuple[Any, ...]:
-        rows = None
-        if self.reads_rows:
-            rows = {role: np.asarray(v.get_value()) for role, v in containers(self.built).items()}
+        rows = rows_of(self.built) if self.reads_rows else None
         return _again, (self.model, self.n_features, self.n_arms, self.asked, rows, self.made)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Plan:
@@ -507,36 +515,61 @@ def holding(model: Declaration, rows: str) -> Iterator[None]:
 def planned(
     model: Declaration, built: pm.Model, engine: str = "auto", refusals: tuple[Refusal, ...] = ()
 ) -> Plan:
-    """Return the plan for a model that is already built on some rows.
+    """Return the plan for a model that is already built on some rows: of the first engine that
+    fits.
 
-    refusals: of engines that are not tried again. Plans are cached by the digest of the built
+    refusals: of engines that are not tried again. What is found is kept by the digest of the built
     model. So the declaration runs each time, and only the analysis is saved.
     """
     made = digest(built)
     with COMPILE:
-        if made is None:
-            return _plan(model, built, engine, refusals, made)
-        out = tuple(refusal.engine for refusal in refusals)
-        key = made, model.name, candidates(engine), engine, out
-        kept = _plans.get(key)
+        functions = _built.get(made)
+        if functions is None:
+            functions = Functions(built, made)
+        if made is not None:
+            _built.keep(made, functions)
+        key = model, engine, candidates(engine)
+        kept: Plan | None = None if refusals else functions.plans.get(key)
         if kept is None:
-            found = _plan(model, built, engine, refusals, made)
-            same = made, model.name, engine, found.kind  # what was compiled is compiled once
-            kept = replace(_plans.get(same) or found, refusals=found.refusals)
-            _plans.keep(same, kept)
-        rest = kept.refusals[len(refusals) :]
-        if kept.model is not model or kept.refusals[: len(refusals)] != refusals:
-            kept = replace(kept, model=model, refusals=(*refusals, *rest))
-        if not any(refusal.of_rows for refusal in rest):
-            _plans.keep(key, kept)
+            kept = _first(model, built, engine, refusals, functions)
+            if not any(refusal.of_rows for refusal in kept.refusals):
+                functions.plans[key] = kept
         return kept
 
 
-def _bytes(plan: Plan) -> int:
-    return sum(v.get_value(borrow=True).nbytes for v in containers(plan.built).values())
+@read_once()
+def _first(
+    model: Declaration,
+    built: pm.Model,
+    asked: str,
+    refusals: tuple[Refusal, ...],
+    functions: Functions,
+) -> Plan:
+    """Return the plan of the first engine that fits, of those that have not refused."""
+    check_mean(built, asked)
+    check_random(built, asked)
+    d = built["x"].get_value(borrow=True).shape[1]
+    n_arms = len(built.coords["arm"]) if model.takes_arm else None
+    out = {refusal.engine for refusal in refusals}
+    for engine in candidates(asked):
+        if engine.name in out:
+            continue
+        method = functions.match(engine, built)
+        if not isinstance(method, Refusal):
+            if engine.kind != "exact" and not isinstance(method, Sampler):
+                raise TypeError(
+                    f"{engine.name}: match must give a sampler, with a method `sample`, or a "
+                    f"Refusal; got {shown(method)}"
+                )
+            return Plan(model, d, n_arms, asked, engine, method, refusals, functions)
+        refusals = (*refusals, method)
+    if len(refusals) == 1:
+        raise NotThisEngine(refusals[0])
+    reason = "no engine fits" if asked == "auto" else "no closed form fits"
+    raise NotThisEngine(Refusal(asked, "; ".join([reason, *map(str, refusals)])))
 
 
-_plans: Cache[Plan] = Cache(64, KEPT_BYTES, _bytes)
+_built: Cache[Functions] = Cache(64, KEPT_BYTES, lambda functions: functions.nbytes)
 
 
 def _again(
@@ -566,32 +599,3 @@ def explain(
     """
     found = plan(model, n_features, 2 if model.takes_arm and n_arms is None else n_arms)
     return "\n".join([found.explain(), *([found.explain_bandit()] if bandit else [])])
-
-
-@read_once()
-def _plan(
-    model: Declaration, built: pm.Model, asked: str, refusals: tuple[Refusal, ...], made: str | None
-) -> Plan:
-    check_mean(built, asked)
-    check_random(built, asked)
-    d = built["x"].get_value(borrow=True).shape[1]
-    n_arms = len(built.coords["arm"]) if model.takes_arm else None
-    out = {refusal.engine for refusal in refusals}
-    for engine in candidates(asked):
-        if engine.name in out:
-            continue
-        with np.errstate(all="ignore"):  # logarithms of rewards that mean nothing
-            method = engine.match(built)
-        if not isinstance(method, Refusal):
-            if engine.kind != "exact" and not isinstance(method, Sampler):
-                raise TypeError(
-                    f"{engine.name}: match must give a sampler, with a method `sample`, or a "
-                    f"Refusal; got {shown(method)}"
-                )
-            functions = Functions(built, engine.name)
-            return Plan(model, d, n_arms, asked, engine, method, refusals, built, made, functions)
-        refusals = (*refusals, method)
-    if len(refusals) == 1:
-        raise NotThisEngine(refusals[0])
-    reason = "no engine fits" if asked == "auto" else "no closed form fits"
-    raise NotThisEngine(Refusal(asked, "; ".join([reason, *map(str, refusals)])))

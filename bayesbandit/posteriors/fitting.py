@@ -88,7 +88,7 @@ def fit(
         return _posterior(plan, rows, draws, chains, number, knobs | shown)
 
     with holding(model, "these rows"):
-        chosen, known = planned(model, built, engine).answered(known_by)
+        chosen, known = planned(model, built, engine).try_engines(known_by)
     if isinstance(known, SampledDraws):
         known.diagnostics.warn(f"{model.name} by {chosen.engine}")
     return Posterior(chosen, rows, known, number, features, encoder)

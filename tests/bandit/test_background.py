@@ -346,7 +346,7 @@ def test_gibbs_is_compiled_before_the_first_decision(monkeypatch):
         return sample(self, data, *args, **settings)
 
     monkeypatch.setattr(Gibbs, "sample", counted)
-    monkeypatch.setattr(plan, "_plans", Cache(8, plan.KEPT_BYTES, plan._bytes))
+    monkeypatch.setattr(plan, "_built", Cache(8, plan.KEPT_BYTES, lambda _: 0))
     for background, many in ((False, 0), (True, 1), (True, 1)):  # once for a model
         settings = SETTINGS | {"background": background}
         declared.bandit(2, declared.lasso, bb.Thompson(), **settings)

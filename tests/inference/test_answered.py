@@ -95,7 +95,7 @@ def test_counts_may_be_made_of_rewards_if_none_is_cut_off():
     exact.build(x, [0.25, 0.75])
     built = safe.build(x, [0.25, 0.29])
     assert built.rvs_to_values[built["reward"]].eval().tolist() == [25, 29]
-    doors = [Functions(template(m, 3, None), "").likelihood for m in (exact, safe)]
+    doors = [Functions(template(m, 3, None)).likelihood for m in (exact, safe)]
     row = {"x": x[:1], "reward": np.array([0.29]), "weight": np.ones(1)}
     with pytest.raises(ValueError, match="cents: 'reward' takes whole numbers"):
         doors[0].check("cents", row)

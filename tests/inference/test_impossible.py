@@ -171,7 +171,7 @@ def test_a_level_of_the_context_is_not_blamed_on_the_reward():
 
 
 def possible_rewards(function, prior):
-    return Functions(template(RewardModel(function, {"theta": prior}), 2, None), "").likelihood
+    return Functions(template(RewardModel(function, {"theta": prior}), 2, None)).likelihood
 
 
 def of(reward, x=None):

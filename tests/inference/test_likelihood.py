@@ -64,7 +64,7 @@ def shared(x, reward, arm, theta):
 
 def likelihood(function, prior=THETA, d=2):
     model = RewardModel(function, {"theta": prior})
-    return Functions(template(model, d, 2 if model.takes_arm else None), "").likelihood
+    return Functions(template(model, d, 2 if model.takes_arm else None)).likelihood
 
 
 def rows(reward, x=None):

@@ -83,7 +83,7 @@ class SampledBelief(ByDraws):
         )
         self.plan.prepare()  # compile now, so that the first decision need not wait
         if spec.background:
-            self.plan.rehearse()  # else the first refit would compile while decisions go on
+            self.plan.warm_up()  # else the first refit would compile while decisions go on
         self.refused: tuple[Refusal, ...] = ()  # planned engines that refused our rows
         self.clouds = [Cloud(runs=runs) for _ in range(1 if self.joint else n_arms)]
 
@@ -249,7 +249,7 @@ class SampledBelief(ByDraws):
         """Compute draws of posterior g from its rounds; if the engine refuses, by the next."""
         rows = self.rows(self._arm(g))
         with one_thread():
-            self.plan.answered(lambda _: self._draw(g, rows), self._without)
+            self.plan.try_engines(lambda _: self._draw(g, rows), self._without)
 
     def _without(self, refusal: Refusal) -> Plan:
         self._switch(self.plan.without(refusal), (*self.refused, refusal))
@@ -315,7 +315,7 @@ class SampledBelief(ByDraws):
             new = {role: v[cloud.seen :] for role, v in rows.items()}
             cloud = cloud.weighted(self.plan.row_likelihood(cloud.values, new), n)
         log_weight = np.zeros(S) if cloud.log_weight is None else cloud.log_weight
-        return self.plan.moved(rows, cloud.state, log_weight, rng)
+        return self.plan.rejuvenate(rows, cloud.state, log_weight, rng)
 
     # ---- mean rewards ----------------------------------------------------------------------------
 

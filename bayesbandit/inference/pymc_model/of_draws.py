@@ -37,7 +37,7 @@ class OfDraws:
         self._ndim = [g.type.ndim for g in graphs]
         with COMPILE:
             many = {
-                v: pt.tensor(v.name, shape=(None, *v.type.shape), dtype=v.type.dtype)
+                v: v.type.clone(shape=(None, *v.type.shape))(v.name)
                 for v in variables.values()
             }
             batches = vectorize_graph(list(graphs), many) if graphs else []

@@ -18,6 +18,7 @@ import pytensor.tensor as pt
 from pymc.exceptions import ShapeWarning
 
 from bayesbandit.declaring.declaration import DATA, Declaration
+from bayesbandit.inference.graph_analysis.density import containers
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON
 
 HSGP = (
@@ -32,6 +33,11 @@ def set_rows(model: pm.Model, data: Mapping[str, Any]) -> None:
     known = {DATA[role]: v for role, v in data.items() if DATA[role] in model.named_vars}
     with model, warnings.catch_warnings(action="ignore", category=ShapeWarning):
         pm.set_data(known)
+
+
+def rows_of(model: pm.Model) -> dict[str, np.ndarray]:
+    """Return the rows of a built model, by role."""
+    return {role: np.asarray(v.get_value()) for role, v in containers(model).items()}
 
 
 def at_start(model: pm.Model) -> float:
