@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy import stats
 from scipy.special import betaln, gammaln
-from scipy.stats import beta, gamma
 
 from bayesbandit.inference.draws import DRAWS, Moments, Planned
 from bayesbandit.inference.exact.distributions import Exact
@@ -22,13 +22,18 @@ class OneNumber(Exact):
     """v ~ v^{a−1} (1 − v)^{b−1} or v^{a−1} e^{−bv}, of the variable `name`.
 
     a, b > 0. log_evidence: log of the density of the rewards, all constants included; NaN where
-    they were streamed.
+    they were streamed. upper: the upper bound of the support. points: some values. ends: values
+    near both bounds.
     """
 
     name: str
     a: float
     b: float
     log_evidence: float = math.nan
+
+    upper: ClassVar[float]
+    points: ClassVar[np.ndarray]
+    ends: ClassVar[np.ndarray]
 
     @staticmethod
     @abstractmethod
@@ -92,6 +97,9 @@ class OneNumber(Exact):
 class Beta(OneNumber):
     """v ~ Beta(a, b)."""
 
+    upper = 1.0
+    points = np.array([0.5, 0.25, 0.7, 0.05])
+    ends = np.array([1e-200, 1.0 - 2.0**-53])
     mean_and_sd = staticmethod(beta_moments)
 
     @property
@@ -100,7 +108,7 @@ class Beta(OneNumber):
 
     @property
     def distribution(self) -> Any:
-        return beta(self.a, self.b)
+        return stats.beta(self.a, self.b)
 
     def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
         return rng.beta(self.a, self.b, size)
@@ -113,6 +121,9 @@ class Beta(OneNumber):
 class Gamma(OneNumber):
     """v ~ Gamma(a, b), of mean a/b."""
 
+    upper = math.inf
+    points = np.array([1.0, 2.0, 0.3, 7.0])
+    ends = np.array([1e-200, 1e200])
     mean_and_sd = staticmethod(gamma_moments)
 
     @property
@@ -121,7 +132,7 @@ class Gamma(OneNumber):
 
     @property
     def distribution(self) -> Any:
-        return gamma(self.a, scale=1.0 / self.b)
+        return stats.gamma(self.a, scale=1.0 / self.b)
 
     def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
         return rng.gamma(self.a, 1.0 / self.b, size)

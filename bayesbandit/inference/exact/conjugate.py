@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.replace import clone_replace, vectorize_graph
+from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
+from bayesbandit.declaring.declaration import DATA
 from bayesbandit.declaring.observed import made_whole
 from bayesbandit.inference.base import (
-    Compiled,
     Improper,
     NotFinite,
     NotThisEngine,
@@ -54,9 +54,10 @@ from bayesbandit.inference.graph_analysis.operations import (
     elementwise_name,
     operands,
 )
-from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Additive, Data, gradient
+from bayesbandit.inference.graph_analysis.quadratic import Additive, Data, gradient
 from bayesbandit.inference.graph_analysis.recognise import differs, not_additive, positive
 from bayesbandit.inference.graph_analysis.transforms import ends
+from bayesbandit.inference.pymc_model.of_draws import OfDraws
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -64,27 +65,15 @@ if TYPE_CHECKING:
 Array = np.ndarray
 ENGINE = "conjugate"
 TOLERANCE = 1e-9  # relative, of identities that are tested at points
-FAMILIES = {1.0: Beta, math.inf: Gamma}  # by the upper bound of the support
-POINTS = {Beta: np.array([0.5, 0.25, 0.7, 0.05]), Gamma: np.array([1.0, 2.0, 0.3, 7.0])}
-ENDS = {Beta: np.array([1e-200, 1.0 - 2.0**-53]), Gamma: np.array([1e-200, 1e200])}
+FAMILIES = {kind.upper: kind for kind in (Beta, Gamma)}
 MONOTONE = {
-    "Neg",
-    "Identity",
-    "Log",
-    "Log1p",
-    "Exp",
-    "Sqrt",
-    "Add",
-    "Sub",
-    "Mul",
-    "TrueDiv",
-    "Cast",
+    *("Neg", "Identity", "Log", "Log1p", "Exp", "Sqrt", "Add", "Sub", "Mul", "TrueDiv", "Cast"),
 }
 TO_WHOLE = {"Floor", "Ceil", "Trunc", "RoundHalfToEven", "Cast"}
 INSIDE = 1e-200, 1.0 - 1e-9  # where log v and log(1 − v) keep their digits
 
 COUNTS = np.array([0.0, 1.0, 2.0, 3.0, 11.0, 1e3, 1e6, -1.0, -2.0, -1e3])  # rewards that are tested
-FRACTIONS = np.array([0.5, 1.5, 0.1, 100.3, -0.5, -7.3])
+TESTED = np.array([*COUNTS, 0.5, 1.5, 0.1, 100.3, -0.5, -7.3])
 
 
 def refused(reason: str, of_rows: bool = False) -> NotThisEngine:
@@ -180,6 +169,10 @@ class Coefficients(Additive):
     alpha: float
     beta: float
 
+    def of(self, family: type[OneNumber], name: str) -> OneNumber:
+        """Return the distribution of a variable that has such a log density."""
+        return family(name, self.alpha + 1.0, self.beta + (1.0 if family is Beta else 0.0))
+
 
 @dataclass(frozen=True)
 class RewardSupport:
@@ -218,16 +211,13 @@ class ConjugateEngine:
         for term in density.terms:
             if why := analytic.fault(term.graph, most=1):
                 raise refused(f"{term.label}: {why}")
-        many = pt.TensorType("float64", shape=(None,))(f"{name}s")
-        inputs = [many, *density.inputs.values()]
-        values = [_of_many(pt.sum(graph), value, many) for graph in graphs]
-        slopes = [gradient(pt.sum(v), many) for v in values]
-        self._at = Compiled(inputs, [*values, *slopes], PYTHON)
+        values = [pt.sum(graph) for graph in graphs]
+        slopes = [gradient(v, value) for v in values]
         self._comparisons = analytic.comparisons
-        self._truths = Compiled(
-            inputs, [_of_many(v, value, many) for v in self._comparisons], PYTHON
+        self._at, self._truths, self._mean = (
+            OfDraws(some, {name: value}, density.inputs)
+            for some in ([*values, *slopes], self._comparisons, [density.mean])
         )
-        self._mean = Compiled(inputs, [_of_many(density.mean, value, many)], PYTHON)
         self._prior = self._sum(self._rows(np.ones(0)), on_data=False)
         self.itself = self._mean_is_value()
         self.reward_support = self._reward_support(whole) if self.itself else None
@@ -267,8 +257,7 @@ class ConjugateEngine:
         """Run the identity test: at some v from the middle and the tails, the model's own log
         density of these rows is that of `found`, to rounding or to 1e-5. No comparison of v has two
         truths."""
-        points = found.distribution.ppf([0.5, 1e-4, 1.0 - 1e-4])
-        points = np.array([0.3, *points, 0.7])
+        points = np.array([0.3, *found.distribution.ppf([0.5, 1e-4, 1.0 - 1e-4]), 0.7])
         inside = (points > INSIDE[0]) & ((points < INSIDE[1]) | (self.family is Gamma))
         points = points[inside & np.isfinite(points)]
         values = self._values(points, data)[0].sum(axis=0)
@@ -276,7 +265,7 @@ class ConjugateEngine:
             raise NotFinite(f"the log density of the rows is not finite; got {values[0]}")
         if why := differs(values, found.log_kernel(points)):
             raise refused(why, True)
-        truths = self._truths(ENDS[self.family], *self.density.arguments(data))
+        truths = self._evaluated(self._truths, self.family.ends, data)
         for comparison, (low, high) in zip(self._comparisons, truths, strict=True):
             if not np.array_equal(low, high):
                 name = elementwise_name(comparison).lower()
@@ -286,13 +275,11 @@ class ConjugateEngine:
         """Return the distribution that has these coefficients; refused where there is none."""
         if not math.isfinite(sums.constant):
             raise NotFinite(f"the log density of the rows is not finite; got {sums.constant}")
-        a = sums.alpha + 1.0
-        b = sums.beta + (1.0 if self.family is Beta else 0.0)
-        if not (0.0 < a < math.inf and 0.0 < b < math.inf):
-            label = self.density.label(self.name)
-            kind = self.family.__name__.lower()
-            raise improper(ENGINE, f"{label}: improper, {kind} of ({a:g}, {b:g})")
-        return self.family(self.name, a, b)
+        found = sums.of(self.family, self.name)
+        if not (0.0 < found.a < math.inf and 0.0 < found.b < math.inf):
+            label, kind = self.density.label(self.name), self.family.__name__.lower()
+            raise improper(ENGINE, f"{label}: improper, {kind} of ({found.a:g}, {found.b:g})")
+        return found
 
     # ---- evaluation ------------------------------------------------------------------------------
 
@@ -305,17 +292,20 @@ class ConjugateEngine:
         x, weight = (np.ascontiguousarray(v, dtype=np.float64) for v in (x, weight))
         return x, reward, weight, np.zeros(n, dtype=np.int64)
 
+    def _evaluated(self, function: OfDraws, points: Array, data: Data) -> list[Array]:
+        """Return some graphs at values (S,), (S, …) each."""
+        return function({self.name: points}, dict(zip(DATA, data, strict=True)))
+
     def _values(self, points: Array, data: Data) -> tuple[Array, Array]:
         """Return the log densities of all terms, and their slopes, at values (S,): (terms, S)."""
-        found = self._at(points, *self.density.arguments(data))
-        values, slopes = np.array(found).reshape(2, -1, len(points))
+        found = self._evaluated(self._at, points, data)
+        values, slopes = np.stack([v + 0.0 * points for v in found]).reshape(2, -1, len(points))
         return values, slopes
 
     def _sum(self, data: Data, on_data: bool) -> Coefficients:
         """Return the sum of the coefficients of the terms of the likelihood, or of the prior."""
-        points = POINTS[self.family]
-        with np.errstate(all="ignore"):
-            values, slopes = self._values(points, data)
+        points = self.family.points
+        values, slopes = self._values(points, data)
         total = Coefficients(0.0, 0.0, 0.0)
         for term, value, slope in zip(self.density.terms, values, slopes, strict=True):
             if term.on_data == on_data:
@@ -324,20 +314,18 @@ class ConjugateEngine:
 
     def _coefficients(self, term: Term, v: Array, value: Array, slope: Array) -> Coefficients:
         """Return c, α and β of a term's log density from its values and slopes at v (S,)."""
-        beta = self.family is Beta
+        beta, name = self.family is Beta, self.name
         h = slope * v * (1.0 - v) if beta else slope * v  # = α − τ v
         tau = (h[0] - h[1]) / (v[1] - v[0])
         alpha = h[0] + tau * v[0]
         off = np.abs(h - (alpha - tau * v)).max()
         finite = np.isfinite(value)
         if finite.any() and not (finite.all() and off <= TOLERANCE * np.abs(h).max()):
-            name = self.name
             form = f"log(1 − {name})" if beta else name
             raise refused(f"{term.label}: not affine in log {name} and {form}")
-        b = tau - alpha if beta else tau
-        constant = value[0] - alpha * math.log(v[0])
-        constant -= b * math.log1p(-v[0]) if beta else -b * v[0]
-        return Coefficients(float(constant), float(alpha), float(b))
+        found = Coefficients(0.0, float(alpha), float(tau - alpha if beta else tau))
+        [kernel] = found.of(self.family, name).log_kernel(v[:1])
+        return replace(found, constant=float(value[0] - kernel))
 
     # ---- rows one by one -------------------------------------------------------------------------
 
@@ -347,8 +335,8 @@ class ConjugateEngine:
         analytic = AnalyticInOne([mean], self._value, list(inputs))
         if analytic.of(mean) > 1 or analytic.comparisons:
             return False
-        points = POINTS[self.family]
-        [means] = self._mean(points, *self.density.arguments(self._random(COUNTS)))
+        points = self.family.points
+        [means] = self._evaluated(self._mean, points, self._random(COUNTS))
         return bool(np.isclose(means, points[:, None], rtol=1e-12, atol=0.0).all())
 
     def _random(self, reward: Array) -> Data:
@@ -370,33 +358,25 @@ class ConjugateEngine:
         whole: whether PyMC casts rewards to whole numbers.
         """
         binary, reward = self.family is Beta, self.density.inputs["reward"]
-        added = self._added(COUNTS if whole else np.concatenate([COUNTS, FRACTIONS]))
-        whole = whole or binary or 0.5 not in added
-        support = RewardSupport(binary, whole)
-        for r, (weight, one) in added.items():
-            wanted = weight * np.array([r, 1.0 - r if binary else 1.0])
-            right = np.allclose([one.alpha, one.beta], wanted, rtol=TOLERANCE, atol=TOLERANCE)
-            if support.excludes(np.array(r)) or not right:
-                return None
-        tested = COUNTS if whole else np.concatenate([COUNTS, FRACTIONS])
-        allowed = tested[~support.excludes(tested)].tolist()
-        if not set(allowed) <= set(added):
+        x, tested, weight, arm = self._random(COUNTS if whole else TESTED)
+        added = {}  # by reward, of those that have a likelihood
+        for i, (r, w) in enumerate(zip(tested.tolist(), weight.tolist(), strict=True)):
+            row = slice(i, i + 1)
+            one = self._sum((x[row], tested[row], weight[row], arm[row]), on_data=True)
+            if math.isfinite(one.constant):
+                added[r] = one
+                wanted = w * np.array([r, 1.0 - r if binary else 1.0])
+                if not np.allclose([one.alpha, one.beta], wanted, rtol=TOLERANCE, atol=TOLERANCE):
+                    return None
+        support = RewardSupport(binary, whole or binary or 0.5 not in added)
+        if support.whole:
+            tested = COUNTS
+        if set(added) != set(tested[~support.excludes(tested)].tolist()):
             return None
         rows = [v for v in self.density.inputs.values() if v is not reward or not binary]
-        graphs = of_whole(self._likelihood, reward) if whole else self._likelihood
+        graphs = of_whole(self._likelihood, reward) if support.whole else self._likelihood
         analytic = AnalyticInOne(graphs, self._value, rows)
         return support if all(analytic.of(graph) <= 1 for graph in graphs) else None
-
-    def _added(self, rewards: Array) -> dict[float, tuple[float, Coefficients]]:
-        """Return the weight of a row, and what it adds, for each reward that has a likelihood."""
-        x, _, weight, arm = self._random(rewards)
-        rows = [slice(i, i + 1) for i in range(len(rewards))]
-        found = {}
-        for r, row in zip(rewards.tolist(), rows, strict=True):
-            one = self._sum((x[row], np.array([r]), weight[row], arm[row]), on_data=True)
-            if math.isfinite(one.constant):
-                found[r] = float(weight[row][0]), one
-        return found
 
 
 @matching
@@ -424,10 +404,3 @@ def match(model: pm.Model) -> ConjugateEngine:
         except ValueError:
             raise refused(str(error).splitlines()[0], True) from error
     return engine
-
-
-def _of_many(graph: Variable, value: Variable, many: Variable) -> Variable:
-    """Return a graph of one value v as a graph of many, (S, …)."""
-    if value not in ancestors([graph]):
-        graph = pt.add(graph, pt.mul(0.0, value))
-    return vectorize_graph(graph, {value: many})

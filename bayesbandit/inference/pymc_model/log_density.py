@@ -65,7 +65,7 @@ class LogDensity:
         axis, shape = self._row_axis.get(name), value.type.shape
         if axis is None:
             return value
-        return pt.tensor(name, shape=(*shape[:axis], None, *shape[axis + 1 :]), dtype=value.dtype)
+        return value.type.clone(shape=(*shape[:axis], None, *shape[axis + 1 :]))(name)
 
     def __call__(self, draws: Draws, rows: Rows) -> np.ndarray:
         """Return the log likelihoods (S,) of all rows together; −∞ instead of NaN.
