@@ -19,7 +19,7 @@ import numpy as np
 from bayesbandit.declaring.declaration import DATA
 from bayesbandit.inference.base import COMPILE, NotFinite, Refusal, check_start
 from bayesbandit.inference.draws import SampledDraws
-from bayesbandit.inference.graph_analysis.density import row_dimension
+from bayesbandit.inference.graph_analysis.density import row_axes
 from bayesbandit.inference.graph_analysis.eligibility import discrete
 from bayesbandit.inference.pymc_model.template import at_start, rows_of, set_rows
 
@@ -55,8 +55,7 @@ class Nuts:
     def __init__(self, model: pm.Model) -> None:
         self.model = model
         self.names = tuple(str(v.name) for v in model.free_RVs)
-        row, dims = row_dimension(model), model.named_vars_to_dims
-        self.by_row = any(row in (dims.get(name) or ()) for name in self.names)
+        self.by_row = bool(row_axes(model))
         self._compiled: dict[int, Any] = {}  # by number of rows, where that shapes the variables
 
     def prepare(self, name: str) -> None:

@@ -42,6 +42,7 @@ from bayesbandit.inference.graph_analysis.density import (
     containers,
     lengths,
     read_once,
+    row_axes,
     row_dimension,
 )
 from bayesbandit.inference.graph_analysis.eligibility import check_mean, check_random
@@ -153,9 +154,7 @@ class Plan:
     @property
     def of_each_row(self) -> str:
         """A free variable that has a value for each row; "" if there is none."""
-        row, dims = row_dimension(self.built), self.built.named_vars_to_dims
-        names = (str(v.name) for v in self.built.free_RVs)
-        return next((name for name in names if row in (dims.get(name) or ())), "")
+        return next(iter(row_axes(self.built)), "")
 
     @cached_property
     def reads_rows(self) -> str:

@@ -48,6 +48,7 @@ from bayesbandit.inference.graph_analysis.density import (
     distribution,
     read,
 )
+from bayesbandit.inference.graph_analysis.eligibility import eligible
 from bayesbandit.inference.graph_analysis.operations import (
     COMPARISONS,
     bare,
@@ -84,21 +85,16 @@ def refused(reason: str, of_rows: bool = False) -> NotThisEngine:
 def one_variable(model: pm.Model) -> tuple[Variable, float]:
     """Return the one free variable, a number, and the upper bound of its support, whose lower one
     is 0."""
-    if not model.free_RVs:
-        raise refused("the model has no free variable")
     if len(model.free_RVs) > 1:
         two = " and ".join(f"'{v.name}' ~ {distribution(v)}" for v in model.free_RVs[:2])
         raise refused(f"{two}: more than one variable")
+    eligible(model, ENGINE, unsuited=lambda *_: "")
     [v] = model.free_RVs
     label = f"'{v.name}' ~ {distribution(v)}"
     if "arm" in containers(model):
         raise refused(f"{label}: the arms share the model")
-    if not str(v.dtype).startswith("float"):
-        raise refused(f"{label}: discrete")
     if v.type.ndim:
         raise refused(f"{label}: not a scalar")
-    if np.isnan(containers(model)["reward"].get_value(borrow=True)).any():
-        raise refused("missing rewards")
     low, high = ends(v, model.rvs_to_transforms[v])
     if low != 0.0 or high not in (1.0, math.inf):
         raise refused(f"{label}: its support is not (0, 1) or (0, ∞)")

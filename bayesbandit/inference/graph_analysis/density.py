@@ -301,3 +301,10 @@ def row_dimension(model: pm.Model) -> str | None:
     """Return the name of the dimension of the observations."""
     dims = model.named_vars_to_dims.get("x")
     return dims[0] if dims else None
+
+
+def row_axes(model: pm.Model) -> dict[str, int]:
+    """Return the axis along the rows of each free variable that has a value for each row."""
+    row, dims = row_dimension(model), model.named_vars_to_dims
+    named = {str(v.name): dims.get(v.name) or () for v in model.free_RVs}
+    return {name: of.index(row) for name, of in named.items() if row is not None and row in of}

@@ -14,7 +14,7 @@ from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import (
     containers,
     distribution,
-    row_dimension,
+    row_axes,
 )
 from bayesbandit.inference.graph_analysis.rewrites import lowered
 from bayesbandit.inference.graph_analysis.transforms import is_zero_sum, transform_name
@@ -102,15 +102,14 @@ def eligible(
 
     if not model.free_RVs:
         raise refuse(engine, "the model has no free variable")
-    observed, row = {v.name for v in model.observed_RVs}, row_dimension(model)
+    observed, by_row = {v.name for v in model.observed_RVs}, row_axes(model)
     for v in model.free_RVs:
         if v.name.replace("_unobserved", "_observed") in observed:
             why = "missing rewards are imputed"
         elif not str(v.dtype).startswith("float"):
             why = "discrete"
         else:
-            by_row = row in (model.named_vars_to_dims.get(v.name) or ())
-            why = (unsuited or plain)(v, model.rvs_to_transforms[v], by_row)
+            why = (unsuited or plain)(v, model.rvs_to_transforms[v], v.name in by_row)
         if why:
             raise refuse(engine, f"'{v.name}' ~ {distribution(v)}: {why}")
     reward = containers(model)["reward"]

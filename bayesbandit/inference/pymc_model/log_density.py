@@ -15,7 +15,7 @@ from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit.inference.base import COMPILE
-from bayesbandit.inference.graph_analysis.density import read, row_dimension
+from bayesbandit.inference.graph_analysis.density import read, row_axes
 from bayesbandit.inference.graph_analysis.rewrites import guarded
 from bayesbandit.inference.graph_analysis.rows import ALONG, CONSTANT, LENGTH, Reach, RowWalk
 from bayesbandit.inference.pymc_model.of_draws import (
@@ -41,9 +41,7 @@ class LogDensity:
     def __init__(self, model: pm.Model) -> None:
         with COMPILE:
             self.density = density = read(model)
-            row = row_dimension(model)
-            dims = {k: model.named_vars_to_dims.get(k) or () for k in density.values}
-            self._row_axis = {k: of.index(row) for k, of in dims.items() if row in of}
+            self._row_axis = row_axes(model)
             self._variables = {k: self._of_any_length(k, v) for k, v in density.values.items()}
             values = {v: self._variables[k] for k, v in density.values.items()}
             raw = clone_replace([t.graph for t in density.terms], values, rebuild_strict=False)

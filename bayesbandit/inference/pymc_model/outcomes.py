@@ -13,7 +13,7 @@ from pytensor.graph.traversal import ancestors
 from bayesbandit.inference.graph_analysis.density import (
     containers,
     lengths,
-    row_dimension,
+    row_axes,
     unviewed,
 )
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON
@@ -33,16 +33,13 @@ class Outcomes:
     """
 
     def __init__(self, model: pm.Model) -> None:
-        shapes, row, data = lengths(model), row_dimension(model), containers(model)
+        shapes, by_row, data = lengths(model), row_axes(model), containers(model)
         self.names = tuple(shapes)
         self.n_arms = len(model.coords["arm"]) if "arm" in model.coords else None
         values: dict[str, Any] = {}
         for v in model.free_RVs:
-            dims = model.named_vars_to_dims.get(v.name) or ()
-            along = [row is not None and dim == row for dim in dims]
-            along = along if len(along) == v.ndim else [False] * v.ndim
-            pairs = zip(shapes[v.name], along, strict=True)
-            shape = [None if by_row else k for k, by_row in pairs]
+            axes = enumerate(shapes[v.name])
+            shape = [None if by_row.get(v.name) == axis else k for axis, k in axes]
             values[v.name] = v.type.clone(shape=shape)(v.name)
         inputs = {
             k: pt.tensor(k, dtype=v.dtype, shape=(None,) if k == "arm" else v.type.shape)
