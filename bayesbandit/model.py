@@ -217,7 +217,8 @@ class RewardModel(Declaration):
     def __reduce__(self) -> tuple[Any, ...]:
         if made_by := getattr(self.function, "made_by", None):
             return made_by
-        module, state = self.function.__module__ or "", (dict(self.priors), dict(self.dims or {}))
+        module = self.function.__module__ or ""
+        state = (dict(self.priors), dict(self.dims or {}))
         if module.startswith(gallery.FROM_FILE):
             return _from_file, (module.removeprefix(gallery.FROM_FILE), self.name, *state)
         if module not in ("", "__main__") and _is_importable(self.function):

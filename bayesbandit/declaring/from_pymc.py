@@ -121,7 +121,8 @@ class Handover:
         import pymc as pm
         import pytensor.tensor as pt
 
-        here, given = pm.modelcontext(None), {"x": x, "arm": arm, "weight": weight}
+        here = pm.modelcontext(None)
+        given = {"x": x, "arm": arm, "weight": weight}
         n = reward.shape[0]
         done = self._lengths(here, n)
         for v, of in self.swaps.items():
@@ -176,7 +177,8 @@ class Handover:
         import pymc as pm
         from pymc.distributions.shape_utils import change_dist_size
 
-        model, [made] = self.model, _rebuilt([rv], done)
+        model = self.model
+        [made] = _rebuilt([rv], done)
         if made is rv:
             made = rv.owner.clone().outputs[rv.owner.outputs.index(rv)]
         made.name = None

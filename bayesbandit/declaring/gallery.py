@@ -68,7 +68,8 @@ def folders() -> list[Path]:
 
 def own_folder() -> list[Path]:
     """Return the folder of the gallery's own models, where there is one."""
-    wheel, checkout = _HERE / "_models", _HERE.parent / "models"
+    wheel = _HERE / "_models"
+    checkout = _HERE.parent / "models"
     if wheel.is_dir():
         return [wheel]
     return [checkout] if (_HERE.parent / "pyproject.toml").is_file() else []

@@ -28,7 +28,8 @@ def check_observed(model: pm.Model, declared: str, reward: np.ndarray) -> None:
     from pytensor.graph.basic import Constant
     from pytensor.graph.traversal import ancestors
 
-    n, values = len(reward), [model.rvs_to_values[v] for v in model.observed_RVs]
+    n = len(reward)
+    values = [model.rvs_to_values[v] for v in model.observed_RVs]
     likelihood = [*model.observed_RVs, *values, *model.potentials]
     if model[DATA["reward"]] not in ancestors(likelihood):
         raise ValueError(
@@ -100,7 +101,8 @@ def check_whole(name: str, reward: np.ndarray, made: np.ndarray) -> None:
     broken = np.flatnonzero(made != np.floor(made))
     if not broken.size:
         return
-    r, value = reward[broken[0]], made[broken[0]]
+    r = reward[broken[0]]
+    value = made[broken[0]]
     if r == value:
         raise ValueError(f"{name} takes whole numbers; got a reward of {r:g}")
     advice = ": observed=pm.math.round(…)" if abs(value - np.round(value)) < 1e-6 else ""

@@ -22,7 +22,8 @@ from pytensor.graph.traversal import ancestors
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON
 from bayesbandit.inference.target import Normal, Run, Target
 
-ADVI_STEPS, ADVI_RATE = 30_000, 0.02
+ADVI_STEPS = 30_000
+ADVI_RATE = 0.02
 FAR = 100.0  # on the logarithm of a scale
 
 
@@ -39,7 +40,8 @@ def has_mode(target: Target) -> str | None:
     scales = [v for v in model.free_RVs if model.rvs_to_transforms[v] and v not in direct]
     if not scales:
         return None
-    log_prior, at = model.compile_logp(vars=model.free_RVs, mode=PYTHON), model.initial_point()
+    log_prior = model.compile_logp(vars=model.free_RVs, mode=PYTHON)
+    at = model.initial_point()
     for some in (*([v] for v in scales), scales):
         values = [model.rvs_to_values[v].name for v in some]
         for step, to in ((-FAR, "0"), (FAR, "infinity")):
@@ -83,7 +85,8 @@ def advi(target: Target, run: Run) -> np.ndarray:
     if not np.isfinite(fitted.hist[-100:]).all():
         raise RuntimeError("advi: the evidence lower bound is not finite")
     noise = np.random.default_rng(sample).standard_normal((run.chains * run.draws, target.dim))
-    z, places = fitted.mean.eval() + fitted.std.eval() * noise, fitted.groups[0].ordering
+    z = fitted.mean.eval() + fitted.std.eval() * noise
+    places = fitted.groups[0].ordering
     values = [target.model.rvs_to_values[v].name for v in target.model.free_RVs]
     return np.concatenate([z[:, places[name][1]] for name in values], axis=1)
 

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     import pymc as pm
 
 BATCHES = 8
-RHAT_ONE, SHARE = 1.1, 0.05  # limits of R̂ and ESS/S for the one chain of a bandit
-RHAT, ESS = 1.01, 400.0  # Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021)
+RHAT_ONE = 1.1  # the limit of R̂ for the one chain of a bandit,
+SHARE = 0.05  # and the least ESS/S
+RHAT = 1.01  # Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021)
+ESS = 400.0  # the same
 
 
 Moments = tuple[Any, Any]  # of a number, mean and sd; of an array, mean and covariance (k, k)
@@ -222,7 +224,8 @@ def mixed_badly(values: np.ndarray) -> str | None:
     if S < 8 * BATCHES:
         return None
     batches = values[: S - S % BATCHES].reshape(BATCHES, S // BATCHES, -1)
-    within, between = batches.var(axis=1).mean(axis=0), batches.mean(axis=1).var(axis=0, ddof=1)
+    within = batches.var(axis=1).mean(axis=0)
+    between = batches.mean(axis=1).var(axis=0, ddof=1)
     longest = between * S / (BATCHES * np.where(within > 0.0, within, np.inf))  # S / S_e
     j = int(longest.argmax())
     if not longest[j] * SHARE > 0.5:

@@ -28,7 +28,8 @@ class Functions:
     """
 
     def __init__(self, built: pm.Model, made: str | None = None) -> None:
-        self.built, self.made = built, made
+        self.built = built
+        self.made = made
         self.plans: dict[Hashable, Any] = {}
         self._methods: dict[Engine, Method | Refusal] = {}
 

@@ -25,8 +25,9 @@ ENGINE = "independence"
 DF = 5  # degrees of freedom of the proposals
 LEAST = 0.1  # the effective share of the weighted draws to which a t is fitted
 ACCEPTED = 0.3  # the least share of accepted proposals,
-STAY = 0.01  # the share of draws that this many steps would leave where they are,
-UNMOVED, RHAT = 0.02, 1.03  # and what is allowed
+STAY = 0.01  # the share of draws that as many steps as are taken would leave where they are,
+UNMOVED = 0.02  # and the greatest that is allowed
+RHAT = 1.03  # the greatest that is allowed
 
 Array = np.ndarray
 
@@ -57,23 +58,31 @@ def moved(
 
     first = z[np.minimum(np.searchsorted(w.cumsum(), (rng.random() + np.arange(S)) / S), S - 1)]
     log_p, ratio = judged(first)
-    last, log_p_first = first.copy(), log_p.copy()
-    stays, accepted, steps, needed = np.ones(S, dtype=bool), 0, 0, 1
+    last = first.copy()
+    log_p_first = log_p.copy()
+    stays = np.ones(S, dtype=bool)
+    accepted = 0
+    steps = 0
+    needed = 1
     while steps < needed:
         new = proposal.rvs(S, random_state=rng).reshape(S, D)
         log_p_new, ratio_new = judged(new)
         with np.errstate(invalid="ignore"):  # −∞ on both sides
             moves = np.log(rng.random(S)) < ratio_new - ratio
-        last[moves], log_p[moves], ratio[moves] = new[moves], log_p_new[moves], ratio_new[moves]
+        last[moves] = new[moves]
+        log_p[moves] = log_p_new[moves]
+        ratio[moves] = ratio_new[moves]
         stays &= ~moves
-        accepted, steps = accepted + int(moves.sum()), steps + 1
+        accepted = accepted + int(moves.sum())
+        steps = steps + 1
         share = accepted / (steps * S)
         if share < ACCEPTED:
             return None
         needed = math.ceil(math.log(STAY) / math.log1p(-min(share, 0.99)))
     if stays.mean() > UNMOVED or not np.isfinite(log_p).all():
         return None
-    began, ended = np.column_stack([first, log_p_first]), np.column_stack([last, log_p])
+    began = np.column_stack([first, log_p_first])
+    ended = np.column_stack([last, log_p])
     return last if memory(began, ended) <= RHAT else None
 
 

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import pymc as pm
 
 ENGINE = "nuts"
-TUNE, TUNE_WARM = 600, 200
+TUNE = 600
+TUNE_WARM = 200
 TRIAL = 20  # draws of a first run, which takes a second longer than later ones
 SIZED = ("x", "contexts"), ("reward", "rewards")  # data whose size a failure reports
 STATS = {  # nutpie's names to ArviZ's
@@ -134,7 +135,8 @@ class Nuts:
             said = f" (of size up to: {', '.join(sizes)})"
             raise RuntimeError(f"nuts: nutpie failed: {_first_line(error)}{said}") from error
         drawn, stats = trace.get_arrow_trace()
-        drawn, stats = drawn_alone(drawn, stats), drawn_alone(stats, stats)
+        drawn = drawn_alone(drawn, stats)
+        stats = drawn_alone(stats, stats)
         kept = [name for name in STATS if name in stats[0].column_names]
         return SampledDraws(
             {name: by_chain(drawn, name) for name in self.names},

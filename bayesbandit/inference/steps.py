@@ -124,7 +124,8 @@ def _call(node: Apply) -> Call | None:
 
 def _elementwise(node: Apply) -> Call | None:
     """Return NumPy's function, as PyTensor has prepared it."""
-    op, dtype = node.op, np.dtype(node.outputs[0].type.dtype)
+    op = node.op
+    dtype = np.dtype(node.outputs[0].type.dtype)
     if op.inplace_pattern:
         return None
     if own := ELEMENTWISE.get(type(op.scalar_op).__name__):
@@ -138,9 +139,11 @@ def _elementwise(node: Apply) -> Call | None:
 
 def _reduced(node: Apply) -> Call:
     """Return a reduction, axis by axis; along a short axis, where NumPy is slow, slice by slice."""
-    op, dtype = node.op, np.dtype(node.outputs[0].type.dtype)
+    op = node.op
+    dtype = np.dtype(node.outputs[0].type.dtype)
     axes = range(node.inputs[0].type.ndim) if op.axis is None else op.axis
-    ufunc, before = op.ufunc, np.dtype(op.acc_dtype or dtype)
+    ufunc = op.ufunc
+    before = np.dtype(op.acc_dtype or dtype)
 
     def call(values: np.ndarray) -> np.ndarray:
         values = np.asarray(values, before)
@@ -176,7 +179,8 @@ def _shuffled(op: DimShuffle) -> Call:
 
 def _joined(node: Apply) -> Call | None:
     """Return arrays side by side along one of their last axes; those before are broadcast."""
-    batch, axis = node.op.batch_ndim(node), node.op.core_op._props_dict().get("axis")
+    batch = node.op.batch_ndim(node)
+    axis = node.op.core_op._props_dict().get("axis")
     if axis is None:  # older versions take it as an input
         return None
 

@@ -123,7 +123,8 @@ class Target:
     def on(self, rows: Mapping[str, np.ndarray]) -> Target:
         """Replace the rows, and return the target itself."""
         set_rows(self.model, rows)
-        self.rows, self.start = rows, self._begin()
+        self.rows = rows
+        self.start = self._begin()
         self.dim = len(self.start)
         return self
 
@@ -166,7 +167,9 @@ class OnTarget:
     """
 
     def __init__(self, engine: str, draw: Draw, target: Target, independent: bool) -> None:
-        self.engine, self.draw, self.target = engine, draw, target
+        self.engine = engine
+        self.draw = draw
+        self.target = target
         self.independent = independent
 
     def sample(
@@ -190,7 +193,8 @@ class OnTarget:
             found = z = self.draw(target, run)
             if isinstance(found, Normal):
                 z = found.draw(chains * draws, np.random.default_rng(seed))
-            z, wanted = np.asarray(z, dtype=np.float64), (chains, draws, target.dim)
+            z = np.asarray(z, dtype=np.float64)
+            wanted = (chains, draws, target.dim)
             if z.size != np.prod(wanted):
                 raise ValueError(f"{self.engine}: draws must be {wanted}; got {z.shape}")
             values = target.constrain(z.reshape(-1, target.dim))
@@ -250,6 +254,7 @@ def curvature(density: Callable[[np.ndarray], tuple[Any, np.ndarray]], z: np.nda
     for j in range(len(z)):
         h = np.zeros(len(z))
         h[j] = STEP * max(1.0, abs(z[j]))
-        up, low = np.array(density(z + h)[1]), np.array(density(z - h)[1])
+        up = np.array(density(z + h)[1])
+        low = np.array(density(z - h)[1])
         H[j] = (low - up) / (2.0 * h[j])
     return np.asarray(0.5 * (H + H.T))

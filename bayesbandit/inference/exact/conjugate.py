@@ -111,7 +111,8 @@ class AnalyticInOne(Analytic):
     def __init__(
         self, outputs: Sequence[Variable], value: Variable, rows: Sequence[Variable] = ()
     ) -> None:
-        self.value, self.others = value, set(rows)
+        self.value = value
+        self.others = set(rows)
         self.comparisons: list[Variable] = []
         above_0 = {value, *(v for v in rows if v.name != "x")}
         super().__init__(outputs, dict.fromkeys([value, *rows], 1.0), above_0)
@@ -122,7 +123,8 @@ class AnalyticInOne(Analytic):
         return super().visit(node, given)
 
     def rule(self, node: Apply, given: Sequence[float]) -> float | str:
-        [v, *_], name = node.outputs, elementwise_name(node.outputs[0])
+        [v, *_] = node.outputs
+        name = elementwise_name(node.outputs[0])
         if max(given) < math.inf and name in COMPARISONS:
             if bare(node.inputs[0]) is bare(node.inputs[1]):
                 return 0.0
@@ -139,7 +141,8 @@ class AnalyticInOne(Analytic):
         u = bare(u)
         if u is self.value:
             return True
-        name, depends = elementwise_name(u), [w for w in operands(u) if self.of(w)]
+        name = elementwise_name(u)
+        depends = [w for w in operands(u) if self.of(w)]
         if name == "TrueDiv" and self.of(operands(u)[1]):
             return not self.of(operands(u)[0]) and bare(operands(u)[1]) is self.value
         return name in MONOTONE and len(depends) == 1 and self._is_monotone(depends[0])
@@ -199,8 +202,11 @@ class ConjugateEngine:
     engine = ENGINE
 
     def __init__(self, density: Density, name: str, upper: float, whole: bool) -> None:
-        self.density, self.name, self.family = density, name, FAMILIES[upper]
-        self.n_features, self.n_arms = density.n_features, density.n_arms
+        self.density = density
+        self.name = name
+        self.family = FAMILIES[upper]
+        self.n_features = density.n_features
+        self.n_arms = density.n_arms
         self._value = value = density.values[name]
         graphs = [term.graph for term in density.terms]
         analytic = AnalyticInOne(graphs, value)
@@ -244,7 +250,8 @@ class ConjugateEngine:
         rows = self._sum(data, on_data=True)
         found = self.distribution(self._prior + rows)
         self.checked(found, data)
-        constant, prior = self._prior.constant, self.proper_prior
+        constant = self._prior.constant
+        prior = self.proper_prior
         if prior is not None and abs(constant + prior.log_volume) <= 1e-5 * (1.0 + abs(constant)):
             constant = -prior.log_volume  # PyMC's own may be of single precision
         return replace(found, log_evidence=constant + rows.constant + found.log_volume)
@@ -273,7 +280,8 @@ class ConjugateEngine:
             raise NotFinite(f"the log density of the rows is not finite; got {sums.constant}")
         found = sums.of(self.family, self.name)
         if not (0.0 < found.a < math.inf and 0.0 < found.b < math.inf):
-            label, kind = self.density.label(self.name), self.family.__name__.lower()
+            label = self.density.label(self.name)
+            kind = self.family.__name__.lower()
             raise improper(ENGINE, f"{label}: improper, {kind} of ({found.a:g}, {found.b:g})")
         return found
 
@@ -310,7 +318,8 @@ class ConjugateEngine:
 
     def _coefficients(self, term: Term, v: Array, value: Array, slope: Array) -> Coefficients:
         """Return c, α and β of a term's log density from its values and slopes at v (S,)."""
-        beta, name = self.family is Beta, self.name
+        beta = self.family is Beta
+        name = self.name
         h = slope * v * (1.0 - v) if beta else slope * v  # = α − τ v
         tau = (h[0] - h[1]) / (v[1] - v[0])
         alpha = h[0] + tau * v[0]
@@ -327,7 +336,8 @@ class ConjugateEngine:
 
     def _mean_is_value(self) -> bool:
         """Return whether the mean reward is the variable itself, whatever the row."""
-        inputs, mean = self.density.inputs.values(), self.density.mean
+        inputs = self.density.inputs.values()
+        mean = self.density.mean
         analytic = AnalyticInOne([mean], self._value, list(inputs))
         if analytic.of(mean) > 1 or analytic.comparisons:
             return False
@@ -353,7 +363,8 @@ class ConjugateEngine:
         probability both rewards are tested; of a rate the density is analytic in the reward, too.
         whole: whether PyMC casts rewards to whole numbers.
         """
-        binary, reward = self.family is Beta, self.density.inputs["reward"]
+        binary = self.family is Beta
+        reward = self.density.inputs["reward"]
         x, tested, weight, arm = self._random(COUNTS if whole else TESTED)
         added = {}  # by reward, of those that have a likelihood
         for i, (r, w) in enumerate(zip(tested.tolist(), weight.tolist(), strict=True)):
@@ -386,7 +397,8 @@ def match(model: pm.Model) -> ConjugateEngine:
     if why := not_additive(density):
         raise refused(why)
     whole = any(made_whole(model))
-    engine, data = ConjugateEngine(density, str(variable.name), upper, whole), density.own
+    engine = ConjugateEngine(density, str(variable.name), upper, whole)
+    data = density.own
     try:
         engine.posterior(data["x"], data["reward"], data.get("weight"))
     except NotThisEngine:

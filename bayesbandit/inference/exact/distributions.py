@@ -75,7 +75,8 @@ class ExactDistribution(Exact):
     def rewards(
         self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
     ) -> np.ndarray:
-        method, theta = plan.method, self.drawn(plan.method, size, rng)[0]
+        method = plan.method
+        theta = self.drawn(plan.method, size, rng)[0]
         if not method.affine:
             return np.asarray(method.mean_reward(theta, x))
         A, b = method.linear_map(x)
@@ -152,7 +153,9 @@ class Gaussian(ExactDistribution):
 
     def further(self, plan: Planned) -> dict[str, Moments]:
         """Return the moments of those deterministic quantities that are affine in θ."""
-        method, rest, moments = plan.method, plan.outcomes.rest, {}
+        method = plan.method
+        rest = plan.outcomes.rest
+        moments = {}
         if not plan.outcomes.deterministic:
             return {}
         points = np.random.default_rng(0).normal(size=(3, method.dim))
@@ -231,7 +234,8 @@ class StudentT(ExactDistribution):
 
     def marginals(self, plan: Planned) -> dict[str, Any]:
         """Return Student-t marginals of θ; of the scale q^(1/k), a generalised gamma."""
-        method, k = plan.method, float(plan.method.exponent)
+        method = plan.method
+        k = float(plan.method.exponent)
         moments: dict[str, Any] = {
             name: stats.t(self.df, mean, scales(mean, spread))
             for name, (mean, spread) in method.moments(self.mean, self.spread).items()
@@ -258,7 +262,8 @@ class StudentT(ExactDistribution):
             log = gammaln(self.shape + k) - gammaln(self.shape) - k * math.log(self.scale)
             return float(math.exp(log))
 
-        mean, square = moment(p), moment(2.0 * p)
+        mean = moment(p)
+        square = moment(2.0 * p)
         return mean, math.sqrt(max(square - mean**2, 0.0)) if math.isfinite(square) else math.inf
 
 

@@ -42,8 +42,10 @@ class Augmented:
     engine = ENGINE
 
     def __init__(self, glm: Regression) -> None:
-        self.glm, self.block = glm, glm.block
-        self.names, self.shapes = glm.block.names, glm.block.shapes
+        self.glm = glm
+        self.block = glm.block
+        self.names = glm.block.names
+        self.shapes = glm.block.shapes
         self.all_shapes: dict[str, tuple[int | None, ...]] = {**self.shapes}
 
     def sample(
@@ -64,7 +66,8 @@ class Augmented:
         rows = self.block.data(**data)
         if tune is None:
             tune = TUNE if start is None else TUNE_WARM
-        kept, last = [], []
+        kept = []
+        last = []
         with one_thread():
             self.glm.check(rows)
             A, b = self.block.linear_map(rows[0], None if self.block.n_arms is None else rows[3])
@@ -87,13 +90,17 @@ class Augmented:
     def _sweep(self, A: np.ndarray, b: np.ndarray, rows: Data) -> Sweep:
         """Return what fills draws (S, D), from θ (D,) on, given these rows."""
         _, reward, _, _ = rows
-        prior, weight, family = self.block.prior(), self.glm.weights(rows), self.glm.family
+        prior = self.block.prior()
+        weight = self.glm.weights(rows)
+        family = self.glm.family
         n, D = A.shape
-        P, M = padded(D), room(D)[1]
+        P = padded(D)
+        M = room(D)[1]
         wide = np.zeros((n, M))
         wide[:, :D] = A
         joint = np.zeros((P, M))
-        joint[:D, :D], joint[:D, P] = prior.precision, prior.shift
+        joint[:D, :D] = prior.precision
+        joint[:D, P] = prior.shift
         padding = (np.arange(P) >= D).astype(np.float64)
         if family.kind == PROBIT:
             check_counts(weight)
@@ -104,7 +111,8 @@ class Augmented:
             latent = wide, b, sign, weight, joint, prior.precision, prior.shift, expands
             return partial(sweeps.albert_chib, *latent)
         shape, kappa, b = mixture(family, reward, weight, b)
-        wide[:, P], joint[:D, P] = -b, prior.shift + A.T @ kappa
+        wide[:, P] = -b
+        joint[:D, P] = prior.shift + A.T @ kappa
         return partial(sweeps.polya_gamma, wide, shape, joint, padding)
 
 

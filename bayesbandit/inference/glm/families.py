@@ -71,7 +71,8 @@ class Family:
 
     def moments(self, eta: np.ndarray, sd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and sd of the mean reward under η ~ N(eta, sd²), arrays of one shape."""
-        mean, out = np.empty(eta.shape), np.empty(eta.shape)
+        mean = np.empty(eta.shape)
+        out = np.empty(eta.shape)
         flat = [np.ascontiguousarray(v).ravel() for v in (eta, sd)]
         flat += [NODES, WEIGHTS, GRID, mean.reshape(-1), out.reshape(-1)]
         kernel.mean_and_sd(self.kind, self.number, *flat)
@@ -91,6 +92,7 @@ class Family:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return normal observations of η and their precisions (n,), whose log densities have
         the slopes and curvatures at η (n,) that those of the rewards have, by their weights."""
-        y, v = np.empty(len(eta)), np.empty(len(eta))
+        y = np.empty(len(eta))
+        v = np.empty(len(eta))
         newton.pseudo_rows(eta, self.kind, self.number, reward, weight, y, v)
         return y, v

@@ -33,8 +33,10 @@ from bayesbandit.inference.graph_analysis.rewrites import merged
 from bayesbandit.inference.graph_analysis.rows import RowWalk
 from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, POISSON, PROBIT
 
-MULTIPLIES, ADDS = {"Neg", "Mul", "TrueDiv", "Identity"}, {"Add", "Sub"}
-POINTS, AROUND = 8, 5.0  # at which a likelihood is compared with the family's, and how far η goes
+MULTIPLIES = {"Neg", "Mul", "TrueDiv", "Identity"}
+ADDS = {"Add", "Sub"}
+POINTS = 8  # at which a likelihood is compared with the family's,
+AROUND = 5.0  # and how far η goes
 TOLERANCE = 1e-7  # of a log likelihood, relative: PyTensor has √2 in single precision
 ROW_TOLERANCE = 1e-5  # of one at a posterior's own η, absolute, a row
 END_TOLERANCE = 0.01  # of one where 1 − p is next to nothing, relative
@@ -104,7 +106,8 @@ class Link:
 
     def _read(self, density: Density) -> None:
         """Find the linear predictor and the family in a density."""
-        self.density, engine = density, self.engine
+        self.density = density
+        engine = self.engine
         node, core = predictor(self.density, engine)
         value: Variable = pt.tensor("eta", shape=(None,))
         on_data = [term for term in self.density.terms if term.on_data]
@@ -165,7 +168,8 @@ class Link:
     def _check_rewards(self, reward: np.ndarray) -> None:
         """Test rewards (n,): by what is proved of the graph, it holds for all rows that have
         them."""
-        n, rng = len(reward), np.random.default_rng(0)
+        n = len(reward)
+        rng = np.random.default_rng(0)
         for _ in range(POINTS):
             weight = rng.uniform(0.3, 2.5, n) if self.weighted else np.ones(n)
             self._compare(rng.uniform(-AROUND, AROUND, n), reward, weight, TOLERANCE)
@@ -269,7 +273,8 @@ def is_number(variable: Variable) -> bool:
 def working(link: Link) -> Density:
     """Return the density of the working model: rows N(η, 1/weight)."""
     density = link.density
-    inputs, data = dict(density.inputs), dict(density.own)
+    inputs = dict(density.inputs)
+    data = dict(density.own)
     if "weight" not in inputs:
         inputs["weight"] = pt.tensor("weight", shape=(None,))
         data["weight"] = np.ones(len(data["x"]))

@@ -24,7 +24,8 @@ from bayesbandit.runtime.one_thread import one_thread
 if TYPE_CHECKING:
     import pymc as pm
 
-STEPS, HALVINGS = 100, 40
+STEPS = 100
+HALVINGS = 40
 CLOSE = 1e-10  # the squared size of a step, in posterior sds, from which it is the last
 ROUNDING = 1e-12  # of a log density, relative
 
@@ -52,7 +53,9 @@ class Regression(Link):
 
     def laplace(self, A: np.ndarray, b: np.ndarray, data: Data) -> Gaussian:
         """Return Laplace's approximation of the posterior of θ, of rows with η = A θ + b."""
-        (m, R), reward, power = self.whitening, data[1], self.weights(data)
+        (m, R) = self.whitening
+        reward = data[1]
+        power = self.weights(data)
         theta = m + R @ mode(self.family, A @ R, b + A @ m, reward, power)
         _, v = self.family.pseudo_rows(A @ theta + b, reward, power)
         precision = self.block.prior().precision + (A.T * v) @ A
@@ -143,7 +146,8 @@ def mode(
             better = next((phi for phi in tries if log_density(phi) >= least), None)
             if better is None or not size < np.inf:
                 break
-            phi, here = better, log_density(better)
+            phi = better
+            here = log_density(better)
             if size <= CLOSE:
                 return phi
     raise RuntimeError(f"{family.name}: the posterior's mode was not found")

@@ -44,9 +44,14 @@ def observed(
     whole: Problem, A: np.ndarray, b: np.ndarray, link: Link, data: Data
 ) -> mixtures.Rewards:
     """Return rewards with η = A θ + b, as `mixtures.sweep` observes them."""
-    (_, reward, _, _), weight, prior = data, link.weights(data), whole.layout.terms.groups[0].copy()
+    (_, reward, _, _) = data
+    weight = link.weights(data)
+    prior = whole.layout.terms.groups[0].copy()
     n, D = A.shape
-    P, base, shape, psi_offset = padded(D), prior.copy(), np.zeros(n), np.zeros(n)
+    P = padded(D)
+    base = prior.copy()
+    shape = np.zeros(n)
+    psi_offset = np.zeros(n)
     if link.family.kind == PROBIT:
         check_counts(weight)
         base[:D, :D] -= 0.5 * (A.T * weight) @ A
@@ -54,7 +59,8 @@ def observed(
         shape, kappa, psi_offset = mixture(link.family, reward, weight, b)
         psi_offset = psi_offset + A @ whole.layout.centre
         base[:D, P] -= 0.5 * A.T @ kappa
-    offset, A = b + A @ whole.layout.centre, np.ascontiguousarray(A)
+    offset = b + A @ whole.layout.centre
+    A = np.ascontiguousarray(A)
     family = link.family.kind, link.family.number
     return mixtures.Rewards(*family, A, offset, reward, weight, shape, psi_offset, prior, base)
 
@@ -63,14 +69,17 @@ def begin(whole: Problem, rewards: mixtures.Rewards, link: Link, state: Position
     """Return a state, or one with the likeliest coefficients given the other variables if these are
     much likelier: chains of large counts hardly move from afar."""
     theta, u = whole.flat(state)
-    u, centre = whole.inside(u), whole.layout.centre
+    u = whole.inside(u)
+    centre = whole.layout.centre
     precision, shift = whole.natural(u)
     root = cholesky(precision, lower=True)
     m = solve_triangular(root, shift, lower=True)
     R = solve_triangular(root, np.eye(len(m)), lower=True).T  # δ = R (φ + m), φ ~ N(0, I)
-    z, offset = np.ascontiguousarray(rewards.A @ R), rewards.offset + rewards.A @ R @ m
+    z = np.ascontiguousarray(rewards.A @ R)
+    offset = rewards.offset + rewards.A @ R @ m
     of_rows = rewards.reward, rewards.weight
-    here, best = root.T @ (theta - centre) - m, mode(link.family, z, offset, *of_rows)
+    here = root.T @ (theta - centre) - m
+    best = mode(link.family, z, offset, *of_rows)
     there, now = (
         link.family.total(z @ phi + offset, *of_rows) - 0.5 * float(phi @ phi)
         for phi in (best, here)
@@ -89,8 +98,11 @@ class ScaleMixture:
     engine = ENGINE
 
     def __init__(self, link: Link, block: Gibbs) -> None:
-        self.link, self.block = link, block
-        self.names, self.shapes, self.all_shapes = block.names, block.shapes, block.all_shapes
+        self.link = link
+        self.block = block
+        self.names = block.names
+        self.shapes = block.shapes
+        self.all_shapes = block.all_shapes
 
     def sample(
         self,
@@ -107,7 +119,8 @@ class ScaleMixture:
         start: states, such as `SampledDraws.state` of an earlier run on these or on other rows;
         without it, random ones.
         """
-        rows, block = self.block.data(**data), self.block
+        rows = self.block.data(**data)
+        block = self.block
         if tune is None:
             cold = TUNE if block.reading.rest else augmented.TUNE
             tune = cold if start is None else TUNE_WARM
@@ -145,7 +158,8 @@ def worked(reading: Reading, data: Data) -> Problem:
     """
     x, _, _, arm = data
     if not len(x):
-        x, arm = np.ones((1, x.shape[1])), np.zeros(1, dtype=np.int64)
+        x = np.ones((1, x.shape[1]))
+        arm = np.zeros(1, dtype=np.int64)
     whole = problem(reading, (x, np.zeros(len(x)), np.full(len(x), NO_WEIGHT), arm))
     dense = whole.layout.dense.powers
     if len(whole.layout.terms.groups) != 1 or dense.exponent.any():

@@ -258,7 +258,8 @@ def lengths(model: pm.Model, but: str | None = None) -> dict[str, tuple[int, ...
 
     but: a dimension; variables that have it are left out.
     """
-    shapes, point = {}, None
+    shapes = {}
+    point = None
     for v in model.free_RVs:
         shape: Sequence[int | None] = v.type.shape
         dims = model.named_vars_to_dims.get(v.name)
@@ -305,6 +306,7 @@ def row_dimension(model: pm.Model) -> str | None:
 
 def row_axes(model: pm.Model) -> dict[str, int]:
     """Return the axis along the rows of each free variable that has a value for each row."""
-    row, dims = row_dimension(model), model.named_vars_to_dims
+    row = row_dimension(model)
+    dims = model.named_vars_to_dims
     named = {str(v.name): dims.get(v.name) or () for v in model.free_RVs}
     return {name: of.index(row) for name, of in named.items() if row is not None and row in of}

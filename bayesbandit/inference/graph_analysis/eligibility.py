@@ -102,7 +102,8 @@ def eligible(
 
     if not model.free_RVs:
         raise refuse(engine, "the model has no free variable")
-    observed, by_row = {v.name for v in model.observed_RVs}, row_axes(model)
+    observed = {v.name for v in model.observed_RVs}
+    by_row = row_axes(model)
     for v in model.free_RVs:
         if v.name.replace("_unobserved", "_observed") in observed:
             why = "missing rewards are imputed"

@@ -190,7 +190,8 @@ def by_rows(
     if _number(mean) is None:
         return terms
     *shared, same = merged([*terms, mean])
-    scalar, seeds = _number(same), dict.fromkeys([*inputs, m], Reach(ALONG, 0))
+    scalar = _number(same)
+    seeds = dict.fromkeys([*inputs, m], Reach(ALONG, 0))
     assert scalar is not None
     spread_out = []
     for term, graph in zip(terms, shared, strict=True):

@@ -37,8 +37,13 @@ from bayesbandit.inference.graph_analysis.operations import (
 )
 from bayesbandit.inference.graph_analysis.walk import Walk
 
-CONSTANT, ALONG, SUM, LENGTH = "constant", "along", "sum", "length"
-SHAPE, POSITION, MIXED = "shape", "position", "mixed"
+CONSTANT = "constant"
+ALONG = "along"
+SUM = "sum"
+LENGTH = "length"
+SHAPE = "shape"
+POSITION = "position"
+MIXED = "mixed"
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,10 @@ class Reach:
     why: str = ""
 
 
-NONE, TOTAL, NUMBER, COUNT = Reach(CONSTANT), Reach(SUM), Reach(LENGTH), Reach(POSITION)
+NONE = Reach(CONSTANT)
+TOTAL = Reach(SUM)
+NUMBER = Reach(LENGTH)
+COUNT = Reach(POSITION)
 
 
 def _filled(node: Apply, reach: Sequence[Reach]) -> Reach | None:
@@ -184,7 +192,9 @@ def _one_each(indices: list[Any], kinds: list[Reach], row: int) -> bool:
 
     The numbers of the rows may be a column (n, 1), as in `take_along_axis`.
     """
-    ndim, other, reach = indices[row].type.ndim, indices[row + 1].type, kinds[row + 1]
+    ndim = indices[row].type.ndim
+    other = indices[row + 1].type
+    reach = kinds[row + 1]
     if reach.kind == CONSTANT:
         return bool(ndim == 1 and other.shape == (1,))
     return bool(ndim == other.ndim and reach.axis == 0)
@@ -277,7 +287,8 @@ class RowWalk(Walk[Reach]):
 
     def rule(self, node: Apply, given: Given) -> Reach | None:
         """Return the kind of a node's outputs given those of its inputs; None if it mixes rows."""
-        (op, name), what = operation(node), kind(node)
+        (op, name) = operation(node)
+        what = kind(node)
         if what == "check" or name in KEEPS:
             return None if given[0].kind == MIXED else given[0]
         if what == "shape":
@@ -321,7 +332,8 @@ def _blockwise(node: Apply, op: Blockwise, given: Given) -> Reach | None:
 
 def _elementwise(node: Apply, given: Given) -> Reach | None:
     """Interpret an operation on numbers, applied to broadcast arrays."""
-    name, kinds = elementwise_name(node.outputs[0]), {r.kind for r in given}
+    name = elementwise_name(node.outputs[0])
+    kinds = {r.kind for r in given}
     if kinds <= {ALONG, CONSTANT}:
         return _aligned(node.inputs, given)
     if kinds in ({LENGTH}, {SHAPE}) and name in ("Cast", "Identity"):
@@ -371,7 +383,8 @@ def _length(node: Apply, reach: Reach) -> Reach | None:
 
 def _product(node: Apply, given: Given) -> Reach | None:
     """Interpret a sum over the axis that two arrays share."""
-    (a, b), (left, right) = given, (v.type.ndim for v in node.inputs)
+    (a, b) = given
+    (left, right) = (v.type.ndim for v in node.inputs)
     inner = left - 1, max(right - 2, 0)  # the axes that are summed over
     if a.kind == ALONG and b.kind == CONSTANT:
         return Reach(ALONG, a.axis) if a.axis != inner[0] else None

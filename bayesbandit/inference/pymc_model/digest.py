@@ -54,7 +54,8 @@ def digest(model: pm.Model) -> str | None:
 
 
 def _model(model: pm.Model) -> tuple[Any, ...]:
-    data, row = containers(model), row_dimension(model)
+    data = containers(model)
+    row = row_dimension(model)
     named = {v: ("row data", role) for role, v in data.items()}
     named |= {model.rvs_to_values[v]: ("value", v.name) for v in model.free_RVs}
     variables = [*model.free_RVs, *model.observed_RVs, *model.deterministics, *model.potentials]

@@ -60,7 +60,8 @@ class LogDensity:
 
     def _of_any_length(self, name: str, value: Variable) -> Variable:
         """Return a variable's input, of any length along the rows."""
-        axis, shape = self._row_axis.get(name), value.type.shape
+        axis = self._row_axis.get(name)
+        shape = value.type.shape
         if axis is None:
             return value
         return value.type.clone(shape=(*shape[:axis], None, *shape[axis + 1 :]))(name)
@@ -70,7 +71,8 @@ class LogDensity:
 
         It is computed in pieces of `PIECE` draws times rows, between which other threads go on.
         """
-        S, n = len(next(iter(draws.values()))), len(rows["x"])
+        S = len(next(iter(draws.values())))
+        n = len(rows["x"])
         at_once = n if self.refused else PIECE  # rows
         total = np.zeros(S)
         for i in range(0, n, max(1, at_once)):

@@ -32,7 +32,8 @@ class OfDraws:
         variables: Mapping[str, Variable],
         rows: Mapping[str, Variable] | None = None,
     ) -> None:
-        self._names, self._roles = list(variables), list(rows or {})
+        self._names = list(variables)
+        self._roles = list(rows or {})
         self._types = [v.type.dtype for v in (*variables.values(), *(rows or {}).values())]
         self._ndim = [g.type.ndim for g in graphs]
         with COMPILE:
@@ -80,11 +81,13 @@ def _known_length(v: Variable) -> Variable | None:
         return None
     op, name = operation(v.owner)
     if name == "Shape_i":
-        array, axis = v.owner.inputs[0], op.i
+        array = v.owner.inputs[0]
+        axis = op.i
     else:
         shape, *index = v.owner.inputs
         if shape.owner is None or operation(shape.owner)[1] != "Shape":
             return None
-        array, axis = shape.owner.inputs[0], number(index[0]) if index else op.idx_list[0]
+        array = shape.owner.inputs[0]
+        axis = number(index[0]) if index else op.idx_list[0]
     known = None if axis is None else array.type.shape[int(axis)]
     return None if known is None else pt.constant(known, dtype=v.type.dtype)

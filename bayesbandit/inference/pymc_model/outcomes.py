@@ -33,7 +33,9 @@ class Outcomes:
     """
 
     def __init__(self, model: pm.Model) -> None:
-        shapes, by_row, data = lengths(model), row_axes(model), containers(model)
+        shapes = lengths(model)
+        by_row = row_axes(model)
+        data = containers(model)
         self.names = tuple(shapes)
         self.n_arms = len(model.coords["arm"]) if "arm" in model.coords else None
         values: dict[str, Any] = {}
@@ -56,13 +58,15 @@ class Outcomes:
             str(v.name): tuple(int(k) for k in shape)
             for v, shape in zip(fixed, _shapes(fixed), strict=True)
         }
-        self._mean, self._rest = OfDraws([mean], values, inputs), OfDraws(rest, values)
+        self._mean = OfDraws([mean], values, inputs)
+        self._rest = OfDraws(rest, values)
         self._width = sum(math.prod(shape) for shape in shapes.values())
 
     def mean_reward(self, draws: Draws, x: np.ndarray, arm: np.ndarray | None = None) -> np.ndarray:
         """Return mean rewards (S, n) of contexts x (n, d); without `arm`, those of every arm (S, n,
         K)."""
-        n, K = len(x), self.n_arms
+        n = len(x)
+        K = self.n_arms
         if K is not None and arm is None:
             means = self.mean_reward(draws, np.repeat(x, K, axis=0), np.tile(np.arange(K), n))
             return means.reshape(-1, n, K)
@@ -77,7 +81,8 @@ class Outcomes:
 
     def rest(self, draws: Draws) -> dict[str, np.ndarray]:
         """Return the deterministic quantities by name, each (S, *shape)."""
-        S, found = len(next(iter(draws.values()))), self._rest(draws)
+        S = len(next(iter(draws.values())))
+        found = self._rest(draws)
         named = zip(self.deterministic.items(), found, strict=True)
         return {k: np.broadcast_to(v, (S, *shape)) for (k, shape), v in named}
 

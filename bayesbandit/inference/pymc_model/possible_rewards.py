@@ -44,8 +44,10 @@ class PossibleRewards:
     """
 
     def __init__(self, model: pm.Model, log_density: LogDensity, prior: PriorDraws) -> None:
-        self._log_density, self._prior = log_density, prior
-        inputs, terms = log_density.density.inputs, log_density.likelihood
+        self._log_density = log_density
+        self._prior = prior
+        inputs = log_density.density.inputs
+        terms = log_density.likelihood
         self.judged = {k for k, graph in terms.items() if may_exclude(graph, inputs["reward"])}
         swap = {v: inputs[role] for role, v in containers(model).items()}
         with COMPILE:
@@ -97,7 +99,8 @@ class PossibleRewards:
 
     def _are_whole(self, name: str, rows: Rows) -> np.ndarray:
         """Return which rewards (n,) PyMC may cast to whole numbers, since these are the same."""
-        reward, inputs = rows["reward"], self._log_density.density.inputs
+        reward = rows["reward"]
+        inputs = self._log_density.density.inputs
         whole = np.ones(len(reward), dtype=bool)
         for observed, made in self._whole:
             if made is inputs["reward"]:
@@ -130,12 +133,15 @@ class PossibleRewards:
         Rows are tried one by one where a term that is of all rows together is −∞, and where an
         index is beyond the model's: a row alone with such an index has no likelihood.
         """
-        n, together = len(rows["reward"]), False
+        n = len(rows["reward"])
+        together = False
         likely = np.ones((len(next(iter(points.values()))), n), dtype=bool)
         try:
             values = self._log_density.of_terms(points, rows)
         except NoElement:
-            values, together, likely[:] = {}, True, False
+            values = {}
+            together = True
+            likely[:] = False
         for name, value in values.items():
             if name in terms:
                 finite = value > -np.inf  # neither −∞ nor NaN

@@ -49,7 +49,8 @@ class PriorDraws:
     def points(self) -> dict[str, np.ndarray]:
         """Return by name, (S, *shape), points between the initial one and draws of the prior; the
         initial one alone if the prior is improper."""
-        drawn, points = self(SIZE, 0), {}
+        drawn = self(SIZE, 0)
+        points = {}
         for name, middle in self.start.items():
             way = drawn.get(name, middle) - middle
             points[name] = np.concatenate([middle, *(middle + s * way for s in PULLED)])

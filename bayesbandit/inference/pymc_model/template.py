@@ -77,7 +77,8 @@ def template(model: Declaration, n_features: int, n_arms: int | None, more: int 
     and as many rows, or `more`, as make a posterior under a flat prior proper."""
     rng = np.random.default_rng(0)
     n = (n_features + 8) * (n_arms or 1) + more
-    x, reward = rng.normal(size=(n, n_features)), rng.integers(0, 2, n).astype(np.float64)
+    x = rng.normal(size=(n, n_features))
+    reward = rng.integers(0, 2, n).astype(np.float64)
     weight = rng.uniform(0.5, 2.0, n) if model.takes_weight else None
     if n_arms is None:
         return model.build(x, reward, weight)

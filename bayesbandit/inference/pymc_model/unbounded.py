@@ -32,7 +32,8 @@ class Unbounded:
     """
 
     def __init__(self, model: pm.Model) -> None:
-        self._model, self.shapes = model, lengths(model)
+        self._model = model
+        self.shapes = lengths(model)
         point = model.initial_point()
         values = (model.rvs_to_values[v] for v in model.free_RVs)
         self._parts = {v: np.shape(point[v.name]) for v in values}
@@ -70,9 +71,12 @@ class Unbounded:
 
     def _compiled(self, graphs: Sequence[Variable]) -> OfDraws:
         """Return functions of the values of all variables as functions of z."""
-        z, parts, stop = pt.vector("z"), {}, 0
+        z = pt.vector("z")
+        parts = {}
+        stop = 0
         for v, shape in self._parts.items():
-            begin, stop = stop, stop + math.prod(shape)
+            begin = stop
+            stop = stop + math.prod(shape)
             flat = z[begin:stop].reshape(shape)
             parts[v] = v.type.filter_variable(flat, allow_convert=True)
         graphs = clone_replace(list(graphs), parts, rebuild_strict=False)
