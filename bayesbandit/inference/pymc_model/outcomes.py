@@ -41,7 +41,7 @@ class Outcomes:
         values: dict[str, Any] = {}
         for v in model.free_RVs:
             axes = enumerate(shapes[v.name])
-            shape = [None if by_row.get(v.name) == axis else k for axis, k in axes]
+            shape = tuple(None if by_row.get(v.name) == axis else k for axis, k in axes)
             values[v.name] = v.type.clone(shape=shape)(v.name)
         inputs = {
             k: pt.tensor(k, dtype=v.dtype, shape=(None,) if k == "arm" else v.type.shape)
