@@ -27,12 +27,13 @@ class PriorDraws:
     def __call__(self, size: int, seed: int) -> dict[str, np.ndarray]:
         """Return independent draws by name, (size, *shape). There are none if the prior is
         improper: Flat and HalfFlat cannot be drawn from."""
-        from pymc.pytensorf import collect_default_updates, reseed_rngs
+        from pymc.pytensorf import reseed_rngs
 
         try:
             with COMPILE:  # one thread at a time
-                reseed_rngs(list(collect_default_updates(outputs=self._model.free_RVs)), seed)
-                drawn = [self._draw() for _ in range(size)]
+                function, generators = self._compiled
+                reseed_rngs(generators, seed)
+                drawn = [function() for _ in range(size)]
         except NotImplementedError:
             return {}
         return {k: np.stack(v) for k, v in zip(self._names, zip(*drawn, strict=True), strict=True)}
@@ -57,7 +58,9 @@ class PriorDraws:
         return points
 
     @cached_property
-    def _draw(self) -> Any:
-        from pymc.pytensorf import compile
+    def _compiled(self) -> tuple[Any, list[Any]]:
+        """A function of nothing, and its random generators, which `compile` seeds at random."""
+        from pymc.pytensorf import collect_default_updates, compile
 
-        return compile([], self._model.free_RVs, mode=PYTHON)
+        variables = self._model.free_RVs
+        return compile([], variables, mode=PYTHON), list(collect_default_updates(outputs=variables))
