@@ -10,6 +10,7 @@ from pymc.model.transform.conditioning import remove_value_transforms
 import bayesbandit as bb
 from bayesbandit.inference.functions import Functions
 from bayesbandit.inference.pymc_model.log_density import LogDensity
+from bayesbandit.inference.pymc_model.prior import PriorDraws
 from bayesbandit.inference.pymc_model.template import template
 from bayesbandit.model import RewardModel
 from tests import declarations as declared
@@ -151,3 +152,10 @@ def test_the_log_density_is_pymcs(model):
     ]
     found = LogDensity(built).joint(draws, data)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_draws_of_the_prior_follow_from_their_seed():
+    """Also the first ones, for which PyMC compiles, and seeds at random."""
+    one, other = (PriorDraws(template(declared.known, 3, None)) for _ in range(2))
+    np.testing.assert_array_equal(one(5, 1)["theta"], other(5, 1)["theta"])
+    assert not np.array_equal(one(5, 1)["theta"], one(5, 2)["theta"])
