@@ -82,27 +82,6 @@ def _filled(node: Apply, reach: Sequence[Reach]) -> Reach | None:
     return Reach(ALONG, at[0]) if repeated else None
 
 
-def _joined(node: Apply, reach: Sequence[Reach]) -> Reach | None:
-    axes = {r.axis for r in reach}
-    if any(r.kind != ALONG for r in reach) or axes == {node.op.axis} or len(axes) != 1:
-        return None
-    return reach[0]
-
-
-def _split(node: Apply, reach: Sequence[Reach]) -> Reach | None:
-    if reach[0].kind != ALONG or any(r.kind != CONSTANT for r in reach[1:]):
-        return None
-    return reach[0] if node.op.axis != reach[0].axis else None
-
-
-def _stacked(node: Apply, reach: Sequence[Reach]) -> Reach | None:
-    """Interpret MakeVector: lengths give a shape, sums give a vector of sums."""
-    if all(r.kind == SUM for r in reach):
-        return TOTAL
-    at = [i for i, r in enumerate(reach) if r.kind != CONSTANT]
-    return Reach(SHAPE, at[0]) if len(at) == 1 and reach[at[0]].kind == LENGTH else None
-
-
 def _reshaped(node: Apply, reach: Sequence[Reach]) -> Reach | None:
     """Interpret a reshape that keeps the axis of the rows first, except for axes of length 1."""
     array, shape = reach
@@ -229,27 +208,7 @@ def put(node: Apply, reach: Sequence[Reach]) -> Reach | None:
     return array if value.kind == ALONG and whole and same else None
 
 
-def _counted(node: Apply, reach: Sequence[Reach]) -> Reach | None:
-    """Interpret ARange: 0, 1, 2, … up to the number of rows."""
-    start, stop, step = reach
-    if (start.kind, stop.kind, step.kind) != (CONSTANT, LENGTH, CONSTANT):
-        return None
-    first, _, by = node.inputs
-    return COUNT if (number(first), number(by)) == (0.0, 1.0) else None
-
-
-RULES = {
-    "Alloc": _filled,
-    "ARange": _counted,
-    "Join": _joined,
-    "MakeVector": _stacked,
-    "Reshape": _reshaped,
-    "Split": _split,
-}
-
-
 KEEPS = {"DeepCopyOp", "SpecifyShape", "Unbroadcast", "ViewOp", "SpecifyAssumptions", "Mark"}
-SCALARS = {"ScalarFromTensor", "TensorFromScalar"}
 ADDS = {"Add", "Sub", "Neg", "Identity", "Cast"}
 
 Given = Sequence[Reach]
@@ -312,13 +271,31 @@ class RowWalk(Walk[Reach]):
                 [reach] = given
                 along = op.axis is not None and reach.kind == ALONG and op.axis != reach.axis
                 return reach if along else None
-        if name in SCALARS:
-            return given[0] if given[0].kind in (LENGTH, SUM) else None
-        if isinstance(op, DimShuffle):
-            if given[0].kind == SHAPE and not op.new_order:  # of a vector
-                return NUMBER
-            return _transposed(op, given[0])
-        return RULES[name](node, given) if name in RULES else None
+        first, *others = given
+        match name:
+            case "ScalarFromTensor" | "TensorFromScalar":
+                return first if first.kind in (LENGTH, SUM) else None
+            case "DimShuffle":
+                return _transposed(op, first)
+            case "Alloc":
+                return _filled(node, given)
+            case "Reshape":
+                return _reshaped(node, given)
+            case "Join":
+                apart = first.kind == ALONG and op.axis != first.axis
+                return first if apart and all(r == first for r in others) else None
+            case "Split":
+                apart = first.kind == ALONG and op.axis != first.axis
+                return first if apart and all(r.kind == CONSTANT for r in others) else None
+            case "MakeVector":  # sums give a vector of sums, lengths a shape
+                at = [i for i, r in enumerate(given) if r.kind != CONSTANT]
+                if all(r.kind == SUM for r in given):
+                    return TOTAL
+                return Reach(SHAPE, at[0]) if len(at) == 1 and given[at[0]] == NUMBER else None
+            case "ARange":  # 0, 1, 2, … up to the number of rows
+                start, _, step = map(number, node.inputs)
+                return COUNT if (start, given[1], step) == (0.0, NUMBER, 1.0) else None
+        return None
 
 
 def _blockwise(node: Apply, op: Blockwise, given: Given) -> Reach | None:
@@ -425,6 +402,8 @@ def _aligned(inputs: Sequence[Variable], given: Given) -> Reach | None:
 def _transposed(op: DimShuffle, reach: Reach) -> Reach | None:
     if reach.kind in (SUM, LENGTH):
         return reach
+    if reach.kind == SHAPE and not op.new_order:  # of a vector
+        return NUMBER
     if reach.kind not in (ALONG, POSITION) or reach.axis not in op.new_order:
         return None
     return Reach(ALONG if reach.kind == ALONG else MIXED, list(op.new_order).index(reach.axis))
