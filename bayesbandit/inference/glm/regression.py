@@ -53,7 +53,7 @@ class Regression(Link):
 
     def laplace(self, A: np.ndarray, b: np.ndarray, data: Data) -> Gaussian:
         """Return Laplace's approximation of the posterior of θ, of rows with η = A θ + b."""
-        (m, R) = self.whitening
+        m, R = self.whitening
         reward = data[1]
         power = self.weights(data)
         theta = m + R @ mode(self.family, A @ R, b + A @ m, reward, power)

@@ -44,7 +44,7 @@ def observed(
     whole: Problem, A: np.ndarray, b: np.ndarray, link: Link, data: Data
 ) -> mixtures.Rewards:
     """Return rewards with η = A θ + b, as `mixtures.sweep` observes them."""
-    (_, reward, _, _) = data
+    _, reward, _, _ = data
     weight = link.weights(data)
     prior = whole.layout.terms.groups[0].copy()
     n, D = A.shape

@@ -246,7 +246,7 @@ class RowWalk(Walk[Reach]):
 
     def rule(self, node: Apply, given: Given) -> Reach | None:
         """Return the kind of a node's outputs given those of its inputs; None if it mixes rows."""
-        (op, name) = operation(node)
+        op, name = operation(node)
         what = kind(node)
         if what == "check" or name in KEEPS:
             return None if given[0].kind == MIXED else given[0]
@@ -360,8 +360,8 @@ def _length(node: Apply, reach: Reach) -> Reach | None:
 
 def _product(node: Apply, given: Given) -> Reach | None:
     """Interpret a sum over the axis that two arrays share."""
-    (a, b) = given
-    (left, right) = (v.type.ndim for v in node.inputs)
+    a, b = given
+    left, right = (v.type.ndim for v in node.inputs)
     inner = left - 1, max(right - 2, 0)  # the axes that are summed over
     if a.kind == ALONG and b.kind == CONSTANT:
         return Reach(ALONG, a.axis) if a.axis != inner[0] else None

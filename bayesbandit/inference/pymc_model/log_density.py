@@ -46,9 +46,9 @@ class LogDensity:
             values = {v: self._variables[k] for k, v in density.values.items()}
             raw = clone_replace([t.graph for t in density.terms], values, rebuild_strict=False)
             walk = RowWalk(raw, dict.fromkeys(density.inputs.values(), Reach(ALONG, 0)))
-            self.refused = next((why for g in raw if (why := walk.mixed(g))), "")
-            for name in list(self._row_axis)[:1]:
-                self.refused = f"{name!r} has a value for each row"
+            by_row = [f"{name!r} has a value for each row" for name in self._row_axis]
+            mixed = [why for g in raw if (why := walk.mixed(g))]
+            self.refused = next(iter(by_row + mixed), "")
             n = pt.as_tensor(density.inputs["reward"]).shape[0]
             lengths = (v for v in ancestors(raw) if is_length(v) and walk.of(v).kind == LENGTH)
             of_rows = {v: pt.cast(n, v.type.dtype) for v in lengths}
