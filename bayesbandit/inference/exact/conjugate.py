@@ -216,10 +216,10 @@ class ConjugateEngine:
         values = [pt.sum(graph) for graph in graphs]
         slopes = [gradient(v, value) for v in values]
         self._comparisons = analytic.comparisons
-        self._at, self._truths, self._mean = (
-            OfDraws(some, {name: value}, density.inputs)
-            for some in ([*values, *slopes], self._comparisons, [density.mean])
-        )
+        given = {name: value}, density.inputs
+        self._at = OfDraws([*values, *slopes], *given)
+        self._truths = OfDraws(self._comparisons, *given)
+        self._mean = OfDraws([density.mean], *given)
         self._prior = self._sum(self._rows(np.ones(0)), on_data=False)
         self.itself = self._mean_is_value()
         self.reward_support = self._reward_support(whole) if self.itself else None
