@@ -73,9 +73,11 @@ class LogDensity:
         """
         S = len(next(iter(draws.values())))
         n = len(rows["x"])
+        if S * n <= PIECE:
+            return self._sum(self._likelihood, draws, rows)
         at_once = n if self.refused else PIECE  # rows
         total = np.zeros(S)
-        for i in range(0, n, max(1, at_once)):
+        for i in range(0, n, at_once):
             some = {role: v[i : i + at_once] for role, v in rows.items()}
             step = max(1, PIECE // len(some["x"]))
             for s in range(0, S, step):
@@ -106,6 +108,8 @@ class LogDensity:
     def _values(self, draws: Draws, n: int) -> Draws:
         """Return the values of the variables under draws; those of each row are repeated for other
         rows."""
+        if not (self.density.linear or self._row_axis):
+            return draws
         values = {k: self.density.value(k, draws[k]) for k in self._variables}
         for name, axis in self._row_axis.items():
             if (own := values[name].shape[axis + 1]) != n:
