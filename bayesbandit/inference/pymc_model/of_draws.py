@@ -38,8 +38,7 @@ class OfDraws:
         self._ndim = [g.type.ndim for g in graphs]
         with COMPILE:
             many = {
-                v: v.type.clone(shape=(None, *v.type.shape))(v.name)
-                for v in variables.values()
+                v: v.type.clone(shape=(None, *v.type.shape))(v.name) for v in variables.values()
             }
             batches = vectorize_graph(list(graphs), many) if graphs else []
             inputs = [*many.values(), *(rows or {}).values()]
