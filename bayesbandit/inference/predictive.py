@@ -44,7 +44,7 @@ def prior_predictive(
     import pymc as pm
 
     checks.integer(draws, "draws", 1)
-    built = model.build(x, np.zeros(len(x)), None, arm, n_arms)
+    built = model.build(x, np.zeros(len(np.asarray(x))), None, arm, n_arms)
     rewards = rewards_of(built, model.name)
     built.named_vars_to_dims[rewards] = (row_dimension(built),)
     names = [*(v.name for v in [*built.free_RVs, *built.deterministics]), "mean_reward", rewards]
