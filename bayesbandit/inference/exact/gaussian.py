@@ -143,6 +143,10 @@ class GaussianBlock:
             return A.reshape(-1, self.n_arms, self.dim), b.reshape(-1, self.n_arms)
         return A, b
 
+    def mean_map(self, data: Data) -> tuple[Array, Array]:
+        """Return the mean rewards A θ + b of rows: A (n, D), b (n,)."""
+        return self.linear_map(data[0], None if self.n_arms is None else data[3])
+
     def mean_reward(self, theta: Array, x: Array, arm: Array | None = None) -> Array:
         """Return mean rewards under θ (S, D), affine or not: (S, n); of every arm, (S, n, K)."""
         means = self.quadratic.mean_reward(theta, self._contexts(x, arm))
@@ -173,7 +177,7 @@ class GaussianBlock:
         precision p and shift u of its mean reward A θ + b: Λ = A'diag(p)A, η = A'u."""
         if not self.row_wise:
             return self.quadratic.likelihood(data, given)
-        A, b = self.linear_map(data[0], None if self.n_arms is None else data[3])
+        A, b = self.mean_map(data)
         shift, curvature, value = self.quadratic.curvature(b, data, given)
         return Natural((A.T * -curvature) @ A, A.T @ shift, value)
 

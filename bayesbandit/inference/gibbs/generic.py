@@ -1,27 +1,37 @@
-"""Conditionally Gaussian models swept in compiled code, as proved on the rows at hand.
+"""Conditionally Gaussian models swept in compiled code, as they are on the rows at hand.
 
-The log density is computed in the algebra of `monomials` (`Reading`): what comes out is a sum of
-monomials of positive variables, alone or times squares of forms of the real ones, or a refusal that
-names the operation. It is laid out for the kernel, with the joint moves that make it mix.
+Each term of the log density is read as squares of forms of the real variables, times monomials of
+the positive ones, and logarithms and monomials of these (`form`); a term of another form is
+refused by its name. It is laid out for the kernel, with the joint moves that make it mix.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
 from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import ancestors
 
-from bayesbandit.inference.algebra.branches import Value, lifted
-from bayesbandit.inference.algebra.interpreter import Algebra
-from bayesbandit.inference.algebra.monomials import Leaves, Sum, positive, real
 from bayesbandit.inference.base import Compiled, NotThisEngine, check_start, improper, refuse
+from bayesbandit.inference.exact.gaussian import GaussianBlock
+from bayesbandit.inference.gibbs.form import (
+    Form,
+    NoForm,
+    Part,
+    Reader,
+    RowsTogether,
+    Variables,
+    added,
+    summands,
+)
 from bayesbandit.inference.gibbs.layout import Layout, layout
 from bayesbandit.inference.gibbs.moves import moves
-from bayesbandit.inference.graph_analysis.density import Density
+from bayesbandit.inference.gibbs.walls import Interval, unwalled, within
+from bayesbandit.inference.graph_analysis.degrees import Analytic
+from bayesbandit.inference.graph_analysis.density import Term
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, total
 from bayesbandit.kernels.gibbs import monomials as kernel
 from bayesbandit.kernels.gibbs import orbits
@@ -29,52 +39,64 @@ from bayesbandit.kernels.gibbs import orbits
 Sweep = Callable[..., int]  # `orbits.sweep` of some terms, which are not among its arguments
 
 SAME = 1e-8  # relative to the terms that a log density is a sum of
+MEAN = "mean_reward"
 
 
 class Reading:
-    """A density's graphs in the algebra.
+    """A density's terms as numbers whose forms can be read.
 
-    block: the real variables. rest: the positive ones. between: the bounds of those that have
-    others than 0 and ∞.
+    block: the real variables, and the mean rewards as a function of them. rest: the positive
+    variables. between: the bounds of those that have others than 0 and ∞.
     """
 
     def __init__(
         self,
-        density: Density,
+        block: GaussianBlock,
         rest: Sequence[str],
-        engine: str,
-        between: Mapping[str, tuple[float, float]] | None = None,
+        between: Mapping[str, Interval],
     ) -> None:
-        self.density, self.engine, self.between = density, engine, dict(between or {})
-        self.rest = tuple(rest)
-        self.block = tuple(k for k in density.values if k not in rest)
-        self.names = [t.label for t in density.terms] + ["'mean_reward'"]
-        inputs = density.inputs
-        unknown = [*density.values.values(), density.given_mean]
-        self._each: list[Algebra] = []
-        self._fixed: dict[int, Sum] = {}  # those of `_fixable` that are known
-        for graph, name in zip(self.graphs, self.names, strict=True):
-            try:
-                self._each.append(Algebra([graph], [*unknown, *inputs.values()]))
-            except Leaves as error:
-                raise self.refusal(f"{name}: {error}") from None
+        quadratic, density = block.quadratic, block.quadratic.density
+        self.block, self.density, self.engine = block, density, quadratic.engine
+        self.rest, self.reals = tuple(rest), quadratic.names
+        self.between = dict(between)
+        self._fixed: dict[Part, Form] = {}  # the forms of parts that no row enters
+        self._whole: dict[Term, list[Part]] = {}
+        self._parts = {t: self._numbers(t, summands(t.given_mean)) for t in density.terms}
 
-    @cached_property
-    def _fixable(self) -> set[int]:
-        """Terms that no row enters."""
-        rows = {*self.density.inputs.values(), self.density.given_mean}
-        rows |= {v for v in self.density.values.values() if None in v.type.shape}
-        return {k for k, g in enumerate(self.graphs) if rows.isdisjoint(ancestors([g]))}
+    @property
+    def bounds(self) -> dict[str, Interval]:
+        """The bounds of all positive variables."""
+        return {k: self.between.get(k, (0.0, math.inf)) for k in self.rest}
+
+    def _numbers(self, term: Term, left: list[tuple[Variable, float]]) -> list[Part]:
+        """Return numbers that a term is a sum of, inside their walls, which become bounds; refuse
+        them unless they are analytic."""
+        density, graphs = self.density, list[tuple[Variable, float]]()
+        positive = {density.values[k]: k for k in self.rest}
+        while left:
+            whole, sign = left.pop()
+            inside, walls = unwalled(whole, positive) if sign > 0.0 else (whole, {})
+            if inside is whole:
+                graphs.append((whole, sign))
+                continue
+            left += summands(inside, sign)
+            for v, interval in walls.items():
+                self.between[positive[v]] = within(interval, self.bounds[positive[v]])
+        unknown = {**density.values, MEAN: density.given_mean}
+        bounds = {density.values[k]: ends for k, ends in self.bounds.items()}
+        seeds = dict.fromkeys(unknown.values(), 1.0)
+        analytic = Analytic([g for g, _ in graphs], seeds, list(bounds), bounds)
+        for g, _ in graphs:
+            if why := analytic.fault(g, most=1):
+                raise self.refusal(f"{term.label}: {why}")
+        inputs = list(density.inputs.values())
+        parts = [Part(g, sign, unknown, inputs) for g, sign in graphs]
+        return [part for part in parts if part.unknown]
 
     @property
     def fixed_but_for_rows(self) -> bool:
         """Whether no row enters a term that is not a likelihood."""
-        terms = enumerate(self.density.terms)
-        return all(k in self._fixable for k, term in terms if not term.on_data)
-
-    @property
-    def graphs(self) -> list[Variable]:
-        return [t.given_mean for t in self.density.terms] + [self.density.mean]
+        return all(p.fixed for t, parts in self._parts.items() if not t.on_data for p in parts)
 
     def refusal(self, reason: str) -> NotThisEngine:
         return refuse(self.engine, reason)
@@ -86,67 +108,63 @@ class Reading:
             for k, v in self.density.values.items()
         }
 
-    def places(self, n: int) -> tuple[dict[str, np.ndarray], int, int]:
-        """Return the places of each variable's elements in θ (D,) or in v (P,), and D and P.
+    def variables(self, n: int) -> Variables:
+        """Return where variables are: the places of each one's elements in θ (D,), with mean
+        rewards behind it, or in v (P,).
 
         Variables with a value for each row come last: the others keep their places if rows are
-        added, and so do the terms in `_fixed`.
+        added, and so do the forms in `_fixed`.
         """
         places, ends = {}, {True: 0, False: 0}
         by_row = {k: None in v.type.shape for k, v in self.density.values.items()}
         for k, shape in sorted(self.shapes(n).items(), key=lambda item: by_row[item[0]]):
-            size, block = int(np.prod(shape)), k in self.block
-            places[k] = np.arange(ends[block], ends[block] + size).reshape(shape)
-            ends[block] += size
-        return places, ends[True], ends[False]
+            size, real = math.prod(shape), k in self.reals
+            places[k] = np.arange(ends[real], ends[real] + size).reshape(shape)
+            ends[real] += size
+        places[MEAN] = np.arange(ends[True], ends[True] + n)
+        of_rows = {MEAN, *(k for k, has in by_row.items() if has)}
+        return Variables(places, self.bounds, of_rows, ends[True] + n, ends[False])
 
-    def __call__(self, data: Data) -> tuple[list[Sum], np.ndarray, np.ndarray]:
-        """Return every term of the log density as a sum of monomials, where mean rewards A θ + b
-        are reals behind θ; A (n, D), b (n,)."""
-        n = len(data[0])
-        places, D, P = self.places(n)
-        values: dict[Variable, Value] = {
-            v: (real if k in self.block else positive)(places[k])
-            for k, v in self.density.values.items()
-        }
-        values[self.density.given_mean] = real(np.arange(D, D + n))
-        inputs, sums = self.density.inputs, []
-        for v, rows in zip(inputs.values(), self.density.arguments(data), strict=True):
-            values[v] = np.asarray(rows, dtype=v.type.dtype)
-        apart = values | {inputs["reward"]: real(D + n + np.arange(n))}
-        if "weight" in inputs:
-            apart[inputs["weight"]] = positive(P + np.arange(n))
-        for k, (each, name) in enumerate(zip(self._each, self.names, strict=True)):
-            if k in self._fixed:
-                sums.append(self._fixed[k])
-                continue
+    def __call__(self, data: Data, variables: Variables) -> list[Form]:
+        """Return the forms whose sum is the log density of these rows."""
+        rows, forms = self.density.arguments(data), list[Form]()
+        for term, parts in self._parts.items():
             try:
-                [value] = each(apart if each is self._each[-1] else values)
-                sums.append(lifted(value))
-                if k in self._fixable:
-                    self._fixed[k] = sums[-1]
-            except Leaves as error:
-                raise self.refusal(f"{name}: {error}") from None
-            except (ValueError, IndexError) as error:
-                raise self.refusal(f"{name}: {str(error).splitlines()[0]}") from None
-        *sums, mean = sums
-        return sums, *self._affine(mean, n, D, P)
+                try:
+                    forms += self._forms(term, parts, rows, variables)
+                except RowsTogether:  # as a function of θ, not of mean rewards
+                    if term not in self._whole:
+                        self._whole[term] = self._numbers(term, summands(term.graph))
+                    forms += self._forms(term, self._whole[term], rows, variables)
+            except NoForm as error:
+                raise self.refusal(f"{term.label}: {error}") from None
+        return forms
 
-    def _affine(self, mean: Sum, n: int, D: int, P: int) -> tuple[np.ndarray, np.ndarray]:
-        A, b = np.zeros((n, D)), np.zeros(n)
-        row = np.arange(n)
-        for t in mean.broadcast((n,)).terms:
-            if any((i >= P).any() for i, _ in t.powers) or (
-                t.real is not None and t.real.max() >= D
-            ):
-                raise self.refusal("'mean_reward': depends on the rewards or their weights")
-            if t.powers or t.logs or t.square is not None:
-                raise self.refusal("'mean_reward': not affine in the Gaussian variables")
-            if t.real is None:
-                b += t.coef.sum(axis=0)
-            else:
-                np.add.at(A, (np.broadcast_to(row, t.coef.shape), t.real), t.coef)
-        return A, b
+    def _forms(
+        self, term: Term, parts: list[Part], rows: Sequence[np.ndarray], variables: Variables
+    ) -> list[Form]:
+        """Return the forms of parts; those that have none are replaced by what they are sums of."""
+        forms: list[Form] = []
+        for part in list(parts):
+            try:
+                forms.append(self._form(part, rows, variables))
+            except NoForm as error:
+                smaller = self._numbers(term, added(part.graph, part.sign))
+                if not smaller or isinstance(error, RowsTogether):
+                    raise
+                forms += self._forms(term, smaller, rows, variables)
+                at = parts.index(part)
+                parts[at : at + 1] = smaller
+        return forms
+
+    def _form(self, part: Part, rows: Sequence[np.ndarray], variables: Variables) -> Form:
+        """Return the form of a part; those that no row enters are read once."""
+        if part not in self._fixed:
+            form = Reader(part, rows, variables).read()
+            if not part.fixed:
+                return form
+            self._fixed[part] = form
+        return self._fixed[part]
 
     @cached_property
     def log_density(self) -> Compiled:
@@ -168,8 +186,8 @@ class Noise:
 class Problem:
     """A reading laid out for rows at hand.
 
-    owner (P,): the number in `reading.rest` of each element's variable. places: of all variables,
-    as `Reading.places` returns them. size: P. like: a problem with the same moves.
+    owner (P,): the number in `reading.rest` of each element's variable. places: of the elements of
+    all variables. size: P. like: a problem with the same moves.
     """
 
     reading: Reading
@@ -192,9 +210,10 @@ class Problem:
             len(self.layout.terms.groups) == 1 and self.reading.fixed_but_for_rows
         )
 
-    def on_rows(self, data: Data, A: np.ndarray, b: np.ndarray, noise: Noise) -> Problem:
-        """Return the problem of other rows of mean rewards A θ + b and such noise."""
+    def on_rows(self, data: Data, noise: Noise) -> Problem:
+        """Return the problem of other rows of such noise."""
         _, reward, weight, _ = data
+        A, b = self.reading.block.mean_map(data)
         linear = self.layout.terms.linear.copy()
         for k, e in noise.powers.items():  # each row has −½ log σ²
             linear[self.places[k]] -= 0.5 * e * (len(reward) - len(self.data[1]))
@@ -206,7 +225,7 @@ class Problem:
         """Return θ (D,) and u = log v (P,) of a state."""
         theta, u = np.zeros(self.layout.dim), np.zeros(self.size)
         for k, where in self.places.items():
-            if k in self.reading.block:
+            if k in self.reading.reals:
                 theta[where] = state[k]
             else:
                 u[where] = np.log(state[k])
@@ -215,7 +234,7 @@ class Problem:
     def named(self, theta: np.ndarray, u: np.ndarray) -> dict[str, np.ndarray]:
         """Return the state of θ and u."""
         return {
-            k: theta[where] if k in self.reading.block else np.exp(u[where])
+            k: theta[where] if k in self.reading.reals else np.exp(u[where])
             for k, where in self.places.items()
         }
 
@@ -268,7 +287,7 @@ class Problem:
         positive = np.exp(logs)
         for k in names:
             where = self.places[k]
-            if k in self.reading.block:
+            if k in self.reading.reals:
                 out[k] = theta[:, where.ravel()].reshape(draws, *where.shape)
             else:
                 out[k] = positive[:, at : at + where.size].reshape(draws, *where.shape)
@@ -325,18 +344,14 @@ class Problem:
 
 
 def problem(reading: Reading, data: Data) -> Problem:
-    """Return the reading of these rows, laid out; refuse rows whose terms it does not have."""
-    n = len(data[0])
-    sums, A, b = reading(data)
-    places, _, P = reading.places(n)
-    for name, (low, high) in reading.between.items():
-        walls = tuple((int(k), low, high) for k in places[name].ravel())
-        sums.append(Sum((), (), walls))
-    owner = np.zeros(P, dtype=np.int64)
+    """Return the density of these rows, laid out; refuse rows whose terms have another form."""
+    variables = reading.variables(len(data[0]))
+    forms = reading(data, variables)
+    P, places = variables.positives, {k: v for k, v in variables.places.items() if k != MEAN}
+    low, high, owner = np.zeros(P), np.full(P, np.inf), np.zeros(P, dtype=np.int64)
     for k, name in enumerate(reading.rest):
-        owner[places[name].ravel()] = k
-    try:
-        whole = layout(sums, A, b, P, [*reading.names[:-1], *reading.between])
-    except Leaves as error:
-        raise reading.refusal(str(error)) from None
+        low[places[name]], high[places[name]] = reading.bounds[name]
+        owner[places[name]] = k
+    A, b = reading.block.mean_map(data)
+    whole = layout(forms, A, b, low, high)
     return Problem(reading, data, whole, owner, places, P)

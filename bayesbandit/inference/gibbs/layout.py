@@ -1,4 +1,4 @@
-"""Layouts: the arrays of a log density for the compiled sweep, made from sums of monomials."""
+"""Layouts: the arrays of a log density for the compiled sweep, made from the forms of its parts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesbandit.inference.algebra.monomials import Leaves, Sum, Term
+from bayesbandit.inference.gibbs.form import Block, Form, Squares, stacked
 from bayesbandit.kernels.algebra.cholesky import padded, room
 from bayesbandit.kernels.gibbs import monomials as kernel
 
@@ -19,23 +19,7 @@ EPSILON = float(np.finfo(np.float64).eps)
 Array = np.ndarray
 
 
-class Block(NamedTuple):
-    """N products c Π v^e: coef (N,); elements v and exponents e (q, N), exponent 0 for none."""
-
-    coef: Array
-    element: Array
-    exponent: Array
-
-    @property
-    def keys(self) -> Array:
-        """(N, 2q), equal for terms with the same powers."""
-        order = np.argsort(np.where(self.exponent == 0.0, -1, self.element), axis=0)
-        element = np.take_along_axis(self.element, order, axis=0)
-        exponent = np.take_along_axis(self.exponent, order, axis=0)
-        return np.vstack([np.where(exponent == 0.0, -1, element), exponent]).T
-
-
-class Squares(NamedTuple):
+class Dense(NamedTuple):
     """N squares (form'δ − offset)² and what multiplies each: forms (N, D), offsets (N,)."""
 
     forms: Array
@@ -72,15 +56,14 @@ class Rows(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """A log density of δ = θ − centre and u = log v, in the arrays of the kernel.
+    """A log density of δ = θ − centre and u = log v, in the arrays of the kernel, up to a constant.
 
-    constant: an additive constant. dense: the squares from which rows and groups were made.
+    dense: the squares from which rows and groups were made.
     """
 
     terms: kernel.Terms
     centre: Array
-    constant: float
-    dense: Squares
+    dense: Dense
 
     @property
     def dim(self) -> int:
@@ -91,7 +74,7 @@ class Layout(NamedTuple):
         t, work = self.terms, kernel.workspace(self.terms, self.dim)
         kernel.weigh(t, u, work.phi)
         kernel.evaluate(t, theta - self.centre, work)
-        return float(work.phi @ work.Q + (t.linear - 1.0) @ u + t.square @ u**2 + self.constant)
+        return float(work.phi @ work.Q + (t.linear - 1.0) @ u + t.square @ u**2)
 
     def on_rows(self, forms: Array, offsets: Array, coef: Array, linear: Array) -> Layout:
         """Return the density with other squares of θ in the place of its one group.
@@ -112,8 +95,7 @@ class Layout(NamedTuple):
             offset=sparse.about(centre).offset,
         )
         same = (np.repeat(a[:, :1], len(coef), axis=1) for a in powers[1:])
-        dense = Squares(forms, offsets, Block(coef, *same))
-        return Layout(terms, centre, self.constant, dense)
+        return Layout(terms, centre, Dense(forms, offsets, Block(coef, *same)))
 
     def rounding(self, theta: Array, u: Array) -> Array:
         """Return the rounding of each dense square's form at θ (D,), in its sds at u (P,)."""
@@ -123,50 +105,30 @@ class Layout(NamedTuple):
         return EPSILON * size * np.sqrt(-2.0 * powers.coef) * np.exp(0.5 * log_precision)
 
 
-def layout(sums: Sequence[Sum], A: Array, b: Array, size: int, names: Sequence[str]) -> Layout:
-    """Return the density whose logarithm is the sum of all `sums`.
+def layout(parts: Sequence[Form], A: Array, b: Array, low: Array, high: Array) -> Layout:
+    """Return the density whose logarithm is the sum of all parts.
 
-    Reals are θ (D,) and then the mean rewards A θ + b (n,), for A (n, D) and b (n,). size: P, the
-    number of positive elements. names: each sum's name in a refusal. Raise `Leaves` for a term that
-    the kernel does not have.
+    Reals are θ (D,) and then the mean rewards A θ + b (n,), for A (n, D) and b (n,). low, high
+    (P,): the bounds of positive variables.
     """
-    D = A.shape[1]
-    linear, square, constant = np.ones(size), np.zeros(size), 0.0  # of log v: 1, for its Jacobian
-    low, high = np.zeros(size), np.full(size, np.inf)
-    squares: list[Term] = []
-    pure: list[Term] = []
-    for total, name in zip(sums, names, strict=True):
-        for place, lowest, highest in total.walls:
-            low[place], high[place] = max(low[place], lowest), min(high[place], highest)
-        for t in total.terms:
-            if not np.isfinite(t.coef).all():
-                raise Leaves(f"{name}: not finite on these rows")
-            if t.logs and (t.powers or t.real is not None or t.square is not None):
-                raise Leaves(f"{name}: product of a logarithm and something else")
-            if t.real is not None:
-                raise Leaves(f"{name}: a real variable that is not squared")
-            if t.square is not None:
-                squares.append(t)
-            elif len(t.logs) == 1:
-                np.add.at(linear, t.logs[0], t.coef)
-            elif len(t.logs) == 2:
-                if not np.array_equal(t.logs[0], t.logs[1]):
-                    raise Leaves(f"{name}: product of logarithms")
-                np.add.at(square, t.logs[0], t.coef)
-            elif t.powers:
-                pure.append(t)
-            else:
-                constant += float(t.coef.sum())
+    D, size = A.shape[1], len(low)
+    few = [p.squares for p in parts if len(p.squares.a) <= SPARSE_SIZE and below(p.squares, D)]
+    many = [p.squares for p in parts if not any(p.squares is s for s in few)]
+    powers, alone = stacked([s.powers for s in many]), stacked([s.powers for s in few])
+    forms, offsets = matrix(many, A, b)
+    apart = listed(few)
+    centre = centred(forms, offsets, powers.coef, apart, alone.coef)
+    whole, apart = Dense(forms, offsets - forms @ centre, powers), apart.about(centre)
+    rows = grouped(whole)
+    pure = [p.pure for p in parts]
+    every = stacked([rows.row_powers, rows.group_powers, alone, *pure])
+    linear, square = np.ones(size), np.zeros(size)  # of log v: 1, for its Jacobian
+    for part in parts:  # those that no row enters may have been read with fewer elements
+        same = min(size, len(part.linear))
+        linear[:same] += part.linear[:same]
+        square[:same] += part.square[:same]
     with np.errstate(divide="ignore"):
         low, high = np.log(low), np.log(high)
-    dense, sparse = divided(squares, D)
-    forms, offsets = matrix(dense, A, b, D)
-    powers, alone = block(dense), block(sparse)
-    apart = listed(sparse)
-    centre = centred(forms, offsets, powers.coef, apart, alone.coef)
-    whole, apart = Squares(forms, offsets - forms @ centre, powers), apart.about(centre)
-    rows = grouped(whole)
-    every = stacked([rows.row_powers, rows.group_powers, alone, block(pure)])
     terms = kernel.Terms(
         linear=linear,
         square=square,
@@ -183,74 +145,42 @@ def layout(sums: Sequence[Sum], A: Array, b: Array, size: int, names: Sequence[s
         form_coef=apart.coef,
         offset=apart.offset,
     )
-    return Layout(terms, centre, constant, whole)
+    return Layout(terms, centre, whole)
 
 
-def divided(squares: Sequence[Term], D: int) -> tuple[list[Term], list[Term]]:
-    """Return the squares of dense forms, and those of other forms."""
-    dense: list[Term] = []
-    sparse: list[Term] = []
-    for t in squares:
-        assert t.square is not None
-        few = len(t.square.real) <= SPARSE_SIZE and (t.square.real < D).all()
-        (sparse if few else dense).append(t)
-    return dense, sparse
+def below(squares: Squares, D: int) -> bool:
+    """Return whether no mean reward is in squares."""
+    return bool((squares.real < D).all())
 
 
-def matrix(dense: Sequence[Term], A: Array, b: Array, D: int) -> tuple[Array, Array]:
-    """Return forms (N, D) and offsets (N,) of squares (form − offset)²."""
-    whole, shifts = np.vstack([np.eye(D), A]), np.concatenate([np.zeros(D), b])
+def matrix(squares: Sequence[Squares], A: Array, b: Array) -> tuple[Array, Array]:
+    """Return squares as those of forms of θ: forms (N, D) and offsets (N,)."""
+    D = A.shape[1]
     forms, offsets = [np.zeros((0, D))], [np.zeros(0)]
-    for t in dense:
-        assert t.square is not None
-        s = t.square
-        j, n = len(s.coef), t.coef.size
-        coef, real = s.coef.reshape(j, n), s.real.reshape(j, n)
-        F, c = np.zeros((n, D)), -np.broadcast_to(s.offset, t.coef.shape).ravel()
-        for one, where in zip(coef, real, strict=True):
-            F += one[:, None] * whole[where]
-            c = c - one * shifts[where]
+    for _, a, real, offset in squares:
+        F, N = np.zeros((offset.size, D)), np.arange(offset.size)
+        for one, where in zip(a, real, strict=True):
+            of_mean = where >= D
+            np.add.at(F, (N[~of_mean], where[~of_mean]), one[~of_mean])
+            row = where[of_mean] - D
+            F[of_mean] += one[of_mean, None] * A[row]
+            offset = offset - np.bincount(N[of_mean], one[of_mean] * b[row], minlength=N.size)
         forms.append(F)
-        offsets.append(c)
+        offsets.append(offset)
     return np.concatenate(forms), np.concatenate(offsets)
 
 
-def listed(sparse: Sequence[Term]) -> Sparse:
+def listed(sparse: Sequence[Squares]) -> Sparse:
     """Return squares of few coordinates."""
-    width = max((len(t.square.coef) for t in sparse if t.square is not None), default=0)
-    forms, coefs, offsets = [np.zeros((width, 0), np.int64)], [np.zeros((width, 0))], [np.zeros(0)]
-    for t in sparse:
-        assert t.square is not None
-        n, s = t.coef.size, t.square
-        real, a = np.zeros((width, n), np.int64), np.zeros((width, n))
-        real[: len(s.coef)] = s.real.reshape(-1, n)
-        a[: len(s.coef)] = s.coef.reshape(-1, n)
-        forms.append(real)
-        coefs.append(a)
-        offsets.append(-np.broadcast_to(s.offset, t.coef.shape).ravel())
+    width = max((len(s.a) for s in sparse), default=0)
+    wide = [(0, 0), (0, 0)]
+    forms, coefs = [np.zeros((width, 0), np.int64)], [np.zeros((width, 0))]
+    for s in sparse:
+        wide[0] = (0, width - len(s.a))
+        forms.append(np.pad(s.real, wide))
+        coefs.append(np.pad(s.a, wide))
     form, coef = (np.ascontiguousarray(np.concatenate(a, axis=1).T) for a in (forms, coefs))
-    return Sparse(form, coef, np.concatenate(offsets))
-
-
-def block(terms: Sequence[Term]) -> Block:
-    """Return coefficients and powers of terms; each element is there once."""
-    q = max((len(t.powers) for t in terms), default=0)
-    coefs, elements, exponents = [np.zeros(0)], [np.zeros((q, 0), np.int64)], [np.zeros((q, 0))]
-    for t in terms:
-        n = t.coef.size
-        element, exponent = np.zeros((q, n), np.int64), np.zeros((q, n))
-        for k, (i, e) in enumerate(t.powers):
-            element[k] = np.broadcast_to(i, t.coef.shape).ravel()
-            exponent[k] = e
-            for m in range(k):
-                same = (element[m] == element[k]) & (exponent[m] != 0.0)
-                exponent[m, same] += exponent[k, same]
-                exponent[k, same] = 0.0
-        coefs.append(t.coef.ravel())
-        elements.append(element)
-        exponents.append(exponent)
-    coef = np.concatenate(coefs)
-    return Block(coef, np.concatenate(elements, axis=1), np.concatenate(exponents, axis=1))
+    return Sparse(form, coef, np.concatenate([np.zeros(0), *(s.offset for s in sparse)]))
 
 
 def centred(forms: Array, offsets: Array, coef: Array, sparse: Sparse, sparse_coef: Array) -> Array:
@@ -279,15 +209,7 @@ def balanced(forms: Array, offsets: Array, weight: Array) -> Array:
     return np.asarray(np.linalg.solve(G, forms.T @ (weight * offsets) / scale) / scale)
 
 
-def stacked(blocks: Sequence[Block]) -> Block:
-    """Return the products of several blocks as those of one."""
-    q = max(len(b.element) for b in blocks)
-    wide = [np.pad(a, ((0, q - len(a)), (0, 0))) for b in blocks for a in b[1:]]
-    element, exponent = np.concatenate(wide[::2], axis=1), np.concatenate(wide[1::2], axis=1)
-    return Block(np.concatenate([b.coef for b in blocks]), element, exponent)
-
-
-def grouped(dense: Squares) -> Rows:
+def grouped(dense: Dense) -> Rows:
     """Return squares for the kernel.
 
     Those with the same φ become one group of statistics, if this is less work.

@@ -2,8 +2,8 @@
 
 One block is Gaussian given the rest, by the degree of the log density (`quadratic`). Each other
 variable is positive, and the log density a sum of monomials of these, alone or times squares of
-what is Gaussian, which is proved in an algebra on the rows at hand (`generic`). Laplace, Student-t,
-half-Cauchy and the like are mixtures of such (`rewrite_mixtures`).
+what is Gaussian: it is analytic, and its values at the rows at hand are such a sum's (`form`).
+Laplace, Student-t, half-Cauchy and the like are mixtures of such (`rewrite_mixtures`).
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ import numpy as np
 from bayesbandit.inference.base import NotThisEngine, matching
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.exact.gaussian import GaussianBlock
-from bayesbandit.inference.gibbs.blocks import ENGINE, blocks, depends_on, without_mean
+from bayesbandit.inference.gibbs.blocks import (
+    ENGINE,
+    Blocks,
+    blocks,
+    depends_on,
+    without_mean,
+)
 from bayesbandit.inference.gibbs.generic import Noise, Problem, Reading, problem
 from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
-from bayesbandit.inference.graph_analysis.recognise import (
-    Form,
-    features,
-    monomial_noise,
-    positive,
-)
+from bayesbandit.inference.graph_analysis.recognise import Form, features, monomial_noise
+from bayesbandit.inference.graph_analysis.row_noise import positive
 from bayesbandit.kernels.gibbs import monomials as kernel
 from bayesbandit.kernels.gibbs import orbits
 from bayesbandit.runtime.one_thread import one_thread
@@ -86,35 +88,26 @@ class Gibbs(GaussianBlock):
 
     names, shapes: the declared variables. block: those that are Gaussian given the rest.
     auxiliary: for each variable that was mixed over, the declared one that it belongs to; it is not
-    in `names`, nor in the draws. by_row: variables with a value for each row. own: the rows that
-    the model was built with, laid out. noise: the variance of every row, if that is proved; others
-    are then laid out without the algebra. affine: whether mean rewards are affine in the block; if
-    not, the density is without them.
+    in `names`, nor in the draws. by_row: variables with a value for each row. affine: whether mean
+    rewards are affine in the block; if not, the density is without them. own: the rows that the
+    model was built with, laid out. noise: the variance of every row, if that is proved; others are
+    then laid out without reading the density.
     """
 
     engine = ENGINE
 
-    def __init__(
-        self,
-        quadratic: Quadratic,
-        form: Form,
-        reading: Reading,
-        auxiliary: Mapping[str, str],
-        by_row: Sequence[str],
-        own: Problem | None = None,
-        noise: Noise | None = None,
-        affine: bool = True,
-    ) -> None:
-        super().__init__(quadratic, form)
+    def __init__(self, apart: Blocks, affine: bool = True) -> None:
+        quadratic = Quadratic(apart.density, ENGINE, given=apart.rest)
+        super().__init__(quadratic, Form(features(quadratic)))
         self._affine = affine
-        self.reading = reading
-        self.auxiliary = dict(auxiliary)
-        self.by_row = tuple(by_row)
+        self.auxiliary = dict(apart.auxiliary)
+        self.by_row = apart.by_row
         self.block = quadratic.names
-        self.own = own
-        self.noise = noise
+        self.reading = Reading(self, apart.rest, apart.between)
+        self.own: Problem | None = None
+        self.noise: Noise | None = None
         values = quadratic.density.values
-        self.names = tuple(k for k in values if k not in auxiliary)
+        self.names = tuple(k for k in values if k not in self.auxiliary)
         self.all_shapes = {k: tuple(v.type.shape) for k, v in values.items()}
         self.shapes = {k: self.all_shapes[k] for k in self.names}
 
@@ -169,7 +162,7 @@ class Gibbs(GaussianBlock):
         """Return the log density of these rows, laid out."""
         if self.own is None or self.noise is None:
             return problem(self.reading, data)
-        return self.own.on_rows(data, *self.mean_map(data), self.noise)
+        return self.own.on_rows(data, self.noise)
 
     def start(self, data: Data, rng: np.random.Generator) -> Position:
         """Return where a chain may begin: positive variables about 1, the block at 0."""
@@ -188,10 +181,6 @@ class Gibbs(GaussianBlock):
             state[k][: min(n, len(value))] = value[:n]
         return state
 
-    def mean_map(self, data: Data) -> tuple[np.ndarray, np.ndarray]:
-        """Return the mean rewards A θ + b of rows: A (n, D), b (n,)."""
-        return self.linear_map(data[0], None if self.n_arms is None else data[3])
-
 
 def streams(seed: int | np.random.SeedSequence, chains: int) -> list[np.random.SeedSequence]:
     """Return a stream for each chain, the same ones however often they are asked for."""
@@ -201,7 +190,7 @@ def streams(seed: int | np.random.SeedSequence, chains: int) -> list[np.random.S
     ]
 
 
-def _own_problem(reading: Reading) -> Problem:
+def own_problem(reading: Reading) -> Problem:
     """Return the rows with which the model was built, laid out.
 
     Rows with positive rewards take their place if the model refuses its own, as a log-normal
@@ -224,16 +213,13 @@ def _own_problem(reading: Reading) -> Problem:
 def match(model: pm.Model) -> Gibbs:
     """Return the Gibbs engine of a built model of a Gaussian block and positive variables."""
     apart = blocks(model)
-    density = apart.density
-    quadratic = Quadratic(density, ENGINE, given=apart.rest)
+    density, quadratic = apart.density, Quadratic(apart.density, ENGINE, given=apart.rest)
     affine = not (quadratic.not_affine or depends_on(density.mean, density, apart.rest))
     if not affine:
-        density = without_mean(density)
-        quadratic = Quadratic(density, ENGINE, given=apart.rest)
-    reading = Reading(density, apart.rest, ENGINE, apart.between)
-    own = _own_problem(reading)
-    form = Form(features(quadratic))
-    noise, variance = None, None if apart.by_row else monomial_noise(quadratic)
-    if variance is not None and own.of_rows_alone:
-        noise = Noise(*variance, quadratic.takes_weight)
-    return Gibbs(quadratic, form, reading, apart.auxiliary, apart.by_row, own, noise, affine)
+        apart = replace(apart, density=without_mean(density))
+    engine = Gibbs(apart, affine)
+    engine.own = own_problem(engine.reading)
+    variance = None if apart.by_row else monomial_noise(engine.quadratic)
+    if variance is not None and engine.own.of_rows_alone:
+        engine.noise = Noise(*variance, engine.quadratic.takes_weight)
+    return engine

@@ -11,6 +11,7 @@ coefficients and the scales as those of any conditionally Gaussian model, with t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,6 @@ from bayesbandit.inference.glm.augmented import check_counts, mixture
 from bayesbandit.inference.glm.link import Link, working
 from bayesbandit.inference.glm.regression import mode
 from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
-from bayesbandit.inference.graph_analysis.recognise import Form, features
 from bayesbandit.kernels.algebra.cholesky import padded
 from bayesbandit.kernels.glm import mixtures
 from bayesbandit.kernels.glm.families import NEGATIVE_BINOMIAL, POISSON, PROBIT
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import pymc as pm
 
 UNLIKELY = 20.0  # a log density below the mode's, beside D: draws hardly ever are there
-NO_WEIGHT = 1e-200  # a weight that leaves sums as they are, where 0 would leave terms out
+NO_WEIGHT = 1e-100  # a weight that leaves sums as they are, where 0 would leave terms out
 
 
 def observed(
@@ -190,12 +190,9 @@ def match(model: pm.Model) -> ScaleMixture:
         raise refuse(ENGINE, "a Poisson likelihood is no known mixture of normals")
     if names := depends_on(link.eta, apart.density, apart.rest):
         raise refuse(ENGINE, f"the linear predictor depends on {names} beside its coefficients")
-    density = working(link)
-    quadratic = Quadratic(density, ENGINE, given=apart.rest)
-    check_proper(apart, quadratic)
-    reading = Reading(density, apart.rest, ENGINE, apart.between)
-    data = density.own
+    block = Gibbs(replace(apart, density=working(link)))
+    check_proper(apart, block.quadratic)
+    data = block.reading.density.own
     arm = data.get("arm", np.zeros(len(data["x"]), dtype=np.int64))
-    worked(reading, (data["x"], data["reward"], data["weight"], arm))
-    form = Form(features(quadratic))
-    return ScaleMixture(link, Gibbs(quadratic, form, reading, apart.auxiliary, ()))
+    worked(block.reading, (data["x"], data["reward"], data["weight"], arm))
+    return ScaleMixture(link, block)

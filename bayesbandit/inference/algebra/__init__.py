@@ -1,1 +1,0 @@
-"""Computing a graph as sums of monomials."""

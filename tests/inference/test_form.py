@@ -1,0 +1,139 @@
+"""Forms that are read off values: known numbers, in any units; and where numbers may settle it."""
+
+import math
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+import pytest
+
+from bayesbandit.inference.gibbs.form import NoForm, Part, Reader, Variables, added, summands
+from bayesbandit.inference.graph_analysis.degrees import Analytic
+from bayesbandit.inference.graph_analysis.density import read as density_of
+from tests.inference.declared import built, rows
+
+Z, V, W = pt.vector("z", shape=(3,)), pt.vector("v", shape=(3,)), pt.scalar("w")
+
+
+def form(graph, between=(0.0, math.inf)):
+    """The form of numbers in z (3,), v (3,) and w."""
+    [(inside, sign)] = summands(graph)
+    places = {"z": np.arange(3), "v": np.arange(3), "w": np.array(3)}
+    variables = Variables(places, {"v": (0.0, math.inf), "w": between}, (), 3, 4)
+    return Reader(Part(inside, sign, {"z": Z, "v": V, "w": W}, []), [], variables).read()
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-8, 1e10])
+def test_a_normal_density_in_any_units(unit):
+    """About a mean far from 0, with scales of each and of all."""
+    mu = unit * np.array([1.0, -2.0, 1e3])
+    found = form((-0.5 * ((Z - mu) / (unit * V * W**0.5)) ** 2 - pt.log(V) - 0.5 * pt.log(W)).sum())
+    s = found.squares
+    np.testing.assert_array_equal(s.powers.element, [[0, 1, 2], [3, 3, 3]])
+    np.testing.assert_array_equal(s.powers.exponent, [[-2.0] * 3, [-1.0] * 3])
+    np.testing.assert_allclose(s.powers.coef * s.a**2, [[-0.5 / unit**2] * 3], rtol=1e-12)
+    np.testing.assert_allclose(s.offset / s.a[0], mu, rtol=1e-12)
+    np.testing.assert_array_equal(found.linear, [-1.0, -1.0, -1.0, -1.5])
+    assert not found.square.any()
+    assert not found.pure.coef.size
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-20, 1e20])
+def test_an_inverse_gamma_in_any_units(unit):
+    found = form(-3.7 * pt.log(W) - 2.0 * unit / W)
+    np.testing.assert_allclose(found.linear, [0, 0, 0, -3.7], rtol=1e-9)
+    np.testing.assert_array_equal(found.pure.exponent, [[-1.0]])
+    np.testing.assert_allclose(found.pure.coef, [-2.0 * unit], rtol=1e-9)
+
+
+def test_squares_of_several_reals_share_no_scale_with_others():
+    C = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 2.0]])
+    found = form(-0.5 * (Z - 1.0) @ pt.constant(C) @ (Z - 1.0) / W)
+    s, forms = found.squares, np.zeros((3, 3))
+    np.add.at(forms, (np.arange(3)[:, None], s.real.T), s.a.T)
+    np.testing.assert_allclose(-2.0 * (forms.T * s.powers.coef) @ forms, C, atol=1e-12)
+    np.testing.assert_allclose(np.linalg.solve(forms, s.offset), np.ones(3), atol=1e-12)
+    np.testing.assert_array_equal(s.powers.exponent, [[-1.0] * 3])
+
+
+def test_one_monomial_of_two_variables_is_found_once():
+    found = form((-2.0 * V * W**1.5).sum())
+    np.testing.assert_array_equal(found.pure.exponent, [[1.0] * 3, [1.5] * 3])
+    np.testing.assert_allclose(found.pure.coef, [-2.0] * 3, rtol=1e-10)
+
+
+def test_two_powers_between_bounds():
+    found = form(-0.5 * (W - 1.0) ** 2 + 3.0 * pt.log(W), between=(0.2, 5.0))
+    by_exponent = dict(zip(found.pure.exponent[0], found.pure.coef, strict=True))
+    assert by_exponent == pytest.approx({2.0: -0.5, 1.0: 1.0}, rel=1e-6)
+    assert found.linear[3] == pytest.approx(3.0, rel=1e-6)
+
+
+OTHERS = {
+    "no monomial": (-(Z[0] ** 2) * (V[0] + W), "its precision is no monomial of 'v' and 'w'"),
+    "not squared": (Z[0] * W, "'z' enters, but not squared"),
+    "a logarithm times a power": (pt.log(W) * W, "'w'"),
+    "the logarithm of a sum": (pt.log(V[0] + W), "'v'"),
+    "a product of logarithms": (pt.log(V[0]) * pt.log(W), "no sum of squares, logarithms and mon"),
+    "not finite": (W + np.inf, "not finite on these rows"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_numbers_of_another_form_are_refused(name):
+    graph, words = OTHERS[name]
+    with pytest.raises(NoForm, match=words):
+        form(graph)
+
+
+def test_a_sum_of_squares_of_different_scales_is_one_of_two_graphs():
+    whole = -(Z**2) / V - (Z - 1) ** 2 / W
+    with pytest.raises(NoForm, match="no monomial"):
+        form(whole)
+    assert [form(sign * g).squares.powers.coef.size for g, sign in added(whole, 1.0)] == [3, 3]
+
+
+def observed(sd=lambda x, reward, weight, s: 1.0, seen=lambda reward: reward):
+    """A declaration of normal rewards, with a scale s > 0."""
+
+    def declare(x, reward, weight):
+        theta, s = pm.Normal("theta", 0, 1, dims="feature"), pm.HalfNormal("s", 10)
+        mu = x @ theta
+        pm.Normal("reward", mu, sd(x, reward, weight, s), observed=seen(reward))
+        return mu
+
+    return declare
+
+
+TRAPS = {
+    "a clipped reward": (
+        observed(seen=lambda reward: pt.clip(reward, -5, 5)),
+        observed(seen=lambda reward: reward / 5),
+    ),
+    "a far context": (
+        observed(lambda x, reward, weight, s: pt.switch(x[:, 0] > 100, 4.0, 1.0)),
+        observed(lambda x, reward, weight, s: pt.exp(x[:, 0] / 100)),
+    ),
+    "a large reward": (
+        observed(lambda x, reward, weight, s: pt.switch(pt.abs(reward) > 1000, 2.0, 1.0)),
+        observed(lambda x, reward, weight, s: pt.switch(weight > 0, 2.0, 1.0)),
+    ),
+    "a scale about 9": (
+        observed(lambda x, reward, weight, s: pt.sqrt((s - 9) ** 2)),
+        observed(lambda x, reward, weight, s: pt.sqrt((s + 9) ** 2)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRAPS)
+def test_what_no_trial_row_shows_is_refused_and_its_harmless_twin_is_not(name):
+    faults = []
+    for declare in TRAPS[name]:
+        density = density_of(built(declare, rows()))
+        inputs, values = density.inputs, density.values
+        seeds = dict.fromkeys([density.given_mean, *values.values(), *inputs.values()], 1.0)
+        positive = values["s"], inputs["weight"]
+        [graph] = [term.given_mean for term in density.terms if term.on_data]
+        faults.append(Analytic([graph], seeds, positive).fault(graph, most=1))
+    assert faults[0]
+    assert not faults[1]
