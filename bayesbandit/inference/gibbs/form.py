@@ -22,7 +22,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
@@ -160,10 +159,7 @@ class Part:
 
     @cached_property
     def _compiled(self) -> Compiled:
-        many = {
-            v: pt.tensor(k, shape=(None, *v.type.shape), dtype=v.type.dtype)
-            for k, v in self.unknown.items()
-        }
+        many = {v: v.type.clone(shape=(None, *v.type.shape))(k) for k, v in self.unknown.items()}
         graphs = vectorize_graph([self.graph], many) if many else [self.graph]
         return Compiled([*many.values(), *self.inputs.values()], list(graphs), PYTHON)
 
