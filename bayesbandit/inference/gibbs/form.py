@@ -151,6 +151,7 @@ class Part:
         inputs: Sequence[Variable],
     ) -> None:
         self.graph, self.sign = graph, sign
+        self.law: Law | None = None  # that numbers of other rows had
         behind = set(ancestors([graph]))
         self.unknown = {k: v for k, v in unknown.items() if v in behind}
         self.inputs = {i: v for i, v in enumerate(inputs) if v in behind}
@@ -240,6 +241,53 @@ class Monomials(NamedTuple):
     exponent: Array
 
 
+class Rest(NamedTuple):
+    """What numbers are beside squares: α and β (Q, E), and monomials."""
+
+    linear: Array
+    square: Array
+    monomials: Monomials
+
+
+class Law(NamedTuple):
+    """The form of each number, if it is the same for all: e of squares, α, β (Q,) and of monomials
+    c (k,) and e (k, Q)."""
+
+    exponent: Array
+    linear: Array
+    square: Array
+    coef: Array
+    powers: Array
+
+    @classmethod
+    def of(cls, factors: Factors, rest: Rest) -> Law | None:
+        """Return the law of some numbers; None if they differ."""
+        linear, square, monomials = rest
+        Q, E = linear.shape
+        k, odd = divmod(monomials.of.size, E)
+        order = np.argsort(monomials.of, kind="stable")
+        coef, powers = monomials.coef[order], monomials.exponent.T[order]
+        every = (factors.exponent, linear, square)
+        alike = all((v == v[:, :1]).all() for v in every) and not odd
+        if not alike or (monomials.of[order] != np.repeat(np.arange(E), k)).any():
+            return None
+        coef, powers = coef.reshape(E, k), powers.reshape(E, k, Q)
+        if (coef != coef[0]).any() or (powers != powers[0]).any():
+            return None
+        exponent = factors.exponent[:, 0] if factors.of.size else np.zeros(Q)
+        return cls(exponent, linear[:, 0], square[:, 0], coef[0], powers[0])
+
+    def spread(self, N: int, E: int) -> tuple[Array, Rest]:
+        """Return e (Q, N) of squares, and the rest of E numbers."""
+        of = np.repeat(np.arange(E), len(self.coef))
+        monomials = Monomials(of, np.tile(self.coef, E), np.tile(self.powers.T, E))
+        exponent, linear, square = (
+            np.repeat(v[:, None], m, axis=1)
+            for v, m in ((self.exponent, N), (self.linear, E), (self.square, E))
+        )
+        return exponent, Rest(linear, square, monomials)
+
+
 class Reader:
     """Reads the form of a part.
 
@@ -286,10 +334,18 @@ class Reader:
         mode = self.mode(factors)
         at = np.array([mode, far])
         self.scale = list(self.slots(self.positive, lambda i: (at, at, moved(self.base, i))))
-        factors = self.scaled(factors, far)
-        linear, square, monomials = self.rest(factors, mode)
-        self.check(factors, linear, square, monomials, mode)
-        return self.form(factors, linear, square, monomials)
+        law = self.part.law
+        if law is not None and len(law.linear) == len(self.scale):
+            exponent, rest = law.spread(factors.of.size, self.numbers)
+            known = self._at_one(factors, exponent)
+            if not self.fault(known, rest, mode):
+                return self.form(known, rest)
+        factors = self._at_one(factors, self.exponents(factors, far))
+        rest = self.rest(factors, mode)
+        if why := self.fault(factors, rest, mode):
+            raise why
+        self.part.law = Law.of(factors, rest)
+        return self.form(factors, rest)
 
     # ---- what numbers depend on ------------------------------------------------------------------
 
@@ -345,6 +401,8 @@ class Reader:
         if not np.isfinite(values).all():
             raise NoForm("not finite on these rows")
         bend = (values.sum(axis=1) - 2.0 * self.at_zero) / FAR**2
+        least = (64.0 * EPSILON) ** 2 * np.abs(bend).max(axis=1, keepdims=True)
+        bend[np.abs(bend) <= least] = 0.0  # the difference of two equal rows
         slope, left = self._slopes(bend), bend.copy()
         done = list[tuple[Array, Array]]()
         while (live := np.abs(left) > RANK * np.abs(bend)).any() and len(done) <= R:
@@ -398,10 +456,12 @@ class Reader:
 
     def mode(self, factors: Factors) -> Array:
         """Return reals (D,) at which squares are 0, or as small as least squares make them."""
-        z, owner = self.zero.copy(), np.array([slot.owner[factors.of] for slot in self.real])
+        z = self.zero.copy()
         if not factors.offset.any():
             return z
-        if len(self.real) == 1 and np.unique(owner).size == owner.size:
+        owner = np.array([slot.owner[factors.of] for slot in self.real])
+        by_row = self.real[0].name in self.variables.by_row
+        if len(self.real) == 1 and (by_row or np.unique(owner).size == owner.size):
             z[owner[0]] = factors.offset / factors.a[0]
             return z
         used, place = np.unique(owner, return_inverse=True)
@@ -411,11 +471,11 @@ class Reader:
         z[used] = np.linalg.lstsq(forms * root[:, None], factors.offset * root)[0]
         return z
 
-    def scaled(self, factors: Factors, far: Array) -> Factors:
-        """Return squares with e, by which each is proportional to exp(e'u), and c at u = 0."""
+    def exponents(self, factors: Factors, far: Array) -> Array:
+        """Return e (Q, N), by which each square is proportional to exp(e'u)."""
         of, Q = factors.of, len(self.scale)
         if not of.size or not Q:
-            return factors._replace(exponent=np.zeros((Q, of.size)))
+            return np.zeros((Q, of.size))
         tried = self.base + 2.0 * self.rng.uniform(size=self.base.size)
         u = np.array([self.base, *(slot.moved(self.base, 2.0) for slot in self.scale), tried])
         with np.errstate(all="ignore"):
@@ -423,81 +483,87 @@ class Reader:
             log = np.log(values[1:] / values[0])
             depends = np.array([slot.depends[of] for slot in self.scale])
             e = quartered(np.where(depends, 0.5 * log[:-1], 0.0), 1e-9)
-            said = (e * self._of(self.scale, tried - self.base, of)).sum(axis=0)
-        if not (np.abs(log[-1] - said) <= SAME).all():
+            gap = log[-1] - self._logs(of, e, tried - self.base)
+        if not (np.abs(gap) <= SAME).all():
             raise NoForm(f"its precision is no monomial of {self._names(self.scale)}")
-        coef = factors.coef * np.exp(-(e * self._of(self.scale, self.base, of)).sum(axis=0))
+        return e
+
+    def _at_one(self, factors: Factors, e: Array) -> Factors:
+        """Return squares with e (Q, N), and c at u = 0."""
+        coef = factors.coef * np.exp(-self._logs(factors.of, e, self.base))
         return factors._replace(coef=coef, exponent=e)
 
     # ---- what is left ----------------------------------------------------------------------------
 
-    def _squares(self, factors: Factors, z: Array, u: Array) -> tuple[Array, Array]:
-        """Return the value (N,) of each square at one point, and its rounding."""
-        with np.errstate(all="ignore"):
-            each = np.vstack([factors.a * self._of(self.real, z, factors.of), -factors.offset])
-            log = (factors.exponent * self._of(self.scale, u, factors.of)).sum(axis=0)
-            by, form = factors.coef * np.exp(log), each.sum(axis=0)
-            blur = 64.0 * EPSILON * np.abs(each).sum(axis=0)
-            return by * form**2, np.abs(by) * (blur**2 + blur * np.abs(form))
+    def _gaps(self, factors: Factors, z: Array) -> tuple[Array, Array]:
+        """Return the squares (N,) at z, before they are multiplied, and their rounding."""
+        each = np.vstack([factors.a * self._of(self.real, z, factors.of), -factors.offset])
+        form, blur = each.sum(axis=0), 64.0 * EPSILON * np.abs(each).sum(axis=0)
+        return form**2, blur**2 + blur * np.abs(form)
 
-    def rest(self, factors: Factors, mode: Array) -> tuple[Array, Array, Monomials]:
-        """Return α and β (Q, E) and the monomials: what numbers are beside the squares."""
+    def _logs(self, of: Array, exponent: Array, u: Array) -> Array:
+        """Return e'u (N,) of numbers at one point u."""
+        return (exponent * self._of(self.scale, u, of)).sum(axis=0)
+
+    def rest(self, factors: Factors, mode: Array) -> Rest:
+        """Return what numbers are beside the squares."""
         Q, E = len(self.scale), self.numbers
         linear, square, found = np.zeros((Q, E)), np.zeros((Q, E)), []
+        gap, blur = self._gaps(factors, mode)
+        at_base = factors.coef * np.exp(self._logs(factors.of, factors.exponent, self.base))
         for q, slot in enumerate(self.scale):
             u = np.array([slot.moved(self.base, t) for t in GRID])
             y = self.values(mode, u).copy()
-            for row, at in zip(y, u, strict=True):
-                squares, blur = self._squares(factors, mode, at)
-                np.subtract.at(row, factors.of, squares)
-                row[factors.of[blur > LOST]] = np.nan
+            with np.errstate(all="ignore"):
+                by = at_base * np.exp(factors.exponent[q] * GRID[:, None])
+                np.subtract.at(y.T, factors.of, (by * gap).T)
+                point, which = np.nonzero(np.abs(by) * blur > LOST)
+            y[point, factors.of[which]] = np.nan
             mine = np.flatnonzero(slot.depends)
             linear[q, mine], alone = logarithms(y[:, mine])
             mine = mine[~alone]
             for column, which in alike(y[:, mine]):
-                out = split(column)
+                out = split(column, factors.exponent[q, np.isin(factors.of, mine[which])])
                 if out is None:
                     raise NoForm(f"no sum of logarithms and powers of '{slot.name}'")
                 linear[q, mine[which]], square[q, mine[which]], powers = out
                 found += [(q, c, e, mine[which]) for c, e in powers]
             linear[q] -= 2.0 * square[q] * slot.of(self.base)  # of u, not of u − base
         monomials = joined(found, Q)
-        at = self._of(self.scale, self.base, monomials.of)
-        coef = monomials.coef * np.exp(-(monomials.exponent * at).sum(axis=0))
-        return linear, square, monomials._replace(coef=coef)
+        log = self._logs(monomials.of, monomials.exponent, self.base)
+        coef = monomials.coef * np.exp(-log)
+        return Rest(linear, square, monomials._replace(coef=coef))
 
-    def check(
-        self, factors: Factors, linear: Array, square: Array, monomials: Monomials, mode: Array
-    ) -> None:
-        """Raise `NoForm` unless the numbers are the form's at random points, up to a constant."""
-        z = mode + self.steps * self.rng.normal(size=(3, mode.size))
-        u = self.base + 2.0 * self.rng.normal(size=(3, self.base.size))
-        z, u, every = np.vstack([mode, z]), np.vstack([self.base, u]), np.arange(self.numbers)
+    def fault(self, factors: Factors, rest: Rest, mode: Array) -> NoForm | None:
+        """Return an error unless the numbers are the form's at random points, up to a constant."""
+        linear, square, monomials = rest
+        z = mode + self.steps * np.array([[0.0], [0.0], [1.0], [1.0]]) * self.rng.normal(
+            size=(4, mode.size)
+        )
+        u = self.base + 2.0 * self.rng.normal(size=(4, self.base.size))
+        every = np.arange(self.numbers)
         off = self.values(z, u).copy()
         size = np.abs(off)
         for k in range(len(z)):
-            log = self._of(self.scale, u[k], every)
-            each = self._of(self.scale, u[k], monomials.of)
-            powers = monomials.coef * np.exp((monomials.exponent * each).sum(axis=0))
-            squares, blur = self._squares(factors, z[k], u[k])
-            np.add.at(size[k], factors.of, blur / SAME)
-            terms = [(factors.of, squares), (monomials.of, powers)]
-            for of, values in [
-                *terms,
-                *((every, v) for v in (*(linear * log), *(square * log**2))),
-            ]:
+            log, (gap, blur) = self._of(self.scale, u[k], every), self._gaps(factors, z[k])
+            by = factors.coef * np.exp(self._logs(factors.of, factors.exponent, u[k]))
+            powers = monomials.coef * np.exp(self._logs(monomials.of, monomials.exponent, u[k]))
+            np.add.at(size[k], factors.of, np.abs(by) * blur / SAME)
+            terms = [(factors.of, by * gap), (monomials.of, powers)]
+            terms += [(every, values) for values in (*(linear * log), *(square * log**2))]
+            for of, values in terms:
                 np.subtract.at(off[k], of, values)
                 np.add.at(size[k], of, np.abs(values))
-        if not (np.abs(off - off[0]) <= SAME * (size + size[0] + 1e-3)).all():
-            names = self._names([*self.real, *self.scale])
-            together = self.numbers > 1 and any(
-                slot.name in self.variables.by_row for slot in [*self.real, *self.scale]
-            )
-            error = RowsTogether if together else NoForm
-            raise error(f"no sum of squares, logarithms and monomials of {names}")
+        if (np.abs(off - off[0]) <= SAME * (size + size[0] + 1e-3)).all():
+            return None
+        slots = [*self.real, *self.scale]
+        by_row = any(slot.name in self.variables.by_row for slot in slots)
+        error = RowsTogether if by_row and self.numbers > 1 else NoForm
+        return error(f"no sum of squares, logarithms and monomials of {self._names(slots)}")
 
-    def form(self, factors: Factors, linear: Array, square: Array, monomials: Monomials) -> Form:
+    def form(self, factors: Factors, rest: Rest) -> Form:
         """Return the form by places."""
+        linear, square, monomials = rest
 
         def owners(slots: Sequence[Slot], of: Array) -> Array:
             every = [slot.owner[of] for slot in slots]
@@ -543,20 +609,23 @@ def alike(y: Array) -> Iterator[tuple[Array, Array]]:
         return
     with np.errstate(all="ignore"):
         gap = y - y[np.nan_to_num(np.abs(y), nan=np.inf).max(axis=1).argmin()]
-    with np.errstate(all="ignore"):
         digits = 10.0 ** (10 - np.ceil(np.log10(np.abs(gap) + 1e-3)))
         rounded = np.round(gap * digits) / digits
+    if (rounded == rounded[:, :1]).all():
+        yield gap[:, 0], np.arange(y.shape[1])
+        return
     _, first, which = np.unique(rounded, axis=1, return_index=True, return_inverse=True)
     for k, i in enumerate(first):
         yield gap[:, i], np.flatnonzero(np.ravel(which) == k)
 
 
-def split(y: Array) -> tuple[float, float, list[tuple[float, float]]] | None:
+def split(y: Array, near: Array) -> tuple[float, float, list[tuple[float, float]]] | None:
     """Return a function y of u on the grid as α u + β u² + Σ c e^{eu} + a constant: α, β, and pairs
     of c and e; None if it is another.
 
-    Far out on either side there is one exponential at most, whose ratio at two points is e; half of
-    e is tried, too, for a power that is in a square beside a constant.
+    Far out on either side there is one exponential at most, whose ratio at two points is e. Half of
+    e is tried, too, for a power that is in a square beside a constant; and those of the squares of
+    reals, `near`, of which reals may leave a rest.
     """
     fine, powers = np.isfinite(y), list[float]()
     far = np.flatnonzero(fine & (np.abs(GRID) >= FAR_OUT))
@@ -566,9 +635,9 @@ def split(y: Array) -> tuple[float, float, list[tuple[float, float]]] | None:
         e = math.log(ratio) / (GRID[i] - GRID[j]) if ratio > 0.0 else 0.0
         if e * np.sign(GRID[i]) > SMALLEST_POWER:
             powers.append(float(quartered(np.array(e), 1e-6)))
-    for halves in ([], [0.5 * e for e in powers]):
+    for more in ([], [0.5 * e for e in powers], [e for e in set(near.tolist()) if e]):
         for with_square in (False, True):
-            every = [*powers, *halves]
+            every = list(dict.fromkeys([*powers, *more]))
             fit = fitted(y[fine], GRID[fine], every, with_square)
             if fit is not None:
                 alpha, beta, *c = fit
