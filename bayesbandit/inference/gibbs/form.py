@@ -42,6 +42,7 @@ FAR = 2.0**300  # of z: what is not squared is rounding there
 OUT = np.array([8.0, 15.0, 25.0, 40.0, 60.0, 90.0, 120.0, 150.0])  # of u, to both sides
 GRID = np.concatenate([-OUT[::-1], np.linspace(-4.0, 4.0, 9), OUT])
 LOST = 1e-12  # of a logarithm, by rounding of squares that are 0
+DIGITS = 12  # of the coefficients of monomials
 RANK = 1e-9  # what a square may leave of second derivatives, relative to them
 SAME = 1e-8  # relative to the terms of a sum, in tests at random points
 FAR_OUT = 60.0  # where powers are larger than logarithms
@@ -531,7 +532,7 @@ class Reader:
             linear[q] -= 2.0 * square[q] * slot.of(self.base)  # of u, not of u − base
         monomials = joined(found, Q)
         log = self._logs(monomials.of, monomials.exponent, self.base)
-        coef = monomials.coef * np.exp(-log)
+        coef = rounded(monomials.coef * np.exp(-log), DIGITS)
         return Rest(linear, square, monomials._replace(coef=coef))
 
     def fault(self, factors: Factors, rest: Rest, mode: Array) -> NoForm | None:
@@ -579,6 +580,13 @@ class Reader:
         return Form(Squares(powers, factors.a, real, factors.offset), pure, *logs)
 
 
+def rounded(values: Array, digits: int) -> Array:
+    """Return numbers of some significant digits: so terms that cancel do so exactly."""
+    with np.errstate(divide="ignore"):
+        unit = 10.0 ** (digits - np.ceil(np.log10(np.abs(values))))
+    return np.where(np.isfinite(unit) & (unit > 0.0), np.round(values * unit) / unit, values)
+
+
 def moved(start: Array, place: int, to: Array | None = None) -> Array:
     """Return numbers with another one at a place: that of `to`, or larger by 2."""
     out = start.copy()
@@ -610,11 +618,11 @@ def alike(y: Array) -> Iterator[tuple[Array, Array]]:
     with np.errstate(all="ignore"):
         gap = y - y[np.nan_to_num(np.abs(y), nan=np.inf).max(axis=1).argmin()]
         digits = 10.0 ** (10 - np.ceil(np.log10(np.abs(gap) + 1e-3)))
-        rounded = np.round(gap * digits) / digits
-    if (rounded == rounded[:, :1]).all():
+        near = np.round(gap * digits) / digits
+    if (near == near[:, :1]).all():
         yield gap[:, 0], np.arange(y.shape[1])
         return
-    _, first, which = np.unique(rounded, axis=1, return_index=True, return_inverse=True)
+    _, first, which = np.unique(near, axis=1, return_index=True, return_inverse=True)
     for k, i in enumerate(first):
         yield gap[:, i], np.flatnonzero(np.ravel(which) == k)
 
