@@ -193,20 +193,26 @@ def streams(seed: int | np.random.SeedSequence, chains: int) -> list[np.random.S
 def own_problem(reading: Reading) -> Problem:
     """Return the rows with which the model was built, laid out.
 
-    Rows with positive rewards take their place if the model refuses its own, as a log-normal
-    likelihood refuses rewards of 0.
+    If the model refuses them, rows with positive rewards take their place, as a log-normal
+    likelihood has no rewards of 0, or rows with rewards between 0 and 1.
     """
     density = reading.density
     data, n = density.own, len(density.own["x"])
     weight, arm = data.get("weight", np.ones(n)), data.get("arm", np.zeros(n, dtype=np.int64))
-    try:
-        return problem(reading, (data["x"], data["reward"], weight, arm))
-    except NotThisEngine as error:
-        other = positive(density, n)
+    other = positive(density, n)
+    shares = other["reward"] / (1.0 + other["reward"])
+    refused: NotThisEngine | None = None
+    for x, reward in (
+        (data["x"], data["reward"]),
+        (other["x"], other["reward"]),
+        (other["x"], shares),
+    ):
         try:
-            return problem(reading, (other["x"], other["reward"], weight, arm))
-        except NotThisEngine:
-            raise NotThisEngine(replace(error.refusal, of_rows=True)) from error
+            return problem(reading, (x, reward, weight, arm))
+        except NotThisEngine as error:
+            refused = refused or error
+    assert refused is not None
+    raise NotThisEngine(replace(refused.refusal, of_rows=True)) from refused
 
 
 @matching
