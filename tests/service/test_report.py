@@ -78,7 +78,7 @@ def test_the_page_is_one_file_and_names_are_text(log, tmp_path):
     """A level that UTF-8 cannot write, too, which older releases stored."""
     with log[0].ledger.database.write() as connection:
         context = '{"age": 40.0, "city": "\\ud800"}'
-        forged = f"UPDATE bandit_decisions SET context = '{context}' WHERE place = 0"
+        forged = f"UPDATE bandit_decisions SET context = '{context}' WHERE t = 0"
         connection.exec_driver_sql(forged)
     page, _ = written(log[1], tmp_path)
     assert any("\\ud800" in text for text in page.texts)
