@@ -120,6 +120,7 @@ SWEPT = {
     "bounded far from 1": declared(lambda s, x, w, n: s, s=Prior("Uniform", lower=30, upper=50)),
     "lag": potential(lambda s, e: -0.2 * ((e[7:] - e[:-7]) ** 2).sum() / s),
     "a wall": potential(lambda s, e: pt.switch(s < 5, 0.0, -np.inf)),
+    "a wall and a number": potential(lambda s, e: pt.switch(s > 5, -np.inf, 0.0) + 1.0),
     "two walls": potential(lambda s, e: pt.switch((s > 1) & (s < 5), 0.0, -np.inf)),
     "powers": potential(lambda s, e: -(s**3) - 1 / s**1.5 + pt.log(s) - pt.log(s) ** 2),
     "sum of all": potential(lambda s, e: -(e.sum() ** 2) / s),
@@ -210,7 +211,7 @@ def test_clipped_rewards_are_those_clipped_beforehand():
 
 
 @few("[a wall]")
-@pytest.mark.parametrize("name", ["a wall", "two walls", "walls for each"])
+@pytest.mark.parametrize("name", [name for name in SWEPT if "wall" in name])
 def test_no_draw_is_beyond_a_wall(name):
     model = SWEPT[name]
     draws = matched(model, rows(model)).sample(rows(model), 500, 2, seed=1).values

@@ -31,6 +31,7 @@ from pytensor.tensor.elemwise import CAReduce
 from bayesbandit.inference.base import Compiled
 from bayesbandit.inference.graph_analysis.operations import (
     elementwise_name,
+    number,
     operation,
     reduced_by,
 )
@@ -122,20 +123,36 @@ def summands(graph: Variable, sign: float = 1.0) -> list[tuple[Variable, float]]
         return summands(node.inputs[0], sign)
     if elementwise_name(graph) == "Neg":
         return summands(node.inputs[0], -sign)
+    if elementwise_name(graph) in ("Add", "Sub"):
+        varies = [part for part in terms(graph, sign) if not is_finite(part[0])]
+        if len(varies) == 1:  # and numbers
+            return summands(*varies[0])
     if name in ("Join", "MakeVector"):
         arrays = [v for v in node.inputs if name == "MakeVector" or v.type.ndim]  # no axis
         return [part for v in arrays for part in summands(v, sign)]
     return [(graph, sign)]
 
 
+def is_finite(graph: Variable) -> bool:
+    """Return whether a graph is a finite number."""
+    value = number(graph)
+    return value is not None and math.isfinite(value)
+
+
 def added(graph: Variable, sign: float) -> list[tuple[Variable, float]]:
     """Return the graphs that a graph is a sum of, element by element; none if it is no sum."""
+    return [part for v, s in terms(graph, sign) for part in summands(v, s)]
+
+
+def terms(graph: Variable, sign: float) -> list[tuple[Variable, float]]:
+    """Return what is added, with its sign, to make a graph, of whose shape all are, but numbers."""
     name = elementwise_name(graph)
     if name not in ("Add", "Sub"):
         return []
     pairs = [(v, -sign if name == "Sub" and i else sign) for i, v in enumerate(graph.owner.inputs)]
-    whole = all(v.type.broadcastable == graph.type.broadcastable for v, _ in pairs)
-    return [part for v, s in pairs for part in summands(v, s)] if whole else []
+    like = graph.type.broadcastable
+    whole = all(v.type.broadcastable == like or number(v) is not None for v, _ in pairs)
+    return pairs if whole else []
 
 
 class Part:
