@@ -381,7 +381,9 @@ NOT_AFFINE = r"'reward' ~ \w+: not affine in log p and log\(1 − p\)"
 REFUSED = {
     "half of it": (declared(observes(lambda p: p / 2)), NOT_AFFINE),
     "a power of it": (declared(observes(lambda p: p**2)), NOT_AFFINE),
-    "used twice": (declared(observes(lambda p: p * (1 - p))), NOT_AFFINE),
+    "used twice": (
+        declared(observes(lambda p: p * (1 - p))), "'reward' ~ .*log1p of what may be 0, of 'p'"
+    ),
     "clipped": (declared(observes(lambda p: pt.clip(p, 0.1, 0.9))), "clip"),
     "a switch": (declared(observes(lambda p: pt.switch(p > 0.5, p, 0.5))), NOT_AFFINE),
     "a band that is hidden": (
@@ -397,7 +399,7 @@ REFUSED = {
     ),
     "Triangular": (
         declared(observes(lambda p: p), p=bb.Prior("Triangular", lower=0, upper=1, c=0.5)),
-        "'p' ~ T.*not affine",
+        "'p' ~ Triangular: function log of what may be 0, of 'p'",
     ),
     "a part of (0, 1)": (
         declared(observes(lambda p: p), p=bb.Prior("Uniform", lower=0.2, upper=0.8)), "support"
