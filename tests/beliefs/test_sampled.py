@@ -121,7 +121,7 @@ def test_many_contexts_in_parts(monkeypatch):
     whole = made.probabilities(x), made.greedy(x)
     monkeypatch.setattr("bayesbandit.beliefs.sampled.belief.AT_ONCE", 3 * 20 * K)
     assert len(list(choosing.parts(made.belief, x))) == 6
-    monkeypatch.setattr(type(made.belief), "decided", lambda self, n: None)
+    monkeypatch.setattr(type(made.belief), "count_decisions", lambda self, n: None)
     for ours, theirs in zip((made.probabilities(x), made.greedy(x)), whole, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
 
