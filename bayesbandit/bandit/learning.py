@@ -219,11 +219,13 @@ def _update(
         if x.ndim == 3 and not is_weighed:
             x = x[np.arange(n), k]
         has_moments = is_weighed and (x.ndim == 3 or not bandit.of_arms)
-        batch, kept = None, slice(None)
+        batch = None
+        kept = slice(None)
         if n >= MIN_ROWS_TO_SUM and _needs_no_moments(twin, has_moments, propensity is not None):
             batch, has_moments = _in_bulk(bandit, x, k, reward, p), False
             kept = slice(n - bandit.history.kept(n), n)  # no rows of other rounds
-        z, arms = x[kept], k[kept]
+        z = x[kept]
+        arms = k[kept]
         if has_moments:  # not as of now: what is learned later, as in a replay, is the same
             latest = None if tick is None else float(tick.max())
             rows, rule = choosing.describe(twin, z, bandit.all_arms, now, held=True, tick=latest)

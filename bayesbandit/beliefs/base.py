@@ -164,6 +164,11 @@ class Mergeable(Protocol):
         Raise ValueError unless both have the same settings and number of arms.
         """
 
+
+@runtime_checkable
+class Postponable(Protocol):
+    """What may have learned rounds that follow others, before these are known."""
+
     def postpone(self, ticks: float) -> None:
         """Put all rounds so many ticks later, and the clock with them: they follow other rounds.
 
@@ -240,6 +245,15 @@ class WithPosterior(Protocol):
 
     def posterior(self, k: int, rows: dict[str, Array]) -> Any:
         """Return the posterior of arm k. rows: its rounds, by role: "x", "reward", "weight"."""
+
+
+@runtime_checkable
+class PredictsTogether(Protocol):
+    """What predicts rows of features together, as if each were an arm."""
+
+    def predict_together(self, x: Array) -> Prediction:
+        """Return the joint prediction at m rows of features for each context, (n, m, d)."""
+        ...
 
 
 class Snapshot(Protocol):
@@ -360,7 +374,7 @@ def kernel_of(belief: Belief) -> Kernel | None:
     return None if known is None else belief.kernel
 
 
-def needed(belief: object, ability: Any, when: str) -> Any:
+def needed[Ability](belief: object, ability: type[Ability], when: str) -> Ability:
     """Return a belief that has an ability, one of the Protocols above; raise TypeError if not."""
     if isinstance(belief, ability):
         return belief

@@ -230,7 +230,8 @@ class ByDraws(Belief):
         self.refitted = {}
         if self.clock:
             check(state["gone"], Numbers(self.gone.shape, 0.0, COUNT, whole=True), "gone")
-            self.gone, self.tick = state["gone"], state["tick"]
+            self.gone = state["gone"]
+            self.tick = state["tick"]
 
     def verify(self, total: int) -> None:
         self.rounds.verify(len(self.n))

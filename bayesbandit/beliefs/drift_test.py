@@ -8,9 +8,8 @@ against one that does not: the wealth of each part, and their product, is an e-p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -147,7 +146,11 @@ class Bettors(Forecasts):
         return columns * len(self.half_lives)
 
     def _learned(
-        self, kernel: Any, width: tuple[int, ...], designs: list[Array], *rows: Array
+        self,
+        kernel: Callable[..., None],
+        width: tuple[int, ...],
+        designs: list[Array],
+        *rows: Array,
     ) -> Array:
         """Learn rows by a kernel, in order; return what it says of each, (n, M, S, *width)."""
         found = np.empty((len(designs), len(designs[0]), *width))
@@ -260,7 +263,8 @@ class EProcess:
         x, arm, reward = (np.concatenate(column) for column in zip(*self.early, strict=True))
         self._note(np.zeros(min(len(x), ROUNDS_OF_SCALES) - self.n))
         if len(x) >= ROUNDS_OF_SCALES:
-            m, self.early = ROUNDS_OF_SCALES, []
+            m = ROUNDS_OF_SCALES
+            self.early = []
             self._begin(x[:m], reward[:m])
             for part in self.parts:
                 part.scores(*self._scaled(x[:m], arm[:m], reward[:m]))

@@ -404,7 +404,8 @@ class Regressions(HalfLives):
 
     def _refit(self) -> None:
         """Start the one regression of all arms from the prior, and learn all rounds again."""
-        rounds, now = self.rounds, self.ticks(1)
+        rounds = self.rounds
+        now = self.ticks(1)
         assert rounds is not None
         self.counts = rounds.counts(len(self.counts))
         self._begin_with(self.features, 1)

@@ -1,9 +1,9 @@
 """A bambi model, as the declaration of a reward model.
 
 bambi builds the PyMC model, with the design of its data as constant arrays. Here each of these
-becomes a function of contexts and arms, c + x @ w, which is found by evaluation: formulae computes
-the design of rows that are put together anew from the columns of the data, and c and w are solved
-for at the contexts that the encoder makes of these rows, for each arm. Other rows test them.
+becomes a function of contexts and arms, c + x @ w. c and w are found by evaluation. New rows are
+made by drawing each column of the data at random. formulae computes their design, and the encoder
+their contexts x. c and w of each arm are solved for by half of the rows, and tested by the others.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import bambi
     import pandas as pd
     from bambi.backend.pymc import PyMCModel
+    from pytensor.tensor.variable import TensorVariable
 
 MEANS = {  # families whose mean reward is a parameter of the likelihood
     **dict.fromkeys(("gaussian", "t", "laplace", "poisson", "negativebinomial"), "mu"),
@@ -63,18 +64,18 @@ class Affine:
         """Return it as a function of x, of arm, or of both."""
         import pytensor.tensor as pt
 
-        def shaped(value: Any) -> Any:
+        def shaped(value: TensorVariable) -> TensorVariable:
             if self.most is not None:  # an index, whatever the contexts are
                 value = pt.clip(pt.round(value), 0, self.most)
             return value[:, 0] if self.flat else value
 
-        def of_context(x: Any) -> Any:
+        def of_context(x: TensorVariable) -> TensorVariable:
             return shaped(self.c[0] + x @ self.w[0])
 
-        def of_arm(arm: Any) -> Any:
+        def of_arm(arm: TensorVariable) -> TensorVariable:
             return shaped(pt.constant(self.c[:, 0])[arm])
 
-        def of_both(x: Any, arm: Any) -> Any:
+        def of_both(x: TensorVariable, arm: TensorVariable) -> TensorVariable:
             slopes = pt.constant(self.w)[arm]
             return shaped(pt.constant(self.c[:, 0])[arm] + (x[:, :, None] * slopes).sum(axis=1))
 
@@ -241,7 +242,10 @@ def _solved(z: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def levels_of(model: bambi.Model, arm: str, arms: Sequence[Any] | None) -> tuple[Any, ...] | None:
-    """Return the arms in their order, of which each has rows; None if no term names the arm."""
+    """Return the values of the arm's column, in the order of the bandit's arms.
+
+    None if no term uses that column. Raise ValueError for an arm that has no row in the data.
+    """
     if arm not in variables(model):
         if arms is not None:
             raise ValueError(f"arms are {arms!r}, and no term names the column {arm!r}")

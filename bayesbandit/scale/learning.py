@@ -13,7 +13,7 @@ import numpy as np
 from bayesbandit import checks
 from bayesbandit.bandit import fast_path, learning, ticks
 from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.beliefs.base import BeliefModel, Mergeable, needed
+from bayesbandit.beliefs.base import BeliefModel, Mergeable, Postponable, needed
 from bayesbandit.checks import Arms, Contexts, Name
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Policy, Thompson
@@ -190,10 +190,10 @@ def _beginner(bandit: Bandit, columns: Columns) -> Bandit:
         bandit.arms, bandit.spec, bandit.policy, bandit.balance, n_features=bandit.n_features,
         encoder=bandit.encoder, seed=bandit.seed, history=bandit.history.limit,
     )  # fmt: skip
-    trial = needed(empty.copy().belief, Mergeable, WHEN)
-    trial.absorb(empty.belief)
+    trial = empty.copy().belief
+    needed(trial, Mergeable, WHEN).absorb(empty.belief)
     if clock is not None:
-        trial.postpone(0.0)
+        needed(trial, Postponable, WHEN).postpone(0.0)
     if clock == "time":
         empty.ahead, empty.now = bandit.ahead, bandit.now
     return empty
@@ -284,7 +284,7 @@ def in_tree(parts: Iterable[Bandit]) -> Bandit | None:
 def _join(bandit: Bandit, later: Bandit) -> Bandit:
     """Return the bandit after it has learned what another has, as if that had come next."""
     if bandit.belief.clock == "rounds":
-        needed(later.belief, Mergeable, WHEN).postpone(ticks.tick(bandit))
+        needed(later.belief, Postponable, WHEN).postpone(ticks.tick(bandit))
         bandit.ahead += ticks.tick(later)
     needed(bandit.belief, Mergeable, WHEN).absorb(later.belief)
     bandit.history.extend(later.history.ordered(), later.history.total)

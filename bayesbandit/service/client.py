@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Any
@@ -64,7 +66,9 @@ class Client:
         self.timeout = checks.number(timeout, "timeout", above=0)
         self.default = default
         self.spool = None if spool is None else Path(spool)
-        self.own, self.spooling = threading.local(), threading.Lock()
+        self.own = threading.local()
+        self.spooling = threading.Lock()
+        self.flushing = threading.Lock()
 
     def __repr__(self) -> str:
         return f"Client({self.host!r}, timeout={self.timeout:g}, default={self.default!r})"
@@ -94,39 +98,56 @@ class Client:
     ) -> str:
         """Send a reward, and return its status: see `Service.reward`.
 
-        "ignored": of a default decision. "spooled": no server took it, and it is in the spool. at:
-        when it was observed, as "2026-11-22T18:00:00Z"; None: now.
+        "ignored": of a default decision. "spooled": no server took it, and it is in the spool, with
+        the time of this call. at: when it was observed, as "2026-11-22T18:00:00Z"; None: now.
         """
         if id is None:
             return "ignored"
         told = {"id": id, "value": value, "time": at, "key": key}
+        now = datetime.now(UTC).isoformat()
         try:
             return str(self._insist("/reward", told)["status"])
         except OSError:
             if self.spool is None:
                 raise
-        with self.spooling, self.spool.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(told) + "\n")
+        self._keep([json.dumps(told | {"time": at or now})])
         return "spooled"
 
     def flush(self) -> int:
         """Send the rewards of the spool again; return how many are left.
 
-        A reward that the server took before counts once. One that it refuses stays.
+        A reward that the server took before counts once. One that it refuses stays. It stops where
+        no server answers. Rewards that come meanwhile go into a new spool. If the process is
+        killed, the next call goes on with those that it was about to send.
         """
         if self.spool is None:
             return 0
-        with self.spooling:
-            there = self.spool.exists()
-            lines = self.spool.read_text(encoding="utf-8").splitlines() if there else []
+        sending = self.spool.with_name(f"{self.spool.name}.sending")
+        with self.flushing:
+            if not sending.exists():
+                if not self.spool.exists():
+                    return 0
+                with self.spooling:
+                    os.replace(self.spool, sending)
+            lines = sending.read_text(encoding="utf-8").splitlines()
             left = list[str]()
-            for line in lines:
+            for i, line in enumerate(lines):
                 try:
                     self._insist("/reward", json.loads(line))
-                except (OSError, ValueError):
+                except OSError:
+                    left += lines[i:]
+                    break
+                except ValueError:
                     left.append(line)
-            self.spool.write_text("".join(f"{line}\n" for line in left), encoding="utf-8")
+            self._keep(left)
+            sending.unlink()
         return len(left)
+
+    def _keep(self, lines: Sequence[str]) -> None:
+        """Append lines to the spool."""
+        if self.spool is not None:
+            with self.spooling, self.spool.open("a", encoding="utf-8") as file:
+                file.writelines(f"{line}\n" for line in lines)
 
     def activate(self, id: str | None) -> None:
         """Say that a decision was shown; nothing of a default decision."""

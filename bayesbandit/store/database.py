@@ -7,7 +7,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -293,7 +293,7 @@ class Database:
             if there and columns != {*table.columns.keys()}:
                 raise ValueError(
                     f"the log {self.shown} has tables of another release than this one ({RELEASE}):"
-                    f" {name} is not as it should be. Read it with the release that made it: "
+                    f" the columns of {name} differ. Read it with the release that made it: "
                     "`bayesbandit log export`, or DecisionLog(url).frame()"
                 )
         return bool(there)
@@ -305,10 +305,8 @@ class Database:
 
     def pragma(self, text: str) -> None:
         """Do what SQLite does outside of transactions."""
-        with self._answering():
-            raw = self.connected().raw_connection()
+        with self._answering(), closing(self.connected().raw_connection()) as raw:
             raw.cursor().execute(f"PRAGMA {text}")
-            raw.close()
 
 
 def microseconds(at: float | None = None) -> int:

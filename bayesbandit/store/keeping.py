@@ -73,15 +73,17 @@ def prune(ledger: Ledger) -> int:
     )
     first = update(versions).where(ledger.own(versions), own.number == 0).values(snapshot=None)
     between = delete(versions).where(ledger.own(versions), own.number.between(1, last - 1))
-    with ledger.database.write(patient=True) as connection:
-        if last > 1:
-            connection.execute(first)
-            connection.execute(between)
-        while ids := connection.execute(old).scalars().all():
+    while True:  # a transaction for some of them, so that decisions need not wait for all
+        with ledger.database.write(patient=True) as connection:
+            if last > 1:
+                connection.execute(first)
+                connection.execute(between)
+            ids = connection.execute(old).scalars().all()
             for table in (rewards, states, decisions):
                 connection.execute(delete(table).where(ledger.of_ids(table, ids)))
-            gone += len(ids)
-    return gone
+        if not ids:
+            return gone
+        gone += len(ids)
 
 
 def erase(ledger: Ledger, ids: Sequence[str], parts: Parts) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -42,7 +43,7 @@ def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         stream = np.append(unheld(stream[0]), stream[1:])
     arrays = {"stream": stream, "history": history.ordered()}
     parts: dict[str, dict[str, Any]] = {}
-    stored: Storable = needed(bandit.belief, Storable, "the bandit is saved and loaded")
+    stored = needed(bandit.belief, Storable, "the bandit is saved and loaded")
     for part, whole in (("belief", stored), ("reweighting", bandit.reweighting)):
         parts[part] = {}
         for key, value in ({} if whole is None else whole.state()).items():
@@ -135,21 +136,24 @@ def restore(
         saved = {k.removeprefix(prefix): a for k, a in arrays.items() if k.startswith(prefix)}
         state: dict[str, Any] = {**meta[part], **saved}
         if part == "belief":
-            _restore(needed(bandit.belief, Storable, "a saved bandit is loaded"), state)
+            stored = needed(bandit.belief, Storable, "a saved bandit is loaded")
+            _restore(stored, state, stored.restore)
         elif bandit.reweighting is not None:
-            _restore(bandit.reweighting, state, bandit.belief)
+            of_belief = partial(bandit.reweighting.restore, belief=bandit.belief)
+            _restore(bandit.reweighting, state, of_belief)
     validation.check(bandit.spec, policy, bandit.balance, len(bandit.arms), bandit.n_features)
     fast_path.set_policy(bandit, policy)
     fast_path.publish(bandit)
     return bandit
 
 
-def _restore(part: Storable | Reweighting, state: dict[str, Any], *more: Any) -> None:
+def _restore(
+    part: Storable | Reweighting, state: dict[str, Any], restore: Callable[[dict[str, Any]], None]
+) -> None:
     """Restore a part from its state; raise `Broken` if names or types are not as expected."""
-    restored: Any = part
-    verify.check_types(restored, state)
-    restored.restore(state, *more)
-    verify.check_names(restored, state)
+    verify.check_types(part, state)
+    restore(state)
+    verify.check_names(part, state)
 
 
 def load(

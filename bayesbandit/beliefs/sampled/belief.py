@@ -258,7 +258,9 @@ class SampledBelief(ByDraws):
 
     def _draw(self, g: int, rows: dict[str, Array]) -> None:
         """Put draws of posterior g, which has these rows, in the place of its cloud."""
-        cloud, spec, n = self.clouds[g], self.spec, self._counts(g)[0]
+        cloud = self.clouds[g]
+        spec = self.spec
+        n = self._counts(g)[0]
         key = (*self.seed.spawn_key, g, cloud.runs)
         rng = np.random.default_rng(np.random.SeedSequence(self.seed.entropy, spawn_key=key))
         try:

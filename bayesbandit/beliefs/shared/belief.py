@@ -14,6 +14,8 @@ from bayesbandit.beliefs.base import (
     Declaring,
     Forgets,
     Mergeable,
+    Postponable,
+    PredictsTogether,
     Refits,
     Reweighable,
     Seeded,
@@ -113,7 +115,8 @@ class SharedBelief(Belief):
 
     def __init__(self, common: Belief, n_arms: int) -> None:
         self.common, self.n_features, self.n = common, common.n_features, np.zeros(n_arms)
-        self.predict_may_refit, self.clock = common.predict_may_refit, common.clock
+        self.predict_may_refit = common.predict_may_refit
+        self.clock = common.clock
         self.is_joint = declares(common, "predict_together", ("predict",)) is not None
 
     def __repr__(self) -> str:
@@ -137,8 +140,8 @@ class SharedBelief(Belief):
                 f"where arms have features, a belief is asked at (n, K, {d}), as x[:, None] of "
                 f"those that were chosen; got {x.shape}"
             )
-        common: Any = self.common
-        if self.is_joint and not self.new.any():
+        common = self.common
+        if self.is_joint and isinstance(common, PredictsTogether) and not self.new.any():
             return common.predict_together(x)
         n, m, d = x.shape
         apart = common.predict(x.reshape(-1, d))
@@ -154,10 +157,13 @@ class SharedBelief(Belief):
         tick: Array | None = None,
     ) -> None:  # fmt: skip
         """Learn rounds with the features x (n, d) of the chosen arms: see `Belief.update`."""
-        before, same, timed = np.array(self.common.n), np.zeros_like(arm), {}
-        if tick is not None:
-            timed["tick"] = tick
-        self.common.update(x, same, reward, weight, **timed)
+        before = np.array(self.common.n)
+        same = np.zeros_like(arm)
+        if tick is None:
+            self.common.update(x, same, reward, weight)
+        else:
+            forgets = needed(self.common, Forgets, "time passes")
+            forgets.update(x, same, reward, weight, tick=tick)
         check_counted(self.common, before, same)
         self.n = self.n + np.bincount(arm, minlength=len(self.n))
 
@@ -178,7 +184,7 @@ class SharedBelief(Belief):
         self.n = self.n + other.n
 
     def postpone(self, ticks: float) -> None:
-        needed(self.common, Mergeable, MERGING).postpone(ticks)
+        needed(self.common, Postponable, MERGING).postpone(ticks)
 
     def add_arm(self) -> None:
         self.n = np.append(self.n, 0.0)

@@ -56,7 +56,7 @@ KEEPS_ELEMENTS = (
 
 
 class NoForm(Exception):
-    """Numbers that have another form; the message says what is not as it should be."""
+    """The error of numbers that have another form; the message says how they differ."""
 
 
 class RowsTogether(NoForm):
@@ -649,8 +649,8 @@ def split(y: Array, near: Array) -> tuple[float, float, list[tuple[float, float]
     of c and e; None if it is another.
 
     Far out on either side there is one exponential at most, whose ratio at two points is e. Half of
-    e is tried, too, for a power that is in a square beside a constant; and those of the squares of
-    reals, `near`, of which reals may leave a rest.
+    e is tried, too, for a power that is in a square beside a constant. The exponents `near`, of the
+    squares of reals, are tried last: a square that cannot become 0 leaves such a power.
     """
     fine, powers = np.isfinite(y), list[float]()
     far = np.flatnonzero(fine & (np.abs(GRID) >= FAR_OUT))
