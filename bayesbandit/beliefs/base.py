@@ -149,9 +149,19 @@ class Reweighable(Protocol):
     ) -> None:
         """Refit the arms that are due, from all rounds; arguments are as in `update`.
 
-        The rounds of removed arms have an arm number below 0. A belief with a `fading_rate` also
-        takes `tick` (n,): when the rounds were decided.
+        The rounds of removed arms have an arm number below 0.
         """
+
+
+@runtime_checkable
+class ReweighableInTime(Reweighable, Protocol):
+    """What has a `fading_rate`, and learns rounds again as of their decisions."""
+
+    def reweigh(
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array,
+        tick: Array | None = None,
+    ) -> None:  # fmt: skip
+        """Refit as `Reweighable.reweigh`; tick (n,): when the rounds were decided."""
 
 
 @runtime_checkable

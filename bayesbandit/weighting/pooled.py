@@ -56,7 +56,9 @@ class Pooled(Inverse):
             assert kind is not None, "pooled propensities are for policies that have a rule"
             if len(self.periods) == self.most:
                 self._thin()
-            self.beliefs.append(needed(belief, Recallable, WHEN).snapshot())
+            snapshot = needed(belief, Recallable, WHEN).snapshot()
+            assert snapshot is not None, "a bandit's door has asked whether there are snapshots"
+            self.beliefs.append(snapshot)
             param, floor = numbers(policy, kind, t, 1)
             floor = min(floor, 1 / len(layout.arms))  # γ was checked for one arm
             self.rules.append((kind, param, floor))

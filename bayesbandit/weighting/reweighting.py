@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief, Reweighable, needed
+from bayesbandit.beliefs.base import Belief, Reweighable, ReweighableInTime, needed
 from bayesbandit.checks import COUNT, LARGEST, Name, column, shown
 from bayesbandit.growing_rows import GrowingRows
 from bayesbandit.history import History, Layout
@@ -210,12 +210,12 @@ class Reweighting:
                 changed.append(k)
             self.due[arms[k]] = self.schedule.next_due(len(mine))
         rounds = past[:, : layout.n_features], played, log["reward"], log["weight"]
-        reweigh = needed(belief, Reweighable, "the weights of its past change").reweigh
+        when = "the weights of its past change"
         if not self.rate:
-            reweigh(changed, *rounds)
+            needed(belief, Reweighable, when).reweigh(changed, *rounds)
             return
         tick = self.ticks.records["tick"]
-        reweigh(changed, *rounds, tick=tick)
+        needed(belief, ReweighableInTime, when).reweigh(changed, *rounds, tick=tick)
         for k in due:
             left = np.exp(-self.rate * (self.tick - tick[played == k])).sum()
             m = max(1, math.ceil(left))
