@@ -13,7 +13,7 @@ from bayesbandit.inference.exact import normal_inverse_gamma
 from bayesbandit.inference.gibbs.generic import problem
 from bayesbandit.inference.gibbs.sampler import Gibbs, match
 from bayesbandit.model import RewardModel, reward_model
-from tests.cases import in_gate
+from tests.cases import few, in_gate
 from tests.inference.declared import log_densities, rows
 
 IG = Prior("InverseGamma", alpha=2, beta=2)
@@ -493,3 +493,27 @@ def test_log_normal_rewards_are_normal_ones_by_their_logarithms(rng):
     theta, sigma = fitted.draws["theta"], fitted.draws["sigma"]
     means = np.exp(theta @ x[:2].T + 0.5 * sigma[:, None] ** 2)
     np.testing.assert_allclose(fitted.mean(x[:2]), means.mean(axis=0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", SWEPT)
+@few("student", "half-Cauchy")
+@in_gate(6)
+def test_rows_are_laid_out_as_if_they_were_the_first(name):
+    """To the last bit: a saved bandit has laid out no others before."""
+    model = SWEPT[name]
+
+    def laid_out(engine, seed, n):
+        given = rows(seed=seed, n=n, arms=2 if model.takes_arm else None)
+        if not model.takes_weight:
+            del given["weight"]
+        found = problem(engine.reading, engine.data(**given)).layout
+        return [np.asarray(array) for array in (*found.terms, found.centre)]
+
+    built = rows(n=30, arms=2 if model.takes_arm else None)
+    if not model.takes_weight:
+        del built["weight"]
+    old, new = (match(model.build(**built)) for _ in range(2))
+    for seed, n in ((1, 25), (2, 40)):
+        laid_out(old, seed, n)
+    for ours, theirs in zip(laid_out(old, 3, 33), laid_out(new, 3, 33), strict=True):
+        np.testing.assert_array_equal(ours, theirs)

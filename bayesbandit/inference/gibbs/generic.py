@@ -153,8 +153,8 @@ class Reading:
                 if not smaller or isinstance(error, RowsTogether):
                     raise
                 forms += self._forms(term, smaller, rows, variables)
-                at = parts.index(part)
-                parts[at : at + 1] = smaller
+                # another thread may have done so
+                parts[:] = [one for p in parts for one in (smaller if p is part else [p])]
         return forms
 
     def _form(self, part: Part, rows: Sequence[np.ndarray], variables: Variables) -> Form:
