@@ -166,10 +166,11 @@ class RewardModel(Declaration):
         weighted: as in `from_pymc`. name: of the reward model.
 
         A formula is code, as in bambi: do not take one from a stranger. The priors, which bambi
-        scales by the data, are those of the model. Each term is tested on
-        new rows, made by drawing each column of the data at random. ValueError is raised for a term
-        that is not linear in the features, for hsgp terms, and for a family whose mean reward is
-        not a parameter of its likelihood, such as hurdle ones.
+        scales by the data, are those of the model. `Intercept` is that of predictors less their
+        means, as in bambi's PyMC model, unless bambi.Model(…, center_predictors=False) is given.
+        Each term is tested on new rows, made by drawing each column of the data at random.
+        ValueError is raised for a term that is not linear in the features, for hsgp terms, and for
+        a family whose mean reward is not a parameter of its likelihood, such as hurdle ones.
         """
         from bayesbandit.declaring import from_bambi
 

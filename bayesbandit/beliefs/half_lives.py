@@ -65,6 +65,11 @@ class HalfLives(Belief, Kernel):
         return self.blocks[self.log_weight.argmax()]
 
     @property
+    def half_life(self) -> float | str | None:
+        """The half-life that decides: the most probable one, or that of the setting."""
+        return self.memory.each()[self.log_weight.argmax()].half_life
+
+    @property
     def n(self) -> Array:
         return self.blocks[0, :, self.n_at]
 

@@ -66,6 +66,13 @@ def fit(
     checks.integer(chains, "chains", 1)
     knobs = {"tune": tune, "target_accept": target_accept, "cores": cores}
     knobs = {name: value for name, value in knobs.items() if value is not None}
+    if tune is not None:
+        checks.integer(tune, "tune")
+    if target_accept is not None:
+        checks.number(target_accept, "target_accept", above=0, below=1)
+    if cores is not None:
+        checks.integer(cores, "cores", 1)
+    checks.one_of(progress, "progress", (False, True))
     if not isinstance(seed, np.random.SeedSequence):
         seed = np.random.SeedSequence(None if seed is None else checks.integer(seed, "seed"))
     if not model.takes_arm and n_arms is not None:
@@ -79,8 +86,6 @@ def fit(
     built = model.build(x, reward, weight, arm, n_arms)
     rows = {role: np.asarray(v.get_value()) for role, v in containers(built).items()}
     number = int(seed.generate_state(1, np.uint64)[0])
-
-    checks.one_of(progress, "progress", (False, True))
 
     def known_by(plan: Plan) -> Known:
         _check_knobs(knobs, plan.kind, model.name)
@@ -115,14 +120,10 @@ def _posterior(
 
 
 def _check_knobs(knobs: Mapping[str, Any], engine: Engine, name: str) -> None:
-    """Raise ValueError for a sampler setting that the engine does not have, or not so."""
+    """Raise ValueError for a sampler setting that the engine does not have, or not so small."""
     for knob in knobs:
         if knob not in engine.knobs:
             have = " and ".join(repr(e.name) for e in engines if knob in e.knobs)
             raise ValueError(f"{knob} is a knob of {have}; the engine of {name} is {engine.name!r}")
     if "tune" in knobs:
         checks.integer(knobs["tune"], f"tune, of {engine.name!r},", engine.least_tune)
-    if "target_accept" in knobs:
-        checks.number(knobs["target_accept"], "target_accept", above=0, below=1)
-    if "cores" in knobs:
-        checks.integer(knobs["cores"], "cores", 1)

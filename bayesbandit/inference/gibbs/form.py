@@ -118,7 +118,7 @@ def summands(graph: Variable, sign: float = 1.0) -> list[tuple[Variable, float]]
         return [(graph, sign)]
     name = operation(node)[1]
     adds = isinstance(node.op, CAReduce) and reduced_by(node) == "Add"
-    keeps = name in KEEPS_ELEMENTS or elementwise_name(graph) == "Identity"
+    keeps = name in KEEPS_ELEMENTS or elementwise_name(graph) == "Identity" or repeats_none(graph)
     if adds or keeps or isinstance(node.op, CheckAndRaise):
         return summands(node.inputs[0], sign)
     if elementwise_name(graph) == "Neg":
@@ -131,6 +131,13 @@ def summands(graph: Variable, sign: float = 1.0) -> list[tuple[Variable, float]]
         arrays = [v for v in node.inputs if name == "MakeVector" or v.type.ndim]  # no axis
         return [part for v in arrays for part in summands(v, sign)]
     return [(graph, sign)]
+
+
+def repeats_none(graph: Variable) -> bool:
+    """Return whether a graph allocates an array of numbers that are one array of that shape."""
+    if graph.owner is None or operation(graph.owner)[1] != "Alloc":
+        return False
+    return graph.owner.inputs[0].type.broadcastable == graph.type.broadcastable
 
 
 def is_finite(graph: Variable) -> bool:
@@ -679,6 +686,8 @@ def fitted(y: Array, u: Array, powers: Sequence[float], with_square: bool) -> li
         *([u**2] if with_square else []),
         *(np.exp(e * u) for e in powers),
     ]
+    if y.size <= len(columns):  # any numbers would fit
+        return None
     weight = 1.0 / (1.0 + np.abs(y))
     X = np.column_stack(columns) * weight[:, None]
     size = np.abs(X).max(axis=0)

@@ -201,7 +201,9 @@ def _read(model: pm.Model) -> Density:
     declared = {name: shapes[name] for name in zero_sum}
     for name in zero_sum:
         shapes[name] = fewer(model.rvs_to_transforms[model[name]], shapes[name])
-    values: dict[str, Variable] = {v.name: v.type.clone(shape=shapes[v.name])(v.name) for v in free}
+    values: dict[str, Variable] = {
+        v.name: pt.TensorType(v.type.dtype, shapes[v.name])(v.name) for v in free
+    }
     variables = [*free, *model.observed_RVs]
     raw = model.logp(vars=[*variables, *model.potentials], jacobian=False, sum=False)
     raw += model.replace_rvs_by_values([model["mean_reward"]])

@@ -80,8 +80,8 @@ def joint(values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     scores = np.ascontiguousarray(values.transpose(0, 2, 1))
     S = scores.shape[2]
     is_best = scores == scores.max(axis=1, keepdims=True)
-    each = masses(weights, S) / (S * is_best.sum(axis=1))
-    return _summing(np.einsum("nks,ns->nk", is_best, each), weights)
+    each = masses(weights, S) / is_best.sum(axis=1)  # counts are whole: one arm is best S times
+    return _summing(np.einsum("nks,ns->nk", is_best, each) / S, weights)
 
 
 def _summing(p: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
