@@ -2,6 +2,7 @@
 
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 import bayesbandit as bb
 
 assert Path(bb.__file__).is_relative_to(sys.prefix), f"not the installed one: {bb.__file__}"
+assert find_spec("bayesbandit_studies") is None, "the paper's studies are a package of their own"
 rng = np.random.default_rng(0)
 x, reward = rng.normal(size=(200, 3)), rng.normal(size=(200, 3))
 for make in (bb.LinTS, bb.LinUCB, bb.BLTS, bb.BLUCB):

@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 
 import bayesbandit as bb
 from bayesbandit import evaluation
-from bayesbandit.cli import app as commands
-from bayesbandit.cli import report, tuning
+from bayesbandit.cli import report, reproduce, tuning
 from bayesbandit.cli.app import app
 from bayesbandit.cli.data import verdict
 from bayesbandit.cli.players import PLAYED, lacks_constant, parse_bandit
@@ -264,6 +263,17 @@ def test_reproduce_alone_lists_the_studies():
     assert "Simulations that find the optimal assignment" in " ".join(result.output.split())
 
 
+def test_without_the_papers_studies_a_sentence_says_how_to_get_them(monkeypatch, tmp_path):
+    monkeypatch.setattr(reproduce, "PAPER", "bayesbandit-nobody")
+    monkeypatch.setattr("bayesbandit.runtime.plugins.entry_points", lambda group: [])
+    result = run("reproduce")
+    assert result.exit_code == 0
+    assert " ".join(result.output.split()) == reproduce.MISSING
+    result = run("reproduce", "table1", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert f"unknown study 'table1'. {reproduce.MISSING}" in " ".join(result.output.split())
+
+
 def test_a_column_has_the_same_digits_in_all_rows(capsys):
     report.show(
         pd.DataFrame({"z": [0.8, -15.8, np.inf], "n": [2, 3, 4], "k": ["a", None, "b"]}), ""
@@ -296,15 +306,14 @@ def test_how_long_a_study_took(tmp_path):
     runs = pd.DataFrame(
         {"environment": ["a", "a", "b"], "bandit": ["x", "y", "x"], "replication": 0}
     )
-    assert (
-        commands.pace(runs, tmp_path) == "2 simulations of 2 bandits each took 20 s: 0.10 a second."
-    )
+    said = reproduce.pace(runs, tmp_path)
+    assert said == "2 simulations of 2 bandits each took 20 s: 0.10 a second."
 
 
 def test_a_study_says_how_long_its_runs_are():
     runs = pd.DataFrame({"environment": ["a", "a", "b"], "replication": 0, "t": [9, 1000, 2000]})
-    assert commands.size(runs) == "1 simulation of 1,000 to 2,000 rounds"
-    assert commands.size(runs.assign(replication=[0, 1, 1])[:2]) == "2 simulations of 1,000 rounds"
+    assert reproduce.size(runs) == "1 simulation of 1,000 to 2,000 rounds"
+    assert reproduce.size(runs.assign(replication=[0, 1, 1])[:2]) == "2 simulations of 1,000 rounds"
 
 
 def test_an_unknown_study_is_named(tmp_path):

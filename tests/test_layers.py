@@ -30,7 +30,6 @@ FLOORS = [  # from the cellar up; rooms on one floor do not know each other
     {"evaluation", "ope"},
     {"plots"},
     {"experiments"},
-    {"studies"},
     {"cli"},
     {"__main__"},
 ]
@@ -125,6 +124,12 @@ def test_systems_are_written_with_public_names():
         for module, name in imported(path) if room == "systems" else ():
             own = f"{module}.".startswith(f"systems.{system.split('.')[0]}.")
             assert own or is_public(module, name), f"{NAMES[path]} imports {name} of {module}"
+
+
+def test_the_package_knows_nothing_of_the_studies():
+    for path in FILES:
+        text = path.read_text()
+        assert "bayesbandit_studies" not in text, f"{NAMES[path]} names the paper's studies"
 
 
 def test_no_cycles():

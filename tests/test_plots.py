@@ -68,7 +68,6 @@ def legend(figure: Figure) -> list[str]:
     [
         (plots.regret_curves, "Cumulative regret", "cumulative regret (units of reward)"),
         (plots.propensities, "Propensity", "propensity of chosen arm"),
-        (plots.optimal_share, "Optimal assignment", "share of replications"),
     ],
 )
 def test_curves_over_rounds(draw: Callable[[pd.DataFrame], Figure], title: str, label: str) -> None:
@@ -137,7 +136,6 @@ def test_many_environments_share_a_panel() -> None:
     for line, bandit in zip(ax.lines, BANDITS, strict=True):
         assert line.get_xdata()[-1] == 100
         assert line.get_ydata()[-1] == pytest.approx(rate[bandit])
-    rendered(plots.optimal_share(table))
 
 
 def test_one_replication_claims_no_error() -> None:
@@ -204,14 +202,6 @@ def test_many_environments_that_coincide() -> None:
     rate = (last["regret"] / last["t"]).groupby(last["bandit"]).mean()
     for line, bandit in zip(curves_of(ax), BANDITS, strict=True):
         assert line.get_ydata()[-1] == pytest.approx(rate[bandit] - rate.mean())
-
-
-@pytest.mark.slow
-def test_optimal_share_needs_test_contexts() -> None:
-    some = pd.concat([simulated(2), simulated(3, tested=False).query("environment == 'env 2'")])
-    assert [ax.get_title() for ax in plots.optimal_share(some).axes] == ["env 0", "env 1"]
-    with pytest.raises(ValueError, match=r"none of \['env 0'\] has test contexts"):
-        plots.optimal_share(simulated(1, tested=False))
 
 
 @pytest.mark.slow
@@ -289,110 +279,6 @@ def test_untested_pairs_are_drawn_as_draws() -> None:
     table = simulated(2, replications=1)
     table["reward"] += 0.5
     rendered(plots.pairwise_scatter(table))
-
-
-GRID = np.stack(np.meshgrid(np.linspace(-3, 3, 13), np.linspace(-2, 2, 9)), axis=-1).reshape(-1, 2)
-
-
-def means(x: np.ndarray) -> np.ndarray:
-    """The paper's three arms (section 3.1)."""
-    q = ((x + 1) ** 2).sum(axis=1) / 2
-    return np.stack([q, np.ones(len(x)), 2 - q], axis=1)
-
-
-def played(n: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(2)
-    return rng.normal(size=(n, 2)), rng.integers(0, 3, n), np.arange(1, n + 1) - 50
-
-
-@pytest.mark.slow
-def test_assignment() -> None:
-    x, arm, t = played()
-    regions = np.tile(means(GRID).argmax(axis=1), (5, 1))
-    figure = rendered(plots.assignment(x, arm, t, "abc", 4, GRID, regions, means(GRID), "BLTS"))
-    assert figure.get_suptitle() == "BLTS"
-    titles = [ax.get_title() for ax in figure.axes]
-    assert titles == ["warm start", "rounds 1–10", "rounds 11–29", "rounds 30–85", "rounds 86–250"]
-    assert {ax.get_xlabel() for ax in figure.axes} == {"$x_0$"}
-    assert figure.axes[0].get_ylabel() == "$x_1$"
-    assert legend(figure) == ["arm a", "arm b", "arm c", "optimal border"]
-
-
-@pytest.mark.slow
-def test_every_round_is_in_one_window() -> None:
-    x, arm, t = played()
-    dots = [
-        len(np.asarray(dots.get_offsets()))
-        for ax in plots.assignment(x, arm, t, [0, 1, 2]).axes
-        for dots in ax.collections
-    ]
-    assert sum(dots) == len(x)
-    (panel,) = plots.assignment(x, arm, t, [0, 1, 2], windows=[(1, 20)]).axes
-    assert sum(len(np.asarray(dots.get_offsets())) for dots in panel.collections) == 20
-    assert len(plots.assignment(x, arm, t + 50, [0, 1, 2], windows=1).axes) == 1
-    assert len(plots.assignment(x[:2], arm[:2], np.array([1, 2]), [0, 1, 2]).axes) == 1
-    rendered(plots.assignment(x[:9], arm[:9], t[:9], [0, 1, 2]))  # nothing but a warm start
-
-
-@pytest.mark.slow
-def test_bias_is_symmetric_about_zero() -> None:
-    truth = means(GRID) + 3.0
-    estimated = np.stack([0.5 * truth, 1.2 * truth])
-    figure = rendered(plots.bias(GRID, estimated, truth, "abc", ["t = 10", "t = 100"], "LinTS"))
-    panels = figure.axes
-    bars = [bar for ax in panels for bar in ax.child_axes]
-    assert len(bars) == 2
-    assert spoken(figure.get_suptitle()).startswith("LinTS: estimate − truth")
-    assert [ax.get_title() for ax in panels[:3]] == ["arm a", "arm b", "arm c"]
-    assert [ax.get_ylabel() for ax in panels[::3]] == ["t = 10\n$x_1$", "t = 100\n$x_1$"]
-    drawn = np.asarray(panels[3].collections[0].get_array())  # second row, arm a
-    np.testing.assert_allclose(drawn, (0.2 * truth[:, 0]).reshape(9, 13))
-    for row, bar in enumerate(bars):
-        (limits,) = {ax.collections[0].get_clim() for ax in panels[3 * row : 3 * row + 3]}
-        assert limits[0] == -limits[1] < 0
-        shown = [text.get_text() for text in bar.get_yticklabels()]
-        assert shown == [f"−{limits[1]:.2g}", "0", f"{limits[1]:.2g}"]
-
-
-@pytest.mark.slow
-def test_biases_have_a_scale_for_each_row() -> None:
-    truth = means(GRID)
-    estimated = np.stack([truth + 0.1, truth + 5.0])
-    figure = rendered(plots.bias(GRID, estimated, truth, "abc", ["small", "large"]))
-    ends = [ax.collections[0].get_clim()[1] for ax in figure.axes[:6]]
-    np.testing.assert_allclose(ends, [0.1] * 3 + [5.0] * 3)
-    none = rendered(plots.bias(GRID, truth[None], truth, "abc", ["exact"]))
-    assert none.axes[0].collections[0].get_clim() == (-1.0, 1.0)
-
-
-def test_a_grid_in_any_order_gives_the_same_picture() -> None:
-    truth = means(GRID)
-    order = np.random.default_rng(0).permutation(len(GRID))
-    pictures = [
-        plots.bias(GRID[rows], 0.5 * truth[None, rows], truth[rows], "abc", ["a"])
-        for rows in (np.arange(len(GRID)), order)
-    ]
-    one, two = (np.asarray(f.axes[0].collections[0].get_array()) for f in pictures)
-    np.testing.assert_array_equal(one, two)
-
-
-def test_bad_input_of_the_context_pictures() -> None:
-    x, arm, t = played(20)
-    truth = means(GRID)
-    with pytest.raises(ValueError, match=r"wanted x \(n, 2\).* got \(20, 1\)"):
-        plots.assignment(x[:, :1], arm, t, "abc")
-    with pytest.raises(ValueError, match=r"wanted x"):
-        plots.assignment(x, arm[1:], t, "abc")
-    with pytest.raises(ValueError, match=r"indices 0\.\.1, got \[0 1 2\]"):
-        plots.assignment(x, arm, t, "ab")
-    with pytest.raises(ValueError, match="grid is None"):
-        plots.assignment(x, arm, t, "abc", truth=truth)
-    with pytest.raises(ValueError, match="1 regions for 2 windows"):
-        plots.assignment(x, arm, t, "abc", [(1, 2), (3, 4)], GRID, truth.argmax(axis=1)[None])
-    with pytest.raises(ValueError, match=r"wanted \(1, 117, 3\) and \(117, 3\), got"):
-        plots.bias(GRID, truth, truth, "abc", ["a"])
-    with pytest.raises(ValueError, match="regular grid"):
-        plots.bias(GRID[:-1], truth[None, :-1], truth[:-1], "abc", ["a"])
 
 
 # Linear RGB as a dichromat sees it: Machado, Oliveira & Fernandes (2009), table 1, severity 1.
@@ -525,25 +411,6 @@ def test_a_legend_of_many_lines_leaves_the_panels_their_room() -> None:
     assert heights[1] > 0.8 * heights[0]
 
 
-@pytest.mark.slow
-def test_learning_curves_tell_their_number_share_a_scale_and_show_what_should_be() -> None:
-    rows = [
-        {"p": p, "m": "a", "t": t, "y": y * (i + 1)}
-        for p, y in (("one", 0.1), ("two", 0.3)) for t in (1, 2) for i in range(4)
-    ]  # fmt: skip
-    table = pd.DataFrame(rows)
-    figure = plots.learning_curves(
-        table, "t", "y", "m", "p", "t", "y", "Y", alike=True, nominal=0.95
-    )
-    rendered(figure)
-    assert figure.get_suptitle() == "Y: mean ± SE over 4 replications"
-    assert legend(figure) == ["a", "nominal, 0.95"]
-    assert len({ax.get_ylim() for ax in figure.axes}) == 1
-    assert figure.axes[0].get_ylim()[1] > 0.95
-    once = plots.learning_curves(table[::4], "t", "y", "m", "p", "t", "y", "Y")
-    assert once.get_suptitle() == "Y"
-
-
 def test_a_bandit_has_one_look_in_all_pictures():
     """Whoever stands beside it, known to the toolkit or not; and no two of a picture are alike."""
     one, other = style.looks(["BLTS", "mine", "LinTS"]), style.looks(["a", "BLTS", "b", "mine"])
@@ -564,35 +431,9 @@ def test_designs_are_named_in_words():
         assert "-linear-" not in style.words(world.name)
 
 
-def test_interval_rows_leave_nothing_out() -> None:
-    """Each row has its interval or, left of the panel's beginning, an arrowhead."""
-    table = pd.DataFrame({
-        "method": ["a", "b", "a", "b"], "world": ["p", "p", "q", "q"],
-        "value": [0.9, 0.1, 0.95, 0.94], "low": [0.85, 0.0, 0.9, np.nan],
-        "high": [0.95, 0.2, 1.0, np.nan],
-    })  # fmt: skip
-    figure = plots.interval_rows(
-        table, "method", "value", "world", "v", "Values", nominal=0.95, least=0.8
-    )
-    first, second = rendered(figure).axes
-    assert first.get_xlim()[0] == 0.8
-    arrows = [line for line in first.lines if line.get_marker() == "<"]
-    assert [list(line.get_xdata()) for line in arrows] == [[0.8]]
-    assert not [x for line in second.lines if line.get_marker() == "<" for x in line.get_xdata()]
-    assert [label.get_text() for label in first.get_yticklabels()] == ["a", "b"]
-    with pytest.raises(ValueError, match="lacks"):
-        plots.interval_rows(table.drop(columns="low"), "method", "value", "world", "v", "V")
-
-
 def test_an_error_over_environments_is_named_also_with_one_replication() -> None:
     title = plots.regret_curves(simulated(13, replications=1)).get_suptitle()
     assert spoken(title).startswith("Normalised regret: mean ± SE over 13 environments, one repl")
-
-
-def test_learning_curves_claim_no_more_rows_than_there_are() -> None:
-    table = pd.DataFrame({"t": [1, 1, 1, 2, 2], "y": [1.0, 2, 3, 4, np.nan], "m": "a", "p": "one"})
-    title = plots.learning_curves(table, "t", "y", "m", "p", "t", "y", "Y").get_suptitle()
-    assert title == "Y: mean ± SE over 1 to 3 replications"
 
 
 def test_an_arm_of_which_a_leaf_knows_nothing_has_no_point() -> None:
@@ -603,14 +444,3 @@ def test_an_arm_of_which_a_leaf_knows_nothing_has_no_point() -> None:
     for ax in rendered(plots.policy_tree(bandit)).axes[1:]:
         points = [line.lines[0].get_xdata()[0] for line in ax.containers]
         assert np.isfinite(points).tolist() == [True, True, False]
-
-
-def test_windows_and_truths_that_cannot_be_drawn_are_named() -> None:
-    x, arm, t = np.random.default_rng(0).normal(size=(9, 2)), np.arange(9) % 2, np.arange(9)
-    grid = np.stack(np.meshgrid([0, 1, 2], [0, 1, 2]), -1).reshape(-1, 2)
-    assert len(plots.assignment(x, arm, t + 1, ["a", "b"], np.int64(1)).axes) == 1
-    for windows, said in ((-1, "windows must be an integer ≥ 1; got -1"), ([], "got none")):
-        with pytest.raises(ValueError, match=said):
-            plots.assignment(x, arm, t, ["a", "b"], windows)
-    with pytest.raises(ValueError, match=r"truth must be \(9, 2\); got \(9, 3\)"):
-        plots.assignment(x, arm, t, ["a", "b"], grid=grid, truth=np.zeros((9, 3)))

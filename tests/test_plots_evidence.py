@@ -7,7 +7,7 @@ import pytest
 
 from bayesbandit import plots
 from bayesbandit.ope import Log, check, evaluate, replay
-from bayesbandit.studies.evidence.designs import linear
+from bayesbandit_studies.evidence.designs import linear
 from tests.ope.test_replay import Always, uniform
 
 

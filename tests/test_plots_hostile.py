@@ -9,7 +9,7 @@ from bayesbandit import plots
 from bayesbandit.plots.style import look
 from tests.cases import few, long_but
 from tests.pictures import inside
-from tests.test_plots import GRID, simulated
+from tests.test_plots import simulated
 
 LONG = "a name of sixty signs, which is long enough to need two lines {}"
 SCALES = 1e-9, 1.0, 1e9
@@ -66,60 +66,6 @@ def test_trees_of_any_arms(arms):
     assert all(not a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
 
 
-def truth(arms, scale=1.0):
-    at = np.random.default_rng(1).normal(size=(arms, 2))
-    return -scale * ((GRID[:, None] - at) ** 2).sum(axis=-1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("arms", [["a"], "ab", [LONG.format(i) for i in range(12)]])
-def test_maps(arms, scale):
-    mean = truth(len(arms), scale)
-    inside(plots.outcomes(GRID, mean, arms))
-    inside(plots.bias(GRID, np.stack([0.9 * mean, 2.0 * mean]), mean, arms, ["a", LONG]))
-
-
-@pytest.mark.slow
-def test_outcomes_that_are_all_alike_have_one_colour():
-    figure = inside(plots.outcomes(GRID, np.zeros((len(GRID), 3)), "abc"))
-    assert {ax.collections[0].get_clim() for ax in figure.axes[:3]} == {(-1.0, 1.0)}
-
-
-@pytest.mark.slow
-def test_biases_of_many_arms_are_a_row_an_arm():
-    mean = truth(8)
-    figure = inside(plots.bias(GRID, mean[None] + 1.0, mean, range(8), ["LinTS"]))
-    assert figure.axes[0].get_title() == "LinTS"
-    assert [ax.get_ylabel() for ax in figure.axes[:8]] == [f"arm {k}\n$x_1$" for k in range(8)]
-
-
-def test_points_outside_the_grid_are_on_the_map():
-    x = np.array([[9.0, -9.0], [0.0, 0.0]])
-    figure = inside(plots.assignment(x, [0, 1], [1, 2], "ab", 1, GRID, truth=truth(2)))
-    (left, right), (low, high) = figure.axes[0].get_xlim(), figure.axes[0].get_ylim()
-    assert left < -3 < 9 < right
-    assert low < -9 < 2 < high
-
-
-def test_circles_are_round_where_units_are_alike():
-    rng = np.random.default_rng(0)
-    for wide, alike in ((1.5, True), (1e9, False)):
-        x = rng.uniform(size=(99, 2)) * [wide, 1.0]
-        (ax,) = plots.assignment(x, np.zeros(99, int), np.ones(99), "a", [(1, 1)]).axes
-        (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
-        assert ((right - left) == pytest.approx(high - low)) == alike
-        assert left < x[:, 0].min()
-        assert x[:, 1].max() < high < 2.0
-
-
-def test_arms_that_share_a_colour_differ_in_shade():
-    picked = np.arange(len(GRID)) % 14
-    figure = plots.assignment(np.zeros((1, 2)), [0], [1], range(14), 1, GRID, regions=picked[None])
-    colours = figure.axes[0].collections[0].get_array().reshape(-1, 4)
-    assert len(np.unique(colours, axis=0)) == 14
-
-
 def test_looks_differ():
     lines = {tuple(map(str, look(i).values())) for i in range(252)}
     points = {tuple(map(str, look(i, line=False).values())) for i in range(63)}
@@ -127,7 +73,7 @@ def test_looks_differ():
 
 
 DRAWN = [
-    plots.regret_curves, plots.propensities, plots.optimal_share, plots.pairwise_scatter,
+    plots.regret_curves, plots.propensities, plots.pairwise_scatter,
     plots.paired_differences,
 ]  # fmt: skip
 
@@ -180,14 +126,6 @@ def test_propensities_use_their_axes_and_say_where_none_is_known():
     one, two = inside(plots.propensities(table)).axes
     assert not one.texts
     assert [text.get_text() for text in two.texts] == ["none known"]
-
-
-def test_what_should_be_is_on_the_axes():
-    rows = {"p": "one", "m": "a", "t": [1, 2], "y": [0.2, 0.3]}
-    figure = plots.learning_curves(
-        pd.DataFrame(rows), "t", "y", "m", "p", "t", "y", "Y", nominal=0.95
-    )
-    assert inside(figure).axes[0].get_ylim()[1] > 0.95
 
 
 @pytest.mark.slow

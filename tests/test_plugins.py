@@ -8,7 +8,6 @@ import pytest
 from typer.testing import CliRunner
 
 import bayesbandit as bb
-from bayesbandit import studies
 from bayesbandit.cli.app import app
 from bayesbandit.cli.players import parse_bandit
 from bayesbandit.runtime import user_modules
@@ -155,7 +154,7 @@ def test_a_name_that_two_packages_offer_is_neither_of_theirs(packages, tmp_path,
         ),
         ("studies", "half", "offered by first-package 1.0 (fp_ok), must be a bb.Study; it is"),
         ("studies", "large", "the study 'large' has no small version: omit --quick"),
-        ("studies", "nobody", "table1, boom, both, fails, half, large, missing, raises, syntax"),
+        ("studies", "nobody", "boom, both, evidence, fails, half, large, lasso_controls"),
     ],
 )
 def test_what_is_something_else_is_named(packages, tmp_path, kind, name, said):
@@ -183,6 +182,12 @@ def test_the_list_of_models_goes_on(packages, monkeypatch, tmp_path):
         assert WHY.get(name, "") in line
     (line,) = [line for line in lines if line.startswith("Warning: ridge is ")]
     assert line.endswith("that of first-package 1.0 (fp_ok:offered) is hidden by it")
+
+
+def test_a_study_without_controls_refuses_them(packages, tmp_path):
+    result, text = run("reproduce", "fails", "--controls", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "the study 'fails' has no controls: omit --controls" in text
 
 
 @pytest.mark.slow
@@ -215,7 +220,6 @@ def test_a_study_that_fails_is_named_and_its_results_are_kept(
     ("kind", "name", "asked"),
     [
         ("players", "LinTS", lambda: parse_bandit("LinTS")),
-        ("studies", "table1", lambda: studies.load("table1")),
         ("models", "ridge", lambda: bb.load_model("ridge")),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from importlib.metadata import version
 from pathlib import Path
@@ -21,7 +20,19 @@ from bayesbandit.cli.columns import (
 )
 from bayesbandit.cli.evaluate import evaluate
 from bayesbandit.cli.keeping import log
-from bayesbandit.cli.report import FOR_AUTHORS, clear_errors, console, save, say, show, warn
+from bayesbandit.cli.report import (
+    FOR_AUTHORS,
+    Jobs,
+    Out,
+    Seed,
+    clear_errors,
+    console,
+    save,
+    say,
+    show,
+    warn,
+)
+from bayesbandit.cli.reproduce import reproduce
 from bayesbandit.cli.serving import learn, serve
 from bayesbandit.cli.training import train
 from bayesbandit.cli.watching import report
@@ -30,7 +41,7 @@ from bayesbandit.runtime.plugins import said
 from bayesbandit.runtime.progress import bar
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 
 class Commands(FormerSpellings):
@@ -57,10 +68,6 @@ app = typer.Typer(
 )
 
 FEATURES = 3  # for which `models` finds an engine, unless told otherwise
-
-Jobs = Annotated[int, typer.Option(help="Processes to use; -1: all cores.")]
-Out = Annotated[Path, typer.Option(help="Folder for results; a run found there goes on.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything.")]
 
 
 def _say_version(asked: bool) -> None:
@@ -270,49 +277,8 @@ app.command()(serve)
 app.command()(learn)
 app.command()(train)
 app.command()(report)
+app.command()(reproduce)
 app.add_typer(log)
-
-
-@app.command()
-def reproduce(
-    study: Annotated[str | None, typer.Argument(help="Without it, all are listed.")] = None,
-    replications: Annotated[int | None, typer.Option(min=1, help="Simulations.")] = None,
-    quick: Annotated[bool, typer.Option(help="A small version, to see it work.")] = False,
-    seed: Seed = 0,
-    jobs: Jobs = 1,
-    out: Out = Path("runs"),
-) -> None:
-    """Run a study of the paper and print our table beside the paper's."""
-    import pandas as pd
-
-    from bayesbandit import studies
-
-    if study is None:
-        _list_studies()
-        return
-    with clear_errors():
-        chosen = studies.load(study)
-        if quick and not chosen.quick:
-            raise ValueError(f"the study {study!r} has no small version: omit --quick")
-        folder = out / (f"{study}-quick" if quick else study)
-        with studies.blamed(study, "environments"):
-            chosen = chosen.small() if quick else chosen
-            experiment = chosen.experiment(seed, replications)
-        results = experiment.run(jobs, folder)
-        kept = f"; its results are kept in {folder / 'results.parquet'}"
-        with studies.blamed(study, "table", kept):
-            table = pd.DataFrame(chosen.table(results))
-        with studies.blamed(study, "printed", kept):
-            titled = {f"{chosen.title}: {size(results)}": pd.DataFrame(chosen.printed(table))}
-        with studies.blamed(study, "details", kept):
-            titled |= {str(k): pd.DataFrame(v) for k, v in chosen.details(results).items()}
-        for heading, frame in titled.items():
-            show(frame, heading)
-        with studies.blamed(study, "figures", kept):
-            figures = dict(chosen.figures(results))
-    say(answer := pace(results, folder))
-    tables = titled | {"In full": table}
-    save(folder, table, tables, figures, title=chosen.title, answer=answer)
 
 
 @app.command()
@@ -400,36 +366,3 @@ def compile_kernels(
         if folder is None:
             raise OSError("no kernel is kept: set NUMBA_CACHE_DIR to a folder that can be written")
     say(f"{files} files, {size / 1e6:.1f} MB, in {folder}")
-
-
-def pace(results: pd.DataFrame, folder: Path) -> str:
-    """Return a sentence with the time that the runs in a folder took."""
-    seconds = json.loads((folder / "run.json").read_text(encoding="utf-8"))["seconds"]
-    n = results.groupby(["environment", "replication"]).ngroups
-    of_each = f" of {results['bandit'].nunique()} bandits each" if "bandit" in results else ""
-    rate = f": {n / seconds:,.{0 if n > 10 * seconds else 2}f} a second" if seconds > 0 else ""
-    return f"{n:,} simulations{of_each} took {seconds:,.0f} s{rate}."
-
-
-def size(results: pd.DataFrame) -> str:
-    """Return how many simulations a study has, and of how many rounds, as text."""
-    simulations = results["replication"].nunique()
-    least, most = results.groupby("environment")["t"].max().agg(["min", "max"])
-    span = f"{most:,}" if least == most else f"{least:,} to {most:,}"
-    return f"{simulations:,} simulation{'s' if simulations > 1 else ''} of {span} rounds"
-
-
-def _list_studies() -> None:
-    """Print the studies of this and of installed packages, with their titles."""
-    import pandas as pd
-
-    from bayesbandit import studies
-
-    rows = []
-    with clear_errors():
-        for name in studies.names():
-            try:
-                rows.append({"study": name, "what it shows": studies.load(name).title})
-            except Exception as error:  # a broken study does not hide the others
-                warn(f"{name} is left out: {said(error)}")
-    show(pd.DataFrame(rows), "Studies")

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 MAKER = "bayesbandit"  # the software that our PNG files name
 FOR_AUTHORS = DeprecationWarning, PendingDeprecationWarning, FutureWarning
 FORMULA = re.compile(r"[=+\-@\t\r]")  # a text that begins so is a formula to a spreadsheet
+
+Jobs = Annotated[int, typer.Option(help="Processes to use; -1: all cores.")]
+Out = Annotated[Path, typer.Option(help="Folder for results; a run found there goes on.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of everything.")]
 
 console = Console()
 

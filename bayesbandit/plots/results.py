@@ -34,19 +34,6 @@ def propensities(table: pd.DataFrame) -> Figure:
     return over_time(table, "propensity", "Propensity", "propensity of chosen arm", share=True)
 
 
-def optimal_share(table: pd.DataFrame) -> Figure:
-    """Draw the share of replications in which the optimal assignment is reached, by round.
-
-    It needs environments with test contexts.
-    """
-    table = check(table)
-    tested = (table["value"].notna() | table["optimal"]).groupby(table["environment"]).any()
-    if not tested.any():
-        raise ValueError(f"none of {tested.index.tolist()} has test contexts to judge a policy by")
-    table = table[table["environment"].isin(tested.index[tested])]
-    return over_time(table, "optimal", "Optimal assignment", "share of replications", share=True)
-
-
 def pairwise_scatter(
     table: pd.DataFrame, bakeoff_compat: bool = False, level: float = 0.05
 ) -> Figure:

@@ -49,7 +49,7 @@ def test_what_packages_offer_is_found(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(tmp_path)
     points = {
         "players": EntryPoint("Near", "offered:Neighbours", "bayesbandit.players"),
-        "studies": EntryPoint("floors", "recipes_study:STUDY", "bayesbandit.studies"),
+        "studies": EntryPoint("floors", "recipes_study:STUDY", "bayesbandit_studies"),
         "models": EntryPoint("offered", "offered:offered", "bayesbandit.models"),
     }
     monkeypatch.setattr(plugins, "entry_points", lambda group: [points[group.split(".")[1]]])

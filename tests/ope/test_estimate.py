@@ -9,7 +9,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.ope import Log, estimate, evaluate
 from bayesbandit.ope.weights import contextual, phi
-from bayesbandit.studies.evidence.designs import BATCH, DESIGNS, linear
+from bayesbandit_studies.evidence.designs import BATCH, DESIGNS, linear
 from tests.cases import in_gate
 
 N, K = 400, 3

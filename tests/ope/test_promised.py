@@ -5,8 +5,8 @@ import pytest
 
 from bayesbandit.ope import Log, Monitor, estimate, evaluate
 from bayesbandit.ope.pooled import ArmValue, MeanReward
-from bayesbandit.studies.evidence.designs import linear
-from bayesbandit.studies.evidence.measured import true
+from bayesbandit_studies.evidence.designs import linear
+from bayesbandit_studies.evidence.measured import true
 
 
 def uniform(seed, values, n=1000, noise=1.0):

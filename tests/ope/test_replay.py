@@ -8,7 +8,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.ope import Log, replay
 from bayesbandit.ope.replay import overlap, together
-from bayesbandit.studies.evidence.designs import linear
+from bayesbandit_studies.evidence.designs import linear
 
 ARMS = ["a", "b", "c"]
 

@@ -20,7 +20,7 @@ from bayesbandit.ope.sequences import (
     log_e,
     sums,
 )
-from bayesbandit.studies.evidence.designs import bernoulli, linear
+from bayesbandit_studies.evidence.designs import bernoulli, linear
 
 
 def test_asymptotic_by_hand():

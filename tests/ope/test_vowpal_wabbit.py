@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayesbandit.ope import estimate
-from bayesbandit.studies.evidence.designs import bernoulli
+from bayesbandit_studies.evidence.designs import bernoulli
 
 cs = pytest.importorskip("estimators.bandits.cs")
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from bayesbandit.environments import SyntheticExample
-from bayesbandit.studies import balancing
+from bayesbandit_studies import balancing
 
 
 def test_settings_are_those_stated():

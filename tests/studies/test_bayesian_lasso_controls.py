@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayesbandit.studies import bayesian_lasso_controls as study
+from bayesbandit_studies import bayesian_lasso_controls as study
 
 
 @pytest.mark.slow

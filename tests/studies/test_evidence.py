@@ -7,9 +7,9 @@ from pandas.testing import assert_frame_equal
 
 import bayesbandit as bb
 from bayesbandit.ope import estimate
-from bayesbandit.studies import evidence
-from bayesbandit.studies.evidence import designs, measured, open_bandit
-from bayesbandit.studies.evidence.measured import DEFAULT, FIXED, LOOKS
+from bayesbandit_studies import evidence
+from bayesbandit_studies.evidence import designs, measured, open_bandit
+from bayesbandit_studies.evidence.measured import DEFAULT, FIXED, LOOKS
 
 
 def test_the_default_is_what_estimate_does():

@@ -3,7 +3,7 @@
 import numpy as np
 
 import bayesbandit as bb
-from bayesbandit.studies import lasso_controls as study
+from bayesbandit_studies import lasso_controls as study
 
 
 def test_rewards_are_learned_in_steps():

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 import bayesbandit as bb
 from bayesbandit.cli.app import app
-from bayesbandit.studies import openml
+from bayesbandit_studies import openml
 
 
 def test_settings_are_the_papers_grids():

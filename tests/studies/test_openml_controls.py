@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.studies import openml_controls as study
+from bayesbandit_studies import openml_controls as study
 
 
 def test_the_null_has_as_many_cells_as_blts_and_all_have_settings_that_are_stated():

@@ -13,7 +13,7 @@ STUDIES = ("lasso_ridge", "nonparametric", "bayesian_lasso", "smoothing", "balan
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_pairs_are_of_players(name):
-    study = importlib.import_module(f"bayesbandit.studies.{name}")
+    study = importlib.import_module(f"bayesbandit_studies.{name}")
     players = set(study.STUDY.players)
     for one, other in getattr(study, "PAIRS", []):
         assert {one, other} <= players
@@ -24,7 +24,7 @@ def test_pairs_are_of_players(name):
     "name", long_but(("nonparametric", "bayesian_lasso"), STUDIES)
 )
 def test_reproduce_writes_its_table_and_pictures(name, tmp_path, monkeypatch):
-    study = importlib.import_module(f"bayesbandit.studies.{name}")
+    study = importlib.import_module(f"bayesbandit_studies.{name}")
     monkeypatch.setitem(study.STUDY.quick, "horizon", 40)
     for small, value in (("SIGMAS", (0.1,)), ("LAMS", (1.0,)), ("SIZES", (50,)), ("FIRST", 20)):
         if hasattr(study, small):

@@ -10,7 +10,7 @@ import joblib
 import pytest
 from pandas.testing import assert_frame_equal
 
-from bayesbandit.studies import smoothing, table1
+from bayesbandit_studies import smoothing, table1
 from tests.cases import long_but
 
 RUN = "import sys; from tests.studies.test_resume import run; run(sys.argv[1])"

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayesbandit import evaluation
-from bayesbandit.studies import smoothing
+from bayesbandit_studies import smoothing
+from bayesbandit_studies.accuracy import replayed, replays
 
 
 def test_a_tree_has_the_outcome_model_of_the_bandit_that_it_smooths():
@@ -63,8 +63,8 @@ def test_an_outcome_model_has_learned_of_the_trees_rounds(monkeypatch):
 @pytest.mark.parametrize(("horizon", "times"), [(1, (1, 1)), (40, (20, 40)), (2000, (200, 2000))])
 def test_early_is_before_the_end(horizon, times):
     table = pd.DataFrame({"replication": [0], "t": [horizon]})
-    assert evaluation.replayed(table, smoothing.REPLAYED) == (
-        evaluation.replays(1, smoothing.REPLAYED),
+    assert replayed(table, smoothing.REPLAYED) == (
+        replays(1, smoothing.REPLAYED),
         horizon,
         0,
     )

@@ -4,15 +4,19 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-from bayesbandit import evaluation
 from bayesbandit.environments import SparseLinear, SyntheticExample
-from bayesbandit.evaluation import estimates
-from bayesbandit.experiments.stops import stops
+from bayesbandit_studies.accuracy import (
+    accuracy,
+    pseudo_values,
+    replays,
+    root,
+)
+from bayesbandit_studies.stops import stops
 
 
 def test_by_hand():
     """Errors 1, 2 and 6: mean 3, variance 7; without the third, 1.5 and .5."""
-    found = evaluation.accuracy(np.array([[[11.0]], [[12.0]], [[16.0]]]), np.array([[10.0]]))
+    found = accuracy(np.array([[[11.0]], [[12.0]], [[16.0]]]), np.array([[10.0]]))
     means = found.mean()
     assert means["squared_error"] == pytest.approx(41 / 3)
     assert means["variance"] == pytest.approx(7.0)
@@ -25,7 +29,7 @@ def test_by_hand():
 
 def test_squared_error_is_squared_bias_and_variance(rng):
     estimated, truth = rng.normal(1.0, 2.0, (7, 4, 3)), rng.normal(size=(4, 3))
-    means = evaluation.accuracy(estimated, truth).groupby("arm").mean()
+    means = accuracy(estimated, truth).groupby("arm").mean()
     parts = means["squared_bias"] + means["variance"]
     np.testing.assert_allclose(means["squared_error"], parts, rtol=1e-12)
     variance = estimated.var(axis=0, ddof=1).mean(axis=0)
@@ -34,7 +38,7 @@ def test_squared_error_is_squared_bias_and_variance(rng):
 
 def test_pseudo_values_of_a_mean_are_the_values(rng):
     values = rng.normal(size=(6, 5, 2))
-    found = estimates.pseudo_values(lambda some: some.mean(axis=(0, 1)), values)
+    found = pseudo_values(lambda some: some.mean(axis=(0, 1)), values)
     np.testing.assert_allclose(found, values.mean(axis=1), rtol=0, atol=1e-12)
 
 
@@ -44,9 +48,7 @@ def test_squared_bias_has_no_bias_and_its_error_is_what_it_says(rng):
     jackknife gives are those seen, to a fifth (about four standard errors)."""
     truth = np.zeros((3, 1))
     for part, target in (("squared_bias", 0.25), ("variance", 1.0)):
-        runs = [
-            evaluation.accuracy(rng.normal(0.5, 1.0, (20, 3, 1)), truth)[part] for _ in range(300)
-        ]
+        runs = [accuracy(rng.normal(0.5, 1.0, (20, 3, 1)), truth)[part] for _ in range(300)]
         means, errors = np.array([(run.mean(), run.sem()) for run in runs]).T
         assert means.mean() == pytest.approx(target, abs=4 * means.std() / np.sqrt(300))
         assert np.sqrt((errors**2).mean()) == pytest.approx(means.std(), rel=0.2)
@@ -54,7 +56,7 @@ def test_squared_bias_has_no_bias_and_its_error_is_what_it_says(rng):
 
 def test_coverage_is_the_share_of_contexts_with_the_truth_inside():
     estimated = np.zeros((3, 4, 1)) + np.array([0.0, 1.95, -1.97, 5.0])[:, None]
-    found = evaluation.accuracy(estimated, np.zeros((4, 1)), np.ones_like(estimated))
+    found = accuracy(estimated, np.zeros((4, 1)), np.ones_like(estimated))
     assert found["coverage"].tolist() == [0.5, 0.5, 0.5]
 
 
@@ -68,17 +70,17 @@ def test_coverage_is_the_share_of_contexts_with_the_truth_inside():
 )
 def test_what_cannot_be_judged_is_refused(estimated, sd, words):
     with pytest.raises(ValueError, match=words):
-        evaluation.accuracy(estimated, np.zeros((4, 3)), sd)
+        accuracy(estimated, np.zeros((4, 3)), sd)
 
 
 def test_roots_by_hand():
-    assert evaluation.root(4.0, 0.0) == (2.0, 0.0)
-    assert evaluation.root(4.0, 0.04)[1] == pytest.approx(0.04 / 4, rel=0.01)
-    assert evaluation.root(-0.1, 0.04) == (0.0, 0.2)
+    assert root(4.0, 0.0) == (2.0, 0.0)
+    assert root(4.0, 0.04)[1] == pytest.approx(0.04 / 4, rel=0.01)
+    assert root(-0.1, 0.04) == (0.0, 0.2)
 
 
 def test_replays_are_enough_for_the_jackknife_and_no_more_than_wanted():
-    assert [evaluation.replays(n, 20) for n in (1, 3, 15, 40)] == [3, 3, 15, 20]
+    assert [replays(n, 20) for n in (1, 3, 15, 40)] == [3, 3, 15, 20]
 
 
 def test_a_bandit_that_is_stopped_on_its_way_goes_on_as_if_it_were_not(rng):

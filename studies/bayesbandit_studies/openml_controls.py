@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from bayesbandit import evaluation, plots
+from bayesbandit import evaluation
 from bayesbandit.bandit.presets.linear import BLTS, LinGreedy, LinTS, LinUCB
 from bayesbandit.experiments.study import Study
-from bayesbandit.studies import openml
-from bayesbandit.studies.openml import BEST, FIXED, PAPER
-from bayesbandit.studies.table1 import ALPHAS, CLIPS, Factory
+from bayesbandit_studies import openml, pictures
+from bayesbandit_studies.openml import BEST, FIXED, PAPER
+from bayesbandit_studies.table1 import ALPHAS, CLIPS, Factory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -202,7 +202,7 @@ def differences(found: pd.DataFrame, shown: list[tuple[str, str]], n: int, shuff
     rows = rows[pairs.isin(names) & (rows["protocol"] != SAME)]
     rows = rows.sort_values("pair", key=lambda c: c.map(names.index), kind="stable")
     title = f"Differences of normalised regret: mean and 95 % interval over {n} data sets"
-    return plots.interval_rows(
+    return pictures.interval_rows(
         rows,
         "pair",
         "value",

@@ -20,7 +20,8 @@ from bayesbandit.bandit.presets.bayesian_lasso import BayesianLassoTS
 from bayesbandit.bandit.presets.linear import LinTS
 from bayesbandit.environments import SparseLinear
 from bayesbandit.experiments.study import Study
-from bayesbandit.studies.bayesian_lasso import SIGMA
+from bayesbandit_studies.bayesian_lasso import SIGMA
+from bayesbandit_studies.tables import medians, paired
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,7 +47,7 @@ PAIRS = [
 
 def printed(table: pd.DataFrame) -> pd.DataFrame:
     """Return regret ± SE and the median, a row for each combination."""
-    shown = evaluation.medians(table)
+    shown = medians(table)
     bare = shown["bandit"].isin([BARE, LISTING, LINEAR])
     shown.insert(1, "draws", shown["bandit"].map(DRAWS).fillna("exact"))
     shown.insert(2, "constant", bare.map({True: "no", False: "yes"}))
@@ -64,7 +65,7 @@ STUDY = Study(
     players=PLAYERS,
     table=evaluation.regrets,
     printed=printed,
-    details=evaluation.paired(PAIRS),
+    details=paired(PAIRS),
     figures=figures,
     replications=20,
     horizon=1000,

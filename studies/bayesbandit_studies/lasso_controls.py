@@ -23,8 +23,9 @@ from bayesbandit.checks import Arms, Name, Seed
 from bayesbandit.environments import SparseLinear
 from bayesbandit.experiments.study import Study
 from bayesbandit.schedule import Schedule
-from bayesbandit.studies.lasso_ridge import LASSO, RIDGE
 from bayesbandit.systems.bootstrap.presets import BootstrapLassoTS, BootstrapRidgeTS
+from bayesbandit_studies.lasso_ridge import LASSO, RIDGE
+from bayesbandit_studies.tables import medians, paired
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -104,8 +105,8 @@ STUDY = Study(
     environments=[SparseLinear(sigma=0.1)],
     players=PLAYERS,
     table=evaluation.regrets,
-    printed=evaluation.medians,
-    details=evaluation.paired(PAIRS),
+    printed=medians,
+    details=paired(PAIRS),
     figures=figures,
     replications=6,
     horizon=1000,

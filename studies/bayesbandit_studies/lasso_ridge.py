@@ -21,6 +21,8 @@ from bayesbandit.environments import SparseLinear
 from bayesbandit.experiments.experiment import stream
 from bayesbandit.experiments.study import Study
 from bayesbandit.systems.bootstrap.presets import BootstrapLassoTS, BootstrapRidgeTS
+from bayesbandit_studies import pictures
+from bayesbandit_studies.tables import paired
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +47,7 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     mse = fits(*_few(results)).groupby(["sigma", "n"], sort=False)[["lasso", "ridge"]]
     mean, se, text = mse.mean(), mse.sem(), partial(evaluation.within, digits=3)
     found = pd.DataFrame({name: map(text, mean[name], se[name]) for name in mean}, mean.index)
-    return evaluation.paired(PAIRS)(results) | {
+    return paired(PAIRS)(results) | {
         "Mean squared error / σ² of fits of n randomised rounds of an arm": found.reset_index(),
         f"Mean |coefficient| of arm 0 after {FIRST} rounds, σ = 0.1": sizes(paths(*_few(results))),
     }
@@ -59,7 +61,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
         "mse": fit_curves(
             mse.melt(["sigma", "n", "replication"], ["lasso", "ridge"], "method", "mse")
         ),
-        "coefficients": plots.learning_curves(
+        "coefficients": pictures.learning_curves(
             paths(*_few(results)),
             "t",
             "coefficient",
@@ -84,7 +86,7 @@ def sizes(rows: pd.DataFrame) -> pd.DataFrame:
 
 def fit_curves(rows: pd.DataFrame) -> Figure:
     """Draw the errors of fits of randomised data, of rows with sigma, n, method and mse."""
-    return plots.learning_curves(
+    return pictures.learning_curves(
         rows.assign(sigma=[f"sparse design, σ = {sigma:g}" for sigma in rows["sigma"]]),
         "n",
         "mse",

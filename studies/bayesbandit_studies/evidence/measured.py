@@ -11,7 +11,7 @@ from scipy.stats import norm
 from bayesbandit.ope import Estimate, Log, check, estimate
 from bayesbandit.ope.sequences import START, always_valid_p
 from bayesbandit.ope.sequences import Sequence as Bounds
-from bayesbandit.studies.evidence.designs import (
+from bayesbandit_studies.evidence.designs import (
     APART,
     BATCH,
     DESIGNS,

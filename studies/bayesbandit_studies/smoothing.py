@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pandas as pd
 
-from bayesbandit import evaluation, plots
+from bayesbandit import evaluation
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.presets.linear import BLTS, LinTS, LinUCB
 from bayesbandit.environments import (
@@ -32,10 +32,13 @@ from bayesbandit.environments import (
     bundled,
 )
 from bayesbandit.experiments.experiment import stream
-from bayesbandit.experiments.stops import stops
 from bayesbandit.experiments.study import Study
 from bayesbandit.plots.style import words
 from bayesbandit.systems.policy_tree.presets import PolicyTreeTS, PolicyTreeUCB
+from bayesbandit_studies import pictures
+from bayesbandit_studies.accuracy import accuracy, replayed
+from bayesbandit_studies.stops import stops
+from bayesbandit_studies.tables import paired
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -69,10 +72,10 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return differences of regret from the bandit that is smoothed, replication by replication;
     variance and squared bias of the estimates, ± the standard error of the jackknife; and by how
     much these are above those of the bandit that is smoothed, paired."""
-    replications, horizon, seed = evaluation.replayed(results, REPLAYED)
+    replications, horizon, seed = replayed(results, REPLAYED)
     found = estimates(replications, horizon, seed)
     found, by = found[found["t"].isin(_times(horizon))], f"± SE, {replications} replications"
-    frames = evaluation.paired(PAIRS)(results)
+    frames = paired(PAIRS)(results)
     for world in DESIGNS:
         here = found[found["environment"] == world.name]
         for part, name in PARTS.items():
@@ -86,10 +89,10 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 def figures(results: pd.DataFrame) -> dict[str, Figure]:
     """Draw the regret, and by how much variance and squared bias of estimates are above those of
     the bandit that is smoothed, means of all arms."""
-    replications, horizon, seed = evaluation.replayed(results, REPLAYED)
+    replications, horizon, seed = replayed(results, REPLAYED)
     found = estimates(replications, horizon, seed)
     found = found[found["t"].isin(_times(horizon))]
-    drawn = {"regret": plots.regret_rows(evaluation.regrets(results))}
+    drawn = {"regret": pictures.regret_rows(evaluation.regrets(results))}
     for part in PARTS:
         drawn[part] = difference_rows(gaps(found, part), part, replications)
     return drawn
@@ -101,7 +104,7 @@ def difference_rows(cells: pd.DataFrame, part: str, replications: int) -> Figure
     where = zip(cells["environment"], cells["t"], strict=True)
     panel = [f"{words(world)}, t = {t:,}" for world, t in where]
     over = f"mean and 95 % interval over {replications} replications"
-    return plots.interval_rows(
+    return pictures.interval_rows(
         cells.assign(panel=panel, low=cells["value"] - reach, high=cells["value"] + reach),
         "difference",
         "value",
@@ -119,7 +122,7 @@ def _times(horizon: int) -> tuple[int, int]:
 
 @cache
 def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
-    """Return `evaluation.accuracy` of each design, estimator and number of rounds t, for each
+    """Return `accuracy` of each design, estimator and number of rounds t, for each
     replication and arm."""
     rounds = sorted({t for t in SHOWN if t < horizon} | set(_times(horizon)))
     frames = []
@@ -140,7 +143,7 @@ def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
                         means[name + MODEL][when, i] = inner.predict(asked.x).mean
         for name, estimated in means.items():
             for t, values in zip(rounds, estimated, strict=True):
-                found = evaluation.accuracy(values, asked.mean)
+                found = accuracy(values, asked.mean)
                 frames.append(found.assign(environment=world.name, estimator=name, t=t))
     return pd.concat(frames, ignore_index=True)
 

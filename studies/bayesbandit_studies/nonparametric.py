@@ -21,6 +21,8 @@ from bayesbandit.environments import NonLinear
 from bayesbandit.experiments.study import Study
 from bayesbandit.systems.bootstrap.presets import BootstrapLassoTS, BootstrapRidgeTS
 from bayesbandit.systems.forest.presets import ForestTS
+from bayesbandit_studies import pictures
+from bayesbandit_studies.tables import paired
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,7 +42,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
     """Draw the regret at the end and on the way, and who got which arm in one run of each."""
     horizon = int(results["t"].max())
     drawn = {
-        "regret": plots.regret_rows(evaluation.regrets(results)),
+        "regret": pictures.regret_rows(evaluation.regrets(results)),
         "curves": plots.regret_curves(results),
     }
     ends = sorted({max(1, horizon // 4**i) for i in range(PARTS)})
@@ -50,7 +52,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
     truth = NonLinear().expected_rewards(_contexts(grid))
     for name in SHOWN:
         x, arm, regions = walk(PLAYERS[name], windows, grid, evaluation.seed_of(results))
-        drawn[f"assignment-{name}"] = plots.assignment(
+        drawn[f"assignment-{name}"] = pictures.assignment(
             x,
             arm,
             1 + np.arange(len(x)),
@@ -90,7 +92,7 @@ STUDY = Study(
     players=PLAYERS,
     table=evaluation.regrets,
     printed=evaluation.wide,  # the paper's figure has no numbers: the forest wins, then LASSO
-    details=evaluation.paired(PAIRS),
+    details=paired(PAIRS),
     figures=figures,
     replications=20,
     horizon=5000,

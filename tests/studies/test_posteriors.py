@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-from bayesbandit import plots
 from bayesbandit.plots.style import Picture
+from bayesbandit_studies import pictures
 from tests.pictures import inside
 
 LONG = "a posterior with a name of sixty signs, which is really long"
@@ -33,7 +33,9 @@ class Known:
 
 @pytest.mark.slow
 def test_a_closed_form_is_drawn_as_it_is():
-    figure = inside(plots.densities({"p": Known([0.0, 5.0], [1.0, 0.01])}, truth={"theta": [0, 5]}))
+    figure = inside(
+        pictures.densities({"p": Known([0.0, 5.0], [1.0, 0.01])}, truth={"theta": [0, 5]})
+    )
     assert [ax.get_title() for ax in figure.axes] == ["theta[0]", "theta[1]"]
     for ax, mean, sd in zip(figure.axes, (0.0, 5.0), (1.0, 0.01), strict=True):
         x, y = ax.lines[0].get_data()
@@ -48,7 +50,7 @@ def test_a_closed_form_is_drawn_as_it_is():
 
 
 def test_draws_say_that_they_are_draws():
-    figure = inside(plots.densities({"p": Known(0.0, 1.0, 500), "exact": Known(0.0, 1.0)}))
+    figure = inside(pictures.densities({"p": Known(0.0, 1.0, 500), "exact": Known(0.0, 1.0)}))
     texts = [t.get_text() for t in figure.legends[0].get_texts()]
     assert texts == ["p (500 draws)", "exact"]
     (ax,) = figure.axes
@@ -59,9 +61,9 @@ def test_draws_say_that_they_are_draws():
 @pytest.mark.slow
 def test_many_posteriors_with_long_names():
     many = {f"{LONG} {i}": Known(np.arange(10.0), 1.0 + i) for i in range(30)}
-    figure = inside(plots.coefficients(many, truth=np.arange(10.0)))
-    inside(plots.densities(dict(list(many.items())[:9]), title=LONG * 3))
-    inside(plots.shrinkage(dict(list(many.items())[:7]), np.arange(10.0)))
+    figure = inside(pictures.coefficients(many, truth=np.arange(10.0)))
+    inside(pictures.densities(dict(list(many.items())[:9]), title=LONG * 3))
+    inside(pictures.shrinkage(dict(list(many.items())[:7]), np.arange(10.0)))
     looks = {
         (line.get_color(), line.get_marker())
         for line in figure.axes[0].lines
@@ -72,7 +74,7 @@ def test_many_posteriors_with_long_names():
 
 def test_intervals_are_quantiles():
     posterior = Known([1.0, -2.0], 0.5)
-    (ax,) = inside(plots.coefficients({"p": posterior}, select=[1])).axes
+    (ax,) = inside(pictures.coefficients({"p": posterior}, select=[1])).axes
     ends = sorted(line.get_segments()[0][:, 0].tolist() for line in ax.collections[:2])
     low, lower, upper, high = posterior.marginals["theta"].ppf([[0.05], [0.25], [0.75], [0.95]])[
         :, 1
@@ -83,7 +85,7 @@ def test_intervals_are_quantiles():
 
 def test_shrinkage_has_equal_axes_and_a_diagonal():
     figure = inside(
-        plots.shrinkage({"p": Known([0.5, 1.0], 1.0)}, [1.0, 2.0], {"zero": [True, False]})
+        pictures.shrinkage({"p": Known([0.5, 1.0], 1.0)}, [1.0, 2.0], {"zero": [True, False]})
     )
     (ax,) = figure.axes
     assert ax.get_xlim() == ax.get_ylim()
@@ -94,24 +96,24 @@ def test_shrinkage_has_equal_axes_and_a_diagonal():
 def test_what_cannot_be_drawn():
     p = Known(np.zeros(30), 1.0)
     with pytest.raises(ValueError, match="at most 24 elements; theta have 30"):
-        plots.densities({"p": p})
+        pictures.densities({"p": p})
     with pytest.raises(ValueError, match="needs one at least"):
-        plots.densities({})
+        pictures.densities({})
     with pytest.raises(ValueError, match="different shapes"):
-        plots.densities({"p": Known(0.0, 1.0), "q": Known([0.0], 1.0)}, ["theta"])
+        pictures.densities({"p": Known(0.0, 1.0), "q": Known([0.0], 1.0)}, ["theta"])
     with pytest.raises(ValueError, match=r"raw must be \(30,\), as 'theta' of p; got \(2,\)"):
-        plots.shrinkage({"p": p}, [0.0, 1.0])
+        pictures.shrinkage({"p": p}, [0.0, 1.0])
     for select in ([], [30], [-31]):
         with pytest.raises(ValueError, match="select must be positions of the 30 elements"):
-            plots.coefficients({"p": p}, select=select)
+            pictures.coefficients({"p": p}, select=select)
     with pytest.raises(ValueError, match=r"the truth of 'theta' must be \(30,\); got \(2,\)"):
-        plots.coefficients({"p": p}, truth=[0.0, 1.0])
+        pictures.coefficients({"p": p}, truth=[0.0, 1.0])
     with pytest.raises(ValueError, match="needs one at least"):
-        plots.shrinkage({}, [0.0, 1.0])
+        pictures.shrinkage({}, [0.0, 1.0])
 
 
 def test_a_notebook_shows_pictures_without_pyplot():
-    figure = plots.densities({"p": Known(0.0, 1.0)})
+    figure = pictures.densities({"p": Known(0.0, 1.0)})
     assert isinstance(figure, Picture)
     assert figure._repr_png_().startswith(b"\x89PNG")
 
@@ -122,5 +124,5 @@ def test_what_a_bandit_knows_is_drawn_too():
     rng = np.random.default_rng(0)
     bandit.play(rng.normal(size=(50, 2)), rng.normal(size=(50, 2)))
     arms = {f"arm {k}": bandit.posterior(k) for k in (0, 1)}
-    assert len(inside(plots.densities(arms)).axes) == 3  # with the intercept
-    inside(plots.coefficients(arms))
+    assert len(inside(pictures.densities(arms)).axes) == 3  # with the intercept
+    inside(pictures.coefficients(arms))

@@ -38,8 +38,8 @@ from bayesbandit.checks import Arms, Seed
 from bayesbandit.environments import BUNDLED, Classification, Sample, bundled, folder
 from bayesbandit.environments.datasets import FOLDER_VARIABLE
 from bayesbandit.experiments.study import Study
-from bayesbandit.studies.table1 import ALPHAS, CLIPS, Factory
 from bayesbandit.systems.iltcb.presets import ILTCB
+from bayesbandit_studies.table1 import ALPHAS, CLIPS, Factory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

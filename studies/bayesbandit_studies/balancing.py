@@ -31,13 +31,15 @@ from bayesbandit.checks import Arms, Name, Seed
 from bayesbandit.environments import SyntheticExample
 from bayesbandit.environments.base import Sample
 from bayesbandit.experiments.experiment import stream
-from bayesbandit.experiments.stops import stops
 from bayesbandit.experiments.study import Study
 from bayesbandit.policies import Thompson
 from bayesbandit.weighting.base import Balance
 from bayesbandit.weighting.kernel import KernelBalance
 from bayesbandit.weighting.propensity import InversePropensity, Unweighted
 from bayesbandit.weighting.residual import ResidualBalance
+from bayesbandit_studies import pictures
+from bayesbandit_studies.accuracy import accuracy, replayed, replays, root
+from bayesbandit_studies.stops import stops
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -135,7 +137,7 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def at_the_end(results: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """Return the estimates at the horizon, and a caption: "± SE, n replications"."""
-    replications, horizon, seed = evaluation.replayed(results, REPLAYED)
+    replications, horizon, seed = replayed(results, REPLAYED)
     found = estimates(replications, horizon, seed)
     fewer = "".join(f" ({name}: {n})" for name, n in FEWER.items() if n < replications)
     return found[found["t"] == horizon], f"± SE, {replications} replications{fewer}"
@@ -147,10 +149,10 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
     for suffix, tag in (("", ""), (FLOORED, "-floor")):
         runs = results[results["bandit"].isin([name + suffix for name in BALANCES])]
         drawn[f"regret{tag}"] = plots.paired_differences(runs, NONE + suffix)
-    return drawn | pictures(estimates(*evaluation.replayed(results, REPLAYED)))
+    return drawn | estimate_figures(estimates(*replayed(results, REPLAYED)))
 
 
-def pictures(found: pd.DataFrame) -> dict[str, Figure]:
+def estimate_figures(found: pd.DataFrame) -> dict[str, Figure]:
     """Draw the estimates: errors and coverage at the end; over rounds coverage, and squared bias
     and variance above those without weights, means of all arms, without the floor and with it."""
     end = found[found["t"] == found["t"].max()]
@@ -169,7 +171,7 @@ def pictures(found: pd.DataFrame) -> dict[str, Figure]:
                 shown = here[here["bandit"] != NONE]
                 shown = shown.assign(**{column: shown[column] - base.reindex(shown.index)})
                 name, title = f"difference of {name}", f"{name.capitalize()} above that of {NONE}"
-            drawn[f"{column}{tag}"] = plots.learning_curves(
+            drawn[f"{column}{tag}"] = pictures.learning_curves(
                 shown.reset_index(),
                 "t",
                 column,
@@ -189,7 +191,7 @@ def error_rows(found: pd.DataFrame) -> Figure:
     balances = [name + FLOORED for name in JUDGED if name != NONE]
     rows = error_gaps(found, [(name, NONE + FLOORED) for name in balances])
     reach = 1.96 * rows["error_se"]
-    return plots.interval_rows(
+    return pictures.interval_rows(
         rows.assign(low=rows["error"] - reach, high=rows["error"] + reach),
         "one",
         "error",
@@ -210,7 +212,7 @@ def coverage_rows(found: pd.DataFrame) -> Figure:
     rows = cells.agg(coverage="mean", se="sem").reset_index()
     labels = rows["bandit"].str.removesuffix(FLOORED) + ", " + rows["kind"]
     low, high = (rows["coverage"] + sign * 1.96 * rows["se"] for sign in (-1, 1))
-    return plots.interval_rows(
+    return pictures.interval_rows(
         rows.assign(
             row=labels, panel="arm " + rows["arm"].astype(str), low=low, high=high.clip(upper=1.0)
         ).sort_values(["bandit", "kind"], key=lambda c: c.map([*names, *both.values()].index)),
@@ -225,7 +227,7 @@ def coverage_rows(found: pd.DataFrame) -> Figure:
 
 @cache
 def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
-    """Return `evaluation.accuracy` of each world, bandit and number of rounds t, for each
+    """Return `accuracy` of each world, bandit and number of rounds t, for each
     replication and arm; `robust` is the coverage with the sandwich covariance. All worlds have the
     same rounds."""
     rounds = sorted({t for t in SHOWN if t < horizon} | {horizon})
@@ -239,7 +241,7 @@ def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
             if balance not in JUDGED:
                 continue
             fewer = FEWER.get(balance, replications)
-            R = evaluation.replays(replications, fewer)
+            R = replays(replications, fewer)
             mean, sd, robust = np.empty((3, len(rounds), R, *asked.mean.shape))
             for i, sample in enumerate(samples[:R]):
                 own = stream(seed, "balanced", i)
@@ -251,8 +253,8 @@ def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
                         [sandwich(bandit, arm, asked.x) for arm in bandit.arms], axis=1
                     )
             for when, t in enumerate(rounds):
-                judged = evaluation.accuracy(mean[when], asked.mean, sd[when])
-                other = evaluation.accuracy(mean[when], asked.mean, robust[when])["coverage"]
+                judged = accuracy(mean[when], asked.mean, sd[when])
+                other = accuracy(mean[when], asked.mean, robust[when])["coverage"]
                 frames.append(judged.assign(robust=other, environment=world.name, bandit=name, t=t))
     return pd.concat(frames, ignore_index=True)
 
@@ -276,7 +278,7 @@ def quality(found: pd.DataFrame, shown: Sequence[tuple[str, str]]) -> pd.DataFra
         rows["column"] = [f"{name}, arm {arm}" for arm in rows["arm"]]
         if column.startswith("squared"):
             pairs = zip(rows["value"], rows["value_se"], strict=True)
-            rows[["value", "value_se"]] = [evaluation.root(square, se) for square, se in pairs]
+            rows[["value", "value_se"]] = [root(square, se) for square, se in pairs]
         share = column in ("coverage", "robust")
         rows[["value", "value_se"]] *= 100 if share else 1
         digits = 0 if share else 4

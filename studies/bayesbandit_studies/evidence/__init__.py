@@ -30,15 +30,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from bayesbandit import checks, evaluation, plots
+from bayesbandit import checks, evaluation
 from bayesbandit.experiments.experiment import stream
 from bayesbandit.experiments.results_on_disk import OTHERWISE, locked, record, write_record
 from bayesbandit.experiments.study import Study
 from bayesbandit.runtime.files import replacing
 from bayesbandit.runtime.progress import bar
-from bayesbandit.studies.evidence import measured, open_bandit
-from bayesbandit.studies.evidence.designs import APART, DESIGNS
-from bayesbandit.studies.evidence.measured import (
+from bayesbandit_studies import pictures
+from bayesbandit_studies.evidence import measured, open_bandit
+from bayesbandit_studies.evidence.designs import APART, DESIGNS
+from bayesbandit_studies.evidence.measured import (
     BEST,
     CLAIMS,
     DEFAULT,
@@ -278,23 +279,23 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
     ):
         half = 1.96 * found[f"{column}_se"]
         ends = found.assign(low=found[column] - half, high=found[column] + half)
-        drawn[column] = plots.interval_rows(
+        drawn[column] = pictures.interval_rows(
             ends, "method", column, "environment", label,
             f"Value of an arm: {label}, mean and 95 % interval over {n} logs", nominal, least,
         )  # fmt: skip
     rows = _of(results, "peeking")
     missed = by_round(rows[rows["target"] == "arm 0"], LOOKS)
-    drawn["peeking"] = plots.learning_curves(
+    drawn["peeking"] = pictures.learning_curves(
         missed, "t", "so far", "method", "environment", "round", "logs with a miss so far",
         "Looking every 40 rounds, an interval has missed the value", nominal=0.05,
     )  # fmt: skip
-    drawn["detection"] = plots.learning_curves(
+    drawn["detection"] = pictures.learning_curves(
         by_round(_of(results, "detection"), range(20, SHORT + 1, 20)), "t", "so far", "method",
         "environment", "round", "logs refuted so far", "The propensities of a log are refuted",
         alike=True,
     )  # fmt: skip
     if (real := open_bandit.sample()) is not None:
-        drawn["open_bandit"] = plots.interval_rows(
+        drawn["open_bandit"] = pictures.interval_rows(
             real.assign(value=1000 * real["value"], low=1000 * real["low"],
                         high=1000 * real["high"]),
             "estimator", "value", "policy", "clicks per 1,000 rounds",

@@ -21,6 +21,7 @@ from bayesbandit.checks import Arms, Seed
 from bayesbandit.environments import SparseLinear
 from bayesbandit.experiments.study import Study
 from bayesbandit.systems.bootstrap.presets import BootstrapLassoTS, BootstrapRidgeTS
+from bayesbandit_studies.tables import paired
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,7 +82,7 @@ def printed(table: pd.DataFrame) -> pd.DataFrame:
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return differences of regret from bootstrap LASSO, replication by replication."""
     pairs = [(name, BOOTSTRAP) for name in players() if name != BOOTSTRAP]
-    return evaluation.paired(pairs)(results)
+    return paired(pairs)(results)
 
 
 def figures(results: pd.DataFrame) -> dict[str, Figure]:

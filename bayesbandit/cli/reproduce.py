@@ -1,0 +1,149 @@
+"""The command `reproduce`: run a study that an installed package offers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bayesbandit.cli.report import Jobs, Out, Seed, clear_errors, save, say, show, warn
+from bayesbandit.runtime.plugins import Failed, plugin, plugins, refused, said
+from bayesbandit.runtime.user_modules import place
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from bayesbandit.experiments.study import Study
+
+SETTINGS = Failed, ValueError, TypeError, OSError, ImportError
+PAPER = "bayesbandit-studies"
+MISSING = (
+    "The paper's studies are not installed: in a clone of bayesbandit's repository, `uv sync` or "
+    "`pip install ./studies` installs them."
+)
+
+
+def reproduce(
+    study: Annotated[str | None, typer.Argument(help="Without it, all are listed.")] = None,
+    replications: Annotated[int | None, typer.Option(min=1, help="Simulations.")] = None,
+    quick: Annotated[bool, typer.Option(help="A small version, to see it work.")] = False,
+    controls: Annotated[bool, typer.Option(help="Play the study's controls, too.")] = False,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    out: Out = Path("runs"),
+) -> None:
+    """Run a study of the paper and print our table beside the paper's."""
+    import pandas as pd
+
+    if study is None:
+        list_studies()
+        return
+    with clear_errors():
+        chosen = load(study)
+        if quick and not chosen.quick:
+            raise ValueError(f"the study {study!r} has no small version: omit --quick")
+        if controls and not chosen.controls:
+            raise ValueError(f"the study {study!r} has no controls: omit --controls")
+        folder = out / "-".join([study, *["controls"] * controls, *["quick"] * quick])
+        with blamed(study, "environments"):
+            chosen = chosen.with_controls() if controls else chosen
+            chosen = chosen.small() if quick else chosen
+            experiment = chosen.experiment(seed, replications)
+        results = experiment.run(jobs, folder)
+        kept = f"; its results are kept in {folder / 'results.parquet'}"
+        with blamed(study, "table", kept):
+            table = pd.DataFrame(chosen.table(results))
+        with blamed(study, "printed", kept):
+            titled = {f"{chosen.title}: {size(results)}": pd.DataFrame(chosen.printed(table))}
+        with blamed(study, "details", kept):
+            titled |= {str(k): pd.DataFrame(v) for k, v in chosen.details(results).items()}
+        for heading, frame in titled.items():
+            show(frame, heading)
+        with blamed(study, "figures", kept):
+            figures = dict(chosen.figures(results))
+    say(answer := pace(results, folder))
+    tables = titled | {"In full": table}
+    save(folder, table, tables, figures, title=chosen.title, answer=answer)
+
+
+def load(name: str) -> Study:
+    """Return the study of this name.
+
+    Raise ValueError if no package offers it, or several, and TypeError if it is something else.
+    """
+    from bayesbandit.experiments.study import Study
+
+    if name not in (known := plugins("studies")):
+        there = f"; there are {', '.join(known)}" if known else ""
+        hint = "" if paper_installed() else f". {MISSING}"
+        raise ValueError(f"unknown study {name!r}{there}{hint}")
+    offered = plugin("studies", name)
+    if not isinstance(offered, Study):
+        raise refused("studies", name, offered, "a bb.Study")
+    return offered
+
+
+def list_studies() -> None:
+    """Print the studies of installed packages, with their titles."""
+    import pandas as pd
+
+    rows = []
+    with clear_errors():
+        for name in plugins("studies"):
+            try:
+                rows.append({"study": name, "what it shows": load(name).title})
+            except Exception as error:  # a broken study does not hide the others
+                warn(f"{name} is left out: {said(error)}")
+    if rows:
+        show(pd.DataFrame(rows), "Studies")
+    if not paper_installed():
+        say(MISSING)
+
+
+def paper_installed() -> bool:
+    """Return whether the package of the paper's studies is installed."""
+    try:
+        distribution(PAPER)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+@contextmanager
+def blamed(study: str, part: str, kept: str = "") -> Iterator[None]:
+    """Raise `Failed`, with the study and its part, for an error in the `with` block.
+
+    part: the field of the `Study` whose code runs in the block. Errors of settings, from its
+    environments, are raised as they are. kept: text for the end of the message, which says where
+    the results are.
+    """
+    try:
+        yield
+    except Exception as error:  # a study's own code raises what it likes
+        if part == "environments" and isinstance(error, SETTINGS):
+            raise
+        raise Failed(
+            f"`{part}` of the study {study!r} failed: {said(error)}{place(error)}{kept}"
+        ) from error
+
+
+def pace(results: pd.DataFrame, folder: Path) -> str:
+    """Return a sentence with the time that the runs in a folder took."""
+    seconds = json.loads((folder / "run.json").read_text(encoding="utf-8"))["seconds"]
+    n = results.groupby(["environment", "replication"]).ngroups
+    of_each = f" of {results['bandit'].nunique()} bandits each" if "bandit" in results else ""
+    rate = f": {n / seconds:,.{0 if n > 10 * seconds else 2}f} a second" if seconds > 0 else ""
+    return f"{n:,} simulations{of_each} took {seconds:,.0f} s{rate}."
+
+
+def size(results: pd.DataFrame) -> str:
+    """Return how many simulations a study has, and of how many rounds, as text."""
+    simulations = results["replication"].nunique()
+    least, most = results.groupby("environment")["t"].max().agg(["min", "max"])
+    span = f"{most:,}" if least == most else f"{least:,} to {most:,}"
+    return f"{simulations:,} simulation{'s' if simulations > 1 else ''} of {span} rounds"
