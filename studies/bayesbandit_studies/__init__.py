@@ -1,1 +1,7 @@
 """The studies of the paper: a file for each table or figure, found by `bayesbandit reproduce`."""
+
+from collections.abc import Callable
+
+import bayesbandit as bb
+
+Factory = Callable[..., bb.Bandit]  # (arms, n_features, seed) → Bandit

@@ -15,7 +15,7 @@ and with that of the sandwich covariance (`posterior.robust()`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -23,38 +23,32 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+import bayesbandit as bb
 from bayesbandit import evaluation, plots
-from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.linear_posterior import LinearPosterior
 from bayesbandit.checks import Arms, Name, Seed
 from bayesbandit.environments import SyntheticExample
 from bayesbandit.environments.base import Sample
 from bayesbandit.experiments.experiment import stream
-from bayesbandit.experiments.study import Study
-from bayesbandit.policies import Thompson
-from bayesbandit.weighting.base import Balance
-from bayesbandit.weighting.kernel import KernelBalance
-from bayesbandit.weighting.propensity import InversePropensity, Unweighted
-from bayesbandit.weighting.residual import ResidualBalance
-from bayesbandit_studies import pictures
+from bayesbandit_studies import Factory, pictures
 from bayesbandit_studies.accuracy import accuracy, replayed, replays, root
 from bayesbandit_studies.stops import stops
+from bayesbandit_studies.tables import by_pair, differences
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MODEL = Ridge(ridge=1.0, variance="rss/n")
+MODEL = bb.Ridge(ridge=1.0, variance="rss/n")
 ALPHA, FLOOR, CLIP = 1.0, 0.05, 0.1
 NONE, RAW, FLOORED = "none", "decision, raw", ", floor"
-BALANCES: dict[str, Balance] = {
-    NONE: Unweighted(),
-    "decision": InversePropensity(CLIP, "decision", normalize=True),
-    "pooled": InversePropensity(CLIP, "pooled", normalize=True),
-    "estimated": InversePropensity(CLIP, "estimated", normalize=True),
-    "residual": ResidualBalance(),
-    "kernel": KernelBalance(),
-    RAW: InversePropensity(CLIP, "decision"),
+BALANCES: dict[str, bb.Balance] = {
+    NONE: bb.Unweighted(),
+    "decision": bb.InversePropensity(CLIP, "decision", normalize=True),
+    "pooled": bb.InversePropensity(CLIP, "pooled", normalize=True),
+    "estimated": bb.InversePropensity(CLIP, "estimated", normalize=True),
+    "residual": bb.ResidualBalance(),
+    "kernel": bb.KernelBalance(),
+    RAW: bb.InversePropensity(CLIP, "decision"),
 }
 WEIGHTED = [name for name in BALANCES if name != NONE]
 PAIRS = [
@@ -98,13 +92,15 @@ WORLDS = tuple(
 )
 
 
-def weighted(arms: Arms, n_features: int, seed: Seed, balance: Balance, floor: float) -> Bandit:
+def weighted(
+    arms: Arms, n_features: int, seed: Seed, balance: bb.Balance, floor: float
+) -> bb.Bandit:
     """Return linear Thompson sampling with a balance and a floor."""
-    policy = Thompson(ALPHA, min_probability=floor)
-    return Bandit(arms, MODEL, policy, balance, n_features=n_features, seed=seed)
+    policy = bb.Thompson(ALPHA, min_probability=floor)
+    return bb.Bandit(arms, MODEL, policy, balance, n_features=n_features, seed=seed)
 
 
-def players() -> dict[str, Callable[..., Bandit]]:
+def players() -> dict[str, Factory]:
     """Return each balance, without and with the floor."""
     return {
         name + suffix: partial(weighted, balance=balance, floor=floor)
@@ -124,7 +120,7 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     names = [world.name for world in WORLDS]
     frames = {
         "Medians of regret": medians.loc[list(players()), names].round().reset_index(),
-        "Regret: differences ± SE, replication by replication": above(results),
+        "Regret: differences ± SE, replication by replication": differences(results, PAIRS),
         f"Mean squared error of estimates, means of all arms: differences {by}": errors(found),
     }
     for name in names:
@@ -190,9 +186,8 @@ def error_rows(found: pd.DataFrame) -> Figure:
     """Draw by how much balancing changes the mean squared error of estimates, with a floor."""
     balances = [name + FLOORED for name in JUDGED if name != NONE]
     rows = error_gaps(found, [(name, NONE + FLOORED) for name in balances])
-    reach = 1.96 * rows["error_se"]
     return pictures.interval_rows(
-        rows.assign(low=rows["error"] - reach, high=rows["error"] + reach),
+        rows,
         "one",
         "error",
         "environment",
@@ -209,19 +204,19 @@ def coverage_rows(found: pd.DataFrame) -> Figure:
     both = {"coverage": "posterior", "robust": "sandwich"}
     long = here.rename(columns=both).melt(["bandit", "arm"], [*both.values()], "kind", "coverage")
     cells = long.groupby(["bandit", "kind", "arm"], sort=False)["coverage"]
-    rows = cells.agg(coverage="mean", se="sem").reset_index()
+    order = [*names, *both.values()].index
+    rows = cells.agg(coverage="mean", coverage_se="sem").reset_index()
+    rows = rows.sort_values(["bandit", "kind"], key=lambda column: column.map(order))
     labels = rows["bandit"].str.removesuffix(FLOORED) + ", " + rows["kind"]
-    low, high = (rows["coverage"] + sign * 1.96 * rows["se"] for sign in (-1, 1))
     return pictures.interval_rows(
-        rows.assign(
-            row=labels, panel="arm " + rows["arm"].astype(str), low=low, high=high.clip(upper=1.0)
-        ).sort_values(["bandit", "kind"], key=lambda c: c.map([*names, *both.values()].index)),
+        rows.assign(row=labels, panel="arm " + rows["arm"].astype(str)),
         "row",
         "coverage",
         "panel",
         "share of contexts with the truth inside",
         f"Coverage of 95 % intervals, well-specified, minimum probability {FLOOR}",
         nominal=0.95,
+        most=1.0,
     )
 
 
@@ -259,7 +254,7 @@ def estimates(replications: int, horizon: int, seed: int = 0) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def sandwich(bandit: Bandit, arm: Name, x: np.ndarray) -> np.ndarray:
+def sandwich(bandit: bb.Bandit, arm: Name, x: np.ndarray) -> np.ndarray:
     """Return sds (n,) of an arm's mean reward at x (n, d) by the sandwich covariance; ∞ before its
     first round."""
     posterior = bandit.posterior(arm)
@@ -286,19 +281,11 @@ def quality(found: pd.DataFrame, shown: Sequence[tuple[str, str]]) -> pd.DataFra
     return pd.concat(parts, axis=1).reset_index()
 
 
-def above(results: pd.DataFrame) -> pd.DataFrame:
-    """Return by how much the regret of one bandit is above another's: a row for each pair, a
-    column for each world."""
-    gaps = evaluation.differences(results, PAIRS).rename(columns={"difference": "regret"})
-    pairs = gaps.assign(difference=gaps["one"] + " − " + gaps["other"], regret_se=gaps["se"])
-    return evaluation.wide(pairs, index="difference", column="environment", sign=True)
-
-
 def errors(found: pd.DataFrame) -> pd.DataFrame:
-    """Return the same of the mean squared error of estimates."""
+    """Return by how much the mean squared error of one bandit is above another's: a row for each
+    pair, a column for each world."""
     gaps = error_gaps(found, [pair for pair in PAIRS if set(pair) <= set(found["bandit"])])
-    gaps = gaps.assign(difference=gaps["one"] + " − " + gaps["other"])
-    return evaluation.wide(gaps, 5, "difference", "environment", "error", sign=True)
+    return by_pair(gaps, 5, value="error")
 
 
 def error_gaps(found: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> pd.DataFrame:
@@ -313,7 +300,7 @@ def error_gaps(found: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> pd.Data
     return pd.DataFrame(rows)
 
 
-STUDY = Study(
+STUDY = bb.Study(
     title="Regret with and without balancing",
     environments=WORLDS,
     players=players(),

@@ -7,24 +7,17 @@ grid, or learned under a gamma prior. The bootstrap LASSO and ridge, and LinTS, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
-from bayesbandit import evaluation, plots
-from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.bandit.presets.bayesian_lasso import BayesianLassoTS
-from bayesbandit.bandit.presets.linear import LinTS
+import bayesbandit as bb
+from bayesbandit import evaluation
 from bayesbandit.checks import Arms, Seed
 from bayesbandit.environments import SparseLinear
-from bayesbandit.experiments.study import Study
-from bayesbandit.systems.bootstrap.presets import BootstrapLassoTS, BootstrapRidgeTS
-from bayesbandit_studies.tables import paired
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from bayesbandit_studies import Factory
+from bayesbandit_studies.tables import above, paired
 
 LAMS = (0.3, 1.0, 3.0, 10.0, 30.0)
 SIGMA = 0.1
@@ -33,27 +26,26 @@ BOOTSTRAP = "bootstrap LASSO"
 REFERENCES = (BOOTSTRAP, "bootstrap ridge", "LinTS")
 
 
-def players(sigma: float = SIGMA) -> dict[str, Callable[..., Bandit]]:
+def players(sigma: float = SIGMA) -> dict[str, Factory]:
     """Return each reading at each λ, λ learned, and the bandits beside them; sigma: what those know
     that know it."""
-    found: dict[str, Callable[..., Bandit]] = {}
+    found: dict[str, Factory] = {}
     known: dict[str, Any] = {"sigma2": sigma**2}
     for lam in LAMS:
-        found[f"λ = {lam:g}"] = partial(BayesianLassoTS, lam=lam)
-        found[f"λ = {lam:g}, σ known"] = partial(BayesianLassoTS, lam=lam, **known)
-        found[f"λ = {lam:g}, listing"] = partial(BayesianLassoTS, lam=lam, listing=True, **known)
+        found[f"λ = {lam:g}"] = partial(bb.BayesianLassoTS, lam=lam)
+        found[f"λ = {lam:g}, σ known"] = partial(bb.BayesianLassoTS, lam=lam, **known)
+        found[f"λ = {lam:g}, listing"] = partial(bb.BayesianLassoTS, lam=lam, listing=True, **known)
     found["λ learned"] = learned
-    found[BOOTSTRAP] = partial(BootstrapLassoTS, refit_every=20)
-    found["bootstrap ridge"] = partial(BootstrapRidgeTS, refit_every=20)
-    found["LinTS"] = LinTS
+    found[BOOTSTRAP] = partial(bb.BootstrapLassoTS, refit_every=20)
+    found["bootstrap ridge"] = partial(bb.BootstrapRidgeTS, refit_every=20)
+    found["LinTS"] = bb.LinTS
     return found
 
 
-def learned(arms: Arms, n_features: int, seed: Seed = 0) -> Bandit:
+def learned(arms: Arms, n_features: int, seed: Seed = 0) -> bb.Bandit:
     """Return a bandit that learns λ, with a gamma prior of λ²."""
-    from bayesbandit.declaring.priors import Prior  # loads PyMC
 
-    return BayesianLassoTS(arms, n_features, lam=Prior("Gamma", **LEARNED), seed=seed)
+    return bb.BayesianLassoTS(arms, n_features, lam=bb.Prior("Gamma", **LEARNED), seed=seed)
 
 
 def printed(table: pd.DataFrame) -> pd.DataFrame:
@@ -79,25 +71,14 @@ def printed(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows).fillna("")
 
 
-def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return differences of regret from bootstrap LASSO, replication by replication."""
-    pairs = [(name, BOOTSTRAP) for name in players() if name != BOOTSTRAP]
-    return paired(pairs)(results)
-
-
-def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Draw the regret above that of bootstrap LASSO."""
-    return {"regret": plots.paired_differences(results, BOOTSTRAP)}
-
-
-STUDY = Study(
+STUDY = bb.Study(
     title="Regret of Bayesian LASSO Thompson sampling in the sparse design",
     environments=[SparseLinear(sigma=SIGMA)],
     players=players(),
     table=evaluation.regrets,
     printed=printed,
-    details=details,
-    figures=figures,
+    details=paired([(name, BOOTSTRAP) for name in players() if name != BOOTSTRAP]),
+    figures=above(BOOTSTRAP, "regret"),
     replications=20,
     horizon=1000,
     points=50,

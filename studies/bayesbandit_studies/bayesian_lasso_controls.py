@@ -8,35 +8,29 @@ beside them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
-from bayesbandit import evaluation, plots
-from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.bandit.presets.bayesian_lasso import BayesianLassoTS
-from bayesbandit.bandit.presets.linear import LinTS
+import bayesbandit as bb
+from bayesbandit import evaluation
 from bayesbandit.environments import SparseLinear
-from bayesbandit.experiments.study import Study
+from bayesbandit_studies import Factory
 from bayesbandit_studies.bayesian_lasso import SIGMA
-from bayesbandit_studies.tables import medians, paired
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from bayesbandit_studies.tables import above, medians, paired
 
 NOISE: dict[str, Any] = {"sigma2": SIGMA**2}
 OURS, LISTING = "λ = 1, σ known", "λ = 1, listing"
 BARE, WITH = f"{OURS}, no constant", f"{LISTING}, constant"
 LINEAR = "LinTS, no constant"
-PLAYERS: dict[str, Callable[..., Bandit]] = {
-    OURS: partial(BayesianLassoTS, lam=1.0, **NOISE),
-    BARE: partial(BayesianLassoTS, lam=1.0, intercept=False, **NOISE),
-    WITH: partial(BayesianLassoTS, lam=1.0, listing=True, intercept=True, **NOISE),
-    LISTING: partial(BayesianLassoTS, lam=1.0, listing=True, **NOISE),
-    "LinTS": LinTS,
-    LINEAR: partial(LinTS, intercept=False),
+PLAYERS: dict[str, Factory] = {
+    OURS: partial(bb.BayesianLassoTS, lam=1.0, **NOISE),
+    BARE: partial(bb.BayesianLassoTS, lam=1.0, intercept=False, **NOISE),
+    WITH: partial(bb.BayesianLassoTS, lam=1.0, listing=True, intercept=True, **NOISE),
+    LISTING: partial(bb.BayesianLassoTS, lam=1.0, listing=True, **NOISE),
+    "LinTS": bb.LinTS,
+    LINEAR: partial(bb.LinTS, intercept=False),
 }
 DRAWS = {OURS: "renewed", BARE: "renewed", WITH: "frozen", LISTING: "frozen"}
 PAIRS = [
@@ -54,19 +48,14 @@ def printed(table: pd.DataFrame) -> pd.DataFrame:
     return shown
 
 
-def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Draw the regret above that of ours."""
-    return {"differences": plots.paired_differences(results, OURS)}
-
-
-STUDY = Study(
+STUDY = bb.Study(
     title="Regret of the Bayesian LASSO, with and without a constant and renewed draws",
     environments=[SparseLinear(sigma=SIGMA)],
     players=PLAYERS,
     table=evaluation.regrets,
     printed=printed,
     details=paired(PAIRS),
-    figures=figures,
+    figures=above(OURS),
     replications=20,
     horizon=1000,
     points=50,

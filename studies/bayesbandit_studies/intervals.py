@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.checks import integer, number
 from bayesbandit.environments.base import Environment
+from bayesbandit_studies import Factory
 
-Factory = Callable[..., Bandit]
 LEVELS = (0.5, 0.8, 0.95)
 
 

@@ -10,25 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 
-from bayesbandit import evaluation, plots
-from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.bandit.decision import Decision
-from bayesbandit.bandit.presets.linear import LinTS
+import bayesbandit as bb
+from bayesbandit import evaluation
 from bayesbandit.checks import Arms, Name, Seed
 from bayesbandit.environments import SparseLinear
-from bayesbandit.experiments.study import Study
-from bayesbandit.schedule import Schedule
-from bayesbandit.systems.bootstrap.presets import BootstrapLassoTS, BootstrapRidgeTS
 from bayesbandit_studies.lasso_ridge import LASSO, RIDGE
-from bayesbandit_studies.tables import medians, paired
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from bayesbandit_studies.tables import above, medians, paired
 
 EVERY = 20  # rounds of an arm between two refits
 FIRST = 3  # rounds of an arm before its first fit: `Bootstrap.least`
@@ -40,9 +31,9 @@ MATCHED = f"{STEPS}, λ by CV"
 class InSteps:
     """A bandit that learns an arm's rewards in one step after every so many of its rounds."""
 
-    def __init__(self, bandit: Bandit, every: int) -> None:
-        self.bandit, self.schedule = bandit, Schedule(every)
-        self.waiting: dict[Name, list[tuple[Decision, float]]] = {arm: [] for arm in bandit.arms}
+    def __init__(self, bandit: bb.Bandit, every: int) -> None:
+        self.bandit, self.schedule = bandit, bb.Schedule(every)
+        self.waiting: dict[Name, list[tuple[bb.Decision, float]]] = {arm: [] for arm in bandit.arms}
         self.due = dict.fromkeys(bandit.arms, FIRST)
         self.rounds = dict.fromkeys(bandit.arms, 0)
 
@@ -57,11 +48,11 @@ class InSteps:
     def n_features(self) -> int:
         return self.bandit.n_features
 
-    def choose(self, x: np.ndarray) -> Decision:
+    def choose(self, x: np.ndarray) -> bb.Decision:
         """Choose by what has been learned."""
         return self.bandit.choose(x)
 
-    def observe(self, decision: Decision, reward: float) -> None:
+    def observe(self, decision: bb.Decision, reward: float) -> None:
         """Keep a reward, and learn those of its arm where a step is due."""
         arm: Any = decision.arm
         self.waiting[arm].append((decision, reward))
@@ -77,17 +68,17 @@ def in_steps(
     arms: Arms, n_features: int, ridge: float | Literal["cv"] = 1.0, seed: Seed = 0
 ) -> InSteps:
     """Return LinTS that learns after every 20 rounds of an arm, and at first after three."""
-    return InSteps(LinTS(arms, n_features, ridge=ridge, seed=seed), EVERY)
+    return InSteps(bb.LinTS(arms, n_features, ridge=ridge, seed=seed), EVERY)
 
 
 PLAYERS: dict[str, Callable[..., Any]] = {
-    LASSO: partial(BootstrapLassoTS, refit_every=EVERY),
-    RIDGE: partial(BootstrapRidgeTS, refit_every=EVERY),
-    GROWTH: BootstrapLassoTS,
+    LASSO: partial(bb.BootstrapLassoTS, refit_every=EVERY),
+    RIDGE: partial(bb.BootstrapRidgeTS, refit_every=EVERY),
+    GROWTH: bb.BootstrapLassoTS,
     STEPS: in_steps,
-    CV: partial(LinTS, ridge="cv"),
+    CV: partial(bb.LinTS, ridge="cv"),
     MATCHED: partial(in_steps, ridge="cv"),
-    "LinTS": LinTS,
+    "LinTS": bb.LinTS,
 }
 PAIRS = [
     (RIDGE, LASSO), (GROWTH, LASSO), (STEPS, "LinTS"), (CV, "LinTS"), (STEPS, LASSO),
@@ -95,19 +86,14 @@ PAIRS = [
 ]  # fmt: skip
 
 
-def figures(results: pd.DataFrame) -> dict[str, Figure]:
-    """Draw the regret above that of LASSO."""
-    return {"differences": plots.paired_differences(results, LASSO)}
-
-
-STUDY = Study(
+STUDY = bb.Study(
     title="Regret of LASSO and ridge with matched schedules and λ",
     environments=[SparseLinear(sigma=0.1)],
     players=PLAYERS,
     table=evaluation.regrets,
     printed=medians,
     details=paired(PAIRS),
-    figures=figures,
+    figures=above(LASSO),
     replications=6,
     horizon=1000,
     points=50,

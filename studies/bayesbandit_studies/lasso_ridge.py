@@ -7,21 +7,17 @@ advantage of sparsity: the study shows four.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
 
+import bayesbandit as bb
 from bayesbandit import evaluation, plots
-from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.bandit.presets.linear import LinTS
 from bayesbandit.environments import SparseLinear
 from bayesbandit.experiments.experiment import stream
-from bayesbandit.experiments.study import Study
-from bayesbandit.systems.bootstrap.presets import BootstrapLassoTS, BootstrapRidgeTS
-from bayesbandit_studies import pictures
+from bayesbandit_studies import Factory, pictures
 from bayesbandit_studies.tables import paired
 
 if TYPE_CHECKING:
@@ -29,10 +25,10 @@ if TYPE_CHECKING:
 
 SIGMAS = (0.05, 0.1, 0.2, 0.5)
 LASSO, RIDGE = "LASSO-TS", "ridge-TS"
-PLAYERS: dict[str, Callable[..., Bandit]] = {
-    LASSO: partial(BootstrapLassoTS, refit_every=20),
-    RIDGE: partial(BootstrapRidgeTS, refit_every=20),
-    "LinTS": LinTS,
+PLAYERS: dict[str, Factory] = {
+    LASSO: partial(bb.BootstrapLassoTS, refit_every=20),
+    RIDGE: partial(bb.BootstrapRidgeTS, refit_every=20),
+    "LinTS": bb.LinTS,
 }
 PAIRS = [(RIDGE, LASSO), ("LinTS", LASSO)]
 SIZES = (50, 100, 200, 300, 500, 700, 1000)  # of randomised data
@@ -136,7 +132,7 @@ def paths(replications: int, seed: int = 0) -> pd.DataFrame:
     """Return mean |coefficient| of arm 0, mean of the replicates, over the variables of each group,
     after every fifth of the first rounds; refitted at each reward."""
     world, rows = SparseLinear(sigma=0.1), []
-    for name, preset in ((LASSO, BootstrapLassoTS), (RIDGE, BootstrapRidgeTS)):
+    for name, preset in ((LASSO, bb.BootstrapLassoTS), (RIDGE, bb.BootstrapRidgeTS)):
         for replication in range(replications):
             key = stream(seed, "paths", replication)
             drawn = world.sample(FIRST, np.random.default_rng(key))
@@ -157,7 +153,7 @@ def paths(replications: int, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-STUDY = Study(
+STUDY = bb.Study(
     title="Regret of LASSO and ridge in the sparse design",
     environments=[SparseLinear(sigma=sigma) for sigma in SIGMAS],
     players=PLAYERS,

@@ -7,31 +7,26 @@ contexts stands beside them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+import bayesbandit as bb
 from bayesbandit import evaluation, plots
-from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.bandit.presets.linear import LinTS
 from bayesbandit.environments import NonLinear
-from bayesbandit.experiments.study import Study
-from bayesbandit.systems.bootstrap.presets import BootstrapLassoTS, BootstrapRidgeTS
-from bayesbandit.systems.forest.presets import ForestTS
-from bayesbandit_studies import pictures
+from bayesbandit_studies import Factory, pictures
 from bayesbandit_studies.tables import paired
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PLAYERS: dict[str, Callable[..., Bandit]] = {
-    "forest-TS": ForestTS,
-    "LASSO-TS": partial(BootstrapLassoTS, degree=2),
-    "ridge-TS": partial(BootstrapRidgeTS, degree=2),
-    "LinTS": LinTS,
+PLAYERS: dict[str, Factory] = {
+    "forest-TS": bb.ForestTS,
+    "LASSO-TS": partial(bb.BootstrapLassoTS, degree=2),
+    "ridge-TS": partial(bb.BootstrapRidgeTS, degree=2),
+    "LinTS": bb.LinTS,
 }
 PAIRS = [("LASSO-TS", "forest-TS"), ("ridge-TS", "forest-TS"), ("ridge-TS", "LASSO-TS")]
 SHOWN = ("forest-TS", "LASSO-TS", "ridge-TS")  # whose assignment is drawn
@@ -67,7 +62,10 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
 
 
 def walk(
-    factory: Callable[..., Bandit], windows: list[tuple[int, int]], grid: np.ndarray, seed: int = 0
+    factory: Factory,
+    windows: list[tuple[int, int]],
+    grid: np.ndarray,
+    seed: int = 0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Play one run. Return its contexts in the plane (n, 2), arms (n,), and the arm of the
     largest mean over the grid, where all other contexts are 0, at the end of each window (m, g)."""
@@ -86,7 +84,7 @@ def _contexts(grid: np.ndarray) -> np.ndarray:
     return np.column_stack([grid, np.zeros((len(grid), NonLinear.n_features - 2))])
 
 
-STUDY = Study(
+STUDY = bb.Study(
     title="Regret of forest, LASSO and ridge in the non-linear design",
     environments=[NonLinear()],
     players=PLAYERS,

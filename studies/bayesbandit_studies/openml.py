@@ -31,15 +31,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+import bayesbandit as bb
 from bayesbandit import evaluation, plots
-from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.bandit.presets.linear import BLTS, BLUCB, LinGreedy, LinTS, LinUCB
 from bayesbandit.checks import Arms, Seed
 from bayesbandit.environments import BUNDLED, Classification, Sample, bundled, folder
 from bayesbandit.environments.datasets import FOLDER_VARIABLE
-from bayesbandit.experiments.study import Study
-from bayesbandit.systems.iltcb.presets import ILTCB
-from bayesbandit_studies.table1 import ALPHAS, CLIPS, Factory
+from bayesbandit_studies import Factory
+from bayesbandit_studies.table1 import ALPHAS, CLIPS
+from bayesbandit_studies.tables import mean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -95,7 +94,7 @@ class Cut:
 
 def reseeded(
     make: Factory, key: tuple[int, ...], arms: Arms, n_features: int, seed: Seed = 0, **given: Any
-) -> Bandit:
+) -> bb.Bandit:
     """Return a bandit whose random numbers also depend on a key. given: its settings."""
     if not isinstance(seed, np.random.SeedSequence):
         seed = np.random.SeedSequence(seed)
@@ -108,16 +107,16 @@ def settings(noise: str) -> dict[str, dict[str, Factory]]:
     given: dict[str, Any] = {"variance": noise, "ridge": 1.0}
     found: dict[str, dict[str, Factory]] = {}
     for name, make, alphas in (
-        ("LinTS", LinTS, ALPHAS["TS"]),
-        ("LinUCB", LinUCB, ALPHAS["UCB"]),
+        ("LinTS", bb.LinTS, ALPHAS["TS"]),
+        ("LinUCB", bb.LinUCB, ALPHAS["UCB"]),
     ):
         found[name] = {
             f"{name}, α = {alpha:g}, {noise}": partial(make, alpha=alpha, **given)
             for alpha in alphas
         }
     for name, balanced, alphas in (
-        ("BLTS", BLTS, ALPHAS["TS"]),
-        ("BLUCB", partial(BLUCB, refresh="all"), ALPHAS["UCB"]),
+        ("BLTS", bb.BLTS, ALPHAS["TS"]),
+        ("BLUCB", partial(bb.BLUCB, refresh="all"), ALPHAS["UCB"]),
     ):
         found[name] = {
             f"{name}, α = {alpha:g}, γ = {clip:g}, {noise}": partial(
@@ -127,20 +126,20 @@ def settings(noise: str) -> dict[str, dict[str, Factory]]:
         }
     found[NULL] = {
         f"LinTS, α = {alpha:g}, {noise}, draw {draw}": partial(
-            reseeded, LinTS, (draw,), alpha=alpha, **given
+            reseeded, bb.LinTS, (draw,), alpha=alpha, **given
         )
         for alpha, draw in product(ALPHAS["TS"], range(1, 1 + DRAWS))
     }
-    found["LinTS, α = 0.1"] = {f"LinTS, α = 0.1, {noise}": partial(LinTS, alpha=0.1, **given)}
+    found["LinTS, α = 0.1"] = {f"LinTS, α = 0.1, {noise}": partial(bb.LinTS, alpha=0.1, **given)}
     return found
 
 
 def beside_them() -> dict[str, dict[str, Factory]]:
     """Return the algorithms whose settings do not include the noise scale."""
     return {
-        "ILTCB": {f"ILTCB, μ = {mu:g}": partial(ILTCB, exploration=mu) for mu in MUS},
-        "greedy": {"greedy": LinGreedy},
-        "LinTS, nig": {"LinTS, nig": partial(LinTS, variance="nig")},
+        "ILTCB": {f"ILTCB, μ = {mu:g}": partial(bb.ILTCB, exploration=mu) for mu in MUS},
+        "greedy": {"greedy": bb.LinGreedy},
+        "LinTS, nig": {"LinTS, nig": partial(bb.LinTS, variance="nig")},
     }
 
 
@@ -172,15 +171,20 @@ def data_sets() -> list[Classification]:
     return folder() if os.environ.get(FOLDER_VARIABLE) else [*map(bundled, BUNDLED)]
 
 
+def rates(results: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean normalised regret at the end: a row a data set, a column a setting."""
+    ends = evaluation.last(results)
+    return ends.assign(rate=ends["regret"] / ends["t"]).pivot_table(
+        index="environment", columns="bandit", values="rate"
+    )
+
+
 def chosen(
     results: pd.DataFrame, members: Mapping[str, list[str]], protocol: str = BEST
 ) -> pd.DataFrame:
     """Return the runs of each algorithm at the setting that a protocol chooses, under its own
     name. members: the names of each algorithm's settings."""
-    ends = evaluation.last(results)
-    regret = ends.assign(rate=ends["regret"] / ends["t"]).pivot_table(
-        index="environment", columns="bandit", values="rate", sort=True
-    )
+    ends, regret = evaluation.last(results), rates(results)
     stems = regret.index.str.split(" (", regex=False).str[0]  # versions of one set stay together
     half = pd.Series(pd.factorize(stems)[0] % 2, index=regret.index)
     parts = []
@@ -297,16 +301,13 @@ def breakdown(results: pd.DataFrame, sets: pd.DataFrame) -> pd.DataFrame:
         met = pairs[(pairs["row"] == "BLTS") & (pairs["column"] == "LinTS")].merge(sets)
         for what in BANDS:
             for band, here in met.groupby(_banded(met, what), observed=True):
-                gaps = here["difference"].to_numpy()
-                error = gaps.std(ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else np.nan
-                gap = evaluation.within(gaps.mean(), error, 4, sign=True)
                 rows.append(
                     {
                         "noise": noise,
                         "what": what,
                         "band": band,
                         "sets": len(here),
-                        "difference": gap,
+                        "difference": mean(here["difference"], 4, sign=True),
                     }
                 )
     return pd.DataFrame(rows)
@@ -324,7 +325,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
     return drawn
 
 
-STUDY = Study(
+STUDY = bb.Study(
     title="Data sets on which the first has less regret than the second – more (p < .05)",
     environments=environments,
     players=players(),

@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+import bayesbandit as bb
 from bayesbandit import evaluation
-from bayesbandit.bandit.presets.linear import BLTS, LinGreedy, LinTS, LinUCB
-from bayesbandit.experiments.study import Study
-from bayesbandit_studies import openml, pictures
+from bayesbandit_studies import Factory, openml, pictures
 from bayesbandit_studies.openml import BEST, FIXED, PAPER
-from bayesbandit_studies.table1 import ALPHAS, CLIPS, Factory
+from bayesbandit_studies.table1 import ALPHAS, CLIPS
+from bayesbandit_studies.tables import mean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,17 +59,17 @@ def labelled(make: Factory, label: str, **given: Any) -> Factory:
 def settings(reading: str) -> dict[str, dict[str, Factory]]:
     """Return each algorithm's settings under a reading of the noise scale, by their names."""
     rows: dict[str, list[tuple[str, Factory, dict[str, float]]]] = {
-        "LinTS": [(f"α = {a:g}", LinTS, {"alpha": a}) for a in ALPHAS["TS"]],
-        "LinUCB": [(f"α = {a:g}", LinUCB, {"alpha": a}) for a in ALPHAS["UCB"]],
+        "LinTS": [(f"α = {a:g}", bb.LinTS, {"alpha": a}) for a in ALPHAS["TS"]],
+        "LinUCB": [(f"α = {a:g}", bb.LinUCB, {"alpha": a}) for a in ALPHAS["UCB"]],
         "BLTS": [
-            (f"α = {a:g}, γ = {clip:g}", BLTS, {"alpha": a, "clip": clip})
+            (f"α = {a:g}, γ = {clip:g}", bb.BLTS, {"alpha": a, "clip": clip})
             for a, clip in product(ALPHAS["TS"], CLIPS)
         ],
         NULL: [
-            (f"α = {a:g}, draw {draw}", LinTS, {"alpha": a})
+            (f"α = {a:g}, draw {draw}", bb.LinTS, {"alpha": a})
             for a, draw in product(ALPHAS["TS"], range(1, 1 + DRAWS))
         ],
-        SMALL: [("", LinTS, {"alpha": 0.1})],
+        SMALL: [("", bb.LinTS, {"alpha": 0.1})],
     }
     found: dict[str, dict[str, Factory]] = {}
     for name, cells in rows.items():
@@ -78,7 +78,7 @@ def settings(reading: str) -> dict[str, dict[str, Factory]]:
             label = ", ".join(part for part in (name, text, reading) if part)
             given: dict[str, Any] = values | READINGS[reading] | {"ridge": 1.0}
             found[name][label] = labelled(make, label, **given)
-    return found | {GREEDY: {GREEDY: labelled(LinGreedy, GREEDY)}}
+    return found | {GREEDY: {GREEDY: labelled(bb.LinGreedy, GREEDY)}}
 
 
 def players() -> dict[str, Factory]:
@@ -157,10 +157,7 @@ def gains(results: pd.DataFrame) -> pd.DataFrame:
     For each data set: the regret of the best α, averaged over draws or values of γ, less the regret
     of the best cell; the mean over data sets ± SE.
     """
-    ends = evaluation.last(results)
-    regret = ends.assign(rate=ends["regret"] / ends["t"]).pivot_table(
-        index="environment", columns="bandit", values="rate"
-    )
+    regret = openml.rates(results)
     rows = []
     for reading in READINGS:
         row = {"reading": reading}
@@ -168,9 +165,7 @@ def gains(results: pd.DataFrame) -> pd.DataFrame:
             cells = list(settings(reading)[name])
             alphas = [label.split(", α = ")[1].split(",")[0] for label in cells]
             by_alpha = regret[cells].T.groupby(alphas).mean().T
-            gain = (by_alpha.min(axis=1) - regret[cells].min(axis=1)).to_numpy(np.float64)
-            error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.nan
-            row[name] = evaluation.within(float(gain.mean()), float(error), 4)
+            row[name] = mean(by_alpha.min(axis=1) - regret[cells].min(axis=1), 4)
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -195,8 +190,7 @@ def differences(found: pd.DataFrame, shown: list[tuple[str, str]], n: int, shuff
     rows = found.assign(
         pair=pairs,
         value=100 * found["difference"],
-        low=100 * found["difference"] - 196 * found["se"],
-        high=100 * found["difference"] + 196 * found["se"],
+        value_se=100 * found["se"],
         panel=found["reading"] + ", " + found["protocol"],
     )
     rows = rows[pairs.isin(names) & (rows["protocol"] != SAME)]
@@ -213,7 +207,7 @@ def differences(found: pd.DataFrame, shown: list[tuple[str, str]], n: int, shuff
     )
 
 
-STUDY = Study(
+STUDY = bb.Study(
     title="Data sets on which the first has less regret than the second – more (p < .05)",
     environments=openml.environments,
     players=players(),

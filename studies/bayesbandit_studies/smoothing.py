@@ -13,16 +13,14 @@ bandit's own estimator on rounds that the tree assigned: the paper's argument by
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
 
+import bayesbandit as bb
 from bayesbandit import evaluation
-from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.bandit.presets.linear import BLTS, LinTS, LinUCB
 from bayesbandit.environments import (
     BUNDLED,
     Environment,
@@ -32,21 +30,23 @@ from bayesbandit.environments import (
     bundled,
 )
 from bayesbandit.experiments.experiment import stream
-from bayesbandit.experiments.study import Study
 from bayesbandit.plots.style import words
-from bayesbandit.systems.policy_tree.presets import PolicyTreeTS, PolicyTreeUCB
-from bayesbandit_studies import pictures
+from bayesbandit_studies import Factory, pictures
 from bayesbandit_studies.accuracy import accuracy, replayed
 from bayesbandit_studies.stops import stops
-from bayesbandit_studies.tables import paired
+from bayesbandit_studies.tables import by_pair, paired
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TS, UCB = "PolicyTreeTS", "PolicyTreeUCB"
-PLAYERS: dict[str, Callable[..., Bandit]] = {
-    "LinTS": LinTS, TS: PolicyTreeTS, "LinUCB": LinUCB, UCB: PolicyTreeUCB, "BLTS": BLTS,
-}  # fmt: skip
+PLAYERS: dict[str, Factory] = {
+    "LinTS": bb.LinTS,
+    TS: bb.PolicyTreeTS,
+    "LinUCB": bb.LinUCB,
+    UCB: bb.PolicyTreeUCB,
+    "BLTS": bb.BLTS,
+}
 PAIRS = [(TS, "LinTS"), (UCB, "LinUCB"), (TS, "BLTS")]
 DESIGNS: tuple[Environment, ...] = (
     NonLinear(),
@@ -100,12 +100,11 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
 
 def difference_rows(cells: pd.DataFrame, part: str, replications: int) -> Figure:
     """Draw cells of `gaps`: a row a pair, a panel a design and t."""
-    reach = 1.96 * cells["value_se"]
     where = zip(cells["environment"], cells["t"], strict=True)
     panel = [f"{words(world)}, t = {t:,}" for world, t in where]
     over = f"mean and 95 % interval over {replications} replications"
     return pictures.interval_rows(
-        cells.assign(panel=panel, low=cells["value"] - reach, high=cells["value"] + reach),
+        cells.assign(panel=panel, difference=cells["one"] + " − " + cells["other"]),
         "difference",
         "value",
         "panel",
@@ -160,7 +159,7 @@ def spread(found: pd.DataFrame, part: str) -> pd.DataFrame:
 
 def above(found: pd.DataFrame, part: str) -> pd.DataFrame:
     """Return `gaps` as a table: a row for each pair, a column for each design and t."""
-    return evaluation.wide(gaps(found, part), 3, "difference", "column", "value", sign=True)
+    return by_pair(gaps(found, part), 3, "column")
 
 
 def gaps(found: pd.DataFrame, part: str) -> pd.DataFrame:
@@ -171,13 +170,13 @@ def gaps(found: pd.DataFrame, part: str) -> pd.DataFrame:
     for one, other in ABOVE:
         differences = (means[one] - means[other]).groupby(level=key[:2], sort=False)
         row = differences.agg(["mean", "sem"]).set_axis(["value", "value_se"], axis=1)
-        rows.append(row.reset_index().assign(difference=f"{one} − {other}"))
+        rows.append(row.reset_index().assign(one=one, other=other))
     cells = pd.concat(rows)
     where = zip(cells["environment"], cells["t"], strict=True)
     return cells.assign(column=[f"{world}, t = {t:,}" for world, t in where])
 
 
-STUDY = Study(
+STUDY = bb.Study(
     title="Regret of policy trees and of the bandits that they smooth",
     environments=environments,
     players=PLAYERS,

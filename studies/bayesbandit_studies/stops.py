@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from bayesbandit.bandit.bandit import Bandit
+import bayesbandit as bb
 from bayesbandit.checks import Seed, integer
 from bayesbandit.environments.base import Environment, Sample
+from bayesbandit_studies import Factory
 
 
 def stops(
-    factory: Callable[..., Bandit],
+    factory: Factory,
     environment: Environment,
     sample: Sample,
     rounds: Sequence[int],
     seed: Seed,
-) -> Iterator[Bandit]:
+) -> Iterator[bb.Bandit]:
     """Yield the same bandit after each of these numbers of rounds of the sample.
 
     rounds: increasing numbers; the warm start comes before them and does not count. Between stops

@@ -9,25 +9,22 @@ must be seen with a weaker one, and BLTS with weights of mean 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+import bayesbandit as bb
 from bayesbandit import evaluation, plots
-from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.bandit.presets.linear import BLTS, BLUCB, LinTS, LinUCB
 from bayesbandit.environments import SyntheticExample
-from bayesbandit.experiments.study import Study
 from bayesbandit.plots.curves import horizon
-from bayesbandit_studies import pictures
+from bayesbandit_studies import Factory, pictures
+from bayesbandit_studies.tables import differences
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Factory = Callable[..., Bandit]
 
 NAME = "synthetic-"
 
@@ -38,11 +35,11 @@ PAPER = {
     ("BLUCB", "well"): 79, ("BLUCB", "mis"): 30,
 }  # fmt: skip
 
-FOUR: dict[str, Callable[..., Bandit]] = {
-    "LinTS": LinTS,
-    "LinUCB": LinUCB,
-    "BLTS": BLTS,
-    "BLUCB": BLUCB,
+FOUR: dict[str, Factory] = {
+    "LinTS": bb.LinTS,
+    "LinUCB": bb.LinUCB,
+    "BLTS": bb.BLTS,
+    "BLUCB": bb.BLUCB,
 }
 ALPHAS = {"TS": (0.25, 0.5, 1.0), "UCB": (1.0, 2.0, 4.0)}
 CLIPS = (0.01, 0.05, 0.1, 0.2)
@@ -70,17 +67,17 @@ def four() -> dict[str, Factory]:
 def bandits() -> dict[str, Factory]:
     """Return the four algorithms at the closest setting, variants of them, and controls."""
     lin, blts, blucb = (
-        partial(LinTS, **CV),
-        partial(BLTS, clip=CLIP, **CV),
-        partial(BLUCB, clip=CLIP, **CV),
+        partial(bb.LinTS, **CV),
+        partial(bb.BLTS, clip=CLIP, **CV),
+        partial(bb.BLUCB, clip=CLIP, **CV),
     )
     third, fifth, triple = (
         {"grid": tuple(c * lam for lam in CV["grid"])} for c in (1 / 3, 1 / 5, 3.0)
     )
-    fixed, balanced = partial(LinTS, **FIXED), partial(BLTS, clip=CLIP, **FIXED)
+    fixed, balanced = partial(bb.LinTS, **FIXED), partial(bb.BLTS, clip=CLIP, **FIXED)
     return {
         "LinTS": lin,
-        "LinUCB": partial(LinUCB, **CV),
+        "LinUCB": partial(bb.LinUCB, **CV),
         "BLTS": blts,
         "BLUCB": blucb,
         "BLTS, pooled": partial(blts, propensity="pooled"),
@@ -90,7 +87,7 @@ def bandits() -> dict[str, Factory]:
         "LinTS, grid ÷ 5": partial(lin, **fifth),
         "BLTS, grid × 3": partial(blts, **triple),
         "BLTS, mean 1": partial(blts, normalize=True),
-        "LinUCB, grid ÷ 3": partial(LinUCB, **CV | third),
+        "LinUCB, grid ÷ 3": partial(bb.LinUCB, **CV | third),
         "LinTS, free constant": partial(lin, intercept="unpenalised"),
         "BLTS, free constant": partial(blts, intercept="unpenalised"),
         "LinTS, rss": partial(lin, variance="rss"),
@@ -198,14 +195,8 @@ def printed(table: pd.DataFrame) -> pd.DataFrame:
 
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return differences between bandits, simulation by simulation, in points of the share ± SE."""
-    gaps = evaluation.differences(results, PAIRS, "optimal")
-    cells = gaps.assign(
-        difference=gaps["one"] + " − " + gaps["other"],
-        specification=gaps["environment"].str.removeprefix(NAME),
-        points=100 * gaps["difference"],
-        points_se=100 * gaps["se"],
-    )
-    shown = evaluation.wide(cells, 1, "difference", "specification", "points", sign=True)
+    shown = differences(results, PAIRS, "optimal", 100)
+    shown = shown.rename(columns=lambda name: name.removeprefix(NAME))
     return {"Differences, simulation by simulation (points ± SE)": shown}
 
 
@@ -268,8 +259,6 @@ def share_rows(table: pd.DataFrame, when: str) -> Figure:
     rows = shown.assign(
         row=shown["bandit"].replace(names),
         panel=shown["specification"] + "-specified, σ = 0.1",
-        low=shown["optimal"] - 1.96 * shown["optimal_se"],
-        high=(shown["optimal"] + 1.96 * shown["optimal_se"]).clip(upper=100.0),
     ).sort_values("bandit", key=lambda c: c.map(SCALES.index), kind="stable")
     n = int(shown["simulations"].max())
     return pictures.interval_rows(
@@ -280,6 +269,7 @@ def share_rows(table: pd.DataFrame, when: str) -> Figure:
         "% at the optimal assignment",
         f"Optimal assignment {when}: share of {n} simulations and 95 % interval",
         least=0.0,
+        most=100.0,
     )
 
 
@@ -303,7 +293,7 @@ def walk(
     return x, np.concatenate(chosen), t, means
 
 
-STUDY = Study(
+STUDY = bb.Study(
     title="Simulations that find the optimal assignment (%), well- and mis-specified",
     environments=[SyntheticExample("well"), SyntheticExample("mis")],
     players=four(),

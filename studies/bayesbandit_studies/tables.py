@@ -1,12 +1,17 @@
-"""Tables that several studies share."""
+"""Tables and pictures that several studies share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
-from bayesbandit.evaluation import gaps, with_errors
+from bayesbandit import evaluation, plots
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def paired(pairs: list[tuple[str, str]]) -> Callable[[pd.DataFrame], dict[str, pd.DataFrame]]:
@@ -14,10 +19,49 @@ def paired(pairs: list[tuple[str, str]]) -> Callable[[pd.DataFrame], dict[str, p
 
     It is the `details` of a `Study`, or part of them.
     """
-    return lambda results: {"Differences, replication by replication": gaps(results, pairs)}
+    heading = "Differences, replication by replication"
+    return lambda results: {heading: evaluation.gaps(results, pairs)}
+
+
+def above(reference: str, name: str = "differences") -> Callable[[pd.DataFrame], dict[str, Figure]]:
+    """Return a function from results to one picture by its name: regret above a reference's.
+
+    It is the `figures` of a `Study`.
+    """
+    return lambda results: {name: plots.paired_differences(results, reference)}
+
+
+def differences(
+    results: pd.DataFrame, pairs: Iterable[tuple[str, str]], column: str = "regret", unit: float = 1
+) -> pd.DataFrame:
+    """Return paired differences ± SE of a column at the end: a row a pair, a column an environment.
+
+    unit: the number by which differences are multiplied. Numbers have a decimal if it is not 1.
+    """
+    gaps = evaluation.differences(results, pairs, column)
+    cells = gaps.assign(value=unit * gaps["difference"], value_se=unit * gaps["se"])
+    return by_pair(cells, int(unit != 1))
+
+
+def by_pair(
+    cells: pd.DataFrame, digits: int, column: str = "environment", value: str = "value"
+) -> pd.DataFrame:
+    """Return a row "one − other" for each pair of a table with the columns `one` and `other`.
+
+    column: its values have a column each. value: the column that is shown ± `value`_se.
+    """
+    named = cells.assign(difference=cells["one"] + " − " + cells["other"])
+    return evaluation.wide(named, digits, "difference", column, value, sign=True)
+
+
+def mean(values: pd.Series, digits: int, sign: bool = False) -> str:
+    """Return a mean ± its standard error as a text."""
+    x = values.to_numpy(np.float64)
+    error = x.std(ddof=1) / np.sqrt(len(x)) if len(x) > 1 else np.nan
+    return evaluation.within(float(x.mean()), float(error), digits, sign)
 
 
 def medians(table: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each bandit of `regrets`: its regret ± standard error, and its median."""
-    shown = with_errors(table[["bandit", "regret", "regret_se"]], 0)
+    shown = evaluation.with_errors(table[["bandit", "regret", "regret_se"]], 0)
     return shown.assign(median=table["median"].round())

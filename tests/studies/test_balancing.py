@@ -6,6 +6,7 @@ import pytest
 
 from bayesbandit.environments import SyntheticExample
 from bayesbandit_studies import balancing
+from bayesbandit_studies.tables import differences
 
 
 def test_settings_are_those_stated():
@@ -69,9 +70,9 @@ def test_regrets_are_paired():
          "regret": regret, "propensity": 1.0, "value": 1.0, "agreement": 0.5, "optimal": False}
         for name, row in ends.items() for i, regret in enumerate(row)
     )  # fmt: skip
-    frame = balancing.above(runs)
+    frame = differences(runs, balancing.PAIRS)
     assert frame.to_dict("records") == [{"difference": "kernel − none", "w": "+1 ± 3"}]
-    assert balancing.above(runs[runs["replication"] == 0]).empty
+    assert differences(runs[runs["replication"] == 0], balancing.PAIRS).empty
 
 
 def test_estimates_are_of_every_world_and_bandit(monkeypatch):

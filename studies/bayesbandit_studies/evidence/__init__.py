@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+import bayesbandit as bb
 from bayesbandit import checks, evaluation
 from bayesbandit.experiments.experiment import stream
 from bayesbandit.experiments.results_on_disk import OTHERWISE, locked, record, write_record
-from bayesbandit.experiments.study import Study
 from bayesbandit.runtime.files import replacing
 from bayesbandit.runtime.progress import bar
 from bayesbandit_studies import pictures
@@ -47,6 +47,7 @@ from bayesbandit_studies.evidence.measured import (
     LOOKS,
     SHORT,
 )
+from bayesbandit_studies.tables import mean
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -227,14 +228,12 @@ def peeked(results: pd.DataFrame) -> pd.DataFrame:
         here = rows[rows["method"] == name]
         missed = int(here["round"].notna().sum())
         ever = ((here["low"] > measured.P) | (here["high"] < measured.P)).sum()
-        width = (here["high"] - here["low"]).to_numpy(np.float64)
-        se = width.std(ddof=1) / np.sqrt(len(width)) if len(width) > 1 else np.nan
         found.append(
             {
                 "method": name,
                 "misses at some look, in %": evaluation.share(missed, len(here), 1),
                 "misses at the end, in %": evaluation.share(int(ever), len(here), 1),
-                "width at the end": evaluation.within(width.mean(), se, 3),
+                "width at the end": mean(here["high"] - here["low"], 3),
             }
         )
     return pd.DataFrame(found)
@@ -277,10 +276,8 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
         ("coverage", "coverage of 95 % intervals", 0.95, 0.8),
         ("width", "width of the interval", None, None),
     ):
-        half = 1.96 * found[f"{column}_se"]
-        ends = found.assign(low=found[column] - half, high=found[column] + half)
         drawn[column] = pictures.interval_rows(
-            ends, "method", column, "environment", label,
+            found, "method", column, "environment", label,
             f"Value of an arm: {label}, mean and 95 % interval over {n} logs", nominal, least,
         )  # fmt: skip
     rows = _of(results, "peeking")
@@ -319,7 +316,7 @@ def _of(results: pd.DataFrame, part: str) -> pd.DataFrame:
     return results[results["part"] == part]
 
 
-STUDY = Study(
+STUDY = bb.Study(
     title="Coverage of 95 % intervals from adaptive logs",
     simulations=simulations,
     table=table,

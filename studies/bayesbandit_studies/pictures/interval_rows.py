@@ -24,15 +24,20 @@ WIDTH = 3.1  # inches of a panel
 
 def interval_rows(
     table: pd.DataFrame, row: str, value: str, panel: str, label: str, title: str,
-    nominal: float | None = None, least: float | None = None,
+    nominal: float | None = None, least: float | None = None, most: float | None = None,
 ) -> Figure:  # fmt: skip
     """Draw a table's values with their intervals, in rows and panels.
 
-    value: the column with the values; their intervals are in the columns `low` and `high`. A
-    missing value is left out. A value without an interval is a point. row, panel: columns whose
-    values have a row or a panel each. nominal: where to draw a line, at what the values should be.
-    least: where the panels begin; values below it are arrowheads at their left edge.
+    value: the column with the values; their intervals are in the columns `low` and `high`, or else
+    they are value ± 1.96 `value`_se. A missing value is left out. A value without an interval is a
+    point. row, panel: columns whose values have a row or a panel each. nominal: where to draw a
+    line, at what the values should be. least: where the panels begin; values below it are
+    arrowheads at their left edge. most: where intervals end.
     """
+    if "low" not in table and f"{value}_se" in table:
+        reach = 1.96 * table[f"{value}_se"]
+        high = (table[value] + reach).clip(upper=most)
+        table = table.assign(low=table[value] - reach, high=high)
     if missing := [c for c in (row, value, panel, "low", "high") if c not in table.columns]:
         raise ValueError(f"the table lacks {missing}; it has {list(table.columns)}")
     names, lines = pd.unique(table[panel]).tolist(), pd.unique(table[row]).tolist()
