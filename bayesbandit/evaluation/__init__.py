@@ -1,7 +1,7 @@
 """Regret, and significant wins and losses, from a table of results."""
 
 from bayesbandit.evaluation.baselines import baselines
-from bayesbandit.evaluation.contests import differences, pairwise, ranking, wins_and_losses
+from bayesbandit.evaluation.contests import differences, pairwise, ranking
 from bayesbandit.evaluation.drift import drift
 from bayesbandit.evaluation.regrets import gaps, regrets, wide
 from bayesbandit.evaluation.results import (
@@ -19,5 +19,5 @@ from bayesbandit.evaluation.text import markdown, share, with_errors, within
 __all__ = [
     "RUN", "SCHEMA", "baselines", "check", "curves", "differences", "drift", "first_optimal",
     "gaps", "last", "markdown", "pairwise", "ranking", "regrets", "seed_of", "share", "summary",
-    "wide", "wins_and_losses", "with_errors", "within",
+    "wide", "with_errors", "within",
 ]  # fmt: skip

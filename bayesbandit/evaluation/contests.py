@@ -139,26 +139,6 @@ def differences(
     return frame.assign(p=_paired(*(frame[name].to_numpy(np.float64) for name in names[3:])))
 
 
-def wins_and_losses(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Return in how many environments the row bandit wins against or loses to the column bandit.
-
-    Rows are bandits; the columns are three K × K blocks, `["margin"]` (wins − losses), `["wins"]`
-    and `["losses"]` (the paper's appendix B, table "W=…, L=…"). `pairs` comes from `pairwise`.
-    """
-    missing = [name for name in ("row", "column", "outcome") if name not in pairs.columns]
-    if missing:
-        raise ValueError(f"not a frame made by `pairwise`: it lacks {missing}")
-    if pairs.empty:
-        raise ValueError("no pair to count: fewer than two bandits have played")
-    names = pd.unique(pairs["row"])
-    wins, losses = (
-        pd.crosstab(won["row"], won["column"]).reindex(index=names, columns=names, fill_value=0)
-        for won in (pairs[pairs["outcome"] == outcome] for outcome in ("win", "loss"))
-    )
-    blocks = pd.concat({"margin": wins - losses, "wins": wins, "losses": losses}, axis=1)
-    return blocks.astype("int64").rename_axis(index="bandit")
-
-
 def ranking(table: pd.DataFrame, bakeoff_compat: bool = False, level: float = 0.05) -> pd.DataFrame:
     """Return one row for each bandit, the best first.
 
