@@ -67,3 +67,12 @@ def test_what_packages_offer_is_found(monkeypatch, tmp_path):
     assert run.exit_code == 0, run.output
     run = CliRunner().invoke(app, ["compare", "--bandit", "Nobody", *out])
     assert run.output.rstrip().endswith("Near")  # the last of those that there are
+
+
+@pytest.mark.parametrize("kind", ["quick", "controls"])
+def test_variants_change_fields_of_a_study(kind):
+    study = replace(RECIPE["study"].STUDY, **{kind: {"horizon": 7}})
+    changed = study.small() if kind == "quick" else study.with_controls()
+    assert changed == replace(study, horizon=7)
+    with pytest.raises(ValueError, match=f"{kind} must name fields of a study; got 'nobody'"):
+        replace(study, **{kind: {"nobody": 1}})
