@@ -260,16 +260,6 @@ def test_what_a_declaration_does_is_checked(rng):
 # ---- between processes --------------------------------------------------------------------------
 
 
-def test_initial_values_are_refused():
-    def started(x, reward):
-        theta = pm.Normal("theta", 0, 1, initval=0.5)
-        pm.Normal("reward", theta, 1, observed=reward)
-        return theta
-
-    with pytest.raises(ValueError, match="'theta' has an initial value, which no engine"):
-        RewardModel(started, {}).build(np.ones((2, 1)), [0.0, 1.0])
-
-
 def test_a_model_of_a_file_goes_through_pickle():
     model = bb.load_model("ridge").with_priors(lam=3)
     assert pickle.loads(pickle.dumps(model)) == model

@@ -18,7 +18,12 @@ import numpy as np
 from bayesbandit import checks
 from bayesbandit.declaring.advice import dims_wanted, index_wanted, values_wanted
 from bayesbandit.declaring.observed import DATA as DATA
-from bayesbandit.declaring.observed import check_not_random, check_observed, tell_apart
+from bayesbandit.declaring.observed import (
+    check_not_random,
+    check_observed,
+    check_trees,
+    tell_apart,
+)
 from bayesbandit.runtime.pytensor_lock import COMPILE
 
 if TYPE_CHECKING:
@@ -182,7 +187,7 @@ class Declaration:
             if "mean_reward" in model.named_vars:
                 raise ValueError(f"{self.name}: {_reserved('mean_reward')}")
             pm.Deterministic("mean_reward", mean, dims="row")
-        return model
+        return _without_discrete(model)
 
     def declare(self, data: Mapping[str, Any], coords: Mapping[str, Sequence[Any]]) -> Any:
         """Declare the priors' variables and call the function in the current PyMC model.
@@ -235,13 +240,8 @@ class Declaration:
     def _check_outcome(self, model: pm.Model, mean: Any, rows: Mapping[str, np.ndarray]) -> None:
         """Raise ValueError unless the model has a likelihood of the rewards and a mean reward."""
         n = len(rows["reward"])
+        check_trees(model, self.name)
         check_observed(model, self.name, rows["reward"])
-        for v, initial in model.rvs_to_initial_values.items():
-            if initial is not None:
-                raise ValueError(
-                    f"{self.name}: {v.name!r} has an initial value, which no engine takes; leave "
-                    "out `initval`"
-                )
         if not len(model.coords["feature"] or ()):
             for v in model.free_RVs:
                 if "feature" in (model.named_vars_to_dims.get(v.name) or ()):
@@ -256,6 +256,26 @@ class Declaration:
                 f"got {mean!r} ({shape=})".replace("None", "?" if mean is not None else "None")
             )
         check_not_random(mean, model, self.name)
+
+
+def _without_discrete(model: pm.Model) -> pm.Model:
+    """Return the model with its discrete variables summed out; the model itself if it cannot be.
+
+    It cannot be if the mean reward depends on them, or if they have no finite set of values. The
+    engines refuse the model then.
+    """
+    names = [str(v.name) for v in model.free_RVs if not str(v.dtype).startswith("float")]
+    if not names or any(v is not None for v in model.rvs_to_initial_values.values()):
+        return model
+    from pymc_extras import marginalize
+
+    order = [v.name for v in model.free_RVs]
+    try:
+        model = marginalize(model, names)
+    except (NotImplementedError, ValueError):
+        return model
+    model.free_RVs.sort(key=lambda v: order.index(v.name))
+    return model
 
 
 def _known(rows: np.ndarray) -> tuple[int | None, ...]:

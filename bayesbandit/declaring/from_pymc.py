@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.checks import integer, one_of
-from bayesbandit.declaring.observed import DATA
+from bayesbandit.declaring.observed import DATA, check_trees
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -42,6 +42,7 @@ class Handover:
         columns: Sequence[str] | None,
         weighted: bool,
     ) -> None:
+        check_trees(model, model.name or "the model")
         self.model = model
         self.arm_dim = arm_dim
         self.reward = _observed(model, reward)

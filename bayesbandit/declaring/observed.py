@@ -50,6 +50,16 @@ def check_observed(model: pm.Model, declared: str, reward: np.ndarray) -> None:
         check_whole(repr(name), reward, np.asarray(whole))
 
 
+def check_trees(model: pm.Model, declared: str) -> None:
+    """Raise ValueError for variables of pymc_bart: their density in PyMC is a constant."""
+    for v in model.free_RVs:
+        if any(c.__module__.startswith("pymc_bart") for c in type(v.owner.op).__mro__):
+            raise ValueError(
+                f"{declared}: {v.name!r} is a sum of trees, which only a sampler of its own draws "
+                "(pymc_bart.PGBART), and no engine here has it: use bb.ForestTS, or pm.gp.HSGP"
+            )
+
+
 def check_not_random(mean: Variable[Any, Any], model: pm.Model, declared: str) -> None:
     """Raise ValueError if the mean reward depends on observed or other random draws.
 

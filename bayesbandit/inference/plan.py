@@ -44,8 +44,9 @@ from bayesbandit.inference.graph_analysis.density import (
     read_once,
     row_axes,
     row_dimension,
+    whole_graph,
 )
-from bayesbandit.inference.graph_analysis.eligibility import check_mean, check_random
+from bayesbandit.inference.graph_analysis.eligibility import check_mean, check_random, summed_out
 from bayesbandit.inference.graph_analysis.rewrites import lowered
 from bayesbandit.inference.graph_analysis.rows import ALONG, NONE, Reach, RowWalk
 from bayesbandit.inference.independence import ENGINE as INDEPENDENCE
@@ -175,6 +176,12 @@ class Plan:
                 f": {sized!r} has as many values as the rows make it, and every round would change "
                 'the model: a value for each row has dims="row"'
             )
+        if isinstance(self.method, Nuts) and (name := self.of_each_row):
+            return (
+                f": {name!r} has a value for each row, and nuts would compile at every refit: "
+                "declare the rewards without it, by the distribution that is left when it is "
+                "integrated out, as a NegativeBinomial for a Poisson of gamma effects"
+            )
         if self.row_mixing:
             return (
                 f": the mean reward of a context depends on other rows ({self.row_mixing}); a "
@@ -302,6 +309,8 @@ class Plan:
             ]
         if not self.closed_form and (why := self.row_likelihood.refused):
             lines += [f"  a bandit's draws learn rewards only at a refit, since rows depend: {why}"]
+        if summed := summed_out(self.built):
+            lines += [f"  {', '.join(map(repr, summed))}: summed out (pymc_extras.marginalize)"]
         if self.moves:
             lines += [f"  a bandit refits by {INDEPENDENCE} Metropolis steps where they mix"]
         return "\n".join(lines + [f"  not {refusal}" for refusal in self.refusals])
@@ -323,10 +332,10 @@ class Plan:
 
     def on(self, rows: Mapping[str, Any]) -> pm.Model:
         """Return a copy of the built model with other rows, by role; weights are 1 unless given."""
-        from pymc.model.fgraph import ModelDeterministic, fgraph_from_model, model_from_fgraph
+        from pymc.model.fgraph import ModelDeterministic, model_from_fgraph
 
         with COMPILE:
-            graph, _ = fgraph_from_model(self.built)
+            graph, _ = whole_graph(self.built)
             for v in graph.outputs:  # PyMC takes two deterministic quantities of one value for one
                 if isinstance(v.owner.op, ModelDeterministic):
                     view = view_op(v.owner.inputs[0])

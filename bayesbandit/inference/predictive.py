@@ -16,6 +16,7 @@ from bayesbandit.declaring.declaration import Declaration
 from bayesbandit.inference.approximate import silenced
 from bayesbandit.inference.base import COMPILE
 from bayesbandit.inference.graph_analysis.density import containers, row_dimension
+from bayesbandit.inference.graph_analysis.transforms import transform_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,6 +47,12 @@ def prior_predictive(
     checks.integer(draws, "draws", 1)
     built = model.build(x, np.zeros(len(np.asarray(x))), None, arm, n_arms)
     rewards = rewards_of(built, model.name)
+    for v in built.free_RVs:
+        if transform_name(built.rvs_to_transforms[v]) == "ordered":
+            raise ValueError(
+                f"{model.name}: PyMC draws the prior of {v.name!r} without the order that its "
+                'transform gives it: fit the model, and use posterior.predict(x, kind="response")'
+            )
     built.named_vars_to_dims[rewards] = (row_dimension(built),)
     names = [*(v.name for v in [*built.free_RVs, *built.deterministics]), "mean_reward", rewards]
     with COMPILE, silenced():

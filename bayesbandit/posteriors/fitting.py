@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ from bayesbandit.inference.base import Engine
 from bayesbandit.inference.draws import Known, SampledDraws
 from bayesbandit.inference.graph_analysis.density import containers
 from bayesbandit.inference.nuts import Nuts
-from bayesbandit.inference.plan import Plan, holding, planned
+from bayesbandit.inference.plan import Plan, holding, plan, planned
 from bayesbandit.inference.registry import choices, engines
 from bayesbandit.model import RewardModel
 from bayesbandit.posteriors.posterior import Posterior
@@ -93,10 +94,25 @@ def fit(
         return _posterior(plan, rows, draws, chains, number, knobs | shown)
 
     with holding(model, "these rows"):
-        chosen, known = planned(model, built, engine).try_engines(known_by)
+        first = planned(model, built, engine)
+        chosen, known = first.try_engines(known_by)
+        if chosen is not first or any(refusal.of_rows for refusal in chosen.refusals):
+            _warn_of_another(chosen)
     if isinstance(known, SampledDraws):
         known.diagnostics.warn(f"{model.name} by {chosen.engine}")
     return Posterior(chosen, rows, known, number, features, encoder)
+
+
+def _warn_of_another(chosen: Plan) -> None:
+    """Warn if these rows were refused by the engine that `explain` names."""
+    try:
+        named = plan(chosen.model, chosen.n_features, chosen.n_arms, chosen.asked).engine
+    except ValueError:  # `explain` names none, since the model takes no trial rows
+        return
+    for refusal in chosen.refusals:
+        if refusal.engine == named:
+            what = f"{chosen.model.name} by {chosen.engine}: {named}, the engine that `explain`"
+            warnings.warn(f"{what} names, does not fit these rows: {refusal}", stacklevel=3)
 
 
 def _posterior(

@@ -12,6 +12,7 @@ until it is done; the rounds that came meanwhile then weight the new draws.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
@@ -249,7 +250,11 @@ class SampledBelief(ByDraws):
         """Compute draws of posterior g from its rounds; if the engine refuses, by the next."""
         rows = self.rows(self._arm(g))
         with one_thread():
+            before = self.plan.engine
             self.plan.try_engines(lambda _: self._draw(g, rows), self._without)
+        if self.plan.engine != before:
+            what = f"{self.spec.declared.name} is drawn by {self.plan.engine} from now on"
+            warnings.warn(f"{what}, not by {before}: {self.refused[-1]}", stacklevel=2)
 
     def _without(self, refusal: Refusal) -> Plan:
         self._switch(self.plan.without(refusal), (*self.refused, refusal))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -122,15 +123,33 @@ class Mark(Op):
         return arguments[-1]  # the shapes, after the node and, in older PyTensor, its graph
 
 
+def whole_graph(model: pm.Model) -> tuple[Any, dict[Variable, Variable]]:
+    """Return the model as one graph, and its copies of the model's variables.
+
+    Initial values are left out, since PyMC copies no model that has some. Its warning that Gaussian
+    processes keep the variables of the original is of no use to someone who sees no copy.
+    """
+    from pymc.model.fgraph import fgraph_from_model
+
+    initial = model.rvs_to_initial_values
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Detected variables likely created by GP", UserWarning)
+        try:
+            model.rvs_to_initial_values = dict.fromkeys(initial)
+            return fgraph_from_model(model)
+        finally:
+            model.rvs_to_initial_values = initial
+
+
 def graph_of(model: pm.Model) -> tuple[Any, dict[Variable, Variable]]:
     """Return the model as one graph, and its copies of the model's variables.
 
     The mean reward is its only deterministic quantity, because PyMC merges two of them with one
     value.
     """
-    from pymc.model.fgraph import ModelDeterministic, fgraph_from_model
+    from pymc.model.fgraph import ModelDeterministic
 
-    graph, copies = fgraph_from_model(model)
+    graph, copies = whole_graph(model)
     mean = copies[model["mean_reward"]]
     for v in list(graph.outputs):
         if isinstance(v.owner.op, ModelDeterministic) and v is not mean:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
+from pytensor.tensor.random.op import RandomVariable
 
 from bayesbandit.inference.base import NotThisEngine, Refusal, refuse
 from bayesbandit.inference.graph_analysis.degrees import Degrees
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
 
     from bayesbandit.inference.exact.gaussian import ExactGaussian
     from bayesbandit.inference.exact.normal_inverse_gamma import NormalInverseGamma
+
+
+SUM_OUT = (
+    "; a discrete variable of few values is summed out (pymc_extras.marginalize) if the mean "
+    "reward does not depend on it: return the mean over its values, as mu + p * shift for mu + z * "
+    "shift"
+)
 
 
 def check_mean(built: pm.Model, asked: str) -> None:
@@ -53,13 +61,24 @@ def check_random(built: pm.Model, asked: str) -> None:
             raise refuse(asked, reason)
 
 
+def summed_out(model: pm.Model) -> list[str]:
+    """Return the names of the discrete variables that were summed out of the model."""
+    if all(isinstance(v.owner.op, RandomVariable) for v in model.basic_RVs):
+        return []
+    from pymc_extras.model.marginal.distributions.core import MarginalRV
+
+    ops = {v.owner.op for v in model.basic_RVs}
+    return sorted(op.marginalized_name for op in ops if isinstance(op, MarginalRV))
+
+
 def discrete(model: pm.Model, engine: str) -> Refusal | None:
     """Return the refusal of a model that has no variables, or a variable without a gradient."""
     if not model.free_RVs:
         return Refusal(engine, "the model has no free variable")
     for v in model.free_RVs:
         if not str(v.dtype).startswith("float"):
-            return Refusal(engine, f"'{v.name}' ~ {distribution(v)}: discrete, without a gradient")
+            reason = f"'{v.name}' ~ {distribution(v)}: discrete, without a gradient{SUM_OUT}"
+            return Refusal(engine, reason)
     return None
 
 

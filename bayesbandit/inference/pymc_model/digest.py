@@ -71,7 +71,11 @@ def _model(model: pm.Model) -> tuple[Any, ...]:
     coords = sorted((str(k), _of(tuple(v))) for k, v in model.coords.items() if v and k != row)
     shapes = sorted(lengths(model, but=row).items())
     width = data["x"].get_value(borrow=True).shape[1]
-    return [v.name for v in variables], dims, coords, shapes, width, _graph(graphs, named)
+    initial = model.rvs_to_initial_values
+    starts = [initial[v] for v in model.free_RVs]
+    graphs += [start for start in starts if isinstance(start, Variable)]
+    given = [None if isinstance(start, Variable) else _of(start) for start in starts]
+    return [v.name for v in variables], dims, coords, shapes, width, given, _graph(graphs, named)
 
 
 def _graph(outputs: Sequence[Variable], named: Mapping[Variable, Any]) -> tuple[Any, ...]:
