@@ -42,6 +42,8 @@ class RewardModel(Declaration):
         the variable.
     dims: the declared dimensions of each prior. A new prior without dimensions takes them, and a
         number or an array is broadcast over them.
+    features: the names of x's columns, by which the function may take them: x["age"]. coords: the
+        labels of more dimensions, which priors may have.
     """
 
     def explain(self, n_features: int, n_arms: int | None = None, bandit: bool = False) -> str:
@@ -219,7 +221,7 @@ class RewardModel(Declaration):
         if made_by := getattr(self.function, "made_by", None):
             return made_by
         module = self.function.__module__ or ""
-        state = (dict(self.priors), dict(self.dims or {}))
+        state = (dict(self.priors), dict(self.dims or {}), self.features, dict(self.coords or {}))
         if module.startswith(gallery.FROM_FILE):
             return _from_file, (module.removeprefix(gallery.FROM_FILE), self.name, *state)
         if module not in ("", "__main__") and _is_importable(self.function):
@@ -227,11 +229,21 @@ class RewardModel(Declaration):
         return RewardModel, (self.function, *state)
 
 
-def reward_model(**priors: object) -> Callable[[Callable[..., Any]], RewardModel]:
-    """Turn a declaration into a `RewardModel` with these priors, given by name."""
+def reward_model(
+    *,
+    features: Sequence[str] | Encoder | None = None,
+    coords: Mapping[str, Sequence[Any]] | None = None,
+    **priors: object,
+) -> Callable[[Callable[..., Any]], RewardModel]:
+    """Turn a declaration into a `RewardModel` with these priors, given by name.
+
+    features: names of the columns of x, or an encoder that has them; the declaration may then take
+    x["age"]. Contexts must have these columns in this order. coords: labels by dimension, as
+    {"region": ["north", "south"]}, for priors with dims="region".
+    """
 
     def declare(function: Callable[..., Any]) -> RewardModel:
-        model = RewardModel(function, priors)
+        model = RewardModel(function, priors, None, features, coords)  # type: ignore[arg-type]
         if not (function.__module__ or "").startswith(gallery.FROM_FILE):
             gallery.register(model)
         return model
@@ -244,9 +256,9 @@ def load_model(name: str | os.PathLike[str]) -> RewardModel:
     return cast(RewardModel, gallery.load(name))
 
 
-def _from_file(path: str, name: str, priors: dict, dims: dict) -> RewardModel:
+def _from_file(path: str, name: str, *state: Any) -> RewardModel:
     function = gallery.declared_in(path)[name].function
-    return RewardModel(function, priors, dims)
+    return RewardModel(function, *state)
 
 
 def _handed_over(
@@ -280,5 +292,5 @@ def _is_importable(function: Callable[..., Any]) -> bool:
     return isinstance(model, RewardModel) and model.function is function
 
 
-def _from_module(module: str, name: str, priors: dict, dims: dict) -> RewardModel:
-    return RewardModel(attrgetter(name)(import_module(module)).function, priors, dims)
+def _from_module(module: str, name: str, *state: Any) -> RewardModel:
+    return RewardModel(attrgetter(name)(import_module(module)).function, *state)

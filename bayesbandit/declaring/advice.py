@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 WITHOUT_NAMES = (
     "in a declaration contexts are numbers (n, d) without names; take a column by its number, as "
-    "x[:, 0]"
+    "x[:, 0], or name the columns: bb.reward_model(features=[…])"
 )
 _OF_A_VALUE = re.compile(  # PyTensor's errors
     "converted to Python|has no len|support iteration|Length of .* cannot be determined"

@@ -9,7 +9,7 @@ import inspect
 import numbers
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -46,12 +46,21 @@ class Declaration:
     function: Callable[..., Any]
     priors: Mapping[str, Any]
     dims: Mapping[str, tuple[str, ...]] | None = None
+    features: tuple[str, ...] | None = None
+    coords: Mapping[str, Sequence[Any]] | None = None
 
     def __post_init__(self) -> None:
         from bayesbandit.declaring.priors import checked, dims_of
 
         _check_declaration(self.function, self.priors)
+        if self.features is not None:
+            object.__setattr__(self, "features", _feature_names(self.features))
+        own = {str(dim): tuple(labels) for dim, labels in (self.coords or {}).items()}
+        if taken := [dim for dim in own if dim in (*_NAMES, "arm")]:
+            raise ValueError(f"coords of {self.name}: {_reserved(taken[0])}")
+        object.__setattr__(self, "coords", MappingProxyType(own))
         allowed = ("feature", "arm", "row") if self.takes_arm else ("feature", "row")
+        allowed = (*allowed, *own)
         dims = {name: dims_of(prior) for name, prior in self.priors.items()} | dict(self.dims or {})
         priors = {
             name: checked(prior, f"prior {name!r} of {self.name}", dims[name], allowed)
@@ -97,6 +106,8 @@ class Declaration:
             return False
         if self.priors.keys() != other.priors.keys():
             return False
+        if (self.features, self.coords) != (other.features, other.coords):
+            return False
         return all(same(prior, other.priors[name]) for name, prior in self.priors.items())
 
     def __hash__(self) -> int:
@@ -112,7 +123,7 @@ class Declaration:
         for another name.
         """
         self.check_names(priors)
-        return type(self)(self.function, {**self.priors, **priors}, self.dims)
+        return replace(self, priors={**self.priors, **priors})
 
     def to_yaml(self) -> str:
         """Return name and priors as YAML; `from_yaml` reads them back exactly."""
@@ -132,6 +143,14 @@ class Declaration:
             if name not in (allowed := self.arguments()):
                 listed = ", ".join(allowed) or "none"
                 raise ValueError(f"{self.name} has no prior {name!r}; its priors: {listed}")
+
+    def check_features(self, names: Sequence[str] | None) -> None:
+        """Raise ValueError if contexts have other names of columns than the declaration's."""
+        if self.features is not None and names is not None and tuple(names) != self.features:
+            raise ValueError(
+                f"contexts of {self.name} must have the columns {', '.join(self.features)}, in "
+                f"this order; got {', '.join(map(str, names))}"
+            )
 
     # ---- what to do with it ---------------------------------------------------------------------
 
@@ -154,9 +173,14 @@ class Declaration:
         import pymc as pm
 
         rows, n_arms = self._rows(x, reward, weight, arm, n_arms)
-        coords = {"feature": range(rows["x"].shape[1])}
+        coords: dict[str, Sequence[Any]] = {"feature": range(rows["x"].shape[1])}
         if self.takes_arm:
             coords["arm"] = range(n_arms)
+        if self.features is not None and len(self.features) != rows["x"].shape[1]:
+            raise ValueError(
+                f"contexts of {self.name} must have the {len(self.features)} features "
+                f"{', '.join(self.features)}; got {rows['x'].shape[1]} columns"
+            )
         with COMPILE, pm.Model(coords=coords, model=None) as model:
             inputs = {
                 role: pm.Data(DATA[role], v, dims=("row", "feature")[: v.ndim], shape=_known(v))
@@ -194,10 +218,17 @@ class Declaration:
 
         Return the mean reward. data: by role. coords: of all dimensions except "row".
         """
+        import pymc as pm
         import pytensor
 
+        from bayesbandit.declaring.columns import name_columns
         from bayesbandit.declaring.priors import variable
 
+        own = self.coords or {}
+        pm.modelcontext(None).add_coords(own)
+        coords = {**coords, **own}
+        if self.features is not None:
+            name_columns(data["x"], self.features)
         inputs = {role: v for role, v in data.items() if role != "weight" or self.takes_weight}
         lengths = {d: len(c) for d, c in coords.items()} | {"row": inputs["x"].shape[0]}
         for name, prior in self.priors.items():
@@ -285,6 +316,17 @@ def _known(rows: np.ndarray) -> tuple[int | None, ...]:
     because PyTensor would otherwise rewrite x @ theta as another product.
     """
     return None, *(k if k > 1 else None for k in rows.shape[1:])
+
+
+def _feature_names(features: object) -> tuple[str, ...]:
+    """Return names of features, or those of an encoder, checked."""
+    names = getattr(features, "features", features)
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise TypeError(f"features must be a list of names or a bb.Encoder; got {features!r}")
+    names = tuple(names)
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise ValueError(f"features must be different names; got {names!r}")
+    return names
 
 
 def _reserved(name: str) -> str:
