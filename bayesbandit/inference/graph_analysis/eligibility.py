@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
-from pytensor.tensor.random.op import RandomVariable
 
 from bayesbandit.inference.base import NotThisEngine, Refusal, refuse
 from bayesbandit.inference.graph_analysis.degrees import Degrees
@@ -63,12 +62,8 @@ def check_random(built: pm.Model, asked: str) -> None:
 
 def summed_out(model: pm.Model) -> list[str]:
     """Return the names of the discrete variables that were summed out of the model."""
-    if all(isinstance(v.owner.op, RandomVariable) for v in model.basic_RVs):
-        return []
-    from pymc_extras.model.marginal.distributions.core import MarginalRV
-
-    ops = {v.owner.op for v in model.basic_RVs}
-    return sorted(op.marginalized_name for op in ops if isinstance(op, MarginalRV))
+    names = {getattr(v.owner.op, "marginalized_name", None) for v in model.basic_RVs}
+    return sorted(name for name in names if name)
 
 
 def discrete(model: pm.Model, engine: str) -> Refusal | None:
