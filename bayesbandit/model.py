@@ -241,9 +241,10 @@ def reward_model(
     x["age"]. Contexts must have these columns in this order. coords: labels by dimension, as
     {"region": ["north", "south"]}, for priors with dims="region".
     """
+    names = None if features is None else _names_of(features)
 
     def declare(function: Callable[..., Any]) -> RewardModel:
-        model = RewardModel(function, priors, None, features, coords)  # type: ignore[arg-type]
+        model = RewardModel(function, priors, features=names, coords=coords)
         if not (function.__module__ or "").startswith(gallery.FROM_FILE):
             gallery.register(model)
         return model
@@ -251,14 +252,27 @@ def reward_model(
     return declare
 
 
+def _names_of(features: Sequence[str] | Encoder) -> Sequence[str]:
+    from bayesbandit.tables.encoder import Encoder
+
+    return features.features if isinstance(features, Encoder) else features
+
+
 def load_model(name: str | os.PathLike[str]) -> RewardModel:
     """Return a model by its name, or from a file: "FILE.py", "FILE.py:NAME" if it has several."""
     return cast(RewardModel, gallery.load(name))
 
 
-def _from_file(path: str, name: str, *state: Any) -> RewardModel:
+def _from_file(
+    path: str,
+    name: str,
+    priors: dict[str, Any],
+    dims: dict[str, tuple[str, ...]],
+    features: Sequence[str] | None = None,
+    coords: Mapping[str, Sequence[Any]] | None = None,
+) -> RewardModel:
     function = gallery.declared_in(path)[name].function
-    return RewardModel(function, *state)
+    return RewardModel(function, priors, dims, features, coords)
 
 
 def _handed_over(
@@ -292,5 +306,13 @@ def _is_importable(function: Callable[..., Any]) -> bool:
     return isinstance(model, RewardModel) and model.function is function
 
 
-def _from_module(module: str, name: str, *state: Any) -> RewardModel:
-    return RewardModel(attrgetter(name)(import_module(module)).function, *state)
+def _from_module(
+    module: str,
+    name: str,
+    priors: dict[str, Any],
+    dims: dict[str, tuple[str, ...]],
+    features: Sequence[str] | None = None,
+    coords: Mapping[str, Sequence[Any]] | None = None,
+) -> RewardModel:
+    function = attrgetter(name)(import_module(module)).function
+    return RewardModel(function, priors, dims, features, coords)

@@ -264,14 +264,14 @@ def test_reproduce_alone_lists_the_studies():
 
 
 def test_without_the_papers_studies_a_sentence_says_how_to_get_them(monkeypatch, tmp_path):
-    monkeypatch.setattr(reproduce, "PAPER", "bayesbandit-nobody")
+    monkeypatch.setattr(reproduce, "PAPER_PACKAGE", "bayesbandit-nobody")
     monkeypatch.setattr("bayesbandit.runtime.plugins.entry_points", lambda group: [])
     result = run("reproduce")
     assert result.exit_code == 0
-    assert " ".join(result.output.split()) == reproduce.MISSING
+    assert " ".join(result.output.split()) == reproduce.PAPER_MISSING
     result = run("reproduce", "table1", "--out", tmp_path)
     assert result.exit_code == 2
-    assert f"unknown study 'table1'. {reproduce.MISSING}" in " ".join(result.output.split())
+    assert f"unknown study 'table1'. {reproduce.PAPER_MISSING}" in " ".join(result.output.split())
 
 
 def test_a_column_has_the_same_digits_in_all_rows(capsys):

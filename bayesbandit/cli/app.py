@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -39,9 +39,6 @@ from bayesbandit.cli.watching import report
 from bayesbandit.runtime.addresses import hidden, shown
 from bayesbandit.runtime.plugins import said
 from bayesbandit.runtime.progress import bar
-
-if TYPE_CHECKING:
-    pass
 
 
 class Commands(FormerSpellings):

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from bayesbandit.experiments.study import Study
 
-SETTINGS = Failed, ValueError, TypeError, OSError, ImportError
-PAPER = "bayesbandit-studies"
-MISSING = (
+ERRORS_OF_SETTINGS = Failed, ValueError, TypeError, OSError, ImportError
+PAPER_PACKAGE = "bayesbandit-studies"
+PAPER_MISSING = (
     "The paper's studies are not installed: in a clone of bayesbandit's repository, `uv sync` or "
     "`pip install ./studies` installs them."
 )
@@ -80,7 +80,7 @@ def load(name: str) -> Study:
 
     if name not in (known := plugins("studies")):
         there = f"; there are {', '.join(known)}" if known else ""
-        hint = "" if paper_installed() else f". {MISSING}"
+        hint = "" if paper_installed() else f". {PAPER_MISSING}"
         raise ValueError(f"unknown study {name!r}{there}{hint}")
     offered = plugin("studies", name)
     if not isinstance(offered, Study):
@@ -102,13 +102,13 @@ def list_studies() -> None:
     if rows:
         show(pd.DataFrame(rows), "Studies")
     if not paper_installed():
-        say(MISSING)
+        say(PAPER_MISSING)
 
 
 def paper_installed() -> bool:
     """Return whether the package of the paper's studies is installed."""
     try:
-        distribution(PAPER)
+        distribution(PAPER_PACKAGE)
     except PackageNotFoundError:
         return False
     return True
@@ -125,7 +125,7 @@ def blamed(study: str, part: str, kept: str = "") -> Iterator[None]:
     try:
         yield
     except Exception as error:  # a study's own code raises what it likes
-        if part == "environments" and isinstance(error, SETTINGS):
+        if part == "environments" and isinstance(error, ERRORS_OF_SETTINGS):
             raise
         raise Failed(
             f"`{part}` of the study {study!r} failed: {said(error)}{place(error)}{kept}"

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytensor.tensor.variable import TensorVariable
 
 
-def name_columns(x: Any, features: Sequence[str]) -> None:
-    """Let the variable x (n, d) take columns by name: x["age"] (n,), x[["age", "income"]] (n, 2).
-
-    Raise ValueError if there are not d names.
-    """
-    d = x.type.shape[1]
-    if d is not None and d != len(features):
-        raise ValueError(f"contexts have {d} columns; features name {len(features)}")
+def name_columns(x: TensorVariable, features: Sequence[str]) -> None:
+    """Let the variable x (n, d) take columns by its d names: x["age"] (n,), x[["age", "income"]]
+    (n, 2)."""
     x.tag.features = tuple(features)
-    kind: Any = type(x)
-    x.__class__ = _with_names(kind)
+    x.__class__ = _with_names(type(x))
 
 
 @cache
-def _with_names(kind: Any) -> type:
+def _with_names(kind: type[TensorVariable]) -> type[TensorVariable]:
     """Return the class of variables of this kind that take columns by name."""
 
-    def getitem(self: Any, index: Any) -> Any:
+    def getitem(self: TensorVariable, index: object) -> TensorVariable:
         if isinstance(index, str):
             index = slice(None), _number(self.tag.features, index)
         elif isinstance(index, list) and index and isinstance(index[0], str):

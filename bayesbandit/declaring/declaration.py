@@ -46,7 +46,7 @@ class Declaration:
     function: Callable[..., Any]
     priors: Mapping[str, Any]
     dims: Mapping[str, tuple[str, ...]] | None = None
-    features: tuple[str, ...] | None = None
+    features: Sequence[str] | None = None
     coords: Mapping[str, Sequence[Any]] | None = None
 
     def __post_init__(self) -> None:
@@ -176,11 +176,6 @@ class Declaration:
         coords: dict[str, Sequence[Any]] = {"feature": range(rows["x"].shape[1])}
         if self.takes_arm:
             coords["arm"] = range(n_arms)
-        if self.features is not None and len(self.features) != rows["x"].shape[1]:
-            raise ValueError(
-                f"contexts of {self.name} must have the {len(self.features)} features "
-                f"{', '.join(self.features)}; got {rows['x'].shape[1]} columns"
-            )
         with COMPILE, pm.Model(coords=coords, model=None) as model:
             inputs = {
                 role: pm.Data(DATA[role], v, dims=("row", "feature")[: v.ndim], shape=_known(v))
@@ -228,6 +223,12 @@ class Declaration:
         pm.modelcontext(None).add_coords(own)
         coords = {**coords, **own}
         if self.features is not None:
+            width = len(coords["feature"])
+            if len(self.features) != width:
+                raise ValueError(
+                    f"contexts of {self.name} must have the {len(self.features)} features "
+                    f"{', '.join(self.features)}; got {width} columns"
+                )
             name_columns(data["x"], self.features)
         inputs = {role: v for role, v in data.items() if role != "weight" or self.takes_weight}
         lengths = {d: len(c) for d, c in coords.items()} | {"row": inputs["x"].shape[0]}
@@ -318,12 +319,11 @@ def _known(rows: np.ndarray) -> tuple[int | None, ...]:
     return None, *(k if k > 1 else None for k in rows.shape[1:])
 
 
-def _feature_names(features: object) -> tuple[str, ...]:
-    """Return names of features, or those of an encoder, checked."""
-    names = getattr(features, "features", features)
-    if isinstance(names, str) or not isinstance(names, Sequence):
+def _feature_names(features: Sequence[str]) -> tuple[str, ...]:
+    """Return names of features, checked."""
+    if isinstance(features, str) or not isinstance(features, Sequence):
         raise TypeError(f"features must be a list of names or a bb.Encoder; got {features!r}")
-    names = tuple(names)
+    names = tuple(features)
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise ValueError(f"features must be different names; got {names!r}")
     return names

@@ -38,7 +38,7 @@ from bayesbandit_studies.tables import by_pair, differences
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MODEL = bb.Ridge(ridge=1.0, variance="rss/n")
+RIDGE_OF_PAPER = bb.Ridge(ridge=1.0, variance="rss/n")
 ALPHA, FLOOR, CLIP = 1.0, 0.05, 0.1
 NONE, RAW, FLOORED = "none", "decision, raw", ", floor"
 BALANCES: dict[str, bb.Balance] = {
@@ -97,7 +97,7 @@ def weighted(
 ) -> bb.Bandit:
     """Return linear Thompson sampling with a balance and a floor."""
     policy = bb.Thompson(ALPHA, min_probability=floor)
-    return bb.Bandit(arms, MODEL, policy, balance, n_features=n_features, seed=seed)
+    return bb.Bandit(arms, RIDGE_OF_PAPER, policy, balance, n_features=n_features, seed=seed)
 
 
 def players() -> dict[str, Factory]:

@@ -31,6 +31,7 @@ from bayesbandit.inference.graph_analysis.rewrites import (
     unchecked,
 )
 from bayesbandit.inference.graph_analysis.transforms import basis, fewer, is_zero_sum
+from bayesbandit.runtime.pytensor_lock import COMPILE
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -131,9 +132,9 @@ def whole_graph(model: pm.Model) -> tuple[Any, dict[Variable, Variable]]:
     """
     from pymc.model.fgraph import fgraph_from_model
 
-    initial = model.rvs_to_initial_values
-    with warnings.catch_warnings():
+    with COMPILE, warnings.catch_warnings():  # one thread at a time: the model changes meanwhile
         warnings.filterwarnings("ignore", "Detected variables likely created by GP", UserWarning)
+        initial = model.rvs_to_initial_values
         try:
             model.rvs_to_initial_values = dict.fromkeys(initial)
             return fgraph_from_model(model)

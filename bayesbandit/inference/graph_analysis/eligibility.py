@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from pytensor.graph.basic import Variable
@@ -60,10 +60,17 @@ def check_random(built: pm.Model, asked: str) -> None:
             raise refuse(asked, reason)
 
 
+@runtime_checkable
+class SumsOut(Protocol):
+    """An operation that sums over the values of a discrete variable, with its name."""
+
+    marginalized_name: str
+
+
 def summed_out(model: pm.Model) -> list[str]:
     """Return the names of the discrete variables that were summed out of the model."""
-    names = {getattr(v.owner.op, "marginalized_name", None) for v in model.basic_RVs}
-    return sorted(name for name in names if name)
+    ops = {v.owner.op for v in model.basic_RVs}
+    return sorted(op.marginalized_name for op in ops if isinstance(op, SumsOut))
 
 
 def discrete(model: pm.Model, engine: str) -> Refusal | None:
