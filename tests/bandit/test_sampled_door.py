@@ -289,8 +289,11 @@ def test_at_a_terminal_one_line_says_so(monkeypatch, capsys):
 @pytest.mark.slow
 def test_variables_of_rows_are_compiled_for_as_many_rows_as_there_are(monkeypatch, caplog):
     model = bb.load_model("student_t_mixture")
-    made = stubbed(monkeypatch, plan(model, 3, engine="nuts").method)
+    method = plan(model, 3, engine="nuts").method
+    made = stubbed(monkeypatch, method)
     with caplog.at_level(logging.INFO, logger="bayesbandit"):
-        bb.Bandit(2, bb.Declared(model, engine="nuts"), bb.Thompson(), n_features=3)
+        method.prepare("student_t_mixture")  # as where another engine refused rows
     assert made == []
+    with pytest.raises(ValueError, match="'q' has a value for each row, and nuts would compile"):
+        bb.Bandit(2, bb.Declared(model, engine="nuts"), bb.Thompson(), n_features=3)
     assert "student_t_mixture by nuts has variables for each row" in caplog.text
