@@ -12,10 +12,10 @@ from bayesbandit.plots.style import (
     BLUE,
     GREY,
     VERMILLION,
+    Given,
     dress,
-    entitle,
+    finish,
     label_rows,
-    legend,
     panels,
     rows,
 )
@@ -28,7 +28,11 @@ AFTER: dict[str, Any] = {"ls": "", "marker": "o", "color": BLUE, "ms": 4}
 
 
 def balance(
-    table: pd.DataFrame, title: str = "Balance: each arm's mean context less that of all rounds"
+    table: pd.DataFrame,
+    *,
+    ax: Given = None,
+    title: str | None = None,
+    width: float | None = None,
 ) -> Figure:
     """Draw the standardised mean differences of a `balance_table`, before and after weighting.
 
@@ -41,24 +45,23 @@ def balance(
     size = table["before"].abs().groupby(level="feature", sort=False).max()
     features = size.sort_values(ascending=False, kind="stable").index
     labels, down, lines = rows(features)
-    figure, axes = panels(len(arms), most=4, width=WIDTH, height=1.0 + 0.22 * lines)
+    _, axes = panels(len(arms), 4, WIDTH, 1.0 + 0.22 * lines, ax, width)
     end = 1.05 * max(float(table[["before", "after"]].abs().to_numpy().max(initial=0.0)), 2 * LIMIT)
-    for ax, arm in zip(axes, arms, strict=True):
+    for panel, arm in zip(axes, arms, strict=True):
         here = table.loc[arm].reindex(features)
-        ax.axvspan(-LIMIT, LIMIT, color="#F2F2F2", lw=0)
-        ax.axvline(0.0, color=GREY, lw=0.7)
-        ax.hlines(-down, here["before"], here["after"], color="#D0D0D0", lw=1)
-        ax.plot(here["before"], -down, **BEFORE)
-        ax.plot(here["after"], -down, **AFTER)
+        panel.axvspan(-LIMIT, LIMIT, color="#F2F2F2", lw=0)
+        panel.axvline(0.0, color=GREY, lw=0.7)
+        panel.hlines(-down, here["before"], here["after"], color="#D0D0D0", lw=1)
+        panel.plot(here["before"], -down, **BEFORE)
+        panel.plot(here["after"], -down, **AFTER)
         n = int(here["rounds"].iloc[0])
         name = f"arm {arm} ({n:,} round{'s' * (n != 1)})"
-        dress(ax, name, "difference of means (sds)", "", inches=WIDTH)
-        ax.set_xlim(-end, end)
+        dress(panel, name, "difference of means (sds)", "", inches=WIDTH)
+        panel.set_xlim(-end, end)
     label_rows(axes, labels, down, lines)
-    entitle(figure, title)
     keys = [
         Line2D([], [], **BEFORE, label="before weighting"),
         Line2D([], [], **AFTER, label="after"),
     ]
-    legend(figure, keys, handle=1.2)
-    return figure
+    what = "Balance: each arm's mean context less that of all rounds"
+    return finish(axes, title, what, keys, handle=1.2)

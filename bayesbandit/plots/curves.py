@@ -10,13 +10,19 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bayesbandit.evaluation import check, curves, last
-from bayesbandit.plots.style import GREY, dress, entitle, legend, looks, panels, ruled, words
+from bayesbandit.plots.style import GREY, Given, dress, finish, looks, panels, ruled, words
 
 MANY = 12  # environments that still get a panel each
 CLOSE = 0.2  # of the largest regret at the end: curves that end within it coincide
 
 
-def regret_curves(table: pd.DataFrame) -> Figure:
+def regret_curves(
+    table: pd.DataFrame,
+    *,
+    ax: Given = None,
+    title: str | None = None,
+    width: float | None = None,
+) -> Figure:
     """Draw cumulative regret by round: mean ± standard error over replications, a panel for each
     environment.
 
@@ -25,13 +31,13 @@ def regret_curves(table: pd.DataFrame) -> Figure:
     axis and title say so. More than 12 environments share one panel: regret / t against the share
     of the horizon played, mean ± standard error over environments.
     """
-    table, column, title = check(table), "regret", "Cumulative regret"
+    table, column, what = check(table), "regret", "Cumulative regret"
     label, names = "cumulative regret (units of reward)", pd.unique(table["environment"]).tolist()
     runs = last(table).pivot(
         index=["environment", "replication"], columns="bandit", values=["regret", "t"]
     )
     if len(names) > MANY:
-        column, title = "normalised_regret", "Normalised regret"
+        column, what = "normalised_regret", "Normalised regret"
         label = "regret a round (units of reward)"
         rates = pd.DataFrame(runs["regret"] / runs["t"])
         close = names if coincide(rates.groupby("environment").mean(), rates) else []
@@ -39,15 +45,17 @@ def regret_curves(table: pd.DataFrame) -> Figure:
         regret = {name: runs["regret"].loc[name].dropna(axis=1, how="all") for name in names}
         close = [name for name in names if coincide(regret[name], regret[name])]
     if not close:
-        return over_time(table, column, title, label)
-    title += " above the bandits' mean" + " where curves coincide" * (len(close) < len(names))
-    labels, what = dict.fromkeys(names, label), label.split(" (")[0].removeprefix("cumulative ")
+        return over_time(table, column, what, label, ax=ax, title=title, width=width)
+    what += " above the bandits' mean" + " where curves coincide" * (len(close) < len(names))
+    labels = dict.fromkeys(names, label)
+    shown = label.split(" (")[0].removeprefix("cumulative ")
     for name in close:
         ends = rates if len(names) > MANY else regret[name]
         end = ends.to_numpy().mean()
         level = f"{end:,.0f}" if end >= 100.0 else f"{end:.3g}"
-        labels[name] = f"{what} above the mean, which ends at {level} (units of reward)"
-    return over_time(above_mean(table, close), column, title, labels)
+        labels[name] = f"{shown} above the mean, which ends at {level} (units of reward)"
+    table = above_mean(table, close)
+    return over_time(table, column, what, labels, ax=ax, title=title, width=width)
 
 
 def coincide(means: pd.DataFrame, runs: pd.DataFrame) -> bool:
@@ -69,15 +77,19 @@ def above_mean(table: pd.DataFrame, environments: list[str]) -> pd.DataFrame:
 def over_time(
     table: pd.DataFrame,
     column: str,
-    title: str,
+    what: str,
     label: str | Mapping[str, str],
     share: bool = False,
+    *,
+    ax: Given = None,
+    title: str | None = None,
+    width: float | None = None,
 ) -> Figure:
     """Draw mean ± standard error of a column of `curves`: a line for each bandit, a panel for each
     environment.
 
     label: the label of the vertical axes, or one for each environment. share: whether values are
-    shares, so that axes end at 1; they begin above 0 if all values are above .5. Other axes begin
+    shares, so that axes end at 1; all begin above 0 if all values are above .5. Other axes begin
     at 0 if no value is negative, and have a line at 0 otherwise.
     """
     points = curves(table)
@@ -92,32 +104,31 @@ def over_time(
         label = label if isinstance(label, str) else label[names[0]]
         points, names = _averaged(points, column), [""]
     labels = dict.fromkeys(names, label) if isinstance(label, str) else label
-    figure, axes = panels(len(names), most=4, width=3.1, height=2.6)
-    for ax, name in zip(axes, names, strict=True):
+    least = float((points[column] - points[f"{column}_se"].fillna(0.0)).min())
+    _, axes = panels(len(names), 4, 3.1, 2.6, ax, width)
+    for panel, name in zip(axes, names, strict=True):
         here = points[points["environment"] == name]
         for b, (bandit, style) in enumerate(styles.items()):
             line = here[here["bandit"] == bandit].dropna(subset=column).sort_values("t")
             t, mean, se = (line[c].to_numpy() for c in ("t", column, f"{column}_se"))
             every = (0.05 * b % 0.2, 0.2) if len(t) > 1 else 1
-            ax.plot(t, mean, lw=1.6, ms=4.5, markevery=every, **style)
-            ax.fill_between(t, mean - se, mean + se, color=style["color"], alpha=0.18, lw=0)
-        dress(ax, words(name), clock, labels[name], always=len(set(labels.values())) > 1)
-        ruled(ax)
-        ax.set_xlim(0, None)
-        least = float((here[column] - here[f"{column}_se"].fillna(0.0)).min())
+            panel.plot(t, mean, lw=1.6, ms=4.5, markevery=every, **style)
+            panel.fill_between(t, mean - se, mean + se, color=style["color"], alpha=0.18, lw=0)
+        dress(panel, words(name), clock, labels[name], always=len(set(labels.values())) > 1)
+        ruled(panel)
+        panel.set_xlim(0, None)
         if here[column].min() < 0.0:
-            ax.axhline(0.0, color=GREY, lw=1.0, zorder=1)
+            panel.axhline(0.0, color=GREY, lw=1.0, zorder=1)
         elif share and least > 0.5:
             room = max(1.0 - least, 0.05)
-            ax.set_ylim(1.0 - 1.1 * room, 1.0 + 0.1 * room)
+            panel.set_ylim(1.0 - 1.1 * room, 1.0 + 0.1 * room)
         else:
-            ax.set_ylim(0.0, 1.03 if share else None)
+            panel.set_ylim(0.0, 1.03 if share else None)
         if here[column].isna().all():
-            ax.text(0.5, 0.5, "none known", ha="center", color=GREY, transform=ax.transAxes)
-    entitle(figure, f"{title}{', ' if once else ': mean ± SE over '}{count}{many}")
+            panel.text(0.5, 0.5, "none known", ha="center", color=GREY, transform=panel.transAxes)
+    default = f"{what}{', ' if once else ': mean ± SE over '}{count}{many}"
     keys = [Line2D([], [], label=name, **style) for name, style in styles.items()]
-    legend(figure, keys, handle=3)
-    return figure
+    return finish(axes, title, default, keys, handle=3)
 
 
 def replications(counts: pd.Series) -> str:

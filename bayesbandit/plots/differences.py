@@ -12,11 +12,11 @@ from bayesbandit.plots.style import (
     BLUE,
     GREY,
     VERMILLION,
+    Given,
     dot,
     dress,
-    entitle,
+    finish,
     label_rows,
-    legend,
     panels,
     plain,
     rows,
@@ -33,7 +33,14 @@ LOOKS = {
 }
 
 
-def paired_differences(table: pd.DataFrame, reference: str | None = None) -> Figure:
+def paired_differences(
+    table: pd.DataFrame,
+    reference: str | None = None,
+    *,
+    ax: Given = None,
+    title: str | None = None,
+    width: float | None = None,
+) -> Figure:
     """Draw each bandit's regret at the end above a reference's: mean and 95 % interval over
     replications.
 
@@ -55,23 +62,22 @@ def paired_differences(table: pd.DataFrame, reference: str | None = None) -> Fig
         raise ValueError("no pair of bandits met in two replications or more")
     names = pd.unique(found["environment"]).tolist()
     labels, down, lines = rows(others)
-    figure, axes = panels(len(names), most=4, width=WIDTH, height=0.9 + 0.2 * lines)
-    for ax, name in zip(axes, names, strict=True):
+    _, axes = panels(len(names), 4, WIDTH, 0.9 + 0.2 * lines, ax, width)
+    for panel, name in zip(axes, names, strict=True):
         here = found[found["environment"] == name].set_index("one").reindex(others)
         mean, se, n = (here[c].to_numpy(np.float64) for c in ("difference", "se", "replications"))
         reach = se * t.ppf(0.5 + LEVEL / 2, n - 1)
         sure = np.sign(mean) * (np.abs(mean) > reach)
         for sign, (colour, marker, _) in LOOKS.items():
             some = sure == sign
-            ax.errorbar(
+            panel.errorbar(
                 mean[some], -down[some], xerr=reach[some], fmt=marker, color=colour, ms=5, lw=1.6
             )
-        ax.axvline(0.0, color="black", lw=0.9, zorder=1)
-        dress(ax, words(name), plain(f"regret above that of {reference}"), "", inches=WIDTH)
-        ruled(ax, "x")
+        panel.axvline(0.0, color="black", lw=0.9, zorder=1)
+        dress(panel, words(name), plain(f"regret above that of {reference}"), "", inches=WIDTH)
+        ruled(panel, "x")
     label_rows(axes, labels, down, lines)
     over = f"mean and {LEVEL:.0%} interval over {replications(found['replications'])}"
-    entitle(figure, f"Paired differences of regret {horizon(table)}: {over}")
+    default = f"Paired differences of regret {horizon(table)}: {over}"
     keys = [dot(colour, marker, f"{name} {reference}") for colour, marker, name in LOOKS.values()]
-    legend(figure, keys, handle=1)
-    return figure
+    return finish(axes, title, default, keys, handle=1)

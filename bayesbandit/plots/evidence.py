@@ -17,11 +17,11 @@ from bayesbandit.plots.style import (
     BLUE,
     GREY,
     VERMILLION,
+    Given,
     dot,
     dress,
-    entitle,
+    finish,
     label_rows,
-    legend,
     look,
     looks,
     panels,
@@ -34,25 +34,37 @@ WIDE = 5.5  # inches of a single panel
 POINTS = 500  # of a line
 
 
-def policy_values(result: Evaluation) -> Figure:
+def policy_values(
+    result: Evaluation,
+    *,
+    ax: Given = None,
+    title: str | None = None,
+    width: float | None = None,
+) -> Figure:
     """Draw estimated values with their intervals, a row for each policy.
 
     A policy whose interval is refused is grey, without an interval.
     """
     table = result.table
-    figure, ax, down = _rows(table.index)
+    panel, down = _rows(table.index, ax, width)
     known = table["low"].notna().to_numpy()
-    _bars(ax, table, "estimate", down, known, BLUE, "o")
-    ax.plot(table["estimate"][~known], -down[~known], "D", color=GREY, ms=5)
-    dress(ax, "", "mean reward a round", "", inches=WIDE)
-    ruled(ax, "x")
-    entitle(figure, f"What policies would have earned: {100 * result.level:g}% intervals")
+    _bars(panel, table, "estimate", down, known, BLUE, "o")
+    panel.plot(table["estimate"][~known], -down[~known], "D", color=GREY, ms=5)
+    dress(panel, "", "mean reward a round", "", inches=WIDE)
+    ruled(panel, "x")
+    default = f"What policies would have earned: {100 * result.level:g}% intervals"
     keys = [dot(BLUE, "o", "estimate and interval"), dot(GREY, "D", "interval refused")]
-    legend(figure, keys[: 1 + int(not known.all())], handle=1)
-    return figure
+    return finish([panel], title, default, keys[: 1 + int(not known.all())], handle=1)
 
 
-def policy_contrasts(result: Evaluation, against: str | int) -> Figure:
+def policy_contrasts(
+    result: Evaluation,
+    against: str | int,
+    *,
+    ax: Given = None,
+    title: str | None = None,
+    width: float | None = None,
+) -> Figure:
     """Draw how much more each policy earns than one of them, by paired scores.
 
     Thick lines are intervals for one difference. Thin lines hold for all differences at once.
@@ -60,41 +72,52 @@ def policy_contrasts(result: Evaluation, against: str | int) -> Figure:
     table = result.contrasts(against)
     if table.empty:
         raise ValueError(f"no policy to compare with {against!r}: there is only one")
-    figure, ax, down = _rows(table["one"])
+    panel, down = _rows(table["one"], ax, width)
     known = table["low"].notna().to_numpy()
     sure = np.sign(table["difference"]) * ((table["low_all"] > 0) | (table["high_all"] < 0))
     for sign, (colour, marker, _) in LOOKS.items():
         some = known & (sure == -sign).to_numpy()  # less regret is more reward
-        _bars(ax, table, "difference", down, some, colour, marker)
+        _bars(panel, table, "difference", down, some, colour, marker)
         ends = table.loc[some, ["low_all", "high_all"]].to_numpy().T
-        ax.hlines(-down[some], *ends, color=colour, lw=0.8)
-    ax.plot(table["difference"][~known], -down[~known], "x", color=GREY, ms=5)
-    ax.axvline(0.0, color="black", lw=0.9, zorder=1)
-    dress(ax, "", plain(f"mean reward a round above that of {against}"), "", inches=WIDE)
-    ruled(ax, "x")
-    entitle(figure, f"Paired differences: {100 * result.level:g}% intervals, thin: all at once")
-    legend(figure, [dot(c, m, f"{what} {against}") for c, m, what in LOOKS.values()], handle=1)
-    return figure
+        panel.hlines(-down[some], *ends, color=colour, lw=0.8)
+    panel.plot(table["difference"][~known], -down[~known], "x", color=GREY, ms=5)
+    panel.axvline(0.0, color="black", lw=0.9, zorder=1)
+    dress(panel, "", plain(f"mean reward a round above that of {against}"), "", inches=WIDE)
+    ruled(panel, "x")
+    default = f"Paired differences: {100 * result.level:g}% intervals, thin: all at once"
+    keys = [dot(colour, marker, f"{what} {against}") for colour, marker, what in LOOKS.values()]
+    return finish([panel], title, default, keys, handle=1)
 
 
-def sample_sizes(result: Evaluation) -> Figure:
+def sample_sizes(
+    result: Evaluation,
+    *,
+    ax: Given = None,
+    title: str | None = None,
+    width: float | None = None,
+) -> Figure:
     """Draw effective sample sizes, a row for each policy: the log's, and those its probabilities
     promised."""
     table = result.table
-    figure, ax, down = _rows(table.index)
-    ax.hlines(-down, table["ess"], table["expected_ess"], color=GREY, lw=1.0)
-    ax.plot(table["ess"], -down, "o", color=BLUE, ms=5)
-    ax.plot(table["expected_ess"], -down, "D", color=VERMILLION, ms=5, fillstyle="none")
-    ax.set_xlim(0, None)
-    dress(ax, "", "rounds", "", inches=WIDE)
-    ruled(ax, "x")
-    entitle(figure, "Effective sample sizes")
+    panel, down = _rows(table.index, ax, width)
+    panel.hlines(-down, table["ess"], table["expected_ess"], color=GREY, lw=1.0)
+    panel.plot(table["ess"], -down, "o", color=BLUE, ms=5)
+    panel.plot(table["expected_ess"], -down, "D", color=VERMILLION, ms=5, fillstyle="none")
+    panel.set_xlim(0, None)
+    dress(panel, "", "rounds", "", inches=WIDE)
+    ruled(panel, "x")
+    default = "Effective sample sizes"
     keys = [dot(BLUE, "o", "realised"), dot(VERMILLION, "D", "expected")]
-    legend(figure, keys, handle=1)
-    return figure
+    return finish([panel], title, default, keys, handle=1)
 
 
-def calibration(found: Check) -> Figure:
+def calibration(
+    found: Check,
+    *,
+    ax: Given = None,
+    title: str | None = None,
+    width: float | None = None,
+) -> Figure:
     """Draw how often arms were chosen against their logged probabilities, by bin, ± 2 standard
     errors.
 
@@ -104,23 +127,29 @@ def calibration(found: Check) -> Figure:
     if table.empty:
         raise ValueError("the log has no probabilities of all arms: there is nothing to calibrate")
     arms = found.log.arms if len(found.log.arms) <= MANY else found.log.arms[:MANY]
-    figure, axes = panels(len(arms), most=4, width=3.1, height=2.6)
-    for ax, arm in zip(axes, arms, strict=True):
+    _, axes = panels(len(arms), 4, 3.1, 2.6, ax, width)
+    for panel, arm in zip(axes, arms, strict=True):
         here = table[table["arm"] == arm]
         n = here["rounds"].to_numpy()
         said, was = here["expected"] / n, here["chosen"] / n
         reach = 2 * np.sqrt(np.maximum(said * (1 - said), 0) / n)
-        ax.plot([0, 1], [0, 1], color=GREY, lw=1.0)
-        ax.errorbar(said, was, yerr=reach, fmt="o", color=BLUE, ms=4.5, lw=1.4)
-        ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
-        dress(ax, str(arm), "logged probability", "share of rounds")
-        ruled(ax)
+        panel.plot([0, 1], [0, 1], color=GREY, lw=1.0)
+        panel.errorbar(said, was, yerr=reach, fmt="o", color=BLUE, ms=4.5, lw=1.4)
+        panel.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
+        dress(panel, str(arm), "logged probability", "share of rounds")
+        ruled(panel)
     some = "" if len(arms) == len(found.log.arms) else f", the first {MANY} arms"
-    entitle(figure, f"Calibration of the logged probabilities ± 2 SE{some}")
-    return figure
+    default = f"Calibration of the logged probabilities ± 2 SE{some}"
+    return finish(axes, title, default)
 
 
-def value_sequences(result: Evaluation) -> Figure:
+def value_sequences(
+    result: Evaluation,
+    *,
+    ax: Given = None,
+    title: str | None = None,
+    width: float | None = None,
+) -> Figure:
     """Draw the confidence sequence of each policy's value by round, a panel for each policy.
 
     A sequence holds at all rounds at once.
@@ -129,35 +158,40 @@ def value_sequences(result: Evaluation) -> Figure:
     known = [name for name in result.policies if (table["policy"] == name).any()]
     if not (names := known[:MANY]):
         raise ValueError("no policy has a sequence yet: asymptotic ones begin with round 120")
-    figure, axes = panels(len(names), most=4, width=3.1, height=2.6)
-    for ax, name in zip(axes, names, strict=True):
+    _, axes = panels(len(names), 4, 3.1, 2.6, ax, width)
+    for panel, name in zip(axes, names, strict=True):
         here = table[table["policy"] == name]
         here = here.iloc[np.unique(np.linspace(0, len(here) - 1, POINTS).astype(int))]
         own = look(0)
-        ax.fill_between(here["round"], here["low"], here["high"], color=own["color"], alpha=0.25)
+        panel.fill_between(here["round"], here["low"], here["high"], color=own["color"], alpha=0.25)
         if (estimate := result.estimates[name]) is not None:
-            ax.axhline(estimate.value, color=GREY, lw=1.0)
-        dress(ax, str(name), "round", "mean reward a round")
-        ruled(ax)
-        _close(ax, here)
+            panel.axhline(estimate.value, color=GREY, lw=1.0)
+        dress(panel, str(name), "round", "mean reward a round")
+        ruled(panel)
+    _close(axes, table[table["policy"].isin(names)])
     some = "" if len(names) == len(known) else f", the first {MANY} of {len(known)} policies"
     what = f"Confidence sequences, valid at all rounds at once: {100 * result.level:g}%"
-    entitle(figure, f"{what}{some}")
+    default = f"{what}{some}"
     keys = [
         Line2D([], [], lw=6, alpha=0.25, color=BLUE, label="sequence"),
         Line2D([], [], color=GREY, label="estimate at the end"),
     ]
-    legend(figure, keys, handle=2)
-    return figure
+    return finish(axes, title, default, keys, handle=2)
 
 
-def replay_curves(runs: Mapping[str, Sequence[pd.DataFrame]]) -> Figure:
+def replay_curves(
+    runs: Mapping[str, Sequence[pd.DataFrame]],
+    *,
+    ax: Given = None,
+    title: str | None = None,
+    width: float | None = None,
+) -> Figure:
     """Draw the mean reward so far by matched round: a line for each bandit, with its runs' middle
     half.
 
     runs: by bandit, the `curve` of each replay. A line is the mean of the bandit's runs.
     """
-    figure, (ax,) = panels(1, most=1, width=6.0, height=3.4)
+    _, (panel,) = panels(1, 1, 6.0, 3.4, ax, width)
     styles = looks(runs)
     for b, (name, some) in enumerate(runs.items()):
         n = min(len(curve) for curve in some)
@@ -165,33 +199,35 @@ def replay_curves(runs: Mapping[str, Sequence[pd.DataFrame]]) -> Figure:
         means = np.array([curve["mean"].to_numpy()[t] for curve in some])
         low, high = np.quantile(means, [0.25, 0.75], axis=0)
         own = styles[name]
-        ax.plot(t + 1, means.mean(axis=0), lw=1.6, ms=4.5, markevery=(0.05 * b % 0.2, 0.2), **own)
-        ax.fill_between(t + 1, low, high, color=own["color"], alpha=0.18, lw=0)
-    dress(ax, "", "matched round", "mean reward so far")
-    ruled(ax)
-    ax.set_xlim(0, None)
-    entitle(figure, "Mean reward while learning, by replay: mean and middle half of the runs")
+        panel.plot(
+            t + 1, means.mean(axis=0), lw=1.6, ms=4.5, markevery=(0.05 * b % 0.2, 0.2), **own
+        )
+        panel.fill_between(t + 1, low, high, color=own["color"], alpha=0.18, lw=0)
+    dress(panel, "", "matched round", "mean reward so far")
+    ruled(panel)
+    panel.set_xlim(0, None)
+    default = "Mean reward while learning, by replay: mean and middle half of the runs"
     keys = [Line2D([], [], label=name, **own) for name, own in styles.items()]
-    legend(figure, keys, handle=3)
-    return figure
+    return finish([panel], title, default, keys, handle=3)
 
 
-def _close(ax: Axes, table: pd.DataFrame) -> None:
-    """Let the axis show the later four fifths; the first intervals may be very wide."""
-    late = table.iloc[len(table) // 5 :]
+def _close(axes: Sequence[Axes], table: pd.DataFrame) -> None:
+    """Give panels one scale, which shows the later four fifths of all sequences; the first
+    intervals may be very wide."""
+    late = table[table["round"] >= table["round"].max() / 5]
     low, high = late["low"].min(), late["high"].max()
     if np.isfinite([low, high]).all() and low < high:
         room = 0.1 * (high - low)
-        ax.set_ylim(low - room, high + room)
+        for ax in axes:
+            ax.set_ylim(low - room, high + room)
 
 
-def _rows(names: pd.Index | pd.Series) -> tuple[Figure, Axes, np.ndarray]:
-    """Return a figure of one panel with a row for each name, its axes, and how far down each row
-    is."""
+def _rows(names: pd.Index | pd.Series, ax: Given, width: float | None) -> tuple[Axes, np.ndarray]:
+    """Return one panel with a row for each name, and how far down each row is."""
     labels, down, lines = rows(names)
-    figure, (ax,) = panels(1, most=1, width=WIDE, height=0.9 + 0.2 * lines)
-    label_rows([ax], labels, down, lines)
-    return figure, ax, down
+    _, (panel,) = panels(1, 1, WIDE, 0.9 + 0.2 * lines, ax, width)
+    label_rows([panel], labels, down, lines)
+    return panel, down
 
 
 def _bars(

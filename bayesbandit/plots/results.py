@@ -11,14 +11,31 @@ from matplotlib.figure import Figure
 
 from bayesbandit.evaluation import RUN, check, pairwise
 from bayesbandit.plots.curves import horizon, over_time, replications
-from bayesbandit.plots.style import BLUE, GREY, VERMILLION, Picture, area, dot, entitle, plain
+from bayesbandit.plots.style import (
+    BLUE,
+    GREY,
+    VERMILLION,
+    Given,
+    area,
+    dot,
+    finish,
+    picture,
+    plain,
+)
 
 SHOWN = 12  # bandits that are compared in pairs, at most
+LEAST_SIDE, MARGIN = 1.0, 0.9  # inches of a panel at least, and beside all of them
 CORNER = 0.17  # inches of a panel's corner that its counts need
 OUTCOMES = {"draw": (GREY, "D"), "loss": (VERMILLION, "^"), "win": (BLUE, "o")}
 
 
-def propensities(table: pd.DataFrame) -> Figure:
+def propensities(
+    table: pd.DataFrame,
+    *,
+    ax: Given = None,
+    title: str | None = None,
+    width: float | None = None,
+) -> Figure:
     """Draw the mean propensity of the chosen arms in each twentieth of the rounds.
 
     It is 1 for a policy without randomness.
@@ -31,11 +48,19 @@ def propensities(table: pd.DataFrame) -> Figure:
     parts = table.groupby([*RUN, "part"], sort=False)
     mean = parts["propensity"].sum() / parts["n"].sum()
     table = parts.max().assign(propensity=mean).reset_index()
-    return over_time(table, "propensity", "Propensity", "propensity of chosen arm", share=True)
+    label = "propensity of chosen arm"
+    return over_time(
+        table, "propensity", "Propensity", label, share=True, ax=ax, title=title, width=width
+    )
 
 
 def pairwise_scatter(
-    table: pd.DataFrame, bakeoff_compat: bool = False, level: float = 0.05
+    table: pd.DataFrame,
+    bakeoff_compat: bool = False,
+    level: float = 0.05,
+    *,
+    title: str | None = None,
+    width: float | None = None,
 ) -> Figure:
     """Draw every bandit against every other, a point for each environment (paper, section 3.2).
 
@@ -52,12 +77,14 @@ def pairwise_scatter(
     pairs, k = pairs[pairs["row"].isin(bandits) & pairs["column"].isin(bandits)], len(bandits)
     low, high = pairs["row_regret"].min(), pairs["row_regret"].max()  # pairs go both ways
     side = min(2.6, max(1.4, 11 / k))
+    if width is not None:
+        side = max(LEAST_SIDE, (width - MARGIN) / k)
     letters = 8.0 if side > 2.0 else 7.0  # points
     pad = max(0.16, CORNER / (side - 0.3 - 2 * CORNER)) * ((high - low) or abs(high) or 1.0)
     names = [plain(name, int(9 * side)) for name in bandits]
     label = 0.16 * max(name.count("\n") for name in names)  # inches of their further lines
-    size = side * k + 0.9 + label, side * k + 1.1 + label
-    figure = Picture(figsize=size, layout="constrained")
+    across = side * k + MARGIN + label
+    figure = picture(across, across + 0.2, width, least=LEAST_SIDE * k + MARGIN)
     axes = figure.subplots(k, k, sharex=True, sharey=True, subplot_kw={"box_aspect": 1})
     for (row, column), met in pairs.groupby(["row", "column"]):
         _versus(axes[bandits.index(row), bandits.index(column)], met, letters)
@@ -71,14 +98,14 @@ def pairwise_scatter(
     n = pairs["environment"].nunique()
     test += f", {k} of {all_of_them} bandits, by regret" * (k < all_of_them)
     over = f"{n} environment{'s' * (n > 1)}, {replications(pairs['replications'])}"
-    entitle(figure, f"Pairwise comparison {horizon(table)}: {over} ({test})")
     figure.supxlabel("normalised regret of the column bandit", fontsize=10)
     figure.supylabel("normalised regret of the row bandit", fontsize=10)
     keys = [dot(*OUTCOMES[outcome], outcome) for outcome in ("win", "loss", "draw")]
     keys += [dot(GREY, "o", "p = 0.01", 1e-2), dot(GREY, "o", "p ≤ 1e-12", 1e-12)]
     look: dict[str, Any] = {"fontsize": letters + 1, "frameon": False, "handlelength": 0.8}
     axes[0, 0].legend(handles=keys, title="row bandit's", loc="center", **look)
-    return figure
+    default = f"Pairwise comparison {horizon(table)}: {over} ({test})"
+    return finish(axes.ravel(), title, default)
 
 
 def _versus(ax: Axes, met: pd.DataFrame, letters: float) -> None:

@@ -15,9 +15,9 @@ from bayesbandit.plots.style import (
     BLUE,
     GREY,
     VERMILLION,
+    Given,
     dress,
-    entitle,
-    legend,
+    finish,
     look,
     panels,
     ruled,
@@ -29,69 +29,92 @@ BESIDE = 1.0  # days before the first and after the last of few dates
 LONGEST = 32  # characters of an arm's name
 
 
-def daily_counts(counts: pd.DataFrame) -> Figure:
+def daily_counts(
+    counts: pd.DataFrame,
+    *,
+    ax: Given = None,
+    title: str | None = None,
+    width: float | None = None,
+) -> Figure:
     """Draw decisions and rewards a day. counts: `decisions` and `rewards` by day."""
-    figure, ax = _panel()
-    _dated(ax, "a day", counts.index)
+    panel = _panel(ax, width)
+    _dated(panel, "a day", counts.index)
     keys = []
     for name, colour, marker in (("decisions", BLUE, "o"), ("rewards", VERMILLION, "s")):
-        ax.plot(counts.index, counts[name], color=colour, marker=marker, ms=4, lw=1.6)
+        panel.plot(counts.index, counts[name], color=colour, marker=marker, ms=4, lw=1.6)
         keys.append(Line2D([], [], color=colour, marker=marker, ms=4, label=name))
-    ax.set_ylim(0, None)
-    entitle(figure, "Decisions and rewards a day")
-    legend(figure, keys, handle=2)
-    return figure
+    panel.set_ylim(0, None)
+    default = "Decisions and rewards a day"
+    return finish([panel], title, default, keys, handle=2)
 
 
-def arm_shares(shares: pd.DataFrame) -> Figure:
+def arm_shares(
+    shares: pd.DataFrame,
+    *,
+    ax: Given = None,
+    title: str | None = None,
+    width: float | None = None,
+) -> Figure:
     """Draw each arm's share of the decisions of a day. shares: arms' columns by day, 0 to 1."""
-    figure, ax = _panel()
-    _dated(ax, "share of decisions", shares.index)
+    panel = _panel(ax, width)
+    _dated(panel, "share of decisions", shares.index)
     keys = []
     for i, arm in enumerate(shares.columns):
-        ax.plot(shares.index, shares[arm], ms=4, lw=1.6, **look(i))
+        panel.plot(shares.index, shares[arm], ms=4, lw=1.6, **look(i))
         keys.append(Line2D([], [], label=_short(arm), ms=4, **look(i)))
-    ax.set_ylim(0, 1.03)
-    entitle(figure, "Arms' shares of a day's decisions")
-    legend(figure, keys, handle=3)
-    return figure
+    panel.set_ylim(0, 1.03)
+    default = "Arms' shares of a day's decisions"
+    return finish([panel], title, default, keys, handle=3)
 
 
-def weekly_values(values: pd.DataFrame) -> Figure:
+def weekly_values(
+    values: pd.DataFrame,
+    *,
+    ax: Given = None,
+    title: str | None = None,
+    width: float | None = None,
+) -> Figure:
     """Draw the mean reward of a decision by week, with its interval; grey without one where that is
     refused. values: `week`, `value`, `low` and `high`."""
-    figure, ax = _panel()
-    _dated(ax, "reward a decision", values["week"])
+    panel = _panel(ax, width)
+    _dated(panel, "reward a decision", values["week"])
     known = values["low"].notna().to_numpy()
     week, value = values["week"].to_numpy(), values["value"].to_numpy(dtype=np.float64)
     low, high = values["low"].to_numpy(dtype=np.float64), values["high"].to_numpy(dtype=np.float64)
-    ax.vlines(week[known], low[known], high[known], color=BLUE, lw=1.6)
-    ax.plot(week[known], value[known], "o", color=BLUE, ms=5)
-    ax.plot(week[~known], value[~known], "D", color=GREY, ms=5)
-    entitle(figure, "Mean reward by week of the decision, with 95% intervals")
+    panel.vlines(week[known], low[known], high[known], color=BLUE, lw=1.6)
+    panel.plot(week[known], value[known], "o", color=BLUE, ms=5)
+    panel.plot(week[~known], value[~known], "D", color=GREY, ms=5)
+    default = "Mean reward by week of the decision, with 95% intervals"
     keys = [
         Line2D([], [], color=BLUE, marker="o", ms=5, label="mean and interval"),
         Line2D([], [], color=GREY, marker="D", ls="", ms=5, label="interval refused"),
     ]
-    legend(figure, keys[: 1 + int(not known.all())], handle=2)
-    return figure
+    return finish([panel], title, default, keys[: 1 + int(not known.all())], handle=2)
 
 
-def reward_lags(times: np.ndarray, share: np.ndarray, unit: str = "hours") -> Figure:
+def reward_lags(
+    times: np.ndarray,
+    share: np.ndarray,
+    unit: str = "hours",
+    *,
+    ax: Given = None,
+    title: str | None = None,
+    width: float | None = None,
+) -> Figure:
     """Draw the share (m,) of rewards that came within such times (m,) of their decision.
 
     unit: that of the times, in the plural.
     """
-    figure, ax = _panel()
+    panel = _panel(ax, width)
     if len(times) == 1:
-        ax.plot(times, share, "o", color=BLUE, ms=4)
-    ax.step(times, share, where="post", color=BLUE, lw=1.6)
-    dress(ax, "", f"{unit} after the decision (logarithmic)", "share of rewards")
-    ruled(ax)
-    ax.set_xscale("log")
-    ax.set_ylim(0, 1.03)
-    entitle(figure, "How late rewards come")
-    return figure
+        panel.plot(times, share, "o", color=BLUE, ms=4)
+    panel.step(times, share, where="post", color=BLUE, lw=1.6)
+    dress(panel, "", f"{unit} after the decision (logarithmic)", "share of rewards")
+    ruled(panel)
+    panel.set_xscale("log")
+    panel.set_ylim(0, 1.03)
+    default = "How late rewards come"
+    return finish([panel], title, default)
 
 
 def _short(arm: object) -> str:
@@ -99,10 +122,12 @@ def _short(arm: object) -> str:
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
 
 
-def _panel() -> tuple[Figure, Axes]:
-    figure, [ax] = panels(1, 1, WIDTH, HEIGHT)
-    figure.set_figwidth(WIDTH)
-    return figure, ax
+def _panel(ax: Given, width: float | None) -> Axes:
+    """Return a panel: of the caller, or as wide as a telephone's page."""
+    figure, (panel,) = panels(1, 1, WIDTH, HEIGHT, ax, width)
+    if ax is None and width is None:
+        figure.set_figwidth(WIDTH)
+    return panel
 
 
 def _dated(ax: Axes, label: str, dates: Iterable[pd.Timestamp]) -> None:

@@ -12,11 +12,11 @@ from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.checks import shown
 from bayesbandit.plots.style import (
     GREY,
-    Picture,
     dress,
-    entitle,
+    finish,
     label_rows,
     look,
+    picture,
     plain,
     rows,
     ruled,
@@ -24,13 +24,17 @@ from bayesbandit.plots.style import (
 from bayesbandit.systems.policy_tree.belief import TreeBelief
 from bayesbandit.systems.policy_tree.tree import Tree
 
-WIDTH = 2.3  # inches of a leaf
+WIDTH, LEAST_LEAF = 2.3, 1.2  # inches of a leaf
 QUESTION = 32  # characters of a feature's name on one line: a split is over two leaves at least
 BOX = {"boxstyle": "round,pad=0.35", "fc": "white", "ec": GREY, "lw": 0.8}
 
 
 def policy_tree(
-    bandit: Bandit, features: Sequence[object] | None = None, title: str = "Policy tree"
+    bandit: Bandit,
+    features: Sequence[object] | None = None,
+    *,
+    title: str | None = None,
+    width: float | None = None,
 ) -> Figure:
     """Draw the policy tree of a bandit such as `PolicyTreeTS`.
 
@@ -54,7 +58,7 @@ def policy_tree(
     longest = max((text.count("\n") for text in questions.values()), default=0)
     across, level = places(tree)
     height, leaf = (1.0 + 0.17 * longest) * int(level.max()), 0.9 + 0.22 * max(lines, 3)
-    figure = Picture(figsize=(max(WIDTH * L, 4.0), 0.6 + height + leaf), layout="constrained")
+    figure = picture(max(WIDTH * L, 4.0), 0.6 + height + leaf, width, LEAST_LEAF * L)
     grid = figure.add_gridspec(2, L, height_ratios=[max(height, 0.05), leaf])
     top = figure.add_subplot(grid[0, :])
     top.set(xlim=(0, L), ylim=(-level.max() - 0.1, 0.4))
@@ -71,8 +75,7 @@ def policy_tree(
     axes = [figure.add_subplot(grid[1, leaf]) for leaf in range(L)]
     _leaves(axes, belief, down)
     label_rows(axes, labels, down, lines)
-    entitle(figure, title)
-    return figure
+    return finish(axes, title, "Policy tree")
 
 
 def _leaves(axes: list[Axes], belief: TreeBelief, down: np.ndarray) -> None:
