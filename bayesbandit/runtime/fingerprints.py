@@ -1,8 +1,10 @@
-"""Fingerprints of the user's code, by which a run notices that the code has changed."""
+"""Fingerprints of the user's code, by which a run notices that the code has changed.
+
+A module of the user's that the code names counts by its text. What that module imports does not.
+"""
 
 from __future__ import annotations
 
-import dis
 import hashlib
 import re
 from abc import ABC, abstractmethod
@@ -42,14 +44,6 @@ def names(code: CodeType) -> Iterator[str]:
             yield from names(constant)
 
 
-def imported(code: CodeType) -> Iterator[str]:
-    """Return the modules that code and the functions in it import when they run."""
-    yield from (i.argval for i in dis.get_instructions(code) if i.opname == "IMPORT_NAME")
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from imported(constant)
-
-
 def fingerprint(*values: object) -> str:
     """Return a digest of the user's functions, classes and objects among these values.
 
@@ -61,12 +55,8 @@ def fingerprint(*values: object) -> str:
 
 
 def texts(*values: object) -> dict[str, str]:
-    """Return digests of the modules in which the code of these values stands, and of those they
-    import.
-
-    Only the user's modules are included.
-    """
-    return user_modules.reached(sorted(_walked(values)[1]))
+    """Return digests of the user's modules in which the code of these values stands."""
+    return user_modules.digests(sorted(_walked(values)[1]))
 
 
 def packages(*values: object) -> list[str]:
@@ -107,16 +97,15 @@ def _walked(values: Iterable[Any]) -> tuple[list[Any], set[str]]:
     the user's among those in which it stands."""
     found: list[Any] = []
     own: set[str] = set()
-    seen: dict[Any, Any] = {}
+    seen: dict[int, Any] = {}
     left = list(values)[::-1]
     while left:
         value = left.pop()
-        key = value if isinstance(value, _Named) else id(value)
-        if key in seen:
+        if id(value) in seen:
             continue
         more = _parts(value, found, own)
         if more:
-            seen[key] = value  # kept alive, so that its number stays its own
+            seen[id(value)] = value  # kept alive, so that its number stays its own
             left += reversed(more)
     return found, own
 
@@ -134,11 +123,10 @@ def _parts(value: object, found: list[Any], own: set[str]) -> list[Any]:
             return _function(value, found) if isinstance(value, FunctionType) else _class(value)
         case ModuleType():
             found.append(value.__name__)
-            return [_Named(name) for name in user_modules.own(value.__name__)]
-        case _Named():
-            own.add(str(value))
-            found.append(user_modules.says(value))
-            return [_Named(name) for name in sorted({*user_modules.imports(value)})]
+            if not installed(value.__name__):
+                own.add(value.__name__)
+                found.append(user_modules.says(value.__name__))
+            return []
         case partial():
             return [value.func, value.args, value.keywords]
         case MethodType():
@@ -182,13 +170,12 @@ def _function(value: FunctionType, found: list[Any]) -> list[Any]:
     found.append(does(value.__code__))
     near = sorted(set(names(value.__code__)) & set(value.__globals__))
     around = [value.__globals__[name] for name in near]
-    whole = [*imported(value.__code__)]
     if any(isinstance(v, np.ufunc) and v.__name__.endswith(" (vectorized)") for v in around):
-        whole.append(value.__module__ or "")  # a ufunc does not show the function behind it
-    read = [_Named(own) for name in whole for own in user_modules.own(name)]
+        # A ufunc does not show the function behind it.
+        found.append(user_modules.says(value.__module__ or ""))
     cells = [v for cell in value.__closure__ or () for v in _held(cell)]
     defaults = [*(value.__defaults__ or ()), value.__kwdefaults__]
-    return [*around, *read, *cells, *defaults, vars(value)]
+    return [*around, *cells, *defaults, vars(value)]
 
 
 def _class(value: type) -> list[Any]:
@@ -208,12 +195,6 @@ def _inner(value: object) -> list[Any]:
         inner.append(value.load())
     cells = (value.__closure__ or ()) if isinstance(value, FunctionType) else ()
     return inner + [v for cell in cells for v in _held(cell) if callable(v)]
-
-
-class _Named(str):
-    """A module of the user's, by its name: all that its text says counts."""
-
-    __slots__ = ()
 
 
 # What a class has of its own accord, and `__static_attributes__`, whose order is not the same in

@@ -1,4 +1,4 @@
-"""The user's own modules: which they are, the text of their files, and their imports."""
+"""The user's own modules: which they are, and the text of their files."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import ast
 import hashlib
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import ModuleSpec
 from importlib.metadata import packages_distributions, version
-from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from traceback import walk_tb
 from typing import Any
@@ -75,45 +74,18 @@ def text(module: str) -> bytes:
 
     It is empty if there is no file, as in a notebook.
     """
-    is_loaded = module in sys.modules
-    spec = _spec(module) if is_loaded else _found(module)
-    if is_loaded and module in _texts and _texts[module][0] is spec:  # one reloaded has a new spec
+    spec = _spec(module)
+    if module in _texts and _texts[module][0] is spec:  # one that is reloaded has a new spec
         return _texts[module][1]
     file = Path("" if spec is None else spec.origin or "")
-    read = file.read_bytes() if file.is_file() else b""
-    if is_loaded:
-        keep(module, read)
-    return read
+    keep(module, file.read_bytes() if file.is_file() else b"")
+    return _texts[module][1]
 
 
 def says(module: str) -> str:
     """Return the meaning of a module's text: comments and spaces are ignored."""
     tree = _tree(module)
     return ast.dump(tree) if tree.body else _digest(module)
-
-
-def imports(module: str) -> Iterator[str]:
-    """Return the user's modules that a user's module imports, anywhere in its text."""
-    package = _attribute(module, "__package__") or ""
-    for node in ast.walk(_tree(module)):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield from own(alias.name)
-        elif isinstance(node, ast.ImportFrom) and (package or not node.level):
-            within = resolve_name("." * node.level + (node.module or ""), package)
-            for part in (within, *(f"{within}.{alias.name}" for alias in node.names)):
-                yield from own(part)
-
-
-def own(name: str) -> Iterator[str]:
-    """Return a module by name; None unless it is the user's and has a file."""
-    if name in sys.modules:
-        mine = name != "__main__" and not installed(name)
-    else:  # one that a function imports when it is called
-        spec = _found(name)
-        mine = not SHARED & set(Path("" if spec is None else spec.origin or "").parts)
-    if mine and text(name):
-        yield name
 
 
 def _attribute(module: str, name: str) -> Any:
@@ -141,37 +113,13 @@ def _tree(module: str) -> ast.Module:
         return ast.Module([], [])
 
 
-def _found(name: str) -> ModuleSpec | None:
-    """Return where a module would be loaded from; nothing is imported to find out."""
-    top, *parts = name.split(".")
-    if top in sys.stdlib_module_names or not top:
-        return None
-    try:
-        spec = find_spec(top)
-        for i in range(len(parts)):
-            if spec is None or spec.submodule_search_locations is None:
-                return None
-            within = spec.submodule_search_locations
-            spec = PathFinder.find_spec(".".join([top, *parts[: i + 1]]), within)
-    except (ImportError, ValueError, AttributeError):
-        return None
-    return spec
-
-
-def reached(names: Iterable[str]) -> dict[str, str]:
-    """Return digests of the user's modules, and of all that these import."""
-    found: dict[str, str] = {}
-    left = [name for given in names for name in own(given)]
-    while left:
-        name = left.pop()
-        if name not in found:
-            found[name] = _digest(name)
-            left += imports(name)
-    return found
+def digests(names: Iterable[str]) -> dict[str, str]:
+    """Return digests of the texts of the user's modules that have a file."""
+    return {name: _digest(name) for name in names if name != "__main__" and text(name)}
 
 
 def unchanged(digests: Mapping[str, str]) -> None:
-    """Raise `ChangedCode` if a module was loaded from another text than `reached` saw."""
+    """Raise `ChangedCode` if a module was loaded from another text than `digests` saw."""
     for name, then in digests.items():
         if name in sys.modules and _digest(name) != then:
             file = _file(name) or name
