@@ -209,7 +209,7 @@ spread (on the log scale for positive variables). Where `control` is small, the 
 found so large an error. It is below {level:g} in {seen} of {cases} rows. More data sets can show
 smaller errors (`--engine gibbs --datasets 1000`). Engines with a wrong prior, wrong noise or
 without weights do fail (`tests/inference/test_calibration.py`). Negative binomial rewards have a
-test of their own by the same means (`tests/inference/test_scale_mixture.py`).
+test of their own by the same means (`tests/inference/test_augmented.py`).
 
 **How to read the table.** `lag-1` is the largest rank correlation between neighbouring kept draws,
 averaged over data sets. It should be near 0, because ranks among dependent draws are not uniform

@@ -16,13 +16,11 @@ from bayesbandit.inference.exact import conjugate, gaussian, normal_inverse_gamm
 from bayesbandit.inference.gibbs import sampler as gibbs
 from bayesbandit.inference.gibbs.rewrite_products import Divided, without_products
 from bayesbandit.inference.gibbs.sampler import Gibbs
-from bayesbandit.inference.glm import augmented, scale_mixture
+from bayesbandit.inference.glm import augmented
 from bayesbandit.inference.glm.augmented import Augmented
-from bayesbandit.inference.glm.scale_mixture import ScaleMixture
 from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import read
 from bayesbandit.inference.target import Draw, Fits, match
-from bayesbandit.kernels.glm.families import NEGATIVE_BINOMIAL
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -37,19 +35,14 @@ def _gibbs(model: pm.Model) -> Method | Refusal:
     return Divided(found, scales)
 
 
-def _conditional(model: pm.Model) -> Gibbs | Augmented | ScaleMixture | Refusal:
+def _conditional(model: pm.Model) -> Gibbs | Augmented | Refusal:
     """Match what is conditionally normal, or is so given the variables of an augmentation."""
     conditional = gibbs.match(model)
     if not isinstance(conditional, Refusal):
         return conditional
-    normal = augmented.match(model)
-    if isinstance(normal, Augmented) and normal.glm.family.kind != NEGATIVE_BINOMIAL:
-        return normal
-    other = scale_mixture.match(model)  # the quicker of both where counts are large, or mostly 0
+    other = augmented.match(model)
     if not isinstance(other, Refusal):
         return other
-    if isinstance(normal, Augmented):
-        return normal
     density = read(model)
     degree = Degrees([density.mean], dict.fromkeys(density.values.values(), 1.0)).of(density.mean)
     if degree < math.inf:

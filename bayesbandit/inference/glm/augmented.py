@@ -1,25 +1,33 @@
-"""Gibbs sampling of generalised linear models: logistic, negative binomial and probit ones.
+"""Gibbs sampling of generalised linear models: logistic, probit and negative binomial ones.
 
-Their likelihoods are mixtures of normals: by Pólya–Gamma variables, of any weights, or by latent
-normals, where weights are whole numbers (`kernels/glm`). Each sweep draws these, and all of θ.
+Given its auxiliary variables, a reward is a normal observation of its linear predictor
+(`kernels/glm/sweeps`): the model is the working model with these observations. So each sweep draws
+them again, and then the coefficients and their scales as those of any conditionally Gaussian model,
+with the same joint moves (`gibbs/generic`). The coefficients' prior is normal or a mixture of
+normals, such as Laplace, Student-t and horseshoe; its scales are fixed or learned.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from bayesbandit.inference.base import matching, refuse
 from bayesbandit.inference.draws import SampledDraws
-from bayesbandit.inference.gibbs.sampler import ENGINE, TUNE_WARM, Position, streams
+from bayesbandit.inference.gibbs.blocks import Blocks, blocks, depends_on
+from bayesbandit.inference.gibbs.generic import Problem, Reading, problem
+from bayesbandit.inference.gibbs.sampler import ENGINE, TUNE, TUNE_WARM, Gibbs, Position, streams
 from bayesbandit.inference.glm.families import Family
-from bayesbandit.inference.glm.regression import Regression, regression
-from bayesbandit.inference.graph_analysis.quadratic import Data
-from bayesbandit.kernels.algebra.cholesky import factor, padded, room
+from bayesbandit.inference.glm.link import Link, working
+from bayesbandit.inference.glm.regression import mode
+from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
+from bayesbandit.kernels.algebra.cholesky import padded
 from bayesbandit.kernels.glm import sweeps
 from bayesbandit.kernels.glm.families import NEGATIVE_BINOMIAL, POISSON, PROBIT
 from bayesbandit.runtime.one_thread import one_thread
@@ -27,101 +35,18 @@ from bayesbandit.runtime.one_thread import one_thread
 if TYPE_CHECKING:
     import pymc as pm
 
-TUNE = 200
-REPEATS = 1000  # of a probit row, by its weight
-
-Sweep = Callable[[np.ndarray, np.ndarray, np.random.Generator], None]
-
-
-class Augmented:
-    """A generalised linear model whose likelihood is a mixture of normals.
-
-    names, shapes: the declared variables.
-    """
-
-    engine = ENGINE
-
-    def __init__(self, glm: Regression) -> None:
-        self.glm = glm
-        self.block = glm.block
-        self.names = glm.block.names
-        self.shapes = glm.block.shapes
-        self.all_shapes: dict[str, tuple[int | None, ...]] = {**self.shapes}
-
-    def sample(
-        self,
-        data: Mapping[str, np.ndarray],
-        draws: int = 1000,
-        chains: int = 4,
-        tune: int | None = None,
-        seed: int | np.random.SeedSequence = 0,
-        start: Sequence[Position] | None = None,
-    ) -> SampledDraws:
-        """Return draws of the declared variables given rows x (n, d), reward, weight, arm (n,), by
-        role.
-
-        start: states, such as `SampledDraws.state` of an earlier run on these or on other rows;
-        without it, chains begin at random about the mode.
-        """
-        rows = self.block.data(**data)
-        if tune is None:
-            tune = TUNE if start is None else TUNE_WARM
-        kept = []
-        last = []
-        with one_thread():
-            self.glm.check(rows)
-            A, b = self.block.linear_map(rows[0], None if self.block.n_arms is None else rows[3])
-            sweep = self._sweep(A, b, rows)
-            for i, stream in enumerate(streams(seed, chains)):
-                rng = np.random.default_rng(stream)
-                if start is None:
-                    theta = self.glm.near_mode(A, b, rows, rng)
-                else:
-                    theta = self.block.stacked(
-                        {k: v[None] for k, v in start[i % len(start)].items()}
-                    )[0]
-                swept = np.empty((tune + draws, theta.size))
-                sweep(theta, swept, rng)
-                kept.append(swept[tune:])
-                last.append(self.block.split(theta))
-            self.glm.check(rows, A @ theta + b)
-        return SampledDraws(self.block.split(np.stack(kept)), state=last)
-
-    def _sweep(self, A: np.ndarray, b: np.ndarray, rows: Data) -> Sweep:
-        """Return what fills draws (S, D), from θ (D,) on, given these rows."""
-        _, reward, _, _ = rows
-        prior = self.block.prior()
-        weight = self.glm.weights(rows)
-        family = self.glm.family
-        n, D = A.shape
-        P = padded(D)
-        M = room(D)[1]
-        wide = np.zeros((n, M))
-        wide[:, :D] = A
-        joint = np.zeros((P, M))
-        joint[:D, :D] = prior.precision
-        joint[:D, P] = prior.shift
-        padding = (np.arange(P) >= D).astype(np.float64)
-        if family.kind == PROBIT:
-            check_counts(weight)
-            joint[:D, :D] += (A.T * weight) @ A
-            factor(joint, padding, joint)
-            sign = np.where(reward > 0.5, 1.0, -1.0)
-            expands = not (b.any() or prior.shift.any())
-            latent = wide, b, sign, weight, joint, prior.precision, prior.shift, expands
-            return partial(sweeps.albert_chib, *latent)
-        shape, kappa, b = mixture(family, reward, weight, b)
-        wide[:, P] = -b
-        joint[:D, P] = prior.shift + A.T @ kappa
-        return partial(sweeps.polya_gamma, wide, shape, joint, padding)
+TUNE_COEFFICIENTS = 200  # sweeps before the draws, where there are no scales to be learned
+MAX_PROBIT_WEIGHT = 1000.0  # a probit reward has as many latent variables
+UNLIKELY = 20.0  # a log density below the mode's, beside D: draws hardly ever are there
+NO_WEIGHT = 1e-100  # a weight that leaves sums as they are, where 0 would leave terms out
 
 
 def check_counts(weight: np.ndarray) -> None:
     """Refuse weights (n,) of probit rewards that do not say how often a row was seen."""
-    if (odd := (weight != np.floor(weight)) | (weight > REPEATS)).any():
+    if (odd := (weight != np.floor(weight)) | (weight > MAX_PROBIT_WEIGHT)).any():
         reason = (
             "the likelihood of a probit reward is a mixture of normals where its weight is "
-            f"a whole number, at most {REPEATS}; got {weight[odd][0]:g}"
+            f"a whole number, at most {MAX_PROBIT_WEIGHT:g}; got {weight[odd][0]:g}"
         )
         raise refuse(ENGINE, reason, of_rows=True)
 
@@ -138,10 +63,158 @@ def mixture(
     return weight * number, weight * (reward - 0.5 * number), b
 
 
+def observed(
+    whole: Problem, A: np.ndarray, b: np.ndarray, link: Link, data: Data
+) -> sweeps.Rewards:
+    """Return rewards with η = A θ + b, as `sweeps.sweep` observes them."""
+    _, reward, _, _ = data
+    weight = link.weights(data)
+    prior = whole.layout.terms.groups[0].copy()
+    n, D = A.shape
+    P = padded(D)
+    base = prior.copy()
+    shape = np.zeros(n)
+    psi_offset = np.zeros(n)
+    if link.family.kind == PROBIT:
+        check_counts(weight)
+        base[:D, :D] -= 0.5 * (A.T * weight) @ A
+    else:
+        shape, kappa, psi_offset = mixture(link.family, reward, weight, b)
+        psi_offset = psi_offset + A @ whole.layout.centre
+        base[:D, P] -= 0.5 * A.T @ kappa
+    offset = b + A @ whole.layout.centre
+    A = np.ascontiguousarray(A)
+    family = link.family.kind, link.family.number
+    return sweeps.Rewards(*family, A, offset, reward, weight, shape, psi_offset, prior, base)
+
+
+def begin(whole: Problem, rewards: sweeps.Rewards, link: Link, state: Position) -> Position:
+    """Return a state, or one with the likeliest coefficients given the other variables if these are
+    much likelier: chains hardly move from afar."""
+    theta, u = whole.flat(state)
+    u = whole.inside(u)
+    centre = whole.layout.centre
+    precision, shift = whole.natural(u)
+    try:
+        root = cholesky(precision, lower=True)
+    except LinAlgError:  # singular to rounding, as of a scale near 0: sweeps lift its pivots
+        return state
+    m = solve_triangular(root, shift, lower=True)
+    R = solve_triangular(root, np.eye(len(m)), lower=True).T  # δ = R (φ + m), φ ~ N(0, I)
+    z = np.ascontiguousarray(rewards.A @ R)
+    offset = rewards.offset + rewards.A @ R @ m
+    of_rows = rewards.reward, rewards.weight
+    here = root.T @ (theta - centre) - m
+    best = mode(link.family, z, offset, *of_rows)
+    there, now = (
+        link.family.total(z @ phi + offset, *of_rows) - 0.5 * float(phi @ phi)
+        for phi in (best, here)
+    )
+    if there - now < len(m) + UNLIKELY:
+        return state
+    return whole.named(R @ (best + m) + centre, u)
+
+
+class Augmented:
+    """A generalised linear model whose likelihood is a mixture of normals.
+
+    block: the sampler of the working model. whole: the working model, laid out for `observed`.
+    names, shapes: the declared variables.
+    """
+
+    engine = ENGINE
+
+    def __init__(self, link: Link, block: Gibbs) -> None:
+        self.link = link
+        self.block = block
+        self.whole = worked(block.reading)
+        self.names = block.names
+        self.shapes = block.shapes
+        self.all_shapes = block.all_shapes
+
+    def sample(
+        self,
+        data: Mapping[str, np.ndarray],
+        draws: int = 1000,
+        chains: int = 4,
+        tune: int | None = None,
+        seed: int | np.random.SeedSequence = 0,
+        start: Sequence[Position] | None = None,
+    ) -> SampledDraws:
+        """Return draws of the declared variables given rows x (n, d), reward, weight, arm (n,), by
+        role.
+
+        start: states, such as `SampledDraws.state` of an earlier run on these or on other rows;
+        without it, random ones. A chain that would begin far from the mode begins there.
+        """
+        block = self.block
+        whole = self.whole
+        rows = block.data(**data)
+        if tune is None:
+            cold = TUNE if block.reading.rest else TUNE_COEFFICIENTS
+            tune = cold if start is None else TUNE_WARM
+        kept: list[Position] = []
+        last: list[Position] = []
+        with one_thread():
+            self.link.check(rows)
+            A, b = block.mean_map(rows)
+            rewards = observed(whole, A, b, self.link, rows)
+            wide = np.zeros((len(A), whole.layout.terms.groups.shape[2]))
+            wide[:, : A.shape[1]] = A
+            groups = np.zeros_like(whole.layout.terms.groups)
+            terms = whole.layout.terms._replace(groups=groups, group_rest=np.zeros(1))
+            sweep = partial(sweeps.sweep, wide, np.zeros(wide.shape), rewards, terms)
+            for i, stream in enumerate(streams(seed, chains)):
+                rng = np.random.default_rng(stream)
+                state = (
+                    block.resumed(start[i % len(start)], rows) if start else block.start(rows, rng)
+                )
+                state = begin(whole, rewards, self.link, state)
+                values, state = whole.sample(state, draws, tune, rng, self.names, sweep)
+                kept.append(values)
+                last.append(state)
+            whole.check(last[0], np.random.default_rng(0))
+            self.link.check(rows, A @ whole.flat(last[0])[0] + b)
+        return SampledDraws({k: np.stack([v[k] for v in kept]) for k in self.names}, state=last)
+
+
+def worked(reading: Reading) -> Problem:
+    """Return the working model, laid out for `observed`: of one row of next to no weight, which
+    stands for a group of none. No row enters the prior (`Link`)."""
+    own = reading.density.own
+    n = len(own["x"])
+    x = own["x"][:1] if n else np.ones((1, reading.density.n_features))
+    arm = own.get("arm", np.zeros(n, dtype=np.int64))[:1] if n else np.zeros(1, dtype=np.int64)
+    whole = problem(reading, (x, np.zeros(1), np.full(1, NO_WEIGHT), arm))
+    dense = whole.layout.dense.powers
+    if len(whole.layout.terms.groups) != 1 or dense.exponent.any():
+        raise refuse(ENGINE, "a prior of many coefficients together, whose scale is to be learned")
+    return whole
+
+
+def check_proper(apart: Blocks, quadratic: Quadratic) -> None:
+    """Refuse a prior that is improper: rewards may leave it so, as those that all are 1."""
+    for term in apart.density.terms:
+        if term.label.endswith(("~ Flat", "~ HalfFlat")):
+            raise refuse(ENGINE, f"{term.label}: improper")
+    middle = {k: 0.5 * (low + min(high, low + 2.0)) for k, (low, high) in apart.between.items()}
+    given = [np.full(v.type.shape, middle.get(str(v.name), 1.0)) for v in quadratic.given]
+    precision = quadratic.prior(given).precision
+    if not (np.isfinite(precision).all() and np.linalg.eigvalsh(precision)[0] > 0.0):
+        raise refuse(ENGINE, "the coefficients' prior is improper")
+
+
 @matching
 def match(model: pm.Model) -> Augmented:
-    """Return the sampler of a built model that is a generalised linear one."""
-    glm = regression(model, ENGINE)
-    if glm.family.kind == POISSON:
+    """Return the sampler of a built model that is a generalised linear one, given its scales."""
+    apart = blocks(model)
+    if apart.by_row:
+        raise refuse(ENGINE, f"'{apart.by_row[0]}': one value for each row")
+    link = Link(apart.density, ENGINE)
+    if link.family.kind == POISSON:
         raise refuse(ENGINE, "a Poisson likelihood is no known mixture of normals")
-    return Augmented(glm)
+    if names := depends_on(link.eta, apart.density, apart.rest):
+        raise refuse(ENGINE, f"the linear predictor depends on {names} beside its coefficients")
+    block = Gibbs(replace(apart, density=working(link)))
+    check_proper(apart, block.quadratic)
+    return Augmented(link, block)

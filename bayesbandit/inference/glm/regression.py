@@ -45,12 +45,6 @@ class Regression(Link):
         root = solve_triangular(prior.cholesky, np.eye(self.block.dim), lower=True).T
         self.whitening = prior.mean, root
 
-    def near_mode(
-        self, A: np.ndarray, b: np.ndarray, data: Data, rng: np.random.Generator
-    ) -> np.ndarray:
-        """Return a draw of θ (D,) of Laplace's approximation, of rows with η = A θ + b."""
-        return self.laplace(A, b, data).draw(1, rng)[0]
-
     def laplace(self, A: np.ndarray, b: np.ndarray, data: Data) -> Gaussian:
         """Return Laplace's approximation of the posterior of θ, of rows with η = A θ + b."""
         m, R = self.whitening

@@ -1,64 +1,106 @@
-"""Compiled Gibbs sweeps of generalised linear models, by the normals that their likelihoods mix.
+"""Sweeps of `gibbs.orbits` with new normal observations of rewards before each.
 
-η = A θ + b with θ ~ N(Λ⁻¹ s, Λ⁻¹). A likelihood of powers of e^η/(1 + e^η) is normal in η given
-Pólya–Gamma variables; a probit one is that of rewards 1(y > 0) of latent y ~ N(η, 1) (Albert and
-Chib 1993, J. Amer. Statist. Assoc. 88, 669-679).
+A reward is a normal observation of its linear predictor η = A δ + offset, given an auxiliary
+variable: a Pólya–Gamma one where its likelihood is of powers of e^η/(1 + e^η). A probit reward is
+1(y > 0) of a latent y ~ N(η, 1) (Albert and Chib 1993, J. Amer. Statist. Assoc. 88, 669-679). The
+density's one group of rows holds these observations.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bayesbandit.kernels.algebra.cholesky import add_gram, factor, solve_lower, solve_upper
+from bayesbandit.kernels.algebra.cholesky import add_gram, factor, solve_upper
 from bayesbandit.kernels.algebra.dense import dot
+from bayesbandit.kernels.gibbs import orbits
+from bayesbandit.kernels.gibbs.monomials import Vector, evaluate, precision, weigh
+from bayesbandit.kernels.glm.families import NEGATIVE_BINOMIAL, PROBIT, totals
+from bayesbandit.kernels.glm.newton import predict, pseudo_rows
 from bayesbandit.kernels.glm.polya_gamma import draw
-from bayesbandit.kernels.uncounted_arrays import borrowed, held
 from bayesbandit.runtime.compiling import njit
-
-ROUNDING = 1e-14  # of a sum of squares, relative
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 
+Matrix = NDArray[np.float64]
+LEAP_EVERY = 8  # sweeps, where draws given the auxiliary variables move by themselves
+TAIL = 0.45  # sds, from which on a truncated normal is drawn by an exponential proposal
+
+
+class Rewards(NamedTuple):
+    """Rewards (n,) of a family, and what their observations need."""
+
+    kind: int
+    number: float
+    A: Matrix  # (n, D)
+    offset: Vector
+    reward: Vector
+    weight: Vector
+    shape: Vector  # of ω ~ PG(shape, ψ), ψ = A δ + psi_offset
+    psi_offset: Vector
+    prior: Matrix  # `Terms.groups[0]` of the prior alone
+    base: Matrix  # the same, with what observations add in every sweep
+
 
 @kernel
-def draw_theta(W, P, theta, rng):
-    """Draw θ ~ N(Λ⁻¹η, Λ⁻¹) by what `factor` has made of [Λ η]."""
-    for j in range(theta.size):
-        theta[j] = W[j, P] + rng.standard_normal()
-    solve_upper(W, theta)
+def log_density(rewards, terms, state, work, eta):
+    """Return the log density of δ given all else, up to a constant. It fills eta (n,)."""
+    terms.groups[0] = rewards.prior
+    evaluate(terms, state.delta, work)
+    predict(rewards.A, rewards.offset, state.delta, eta)
+    total = totals(rewards.kind, rewards.number, eta, rewards.reward, rewards.weight)
+    for t in range(work.phi.size):
+        total += work.phi[t] * work.Q[t]
+    return total
 
 
 @kernel
-def polya_gamma(A, shape, prior, padding, theta, draws, rng):
-    """Fill draws (S, D) with θ, one a sweep; the chain begins and ends at theta (D,).
-
-    A (n, M): rows as wide as `prior`, with −b behind its D columns, where η = A θ + b. shape (n,):
-    b of e^{aη}/(1 + e^η)^b. prior: [Λ s + A'(a − b/2)] as `factor` takes it, and padding (rows,) 1
-    where its rows are that, 0 elsewhere.
-    """
-    n, D, P = shape.size, theta.size, prior.shape[0]
-    memory = np.zeros(A.shape), np.empty(prior.shape)
-    scaled, W = borrowed(memory)
-    A, prior, draws = borrowed(A), borrowed(prior), borrowed(draws)
-    for s in range(draws.shape[0]):
-        for i in range(n):
-            row, left = A[i], scaled[i]
-            omega = draw(shape[i], dot(row[:D], theta) - row[P], rng)
-            for j in range(D):
-                left[j] = -omega * row[j]
-        if n > 0:
-            add_gram(prior, scaled, A, W)
-        factor(W if n > 0 else prior, padding, W)
-        draw_theta(W, P, theta, rng)
+def approximate(rows, scaled, rewards, terms, state, work, eta):
+    """Factor into work.W the normal density of a Newton step from δ, where η is eta (n,)."""
+    D, P, n = state.delta.size, work.A.shape[0], eta.size
+    y, v = np.empty(n), np.empty(n)
+    pseudo_rows(eta, rewards.kind, rewards.number, rewards.reward, rewards.weight, y, v)
+    for i in range(n):
+        rows[i, P] = y[i] - rewards.offset[i]
         for j in range(D):
-            draws[s, j] = theta[j]
-    held(memory)
+            scaled[i, j] = 0.5 * v[i] * rows[i, j]
+    terms.groups[0] = rewards.prior
+    if n > 0:
+        add_gram(rewards.prior, scaled, rows, terms.groups[0])
+    precision(terms, D, work)
+    factor(work.A, work.shift, work.W)
+
+
+@kernel
+def leap(rows, scaled, rewards, terms, state, work, rng):
+    """Take a Metropolis step of δ, proposed by `approximate` (Gamerman 1997, Statistics and
+    Computing 7, 57-68). Draws given the auxiliary variables alone hardly move where counts are
+    large or rare, or where contexts are so large that rewards are certain."""
+    delta, W, P, before = state.delta, work.W, work.A.shape[0], state.delta.copy()
+    eta = np.empty(rewards.reward.size)
+    ratio = -log_density(rewards, terms, state, work, eta)
+    approximate(rows, scaled, rewards, terms, state, work, eta)
+    for j in range(delta.size):
+        z = rng.standard_normal()
+        ratio -= math.log(W[j, j]) - 0.5 * z * z
+        delta[j] = W[j, P] + z
+    solve_upper(W, delta)
+    ratio += log_density(rewards, terms, state, work, eta)
+    approximate(rows, scaled, rewards, terms, state, work, eta)
+    for j in range(delta.size):
+        z = -W[j, P]
+        for k in range(j, delta.size):
+            z += W[j, k] * before[k]
+        ratio += math.log(W[j, j]) - 0.5 * z * z
+    if not -rng.standard_exponential() < ratio:
+        delta[:] = before
 
 
 @kernel
 def above(a, rng):
     """Return a standard normal draw given that it is > a (Robert 1995, Stat. Comput. 5, 121)."""
-    if a < 0.45:
+    if a < TAIL:
         while True:
             z = rng.standard_normal()
             if z > a:
@@ -71,47 +113,48 @@ def above(a, rng):
 
 
 @kernel
-def albert_chib(A, offset, sign, count, U, precision, prior_shift, expands, theta, draws, rng):
-    """Draw as `polya_gamma` for probit rewards.
-
-    sign (n,): 1 or −1. count (n,): how often each was seen. U: the factor of Λ + A'diag(count)A,
-    which is the same in every sweep. precision, prior_shift: Λ (D, D), s (D,). expands: whether
-    each sweep stretches all latent variables by one factor, with θ integrated out (parameter
-    expansion: Liu and Wu 1999, J. Amer. Statist. Assoc. 94, 1264–1274). This needs offsets and s of
-    0.
-
-    All is counted from where θ stands, e = y − Aθ − b and δ = θ̂ − θ, so that no digits cancel:
-    with g = A'e + s − Λθ = U'Uδ, the minimum of Σ(y − Aθ)² + θ'Λθ is Σe² + θ'Λθ − δ'g.
-    """
-    n, D, rows = offset.size, theta.size, 0.0
-    for i in range(n):
-        rows += count[i]
-    memory = np.empty(D), np.empty(D)
-    v, prior = borrowed(memory)
-    A, U, precision, draws = borrowed(A), borrowed(U), borrowed(precision), borrowed(draws)
-    for s in range(draws.shape[0]):
-        for j in range(D):
-            prior[j] = dot(precision[j], theta)
-            v[j] = prior_shift[j] - prior[j]
-        rest = dot(prior, theta)
+def observe(rows, scaled, rewards, delta, group, rng):
+    """Draw observations given δ, and fill in the group of their statistics."""
+    n, D, P = rewards.reward.size, delta.size, group.shape[0]
+    group[:] = rewards.base
+    if rewards.kind == PROBIT:
         for i in range(n):
-            row, total = A[i], 0.0
-            level = sign[i] * (dot(row[:D], theta) + offset[i])
-            for _ in range(int(count[i])):
-                e = above(-level, rng)
-                total += e
-                rest += e * e
+            row = rows[i]
+            ahead = dot(row[:D], delta)
+            sign = 1.0 if rewards.reward[i] > 0.5 else -1.0
+            total = rewards.weight[i] * ahead  # of y - offset
+            for _ in range(int(rewards.weight[i])):
+                total += sign * above(-sign * (ahead + rewards.offset[i]), rng)
             for j in range(D):
-                v[j] += sign[i] * total * row[j]
-        solve_lower(U, v)
-        factor = 1.0
-        if expands and rows > 0.0:
-            rest = max(rest - dot(v, v), ROUNDING * rest)
-            factor = math.sqrt(2.0 * rng.standard_gamma(0.5 * rows) / rest)
+                group[j, P] -= 0.5 * total * row[j]
+        return
+    for i in range(n):
+        row, left = rows[i], scaled[i]
+        row[P] = -rewards.psi_offset[i]
+        omega = draw(rewards.shape[i], dot(row[:D], delta) - row[P], rng)
         for j in range(D):
-            v[j] = factor * v[j] + rng.standard_normal()
-        solve_upper(U, v)
-        for j in range(D):
-            theta[j] = factor * theta[j] + v[j]
-            draws[s, j] = theta[j]
-    held(memory)
+            left[j] = 0.5 * omega * row[j]
+    if n > 0:
+        add_gram(rewards.base, scaled, rows, group)
+    for i in range(D):
+        for j in range(i):
+            group[i, j] = group[j, i]
+
+
+@kernel
+def sweep(rows, scaled, rewards, terms, moves, state, work, delta, u, kept, tune, rng):
+    """Sweep as `orbits.sweep`, of terms whose one group is of observations of the rewards.
+
+    rows, scaled (n, M): A in as many columns as a group has, and room.
+    """
+    for s in range(-tune, delta.shape[0]):
+        if rewards.kind == NEGATIVE_BINOMIAL or s % LEAP_EVERY == 0:
+            weigh(terms, state.u, work.phi)
+            leap(rows, scaled, rewards, terms, state, work, rng)
+        observe(rows, scaled, rewards, state.delta, terms.groups[0], rng)
+        at = max(s, 0)
+        one, logs = delta[at : at + 1], u[at : at + 1]
+        wrong = orbits.sweep(terms, moves, state, work, one, logs, kept, 0, rng)
+        if wrong >= 0:
+            return wrong
+    return -1
