@@ -55,7 +55,7 @@ def data_sets(
             raise ValueError(f"{option} {names[0]} needs --csv or --openml, whose column it is")
     sets: list[Any] = [rooms.bundled(name) for name in data]
     if csv is not None:
-        table, name = read(csv, text=given["--target"], drop=drop, **form), stem_of(csv)
+        table, name = read(csv, text=given["--target"], **form), stem_of(csv)
         refuse_log(csv, table, target, {*given["--target"], *reward, *cost, *drop, *keep})
         if target:
             sets.append(rooms.from_frame(table, target, name, drop=drop, keep=keep))

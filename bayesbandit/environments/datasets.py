@@ -69,12 +69,12 @@ def from_csv(
     The file may be compressed, as mine.csv.gz. In the target, "NA" and "None" are classes.
 
     name: None: the file's name. target, drop, keep: as in `from_frame`.
-    sep: the separator of a CSV file. None: the one that splits its rows evenly, if only one does.
+    sep: the separator of a CSV file. None: a comma; a tab for .tsv.
     decimal: its decimal mark, "." or ",". None: ".".
     dates: the format of its dates, such as "%d/%m/%Y". Dates as 2026-11-22 need none.
     """
     name = stem_of(path) if name is None else name
-    table = read(path, sep=sep, decimal=decimal, dates=dates, text=[target], drop=drop)
+    table = read(path, sep=sep, decimal=decimal, dates=dates, text=[target])
     return from_frame(table, target, name, drop=drop, keep=keep)
 
 

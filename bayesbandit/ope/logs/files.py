@@ -114,9 +114,9 @@ def read_log(
     rewards, default: for answers of Personalizer's Rank, by event id: see `of_lines`.
     errors: "skip" leaves out odd lines of an export, and a warning counts them by reason; "raise"
         raises ValueError at the first.
-    sep, decimal, dates: how a CSV file is written: its separator (None: the one that splits the
-        rows evenly, if only one does), its decimal mark (None: "."), and the format of its dates,
-        such as "%d/%m/%Y" (dates of ISO 8601 need none).
+    sep, decimal, dates: how a CSV file is written: its separator (None: a comma; a tab for .tsv),
+        its decimal mark (None: "."), and the format of its dates, such as "%d/%m/%Y" (dates of
+        ISO 8601 need none).
     """
     table = read_table(
         path, rewards, default, errors, sep=sep, decimal=decimal, dates=dates,
@@ -171,7 +171,7 @@ def read_rounds(
         raise ValueError(f"errors='skip' is for lines of --dsjson and of Rank; got {path}")
     arm = columns.get("arm")
     names = DEFAULTS["arm"] if arm is None else [arm]
-    return read(path, **form, text=names, drop=names_in(columns.get("drop", ()))), dict(columns)
+    return read(path, **form, text=names), dict(columns)
 
 
 def _of_export(roles: Mapping[str, Any], columns: Mapping[str, Any]) -> dict[str, Any]:

@@ -160,8 +160,11 @@ def numbers(column: pd.Series, what: str) -> np.ndarray:
     if strange.any():
         t = int(np.argmax(strange))
         seen = column.iloc[t]
+        hint = (
+            ": decimal=',', or --decimal ',', reads decimal commas" if isinstance(seen, str) else ""
+        )
         raise ValueError(
-            f"column {column.name!r} ({what}) must be numbers; got {seen!r} in round {t}"
+            f"column {column.name!r} ({what}) must be numbers; got {seen!r} in round {t}{hint}"
         )
     return found
 
