@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from itertools import compress
 from math import inf, nan
 from numbers import Real
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +24,7 @@ type Values = pd.Series | list[Any]  # of one column, (n,)
 LARGEST_VALUE = 1e100  # of numbers whose variance float64 can hold
 NESTED = (list, tuple, dict, set, frozenset, np.ndarray)
 NUMBERS = (Real, Decimal, np.bool_)
-HERE = (str(Path(__file__).parents[1]),)  # a warning is of the line that called the package
+LOGICAL = ("False", "True")  # the levels of a column of booleans
 ZEROS = -1  # the code of a level for which all features of its column are 0
 NEW, ABSENT = -1, -2  # places of what is none of the levels of the fit, and of what is missing
 
@@ -61,6 +58,24 @@ def distinct(values: Values) -> tuple[np.ndarray | None, list[Any]]:
 def is_arrow_category(column: pd.Series) -> bool:
     """Return whether a column is a category of Arrow, which pandas calls a dictionary."""
     return str(column.dtype).startswith("dictionary")
+
+
+def level_of(value: Any) -> str:
+    """Return the text of a level. Whole numbers of any type are one level: 1, 1.0 and "1"."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, NUMBERS):
+        return text_of(value)
+    number = float_of(value)
+    if not number.is_integer():
+        return str(number) if isinstance(value, Decimal) else str(value)
+    return str(int(value))
+
+
+def float_of(value: Any) -> float:
+    """Return a number as a float; a whole one that is too large is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return inf if value > 0 else -inf
 
 
 @dataclass(frozen=True)
@@ -102,7 +117,7 @@ class Number:
 
     def encode(self, values: Values, features: np.ndarray) -> None:
         """Write the feature into features (n, 1)."""
-        if isinstance(values, list):  # a few rows
+        if isinstance(values, list):  # a few rows, faster one by one
             known = [self.value(one) for one in values]
             filled = [self.median if one != one else one for one in known]
             features[:, 0] = [(one - self.mean) / self.scale for one in filled]
@@ -112,7 +127,8 @@ class Number:
             features[:, 0] -= self.mean
             features[:, 0] /= self.scale
 
-    def features(self, label: str) -> list[str]:
+    def names(self, label: str) -> list[str]:
+        """Return the names of the features. label: the column's name as text."""
         return [label]
 
 
@@ -128,7 +144,7 @@ class Date(Number):
     kind = "date"
 
     def known(self, values: Values) -> np.ndarray:
-        moments, missing = microseconds(values, self.name)
+        moments, missing = microseconds(values, f"column {self.name!r} holds dates")
         return np.where(missing, nan, (moments - self.origin) / DAY)
 
     def value(self, value: object) -> float:
@@ -139,49 +155,47 @@ class Date(Number):
 class Levels:
     """A column of text, categories or booleans, with a feature of 0 and 1 for each level.
 
-    levels: texts that were different in the fit. codes: the number of each level's feature, or
-    ZEROS. missing: the code of a missing value; None if the fit saw none. pooled: the code of all
-    other levels; None if the fit pooled none.
+    levels: texts that were different in the fit. missing: whether a missing value has a feature of
+    its own, after those of levels. pooled: whether all other values have one, the last. Of two
+    features the first is left out, as scikit-learn's OneHotEncoder does.
     """
 
     name: Name
     levels: tuple[str, ...]
-    codes: tuple[int, ...]
-    missing: int | None = None
-    pooled: int | None = None
+    missing: bool = False
+    pooled: bool = False
 
     kind = "levels"
 
-    @property
-    def other(self) -> int:
-        """The code of a level that the fit did not see."""
-        return ZEROS if self.pooled is None else self.pooled
+    @cached_property
+    def labels(self) -> list[str]:
+        """The name of each level in a feature's name, with one that has no feature."""
+        return [*self.levels, *["missing"] * self.missing, *["other"] * self.pooled]
+
+    @cached_property
+    def is_pair(self) -> bool:
+        """Whether the first of two levels has no feature."""
+        return len(self.labels) == 2
 
     @cached_property
     def width(self) -> int:
         """How many features there are."""
-        missing = ZEROS if self.missing is None else self.missing
-        return 1 + max((*self.codes, self.other, missing))
+        return len(self.labels) - self.is_pair
 
     @cached_property
-    def _by_text(self) -> dict[str, int]:
+    def codes(self) -> list[int]:
+        """The number of each level's feature, or ZEROS; ABSENT and NEW are at the end."""
+        other = self.width - 1 if self.pooled else ZEROS
+        absent = len(self.levels) - self.is_pair if self.missing else other
+        return [*(place - self.is_pair for place in range(len(self.levels))), absent, other]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
         return {level: place for place, level in enumerate(self.levels)}
 
     @cached_property
-    def _logical(self) -> bool:
-        """Whether there can be no other level."""
-        return self.pooled is None and set(self.levels) == {"True", "False"}
-
-    @cached_property
-    def _by_number(self) -> dict[float, int]:
-        """Levels that are numbers, so that 1, 1.0 and "1" are one level; True is 1 if 1 is none."""
-        if set(self.levels) <= {"True", "False"}:
-            return {float(text == "True"): place for text, place in self._by_text.items()}
-        found: dict[float, int] = {}
-        for text in sorted(self.levels, key=len):  # 7 is "7" before "07"
-            if (number := _number_of(text)) is not None:
-                found.setdefault(number, self._by_text[text])
-        return found
+    def _is_logical(self) -> bool:
+        return self.levels == LOGICAL and not self.pooled
 
     def place(self, value: object) -> int:
         """Return the position of a value in `levels`, or ABSENT, or NEW."""
@@ -190,91 +204,38 @@ class Levels:
         if is_missing(value):
             return ABSENT
         try:
-            text = text_of(value)
+            text = level_of(value)
         except UnicodeDecodeError:
             return NEW
-        place = self._by_text.get(text)
-        if place is None and isinstance(value, NUMBERS):
-            place = self._by_number.get(float_of(value))
-        if place is None and self._logical:
-            place = self._by_text.get(text.capitalize())
-            if place is None:
+        place = self._places.get(text)
+        if place is None and self._is_logical:
+            if isinstance(value, NUMBERS) and text in ("0", "1"):
+                return int(text)
+            if text.capitalize() not in LOGICAL:
                 raise ValueError(f"column {self.name!r} holds True and False; got {shown(value)}")
+            place = self._places[text.capitalize()]
         return NEW if place is None else place
 
-    def places(self, values: Values) -> np.ndarray | list[int]:
-        """Return the position (n,) of each value in `levels`.
-
-        A warning tells of a new level that is of another kind than all levels.
-        """
+    def places(self, values: Values) -> np.ndarray:
+        """Return the position (n,) of each value in `levels`."""
         inverse, found = distinct(values)
-        places = [self.place(value) for value in found]
-        for value in compress(found, [place == NEW for place in places]):
-            if self._is_odd(value):
-                some = ", ".join(map(repr, self.levels[:3])) + ", …" * (len(self.levels) > 3)
-                warnings.warn(
-                    f"column {self.name!r}: {shown(value)} ({type(value).__name__}) is of another "
-                    f"kind than the levels of the fit, {some}, and goes for a new one",
-                    skip_file_prefixes=HERE,
-                )
-                break
-        return places if inverse is None else np.array([*places, ABSENT])[inverse]  # −1: the last
-
-    def _is_odd(self, value: object) -> bool:
-        """Return whether a value is no text, where all levels are words; or no number, where all
-        levels are numbers."""
-        is_text = isinstance(value, str | bytes)
-        if not self._by_number:
-            return not is_text
-        is_number = _number_of(value) is not None if is_text else isinstance(value, NUMBERS)
-        numbers = {level for level in self.levels if _number_of(level) is not None}
-        return len(numbers) == len(self.levels) and not is_number
-
-    @cached_property
-    def _codes(self) -> list[int]:
-        """The code of each place; ABSENT and NEW stand at the end, as −2 and −1."""
-        missing = self.other if self.missing is None else self.missing
-        return [*self.codes, missing, self.other]
+        places = np.array([*map(self.place, found), ABSENT])  # −1, of a missing one, is the last
+        return places[:-1] if inverse is None else places[inverse]
 
     def encode(self, values: Values, features: np.ndarray) -> None:
         """Write 1 into the features (n, width) of the values' levels; they are 0 before."""
-        places = self.places(values)
-        if isinstance(places, list):  # a few rows
-            for row, place in enumerate(places):
-                if (code := self._codes[place]) != ZEROS:
+        if isinstance(values, list):  # a few rows, faster one by one
+            for row, value in enumerate(values):
+                if (code := self.codes[self.place(value)]) != ZEROS:
                     features[row, code] = 1.0
         else:
-            codes = np.array(self._codes)[places]
+            codes = np.array(self.codes)[self.places(values)]
             rows = np.flatnonzero(codes != ZEROS)
             features[rows, codes[rows]] = 1.0
 
-    def names(self) -> list[str]:
-        """Return the level of each feature."""
-        said = dict(zip(self.codes, self.levels, strict=True))
-        if self.missing is not None:
-            said.setdefault(self.missing, "missing")
-        if self.pooled is not None:
-            said[self.pooled] = "other"
-        return [said[code] for code in range(self.width)]
-
-    def features(self, label: str) -> list[str]:
-        return [f"{label}={name}" for name in self.names()]
-
-
-def float_of(value: Any) -> float:
-    """Return a number as a float; a whole one that is too large is infinite."""
-    try:
-        return float(value)
-    except OverflowError:
-        return inf if value > 0 else -inf
-
-
-def _number_of(text: Any) -> float | None:
-    """Return the number that a text is; None for a word."""
-    try:
-        return float(text)
-    except ValueError:
-        return None
+    def names(self, label: str) -> list[str]:
+        """Return the names of the features. label: the column's name as text."""
+        return [f"{label}={level}" for level in self.labels[self.is_pair :]]
 
 
 def unique(names: Iterable[str]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import Name, shown
+from bayesbandit.checks import shown
 from bayesbandit.tables.words import ISO
 
 if TYPE_CHECKING:
@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 DAY = 86_400_000_000  # microseconds
 
 
-def microseconds(values: pd.Series | list[Any], name: Name) -> tuple[np.ndarray, np.ndarray]:
-    """Return dates as microseconds (n,) since 1970, and a mask (n,) of missing ones."""
+def microseconds(values: pd.Series | list[Any], what: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return dates as microseconds (n,) since 1970, and a mask (n,) of missing ones.
+
+    Text must be ISO 8601. what: the beginning of an error.
+    """
     import pandas as pd
 
     if isinstance(values, list) or values.dtype.kind != "M":
-        found = [_microseconds(value, name) for value in values]
+        found = [_microseconds(value, what) for value in values]
         missing = np.array([one is None for one in found], dtype=np.bool_)
         return np.array([one or 0 for one in found], dtype=np.int64), missing
     moments = pd.to_datetime(values, utc=True).dt.as_unit("us").dt.tz_localize(None)
@@ -31,8 +34,8 @@ def microseconds(values: pd.Series | list[Any], name: Name) -> tuple[np.ndarray,
     return np.where(missing, 0, whole), missing
 
 
-def _microseconds(value: Any, name: Name) -> int | None:
-    """Return a date as microseconds since 1970; None if it is missing. Text must be ISO 8601."""
+def _microseconds(value: Any, what: str) -> int | None:
+    """Return a date as microseconds since 1970; None if it is missing."""
     import pandas as pd
 
     try:
@@ -48,9 +51,7 @@ def _microseconds(value: Any, name: Name) -> int | None:
         moment = moment.tz_localize(UTC) if moment.tzinfo is None else moment.tz_convert(UTC)
         return int(moment.as_unit("us").tz_localize(None).asm8.astype(np.int64))
     except (ValueError, OverflowError, TypeError) as error:
-        raise ValueError(
-            f"column {name!r} holds dates, as text 2026-11-22; got {shown(value)}"
-        ) from error
+        raise ValueError(f"{what}, as text 2026-11-22; got {shown(value)}") from error
 
 
 def datetime_of(text: str) -> datetime:
@@ -66,17 +67,14 @@ def moments(column: pd.Series, what: str) -> np.ndarray:
 
     if pd.api.types.is_numeric_dtype(column):
         return column.to_numpy(np.float64, na_value=np.nan)
-    if column.dtype.kind == "M":
-        return pd.to_datetime(column, utc=True).dt.tz_localize(None).to_numpy()
-    read = []
-    for value in column:
-        try:
-            read.append(datetime_of(value) if isinstance(value, str) else value)
-            if not (isinstance(value, str | date) or pd.isna(value)):
-                raise TypeError("no date")
-        except (ValueError, TypeError) as error:
-            raise ValueError(
-                f"column {column.name!r} ({what}) must be times, as 2026-11-22T18:00:00Z or "
-                f"seconds; got {value!r}: dates='%d/%m/%Y', or --dates, says how a CSV writes them"
-            ) from error
-    return pd.to_datetime(pd.Series(read), utc=True).dt.tz_localize(None).to_numpy()
+    try:
+        whole, missing = microseconds(column, "dates")
+    except ValueError as error:
+        raise ValueError(
+            f"column {column.name!r} ({what}) must be times, as 2026-11-22T18:00:00Z or seconds; "
+            f"{str(error).split('; ')[-1]}: dates='%d/%m/%Y', or --dates, says how a CSV writes "
+            "them"
+        ) from error
+    found = whole.astype("datetime64[us]")
+    found[missing] = np.datetime64("NaT", "us")
+    return found

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from bayesbandit.checks import LARGEST, Name, Table, contexts, integer, one_of
 from bayesbandit.tables import fitting, inputs, samples
-from bayesbandit.tables.columns import ZEROS, Column, LeftOut, Levels, Used, unique
+from bayesbandit.tables.columns import Column, LeftOut, Levels, Used, unique
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,11 +82,10 @@ class Encoder:
         Later, in `transform`: a missing number or date becomes the median of the fit. A level that
         the fit did not see counts as a pooled level. If no level was pooled, all features of its
         column are 0; of a pair of levels, it counts as the first. The same holds for a missing
-        value if the fit saw none. Levels are compared by their texts, and numbers by value: 1, 1.0
-        and "1" are equal. A warning tells of a new level of another kind, such as a number among
-        words. An infinite number raises ValueError, and so does a new level beside True and False.
-        Columns are found by name, in any order. A missing or unknown column raises ValueError; a
-        column that the fit left out is ignored.
+        value if the fit saw none. Levels are compared by their texts; whole numbers of any type
+        have one text, so that 1, 1.0 and "1" are equal. An infinite number raises ValueError, and
+        so does a new level beside True and False. Columns are found by name, in any order. A
+        missing or unknown column raises ValueError; a column that the fit left out is ignored.
         """
         one_of(constant, "constant", (True, False))
         encoder, _, said = fitted(frame, drop=drop, keep=keep, max_features=max_features)
@@ -158,8 +158,17 @@ class Encoder:
         return self.constant + sum(column.width for column in self._used)
 
     @cached_property
+    def _blocks(self) -> list[tuple[Used, slice]]:
+        """The columns, each with the places of its features."""
+        stops = np.cumsum([self.constant, *(column.width for column in self._ordered)]).tolist()
+        return [
+            (column, slice(*place))
+            for column, place in zip(self._ordered, pairwise(stops), strict=True)
+        ]
+
+    @cached_property
     def _features_by_column(self) -> dict[Name, tuple[str, ...]]:
-        found = [column.features(self._label(column.name)) for column in self._ordered]
+        found = [column.names(self._label(column.name)) for column in self._ordered]
         names = iter(unique(name for names in found for name in names))
         return {
             column.name: tuple(next(names) for _ in range(column.width)) for column in self._ordered
@@ -172,7 +181,7 @@ class Encoder:
         if self.constant or self.spec is not None:
             return self.constant or self.spec.spans_constant  # type: ignore[union-attr]
         levels = [column for column in self._used if isinstance(column, Levels)]
-        return any(ZEROS not in (*column.codes, column.missing) for column in levels)
+        return any(not column.is_pair for column in levels)
 
     def _label(self, name: Name) -> str:
         return str(name) if self.named else f"x{name}"
@@ -198,15 +207,16 @@ class Encoder:
         return features
 
     def _encoded(self, values: Mapping[Name, Any]) -> np.ndarray:
-        n = len(values[self.columns[0]])
-        features = np.zeros((n, self._width))
+        features = np.zeros((len(values[self.columns[0]]), self._width))
         features[:, : self.constant] = 1.0
-        start = int(self.constant)
-        for column in self._ordered:
-            stop = start + column.width
-            column.encode(values[column.name], features[:, start:stop])
-            start = stop
+        for column, place in self._blocks:
+            column.encode(values[column.name], features[:, place])
         return features
+
+    def by_column(self, features: np.ndarray) -> Iterator[tuple[Name, np.ndarray]]:
+        """Yield each column's name and its part (n, …) of features (n, d)."""
+        for column, place in self._blocks:
+            yield column.name, features[:, place]
 
     def summary(self) -> pd.DataFrame:
         """Return a table with a row for each column of the fit.
@@ -306,15 +316,16 @@ def fitted(
     kept = _chosen(keep, "keep", table)
     if both := dropped & kept:
         raise ValueError(f"columns both to drop and to keep: {inputs.named(sorted(both, key=str))}")
-    found = fitting.fit(table, dropped, kept)
-    found.check()
-    encoder = Encoder(tuple(found.columns.values()), has_names)
+    columns = fitting.fit(table, dropped, kept)
+    fitting.check(columns)
+    encoder = Encoder(tuple(columns), has_names)
     if len(encoder.features) > max_features:
         raise ValueError(
             f"the table gives {len(encoder.features):,} features, over max_features={max_features}:"
             " drop columns, or allow more"
         )
-    return encoder, encoder.transform(table), found.remarks()
+    features = encoder.transform(table)
+    return encoder, features, fitting.remarks(columns, encoder.by_column(features))
 
 
 def _chosen(names: object, what: str, table: pd.DataFrame) -> set[Name]:

@@ -89,7 +89,7 @@ def learned(text: str, table: pd.DataFrame) -> tuple[tuple[Column, ...], Formula
     for name in needed:
         if gaps := int(table[name].isna().sum()):
             raise ValueError(_gap(name, int(np.argmax(table[name].isna())), gaps))
-    known = fitting.fit(table[needed], (), needed).columns
+    known = {column.name: column for column in fitting.fit(table[needed], (), needed)}
     if left := [column for column in known.values() if isinstance(column, LeftOut)]:
         raise ValueError(f"column {left[0].name!r} of the formula: {left[0].why}")
     inputs: list[Any] = list(known.values())
@@ -326,9 +326,9 @@ def _typed(column: Used, values: Values) -> np.ndarray:
     """Return numbers (n,), or the number of each value's level; a new level is the pooled one, or
     −1. Raise ValueError for a missing value."""
     if isinstance(column, Levels):
-        places = np.asarray(column.places(values), dtype=np.int64)
+        places = column.places(values)
         gaps = places == ABSENT
-        found = np.where(places == NEW, -1 if column.pooled is None else len(column.levels), places)
+        found = np.where(places == NEW, len(column.levels) if column.pooled else -1, places)
     else:
         found = column.known(values)
         gaps = np.isnan(found)
@@ -343,7 +343,7 @@ def _usual(column: Used) -> np.ndarray:
 
 def _levels(column: Used) -> tuple[str, ...]:
     """Return the levels of the fit, and the pooled one where there is one; () of numbers."""
-    if not isinstance(column, Levels) or column.pooled is None:
+    if not isinstance(column, Levels) or not column.pooled:
         return column.levels if isinstance(column, Levels) else ()
     return (*column.levels, POOLED if POOLED not in column.levels else f"({POOLED})")
 

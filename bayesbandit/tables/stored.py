@@ -9,14 +9,14 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from bayesbandit.checks import shown
-from bayesbandit.runtime.schema import NAME, Broken, OneOf, Whole, brief, check, demand
-from bayesbandit.tables.columns import LARGEST_VALUE, ZEROS, Column, Date, LeftOut, Levels, Number
+from bayesbandit.runtime.schema import NAME, Broken, Whole, brief, check, demand
+from bayesbandit.tables.columns import LARGEST_VALUE, Column, Date, LeftOut, Levels, Number
 
 if TYPE_CHECKING:
     from bayesbandit.tables.encoder import Encoder
     from bayesbandit.tables.formula import Formula
 
-FORMAT, VERSION = "bayesbandit.Encoder", 2
+FORMAT, VERSION = "bayesbandit.Encoder", 3
 KINDS: dict[str, type[Any]] = {kind.kind: kind for kind in (Number, Date, Levels, LeftOut)}
 MAX_ORIGIN = 2**62  # microseconds from 1970
 
@@ -33,15 +33,13 @@ def is_positive(value: object, where: str) -> None:
     demand(isinstance(value, int | float) and value > 0, f"{where} is {brief(value)}")
 
 
-CODE = Whole(ZEROS)
 OF_ALL = {"kind": str, "name": NAME}
 NUMBERS = {**OF_ALL, "median": is_number, "mean": is_number, "scale": is_positive}
 FORMS = {
     Number.kind: NUMBERS,
     Date.kind: {**NUMBERS, "origin": Whole(-MAX_ORIGIN, MAX_ORIGIN)},
     Levels.kind: {
-        **OF_ALL, "levels": [str], "codes": [CODE], "missing": OneOf(None, CODE),
-        "pooled": OneOf(None, CODE),
+        **OF_ALL, "levels": [str], "missing": bool, "pooled": bool,
     },
     LeftOut.kind: {**OF_ALL, "why": str},
 }  # fmt: skip
@@ -121,23 +119,9 @@ def _column_of(plain: object) -> Column:
     where = f"column {name!r}"
     check(plain, FORMS[kind], where)
     if kind == Levels.kind:
-        _check_levels(plain, where)
-        plain = {**plain, "levels": tuple(plain["levels"]), "codes": tuple(plain["codes"])}
+        levels = tuple(plain["levels"])
+        demand(len(set(levels)) == len(levels), f"{where} repeats a level")
+        demand(levels or plain["missing"] or plain["pooled"], f"{where} has no level")
+        plain = {**plain, "levels": levels}
     column: Column = KINDS[kind](**{key: value for key, value in plain.items() if key != "kind"})
     return column
-
-
-def _check_levels(plain: Mapping[str, Any], where: str) -> None:
-    """Raise `Broken` unless each level has a code, and each feature a level."""
-    levels, codes = plain["levels"], plain["codes"]
-    demand(len(levels) == len(codes), f"{where} has levels without codes")
-    demand(len(set(levels)) == len(levels), f"{where} repeats a level")
-    others = [plain[part] for part in ("missing", "pooled") if plain[part] is not None]
-    every = [*codes, *others]
-    width = 1 + max(every, default=ZEROS)
-    demand(width > 0 and len(every) >= width, f"the codes of {where} are {brief(every)}")
-    demand(set(range(width)) <= set(every), f"the codes of {where} leave features out")
-    alone = [code for code in codes if code != ZEROS]
-    demand(len(set(codes)) == len(codes), f"the codes of {where} repeat")
-    demand(plain["pooled"] not in alone, f"the pooled levels of {where} have a level")
-    demand(plain["missing"] not in alone, f"the missing values of {where} have a level")

@@ -1,7 +1,6 @@
 """Laws of encoders, over tables of mixed columns."""
 
 import copy
-import datetime
 import enum
 import json
 import pickle
@@ -164,7 +163,6 @@ def test_numbers_as_categories_are_found_however_they_are_written():
 # ---- what the fit did not see --------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore:.*is of another kind")
 def test_levels_that_the_fit_did_not_see():
     """Are pooled ones where there are any, else none; so is a missing value."""
     none = bb.Encoder.fit(pd.DataFrame({"a": list("xyzxyz")}))
@@ -422,7 +420,10 @@ def test_columns_that_repeat_another_are_told():
 @pytest.mark.parametrize(
     ("levels", "same"),
     [
-        ([1.5, 2.0, 3.0], [(1.5, "1.5"), (2.0, "2.0"), (2.0, 2), (3.0, np.int8(3))]),
+        (
+            [1.5, 2.0, 3.0],
+            [(1.5, "1.5"), (2.0, "2"), (2.0, 2), (3.0, np.int8(3)), (1.5, Decimal("1.50"))],
+        ),
         (["1", "2", "12"], [("1", 1), ("2", 2.0), ("12", np.int8(12)), ("2", b"2")]),
         (["07", "7", "9"], [("7", 7.0), ("9", 9), ("07", "07")]),
         ([1, 2, 3], [(2, 2.0), (2, Decimal(2)), (2, "2")]),
@@ -443,28 +444,6 @@ def test_codes_are_no_numbers(value):
     encoder = bb.Encoder.fit(in_turn(["1", "2", "3"]))
     with warnings.catch_warnings(action="ignore"):
         assert not encoder.transform({"z": 0.0, "a": value})[0, 1:].any()
-
-
-@pytest.mark.parametrize(
-    ("levels", "odd", "usual"),
-    [
-        (["no", "yes"], [True, 1, 0.5, datetime.date(2024, 1, 1)], ["YES", "1", b"yes", None]),
-        ([1, 2, 3], ["b", pd.Timestamp("2024-01-01")], [7, "8", 9.5]),
-        (["1", "b", "c"], [], [True, 5, "d", pd.Timestamp("2024-01-01")]),
-    ],
-    ids=["words", "numbers", "both"],
-)
-def test_a_value_of_another_kind_is_told(levels, odd, usual):
-    """Once a table, however many there are, at the line that called; True is no "yes"."""
-    encoder = bb.Encoder.fit(in_turn(levels).astype({"a": "category"}))
-    for value in odd:
-        frame = pd.DataFrame({"z": Z, "a": pd.Series([value] * N, dtype=object)})
-        with pytest.warns(UserWarning, match="column 'a': .* is of another kind") as told:
-            encoder.transform(frame)
-        assert [one.filename for one in told] == [__file__]
-    with warnings.catch_warnings(action="error"):
-        for value in usual:
-            encoder.transform({"z": 0.0, "a": value})
 
 
 class Plan(str, enum.Enum):  # noqa: UP042, as written before Python had StrEnum
