@@ -29,7 +29,9 @@ def clocked[T](call: Callable[[], T]) -> tuple[float, T]:
     return 1e3 * (time.perf_counter() - start), result
 
 
-def shared(K: int, policy: bb.Policy, history: int, rounds: int, after: int) -> dict[str, float]:
+def shared(
+    K: int, policy: bb.extend.Policy, history: int, rounds: int, after: int
+) -> dict[str, float]:
     """Milliseconds of a decision, its reward and its probabilities, after so many rewards."""
     rng = np.random.default_rng(1)
     bandit = bb.Bandit(K, bb.Shared(bb.Ridge()), policy, n_features=D, history=history)

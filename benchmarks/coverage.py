@@ -59,7 +59,7 @@ def _covered_by_leaves(world: bb.environments.Environment, n: int, seed: int) ->
     rng, K = np.random.default_rng(seed), len(world.arms)
     drawn = world.sample(n + ASKED, rng)
     arm, rounds, asked = rng.integers(K, size=n), np.arange(n), drawn.x[n:]
-    belief = bb.PolicyTree().belief(K, drawn.x.shape[1])
+    belief = bb.systems.PolicyTree().belief(K, drawn.x.shape[1])
     belief.update(drawn.x[:n], arm, drawn.reward[rounds, arm], np.full(n, float(K)))
     found, truth, leaf = belief.predict(asked), drawn.mean[n:], belief.tree.leaf(asked)
     by_leaf = {one: truth[leaf == one].mean(axis=0) for one in np.unique(leaf).tolist()}

@@ -26,13 +26,13 @@ DESIGNS = [
 ]
 BASE = {"LinTS": bb.LinTS, "LinUCB": bb.LinUCB, "BLTS": bb.BLTS}
 TREES = {
-    "PolicyTreeTS": (bb.PolicyTreeTS, "LinTS"),
-    "depth 1": (partial(bb.PolicyTreeTS, depth=1), "LinTS"),
-    "depth 4": (partial(bb.PolicyTreeTS, depth=4), "LinTS"),
-    "balanced": (partial(bb.PolicyTreeTS, balanced=True), "LinTS"),
-    "plain variance": (partial(bb.PolicyTreeTS, prior_rows=0.0), "LinTS"),
-    "classification": (partial(bb.PolicyTreeTS, by="classification"), "LinTS"),
-    "PolicyTreeUCB": (bb.PolicyTreeUCB, "LinUCB"),
+    "PolicyTreeTS": (bb.systems.PolicyTreeTS, "LinTS"),
+    "depth 1": (partial(bb.systems.PolicyTreeTS, depth=1), "LinTS"),
+    "depth 4": (partial(bb.systems.PolicyTreeTS, depth=4), "LinTS"),
+    "balanced": (partial(bb.systems.PolicyTreeTS, balanced=True), "LinTS"),
+    "plain variance": (partial(bb.systems.PolicyTreeTS, prior_rows=0.0), "LinTS"),
+    "classification": (partial(bb.systems.PolicyTreeTS, by="classification"), "LinTS"),
+    "PolicyTreeUCB": (bb.systems.PolicyTreeUCB, "LinUCB"),
 }
 
 

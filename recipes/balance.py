@@ -7,14 +7,14 @@ import numpy as np
 import bayesbandit as bb
 
 
-@bb.savable
+@bb.extend.savable
 @dataclass(frozen=True)
 class Tempered:
     """Weights max(clip, p)^−power: a power of 1 balances fully, 0 does not balance."""
 
     power: float = 0.5
     clip: float = 0.05
-    schedule = bb.Schedule(0.25)  # reweight all rounds when an arm's have grown by a quarter
+    schedule = bb.extend.Schedule(0.25)  # reweight all rounds when an arm's have grown by a quarter
 
     def weights(self, history, belief):
         p = np.nan_to_num(history.propensity, nan=1.0)  # NaN: the log has no propensity

@@ -8,7 +8,7 @@ from sklearn.tree import DecisionTreeRegressor
 import bayesbandit as bb
 
 
-@bb.savable
+@bb.extend.savable
 @dataclass(frozen=True)
 class Trees:
     """`draws` trees for each arm, each fitted to one bootstrap sample."""
@@ -20,7 +20,7 @@ class Trees:
         return Bagged(self, n_arms, n_features, normalize, seed)
 
 
-class Bagged(bb.ByDraws):
+class Bagged(bb.extend.ByDraws):
     def __init__(self, settings, *shape):
         super().__init__(*shape)
         self.settings, self.trees = settings, {}

@@ -28,7 +28,7 @@ class Neighbours:
             p = 0.05 / K + 0.95 * np.array([a == best for a in self.arms])
         a = self.rng.choice(K, p=p)
         self.x[a].append(x)
-        return bb.Choice(self.arms[a], p[a])
+        return bb.extend.Choice(self.arms[a], p[a])
 
     def observe(self, choice, reward):
         self.rewards[self.arms.index(choice.arm)].append(reward)

@@ -7,7 +7,7 @@ import numpy as np
 import bayesbandit as bb
 
 
-@bb.savable
+@bb.extend.savable
 @dataclass(frozen=True)
 class Annealed:
     """Any arm with probability 1/√t, all equally likely; else the largest posterior mean."""

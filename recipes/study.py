@@ -20,7 +20,7 @@ def figures(results):
     return {"regret": plots.regret_curves(results)}
 
 
-STUDY = bb.Study(
+STUDY = bb.extend.Study(
     title="Regret of Thompson sampling with a minimum probability γ",
     environments=[bb.environments.SparseLinear(d=12, q=6)],
     players={f"γ = {floor}": partial(floored, floor=floor) for floor in FLOORS},

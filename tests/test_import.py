@@ -1,7 +1,11 @@
 """`import bayesbandit` is quick, and names load when they are first used."""
 
+import ast
+import inspect
+import re
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
@@ -50,7 +54,8 @@ NEEDLESS = (  # of a linear bandit; numba itself loads scipy.linalg and yaml
     *("scipy.stats", "scipy.optimize", "scipy.sparse.linalg", "sklearn", "pandas", "formulaic"),
     *("pyarrow", "narwhals", "joblib", "matplotlib", "pymc", "pytensor", "arviz"),
     *("bayesbandit.environments", "bayesbandit.inference.plan", "bayesbandit.posteriors"),
-    *("bayesbandit.systems", "bayesbandit.beliefs.counts", "bayesbandit.evaluation"),
+    *(f"bayesbandit.systems.{name}" for name in ("bootstrap", "forest", "iltcb", "policy_tree")),
+    *("bayesbandit.systems.super_ucb", "bayesbandit.beliefs.counts", "bayesbandit.evaluation"),
 )
 ROUND = """
 import numpy as np, bayesbandit as bb
@@ -71,10 +76,62 @@ def test_a_linear_bandits_first_round_loads_no_more_than_it_needs():
     assert not found, sorted(found)
 
 
-@pytest.mark.parametrize("name", bb.__all__)
-def test_every_public_name_loads(name):
-    assert getattr(bb, name) is not None
-    assert name in dir(bb)
+LISTED = set(
+    """
+    Bandit Decision LinTS LinUCB LinGreedy BLTS BLUCB BayesianLassoTS BayesianLassoUCB
+    BootstrapLassoTS BootstrapLassoUCB BootstrapRidgeTS BootstrapRidgeUCB ForestTS ForestUCB Encoder
+    Prior RewardModel reward_model fit compare_models list_models load_model Ridge Shared Sampled
+    Laplace Forest Bootstrap Unweighted InversePropensity ResidualBalance KernelBalance Thompson UCB
+    Greedy EpsilonGreedy Boltzmann TopTwo choice_probabilities Experiment DecisionLog Service Client
+    ope environments evaluation plots engines systems extend
+    """.split()
+)
+UNLISTED = {"Declared", "balance_table", "checks", "kernels", "learn", "score", "__version__"}
+PACKAGES = [bb, bb.extend, bb.systems]
+
+
+def test_the_listed_names_are_those_of_the_contract():
+    assert set(dir(bb)) == set(bb.__all__) == LISTED
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_every_listed_name_loads_and_says_what_it_is(package):
+    assert dir(package) == sorted(package.__all__)
+    for name in package.__all__:
+        thing = getattr(package, name)
+        assert thing.__doc__, name
+        assert re.match(r"[A-Z]\S* ", thing.__doc__), (name, thing.__doc__)
+
+
+def test_names_that_are_not_listed_stay_reachable():
+    for name in {*bb.extend.__all__, *bb.systems.__all__, *UNLISTED}:
+        assert getattr(bb, name) is not None
+        assert name not in dir(bb)
+    for package in PACKAGES[1:]:
+        assert all(getattr(bb, name) is getattr(package, name) for name in package.__all__)
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_type_checkers_see_the_names_that_load(package):
+    """What is imported for type checkers alone is what loads when it is first used."""
+    [block] = [node for node in ast.parse(inspect.getsource(package)).body if is_typing(node)]
+    homes = getattr(package, "HOMES", None) or bb._HOMES
+    seen = {
+        alias.name: node.module.removeprefix("bayesbandit").removeprefix(".") or alias.name
+        for node in block.body
+        for alias in node.names
+        if alias.name != "*"
+    }
+    starred = [node.module for node in block.body if node.names[0].name == "*"]
+    for module in starred:
+        seen |= import_module(module).HOMES
+    assert seen == homes
+    eager = {"extend", "systems"} if package is bb else set()
+    assert set(package.__all__) <= set(seen) | eager
+
+
+def is_typing(node):
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
 
 
 def test_unknown_names():

@@ -210,7 +210,7 @@ def predicted(belief: Belief, x: np.ndarray) -> Prediction:
     what = f"{type(belief).__name__}.predict"
     if not isinstance(prediction, LocationScale | Joint | Draws | Conjugate | Prediction):
         raise TypeError(
-            f"{what} must give a prediction, as bb.LocationScale(mean, scale); "
+            f"{what} must give a prediction, as bb.extend.LocationScale(mean, scale); "
             f"got {checks.shown(prediction)}"
         )
     if isinstance(prediction, JointRows):

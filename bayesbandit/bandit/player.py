@@ -126,7 +126,7 @@ def step(
         choice = player.choose(context)
         if not hasattr(choice, "arm"):
             raise TypeError(
-                f"{shown(player)} must choose a bb.Choice(arm, propensity); got {choice!r}"
+                f"{shown(player)} must choose a bb.extend.Choice(arm, propensity); got {choice!r}"
             )
         chosen[t] = k = _number(player, choice.arm, index)
         if t % every == 0:

@@ -12,15 +12,17 @@ import bayesbandit
 
 ITEM = re.compile(r"(?:^|(?<=\. ))([a-z_]\w*(?:, [a-z_]\w*)*): ")
 CODE = re.compile(r"`([^`]+)`(\w?)")
-PUBLIC = {*bayesbandit.__all__} - {"__version__"}
+PUBLIC = {name: name for name in (*bayesbandit.__all__, "Declared", "balance_table")}
+for room in ("extend", "systems"):
+    PUBLIC |= {name: f"{room}.{name}" for name in getattr(bayesbandit, room).__all__}
 
 
 def linked(match):
     """`code`, which is a link where it names something public."""
     code, after = match.groups()
-    name = re.match(r"(?:bb\.)?([A-Za-z]\w*)(?:\(.*\))?$", code)
+    name = re.match(r"(?:bb\.)?(?:extend\.|systems\.)?([A-Za-z]\w*)(?:\(.*\))?$", code)
     if name and name[1] in PUBLIC:
-        shown = f":py:obj:`{code} <bayesbandit.{name[1]}>`"
+        shown = f":py:obj:`{code} <bayesbandit.{PUBLIC[name[1]]}>`"
     else:
         shown = f"``{code}``"
     return shown + (f"\\ {after}" if after else "")

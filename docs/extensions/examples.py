@@ -11,13 +11,13 @@ from sphinx.util.docutils import SphinxDirective
 
 import bayesbandit
 
-NAME = re.compile(r"\bbb\.((?:environments|evaluation|ope|plots)\.)?([A-Za-z]\w*)")
-ROOMS = {"environments": "environments", "evaluation": "evaluation", "ope": "ope", "plots": "plots"}
+NAME = re.compile(r"\bbb\.((?:environments|evaluation|extend|ope|plots|systems)\.)?([A-Za-z]\w*)")
+ROOMS = ("environments", "evaluation", "extend", "ope", "plots", "systems")
 UNNAMED = {  # what is used without its name
     "Decision": re.compile(r"\bdecision\.|\.choose\("),
     "DecisionLog": re.compile(r"\blog\.(replay|verify|frames?)\("),
     "Service": re.compile(r"\bservice\."),
-    "History": re.compile(r"\.history\b"),
+    "extend.History": re.compile(r"\.history\b"),
     "RewardModel": re.compile(r"@bb\.reward_model|bb\.load_model"),
     "posteriors.posterior.Posterior": re.compile(r"\bbb\.fit\(|\.posterior\("),
 }

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 RIDGE_OF_PAPER = bb.Ridge(ridge=1.0, variance="rss/n")
 ALPHA, FLOOR, CLIP = 1.0, 0.05, 0.1
 NONE, RAW, FLOORED = "none", "decision, raw", ", floor"
-BALANCES: dict[str, bb.Balance] = {
+BALANCES: dict[str, bb.extend.Balance] = {
     NONE: bb.Unweighted(),
     "decision": bb.InversePropensity(CLIP, "decision", normalize=True),
     "pooled": bb.InversePropensity(CLIP, "pooled", normalize=True),
@@ -93,7 +93,7 @@ WORLDS = tuple(
 
 
 def weighted(
-    arms: Arms, n_features: int, seed: Seed, balance: bb.Balance, floor: float
+    arms: Arms, n_features: int, seed: Seed, balance: bb.extend.Balance, floor: float
 ) -> bb.Bandit:
     """Return linear Thompson sampling with a balance and a floor."""
     policy = bb.Thompson(ALPHA, min_probability=floor)
@@ -300,7 +300,7 @@ def error_gaps(found: pd.DataFrame, pairs: Sequence[tuple[str, str]]) -> pd.Data
     return pd.DataFrame(rows)
 
 
-STUDY = bb.Study(
+STUDY = bb.extend.Study(
     title="Regret with and without balancing",
     environments=WORLDS,
     players=players(),

@@ -71,7 +71,7 @@ def printed(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows).fillna("")
 
 
-STUDY = bb.Study(
+STUDY = bb.extend.Study(
     title="Regret of Bayesian LASSO Thompson sampling in the sparse design",
     environments=[SparseLinear(sigma=SIGMA)],
     players=players(),

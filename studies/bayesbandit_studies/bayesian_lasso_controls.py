@@ -48,7 +48,7 @@ def printed(table: pd.DataFrame) -> pd.DataFrame:
     return shown
 
 
-STUDY = bb.Study(
+STUDY = bb.extend.Study(
     title="Regret of the Bayesian LASSO, with and without a constant and renewed draws",
     environments=[SparseLinear(sigma=SIGMA)],
     players=PLAYERS,

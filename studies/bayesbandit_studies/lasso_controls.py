@@ -32,7 +32,7 @@ class InSteps:
     """A bandit that learns an arm's rewards in one step after every so many of its rounds."""
 
     def __init__(self, bandit: bb.Bandit, every: int) -> None:
-        self.bandit, self.schedule = bandit, bb.Schedule(every)
+        self.bandit, self.schedule = bandit, bb.extend.Schedule(every)
         self.waiting: dict[Name, list[tuple[bb.Decision, float]]] = {arm: [] for arm in bandit.arms}
         self.due = dict.fromkeys(bandit.arms, FIRST)
         self.rounds = dict.fromkeys(bandit.arms, 0)
@@ -86,7 +86,7 @@ PAIRS = [
 ]  # fmt: skip
 
 
-STUDY = bb.Study(
+STUDY = bb.extend.Study(
     title="Regret of LASSO and ridge with matched schedules and λ",
     environments=[SparseLinear(sigma=0.1)],
     players=PLAYERS,

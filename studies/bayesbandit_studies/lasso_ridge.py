@@ -153,7 +153,7 @@ def paths(replications: int, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-STUDY = bb.Study(
+STUDY = bb.extend.Study(
     title="Regret of LASSO and ridge in the sparse design",
     environments=[SparseLinear(sigma=sigma) for sigma in SIGMAS],
     players=PLAYERS,

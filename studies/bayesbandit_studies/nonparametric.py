@@ -84,7 +84,7 @@ def _contexts(grid: np.ndarray) -> np.ndarray:
     return np.column_stack([grid, np.zeros((len(grid), NonLinear.n_features - 2))])
 
 
-STUDY = bb.Study(
+STUDY = bb.extend.Study(
     title="Regret of forest, LASSO and ridge in the non-linear design",
     environments=[NonLinear()],
     players=PLAYERS,

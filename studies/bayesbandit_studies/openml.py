@@ -137,7 +137,7 @@ def settings(noise: str) -> dict[str, dict[str, Factory]]:
 def beside_them() -> dict[str, dict[str, Factory]]:
     """Return the algorithms whose settings do not include the noise scale."""
     return {
-        "ILTCB": {f"ILTCB, μ = {mu:g}": partial(bb.ILTCB, exploration=mu) for mu in MUS},
+        "ILTCB": {f"ILTCB, μ = {mu:g}": partial(bb.systems.ILTCB, exploration=mu) for mu in MUS},
         "greedy": {"greedy": bb.LinGreedy},
         "LinTS, nig": {"LinTS, nig": partial(bb.LinTS, variance="nig")},
     }
@@ -325,7 +325,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
     return drawn
 
 
-STUDY = bb.Study(
+STUDY = bb.extend.Study(
     title="Data sets on which the first has less regret than the second – more (p < .05)",
     environments=environments,
     players=players(),

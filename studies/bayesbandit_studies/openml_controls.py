@@ -207,7 +207,7 @@ def differences(found: pd.DataFrame, shown: list[tuple[str, str]], n: int, shuff
     )
 
 
-STUDY = bb.Study(
+STUDY = bb.extend.Study(
     title="Data sets on which the first has less regret than the second – more (p < .05)",
     environments=openml.environments,
     players=players(),

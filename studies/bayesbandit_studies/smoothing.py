@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 TS, UCB = "PolicyTreeTS", "PolicyTreeUCB"
 PLAYERS: dict[str, Factory] = {
     "LinTS": bb.LinTS,
-    TS: bb.PolicyTreeTS,
+    TS: bb.systems.PolicyTreeTS,
     "LinUCB": bb.LinUCB,
-    UCB: bb.PolicyTreeUCB,
+    UCB: bb.systems.PolicyTreeUCB,
     "BLTS": bb.BLTS,
 }
 PAIRS = [(TS, "LinTS"), (UCB, "LinUCB"), (TS, "BLTS")]
@@ -176,7 +176,7 @@ def gaps(found: pd.DataFrame, part: str) -> pd.DataFrame:
     return cells.assign(column=[f"{world}, t = {t:,}" for world, t in where])
 
 
-STUDY = bb.Study(
+STUDY = bb.extend.Study(
     title="Regret of policy trees and of the bandits that they smooth",
     environments=environments,
     players=PLAYERS,

@@ -293,7 +293,7 @@ def walk(
     return x, np.concatenate(chosen), t, means
 
 
-STUDY = bb.Study(
+STUDY = bb.extend.Study(
     title="Simulations that find the optimal assignment (%), well- and mis-specified",
     environments=[SyntheticExample("well"), SyntheticExample("mis")],
     players=four(),

@@ -21,6 +21,6 @@ def recipe(name: str) -> ModuleType:
     return sys.modules[full]
 
 
-for _name in bb.__all__:  # whose classes are registered when they are imported
+for _name in bb._HOMES:  # whose classes are registered when they are imported
     getattr(bb, _name)
 RECIPE = {path.stem: recipe(path.stem) for path in sorted(RECIPES.glob("*.py"))}

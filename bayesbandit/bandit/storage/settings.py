@@ -106,7 +106,7 @@ def decode(encoded: dict[str, Any], part: str, given: object = None) -> Any:
     if encoded.get("foreign"):
         raise ValueError(
             f"the file does not hold the {part}, a {kind} of your own: give it again, "
-            f"load(path, {part}=…); @bb.savable before its class lets files hold it"
+            f"load(path, {part}=…); @bb.extend.savable before its class lets files hold it"
         )
     cls = kind_of(kind)
     if cls is None:
@@ -117,8 +117,8 @@ def decode(encoded: dict[str, Any], part: str, given: object = None) -> Any:
     for name, setting in foreign.items():
         raise ValueError(
             f"{name} of the {part} {kind} was a {setting['kind']}, which a file does not hold: "
-            f"give the {part} again, load(path, {part}={kind.split(':')[-1]}(…)); @bb.savable "
-            "before a dataclass or an Enum lets files hold it"
+            f"give the {part} again, load(path, {part}={kind.split(':')[-1]}(…)); "
+            "@bb.extend.savable before a dataclass or an Enum lets files hold it"
         )
     settings = {name: _restored(v, part) for name, v in encoded.items() if name not in META}
     return made(cls, settings)

@@ -9,8 +9,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from bayesbandit import ByDraws, ByNormal, Schedule, one_thread, savable
 from bayesbandit.checks import COUNT, HUGEST, MANY, SIZES, integer, number, one_of
+from bayesbandit.extend import ByDraws, ByNormal, Schedule, one_thread, savable
 from bayesbandit.systems.bootstrap.replicates import (
     Penalty,
     along,

@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from bayesbandit import ByNormal, Encoder, LocationScale, Schedule, savable
+from bayesbandit import Encoder
 from bayesbandit.checks import LARGEST, MANY, contexts, integer, number, one_of
+from bayesbandit.extend import ByNormal, LocationScale, Schedule, savable
 from bayesbandit.systems.forest.arm import ArmForest
 from bayesbandit.systems.forest.trees import Growth, Trees, Weighing, joined
 

@@ -9,11 +9,11 @@ from bayesbandit.checks import Alpha, Arms, Seed
 from bayesbandit.systems.forest.belief import Forest
 
 
-@bb.preset(Forest)
+@bb.extend.preset(Forest)
 def ForestTS(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
-    balance: bb.Balance | None = None, **settings: Any,
-) -> tuple[Forest, bb.Policy, bb.Balance | None]:  # fmt: skip
+    balance: bb.extend.Balance | None = None, **settings: Any,
+) -> tuple[Forest, bb.extend.Policy, bb.extend.Balance | None]:  # fmt: skip
     """Return a bandit of generalized random forest Thompson sampling (paper, sections 2.2 and 4.2).
 
     It draws from N(mean, α² variance), with the variance by little bags.
@@ -24,11 +24,11 @@ def ForestTS(
     return Forest(**settings), bb.Thompson(alpha), balance
 
 
-@bb.preset(Forest)
+@bb.extend.preset(Forest)
 def ForestUCB(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
-    balance: bb.Balance | None = None, **settings: Any,
-) -> tuple[Forest, bb.Policy, bb.Balance | None]:  # fmt: skip
+    balance: bb.extend.Balance | None = None, **settings: Any,
+) -> tuple[Forest, bb.extend.Policy, bb.extend.Balance | None]:  # fmt: skip
     """Return a bandit of generalized random forest UCB, which chooses the largest mean + α sd. See
     `ForestTS`."""
     return Forest(**settings), bb.UCB(alpha), balance

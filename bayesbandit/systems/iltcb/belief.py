@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from bayesbandit import Belief, Prediction, Rounds, Schedule, one_thread, savable
 from bayesbandit.checks import integer, number, one_of
+from bayesbandit.extend import Belief, Prediction, Rounds, Schedule, one_thread, savable
 from bayesbandit.systems.iltcb.optimisation import Mixture, solve
 from bayesbandit.systems.iltcb.oracle import Linear, LinearOracle, Oracle, penalised
 

@@ -13,8 +13,8 @@ from typing import Protocol
 
 import numpy as np
 
-from bayesbandit import savable
 from bayesbandit.checks import number
+from bayesbandit.extend import savable
 
 Array = np.ndarray
 ROUNDING = 1e-11  # share of a column's sum of squares; rounding over a million rows is smaller

@@ -12,13 +12,13 @@ from bayesbandit.systems.iltcb.oracle import LinearOracle, Oracle
 UNCLIPPED = 1e-12  # below any propensity
 
 
-@bb.preset(PolicyMixture)
+@bb.extend.preset(PolicyMixture)
 def ILTCB(
     arms: Arms, n_features: int | None = None, exploration: float = 0.01, psi: float = 1.0,
     gains: Literal["dr", "ips"] = "dr", oracle: Oracle | None = None,
     refit_every: int | float = 0.25, rewards: tuple[float, float] = (0.0, 1.0), seed: Seed = 0,
     **settings: Any,
-) -> tuple[PolicyMixture, bb.Policy, bb.Balance]:  # fmt: skip
+) -> tuple[PolicyMixture, bb.extend.Policy, bb.extend.Balance]:  # fmt: skip
     """Return a bandit of ILOVETOCONBANDITS (Agarwal et al. 2014): a distribution over policies
     found by an oracle.
 

@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from bayesbandit import Belief, BeliefModel, LocationScale, Ridge, Rounds, Schedule, savable
+from bayesbandit import Ridge
 from bayesbandit.checks import COUNT, LARGEST, finite, integer, number, one_of, shown
+from bayesbandit.extend import Belief, BeliefModel, LocationScale, Rounds, Schedule, savable
 from bayesbandit.systems.policy_tree.leaves import Leaves
 from bayesbandit.systems.policy_tree.tree import Tree, grown
 

@@ -13,11 +13,11 @@ UCB_ROWS = 16.0  # `PolicyTree.prior_rows` for UCB: α = 1 looks only one sd up
 Propensity = Literal["decision", "estimated"]
 
 
-@bb.preset(PolicyTree)
+@bb.extend.preset(PolicyTree)
 def PolicyTreeTS(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     clip: float = 0.1, propensity: Propensity = "decision", **settings: Any,
-) -> tuple[PolicyTree, bb.Policy, bb.Balance]:  # fmt: skip
+) -> tuple[PolicyTree, bb.extend.Policy, bb.extend.Balance]:  # fmt: skip
     """Return a bandit of policy-tree Thompson sampling (paper, section 4.3).
 
     In each leaf of a shallow tree it draws from N(mean, α² variance) of each arm's efficient
@@ -33,11 +33,11 @@ def PolicyTreeTS(
     return PolicyTree(**settings), bb.Thompson(alpha), bb.InversePropensity(clip, propensity)
 
 
-@bb.preset(PolicyTree)
+@bb.extend.preset(PolicyTree)
 def PolicyTreeUCB(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
     clip: float = 0.1, propensity: Propensity = "estimated", **settings: Any,
-) -> tuple[PolicyTree, bb.Policy, bb.Balance]:  # fmt: skip
+) -> tuple[PolicyTree, bb.extend.Policy, bb.extend.Balance]:  # fmt: skip
     """Return a bandit of policy-tree UCB (paper, section 4.3).
 
     In each leaf it chooses the arm with the largest mean + α sd of its efficient scores. UCB's

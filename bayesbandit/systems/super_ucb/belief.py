@@ -21,8 +21,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesbandit import Belief, Prediction, savable
 from bayesbandit.checks import LARGEST, SIZES, integer, number, one_of
+from bayesbandit.extend import Belief, Prediction, savable
 
 Array = np.ndarray
 

@@ -9,11 +9,11 @@ from bayesbandit.checks import Arms, Seed
 from bayesbandit.systems.super_ucb.belief import SuperUCB
 
 
-@bb.preset()
+@bb.extend.preset()
 def SuperLinUCB(
     arms: Arms, n_features: int | None = None, horizon: int = 10_000, alpha: float | None = None,
     ridge: float = 1.0, intercept: bool = True, seed: Seed = 0, **settings: Any,
-) -> tuple[SuperUCB, bb.Policy, None]:  # fmt: skip
+) -> tuple[SuperUCB, bb.extend.Policy, None]:  # fmt: skip
     """Return a bandit of SuperLinUCB (Chu et al. 2011), with √T regret: the rewards of a level are
     independent.
 
@@ -25,12 +25,12 @@ def SuperLinUCB(
     return SuperUCB(horizon, alpha, ridge, intercept), bb.Thompson(), None
 
 
-@bb.preset()
+@bb.extend.preset()
 def SuperBLUCB(
     arms: Arms, n_features: int | None = None, horizon: int = 10_000, alpha: float | None = None,
     ridge: float = 1.0, intercept: bool = True, clip: float = 0.1, seed: Seed = 0,
     **settings: Any,
-) -> tuple[SuperUCB, bb.Policy, bb.Balance]:  # fmt: skip
+) -> tuple[SuperUCB, bb.extend.Policy, bb.extend.Balance]:  # fmt: skip
     """Return a bandit of SuperBLUCB: SuperLinUCB with weights 1 / max(γ, estimated propensity).
 
     See the paper's Appendix A and `SuperLinUCB`. Rounds observed as a batch get weights and levels

@@ -316,7 +316,7 @@ def _of(results: pd.DataFrame, part: str) -> pd.DataFrame:
     return results[results["part"] == part]
 
 
-STUDY = bb.Study(
+STUDY = bb.extend.Study(
     title="Coverage of 95 % intervals from adaptive logs",
     simulations=simulations,
     table=table,
