@@ -23,7 +23,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import bayesbandit as bb
-from bayesbandit.cli.watching import watch
+from bayesbandit.cli.report import watch
 from tests.store.databases import fresh
 
 ARMS, D = ["mail", "call", "wait"], 5

@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 import bayesbandit as bb
 from bayesbandit import evaluation
-from bayesbandit.cli import report, reproduce, tuning
+from bayesbandit.cli import output, reproduce, tuning
 from bayesbandit.cli.app import app
-from bayesbandit.cli.data import verdict
-from bayesbandit.cli.players import PLAYED, lacks_constant, parse_bandit
+from bayesbandit.cli.bandits import PLAYED, lacks_constant, parse_bandit
+from bayesbandit.cli.compare import verdict
 from tests.cases import slow_but
 
 
@@ -42,16 +42,16 @@ def test_two_players_of_one_name_are_refused(tmp_path):
     files = [tmp_path / name for name in ("one.py", "two.py")]
     for file in files:
         file.write_text("from bayesbandit import LinTS as Own\n")
-    told = [part for file in files for part in ("--player", f"{file}:Own")]
+    told = [part for file in files for part in ("--bandit", f"{file}:Own")]
     result = run("compare", "--data", "iris", "--horizon", 5, *told, "--out", tmp_path)
     assert result.exit_code == 2
-    assert "two players are named 'Own'" in " ".join(result.output.split())
+    assert "two bandits are named 'Own'" in " ".join(result.output.split())
 
 
-def test_a_column_of_no_log_is_refused(tmp_path):
+def test_a_column_of_no_table_is_refused(tmp_path):
     result = run("compare", "--data", "iris", "--column", "reward=clicked", "--out", tmp_path)
     assert result.exit_code == 2
-    assert "--column reward=clicked needs --log" in " ".join(result.output.split())
+    assert "--column reward=clicked needs --csv" in " ".join(result.output.split())
 
 
 @pytest.mark.slow
@@ -111,7 +111,7 @@ def test_compare_on_a_folder(jobs, tmp_path):
     for name in ("one", "two"):
         frame.to_parquet(tmp_path / f"{name}.parquet")
     result = run(
-        "compare", "--folder", tmp_path, "--replications", 1, "--bandit", "LinGreedy",
+        "compare", "--data", tmp_path, "--replications", 1, "--bandit", "LinGreedy",
         "--out", tmp_path / "runs", "--jobs", jobs,
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -147,7 +147,7 @@ def test_pictures_of_an_earlier_run_go_and_a_users_own_stay(tmp_path):
         (["--csv", "nowhere.csv", "--target", "y"], "there is no file nowhere.csv"),
         (["--csv", "nowhere.csv"], "--csv needs --target"),
         (["--target", "y"], "--target y needs --csv"),
-        (["--folder", "nowhere"], "there is no folder"),
+        (["--data", "nowhere"], "breast_cancer, digits; got 'nowhere'"),
         (["--jobs", "0"], "or -1 for all cores, must be an integer ≥ 1; got 0"),
         (["--bandit", "LinTs"], "unknown bandit 'LinTs'; there are BLTS, BLUCB"),
         (["--bandit", "LinTS(alpha)"], "settings must be named"),
@@ -192,7 +192,7 @@ def own_player(tmp_path, *told):
 
 @pytest.mark.slow
 def test_a_player_need_not_know_its_propensities(tmp_path):
-    result = own_player(tmp_path, "--data", "iris", "--bandit", "LinTS", "--player", "Own")
+    result = own_player(tmp_path, "--data", "iris", "--bandit", "LinTS", "--bandit", "Own")
     assert result.exit_code == 0, result.output
     assert (tmp_path / "compare" / "propensities.png").is_file()
 
@@ -203,7 +203,7 @@ def test_none_is_best_where_bandits_tie(tmp_path):
     rows = [f"{i},{'b' if i == 7 else 'a'}" for i in range(40)]
     (tmp_path / "same.csv").write_text("\n".join(["x,label", *rows]))
     told = ["--csv", tmp_path / "same.csv", "--target", "label", "--bandit", "LinTS"]
-    result = own_player(tmp_path, *told, "--player", "Own", "--player", "Own(at='never')")
+    result = own_player(tmp_path, *told, "--bandit", "Own", "--bandit", "Own(at='never')")
     assert result.exit_code == 0, result.output
     assert "Best on this data" not in result.output
     tied = "None is best on this data: Own and Own(at='never') tie, mean reward 0.975 a round."
@@ -214,7 +214,7 @@ def test_none_is_best_where_bandits_tie(tmp_path):
 @pytest.mark.parametrize("at", ["__init__", "choose", "observe"])
 def test_an_error_in_a_players_own_code_is_one_line(at, jobs, tmp_path):
     result = own_player(
-        tmp_path, "--data", "iris", "--bandit", "LinTS", "--player", f"Own(at={at!r})",
+        tmp_path, "--data", "iris", "--bandit", "LinTS", "--bandit", f"Own(at={at!r})",
         "--jobs", jobs,
     )  # fmt: skip
     assert result.exit_code == 1, result.output
@@ -275,7 +275,7 @@ def test_without_the_papers_studies_a_sentence_says_how_to_get_them(monkeypatch,
 
 
 def test_a_column_has_the_same_digits_in_all_rows(capsys):
-    report.show(
+    output.show(
         pd.DataFrame({"z": [0.8, -15.8, np.inf], "n": [2, 3, 4], "k": ["a", None, "b"]}), ""
     )
     rows = [line.strip("│ ").split("│") for line in capsys.readouterr().out.splitlines()]
@@ -286,7 +286,7 @@ def test_a_column_has_the_same_digits_in_all_rows(capsys):
 def test_long_names_are_folded_and_not_cut_short(capsys):
     names = [f"mine.py:{'horseshoe' * 8}(alpha={alpha})" for alpha in (0.1, 0.2)]
     numbers = {f"column {i}": [0.1234, 0.2345] for i in range(5)}
-    report.show(pd.DataFrame({"bandit": names, **numbers}), "")
+    output.show(pd.DataFrame({"bandit": names, **numbers}), "")
     rows = [line.split("│")[1:-1] for line in capsys.readouterr().out.splitlines()]
     assert "".join(names) == "".join(row[0].strip() for row in rows if len(row) == 6)
 
@@ -377,13 +377,13 @@ def test_a_model_of_ones_own_is_compared(own, tmp_path):
     what a run is known by."""
     told = ["compare", "--data", "iris", "--bandit", "LinGreedy", "--replications", 1,
             "--horizon", 60, "--out", tmp_path]  # fmt: skip
-    result = run(*told, "--model", own, "--model", f"{own}:mine(alpha=0.5, draws=50)")
+    result = run(*told, "--bandit", own, "--bandit", f"{own}:mine(alpha=0.5, draws=50)")
     assert result.exit_code == 0, result.output
     table = pd.read_parquet(tmp_path / "compare" / "results.parquet")
     assert set(table["bandit"]) == {"LinGreedy", "mine", "mine(alpha=0.5, draws=50)"}
     assert result.output.count("mine has no constant, and the presets have one") == 1
     own.write_text(OWN.replace("0.4", "0.3"))
-    again = run(*told, "--model", own, "--model", f"{own}:mine(alpha=0.5, draws=50)")
+    again = run(*told, "--bandit", own, "--bandit", f"{own}:mine(alpha=0.5, draws=50)")
     assert again.exit_code == 2
     assert "Error" in again.output
 
@@ -391,22 +391,23 @@ def test_a_model_of_ones_own_is_compared(own, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ridge", "logistic"])
 def test_a_model_of_the_gallery_has_a_constant_as_the_presets_have(name, own):
-    assert lacks_constant(name) == ""
-    assert lacks_constant(f"{own}:mine(alpha=0.5)").startswith("mine has no constant")
+    assert lacks_constant(parse_bandit(name)[1]) == ""
+    _, factory = parse_bandit(f"{own}:mine(alpha=0.5)")
+    assert lacks_constant(factory).startswith("mine has no constant")
 
 
 @pytest.mark.parametrize(
     ("model", "said"),
     [
         ("nowhere.py", "there is no file"),
-        ("horseshow", "there is no model 'horseshow'"),
+        ("horseshow", "unknown bandit 'horseshow'"),
         ("ridge(beta=2)", "unknown setting 'beta'; there are alpha, engine, refit_every, draws"),
         ("ridge(alpha", "cannot read"),
         ("ridge(2)", "settings must be named"),
     ],
 )
 def test_models_that_cannot_be_compared(model, said, tmp_path):
-    result = run("compare", "--data", "iris", "--model", model, "--out", tmp_path)
+    result = run("compare", "--data", "iris", "--bandit", model, "--out", tmp_path)
     assert result.exit_code == 2
     assert said in " ".join(result.output.split())
 
@@ -462,7 +463,9 @@ def test_columns_and_what_became_of_them(tmp_path):
     text = " ".join((tmp_path / "compare" / "columns.md").read_text().split())
     assert "| customer_id | left out | an identifier" in text
     assert "| country | levels | country=DE, country=FR, country=IT |" in text
-    result = run(*told[:-1], tmp_path / "other", "--drop", "customer_id", "--keep", "since")
+    result = run(
+        *told[:-1], tmp_path / "other", "--column", "drop=customer_id", "--column", "context=since"
+    )
     assert result.exit_code == 0, result.output
     assert "left out" not in result.stderr
     text = " ".join((tmp_path / "other" / "compare" / "columns.md").read_text().split())
@@ -473,10 +476,10 @@ def test_columns_and_what_became_of_them(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--drop", "a"], "--drop a needs --csv or --openml, whose column it is"),
-        (["--keep", "a", "--data", "iris"], "--keep a needs --csv or --openml"),
-        (["--csv", "mine.csv", "--target", "label", "--drop", "spent"], "drop: there is no column "
-         "'spent'; there are 'customer_id', 'since', 'spend', 'country'"),
+        (["--column", "drop=a"], "--column drop=a needs --csv or --openml, whose column it is"),
+        (["--column", "context=a", "--data", "iris"], "--column context=a needs --csv or --openml"),
+        (["--csv", "mine.csv", "--target", "label", "--column", "drop=spent"],
+         "drop: there is no column 'spent'; there are 'customer_id', 'since', 'spend', 'country'"),
     ],
 )  # fmt: skip
 def test_columns_that_are_not_there(arguments, message, tmp_path, monkeypatch):
@@ -498,7 +501,7 @@ def test_a_column_of_durations_in_a_folder_is_named(jobs, tmp_path):
         }
     )
     frame.to_parquet(tmp_path / "timed.parquet")
-    result = run("compare", "--folder", tmp_path, "--jobs", jobs, "--out", tmp_path / "out")
+    result = run("compare", "--data", tmp_path, "--jobs", jobs, "--out", tmp_path / "out")
     assert result.exit_code == 2, result.output
     text = " ".join(result.output.split())
     assert "Error: timed: column 'while' holds timedelta64" in text
@@ -527,37 +530,41 @@ def prices(tmp_path, rng):
 
 @pytest.mark.slow
 def test_compare_takes_rewards_or_costs_of_every_arm(prices, tmp_path):
-    play = ["compare", "--csv", prices, "--drop", "label", "--bandit", "LinTS", "--replications", 1]
+    play = ["compare", "--csv", prices, "--bandit", "LinTS", "--replications", 1]
     gains = {}
-    for option in ("--reward", "--cost"):
-        out = tmp_path / option
-        result = run(*play, option, "left", option, "right", "--out", out)
+    for role in ("reward", "cost"):
+        out = tmp_path / role
+        columns = ["drop=label", f"{role}=left", f"{role}=right"]
+        named = [part for text in columns for part in ("--column", text)]
+        result = run(*play, *named, "--out", out)
         assert result.exit_code == 0, result.output
         table = pd.read_parquet(out / "compare" / "results.parquet")
-        gains[option] = table["reward"].iloc[-1] / 60
-    assert gains["--reward"] > 1.3  # right where x > 0
-    assert gains["--cost"] > -0.7
+        gains[role] = table["reward"].iloc[-1] / 60
+    assert gains["reward"] > 1.3  # right where x > 0
+    assert gains["cost"] > -0.7
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("columns", "message"),
     [
-        (["--reward", "left"], "there must be two arms or more; got ['left']"),
-        (["--reward", "left", "--reward", "up"], "no column 'up' of rewards; the columns are 'x'"),
-        (["--reward", "left", "--cost", "right"], "got --reward and --cost"),
-        (["--reward", "left", "--reward", "label"], "column 'label' of rewards has"),
-        ([], "--csv needs --target, the column to predict, or a --reward or a --cost for each arm"),
+        (["reward=left"], "there must be two arms or more; got ['left']"),
+        (["reward=left", "reward=up"], "no column 'up' of rewards; the columns are 'x'"),
+        (["reward=left", "cost=right"], "got --column reward=… and --column cost=…"),
+        (["reward=left", "x=right"], "a role is one of reward, cost, drop, context; got 'x'"),
+        (["reward=left", "reward=label"], "column 'label' of rewards has"),
+        ([], "--csv needs --target, the column to predict, or --column reward=NAME or cost=NAME"),
     ],
 )
-def test_compare_says_what_is_wrong_with_rewards(prices, tmp_path, options, message):
-    result = run("compare", "--csv", prices, *options, "--out", tmp_path / "runs")
+def test_compare_says_what_is_wrong_with_rewards(prices, tmp_path, columns, message):
+    named = [part for text in columns for part in ("--column", text)]
+    result = run("compare", "--csv", prices, *named, "--out", tmp_path / "runs")
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())
     assert not (tmp_path / "runs").exists()
 
 
 def test_compile_says_where_kernels_are():
-    found = run("compile", "--preset", "LinTS", "--preset", "LinUCB(alpha=2.0)")
+    found = run("compile", "--bandit", "LinTS", "--bandit", "LinUCB(alpha=2.0)")
     assert found.exit_code == 0, found.output
     text = " ".join(found.output.split())
     assert "LinTS: " in text
@@ -570,13 +577,13 @@ def test_compile_fits_models(monkeypatch):
     """A few rewards only weight the draws of a model, and its sampler is not called."""
     fitted = []
     monkeypatch.setattr(bb.Bandit, "posterior", lambda self, arm: fitted.append(arm))
-    found = run("compile", "--preset", "LinTS", "--model", "laplace")
+    found = run("compile", "--bandit", "LinTS", "--bandit", "laplace")
     assert found.exit_code == 0, found.output
     assert fitted == ["a"]
 
 
 def test_compile_refuses_unknown_names():
-    found = run("compile", "--preset", "Nobody")
+    found = run("compile", "--bandit", "Nobody")
     assert found.exit_code == 2
     assert "unknown bandit 'Nobody'" in " ".join(found.output.split())
 
@@ -624,7 +631,7 @@ def test_tuning_keeps_the_settings_that_are_given():
     ("options", "message"),
     [
         (["--replications", 1], "--tune needs two replications or more; got 1"),
-        (["--log", "log.csv"], "--tune needs streams with every arm's reward"),
+        (["--log", "log.csv"], "--log of older releases is now `bayesbandit evaluate LOG`"),
     ],
 )
 def test_tuning_that_cannot_be(options, message, tmp_path):
@@ -641,18 +648,18 @@ def test_a_parquet_file_is_compared_like_a_csv_file(tmp_path):
     frame.to_parquet(tmp_path / "mine.parquet")
     frame.to_csv(tmp_path / "mine.csv", index=False)
     tables = []
-    for option, file in (("--data", "mine.parquet"), ("--csv", "mine.csv"), ("--data", "mine.csv")):
-        out = tmp_path / f"{option}-{file}"
-        given = [option, tmp_path / file, "--target", "label", "--bandit", "LinTS"]
+    for file in ("mine.parquet", "mine.csv"):
+        out = tmp_path / f"of {file}"
+        given = ["--csv", tmp_path / file, "--target", "label", "--bandit", "LinTS"]
         result = run("compare", *given, "--replications", 2, "--out", out)
         assert result.exit_code == 0, result.output
         tables.append((out / "compare" / "table.csv").read_text())
     assert len(set(tables)) == 1
-    both = run("compare", "--data", tmp_path / "mine.csv", "--csv", tmp_path / "mine.parquet")
-    assert "give one file of your own" in " ".join(both.output.split())
+    other = run("compare", "--data", tmp_path / "mine.csv")
+    assert "mine.csv is a file: --csv" in " ".join(other.output.split())
     log = frame.rename(columns={"label": "action"}).assign(propensity=0.5, reward=1.0)
     log.to_parquet(tmp_path / "log.parquet")
-    refused = run("compare", "--data", tmp_path / "log.parquet", "--target", "action")
+    refused = run("compare", "--csv", tmp_path / "log.parquet", "--target", "action")
     assert "bayesbandit evaluate" in refused.output
 
 
@@ -671,7 +678,7 @@ def test_a_setting_that_would_be_lost_is_refused(text, said, tmp_path):
 
 def test_a_spreadsheet_computes_nothing_in_a_table_that_is_written(tmp_path):
     """Texts that begin as a formula get an apostrophe; numbers, also negative ones, stay."""
-    from bayesbandit.cli.report import without_formulas
+    from bayesbandit.cli.output import without_formulas
 
     texts = ["=HYPERLINK(1)", "+1", "-a", "@x", "\t=1", "\r=1", "mail", "", "a=b", None, "-1"]
     mixed = [*texts[:3], *range(-4, 4)]

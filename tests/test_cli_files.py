@@ -40,7 +40,6 @@ def commands(path, out):
     one = ["--bandit", "LinTS", "--replications", 1]
     return {
         "evaluate": ["evaluate", path, "--out", out],
-        "compare --log": ["compare", "--log", path, *one, "--out", out],
         "train": ["train", path, "--bandit", "LinTS", "--out", out / "b.npz"],
         "compare --csv": ["compare", "--csv", path, "--target", "plan", *one, "--out", out],
     }
@@ -56,7 +55,7 @@ def written(folder, name, table):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["file.csv", "file.csv.gz"])
-@pytest.mark.parametrize("command", ["evaluate", "compare --log", "train", "compare --csv"])
+@pytest.mark.parametrize("command", ["evaluate", "train", "compare --csv"])
 @few("none of them")
 def test_every_command_reads_a_file_by_the_same_options(command, name, tmp_path):
     table = LOG
@@ -144,14 +143,14 @@ def test_a_file_of_any_ending_is_trained_as_it_is_evaluated(tmp_path):
     path = tmp_path / "log.data"
     LOG.to_csv(path, index=False)
     out = ["--out", tmp_path / "b.npz"]
-    result = run("train", path, "--bandit", "LinTS", "--drop", "timestamp", *out)
+    result = run("train", path, "--bandit", "LinTS", "--column", "drop=timestamp", *out)
     assert result.exit_code == 0, said(result)
     for column, text in (
         ("arm", "column 'arm': 100 of 200 arms are missing"),
         ("reward", "100 of 200 rewards are missing, and no bandit can learn them"),
     ):
         LOG.assign(**{column: LOG[column].where(LOG["arm"] == "offer")}).to_csv(path, index=False)
-        result = run("train", path, "--bandit", "LinTS", "--drop", "timestamp", *out)
+        result = run("train", path, "--bandit", "LinTS", "--column", "drop=timestamp", *out)
         assert result.exit_code == 2
         assert text in said(result)
     result = run("train", tmp_path / "*.data", "--bandit", "LinTS", *out)
@@ -172,7 +171,7 @@ def test_a_log_is_no_data_set(names, tmp_path):
     result = run(*options)
     assert result.exit_code == 2
     assert f"by its columns {', '.join(names)}: " in said(result)
-    assert f"--keep {names[-1]}" in said(result)
+    assert f"--column context={names[-1]}" in said(result)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pandas.testing import assert_frame_equal
 
 import bayesbandit as bb
 from bayesbandit import evaluation
-from bayesbandit.cli.players import parse_player
+from bayesbandit.cli.bandits import parse_bandit
 from bayesbandit.experiments.experiment import checkpoints, play, stream
 from tests.cases import few, moments_of
 from tests.players import Constant
@@ -289,16 +289,16 @@ class Always:
 RESUMED = """
 import sys
 import bayesbandit as bb
-from bayesbandit.cli.players import parse_player
+from bayesbandit.cli.bandits import parse_bandit
 iris = bb.environments.bundled("iris")
-player = dict([parse_player(sys.argv[1])])
+player = dict([parse_bandit(sys.argv[1])])
 bb.Experiment([iris], player, 5, 1).run(out=sys.argv[2], progress=False)
 """
 
 
 def resumed_here(file, name, out):
     """What a run of the player says that goes on in this process: nothing, or its error."""
-    player = dict([parse_player(f"{file}:{name}")])
+    player = dict([parse_bandit(f"{file}:{name}")])
     try:
         bb.Experiment([IRIS], player, 5, 1).run(out=out, progress=False)
     except ValueError as error:

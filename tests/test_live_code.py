@@ -9,7 +9,7 @@ from joblib.externals.loky import get_reusable_executor
 from pandas.testing import assert_frame_equal
 
 import bayesbandit as bb
-from bayesbandit.cli.players import parse_model, parse_player
+from bayesbandit.cli.bandits import parse_bandit
 from bayesbandit.experiments import experiment as runner
 from tests.cases import few
 
@@ -36,7 +36,7 @@ def write(file, arm, imports="", twice=""):
 
 
 def run(file, out, name="P", jobs=1):
-    players = dict([parse_player(f"{file}:{name}")])
+    players = dict([parse_bandit(f"{file}:{name}")])
     return bb.Experiment([IRIS], players, 20, 4, points=5).run(jobs, out, progress=False)
 
 
@@ -126,7 +126,7 @@ def mine(x, reward, weight, theta):
 def test_a_models_file_that_changes_stops_the_run(tmp_path, monkeypatch):
     file = tmp_path / "mine.py"
     file.write_text(MODEL.format(sigma=1))
-    players = dict([parse_model(str(file))])
+    players = dict([parse_bandit(str(file))])
     after(1, lambda: file.write_text(MODEL.format(sigma=2)), monkeypatch)
     with pytest.raises(ValueError, match=r"mine\.py changed while the run was going"):
         bb.Experiment([IRIS], players, 5, 3, points=5).run(progress=False)

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import bayesbandit as bb
 from bayesbandit.cli.app import app
-from bayesbandit.cli.players import parse_bandit
+from bayesbandit.cli.bandits import parse_bandit
 from bayesbandit.runtime import user_modules
 from tests.cases import few
 

@@ -1,4 +1,4 @@
-"""The data sets of `bayesbandit compare`, and the sentence that states its result."""
+"""The data sets of `bayesbandit compare`."""
 
 from __future__ import annotations
 
@@ -6,141 +6,102 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from bayesbandit import environments as rooms
-from bayesbandit.tables.files import CSV, LINES, PARQUET, kind_of, read, stem_of
+from bayesbandit.cli.options import said_of
+from bayesbandit.tables.files import read, stem_of
 from bayesbandit.tables.role_names import signs_of_a_log
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FILES = (*PARQUET, *LINES, *CSV)  # of --data
-SHOWN = 40  # the most columns of a data set that the terminal lists
+DSJSON = ".dsjson"  # the ending of a log of `vw --dsjson`
 
 
 def data_sets(
     data: Sequence[str],
     csv: Path | None,
     target: str | None,
-    reward: Sequence[str],
-    cost: Sequence[str],
     openml: Sequence[str],
-    folder: Path | None,
-    drop: Sequence[str],
-    keep: Sequence[str],
-    form: Mapping[str, Any],
+    columns: Mapping[str, Sequence[str]],
+    form: Mapping[str, str | None],
 ) -> list[Any]:
     """Return the data sets that a command line names; without names, the bundled ones.
 
-    target, reward, cost: columns of --csv, for the class, or for each arm. drop, keep: columns of
-    --csv and --openml. form: sep, decimal and dates, by which --csv is read.
+    data: bundled sets and folders. target: the column of the class. columns: those of --csv and
+    --openml by role. form: sep, decimal and dates, by which --csv is read.
     Raise ValueError for options that do not fit together.
     """
-    given = {"--target": [target] if target else [], "--reward": reward, "--cost": cost}
-    asked = [option for option, names in given.items() if names]
-    if csv is None and asked:
-        option = asked[0]
-        raise ValueError(f"{option} {given[option][0]} needs --csv, the file that has this column")
-    if csv is not None and len(asked) != 1:
-        raise ValueError(
-            "--csv needs --target, the column to predict, or a --reward or a --cost for each arm"
-            + (f"; got {' and '.join(asked)}" if asked else "")
-        )
-    for option, value in form.items():
-        if value is not None and csv is None:
-            raise ValueError(f"--{option} {value} needs --csv, the file that it tells how to read")
-    for option, names in (("--drop", drop), ("--keep", keep)):
-        if names and csv is None and not openml:
-            raise ValueError(f"{option} {names[0]} needs --csv or --openml, whose column it is")
-    sets: list[Any] = [rooms.bundled(name) for name in data]
+    own = [f"--target {target}"] if target is not None else []
+    own += [f"--{option} {value}" for option, value in form.items() if value is not None]
+    rewards = {role: columns[role] for role in ("reward", "cost") if columns[role]}
+    own += [said_of(rewards)] if rewards else []
+    if csv is None and own:
+        raise ValueError(f"{own[0]} needs --csv, the file that it is about")
+    choices = {"drop": columns["drop"], "keep": columns["context"]}
+    if csv is None and not openml and any(choices.values()):
+        raise ValueError(f"{said_of(columns)} needs --csv or --openml, whose column it is")
+    sets: list[Any] = []
+    for name in data:
+        if Path(name).is_file():
+            raise ValueError(f"--data {name} is a file: --csv {name} reads it")
+        sets += rooms.folder(name) if Path(name).is_dir() else [rooms.bundled(name)]
     if csv is not None:
-        table, name = read(csv, text=given["--target"], **form), stem_of(csv)
-        refuse_log(csv, table, target, {*given["--target"], *reward, *cost, *drop, *keep})
-        if target:
-            sets.append(rooms.from_frame(table, target, name, drop=drop, keep=keep))
-        else:
-            sets.append(rooms.KnownRewards(table, reward, name, costs=cost, drop=drop, keep=keep))
-    sets += [rooms.openml(name, drop=drop, keep=keep) for name in openml]
-    sets += rooms.folder(folder) if folder is not None else []
+        sets.append(_of_file(csv, target, rewards, choices, form))
+    sets += [rooms.openml(name, **choices) for name in openml]
     return sets or [rooms.bundled(name) for name in rooms.BUNDLED]
 
 
-def refuse_log(path: Path, table: pd.DataFrame, target: str | None, chosen: set[str]) -> None:
-    """Raise ValueError if a table looks like a bandit's log.
-
-    A log does not have the rewards of the other arms, which `compare` needs. chosen: columns of
-    which the user has said what they are.
-    """
-    classes = table[target].dropna().unique() if target in table else ()
-    signs = [name for name in signs_of_a_log(table.columns, classes) if name not in chosen]
-    if signs:
-        arm = "" if target is None else f" --column arm={target}"
+def _of_file(
+    csv: Path,
+    target: str | None,
+    rewards: Mapping[str, Sequence[str]],
+    choices: Mapping[str, Sequence[str]],
+    form: Mapping[str, str | None],
+) -> Any:
+    """Return the data set of a file, with a class to predict or what each arm pays."""
+    if (target is not None) + len(rewards) != 1:
+        asked = [*(["--target"] if target else []), *(f"--column {role}=…" for role in rewards)]
         raise ValueError(
-            f"{path} looks like the log of a bandit, by its columns {', '.join(map(str, signs))}: "
-            f"`bayesbandit evaluate {path}` says what policies would have earned, and `bayesbandit "
-            f"compare --log {path}` which bandit learns best (with{arm} --column reward=… --column "
-            "propensity=…, where the names do not tell). If it is a data set, "
-            f"{' '.join(f'--keep {name}' for name in signs)} uses these columns"
+            "--csv needs --target, the column to predict, or --column reward=NAME or cost=NAME for "
+            "each arm" + (f"; got {' and '.join(asked)}" if asked else "")
         )
+    if csv.suffix == DSJSON:
+        raise ValueError(_is_log(csv, "as its lines are those of one", target))
+    texts = [] if target is None else [target]
+    table, name = read(csv, text=texts, **form), stem_of(csv)
+    named = {*texts, *choices["drop"], *choices["keep"]}
+    named.update(*rewards.values())
+    classes = table[target].dropna().unique() if target in table else ()
+    signs = [sign for sign in signs_of_a_log(table.columns, classes) if sign not in named]
+    if signs:
+        kept = " ".join(f"--column context={sign}" for sign in signs)
+        raise ValueError(
+            _is_log(csv, f"by its columns {', '.join(map(str, signs))}", target)
+            + f". If it is a data set, {kept} uses these columns"
+        )
+    if target is not None:
+        return rooms.from_frame(table, target, name, **choices)
+    rewarded, costs = rewards.get("reward", ()), rewards.get("cost", ())
+    return rooms.KnownRewards(table, rewarded, name, costs=costs, **choices)
 
 
-def split_files(data: Sequence[str], csv: Path | None) -> tuple[list[str], Path | None]:
-    """Return the bundled sets of --data, and the one file of --data or --csv.
+def _is_log(path: Path, why: str, target: str | None) -> str:
+    """Return the sentence that sends a log to `evaluate`.
 
-    Raise ValueError for more than one file.
+    A log does not have the rewards of the other arms, which `compare` needs.
     """
-    files = [Path(name) for name in data if kind_of(Path(name)) in FILES]
-    names = [name for name in data if Path(name) not in files]
-    if len(files) + (csv is not None) > 1:
-        given = [*map(str, files), *([str(csv)] if csv is not None else [])]
-        raise ValueError(f"give one file of your own; got {', '.join(given)}")
-    return names, files[0] if files else csv
+    arm = "" if target is None else f" --column arm={target}"
+    return (
+        f"{path} looks like the log of a bandit, {why}: `bayesbandit evaluate {path}` says what "
+        f"policies would have earned (with{arm} --column reward=… --column propensity=…, where the "
+        "names do not tell)"
+    )
 
 
-def columns(sets: Sequence[Any]) -> dict[str, pd.DataFrame]:
+def columns_by_title(sets: Sequence[Any]) -> dict[str, pd.DataFrame]:
     """Return a table for each data set, by title, of how its columns are used.
 
     Lazy data sets have no table.
     """
     loaded = [data for data in sets if not data.is_lazy]
     return {f"{data.name}: what became of its columns": data.encoder.summary() for data in loaded}
-
-
-def listed(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the table that the terminal shows, the first `SHOWN`."""
-    return table if len(table) <= SHOWN else table.head(SHOWN)
-
-
-def verdict(ranking: pd.DataFrame) -> list[str | tuple[str, str]]:
-    """Return the result of a ranking as a sentence, in texts or (text, style)."""
-    best, *tied = winners(ranking)
-    reward = f"mean reward {best.mean_reward:.3f} a round"
-    if tied:
-        names = " and ".join(bandit.bandit for bandit in (best, *tied))
-        return ["None is best on this data: ", (names, "bold"), f" tie, {reward}."]
-    if len(ranking) == 1:
-        return [(best.bandit, "bold"), f": {reward}."]
-    if best.wins == best.losses == 0:
-        name = best.bandit, "bold"
-        return ["Least regret, but no significant difference: ", name, f", {reward}."]
-    return [
-        "Best on this data: ",
-        (best.bandit, "bold"),
-        f", {reward}; it beats the others "
-        f"significantly {times(best.wins)} and loses {times(best.losses)} "
-        "(p < .05 each, uncorrected).",
-    ]
-
-
-def times(n: int) -> str:
-    """Return "once" or "n times"."""
-    return "once" if n == 1 else f"{n:,} times"
-
-
-def winners(ranking: pd.DataFrame) -> list[Any]:
-    """Return the rows of the best bandit and of those that tie with it, up to rounding errors."""
-    first = ranking.iloc[0]
-    keys = ["normalised_regret", "mean_rank"]
-    same = np.isclose(ranking[keys], first[keys].astype(float), rtol=1e-13, atol=0.0).all(axis=1)
-    return [*ranking[same].itertuples()]

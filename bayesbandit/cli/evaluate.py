@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesbandit.cli.columns import Column, Dates, Decimal, Drop, Errors, Keep, Sep, columns_of
-from bayesbandit.cli.report import clear_errors, save, say, show, warn
+from bayesbandit.cli import options
+from bayesbandit.cli.output import check_writable, clear_errors, save, say, show, warn
+from bayesbandit.runtime.files import replacing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,34 +21,28 @@ if TYPE_CHECKING:
 
 LOGGED = "logged"
 ARMS = 10  # at most this many arms are evaluated, those most often chosen
-DIFFERENCES = "Paired differences: policies less {}"
+DIFFERENCES = f"Paired differences: policies less {LOGGED}"
 HALF = 0.5  # the share of the rounds from which a policy learns
 
 
 def evaluate(
+    ctx: typer.Context,
     log: Annotated[
         Path, typer.Argument(help="A log: Parquet, CSV, JSON lines, or the lines of vw --dsjson.")
     ],
-    policy: Annotated[
+    column: options.LogColumn = None,
+    sep: options.Sep = None,
+    decimal: options.Decimal = None,
+    dates: options.Dates = None,
+    errors: options.Errors = "raise",
+    bandit: Annotated[
         list[str] | None,
         typer.Option(
-            "--bandit",
-            "--policy",
-            help='A bandit, as "LinTS(alpha=.25)", which learns the first half and is judged on '
-            "the second; the file of a saved one; or an arm. May be repeated. The logged policy "
-            "and the ten arms most chosen are judged, too.",
+            help='Who is judged: a new bandit, as of `compare`: "LinTS(alpha=.25)", which learns '
+            "the first half and is judged on the second; the file of a saved one; or an arm. The "
+            "logged policy and the ten arms most chosen are judged, too. May be repeated."
         ),
     ] = None,
-    column: Column = None,
-    drop: Drop = None,
-    keep: Keep = None,
-    sep: Sep = None,
-    decimal: Decimal = None,
-    dates: Dates = None,
-    errors: Errors = "raise",
-    against: Annotated[
-        str, typer.Option(help="The policy that the others are compared with.")
-    ] = LOGGED,
     bounds: Annotated[
         tuple[float, float] | None,
         typer.Option(help="The least and the largest possible reward: exact sequences."),
@@ -59,16 +54,7 @@ def evaluate(
             "anything within --bounds."
         ),
     ] = None,
-    while_available: Annotated[
-        bool,
-        typer.Option(help="Leave out rounds in which a policy wants what could not be chosen."),
-    ] = False,
-    force: Annotated[
-        bool, typer.Option(help="Give intervals although the probabilities are refuted.")
-    ] = False,
-    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the bandits that learn.")] = 0,
-    out: Annotated[Path, typer.Option(help="Folder for results.")] = Path("runs"),
+    out: options.Out = Path("runs"),
 ) -> None:
     """Estimate what other policies would have earned, from the log of a bandit or an experiment.
 
@@ -84,89 +70,84 @@ def evaluate(
         from bayesbandit.ope import evaluate as judge
         from bayesbandit.ope.logs.files import read_table
 
-        choices = {"drop": drop or [], "keep": keep or [], **columns_of(column)}
+        folder = out / "evaluate"
+        check_writable(folder)
         form: dict[str, Any] = {"sep": sep, "decimal": decimal, "dates": dates, "errors": errors}
-        table = read_table(log, **form, **choices)
-        data, policies, said = judged(table, policy or [], seed)
+        table = read_table(log, **form, **options.columns_of(column))
+        data, policies, said = judged(table, bandit or [], ctx.obj)
         said.insert(0, str(data.roles))
-        spoken = {str(name): name for name in policies}
-        if against not in spoken:
-            raise ValueError(f"--against must be one of {list(spoken)!r}; got {against!r}")
-        other = spoken[against]
         settings: dict[str, Any] = {
             "missing": missing,
-            "force": force,
-            "level": level,
-            "while_available": while_available,
             "bounds": bounds if missing == "bounds" else None,
             "sequence": None if missing == "bounds" else bounds or "asymptotic",
         }
         result, doubt = judge(data, policies, **settings), check(data)
         if doubt.untested:
             said.append(f"The logged probabilities are not tested: {doubt.untested}.")
-        best = None if missing == "bounds" else result.best(1 - level)
-        tables = titled(result, doubt, best, other)
-        figures = pictures(result, doubt, other)
-        folder = out / "evaluate"
+        best = None if missing == "bounds" else result.best()
+        tables = titled(result, doubt, best)
+        figures = pictures(result, doubt)
+        policies_table = tables["Policies"]
         folder.mkdir(parents=True, exist_ok=True)
         settings |= {"log": str(log), "columns": roles(data), "policies": list(policies)}
-        settings |= {"against": against, "seed": seed}
         write_record(folder / "run.json", record(settings))
+        with replacing(folder / "results.parquet") as beside:
+            policies_table.astype({"policy": str}).to_parquet(beside, index=False)
     for text in said:
         say(text)
-    policies_table = tables["Policies"]
     short = policies_table[["policy", "estimate", "low", "high", "ess", "refused"]]
     show(short, f"Policies by {len(data):,} rounds of {table.name}")
     texts = [text for told in result.warnings.values() for text in told]
     for text in dict.fromkeys(texts):
         names = [str(name) for name, told in result.warnings.items() if text in told]
         warn(f"{', '.join(names)}: {text}")
-    say(text := answer(result, doubt, best, tables, other))
-    save(folder, policies_table, tables, figures, title=f"What would have been earned by the log "
-         f"{table.name}?", answer=" ".join([text, *said]))  # fmt: skip
+    say(text := answer(result, doubt, best, tables))
+    title = f"What would have been earned by the log {table.name}?"
+    save(folder, policies_table, tables, figures, title=title, answer=" ".join([text, *said]))
 
 
 def judged(
-    table: LoggedTable, texts: list[str], seed: int
+    table: LoggedTable, texts: list[str], parts: list[str] | None
 ) -> tuple[Log, dict[Any, Any], list[str]]:
-    """Return the log of the rounds for evaluation, the policies by name, and sentences to print."""
+    """Return the log of the rounds for evaluation, the policies by name, and sentences to print.
+
+    texts: arms and bandits, as of --bandit. parts: what --part gives.
+    """
     import numpy as np
 
-    from bayesbandit.bandit.bandit import Bandit
-    from bayesbandit.cli.players import parse, parse_bandit
+    from bayesbandit.cli.bandits import is_saved, load_saved, made, parse_bandit
 
     if twice := [text for text in texts if texts.count(text) > 1]:
-        raise ValueError(f"--policy {twice[0]} is given more than once")
+        raise ValueError(f"--bandit {twice[0]} is given more than once")
     named = set(texts) & set(table.frame[table.columns.named["arm"]].astype(str))
-    saved = [text for text in texts if text not in named and Path(text).is_file()]
-    presets = dict(parse_bandit(text) for text in texts if text not in (*named, *saved))
-    half = round(HALF * len(table.frame)) if presets else 0
+    saved = [text for text in texts if text not in named and is_saved(text)]
+    new = [parse_bandit(text) for text in texts if text not in (*named, *saved)]
+    half = round(HALF * len(table.frame)) if new else 0
     data, said = table.encoded(table.encoder(slice(half or None))), list[str]()
     later = data[half:]
     count = np.bincount(later.played, minlength=len(data.arms))
     most = {data.arms[k] for k in np.argsort(-count, kind="stable")[:ARMS]}
     judged_arms = [arm for arm in data.arms if arm in most or str(arm) in named]
-    names = [LOGGED, *map(str, judged_arms), *presets, *(Path(text).name for text in saved)]
+    names = [LOGGED, *map(str, judged_arms), *(label for label, _ in new)]
+    names += [Path(text).name for text in saved]
     if twice := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"two policies are named {twice[0]!r}: rename the arm or the file")
     policies: dict[Any, Any] = {LOGGED: None} | {arm: arm for arm in judged_arms}
     if len(data.arms) > ARMS:
         said.append(f"Of {len(data.arms)} arms the {ARMS} most chosen are judged, and those named.")
-    for name, factory in presets.items():
-        bandit = factory(data.arms, n_features=data.x.shape[1], seed=seed)
-        if not isinstance(bandit, Bandit):
-            raise TypeError(f"--policy {name}: {parse(name)[0]} is no bandit of the toolkit")
+    for label, factory in new:
+        bandit = made((label, factory), data.arms, n_features=data.x.shape[1])
         i = np.flatnonzero(~np.isnan(data.reward[:half]))
         bandit.update(data.x[i], data.arm[i], data.reward[i], propensity=data.propensity[i])
-        policies[name] = bandit
-    if presets:
+        policies[label] = bandit
+    if new:
         n = len(data)
         said.append(
             f"Policies were learned from rounds 1 to {half:,}, and all are judged by "
             f"rounds {half + 1:,} to {n:,}."
         )
     for text in saved:
-        policies[Path(text).name] = frozen(table, Bandit.load(text), half)
+        policies[Path(text).name] = frozen(table, load_saved(text, parts), half)
     return later, policies, said
 
 
@@ -187,9 +168,7 @@ def frozen(table: LoggedTable, bandit: Bandit, half: int) -> Any:
     return target_of(table.log(table.contexts)[half:], bandit)
 
 
-def titled(
-    result: Evaluation, doubt: Check, best: Best | None, against: Any
-) -> dict[str, pd.DataFrame]:
+def titled(result: Evaluation, doubt: Check, best: Best | None) -> dict[str, pd.DataFrame]:
     """Return the tables of the page by their titles."""
     import pandas as pd
 
@@ -201,8 +180,8 @@ def titled(
         table["always_high"] = table["policy"].map(last["high"])
     table["warnings"] = table["policy"].map(said).fillna("")
     tables = {"Policies": table}
-    if against not in result.unsupported and len(result.policies) > 1:
-        tables[DIFFERENCES.format(against)] = result.contrasts(against)
+    if LOGGED not in result.unsupported and len(result.policies) > 1:
+        tables[DIFFERENCES] = result.contrasts(LOGGED)
     if best is not None:
         p = best.p.rename_axis("policy").rename(columns=str).reset_index()
         tables["Always-valid p of: the row earns no more than the column"] = p
@@ -215,13 +194,13 @@ def titled(
     return tables
 
 
-def pictures(result: Evaluation, doubt: Check, against: Any) -> dict[str, Figure]:
+def pictures(result: Evaluation, doubt: Check) -> dict[str, Figure]:
     """Return the pictures of the page by their files' names."""
     from bayesbandit import plots
 
     figures = {"values": plots.policy_values(result)}
-    if against not in result.unsupported and len(result.policies) > 1:
-        figures["differences"] = plots.policy_contrasts(result, against)
+    if LOGGED not in result.unsupported and len(result.policies) > 1:
+        figures["differences"] = plots.policy_contrasts(result, LOGGED)
     figures["sample_sizes"] = plots.sample_sizes(result)
     if doubt.log.probabilities is not None:
         figures["calibration"] = plots.calibration(doubt)
@@ -231,14 +210,10 @@ def pictures(result: Evaluation, doubt: Check, against: Any) -> dict[str, Figure
 
 
 def answer(
-    result: Evaluation,
-    doubt: Check,
-    best: Best | None,
-    tables: dict[str, pd.DataFrame],
-    against: Any,
+    result: Evaluation, doubt: Check, best: Best | None, tables: dict[str, pd.DataFrame]
 ) -> str:
     """Return the result of the evaluation in one to three sentences."""
-    if doubt.refuted and not result.settings["force"]:
+    if doubt.refuted:
         return (
             f"The logged probabilities are refuted (log E = {doubt.log_e:.1f}, since round "
             f"{doubt.at}): no interval is given."
@@ -255,11 +230,11 @@ def answer(
     else:
         said = f"No policy is shown to be better than all others; {top} has the largest estimate, "
         said += f"{value}."
-    gaps = tables.get(DIFFERENCES.format(against))
-    if top != against and gaps is not None:
+    gaps = tables.get(DIFFERENCES)
+    if top != LOGGED and gaps is not None:
         columns = ["difference", "low_all", "high_all"]
         gap, low, high = gaps.loc[gaps["one"] == top, columns].to_numpy(float)[0]
-        said += f" That is {gap:+.4g} [{low:+.4g}, {high:+.4g}] against {against}."
+        said += f" That is {gap:+.4g} [{low:+.4g}, {high:+.4g}] against {LOGGED}."
     return said if len(names) == 1 else said + " These intervals hold for all policies at once."
 
 

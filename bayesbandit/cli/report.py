@@ -1,165 +1,284 @@
-"""Output of commands: tables and sentences in the terminal, and files in a folder."""
+"""`bayesbandit report`: a living bandit on one page, by its log."""
 
 from __future__ import annotations
 
-import json
-import re
+import platform
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from io import BytesIO
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from bayesbandit.runtime.addresses import hidden
+from bayesbandit.cli.output import MAKER, check_writable, clear_errors, counted, say
+from bayesbandit.cli.serving import BanditName, LogUrl, begun_log
 from bayesbandit.runtime.files import replacing
-from bayesbandit.runtime.plugins import Failed
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-MAKER = "bayesbandit"  # the software that our PNG files name
-FOR_AUTHORS = DeprecationWarning, PendingDeprecationWarning, FutureWarning
-FORMULA = re.compile(r"[=+\-@\t\r]")  # a text that begins so is a formula to a spreadsheet
+    from bayesbandit.beliefs.drift_test import EProcess
+    from bayesbandit.ope.pooled import ArmValue, MeanReward
+    from bayesbandit.service.watching import Watch
+    from bayesbandit.store.log import DecisionLog
 
-Jobs = Annotated[int, typer.Option(help="Processes to use; -1: all cores.")]
-Out = Annotated[Path, typer.Option(help="Folder for results; a run found there goes on.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything.")]
-
-console = Console()
-
-
-def show(frame: pd.DataFrame, title: str) -> None:
-    """Print a table in the terminal, with the same texts as in its file."""
-    from bayesbandit.evaluation.text import is_numeric, texts
-
-    table = Table(title=title, title_justify="left")
-    for name, values in frame.items():
-        heading = str(name).removeprefix("normalised_").replace("_", " ")
-        right = is_numeric(values)
-        if right:
-            table.add_column(Text(heading), justify="right")
-        else:
-            table.add_column(Text(heading), overflow="fold")  # no name is cut short
-    for row in zip(*(texts(values) for _, values in frame.items()), strict=True):
-        table.add_row(*map(Text, row))
-    console.print(table)
+ARMS = 6  # that are drawn and judged, those most taken; the others are one line
+LOGGED = "as decided"
+SURE = 0.01  # the chance that a report says of a world that stands still that it has changed
+YEAR = 366  # days
+HYPHEN = "\u2011"  # at which no line ends
+QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "largest": 1.0}
 
 
-def save(
-    folder: Path,
-    table: pd.DataFrame,
-    titled: dict[str, pd.DataFrame],
-    figures: dict[str, Figure],
-    columns: dict[str, pd.DataFrame] | None = None,
-    *,
-    title: str,
-    answer: str,
+def report(
+    log: LogUrl,
+    name: BanditName = "default",
+    out: Annotated[Path, typer.Option(help="The page, a file.")] = Path("report.html"),
+    since: Annotated[
+        str | None, typer.Option(help='Decisions from then on, as "2026-11-01"; UTC.')
+    ] = None,
 ) -> None:
-    """Write a run's table.csv, table.md, pictures and report.html to a folder that has run.json.
+    """How is the bandit doing? One page: what it decides and earns, what is late, what has changed.
 
-    report.html has all tables, pictures and the answer. columns.md is written if `columns` has
-    tables. Pictures of an earlier run that are not overwritten are deleted.
+    Decisions and rewards a day, arms' shares, mean reward by week, what each arm alone would have
+    earned, effective sample sizes, floors, open decisions, lags, and drift of contexts.
     """
-    from bayesbandit.evaluation.page import page
-
-    columns, pictures = columns or {}, {}
     with clear_errors():
-        with replacing(folder / "table.csv") as beside:
-            without_formulas(table).to_csv(beside, index=False)
-        with replacing(folder / "table.md") as beside:
-            beside.write_text(_markdown(titled), encoding="utf-8")
-        if columns:
-            with replacing(folder / "columns.md") as beside:
-                beside.write_text(_markdown(columns), encoding="utf-8")
-        for name, figure in figures.items():
-            with replacing(folder / f"{name}.png") as beside:
-                figure.savefig(beside, format="png", dpi=150, metadata={"Software": MAKER})
-            pictures[name] = figure.get_suptitle() or name, (folder / f"{name}.png").read_bytes()
-        for old in folder.glob("*.png"):
-            if old.stem not in figures and _is_ours(old):
-                old.unlink()
-        record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        with replacing(folder / "report.html") as beside:
-            html = page(title, answer, pictures, titled | columns, record)
+        check_writable(out)
+        with begun_log(log, name) as opened:
+            tables, figures, answer = watch(opened, since)
+            begun = opened.ledger.beginning() or {}
+            record = {
+                "log": opened.ledger.database.shown, "name": opened.name,
+                "since": since,
+                "counts": opened.counts(), "bandit": begun["policy"],
+                "arms at the beginning": begun["arms"],
+                "bayesbandit": version("bayesbandit"), "python": platform.python_version(),
+            }  # fmt: skip
+        from bayesbandit.evaluation.page import page
+
+        pictures = {name: (figure.get_suptitle(), _png(figure)) for name, figure in figures.items()}
+        with replacing(out) as beside:
+            html = page("A bandit at work", answer, pictures, tables, record)
             beside.write_text(html, encoding="utf-8")
-    say(f"Results, tables and pictures are in {folder}, all on one page in report.html")
+    say(answer)
+    say(f"All of it is in {out}")
 
 
-def without_formulas(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table for a spreadsheet: an apostrophe before each text that it would compute.
+def watch(
+    log: DecisionLog, since: str | None = None, until: str | None = None
+) -> tuple[dict[str, pd.DataFrame], dict[str, Figure], str]:
+    """Return the tables and pictures of a log by their titles and names, and what it comes to.
 
-    Such texts are names of arms, columns and files that others chose. Numbers stay as they are.
+    The log is read once, in parts: memory does not grow with it.
     """
+    import numpy as np
 
-    def safe(value: object) -> object:
-        return f"'{value}" if isinstance(value, str) and FORMULA.match(value) else value
+    from bayesbandit import plots
+    from bayesbandit.beliefs.drift_test import EProcess
+    from bayesbandit.evaluation.text import HOURS_IN, unit_of
+    from bayesbandit.ope.pooled import ArmValue, MeanReward, parts
+    from bayesbandit.service.watching import Watch, most_taken, week_of
+    from bayesbandit.store.rows import moment
 
-    found = table.rename(columns=safe)
-    for place, (_, column) in enumerate(table.items()):
-        if column.dtype.kind == "O":  # texts, categories and mixed columns
-            found.isetitem(place, [safe(value) for value in column])
-    return found
+    if log.ledger.settings() is None:
+        raise log.ledger.no_bandit()
+    most = most_taken(log.ledger, moment(since, "since"), moment(until, "until"), ARMS)
+    seen, everything = Watch(log.ledger, most), MeanReward()
+    weekly: dict[int, MeanReward] = {}
+    values, evidence = [ArmValue(arm) for arm in most], EProcess()
+    for part in parts(log, since, until):
+        seen.add(part.chunk)
+        everything.add(part.reward, part.is_open)
+        if part.log is not None:
+            data, there = part.log, ~np.isnan(part.log.reward)
+            one_model = part.chunk[0][0].x is not None  # arms have features
+            arm = np.zeros(len(there)) if one_model else data.arm
+            evidence.add(data.x[there], arm[there], data.reward[there])
+        weeks = week_of(part.at)
+        for week in np.unique(weeks).tolist():
+            own = weeks == week
+            weekly.setdefault(week, MeanReward()).add(part.reward[own], part.is_open[own])
+        with warnings.catch_warnings(action="ignore"):
+            for value in values:
+                value.add(part.log, part.reward, part.is_open)
+    if not seen.n:
+        raise ValueError(f"{log} has no decision in this time")
+    weeks_table = by_week(seen, weekly)
+    figures = {
+        "counts": plots.daily_counts(by_day(seen)),
+        "shares": plots.arm_shares(shares(seen)),
+        "values": plots.weekly_values(weeks_table),
+    }
+    unit = unit_of(seen.lags.quantile(0.5)) if seen.lags.n else "hours"
+    if seen.lags.n:
+        hours, share = seen.lags.curve()
+        figures["lags"] = plots.reward_lags(hours / HOURS_IN[unit], share, unit)
+    tables = {
+        "By week": weeks_table.assign(
+            week=weeks_table["week"].dt.strftime("%Y-%m-%d").str.replace("-", HYPHEN)
+        ),
+        "What each arm alone would have earned": of_arms(everything, values),
+        "How decisions were closed": closed(seen),
+        f"{unit.capitalize()} from decision to reward": delays(seen, HOURS_IN[unit]),
+        f"Contexts against {_fit(log)}": seen.drift.table(),
+    }
+    found = {title: table for title, table in tables.items() if len(table)}
+    return found, figures, verdict(seen, weeks_table) + changed(evidence)
 
 
-def _markdown(titled: dict[str, pd.DataFrame]) -> str:
-    """Return tables under their headings, as Markdown."""
-    from bayesbandit import evaluation
-    from bayesbandit.evaluation.text import escaped
+def _dates(days: Iterable[int]) -> pd.DatetimeIndex:
+    """Return days since 1970 as dates."""
+    import numpy as np
+    import pandas as pd
 
-    return "\n".join(
-        f"## {escaped(title)}\n\n{evaluation.markdown(frame)}\n" for title, frame in titled.items()
+    return pd.DatetimeIndex(np.array([*days], dtype="datetime64[D]"))
+
+
+def by_day(seen: Watch) -> pd.DataFrame:
+    """Return decisions by their day, and rewards by the day on which they were observed."""
+    import pandas as pd
+
+    first, last = min(seen.decided), max(seen.decided) + YEAR  # clocks may be wrong
+    days = sorted({*seen.decided, *(day for day in seen.rewarded if first <= day <= last)})
+    counts = {
+        "decisions": [seen.decided[day] for day in days],
+        "rewards": [seen.rewarded[day] for day in days],
+    }
+    table = pd.DataFrame(counts, index=_dates(days), dtype=float)
+    return table.asfreq("D").fillna(0.0)
+
+
+def shares(seen: Watch) -> pd.DataFrame:
+    """Return the arms' shares by day, those most taken first; the others are one."""
+    import pandas as pd
+
+    from bayesbandit.service.watching import OTHERS
+
+    days = sorted(seen.decided)
+    names = [*dict.fromkeys([*seen.most.values(), OTHERS])]
+    table = pd.DataFrame(
+        {name: [seen.taken[day, name] / seen.decided[day] for day in days] for name in names},
+        index=_dates(days),
+    )
+    return table.loc[:, table.any()]
+
+
+def by_week(seen: Watch, values: Mapping[int, MeanReward]) -> pd.DataFrame:
+    """Return a row a week, from Monday: decisions, their mean reward with its interval, and what
+    there is to watch. A row without an interval says why."""
+    import pandas as pd
+
+    from bayesbandit.ope.pooled import MeanReward
+
+    rows = []
+    for week in sorted(seen.weeks):
+        counts, found = seen.weeks[week], values.get(week, MeanReward()).summary()
+        n, advised = counts["decisions"], counts["advised"]
+        row = {
+            "decisions": n,
+            "rewards": counts["rewards"],
+            "open": counts["open"],
+            "value": found["estimate"],
+            "se": found["se"],
+            "low": found["low"],
+            "high": found["high"],
+            "at_floor": counts["floor"] / n,
+            "agreement": counts["agreed"] / advised if advised else nan,
+            "refused": found["refused"],
+        }
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    table.insert(0, "week", _dates(sorted(seen.weeks)))
+    return table
+
+
+def of_arms(everything: MeanReward, values: Sequence[ArmValue]) -> pd.DataFrame:
+    """Return what the policy earned and each of the arms most taken would have earned, with
+    effective sample sizes."""
+    import pandas as pd
+
+    rows = [{"policy": LOGGED, **everything.summary()}]
+    return pd.DataFrame(rows + [{"policy": str(one.arm), **one.summary()} for one in values])
+
+
+def closed(seen: Watch) -> pd.DataFrame:
+    """Return how many decisions are open or were closed in which way, and how old they are."""
+    import pandas as pd
+
+    rows = [
+        {
+            "status": status,
+            "decisions": n,
+            "oldest_hours": (seen.last - oldest) / 3.6e9,
+            "share": n / seen.n,
+        }
+        for status, (n, oldest) in sorted(seen.status.items())
+    ]
+    return pd.DataFrame(rows)
+
+
+def delays(seen: Watch, unit: float) -> pd.DataFrame:
+    """Return quantiles of the times after which rewards came, to 1%. unit: in hours."""
+    import pandas as pd
+
+    if not seen.lags.n:
+        return pd.DataFrame()
+    found = {name: [seen.lags.quantile(q) / unit] for name, q in QUANTILES.items()}
+    return pd.DataFrame({"rewards": [seen.lags.n], **found})
+
+
+def verdict(seen: Watch, weeks: pd.DataFrame) -> str:
+    """Return what a log comes to, in sentences."""
+    from bayesbandit.evaluation.text import HOURS_IN, unit_of
+
+    days = [f"{datetime.fromtimestamp(at / 1e6, UTC):%Y-%m-%d}" for at in (seen.first, seen.last)]
+    span = f"on {days[0]}" if days[0] == days[1] else f"from {days[0]} to {days[1]}"
+    is_open = sum(week["open"] for week in seen.weeks.values())
+    said = (
+        f"{counted(seen.n, 'decision')} {span} (UTC), "
+        f"{seen.lags.n:,} with a reward that came, {is_open:,} open."
+    )
+    if (known := weeks[weeks["low"].notna()]).size:
+        row = known.iloc[-1]
+        said += (
+            f" In the week from {row['week']:%Y-%m-%d} a decision earned {row['value']:.4g} "
+            f"[{row['low']:.4g}, {row['high']:.4g}]."
+        )
+    if seen.lags.n:
+        hours = seen.lags.quantile(0.5)
+        unit = unit_of(hours)
+        said += f" Half of the rewards came within {hours / HOURS_IN[unit]:.3g} {unit}."
+    if advised := sum(week["advised"] for week in seen.weeks.values()):
+        agreed = sum(week["agreed"] for week in seen.weeks.values())
+        said += f" The bandit agrees with the present system in {agreed / advised:.1%}."
+    return said
+
+
+def changed(evidence: EProcess) -> str:
+    """Return a sentence on whether rewards follow one law; none where there are no rewards."""
+    if not len(evidence.log_e):
+        return ""
+    at = evidence.test(SURE).at
+    if at is None:
+        return " Nothing says that the rewards have changed."
+    return (
+        f" The rewards have changed: the evidence passed {1 / SURE:,.0f} at reward {at + 1:,}. "
+        "That happens by chance in one log of as many."
     )
 
 
-def _is_ours(picture: Path) -> bool:
-    """Return whether bayesbandit made a picture, by the software that the PNG's header names."""
-    with picture.open("rb") as file:
-        return f"Software\0{MAKER}".encode() in file.read(1000)
+def _fit(log: DecisionLog) -> str:
+    encoded = (log.ledger.beginning() or {})["encoder"] is not None
+    return "the encoder's fit" if encoded else "the first decisions"
 
 
-def say(*parts: str | tuple[str, str]) -> None:
-    """Print a sentence made of texts or (text, style). Markup in the texts is not interpreted."""
-    console.print(Text.assemble(*parts))
-
-
-def counted(n: int, what: str) -> str:
-    """Return a number and what is counted, as "1 decision" or "2 decisions"."""
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
-
-
-def warn(text: str) -> None:
-    """Print a warning as one line on stderr, without the passwords of databases."""
-    line = Text.assemble(("Warning:", "bold"), f" {hidden(text)}")
-    Console(stderr=True, soft_wrap=True).print(line)
-
-
-@contextmanager
-def clear_errors() -> Iterator[None]:
-    """End the command with one line, without a traceback, for bad input.
-
-    Print each warning as a line, once: every bandit of a run may give it. Those for the authors of
-    libraries are not for the user.
-    """
-    shown: set[str] = set()
-
-    def show(message: Warning | str, *_: object, **__: object) -> None:
-        if str(message) not in shown:
-            shown.add(str(message))
-            warn(str(message))
-
-    with warnings.catch_warnings():
-        warnings.showwarning = show
-        for category in FOR_AUTHORS:
-            warnings.simplefilter("ignore", category)
-        try:
-            yield
-        except (Failed, ValueError, OSError, TypeError, ImportError) as error:
-            line = Text.assemble(("Error:", "bold red"), f" {hidden(str(error))}")
-            Console(stderr=True).print(line)
-            raise typer.Exit(1 if isinstance(error, Failed) else 2) from error
+def _png(figure: Figure) -> bytes:
+    file = BytesIO()
+    figure.savefig(file, format="png", dpi=150, metadata={"Software": MAKER})
+    return file.getvalue()

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesbandit.cli.report import Jobs, Out, Seed, clear_errors, save, say, show, warn
+from bayesbandit.cli.options import Jobs, Out, Seed
+from bayesbandit.cli.output import check_writable, clear_errors, save, say, show, warn
 from bayesbandit.runtime.plugins import Failed, plugin, plugins, refused, said
 from bayesbandit.runtime.user_modules import place
 
@@ -31,8 +32,8 @@ PAPER_MISSING = (
 def reproduce(
     study: Annotated[str | None, typer.Argument(help="Without it, all are listed.")] = None,
     replications: Annotated[int | None, typer.Option(min=1, help="Simulations.")] = None,
-    quick: Annotated[bool, typer.Option(help="A small version, to see it work.")] = False,
-    controls: Annotated[bool, typer.Option(help="Play the study's controls, too.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A small version, to see it.")] = False,
+    controls: Annotated[bool, typer.Option("--controls", help="Its controls, too.")] = False,
     seed: Seed = 0,
     jobs: Jobs = 1,
     out: Out = Path("runs"),
@@ -50,6 +51,7 @@ def reproduce(
         if controls and not chosen.controls:
             raise ValueError(f"the study {study!r} has no controls: omit --controls")
         folder = out / "-".join([study, *["controls"] * controls, *["quick"] * quick])
+        check_writable(folder)
         with blamed(study, "environments"):
             chosen = chosen.with_controls() if controls else chosen
             chosen = chosen.small() if quick else chosen

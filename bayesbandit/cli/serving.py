@@ -7,101 +7,91 @@ import signal
 import socket
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bayesbandit.cli import logs
-from bayesbandit.cli.report import clear_errors, counted
-from bayesbandit.runtime.plugins import module_of
+from bayesbandit.cli.output import clear_errors, counted
 
 if TYPE_CHECKING:
     from bayesbandit.store.log import DecisionLog
 
 KEY = "BAYESBANDIT_API_KEY"
-FROM_FILE = "bayesbandit.cli.serving:"  # prefix of the module names of files with parts of a bandit
+KIND_OF_LINES = "BAYESBANDIT_LOG_FORMAT"
 SHORTEST_KEY = 16  # characters
 CONNECTIONS = 500  # at most
 GRACE = 30  # seconds for requests at hand, when the server ends
+EVERY = 2.0  # seconds between two looks of a learner that has found no reward
 CHUNK = 5000  # decisions that are learned before a learner looks whether it is to end
 
-LOG = typer.Option(
-    envvar="BAYESBANDIT_LOG",
-    help='The log, as "sqlite:///offers.db". An address with a password is best given by the '
-    "environment: a command line can be seen by others.",
-)
-LogUrl = Annotated[str, LOG]
-LogFormat = Annotated[
-    logs.Format,
+LogUrl = Annotated[
+    str,
     typer.Option(
-        envvar="BAYESBANDIT_LOG_FORMAT",
-        help="The lines on stderr: text (time, level, sentence), or JSON objects.",
+        envvar="BAYESBANDIT_LOG",
+        help='The log, as "sqlite:///offers.db". An address with a password is best given by the '
+        "environment: a command line can be seen by others.",
     ),
 ]
-
 BanditName = Annotated[
     str, typer.Option(help="The bandit's name in the log, which may hold several bandits.")
 ]
-OwnPolicy = Annotated[
-    str | None,
-    typer.Option(help="The policy, FILE.py:NAME, where a saved bandit does not hold its own."),
-]
-OwnModel = Annotated[
-    str | None,
-    typer.Option(help="The reward model, likewise: a name of the gallery, FILE.py, FILE.py:NAME."),
-]
-OwnBalance = Annotated[str | None, typer.Option(help="The balance, likewise: FILE.py:NAME.")]
 
 
 def serve(
+    ctx: typer.Context,
     log: LogUrl,
     name: BanditName = "default",
     bandit: Annotated[
         Path | None,
-        typer.Option(help="A saved bandit, with which the log begins. Later the log has its own."),
+        typer.Option(
+            metavar="FILE",
+            help="A saved bandit, with which the log begins. Later the log has its own.",
+        ),
     ] = None,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
-    key_file: Annotated[
-        Path | None,
-        typer.Option(help=f"A file with the key of clients; else {KEY} of the environment."),
-    ] = None,
+    apprentice: Annotated[
+        bool,
+        typer.Option("--apprentice", help="Another system decides, and the bandit learns from it."),
+    ] = False,
     wait: Annotated[
-        str | None, typer.Option(help='How long rewards count, as "1d" or "12h"; without: for ever')
+        str | None,
+        typer.Option(help='How long rewards count, as "1d" or "12h"; without: for ever.'),
     ] = None,
     default_reward: Annotated[
-        float | None, typer.Option(help="That of decisions without one after --wait.")
+        float | None,
+        typer.Option(help="That of decisions without one after --wait."),
     ] = None,
     aggregate: Annotated[
-        str, typer.Option(help="Of several rewards of a decision: first, sum or last.")
+        str,
+        typer.Option(help="Of several rewards of a decision: first, sum or last."),
     ] = "first",
     activation: Annotated[
-        bool, typer.Option(help="Decisions count only after /activate says that they were shown.")
+        bool,
+        typer.Option(
+            "--activation", help="Decisions count only after /activate says that they were shown."
+        ),
     ] = False,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
     deadline: Annotated[
-        float, typer.Option(help="Seconds until a request is answered: by 503, if not stored.")
+        float,
+        typer.Option(help="Seconds until a request is answered: by 503, if not stored."),
     ] = 0.2,
-    fallback: Annotated[str | None, typer.Option(hidden=True)] = None,
-    apprentice: Annotated[
-        bool, typer.Option(help="Another system decides, and the bandit learns from it.")
-    ] = False,
-    policy: OwnPolicy = None,
-    model: OwnModel = None,
-    balance: OwnBalance = None,
-    log_format: LogFormat = logs.Format.text,
 ) -> None:
     """Let a bandit decide over HTTP: /decide, /reward, /activate, /readyz, /metrics.
 
     Every decision is in the log before it is answered. `bayesbandit learn` learns the rewards,
-    in a process of its own; this one takes over what was learned each second.
+    in a process of its own; this one takes over what was learned each second. The environment has
+    the key of clients, BAYESBANDIT_API_KEY, and BAYESBANDIT_LOG_FORMAT: lines on stderr are text or
+    json.
     """
     with clear_errors():
         try:
             import uvicorn
 
             from bayesbandit.bandit.bandit import Bandit
+            from bayesbandit.cli.bandits import parts_of
             from bayesbandit.service.apprentice import Apprentice
-            from bayesbandit.service.beginning import refuse_fallback
             from bayesbandit.service.server import application
             from bayesbandit.service.service import Service
             from bayesbandit.store.log import DecisionLog
@@ -111,9 +101,10 @@ def serve(
             raise ModuleNotFoundError(
                 f"a server needs {error.name}: pip install 'bayesbandit[serve]'", name=error.name
             ) from error
-        refuse_fallback(fallback)
-        key, kind = _key(key_file), Apprentice if apprentice else Service
-        parts = parts_of(policy, model, balance)
+        key = api_key()
+        kind = Apprentice if apprentice else Service
+        parts = parts_of(ctx.obj)
+        form = format_of_lines()
         if bandit is None:
             if (wait, default_reward, aggregate, activation) != (None, None, "first", False):
                 raise ValueError(
@@ -145,13 +136,13 @@ def serve(
         limit_concurrency=CONNECTIONS, timeout_graceful_shutdown=GRACE,
     )  # fmt: skip
     server = Server(config)
-    with logs.lines(log_format) as logger:
+    with logs.lines(form) as logger:
         server.run()
     if not server.started:
         raise typer.Exit(1)
 
 
-def begun_log(url: str, name: str) -> DecisionLog:
+def begun_log(url: str, name: str = "default") -> DecisionLog:
     """Return a log that has begun; raise FileNotFoundError if there is no file, and make none."""
     from bayesbandit.store.log import DecisionLog
 
@@ -163,55 +154,29 @@ def begun_log(url: str, name: str) -> DecisionLog:
     return DecisionLog(url, name)
 
 
-def parts_of(policy: str | None, model: str | None, balance: str | None) -> dict[str, Any]:
-    """Return the parts of a bandit that its file does not hold, as `Bandit.load` takes them."""
-    return {
-        "policy": None if policy is None else _object(policy, "--policy"),
-        "model": None if model is None else _model(model),
-        "balance": None if balance is None else _object(balance, "--balance"),
-    }
-
-
-def _model(text: str) -> Any:
-    """Return a model of the gallery, of a file, or any object of a file, as bb.Sampled(…)."""
-    from bayesbandit.model import load_model
-
-    return _object(text, "--model") if ".py:" in text else load_model(text)
-
-
-def _object(text: str, option: str) -> Any:
-    """Return the object of a file that `FILE.py:NAME` names."""
-    file, _, name = text.rpartition(":")
-    if not file.endswith(".py"):
-        raise ValueError(f"{option} must be FILE.py:NAME; got {text!r}")
-    found = vars(module_of(Path(file), FROM_FILE)).get(name)
-    if found is None or isinstance(found, type):
-        raise ValueError(f"{option}: {file} has no object {name!r}, as {name} = bb.Thompson(…)")
-    return found
-
-
-def _key(file: Path | None) -> str:
+def api_key() -> str:
     """Return the key of clients. Raise ValueError where there is none, or a short one."""
-    key = (file.read_text(encoding="utf-8") if file else os.environ.get(KEY, "")).strip()
+    key = os.environ.get(KEY, "").strip()
     if not key:
-        raise ValueError(
-            f"a server needs a key: set {KEY}, or give --key-file FILE; "
-            "`openssl rand -hex 32` makes one"
-        )
+        raise ValueError(f"a server needs a key: set {KEY}; `openssl rand -hex 32` makes one")
     if len(key) < SHORTEST_KEY or not (key.isascii() and key.isprintable()):
         raise ValueError(f"the key must have {SHORTEST_KEY} ASCII characters or more")
     return key
 
 
+def format_of_lines() -> logs.Format:
+    """Return how lines on stderr are written: text (time, level, sentence), or JSON objects."""
+    text = os.environ.get(KIND_OF_LINES) or logs.Format.text
+    if text not in [*logs.Format]:
+        raise ValueError(f"{KIND_OF_LINES} must be one of {', '.join(logs.Format)}; got {text!r}")
+    return logs.Format(text)
+
+
 def learn(
+    ctx: typer.Context,
     log: LogUrl,
     name: BanditName = "default",
-    every: Annotated[float, typer.Option(min=0.01, help="Seconds between two looks.")] = 10.0,
-    once: Annotated[bool, typer.Option(help="Learn what there is, and end.")] = False,
-    policy: OwnPolicy = None,
-    model: OwnModel = None,
-    balance: OwnBalance = None,
-    log_format: LogFormat = logs.Format.text,
+    once: Annotated[bool, typer.Option("--once", help="Learn what there is, and end.")] = False,
 ) -> None:
     """Learn the rewards of a service's log, until it is stopped.
 
@@ -219,13 +184,15 @@ def learn(
     killed has lost nothing. `bayesbandit train` learns files.
     """
     with clear_errors():
+        from bayesbandit.cli.bandits import parts_of
         from bayesbandit.service.service import Service
 
-        service = Service.open(begun_log(log, name), **parts_of(policy, model, balance))
+        form = format_of_lines()
+        service = Service.open(begun_log(log, name), **parts_of(ctx.obj))
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        with logs.lines(log_format) as logger:
+        with logs.lines(form) as logger:
             begun = service.version
             while not stop.is_set():
                 before = service.version
@@ -235,7 +202,7 @@ def learn(
                     if once:
                         raise
                     logger.warning("%s", error)
-                    stop.wait(every)
+                    stop.wait(EVERY)
                     continue
                 if service.version > before:
                     rewards = counted(learned, "reward")
@@ -243,7 +210,7 @@ def learn(
                 elif once:
                     break
                 else:
-                    stop.wait(every)
+                    stop.wait(EVERY)
             if service.version > begun:
                 service.snapshot()  # from which others start at once
         service.log.close()

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pandas as pd
+
+from bayesbandit import evaluation
 from bayesbandit.bandit.player import Factory
-from bayesbandit.cli.players import BANDITS, parse, parse_bandit
+from bayesbandit.cli.bandits import BANDITS, parse, parse_bandit
 from bayesbandit.environments.base import Environment
+from bayesbandit.evaluation.results import in_order
 from bayesbandit.experiments.experiment import Experiment
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ALPHAS = {"TS": (0.1, 0.25, 0.5, 1.0), "UCB": (0.25, 0.5, 1.0, 2.0)}
 RIDGES = (0.1, 1.0, 10.0)
@@ -22,24 +21,12 @@ LINEAR = "LinTS", "LinUCB", "BLTS", "BLUCB", "LinGreedy"
 OTHERS = {"ILTCB": {"exploration": (0.01, 0.1, 1.0)}}
 
 
-@dataclass(frozen=True)
-class Tuned:
-    """A comparison whose bandits are tuned: the runs to show, and what was chosen.
-
-    runs: the results on the second half of the streams, each bandit at its setting under its own
-        name. choices: a row for each data set and bandit.
-    """
-
-    runs: pd.DataFrame
-    choices: pd.DataFrame
-
-
 def tried(text: str) -> dict[str, tuple[float, ...]]:
     """Return the values of each setting of a bandit that `--tune` tries.
 
     text: `NAME` or `NAME(setting=value, …)`; settings that it names are kept. Thompson sampling and
     UCB are tried at four values of alpha, a linear bandit at three of ridge, ILTCB at three of
-    exploration; a player of an installed package is played as it is.
+    exploration; any other player is played as it is.
     """
     name, given = parse(text)
     found: dict[str, tuple[float, ...]] = dict(OTHERS.get(name, {}))
@@ -66,16 +53,16 @@ def grid(text: str) -> dict[str, Factory]:
 def play_tuned(
     sets: Sequence[Environment],
     named: Sequence[str],
-    others: Mapping[str, Factory],
     horizon: int | None,
     replications: int,
     seed: int,
     jobs: int,
     folder: Path,
-) -> Tuned:
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Choose each bandit's settings on the first half of the streams; play the second half.
 
-    named: bandits whose settings are tuned. others: players that are played as they are. Raise
+    named: the bandits, as of --bandit. Return the results on the second half, each bandit at its
+    setting under its own name, and a row for each data set and bandit with what was chosen. Raise
     ValueError for fewer than two replications.
     """
     if replications < 2:
@@ -83,26 +70,23 @@ def play_tuned(
     half = replications // 2
     grids = {parse_bandit(text)[0]: grid(text) for text in named}
     every = {label: factory for cells in grids.values() for label, factory in cells.items()}
-    first = Experiment(sets, every | dict(others), horizon, half, seed).run(jobs, folder)
+    first = Experiment(sets, every, horizon, half, seed).run(jobs, folder)
     best = chosen(first, grids)
-    wanted = set(best["setting"])
-    some = {label: factory for label, factory in every.items() if label in wanted}
-    both = Experiment(sets, some | dict(others), horizon, replications, seed).run(jobs, folder)
+    some = {label: every[label] for label in every if label in set(best["setting"])}
+    both = Experiment(sets, some, horizon, replications, seed).run(jobs, folder)
     later = both[both["replication"] >= half]
     keep = best[["environment", "bandit", "setting"]].rename(columns={"bandit": "name"})
     tuned = later.rename(columns={"bandit": "setting"}).merge(keep, on=["environment", "setting"])
     tuned = tuned.drop(columns="setting").rename(columns={"name": "bandit"})
-    runs = together(later, tuned, [*grids, *others])
-    return Tuned(runs, beside(best, runs))
+    runs = in_order(tuned[list(later.columns)], [*pd.unique(later["environment"]), *grids])
+    runs.attrs["seed"] = later.attrs["seed"]
+    tunable = best[best["tried"] != ""]
+    return runs, beside(tunable, runs)
 
 
 def chosen(first: pd.DataFrame, grids: Mapping[str, Mapping[str, Factory]]) -> pd.DataFrame:
     """Return for each data set and bandit the setting of least regret, with this regret a round and
     its standard error, and which values were tried."""
-    import pandas as pd
-
-    from bayesbandit import evaluation
-
     cells = evaluation.summary(first).set_index(["environment", "bandit"])
     rows = []
     for environment in pd.unique(first["environment"]):
@@ -124,8 +108,6 @@ def beside(best: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 
     The first is too small, because the setting was chosen by it.
     """
-    from bayesbandit import evaluation
-
     cells = evaluation.summary(runs).set_index(["environment", "bandit"])
     key = list(zip(best["environment"], best["bandit"], strict=True))
     after = cells.loc[key]
@@ -138,16 +120,3 @@ def beside(best: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
         for heading, columns in pairs.items()
     }
     return best[["environment", "bandit", "tried", "setting"]].assign(**texts)
-
-
-def together(later: pd.DataFrame, tuned: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Return the tuned bandits' runs and those of the other players, in the order of the names."""
-    import pandas as pd
-
-    from bayesbandit.evaluation.results import in_order
-
-    rest = later[later["bandit"].isin(names) & ~later["bandit"].isin(tuned["bandit"])]
-    runs = pd.concat([tuned, rest])[list(later.columns)]
-    runs = in_order(runs, [*pd.unique(later["environment"]), *names])
-    runs.attrs["seed"] = later.attrs["seed"]
-    return runs

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.cli.players import BANDITS
+from bayesbandit.cli.bandits import BANDITS
 from tests import oracle
 from tests.cases import few
 from tests.players import PRESETS, anatomy, world

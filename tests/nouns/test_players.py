@@ -7,7 +7,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import bayesbandit as bb
-from bayesbandit.cli.players import BANDITS
+from bayesbandit.cli.bandits import BANDITS
 from tests.cases import few, in_gate, long_but, quick_but
 from tests.nouns import RECIPE, RECIPES
 from tests.players import Constant
@@ -190,10 +190,10 @@ def test_it_stands_beside_the_bandits_of_compare(tmp_path):
     options = ["--data", "iris", "--replications", "1", "--out", str(tmp_path), "--jobs", "2"]
     file = str(RECIPES / "player.py")
     run = CliRunner().invoke(
-        app, ["compare", *options, "--bandit", "LinTS", "--player", f"{file}:Neighbours(k=3)"]
+        app, ["compare", *options, "--bandit", "LinTS", "--bandit", f"{file}:Neighbours(k=3)"]
     )
     assert run.exit_code == 0, run.output
     assert "Neighbours(k=3)" in run.output
-    run = CliRunner().invoke(app, ["compare", *options, "--player", f"{file}:Nobody"])
+    run = CliRunner().invoke(app, ["compare", *options, "--bandit", f"{file}:Nobody"])
     assert run.exit_code == 2
-    assert "has no player 'Nobody'; it has Neighbours" in " ".join(run.output.split())
+    assert "has no object 'Nobody'; it has Neighbours" in " ".join(run.output.split())

@@ -318,7 +318,7 @@ def test_commands_say_the_roles_and_take_all_contexts(tmp_path):
     frame = table(["weight", "prob_churn", "p_value", "time"])
     path, out = tmp_path / "log.parquet", tmp_path / "learned.npz"
     frame.to_parquet(path)
-    result, said = run("train", path, "--bandit", "BLTS", "--out", out, "--keep", "time")
+    result, said = run("train", path, "--bandit", "BLTS", "--out", out, "--column", "context=time")
     assert result.exit_code == 0, result.output
     assert "contexts: weight, p_value, prob_churn, time." in said
     bandit = bb.Bandit.load(out)
@@ -326,10 +326,12 @@ def test_commands_say_the_roles_and_take_all_contexts(tmp_path):
     told = bb.BLTS(ARMS, encoder=bandit.encoder)
     told.update(Log.of(frame, encoder=bandit.encoder))
     same(told, bandit)
-    former, _ = run("learn", "--data", path, "--preset=BLTS", "--out", out, "--propensity",
-                    "propensity", "--drop", "time")  # fmt: skip
-    assert former.exit_code == 0, former.output
+    without, _ = run("train", path, "--bandit", "BLTS", "--out", out, "--column", "drop=time")
+    assert without.exit_code == 0, without.output
     assert sorted(bb.Bandit.load(out).encoder.columns) == ["p_value", "prob_churn", "weight"]
+    former, said = run("learn", "--data", path, "--preset=BLTS")
+    assert former.exit_code == 2
+    assert "--data of older releases is now `bayesbandit train FILE`" in said
 
 
 def test_a_history_is_trained_without_its_weights(tmp_path):

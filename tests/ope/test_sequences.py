@@ -305,7 +305,7 @@ def test_an_exact_sequence_that_rejects_every_mean_is_nan_and_says_so():
     assert np.isnan([found.low, found.high]).all()
     page = evaluate(log, [0, 1], sequence=(0, 1), level=0.5)
     assert page.table.refused.str.contains("rejects every mean").all()
-    shown = titled(page, check(log), None, None)["Policies"]
+    shown = titled(page, check(log), None)["Policies"]
     assert shown[["always_low", "always_high"]].isna().all(axis=None)
 
 

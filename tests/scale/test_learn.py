@@ -456,7 +456,7 @@ def test_the_command_line_learns_files(tmp_path):
     path, out = tmp_path / "log.parquet", tmp_path / "learned.npz"
     frame.to_parquet(path)
     command = ["train", str(path), "--out", str(out)]
-    run = CliRunner().invoke(app, [*command, "--bandit", "BLTS(clip=0.2)", "--drop", "id"])
+    run = CliRunner().invoke(app, [*command, "--bandit", "BLTS(clip=0.2)", "--column", "drop=id"])
     assert run.exit_code == 0, run.output
     assert "300 rounds of 3 arms learned" in " ".join(run.output.split())
     bandit = bb.Bandit.load(out)
@@ -466,7 +466,7 @@ def test_the_command_line_learns_files(tmp_path):
     assert bb.Bandit.load(out).history.total == 600
     timed = frame.assign(at=pd.date_range("2025-01-01", periods=300, freq="h"))
     timed.to_parquet(path)
-    made = ["--bandit", "LinTS(half_life='2d', clock='time')", "--drop", "id"]
+    made = ["--bandit", "LinTS(half_life='2d', clock='time')", "--column", "drop=id"]
     made += ["--column", "time=at"]
     run = CliRunner().invoke(app, [*command, *made])
     assert run.exit_code == 0, run.output
@@ -481,10 +481,17 @@ def test_the_command_line_learns_files(tmp_path):
         (["learn"], "Missing option '--log'"),
         ([*command, "--bandit", "BLTS", "--once"], "No such option: --once"),
         ([*command, "--bandit", "BLTS", "--jobs", "0"], "jobs, a number of processes or -1"),
-        ([*command, "--bandit", "BLTS", "--model", "ridge"], "--model is for a saved bandit"),
+        ([*command, "--bandit", "BLTS", "--model", "ridge"], "`bayesbandit --part model="),
+        (["--part", "model=ridge", *command, "--bandit", "BLTS"], "is for a saved bandit"),
         ([*command, "--bandit", "lost.npz"], "there is no file lost.npz"),
-        ([*command, "--bandit", str(out), "--drop", "id"], "--drop id: the bandit's encoder says"),
-        (["learn", "--log", f"sqlite:///{tmp_path}/log.db", "--preset", "BLTS"], "No such option"),
+        (
+            [*command, "--bandit", str(out), "--column", "drop=id"],
+            "--column drop=id: the bandit's encoder says",
+        ),
+        (
+            ["learn", "--log", f"sqlite:///{tmp_path}/log.db", "--preset", "BLTS"],
+            "`bayesbandit train FILE",
+        ),
     ]:
         refused = CliRunner().invoke(app, wrong)
         assert refused.exit_code != 0

@@ -247,7 +247,7 @@ def test_a_log_that_is_not_there_is_not_made(command, tmp_path, monkeypatch):
 @pytest.mark.parametrize("rewards", [0, 1, 2])
 def test_a_first_day_reads_as_one(rewards, tmp_path):
     """Numbers of one are singular, lags have a unit that fits, and axes show the day itself."""
-    from bayesbandit.cli.watching import watch
+    from bayesbandit.cli.report import watch
 
     now = [1.7640e9]
     with bb.DecisionLog(f"sqlite:///{tmp_path}/day.db") as log:

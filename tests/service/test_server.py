@@ -18,7 +18,7 @@ for needed in ("sqlalchemy", "fastapi", "uvicorn", "prometheus_client"):
     pytest.importorskip(needed)
 httpx = pytest.importorskip("httpx")
 
-from bayesbandit.cli.serving import parts_of
+from bayesbandit.cli.bandits import parts_of
 from bayesbandit.service.apprentice import Apprentice
 from bayesbandit.service.messages import Asked
 from bayesbandit.service.server import Server
@@ -521,25 +521,30 @@ def test_what_a_file_does_not_hold_is_given_again(tmp_path, monkeypatch):
     code = "import runpy, bayesbandit as bb; own = runpy.run_path('mine.py')['POLICY']; "
     code += "bb.Bandit(['a', 'b'], bb.Ridge(), own, n_features=2).save('own.npz')"
     assert subprocess.run([sys.executable, "-c", code], check=True).returncode == 0
-    url, own = f"sqlite:///{tmp_path}/own.db", ("--policy", "mine.py:POLICY")
-    with serving(url, "--bandit", "own.npz", *own, "--name", "own") as client:
+    url, own = f"sqlite:///{tmp_path}/own.db", {"BAYESBANDIT_PART": "policy=mine.py:POLICY"}
+    with serving(url, "--bandit", "own.npz", "--name", "own", **own) as client:
         one = decided(client)["id"]
         client.post("/reward", json={"id": one, "value": 1.0})
-        learner = command("learn", "--log", url, "--name", "own", "--once", *own)
+        learner = command("learn", "--log", url, "--name", "own", "--once", **own)
         assert "1 reward learned" in learner.communicate(timeout=60)[0]
     bare = command("learn", "--log", url, "--name", "own", "--once").communicate(timeout=60)[0]
     assert "policy=" in bare
-    for wrong, said in (("mine.py", "FILE.py:NAME"), ("mine.py:NONE", "has no object 'NONE'")):
-        found = command("learn", "--log", url, "--policy", wrong).communicate(timeout=60)[0]
+    for wrong, said in (
+        ("policy=mine.py", "FILE.py:NAME"),
+        ("policy=mine.py:NONE", "has no object 'NONE'"),
+        ("alpha=mine.py:POLICY", "policy, model, balance=FILE.py:NAME; got 'alpha="),
+        ("policy=bb.py:POLICY", "there is no file"),
+    ):
+        found = command("--part", wrong, "learn", "--log", url).communicate(timeout=60)[0]
         assert said in " ".join(found.split())
 
 
 def test_a_model_of_a_file_is_any_object(tmp_path):
     """A declared model with its settings, or one that no file holds."""
     (tmp_path / "mine.py").write_text("import bayesbandit as bb\nMODEL = bb.Ridge(3.0)\n")
-    assert parts_of(None, f"{tmp_path}/mine.py:MODEL", None)["model"] == bb.Ridge(3.0)
-    with pytest.raises(ValueError, match=r"--model: .* has no object 'OTHER'"):
-        parts_of(None, f"{tmp_path}/mine.py:OTHER", None)
+    assert parts_of([f"model={tmp_path}/mine.py:MODEL"])["model"] == bb.Ridge(3.0)
+    with pytest.raises(ValueError, match=r"has no object 'OTHER'"):
+        parts_of([f"model={tmp_path}/mine.py:OTHER"])
 
 
 def test_an_apprentice_stores_no_decision_of_a_list_with_an_id_of_another(tmp_path):
@@ -584,7 +589,7 @@ def test_the_command_line_refuses_a_fallback(tmp_path, monkeypatch):
     url, words = begun(tmp_path)
     run = CliRunner().invoke(app, ["serve", "--log", url, *map(str, words), "--fallback", "mail"])
     assert run.exit_code == 2
-    assert "there is no fallback any more" in " ".join(run.output.split())
+    assert "--fallback of older releases is now `bb.Client(" in " ".join(run.output.split())
     assert not (tmp_path / "bandit.db").exists()
 
 
@@ -595,7 +600,7 @@ def test_a_server_says_where_it_decides_once_it_does(tmp_path):
     import re
 
     url, words = begun(tmp_path)
-    process = command("serve", "--log", url, *words, "--port", 0, "--log-format", "json")
+    process = command("serve", "--log", url, *words, "--port", 0, BAYESBANDIT_LOG_FORMAT="json")
     try:
         said = json.loads(process.stdout.readline())
         found = re.search(r"decides at (http://127\.0\.0\.1:(\d+))$", said["message"])

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayesbandit.cli.columns import Column, Dates, Decimal, Drop, Errors, Keep, Sep, columns_of
-from bayesbandit.cli.report import clear_errors, say
-from bayesbandit.cli.serving import OwnBalance, OwnModel, OwnPolicy, parts_of
+from bayesbandit.cli import options
+from bayesbandit.cli.output import check_writable, clear_errors, say
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
 
 def train(
+    ctx: typer.Context,
     data: Annotated[
         str,
         typer.Argument(
@@ -31,21 +31,20 @@ def train(
     bandit: Annotated[
         str,
         typer.Option(
-            help='Who learns: the file of a saved bandit, or a new one, as "BLTS(clip=0.2)".'
+            help="Who learns: the file of a saved bandit, or a new one, as of `compare`: "
+            '"BLTS(clip=0.2)".'
         ),
     ],
-    out: Annotated[Path, typer.Option(help="The file of the bandit that has learned.")],
-    column: Column = None,
-    drop: Drop = None,
-    keep: Keep = None,
-    sep: Sep = None,
-    decimal: Decimal = None,
-    dates: Dates = None,
-    errors: Errors = "raise",
-    jobs: Annotated[int, typer.Option(help="Processes; -1: all cores.")] = 1,
-    policy: OwnPolicy = None,
-    model: OwnModel = None,
-    balance: OwnBalance = None,
+    out: Annotated[
+        Path,
+        typer.Option(help="The file of the bandit that has learned."),
+    ],
+    column: options.LogColumn = None,
+    sep: options.Sep = None,
+    decimal: options.Decimal = None,
+    dates: options.Dates = None,
+    errors: options.Errors = "raise",
+    jobs: options.Jobs = 1,
 ) -> None:
     """Let a bandit learn a log in files, and save it.
 
@@ -55,53 +54,24 @@ def train(
     with clear_errors():
         import numpy as np
 
-        from bayesbandit.bandit.bandit import Bandit
         from bayesbandit.checks import processes
-        from bayesbandit.cli.players import parse_bandit
+        from bayesbandit.cli.bandits import is_saved
         from bayesbandit.ope.logs.files import read_rounds
         from bayesbandit.scale import parts as scale
-        from bayesbandit.scale.learning import arms_in, learn
-        from bayesbandit.tables.encoder import Encoder
+        from bayesbandit.scale.learning import learn
         from bayesbandit.tables.files import is_parquet
 
         processes(jobs)
-        parts = parts_of(policy, model, balance)
-        choices: dict[str, Any] = {"drop": drop or [], "keep": keep or [], **columns_of(column)}
+        check_writable(out)
+        choices = options.columns_of(column)
         form = {"sep": sep, "decimal": decimal, "dates": dates}
         if Path(data).is_file() and not is_parquet(Path(data)):
             frame, choices = read_rounds(data, None, np.nan, errors, form, choices)
             files = scale.parts_of(frame)
         else:
             files = scale.parts_of(data, **form)
-        if Path(bandit).is_file():
-            learner = Bandit.load(bandit, **parts)
-            if learner.encoder and (named := drop or keep):
-                raise ValueError(
-                    f"--{'drop' if drop else 'keep'} {named[0]}: the bandit's encoder says which "
-                    "columns are contexts"
-                )
-            sample = _sample(files, choices["drop"], learner, jobs)
-            roles = _roles(sample, choices, learner)
-        else:
-            if lost := [name for name, part in parts.items() if part is not None]:
-                raise ValueError(f"--{lost[0]} is for a saved bandit; got --bandit {bandit}")
-            if Path(bandit).suffix == ".npz":
-                raise FileNotFoundError(f"there is no file {bandit} (--bandit)")
-            make = parse_bandit(bandit)[1]
-            sample = _sample(files, choices["drop"], None, jobs)
-            roles = _roles(sample, choices, None)
-            arms = [*roles.probabilities] or arms_in(files, roles.named["arm"], jobs)
-            used = [*roles.contexts]
-            if used:
-                kept = [c for c in keep or () if c in used]
-                encoder = Encoder.fit(sample[used], keep=kept)
-                made = make(arms, None, encoder=encoder)
-                roles = roles.without(encoder.left)
-            else:
-                made = make(arms, 0)
-            if not isinstance(made, Bandit):
-                raise ValueError(f"--bandit must have a reward model; got {bandit!r}")
-            learner = made
+        begin = _saved if is_saved(bandit) else _new
+        learner, roles = begin(bandit, ctx.obj, files, choices, jobs)
         say(str(roles))
         learned = learn(
             files, learner, arm=roles.named["arm"], reward=roles.named["reward"],
@@ -112,6 +82,46 @@ def train(
         learned.save(out)
         rounds = learned.history.total - learner.history.total
         say(f"{out}: {rounds:,} rounds of {len(learned.arms)} arms learned")
+
+
+def _saved(
+    file: str, parts: Sequence[str] | None, files: Parts, choices: Mapping[str, Any], jobs: int
+) -> tuple[Bandit, Roles]:
+    """Return the bandit of a file, and the roles of a log's columns."""
+    from bayesbandit.cli.bandits import load_saved
+
+    learner = load_saved(file, parts)
+    if learner.encoder is not None:
+        for role in ("drop", "keep"):
+            if named := choices[role]:
+                raise ValueError(
+                    f"--column {'context' if role == 'keep' else role}={named[0]}: the bandit's "
+                    "encoder says which columns are contexts"
+                )
+    return learner, _roles(_sample(files, choices["drop"], learner, jobs), choices, learner)
+
+
+def _new(
+    text: str, parts: Sequence[str] | None, files: Parts, choices: Mapping[str, Any], jobs: int
+) -> tuple[Bandit, Roles]:
+    """Return a new bandit for the arms and contexts of a log, and the roles of its columns."""
+    from bayesbandit.cli.bandits import made, parse_bandit
+    from bayesbandit.scale.learning import arms_in
+    from bayesbandit.tables.encoder import Encoder
+
+    if parts:
+        raise ValueError(f"--part {parts[0]} is for a saved bandit; got --bandit {text}")
+    if Path(text).suffix == ".npz":
+        raise FileNotFoundError(f"there is no file {text} (--bandit)")
+    named = parse_bandit(text)
+    sample = _sample(files, choices["drop"], None, jobs)
+    roles = _roles(sample, choices, None)
+    arms = [*roles.probabilities] or arms_in(files, roles.named["arm"], jobs)
+    used = [*roles.contexts]
+    if not used:
+        return made(named, arms, 0), roles
+    encoder = Encoder.fit(sample[used], keep=[c for c in choices["keep"] if c in used])
+    return made(named, arms, None, encoder=encoder), roles.without(encoder.left)
 
 
 def _sample(files: Parts, drop: Collection[str], bandit: Bandit | None, jobs: int) -> pd.DataFrame:

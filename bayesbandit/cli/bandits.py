@@ -1,0 +1,357 @@
+"""What --bandit names: presets, declared models, players of files and packages, saved bandits.
+
+`rehearse` plays a few rounds, so that the kernels are compiled ahead of time.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+import numpy as np
+
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.bandit.player import Factory, Player
+from bayesbandit.bandit.presets import bayesian_lasso, linear
+from bayesbandit.checks import Arms, Seed
+from bayesbandit.declaring.declaration import Declaration
+from bayesbandit.declaring.gallery import FROM_FILE, list_models, running
+from bayesbandit.policies import Thompson
+from bayesbandit.runtime import fingerprints
+from bayesbandit.runtime.plugins import (
+    Failed,
+    hides,
+    module_of,
+    plugin,
+    plugins,
+    refused,
+    said,
+)
+from bayesbandit.runtime.user_modules import place
+from bayesbandit.systems.bootstrap import presets as bootstrap
+from bayesbandit.systems.forest import presets as forest
+from bayesbandit.systems.iltcb import presets as iltcb
+from bayesbandit.systems.policy_tree import presets as policy_tree
+from bayesbandit.systems.super_ucb import presets as super_ucb
+from bayesbandit.tables.encoder import Encoder
+
+PRESETS = (
+    linear.BLTS, linear.BLUCB, bayesian_lasso.BayesianLassoTS, bayesian_lasso.BayesianLassoUCB,
+    bootstrap.BootstrapLassoTS, bootstrap.BootstrapLassoUCB, bootstrap.BootstrapRidgeTS,
+    bootstrap.BootstrapRidgeUCB, forest.ForestTS, forest.ForestUCB, iltcb.ILTCB, linear.LinGreedy,
+    linear.LinTS, linear.LinUCB, policy_tree.PolicyTreeTS, policy_tree.PolicyTreeUCB,
+    super_ucb.SuperBLUCB, super_ucb.SuperLinUCB,
+)  # fmt: skip
+BANDITS = {preset.__name__: preset for preset in PRESETS}
+
+# The bandits that `compare` plays by default, with their presets' default settings.
+PLAYED = ("LinTS", "LinUCB", "BLTS", "BLUCB", "LinGreedy")
+
+# settings of a declared model
+MODEL_SETTINGS = ("alpha", "engine", "refit_every", "draws", "refit_below")
+ARMS, FEATURES = ("a", "b", "c"), 2  # for `rehearse`
+IN_FILE = re.compile(r"(.+?\.py)(?::(\w+))?(?=\s*(?:\(|$))")  # FILE.py or FILE.py:NAME
+PARTS = ("policy", "model", "balance")  # that a saved bandit's file need not hold
+ERRORS_OF_SETTINGS = ValueError, TypeError, OSError, ImportError
+
+
+def parse_bandit(text: str) -> tuple[str, Factory]:
+    """Return a label and a factory of new bandits for what --bandit names.
+
+    text: a preset or a player of an installed package; a reward model of the gallery, FILE.py or
+        FILE.py:NAME; or a class or function (arms, n_features, seed) of a file. Each may have
+        settings, as `NAME(setting=value, …)`, with Python literals.
+    Raise ValueError for an unknown name or setting, and for a saved bandit, which is not new.
+    """
+    if is_saved(text):
+        raise ValueError(f"{text} is a saved bandit, and a new one is needed, as LinTS(alpha=0.5)")
+    name, settings = parse(text)
+    if name in BANDITS:
+        return text.strip(), _preset(text, name, settings)
+    if file := IN_FILE.fullmatch(name):
+        path = Path(file[1]).expanduser().resolve()
+        if file[2] is None or isinstance(_in_file(path, file[2]), Declaration):
+            return _model(text, name, settings)
+        player = FilePlayer(str(path), file[2])
+        player.load()  # raises now, not in the first run
+        return text.strip().replace(name, file[2], 1), partial(player, **settings)
+    if name in plugins("players"):
+        offered = OfferedPlayer(name)
+        offered.load()  # raises now, not in the first run
+        return text.strip(), partial(offered, **settings)
+    if name in list_models() or running(name) is not None:
+        return _model(text, name, settings)
+    known = ", ".join(dict.fromkeys([*BANDITS, *plugins("players")]))
+    raise ValueError(
+        f"unknown bandit {name!r}; there are {known}; the models of `bayesbandit models`; and "
+        "FILE.py:NAME"
+    )
+
+
+def is_saved(text: str) -> bool:
+    """Return whether --bandit names a file that is no file of Python."""
+    return Path(text).suffix != ".py" and Path(text).is_file()
+
+
+def load_saved(text: str, parts: Sequence[str] | None) -> Bandit:
+    """Return the bandit of a file. parts: what --part gives."""
+    return Bandit.load(text, **parts_of(parts))
+
+
+def parts_of(texts: Sequence[str] | None) -> dict[str, Any]:
+    """Return the parts of a bandit that its file does not hold, as `Bandit.load` takes them.
+
+    texts: `PART=FILE.py:NAME`, or `model=NAME` of a model of the gallery.
+    """
+    found: dict[str, Any] = {}
+    for text in texts or ():
+        part, _, where = text.partition("=")
+        if part not in PARTS or not where:
+            raise ValueError(f"--part takes {', '.join(PARTS)}=FILE.py:NAME; got {text!r}")
+        if part in found:
+            raise ValueError(f"--part takes each part once; got {', '.join(texts or ())}")
+        file = IN_FILE.fullmatch(where)
+        if file is None and part != "model":
+            raise ValueError(f"--part {part}= must be FILE.py:NAME; got {where!r}")
+        if file is None or (part == "model" and file[2] is None):
+            from bayesbandit.model import load_model
+
+            found[part] = load_model(where)
+            continue
+        found[part] = _in_file(Path(file[1]), file[2] or "")
+        if isinstance(found[part], type):
+            raise ValueError(f"--part {text}: it is a class; give an object, as {file[2]}(…)")
+    return found
+
+
+def made(named: tuple[str, Factory], *args: Any, **settings: Any) -> Bandit:
+    """Return a new bandit of a parsed name; raise TypeError if it is none of the toolkit.
+
+    Raise `Failed`, with the label, for an error in a user's code.
+    """
+    label, factory = named
+    try:
+        bandit = factory(*args, **settings)
+    except ERRORS_OF_SETTINGS:
+        raise
+    except Exception as error:  # a player's own code raises what it likes
+        raise Failed(f"{label} cannot be made: {said(error)}{place(error)}") from error
+    if not isinstance(bandit, Bandit):
+        raise TypeError(f"--bandit {label} must be a bandit of the toolkit; it is {bandit!r}")
+    return bandit
+
+
+def _preset(text: str, name: str, settings: dict[str, Any]) -> Factory:
+    """Return the factory of a preset; raise ValueError for settings that it does not take."""
+    hides("players", name, "the preset of bayesbandit")
+    factory = partial(BANDITS[name], **settings)
+    try:
+        factory(2, 1)
+    except TypeError as error:
+        raise ValueError(f"{text}: {error}") from error
+    return factory
+
+
+def _model(text: str, where: str, settings: dict[str, Any]) -> tuple[str, Factory]:
+    """Return the label and the factory of a reward model by its name or file."""
+    from bayesbandit.model import load_model
+
+    if unknown := set(settings) - set(MODEL_SETTINGS):
+        allowed = ", ".join(MODEL_SETTINGS)
+        raise ValueError(f"{text}: unknown setting {sorted(unknown)[0]!r}; there are {allowed}")
+    label = text.strip().replace(where, load_model(where).name, 1)
+    return label, partial(play_model, where, **settings)
+
+
+def _in_file(path: Path, name: str) -> Any:
+    """Return the object of a file by its name: a reward model, or what can be called."""
+    module = module_of(path, FROM_FILE)
+    if name in vars(module):
+        return vars(module)[name]
+    own = [
+        key
+        for key, value in vars(module).items()
+        if isinstance(value, Declaration)
+        or (callable(value) and value.__module__ == module.__name__)
+    ]
+    raise ValueError(f"{path} has no object {name!r}; it has {', '.join(own) or 'none'}")
+
+
+def play_model(
+    model: str,
+    arms: Arms,
+    n_features: int | None,
+    alpha: float = 1.0,
+    seed: Seed = 0,
+    encoder: Encoder | None = None,
+    **settings: Any,
+) -> Bandit:
+    """Return a bandit with a declared model and Thompson sampling.
+
+    settings: of `Declared`, or of `Sampled` if there are any of draws.
+    """
+    from bayesbandit.beliefs.declared import Declared, Sampled
+    from bayesbandit.model import load_model
+
+    kind = Sampled if settings.keys() - {"engine"} else Declared
+    learning = kind(load_model(model), **settings)
+    policy = Thompson(alpha)
+    return Bandit(arms, learning, policy, n_features=n_features, encoder=encoder, seed=seed)
+
+
+def like(saved: Bandit) -> Factory:
+    """Return a factory of new bandits with a saved one's model, policy and balance."""
+
+    def make(arms: Arms, n_features: int, seed: Seed = 0, **settings: Any) -> Bandit:
+        parts = saved.spec, saved.policy, saved.balance
+        return Bandit(arms, *parts, n_features=n_features, seed=seed, **settings)
+
+    return make
+
+
+def model_of(factory: Factory) -> str | None:
+    """Return the reward model that a factory of `parse_bandit` plays; None if it plays none."""
+    if isinstance(factory, partial) and factory.func is play_model:
+        return str(factory.args[0])
+    return None
+
+
+def lacks_constant(factory: Factory) -> str:
+    """Return a sentence if a factory's reward model has no constant; "" otherwise."""
+    from bayesbandit.beliefs.declared import Declared
+    from bayesbandit.model import load_model
+
+    where = model_of(factory)
+    if where is None:
+        return ""
+    model = load_model(where)
+    if Declared(model).has_constant(len(ARMS), FEATURES):
+        return ""
+    return (
+        f"{model.name} has no constant, and the presets have one: with contexts that have none, "
+        "its mean rewards do not follow the general level of an arm's rewards. Add an intercept "
+        "with a prior to its mean to compare like with like"
+    )
+
+
+def rehearse(named: tuple[str, Factory]) -> float:
+    """Call the methods that a program calls, with one context and a batch, and serve a few rounds
+    by a log, where SQLAlchemy is installed; return the seconds.
+
+    A reward model is fitted, too: a few rewards only weight its draws.
+    """
+    start = time.perf_counter()
+    bandit = made(named, ARMS, FEATURES, seed=0)
+    for value in (1.0, 0.0, 1.0):  # rewards that every model accepts
+        contexts = np.random.default_rng(0).normal(size=(len(ARMS), FEATURES))
+        for x in (contexts[0], contexts):
+            decision = bandit.choose(x)
+            _ = decision.propensity, decision.probabilities
+            bandit.observe(decision, value if x.ndim == 1 else np.full(len(x), value))
+        bandit.update(contexts, list(ARMS), np.full(len(ARMS), value), np.full(len(ARMS), 0.5))
+        bandit.choose(contexts[0], arms=ARMS[:2])
+        bandit.probabilities(contexts), bandit.greedy(contexts)
+    bandit.belief.predict(contexts)
+    if model_of(named[1]) is not None:
+        bandit.posterior(ARMS[0])
+    if find_spec("sqlalchemy") is not None:
+        _serve(made(named, ARMS, FEATURES, seed=0))
+    return time.perf_counter() - start
+
+
+def _serve(bandit: Bandit) -> None:
+    """Decide, take rewards and learn as `serve` and `learn` do: they call kernels of their own."""
+    from bayesbandit.service.service import Service
+    from bayesbandit.store.log import DecisionLog
+
+    contexts = np.zeros((len(ARMS), FEATURES))
+    with TemporaryDirectory() as folder, DecisionLog(f"sqlite:///{folder}/log.db") as log:
+        service = Service(bandit, log)
+        for _ in range(2):  # the second time with a version that was learned
+            made = [service.decide(contexts[0]), *service.decide(contexts)]
+            service.reward([str(one.id) for one in made], [1.0] * len(made))
+            service.learn()
+        service.snapshot()
+
+
+class Deferred(fingerprints.Deferred):
+    """A factory of players whose function is loaded in each process."""
+
+    def __call__(self, arms: Arms, n_features: int, seed: Seed = 0, **settings: object) -> Player:
+        player: Player = self.load()(arms, n_features, seed=seed, **settings)
+        return player
+
+
+@dataclass(frozen=True)
+class FilePlayer(Deferred):
+    """A factory of a player from a file."""
+
+    file: str
+    name: str
+
+    def load(self) -> Factory:
+        factory = _in_file(Path(self.file), self.name)
+        if not callable(factory):
+            raise ValueError(
+                f"{self.name!r} of {self.file} must be a reward model, or a class or function "
+                f"(arms, n_features, seed); it is {factory!r}"
+            )
+        return cast(Factory, factory)
+
+
+@dataclass(frozen=True)
+class OfferedPlayer(Deferred):
+    """A factory of a player from an installed package."""
+
+    name: str
+
+    def load(self) -> Factory:
+        factory = plugin("players", self.name)
+        if not callable(factory):
+            raise refused("players", self.name, factory, "a player")
+        return factory
+
+
+def parse_bandits(texts: Sequence[str]) -> dict[str, Factory]:
+    """Return factories by their labels.
+
+    Raise ValueError for two of one label, and for one with a seed.
+    """
+    if twice := {text for text in texts if texts.count(text) > 1}:
+        raise ValueError(f"a bandit is given more than once: {', '.join(sorted(twice))}")
+    found: dict[str, Factory] = {}
+    for label, factory in map(parse_bandit, texts):
+        if label in found:
+            raise ValueError(
+                f"two bandits are named {label!r}, and results are by name: rename one"
+            )
+        if isinstance(factory, partial) and "seed" in factory.keywords:
+            raise ValueError(f"{label}: each replication has its own seed, by --seed")
+        found[label] = factory
+    return found
+
+
+def parse(text: str) -> tuple[str, dict[str, Any]]:
+    """Return the name and the settings of `NAME` or `NAME(setting=value, …)`."""
+    text = text.strip()
+    file = IN_FILE.match(text)
+    name = file[0] if file else text.partition("(")[0].strip()
+    inside = text.removeprefix(name).strip()
+    try:
+        call = ast.parse(f"f{inside}" if inside.startswith("(") else "f()", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args:
+            raise ValueError("settings must be named")
+        names = [str(k.arg) for k in call.keywords]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"{twice[0]} is given twice")
+        return name, {str(k.arg): ast.literal_eval(k.value) for k in call.keywords}
+    except (SyntaxError, ValueError) as error:
+        raise ValueError(f"cannot read {text!r} as NAME(setting=value, …): {error}") from error

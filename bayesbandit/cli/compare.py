@@ -1,0 +1,186 @@
+"""The command `bayesbandit compare`: which bandit does best on this data?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayesbandit.cli import options
+from bayesbandit.cli.output import check_writable, clear_errors, save, say, show, warn
+from bayesbandit.runtime.progress import bar
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+SHOWN = 40  # the most columns of a data set that the terminal lists
+
+
+def compare(
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A bundled set (iris, wine, breast_cancer, digits), or a folder of Parquet files "
+            "with a column “target”. May be repeated.",
+        ),
+    ] = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A CSV or Parquet file."),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column of --csv to predict."),
+    ] = None,
+    openml: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A name or number at OpenML."),
+    ] = None,
+    column: options.DataColumn = None,
+    sep: options.Sep = None,
+    decimal: options.Decimal = None,
+    dates: options.Dates = None,
+    bandit: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Who plays: a preset; a model of the gallery, FILE.py or FILE.py:NAME; or a class "
+            "or function (arms, n_features, seed), FILE.py:NAME. Each with settings if any: "
+            '"BLTS(alpha=0.5, clip=0.05)". May be repeated.'
+        ),
+    ] = None,
+    tune: Annotated[
+        bool,
+        typer.Option(
+            "--tune",
+            help="Choose each bandit's alpha and ridge on half of the streams, and show the other "
+            "half.",
+        ),
+    ] = False,
+    replications: Annotated[
+        int,
+        typer.Option(min=1, help="Random orders of each set."),
+    ] = 10,
+    horizon: Annotated[
+        int | None,
+        typer.Option(min=1, help="Rounds; all rows if less."),
+    ] = None,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = 1,
+    out: options.Out = Path("runs"),
+) -> None:
+    """Compare bandits: which one does best on this data?
+
+    Arms are classes, and the true class pays 1; or each arm has a column of rewards or costs.
+    Without options, LinTS, LinUCB, BLTS, BLUCB and LinGreedy play four bundled data sets. A
+    bandit's other settings are its preset's defaults, or those that --tune chooses. A declared
+    model plays Thompson sampling with alpha = 1.
+    """
+    import pandas as pd
+
+    from bayesbandit import evaluation, plots
+    from bayesbandit.cli.bandits import PLAYED, lacks_constant, parse_bandits
+    from bayesbandit.cli.data import columns_by_title, data_sets
+    from bayesbandit.cli.tuning import play_tuned
+    from bayesbandit.experiments.experiment import Experiment
+
+    with clear_errors():
+        bandits = parse_bandits(bandit or PLAYED)
+        for sentence in filter(None, dict.fromkeys(map(lacks_constant, bandits.values()))):
+            warn(sentence)
+        form = {"sep": sep, "decimal": decimal, "dates": dates}
+        columns = options.columns_of_data_set(column)
+        sets = data_sets(data or [], csv, target, openml or [], columns, form)
+        tables = columns_by_title(sets)
+        for title in tables if csv is not None or openml else ():
+            show(tables[title].head(SHOWN), title)
+        folder = out / "compare"
+        check_writable(folder)
+        choices: dict[str, pd.DataFrame] = {}
+        if tune:
+            results, chosen = play_tuned(
+                sets, bandit or PLAYED, horizon, replications, seed, jobs, folder
+            )
+            half = f"Settings chosen on {replications // 2} of {replications} streams"
+            choices = {half: chosen} if len(chosen) else {}
+        else:
+            experiment = Experiment(sets, bandits, horizon, replications, seed)
+            results = experiment.run(jobs, folder)
+    if results["replication"].nunique() == 1:
+        warn(
+            "one replication cannot show a bandit that at times locks on to the wrong arm; "
+            "the test of significance takes its rounds for independent"
+        )
+    with bar("tables and pictures", 3) as advance:
+        ranking, summary = evaluation.ranking(results), evaluation.summary(results)
+        titled = choices | {"Ranking": ranking, "Every data set": summary}
+        advance(1)
+        normalised = None
+        if len(sets) <= plots.MANY:
+            beside = evaluation.baselines(sets, horizon, seed)
+            titled["Beside the bandits: normalised regret"] = beside
+            every = pd.concat([summary, beside])
+            normalised = evaluation.wide(every, 3, "bandit", "environment", "normalised_regret")
+        advance(1)
+        figures = pictures(results, len(sets))
+        advance(1)
+    for heading, frame in choices.items():
+        show(frame, heading)
+    if normalised is not None:
+        show(normalised, "Normalised regret ± standard error: less is better")
+    show(ranking.drop(columns="environments"), f"Ranking over {len(sets)} data set(s)")
+    say(*(told := verdict(ranking)))
+    answer = "".join(part if isinstance(part, str) else part[0] for part in told)
+    title = f"Which bandit does best on {', '.join(one.name for one in sets[: plots.MANY])}?"
+    save(folder, summary, titled, figures, tables, title=title, answer=answer)
+
+
+def pictures(results: pd.DataFrame, n_sets: int) -> dict[str, Figure]:
+    """Return the pictures of a comparison by their files' names."""
+    from bayesbandit import plots
+
+    figures = {"regret": plots.regret_curves(results), "propensities": plots.propensities(results)}
+    if results["bandit"].nunique() > 1:
+        if n_sets > plots.MANY:
+            figures["pairwise"] = plots.pairwise_scatter(results)
+        elif results["replication"].nunique() > 1:
+            figures["differences"] = plots.paired_differences(results)
+    return figures
+
+
+def verdict(ranking: pd.DataFrame) -> list[str | tuple[str, str]]:
+    """Return the result of a ranking as a sentence, in texts or (text, style)."""
+    best, *tied = winners(ranking)
+    reward = f"mean reward {best.mean_reward:.3f} a round"
+    if tied:
+        names = " and ".join(bandit.bandit for bandit in (best, *tied))
+        return ["None is best on this data: ", (names, "bold"), f" tie, {reward}."]
+    name = best.bandit, "bold"
+    if len(ranking) == 1:
+        return [name, f": {reward}."]
+    if best.wins == best.losses == 0:
+        return ["Least regret, but no significant difference: ", name, f", {reward}."]
+    return [
+        "Best on this data: ",
+        name,
+        f", {reward}; it beats the others "
+        f"significantly {times(best.wins)} and loses {times(best.losses)} "
+        "(p < .05 each, uncorrected).",
+    ]
+
+
+def times(n: int) -> str:
+    """Return "once" or "n times"."""
+    return "once" if n == 1 else f"{n:,} times"
+
+
+def winners(ranking: pd.DataFrame) -> list[Any]:
+    """Return the rows of the best bandit and of those that tie with it, up to rounding errors."""
+    import numpy as np
+
+    first = ranking.iloc[0]
+    keys = ["normalised_regret", "mean_rank"]
+    same = np.isclose(ranking[keys], first[keys].astype(float), rtol=1e-13, atol=0.0).all(axis=1)
+    return [*ranking[same].itertuples()]

@@ -1,0 +1,207 @@
+"""Options that several commands have, and what replaces options of older releases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Protocol, runtime_checkable
+
+import typer
+from typer.core import TyperCommand, TyperGroup, TyperOption
+
+from bayesbandit.runtime.addresses import hidden, shown
+from bayesbandit.tables.role_names import PROBABILITY, ROLES
+
+PANELS = {  # of the help, with their options
+    "Data": ("data", "csv", "target", "openml", "column", "sep", "decimal", "dates", "errors"),
+    "Bandits": ("bandit", "tune", "apprentice"),
+    "Rewards, where a log begins": ("wait", "default_reward", "aggregate", "activation"),
+}
+LISTED = ("drop", "context")  # roles that several columns may have
+ROLES_OF_LOGS = (*ROLES, *LISTED)
+ROLES_OF_DATA_SETS = ("reward", "cost", *LISTED)
+BESIDE_ROLES = (
+    "drop leaves a column out; context uses one although its name or its values speak against it."
+)
+
+LogColumn = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ROLE=NAME",
+        help="The column of a role, where its name does not tell: reward=clicked. Roles are "
+        f"{', '.join(ROLES)}, and {PROBABILITY}ARM for each arm; {BESIDE_ROLES}",
+    ),
+]
+DataColumn = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ROLE=NAME",
+        help="A column of --csv or --openml: reward=mail, what the arm “mail” pays, one for each "
+        f"arm; cost=mail, what it costs; {BESIDE_ROLES}",
+    ),
+]
+Sep = Annotated[
+    str | None,
+    typer.Option(help="The separator of a CSV file, as ';'. Default: the one that fits."),
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option(help="The decimal mark of a CSV file, '.' or ','. Default: '.'."),
+]
+Dates = Annotated[
+    str | None,
+    typer.Option(help="The format of a CSV file's dates, as '%d/%m/%Y'."),
+]
+Errors = Annotated[
+    str,
+    typer.Option(help='What becomes of an odd line of vw --dsjson: "raise", or "skip" it.'),
+]
+Jobs = Annotated[int, typer.Option(help="Processes to use; -1: all cores.")]
+Out = Annotated[
+    Path,
+    typer.Option(help="Folder for results; a run found there goes on."),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of everything.")]
+
+PART = "`bayesbandit --part {}=FILE.py:NAME COMMAND`"
+FORMER = {  # options of older releases, alone or after their command; and what replaces them
+    "--player": "`--bandit FILE.py:NAME`",
+    "--preset": "`--bandit`",
+    "--folder": "`--data FOLDER`",
+    "--cost": "`--column cost=NAME`",
+    "--drop": "`--column drop=NAME`",
+    "--keep": "`--column context=NAME`",
+    "--log": "`bayesbandit evaluate LOG`",
+    "--arm": "`--column arm=NAME`",
+    "--reward": "`--column reward=NAME`",
+    "--propensity": "`--column propensity=NAME`",
+    "--probability-of": f"`--column {PROBABILITY}ARM=NAME`",
+    "--time": "`--column time=NAME`",
+    "--batch": "`--column batch=NAME`",
+    "--key-file": "the environment variable BAYESBANDIT_API_KEY",
+    "--log-format": "the environment variable BAYESBANDIT_LOG_FORMAT",
+    "--fallback": "`bb.Client(…, default=…)`, in Python",
+    "--every": "two seconds, always",
+    "--until": "`bb.DecisionLog(…).frame(since, until)`, in Python",
+    "--level": "`bb.ope.evaluate(…, level=…)`, in Python",
+    "--force": "`bb.ope.evaluate(…, force=True)`, in Python",
+    "--while-available": "`bb.ope.evaluate(…, while_available=True)`, in Python",
+    "--against": "`bb.ope.evaluate(…).contrasts(…)`, in Python",
+    "--model": PART.format("model"),
+    "--policy": PART.format("policy"),
+    "--balance": PART.format("balance"),
+    "compare --model": "`--bandit`",
+    "compile --model": "`--bandit`",
+    "evaluate --policy": "`--bandit`",
+    "evaluate --seed": '`--bandit "LinTS(seed=…)"`',
+    "learn --data": "`bayesbandit train FILE`",
+    "learn --bandit": "`bayesbandit train FILE --bandit …`",
+    "learn --preset": "`bayesbandit train FILE --bandit …`",
+}
+
+
+@runtime_checkable
+class UsageError(Protocol):
+    """An error of a command line."""
+
+    message: str
+
+
+@runtime_checkable
+class NoSuchOption(Protocol):
+    """The error for an option that a command does not have."""
+
+    option_name: str
+    ctx: typer.Context
+
+
+class Command(TyperCommand):
+    """A command whose help has panels."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        panels = {option: panel for panel, options in PANELS.items() for option in options}
+        for one in self.params:
+            if isinstance(one, TyperOption):
+                one.rich_help_panel = panels.get(one.name or "")
+
+
+class Commands(TyperGroup):
+    """The commands.
+
+    A usage error names what replaces an option of an older release. It quotes what was typed, but
+    no password of a database.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        """Invoke the command that the context names."""
+        words = [*getattr(ctx, "_protected_args", ()), *ctx.args]
+        try:
+            return super().invoke(ctx)
+        except Exception as error:  # of typer's own copy of click, or of click: by what they have
+            if not isinstance(error, UsageError):
+                raise
+            message = error.message
+            if isinstance(error, NoSuchOption):
+                option = error.option_name
+                if now := FORMER.get(f"{error.ctx.info_name} {option}", FORMER.get(option)):
+                    message = f"{option} of older releases is now {now}."
+                    vars(error)["possibilities"] = None
+            for word in filter(lambda word: "://" in word, words):
+                message = message.replace(word, shown(word))
+            vars(error)["message"] = hidden(message)
+            raise
+
+
+def columns_of(texts: Sequence[str] | None) -> dict[str, Any]:
+    """Return the columns of a log that --column names, as `bb.ope.read_log` takes them."""
+    found: dict[str, Any] = {}
+    each: dict[str | int, str] = {}
+    listed: dict[str, list[str]] = {role: [] for role in LISTED}
+    for role, column in _pairs(texts):
+        arm = role.removeprefix(PROBABILITY)
+        if role in found or (arm != role and _name(arm) in each):
+            raise ValueError(f"--column takes each role once; got {', '.join(texts or ())}")
+        if role in LISTED:
+            listed[role].append(column)
+        elif role in ROLES:
+            found[role] = column
+        elif arm and arm != role:
+            each[_name(arm)] = column
+        else:
+            raise ValueError(
+                f"--column: a role is one of {', '.join(ROLES_OF_LOGS)}, {PROBABILITY}ARM; got "
+                f"{role!r}"
+            )
+    found |= {"drop": listed["drop"], "keep": listed["context"]}
+    return found | ({"probabilities": each} if each else {})
+
+
+def columns_of_data_set(texts: Sequence[str] | None) -> dict[str, list[str]]:
+    """Return the columns of a data set that --column names, by their roles."""
+    found: dict[str, list[str]] = {role: [] for role in ROLES_OF_DATA_SETS}
+    for role, column in _pairs(texts):
+        if role not in found:
+            raise ValueError(f"--column: a role is one of {', '.join(found)}; got {role!r}")
+        found[role].append(column)
+    return found
+
+
+def said_of(columns: Mapping[str, Sequence[str]]) -> str:
+    """Return the first of some columns as --column names it."""
+    return next(f"--column {role}={names[0]}" for role, names in columns.items() if names)
+
+
+def _pairs(texts: Sequence[str] | None) -> list[tuple[str, str]]:
+    """Return the roles and names of --column."""
+    pairs = []
+    for text in texts or ():
+        role, equals, column = text.partition("=")
+        if not equals or not column:
+            raise ValueError(f"--column takes ROLE=NAME, as reward=clicked; got {text!r}")
+        pairs.append((role, column))
+    return pairs
+
+
+def _name(text: str) -> str | int:
+    return int(text) if text.isdecimal() else text

@@ -1,0 +1,171 @@
+"""Output of commands: tables and sentences in the terminal, and files in a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from bayesbandit.runtime.addresses import hidden
+from bayesbandit.runtime.files import replacing
+from bayesbandit.runtime.plugins import Failed
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+MAKER = "bayesbandit"  # the software that our PNG files name
+FOR_AUTHORS = DeprecationWarning, PendingDeprecationWarning, FutureWarning
+FORMULA = re.compile(r"[=+\-@\t\r]")  # a text that begins so is a formula to a spreadsheet
+
+console = Console()
+
+
+def show(frame: pd.DataFrame, title: str) -> None:
+    """Print a table in the terminal, with the same texts as in its file."""
+    from bayesbandit.evaluation.text import is_numeric, texts
+
+    table = Table(title=title, title_justify="left")
+    for name, values in frame.items():
+        heading = str(name).removeprefix("normalised_").replace("_", " ")
+        right = is_numeric(values)
+        if right:
+            table.add_column(Text(heading), justify="right")
+        else:
+            table.add_column(Text(heading), overflow="fold")  # no name is cut short
+    for row in zip(*(texts(values) for _, values in frame.items()), strict=True):
+        table.add_row(*map(Text, row))
+    console.print(table)
+
+
+def save(
+    folder: Path,
+    table: pd.DataFrame,
+    titled: dict[str, pd.DataFrame],
+    figures: dict[str, Figure],
+    columns: dict[str, pd.DataFrame] | None = None,
+    *,
+    title: str,
+    answer: str,
+) -> None:
+    """Write a run's table.csv, table.md, pictures and report.html to a folder that has run.json.
+
+    report.html has all tables, pictures and the answer. columns.md is written if `columns` has
+    tables. Pictures of an earlier run that are not overwritten are deleted.
+    """
+    from bayesbandit.evaluation.page import page
+
+    columns, pictures = columns or {}, {}
+    with clear_errors():
+        with replacing(folder / "table.csv") as beside:
+            without_formulas(table).to_csv(beside, index=False)
+        with replacing(folder / "table.md") as beside:
+            beside.write_text(_markdown(titled), encoding="utf-8")
+        if columns:
+            with replacing(folder / "columns.md") as beside:
+                beside.write_text(_markdown(columns), encoding="utf-8")
+        for name, figure in figures.items():
+            with replacing(folder / f"{name}.png") as beside:
+                figure.savefig(beside, format="png", dpi=150, metadata={"Software": MAKER})
+            pictures[name] = figure.get_suptitle() or name, (folder / f"{name}.png").read_bytes()
+        for old in folder.glob("*.png"):
+            if old.stem not in figures and _is_ours(old):
+                old.unlink()
+        record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        with replacing(folder / "report.html") as beside:
+            html = page(title, answer, pictures, titled | columns, record)
+            beside.write_text(html, encoding="utf-8")
+    say(f"Results, tables and pictures are in {folder}, all on one page in report.html")
+
+
+def check_writable(path: Path) -> None:
+    """Raise OSError, before any work, if a file or folder cannot be made or replaced here."""
+    found = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+    if found != path and not found.is_dir():
+        raise NotADirectoryError(f"{path} cannot be written: {found} is no folder")
+    if not os.access(found, os.W_OK):
+        raise PermissionError(f"{path} cannot be written: {found} may not be changed")
+
+
+def without_formulas(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table for a spreadsheet: an apostrophe before each text that it would compute.
+
+    Such texts are names of arms, columns and files that others chose. Numbers stay as they are.
+    """
+
+    def safe(value: object) -> object:
+        return f"'{value}" if isinstance(value, str) and FORMULA.match(value) else value
+
+    found = table.rename(columns=safe)
+    for place, (_, column) in enumerate(table.items()):
+        if column.dtype.kind == "O":  # texts, categories and mixed columns
+            found.isetitem(place, [safe(value) for value in column])
+    return found
+
+
+def _markdown(titled: dict[str, pd.DataFrame]) -> str:
+    """Return tables under their headings, as Markdown."""
+    from bayesbandit import evaluation
+    from bayesbandit.evaluation.text import escaped
+
+    return "\n".join(
+        f"## {escaped(title)}\n\n{evaluation.markdown(frame)}\n" for title, frame in titled.items()
+    )
+
+
+def _is_ours(picture: Path) -> bool:
+    """Return whether bayesbandit made a picture, by the software that the PNG's header names."""
+    with picture.open("rb") as file:
+        return f"Software\0{MAKER}".encode() in file.read(1000)
+
+
+def say(*parts: str | tuple[str, str]) -> None:
+    """Print a sentence made of texts or (text, style). Markup in the texts is not interpreted."""
+    console.print(Text.assemble(*parts))
+
+
+def counted(n: int, what: str) -> str:
+    """Return a number and what is counted, as "1 decision" or "2 decisions"."""
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def warn(text: str) -> None:
+    """Print a warning as one line on stderr, without the passwords of databases."""
+    line = Text.assemble(("Warning:", "bold"), f" {hidden(text)}")
+    Console(stderr=True, soft_wrap=True).print(line)
+
+
+@contextmanager
+def clear_errors() -> Iterator[None]:
+    """End the command with one line, without a traceback, for bad input.
+
+    Print each warning as a line, once: every bandit of a run may give it. Those for the authors of
+    libraries are not for the user.
+    """
+    shown: set[str] = set()
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        if str(message) not in shown:
+            shown.add(str(message))
+            warn(str(message))
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        for category in FOR_AUTHORS:
+            warnings.simplefilter("ignore", category)
+        try:
+            yield
+        except (Failed, ValueError, OSError, TypeError, ImportError) as error:
+            line = Text.assemble(("Error:", "bold red"), f" {hidden(str(error))}")
+            Console(stderr=True).print(line)
+            raise typer.Exit(1 if isinstance(error, Failed) else 2) from error
