@@ -41,7 +41,7 @@ def backup(
     out: Annotated[Path, typer.Option(help="The copy, a new file of SQLite.")],
 ) -> None:
     """Copy the whole database, as it is at one moment, to a file. Processes may go on meanwhile."""
-    with clear_errors(), begun_log(log) as opened:
+    with clear_errors(), begun_log(log, None) as opened:
         check_writable(out)
         opened.backup(out)
     say(f"All of it is in {out}")

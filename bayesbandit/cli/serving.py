@@ -142,8 +142,12 @@ def serve(
         raise typer.Exit(1)
 
 
-def begun_log(url: str, name: str = "default") -> DecisionLog:
-    """Return a log that has begun; raise FileNotFoundError if there is no file, and make none."""
+def begun_log(url: str, name: str | None) -> DecisionLog:
+    """Return a log that has begun, and make none.
+
+    name: the bandit's; None: any. Raise FileNotFoundError if there is no file, and ValueError if
+    the log has no bandit of this name.
+    """
     from bayesbandit.store.log import DecisionLog
 
     scheme, _, place = url.partition("://")
@@ -151,7 +155,13 @@ def begun_log(url: str, name: str = "default") -> DecisionLog:
     is_path = scheme.startswith("sqlite") and not file.startswith("file:")
     if is_path and file and not Path(file).is_file():
         raise FileNotFoundError(f"there is no log {file}")
-    return DecisionLog(url, name)
+    opened = DecisionLog(url) if name is None else DecisionLog(url, name)
+    names = opened.ledger.names()
+    if not names or name not in (None, *names):
+        error = opened.ledger.no_bandit()
+        opened.close()
+        raise error
+    return opened
 
 
 def api_key() -> str:
