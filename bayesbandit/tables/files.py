@@ -20,6 +20,7 @@ PARQUET, LINES = (".parquet", ".pq"), (".json", ".jsonl", ".ndjson", ".dsjson")
 CSV = (".csv", ".tsv", ".txt")
 PACKED = (".gz", ".bz2", ".zst", ".lz4")  # which pyarrow unpacks
 SEPARATORS = ",;\t|"  # which no header of a single column has
+DECIMAL_COMMA = r"[+-]?\d+,\d+"
 WHOLE = r"(-?(0|[1-9]\d{0,17})(\.0+)?)?"  # a whole number, or nothing, among names
 SAVE_AS_TEXT = (
     "save it as text in UTF-8 (in a spreadsheet: CSV UTF-8), not packed or as " + ", ".join(PACKED)
@@ -43,7 +44,8 @@ def read(
     all values of a column have it; any other column is text.
 
     sep: the separator. None: a comma, or a tab in a file that is called .tsv.
-    decimal: the decimal mark, "." or ",". None: ".".
+    decimal: the decimal mark, "." or ",". None: ".", and a column of numbers with commas is
+        refused.
     dates: the format of dates, such as "%d/%m/%Y", for columns in which all values have it. Dates
         of ISO 8601 need none.
     text: columns of names, such as the arms. They are text, unless all are whole numbers.
@@ -61,7 +63,7 @@ def read(
             only_of_csv({"sep": sep, "decimal": decimal, "dates": dates})
             return _parquet(path) if is_parquet(path) else _lines(text_of(path))
         usual = "\t" if kind_of(path) == ".tsv" else ","
-        return _csv(bytes_of(path), usual if sep is None else sep, decimal or ".", dates, text)
+        return _csv(bytes_of(path), usual if sep is None else sep, decimal, dates, text)
     except ValueError as error:  # those of pyarrow, pandas and Unicode too
         raise ValueError(f"{path} cannot be read as a table: {error}") from error
 
@@ -169,11 +171,12 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _csv(
-    data: bytes, sep: str, decimal: str, dates: str | None, text: Collection[str]
+    data: bytes, sep: str, decimal_given: str | None, dates: str | None, text: Collection[str]
 ) -> pd.DataFrame:
     import pandas as pd
     import pyarrow.types as kinds
 
+    decimal = "." if decimal_given is None else decimal_given
     if decimal not in (".", ","):
         raise ValueError(f"decimal must be '.' or ','; got {decimal!r}")
     sep = "\t" if sep == r"\t" else sep
@@ -194,6 +197,8 @@ def _csv(
         if not kinds.is_string(kind):
             continue
         frame[name] = frame[name].where(frame[name] != "")
+        if decimal_given is None and name not in text:
+            refuse_decimal_commas(frame[name].dropna())
         if name in text and frame[name].dropna().str.fullmatch(WHOLE).all():
             frame[name] = pd.to_numeric(frame[name])
     if dates is not None:
@@ -235,6 +240,15 @@ def check_separator(data: bytes, sep: str) -> None:
         raise ValueError(
             f"it has one column, {header!r:.80}: sep={seen[0]!r}, or --sep {seen[0]!r}, says "
             "which character separates columns"
+        )
+
+
+def refuse_decimal_commas(values: pd.Series) -> None:
+    """Raise ValueError for a column whose texts all are numbers with a comma."""
+    if len(values) and values.str.fullmatch(DECIMAL_COMMA).all():
+        raise ValueError(
+            f"column {values.name!r} has {values.iloc[0]!r}: decimal=',', or --decimal ',', reads "
+            "numbers with decimal commas, and decimal='.' leaves them as text"
         )
 
 

@@ -52,10 +52,11 @@ FILES = {
     "decimal commas": ("a;b\n0,5;7\n-1,25e1;8\n", {"sep": ";", "decimal": ","},
                        {"a": [0.5, -12.5], "b": [7, 8]}),
     "between commas": ('a,b\n"0,5",1\n"1,5",2\n', {"decimal": ","}, {"a": [0.5, 1.5], "b": [1, 2]}),
+    "unsaid commas": ("a;b\n0,5;7\n\n1,25;8\n", {"sep": ";"}, "'a' has '0,5': decimal=','"),
+    "said to be text": ("a;b\n0,5;7\n1,25;8\n", {"sep": ";", "decimal": "."},
+                        {"a": ["0,5", "1,25"], "b": [7, 8]}),
     "beside points": ("a;b\n0,5;0.125\n1,25;2\n", {"sep": ";", "decimal": ","},
                       {"a": [0.5, 1.25], "b": ["0.125", "2"]}),
-    "commas, without a word": ("a;b\n0,5;7\n1,25;8\n", {"sep": ";"},
-                               {"a": ["0,5", "1,25"], "b": [7, 8]}),
     "thousands": ('a,b\n"1,234",1\n"900",2\n', {}, {"a": ["1,234", "900"], "b": [1, 2]}),
     "points": ("a;b\n900;1\n1.500;2\n", {"sep": ";"}, {"a": [900, 1.5], "b": [1, 2]}),
     "signs": ('a,b\n"$1,200",12%\n"$900",2%\n', {}, {"a": ["$1,200", "$900"], "b": ["12%", "2%"]}),
@@ -354,7 +355,7 @@ def test_a_file_of_decimal_commas_is_refused_by_every_reader(tmp_path):
     values = np.round(RNG.normal(size=N), 3)
     frame = pd.DataFrame({"x": values, "y": RNG.choice(["u", "v"], N), "u": values, "v": -values})
     frame.to_csv(path, index=False, **form)
-    with pytest.raises(ValueError, match=r"no column tells .*such as '-?\d,\d+'"):
+    with pytest.raises(ValueError, match=r"'x' has '-?\d,\d+': decimal=','"):
         from_csv(path, "y", sep=";")
     assert from_csv(path, "y", **form).n_features == 3
     assert KnownRewards(read(path, **form), ["u", "v"]).n_features == 2
