@@ -152,7 +152,8 @@ def _check(value: Alpha, what: str, **bounds: float) -> None:
 class Floored:
     """The common part of all policies here: a minimum probability γ for each available arm.
 
-    γ is a number or a function of t. With K available arms, p becomes γ + (1 − K γ) p; K γ ≤ 1.
+    γ is a number or a function of t. With K available arms, p becomes γ + (1 − K γ) p, (5) of
+    mathematics.md; K γ ≤ 1.
     """
 
     min_probability: Alpha = field(default=0.0, kw_only=True)

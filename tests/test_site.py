@@ -112,6 +112,15 @@ def test_formulas_and_lists_stay_as_they_are():
     ]
 
 
+def test_equations_have_numbers_that_the_code_cites():
+    equations = re.findall(r"^\$\$(.*)\$\$$", (DOCS / "mathematics.md").read_text(), re.M)
+    numbers = [re.search(r"\\qquad \((\d+)\)$", equation) for equation in equations]
+    assert [int(found[1]) for found in numbers] == list(range(1, len(equations) + 1))
+    sources = [path.read_text() for path in (DOCS.parent / "bayesbandit").rglob("*.py")]
+    cited = {int(n) for text in sources for n in re.findall(r"\((\d+)\)\s+of\s+mathematics", text)}
+    assert cited == set(range(1, len(equations) + 1))
+
+
 def test_tables_have_heads():
     for page in PAGES:
         for head in re.findall(r"^(\|.*\|)\n\|[-:| ]+\|$", page.read_text(encoding="utf-8"), re.M):

@@ -42,7 +42,7 @@ DataColumn = Annotated[
 ]
 Sep = Annotated[
     str | None,
-    typer.Option(help="The separator of a CSV file, as ';'. Default: the one that fits."),
+    typer.Option(help="The separator of a CSV file, as ';'. Default: a comma; a tab for .tsv."),
 ]
 Decimal = Annotated[
     str | None,

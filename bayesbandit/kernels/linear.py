@@ -1,8 +1,9 @@
 """One arm's weighted ridge regression, kept in one row of numbers (`kernels/arm.py`).
 
-B = X'WX + λI, θ = B⁻¹X'Wr: each row is rotated into the root of B (`kernels/root.py`). Where λ or
-the divisor of the weights changes, X'WX and X'Wr are kept, and B is made and factorised on a
-schedule. Arguments are trusted: who calls these functions has checked them.
+B = X'WX + λI, θ = B⁻¹X'Wr, (1) of mathematics.md: each row is rotated into the root of B
+(`kernels/root.py`). Where λ or the divisor of the weights changes, X'WX and X'Wr are kept, and B is
+made and factorised on a schedule. Arguments are trusted: who calls these functions has checked
+them.
 """
 
 import numpy as np

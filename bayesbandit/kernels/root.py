@@ -1,4 +1,4 @@
-"""The information root of a weighted regression: B = U'DU and b = U'Dt.
+"""The information root of a weighted regression, B = U'DU and b = U'Dt: (3) of mathematics.md.
 
 U is upper triangular with 1 on its diagonal, and D = diag(d): R = √D U is the root of B = R'R, and
 no square root is taken. The coefficients θ = B⁻¹b solve Uθ = t. With U'h = z the mean reward z'θ is

@@ -1,4 +1,5 @@
-"""Inverse-propensity weights (paper, section 2.3), with exact, pooled or estimated propensities."""
+"""Inverse-propensity weights (paper, section 2.3; (6) of mathematics.md), with exact, pooled or
+estimated propensities."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Approximate residual balancing (Athey, Imbens and Wager 2018; paper, section 2.3).
 
-The weighted mean context of an arm's n rows should be the mean context x̄ of all rounds:
+The weighted mean context of an arm's n rows should be the mean context x̄ of all rounds, (7) of
+mathematics.md:
 
     min_w (1 − ζ) ‖w‖² + ζ ‖x̄ − X'w‖∞²   subject to Σ w = 1, 0 ≤ w_i ≤ n^(−2/3).
 

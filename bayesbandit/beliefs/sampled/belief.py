@@ -1,8 +1,8 @@
 """The belief of any declared model: posterior draws, which rewards weight until the next refit.
 
-Each reward multiplies the draws' weights by its likelihood, if rows are independent given the
-variables: the weighted draws then stand for the posterior of all rounds. Draws are computed again
-when too few of them have weight, or after as many decisions as there are draws: using the same
+Each reward multiplies the draws' weights by its likelihood, (11) of mathematics.md, if rows are
+independent given the variables: the weighted draws then stand for the posterior of all rounds.
+Draws are computed again when too few of them have weight, or after as many decisions as there are draws: using the same
 draws for ever would not be Thompson sampling. Draws that cannot be weighted are computed again when
 an arm's rounds have grown enough.
 

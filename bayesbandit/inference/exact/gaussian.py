@@ -1,7 +1,8 @@
 """The exact engine for models whose log density is quadratic: the posterior is Gaussian.
 
 Recognised from the declaration's log density (`degrees`), extracted from its gradient
-(`quadratic`), whatever the declaration looks like: ridge, hierarchies of means, random walks, …
+(`quadratic`, (8) of mathematics.md), whatever the declaration looks like: ridge, hierarchies of
+means, random walks, …
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The form of a log density at the rows at hand, found by evaluation.
 
-A term of a conditionally Gaussian log density is a sum of numbers
+A term of a conditionally Gaussian log density is a sum of numbers, (9) of mathematics.md,
 
     f(z, u) = Σ_k c_k exp(e_k'u) (a_k'z − o_k)²  +  Σ_i (α_i u_i + β_i u_i²)  +  Σ_j c_j exp(e_j'u)
 

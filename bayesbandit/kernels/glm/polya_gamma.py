@@ -1,4 +1,5 @@
-"""Pólya–Gamma draws: ω ~ PG(b, c), the scale mixture that makes logistic likelihoods normal.
+"""Pólya–Gamma draws: ω ~ PG(b, c), the scale mixture that makes logistic likelihoods normal,
+(10) of mathematics.md:
 
     e^{aη} / (1 + e^η)^b = 2^−b e^{(a − b/2)η} E exp(−ωη²/2), ω ~ PG(b, 0)
 

@@ -1,4 +1,5 @@
-"""The penalty λ of one arm's ridge regression by K-fold cross-validation, from fold statistics."""
+"""The penalty λ of one arm's ridge regression by K-fold cross-validation, from fold statistics:
+(2) of mathematics.md."""
 
 import numpy as np
 

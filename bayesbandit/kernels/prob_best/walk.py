@@ -1,4 +1,5 @@
-"""Probability that an arm is the best one, P(a is best) = ∫ f_a Π_{k≠a} F_k, of K independent arms.
+"""Probability that an arm is the best one, P(a is best) = ∫ f_a Π_{k≠a} F_k, (4) of mathematics.md,
+of K independent arms.
 
 The arms of a call are of one family: LOCATED ones, normal (df = ∞) or Student's t with df degrees
 of freedom in z = v, the mean reward itself; or Beta(a, b) in z = log v/(1 − v), or Gamma(a, b) in
