@@ -2,9 +2,9 @@
 
 Each reward multiplies the draws' weights by its likelihood, (11) of mathematics.md, if rows are
 independent given the variables: the weighted draws then stand for the posterior of all rounds.
-Draws are computed again when too few of them have weight, or after as many decisions as there are draws: using the same
-draws for ever would not be Thompson sampling. Draws that cannot be weighted are computed again when
-an arm's rounds have grown enough.
+Draws are computed again when too few of them have weight, or after as many decisions as there are
+draws: using the same draws for ever would not be Thompson sampling. Draws that cannot be weighted
+are computed again when an arm's rounds have grown enough.
 
 In the background, a thread computes new draws on a fork. The old draws go on, and are weighted,
 until it is done; the rounds that came meanwhile then weight the new draws.
