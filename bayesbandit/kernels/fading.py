@@ -131,7 +131,7 @@ def add_prior(arm, share, settings, work):
 
 @njit(cache=True)
 def share_of(tick, head, settings):
-    """Return what is left, at the arm's tick, of a row of this tick: above 1 while fading waits."""
+    """Return the discount factor of a row observed at `tick`: above 1 while fading waits."""
     return np.exp(named(settings).rate * (tick - head.clock))
 
 
