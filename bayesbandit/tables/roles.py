@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from bayesbandit.tables.encoder import Encoder
 
-SUM_SLACK = 1e-3  # a row of probabilities is recognised if its sum differs from 1 by less
-
 
 @dataclass(frozen=True)
 class Roles:
@@ -99,8 +97,8 @@ def roles_of(
 
     A role that is not given belongs to the column with its exact name (`DEFAULTS`). Each arm's
     probability is in `probability_ARM` or `p_ARM`, if every arm that was chosen has such a column.
-    A further column with such a prefix is of an arm, too, if the rows sum to 1 with it and not
-    without. A table of `history.to_frame()` has known columns. Raise ValueError for a column that
+    Then each column with the prefix is of an arm, or of one of `arms`; keep= names those that are
+    contexts. A table of `history.to_frame()` has known columns. Raise ValueError for a column that
     is not there or has two roles, for a role that has no column, and where the names may be read in
     two ways.
     """
@@ -136,7 +134,7 @@ def roles_of(
             )
     if not vectors:
         rest = [c for c in free if c not in found.values()]
-        vectors = _of_each_arm(frame, rest, _chosen(frame[found["arm"]]), arms, table)
+        vectors = _of_each_arm(rest, _chosen(frame[found["arm"]]), arms)
     if needs_propensity and "propensity" not in found and not vectors:
         raise ValueError(
             f"{table} has no probabilities: propensity= must name the column of the chosen arms' "
@@ -237,39 +235,21 @@ def _chosen(arm: pd.Series) -> dict[str, Name]:
 
 
 def _of_each_arm(
-    frame: pd.DataFrame, free: Sequence[Name], chosen: Mapping[str, Name],
-    arms: Iterable[Name] | None, table: str,
-) -> dict[Name, Name]:  # fmt: skip
-    """Return the columns of the arms' probabilities, by arm; {} unless each arm has one."""
+    free: Sequence[Name], chosen: Mapping[str, Name], arms: Iterable[Name] | None
+) -> dict[Name, Name]:
+    """Return the columns of the arms' probabilities, by arm; {} unless each arm has one.
+
+    arms: the arms' names. None: those with such a column.
+    """
     known = {str(arm): arm for arm in arms} if arms is not None else dict(chosen)
     whole = all(isinstance(arm, int) for arm in known.values())
     for prefix in OF_EACH_ARM:
         every = {str(c)[len(prefix) :]: c for c in free if str(c).startswith(prefix)}
         if not known or not {*known} <= {*every}:
             continue
-        mine = {text: column for text, column in every.items() if text in known}
-        if len(every) > len(mine) and not _sum_to_one(frame, mine.values()):
-            if not _sum_to_one(frame, every.values()):
-                extra = [column for text, column in every.items() if text not in known]
-                raise ValueError(
-                    f"{table} has the columns {list(every.values())!r}, which do not sum to 1, "
-                    f"with or without {extra!r}: probabilities= must name a column for each arm "
-                    f"(a command: --column {PROBABILITY}ARM=COLUMN), or keep= those that are "
-                    "contexts"
-                )
-            mine = every
         return {
             known.get(text, int(text) if whole and text.isdecimal() else text): column
-            for text, column in mine.items()
+            for text, column in every.items()
+            if arms is None or text in known
         }
     return {}
-
-
-def _sum_to_one(frame: pd.DataFrame, columns: Iterable[Name]) -> bool:
-    """Return whether the numbers of these columns sum to 1 in most rows; so they do in none."""
-    part = frame[list(columns)]
-    if part.empty:
-        return True
-    if not all(kind.kind in "biuf" for kind in part.dtypes):
-        return False
-    return bool((np.abs(part.sum(axis=1) - 1) < SUM_SLACK).mean() > 0.5)

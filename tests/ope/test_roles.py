@@ -213,16 +213,18 @@ def by_arm(extra=None, scale=1.0):
     return frame.assign(p_a=scale * p, p_b=scale * (1 - p), **(extra or {}))
 
 
-def test_probabilities_of_arms_are_told_from_contexts_by_their_sum():
+def test_columns_with_the_prefix_of_probabilities_are_of_arms_or_kept():
     rng = np.random.default_rng(1)
     both = Log.of(by_arm())
     assert (both.probabilities.shape, both.features) == ((60, 2), ("age",))
-    value = Log.of(by_arm({"p_value": rng.random(60)}))
+    value = Log.of(by_arm({"p_value": rng.random(60)}), keep=["p_value"])
     assert (value.arms, value.features) == (("a", "b"), ("age", "p_value"))
     third = by_arm({"p_c": 0.1}, scale=0.9).drop(columns="propensity")
     assert Log.of(third).arms == ("a", "b", "c")
-    with pytest.raises(ValueError, match=r"do not sum to 1, with or without \['p_value'\]"):
-        Log.of(by_arm({"p_value": rng.random(60)}, scale=0.5))
+    with pytest.raises(ValueError, match=r"probabilities: p_a, p_b, p_value.*keep="):
+        Log.of(by_arm({"p_value": rng.random(60)}))
+    named = Log.of(by_arm({"p_value": rng.random(60)}), arms=["a", "b"])
+    assert (named.arms, named.features) == (("a", "b"), ("age", "p_value"))
     prices = Log.of(by_arm(scale=7.0), keep=["p_a", "p_b"])
     assert prices.features == ("age", "p_a", "p_b")
     with pytest.raises(ValueError, match=r"probabilities: p_a, p_b.*keep="):
