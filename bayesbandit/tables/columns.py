@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from math import inf, nan
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesbandit.checks import Name, shown
 from bayesbandit.tables.dates import DAY, microseconds
-from bayesbandit.tables.words import text_of
+from bayesbandit.tables.words import EXACT, text_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,10 +64,12 @@ def level_of(value: Any) -> str:
     """Return the text of a level. Whole numbers of any type are one level: 1, 1.0 and "1"."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, NUMBERS):
         return text_of(value)
+    if isinstance(value, Integral):
+        return str(int(value))
     number = float_of(value)
-    if not number.is_integer():
-        return str(number) if isinstance(value, Decimal) else str(value)
-    return str(int(value))
+    if number.is_integer() and abs(number) < EXACT:
+        return str(int(number))
+    return str(number) if isinstance(value, Decimal) else str(value)
 
 
 def float_of(value: Any) -> float:
@@ -205,7 +207,7 @@ class Levels:
             return ABSENT
         try:
             text = level_of(value)
-        except UnicodeDecodeError:
+        except ValueError:  # bytes that are no text, or an integer of too many digits
             return NEW
         place = self._places.get(text)
         if place is None and self._is_logical:

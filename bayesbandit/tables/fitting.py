@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 NUMBERS = {"integer", "floating", "mixed-integer-float", "decimal"}  # by pandas' infer_dtype
 DATES = {"datetime64", "datetime", "date", "period"}
 TEXT = {"string", "bytes", "mixed", "mixed-integer"}
-LEVELS = {*TEXT, "boolean", "categorical", "empty"}
+LEVELS = {*TEXT, "boolean", "categorical"}
 
 MAX_LEVELS = 20  # of a column of text, and features of any column; rarer levels are pooled
 IDENTIFYING = {"id", "ids", "uid", "uuid", "guid", "identifier", "rowid", "userid", "customerid"}
@@ -66,6 +66,8 @@ def fit(frame: pd.DataFrame, drop: Collection[Name], keep: Collection[Name]) -> 
 def _column(name: Name, values: pd.Series, keep: bool) -> Column:
     import pandas as pd
 
+    if values.isna().all():
+        return LeftOut(name, EMPTY)
     kind = "categorical" if is_arrow_category(values) else pd.api.types.infer_dtype(values)
     if kind in NUMBERS:
         return _number(Number(name, 0.0), values, kind == "integer", keep)
@@ -82,8 +84,8 @@ def _column(name: Name, values: pd.Series, keep: bool) -> Column:
 def _number(column: Number, values: pd.Series, whole: bool, keep: bool) -> Column:
     known, name = column.known(values), column.name
     there = known[~np.isnan(known)]
-    if not len(there) or there.min() == there.max():
-        return LeftOut(name, CONSTANT if len(there) else EMPTY)
+    if there.min() == there.max():
+        return LeftOut(name, CONSTANT)
     if not keep and (there == np.floor(there)).all():
         if why := says_identifier(name):
             return LeftOut(name, why)
@@ -102,8 +104,8 @@ def _numbers_the_rows(there: np.ndarray, n: int) -> bool:
 def _date(name: Name, values: pd.Series, keep: bool) -> Column:
     moments, missing = microseconds(values, f"column {name!r} holds dates")
     known = moments[~missing]
-    if not len(known) or known.min() == known.max():
-        return LeftOut(name, CONSTANT if len(known) else EMPTY)
+    if known.min() == known.max():
+        return LeftOut(name, CONSTANT)
     if not keep:
         return LeftOut(name, "dates")
     column = Date(name, 0.0, origin=int(known.min()))
@@ -133,7 +135,7 @@ def _levels(name: Name, values: pd.Series, is_text: bool, keep: bool) -> Column:
     counts = np.bincount(places[places >= 0], minlength=len(texts))
     missing = int((places < 0).sum())
     if len(texts) + (missing > 0) <= 1:
-        return LeftOut(name, CONSTANT if texts else EMPTY)
+        return LeftOut(name, CONSTANT)
     if counts.max() == 1 and keep:
         raise ValueError(
             f"column {name!r} cannot be kept: no text in it occurs twice, so that no level can "
@@ -160,8 +162,8 @@ def _texts(column: pd.Series, name: Name) -> tuple[np.ndarray, list[str]]:
     try:
         texts = [None if is_missing(value) else level_of(value) for value in values]
         again, found = pd.factorize(np.array(texts, dtype=object))
-    except UnicodeDecodeError as error:
-        raise ValueError(f"column {name!r} has bytes that are no text: {error}") from error
+    except ValueError as error:
+        raise ValueError(f"column {name!r} has values that are no text: {error}") from error
     if places is not None:
         again = np.append(again, -1)[places]
     return again, list(found)  # values of one text are one level
@@ -182,7 +184,14 @@ def _pooled(name: Name, texts: list[str], counts: np.ndarray, missing: int) -> L
         rarest = np.argsort(every[there], kind="stable")[: len(there) - (MAX_LEVELS - 1)]
         rare[there[rarest]] = True
     alone = tuple(texts[k] for k, is_rare in zip(order, rare, strict=False) if not is_rare)
+    if not all(map(_is_unicode, alone)):
+        raise ValueError(f"column {name!r} has values that are no text: a lone surrogate")
     return Levels(name, alone, missing=not rare[-1], pooled=bool((rare & (every > 0)).any()))
+
+
+def _is_unicode(text: str) -> bool:
+    """Return whether UTF-8 can hold a text, which a lone surrogate prevents."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def check(columns: Sequence[Column]) -> None:

@@ -594,7 +594,7 @@ def test_columns_to_drop_and_to_keep_are_names(what):
         (pd.DataFrame({"a": [[1], [2]]}), {}, TypeError, "column 'a' holds mixed"),
         (pd.DataFrame({"a": [1j, 2]}), {}, TypeError, "column 'a' holds complex"),
         (pd.DataFrame({"a": pd.to_timedelta([1, 2])}), {}, TypeError, "'a' holds timedelta64"),
-        (pd.DataFrame({"a": [b"\xff", b"a"]}), {}, ValueError, "'a' has bytes that are no text"),
+        (pd.DataFrame({"a": [b"\xff", b"a"]}), {}, ValueError, "'a' has values that are no text"),
         (NUMBERS, {"drop": ["q"]}, ValueError, "drop: there is no column 'q'; there are 'a', 't'"),
         (NUMBERS, {"keep": "q"}, ValueError, "keep: there is no column 'q'"),
         (NUMBERS, {"keep": ["a"], "drop": ["a"]}, ValueError, "both to drop and to keep: 'a'"),
@@ -610,6 +610,63 @@ def test_columns_to_drop_and_to_keep_are_names(what):
 def test_tables_that_cannot_be_fitted(frame, settings, error, message):
     with pytest.raises(error, match=message):
         bb.Encoder.fit(frame, **settings)
+
+
+def arrow(values, dtype):
+    return pd.Series(values).astype(pd.ArrowDtype(dtype))
+
+
+def objects(*values):
+    values = [None, *values]
+    return pd.Series([values[i % len(values)] for i in range(N)], dtype=object)
+
+
+HOSTILE = {  # columns, and the kind that they become, or what an error says
+    "missing": (pd.Series([None] * N, dtype=object), "left out"),
+    "missing of Arrow": (arrow([None] * N, pa.null()), "left out"),
+    "missing categories": (pd.Series(pd.Categorical([None] * N)), "left out"),
+    "infinite": (pd.Series(np.where(Z > 2, np.inf, Z)), "column 'a'; got inf"),
+    "mixed": (objects(1, "x", 2.5, True), "levels"),
+    "True beside 1": (objects(True, 1, "1"), "levels"),
+    "huge": (objects(10**400, 1e300, "x", np.inf), "levels"),
+    "an integer of too many digits": (objects(10**5000, "x"), "column 'a' has values that are no"),
+    "dates beside text": (objects(pd.Timestamp("2024-01-01"), "x"), "levels"),
+    "dates with and without a zone": (
+        objects(pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-02", tz="Asia/Tokyo")), "date"
+    ),
+    "dates far away": (objects(pd.Timestamp("1900-01-01"), np.datetime64("9999-01-01")), "date"),
+    "dates of Arrow": (arrow([DATES[k % 9] for k in range(N)], pa.timestamp("us", "UTC")), "date"),
+    "times of the day": (objects(DATES[0].time()), "column 'a' holds time"),
+    "durations": (arrow(pd.to_timedelta([1, 2] * (N // 2)), pa.duration("us")), "'a' holds timed"),
+    "decimals of Arrow": (arrow([1, 2] * (N // 2), pa.decimal128(25, 2)), "number"),
+    "bytes of Arrow": (arrow([b"x", b"y"] * (N // 2), pa.binary()), "levels"),
+    "structs of Arrow": (arrow([{"b": 1}] * N, pa.struct([("b", pa.int64())])), "'a' holds unknow"),
+    "lists": (pd.Series([None, [1]] * (N // 2)), "column 'a' holds mixed"),
+    "intervals": (pd.Series(pd.cut(Z, 4)), "levels"),
+    "infinite categories": (pd.Series(pd.Categorical([np.inf, 0.0, -0.0, 1e300] * 50)), "levels"),
+    "sparse": (pd.Series(pd.arrays.SparseArray(np.where(Z > 1, Z, 0.0))), "number"),
+    "money": (in_turn(["1,200", "900", "12%", "$5"])["a"], "levels"),
+    "objects": (pd.Series([object() for _ in range(N)]), "cannot be kept"),
+    "a lone surrogate": (objects("\ud800", "x"), "column 'a' has values that are no text"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_a_hostile_column_is_encoded_or_refused_by_name(case):
+    """What is encoded is the same for a row, and after it was saved."""
+    column, expected = HOSTILE[case]
+    frame = pd.DataFrame({"z": Z, "a": column})
+    if expected not in ("number", "date", "levels", "left out"):
+        with pytest.raises((TypeError, ValueError), match=expected):
+            bb.Encoder.fit(frame, keep=["a"])
+        return
+    encoder = bb.Encoder.fit(frame, keep=["a"])
+    assert kind(encoder) == expected
+    x = encoder.transform(frame)
+    assert np.isfinite(x).all()
+    for i in range(5):
+        same_bits(encoder.transform({name: frame[name].iloc[i] for name in frame}), x[[i]])
+    same_bits(bb.Encoder.from_dict(json.loads(json.dumps(encoder.to_dict()))).transform(frame), x)
 
 
 def test_names_of_features_are_all_different():
