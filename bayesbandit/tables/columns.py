@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from math import inf, nan
-from numbers import Integral, Real
+from math import nan
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesbandit.checks import Name, shown
 from bayesbandit.tables.dates import DAY, microseconds
-from bayesbandit.tables.words import EXACT, text_of
+from bayesbandit.tables.words import EXACT, NUMBERS, float_of, text_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +23,6 @@ type Values = pd.Series | list[Any]  # of one column, (n,)
 
 LARGEST_VALUE = 1e100  # of numbers whose variance float64 can hold
 NESTED = (list, tuple, dict, set, frozenset, np.ndarray)
-NUMBERS = (Real, Decimal, np.bool_)
 LOGICAL = ("False", "True")  # the levels of a column of booleans
 ZEROS = -1  # the code of a level for which all features of its column are 0
 NEW, ABSENT = -1, -2  # places of what is none of the levels of the fit, and of what is missing
@@ -70,14 +69,6 @@ def level_of(value: Any) -> str:
     if number.is_integer() and abs(number) < EXACT:
         return str(int(number))
     return str(number) if isinstance(value, Decimal) else str(value)
-
-
-def float_of(value: Any) -> float:
-    """Return a number as a float; a whole one that is too large is infinite."""
-    try:
-        return float(value)
-    except OverflowError:
-        return inf if value > 0 else -inf
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,8 @@ def signs_of_a_log(columns: Iterable[str | int], classes: Iterable[object] = ())
     of arms. classes: those of the target, which a log calls arms.
     """
     names = list(columns)
-    signs = [name for name in names if name in (*DEFAULTS["reward"], *DEFAULTS["propensity"])]
+    roles = (*DEFAULTS["reward"], *DEFAULTS["propensity"])
+    signs: list[str | int] = [name for name in names if name in roles]
     for prefix in OF_EACH_ARM:
         each = [f"{prefix}{one}" for one in classes]
         if each and {*each} <= {*map(str, names)}:

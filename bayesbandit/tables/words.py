@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from decimal import Decimal
+from math import inf
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     import pandas as pd
 
-NUMBERS = (Real, Decimal, str, np.bool_)  # types of numbers, and of texts that may be some
+NUMBERS = (Real, Decimal, np.bool_)  # types of numbers
 EXACT = 2**53  # floats below it hold each whole number
-WORDS = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+"
 ISO = r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?\s?(Z|[+-]\d\d(:?\d\d)?)?)?"  # dates
 # texts that stand for a missing value in a column of numbers
 ABSENT = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "NaT")
-
-
-def words_in(name: object) -> list[str]:
-    """Return the words of a name in snake_case or camelCase, in lower case."""
-    return [word.lower() for word in re.findall(WORDS, str(name))]
 
 
 def text_of(value: object) -> str:
@@ -47,9 +41,17 @@ def numbers_of(column: pd.Series) -> np.ndarray:
 
     if column.dtype.kind in "biuf":
         return column.to_numpy(np.float64, na_value=np.nan)
-    read = [value if isinstance(value, NUMBERS) else None for value in column.astype(object)]
+    read = [value if isinstance(value, (*NUMBERS, str)) else None for value in column]
     try:
         found = pd.to_numeric(pd.Series(read, dtype=object), errors="coerce")
     except OverflowError as error:
         raise ValueError(f"column {column.name!r} must be numbers: {error}") from error
     return found.to_numpy(np.float64, na_value=np.nan)
+
+
+def float_of(value: Any) -> float:
+    """Return a number as a float; a whole one that is too large is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return inf if value > 0 else -inf
