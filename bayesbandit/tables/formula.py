@@ -7,6 +7,7 @@ what formulaic expands. What remains is a list of products of factors, which are
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import unicodedata
@@ -75,8 +76,7 @@ class Formula:
 
     def stored(self) -> dict[str, Any]:
         """Return the formula as plain values, for a file."""
-        state = {call: _plain_state(learned) for call, learned in self.state.items()}
-        return {"text": self.text, "state": state, "features": list(self.features)}
+        return {"text": self.text, "state": _plain(self.state), "features": list(self.features)}
 
 
 def learned(text: str, table: pd.DataFrame) -> tuple[tuple[Column, ...], Formula]:
@@ -114,12 +114,11 @@ def formula_of(
         raise ValueError(f"the formula {text!r} is broken: it uses other columns than {[*levels]}")
     if values is not None:
         computed(text, factors, {one.name: _typed(one, values[one.name]) for one in columns})
-    before = {call: _plain_state(learned) for call, learned in state.items()}
+    before = _plain(state)
     usual = {one.name: _usual(one) for one in columns}
     parts = computed(text, factors, usual)
-    if before != {call: _plain_state(learned) for call, learned in state.items()} or any(
-        part.shape != (1,) for several in parts for part in several
-    ):
+    sizes = {part.shape for several in parts for part in several}
+    if sizes != {(1,)} or before != _plain(state):
         raise ValueError(f"the formula {text!r} is broken: its state is not whole")
     expanded = _expanded(text, skeleton, factors)
     widths = {f"f{k}": max(2, len(part)) for k, part in enumerate(parts)} | {"1": 1}
@@ -382,17 +381,10 @@ def restored(stored: object, columns: Sequence[Used]) -> Formula:
     return formula
 
 
-def _plain_state(learned: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _plain(value) for name, value in learned.items()}
-
-
-def _plain(value: Any) -> Any:
-    """Return what a function learned as a value that JSON holds."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_plain(one) for one in value]
-    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+def _plain(state: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return what functions learned, by call, as values that JSON holds."""
+    plain: dict[str, dict[str, Any]] = json.loads(json.dumps(state, default=np.ndarray.tolist))
+    return plain
 
 
 def _of_plain(value: Any) -> Any:
