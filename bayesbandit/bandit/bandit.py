@@ -47,6 +47,7 @@ from bayesbandit.history import History, Layout
 from bayesbandit.kernels.rounds import DONE
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Policy, numbers
+from bayesbandit.predictions import Prediction
 from bayesbandit.tables.encoder import Encoder, numbers_only
 from bayesbandit.tables.inputs import is_row, table_of
 from bayesbandit.weighting.base import Balance, is_normalized, weight_source
@@ -304,6 +305,16 @@ class Bandit:
         """
         with self.lock:  # arms cannot change meanwhile
             return choosing.probabilities(self, arm_features.of_all(self, x))
+
+    def predict(self, x: Contexts = None) -> Prediction:
+        """Return what the bandit believes of all arms' mean rewards at x, as in `choose`.
+
+        It has `mean` and `sd` (n, K), `draw(size, rng)` (size, n, K) and `best()` (n, K), the
+        probability that an arm has the largest mean reward. It is the prediction of the next round:
+        nothing is drawn, and no round is counted.
+        """
+        with self.lock:  # arms cannot change meanwhile
+            return choosing.predict(self, arm_features.of_all(self, x))
 
     def summary(self, min_probability: float | None = None) -> pd.DataFrame:
         """Return a table that summarises the rounds in `history` by arm, with removed arms.

@@ -272,6 +272,15 @@ def posterior(bandit: Bandit, k: int) -> Any:
 
 
 @transactions.alone
+def predict(bandit: Bandit, x: np.ndarray) -> Prediction:
+    """Return the prediction at contexts x (n, …), all treated as the next round."""
+    twin = transactions.fork_to_decide(bandit)
+    twin.belief = bandit.belief.fork()
+    advance(twin)
+    return predicted(twin.belief, x)
+
+
+@transactions.alone
 def probabilities(bandit: Bandit, x: np.ndarray) -> np.ndarray:
     """Return each arm's probability (n, K) at contexts x (n, d), all treated as the next round."""
     twin, layout = transactions.fork_to_decide(bandit), bandit.layout
