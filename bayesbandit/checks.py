@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 Name = str | int
 Arms = int | Iterable[Name]  # how many, or their names
-Seed = int | np.random.SeedSequence
+Seed = int | np.random.SeedSequence | None  # None: from the operating system
 Alpha = float | Callable[[int], float]  # a policy's setting: a number, or a function of round t
 
 FLOAT64 = np.dtype(np.float64)

@@ -10,7 +10,7 @@ from bayesbandit.runtime.lazy import load
 
 if TYPE_CHECKING:
     from bayesbandit.bandit.player import Choice, Player
-    from bayesbandit.bandit.presets.preset import preset
+    from bayesbandit.bandit.presets.preset import pop_fields, preset
     from bayesbandit.beliefs.base import (
         Belief,
         BeliefModel,
@@ -61,6 +61,7 @@ __all__ = [
     "Study",
     "WithPosterior",
     "one_thread",
+    "pop_fields",
     "preset",
     "savable",
 ]
@@ -92,6 +93,7 @@ HOMES = {
     "Study": "experiments.study",
     "WithPosterior": "beliefs.base",
     "one_thread": "runtime.one_thread",
+    "pop_fields": "bandit.presets.preset",
     "preset": "bandit.presets.preset",
     "savable": "runtime.savable",
 }

@@ -150,10 +150,11 @@ def _check(value: Alpha, what: str, **bounds: float) -> None:
 
 @dataclass(frozen=True, repr=False)
 class Floored:
-    """The common part of all policies here: a minimum probability γ for each available arm.
+    """The common part of all policies here.
 
-    γ is a number or a function of t. With K available arms, p becomes γ + (1 − K γ) p, (5) of
-    mathematics.md; K γ ≤ 1.
+    min_probability: γ, the least probability of each available arm: a number, or a function of the
+        round t. With K available arms, p becomes γ + (1 − K γ) p, (5)
+        of mathematics.md; K γ ≤ 1.
     """
 
     min_probability: Alpha = field(default=0.0, kw_only=True)
@@ -172,9 +173,10 @@ class Floored:
 
 @dataclass(frozen=True, repr=False)
 class Scaled(Floored):
-    """The common part of policies that multiply posterior sds by α, a number or a function of t.
+    """The common part of policies that multiply posterior sds.
 
-    α counts as 0 if it is so small that α · sd would lose digits.
+    alpha: α, by which posterior sds are multiplied: a number, or a function of the round t. It
+        counts as 0 if it is so small that α · sd would lose digits.
     """
 
     alpha: Alpha = 1.0
@@ -236,7 +238,7 @@ class Greedy(Floored):
 class EpsilonGreedy(Floored):
     """The ε-greedy policy: with probability ε choose any arm evenly, else the greedy arm.
 
-    ε may be a function of t.
+    epsilon: ε, a number, or a function of the round t.
     """
 
     epsilon: Alpha = 0.1

@@ -76,13 +76,15 @@ class Bandit:
         posterior draws; `Sampled`, `Laplace` and `Declared` have settings for that. With
         `Shared(model)` each arm has features. In every method, a context is then (K, d) with a row
         for each arm. Several are (n, K, d).
-    policy: `Thompson`, `UCB`, `Greedy` or `EpsilonGreedy`.
-    balance: `Unweighted()` or `InversePropensity(…)`.
+    policy: `Thompson`, `UCB`, `Greedy`, `EpsilonGreedy`, `Boltzmann` or `TopTwo`.
+    balance: how observations are weighted: `Unweighted()` (the default), `InversePropensity(…)`,
+        `ResidualBalance(…)` or `KernelBalance(…)`.
     n_features: d, the length of a context. With 0 there are no contexts: call `choose()`. An
         encoder sets it.
     encoder: a `bb.Encoder`. Contexts are then tables or rows (a dict, a pandas Series) in every
         method, and features have the encoder's names.
-    seed: an int or a `SeedSequence`. The same seed gives the same decisions.
+    seed: an int or a `SeedSequence`. The same seed gives the same decisions. None: one from the
+        operating system, which is kept in `bandit.seed` and in files.
     history: how many of the latest observed rounds `bandit.history` keeps: a number (0: none), or
         None for all. A balance that reweights past rounds always keeps all.
 
@@ -129,7 +131,7 @@ class Bandit:
         *,
         n_features: int | None = None,
         encoder: Encoder | None = None,
-        seed: int | np.random.SeedSequence = 0,
+        seed: checks.Seed = 0,
         history: int | None = 10_000,
         **settings: object,
     ) -> None:
@@ -141,7 +143,9 @@ class Bandit:
         if encoder is not None and isinstance(spec, Declaring):
             spec.declared.check_features(encoder.features)
         balance = Unweighted() if balance is None else balance
-        if not isinstance(seed, np.random.SeedSequence):
+        if seed is None:
+            seed = np.random.SeedSequence(spawn_key=(DECISIONS,))
+        elif not isinstance(seed, np.random.SeedSequence):
             # another stream than default_rng(seed), with which a user may draw the contexts
             seed = np.random.SeedSequence(checks.integer(seed, "seed"), spawn_key=(DECISIONS,))
         validation.check(spec, policy, balance, len(names), n_features)

@@ -33,6 +33,7 @@ class Ridge:
 
     ridge: λ, from 1e-100 to 1e100, or "cv". "cv" chooses λ from `grid` by exact cross-validation
         with `folds` folds. An arm's rows go to the folds in turn; a tie goes to the larger λ.
+    grid, folds: the values of λ, and the number of folds, of "cv".
     variance: how σ² is estimated, or a number if it is known.
         "empirical_bayes" is (RSS + ν κ u s²)/n, where s² is the mean penalised squared residual of
         all arms, κ the kurtosis of all rewards and u ≤ 1 the share of their variance that the fit
@@ -45,6 +46,7 @@ class Ridge:
         "nig" is the normal-inverse-gamma posterior (Student-t) under θ | σ² ~ N(0, σ²/λ) and
         σ² ~ InverseGamma(shape, scale), given by `prior`. An unpenalised intercept has a flat prior
         and costs no degree of freedom.
+    prior: shape and scale of the InverseGamma prior of σ², of "nig".
     prior_rows: ν of "empirical_bayes": for how many rows its prior stands where rewards take two
         values equally often (κ = 1). It stands for more where they are rare or have heavy tails.
     intercept: a constant column, penalised like the rest (True), "unpenalised", or none (False).

@@ -1,11 +1,13 @@
 """The paper's bandits by name: what each is made of."""
 
+import dataclasses
 import inspect
 
 import numpy as np
 import pytest
 
 import bayesbandit as bb
+from bayesbandit.bandit.presets.preset import explanations
 from bayesbandit.cli.bandits import BANDITS
 from tests import oracle
 from tests.cases import few
@@ -103,16 +105,52 @@ def test_a_setting_that_is_none_is_refused_by_the_presets_name(name):
         preset(2, 1, sed=3)
 
 
-@pytest.mark.parametrize("name", sorted(set(BANDITS) - {"BayesianLassoTS", "BayesianLassoUCB"}))
-def test_a_preset_takes_what_it_says_it_takes(name):
-    """Each setting that the refusal lists, at the value that the model has anyway."""
-    make = BANDITS[name]
+@pytest.mark.parametrize("name", BANDITS)
+def test_a_presets_signature_is_what_it_accepts(name):
+    """Each keyword with a type, its default, and an explanation; and no others."""
+    make = getattr(bb, name)
+    parameters = inspect.signature(make).parameters
+    assert all(p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) for p in parameters.values())
+    assert all(p.annotation is not p.empty for p in parameters.values())
+    by_name = [p.name for p in parameters.values() if p.kind is p.KEYWORD_ONLY]
+    assert by_name[0] == "min_probability"
+    assert by_name[-2:] == ["encoder", "history"]
+    told = explanations(inspect.getdoc(make))
+    assert set(parameters) <= set(told), set(parameters) - set(told)
+    defaults = {p.name: p.default for p in parameters.values() if p.default is not p.empty}
+    given, plain = make(2, **defaults | {"n_features": 3}), make(2, 3)
+    for part in ("spec", "policy", "balance"):
+        assert repr(getattr(given, part)) == repr(getattr(plain, part))
+    assert given.history.limit == plain.history.limit
     with pytest.raises(TypeError) as refusal:
         make(2, 3, nonsense=1)
+    assert str(refusal.value).split("there are ")[1].split(", ") == list(parameters)
+
+
+@pytest.mark.parametrize("name", BANDITS)
+def test_settings_of_a_preset_are_those_of_its_model_and_bandit(name):
+    make = getattr(bb, name)
+    parameters = inspect.signature(make).parameters
     model = make(2, 3).spec
-    for setting in str(refusal.value).split("there are ")[1].split(", "):
-        if hasattr(model, setting):
-            make(2, 3, **{setting: getattr(model, setting)})
+    if not name.startswith("BayesianLasso"):
+        fields = {field.name for field in dataclasses.fields(model)} - {"penalty"}
+        assert fields <= set(parameters)
+    own = inspect.signature(bb.Bandit).parameters
+    for setting in ("encoder", "history", "seed"):
+        assert parameters[setting].default == own[setting].default
+
+
+def test_without_a_seed_it_is_from_the_operating_system_and_recorded(tmp_path, rng):
+    x = rng.normal(size=(50, 3))
+    bandits = [bb.LinTS(3, 3, seed=None) for _ in range(2)]
+    assert bandits[0].seed.entropy != bandits[1].seed.entropy
+    assert inspect.signature(bb.LinTS).parameters["seed"].default == 0
+    for bandit in bandits:
+        bandit.save(tmp_path / "bandit")
+        loaded, again = bb.Bandit.load(tmp_path / "bandit"), bb.LinTS(3, 3, seed=bandit.seed)
+        expected = bandit.choose(x).arm
+        np.testing.assert_array_equal(loaded.choose(x).arm, expected)
+        np.testing.assert_array_equal(again.choose(x).arm, expected)
 
 
 @few("[LinTS]")

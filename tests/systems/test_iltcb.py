@@ -65,7 +65,7 @@ def test_both_constraints_hold_for_every_policy(mu, psi):
 
 def test_the_linear_oracle_is_ridge_regression(rng):
     x, gains, _ = history()
-    policy = LinearOracle(penalty=2.0).on(x)(gains)
+    policy = LinearOracle(ridge=2.0).on(x)(gains)
     z = np.column_stack([x, np.ones(len(x))])
     fit = RidgeRegression(alpha=2.0, fit_intercept=False).fit(z, gains)
     np.testing.assert_allclose(policy.scores(x), fit.predict(z), atol=1e-9)
@@ -210,3 +210,8 @@ def test_the_oracle_is_ridge_regression(size, rng):
     fit.fit(np.column_stack([x, np.ones(30)]), gains)
     scores = np.column_stack([x, np.ones(30)]) @ fit.coef_.T
     np.testing.assert_allclose(LinearOracle(0.7).on(x)(gains).scores(x), scores, atol=1e-8)
+
+
+def test_the_oracles_penalty_has_the_name_that_it_has_everywhere():
+    with pytest.raises(TypeError, match="LinearOracle has no setting 'penalty': it is now 'ridge'"):
+        LinearOracle(penalty=2.0)

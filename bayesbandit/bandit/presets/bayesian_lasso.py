@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from bayesbandit.bandit.presets.preset import Parts, preset
+from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.bandit.presets.preset import preset
 from bayesbandit.beliefs.base import Clock
 from bayesbandit.checks import Alpha, Arms, Seed, number
 from bayesbandit.policies import UCB, Thompson
@@ -24,8 +25,8 @@ def BayesianLassoTS(
     sigma2: float | Prior | None = None, intercept: bool | None = None, listing: bool = False,
     draws: int = 100, refit_every: int | float = 1, seed: Seed = 0,
     balance: Unweighted | InversePropensity | None = None, half_life: float | str | None = None,
-    clock: Clock = "rounds", **settings: Any,
-) -> Parts:  # fmt: skip
+    clock: Clock = "rounds", *, min_probability: Alpha = 0.0, **settings: Any,
+) -> Bandit:  # fmt: skip
     """Return Bayesian LASSO Thompson sampling (paper, Appendix C), by the Gibbs sampler.
 
     lam: λ, or a prior of λ². λ shrinks θ/σ.
@@ -48,23 +49,25 @@ def BayesianLassoTS(
         )
     intercept = not listing if intercept is None else intercept
     model = _lasso(lam, sigma2, intercept, draws, refit_every, half_life, clock, listing)
-    return model, Thompson(alpha), balance
+    policy = Thompson(alpha, min_probability=min_probability)
+    return Bandit(arms, model, policy, balance, n_features=n_features, seed=seed, **settings)
 
 
-@preset()
+@preset(like=BayesianLassoTS)
 def BayesianLassoUCB(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, lam: float | Prior = 1.0,
     sigma2: float | Prior | None = None, intercept: bool = True, draws: int = 100,
     refit_every: int | float = 1, seed: Seed = 0,
     balance: Unweighted | InversePropensity | None = None, half_life: float | str | None = None,
-    clock: Clock = "rounds", **settings: Any,
-) -> Parts:  # fmt: skip
+    clock: Clock = "rounds", *, min_probability: Alpha = 0.0, **settings: Any,
+) -> Bandit:  # fmt: skip
     """Return Bayesian LASSO UCB (paper, Appendix C): the largest mean + α sd of the draws.
 
-    See `BayesianLassoTS`.
+    intercept: whether there is a constant, with prior N(0, 100), that the LASSO does not shrink.
     """
     model = _lasso(lam, sigma2, intercept, draws, refit_every, half_life, clock)
-    return model, UCB(alpha), balance
+    policy = UCB(alpha, min_probability=min_probability)
+    return Bandit(arms, model, policy, balance, n_features=n_features, seed=seed, **settings)
 
 
 def _lasso(

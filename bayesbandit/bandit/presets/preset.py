@@ -1,61 +1,112 @@
-"""The decorator of presets, functions that return a model, a policy and a balance."""
+"""The decorator of presets, functions that return a bandit: their settings, told and checked."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import fields, replace
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, Field, fields
 from difflib import get_close_matches
 from functools import wraps
 from typing import Any
 
 from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.policies import EpsilonGreedy, Floored, Scaled
 from bayesbandit.runtime.savable import refuse_old_names
+from bayesbandit.weighting.propensity import InversePropensity
 
-Parts = tuple[Any, Any, Any]  # a model, a policy, and a balance or None
-OWN = ("history", "encoder", "min_probability")  # settings of every preset's bandit and policy
+EXPLAIN = (InversePropensity, EpsilonGreedy, Scaled, Floored, Bandit)  # settings, after the model
+OF_BANDITS = inspect.signature(Bandit).parameters
+ITEM = re.compile(r"([a-z]\w*(?:, [a-z]\w*)*): ")
 
 
 def preset[**P](
-    *models: type, but: str | None = None
-) -> Callable[[Callable[P, Parts]], Callable[P, Bandit]]:
-    """Decorate a function that returns a model, a policy and a balance, to return their bandit.
+    model: type | None = None, but: str = "", like: Callable[..., Bandit] | None = None
+) -> Callable[[Callable[P, Bandit]], Callable[P, Bandit]]:
+    """Decorate a function that returns a bandit and takes settings by **settings.
 
-    The function takes arms, n_features and seed, which go to the bandit, and **settings. Settings
-    in `OWN` go to the bandit and its policy; the function gets the fields of `models`. Any other
-    raises TypeError with the allowed names. but: a field that is no setting, because the preset's
-    name decides it.
+    The signature names all of them, with types and defaults: the function's own parameters, the
+    other fields of `model`, a dataclass, and the bandit's encoder and history. The docstring gets
+    the explanations that the model, the policies, the balance and `Bandit` have for settings that
+    it does not explain itself. An unknown setting raises TypeError with the nearest name.
+
+    but: a field of the model that is no setting, because the preset decides it.
+    like: a preset that explains the same settings.
     """
 
-    def decorator(parts: Callable[P, Parts]) -> Callable[P, Bandit]:
-        signature = inspect.signature(parts)
-        named = [name for name in signature.parameters if name != "settings"]
-        of_models = [field.name for model in models for field in fields(model) if field.name != but]
-        allowed = [*dict.fromkeys([*named, *of_models, *OWN])]
+    def decorator(make: Callable[P, Bandit]) -> Callable[P, Bandit]:
+        own = inspect.signature(make)
+        keywords = {n: p for n, p in own.parameters.items() if p.kind is not p.VAR_KEYWORD}
+        for field in () if model is None else fields(model):
+            if field.name != but:
+                keywords.setdefault(field.name, _keyword(field))
+        keywords |= {name: OF_BANDITS[name] for name in ("encoder", "history")}
+        sources = [source for source in (like, model, *EXPLAIN) if source is not None]
 
-        @wraps(parts)
-        def make(*args: P.args, **settings: P.kwargs) -> Bandit:
-            for model in models:
-                refuse_old_names(model, settings, parts.__name__)
-            for name in settings:
-                if name not in allowed:
-                    close = get_close_matches(name, allowed, n=1)
-                    hint = f"did you mean {close[0]!r}? " if close else ""
-                    raise TypeError(
-                        f"{parts.__name__} has no setting {name!r}; {hint}there are "
-                        f"{', '.join(allowed)}"
-                    )
-            common: dict[str, Any] = {n: settings.pop(n) for n in OWN if n in settings}
-            made, policy, balance = parts(*args, **settings)
-            if "min_probability" in common:
-                policy = replace(policy, min_probability=common.pop("min_probability"))
-            bound = signature.bind(*args, **settings)
-            bound.apply_defaults()
-            for name in ("n_features", "seed"):
-                common[name] = bound.arguments[name]
-            return Bandit(bound.arguments["arms"], made, policy, balance, **common)
+        @wraps(make)
+        def checked(*args: P.args, **settings: P.kwargs) -> Bandit:
+            _refuse_unknown(make.__name__, model, settings, keywords)
+            return make(*args, **settings)
 
-        vars(make)["__signature__"] = signature.replace(return_annotation="Bandit")
-        return make
+        checked.__doc__ = _documented(make.__doc__, keywords, sources)
+        vars(checked)["__signature__"] = own.replace(parameters=[*keywords.values()])
+        return checked
 
     return decorator
+
+
+def pop_fields(model: type, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return those of the settings that are fields of a dataclass, and remove them."""
+    return {f.name: settings.pop(f.name) for f in fields(model) if f.name in settings}
+
+
+def _keyword(field: Field[Any]) -> inspect.Parameter:
+    """Return a field of a dataclass as a parameter that is given by name."""
+    default = field.default if field.default_factory is MISSING else field.default_factory()
+    return inspect.Parameter(
+        field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=field.type
+    )
+
+
+def _refuse_unknown(
+    name: str, model: type | None, settings: dict[str, Any], keywords: Iterable[str]
+) -> None:
+    """Raise TypeError if a setting is not among the preset's keywords."""
+    if model is not None:
+        refuse_old_names(model, settings, name)
+    for setting in settings:
+        if setting not in keywords:
+            close = get_close_matches(setting, keywords, n=1)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            raise TypeError(
+                f"{name} has no setting {setting!r}; {hint}there are {', '.join(keywords)}"
+            )
+
+
+def _documented(doc: str | None, keywords: Iterable[str], sources: Iterable[object]) -> str:
+    """Return a docstring that explains all keywords; sources explain what it does not."""
+    text = inspect.cleandoc(doc or "")
+    told = explanations(text)
+    for source in sources:
+        told = explanations(inspect.getdoc(source) or "") | told
+    items = dict.fromkeys(told[name] for name in keywords if name in told)
+    return "\n".join([text, "", *(item for item in items if item not in text)])
+
+
+def explanations(doc: str) -> dict[str, str]:
+    """Return the lines of a docstring that explain each setting: "name: what it is", or "a, b: …".
+
+    An explanation begins a line, and ends before the next one or a blank line.
+    """
+    told: dict[str, str] = {}
+    names: list[str] = []
+    for line in doc.splitlines():
+        if item := ITEM.match(line):
+            names = item[1].split(", ")
+            told |= dict.fromkeys(names, line)
+        elif not line.strip():
+            names = []
+        else:
+            more = f"\n    {line.strip()}"
+            told |= {name: told[name] + more for name in names}
+    return told

@@ -31,6 +31,7 @@ class Bootstrap:
 
     penalty: "lasso" minimises ½ mean squared error + λ‖θ‖₁, "ridge" + ½λ‖θ‖². Features and rewards
     are first divided by their standard deviations. Constants are not penalised.
+    replicates: how many resamples each arm has.
     lam: λ. With "cv", each refit chooses λ by cross-validation on the rounds without resampling.
     n_lams, folds: how many values of λ, and how many folds, the cross-validation has.
     draw: with "replicate" Thompson sampling draws one of the replicates. With "normal" it draws

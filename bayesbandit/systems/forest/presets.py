@@ -12,23 +12,23 @@ from bayesbandit.systems.forest.belief import Forest
 @bb.extend.preset(Forest)
 def ForestTS(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
-    balance: bb.extend.Balance | None = None, **settings: Any,
-) -> tuple[Forest, bb.extend.Policy, bb.extend.Balance | None]:  # fmt: skip
+    balance: bb.extend.Balance | None = None, *, min_probability: Alpha = 0.0, **settings: Any,
+) -> bb.Bandit:  # fmt: skip
     """Return a bandit of generalized random forest Thompson sampling (paper, sections 2.2 and 4.2).
 
     It draws from N(mean, α² variance), with the variance by little bags.
-
-    settings: of `Forest` (trees, bag, share, min_leaf, tried, weights, variance_floor,
-    refit_every, least) and `Bandit` (history, encoder, min_probability).
     """
-    return Forest(**settings), bb.Thompson(alpha), balance
+    model = Forest(**bb.extend.pop_fields(Forest, settings))
+    policy = bb.Thompson(alpha, min_probability=min_probability)
+    return bb.Bandit(arms, model, policy, balance, n_features=n_features, seed=seed, **settings)
 
 
 @bb.extend.preset(Forest)
 def ForestUCB(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, seed: Seed = 0,
-    balance: bb.extend.Balance | None = None, **settings: Any,
-) -> tuple[Forest, bb.extend.Policy, bb.extend.Balance | None]:  # fmt: skip
-    """Return a bandit of generalized random forest UCB, which chooses the largest mean + α sd. See
-    `ForestTS`."""
-    return Forest(**settings), bb.UCB(alpha), balance
+    balance: bb.extend.Balance | None = None, *, min_probability: Alpha = 0.0, **settings: Any,
+) -> bb.Bandit:  # fmt: skip
+    """Return a bandit of generalized random forest UCB, which chooses the largest mean + α sd."""
+    model = Forest(**bb.extend.pop_fields(Forest, settings))
+    policy = bb.UCB(alpha, min_probability=min_probability)
+    return bb.Bandit(arms, model, policy, balance, n_features=n_features, seed=seed, **settings)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -49,18 +49,23 @@ class Linear:
 @savable
 @dataclass(frozen=True)
 class LinearOracle:
-    """An oracle that regresses each arm's gains on the contexts, with ridge penalty λ = penalty."""
+    """An oracle that regresses each arm's gains on the contexts.
 
-    penalty: float = 1.0
+    ridge: λ, the penalty.
+    """
+
+    RENAMED: ClassVar = {"penalty": ("ridge", "the penalty λ")}
+
+    ridge: float = 1.0
 
     def __post_init__(self) -> None:
-        number(self.penalty, "penalty", above=0)
+        number(self.ridge, "ridge", above=0)
 
     def on(self, x: Array) -> Callable[[Array], Linear]:
         from scipy.linalg import cho_factor, cho_solve
 
         z = np.column_stack([x, np.ones(len(x))])
-        factor = cho_factor(penalised(z.T @ z, self.penalty))
+        factor = cho_factor(penalised(z.T @ z, self.ridge))
         return lambda gains: Linear(cho_solve(factor, z.T @ gains))
 
 

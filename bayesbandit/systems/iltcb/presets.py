@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import bayesbandit as bb
-from bayesbandit.checks import Arms, Seed
+from bayesbandit.checks import Alpha, Arms, Seed
 from bayesbandit.systems.iltcb.belief import PolicyMixture
 from bayesbandit.systems.iltcb.oracle import LinearOracle, Oracle
 
@@ -17,13 +17,10 @@ def ILTCB(
     arms: Arms, n_features: int | None = None, exploration: float = 0.01, psi: float = 1.0,
     gains: Literal["dr", "ips"] = "dr", oracle: Oracle | None = None,
     refit_every: int | float = 0.25, rewards: tuple[float, float] = (0.0, 1.0), seed: Seed = 0,
-    **settings: Any,
-) -> tuple[PolicyMixture, bb.extend.Policy, bb.extend.Balance]:  # fmt: skip
+    *, min_probability: Alpha = 0.0, **settings: Any,
+) -> bb.Bandit:  # fmt: skip
     """Return a bandit of ILOVETOCONBANDITS (Agarwal et al. 2014): a distribution over policies
     found by an oracle.
-
-    exploration, psi, gains, oracle, refit_every, rewards: settings of `PolicyMixture`. settings: of
-    `PolicyMixture` (delta, log_policies) and `Bandit` (history, encoder, min_probability).
 
     The theory has psi=100, gains="ips" and refit_every=1.0 (epochs that double). The defaults earn
     more on the bundled data sets. Unlike the paper's pseudocode, an arm without a reward so far is
@@ -32,6 +29,8 @@ def ILTCB(
     """
     model = PolicyMixture(
         exploration=exploration, psi=psi, gains=gains, oracle=oracle or LinearOracle(),
-        refit_every=refit_every, rewards=rewards, **settings,
+        refit_every=refit_every, rewards=rewards, **bb.extend.pop_fields(PolicyMixture, settings),
     )  # fmt: skip
-    return model, bb.Thompson(), bb.InversePropensity(clip=UNCLIPPED)
+    policy = bb.Thompson(min_probability=min_probability)
+    balance = bb.InversePropensity(clip=UNCLIPPED)
+    return bb.Bandit(arms, model, policy, balance, n_features=n_features, seed=seed, **settings)
