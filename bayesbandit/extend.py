@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from bayesbandit.predictions import Conjugate, Draws, Joint, LocationScale, Prediction
     from bayesbandit.runtime.one_thread import one_thread
     from bayesbandit.runtime.savable import savable
+    from bayesbandit.runtime.shown import settings_repr
     from bayesbandit.schedule import Schedule
     from bayesbandit.weighting.base import Balance
 
@@ -64,6 +65,7 @@ __all__ = [
     "pop_fields",
     "preset",
     "savable",
+    "settings_repr",
 ]
 
 HOMES = {
@@ -96,6 +98,7 @@ HOMES = {
     "pop_fields": "bandit.presets.preset",
     "preset": "bandit.presets.preset",
     "savable": "runtime.savable",
+    "settings_repr": "runtime.shown",
 }
 
 

@@ -3,7 +3,7 @@ TopTwo."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -16,6 +16,7 @@ from bayesbandit.kernels.row_layout import UCB as UCB_RULE
 from bayesbandit.predictions import Prediction, probabilities_in
 from bayesbandit.runtime.capabilities import declares
 from bayesbandit.runtime.savable import savable
+from bayesbandit.runtime.shown import settings_repr
 
 Rounds = int | np.ndarray
 RULES = (THOMPSON, UCB_RULE, EPSILON_GREEDY)
@@ -157,18 +158,12 @@ class Floored:
         of mathematics.md; K γ ≤ 1.
     """
 
+    __repr__ = settings_repr
+
     min_probability: Alpha = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
         _check(self.min_probability, "min_probability", least=0, most=1)
-
-    def __repr__(self) -> str:
-        shown = {f.name: vars(self)[f.name] for f in fields(self)}
-        if shown["min_probability"] == 0.0:
-            del shown["min_probability"]
-        first = [f.name for f in fields(self) if f.name in shown and not f.kw_only]
-        names = [*first, *(name for name in shown if name not in first)]
-        return f"{type(self).__name__}({', '.join(f'{n}={shown[n]!r}' for n in names)})"
 
 
 @dataclass(frozen=True, repr=False)

@@ -48,6 +48,7 @@ from bayesbandit.kernels.rounds import DONE
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Policy, numbers
 from bayesbandit.predictions import Prediction
+from bayesbandit.runtime.shown import MAX_ROWS, html_table, shows_all
 from bayesbandit.tables.encoder import Encoder, numbers_only
 from bayesbandit.tables.inputs import is_row, table_of
 from bayesbandit.weighting.base import Balance, is_normalized, weight_source
@@ -173,10 +174,26 @@ class Bandit:
         context_warnings.at_making(spec, encoder, len(names), n_features)
 
     def __repr__(self) -> str:
-        return (
-            f"Bandit({len(self.arms)} arms, {self.spec}, {self.policy}, {self.balance}, "
-            f"n_features={self.n_features}{'' if self.encoder is None else f', {self.encoder}'})"
-        )
+        parts = [self.spec, self.policy]
+        if shows_all() or self.balance != Unweighted():
+            parts.append(self.balance)
+        said = ", ".join(map(repr, parts))
+        by = "" if self.encoder is None else f", {self.encoder}"
+        return f"Bandit({len(self.arms)} arms, {said}, n_features={self.n_features}{by})"
+
+    def _repr_html_(self) -> str:
+        names = ", ".join(map(str, self.arms[:MAX_ROWS]))
+        more = "" if len(self.arms) <= MAX_ROWS else f", … ({len(self.arms)})"
+        rows = [
+            ("arms", names + more),
+            ("model", self.spec),
+            ("policy", self.policy),
+            ("balance", self.balance),
+            ("features", self.n_features),
+            ("contexts decided", self.t),
+            ("rewards learned", self.history.total),
+        ]
+        return html_table("Bandit", (), rows)
 
     def __copy__(self) -> Bandit:
         return self.copy()

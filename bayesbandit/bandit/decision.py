@@ -16,6 +16,7 @@ from bayesbandit.many_arms import RowComparison
 from bayesbandit.predictions import Comparison, JointRows, deviation
 from bayesbandit.runtime.identifiers import BYTES, id_text, new_ids
 from bayesbandit.runtime.schema import check, demand
+from bayesbandit.runtime.shown import html_table
 
 NUMBERS = "x", "mean", "sd", "probabilities"  # of a context: a list each
 SLACK = 1e-9  # of probabilities
@@ -278,3 +279,14 @@ class Decision:
         if self.rows.ndim == 1:
             return f"Decision(arm={self.arm!r}, propensity={self.propensity:.4g})"
         return f"Decision({len(self)} contexts, arms={list(self.arms)!r})"
+
+    def _repr_html_(self) -> str:
+        if self.rows.ndim == 1:
+            title = f"Decision: {self.arm}"
+            columns = ("arm", "mean", "sd", "probability")
+            rows = zip(self.arms, self.mean, self.sd, self.probabilities, strict=True)
+        else:
+            title = f"Decision: {len(self)} contexts"
+            columns = ("context", "arm", "propensity")
+            rows = zip(range(len(self)), self.arm, self.propensity, strict=True)
+        return html_table(title, columns, rows)

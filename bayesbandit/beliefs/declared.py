@@ -24,6 +24,7 @@ from bayesbandit.inference.pymc_model.template import template
 from bayesbandit.inference.registry import choices
 from bayesbandit.inference.target import OnTarget
 from bayesbandit.model import RewardModel
+from bayesbandit.runtime.shown import settings_repr
 from bayesbandit.schedule import Schedule
 
 REFIT_GROWTH = 0.1  # the share by which rounds grow between two refits, if nothing else is due
@@ -50,6 +51,8 @@ class Declared:
         variables walk at random, as of `Ridge`. None or 0: they stand still. It is of the declared
         variables: of z, if the coefficients are m + s z.
     """
+
+    __repr__ = settings_repr
 
     declared: RewardModel
     engine: str = "auto"
@@ -186,6 +189,8 @@ class Sampled(Declared):
         (only for Gibbs).
     """
 
+    __repr__ = settings_repr
+
     drift: None = field(default=None, init=False)
     draws: int = POSTERIOR_DRAWS
     tune: int | None = None
@@ -240,6 +245,8 @@ class Laplace(Declared):
     refit_every: the mode is computed again after m rounds of an arm (an int), or each time they
         have grown by a share (a float). None: by 0.1.
     """
+
+    __repr__ = settings_repr
 
     engine: str = field(default="laplace", init=False)
     refit_every: int | float | None = None

@@ -14,6 +14,7 @@ from bayesbandit.beliefs.regressions import FeatureMap, Regressions
 from bayesbandit.checks import SIZES, integer, number, one_of
 from bayesbandit.kernels import arm as layout
 from bayesbandit.runtime.savable import savable
+from bayesbandit.runtime.shown import settings_repr
 from bayesbandit.schedule import Schedule
 
 LAMBDAS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
@@ -73,6 +74,8 @@ class Ridge:
         rows of an arm; a float is growth of the rows by a share (0.05 = 5 %). None: every row up to
         32 columns, and growth by 5 % beyond. A batch with 1,000 rows of an arm ends with an update.
     """
+
+    __repr__ = settings_repr
 
     RENAMED: ClassVar = {
         "floor": (

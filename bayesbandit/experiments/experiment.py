@@ -39,6 +39,7 @@ from bayesbandit.experiments.results_on_disk import Ledger
 from bayesbandit.runtime import fingerprints, user_modules
 from bayesbandit.runtime.plugins import Failed, said
 from bayesbandit.runtime.progress import bar
+from bayesbandit.runtime.shown import in_full
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -188,7 +189,9 @@ class Experiment:
 
         User code adds a fingerprint, which changes when the code changes.
         """
-        first, parts = self.environments[0], [checks.shown(player)]
+        first = self.environments[0]
+        with in_full():
+            parts = [checks.shown(player)]
         if isinstance(player, Bandit) and isinstance(player.spec, Declares):
             parts.append(player.spec.fingerprint(len(first.arms), first.n_features))
         parts += fingerprints.packages(*made_of)

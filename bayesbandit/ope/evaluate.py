@@ -18,6 +18,7 @@ from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.sequences import always_valid_p
 from bayesbandit.ope.targets import Unsupported
 from bayesbandit.ope.weights import DEFAULT
+from bayesbandit.runtime.shown import html_table
 
 DRAWS, CHUNK = 100_000, 10_000  # number of draws of max |t|, and of those at a time
 LEVELS = 20  # the largest number of subgroups
@@ -50,6 +51,11 @@ class Evaluation:
 
     def __repr__(self) -> str:
         return f"Evaluation of {len(self.policies)} policies by {self.data!r}\n{self.table}"
+
+    def _repr_html_(self) -> str:
+        table = self.table.drop(columns=["largest_weight"])
+        rows = table.reset_index().itertuples(index=False)
+        return html_table("Evaluation", ("policy", *table.columns), rows)
 
     @cached_property
     def table(self) -> pd.DataFrame:

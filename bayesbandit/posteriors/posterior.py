@@ -15,6 +15,7 @@ from bayesbandit.checks import Contexts
 from bayesbandit.inference.draws import DRAWS, Diagnostics, Known, Moments
 from bayesbandit.inference.plan import Plan
 from bayesbandit.inference.predictive import responses
+from bayesbandit.runtime.shown import html_table
 from bayesbandit.tables.encoder import Encoder, contexts_of
 
 if TYPE_CHECKING:
@@ -43,6 +44,15 @@ class Posterior:
     def __repr__(self) -> str:
         n = len(self.rows["x"])
         return f"Posterior({self.plan.model!r}, engine={self.engine!r}, rows={n})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("model", self.plan.model),
+            ("engine", self.engine),
+            ("rows", len(self.rows["x"])),
+            ("variables", ", ".join(self.coefficients)),
+        ]
+        return html_table("Posterior", (), rows)
 
     @property
     def engine(self) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from bayesbandit.runtime import user_modules
+from bayesbandit.runtime.shown import in_full
 from bayesbandit.runtime.user_modules import installed
 
 
@@ -211,7 +212,8 @@ INNER = (
 
 
 def _said(value: object) -> str:
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+    with in_full():
+        return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
 def _held(cell: CellType) -> list[Any]:

@@ -21,6 +21,7 @@ from bayesbandit.checks import LARGEST, integer, number, one_of
 from bayesbandit.history import History
 from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.runtime.savable import savable
+from bayesbandit.runtime.shown import settings_repr
 from bayesbandit.schedule import Schedule
 from bayesbandit.weighting.by_arm import ByArm, standardised
 
@@ -48,6 +49,8 @@ class KernelBalance(ByArm):
     landmarks (Nyström).
     refit_every: as in `ResidualBalance`.
     """
+
+    __repr__ = settings_repr
 
     noise: float = 1.0
     least: float = 1e-3

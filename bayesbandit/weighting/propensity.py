@@ -14,6 +14,7 @@ from bayesbandit.checks import LARGEST, integer, number, one_of
 from bayesbandit.history import History
 from bayesbandit.kernels.rounds import DECISION, GIVEN, UNWEIGHTED
 from bayesbandit.runtime.savable import savable
+from bayesbandit.runtime.shown import settings_repr
 from bayesbandit.schedule import Schedule
 from bayesbandit.weighting.estimated import Estimated
 from bayesbandit.weighting.pooled import Pooled
@@ -61,6 +62,8 @@ class InversePropensity:
     refresh: the arms that are then reweighted: the "pulled" arm (the pseudocode of Algorithm 2) or
         "all" arms (a possible reading of section 3).
     """
+
+    __repr__ = settings_repr
 
     clip: float = 0.1
     propensity: Literal["decision", "pooled", "estimated"] = "decision"

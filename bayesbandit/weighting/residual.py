@@ -23,6 +23,7 @@ from bayesbandit.checks import finite, number
 from bayesbandit.history import History
 from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.runtime.savable import savable
+from bayesbandit.runtime.shown import settings_repr
 from bayesbandit.schedule import Schedule
 from bayesbandit.weighting.by_arm import ByArm, standardised
 
@@ -45,6 +46,8 @@ class ResidualBalance(ByArm):
 
     An arm's weights average 1. So they do not weaken a penalty, as inverse propensities do.
     """
+
+    __repr__ = settings_repr
 
     zeta: float = 0.5
     least: float = 1e-3

@@ -94,7 +94,8 @@ def test_balanced_by_the_clip_of_the_preset(rng):
 @pytest.mark.parametrize("name", PRESETS)
 def test_it_prints_as_its_settings(name):
     text = repr(PRESETS[name](["a", "b"], 2))
-    assert text.startswith("Bandit(2 arms, Ridge(ridge=1.0")
+    assert text.startswith("Bandit(2 arms, Ridge(")
+    assert "ridge=1.0" not in text
     assert "0x" not in text
 
 

@@ -35,6 +35,7 @@ from bayesbandit.predictions import LocationScale, Prediction
 from bayesbandit.runtime.capabilities import declares
 from bayesbandit.runtime.savable import savable
 from bayesbandit.runtime.schema import Numbers, check, demand
+from bayesbandit.runtime.shown import settings_repr
 
 Array = np.ndarray
 MERGING, SAVING = "bandits are merged", "the bandit is saved and loaded"
@@ -52,6 +53,8 @@ class Shared:
     model: the model of a row's reward: `Ridge()`, a declared `RewardModel` that does not take
         `arm`, or your own class with a method `belief`. A model that `compares_arms` is refused.
     """
+
+    __repr__ = settings_repr
 
     model: Any
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from bayesbandit.checks import COUNT, HUGEST, MANY, SIZES, integer, number, one_of
-from bayesbandit.extend import ByDraws, ByNormal, Schedule, one_thread, savable
+from bayesbandit.extend import ByDraws, ByNormal, Schedule, one_thread, savable, settings_repr
 from bayesbandit.systems.bootstrap.replicates import (
     Penalty,
     along,
@@ -43,6 +43,8 @@ class Bootstrap:
     half_life, clock: as of `Ridge`, but only the rounds of the last half_life / ln 2 ticks count,
     and these count whole: as many as fading would leave. None: all rounds count.
     """
+
+    __repr__ = settings_repr
 
     penalty: Penalty = "lasso"
     replicates: int = 100

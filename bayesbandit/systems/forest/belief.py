@@ -12,7 +12,7 @@ import numpy as np
 
 from bayesbandit import Encoder
 from bayesbandit.checks import LARGEST, MANY, contexts, integer, number, one_of
-from bayesbandit.extend import ByNormal, LocationScale, Schedule, savable
+from bayesbandit.extend import ByNormal, LocationScale, Schedule, savable, settings_repr
 from bayesbandit.systems.forest.arm import ArmForest
 from bayesbandit.systems.forest.trees import Growth, Trees, Weighing, joined
 
@@ -51,6 +51,8 @@ class Forest:
     (grf's min_node=5 allows no split before 24 rounds), and the variance has a floor. A child may
     have any share of its parent's rounds (grf: at least 5 %), and bags have 4 trees (grf: 2).
     """
+
+    __repr__ = settings_repr
 
     RENAMED: ClassVar = {
         "floor": (

@@ -11,7 +11,15 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from bayesbandit.checks import integer, number, one_of
-from bayesbandit.extend import Belief, Prediction, Rounds, Schedule, one_thread, savable
+from bayesbandit.extend import (
+    Belief,
+    Prediction,
+    Rounds,
+    Schedule,
+    one_thread,
+    savable,
+    settings_repr,
+)
 from bayesbandit.systems.iltcb.optimisation import Mixture, solve
 from bayesbandit.systems.iltcb.oracle import Linear, LinearOracle, Oracle, penalised
 
@@ -39,6 +47,8 @@ class PolicyMixture:
     refit_every: the length of the epochs; with 1.0 the rounds double from one to the next.
     rewards: the smallest and the largest possible reward; the theory assumes 0 and 1.
     """
+
+    __repr__ = settings_repr
 
     compares_arms: ClassVar[bool] = True  # it compares the arms at a context; `Shared` refuses it
 

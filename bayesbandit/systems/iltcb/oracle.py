@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from bayesbandit.checks import number
-from bayesbandit.extend import savable
+from bayesbandit.extend import savable, settings_repr
 
 Array = np.ndarray
 ROUNDING = 1e-11  # share of a column's sum of squares; rounding over a million rows is smaller
@@ -53,6 +53,8 @@ class LinearOracle:
 
     ridge: λ, the penalty.
     """
+
+    __repr__ = settings_repr
 
     RENAMED: ClassVar = {"penalty": ("ridge", "the penalty λ")}
 

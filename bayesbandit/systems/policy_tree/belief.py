@@ -11,7 +11,15 @@ import numpy as np
 
 from bayesbandit import Ridge
 from bayesbandit.checks import COUNT, LARGEST, finite, integer, number, one_of, shown
-from bayesbandit.extend import Belief, BeliefModel, LocationScale, Rounds, Schedule, savable
+from bayesbandit.extend import (
+    Belief,
+    BeliefModel,
+    LocationScale,
+    Rounds,
+    Schedule,
+    savable,
+    settings_repr,
+)
 from bayesbandit.systems.policy_tree.leaves import Leaves
 from bayesbandit.systems.policy_tree.tree import Tree, grown
 
@@ -56,6 +64,8 @@ class PolicyTree:
     decision, and clipped by the balance. All weights are treated as inverse propensities, also
     those of other balances. docs/policy_tree.md shows when it pays.
     """
+
+    __repr__ = settings_repr
 
     compares_arms: ClassVar[bool] = True  # it compares the arms at a context; `Shared` refuses it
 

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bayesbandit.checks import LARGEST, SIZES, integer, number, one_of
-from bayesbandit.extend import Belief, Prediction, savable
+from bayesbandit.extend import Belief, Prediction, savable, settings_repr
 
 Array = np.ndarray
 
@@ -49,6 +49,8 @@ class SuperUCB:
     ridge: λ.
     intercept: whether to add a constant column, penalised like the rest.
     """
+
+    __repr__ = settings_repr
 
     compares_arms: ClassVar[bool] = True  # it compares the arms at a context; `Shared` refuses it
 
