@@ -10,8 +10,8 @@ import pandas as pd
 from scipy.special import logsumexp
 
 from bayesbandit.kernels import njit
-from bayesbandit.ope.estimators import ess
 from bayesbandit.ope.logs.log import Log
+from bayesbandit.ope.tally import ess
 
 POWERS = (0.0, 0.5, 0.8, 1.25, 2.0)  # β of q ∝ e^β
 REFUTED = np.log(100.0)  # if the probabilities are true, P(E ever ≥ 100) ≤ .01

@@ -10,12 +10,11 @@ import numpy as np
 from scipy.stats import norm
 
 from bayesbandit.checks import integer, number, one_of
-from bayesbandit.ope import estimators, sequences
-from bayesbandit.ope.estimators import ESTIMATORS, MODELLED
+from bayesbandit.ope import sequences
+from bayesbandit.ope.estimators import ESTIMATORS, Tuning
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.means import learns
 from bayesbandit.ope.means import predictable as predictable_means
-from bayesbandit.ope.promised import Scored, alike
 from bayesbandit.ope.question import (
     Question,
     before,
@@ -30,13 +29,14 @@ from bayesbandit.ope.question import (
     within_bounds,
     wrong,
 )
-from bayesbandit.ope.sequences import Sequence, Sums
+from bayesbandit.ope.scores import scored
+from bayesbandit.ope.sequences import Sequence
+from bayesbandit.ope.tally import Tally, tallied
 from bayesbandit.ope.targets import Target, Unsupported
 from bayesbandit.ope.weights import (
     DEFAULT,
     FAINT,
     WEIGHTS,
-    by_batch,
     contextual,
     informed,
     predictable_weights,
@@ -48,7 +48,7 @@ class Estimate:
     """The value of a policy, or the difference of two.
 
     value, se: the estimate Σ hΓ/Σ h and its standard error √V/Σh. V is Σh²(Γ − v)², or more if the
-        log is short: see `Sums`.
+        log is short: see `Tally`.
     low, high: the interval. NaN if there is none; `refused` then says why, else it is "".
     ess, expected_ess: the effective sample size (Σw)²/Σw², and what the probabilities
         predict for it. For a difference, the smaller ones.
@@ -82,7 +82,7 @@ class Estimate:
     refused: str = ""
     warnings: tuple[str, ...] = ()
     sequence: Sequence | None = None
-    sums: Sums | None = None
+    sums: Tally | None = None
     unknown: float = 0.0
     carrying: float = np.nan
 
@@ -166,7 +166,7 @@ def estimate(
     """
     if not isinstance(data, Log):
         raise TypeError(f"estimate takes a bb.ope.Log; got {data!r}")
-    one_of(estimator, "estimator", ESTIMATORS)
+    one_of(estimator, "estimator", tuple(ESTIMATORS))
     one_of(weights, "weights", WEIGHTS)
     number(level, "level", above=0, below=1)
     for value, what in ((clip, "clip"), (tau, "tau"), (lam, "lam")):
@@ -178,6 +178,8 @@ def estimate(
             "a sequence takes neither estimator='snips' nor weights='contextual': their scores use "
             "later rounds"
         )
+    if kind == "exact" and not (missing is None or isinstance(missing, str)):
+        raise ValueError("an exact sequence takes no P(observed)")
     if planned is not None:
         integer(planned, "planned", least=1)
     within_bounds(data.reward, limits)
@@ -211,51 +213,47 @@ def estimate(
     weights, more = _settled(asked, weights)
     warnings += more
     learned = np.where(observed & on, data.reward, np.nan)
-    needs_m = estimator in MODELLED and not asked.logged_alone
+    needs_m = ESTIMATORS[estimator].modelled and not asked.logged_alone
     m = predictable_means(data, learned, asked.w, mean) if needs_m else None
-
-    delta = np.empty(0) if asked.logged_alone else asked.delta
-    h = predictable_weights(data, delta, on, "equal" if weights == "contextual" else weights)
-    tuning = {"clip": clip, "tau": tau, "lam": lam}
+    if weights in ("equal", "contextual"):
+        h = on.astype(np.float64)
+    else:
+        h = predictable_weights(data, asked.delta, on, weights)
     if needs_m and learns(mean):
-        h = h * np.where(informed(data, delta, on, learned), 1.0, FAINT)
-    scores, scored = _scores(asked, estimator, m, h, tuning, learned)
-    known = sequences.sums(scores, h, scored)
+        h = h * np.where(informed(data, asked.delta, on, learned), 1.0, FAINT)
+    found = scored(asked, estimator, Tuning(clip, tau, lam), m, h, learned)
+    tally = tallied(found, h)
+    last = tally.last()
+    value, se = float((h * found.scores).sum() / h.sum()), float(last.se)
+    raised = float(last.raised)
     if weights == "contextual":
         if subgroup is not None:
             raise ValueError("weights='contextual' take no subgroup")
-        h, value, variance = contextual(data, delta, scores)
-        se = seen = float(np.sqrt(variance))
-    else:
-        value, seen = estimators.average(scores, h)
-        se = float(np.sqrt(known.V[-1]) / known.H[-1]) if len(known.V) else seen
+        h, value, variance = contextual(data, asked.delta, found.scores)
+        se, raised = float(np.sqrt(variance)), 1.0
 
-    realised, promised, largest, average = sizes_of(asked)
+    sizes = sizes_of(asked)
     invalid = wrong(asked, estimator, force=force, predictable=predictable)
-    steady = float(known.steady[-1]) if len(known.steady) else 0.0
-    refused, more = (invalid, list[str]()) if invalid else too_little(
-        asked.follows_the_log, estimator, weights, realised, promised,
-        se / seen if seen > 0 else 1.0, steady,
-    )  # fmt: skip
-    no_sequence, carrying = refused, known.carrying
-    refused = refused or too_few(carrying)
+    refused, more = invalid, list[str]()
+    if not invalid:
+        refused, more = too_little(
+            float(last.steady), raised, sizes.ess,
+            np.inf if asked.follows_the_log else sizes.expected,
+            fragile=estimator in ("ips", "snips") or weights == "equal",
+        )  # fmt: skip
     at_rounds = None
     if kind == "asymptotic":
-        at_rounds = sequences.asymptotic(known, 1 - level, planned)
-    elif kind == "exact":
-        if not (missing is None or isinstance(missing, str)):
-            raise ValueError("an exact sequence takes no P(observed)")
-        assert limits is not None
-        at_rounds = _exact(asked, m, limits, level)
-        refused = refused or at_rounds.refused
+        rounds = np.flatnonzero(h > 0)
+        at_rounds = sequences.asymptotic(tally, rounds, 1 - level, planned).unless(refused)
+    elif limits is not None and kind == "exact":
+        at_rounds = _exact(asked, m, limits, level).unless(invalid)
+    refused = refused or too_few(last.carrying) or (at_rounds.refused if at_rounds else "")
     half = norm.ppf((1 + level) / 2) * se if not refused else np.nan
-    if at_rounds is not None and (invalid or (no_sequence and kind != "exact")):
-        unknown = np.full_like(at_rounds.low, np.nan)
-        at_rounds = replace(at_rounds, low=unknown, high=unknown, refused=no_sequence)
     return Estimate(
-        value, se, value - half, value + half, realised, promised, scores, h, m, largest, average,
-        int(on.sum()), level, weights, refused, tuple(warnings + more), at_rounds,
-        None if unpredictable else known, carrying=carrying,
+        value, se, value - half, value + half, sizes.ess, sizes.expected, found.scores, h, m,
+        sizes.largest, sizes.mean, int(on.sum()), level, weights, refused,
+        tuple(warnings + more), at_rounds, None if unpredictable else tally,
+        carrying=last.carrying,
     )  # fmt: skip
 
 
@@ -285,69 +283,6 @@ def _settled(asked: Question, weights: str) -> tuple[str, list[str]]:
             raise ValueError(f"weights={weights!r} need the probabilities (n, K)")
         return "equal", ["only chosen arms' probabilities are logged: rounds count alike"]
     return weights, []
-
-
-def _scores(
-    asked: Question, estimator: str, m: np.ndarray | None, h: np.ndarray, tuning: dict[str, float],
-    learned: np.ndarray,
-) -> tuple[np.ndarray, Scored]:  # fmt: skip
-    """Return the scores Γ (n,) of the target, or of the first target less the second; and what
-    multiplies the rewards in them. learned: the rewards, NaN if not known."""
-    log, y, e, rows = asked.log, asked.reward, asked.log.probabilities, np.arange(len(asked.log))
-    name = estimator if m is not None or estimator not in MODELLED else "ips"
-    scores, part, ratios, centres = np.zeros(len(log)), np.zeros(len(log)), [], []
-    for sign, target, w in zip((1, -1), asked.targets, asked.ratios, strict=False):
-        w_A = estimators.used(name, w, **tuning)
-        centre: np.ndarray | float = 0.0
-        if m is not None:
-            centre = m[rows, log.played]
-        elif name == "snips":
-            centre = estimators.snips_value(w, y, h)
-        if target.pi is None and e is None:
-            own = y  # the logged policy's, whatever the means
-        elif m is not None:
-            own = estimators.dr(target.density(log), w_A, y, m, m[rows, log.played])
-        else:
-            own = estimators.snips(w, y, h) if name == "snips" else estimators.ips(w_A, y)
-        scores, part = scores + sign * own, part + sign * w_A * (y - centre)
-        ratios.append(w_A)
-        centres.append(centre)
-    if asked.logged_alone:
-        return scores, alike(learned, *ratios)
-
-    def weights(k: int) -> list[np.ndarray]:
-        if e is None:
-            return ratios
-        share = [t.density(log)[:, k] for t in asked.targets]
-        chance = np.where(e[:, k] > 0, e[:, k], 1.0)
-        return [estimators.used(name, asked.factor * pi / chance, **tuning) for pi in share]
-
-    def weight(k: int) -> np.ndarray:
-        first, *rest = weights(k)
-        return first - rest[0] if rest else first
-
-    def mean(k: int) -> Any:
-        if m is not None or name != "snips":
-            return 0.0 if m is None else m[:, k]
-        total = weight(k)
-        sums = sum(s * w * v for s, w, v in zip((1, -1), weights(k), centres, strict=False))
-        return np.divide(sums, total, out=np.zeros_like(total), where=total != 0)
-
-    def level(k: int) -> Any:
-        if m is None or not log.x.shape[1]:
-            return mean(k)
-        shares = (h[at] if h[at].any() else np.ones(at.stop - at.start) for at in log.batches)
-        averages = [s @ m[at, k] / s.sum() for s, at in zip(shares, log.batches, strict=True)]
-        return by_batch(log, np.array(averages))
-
-    if e is None:
-        wanted = np.unique(log.played[asked.on & (asked.w != 0)])
-    else:
-        wanted = np.flatnonzero((asked.delta[asked.on] != 0).any(axis=0))
-    return scores, Scored(
-        log.played, learned, part, None if e is None else lambda k: e[:, k], weight, mean, level,
-        () if name == "dm" else tuple(wanted.tolist()), tuple(ratios),
-    )  # fmt: skip
 
 
 EMPTY = (

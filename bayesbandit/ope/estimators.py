@@ -8,67 +8,51 @@ SNIPS.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 
 Array = np.ndarray
-ESTIMATORS = ("ips", "snips", "clipped", "dm", "dr", "switch", "shrunk")
-MODELLED = ("dm", "dr", "switch", "shrunk")  # those that need means m
-POINTS = ("clipped", "dm", "switch", "shrunk")  # biased: no interval
 
 
-def ips(w: Array, y: Array) -> Array:
-    """Return the scores Γ = wY of inverse propensity weighting."""
-    return w * y
+class Tuning(NamedTuple):
+    """Settings of biased estimators."""
+
+    clip: float
+    tau: float
+    lam: float
 
 
-def snips_value(w: Array, y: Array, h: Array) -> float:
-    """Return the self-normalised mean v = ΣhwY/Σhw; NaN where all weights are 0."""
-    total = (h * w).sum()
-    return float((h * w * y).sum() / total) if total != 0 else np.nan
+class Estimator(NamedTuple):
+    """An estimator: the weight that it gives rewards, by w (n,).
 
-
-def snips(w: Array, y: Array, h: Array) -> Array:
-    """Return the scores of self-normalised IPS, Γ = v + w(Y − v) Σh/Σhw with v = ΣhwY/Σhw.
-
-    Their weighted mean is v, and its standard error √Σh²w²(Y − v)²/Σhw.
+    modelled: its scores are Σ_k π_k m_k + w(Y − m_A), else wY. biased: it gives no interval.
     """
-    v = snips_value(w, y, h)
-    return v + w * (y - v) * h.sum() / (h * w).sum() if np.isfinite(v) else np.full_like(y, np.nan)
+
+    weight: Callable[[Array, Tuning], Array]
+    modelled: bool = False
+    biased: bool = False
 
 
-def dm(pi: Array, m: Array) -> Array:
-    """Return the scores Γ = Σ_k π_k m_k of the direct method."""
-    return np.einsum("nk,nk->n", pi, m)
+ESTIMATORS = {
+    "ips": Estimator(lambda w, _: w),
+    "snips": Estimator(lambda w, _: w),
+    "clipped": Estimator(lambda w, by: np.minimum(w, by.clip), biased=True),
+    "dm": Estimator(lambda w, _: np.zeros_like(w), modelled=True, biased=True),
+    "dr": Estimator(lambda w, _: w, modelled=True),
+    "switch": Estimator(lambda w, by: np.where(w <= by.tau, w, 0.0), modelled=True, biased=True),
+    "shrunk": Estimator(lambda w, by: by.lam * w / (w**2 + by.lam), modelled=True, biased=True),
+}
 
 
-def dr(pi: Array, w: Array, y: Array, m: Array, m_A: Array) -> Array:
-    """Return the doubly robust scores Γ = Σ_k π_k m_k + w(Y − m_A)."""
-    return dm(pi, m) + w * (y - m_A)
+def snips(w: Array, y: Array, h: Array) -> tuple[float, float]:
+    """Return v = ΣhwY/Σhw and Σh/Σhw; NaN where all weights are 0.
 
-
-def used(name: str, w: Array, clip: float, tau: float, lam: float) -> Array:
-    """Return the weights that an estimator gives rewards: w; w ∧ M (clipped IPS); 0 (direct
-    method); w 1{w ≤ τ} (SWITCH); or λw/(w² + λ) (shrunk DR)."""
-    if name == "clipped":
-        return np.minimum(w, clip)
-    if name == "switch":
-        return np.where(w <= tau, w, 0.0)
-    if name == "shrunk":
-        return lam * w / (w**2 + lam)
-    return np.zeros_like(w) if name == "dm" else w
-
-
-def average(scores: Array, h: Array) -> tuple[float, float]:
-    """Return the mean v = ΣhΓ/Σh of scores, and its standard error √Σh²(Γ − v)²/Σh (martingale
-    central limit theorem)."""
-    total = h.sum()
+    The scores of self-normalised IPS are Γ = v + w(Y − v) Σh/Σhw. Their weighted mean is v, and its
+    standard error √Σh²w²(Y − v)²/Σhw.
+    """
+    total = (h * w).sum()
     if total == 0:
         return np.nan, np.nan
-    v = (h * scores).sum() / total
-    return float(v), float(np.sqrt((h**2 * (scores - v) ** 2).sum()) / total)
-
-
-def ess(w: Array) -> float:
-    """Return the effective sample size (Σw)²/Σw² (Kish 1965); 0 where all weights are 0."""
-    squares = (w**2).sum()
-    return float(w.sum() ** 2 / squares) if squares > 0 else 0.0
+    return float((h * w * y).sum() / total), float(h.sum() / total)

@@ -11,12 +11,25 @@ import pandas as pd
 from bayesbandit.checks import Name, arm_names, finite, floats, integer, number, rescaled
 from bayesbandit.ope.logs.log import next_size
 from bayesbandit.ope.means import shrunk
-from bayesbandit.ope.promised import TINY, Arms, effective, fourth_power, mixed
 from bayesbandit.ope.question import bounds_of
-from bayesbandit.ope.sequences import START, STEADY, Wealth, bet_scores, log_e, rho2
+from bayesbandit.ope.sequences import (
+    START,
+    STEADY,
+    Wealth,
+    bet_scores,
+    half_width,
+    log_e,
+    rho2,
+)
+from bayesbandit.ope.tally import Arms, effective, powers, variance
 from bayesbandit.ope.weights import DEFAULT, FAINT, LEAST, POWER, WAIT
 
 GRID = 200  # number of means that the exact sequences of a monitor try
+
+
+def beside(values: np.ndarray, of: np.ufunc, nothing: Any) -> np.ndarray:
+    """Return of(a_k, a_j) of all pairs of values a (K,), and last of(a_k, nothing), (K, K + 1)."""
+    return of(values[:, None], np.append(values, nothing))
 
 
 class Monitor:
@@ -52,17 +65,15 @@ class Monitor:
         self.t, self.left, self.size = 0, 1, 1  # rounds; how many are left in the block; its size
         # number and sum of rewards less the first, by arm, and the sum of squares
         self.count, self.total, self.total2 = np.zeros(K), np.zeros(K), 0.0
-        self.inverse, self.average = np.zeros(K), np.zeros(K)
-        self.phi, self.phis = np.ones(K), np.ones((K, K))
-        # Σh, Σhd, Σh²dʲ (j ≤ 2) and Σh⁴dʲ (j ≤ 4): of values (K,) and pairs (K, K)
-        self.values, self.pairs = np.zeros((10, K)), np.zeros((10, K, K))
-        # Σh²w²(Y − m)², and Σg, Σgm and Σgm² with g = h²/e: of the value's or pair's first arm
-        self.own, self.parts = np.zeros((4, K)), np.zeros((4, K, K))
+        self.inverse, self.average, self.phi = np.zeros(K), np.zeros(K), np.ones((K, K + 1))
+        # of pairs of arms (K, K), and, in the last column, of an arm and one that is always 0: its
+        # value. Sums of `powers`; and Σh²w²(Y − m)², Σg, Σgm and Σgm², g = h²/e, of the first arm
+        self.sums, self.parts = np.zeros((10, K, K + 1)), np.zeros((4, K, K + 1))
         self.w, self.w2 = np.zeros(K), np.zeros(K)  # Σw, Σw² of "always this arm"
         # by arm Σ(Y − mean)², Σ(Y − m)², and powers of u, Y less the mean so far
         self.squares, self.wrong, self.u2, self.u4 = np.zeros((4, K))
         self.first = 0.0
-        self.rho: tuple[np.ndarray, np.ndarray] | None = None
+        self.rho: np.ndarray | None = None
         self.log_E = np.zeros((K, K))
         self.wealth = [
             [Wealth(1.0, self.alpha, GRID) for _ in range(2)]
@@ -89,29 +100,17 @@ class Monitor:
             raise ValueError(f"probabilities must be ({K},), > 0 and sum to 1; got {e.tolist()}")
         e = rescaled(e[None], "probabilities")[0]
         if self.t == 0:  # the first round has its own φ
-            self.phi, self.phis, self.first = 1 / e, 1 / e + 1 / e[:, None], y
+            self.phi, self.first = beside(1 / e, np.add, 0.0), y
         u, m = y - self.first, shrunk(self.count, self.total, self.total2)  # less rounding error
         y_m = u - m[a]
         scores = m.copy()
         scores[a] += y_m / e[a]
-        seen = (self.count > 0) | (self.t >= WAIT)
-        for sums, own, d, phi, on in (
-            (self.values, self.own, scores, self.phi, seen),
-            (self.pairs, self.parts, scores[:, None] - scores, self.phis, seen & seen[:, None]),
-        ):
-            h = np.where(on, 1.0, FAINT) * phi ** -POWER[DEFAULT]
-            h2, h4 = h**2, h**4
-            sums[0] += h
-            sums[1] += h * d
-            for j in range(3):
-                sums[2 + j] += h2 * d**j
-            for j in range(5):
-                sums[5 + j] += h4 * d**j
-            own[0, a] += h2[a] * (y_m / e[a]) ** 2
-            each = (slice(None),) + (None,) * (h.ndim - 1)  # of the pair's first arm
-            g = h2 / e[each]
-            for j in range(3):
-                own[1 + j] += g * m[each] ** j
+        seen = beside((self.count > 0) | (self.t >= WAIT), np.logical_and, True)
+        h = np.where(seen, 1.0, FAINT) * self.phi ** -POWER[DEFAULT]
+        self.sums += powers(h, beside(scores, np.subtract, 0.0))
+        self.parts[0, a] += h[a] ** 2 * (y_m / e[a]) ** 2
+        g = h**2 / e[:, None]
+        self.parts[1:] += [g * m[:, None] ** j for j in range(3)]
         self.w[a] += 1 / e[a]
         self.w2[a] += 1 / e[a] ** 2
         if self.bounds is not None:
@@ -129,15 +128,13 @@ class Monitor:
         The ends of an asymptotic sequence are NaN before the first verdict, and those of an exact
         one once it rejects every mean.
         """
-        H, S = self.values[0], self.values[1]
+        H, S = self.sums[:2, :, -1]
         v = self.first + S / H if self.t else np.full(len(self.arms), np.nan)
         if self.bounds is not None:
             lo, hi = self.bounds
             low, high = (lo + (hi - lo) * end for end in self._ends())
         elif self.rho is not None:
-            r, (V, _) = self.rho[0], self._variances()
-            with np.errstate(divide="ignore", invalid="ignore"):
-                half = np.sqrt((V + 1 / r) * np.log((V * r + 1) / self.alpha**2)) / H
+            half = half_width(H, self._variances()[:, -1], self.rho[:, -1], self.alpha)
             low, high = v - half, v + half
         else:
             low = high = np.full(len(self.arms), np.nan)
@@ -172,7 +169,7 @@ class Monitor:
         if self.left == 0:
             self.average += self.inverse
             cost = np.maximum(self.inverse / self.size, LEAST * self.average / self.t)
-            self.phi, self.phis = cost, cost + cost[:, None]
+            self.phi = beside(cost, np.add, 0.0)
             self.inverse = np.zeros_like(e)
             if self.block is None:
                 self.size = next_size(self.size, self.t)
@@ -188,34 +185,19 @@ class Monitor:
         self.u2[a] += u**2
         self.u4[a] += u**4
 
-    def _variances(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return V of values (K,) and of pairs (K, K), as in `Sums`."""
-        size = self.w**2 / np.maximum(self.w2, TINY)
-        value = self._varies(self.values, self._excess(self.own), size)
-        excess = self._excess(self.parts)
-        pairs = self._varies(self.pairs, excess + excess.T, np.minimum(size, size[:, None]))
-        np.fill_diagonal(pairs, 1.0)  # an arm and itself: any number
-        return value, pairs
-
-    def _excess(self, own: np.ndarray) -> np.ndarray:
-        """Return by how much more is promised than was seen of an arm's part of the variance."""
-        seen, C, first, second = own
-        each = (slice(None),) + (None,) * (C.ndim - 1)
-        mean = (self.total / np.maximum(self.count, 1))[each]
-        far = np.maximum(mean**2 * C - 2 * mean * first + second, 0.0)
-        n, squares, wrong, u2, u4 = (
-            of[each] for of in (self.count, self.squares, self.wrong, self.u2, self.u4)
-        )
-        arms = Arms(n, squares, wrong, u2, u4, C, far, 0.0)
-        return arms.promised(self.squares.sum() / self.t) - seen
-
-    @staticmethod
-    def _varies(sums: np.ndarray, excess: np.ndarray, size: np.ndarray) -> np.ndarray:
-        """Return the variance of Σhd from its sums, raised as in `Sums`."""
-        H, S, zero, one, two, *fourth = sums
-        v = S / H
-        V = np.maximum(two - 2 * v * one + v**2 * zero, 0.0)
-        return mixed(V, excess, np.minimum(effective(V, fourth_power(v, *fourth)), size))
+    def _variances(self) -> np.ndarray:
+        """Return V of pairs and values (K, K + 1), as in `Tally`."""
+        seen, C, C1, C2 = self.parts
+        each = (self.total / np.maximum(self.count, 1), self.count, self.squares, self.wrong)
+        mean, n, own, left = (of[:, None] for of in each)
+        far = np.maximum(mean**2 * C - 2 * mean * C1 + C2, 0.0)
+        arms = Arms(n, own, left, self.u2[:, None], self.u4[:, None], C, far, seen)
+        excess = arms.promised(self.squares.sum() / self.t) - seen
+        excess[:, :-1] += excess[:, :-1].T.copy()
+        size = beside(effective(self.w, self.w2), np.minimum, np.inf)
+        V = variance(self.sums, excess, size)[1]
+        np.fill_diagonal(V, 1.0)  # an arm and itself: any number
+        return V
 
     def _test(self) -> None:
         """Update the evidence for each pair: its largest value so far."""
@@ -223,10 +205,8 @@ class Monitor:
         if self.rho is None:
             if effective(self.u2.sum(), self.u4.sum()) < STEADY:
                 return
-            half = self.planned / 2 / self.t
-            values, pairs = (rho2(1.0, self.alpha) / (v * half) for v in V)
-            self.rho = values, pairs
-        E = log_e(self.pairs[1], V[1], self.rho[1])
+            self.rho = rho2(1.0, self.alpha) / (V * (self.planned / 2 / self.t))
+        E = log_e(self.sums[1, :, :-1], V[:, :-1], self.rho[:, :-1])
         np.fill_diagonal(E, 0.0)
         np.maximum(self.log_E, E, out=self.log_E)
 

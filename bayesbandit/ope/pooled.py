@@ -18,10 +18,8 @@ from bayesbandit.ope.check import REFUTED, check
 from bayesbandit.ope.estimate import estimate
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.logs.stored import columns_of
-from bayesbandit.ope.promised import Arms, alike, effective, fourth_power, mixed
 from bayesbandit.ope.question import too_few, too_little
-from bayesbandit.ope.sequences import Sums, sums
-from bayesbandit.ope.weights import DEFAULT
+from bayesbandit.ope.tally import Tally, alike, tallied
 from bayesbandit.store.log import DecisionLog, Time
 from bayesbandit.store.rows import moment
 from bayesbandit.store.settings import Settings
@@ -34,7 +32,7 @@ AT_ONCE = 10_000  # decisions read at a time
 
 
 class Pooled:
-    """Sums over the parts of a log, and the value that they give.
+    """The sums of the parts of a log, and the value that they give.
 
     Only rounds before the first one with an open reward count, as with missing="open" of
     `estimate`.
@@ -43,13 +41,8 @@ class Pooled:
     def __init__(self, level: float = 0.95) -> None:
         self.level = level
         self.n, self.rounds, self.never, self.ended = 0, 0, 0, False
-        self.shift: float | None = None  # subtracted to reduce rounding errors
-        self.h = self.hc = 0.0  # Σh and Σhc, of shifted scores c
-        self.squares, self.fourth = np.zeros(3), np.zeros(5)  # Σh²cʲ and Σh⁴cʲ
-        self.w = np.zeros(3)  # Σw, Σw², and the expected value of the latter
-        self.rewards = np.zeros(4)  # how many, Σ(Y − the arm's mean)², Σu² and Σu⁴, see `Promise`
-        self.seen = 0.0
-        self.arms: Arms | None = None
+        self.tally: Tally | None = None
+        self.squares = 0.0  # the expected value of Σw²
         self.refused = ""
 
     def _counts(self, reward: Array, is_open: Array) -> int:
@@ -61,50 +54,30 @@ class Pooled:
         self.ended |= bool(lost.any())
         return count
 
-    def _take(self, scores: Array, h: Array, sums: Sums, w: tuple[float, float, float]) -> None:
-        """Add rounds that count. w: Σw, Σw², and the expected value of the latter."""
-        if self.shift is None:
-            self.shift = float(h @ scores / h.sum())
-        c, known = scores - self.shift, sums.known
-        self.n += len(c)
-        self.h += float(h.sum())
-        self.hc += float(h @ c)
-        self.squares += [h**2 @ c**j for j in range(3)]
-        self.fourth += [h**4 @ c**j for j in range(5)]
-        self.w += w
-        self.rewards += [known.n[-1], known.within[-1], known.u2[-1], known.u4[-1]]
-        self.seen += float(known.seen[-1])
-        self.arms = known.arms if self.arms is None else self.arms + known.arms
+    def _take(self, n: int, running: Tally, squares: float) -> None:
+        """Add the sums of n rounds that count. squares: the expected value of Σw²."""
+        last = running.last()
+        self.tally = last if self.tally is None else self.tally + last
+        self.n += n
+        self.squares += squares
 
-    def row(self, estimator: str, weights: str, follows_the_log: bool) -> dict[str, float | str]:
+    def summary(self) -> dict[str, float | str]:
         """Return estimate, se, low, high, ess, n, and refused: why there is no interval, or ""."""
-        w, w2, promised = self.w
-        n, within, u2, u4 = self.rewards
-        size = w**2 / w2 if w2 > 0 else 0.0
-        value = se = carrying = np.nan
-        if self.arms is not None:
-            v, pooled = self.hc / self.h, within / max(n, 1.0)
-            zero, one, two = self.squares
-            V = max(two - 2 * v * one + v**2 * zero, 0.0)
-            excess = self.arms.promised(pooled).sum() - self.seen
-            rounds = min(size, float(effective(V, fourth_power(v, *self.fourth))))
-            value, se = v + (self.shift or 0.0), np.sqrt(mixed(V, excess, rounds)) / self.h
-            carrying = self.arms.carrying(pooled, size)
-        refused = self.refused
+        value = se = np.nan
+        size, refused, tally = 0.0, self.refused, self.tally
+        if tally is not None:
+            value, se, size = float(tally.value), float(tally.se), float(tally.size)
         if self.never:
             refused = f"{self.never} of {self.rounds} decisions have no reward, and will have none"
-        elif not refused and self.n < 2:
+        elif not refused and (tally is None or self.n < 2):
             refused = (
                 "an interval needs 2 decisions before the first whose reward is open, and has "
                 f"{self.n}"
             )
-        elif not refused:
-            expected = self.n**2 / promised if promised > 0 else np.inf
-            steady = float(effective(u2, u4))
-            refused, _ = too_little(
-                follows_the_log, estimator, weights, size, expected, 1.0, steady
-            )
-            refused = refused or too_few(carrying)
+        elif not refused and tally is not None:
+            expected = self.n**2 / self.squares if self.squares > 0 else np.inf
+            refused, _ = too_little(float(tally.steady), 1.0, size, expected, fragile=False)
+            refused = refused or too_few(tally.carrying)
         half = np.nan if refused else norm.ppf((1 + self.level) / 2) * se
         return {
             "estimate": value, "se": se, "low": value - half, "high": value + half, "ess": size,
@@ -118,14 +91,9 @@ class MeanReward(Pooled):
     def add(self, reward: Array, is_open: Array) -> None:
         """Add the rewards (n,) of the next rounds. is_open: a mask of those that may still come."""
         y = reward[: self._counts(reward, is_open)]
-        if not len(y):
-            return
-        one, n = np.ones(len(y)), float(len(y))
-        self._take(y, one, sums(y, one, alike(y)), (n, n, n))
-
-    def summary(self) -> dict[str, float | str]:
-        """Return estimate, se, low, high, ess, n and refused."""
-        return self.row("ips", "equal", True)
+        if len(y):
+            one = np.ones(len(y))
+            self._take(len(y), tallied(alike(y, y, (one,)), one), len(y))
 
 
 class ArmValue(Pooled):
@@ -158,17 +126,13 @@ class ArmValue(Pooled):
             self.refused = f"the propensities are refuted (log E = {doubt:.1f})"
         if count < 2 or self.unsupported:
             return
-        part = data if count == len(data) else data[:count]
-        found = estimate(part, self.arm, force=True)
+        found = estimate(data[:count], self.arm, force=True)
         assert found.sums is not None
-        w = found.mean_weight * found.n
-        squares = w**2 / found.ess if found.ess > 0 else 0.0
-        promised = found.n**2 / found.expected_ess
-        self._take(found.scores, found.h, found.sums, (w, squares, promised))
+        self._take(found.n, found.sums, found.n**2 / found.expected_ess)
 
     def summary(self) -> dict[str, float | str]:
         """Return estimate, se, low, high, ess, n and refused."""
-        row = self.row("dr", DEFAULT, False)
+        row = super().summary()
         if self.unsupported:
             share = self.unsupported / self.rounds
             row["refused"] = (

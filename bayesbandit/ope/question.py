@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bayesbandit.checks import is_real, number, one_of
-from bayesbandit.ope import estimators
 from bayesbandit.ope.check import refuted
-from bayesbandit.ope.estimators import POINTS
+from bayesbandit.ope.estimators import ESTIMATORS
 from bayesbandit.ope.logs.log import Log
+from bayesbandit.ope.tally import ess
 from bayesbandit.ope.targets import Target, Unsupported, supported, target_of
 from bayesbandit.ope.weights import spread
 
@@ -34,12 +35,12 @@ class Question:
     factor: np.ndarray  # 1{observed}/P(observed) (n,), 1 where P is not given
     on: np.ndarray  # rounds that count
 
-    @property
+    @cached_property
     def w(self) -> np.ndarray:
         """The weight of Y (n,): w, or w₁ − w₂."""
         return self.ratios[0] if len(self.ratios) == 1 else self.ratios[0] - self.ratios[1]
 
-    @property
+    @cached_property
     def delta(self) -> np.ndarray:
         """π, or π₁ − π₂ (n, K); without the logged policy's if only chosen arms' are known."""
         known = [t for t in self.targets if t.pi is not None or self.log.probabilities is not None]
@@ -160,33 +161,36 @@ def supported_by(
     return could, said
 
 
-def sizes_of(asked: Question) -> tuple[float, float, float, float]:
-    """Return the realised and expected effective sample size, and the largest share and the mean of
-    w.
+class Sizes(NamedTuple):
+    """Sizes of a sample: the effective sample size (Σw)²/Σw², the one that the probabilities
+    predict, the largest share of one round in Σw, and the mean of w."""
 
-    They are those of the target with the smallest realised size.
-    """
+    ess: float
+    expected: float
+    largest: float
+    mean: float
+
+
+def sizes_of(asked: Question) -> Sizes:
+    """Return the sizes of the target with the smallest effective sample size."""
     log, on = asked.log, asked.on
-    worst = (np.inf, np.nan, np.nan, np.nan)
+    n, found = int(on.sum()), list[Sizes]()
     for target in asked.targets:
-        w, n = target.weights(log)[on], int(on.sum())
-        total = w.sum()
-        promised = np.nan
+        w = target.weights(log)[on]
+        total, expected = w.sum(), np.nan
         if target.pi is None:
-            promised = float(n)
+            expected = float(n)
         elif log.probabilities is not None:
-            promised = n**2 / spread(target.pi[on], log.probabilities[on]).sum()
-        largest = w.max() / total if total > 0 else np.nan
-        size = estimators.ess(w)
-        if size < worst[0]:
-            worst = (size, float(promised), float(largest), float(w.mean()))
-    return worst
+            expected = float(n**2 / spread(target.pi[on], log.probabilities[on]).sum())
+        largest = float(w.max() / total) if total > 0 else np.nan
+        found.append(Sizes(ess(w), expected, largest, float(w.mean())))
+    return min(found, key=lambda one: one.ess)
 
 
 def wrong(asked: Question, estimator: str, *, force: bool, predictable: bool) -> str:
     """Return why an interval of any kind would be invalid; "" if one may be valid."""
     log, trained = asked.log, max(target.trained for target in asked.targets)
-    if estimator in POINTS:
+    if ESTIMATORS[estimator].biased:
         return f"{estimator!r} is biased: a number without an interval"
     if not predictable:
         return "the target or the means were learned from the rounds that judge it"
@@ -196,38 +200,36 @@ def wrong(asked: Question, estimator: str, *, force: bool, predictable: bool) ->
 
 
 def too_little(
-    follows_the_log: bool, estimator: str, weights: str, realised: float, promised: float,
-    raised: float, steady: float,
-) -> tuple[str, list[str]]:  # fmt: skip
-    """Return why there is too little data for a normal interval, or "", and warnings.
+    steady: float, raised: float, size: float, expected: float, *, fragile: bool
+) -> tuple[str, list[str]]:
+    """Return why there is too little data for a normal interval or a sequence, or "", and warnings.
 
-    realised, promised: effective sample sizes, seen and expected. raised: the factor by which the
-    standard error was raised. steady: see `Sums`.
+    steady, raised: see `Tally`. size, expected: effective sample sizes, seen and expected. fragile:
+    whether much luck refuses an interval; else it warns.
     """
     warned = list[str]()
-    fragile = estimator in ("ips", "snips") or weights == "equal"
-    seen_little = not follows_the_log and realised >= LUCKY * promised
-    if realised < FEW:
-        return f"the effective sample size is {realised:.1f}, below {FEW:g}", warned
+    lucky = size >= LUCKY * expected
+    if size < FEW:
+        return f"the effective sample size is {size:.1f}, below {FEW:g}", warned
     if steady == 0:
         return "all rewards are the same within each arm: how much they vary is not known", warned
-    if seen_little and fragile:
+    if lucky and fragile:
         return (
-            f"the effective sample size, {realised:.0f}, is {realised / promised:.1f} times the "
-            f"expected {promised:.0f}: rounds that carry much weight are still to come"
+            f"the effective sample size, {size:.0f}, is {size / expected:.1f} times the expected "
+            f"{expected:.0f}: rounds that carry much weight are still to come"
         ), warned
     if raised > RAISED:
         warned.append(
             f"the scores vary less than the probabilities and rewards promise: the standard error "
             f"is {raised:.1f} times as large for it"
         )
-    if seen_little:
+    if lucky:
         warned.append(
-            f"the effective sample size is {realised:.0f}, {promised:.0f} were expected: rounds "
-            "that carry much weight are still to come, and the interval may be too narrow"
+            f"the effective sample size is {size:.0f}, {expected:.0f} were expected: rounds that "
+            "carry much weight are still to come, and the interval may be too narrow"
         )
-    if realised < SCARCE:
-        warned.append(f"the effective sample size is {realised:.0f}, below {SCARCE:g}")
+    if size < SCARCE:
+        warned.append(f"the effective sample size is {size:.0f}, below {SCARCE:g}")
     return "", warned
 
 

@@ -6,16 +6,16 @@ Waudby-Smith et al. (2024), Anytime-valid off-policy inference for contextual ba
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import log_ndtr
 
-from bayesbandit.ope.promised import Promise, Scored, effective, fourth_power, mixed, promise
+from bayesbandit.ope.tally import Tally
 
 START = 120  # the first round in which an asymptotic sequence may have a verdict
-STEADY = 20.0  # the smallest `Sums.steady` for a verdict
+STEADY = 20.0  # the smallest `Tally.steady` for a verdict
 GRID = 500  # number of means ν that an exact sequence tries
 BETS = 2.0 ** -np.arange(1, 15)  # c_j, shares of the wealth
 CHUNK = 64  # rounds at a time
@@ -37,6 +37,13 @@ class Sequence:
     level: float
     refused: str = ""
 
+    def unless(self, why: str) -> Sequence:
+        """Return the sequence; if there is a reason why it is refused, with ends that are NaN."""
+        if not why:
+            return self
+        unknown = np.full_like(self.low, np.nan)
+        return replace(self, low=unknown, high=unknown, refused=why)
+
     def __repr__(self) -> str:
         if not len(self.rounds):
             return f"Sequence({self.kind}, no verdict yet)"
@@ -48,64 +55,14 @@ class Sequence:
         )
 
 
-@dataclass(frozen=True)
-class Sums:
-    """Running sums over the rounds that count, each (m,): H = Σh, S = Σhd, V for the variance of S.
+def begin(tally: Tally) -> int | None:
+    """Return the position of the first round with a verdict, or None.
 
-    V is the observed variance Σh²(d − v)². Where more is promised of its part Σh²w²(Y − m)² than
-    was seen, it is raised: what is promised counts as 50 rounds, what was seen as the rounds that
-    make it up, at most as the effective sample size. Promised is Σ_k E[w_k²(Y − m_k)²], with each
-    arm's own variance. In a short log, rare rewards and rounds with large weights may not have come
-    yet, and the observed variance is too small.
-
-    steady: (Σu²)²/Σu⁴, with u = Y minus the arm's mean so far: how many rounds make up the variance
-    of the rewards. It is n/3 for normal rewards; if rewards are rarely other than 0, about the
-    number of those so far. known: what is promised, and by which arms. size: the effective sample
-    size.
+    It is at least round 120, and `steady` has reached 20.
     """
-
-    rounds: np.ndarray
-    H: np.ndarray
-    S: np.ndarray
-    V: np.ndarray
-    steady: np.ndarray
-    size: np.ndarray
-    known: Promise
-
-    @property
-    def carrying(self) -> float:
-        """How many rewards make up the variance after the last round; see `Estimate`."""
-        if not len(self.rounds):
-            return 0.0
-        n, within = float(self.known.n[-1]), float(self.known.within[-1])
-        return self.known.arms.carrying(within / max(n, 1.0), float(self.size[-1]))
-
-    def begin(self) -> int | None:
-        """Return the position of the first round with a verdict, or None.
-
-        It is at least round 120, and `steady` has reached 20.
-        """
-        ready = (self.steady >= STEADY) & (self.V > 0)
-        ready[: START - 1] = False
-        return int(ready.argmax()) if ready.any() else None
-
-
-def sums(scores: np.ndarray, h: np.ndarray, scored: Scored) -> Sums:
-    """Return the sums after each round with h > 0.
-
-    scores, h: (n,). scored: what multiplies the rewards in the scores.
-    """
-    rounds = np.flatnonzero(h > 0)
-    d, own = scores[rounds], h[rounds]
-    shift = (own @ d) / own.sum() if len(d) else 0.0  # for less rounding error
-    c = d - shift
-    H, S, A = np.cumsum(own), np.cumsum(own * c), np.cumsum(own**2 * c)
-    v = S / H
-    V = np.maximum(np.cumsum(own**2 * c**2) - 2 * v * A + v**2 * np.cumsum(own**2), 0.0)
-    fourth = fourth_power(v, *(np.cumsum(own**4 * c**j) for j in range(5)))
-    known, size = promise(scored, h, rounds), scored.size(rounds)
-    raised = mixed(V, known.promised - known.seen, np.minimum(effective(V, fourth), size))
-    return Sums(rounds, H, S + shift * H, raised, effective(known.u2, known.u4), size, known)
+    ready = (tally.steady >= STEADY) & (tally.V > 0)
+    ready[: START - 1] = False
+    return int(ready.argmax()) if ready.any() else None
 
 
 def rho2(V: float, alpha: float) -> float:
@@ -113,20 +70,26 @@ def rho2(V: float, alpha: float) -> float:
     return float((-2 * np.log(alpha) + np.log(-2 * np.log(alpha)) + 1) / V)
 
 
-def tuned(known: Sums, begin: int, alpha: float, planned: int | None) -> float:
+def tuned(tally: Tally, first: int, alpha: float, planned: int | None) -> float:
     """Return ρ² for half of the planned rounds, by the variance at the first verdict."""
-    half = (len(known.V) if planned is None else planned) / 2
-    return rho2(float(known.V[begin]) * half / (begin + 1), alpha)
+    half = (len(tally.V) if planned is None else planned) / 2
+    return rho2(float(tally.V[first]) * half / (first + 1), alpha)
 
 
-def asymptotic(known: Sums, alpha: float, planned: int | None = None) -> Sequence:
-    """Return the asymptotic confidence sequence v ± √((V + 1/ρ²) log((Vρ² + 1)/α²))/H."""
-    if (begin := known.begin()) is None:
-        return Sequence(known.rounds[:0], known.H[:0], known.H[:0], "asymptotic", 1 - alpha)
-    r = tuned(known, begin, alpha, planned)
-    H, V = known.H[begin:], known.V[begin:]
-    v, half = known.S[begin:] / H, np.sqrt((V + 1 / r) * np.log((V * r + 1) / alpha**2)) / H
-    return Sequence(known.rounds[begin:], v - half, v + half, "asymptotic", 1 - alpha)
+def half_width(H: Any, V: Any, r: Any, alpha: float) -> Any:
+    """Return √((V + 1/ρ²) log((Vρ² + 1)/α²))/H, with r = ρ²."""
+    return np.sqrt((V + 1 / r) * np.log((V * r + 1) / alpha**2)) / H
+
+
+def asymptotic(
+    tally: Tally, rounds: np.ndarray, alpha: float, planned: int | None = None
+) -> Sequence:
+    """Return the asymptotic confidence sequence at the rounds (m,) of a tally."""
+    if (first := begin(tally)) is None:
+        return Sequence(rounds[:0], tally.H[:0], tally.H[:0], "asymptotic", 1 - alpha)
+    r = tuned(tally, first, alpha, planned)
+    v, half = (of[first:] for of in (tally.value, half_width(tally.H, tally.V, r, alpha)))
+    return Sequence(rounds[first:], v - half, v + half, "asymptotic", 1 - alpha)
 
 
 def log_e(S: np.ndarray, V: np.ndarray, r: Any) -> np.ndarray:
@@ -138,12 +101,12 @@ def log_e(S: np.ndarray, V: np.ndarray, r: Any) -> np.ndarray:
     return np.log(2) - np.log(scale) / 2 + r * S**2 / (2 * scale) + log_ndtr(S * np.sqrt(r / scale))
 
 
-def always_valid_p(known: Sums, alpha: float, planned: int | None = None) -> tuple[float, float]:
+def always_valid_p(tally: Tally, alpha: float, planned: int | None = None) -> tuple[float, float]:
     """Return the always-valid p-values of "E[d] ≤ 0" and of "E[d] ≥ 0": p = min(1, 1/max_t E_t)."""
-    if (begin := known.begin()) is None:
+    if (first := begin(tally)) is None:
         return 1.0, 1.0
-    r = tuned(known, begin, alpha, planned)
-    S, V = known.S[begin:], known.V[begin:]
+    r = tuned(tally, first, alpha, planned)
+    S, V = tally.S[first:], tally.V[first:]
     above, below = (float(np.exp(-max(log_e(s, V, r).max(), 0.0))) for s in (S, -S))
     return above, below
 

@@ -75,12 +75,16 @@ def by_batch(log: Log, values: np.ndarray) -> np.ndarray:
     return np.repeat(values, [rows.stop - rows.start for rows in log.batches])
 
 
+def averaged(log: Log, h: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return values (n,) averaged over each batch by h; 0 in a batch without weight."""
+    starts = [rows.start for rows in log.batches]
+    total, sums = np.add.reduceat(h, starts), np.add.reduceat(h * values, starts)
+    return by_batch(log, np.divide(sums, total, out=np.zeros_like(total), where=total > 0))
+
+
 def predictable_weights(log: Log, delta: np.ndarray, on: np.ndarray, weights: str) -> np.ndarray:
-    """Return weights h (n,): 1, φ^−½ (StableVar) or φ^−1 (MinVar); 0 if a round does not count."""
-    if weights == "equal":
-        return on.astype(np.float64)
-    found = phi(log, delta, on)
-    return by_batch(log, found ** -POWER[weights]) * on
+    """Return weights h (n,): φ^−½ (StableVar) or φ^−1 (MinVar); 0 if a round does not count."""
+    return by_batch(log, phi(log, delta, on) ** -POWER[weights]) * on
 
 
 def contextual(log: Log, delta: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, float, float]:

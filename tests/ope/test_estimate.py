@@ -367,6 +367,10 @@ def test_missing_rewards():
     w = pi[np.arange(N), log.played] / log.propensity / 0.9
     found = estimate(some, pi, "ips", weights="equal", missing=0.9)
     assert found.value == pytest.approx(np.nansum(w * holes) / N)
+    bare = Log(log.x, log.played, holes, arms=K, propensity=log.propensity)
+    for data in (some, bare):  # also of the logged policy, whatever is known of it
+        earned = estimate(data, None, "ips", weights="equal", missing=0.9)
+        assert earned.value == pytest.approx(np.nansum(holes) / 0.9 / N)
 
 
 def test_rewards_that_may_be_anything_prove_no_more_than_their_interval():

@@ -10,7 +10,6 @@ import bayesbandit as bb
 from bayesbandit.cli.evaluate import titled
 from bayesbandit.ope import Log, Monitor, check, estimate, evaluate
 from bayesbandit.ope.check import e_process
-from bayesbandit.ope.promised import alike
 from bayesbandit.ope.sequences import (
     BETS,
     Wealth,
@@ -18,8 +17,8 @@ from bayesbandit.ope.sequences import (
     asymptotic,
     bet_scores,
     log_e,
-    sums,
 )
+from bayesbandit.ope.tally import alike, tallied
 from bayesbandit_studies.evidence.designs import bernoulli, linear
 
 
@@ -28,9 +27,10 @@ def test_asymptotic_by_hand():
     d, h, y = rng.normal(size=300) + 0.2, rng.random(300) + 0.5, rng.normal(size=300)
 
     def known(t):
-        return sums(d[:t], h[:t], replace(alike(y[:t]), arms=()))  # nothing is promised
+        scored = alike(y[:t], d[:t], (np.ones(t),))
+        return tallied(replace(scored, arms=()), h[:t])  # nothing is promised
 
-    found = asymptotic(known(300), 0.05)
+    found = asymptotic(known(300), np.arange(300), 0.05)
     assert found.rounds[0] == 119
     for t in (120, 200, 300):
         v = (h[:t] @ d[:t]) / h[:t].sum()
@@ -41,7 +41,7 @@ def test_asymptotic_by_hand():
         half = np.sqrt((V + 1 / r) * np.log((V * r + 1) / 0.05**2)) / h[:t].sum()
         assert found.low[t - 120] == pytest.approx(v - half)
         assert found.high[t - 120] == pytest.approx(v + half)
-    assert len(asymptotic(known(100), 0.05).rounds) == 0
+    assert len(asymptotic(known(100), np.arange(100), 0.05).rounds) == 0
 
 
 def test_the_e_process_is_one_under_the_null_in_the_mean():

@@ -1,0 +1,283 @@
+"""Sums over rounds, and what follows from them: a value, its variance, and what makes it up.
+
+The variance is what was seen, and what weights and rewards promise. Given the past, a score
+w(Y − m) has the mean square Σ_k e_k w_k² E[(Y − m_k)² | k], and no other arm's rewards count. A
+short log has not seen what is rare: rounds of much weight, or clicks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import comb
+
+Array = np.ndarray
+PRIOR = 50.0  # the weight of the promised variance, in rounds
+CLICKS = 2.0  # effective rewards that are added to those of an arm, and that it needs of its own
+TINY = 1e-300
+
+
+def effective(total: Any, squares: Any) -> Any:
+    """Return (Σu)²/Σu², how many terms make up Σu (Kish 1965); 0 where Σu² is 0."""
+    return np.where(squares > 0, total**2 / np.maximum(squares, TINY), 0.0)
+
+
+def ess(w: Array) -> float:
+    """Return the effective sample size (Σw)²/Σw² of weights."""
+    return float(effective(w.sum(), (w**2).sum()))
+
+
+def powers(h: Any, d: Any) -> Array:
+    """Return h, hd, h²dʲ for j = 0, 1, 2, and h⁴dʲ for j = 0 … 4, (10, …)."""
+    h2, h4 = h**2, h**4
+    return np.array([h, h * d, *(h2 * d**j for j in range(3)), *(h4 * d**j for j in range(5))])
+
+
+def moved(sums: Array, by: float) -> Array:
+    """Return the sums of `powers` of (h, d + by) from those of (h, d): the binomial theorem."""
+    j, i = np.indices((5, 5))
+    shift = comb(j, i) * by ** np.maximum(j - i, 0)
+    return np.concatenate(
+        [shift[: len(part), : len(part)] @ part for part in np.split(sums, [2, 5])]
+    )
+
+
+def mixed(seen: Any, excess: Any, size: Any) -> Any:
+    """Return the variance seen, raised by a share of the promised variance that is missing in it.
+
+    excess: how much more is promised than was seen. size: how many rounds make up what was seen.
+    What is promised counts as 50 rounds.
+    """
+    return seen + PRIOR * np.maximum(excess, 0.0) / (size + PRIOR)
+
+
+def variance(sums: Array, excess: Any, size: Any) -> tuple[Any, Any]:
+    """Return the variance of Σhd, seen and raised as in `mixed`, by the sums of `powers` of d.
+
+    Seen is Σh²(d − v)² with v = Σhd/Σh. size: at most so many rounds make it up.
+    """
+    H, S, zero, one, two, *fourth = sums
+    v = S / H
+    seen = np.maximum(two - 2 * v * one + v**2 * zero, 0.0)
+    a, b, c, d, e = fourth
+    squares = np.maximum(e - 4 * v * d + 6 * v**2 * c - 4 * v**3 * b + v**4 * a, 0.0)
+    return seen, mixed(seen, excess, np.minimum(effective(seen, squares), size))
+
+
+def noise(own: Any, left: Any, size: Any, pooled: Any) -> Any:
+    """Return the variance of an arm's rewards around their mean, from few of them.
+
+    own: around the arm's mean. left: around predicted means, taken if it is smaller. size: how many
+    rewards make it up. As if 2 more had come, it is (1 + 2/size) times as large. An arm with a size
+    below 2 borrows `pooled`, the variance within all arms.
+    """
+    known = np.minimum(size / CLICKS, 1.0)
+    added = np.minimum(size / CLICKS, CLICKS / np.maximum(size, TINY))
+    return np.minimum(own, left) * (1 + added) + (1 - known) * pooled
+
+
+@dataclass(frozen=True)
+class Arms:
+    """Sums over the rounds of each arm with a weight, (j,) each or (j, m); they add up over parts.
+
+    n: rewards. own: Σ(Y − the arm's mean)². left: Σ(Y − m)² after the arm's first reward. u2, u4:
+    powers of u, Y less the arm's mean so far. C: Σh²E[w²]. far: Σh²E[w²](mean − m)², what wrong
+    predicted means cost. seen: Σh²w²(Y − the arm's mean)².
+    """
+
+    n: Any
+    own: Any
+    left: Any
+    u2: Any
+    u4: Any
+    C: Any
+    far: Any
+    seen: Any
+
+    def varies(self, pooled: Any) -> Any:
+        """Return Σh²E[w²] times the variance of the arm's rewards. pooled: as in `noise`."""
+        n = np.maximum(self.n, 1)
+        return noise(self.own / n, self.left / n, effective(self.u2, self.u4), pooled) * self.C
+
+    def promised(self, pooled: Any) -> Any:
+        """Return Σh²E[w²(Y − m)²], as far as it is known."""
+        known = (self.n > 0) & (self.own <= self.left)
+        return self.varies(pooled) + np.where(known, self.far, 0.0)
+
+    def __add__(self, other: Arms) -> Arms:
+        return Arms(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Arms)))
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Sums over the rounds that count; after each round (m,), or after the last, () each.
+
+    H, S: Σh and Σhd of scores d. The value is S/H. V is the variance of S.
+    origin: what is subtracted from scores, for less rounding error. powers (10, …): of the rest.
+    ratios (j, 2, …): Σw and Σw² of each target. rewards (4, …): how many, Σ(Y − the arm's mean)²,
+    Σu² and Σu⁴ of all arms, with u = Y less the arm's mean so far. seen: Σh²w²(Y − m)². excess: by
+    how much more is promised of it. arms: after the last round.
+
+    V is the observed variance Σh²(d − v)². Where more is promised of its part Σh²w²(Y − m)² than
+    was seen, it is raised: what is promised counts as 50 rounds, what was seen as the rounds that
+    make it up, at most as the effective sample size. Promised is Σ_k E[w_k²(Y − m_k)²], with each
+    arm's own variance. In a short log, rare rewards and rounds with large weights may not have come
+    yet, and the observed variance is too small.
+    """
+
+    origin: float
+    powers: Array
+    ratios: Array
+    rewards: Array
+    seen: Array
+    excess: Array
+    arms: Arms
+
+    @property
+    def H(self) -> Array:
+        return self.powers[0]
+
+    @property
+    def S(self) -> Array:
+        return self.powers[1] + self.origin * self.H
+
+    @property
+    def value(self) -> Array:
+        return self.origin + self.powers[1] / self.H
+
+    @property
+    def V(self) -> Array:
+        return self._variances[1]
+
+    @property
+    def se(self) -> Array:
+        return np.sqrt(self.V) / self.H
+
+    @property
+    def raised(self) -> Array:
+        """The factor by which the standard error is larger than the one that was seen."""
+        seen, V = self._variances
+        return np.sqrt(np.where(seen > 0, V / np.maximum(seen, TINY), 1.0))
+
+    @property
+    def size(self) -> Array:
+        """The effective sample size (Σw)²/Σw²; that of the worst target."""
+        return effective(self.ratios[:, 0], self.ratios[:, 1]).min(axis=0)
+
+    @property
+    def steady(self) -> Array:
+        """(Σu²)²/Σu⁴: how many rewards make up the variance of the rewards.
+
+        It is n/3 for normal rewards; if rewards are rarely other than 0, about the number of those.
+        """
+        return effective(*self.rewards[2:])
+
+    @property
+    def carrying(self) -> float:
+        """How many rewards make up the variance V; for rewards of 0 and 1, about the clicks.
+
+        It is V²/Σ(V_k²/q_k), where V_k is an arm's share, mixed as in `mixed`, and q_k ≥ 1 rewards
+        make up the arm's own variance.
+        """
+        arms, (n, within, *_) = self.arms, self.rewards
+        V = mixed(arms.seen, arms.varies(within / max(n, 1.0)) - arms.seen, self.size)
+        q = np.maximum(effective(arms.u2, arms.u4), 1.0)
+        return float(effective(V.sum(), (V**2 / q).sum())) if V.size else np.inf
+
+    @cached_property
+    def _variances(self) -> tuple[Array, Array]:
+        return variance(self.powers, self.excess, self.size)
+
+    def last(self) -> Tally:
+        """Return the sums after the last round."""
+        running = ("powers", "ratios", "rewards", "seen", "excess")
+        return replace(self, **{name: getattr(self, name)[..., -1] for name in running})
+
+    def __add__(self, other: Tally) -> Tally:
+        """Return the sums of two parts of a log, each after its last round."""
+        arms, seen = self.arms + other.arms, self.seen + other.seen
+        rewards = self.rewards + other.rewards
+        promised = arms.promised(rewards[1] / max(rewards[0], 1.0)).sum()
+        theirs = moved(other.powers, other.origin - self.origin)
+        return Tally(
+            self.origin, self.powers + theirs, self.ratios + other.ratios, rewards, seen,
+            promised - seen, arms,
+        )  # fmt: skip
+
+
+def deviations(arm: Array, y: Array) -> tuple[Array, Array]:
+    """Return Y less the mean of the arm so far, (n,), and by how much each reward raises the arm's
+    Σ(Y − mean)²; 0 where a reward is not known."""
+    u, gain = np.zeros((2, len(y)))
+    order = np.argsort(arm, kind="stable")
+    order = order[~np.isnan(y[order])]
+    for rows in np.split(order, np.flatnonzero(np.diff(arm[order])) + 1):
+        n, own = np.arange(1, len(rows) + 1), y[rows] - y[rows[:1]]  # for less rounding error
+        u[rows] = own - np.cumsum(own) / n
+        gain[rows] = u[rows] ** 2 * n / np.maximum(n - 1, 1)
+    return u, gain
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The scores Γ of rounds, and what multiplies the rewards in them, (n,) each.
+
+    arm: numbers of the arms. reward: NaN if not known. part: w(Y − m_A). ratios: w of each target.
+    arms: those with a weight. of: a function of an arm's number k that returns its probability e_k
+    (or whether it was chosen, if that is all that is known), weight w_k, predicted mean m_k, and
+    m_k averaged over a batch by h; (n,) each, or a number.
+    """
+
+    scores: Array
+    arm: Array
+    reward: Array
+    part: Array
+    ratios: tuple[Array, ...]
+    arms: tuple[int, ...]
+    of: Callable[[int], tuple[Any, Any, Any, Any]]
+
+
+def alike(y: Array, scores: Array, ratios: tuple[Array, ...]) -> Scored:
+    """Return scores of rewards y (n,) that all count alike, whatever their arms."""
+    arm = np.zeros(len(y), dtype=np.int64)
+    u, _ = deviations(arm, y)
+    return Scored(scores, arm, y, u, ratios, (0,), lambda k: (1.0, 1.0, y - u, y - u))
+
+
+def tallied(scored: Scored, h: Array) -> Tally:
+    """Return the sums after each round with h > 0. h: the weights of rounds (n,)."""
+    rounds = np.flatnonzero(h > 0)
+    h, arm, y = h[rounds], scored.arm[rounds], scored.reward[rounds]
+    d, known = scored.scores[rounds], ~np.isnan(y)
+    origin = float(h @ d / h.sum()) if len(h) else 0.0
+    u, gain = deviations(arm, y)
+    rewards = np.cumsum([known, gain, u**2, u**4], axis=1)
+    pooled, promised = rewards[1] / np.maximum(rewards[0], 1), np.zeros(len(rounds))
+    last = []
+    for k in scored.arms:
+        e, w, m, level = (np.broadcast_to(of, len(scored.arm))[rounds] for of in scored.of(k))
+        mine = known & (arm == k)
+        first = y[mine.argmax()] if mine.any() else 0.0  # for less rounding error
+        own_y, m, level = np.where(mine, y - first, 0.0), m - first, level - first
+        n = np.cumsum(mine)
+        mean = np.cumsum(own_y) / np.maximum(n, 1)
+        own, u2, u4 = (np.cumsum(np.where(mine, of, 0.0)) for of in (gain, u**2, u**4))
+        left = np.cumsum(np.where(mine & (n > 1), (own_y - m) ** 2, 0.0))
+        g = (h * w) ** 2 * e
+        C, C1, C2 = np.cumsum(g), np.cumsum(g * level), np.cumsum(g * level**2)
+        far = np.maximum(mean**2 * C - 2 * mean * C1 + C2, 0.0)
+        seen = np.cumsum(np.where(mine, h * w * (own_y - mean[-1]), 0.0) ** 2)
+        found = Arms(n, own, left, u2, u4, C, far, seen)
+        promised += found.promised(pooled)
+        last.append([getattr(found, f.name)[-1] for f in fields(Arms)])
+    seen = np.cumsum((h * np.where(known, scored.part[rounds], 0.0)) ** 2)
+    ratios = np.array([np.cumsum([w[rounds], w[rounds] ** 2], axis=1) for w in scored.ratios])
+    arms = Arms(*np.array(last, dtype=np.float64).reshape(-1, len(fields(Arms))).T)
+    return Tally(
+        origin, np.cumsum(powers(h, d - origin), axis=1), ratios, rewards, seen, promised - seen,
+        arms,
+    )  # fmt: skip
