@@ -20,6 +20,7 @@ from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.logs.stored import columns_of
 from bayesbandit.ope.question import too_few, too_little
 from bayesbandit.ope.tally import Tally, alike, tallied
+from bayesbandit.ope.targets import MIN_PROBABILITY
 from bayesbandit.store.log import DecisionLog, Time
 from bayesbandit.store.rows import moment
 from bayesbandit.store.settings import Settings
@@ -116,7 +117,7 @@ class ArmValue(Pooled):
             return
         assert data.probabilities is not None
         if self.arm in data.arms:
-            never = data.probabilities[:, data.arms.index(self.arm)] == 0
+            never = data.probabilities[:, data.arms.index(self.arm)] < MIN_PROBABILITY
         else:
             never = np.ones(len(data), dtype=np.bool_)
         self.parts, self.unsupported = self.parts + 1, self.unsupported + int(never.sum())

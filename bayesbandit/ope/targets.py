@@ -16,6 +16,7 @@ from bayesbandit.ope.logs.columns import distribution
 from bayesbandit.ope.logs.log import Log
 
 WINDOW = 50  # consecutive rounds that identify a log if its rows repeat
+MIN_PROBABILITY = 1e-50  # of an arm that was possible
 DISTINCT = 0.99  # share of different rows above which one row identifies a log
 
 
@@ -148,7 +149,11 @@ def trained_on(log: Log, bandit: Bandit) -> int:
 
 
 def supported(log: Log, pi: np.ndarray, on: np.ndarray) -> np.ndarray:
-    """Return a mask (n,) of the rounds in which each arm that the target wants was possible."""
+    """Return a mask (n,) of the rounds in which each arm that the target wants was possible.
+
+    A probability below 1e-50 counts as 0: fourth powers of weights must be finite.
+    """
     if log.probabilities is None:
-        return on
-    return on & ~((pi > 0) & (log.probabilities == 0)).any(axis=1)
+        pi_A = pi[np.arange(len(log)), log.played]
+        return on & ~((pi_A > 0) & (log.propensity < MIN_PROBABILITY))
+    return on & ~((pi > 0) & (log.probabilities < MIN_PROBABILITY)).any(axis=1)

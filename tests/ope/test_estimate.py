@@ -440,6 +440,18 @@ def test_availability():
     assert table.refused["a"] == ""
 
 
+@pytest.mark.parametrize("p", [1e-320, 1e-300, 1e-60])
+def test_an_arm_that_was_as_good_as_impossible_is_not_supported(p):
+    """Powers of its weights would be infinite."""
+    arm = np.where(np.arange(200) == 5, 0, 1)
+    whole = {"probabilities": np.tile([p, 1.0], (200, 1))}
+    for known in (whole, {"propensity": np.where(arm == 0, p, 1.0), "arms": 3}):
+        log = Log(None, arm, np.arange(200.0), **known)
+        with pytest.raises(ValueError, match="the target wants arms that had probability 0"):
+            estimate(log, 0)
+        assert estimate(log, None, force=True).value == pytest.approx(99.5)
+
+
 def test_names_of_policies_and_subgroups():
     log, _ = made()
     e = log.probabilities.copy()
