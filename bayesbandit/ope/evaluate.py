@@ -91,11 +91,10 @@ class Evaluation:
                 raise Unsupported(f"{against!r}: {self.unsupported[against]}")
             pairs = [(name, against) for name in names if name != against]
         found = {pair: replace(self.contrast(*pair), m=None, sums=None) for pair in pairs}
+        ends = max_t(found, self.level)
         rows = [
-            (*pair, e.value, e.se, e.low, e.high, e.p, *more, e.refused)
-            for (pair, e), more in zip(
-                found.items(), max_t(list(found.values()), self.level), strict=True
-            )
+            (*pair, e.value, e.se, e.low, e.high, e.p, *ends[pair], e.refused)
+            for pair, e in found.items()
         ]
         names = ["one", "other", "difference", "se", "low", "high", "p"]
         return pd.DataFrame(rows, columns=[*names, "low_all", "high_all", "p_adjusted", "refused"])
@@ -103,12 +102,8 @@ class Evaluation:
     def simultaneous(self) -> pd.DataFrame:
         """Return simultaneous intervals (max-t): estimate, low and high, by policy."""
         found = {name: e for name, e in self.estimates.items() if e is not None}
-        rows = {
-            name: (e.value, low, high)
-            for (name, e), (low, high, _) in zip(
-                found.items(), max_t(list(found.values()), self.level), strict=True
-            )
-        }
+        ends = max_t(found, self.level)
+        rows = {name: (e.value, *ends[name][:2]) for name, e in found.items()}
         return pd.DataFrame.from_dict(rows, orient="index", columns=["estimate", "low", "high"])
 
     @cached_property
@@ -171,8 +166,7 @@ class Evaluation:
         }
         estimates, unsupported = _judged(self.data, asked)
         table = _table(estimates, unsupported).rename_axis(["policy", "subgroup"])
-        found = {key: e for key, e in estimates.items() if e is not None}
-        ends = dict(zip(found, max_t(list(found.values()), self.level), strict=True))
+        ends = max_t({key: e for key, e in estimates.items() if e is not None}, self.level)
         lows, highs = ({key: end[i] for key, end in ends.items()} for i in (0, 1))
         return table.assign(low_all=table.index.map(lows), high_all=table.index.map(highs))
 
@@ -232,19 +226,20 @@ def evaluate(
     return Evaluation(data, policies, given)
 
 
-def max_t(
-    estimates: Sequence[Estimate], level: float, draws: int = DRAWS, seed: int = 0
-) -> list[tuple[float, float, float]]:
+def max_t[Key](
+    estimates: Mapping[Key, Estimate], level: float, draws: int = DRAWS, seed: int = 0
+) -> dict[Key, tuple[float, float, float]]:
     """Return low, high and adjusted p of each estimate: simultaneous intervals.
 
     The studentised estimates are about N(0, R), where R is the correlation of h(Γ − v)/Σh. The
     interval is v ± c se with P(max |Z| ≤ c) = level, from `draws` of Z, and wider by `unknown`. NaN
     if an interval is refused.
     """
-    good = [e for e in estimates if not e.refused and e.se > 0]
+    found = {key: (e.low, e.high, e.p) for key, e in estimates.items()}
+    good = {key: e for key, e in estimates.items() if not e.refused and e.se > 0}
     if not good:
-        return [(e.low, e.high, e.p) for e in estimates]
-    u = np.array([e.h * (e.scores - e.value) for e in good])
+        return found
+    u = np.array([e.h * (e.scores - e.value) for e in good.values()])
     u /= np.sqrt((u**2).sum(axis=1, keepdims=True))
     values, vectors = np.linalg.eigh(u @ u.T)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
@@ -253,15 +248,11 @@ def max_t(
         part = most[start : start + CHUNK]
         part[:] = np.abs(rng.normal(size=(len(part), len(good))) @ root.T).max(axis=1)
     c = max(float(np.quantile(most, level)), float(norm.ppf((1 + level) / 2)))
-    found = []
-    for e in estimates:
-        if e.refused or not e.se > 0:
-            found.append((e.low, e.high, e.p))
-        else:
-            beyond = (int((most >= e.z).sum()) + 1) / (draws + 1)
-            p = max(min(beyond, len(good) * e.p), e.p)  # Bonferroni if draws cannot tell
-            half = e.unknown + c * e.se
-            found.append((e.value - half, e.value + half, p))
+    for key, e in good.items():
+        beyond = (int((most >= e.z).sum()) + 1) / (draws + 1)
+        p = max(min(beyond, len(good) * e.p), e.p)  # Bonferroni if draws cannot tell
+        half = e.unknown + c * e.se
+        found[key] = e.value - half, e.value + half, p
     return found
 
 

@@ -62,70 +62,69 @@ def shrunk(count: np.ndarray, total: np.ndarray, squares: Any) -> np.ndarray:
     return mean + share * (own - mean)
 
 
-class Running:
-    """The mean r̄ of all earlier rewards, also of those in the batch; 0 before the first."""
+class Arm:
+    """Each arm's mean reward so far, also in the batch, shrunk as in `shrunk`; 0 before the first.
+
+    count, sum (K,), squares: numbers and sums of rewards less `origin`, and the sum of squares.
+    """
 
     def __init__(self, played: np.ndarray, reward: np.ndarray, K: int) -> None:
         self.played, self.reward, self.K = played, reward, K
         self.observed = ~np.isnan(reward)
-        self.n = self.total = 0.0
+        self.origin = reward[self.observed][0] if self.observed.any() else 0.0  # for less rounding
+        self.count, self.sum, self.squares = np.zeros(K), np.zeros(K), 0.0
         self.least, self.most = np.inf, -np.inf
 
     @property
-    def mean(self) -> float:
-        return self.total / self.n if self.n else 0.0
+    def n(self) -> float:
+        return float(self.count.sum())
 
     def predict(self, rows: slice) -> np.ndarray:
-        on = self.observed[rows]
-        y = np.where(on, self.reward[rows], 0.0)
-        n, total = self.n + np.cumsum(on) - on, self.total + np.cumsum(y) - y
-        mean = np.divide(total, n, out=np.zeros(len(y)), where=n > 0)
-        return np.repeat(mean[:, None], self.K, axis=1)
-
-    def learn(self, rows: slice) -> None:
-        r = self.reward[rows][self.observed[rows]]
-        if r.size:
-            self.n, self.total = self.n + r.size, self.total + r.sum()
-            self.least, self.most = min(self.least, r.min()), max(self.most, r.max())
-
-    def clipped(self, m: np.ndarray) -> np.ndarray:
-        """Return means limited to the range of the rewards so far."""
-        return np.clip(m, self.least, self.most) if self.n else m
-
-
-class Arm(Running):
-    """Each arm's mean reward so far, also in the batch, shrunk as in `shrunk`."""
-
-    def __init__(self, played: np.ndarray, reward: np.ndarray, K: int) -> None:
-        super().__init__(played, reward, K)
-        self.count, self.sum, self.squares = np.zeros(K), np.zeros(K), 0.0
-        self.origin = reward[self.observed][0] if self.observed.any() else 0.0  # for less rounding
-
-    def predict(self, rows: slice) -> np.ndarray:
-        took, y = self._rewards(rows)
-        n = self.count + np.cumsum(took, axis=0) - took
-        total = self.sum + np.cumsum(y, axis=0) - y
-        y2 = (y**2).sum(axis=1)
-        m = self.origin + shrunk(n, total, self.squares + np.cumsum(y2) - y2)
+        n, total, squares = self._sums(rows)
+        m = self.origin + shrunk(n, total, squares)
         return np.where(n.sum(axis=1, keepdims=True) > 0, m, 0.0)
 
     def learn(self, rows: slice) -> None:
-        super().learn(rows)
         took, y = self._rewards(rows)
         self.count += took.sum(axis=0)
         self.sum += y.sum(axis=0)
         self.squares += (y**2).sum()
+        seen = self.reward[rows][self.observed[rows]]
+        self.least, self.most = seen.min(initial=self.least), seen.max(initial=self.most)
 
     @property
     def arm_means(self) -> np.ndarray:
         """The means (K,) after the batches that are learned."""
         return self.origin + shrunk(self.count, self.sum, np.float64(self.squares))
 
+    def clipped(self, m: np.ndarray) -> np.ndarray:
+        """Return means limited to the range of the rewards so far."""
+        return np.clip(m, self.least, self.most) if self.n else m
+
+    def _sums(self, rows: slice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return count (m, K), sum (m, K) and squares (m,) before each round."""
+        took, y = self._rewards(rows)
+        y2 = (y**2).sum(axis=1)
+        return (
+            self.count + np.cumsum(took, axis=0) - took,
+            self.sum + np.cumsum(y, axis=0) - y,
+            self.squares + np.cumsum(y2) - y2,
+        )
+
     def _rewards(self, rows: slice) -> tuple[np.ndarray, np.ndarray]:
         """Return 1 (m, K) where an arm's reward is known, and there the reward less the origin."""
         took = (self.played[rows][:, None] == np.arange(self.K)) & self.observed[rows][:, None]
         y = np.where(took, self.reward[rows][:, None] - self.origin, 0.0)
         return took.astype(np.float64), y
+
+
+class Running(Arm):
+    """The mean r̄ of all earlier rewards, also of those in the batch; 0 before the first."""
+
+    def predict(self, rows: slice) -> np.ndarray:
+        n, total, _ = (sums.sum(axis=-1, keepdims=True) for sums in self._sums(rows))
+        mean = np.where(n > 0, self.origin + total / np.maximum(n, 1), 0.0)
+        return np.repeat(mean, self.K, axis=1)
 
 
 class ForwardRidge(Arm):

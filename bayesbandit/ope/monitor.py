@@ -43,8 +43,9 @@ class Monitor:
 
     Add rounds in the order of their decisions. Wait for a missing reward before you add later
     rounds: adding rewards in the order of their arrival would bias the values. The numbers are
-    those of `evaluate` with `mean="arm"`, StableVar weights and an asymptotic sequence. There is no
-    verdict before round 120, nor before about 20 rewards make up the variance within arms.
+    those of `evaluate` for a log without contexts, with `mean="arm"`, StableVar weights and an
+    asymptotic sequence. There is no verdict before round 120, nor before about 20 rewards make up
+    the variance within arms.
     """
 
     def __init__(
