@@ -1,10 +1,13 @@
 """What a standard error pays for: the rewards of its own arms, with the weights they are given."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from bayesbandit.ope import Log, Monitor, estimate, evaluate
 from bayesbandit.ope.pooled import ArmValue, MeanReward
+from bayesbandit.ope.tally import alike, tallied
 from bayesbandit_studies.evidence.designs import linear
 from bayesbandit_studies.evidence.measured import true
 
@@ -175,3 +178,52 @@ def test_a_monitor_pays_for_its_own_arms(far):
     result = evaluate(same, [0, 1, 2], mean="arm", sequence="asymptotic", planned=300)
     ends = result.sequence.groupby("policy")[["low", "high"]].last()
     np.testing.assert_allclose(monitor.values_table()[["low", "high"]], ends, rtol=1e-6)
+
+
+def test_tallies_of_parts_add_up():
+    """Far from 0, and with parts that have other origins."""
+    rng = np.random.default_rng(0)
+    d, h = 1e4 + rng.normal(size=300), rng.random(300) + 0.5
+    d[100:] += 3.0
+
+    def end(rows):
+        ratio = (h[rows] ** 2,)
+        scored = replace(alike(d[rows], d[rows], ratio), arms=())  # nothing is promised
+        return tallied(scored, h[rows]).last()
+
+    whole, parts = end(slice(300)), end(slice(100)) + end(slice(100, 300))
+    for name in ("value", "H", "S", "V", "size"):
+        assert getattr(parts, name) == pytest.approx(getattr(whole, name), rel=1e-9)
+    v = (h @ d) / h.sum()
+    assert parts.se == pytest.approx(np.sqrt((h**2 * (d - v) ** 2).sum()) / h.sum(), rel=1e-9)
+
+
+STRANGE = {
+    "two rounds": lambda a, y: (a[:2], y[:2], np.full((2, 2), 0.5)),
+    "one arm": lambda a, y: (0 * a, y, np.ones((200, 1))),
+    "only zeros": lambda a, y: (a, 0 * y, np.full((200, 2), 0.5)),
+    "weights of 1e12": lambda a, y: (
+        (np.arange(200) != 50).astype(int), y, np.tile([1e-12, 1 - 1e-12], (200, 1)),
+    ),
+    "weights of 1 to 1e12": lambda a, y: (
+        a, y, np.column_stack([p := 10.0 ** -(np.arange(200) % 13) / 2, 1 - p]),
+    ),
+    "rewards of 1e49": lambda a, y: (a, 1e49 * y, np.full((200, 2), 0.5)),
+    "rewards of 1e-100": lambda a, y: (a, 1e-100 * y, np.full((200, 2), 0.5)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_a_strange_log_has_an_interval_or_says_why_not(name):
+    rng = np.random.default_rng(0)
+    log = Log(None, *STRANGE[name](rng.integers(2, size=200), rng.normal(size=200)))
+    for target in (0, len(log.arms) - 1, None, (0, len(log.arms) - 1)):
+        for estimator in ("ips", "snips", "dr", "shrunk"):
+            found = estimate(log, target, estimator, force=True)
+            assert np.isfinite(found.ess)
+            assert np.isnan([found.low, found.high]).all() == bool(found.refused)
+            assert found.refused or found.low <= found.value <= found.high
+    parts = ArmValue(0)
+    parts.add(log, log.reward, np.zeros(len(log), dtype=bool))
+    row = parts.summary()
+    assert np.isnan(row["low"]) == bool(row["refused"])
