@@ -1,31 +1,41 @@
 """What it costs to store every decision before it is returned, and memory of a log of a million.
 
     uv run --group dev benchmarks/service.py [--seconds 10] [--processes 8]
+    uv run --group dev benchmarks/service.py --http 500             # CPU of a request
     uv run --group dev benchmarks/service.py --decisions 1000000    # 10 minutes, 1.5 GB on disk
 
 Durable decisions a second in SQLite, beside what `fsync` alone allows on this disk; then processes
 that decide on a PostgreSQL server of their own, beside the same calls without a log. With
---decisions: CPU time and largest memory of `frames`, `replay`, `verify` and others.
+--http: CPU time of a server for each of so many decisions, beside that of a bare endpoint of
+FastAPI that stores a row with SQLAlchemy, in turn. With --decisions: CPU time and largest memory of `frames`, `replay`, `verify` and others.
 """
 
 import argparse
+import json
 import multiprocessing
 import os
 import resource
+import secrets
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from http.client import HTTPConnection
 from pathlib import Path
 
 import numpy as np
+import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import bayesbandit as bb
 from bayesbandit.cli.report import watch
+from tests.ports import free_port
 from tests.store.databases import fresh
 
+KEY = "a key of this benchmark"
+NAMES = ("POST /decide", "bare FastAPI and INSERT", "service.decide, without HTTP")
 ARMS, D = ["mail", "call", "wait"], 5
 PROCESSES = multiprocessing.get_context("fork")
 
@@ -129,6 +139,124 @@ def speed(seconds, processes):
                 said(name, took, batch, seconds, processes)
 
 
+def ours(url, port):
+    """A server of `bayesbandit serve` for a log that has begun."""
+    import uvicorn
+
+    from bayesbandit.service.server import application
+
+    service = bb.Service.open(bb.DecisionLog(url))
+    app = application(service, KEY, deadline=10.0)
+    uvicorn.run(app, port=port, log_level="error", access_log=False)
+
+
+def bare(url, port):
+    """A server that stores the context of each request with one INSERT, and does no more."""
+    import uvicorn
+    from fastapi import FastAPI
+    from pydantic import BaseModel
+    from sqlalchemy import Column, MetaData, String, Table, Text, create_engine, event, insert
+
+    class Asked(BaseModel):
+        context: list[float]
+        id: str
+
+    engine, metadata = create_engine(url), MetaData()
+    if engine.dialect.name == "sqlite":
+        event.listen(
+            engine, "connect", lambda one, _: one.execute("PRAGMA synchronous=FULL").close()
+        )
+        with engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+    contexts = Table(
+        "contexts", metadata, Column("id", String(200), primary_key=True), Column("context", Text)
+    )
+    metadata.create_all(engine)
+    app = FastAPI()
+
+    @app.post("/decide")
+    def store(asked: Asked) -> Asked:
+        with engine.begin() as connection:
+            row = {"id": asked.id, "context": json.dumps(asked.context)}
+            connection.execute(insert(contexts), row)
+        return asked
+
+    uvicorn.run(app, port=port, log_level="error", access_log=False)
+
+
+class Running:
+    """A server in a process of its own, and the CPU time of each of its requests."""
+
+    def __init__(self, work, url):
+        self.port, self.n = free_port(), 0
+        self.process = PROCESSES.Process(target=work, args=(url, self.port), daemon=True)
+        self.process.start()
+        end = time.monotonic() + 300
+        while time.monotonic() < end:
+            try:
+                self.ask(1, 1)
+                return
+            except ConnectionError:
+                time.sleep(0.1)
+        raise TimeoutError("no server")
+
+    def ask(self, requests, clients):
+        """CPU seconds of the server for each of so many requests, of clients at a time."""
+        process = psutil.Process(self.process.pid)
+        before = sum(process.cpu_times()[:2])
+        with ThreadPoolExecutor(clients) as pool:
+            list(pool.map(self._ask, [requests // clients] * clients))
+        return (sum(process.cpu_times()[:2]) - before) / requests
+
+    def _ask(self, requests):
+        headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+        connection = HTTPConnection("127.0.0.1", self.port)
+        for _ in range(requests):
+            asked = {"context": [0.3, -1.2, 0.5, 1.0, 0.1], "id": secrets.token_hex(16)}
+            connection.request("POST", "/decide", json.dumps(asked), headers)
+            answer = connection.getresponse()
+            assert answer.status == 200, answer.read()
+            answer.read()
+        connection.close()
+
+
+def within(service, requests):
+    """CPU seconds of each of so many decisions in one process, without HTTP."""
+    x, start = np.array([0.3, -1.2, 0.5, 1.0, 0.1]), time.process_time()
+    for _ in range(requests):
+        service.decide(x)
+    return (time.process_time() - start) / requests
+
+
+def http(requests, turns):
+    """CPU time of a decision over HTTP beside a bare endpoint, in turn."""
+    with room() as folder:
+        for kind in ("sqlite", "postgresql"):
+            url = fresh(kind, folder)
+            begin(url).log.close()
+            servers = Running(ours, url), Running(bare, fresh(kind, folder))
+            service = bb.Service.open(bb.DecisionLog(url))
+            for clients in (1, 8):
+                for one in servers:
+                    one.ask(requests, clients)
+                took = []
+                for turn in range(turns):
+                    took.append([one.ask(requests, clients) for one in servers])
+                    took[-1].append(within(service, requests))
+                took = np.array(took) * 1e3
+                mean, error = took.mean(axis=0), took.std(axis=0, ddof=1) / np.sqrt(turns)
+                ratio = took[:, 1] / took[:, 0]
+                print(f"{kind}, {clients} clients: CPU of a request")
+                for name, m, e in zip(NAMES, mean, error, strict=True):
+                    print(f"  {name:32} {m:6.3f} ± {e:.3f} ms")
+                print(f"  bare / decide {ratio.mean():.2f} ± "
+                      f"{ratio.std(ddof=1) / np.sqrt(turns):.2f}", flush=True)  # fmt: skip
+            service.log.close()
+            for one in servers:
+                one.process.terminate()
+                one.process.join()
+
+
 def measured(name, work, url, results):
     """CPU time and largest memory of some work, in a process of its own."""
     start, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -177,5 +305,12 @@ if __name__ == "__main__":
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--decisions", type=int, default=0)
+    parser.add_argument("--http", type=int, default=0)
+    parser.add_argument("--turns", type=int, default=10)
     asked = parser.parse_args()
-    large(asked.decisions) if asked.decisions else speed(asked.seconds, asked.processes)
+    if asked.http:
+        http(asked.http, asked.turns)
+    elif asked.decisions:
+        large(asked.decisions)
+    else:
+        speed(asked.seconds, asked.processes)
