@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,10 @@ from bayesbandit.bandit.decision import Decision
 from bayesbandit.checks import ROUNDING, Name, arm_name, number, shown
 from bayesbandit.kernels.row_layout import TABULATED
 from bayesbandit.runtime.identifiers import id_text, new_ids
-from bayesbandit.service.inputs import encoded, ids_of, listed
-from bayesbandit.service.service import Service, Stamp, stamps
+from bayesbandit.service.inputs import arms_listed, encoded, ids_of
+from bayesbandit.service.service import Service
 from bayesbandit.store.records import SYSTEM, Conflict, Stored
-from bayesbandit.store.rows import context_texts, decision_of, layout_of, text_of, to_bytes
+from bayesbandit.store.rows import context_texts, decision_of, layout_of, text_of
 from bayesbandit.store.versions import decided, digests
 
 
@@ -26,13 +26,13 @@ class Followed:
     """A decision of the present system, with the bandit's advice.
 
     arm: the arm that the bandit would have chosen. probability: the bandit's probability of the arm
-    that was shown. stamp: what the log says beside.
+    that was shown. stored: the decision as the log has it.
     """
 
     decision: Decision
     arm: Name
     probability: float
-    stamp: Stamp
+    stored: Stored
 
     @property
     def agrees(self) -> bool:
@@ -65,50 +65,45 @@ class Apprentice(Service):
         probabilities: the system's, by arm; other arms have 0. They must sum to 1, and the chosen
         arm's must be positive. The same id again returns what is stored.
         """
-        version, bandit = self._version, self._version.bandit
-        names = None if arms is None else tuple(dict.fromkeys(listed(arms)))
+        version, bandit, names = self._version, self._version.bandit, arms_listed(arms)
         try:
             x, among = _encoded(bandit, context, names)
             p = _distribution(probabilities, arm, bandit.arms, among)
         except ValueError:
             if not (stored := self._before(context, names, id)):
                 raise
-            return self._followed(stored, arm, probabilities, names)
-        texts = context_texts(context, 1, True)
+            return self._followed(stored[0], arm, probabilities, names)
+        texts, now = context_texts(context, 1, True), self._now()
         ids = [id_text(new_ids(1)[0])] if id is None else ids_of(id, 1, True)
-        t, now = self._count(1), self._now()
+        t, k = self._count(1), bandit.number(arm)
         advice = decided(bandit, x, among, digests(self._secret, ids), [t], [now])
-        own = _of_system(advice, bandit.number(arm), p)
-        own.ids = np.array(ids)
         chosen = np.asarray(advice.arm).tolist()[0]
-        probability = float(advice.probabilities[0, bandit.number(arm)])
-        [row] = self._rows(own, version.number, now)
-        row |= {
-            "t": t, "mode": SYSTEM, "context": texts[0],
-            "x": to_bytes(x[0]) if x.ndim > 2 else None,
-            "advice": text_of({"arm": chosen, "probability": probability}),
-        }  # fmt: skip
-        if self._append([row]):
-            return Followed(own[0], chosen, probability, Stamp(now, version.number, SYSTEM))
-        return self._followed(self._again(ids, texts, among), arm, probabilities, among)
+        probability = float(advice.probabilities[0, k])
+        made = Stored(
+            ids[0], now, SYSTEM, version.number, t, arm, float(p[k]), bandit.arms,
+            _of_system(advice, k, p).rows[0], p, x[0] if x.ndim > 2 else None, texts[0],
+            text_of({"arm": chosen, "probability": probability}),
+        )  # fmt: skip
+        if not self._append([made]):
+            [made] = self._again(ids, texts, among)
+        return self._followed(made, arm, probabilities, among)
 
     def _followed(
         self,
-        stored: Sequence[Stored],
+        stored: Stored,
         arm: Name,
         probabilities: Mapping[Name, float],
         among: tuple[Name, ...] | None,
     ) -> Followed:
         """Return a stored decision; raise Conflict if the system's arm or probabilities differ."""
-        layout = layout_of(self._version.bandit, stored[0].arms)  # the bandit may have others
-        p, id = _distribution(probabilities, arm, layout.arms, among), stored[0].id
-        if stored[0].arm != arm or not np.array_equal(stored[0].probabilities, p):
-            raise Conflict(f"the log has a decision {id!r}, of another arm or probabilities")
-        if (text := stored[0].advice) is None:
-            raise Conflict(f"the log has a decision {id!r}, and the bandit made it")
-        told = json.loads(text)
-        decision = decision_of(layout, stored, True)
-        return Followed(decision, told["arm"], told["probability"], stamps(stored)[0])
+        p = _distribution(probabilities, arm, stored.arms, among)
+        if stored.arm != arm or not np.array_equal(stored.probabilities, p):
+            raise Conflict(f"the log has a decision {stored.id!r}, of another arm or probabilities")
+        if stored.advice is None:
+            raise Conflict(f"the log has a decision {stored.id!r}, and the bandit made it")
+        told = json.loads(stored.advice)
+        decision = decision_of(layout_of(self._version.bandit, stored.arms), [stored], True)
+        return Followed(decision, told["arm"], told["probability"], stored)
 
     def check(
         self,
@@ -119,8 +114,7 @@ class Apprentice(Service):
     ) -> None:
         """Raise ValueError if `follow` would refuse a new decision; store nothing."""
         bandit = self._version.bandit
-        names = None if arms is None else tuple(dict.fromkeys(listed(arms)))
-        _, among = _encoded(bandit, context, names)
+        _, among = _encoded(bandit, context, arms_listed(arms))
         _distribution(probabilities, arm, bandit.arms, among)
 
 

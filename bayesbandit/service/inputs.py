@@ -40,9 +40,11 @@ def encoded(
     return x, tuple(a for a, on in zip(bandit.arms, available, strict=True) if on), one
 
 
-def listed(arms: Iterable[Name]) -> list[Name]:
-    """Return arms as a list; a single name is a list of one."""
-    return [arms] if isinstance(arms, str | int) else list(arms)
+def arms_listed(arms: Iterable[Name] | None) -> tuple[Name, ...] | None:
+    """Return different arms; a single name is a tuple of one. None: all arms."""
+    if arms is None:
+        return None
+    return tuple(dict.fromkeys([arms] if isinstance(arms, str | int) else arms))
 
 
 def ids_of(given: Any, n: int, one: bool) -> list[str]:

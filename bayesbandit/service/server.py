@@ -20,9 +20,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
+from pydantic_core import to_json
 
 from bayesbandit import checks
-from bayesbandit.bandit.decision import Decision
 from bayesbandit.checks import Name
 from bayesbandit.service.apprentice import Apprentice
 from bayesbandit.service.gate import Gate
@@ -39,9 +39,9 @@ from bayesbandit.service.messages import (
     ShownOnce,
 )
 from bayesbandit.service.metrics import Metrics
-from bayesbandit.service.service import Service, Stamp
+from bayesbandit.service.service import Service
 from bayesbandit.store.deadlines import before
-from bayesbandit.store.records import BANDIT, SYSTEM, UNKNOWN, Conflict, Unavailable
+from bayesbandit.store.records import BANDIT, SYSTEM, UNKNOWN, Conflict, Stored, Unavailable
 
 logger = logging.getLogger("bayesbandit")
 DEADLINE = 0.2  # seconds until a request is answered
@@ -105,7 +105,7 @@ def application(
     app.router.route_class = Strict
     app.add_middleware(Gate, key=key, observe=server.metrics.observe)
     soon, post = server.soon, partial(app.add_api_route, methods=["POST"])
-    post("/decide", soon(server.decide), response_model_exclude_none=True)
+    post("/decide", soon(server.decide))
     post("/reward", soon(server.reward))
     post("/activate", soon(server.activate), status_code=204, response_model=None)
     for method, shown in (("GET", True), ("HEAD", False)):
@@ -151,9 +151,12 @@ class Server:
 
             begun = asyncio.get_running_loop().run_in_executor(self.pool, work)
             try:
-                return await asyncio.wait_for(begun, span)
+                found = await asyncio.wait_for(begun, span)
             except TimeoutError as error:
                 raise Unavailable(f"no answer within {span:g} seconds") from error
+            if found is None:
+                return Response(status_code=204)
+            return Response(to_json(found, exclude_none=True), media_type="application/json")
 
         return answer
 
@@ -258,13 +261,13 @@ class Server:
             raise ValueError("of a list, either every context has an id or none has")
         given = None if first.id is None else ids
         if n == 1:
-            one, [stamp] = self.service.decide_stamped(first.context, first.arms, first.id)
-            return [_message(one, stamp)]
-        rows = [one.context for one in asked]
-        none = all(one is None for one in rows)  # as for a bandit without features
-        x = np.empty((n, 0)) if none else rows
-        made, stamps = self.service.decide_stamped(x, first.arms, given)
-        return [_message(*one) for one in zip(made, stamps, strict=True)]
+            made, _ = self.service.decide_stored(first.context, first.arms, first.id)
+        else:
+            rows = [one.context for one in asked]
+            none = all(one is None for one in rows)  # as for a bandit without features
+            x = np.empty((n, 0)) if none else rows
+            made, _ = self.service.decide_stored(x, first.arms, given)
+        return [_message(one) for one in made]
 
     def _followed(self, asked: Sequence[Asked], system: Apprentice) -> list[Decided]:
         """Return the answers about another system's decisions; store none if one is refused."""
@@ -289,25 +292,23 @@ class Server:
         found = [system.follow(*each, one.id) for each, one in zip(told, asked, strict=True)]
         return [
             _message(
-                one.decision,
-                one.stamp,
+                one.stored,
                 Advice(variant=one.arm, probability=one.probability, agrees=one.agrees),
             )
             for one in found
         ]
 
 
-def _message(decision: Decision, stamp: Stamp, advice: Advice | None = None) -> Decided:
-    """Return the answer with a decision about one context, and what the log says beside."""
-    p = np.atleast_1d(decision.probabilities).tolist()
+def _message(one: Stored, advice: Advice | None = None) -> Decided:
+    """Return the answer with a decision."""
     return Decided(
-        id=str(decision.id),
-        time=datetime.fromtimestamp(stamp.decided_at / 1e6, UTC),
-        variant=np.asarray(decision.arm, dtype=object).item(),
-        reason=REASONS[stamp.mode],
-        version=str(stamp.version),
-        propensity=float(decision.propensity),
-        probabilities={str(arm): one for arm, one in zip(decision.arms, p, strict=True)},
+        id=one.id,
+        time=datetime.fromtimestamp(one.decided_at / 1e6, UTC),
+        variant=one.arm,
+        reason=REASONS[one.mode],
+        version=str(one.version),
+        propensity=one.propensity,
+        probabilities=dict(zip(map(str, one.arms), one.probabilities.tolist(), strict=True)),
         advice=advice,
     )
 

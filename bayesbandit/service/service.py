@@ -11,7 +11,7 @@ from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from threading import RLock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from bayesbandit.service.beginning import (
     described,
     refuse_fallback,
 )
-from bayesbandit.service.inputs import each, encoded, ids_of, list_of, listed
+from bayesbandit.service.inputs import arms_listed, each, encoded, ids_of, list_of
 from bayesbandit.store.log import DecisionLog
 from bayesbandit.store.records import (
     ADDED,
@@ -48,16 +48,13 @@ from bayesbandit.store.records import (
 )
 from bayesbandit.store.rows import (
     Parts,
-    arms_text,
     check_id,
     context_texts,
     decision_of,
     layout_of,
     moment,
-    name_text,
     same_json,
     saved,
-    to_bytes,
 )
 from bayesbandit.store.settings import closed_by, settings_of
 from bayesbandit.store.versions import Version, decided, digests, follow, newest, rehearse
@@ -90,14 +87,6 @@ class Watched:
     def alarm(self) -> bool:
         """Whether the e-process has reached 1/level."""
         return self.largest >= -math.log10(self.level)
-
-
-class Stamp(NamedTuple):
-    """What the log says of a decision beside what was decided: see `Stored`."""
-
-    decided_at: int
-    version: int
-    mode: str
 
 
 class Service:
@@ -237,47 +226,50 @@ class Service:
         Raise OSError if it cannot be stored: then there is no decision. If the database fails while
         it stores it, the decision may be there: the same id gives it. So use ids of your own.
         """
-        return self.decide_stamped(context, arms, id)[0]
+        stored, single = self.decide_stored(context, arms, id)
+        return decision_of(layout_of(self._version.bandit, stored[0].arms), stored, single)
 
-    def decide_stamped(
+    def decide_stored(
         self, context: Any = None, arms: Iterable[Name] | None = None, id: Any = None
-    ) -> tuple[Decision, list[Stamp]]:
-        """Return the decision of `decide`, and for each context what the log says beside."""
-        version, bandit = self._version, self._version.bandit
-        names = None if arms is None else tuple(dict.fromkeys(listed(arms)))
+    ) -> tuple[list[Stored], bool]:
+        """Return the decisions of `decide` as the log has them, and whether it is a single one."""
+        version, names = self._version, arms_listed(arms)
         try:
-            x, among, single = encoded(bandit, context, names)
+            x, among, single = encoded(version.bandit, context, names)
         except ValueError:
             if not (stored := self._before(context, names, id)):
                 raise
-            return self._told(stored, isinstance(id, str))
-        n = len(x)
+            return stored, isinstance(id, str)
+        n, now = len(x), self._now()
         texts = context_texts(context, n, single)
         ids = [id_text(one) for one in new_ids(n)] if id is None else ids_of(id, n, single)
-        first, now = self._count(n), self._now()
+        first = self._count(n)
         t = range(first, first + n)
-        decision = decided(bandit, x, among, digests(self._secret, ids), t, [now] * n)
-        decision.ids = np.array(ids)
-        rows = self._rows(decision, version.number, now)
-        for i, row in enumerate(rows):
-            row |= {"t": t[i], "context": texts[i], "x": to_bytes(x[i]) if x.ndim > 2 else None}
-        if self._append(rows):
-            return decision[0] if single else decision, [Stamp(now, version.number, BANDIT)] * n
-        if not (stored := self._again(ids, texts, among)):
-            raise NotStored("the log has another decision in the place of this one")
-        return self._told(stored, single)
+        decision = decided(version.bandit, x, among, digests(self._secret, ids), t, [now] * n)
+        made = [
+            Stored(
+                ids[i], now, BANDIT, version.number, t[i], arm, p, decision.arms, row, every,
+                x[i] if x.ndim > 2 else None, texts[i], None,
+            )
+            for i, (arm, p, row, every) in enumerate(
+                zip(
+                    np.asarray(decision.arm).tolist(), np.asarray(decision.propensity).tolist(),
+                    decision.rows, decision.probabilities, strict=True,
+                )
+            )
+        ]  # fmt: skip
+        if not self._append(made):
+            made = self._again(ids, texts, among)
+            if not made:
+                raise NotStored("the log has another decision in the place of this one")
+        return made, single
 
-    def _append(self, rows: list[dict[str, Any]]) -> bool:
+    def _append(self, made: list[Stored]) -> bool:
         """Store new decisions, all or none; return False if an id is taken."""
         if self._lost:
             raise Unavailable(f"the log {self.log.ledger} has no bandit any more")
         wait = self.settings.wait
-        return self.log.ledger.append(rows, None if wait is None else rows[0]["decided_at"] + wait)
-
-    def _told(self, stored: Sequence[Stored], single: bool) -> tuple[Decision, list[Stamp]]:
-        """Return stored decisions, all about the same arms."""
-        layout = layout_of(self._version.bandit, stored[0].arms)
-        return decision_of(layout, stored, single), stamps(stored)
+        return self.log.ledger.append(made, None if wait is None else made[0].decided_at + wait)
 
     def _count(self, n: int) -> int:
         """Count n more contexts; return how many were decided before."""
@@ -322,23 +314,6 @@ class Service:
         if len({row.arms for row in stored}) > 1:
             raise ValueError("these ids were decided in several calls; ask for each call's")
         return stored
-
-    def _rows(self, decision: Decision, version: int, now: int) -> list[dict[str, Any]]:
-        """Return what the log stores of n decisions, without the columns that describe the call."""
-        rows = decision.rows
-        names, arms = np.asarray(decision.arm).tolist(), arms_text(decision.arms)
-        ids, propensity = np.asarray(decision.ids).tolist(), decision.propensity
-        return [
-            {
-                "id": one, "decided_at": now, "arm": name_text(arm), "propensity": p,
-                "mode": BANDIT, "version": version, "arms": arms, "row": to_bytes(row),
-                "probabilities": to_bytes(every), "advice": None,
-            }
-            for one, arm, p, row, every in zip(
-                ids, names, np.asarray(propensity).tolist(), rows, decision.probabilities,
-                strict=True,
-            )
-        ]  # fmt: skip
 
     # ---- rewards ---------------------------------------------------------------------------------
 
@@ -554,8 +529,3 @@ class Service:
         now = moment(self.clock(), "clock")
         assert now is not None
         return now
-
-
-def stamps(stored: Sequence[Stored]) -> list[Stamp]:
-    """Return what the log says of decisions beside what was decided."""
-    return [Stamp(one.decided_at, one.version, one.mode) for one in stored]

@@ -28,7 +28,6 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 
 from bayesbandit.checks import Name, arm_name, integer
-from bayesbandit.kernels.row_layout import TAIL
 from bayesbandit.store.database import RELEASE, Database, microseconds
 from bayesbandit.store.records import (
     ADDED,
@@ -47,7 +46,7 @@ from bayesbandit.store.records import (
     Outcome,
     Stored,
 )
-from bayesbandit.store.rows import arm_named, arms_named, from_bytes, to_bytes
+from bayesbandit.store.rows import row_of, stored_of, to_bytes
 from bayesbandit.store.settings import Settings
 from bayesbandit.store.tables import decisions, rewards, states, versions
 from bayesbandit.store.together import Together
@@ -100,24 +99,6 @@ def unknown_key(key: str, value: float) -> str:
     It differs from `key`, so that a decision made later under the same id can still have that one.
     """
     return f"{key[:100]} unknown {value!r}"
-
-
-def stored_of(row: Row[Any]) -> Stored:
-    """Return the decision of a row of the table of decisions; raise ValueError if it is broken."""
-    known = row._mapping
-    try:
-        stored = Stored(
-            known["id"], known["decided_at"], known["mode"], known["version"], known["t"],
-            arm_named(known["arm"]), known["propensity"], arms_named(known["arms"]),
-            from_bytes(known["row"]), from_bytes(known["probabilities"]),
-            None if known["x"] is None else from_bytes(known["x"]), known["context"],
-            known["advice"],
-        )  # fmt: skip
-        if len(stored.row) < TAIL + 3 * len(stored.arms):
-            raise ValueError(f"it has {len(stored.row)} numbers")
-        return stored
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"decision {known['id']!r} cannot be read: {error}") from error
 
 
 def chained(before: bytes, at: int, kind: str, detail: str, closed: Sequence[Outcome]) -> bytes:
@@ -233,14 +214,16 @@ class Ledger:
 
     # ---- decisions -------------------------------------------------------------------------------
 
-    def append(self, rows: Sequence[Mapping[str, Any]], due: int | None) -> bool:
+    def append(self, made: Sequence[Stored], due: int | None) -> bool:
         """Store decisions, all or none; return False, and store nothing, if an id is taken.
 
         due: when to learn them; None: when a reward comes. Decisions of other threads that arrive
         meanwhile are stored in the same transaction. Raise NotStored if it is not certain that they
         are stored.
         """
-        return self.together.store([{"bandit": self.name, "due": due, **row} for row in rows])
+        return self.together.store(
+            [{"bandit": self.name, "due": due, **row_of(one)} for one in made]
+        )
 
     def stored(self, ids: Sequence[str]) -> list[Stored]:
         """Return the decisions with these ids, in this order, without ids that the log lacks."""
@@ -248,7 +231,7 @@ class Ledger:
         with self.database.read() as connection:
             for some in batched(ids, AT_ONCE):
                 found = connection.execute(select(decisions).where(self.of_ids(decisions, some)))
-                known |= {row.id: stored_of(row) for row in found}
+                known |= {row.id: stored_of(row._mapping) for row in found}
         return [known[id_] for id_ in ids if id_ in known]
 
     # ---- rewards ---------------------------------------------------------------------------------
@@ -407,7 +390,7 @@ class Ledger:
         found, broken = list[Due](), dict[str, str]()
         for row in rows:
             try:
-                decision = stored_of(row)
+                decision = stored_of(row._mapping)
             except ValueError as error:
                 broken[row.id] = str(error)
             else:
@@ -626,8 +609,7 @@ def of_decision(table: Table) -> ColumnElement[bool]:
 
 def outcome_of(row: Row[Any]) -> Outcome:
     """Return the outcome of a row of `Ledger.closed`."""
-    known = row._mapping
-    return Outcome(stored_of(row), known["outcome"], known["reward"], known["reason"])
+    return Outcome(stored_of(row._mapping), row.outcome, row.reward, row.reason)
 
 
 def change_of(row: Row[Any], closed: Sequence[Outcome]) -> Change:

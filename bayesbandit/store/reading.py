@@ -13,9 +13,9 @@ from bayesbandit.checks import Name
 from bayesbandit.kernels.row_layout import TAIL, row_type
 from bayesbandit.predictions import deviation
 from bayesbandit.store.database import microseconds
-from bayesbandit.store.ledger import Ledger, of_decision, stored_of
+from bayesbandit.store.ledger import Ledger, of_decision
 from bayesbandit.store.records import INACTIVE, Stored
-from bayesbandit.store.rows import Parts, moment
+from bayesbandit.store.rows import Parts, moment, stored_of
 from bayesbandit.store.settings import Settings, joined
 from bayesbandit.store.tables import decisions, rewards, states, versions
 from bayesbandit.store.versions import Version, catch_up, first
@@ -87,7 +87,7 @@ def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Ite
             return
         closed = {row.id: (row.outcome, row.reward) for row in rows if row.outcome is not None}
         active = {row.id for row in rows if row.shown}
-        yield Chunk([stored_of(row) for row in rows], closed, came, active)
+        yield Chunk([stored_of(row._mapping) for row in rows], closed, came, active)
         last = rows[-1].decided_at, rows[-1].id
 
 

@@ -19,6 +19,7 @@ from bayesbandit.bandit.decision import Decision
 from bayesbandit.beliefs.base import Refits
 from bayesbandit.checks import Name, Table, arm_names, is_real
 from bayesbandit.history import Layout
+from bayesbandit.kernels.row_layout import TAIL
 from bayesbandit.store.records import Stored
 from bayesbandit.tables.words import ISO
 
@@ -84,6 +85,34 @@ def to_bytes(values: np.ndarray) -> bytes:
     return np.ascontiguousarray(values, dtype="<f8").tobytes()
 
 
+def row_of(one: Stored) -> dict[str, Any]:
+    """Return the columns of a decision in its table."""
+    return {
+        "id": one.id, "decided_at": one.decided_at, "arm": name_text(one.arm),
+        "propensity": one.propensity, "mode": one.mode, "version": one.version, "t": one.t,
+        "context": one.context, "arms": arms_text(one.arms), "row": to_bytes(one.row),
+        "probabilities": to_bytes(one.probabilities),
+        "x": None if one.x is None else to_bytes(one.x), "advice": one.advice,
+    }  # fmt: skip
+
+
+def stored_of(known: Mapping[str, Any]) -> Stored:
+    """Return the decision of a row of its table; raise ValueError if it is broken."""
+    try:
+        stored = Stored(
+            known["id"], known["decided_at"], known["mode"], known["version"], known["t"],
+            arm_named(known["arm"]), known["propensity"], arms_named(known["arms"]),
+            from_bytes(known["row"]), from_bytes(known["probabilities"]),
+            None if known["x"] is None else from_bytes(known["x"]), known["context"],
+            known["advice"],
+        )  # fmt: skip
+        if len(stored.row) < TAIL + 3 * len(stored.arms):
+            raise ValueError(f"it has {len(stored.row)} numbers")
+        return stored
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"decision {known['id']!r} cannot be read: {error}") from error
+
+
 def context_texts(x: object, n: int, one: bool) -> list[str | None]:
     """Return each of n contexts as JSON, as it was given: a dict, a row of a table, or numbers."""
     import sys
@@ -91,12 +120,12 @@ def context_texts(x: object, n: int, one: bool) -> list[str | None]:
     pandas = sys.modules.get("pandas")
     if x is None or (isinstance(x, np.ndarray) and x.size == 0):
         return [None] * n
-    if pandas is not None and isinstance(x, pandas.Series):
-        x = dict(x.items())
-    elif isinstance(x, Table):
-        x = _records(x)
-    elif isinstance(x, np.ndarray):
+    if isinstance(x, np.ndarray):
         x = x.tolist()
+    elif pandas is not None and isinstance(x, pandas.Series):
+        x = dict(x.items())
+    elif not isinstance(x, list | dict) and isinstance(x, Table):
+        x = _records(x)
     if one:
         return [_context_text(x)]
     assert isinstance(x, Sequence)

@@ -48,6 +48,7 @@ decisions = Table(
     Column("x", LargeBinary),  # all arms' features, where arms have features
     Column("advice", Text),  # what the bandit would have decided in another system's place
     Index("bandit_decisions_by_time", "bandit", "decided_at"),
+    sqlite_with_rowid=False,  # a decision is one page less to write
 )
 states = Table(
     "bandit_states",
@@ -62,8 +63,12 @@ states = Table(
     Column("reason", Text),
     Column("version", BigInteger),  # of the bandit that closed it
     Column("place", Integer),  # in what that version learned
-    Index("bandit_states_by_version", "bandit", "version", "place"),
+    sqlite_with_rowid=False,
 )
+Index(
+    "bandit_states_by_version", states.c.bandit, states.c.version, states.c.place,
+    sqlite_where=states.c.version.is_not(None), postgresql_where=states.c.version.is_not(None),
+)  # fmt: skip
 Index(
     "bandit_states_open", states.c.bandit, states.c.due,
     sqlite_where=states.c.outcome.is_(None), postgresql_where=states.c.outcome.is_(None),

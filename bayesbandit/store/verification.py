@@ -27,7 +27,6 @@ from bayesbandit.store.ledger import (
     change_of,
     of_decision,
     outcome_of,
-    stored_of,
     unknown_key,
 )
 from bayesbandit.store.records import (
@@ -49,7 +48,7 @@ from bayesbandit.store.records import (
     Outcome,
     Stored,
 )
-from bayesbandit.store.rows import Parts, decision_of, layout_of, saved
+from bayesbandit.store.rows import Parts, decision_of, layout_of, saved, stored_of
 from bayesbandit.store.settings import Settings, closed_by
 from bayesbandit.store.tables import decisions, rewards, states, versions
 from bayesbandit.store.versions import Erased, Version, decided, digests, restored
@@ -213,10 +212,12 @@ class Verification:
             "version",
         )  # fmt: skip
         changes = select(versions).where(self.ledger.own(versions), versions.c.number >= 0)
-        at, number, readable, until, digest = -(2**62), -1, False, -(2**62), b""
+        at = until = vouched = -(2**62)
+        number, readable, digest = -1, False, b""
         last: Version | None = None
         for row in self.rows(changes.order_by(versions.c.number)):
-            pruned = number == 0 and row.kind == CHECKPOINT  # what came before was pruned
+            pruned = number == 0 and row.kind == CHECKPOINT  # what came before may have gone
+            vouched = row.at + CLOCKS if pruned else vouched
             if row.at < at:
                 said = f"version {row.number} is before the one before it"
                 self.add("clock", row.number, at, row.at, said)
@@ -228,7 +229,7 @@ class Verification:
             change = self.change(row, [*learned.up_to(number)], digest if whole else None)
             digest = row.digest
             if change is not None:
-                until = self.check_count(change, until, at)
+                until = self.check_count(change, until, vouched)
                 self.check_outcomes(last, change, values)
             last = self.compared(self.computed(last, change), row)
             readable = readable or last is not None
@@ -271,19 +272,18 @@ class Verification:
             self.add("gap", row.number, told, len(closed), said)
         return change if len(outcomes) == len(closed) else None
 
-    def check_count(self, change: Change, since: int, at: int) -> int:
+    def check_count(self, change: Change, since: int, vouched: int) -> int:
         """Compare how many decisions there are with those that a version counted.
 
-        since: until when was counted before. Return until when this version did.
+        since: until when was counted before. vouched: decisions of an earlier time may have been
+        pruned. Return until when this version counted.
         """
-        if change.kind == CHECKPOINT:  # later counts may be of decisions that it closed
-            return at
         detail = change.detail
-        if change.kind != LEARN or "until" not in detail or detail["until"] <= since:
+        if change.kind != LEARN or detail.get("until", since) <= since:
             return since
         between = self.ledger.decided_between(since, detail["until"])
         n = self.connection.execute(between).scalar() or 0
-        if n < detail["decided"]:
+        if n < detail["decided"] and since >= vouched:
             said = (
                 f"version {change.number} counted {detail['decided']} decisions, and {n} are left"
             )
@@ -371,7 +371,7 @@ class Verification:
                 if one.version < number and row.kind == CHECKPOINT:
                     continue  # of a version that was pruned
                 try:
-                    stored = stored_of(one)
+                    stored = stored_of(one._mapping)
                 except ValueError as error:
                     self.add("decision", one.id, "a decision", "none", str(error))
                     continue

@@ -101,3 +101,19 @@ def test_a_deleted_decision_is_found_by_counts(tmp_path):
         for table, key in (("decisions", "id"), ("states", "decision_id")):
             connection.execute(sa.text(f"DELETE FROM bandit_{table} WHERE {key} = 'gone'"))
     assert service.log.verify()["kind"].tolist() == ["gap"]
+
+
+def test_a_decision_before_a_checkpoint_that_is_counted_after_it_is_no_gap(url):
+    service, clock = begun(url)
+    live(service, clock, days=1)
+    service.log.checkpoint()
+    service.log.prune()
+    service.decide([0.0, 0.0])
+    service.log.checkpoint()
+    clock.now += 1e6
+    assert service.learn() == 1
+    assert service.log.verify().empty
+    service.decide([0.0, 0.0])
+    clock.now += 1e6
+    assert service.learn() == 1
+    assert service.log.verify().empty
