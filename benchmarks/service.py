@@ -7,7 +7,8 @@
 Durable decisions a second in SQLite, beside what `fsync` alone allows on this disk; then processes
 that decide on a PostgreSQL server of their own, beside the same calls without a log. With
 --http: CPU time of a server for each of so many decisions, beside that of a bare endpoint of
-FastAPI that stores a row with SQLAlchemy, in turn. With --decisions: CPU time and largest memory of `frames`, `replay`, `verify` and others.
+FastAPI that stores a row with SQLAlchemy, in turn. With --decisions: CPU time and largest memory of
+`frames`, `replay`, `verify` and others.
 """
 
 import argparse
@@ -240,7 +241,7 @@ def http(requests, turns):
                 for one in servers:
                     one.ask(requests, clients)
                 took = []
-                for turn in range(turns):
+                for _ in range(turns):
                     took.append([one.ask(requests, clients) for one in servers])
                     took[-1].append(within(service, requests))
                 took = np.array(took) * 1e3
