@@ -384,9 +384,7 @@ class Ledger:
         )
         with self.database.read() as connection:
             rows = connection.execute(queue).all()
-            values: dict[str, list[float]] = {row.id: [] for row in rows}
-            for row in connection.execute(self.timely([row.id for row in rows if row.came])):
-                values[row.decision_id].append(row.value)
+            came = self.came(connection, [row.id for row in rows if row.came])
         found, broken = list[Due](), dict[str, str]()
         for row in rows:
             try:
@@ -394,13 +392,23 @@ class Ledger:
             except ValueError as error:
                 broken[row.id] = str(error)
             else:
-                found.append(Due(decision, row.came, row.shown, tuple(values[row.id])))
+                values = tuple(value for value, _ in came.get(row.id, []))
+                found.append(Due(decision, row.came, row.shown, values))
         return found, broken
 
-    def timely(self, ids: Sequence[str]) -> Select[Any]:
-        """Return the query for the rewards in time of these decisions, in order of observation."""
-        came = select(rewards).where(self.of_ids(rewards, ids), rewards.c.status == TIMELY)
-        return came.order_by(rewards.c.observed_at, rewards.c.received_at, rewards.c.key)
+    def came(
+        self, connection: Connection, ids: Sequence[str]
+    ) -> dict[str, list[tuple[float, int]]]:
+        """Return by id the rewards in time of these decisions, and when they were observed.
+
+        They are in the order of observation. A decision without one is not there.
+        """
+        timely = select(rewards).where(self.of_ids(rewards, ids), rewards.c.status == TIMELY)
+        order = rewards.c.observed_at, rewards.c.received_at, rewards.c.key
+        found: dict[str, list[tuple[float, int]]] = {}
+        for row in connection.execute(timely.order_by(*order)):
+            found.setdefault(row.decision_id, []).append((row.value, row.observed_at))
+        return found
 
     def set_aside(self, broken: Mapping[str, str]) -> None:
         """Close decisions that no bandit can read, by id with the reason; none learns them."""
@@ -566,7 +574,7 @@ class Ledger:
         return (
             select(
                 decisions, STATE.version.label("learned_by"), STATE.outcome, STATE.reward,
-                STATE.reason,
+                STATE.reason, STATE.shown,
             )
             .join(states, of_decision(states))
             .where(self.own(states), STATE.version.is_not(None))

@@ -80,9 +80,7 @@ def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Ite
         after = and_(own.decided_at >= at, or_(own.decided_at > at, own.id > one))
         with ledger.database.read(patient=True) as connection:
             rows = connection.execute(found.where(after)).all()
-            came: Came = {}
-            for row in connection.execute(ledger.timely([row.id for row in rows])):
-                came.setdefault(row.decision_id, []).append((row.value, row.observed_at))
+            came = ledger.came(connection, [row.id for row in rows])
         if not rows:
             return
         closed = {row.id: (row.outcome, row.reward) for row in rows if row.outcome is not None}

@@ -72,15 +72,15 @@ def violations(ledger: Ledger, parts: Parts) -> pd.DataFrame:
 
 
 class Groups:
-    """The rows of a query that is sorted by the column `by`, taken from the front."""
+    """The decisions of a query that is sorted by their version, taken from the front."""
 
-    def __init__(self, rows: Iterator[Row[Any]], by: str) -> None:
-        self.rows, self.by = rows, by
+    def __init__(self, rows: Iterator[Row[Any]]) -> None:
+        self.rows = rows
         self.next = next(self.rows, None)
 
-    def up_to(self, number: int) -> Iterator[Row[Any]]:
-        """Yield the next rows whose value of `by` is at most this number."""
-        while self.next is not None and self.next._mapping[self.by] <= number:
+    def up_to(self, version: int) -> Iterator[Row[Any]]:
+        """Yield the next rows of this version or an earlier one."""
+        while self.next is not None and self.next.version <= version:
             row, self.next = self.next, next(self.rows, None)
             yield row
 
@@ -194,23 +194,8 @@ class Verification:
         Raise the error of the first snapshot if no snapshot can be read, as if a part of the bandit
         was not given.
         """
-        own, closed = decisions.c, states.c
-        of_version = select(decisions).where(self.ledger.own(decisions)).order_by(own.version)
-        made = Groups(self.rows(of_version), "version")
-        learned = Groups(self.rows(self.ledger.closed()), "learned_by")
-        same = closed.bandit == rewards.c.bandit, closed.decision_id == rewards.c.decision_id
-        told = Groups(
-            self.rows(
-                select(closed.version, closed.place, closed.shown, rewards.c.value)
-                .outerjoin(rewards, and_(*same, rewards.c.status == TIMELY))
-                .where(self.ledger.own(states), closed.version.is_not(None))
-                .order_by(
-                    closed.version, closed.place, rewards.c.observed_at, rewards.c.received_at,
-                    rewards.c.key,
-                )
-            ),
-            "version",
-        )  # fmt: skip
+        of_version = select(decisions).where(self.ledger.own(decisions))
+        made = Groups(self.rows(of_version.order_by(decisions.c.version)))
         changes = select(versions).where(self.ledger.own(versions), versions.c.number >= 0)
         at = until = vouched = -(2**62)
         number, readable, digest = -1, False, b""
@@ -225,18 +210,20 @@ class Verification:
                 said = f"versions {number + 1} … {row.number - 1} of the bandit are not there"
                 self.add("gap", row.number, number + 1, row.number, said)
             whole, at, number = row.number == number + 1, row.at, row.number
-            values = [[*some] for _, some in groupby(told.up_to(number), key=lambda one: one.place)]
-            change = self.change(row, [*learned.up_to(number)], digest if whole else None)
+            closing = self.ledger.closed().where(states.c.version == number)
+            closed = self.connection.execute(closing).all()
+            change = self.change(row, closed, digest if whole else None)
             digest = row.digest
             if change is not None:
                 until = self.check_count(change, until, vouched)
-                self.check_outcomes(last, change, values)
+                self.check_outcomes(last, change, closed)
             last = self.compared(self.computed(last, change), row)
             readable = readable or last is not None
             self.check_decisions(last, made, row)
         if self.unread is not None and not readable:
             raise self.unread
-        for row in [*made.up_to(2**62), *learned.up_to(2**62)]:
+        closing = self.ledger.closed().where(states.c.version > number)
+        for row in [*made.up_to(2**62), *self.rows(closing)]:
             self.add("version", row.id, f"at most {number}", "more", "no such version")
 
     def change(
@@ -326,19 +313,15 @@ class Verification:
         return made
 
     def check_outcomes(
-        self, version: Version | None, change: Change, values: Sequence[Sequence[Row[Any]]]
+        self, version: Version | None, change: Change, closed: Sequence[Row[Any]]
     ) -> None:
-        """Find decisions that were closed otherwise than what came for them says.
-
-        values: of each outcome, its rewards in time.
-        """
-        if len(values) != len(change.outcomes):
-            return  # what is missing is a gap
-        for one, rows in zip(change.outcomes, values, strict=True):
+        """Find decisions that were closed otherwise than what came for them says."""
+        told = self.ledger.came(self.connection, [row.id for row in closed])
+        for one, row in zip(change.outcomes, closed, strict=True):
             if one.decision.erased:
                 continue
-            came = tuple(row.value for row in rows if row.value is not None)
-            shown = rows[0].shown and one.outcome != INACTIVE  # else after it was closed
+            came = tuple(value for value, _ in told.get(row.id, []))
+            shown = row.shown and one.outcome != INACTIVE  # else after it was closed
             retired = version.is_retired(one.decision) if version else one.outcome == RETIRED
             right = closed_by(Due(one.decision, len(came), shown, came), self.how, retired)
             if one.outcome == REFUSED and right.outcome in LEARNED:
