@@ -204,6 +204,9 @@ class Recallable(Protocol):
     def snapshot(self) -> Snapshot | None:
         """Return the current belief in a form that can still predict later; None if it has none."""
 
+    def recall_form(self, n_arms: int, total: int) -> dict[str, Any]:
+        """Return the form (`runtime/schema.py`) of a snapshot's `state`, after `total` rounds."""
+
     def recall(self, state: dict[str, Array]) -> Snapshot:
         """Return the snapshot whose `state` was this."""
 
@@ -216,15 +219,18 @@ class Storable(Protocol):
         """Return the whole state as arrays and plain values, for `restore`."""
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned; raise ValueError if its arrays have other shapes."""
+        """Restore what `state` returned."""
 
 
 @runtime_checkable
-class Verifiable(Protocol):
-    """What says whether a restored state is possible."""
+class Described(Protocol):
+    """What says what a state looks like: it is checked when saved, and before it is restored."""
 
-    def verify(self, total: int) -> None:
-        """Raise ValueError if the state cannot come from `total` rounds."""
+    def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
+        """Return the form (`runtime/schema.py`) of each part of a state, after `total` rounds.
+
+        The sizes of some parts may depend on others of this state, which nobody has checked yet.
+        """
 
 
 @runtime_checkable

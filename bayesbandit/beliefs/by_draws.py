@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import copy, deepcopy
 from typing import Any, Self
 
@@ -15,7 +15,7 @@ from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.checks import COUNT, floats
 from bayesbandit.predictions import Draws, LocationScale, Prediction
 from bayesbandit.runtime.memory import AT_ONCE
-from bayesbandit.runtime.schema import Numbers, check, demand
+from bayesbandit.runtime.schema import Numbers, Real
 from bayesbandit.schedule import Schedule
 
 Array = np.ndarray
@@ -219,25 +219,23 @@ class ByDraws(Belief):
         window = {"tick": self.tick, "gone": self.gone} if self.clock else {}
         return {"rounds": self.rounds.state(), **window}
 
+    def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
+        gone = Numbers((2, len(self.n)), 0, total, whole=True)
+        window = {"tick": Real(0.0, COUNT), "gone": gone} if self.clock else {}
+        return {"rounds": self.rounds.form(len(self.n)), **window}
+
     def restore(self, state: dict[str, Any]) -> None:
         self.restore_rounds(state)
         self.learn(range(len(self.n)))
 
     def restore_rounds(self, state: dict[str, Any]) -> None:
         """Restore the rounds that `state` returned, and nothing that is computed from them."""
-        self.rounds.restore(state["rounds"], len(self.n))
+        self.rounds.restore(state["rounds"])
         self.n = self.rounds.counts(len(self.n))
         self.refitted = {}
         if self.clock:
-            check(state["gone"], Numbers(self.gone.shape, 0.0, COUNT, whole=True), "gone")
             self.gone = state["gone"]
             self.tick = state["tick"]
-
-    def verify(self, total: int) -> None:
-        self.rounds.verify(len(self.n))
-        demand(0.0 <= self.tick <= COUNT, f"its clock is {self.tick}")
-        then, now = self.gone[1], self.gone[0]
-        demand((then <= now).all() and (self.n + now).sum() <= total, "it has lost other rounds")
 
 
 class ByNormal(ByDraws):

@@ -22,7 +22,7 @@ from bayesbandit.kernels.rounds import NUMBERS, Kernels
 from bayesbandit.kernels.row_layout import BETA, GAMMA, THOMPSON
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import Conjugate
-from bayesbandit.runtime.schema import Numbers, check
+from bayesbandit.runtime.schema import AT_LEAST_ZERO, Numbers, Records
 
 Array = np.ndarray
 SUMS = slice(kernel.N, kernel.REST + 1)
@@ -178,8 +178,12 @@ class Counts(HalfLives):
             kernel.renew_all(arms, self.settings)
         self._hold(blocks)
 
+    def arms_form(self, total: int) -> Records:
+        rounds = Numbers(least=0, most=total, whole=True)
+        clock = Numbers(least=0, most=COUNT)
+        parts = {"n": rounds, "hits": AT_LEAST_ZERO, "rest": AT_LEAST_ZERO, "clock": clock}
+        return Records(kernel.HEAD, len(self.n), parts)
+
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
-        check(self.blocks[..., SUMS], Numbers((None, None, None), least=0.0), "its sums")
-        check(self.blocks[..., CLOCK], Numbers((None, None), 0.0, COUNT), "its clocks")
         self._set(self.blocks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,9 +11,10 @@ from scipy.special import logsumexp
 from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.memory import Memory
 from bayesbandit.kernels import scoring
-from bayesbandit.runtime.schema import demand
+from bayesbandit.runtime.schema import Each, Numbers, Records
 
 Array = np.ndarray
+LOG_PROBABILITIES = -745.0, 1e-6  # of half-lives: e to the least of them is a number above 0
 
 
 def prior(M: int) -> Array:
@@ -129,17 +130,17 @@ class HalfLives(Belief, Kernel):
             return {"arms": self.blocks[0]}
         return {"arms": self.blocks, "log_weight": self.log_weight}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned; raise ValueError if the arrays have other shapes."""
-        for name, own in HalfLives.state(self).items():
-            if state[name].shape != own.shape:
-                raise ValueError(f"{name} of shape {state[name].shape}, not {own.shape}")
-            own[:] = state[name]
+    def arms_form(self, total: int) -> Records:
+        """Return the form of the numbers of K arms, after so many rounds."""
+        raise NotImplementedError
 
-    def verify(self, total: int) -> None:
-        probability = np.exp(self.log_weight)
-        whole = (probability > 0).all() and abs(probability.sum() - 1.0) < 1e-6
-        demand(whole, "its half-lives have no probabilities")
-        n = self.blocks[:, :, self.n_at]  # an arm that has forgotten all counts from 0 again
-        seen = (n >= 0) & (n <= n[0]) & (n == np.floor(n))
-        demand(bool(seen.all()), f"its half-lives have {n} rounds of its arms")
+    def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
+        arms, M = self.arms_form(total), len(self.blocks)
+        if M == 1:
+            return {"arms": arms}
+        return {"arms": Each(M, arms), "log_weight": Numbers((M,), *LOG_PROBABILITIES)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Restore what `state` returned."""
+        for name, own in HalfLives.state(self).items():
+            own[:] = state[name]

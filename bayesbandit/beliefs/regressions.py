@@ -8,12 +8,13 @@ become rows of such a regression by Newton's method.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from bayesbandit.beliefs import ridge_arms
 from bayesbandit.beliefs.base import Belief, Kernel, Snapshot
 from bayesbandit.beliefs.half_lives import HalfLives
 from bayesbandit.beliefs.linear_posterior import LinearPosterior, WeightedRows
@@ -29,6 +30,7 @@ from bayesbandit.kernels.rounds import describe_many
 from bayesbandit.kernels.row_layout import UCB, row_type
 from bayesbandit.predictions import Joint, JointRows, LocationScale, Prediction, product, scaled
 from bayesbandit.runtime.compiling import interpreted
+from bayesbandit.runtime.schema import Records
 
 if TYPE_CHECKING:
     from bayesbandit.beliefs.glm.link import Link
@@ -471,6 +473,9 @@ class Regressions(HalfLives):
         width = interpreted(layout.core_width)(self.n_columns)
         return self._with_blocks(self.blocks[:, :, :width].copy())
 
+    def recall_form(self, n_arms: int, total: int) -> dict[str, Any]:
+        return {"arms": ridge_arms.form(self.rules[0], total, n_arms, learns=False)}
+
     def recall(self, state: dict[str, Array]) -> Self:
         return self._with_blocks(state["arms"][None])
 
@@ -485,20 +490,20 @@ class Regressions(HalfLives):
         rounds = {} if self.rounds is None else {"rounds": self.rounds.state()}
         return super().state() | rounds | ({} if self.link is None else self.link.state())
 
+    def arms_form(self, total: int) -> Records:
+        return ridge_arms.form(self.rules[0], total, len(self.arms))
+
+    def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
+        rounds = {} if self.rounds is None else {"rounds": self.rounds.form(len(self.counts))}
+        return super().form(state, total) | rounds | ({} if self.link is None else self.link.form())
+
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
         if self.rounds is not None:
-            self.rounds.restore(state["rounds"], len(self.counts))
+            self.rounds.restore(state["rounds"])
             self.counts = self.rounds.counts(len(self.counts))
         if self.link is not None:
             self.link.restore(state)
-
-    def verify(self, total: int) -> None:
-        super().verify(total)
-        for ridges in self.each:
-            ridges.verify()
-        if self.rounds is not None:
-            self.rounds.verify(len(self.counts))
 
 
 def root_of(spread: Array) -> Array:

@@ -16,12 +16,12 @@ from bayesbandit.kernels import fading, scoring
 from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels.rounds import update_many
 from bayesbandit.runtime.compiling import interpreted, without
-from bayesbandit.runtime.schema import Numbers, check, demand
+from bayesbandit.runtime.schema import Numbers, Records, check, demand
 
 LARGEST_NUMBER = 1e300  # of an arm: sums of a few stay finite
 LARGEST_COEFFICIENT = 1e150
-SUMS = ["n", "sum_w", "sum_wrr", "loss", "sigma2", "residual", "left", "walked"]
-DIVISORS = ["df", "lam", "w_bar"]
+NUMBER = Numbers(least=-LARGEST_NUMBER, most=LARGEST_NUMBER)
+SUMS = "sum_w", "sum_wrr", "loss", "residual", "walked"
 
 Array = np.ndarray
 
@@ -40,6 +40,41 @@ def new_arms(n_arms: int, settings: Array) -> Array:
     for arm in arms:
         interpreted(kernel.initialise)(arm, settings)
     return arms
+
+
+def form(settings: Array, total: int, n_arms: int, learns: bool = True) -> Records:
+    """Return the form of the numbers of arms after so many rounds.
+
+    learns: whether they have all numbers, and not only those that predict.
+    """
+    setting = interpreted(layout.named)(settings)
+    D = int(setting.columns)
+    width = layout.arm_width(settings) if learns else interpreted(layout.core_width)(D)
+    row = layout.arm_type(D, width)
+    most_left = total * np.exp(setting.slack) * (1 + 1e-9)
+    parts: dict[str, object] = dict.fromkeys(row.names or (), NUMBER)
+    parts |= dict.fromkeys(SUMS, Numbers(least=0.0, most=LARGEST_NUMBER))
+    parts |= dict.fromkeys(("d", "lam", "w_bar"), Numbers(least=5e-324, most=LARGEST_NUMBER))
+    parts |= {
+        "n": Numbers(least=0, most=total, whole=True),
+        "left": Numbers(least=0.0, most=most_left),
+        "clock": Numbers(least=0.0, most=COUNT),
+        "sigma2": Numbers(least=0.0, most=np.inf),
+        "df": Numbers(least=5e-324, most=np.inf),
+        "t": Numbers(least=-LARGEST_COEFFICIENT, most=LARGEST_COEFFICIENT),
+        "U": unit_triangular,
+    }
+    return Records(row, n_arms, parts)
+
+
+def unit_triangular(U: Any, where: str) -> None:
+    """Raise `Broken` unless matrices U (K, D, stride) are finite, 1 on and 0 below the diagonal."""
+    check(U, NUMBER, where)
+    D = U.shape[1]
+    diagonal = np.arange(D)
+    lower = any(U[:, i, :i].any() for i in range(D)) or U[:, :, D:].any()
+    demand(not lower, f"{where} must be 0 below the diagonal")
+    demand((U[:, diagonal, diagonal] == 1.0).all(), f"{where} must be 1 on the diagonal")
 
 
 class RidgeArms:
@@ -215,28 +250,3 @@ class RidgeArms:
 
     def _share(self, tick: Array, arm: Array) -> Array:
         return np.asarray(np.exp(self.setting.rate * (tick - self.head["clock"][arm])))
-
-    # ---- files -----------------------------------------------------------------------------------
-
-    def verify(self) -> None:
-        """Raise ValueError if the numbers cannot come from any rows."""
-        head = self.head
-        n = head["n"]
-        check(n, Numbers((None,), 0.0, whole=True), "its arms' rounds")
-        check(head["clock"], Numbers((None,), 0.0, COUNT), "its clocks")
-        df = layout.NAMES.index("df")  # the only number that may be infinite
-        for part in (self.arms[:, :df], self.arms[:, df + 1 :]):  # views: no copy of the arms
-            ends = np.array([part.min(axis=1, initial=0.0), part.max(axis=1, initial=0.0)])
-            demand(not np.isnan(ends).any(), "its belief has NaN")
-            demand((np.abs(ends[:, n > 0]) <= LARGEST_NUMBER).all(), "its belief is not finite")
-        for arm in self.arms:
-            root = layout.view(arm, self.n_columns)
-            demand((root.d > 0).all(), "its belief has a pivot of 0")
-            small = np.abs(root.t) <= LARGEST_COEFFICIENT
-            demand(small.all(), "its coefficients are too large")
-        demand(all((head[name] >= 0).all() for name in SUMS), "its belief has a negative sum")
-        demand(all((head[name] > 0).all() for name in DIVISORS), "its belief has a divisor of 0")
-        if self.setting.rate > 0:
-            left = head["left"][n > 0]
-            most = n[n > 0] * np.exp(self.setting.slack) * (1 + 1e-9)
-            demand(((left > 0) & (left <= most)).all(), "its rows have no share")

@@ -6,7 +6,7 @@ import numpy as np
 
 from bayesbandit.checks import COUNT, LARGEST
 from bayesbandit.growing_rows import GrowingRows
-from bayesbandit.runtime.schema import demand
+from bayesbandit.runtime.schema import ABOVE_ZERO, Numbers, Records
 
 
 class Rounds(GrowingRows):
@@ -91,29 +91,20 @@ class Rounds(GrowingRows):
         """Return all rounds as one array (n, d + 3), or (n, d + 4) with ticks, a view."""
         return self.ordered()
 
-    def restore(self, rows: np.ndarray, n_arms: int) -> None:
-        """Restore what `state` returned; raise ValueError for a wrong shape or arm number.
+    def form(self, n_arms: int, least: int = 0, nan: bool = False) -> Records:
+        """Return the form of a state. least: the lowest arm number. nan: may contexts be NaN?"""
+        parts = {
+            "x": Numbers(least=-LARGEST, most=LARGEST, nan=nan),
+            "arm": Numbers(least=least, most=n_arms - 1, whole=True),
+            "reward": Numbers(least=-LARGEST, most=LARGEST),
+            "weight": ABOVE_ZERO,
+            "tick": Numbers(least=-COUNT, most=COUNT),
+        }
+        return Records(self.row_type, None, parts)
 
-        The numbers are checked here, since counting a huge one would take all memory.
-        """
-        d, width = self.n_features, self.row_type.itemsize // 8
-        whole = rows.ndim == 2 and rows.shape[1] == width
-        if not whole or not np.isin(rows[:, d], np.arange(n_arms)).all():
-            raise ValueError(
-                f"rounds must be (n, {width}), of arms by number below {n_arms}; got {rows.shape}"
-            )
-        self._replace(np.ascontiguousarray(rows, dtype=np.float64), total=len(rows))
-
-    def verify(self, n_arms: int) -> None:
-        """Raise ValueError if a context, reward, weight or arm number is not allowed."""
-        log = self.records
-        tick = log["tick"] if self.timed else np.zeros(0)
-        demand((np.abs(tick) <= COUNT).all(), "the ticks of its rounds are no times")
-        for observed in (log["x"], log["reward"]):
-            demand((np.abs(observed) <= LARGEST).all(), "its rounds are not finite")
-        arm, weight = log["arm"], log["weight"]
-        demand(((weight > 0) & (weight < np.inf)).all(), "its rounds' weights are not > 0")
-        demand(((arm >= 0) & (arm < n_arms)).all(), "its rounds have unknown arms")
+    def restore(self, rows: np.ndarray) -> None:
+        """Restore what `state` returned."""
+        self._replace(rows, total=len(rows))
 
 
 def _by_role(log: np.ndarray) -> dict[str, np.ndarray]:

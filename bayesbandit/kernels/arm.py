@@ -155,6 +155,19 @@ def sums_of(arm, folds):
     )
 
 
+def arm_type(D: int, width: int) -> np.dtype:
+    """Return the type of one arm's numbers as a record: those of HEAD, and the parts of `Arm`."""
+    M = interpreted(stride)(D)
+    core = interpreted(core_width)(D)
+    parts: list[tuple[str, Any, int]] = [(name, "f8", i) for i, name in enumerate(NAMES)]
+    parts += [("origin", (float, D), WIDTH), ("d", (float, D), WIDTH + M)]
+    parts += [("t", (float, D), WIDTH + 2 * M), ("U", (float, (D, M)), WIDTH + 3 * M)]
+    parts += [("kept", (float, width - core), core)]
+    names, formats, places = zip(*parts, strict=True)
+    offsets = [8 * place for place in places]
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": 8 * width})
+
+
 def view(numbers: np.ndarray, D: int) -> Arm:
     """Return one arm's numbers by name, to Python: U as (D, D)."""
     arm: Arm = interpreted(arm_of)(numbers, D)

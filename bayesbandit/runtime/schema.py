@@ -7,21 +7,23 @@ A form is
     OneOf(form, …): a value of any of these forms;
     [form]: a list of such values; Row(form, …): a list with one value for each form;
     {key: form}: a dict with these keys, "key?" where it may lack; ...: the form of all other keys;
-    Array(dtype, n): a NumPy array of this dtype and of n dimensions;
-    Numbers(shape, least, most): a NumPy array of finite numbers; None in a shape: any length;
+    Real(least, most): a float;
+    Numbers(shape, least, most): a NumPy array of finite numbers within these bounds;
+    Records(row, n): a NumPy array of rows whose parts have names;
+    Each(n, form): a NumPy array of n parts of one form;
     a function (value, where): it calls `check`, or raises `Broken`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import EllipsisType
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 
-from bayesbandit.checks import COUNT, LONGEST
+from bayesbandit.checks import COUNT, HUGEST, LONGEST
 
 DEPTH = 100  # levels of lists and dicts in each other
 
@@ -43,35 +45,89 @@ class Whole:
 
 
 @dataclass(frozen=True)
-class Array:
-    dtype: str = "<f8"
-    ndim: int = 1
+class Real:
+    least: float
+    most: float
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """whole: whether they are integers. dtype: theirs; None: any of numbers."""
+    """shape: None stands for any; in a shape, for any length. whole: whether they are integers.
+    nan: whether NaN is allowed. dtype: float64 or int64; None: either."""
 
-    shape: tuple[int | None, ...]
-    least: float = -np.inf
-    most: float = np.inf
+    shape: tuple[int | None, ...] | None = None
+    least: float = -HUGEST
+    most: float = HUGEST
     whole: bool = False
-    dtype: str | None = None
+    nan: bool = False
+    dtype: str | None = "<f8"
 
     def check(self, value: object, where: str) -> None:
         """Raise `Broken`, with the shape or the number seen, unless the array is of this form."""
-        array = np.asarray(value)
-        fits = array.ndim == len(self.shape) and array.dtype.kind in "iuf"
-        fits = fits and all(m in (None, n) for m, n in zip(self.shape, array.shape, strict=True))
-        if not fits or self.dtype not in (None, array.dtype.str):
-            raise Broken(f"{where} must be numbers {self.shape}; got {array.dtype} {array.shape}")
-        good = np.isfinite(array) & (self.least <= array) & (array <= self.most)
+        kind = value.dtype.str if isinstance(value, np.ndarray) else brief(value)
+        allowed = ("<f8", "<i8") if self.dtype is None else (self.dtype,)
+        if not isinstance(value, np.ndarray) or kind not in allowed:
+            raise Broken(f"{where} must be an array of {' or '.join(allowed)}; got {kind}")
+        shape = value.shape if self.shape is None else self.shape
+        fits = len(shape) == value.ndim
+        if not (fits and all(m in (None, n) for m, n in zip(shape, value.shape, strict=True))):
+            raise Broken(f"{where} must be numbers {shape}; got {value.shape}")
+        if value.size == 0 or self._surely_fits(value):
+            return
+        good = (self.least <= value) & (value <= self.most)
         if self.whole:
-            good &= array == np.floor(array)
+            good &= value == np.floor(value)
+        if self.nan:
+            good |= np.isnan(value)
         if not good.all():
             what = "integers" if self.whole else "finite numbers"
-            least, most, wrong = self.least, self.most, array[~good][0]
+            least, most, wrong = self.least, self.most, value[~good][0]
             raise Broken(f"{where} must be {what} from {least:g} to {most:g}; got {wrong}")
+
+    def _surely_fits(self, value: np.ndarray) -> bool:
+        """Return whether the ends say already that all numbers fit, without a copy of them."""
+        plain = not (self.whole or self.nan)
+        return plain and bool(self.least <= value.min() and value.max() <= self.most)
+
+
+@dataclass(frozen=True)
+class Records:
+    """row: the type of a record, of float64. n: how many rows; None: any. parts: the forms of its
+    fields by name; the others are finite numbers."""
+
+    row: np.dtype
+    n: int | None = None
+    parts: Mapping[str, object] = field(default_factory=dict)
+
+    def check(self, value: object, where: str) -> None:
+        """Raise `Broken` unless the array has such rows."""
+        Numbers((self.n, self.row.itemsize // 8), -np.inf, np.inf, nan=True).check(value, where)
+        assert isinstance(value, np.ndarray)
+        for name in self.row.names or ():
+            part = records(value, self.row)[name]
+            check(part, self.parts.get(name, FINITE), f"{where}[{name!r}]")
+
+
+@dataclass(frozen=True)
+class Each:
+    """An array (n, …) of parts that all have one form."""
+
+    n: int
+    form: object
+
+    def check(self, value: object, where: str) -> None:
+        """Raise `Broken` unless the array has so many parts, each of this form."""
+        if not isinstance(value, np.ndarray) or value.shape[:1] != (self.n,):
+            raise Broken(f"{where} must be an array of {self.n} parts")
+        for i, part in enumerate(value):
+            check(part, self.form, f"{where}[{i}]")
+
+
+def records(rows: np.ndarray, row: np.dtype) -> np.ndarray:
+    """Return a view of rows (n, width) of numbers as records (n,)."""
+    if row.itemsize == 0:
+        return np.zeros(len(rows), row)
+    return np.ascontiguousarray(rows).view(row)[:, 0]
 
 
 class OneOf(tuple[object, ...]):
@@ -85,6 +141,9 @@ class Row(tuple[object, ...]):
 
 
 NAME = OneOf(str, Whole(-LONGEST, LONGEST))  # of an arm
+FINITE = Numbers()
+ABOVE_ZERO = Numbers(least=5e-324)
+AT_LEAST_ZERO = Numbers(least=0.0)
 
 
 def check(value: object, form: object, where: str = "it") -> None:
@@ -100,11 +159,7 @@ def check(value: object, form: object, where: str = "it") -> None:
             check(one, its, f"{where}[{i}]")
     elif isinstance(form, dict):
         _check_keys(value, form, where)
-    elif isinstance(form, Array):
-        own = isinstance(value, np.ndarray) and (value.dtype.str, value.ndim)
-        if own != (form.dtype, form.ndim):
-            raise Broken(f"{where} is no array {form.dtype} of {form.ndim} dimensions")
-    elif isinstance(form, Numbers):
+    elif isinstance(form, Numbers | Records | Each):
         form.check(value, where)
     elif callable(form) and not isinstance(form, type):
         form(value, where)
@@ -126,8 +181,9 @@ def fits(value: object, form: object) -> bool:
 def _is(value: object, form: object) -> bool:
     if isinstance(form, type):
         return form is object or type(value) is form
-    if isinstance(form, Whole):
-        return type(value) is int and form.least <= value <= form.most
+    if isinstance(form, Whole | Real):
+        kind = int if isinstance(form, Whole) else float
+        return type(value) is kind and form.least <= value <= form.most
     return type(value) is type(form) and bool(value == form)
 
 
@@ -142,6 +198,11 @@ def _check_keys(value: object, form: Mapping[str | EllipsisType, object], where:
         if key not in of and ... not in form:
             raise Broken(f"{where} has the unknown key {brief(key)}")
         check(one, of.get(key, form.get(...)), key if where == "it" else f"{where}[{brief(key)}]")
+
+
+def prefixed(prefix: str, form: Mapping[Any, object]) -> dict[Any, Any]:
+    """Return the form of a dict whose keys begin with a prefix."""
+    return {key if key is ... else prefix + key: one for key, one in form.items()}
 
 
 def brief(value: object) -> str:

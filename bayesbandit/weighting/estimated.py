@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,9 @@ from bayesbandit.checks import Name
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.reweighted import Known, shares
 from bayesbandit.runtime.one_thread import one_thread
-from bayesbandit.runtime.schema import NAME, check, demand
+from bayesbandit.runtime.schema import NAME, Numbers
 from bayesbandit.weighting.base import measured
-from bayesbandit.weighting.reweighting import Inverse
+from bayesbandit.weighting.reweighting import Form, Inverse
 
 ACCURACY = 1e-4  # the gradient's tolerance, in coordinates with a curvature of about 1
 WIDE = 100  # with more columns than this and than rows, fit in the span of the rows
@@ -55,17 +56,13 @@ class Estimated(Inverse):
     def state(self) -> dict[str, Any]:
         return {"arms": list(self.arms), "coef": self.coef}
 
-    def restore(self, state: dict[str, Any], belief: Belief) -> None:
-        check(state, {"arms": [NAME], ...: object})
-        self.arms, self.coef = tuple(state["arms"]), state["coef"]
+    def form(self, state: Mapping[str, Any], layout: Layout, belief: Belief, total: int) -> Form:
+        A = len(state["arms"])
+        shape = (A, layout.n_features + 1) if A else (0, 0)
+        return {"arms": [NAME], "coef": Numbers(shape)}
 
-    def verify(self, layout: Layout) -> None:
-        shape = len(self.arms), layout.n_features + 1
-        demand(
-            self.coef.shape == shape or not self.arms,
-            f"its propensities have coefficients of shape {self.coef.shape}, not {shape}",
-        )
-        demand(np.isfinite(self.coef).all(), "its propensities are not finite")
+    def restore(self, state: dict[str, Any], belief: Belief) -> None:
+        self.arms, self.coef = tuple(state["arms"]), state["coef"]
 
 
 def logistic(x: np.ndarray, label: np.ndarray) -> np.ndarray:

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 
 from bayesbandit.beliefs.base import Belief, Recallable, Snapshot, below, needed
-from bayesbandit.checks import Name
+from bayesbandit.checks import HUGEST, Name
 from bayesbandit.history import History, Layout
-from bayesbandit.kernels.arm import core_width
 from bayesbandit.kernels.propensities import chances
 from bayesbandit.kernels.reweighted import Known
 from bayesbandit.kernels.row_layout import TABULATED, row_type
 from bayesbandit.policies import Policy, numbers, rule
-from bayesbandit.runtime.compiling import interpreted
-from bayesbandit.runtime.schema import NAME, OneOf, Row, Whole, check, demand
-from bayesbandit.weighting.reweighting import Inverse
+from bayesbandit.runtime.schema import NAME, OneOf, Real, Row, Whole, demand, prefixed
+from bayesbandit.weighting.reweighting import Form, Inverse
 
 WHEN = "past policies are asked again"
 HIGH = 1e100  # a scale at which periods are rescaled
-FORM = {
-    "periods": [OneOf(Whole(), float)],
-    "scale?": float,
-    "rules": [Row(Whole(0, TABULATED - 1), float, float)],
-    "arms": [[NAME]],
-    "stale": bool,
-    ...: object,
-}
 
 
 class Pooled(Inverse):
@@ -134,28 +125,25 @@ class Pooled(Inverse):
             **{f"{i}.{k}": v for i, b in enumerate(self.beliefs) for k, v in b.state().items()},
         }
 
+    def form(self, state: Mapping[str, Any], layout: Layout, belief: Belief, total: int) -> Form:
+        past, n = needed(belief, Recallable, WHEN), len(state["periods"])
+        demand(len(state["arms"]) == n, "its snapshots are not all there")
+        form: Form = {"stale": bool, "scale?": Real(1.0, HIGH), "arms": [[NAME]]}
+        form["periods"] = [OneOf(Whole(), Real(0.0, HUGEST))]
+        rules = []
+        for i, arms in enumerate(state["arms"]):
+            floor = Real(0.0, (1.0 + 1e-9) / max(1, len(arms)))
+            rules.append(Row(Whole(0, TABULATED - 1), Real(0.0, HUGEST), floor))
+            form |= prefixed(f"{i}.", past.recall_form(len(arms), total))
+        return {**form, "rules": Row(*rules)}
+
     def restore(self, state: dict[str, Any], belief: Belief) -> None:
-        check(state, FORM)
-        lengths = {len(state[key]) for key in ("periods", "rules", "arms")}
-        demand(len(lengths) == 1, "its snapshots are not all there")
         self.periods, self.stale = list(state["periods"]), state["stale"]
         self.scale = state.get("scale", 1.0)
         self.rules = [(kind, param, floor) for kind, param, floor in state["rules"]]
         self.arms = [tuple(arms) for arms in state["arms"]]
         past = needed(belief, Recallable, WHEN)
         self.beliefs = [past.recall(below(state, f"{i}.")) for i in range(len(self.periods))]
-
-    def verify(self, layout: Layout) -> None:
-        periods = np.array(self.periods)
-        demand(((periods >= 0) & (periods < np.inf)).all(), f"its periods are {self.periods}")
-        demand(1.0 <= self.scale <= HIGH, f"its periods have the scale {self.scale}")
-        width = interpreted(core_width)(layout.n_columns)
-        for i, (arms, (_, param, floor)) in enumerate(zip(self.arms, self.rules, strict=True)):
-            state = self.beliefs[i].state()["arms"]
-            demand(state.shape == (len(arms), width), f"snapshot {i} is not whole")
-            demand(not np.isnan(state).any(), f"snapshot {i} has NaN")
-            demand(0 <= param < np.inf, f"snapshot {i} has no rule")
-            demand(0 <= floor * len(arms) <= 1 + 1e-9, f"snapshot {i} has no least probability")
 
 
 def chances_then(

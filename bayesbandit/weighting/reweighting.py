@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from copy import copy
 from typing import Any, Self
 
@@ -20,12 +21,13 @@ from bayesbandit.history import History, Layout
 from bayesbandit.kernels.fading import MIN_ROWS_LEFT
 from bayesbandit.kernels.reweighted import Known
 from bayesbandit.policies import Policy
-from bayesbandit.runtime.schema import NAME, Row, Whole, check, demand
+from bayesbandit.runtime.schema import NAME, Numbers, Real, Row, Whole
 from bayesbandit.schedule import Schedule
 from bayesbandit.weighting.base import Balance, Provisional, is_known, schedule_of
 from bayesbandit.weighting.by_arm import ByArm
 
 TICK = np.dtype([("tick", "f8")])
+Form = dict[Any, Any]  # of `runtime/schema.py`
 COMMON = ""  # one name for all arms, if they share a posterior
 
 
@@ -72,9 +74,9 @@ class Weigher(ABC):
         """Restore what `state` returned."""
         return
 
-    def verify(self, layout: Layout) -> None:
-        """Raise ValueError where a restored state does not fit this layout."""
-        return
+    def form(self, state: Mapping[str, Any], layout: Layout, belief: Belief, total: int) -> Form:
+        """Return the form of each part of a state, after `total` rounds."""
+        return {}
 
 
 class Inverse(Weigher):
@@ -239,23 +241,18 @@ class Reweighting:
 
     def restore(self, state: dict[str, Any], belief: Belief) -> None:
         """Restore what `state` returned."""
-        check(state, {"due": [Row(NAME, Whole())], ...: object})
         self.due = dict(state["due"])
         if self.rate:
-            self.tick, ticks = state["tick"], state["ticks"]
-            if ticks.shape != (len(ticks), 1):
-                raise ValueError(f"ticks must be (n, 1); got {ticks.shape}")
-            self.ticks.extend(ticks)
+            self.tick = state["tick"]
+            self.ticks.extend(state["ticks"])
         self.weigher.restore(state, belief)
 
-    def verify(self, layout: Layout, total: int) -> None:
-        """Raise ValueError where a restored state does not fit this layout and so many rounds."""
+    def form(self, state: Mapping[str, Any], layout: Layout, belief: Belief, total: int) -> Form:
+        """Return the form of each part of a state, after `total` rounds."""
+        form: Form = {"due": [Row(NAME, Whole())]}
         if self.rate:
-            ticks = self.ticks.ordered()
-            demand(len(ticks) == total, f"its balance has {len(ticks)} ticks of {total} rounds")
-            demand((np.abs(ticks) <= COUNT).all(), "the ticks of its rounds are no times")
-            demand(0.0 <= self.tick <= COUNT, f"the clock of its balance is {self.tick}")
-        self.weigher.verify(layout)
+            form |= {"tick": Real(0.0, COUNT), "ticks": Numbers((total, 1), -COUNT, COUNT)}
+        return form | self.weigher.form(state, layout, belief, total)
 
 
 def begin(balance: Balance, rate: float = 0.0) -> Reweighting | None:

@@ -339,7 +339,7 @@ def test_what_could_not_be_loaded_is_not_saved(path):
     bandit.save(path)
     before = path.read_bytes()
     bandit.belief.arms[0, -1] = np.inf
-    with pytest.raises(ValueError, match=r"cannot be saved, no file of it .*: its belief is not f"):
+    with pytest.raises(ValueError, match=r"cannot be saved, no file of it .*'U'\] must be f"):
         bandit.save(path)
     deep = ()
     for _ in range(schema.DEPTH):
@@ -379,14 +379,15 @@ def test_numbers_are_of_their_shape_and_range():
     schema.check(np.array([[0.0, 5.0], [1.0, 2.0]]), form)
     schema.check(np.zeros((0, 2)), form)
     for said, bad in {
-        "its n must be numbers .*; got float64 \\(2,\\)": np.zeros(2),
-        "its n must be numbers .*; got float64 \\(1, 3\\)": np.zeros((1, 3)),
-        "its n must be numbers .*; got <U1 ": np.array([["a", "b"]]),
+        "its n must be numbers .*; got \\(2,\\)": np.zeros(2),
+        "its n must be numbers .*; got \\(1, 3\\)": np.zeros((1, 3)),
+        "its n must be an array of <f8; got <U1": np.array([["a", "b"]]),
+        "its n must be an array of <f8; got 'x'": "x",
         "its n must be integers from 0 to 5; got nan": np.array([[np.nan, 0.0]]),
         "its n must be integers from 0 to 5; got 6": np.array([[6.0, 0.0]]),
         "its n must be integers from 0 to 5; got 0.5": np.array([[0.5, 0.0]]),
     }.items():
         with pytest.raises(schema.Broken, match=said):
             schema.check(bad, form, "its n")
-    with pytest.raises(schema.Broken, match="got int64"):
+    with pytest.raises(schema.Broken, match="got <i8"):
         schema.check(np.zeros(2, dtype=np.int64), schema.Numbers((2,), dtype="<f8"))

@@ -9,6 +9,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.beliefs.regressions import Regressions
+from bayesbandit.runtime.schema import check
 from tests import declarations as declared
 from tests.bandit.kinds import known_noise_by_context, off_centre
 from tests.beliefs.test_linearized import shared as logistic_together
@@ -209,8 +210,9 @@ def test_copies_go_on_alike_and_apart(name, how):
     belief, whole = learned(name, first), learned(name, first)
     if how == "restored":
         other = believed(name)
-        other.restore({key: np.copy(values) for key, values in belief.state().items()})
-        other.verify(30)
+        state = {key: np.copy(values) for key, values in belief.state().items()}
+        check(state, other.form(state, 30))
+        other.restore(state)
     else:
         other = belief.fork() if how == "forked" else pickle.loads(pickle.dumps(belief))
     other.update(*rest)

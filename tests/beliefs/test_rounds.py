@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from bayesbandit.beliefs.rounds import Rounds
+from bayesbandit.runtime.schema import check
 
 
 def drawn(n, seed=0):
@@ -31,8 +32,8 @@ def test_rounds_of_an_arm_that_is_none_are_refused(arm):
     rounds.append(np.zeros((3, 2)), np.array([0, 1, 1]), np.ones(3), np.ones(3))
     kept = rounds.state().copy()
     kept[0, 2] = arm
-    with pytest.raises(ValueError, match="below 2"):
-        rounds.restore(kept, 2)
+    with pytest.raises(ValueError, match=r"\['arm'\] must be integers from 0 to 1"):
+        check(kept, rounds.form(2))
     assert rounds.arm.tolist() == [0, 1, 1]
 
 

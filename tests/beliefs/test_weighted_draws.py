@@ -9,10 +9,11 @@ import pytest
 from scipy import special, stats
 
 import bayesbandit as bb
-from bayesbandit.beliefs.sampled.cloud import Cloud
+from bayesbandit.beliefs.sampled.cloud import Cloud, cloud_form
 from bayesbandit.inference.pymc_model.log_density import LogDensity
 from bayesbandit.inference.pymc_model.template import template
 from bayesbandit.model import RewardModel
+from bayesbandit.runtime.schema import check
 from tests import declarations as declared
 from tests.beliefs.by_draws import SHARED, D, K, believed, probe, runs, state_of
 from tests.beliefs.closed_form import data, learn
@@ -354,15 +355,14 @@ def test_weights_are_saved_and_checked():
     belief, other = (believed(LASSO, draws=S) for _ in range(2))
     learn(learn_and_look(belief, known), new).predict(probe())
     state = belief.state()
+    check(state, other.form(state, 30))
     other.restore(state)
     assert state_of(other) == state_of(belief)
-    other.verify(30)
     assert other.clouds[0].log_weight is not None
     for bad in (np.full(S, -1.0), np.full(S, np.nan), np.zeros(S - 1), np.zeros((S, 1))):
-        broken = believed(LASSO, draws=S)
-        broken.restore(state | {"0.weight": bad})
-        with pytest.raises(ValueError, match="weights have the shape"):
-            broken.verify(30)
+        changed = state | {"0.weight": bad}
+        with pytest.raises(ValueError, match=r"0\.weight"):
+            check(changed, other.form(changed, 30))
 
 
 def test_draws_that_are_spent_stay_so_in_a_file():
@@ -374,21 +374,25 @@ def test_draws_that_are_spent_stay_so_in_a_file():
     for reward in (9.0, -9.0):
         learn(belief, {k: v[:1] for k, v in new.items()} | {"reward": np.array([reward])})
     assert belief.clouds[0].spent
-    other.restore(belief.state())
-    other.verify(30)
+    state = belief.state()
+    check(state, other.form(state, 30))
+    other.restore(state)
     np.testing.assert_array_equal(other.values(probe()), belief.values(probe()))
     assert runs(other) == [2]
-    other.restore(belief.state() | {"0.spent": 1})
     with pytest.raises(ValueError, match="spent"):
-        other.verify(30)
+        check(state | {"0.spent": 1}, other.form(state, 30))
 
 
 def test_a_samplers_points_are_finite_numbers():
     draws, shapes, good = {"theta": np.zeros((4, 1))}, {"theta": (4, 1)}, np.zeros((4, 1))
-    Cloud(draws, good, 3, 3).verify(shapes, shapes, 3)
-    for bad in (good[0], good + np.nan, good.astype(int), good.astype("f4"), good.astype("O")):
-        with pytest.raises(ValueError, match="sampler's state"):
-            Cloud(draws, bad, 3, 3).verify(shapes, shapes, 3)
+    for points in (good, good[0], good + np.nan, good.astype(int), good.astype("f4")):
+        stored = Cloud(draws, points, 3, 3).stored()
+        form = cloud_form(stored, shapes, shapes, np.ndarray)
+        if points is good:
+            check(stored, form)
+            continue
+        with pytest.raises(ValueError, match="state must be"):
+            check(stored, form)
 
 
 def learn_and_look(belief, rows):

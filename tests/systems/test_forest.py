@@ -7,6 +7,7 @@ import pytest
 from sklearn.tree import DecisionTreeRegressor
 
 import bayesbandit as bb
+from bayesbandit.runtime.schema import check
 from bayesbandit.systems.forest import kernels as honest
 from bayesbandit.systems.forest import trees as honest_trees
 from bayesbandit.systems.forest.belief import Forest
@@ -486,8 +487,9 @@ def test_files_whose_trees_are_lost(tmp_path):
     for change in ({"0.left": state["0.left"][:-1]}, {"0.feature": state["0.threshold"]},
                    {"fitted": np.zeros(3)}):  # fmt: skip
         fresh = Forest(**FEW).belief(2, 3)
-        with pytest.raises(ValueError, match="must"):
-            fresh.restore(state | change)
+        changed = state | change
+        with pytest.raises(ValueError, match=r"must|unknown key"):
+            check(changed, fresh.form(changed, 60))
     assert not path.exists()
 
 

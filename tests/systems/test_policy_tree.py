@@ -7,9 +7,10 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 import bayesbandit as bb
+from bayesbandit.runtime.schema import check
 from bayesbandit.systems.bootstrap.belief import Bootstrap
 from bayesbandit.systems.policy_tree.belief import PolicyTree
-from bayesbandit.systems.policy_tree.tree import Tree, cut_points, grown
+from bayesbandit.systems.policy_tree.tree import Tree, cut_points, grown, tree_form
 from tests.cases import moments_of, slow_but
 
 ARMS = ["a", "b", "c"]
@@ -408,8 +409,9 @@ def test_what_is_no_outcome_model_is_named():
 
 
 def test_a_node_that_is_not_whole():
-    with pytest.raises(ValueError, match="whole"):
-        Tree.restored({**Tree.root().state(), "feature": np.array([3])}, 2)
+    state = {**Tree.root().state(), "feature": np.array([3])}
+    with pytest.raises(ValueError, match="feature must be integers from -1 to 1; got 3"):
+        check(state, tree_form(state, 2))
 
 
 @pytest.mark.slow

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,7 +22,6 @@ from bayesbandit.runtime.files import replacing
 from bayesbandit.runtime.schema import PLAIN, Broken, check
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.weighting.base import Balance
-from bayesbandit.weighting.reweighting import Reweighting
 
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
@@ -131,29 +129,17 @@ def restore(
     bandit.rng.bit_generator.state = meta["rng"]
     bandit.ahead = meta.get("ahead", 0.0)
     bandit.history.restore(arrays["history"], meta["total"], list(meta["retired"]))
-    for part in verify.PARTS:
-        prefix = f"{part}."
-        saved = {k.removeprefix(prefix): a for k, a in arrays.items() if k.startswith(prefix)}
-        state: dict[str, Any] = {**meta[part], **saved}
-        if part == "belief":
-            stored = needed(bandit.belief, Storable, "a saved bandit is loaded")
-            _restore(stored, state, stored.restore)
-        elif bandit.reweighting is not None:
-            of_belief = partial(bandit.reweighting.restore, belief=bandit.belief)
-            _restore(bandit.reweighting, state, of_belief)
+    states = verify.states(meta, arrays)
+    verify.check_state(bandit, "belief", states["belief"])
+    needed(bandit.belief, Storable, "a saved bandit is loaded").restore(states["belief"])
+    verify.check_state(bandit, "reweighting", states["reweighting"])
+    if bandit.reweighting is not None:
+        bandit.reweighting.restore(states["reweighting"], bandit.belief)
+    verify.check_counts(bandit)
     validation.check(bandit.spec, policy, bandit.balance, len(bandit.arms), bandit.n_features)
     fast_path.set_policy(bandit, policy)
     fast_path.publish(bandit)
     return bandit
-
-
-def _restore(
-    part: Storable | Reweighting, state: dict[str, Any], restore: Callable[[dict[str, Any]], None]
-) -> None:
-    """Restore a part from its state; raise `Broken` if names or types are not as expected."""
-    verify.check_types(part, state)
-    restore(state)
-    verify.check_names(part, state)
 
 
 def load(
@@ -170,7 +156,6 @@ def load(
     try:
         verify.check(meta, arrays)
         bandit = restore(make, meta, arrays, policy, model, balance)
-        verify.check_whole(bandit)
     except RAW as error:
         why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
         raise ValueError(f"{path} is broken: {why}") from error
@@ -202,9 +187,12 @@ def checked(bandit: Bandit) -> tuple[str, dict[str, np.ndarray]]:
     meta, arrays = state(bandit)
     text = json.dumps({**meta, "arrays": sorted(arrays)}, default=_plain)
     try:
-        verify.check_form(archive.plain(text), arrays)
-        verify.check_size(bandit.spec, meta, arrays)
-        verify.check_whole(bandit)
+        said = archive.plain(text)
+        verify.check_form(said, arrays)
+        verify.check_size(bandit.spec, said, arrays)
+        for part, whole in verify.states(said, arrays).items():
+            verify.check_state(bandit, part, whole)
+        verify.check_counts(bandit)
     except ValueError as error:
         raise ValueError(
             f"this bandit cannot be saved, no file of it would load: {error}"

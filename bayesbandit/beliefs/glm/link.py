@@ -26,7 +26,7 @@ from bayesbandit.inference.glm.regression import Linearized, Regression, mode
 from bayesbandit.inference.plan import Plan
 from bayesbandit.kernels.glm import newton
 from bayesbandit.posteriors.posterior import Posterior
-from bayesbandit.runtime.schema import Numbers, check
+from bayesbandit.runtime.schema import Numbers
 from bayesbandit.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -177,8 +177,11 @@ class Link:
         """Return what changes as arrays, for `restore`."""
         return {"total": self.total, "due": self.due}
 
+    def form(self) -> dict[str, Numbers]:
+        """Return the form of each part of a state."""
+        return {name: Numbers(v.shape, least=0.0) for name, v in self.state().items()}
+
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore what `state` returned; raise ValueError if counts are not valid."""
-        for name, counts in Link.state(self).items():
-            check(state[name], Numbers(counts.shape, least=0.0), name)
-            counts[:] = state[name]
+        """Restore what `state` returned."""
+        self.total[:] = state["total"]
+        self.due[:] = state["due"]

@@ -21,7 +21,7 @@ import numpy as np
 
 from bayesbandit.beliefs.base import below
 from bayesbandit.beliefs.by_draws import ByDraws
-from bayesbandit.beliefs.sampled.cloud import COUNTS, Cloud, Draws, Shapes, restored
+from bayesbandit.beliefs.sampled.cloud import Cloud, Draws, Shapes, cloud_form, counts, restored
 from bayesbandit.beliefs.sampled.refits import Refit
 from bayesbandit.beliefs.sampled.watch import Watch
 from bayesbandit.inference import nuts
@@ -35,7 +35,7 @@ from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import IMPROPER
 from bayesbandit.runtime.memory import AT_ONCE
 from bayesbandit.runtime.one_thread import one_thread
-from bayesbandit.runtime.schema import Row, check, demand
+from bayesbandit.runtime.schema import Row, check, demand, prefixed
 
 if TYPE_CHECKING:
     from bayesbandit.beliefs.declared import Sampled
@@ -280,7 +280,7 @@ class SampledBelief(ByDraws):
             last = state[0] if state else {}
             values = {name: v[i : i + 1] for name, v in values.items()}
             one = {**last, **{name: v[0] for name, v in values.items()}}
-            state = [one] if self._shapes_of_state(one).keys() <= one.keys() else None
+            state = [one] if self._shapes_of_state(self.plan).keys() <= one.keys() else None
         self.clouds[g] = Cloud(
             values, state, fitted=n, seen=n, since=self.decisions, runs=cloud.runs + 1,
             engine=drawn.engine, slot=cloud.slot,
@@ -487,22 +487,41 @@ class SampledBelief(ByDraws):
             out |= {f"{g}.{name}": v for name, v in cloud.stored().items()}
         return out
 
+    def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
+        check(state["refused"], [Row(str, str)], "its refusals")
+        plan = self._plan_after(state["refused"])
+        form: dict[Any, Any] = super().form(state, total)
+        form |= {"refused": list, "chains": Row(*[counts(total) for _ in self.clouds])}
+        for g in range(len(self.clouds)):
+            drawn = self._shapes(plan)
+            held = {**self._shapes_of_state(plan), f"{gibbs.TESTED}?": ()}
+            kind = STATES.get(plan.engine, object)
+            cloud = cloud_form(below(state, f"{g}."), drawn, held, kind)
+            form |= prefixed(f"{g}.", cloud)
+        return form
+
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
-        check(state["refused"], [Row(str, str)], "its refusals")
-        check(state["chains"], [COUNTS], "its clouds' counts")
-        counts = state["chains"]
-        demand(len(counts) == len(self.clouds), f"it has {len(counts)} clouds")
-        for engine, reason in state["refused"]:
-            demand(engine == self.plan.engine, f"its rows were refused by {engine}")
-            self._without(Refusal(engine, reason, of_rows=True))
+        new = state["refused"][len(self.refused) :]
+        if new:
+            refused = tuple(Refusal(engine, reason, of_rows=True) for engine, reason in new)
+            self._switch(self._plan_after(state["refused"]), (*self.refused, *refused))
+            self.plan.prepare()
         self.decisions = 0
-        self.clouds = [restored(one, below(state, f"{g}.")) for g, one in enumerate(counts)]
+        chains = enumerate(state["chains"])
+        self.clouds = [restored(counts, below(state, f"{g}.")) for g, counts in chains]
 
-    @property
-    def shapes(self) -> Shapes:
-        """The shape (S, *shape) of each variable's draws; None stands for the number of rows."""
-        built, row = self.plan.built, row_dimension(self.plan.built)
+    def _plan_after(self, refused: list[list[str]]) -> Plan:
+        """Return the plan after these refusals, [engine, reason] each: more of them than now."""
+        plan = self.plan
+        for engine, reason in refused[len(self.refused) :]:
+            demand(engine == plan.engine, f"its rows were refused by {engine}")
+            plan = plan.without(Refusal(engine, reason, of_rows=True))
+        return plan
+
+    def _shapes(self, plan: Plan) -> Shapes:
+        """Return the shape (S, *shape) of each variable's draws; None: the number of rows."""
+        built, row = plan.built, row_dimension(plan.built)
         size = 1 if self.spec.frozen else self.spec.draws
         shapes: dict[str, tuple[int | None, ...]] = {**lengths(built, but=row)}
         for v in built.free_RVs:
@@ -512,23 +531,11 @@ class SampledBelief(ByDraws):
                 shapes[v.name] = tuple(sizes)
         return {str(v.name): (size, *shapes[v.name]) for v in built.free_RVs}
 
-    def _shapes_of_state(self, state: Mapping[str, Any]) -> Shapes:
+    def _shapes_of_state(self, plan: Plan) -> Shapes:
         """Return the shape of each value of a sampler's state."""
-        method = self.plan.method
-        if isinstance(method, Shaped):
-            shapes = method.all_shapes
-        else:
-            shapes = {name: shape[1:] for name, shape in self.shapes.items()}
-        return shapes | ({gibbs.TESTED: ()} if gibbs.TESTED in state else {})
-
-    def verify(self, total: int) -> None:
-        super().verify(total)
-        kind = STATES.get(self.plan.engine, object)
-        for cloud in self.clouds:
-            fits = cloud.state is None or isinstance(cloud.state, kind)
-            demand(fits, "its sampler's state is of another engine")
-            state = cloud.state[0] if isinstance(cloud.state, list) else {}
-            cloud.verify(self.shapes, self._shapes_of_state(state), total)
+        if isinstance(plan.method, Shaped):
+            return plan.method.all_shapes
+        return {name: shape[1:] for name, shape in self._shapes(plan).items()}
 
 
 def _one_chain(values: Draws, state: Any = None) -> SampledDraws:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,6 @@ from bayesbandit.beliefs.sampled.refits import RefitSlot
 from bayesbandit.runtime.schema import Numbers, Row, Whole, check, demand
 
 Array = np.ndarray
-COUNTS = Row(Whole(-1), Whole(), Whole(), Whole())  # fitted, seen, served, runs
 Shapes = Mapping[str, tuple[int | None, ...]]  # by name; None stands for the number of rows
 Draws = Mapping[str, Array]  # of the free variables by name, (S, *shape)
 
@@ -99,23 +98,37 @@ class Cloud:
             out["engine"] = self.engine
         return out
 
-    def verify(self, drawn: Shapes, held: Shapes, total: int) -> None:
-        """Raise ValueError unless draws and the sampler's state are finite and of these shapes.
 
-        drawn, held: the shapes of the draws, and of a state by name. total: rounds there are.
-        """
-        demand(max(self.fitted, self.seen) <= total, "its draws know rounds that are to come")
-        check(self.spent, bool, "whether its draws are spent")
-        if self.values:
-            check(self.values, _numbers(drawn), "its draws")
-        if isinstance(self.state, list):
-            check(self.state[0], _numbers(held), "its sampler's state")
-        elif self.state is not None:
-            check(self.state, Numbers((None, None), dtype="<f8"), "its sampler's state")
-        if (w := self.log_weight) is not None:
-            shape = {v.shape[:1] for v in self.values.values()}
-            fits = shape == {w.shape} and w.max() == 0.0
-            demand(fits, f"its draws' weights have the shape {w.shape}, or the largest is not 0")
+def counts(total: int) -> Row:
+    """Return the form of `Cloud.counts`: fitted, seen, served, runs."""
+    return Row(Whole(-1, total), Whole(0, total), Whole(), Whole())
+
+
+def log_weights(size: int) -> Callable[[object, str], None]:
+    """Return the form of log weights of so many draws: the largest is 0."""
+
+    def form(value: Any, where: str) -> None:
+        check(value, Numbers((size,), -np.inf, 0.0), where)
+        demand(value.max() == 0.0, f"{where}: the largest must be 0")
+
+    return form
+
+
+def cloud_form(state: Mapping[str, Any], drawn: Shapes, held: Shapes, kind: type) -> dict[Any, Any]:
+    """Return the form of what `Cloud.stored` gives.
+
+    drawn, held: the shapes of the draws, and of a sampler's state by name. kind: list for a state
+    by name, an array for one of points, and object for either.
+    """
+    size = max((shape[0] or 0 for shape in drawn.values()), default=0)
+    form: dict[Any, Any] = {"weight?": log_weights(size), "spent?": True, "engine?": str}
+    if below(state, "values."):
+        form |= {f"values.{name}": Numbers(shape, dtype=None) for name, shape in drawn.items()}
+    if below(state, "state.") and kind is not Array:
+        form |= {f"state.{name}": Numbers(shape, dtype=None) for name, shape in held.items()}
+    if kind is not list:
+        form["state?"] = Numbers((None, None))
+    return form
 
 
 def restored(counts: Sequence[int], state: Mapping[str, Any]) -> Cloud:
@@ -128,7 +141,3 @@ def restored(counts: Sequence[int], state: Mapping[str, Any]) -> Cloud:
         fitted, seen, -served, runs, state.get("weight"), state.get("spent", False),
         state.get("engine", ""),
     )  # fmt: skip
-
-
-def _numbers(shapes: Shapes) -> dict[str, Numbers]:
-    return {name: Numbers(shape) for name, shape in shapes.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,6 +12,7 @@ from bayesbandit.beliefs.base import (
     Belief,
     ComparingArms,
     Declaring,
+    Described,
     Forgets,
     Mergeable,
     Postponable,
@@ -20,7 +21,6 @@ from bayesbandit.beliefs.base import (
     Reweighable,
     Seeded,
     Storable,
-    Verifiable,
     WithConstant,
     WithPosterior,
     below,
@@ -29,12 +29,12 @@ from bayesbandit.beliefs.base import (
     needed,
     refuses_weights,
 )
-from bayesbandit.checks import COUNT, integer, shown
+from bayesbandit.checks import integer, shown
 from bayesbandit.model import RewardModel
 from bayesbandit.predictions import LocationScale, Prediction
 from bayesbandit.runtime.capabilities import declares
 from bayesbandit.runtime.savable import savable
-from bayesbandit.runtime.schema import Numbers, check, demand
+from bayesbandit.runtime.schema import Numbers, prefixed
 from bayesbandit.runtime.shown import settings_repr
 
 Array = np.ndarray
@@ -226,14 +226,13 @@ class SharedBelief(Belief):
         common = needed(self.common, Storable, SAVING).state()
         return {"n": self.n} | {f"common.{k}": v for k, v in common.items()}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        check(state["n"], Numbers(self.n.shape, 0.0, COUNT, whole=True), "n")
-        self.n = state["n"].astype(np.float64)
-        needed(self.common, Storable, SAVING).restore(below(state, "common."))
+    def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
+        own = {"n": Numbers(self.n.shape, 0, total, whole=True)}
+        if not isinstance(self.common, Described):
+            return {**own, ...: object}
+        common = self.common.form(below(state, "common."), total)
+        return own | prefixed("common.", common)
 
-    def verify(self, total: int) -> None:
-        n = np.asarray(self.common.n)
-        known = n.tolist() == [total] if self.clock is None else n.size == 1 and n.max() <= total
-        demand(known, f"its posterior has {n} of {total} rounds")
-        if isinstance(self.common, Verifiable):
-            self.common.verify(total)
+    def restore(self, state: dict[str, Any]) -> None:
+        self.n = state["n"].copy()
+        needed(self.common, Storable, SAVING).restore(below(state, "common."))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 
-from bayesbandit.checks import COUNT, HUGEST, MANY, SIZES, integer, number, one_of
+from bayesbandit.checks import MANY, SIZES, integer, number, one_of
 from bayesbandit.extend import ByDraws, ByNormal, Schedule, one_thread, savable, settings_repr
+from bayesbandit.runtime.schema import Numbers
 from bayesbandit.systems.bootstrap.replicates import (
     Penalty,
     along,
@@ -206,15 +207,13 @@ class BootstrapBelief(ByDraws):
     def state(self) -> dict[str, Any]:
         return super().state() | {"coef": self.coef, "lam": self.lam, "fitted": self.fitted}
 
+    def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
+        coef = Numbers(self.coef.shape, nan=True)
+        lam = Numbers(self.lam.shape, nan=True)
+        fitted = Numbers(self.fitted.shape, 0, total, whole=True)
+        return super().form(state, total) | {"coef": coef, "lam": lam, "fitted": fitted}
+
     def restore(self, state: dict[str, Any]) -> None:
-        for name, current in zip(("coef", "lam", "fitted"), self._held(), strict=True):
-            if state[name].shape != current.shape:
-                raise ValueError(f"{name} must be {current.shape}; got {state[name].shape}")
-        fitted, sizes = state["fitted"], np.append(state["coef"].ravel(), state["lam"])
-        if not ((fitted == np.floor(fitted)) & (fitted >= 0) & (fitted <= COUNT)).all():
-            raise ValueError(f"fitted must be counts of rounds; got {fitted}")
-        if (np.abs(sizes) > HUGEST).any():  # NaN: there are none yet
-            raise ValueError("coef and lam must be finite, or NaN")
         self._replace([state[name] for name in ("coef", "lam", "fitted")])
         self.restore_rounds(state)
 

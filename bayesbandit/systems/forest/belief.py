@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, Self
@@ -11,10 +11,12 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from bayesbandit import Encoder
+from bayesbandit.beliefs.base import below
 from bayesbandit.checks import LARGEST, MANY, contexts, integer, number, one_of
 from bayesbandit.extend import ByNormal, LocationScale, Schedule, savable, settings_repr
+from bayesbandit.runtime.schema import Numbers, prefixed
 from bayesbandit.systems.forest.arm import ArmForest
-from bayesbandit.systems.forest.trees import Growth, Trees, Weighing, joined
+from bayesbandit.systems.forest.trees import Growth, Trees, Weighing, joined, trees_form
 
 Array = np.ndarray
 NODES = tuple(f.name for f in fields(Trees))
@@ -263,26 +265,22 @@ class ForestBelief(ByNormal):
                 state |= {f"{k}.{name}": vars(forest.trees)[name] for name in NODES}
         return state
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
         K = len(self.n)
-        for name in ("level", "sd", "fitted"):
-            if state[name].shape != (K,) or not (np.abs(state[name]) <= LARGEST).all():
-                raise ValueError(f"{name} must be {(K,)}, at most {LARGEST:g}; got {state[name]}")
+        form = super().form(state, total)
+        form["level"] = Numbers((K,), -LARGEST, LARGEST)
+        form["sd"] = Numbers((K,), 0.0, LARGEST)
+        form["fitted"] = Numbers((K,), 0, total, whole=True)
+        for k in np.flatnonzero(state["fitted"]):
+            trees = trees_form(below(state, f"{k}."), self.spec.trees, self.n_features)
+            form |= prefixed(f"{k}.", trees)
+        return form
+
+    def restore(self, state: dict[str, Any]) -> None:
         self.restore_rounds(state)
-        fitted, sd = state["fitted"], state["sd"]
-        if not (
-            (fitted == np.floor(fitted)) & (fitted >= 0) & (fitted <= self.n + self.gone[0])
-        ).all():
-            raise ValueError(
-                f"forests must be of {self.n + self.gone[0]} rounds at most; got {fitted}"
-            )
-        if not (sd >= 0.0).all():
-            raise ValueError(f"standard deviations must be ≥ 0; got {sd}")
-        self.forests = tuple(self._restored(state, k) for k in range(K))
+        self.forests = tuple(self._restored(state, k) for k in range(len(self.n)))
 
     def _restored(self, state: dict[str, Any], k: int) -> ArmForest:
         n, level, sd = (float(state[name][k]) for name in ("fitted", "level", "sd"))
         trees = Trees(**{name: state[f"{k}.{name}"] for name in NODES}) if n else None
-        if trees is not None:
-            trees.check(self.spec.trees, self.n_features)
         return ArmForest(self.spec.bag, int(n), level, sd, trees)

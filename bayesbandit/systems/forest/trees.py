@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from bayesbandit.checks import LARGEST
+from bayesbandit.runtime.schema import Numbers, check, demand
 from bayesbandit.systems.forest import kernels as honest
 
 Array = np.ndarray
@@ -41,31 +43,39 @@ class Trees:
         )  # fmt: skip
         return out
 
-    def check(self, n_trees: int, n_features: int) -> None:
-        """Raise ValueError unless the arrays are trees in which every path ends in a leaf."""
-        N = len(self.feature)
-        shapes = {"threshold": (N,), "left": (N,), "right": (N,), "value": (N, 2)}
-        for name, shape in (shapes | {"feature": (N,), "roots": (n_trees + 1,)}).items():
-            array = vars(self)[name]
-            kind = np.float64 if name in ("threshold", "value") else np.int64
-            if array.shape != shape or array.dtype != kind:
-                raise ValueError(f"trees' {name} must be {shape}; got {array.dtype}{array.shape}")
-        roots, node, inner = self.roots, np.arange(N), self.feature >= 0
-        if roots[0] != 0 or roots[-1] != N or not (np.diff(roots) > 0).all():
-            raise ValueError(f"trees must begin one after the other; got {roots}")
-        end = np.repeat(roots[1:], np.diff(roots))
-        for child in (self.left[inner], self.right[inner]):
-            if not ((child > node[inner]) & (child < end[inner])).all():
-                raise ValueError("a tree's children must stand behind their parent")
-        if not ((self.feature >= -1) & (self.feature <= n_features)).all():
-            raise ValueError(f"trees must split on features 0 to {n_features}; got {self.feature}")
-        weight, reward = self.value.T
-        in_range = (weight >= 1 / LARGEST) & (weight <= LARGEST)
-        if not (in_range & (np.abs(reward) <= LARGEST * weight)).all():
-            raise ValueError(f"trees' values must be of weights > 0, at most {LARGEST:g} a weight")
-        share = self.threshold[self.feature == n_features]
-        if not np.isfinite(self.threshold).all() or not ((share >= 0) & (share <= 1)).all():
-            raise ValueError("trees' thresholds must be finite, shares between 0 and 1")
+
+def trees_form(state: Mapping[str, Any], n_trees: int, n_features: int) -> dict[str, object]:
+    """Return the form of `Trees` by name: every path ends in a leaf of its tree."""
+    N = len(state["feature"])
+
+    def roots(value: object, where: str) -> None:
+        check(value, Numbers((n_trees + 1,), 0, N, dtype="<i8"), where)
+        begins = state["roots"]
+        one_by_one = begins[0] == 0 and begins[-1] == N and (np.diff(begins) > 0).all()
+        demand(one_by_one, f"{where}: trees must begin one after the other")
+
+    def children(value: Any, where: str) -> None:
+        check(value, Numbers((N,), dtype="<i8"), where)
+        is_split = state["feature"] >= 0
+        child = value[is_split]
+        end = np.repeat(state["roots"][1:], np.diff(state["roots"]))[is_split]
+        behind = (child > np.flatnonzero(is_split)) & (child < end)
+        demand(behind.all(), f"{where}: a node must be in its parent's tree, behind it")
+
+    def values(value: Any, where: str) -> None:
+        check(value, Numbers((N, 2)), where)
+        weight, reward = value.T
+        check(weight, Numbers(least=1 / LARGEST, most=LARGEST), where)
+        demand((np.abs(reward) <= LARGEST * weight).all(), f"{where}: rewards are too large")
+
+    return {
+        "feature": Numbers((N,), -1, n_features, dtype="<i8"),
+        "roots": roots,
+        "threshold": Numbers((N,)),
+        "left": children,
+        "right": children,
+        "value": values,
+    }
 
 
 def joined(trees: list[Trees]) -> Trees:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from bayesbandit.checks import integer, number, one_of
+from bayesbandit.checks import number, one_of
 from bayesbandit.extend import (
     Belief,
     Prediction,
@@ -20,6 +20,7 @@ from bayesbandit.extend import (
     savable,
     settings_repr,
 )
+from bayesbandit.runtime.schema import Numbers, Real, Whole
 from bayesbandit.systems.iltcb.optimisation import Mixture, solve
 from bayesbandit.systems.iltcb.oracle import Linear, LinearOracle, Oracle, penalised
 
@@ -227,23 +228,22 @@ class PolicyBelief(Belief):
             state["weights"] = mixture.weights
         return state
 
-    def restore(self, state: dict[str, Any]) -> None:
-        self.rounds.restore(state["rounds"], len(self.n))
-        self.n = np.bincount(self.rounds.arm, minlength=len(self.n)).astype(np.float64)
-        self.fitted = integer(state["fitted"], "fitted")
-        self.mu, self.mixture = number(state["mu"], "mu", above=0, most=0.5), None
+    def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
+        form: dict[Any, Any] = {"rounds": self.rounds.form(len(self.n))}
+        form |= {"fitted": Whole(0, total), "mu": Real(5e-324, 0.5)}
         if "coef" in state:
-            coef, weights = state["coef"], state["weights"]
-            P, wanted = len(weights), (len(weights) + 1, self.n_features + 1, len(self.n))
-            if coef.shape != wanted or weights.shape != (P,) or not np.isfinite(coef).all():
-                raise ValueError(f"policies must be finite, {wanted}; got {coef.shape}")
-            if not ((weights >= 0.0).all() and weights.sum() <= 1.0 + 1e-9):
-                raise ValueError(f"weights must be ≥ 0 with a sum ≤ 1; got {weights}")
-            *policies, leader = (Linear(c) for c in coef)
-            self.mixture = Mixture(leader, list(policies), weights)
+            P = len(state["weights"])
+            form["coef"] = Numbers((P + 1, self.n_features + 1, len(self.n)))
+            form["weights"] = Numbers((P,), least=0.0, most=1.0 + 1e-9)
+        return form
 
-    def verify(self, total: int) -> None:
-        self.rounds.verify(len(self.n))
+    def restore(self, state: dict[str, Any]) -> None:
+        self.rounds.restore(state["rounds"])
+        self.n = self.rounds.counts(len(self.n))
+        self.fitted, self.mu, self.mixture = state["fitted"], state["mu"], None
+        if "coef" in state:
+            *policies, leader = (Linear(coef) for coef in state["coef"])
+            self.mixture = Mixture(leader, list(policies), state["weights"])
 
 
 class Votes(Prediction):

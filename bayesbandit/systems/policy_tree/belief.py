@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from bayesbandit import Ridge
+from bayesbandit.beliefs.base import Described
 from bayesbandit.checks import COUNT, LARGEST, finite, integer, number, one_of, shown
 from bayesbandit.extend import (
     Belief,
@@ -20,8 +21,9 @@ from bayesbandit.extend import (
     savable,
     settings_repr,
 )
+from bayesbandit.runtime.schema import Real, Whole, prefixed
 from bayesbandit.systems.policy_tree.leaves import Leaves
-from bayesbandit.systems.policy_tree.tree import Tree, grown
+from bayesbandit.systems.policy_tree.tree import Tree, grown, tree_form
 
 Array = np.ndarray
 TREE, INNER = "tree.", "inner."  # prefixes of array names in a saved state
@@ -330,33 +332,28 @@ class TreeBelief(Belief):
         window = {"tick": self.tick, "lost": self.lost} if self.clock else {}
         return {"log": self.log.state(), "fitted": self.fitted, **window, **tree, **inner}
 
+    def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
+        log = self.log.form(len(self.n), least=-1, nan=True)
+        form: dict[Any, Any] = {"log": log, "fitted": Whole(0, total)}
+        if self.clock is not None:
+            form |= {"tick": Real(0.0, COUNT), "lost": Whole(0, total)}
+        form |= prefixed(TREE, tree_form(below(state, TREE), self.n_features))
+        if not isinstance(self.inner, Described):
+            return {**form, ...: object}
+        return form | prefixed(INNER, self.inner.form(below(state, INNER), total))
+
     def restore(self, state: dict[str, Any]) -> None:
-        rows, d, K = state["log"], self.n_features, len(self.n)
-        parts = np.split(rows, [d, d + K, d + K + 1, d + K + 3], axis=1)
-        x, means, arm, outcome, tick = parts  # reward and weight; the tick, if there is a clock
-        timed = self.clock is not None
-        valid = rows.shape[1] == d + K + 3 + timed and not np.isinf(means).any()
-        valid = valid and bool((np.abs(tick) <= COUNT).all())
-        valid = valid and bool((np.abs(np.hstack([x, outcome])) <= LARGEST).all())
-        if not (valid and np.isin(arm, np.arange(-1, K)).all() and (outcome[:, 1] > 0.0).all()):
-            raise ValueError(f"rounds of {d} features and {K} arms must be finite; got {rows}")
-        if timed:
-            self.tick = number(state["tick"], "tick", least=0, most=COUNT)
-            self.lost = integer(state["lost"], "lost", most=COUNT)
-        fitted = integer(state["fitted"], "fitted", most=len(rows) + self.lost)
+        self.log.restore(state["log"])
+        self._count(len(self.n))
+        if self.clock is not None:
+            self.tick = state["tick"]
+            self.lost = state["lost"]
         self._of_inner("restore", "a saved bandit is loaded")(below(state, INNER))
-        self.tree, self.fitted = Tree.restored(below(state, TREE), d), fitted
-        arms, ticks = arm[:, 0].astype(np.int64), tick[:, 0] if timed else None
-        self._relog(rows[:, : d + K], arms, outcome[:, 0], outcome[:, 1], ticks)
-        if not (timed or np.array_equal(self.n, self.inner.n)):
-            raise ValueError(f"the outcome model has {self.inner.n} rounds, not {self.n}")
+        self.tree = Tree(**below(state, TREE))
+        self.fitted = state["fitted"]
         self._fill()
 
-    def verify(self, total: int) -> None:
-        if hasattr(self.inner, "verify"):
-            self.inner.verify(total)
 
-
-def below(state: dict[str, Any], prefix: str) -> dict[str, Any]:
+def below(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     """Return the entries whose keys begin with the prefix, under keys without it."""
     return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 
+from bayesbandit.runtime.schema import Numbers, check, demand
 from bayesbandit.systems.policy_tree.kernels import descend, first_split
 
 Array = np.ndarray
@@ -83,23 +84,26 @@ class Tree:
         """Return the arrays by their names."""
         return dict(vars(self))
 
-    @classmethod
-    def restored(cls, state: dict[str, Array], n_features: int) -> Self:
-        """Return the tree with these arrays. Raise ValueError unless they are a tree."""
-        tree = cls(*(state[name] for name in ("feature", "threshold", "left", "right")))
-        feature, M = tree.feature, len(tree.feature)
-        shapes = {array.shape for array in vars(tree).values()}
-        valid = shapes == {(M,)} and M > 0 and tree.threshold.dtype == np.float64
-        valid = valid and all(a.dtype == np.int64 for a in (feature, tree.left, tree.right))
-        if not (valid and ((feature >= -1) & (feature < n_features)).all()):
-            raise ValueError(f"a tree of {n_features} features must be whole; got {state}")
-        splits = feature >= 0
-        children = np.concatenate([tree.left[splits], tree.right[splits]])
-        parents = np.tile(np.flatnonzero(splits), 2)
-        once = sorted(children.tolist()) == list(range(1, M))
-        if not (once and (children > parents).all() and np.isfinite(tree.threshold).all()):
-            raise ValueError(f"each node of a tree must be below one before it; got {state}")
-        return tree
+
+def tree_form(state: Mapping[str, Any], n_features: int) -> dict[str, object]:
+    """Return the form of what `Tree.state` gives. Each node but the first is below one before."""
+    M = len(state["feature"])
+
+    def children(value: object, where: str) -> None:
+        check(value, Numbers((M,), -1, M - 1, whole=True, dtype="<i8"), where)
+        is_split = state["feature"] >= 0
+        both = np.concatenate([state["left"][is_split], state["right"][is_split]])
+        behind = (both > np.tile(np.flatnonzero(is_split), 2)).all()
+        once = sorted(both.tolist()) == list(range(1, M))
+        demand(once and behind, f"{where}: each node but the first must be below one before it")
+
+    feature = Numbers((M,), -1, n_features - 1, whole=True, dtype="<i8")
+    return {
+        "feature": feature,
+        "threshold": Numbers((M,)),
+        "left": children,
+        "right": children,
+    }
 
 
 def cut_points(values: Array, most: int | None) -> Array:

@@ -14,7 +14,7 @@ the √T bound needs. A round starts at level s = 1 with all arms:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -23,6 +23,7 @@ import numpy as np
 
 from bayesbandit.checks import LARGEST, SIZES, integer, number, one_of
 from bayesbandit.extend import Belief, Prediction, savable, settings_repr
+from bayesbandit.runtime.schema import Numbers
 
 Array = np.ndarray
 
@@ -223,14 +224,17 @@ class SuperUCBBelief(Belief):
     def state(self) -> dict[str, Any]:
         return {"root": self.root, "theta": self.theta, "level": self.level, "n": self.n}
 
+    def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
+        bounds = -(LARGEST**3), LARGEST**3
+        return {
+            "root": Numbers(self.root.shape, *bounds),
+            "theta": Numbers(self.theta.shape, *bounds),
+            "level": Numbers((total,), -1, self.S - 1, whole=True),
+            "n": Numbers(self.n.shape, 0, total, whole=True),
+        }
+
     def restore(self, state: dict[str, Any]) -> None:
-        for name, current in self.state().items():
-            array = state[name]
-            wanted = current.shape if name != "level" else (int(state["n"].sum()),)
-            removed = name == "level" and array.ndim == 1 and len(array) >= wanted[0]
-            if not (array.shape == wanted or removed) or not (np.abs(array) <= LARGEST**3).all():
-                raise ValueError(f"{name} must be {wanted}, ≤ {LARGEST**3:g}; got {array.shape}")
-            setattr(self, name, array)
+        vars(self).update(state)
 
 
 class Climb(Prediction):
