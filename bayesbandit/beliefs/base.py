@@ -229,7 +229,7 @@ class Described(Protocol):
     def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
         """Return the form (`runtime/schema.py`) of each part of a state, after `total` rounds.
 
-        The sizes of some parts may depend on others of this state, which nobody has checked yet.
+        The sizes of some parts may depend on others of this state, which are not checked yet.
         """
 
 

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.memory import Memory
 from bayesbandit.kernels import scoring
-from bayesbandit.runtime.schema import Each, Numbers, Records
+from bayesbandit.runtime.schema import Each, Numbers
 
 Array = np.ndarray
 LOG_PROBABILITIES = -745.0, 1e-6  # of half-lives: e to the least of them is a number above 0
@@ -130,7 +130,7 @@ class HalfLives(Belief, Kernel):
             return {"arms": self.blocks[0]}
         return {"arms": self.blocks, "log_weight": self.log_weight}
 
-    def arms_form(self, total: int) -> Records:
+    def arms_form(self, total: int) -> object:
         """Return the form of the numbers of K arms, after so many rounds."""
         raise NotImplementedError
 

@@ -30,7 +30,6 @@ from bayesbandit.kernels.rounds import describe_many
 from bayesbandit.kernels.row_layout import UCB, row_type
 from bayesbandit.predictions import Joint, JointRows, LocationScale, Prediction, product, scaled
 from bayesbandit.runtime.compiling import interpreted
-from bayesbandit.runtime.schema import Records
 
 if TYPE_CHECKING:
     from bayesbandit.beliefs.glm.link import Link
@@ -490,7 +489,7 @@ class Regressions(HalfLives):
         rounds = {} if self.rounds is None else {"rounds": self.rounds.state()}
         return super().state() | rounds | ({} if self.link is None else self.link.state())
 
-    def arms_form(self, total: int) -> Records:
+    def arms_form(self, total: int) -> object:
         return ridge_arms.form(self.rules[0], total, len(self.arms))
 
     def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:

@@ -105,6 +105,8 @@ class Records:
         assert isinstance(value, np.ndarray)
         for name in self.row.names or ():
             part = records(value, self.row)[name]
+            if part.ndim < 3:  # short rows are read faster, and more than once, from a copy
+                part = np.ascontiguousarray(part)
             check(part, self.parts.get(name, FINITE), f"{where}[{name!r}]")
 
 

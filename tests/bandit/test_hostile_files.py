@@ -12,7 +12,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.bandit.storage import saving
 from bayesbandit.kernels import row_layout
-from bayesbandit.kernels.arm import HEAD
+from bayesbandit.kernels.arm import HEAD, WIDTH
 from bayesbandit.kernels.conjugate.arms import N
 from bayesbandit.kernels.conjugate.fading import CLOCK as CLOCK_OF_COUNTS
 from bayesbandit.runtime import files
@@ -165,7 +165,6 @@ SHARED = {
     "a balance of contexts": say("balance", {"kind": "ResidualBalance"}),
 }
 LINEAR = {
-    "other rounds": put("belief.common.arms", (0, 0), 14.0),
     "infinite": put("belief.common.arms", (0, 20), np.inf),
     "NaN": put("belief.common.arms", (0, 20), np.nan),
     "posteriors": lambda meta, a: a.__setitem__(
@@ -173,8 +172,6 @@ LINEAR = {
 }  # fmt: skip
 LAPLACE = {
     "infinite": scaled("belief.common.arms", np.inf),
-    "rounds lost": lambda meta, a: a.__setitem__(
-        "belief.common.rounds", a["belief.common.rounds"][1:]),
     "rounds narrow": lambda meta, a: a.__setitem__(
         "belief.common.rounds", a["belief.common.rounds"][:, 1:].copy()),
     "arms of rounds": put("belief.common.rounds", (0, 2), -1.0),
@@ -251,7 +248,7 @@ CLOCKS = {  # of bandits that forget
     "a member's clock": ("half-lives", put("belief.arms", (1, 0, CLOCK), -3.0)),
     "a half-life's probability": ("half-lives", put("belief.log_weight", 0, np.nan)),
     "a member's rounds": ("half-lives", put("belief.arms", (1, 0, 0), 1e300)),
-    "an affine member's rounds": ("half-lives, affine", put("belief.arms", (3, 1, 0), 41.0)),
+    "an affine member's rounds": ("half-lives, affine", put("belief.arms", (3, 1, 0), 51.0)),
     "a rate's clock": ("fading, conjugate", put("belief.arms", (0, CLOCK_OF_COUNTS), np.nan)),
     "clocks of other arms": ("fading, conjugate", put_all("belief.arms", np.zeros((7, 16)))),
     "a round of no time": ("fading, joint", put("belief.rounds", (0, -1), np.nan)),
@@ -298,6 +295,55 @@ def test_rounds_of_a_rate_with_another_half_life_are_no_more_than_those_of_all(r
     rewrite(path, meta, arrays)
     with pytest.raises(ValueError, match=r"rounds|sums must be"):
         bb.Bandit.load(path)
+
+
+ROOTS = {  # of an arm with two features and a constant, U of 3 rows of 8 numbers
+    "a diagonal of 2": (0, 2.0),
+    "a diagonal of NaN": (9, np.nan),
+    "below the diagonal": (8, 1e-3),
+    "behind its columns": (4, 1.0),
+    "an infinite number": (1, np.inf),
+    "a number that overflows": (1, -1e299),
+}
+
+
+@pytest.mark.parametrize("case", ROOTS)
+@pytest.mark.parametrize("name", ["LinTS", "nig"])
+def test_a_root_is_finite_and_triangular(name, case, tmp_path):
+    """And what it predicts is finite: else an arm would have the probability NaN."""
+    path, (at, value) = tmp_path / "b", ROOTS[case]
+    flips.trained(name, 0).save(path)
+    meta, arrays = saving.read(path)
+    put("belief.arms", (0, WIDTH + 3 * 8 + at), value)(meta, arrays)
+    rewrite(path, meta, arrays)
+    with pytest.raises(ValueError, match=r"\['U'\] must be |roots do not predict finite"):
+        bb.Bandit.load(path)
+
+
+@few("LinTS", "bootstrap", "levels", "tree")
+@pytest.mark.parametrize("name", [name for name, kind in SAVED.items() if not kind.slow])
+def test_what_is_saved_loads_and_what_would_not_load_is_not_saved(name, tmp_path):
+    """Whatever number of its state is wrong; a bandit that is refused changes no file."""
+    path, bandit = tmp_path / "b", flips.trained(name, 0)
+    bandit.save(path)
+    before, refused = path.read_bytes(), 0
+    for array in [v for v in bandit.belief.state().values() if isinstance(v, np.ndarray)]:
+        if not (array.size and array.flags.writeable):
+            continue
+        for value in (np.nan, np.inf, -2.0, 1e308):
+            kept = array.flat[0]
+            with np.errstate(invalid="ignore"):
+                array.flat[0] = np.float64(value).astype(array.dtype)
+            try:
+                bandit.save(path)
+            except ValueError:
+                refused += 1
+                assert path.read_bytes() == before
+            else:
+                bb.Bandit.load(path, model=bandit.model)
+                path.write_bytes(before)
+            array.flat[0] = kept
+    assert refused
 
 
 @few("[30-levels]", "[30-fading, conjugate]")

@@ -118,10 +118,10 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     kept = total if limit is None else min(total, limit)
     schema.check(rows, Records(row_type(D, K), kept, parts), "history")
     log = schema.records(rows, row_type(D, K))
-    p, rule, last = log["propensity"], log["rule"], log["last"]
+    p, rule, last = (np.ascontiguousarray(log[name]) for name in ("propensity", "rule", "last"))
     schema.check(p[p < UNLOGGED], PROBABILITY, "its propensities")
     demand((log["number"][rule == EPSILON_GREEDY] <= 1).all(), "its history has an ε above 1")
-    available = log["mean"] > -np.inf
+    available = np.ascontiguousarray(log["mean"]) > -np.inf
     floor = log["min_probability"] * np.maximum(available.sum(axis=1), 1)  # 0: arms have changed
     schema.check(floor, PROBABILITY, "its least probabilities")
     normal = available & np.isin(rule, (THOMPSON, UCB))[:, None]
