@@ -94,7 +94,7 @@ class RewardModel(Declaration):
     @staticmethod
     def from_pymc(
         model: pm.Model | Callable[[], pm.Model],
-        mean: str,
+        mean: str | None = None,
         reward: str | None = None,
         rows: Rows = (),
         arm_dim: str | None = None,

@@ -15,6 +15,7 @@ import numpy as np
 
 from bayesbandit.checks import integer, one_of
 from bayesbandit.declaring.observed import DATA, check_trees
+from bayesbandit.declaring.distribution_means import mean_of
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -35,7 +36,7 @@ class Handover:
     def __init__(
         self,
         model: pm.Model,
-        mean: str,
+        mean: str | None,
         reward: str | None,
         rows: Rows,
         arm_dim: str | None,
@@ -46,9 +47,7 @@ class Handover:
         self.model = model
         self.arm_dim = arm_dim
         self.reward = _observed(model, reward)
-        if mean not in model.named_vars:
-            raise ValueError(f"mean must name a variable of the model; got {mean!r}")
-        self.mean = model[mean]
+        self.mean = self._variable(mean)
         if arm_dim is not None and arm_dim not in model.coords:
             known = ", ".join(map(repr, model.coords)) or "none"
             raise ValueError(f"arm_dim must be a dimension of the model ({known}); got {arm_dim!r}")
@@ -70,6 +69,14 @@ class Handover:
         if weighted:
             self.takes.add("weight")
         self._check_followed()
+
+    def _variable(self, mean: str | None) -> Variable:
+        """Return the mean reward: the variable of this name; None: the mean of the distribution."""
+        if mean is None:
+            return mean_of(self.reward)
+        if mean not in self.model.named_vars:
+            raise ValueError(f"mean must name a variable of the model; got {mean!r}")
+        return self.model[mean]
 
     def _found(self, what: Any) -> list[Variable]:
         """Return the data container of this name, or the constants that are this array."""

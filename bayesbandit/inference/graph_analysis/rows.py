@@ -149,21 +149,22 @@ def taken(node: Apply, reach: Sequence[Reach]) -> Reach | None:
             return None
         before = sum(indices[i].type.ndim - 1 for i in arrays if i < row)
         return Reach(ALONG, row + before - sum(i < row for i in scalars))
-    if array.kind != CONSTANT or not arrays or scalars or arrays[-1] - arrays[0] + 1 != len(arrays):
+    together = sorted(arrays + scalars)  # a number beside arrays is repeated, as NumPy has it
+    adjacent = together and together[-1] - together[0] + 1 == len(together)
+    if array.kind != CONSTANT or not arrays or not adjacent:
         return None
     widest = max(indices[i].type.ndim for i in arrays)
     joint = []
-    for i in arrays:
+    for i in together:
         r = kinds[i]
+        length = indices[i].type.shape
         if r.kind == ALONG:
-            joint.append(Reach(ALONG, r.axis + widest - indices[i].type.ndim))
-        elif r.kind == CONSTANT and indices[i].type.shape[0] == 1 and indices[i].type.ndim == 1:
-            continue
-        else:
+            joint.append(Reach(ALONG, r.axis + widest - len(length)))
+        elif r.kind != CONSTANT or length not in ((), (1,)):
             return None
     if len(set(joint)) != 1:
         return None
-    return Reach(ALONG, arrays[0] + joint[0].axis)
+    return Reach(ALONG, together[0] + joint[0].axis)
 
 
 def _one_each(indices: list[Any], kinds: list[Reach], row: int) -> bool:

@@ -1,0 +1,75 @@
+"""The mean of a random variable's distribution, as an expression of its parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+from pymc.distributions import moments
+from pymc.distributions.truncated import TruncatedRV
+from pymc.exceptions import UndefinedMomentException
+from pytensor.graph.basic import Constant
+from pytensor.tensor.random.basic import CategoricalRV, NegBinomialRV, NormalRV, PoissonRV
+from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.type_other import NoneConst
+
+MIXTURES = "MixtureRV", "_HurdleRV"  # that of hurdles has no public name
+WRONG = "ExGaussianRV", "VonMisesRV"  # PyMC has mu + sigma, not mu + nu; and a mean angle
+COUNTS = PoissonRV, NegBinomialRV
+
+
+def mean_of(rv: Any) -> Any:
+    """Return the mean of the distribution of rv, by PyMC's formulas.
+
+    Added to these: categories 0, 1, 2, … as numbers, and hurdles. Raise ValueError if the mean is
+    not known, as of a censored variable, or if it does not exist.
+    """
+    try:
+        return pt.cast(_mean(rv), "float64")
+    except (NotImplementedError, UndefinedMomentException) as error:
+        raise ValueError(
+            f"the mean of {rv.name!r} is not known ({error}): add the mean reward to the model, as "
+            'pm.Deterministic("mean", …), and name it by mean='
+        ) from error
+
+
+def _mean(rv: Any) -> Any:
+    op = rv.owner.op
+    if type(op).__name__ in MIXTURES:
+        return _mean_of_mixture(*rv.owner.inputs[1:])
+    if isinstance(op, TruncatedRV):
+        return _mean_from_one(op, *rv.owner.inputs)
+    if type(op).__name__ in WRONG:
+        raise NotImplementedError("PyMC's formula is not the mean")
+    if not isinstance(op, RandomVariable):
+        return moments.mean(rv)
+    rng, _, *parameters = rv.owner.inputs
+    if isinstance(op, CategoricalRV):
+        [p] = parameters
+        return (p * pt.arange(p.shape[-1])).sum(axis=-1)
+    if isinstance(op, NormalRV):  # PyMC broadcasts it by an operation that few engines know
+        mu, sigma = parameters
+        return mu if mu.ndim else mu + pt.zeros_like(sigma)
+    # PyMC fills the size of the variable, which is that of the data, with the mean
+    return moments.mean(op.make_node(rng, NoneConst, *parameters).outputs[1])
+
+
+def _mean_of_mixture(weights: Any, *components: Any) -> Any:
+    if len(components) == 1:
+        return (weights * _mean(components[0])).sum(axis=-1)
+    means = [_mean(component) for component in components]
+    return sum(weights[..., k] * mean for k, mean in enumerate(means))
+
+
+def _mean_from_one(op: TruncatedRV, *inputs: Any) -> Any:
+    """Return E[X | X ≥ 1] = E[X] / (1 - P(X = 0)), for counts X = 0, 1, …, as hurdles have them."""
+    rng, _, *parameters, lower, upper = inputs
+    from_one = isinstance(lower, Constant) and (lower.data == 1).all()
+    if not (from_one and isinstance(upper, Constant) and np.isposinf(upper.data).all()):
+        raise NotImplementedError("it is truncated")
+    if not isinstance(op.base_rv_op, COUNTS):
+        raise NotImplementedError("it is truncated, and is no count")
+    count = op.base_rv_op.make_node(rng, NoneConst, *parameters).outputs[1]
+    return moments.mean(count) / -pt.expm1(pm.logp(count, 0))
