@@ -243,7 +243,9 @@ class Plan:
         method = self.method
         if isinstance(method, ConjugateEngine):
             return method.streams
-        if not (self.closed_form and method.streams) or (normalize and not method.form.by_weight):
+        if not (self.closed_form and method.streams) or (
+            normalize and not method.form.rows.by_weight
+        ):
             return False
         try:
             method.distribution(method.prior())

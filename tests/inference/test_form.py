@@ -7,9 +7,16 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
-from bayesbandit.inference.gibbs.form import NoForm, Part, Reader, Variables, added, summands
 from bayesbandit.inference.graph_analysis.degrees import Analytic
 from bayesbandit.inference.graph_analysis.density import read as density_of
+from bayesbandit.inference.graph_analysis.form import (
+    NoForm,
+    Part,
+    Reader,
+    Variables,
+    added,
+    summands,
+)
 from tests.inference.declared import built, rows
 
 Z, V, W = pt.vector("z", shape=(3,)), pt.vector("v", shape=(3,)), pt.scalar("w")

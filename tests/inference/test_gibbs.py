@@ -3,6 +3,7 @@
 import numpy as np
 import pymc as pm
 import pytest
+from scipy import stats
 from sklearn.datasets import load_diabetes
 
 import bayesbandit as bb
@@ -12,6 +13,7 @@ from bayesbandit.inference.exact import gaussian as exact
 from bayesbandit.inference.exact import normal_inverse_gamma
 from bayesbandit.inference.gibbs.generic import problem
 from bayesbandit.inference.gibbs.sampler import Gibbs, match
+from bayesbandit.inference.plan import plan
 from bayesbandit.model import RewardModel, reward_model
 from tests.cases import few, in_gate
 from tests.inference.declared import log_densities, rows
@@ -517,3 +519,38 @@ def test_rows_are_laid_out_as_if_they_were_the_first(name):
         laid_out(old, seed, n)
     for ours, theirs in zip(laid_out(old, 3, 33), laid_out(new, 3, 33), strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", [0.3, 0.01])
+def test_a_random_walk_of_small_steps_does_not_begin_where_its_scale_is_0(scale, rng):
+    """The scale's mean against quadrature, with the walk integrated out."""
+    D, n = 10, 100
+
+    @bb.reward_model(tau=bb.Prior("HalfNormal", sigma=1.0))
+    def walk(x, reward, tau):
+        first = pm.Normal.dist(0, 1)
+        theta = pm.GaussianRandomWalk("theta", 0, tau, init_dist=first, steps=D - 1)
+        mu = x @ theta
+        pm.Normal("reward", mu, 1.0, observed=reward)
+        return mu
+
+    x = rng.normal(size=(n, D))
+    reward = x @ np.cumsum(scale * rng.normal(size=D)) + rng.normal(size=n)
+    drawn = plan(walk, D, None, "gibbs").sample({"x": x, "reward": reward}, 4000, 4, 1)
+    tau = np.linspace(0.005, 3.0, 600)
+    step = np.tril(np.ones((D, D)))
+    first, others = x @ step[:, :1], x @ step[:, 1:]
+    log_p = [
+        stats.multivariate_normal.logpdf(
+            reward, np.zeros(n), np.eye(n) + first @ first.T + t * t * others @ others.T
+        )
+        for t in tau
+    ]
+    p = np.exp(np.array(log_p) - max(log_p) - 0.5 * tau**2)
+    p /= p.sum()
+    mean = tau @ p
+    sd = np.sqrt((tau - mean) ** 2 @ p)
+    assert drawn.diagnostics.rhat["tau"] < 1.05
+    ours = drawn.values["tau"].mean()
+    assert abs(ours - mean) < 4.5 * sd / np.sqrt(drawn.diagnostics.ess["tau"])

@@ -56,7 +56,8 @@ from bayesbandit.inference.graph_analysis.operations import (
     operands,
 )
 from bayesbandit.inference.graph_analysis.quadratic import Additive, Data, gradient
-from bayesbandit.inference.graph_analysis.recognise import differs, not_additive, positive
+from bayesbandit.inference.graph_analysis.recognise import differs, not_additive
+from bayesbandit.inference.graph_analysis.row_noise import positive
 from bayesbandit.inference.graph_analysis.transforms import ends
 from bayesbandit.inference.pymc_model.of_draws import OfDraws
 

@@ -215,8 +215,8 @@ class ExactGaussian(GaussianBlock):
 
     @property
     def noise(self) -> float | None:
-        """σ² where rewards are N(mean reward, σ²/weight), else None (see `Form`)."""
-        return self.form.noise
+        """σ² where rewards are N(mean reward, σ²/weight), else None (see `RowNoise`)."""
+        return self.form.rows.factor
 
     @property
     def ridge(self) -> float | None:

@@ -12,6 +12,7 @@ on θ that is not scaled by σ leaves a model that is only conditionally Gaussia
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,13 +27,7 @@ from bayesbandit.inference.graph_analysis.density import distribution, read
 from bayesbandit.inference.graph_analysis.eligibility import eligible, on_own_rows
 from bayesbandit.inference.graph_analysis.quadratic import Data, Natural, Quadratic
 from bayesbandit.inference.graph_analysis.recognise import Form, differs, recognise
-from bayesbandit.inference.graph_analysis.row_noise import (
-    AGAIN,
-    RowNoise,
-    close,
-    power,
-    random_rows,
-)
+from bayesbandit.inference.graph_analysis.row_noise import close, random_rows
 from bayesbandit.inference.graph_analysis.transforms import transform_name
 
 if TYPE_CHECKING:
@@ -41,6 +36,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 ENGINE = "normal_inverse_gamma"
 CONDITIONAL = "so the posterior is only conditionally Gaussian"
+AGAIN = (0.3, 2.7, 11.0)  # values of a scale at which what holds at 1 must hold again
 TRIED = 5  # rows on which a density is compared with its closed form, where rows are apart
 
 
@@ -85,6 +81,19 @@ def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
             owner = quadratic.density.label(quadratic.owner(int(off.argmax())))
             raise not_conjugate(f"{owner}: {unscaled}")
     return k
+
+
+def power(at: Callable[[float], Sequence[np.ndarray]]) -> float | None:
+    """Return e where all of some arrays are s^e times their values at s = 1; None if there is
+    none."""
+    base, doubled = at(1.0), at(2.0)
+    largest = np.abs(base[0]).argmax()
+    ratio = doubled[0].flat[largest] / (base[0].flat[largest] or math.inf)
+    if not 0.0 < ratio < math.inf:
+        return None
+    e = round(math.log2(ratio), 6)
+    same = (close(now / s**e, one) for s in AGAIN for one, now in zip(base, at(s), strict=True))
+    return e if all(same) else None
 
 
 def trial(quadratic: Quadratic, apart: bool) -> Data:
@@ -139,11 +148,11 @@ class NormalInverseGamma(GaussianBlock):
         form: Form,
         scale_name: str,
         exponent: float,
-        unit_powers: bool,
     ) -> None:
         super().__init__(quadratic, form)
-        self.scale_name, self.exponent = scale_name, exponent
-        self.unit_powers = unit_powers
+        self.scale_name = scale_name
+        self.exponent = exponent
+        self.unit_powers = form.rows.by_weight and form.rows.normal
         self._prior = self._prior_statistics()
 
     @property
@@ -166,7 +175,7 @@ class NormalInverseGamma(GaussianBlock):
     @property
     def noise(self) -> float | None:
         """σ² q where rewards are N(mean reward, σ²/weight), whatever their context, else None."""
-        return self.form.noise if self.unit_powers else None
+        return self.form.rows.factor if self.unit_powers else None
 
     def scale(self, sigma2: Array) -> Array:
         """Return the declared scale variable where σ² = 1/q is given."""
@@ -285,11 +294,10 @@ def match(model: pm.Model) -> NormalInverseGamma:
     if depends_on([density.mean], {name: s}):
         raise not_conjugate(f"'mean_reward': depends on '{name}'")
     quadratic = Quadratic(density, ENGINE, given=(name,))
-    form = recognise(quadratic, (1.0,))
+    form = recognise(quadratic)
     data = trial(quadratic, form.row_wise)
     k = exponent(quadratic, data, name)
-    unit = form.by_weight and RowNoise(quadratic).is_normal_of(0, k)
-    engine = NormalInverseGamma(quadratic, form, name, k, unit)
+    engine = NormalInverseGamma(quadratic, form, name, k)
     conjugate(engine, data)
     on_own_rows(engine)
     return engine

@@ -17,7 +17,12 @@ from pytensor.graph.basic import Variable
 
 from bayesbandit.inference.base import Compiled, NotThisEngine, check_start, improper, refuse
 from bayesbandit.inference.exact.gaussian import GaussianBlock
-from bayesbandit.inference.gibbs.form import (
+from bayesbandit.inference.gibbs.layout import Layout, layout
+from bayesbandit.inference.gibbs.moves import moves
+from bayesbandit.inference.gibbs.walls import Interval, unwalled, within
+from bayesbandit.inference.graph_analysis.degrees import Analytic
+from bayesbandit.inference.graph_analysis.density import Term
+from bayesbandit.inference.graph_analysis.form import (
     Form,
     NoForm,
     Part,
@@ -27,12 +32,8 @@ from bayesbandit.inference.gibbs.form import (
     added,
     summands,
 )
-from bayesbandit.inference.gibbs.layout import Layout, layout
-from bayesbandit.inference.gibbs.moves import moves
-from bayesbandit.inference.gibbs.walls import Interval, unwalled, within
-from bayesbandit.inference.graph_analysis.degrees import Analytic
-from bayesbandit.inference.graph_analysis.density import Term
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, total
+from bayesbandit.inference.graph_analysis.row_noise import RowNoise
 from bayesbandit.kernels.gibbs import monomials as kernel
 from bayesbandit.kernels.gibbs import orbits
 
@@ -174,15 +175,6 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Noise:
-    """The variance of every row, factor · Π v^e, divided by its weight if `weighted`."""
-
-    factor: float
-    powers: Mapping[str, float]
-    weighted: bool
-
-
-@dataclass(frozen=True)
 class Problem:
     """A reading laid out for rows at hand.
 
@@ -210,8 +202,9 @@ class Problem:
             len(self.layout.terms.groups) == 1 and self.reading.fixed_but_for_rows
         )
 
-    def on_rows(self, data: Data, noise: Noise) -> Problem:
+    def on_rows(self, data: Data, noise: RowNoise) -> Problem:
         """Return the problem of other rows of such noise."""
+        assert noise.factor is not None
         _, reward, weight, _ = data
         A, b = self.reading.block.mean_map(data)
         linear = self.layout.terms.linear.copy()

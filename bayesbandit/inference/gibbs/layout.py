@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayesbandit.inference.gibbs.form import Block, Form, Squares, stacked
+from bayesbandit.inference.graph_analysis.form import Block, Form, Squares, stacked
 from bayesbandit.kernels.algebra.cholesky import padded, room
 from bayesbandit.kernels.gibbs import monomials as kernel
 

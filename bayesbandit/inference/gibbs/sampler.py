@@ -13,9 +13,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.linalg import cho_solve
 
 from bayesbandit.inference.base import NotThisEngine, matching
 from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.exact.distributions import factor
 from bayesbandit.inference.exact.gaussian import GaussianBlock
 from bayesbandit.inference.gibbs.blocks import (
     ENGINE,
@@ -24,10 +26,10 @@ from bayesbandit.inference.gibbs.blocks import (
     depends_on,
     without_mean,
 )
-from bayesbandit.inference.gibbs.generic import Noise, Problem, Reading, problem
+from bayesbandit.inference.gibbs.generic import Problem, Reading, problem
 from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
-from bayesbandit.inference.graph_analysis.recognise import Form, features, monomial_noise
-from bayesbandit.inference.graph_analysis.row_noise import positive
+from bayesbandit.inference.graph_analysis.recognise import Form, features, row_wise
+from bayesbandit.inference.graph_analysis.row_noise import RowNoise, positive, row_noise
 from bayesbandit.kernels.gibbs import monomials as kernel
 from bayesbandit.kernels.gibbs import orbits
 from bayesbandit.runtime.one_thread import one_thread
@@ -67,7 +69,12 @@ def better(
 def _after(
     problem: Problem, held: kernel.MonomialState, positive_first: bool, rng: np.random.Generator
 ) -> float:
-    """Run a few sweeps on `held`; return the log density of θ and log v then, −∞ if one fails."""
+    """Run a few sweeps on `held`; return the log density of log v then, with the Gaussian block
+    integrated out, −∞ if one fails.
+
+    The density of both together has no bound where a scale goes to 0 with what it is the scale of:
+    few draws are there.
+    """
     terms, D = problem.layout.terms, problem.layout.dim
     work, none = kernel.workspace(terms, D), np.zeros(0, dtype=np.int64)
     if positive_first:
@@ -79,8 +86,13 @@ def _after(
     fixed = terms, problem.moves, held, work, delta, logs, none
     if orbits.sweep(*fixed, SWEEPS_TO_COMPARE, rng) >= 0:
         return -np.inf
-    theta = held.delta + problem.layout.centre
-    return problem.layout.log_density(theta, held.u) + float(held.u.sum())
+    precision, shift = problem.natural(held.u)
+    L = factor(precision)
+    if isinstance(L, int):  # singular to rounding
+        return -np.inf
+    mean = cho_solve((L, True), shift)
+    at_mean = problem.layout.log_density(mean + problem.layout.centre, held.u)
+    return float(at_mean + held.u.sum() - np.log(np.diag(L)).sum())
 
 
 class Gibbs(GaussianBlock):
@@ -105,7 +117,7 @@ class Gibbs(GaussianBlock):
         self.block = quadratic.names
         self.reading = Reading(self, apart.rest, apart.between)
         self.own: Problem | None = None
-        self.noise: Noise | None = None
+        self.noise: RowNoise | None = None
         values = quadratic.density.values
         self.names = tuple(k for k in values if k not in self.auxiliary)
         self.all_shapes = {k: tuple(v.type.shape) for k, v in values.items()}
@@ -225,7 +237,8 @@ def match(model: pm.Model) -> Gibbs:
         apart = replace(apart, density=without_mean(density))
     engine = Gibbs(apart, affine)
     engine.own = own_problem(engine.reading)
-    variance = None if apart.by_row else monomial_noise(engine.quadratic)
-    if variance is not None and engine.own.of_rows_alone:
-        engine.noise = Noise(*variance, engine.quadratic.takes_weight)
+    if engine.own.of_rows_alone and not apart.by_row and row_wise(engine.quadratic):
+        noise = row_noise(engine.quadratic)
+        if noise.normal and noise.factor is not None:
+            engine.noise = noise
     return engine

@@ -5,28 +5,19 @@ The walk of rows proves that rows are apart; `row_noise` says how precise they a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
-from pytensor.graph.traversal import ancestors
 
 from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import Density
-from bayesbandit.inference.graph_analysis.quadratic import Data, Given, Quadratic
+from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
 from bayesbandit.inference.graph_analysis.rewrites import rewritten
-from bayesbandit.inference.graph_analysis.row_noise import (
-    TOLERANCE,
-    RowNoise,
-    close,
-    positive,
-    power,
-)
+from bayesbandit.inference.graph_analysis.row_noise import TOLERANCE, RowNoise, row_noise
 from bayesbandit.inference.graph_analysis.rows import ALONG, Reach, RowWalk
-
-__all__ = ["Form", "close", "monomial_noise", "positive", "recognise"]  # and what they are made of
 
 MAP_SIZE = 4_000_000  # numbers that a map from contexts to features may take
 DATA_ROW = Reach(ALONG, 0)
@@ -85,24 +76,20 @@ class Form:
 
     features: the map from contexts to features, where the mean reward has one, else None.
     row_wise: whether each row speaks of θ through its own mean reward alone (`Quadratic.rows`).
-    noise: σ² where rewards are N(mean reward, σ²/weight), or N(mean reward, σ²) in a declaration
-        that has no use for weights, else None.
-    by_weight: whether a row's precision is its weight times what does not depend on weights.
+    rows: how precise they are, where they are `row_wise`.
     """
 
     features: FeatureMap | None
     row_wise: bool = False
-    noise: float | None = None
-    by_weight: bool = False
+    rows: RowNoise = field(default_factory=RowNoise)
 
 
-def recognise(quadratic: Quadratic, given: Given = ()) -> Form:
-    """Return the form of a quadratic log density, at values of what it is given."""
+def recognise(quadratic: Quadratic) -> Form:
+    """Return the form of a quadratic log density."""
     mapped = features(quadratic)
     if not row_wise(quadratic) or not_additive(quadratic.density):
         return Form(mapped)
-    rows = RowNoise(quadratic)
-    return Form(mapped, True, rows.variance(given), rows.by_weight)
+    return Form(mapped, True, row_noise(quadratic))
 
 
 def row_wise(quadratic: Quadratic) -> bool:
@@ -148,28 +135,6 @@ def _mixed(graphs: list[Variable], density: Density) -> str | None:
     seeds = dict.fromkeys([*density.inputs.values(), density.given_mean], DATA_ROW)
     rows = RowWalk(graphs, seeds)
     return next((why for g in graphs if (why := rows.mixed(g))), None)
-
-
-def monomial_noise(quadratic: Quadratic) -> tuple[float, dict[str, float]] | None:
-    """Return κ and {v: e} where every row is N(mean reward, κ v^e / weight), v one of the variables
-    that the log density is given; {} where the noise is known. None of rows that are not known to
-    be such, whatever they are."""
-    cut = quadratic.through_mean
-    if cut is None or not row_wise(quadratic):
-        return None
-    rows = RowNoise(quadratic)
-    variance = rows.variance([np.ones(v.type.shape) for v in quadratic.given])
-    behind = set(ancestors([cut]))
-    entering = [i for i, v in enumerate(quadratic.given) if v in behind]
-    if variance is None or not entering:
-        return None if variance is None else (variance, {})
-    [i, *others] = entering
-    if others or quadratic.given[i].type.ndim:
-        return None
-    e = power(lambda s: rows.at(rows.with_value(i, s))[:2])
-    if e is None or not rows.is_normal_of(i, e):
-        return None
-    return variance, {str(quadratic.given[i].name): -e}
 
 
 def simplified(*graphs: Variable) -> list[Variable]:

@@ -7,149 +7,164 @@ what holds at random points then holds everywhere. Where it is not, nothing is k
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors, toposort
 
-from bayesbandit.inference.base import Compiled
 from bayesbandit.inference.graph_analysis.degrees import Analytic
 from bayesbandit.inference.graph_analysis.density import Density
-from bayesbandit.inference.graph_analysis.operations import elementwise_name, kind
-from bayesbandit.inference.graph_analysis.quadratic import (
-    PYTHON,
-    Data,
-    Given,
-    Quadratic,
-    gradient,
+from bayesbandit.inference.graph_analysis.form import (
+    Block,
+    Form,
+    NoForm,
+    Part,
+    Reader,
+    Variables,
+    rounded,
+    summands,
 )
+from bayesbandit.inference.graph_analysis.operations import elementwise_name, kind
+from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
 
 TOLERANCE = 1e-9  # relative to the largest number compared
-AGAIN = (0.3, 2.7, 11.0)  # values of a scale at which what holds at 1 must hold again
-
-
-class RowNoise:
-    """How precise rows are, of a likelihood in which each row has its own mean reward m alone.
-
-    A row's log density is −½ p m² + u m + …: an observation u/p of m. What is said of p and u is
-    said of every row that may come. So the likelihood is taken as a function of m, of weights, of
-    what it is given, and of all that is computed of contexts, rewards and arms alone, as a clipped
-    reward is. If it is analytic in these, it is tried at random numbers.
-    """
-
-    def __init__(self, quadratic: Quadratic) -> None:
-        density, cut = quadratic.density, quadratic.through_mean
-        assert cut is not None
-        m, given = density.given_mean, quadratic.given
-        behind = set(ancestors([cut]))
-        self.weights = [v for k, v in density.inputs.items() if k == "weight" and v in behind]
-        rows = [v for v in density.inputs.values() if v not in self.weights]
-        parts = of_rows(cut, [m, *given, *self.weights], rows)
-        fresh = [v.type() for v in parts]
-        [graph] = clone_replace([cut], dict(zip(parts, fresh, strict=True)), rebuild_strict=False)
-        positive = Analytic(parts, dict.fromkeys(rows, 1.0), ()).positive
-        scales = [*given, *self.weights]
-        scales += [f for f, v in zip(fresh, parts, strict=True) if v in positive]
-        analysis = Analytic([graph], dict.fromkeys([m, *scales, *fresh], 1.0), scales)
-        floats = all(str(v.type.dtype).startswith("float") for v in parts)
-        self.analytic = floats and analysis.fault(graph, most=1) is None
-        if self.analytic:
-            slope = gradient(graph, m)
-            outputs = [-gradient(slope.sum(), m), slope, graph]
-            inputs = [m, *given, *self.weights, *fresh, *rows]  # of rows, the shapes
-            self._function = Compiled(inputs, outputs, PYTHON)
-            self.ones = [np.ones(v.type.shape) for v in given]
-            self.trials = [Trial.drawn(density, rows, parts, seed) for seed in (0, 1)]
-
-    def at(
-        self, given: Given, heavier: float = 1.0, m: np.ndarray | float = 0.0, trial: int = 0
-    ) -> tuple[np.ndarray, np.ndarray, float]:
-        """Return p and u (n,) of rows, or of rows so many times heavier, and their log density at
-        mean rewards m (n,)."""
-        at = self.trials[trial]
-        n, weights = len(at.weight), [heavier * at.weight] if self.weights else []
-        values = [np.asarray(v, dtype=np.float64) for v in given]
-        p, slope, value = self._function(np.full(n, m), *values, *weights, *at.numbers, *at.rows)
-        return np.broadcast_to(p, n), np.broadcast_to(slope + p * m, n), float(value)
-
-    @cached_property
-    def by_weight(self) -> bool:
-        """Whether p and u are the weight times what does not depend on it, or do not depend."""
-        if not self.weights:
-            return True
-        return self.analytic and all(
-            close(now, c * before)
-            for c in AGAIN
-            for given in (self.ones, [AGAIN[0] * one for one in self.ones])
-            for before, now in zip(self.at(given)[:2], self.at(given, c)[:2], strict=True)
-        )
-
-    def variance(self, given: Given = ()) -> float | None:
-        """Return σ² where a row is N(reward | mean reward, σ²/weight), whatever its context and
-        arm, at values of what the log density is given; a declaration without use for weights is
-        taken at weight 1. None where it is another."""
-        if not (self.analytic and self.by_weight):
-            return None
-        weight, reward = self.trials[0].weight, self.trials[0].reward
-        p, u, _ = self.at(given)
-        scale = weight if self.weights else np.ones(len(weight))
-        if reward is None or not p[0] > 0.0 or not close(p, p[0] * scale):
-            return None
-        return float(1.0 / p[0]) if close(u, p * reward) else None
-
-    def is_normal_of(self, i: int, e: float) -> bool:
-        """Return whether a row has normalised density in v^e p: at its own mean, m = u/p, the log
-        density is (e/2) log v and what v does not enter.
-
-        v: the i-th of what the log density is given, a scalar, on which u/p does not depend.
-        """
-        if not self.analytic:
-            return False
-        levels = []
-        for trial, drawn in enumerate(self.trials):
-            p, u, _ = self.at(self.ones, trial=trial)
-            _, _, before = self.at(self.ones, m=u / p, trial=trial)
-            for s in AGAIN:
-                _, _, now = self.at(self.with_value(i, s), m=u / p, trial=trial)
-                levels.append((now - before) / (len(drawn.weight) * math.log(s)))
-        return close(np.array(levels), np.full(len(levels), 0.5 * e), 1e-7)
-
-    def with_value(self, i: int, value: float) -> list[np.ndarray]:
-        """Return what the log density is given: ones, and a value in the i-th place."""
-        return [np.array(value) if j == i else one for j, one in enumerate(self.ones)]
+DIGITS = 14  # of a variance
+LOGS_TOLERANCE = 1e-7  # of the number of logarithms
+MEAN = "mean reward"
+WEIGHT = "weight"
 
 
 @dataclass(frozen=True)
-class Trial:
-    """Random rows, and `numbers` in the place of what is computed of them.
+class RowNoise:
+    """How precise every row is, whatever its context, reward, arm and weight are.
 
-    reward: the numbers in the place of the rewards, None if these enter only as computed of.
+    by_weight: whether its precision is its weight times what does not depend on weights, or does
+    not depend on weights. weighted: whether it depends on them. normal: whether its log density has
+    the logarithms of a normal one in what it is given. factor, powers: κ and {v: e} where it is
+    N(reward | mean reward, κ Π v^e / weight), or without the weight if it is not `weighted`; κ is
+    None where it is another.
     """
 
-    weight: np.ndarray
-    numbers: list[np.ndarray]
-    reward: np.ndarray | None
-    rows: list[np.ndarray]
+    by_weight: bool = False
+    weighted: bool = True
+    normal: bool = False
+    factor: float | None = None
+    powers: Mapping[str, float] = field(default_factory=dict)
 
-    @classmethod
-    def drawn(
-        cls, density: Density, inputs: Sequence[Variable], parts: Sequence[Variable], seed: int
-    ) -> Trial:
-        """Return numbers near those that some parts have at random rows, with the same signs."""
-        rows, rng = random_rows(density, seed), np.random.default_rng(seed)
-        by_input = dict(zip(density.inputs.values(), density.arguments(rows), strict=True))
-        given = [by_input[v] for v in inputs]
-        numbers = []
-        for value in Compiled(inputs, parts, PYTHON)(*given):
-            noise = rng.normal(size=value.shape)
-            number = np.where(value == 0.0, noise, value * np.exp(0.3 * noise))
-            numbers.append(number.astype(value.dtype))
-        by_part = dict(zip(parts, numbers, strict=True))
-        return cls(rows[2], numbers, by_part.get(density.inputs["reward"]), given)
+
+def row_noise(quadratic: Quadratic) -> RowNoise:
+    """Return how precise rows are, of a likelihood in which each row has its own mean reward m
+    alone.
+
+    The likelihood is read as a function of m, of weights, of what it is given, and of all that is
+    computed of contexts, rewards and arms alone, as a clipped reward is.
+    """
+    density = quadratic.density
+    cut = quadratic.through_mean
+    assert cut is not None
+    behind = set(ancestors([cut]))
+    unknown = {str(v.name): v for v in quadratic.given if v in behind}
+    given = list(unknown)
+    weight = density.inputs.get("weight")
+    if weight is not None and weight in behind:
+        unknown[WEIGHT] = weight
+    weighted = WEIGHT in unknown
+    nothing = RowNoise(not weighted, weighted)
+    rows = [v for v in density.inputs.values() if v is not weight]
+    parts = of_rows(cut, [density.given_mean, *unknown.values()], rows)
+    if any(v.type.ndim != 1 or not str(v.type.dtype).startswith("float") for v in parts):
+        return nothing
+    above_zero = Analytic(parts, dict.fromkeys(rows, 1.0), ()).positive
+    computed = {f"part {i}": v for i, v in enumerate(parts)}
+    scales = [*unknown, *(k for k, v in computed.items() if v in above_zero)]
+    fresh = {k: v.type.clone(dtype="float64")() for k, v in computed.items()}
+    swap = {v: fresh[k] for k, v in computed.items()}
+    [graph] = clone_replace([cut], swap, rebuild_strict=False)
+    unknown |= fresh
+    positive = [unknown[k] for k in scales]
+    unknown[MEAN] = density.given_mean
+    analytic = Analytic([graph], dict.fromkeys(unknown.values(), 1.0), positive)
+    numbers = summands(graph)
+    if len(numbers) != 1 or analytic.fault(graph, most=1):
+        return nothing
+    data = random_rows(density, seed=0)
+    n = len(data[0])
+    part = Part(*numbers[0], unknown, list(density.inputs.values()))
+    variables = placed(unknown, scales, n)
+    try:
+        form = Reader(part, density.arguments(data), variables).read()
+    except NoForm:
+        return nothing
+    if len(form.squares.offset) != n:
+        return nothing
+    reward = next((k for k, v in computed.items() if v is density.inputs["reward"]), "")
+    return told(form, variables, given, reward)
+
+
+def placed(unknown: Mapping[str, Variable], scales: Sequence[str], n: int) -> Variables:
+    """Return the places of variables, those with a value for each of n rows among them."""
+    places = {}
+    ends = {True: 0, False: 0}
+    by_row = {k for k, v in unknown.items() if None in v.type.shape}
+    for k, v in unknown.items():
+        shape = tuple(n if m is None else m for m in v.type.shape)
+        end = ends[k in scales]
+        places[k] = np.arange(end, end + math.prod(shape)).reshape(shape)
+        ends[k in scales] += math.prod(shape)
+    bounds = dict.fromkeys(scales, (0.0, math.inf))
+    return Variables(places, bounds, by_row, ends[False], ends[True])
+
+
+def told(form: Form, variables: Variables, given: Sequence[str], reward: str) -> RowNoise:
+    """Return what the form of n rows, a square of each, says of every row.
+
+    reward: the name of the rewards among the variables; "" if they are none.
+    """
+    squares = form.squares
+    places = variables.places
+    weighted = WEIGHT in places
+    by_weight = not weighted or bool((exponents(squares.powers, places[WEIGHT]) == 1.0).all())
+    if any(places[k].ndim for k in given):
+        return RowNoise(by_weight, weighted)
+    entering = {k: exponents(squares.powers, places[k]) for k in given}
+    alike = all((e == e[0]).all() for e in entering.values())
+    normal = by_weight and alike and all(has_logs(form, places[k], e) for k, e in entering.items())
+    nothing = RowNoise(by_weight, weighted, normal)
+    if not (by_weight and alike and reward):
+        return nothing
+    of_mean = np.where(np.isin(squares.real, places[MEAN]), squares.a, 0.0).sum(axis=0)
+    of_reward = np.where(np.isin(squares.real, places[reward]), squares.a, 0.0).sum(axis=0)
+    more = (np.count_nonzero(squares.a, axis=0) > 2).any() or squares.offset.any()
+    more |= any(
+        exponents(squares.powers, places[k]).any()
+        for k in variables.between
+        if k not in (*given, WEIGHT)
+    )
+    if more or not close(of_mean, -of_reward):
+        return nothing
+    precision = -2.0 * squares.powers.coef * of_mean**2
+    if not (precision[0] > 0.0 and close(precision, np.full(len(precision), precision[0]))):
+        return nothing
+    [factor] = rounded(1.0 / precision[:1], DIGITS)
+    powers = {k: -float(e[0]) for k, e in entering.items()}
+    return RowNoise(by_weight, weighted, normal, float(factor), powers)
+
+
+def has_logs(form: Form, place: np.ndarray, e: np.ndarray) -> bool:
+    """Return whether a variable of exponents e (n,) in squares has ½ Σ e log v beside them, as a
+    normal density does, and enters nowhere else."""
+    logs = np.array([form.linear[place].sum()])
+    more = form.square[place].any() or exponents(form.pure, place).any()
+    return not more and close(logs, np.array([0.5 * e.sum()]), LOGS_TOLERANCE)
+
+
+def exponents(powers: Block, place: np.ndarray) -> np.ndarray:
+    """Return the exponents (N,) of variables in N products: of one, or of one for each product."""
+    mine = powers.element == place if place.ndim == 0 else powers.element == place.ravel()
+    return np.where(mine, powers.exponent, 0.0).sum(axis=0)
 
 
 def of_rows(
@@ -179,19 +194,6 @@ def random_rows(density: Density, seed: int) -> Data:
     weight[0] = 1.0
     arm[:K] = np.arange(K)
     return rows["x"], rows["reward"], weight, arm
-
-
-def power(at: Callable[[float], Sequence[np.ndarray]]) -> float | None:
-    """Return e where all of some arrays are s^e times their values at s = 1; None if there is
-    none."""
-    base, doubled = at(1.0), at(2.0)
-    largest = np.abs(base[0]).argmax()
-    ratio = doubled[0].flat[largest] / (base[0].flat[largest] or math.inf)
-    if not 0.0 < ratio < math.inf:
-        return None
-    e = round(math.log2(ratio), 6)
-    same = (close(now / s**e, one) for s in AGAIN for one, now in zip(base, at(s), strict=True))
-    return e if all(same) else None
 
 
 def positive(density: Density, n: int, seed: int = 0) -> dict[str, np.ndarray]:

@@ -111,7 +111,7 @@ class Form(NamedTuple):
 
 
 def summands(graph: Variable, sign: float = 1.0) -> list[tuple[Variable, float]]:
-    """Return graphs and signs, whose elements add up to those of a graph: it is without the sums
+    """Return graphs and factors, whose elements add up to those of a graph: it is without the sums
     and joins that end it."""
     node = graph.owner
     if node is None:
@@ -127,6 +127,11 @@ def summands(graph: Variable, sign: float = 1.0) -> list[tuple[Variable, float]]
         varies = [part for part in terms(graph, sign) if not is_finite(part[0])]
         if len(varies) == 1:  # and numbers
             return summands(*varies[0])
+    if elementwise_name(graph) == "Mul" and not graph.type.ndim:
+        others = [v for v in node.inputs if not is_finite(v)]
+        factors = [number(v) or 0.0 for v in node.inputs if is_finite(v)]
+        if len(others) == 1:
+            return summands(others[0], sign * math.prod(factors))
     if name in ("Join", "MakeVector"):
         arrays = [v for v in node.inputs if name == "MakeVector" or v.type.ndim]  # no axis
         return [part for v in arrays for part in summands(v, sign)]
