@@ -63,7 +63,8 @@ def read(
             only_of_csv({"sep": sep, "decimal": decimal, "dates": dates})
             return _parquet(path) if is_parquet(path) else _lines(text_of(path))
         usual = "\t" if kind_of(path) == ".tsv" else ","
-        return _csv(bytes_of(path), usual if sep is None else sep, decimal, dates, text)
+        sep = usual if sep is None else sep
+        return _csv(bytes_of(path), sep, decimal, dates, text)
     except ValueError as error:  # those of pyarrow, pandas and Unicode too
         raise ValueError(f"{path} cannot be read as a table: {error}") from error
 

@@ -157,6 +157,35 @@ def test_a_spreadsheet_and_other_texts_are_refused_with_what_to_save(content, tm
         read(path)
 
 
+PIECES = [
+    "a", "1", "2.5", ",", ";", "\t", '"', "\n", "\r\n", "NA", "", "-", "0x", "é", "%", "$1,200", " ",
+    "2026-01-02", "T10:00:00Z", "true", "12:30", "sep=", "1e999", "9" * 30,
+]  # fmt: skip
+WRITTEN = {
+    "sep": st.sampled_from([",", ";", "|", '"', "ab", "", r"\t", "é", " "]),
+    "decimal": st.sampled_from([".", ",", ";", ""]),
+    "dates": st.sampled_from(["%d/%m/%Y", "x", "%", "%Q", "%Y-%m-%d", ""]),
+    "text": st.just(["a"]),
+}
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    start=st.sampled_from(["", "a,b\n", "a\n"]),
+    pieces=st.lists(st.sampled_from(PIECES), max_size=40),
+    options=st.fixed_dictionaries({}, optional=WRITTEN),
+)
+def test_any_text_is_a_table_or_a_sentence(start, pieces, options, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "any.csv"
+    path.write_bytes((start + "".join(pieces)).encode())
+    try:
+        found = read(path, **options)
+    except ValueError as error:
+        assert "cannot be read as a table: " in str(error)  # noqa: PT017
+    else:
+        assert found.columns.is_unique
+
+
 LINES = {  # the values of a column, as JSON has them, and what is read
     "dates are texts": (["2026-01-01", "2026-01-02"], ["2026-01-01", "2026-01-02"]),
     "long numbers": ([2**63, 2**63 + 1], [2**63, 2**63 + 1]),
