@@ -160,7 +160,8 @@ def test_a_file_of_any_ending_is_trained_as_it_is_evaluated(tmp_path):
 
 @pytest.mark.parametrize(
     "names",
-    [["click"], ["reward"], ["pscore"], ["p_a", "p_b"], ["probability_a", "probability_b"]],
+    [["isClick"], ["revenue_usd"], ["ips_weight"], ["propensityScore"], ["logging_prob"],
+     ["P(action)"], ["Reward"], ["p_a", "p_b"], ["probability_a", "probability_b"]],
 )  # fmt: skip
 def test_a_log_is_no_data_set(names, tmp_path):
     path = tmp_path / "log.csv"

@@ -27,6 +27,7 @@ from bayesbandit.tables.columns import (
     level_of,
 )
 from bayesbandit.tables.dates import microseconds
+from bayesbandit.tables.words import words_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +39,6 @@ LEVELS = {*TEXT, "boolean", "categorical"}
 
 MAX_LEVELS = 20  # of a column of text, and features of any column; rarer levels are pooled
 IDENTIFYING = {"id", "ids", "uid", "uuid", "guid", "identifier", "rowid", "userid", "customerid"}
-WORDS = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+"  # of names in snake_case and camelCase
 INDEX = r"Unnamed: \d+"  # the name that pandas gives to the index that `to_csv` wrote
 MIN_ROWS_TO_BE_NUMBERED = 100  # for whole numbers to be an identifier by themselves
 MAX_GAPS = 0.05  # more numbers in their range than there are of them
@@ -255,5 +255,5 @@ def says_identifier(name: Any) -> str:
     "" if it does not."""
     if re.fullmatch(INDEX, str(name)):
         return "an index that was written with the table"
-    last = re.findall(WORDS, str(name))[-1:]
-    return "an identifier, by its name" if "".join(last).lower() in IDENTIFYING else ""
+    last = words_in(name)[-1:]
+    return "an identifier, by its name" if IDENTIFYING.intersection(last) else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from math import inf
 from numbers import Real
@@ -14,9 +15,15 @@ if TYPE_CHECKING:
 
 NUMBERS = (Real, Decimal, np.bool_)  # types of numbers
 EXACT = 2**53  # floats below it hold each whole number
+WORDS = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+"
 ISO = r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?\s?(Z|[+-]\d\d(:?\d\d)?)?)?"  # dates
 # texts that stand for a missing value in a column of numbers
 ABSENT = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "NaT")
+
+
+def words_in(name: object) -> list[str]:
+    """Return the words of a name in snake_case or camelCase, in lower case."""
+    return [word.lower() for word in re.findall(WORDS, str(name))]
 
 
 def text_of(value: object) -> str:
