@@ -1,7 +1,9 @@
 """The commands as processes and as a tree: what they load, what an option reads, what they say."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Annotated, get_args, get_origin, get_type_hints
 
 import pytest
@@ -9,6 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from bayesbandit.cli.app import app
+from bayesbandit.cli.options import FORMER
 
 HEAVY = {
     *("pymc", "pytensor", "arviz", "numba", "numpy", "scipy", "pandas", "pyarrow", "matplotlib"),
@@ -103,3 +106,56 @@ def test_the_log_may_stand_in_the_environment():
     for name in ("serve", "learn", "report"):
         log = next(one for one in commands[name].params if one.name == "log")
         assert log.envvar == "BAYESBANDIT_LOG", name
+
+
+ROOT = Path(__file__).parents[1]
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/howto/*.md")]
+PAGES += [ROOT / "deploy" / "Dockerfile", ROOT / "deploy" / "compose.yaml", ROOT / ".ci" / "run"]
+END = r"(?:`|\||#|\n(?!\s+--)|$)"  # of a command on a page
+CALL = re.compile(r"bayesbandit (?:--part \S+ )?((?:log )?[a-z]+)\b([^`|#]*?)" + END)
+
+
+def options_of(words):
+    """The options of a command, as `log prune`; None if there is none of this name."""
+    command = typer.main.get_command(app)
+    for word in words.split():
+        command = getattr(command, "commands", {}).get(word)
+        if command is None:
+            return None
+    return {text for one in command.params for text in one.opts}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_shows_options_that_there_are(page):
+    if not page.exists():
+        pytest.skip("not in this copy")
+    for words, rest in CALL.findall(page.read_text(encoding="utf-8")):
+        known = options_of(words)
+        if known is not None:
+            shown = {*re.findall(r"(?<![\w-])--[a-z][a-z-]*", rest)}
+            assert shown <= known, f"{page.name}: bayesbandit {words} has no {shown - known}"
+
+
+@pytest.mark.parametrize("former", FORMER)
+def test_an_option_of_older_releases_is_refused_with_what_replaces_it(former):
+    """Everywhere where it is none today; and what is named in its place exists."""
+    command, _, option = former.rpartition(" ")
+    named = [command] if command else ["compare", "evaluate", "serve", "learn", "train", "report"]
+    absent = [one for one in named if option not in options_of(one)]
+    assert absent
+    more = {"evaluate": ["log.csv"], "train": ["log.csv"]}
+    for one in absent:
+        found = CliRunner().invoke(app, [one, *more.get(one, []), option, "x"])
+        assert found.exit_code == 2
+        output = " ".join(found.output.replace("│", " ").split())
+        assert f"{option} of older releases is now" in output, one
+    for words, now in re.findall(r"bayesbandit ([a-z]+)[^`]*?(--[a-z-]+)?", FORMER[former]):
+        known = options_of(words)
+        assert known is not None
+        assert not now or now in known
+
+
+def test_a_part_is_for_commands_that_load_a_bandit():
+    found = CliRunner().invoke(app, ["--part", "policy=mine.py:P", "compare", "--data", "iris"])
+    assert found.exit_code == 2
+    assert "--part is for evaluate, serve" in " ".join(found.output.split())

@@ -21,7 +21,7 @@ import numpy as np
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.player import Factory, Player
 from bayesbandit.bandit.presets import bayesian_lasso, linear
-from bayesbandit.checks import Arms, Seed
+from bayesbandit.checks import Arms, Name, Seed
 from bayesbandit.declaring.declaration import Declaration
 from bayesbandit.declaring.gallery import FROM_FILE, list_models, running
 from bayesbandit.policies import Thompson
@@ -106,6 +106,15 @@ def load_saved(text: str, parts: Sequence[str] | None) -> Bandit:
     return Bandit.load(text, **parts_of(parts))
 
 
+def check_contexts(bandit: Bandit, contexts: Sequence[Name]) -> None:
+    """Raise ValueError if a bandit without an encoder does not take these columns of a log."""
+    if bandit.encoder is None and len(contexts) != bandit.n_features:
+        raise ValueError(
+            f"the saved bandit takes {bandit.n_features} numbers; the log has the contexts "
+            f"{list(contexts)!r}. A bandit with an encoder finds its columns by name"
+        )
+
+
 def parts_of(texts: Sequence[str] | None) -> dict[str, Any]:
     """Return the parts of a bandit that its file does not hold, as `Bandit.load` takes them.
 
@@ -145,7 +154,8 @@ def made(named: tuple[str, Factory], *args: Any, **settings: Any) -> Bandit:
     except Exception as error:  # a player's own code raises what it likes
         raise Failed(f"{label} cannot be made: {said(error)}{place(error)}") from error
     if not isinstance(bandit, Bandit):
-        raise TypeError(f"--bandit {label} must be a bandit of the toolkit; it is {bandit!r}")
+        kind = type(bandit).__name__
+        raise TypeError(f"--bandit {label} must be a bandit of the toolkit; it is a {kind}")
     return bandit
 
 

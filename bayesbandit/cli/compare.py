@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesbandit.cli import options
-from bayesbandit.cli.output import check_writable, clear_errors, save, say, show, warn
+from bayesbandit.cli.output import check_folder, clear_errors, save, say, show, warn
 from bayesbandit.runtime.progress import bar
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def compare(
         for title in tables if csv is not None or openml else ():
             show(tables[title].head(SHOWN), title)
         folder = out / "compare"
-        check_writable(folder)
+        check_folder(folder)
         choices: dict[str, pd.DataFrame] = {}
         if tune:
             results, chosen = play_tuned(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesbandit.cli import options
-from bayesbandit.cli.output import check_writable, clear_errors, save, say, show, warn
+from bayesbandit.cli.output import check_folder, clear_errors, save, say, show, warn
 from bayesbandit.runtime.files import replacing
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def evaluate(
         from bayesbandit.ope.logs.files import read_table
 
         folder = out / "evaluate"
-        check_writable(folder)
+        check_folder(folder)
         form: dict[str, Any] = {"sep": sep, "decimal": decimal, "dates": dates, "errors": errors}
         table = read_table(log, **form, **options.columns_of(column))
         data, policies, said = judged(table, bandit or [], ctx.obj)
@@ -131,7 +131,7 @@ def judged(
     names = [LOGGED, *map(str, judged_arms), *(label for label, _ in new)]
     names += [Path(text).name for text in saved]
     if twice := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"two policies are named {twice[0]!r}: rename the arm or the file")
+        raise ValueError(f"two policies are named {twice[0]!r}: rename one")
     policies: dict[Any, Any] = {LOGGED: None} | {arm: arm for arm in judged_arms}
     if len(data.arms) > ARMS:
         said.append(f"Of {len(data.arms)} arms the {ARMS} most chosen are judged, and those named.")
@@ -156,15 +156,12 @@ def frozen(table: LoggedTable, bandit: Bandit, half: int) -> Any:
 
     A bandit with an encoder encodes the contexts itself. Raise ValueError if they do not fit.
     """
+    from bayesbandit.cli.bandits import check_contexts
     from bayesbandit.ope.targets import target_of
 
     if bandit.encoder is not None:
         return target_of(table.encoded(bandit.encoder)[half:], bandit)
-    if len(table.x) != bandit.n_features:
-        raise ValueError(
-            f"the saved bandit takes {bandit.n_features} numbers; the log has the contexts "
-            f"{list(table.x)!r}. A bandit with an encoder finds its columns by name"
-        )
+    check_contexts(bandit, table.x)
     return target_of(table.log(table.contexts)[half:], bandit)
 
 

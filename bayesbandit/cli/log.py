@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from bayesbandit.cli.output import check_writable, clear_errors, counted, say, show
+from bayesbandit.cli.output import check_file, clear_errors, counted, say, show
 from bayesbandit.cli.serving import BanditName, LogUrl, begun_log
 from bayesbandit.runtime.files import replacing
 
@@ -42,7 +42,7 @@ def backup(
 ) -> None:
     """Copy the whole database, as it is at one moment, to a file. Processes may go on meanwhile."""
     with clear_errors(), begun_log(log, None) as opened:
-        check_writable(out)
+        check_file(out)
         opened.backup(out)
     say(f"All of it is in {out}")
 
@@ -93,7 +93,7 @@ def export(
     with clear_errors():
         if out.suffix not in (".csv", ".parquet"):
             raise ValueError(f"--out must end in .csv or .parquet; got {str(out)!r}")
-        check_writable(out)
+        check_file(out)
         with begun_log(log, name) as opened:
             whole = opened.frame()
         for column in ("arms", "probabilities", "mean", "sd", "x"):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MAKER = "bayesbandit"  # the software that our PNG files name
 FOR_AUTHORS = DeprecationWarning, PendingDeprecationWarning, FutureWarning
+INTERRUPTED = 130  # the status of a command that Ctrl-C ended
 FORMULA = re.compile(r"[=+\-@\t\r]")  # a text that begins so is a formula to a spreadsheet
 
 console = Console()
@@ -88,13 +89,24 @@ def save(
     say(f"Results, tables and pictures are in {folder}, all on one page in report.html")
 
 
-def check_writable(path: Path) -> None:
-    """Raise OSError, before any work, if a file or folder cannot be made or replaced here."""
-    found = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
-    if found != path and not found.is_dir():
-        raise NotADirectoryError(f"{path} cannot be written: {found} is no folder")
+def check_folder(folder: Path) -> None:
+    """Raise OSError, before any work, if a folder cannot be made, or may not be changed."""
+    whole = folder.absolute()
+    found = next(one for one in (whole, *whole.parents) if one.exists())
+    if not found.is_dir():
+        raise NotADirectoryError(f"{folder} cannot be written: {found} is no folder")
     if not os.access(found, os.W_OK):
-        raise PermissionError(f"{path} cannot be written: {found} may not be changed")
+        raise PermissionError(f"{folder} cannot be written: {found} may not be changed")
+
+
+def check_file(path: Path) -> None:
+    """Raise OSError, before any work, if a file cannot be made or replaced."""
+    folder = path.absolute().parent
+    if not folder.exists():
+        raise FileNotFoundError(f"{path} cannot be written: there is no folder {folder}")
+    check_folder(folder)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} cannot be written: it is a folder; name a file in it")
 
 
 def without_formulas(table: pd.DataFrame) -> pd.DataFrame:
@@ -169,3 +181,6 @@ def clear_errors() -> Iterator[None]:
             line = Text.assemble(("Error:", "bold red"), f" {hidden(str(error))}")
             Console(stderr=True).print(line)
             raise typer.Exit(1 if isinstance(error, Failed) else 2) from error
+        except KeyboardInterrupt as error:
+            Console(stderr=True).print("Interrupted.")
+            raise typer.Exit(INTERRUPTED) from error

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesbandit.cli.output import MAKER, check_writable, clear_errors, counted, say
+from bayesbandit.cli.output import MAKER, check_file, clear_errors, counted, say
 from bayesbandit.cli.serving import BanditName, LogUrl, begun_log
 from bayesbandit.runtime.files import replacing
 
@@ -49,7 +49,7 @@ def report(
     earned, effective sample sizes, floors, open decisions, lags, and drift of contexts.
     """
     with clear_errors():
-        check_writable(out)
+        check_file(out)
         with begun_log(log, name) as opened:
             tables, figures, answer = watch(opened, since)
             begun = opened.ledger.beginning() or {}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bayesbandit.cli.options import Jobs, Out, Seed
-from bayesbandit.cli.output import check_writable, clear_errors, save, say, show, warn
+from bayesbandit.cli.output import check_folder, clear_errors, save, say, show, warn
 from bayesbandit.runtime.plugins import Failed, plugin, plugins, refused, said
 from bayesbandit.runtime.user_modules import place
 
@@ -51,7 +51,7 @@ def reproduce(
         if controls and not chosen.controls:
             raise ValueError(f"the study {study!r} has no controls: omit --controls")
         folder = out / "-".join([study, *["controls"] * controls, *["quick"] * quick])
-        check_writable(folder)
+        check_folder(folder)
         with blamed(study, "environments"):
             chosen = chosen.with_controls() if controls else chosen
             chosen = chosen.small() if quick else chosen

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bayesbandit.cli import options
-from bayesbandit.cli.output import check_writable, clear_errors, say
+from bayesbandit.cli.output import check_file, clear_errors, say
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +62,7 @@ def train(
         from bayesbandit.tables.files import is_parquet
 
         processes(jobs)
-        check_writable(out)
+        check_file(out)
         choices = options.columns_of(column)
         form = {"sep": sep, "decimal": decimal, "dates": dates}
         if Path(data).is_file() and not is_parquet(Path(data)):
@@ -88,7 +88,7 @@ def _saved(
     file: str, parts: Sequence[str] | None, files: Parts, choices: Mapping[str, Any], jobs: int
 ) -> tuple[Bandit, Roles]:
     """Return the bandit of a file, and the roles of a log's columns."""
-    from bayesbandit.cli.bandits import load_saved
+    from bayesbandit.cli.bandits import check_contexts, load_saved
 
     learner = load_saved(file, parts)
     if learner.encoder is not None:
@@ -98,7 +98,9 @@ def _saved(
                     f"--column {'context' if role == 'keep' else role}={named[0]}: the bandit's "
                     "encoder says which columns are contexts"
                 )
-    return learner, _roles(_sample(files, choices["drop"], learner, jobs), choices, learner)
+    roles = _roles(_sample(files, choices["drop"], learner, jobs), choices, learner)
+    check_contexts(learner, roles.contexts)
+    return learner, roles
 
 
 def _new(

@@ -58,7 +58,9 @@ class Ledger:
         self.lock = locked(folder)
         (folder / "parts").mkdir(exist_ok=True)  # locked: a run that ends removes it
         file = folder / "run.json"
-        past = _record(file)
+        parts = sorted((folder / "parts").glob("[!.]*.parquet"))
+        files = [one for one in (folder / "results.parquet", *parts) if one.exists()]
+        past = _record(file) if files else {}  # a run that finished nothing holds nobody to it
         before = past.get("settings", {})
         for key in sorted(NUMBERS):
             if before.get(key, settings[key]) != settings[key]:
@@ -91,9 +93,7 @@ class Ledger:
                 "have both",
                 stacklevel=2,
             )
-        parts = sorted((folder / "parts").glob("[!.]*.parquet"))
-        files = [folder / "results.parquet", *parts]
-        self.frames += [_read(file) for file in files if file.exists()]
+        self.frames += [_read(one) for one in files]
         _check_recorded(self.frames, before, file)
         write_record(file, self.record)
 

@@ -38,14 +38,14 @@ def module_of(path: Path, prefix: str) -> ModuleType:
     user_modules.keep(name, text)
     try:
         exec(compile(text, str(path), "exec"), vars(module))
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a file's own code raises what it likes
         del sys.modules[name]
         raise ImportError(f"{path} cannot be loaded: {said(error)}") from error
     _loaded[name] = text, module
     return module
 
 
-def said(error: Exception) -> str:
+def said(error: BaseException) -> str:
     """Return an error's message with the name of its class."""
     return f"{type(error).__name__}: {error}"
 

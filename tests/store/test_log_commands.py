@@ -110,7 +110,7 @@ def test_an_export_is_a_frame_that_evaluate_takes_as_a_log(url, service, tmp_pat
         (["export", "--out", "log.txt"], "--out must end in .csv or .parquet; got 'log.txt'"),
         (["export", "--out", "here/log.csv"], "here is no folder"),
         (["export", "--out", "log.csv", "--name", "nobody"], "has no bandit"),
-        (["erase"], "Missing argument 'IDS"),
+        (["erase"], "Missing argument"),
         (["prune", "--name", "nobody"], "has no bandit"),
         (["prune", "--policy", "mine.py:POLICY"], "`bayesbandit --part policy=FILE.py:NAME"),
     ],
