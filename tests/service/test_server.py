@@ -535,7 +535,8 @@ def test_what_a_file_does_not_hold_is_given_again(tmp_path, monkeypatch):
         ("alpha=mine.py:POLICY", "policy, model, balance=FILE.py:NAME; got 'alpha="),
         ("policy=bb.py:POLICY", "there is no file"),
     ):
-        found = command("--part", wrong, "learn", "--log", url).communicate(timeout=60)[0]
+        words = "--part", wrong, "learn", "--log", url, "--name", "own"
+        found = command(*words).communicate(timeout=60)[0]
         assert said in " ".join(found.split())
 
 
