@@ -128,14 +128,14 @@ def parts_of(texts: Sequence[str] | None) -> dict[str, Any]:
         if part in found:
             raise ValueError(f"--part takes each part once; got {', '.join(texts or ())}")
         file = IN_FILE.fullmatch(where)
-        if file is None and part != "model":
-            raise ValueError(f"--part {part}= must be FILE.py:NAME; got {where!r}")
-        if file is None or (part == "model" and file[2] is None):
+        if file is None or file[2] is None:
+            if part != "model":
+                raise ValueError(f"--part {part}= must be FILE.py:NAME; got {where!r}")
             from bayesbandit.model import load_model
 
             found[part] = load_model(where)
             continue
-        found[part] = _in_file(Path(file[1]), file[2] or "")
+        found[part] = _in_file(Path(file[1]), file[2])
         if isinstance(found[part], type):
             raise ValueError(f"--part {text}: it is a class; give an object, as {file[2]}(…)")
     return found
