@@ -140,17 +140,6 @@ def test_a_model_is_trained_and_judged_by_its_name(here):
     assert np.isfinite(table.loc["ridge(alpha=0.5)", "low"])
 
 
-def test_a_run_that_failed_before_it_had_a_result_is_no_hindrance(here):
-    words = ["compare", "--data", "iris", "--replications", 1, "--horizon", 5]
-    found, output = run(*words, "--bandit", "own.py:Play")
-    assert found.exit_code == 1
-    assert "KeyError: 'not yet'" in output
-    mended = OWN.replace('raise KeyError("not yet")', "return bb.Choice(self.arms[0])")
-    (here / "own.py").write_text(mended)
-    found, output = run(*words, "--bandit", "own.py:Play")
-    assert found.exit_code == 0, output
-
-
 @pytest.mark.parametrize("words", [COMPARE, EVALUATE, [*TRAIN, "--bandit", "LinTS"]])
 def test_ctrl_c_is_one_word(here, monkeypatch, words):
     def interrupted(*_, **__):

@@ -58,9 +58,7 @@ class Ledger:
         self.lock = locked(folder)
         (folder / "parts").mkdir(exist_ok=True)  # locked: a run that ends removes it
         file = folder / "run.json"
-        parts = sorted((folder / "parts").glob("[!.]*.parquet"))
-        files = [one for one in (folder / "results.parquet", *parts) if one.exists()]
-        past = _record(file) if files else {}  # a run that finished nothing holds nobody to it
+        past = _record(file)
         before = past.get("settings", {})
         for key in sorted(NUMBERS):
             if before.get(key, settings[key]) != settings[key]:
@@ -93,7 +91,9 @@ class Ledger:
                 "have both",
                 stacklevel=2,
             )
-        self.frames += [_read(one) for one in files]
+        parts = sorted((folder / "parts").glob("[!.]*.parquet"))
+        files = [folder / "results.parquet", *parts]
+        self.frames += [_read(file) for file in files if file.exists()]
         _check_recorded(self.frames, before, file)
         write_record(file, self.record)
 
