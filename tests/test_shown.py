@@ -77,12 +77,15 @@ def test_what_a_table_tells(rng):
     bandit = bb.LinTS(["a", "b"], 2)
     x = rng.normal(size=(30, 2))
     decision = bandit.choose(x)
-    bandit.observe(decision, np.ones(30))
+    bandit.observe(decision[:30], np.ones(30))
+    decision = bandit.copy().choose(x)
     told = dict(cells(bandit._repr_html_()))
     assert told["arms"] == "a, b"
     assert told["model"] == "Ridge()"
     assert (told["contexts decided"], told["rewards learned"]) == ("30", "30")
+    assert decision.ids is None
     head, *rows, more = cells(decision._repr_html_())
+    assert decision.ids is None
     assert head == ["context", "arm", "propensity"]
     assert [row[1] for row in rows] == decision.arm[:MAX_ROWS].tolist()
     assert more == ["… and 10 more"]

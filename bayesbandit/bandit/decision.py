@@ -282,11 +282,12 @@ class Decision:
 
     def _repr_html_(self) -> str:
         if self.rows.ndim == 1:
-            title = f"Decision: {self.arm}"
-            columns = ("arm", "mean", "sd", "probability")
-            rows = zip(self.arms, self.mean, self.sd, self.probabilities, strict=True)
-        else:
-            title = f"Decision: {len(self)} contexts"
-            columns = ("context", "arm", "propensity")
-            rows = zip(range(len(self)), self.arm, self.propensity, strict=True)
-        return html_table(title, columns, rows)
+            columns = ["arm", "mean", "sd", "probability"]
+            of_arms = np.column_stack([self.mean, self.sd, self.probabilities]).tolist()
+            rows = [(arm, *of_arm) for arm, of_arm in zip(self.arms, of_arms, strict=True)]
+            return html_table(f"Decision: {self.arm}", columns, rows)
+        columns = ["context", "arm", "propensity"]
+        arms = np.asarray(self.arm).tolist()
+        propensities = np.asarray(self.propensity).tolist()
+        chosen = list(zip(range(len(self)), arms, propensities, strict=True))
+        return html_table(f"Decision: {len(self)} contexts", columns, chosen)

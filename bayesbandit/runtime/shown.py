@@ -35,7 +35,7 @@ def shows_all() -> bool:
 def settings_repr(settings: Any) -> str:
     """Return a dataclass in one line: what has no default, and settings that differ from theirs."""
     parts = []
-    for field in sorted(fields(settings), key=lambda field: field.kw_only):
+    for field in sorted(fields(settings), key=lambda field: bool(field.kw_only)):
         value = getattr(settings, field.name)
         default = _default(field)
         if default is MISSING and not shows_all():
