@@ -57,9 +57,8 @@ def test_a_declared_models_too(kind):
 def test_a_system_that_refits_when_it_is_asked(name, rng):
     x, reward = world(rng, 60)
     bandit = SYSTEMS[name](3, 3, seed=1)
-    bandit.update(
-        x, np.arange(60) % 3, reward[np.arange(60), np.arange(60) % 3], np.full(60, 1 / 3)
-    )
+    arm = np.arange(60) % 3
+    bandit.update(x, arm, (reward[np.arange(60), arm] > 0) * 1.0, np.full(60, 1 / 3))
     prediction = changes_nothing(bandit, x[:5])
     assert prediction.mean.shape == (5, 3)
 
