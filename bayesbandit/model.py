@@ -107,12 +107,14 @@ class RewardModel(Declaration):
 
         model: the model, or a function that builds it. A function that can be imported makes the
             reward model loadable in another process.
-        mean: the variable, mostly a deterministic one, that is the mean reward of each row.
+        mean: the variable, mostly a deterministic one, that is the mean reward of each row. None:
+            the mean of the rewards' distribution, where PyMC knows it.
         reward: the observed variable of the rewards; None if the model observes one alone.
         rows: what the model's data are of a context and an arm. The keys are names of data
-            containers. The values are functions of `x` (n, d), `arm` (n,) or `weight` (n,), as
+            containers. The values are functions of `x` (n, d), `arm`, `weight` or `reward` (n,), as
             {"county": lambda x, arm: arm}; or a column of x, by its number or, with an encoder, by
-            its name. A constant array in the model is given as a pair, [(array, 0)].
+            its name. A constant array in the model is given as a pair, [(array, 0)]. If the model
+            observes a part of the rewards, the reward's name is a key, too.
         arm_dim: the dimension of the model that has an element for each arm.
         encoder: names the columns of x.
         weighted: whether observations have weights, to the power of which the likelihood is raised.

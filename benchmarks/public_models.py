@@ -30,16 +30,22 @@ TABLE = Path("docs/results/public_models.md")
 ROUNDS = 100
 LARGEST_GAP = 4.0  # of means, in standard errors
 LARGEST_RATIO = 1.1  # of standard deviations
-HEAD = """# Public models
+HEAD = f"""# Public models
 
-Models that others have published, written as their authors write them, and handed over by `bb.RewardModel.from_pymc`. The data are small, and simulated by the published design.
+Models that others have published, written as their authors write them, and handed over by
+`bb.RewardModel.from_pymc`. The data are small, and simulated by the published design.
 
     uv run --group dev benchmarks/public_models.py
 
-- **rewrite**: *none*: the model is as published, and the arguments of `from_pymc` say what its data are.
-- **means**: the largest difference to the means by plain PyMC (`pm.sample` with nutpie) of all variables, in standard errors of both; **sds**: the ratio of standard deviations that is farthest from 1.
-- **seconds**: of `bb.fit`, with compilation, beside `pm.sample` with as many **draws** (two chains).
-- **bandit**: the seconds of {rounds} rounds, compilation left out; rewards are drawn from the data.
+- **rewrite**: *none*: the model is as published, and the arguments of `from_pymc` say what its
+  data are.
+- **means**: the largest difference to the means by plain PyMC (`pm.sample` with nutpie) of all
+  variables, in standard errors of both. **sds**: the ratio of standard deviations that is farthest
+  from 1.
+- **seconds**: of `bb.fit`, with compilation, beside `pm.sample` with as many **draws** (in two
+  chains), on a busy machine.
+- **bandit**: the seconds of {ROUNDS} rounds, without those that make it. Rewards are drawn from the
+  data.
 
 | model | source | rewrite | engine | means | sds | draws | seconds, beside PyMC | bandit |
 |---|---|---|---|--:|--:|--:|--:|--:|
@@ -149,7 +155,7 @@ def write_table() -> None:
         f"{len(equal)} have means within {LARGEST_GAP:g} standard errors and standard deviations "
         f"within 10 %; {sum('bandit' in r for r in whole)} were played by a bandit.\n"
     )
-    TABLE.write_text(HEAD.format(rounds=ROUNDS) + "\n".join(map(line, CASES)) + "\n" + told)
+    TABLE.write_text(HEAD + "\n".join(map(line, CASES)) + "\n" + told)
 
 
 def main() -> None:

@@ -51,7 +51,7 @@ def _mean(rv: Any) -> Any:
         return (p * pt.arange(p.shape[-1])).sum(axis=-1)
     if isinstance(op, NormalRV):  # PyMC broadcasts it by an operation that few engines know
         mu, sigma = parameters
-        return mu if mu.ndim else mu + pt.zeros_like(sigma)
+        return mu + pt.zeros_like(sigma) if 1 in mu.type.shape else mu
     # PyMC fills the size of the variable, which is that of the data, with the mean
     return moments.mean(op.make_node(rng, NoneConst, *parameters).outputs[1])
 

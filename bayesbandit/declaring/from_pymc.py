@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.checks import integer, one_of
-from bayesbandit.declaring.observed import DATA, check_trees
 from bayesbandit.declaring.distribution_means import mean_of
+from bayesbandit.declaring.observed import DATA, check_trees
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -29,7 +29,9 @@ class Handover:
     """A PyMC model and what its parts are: the body of a declaration (`declare`).
 
     swaps: what is replaced, a data container or a constant array of the model, and by what: a
-    function of x, arm and weight that returns a tensor. row_dims: the dimensions of the rows.
+    function of x, arm, weight and reward that returns a tensor. In the place of the reward's
+    variable stand its values, where these are only a part of the rewards. row_dims: the dimensions
+    of the rows.
     weighted: whether the likelihood is raised to the power of the weight.
     """
 
@@ -62,6 +64,11 @@ class Handover:
         if arm_dim is not None:
             self.takes.add("arm")
         self.weighted = one_of(weighted, "weighted", (False, True))
+        if weighted and self.reward in self.swaps:
+            raise ValueError(
+                f"weights of a part of the rewards are not known: take them in rows; got "
+                f"weighted=True and {self.reward.name!r} in rows"
+            )
         if weighted and "weight" in self.takes:
             raise ValueError(
                 "the model takes the weight itself, by a function in rows; got weighted=True"
@@ -130,16 +137,21 @@ class Handover:
         import pytensor.tensor as pt
 
         here = pm.modelcontext(None)
-        given = {"x": x, "arm": arm, "weight": weight}
+        given = {"x": x, "arm": arm, "weight": weight, "reward": reward}
         n = reward.shape[0]
         done = self._lengths(here, n)
+        observed = None
         for v, of in self.swaps.items():
             made = of(**{role: given[role] for role in _roles(of)})
-            done[v] = pt.cast(pt.as_tensor_variable(made), v.type.dtype)
+            made = pt.cast(pt.as_tensor_variable(made), v.type.dtype)
+            if v is self.reward:
+                observed = made
+            else:
+                done[v] = made
         for v in self.model.data_vars:
             done.setdefault(v, pt.constant(_value(v)))
         for rv in self.model.basic_RVs:
-            done[rv] = self._declared(here, rv, done, reward, n, weight)
+            done[rv] = self._declared(here, rv, done, reward, n, weight, observed)
         for potential in self.model.potentials:
             [made] = _rebuilt([potential], done)
             name = str(potential.name)
@@ -180,8 +192,12 @@ class Handover:
         reward: Any,
         n: Any,
         weight: Any,
+        observed: Any,
     ) -> Any:
-        """Return a random variable, declared again in the current model."""
+        """Return a random variable, declared again in the current model.
+
+        observed: the part of the rewards that the model observes; None: all n.
+        """
         import pymc as pm
         from pymc.distributions.shape_utils import change_dist_size
 
@@ -200,6 +216,9 @@ class Handover:
                 default_transform=None,
                 initval=model.rvs_to_initial_values.get(rv),
             )
+        if rv is self.reward and observed is not None:
+            made = change_dist_size(made, (observed.shape[0],))
+            return here.register_rv(made, name, observed=observed)
         if rv is self.reward:
             made = change_dist_size(made, (n,))
             if self.weighted:
@@ -232,13 +251,18 @@ def declaration(handover: Handover, name: str, made_by: tuple[Any, ...]) -> Call
 def _rebuilt(graphs: Sequence[Variable], done: Mapping[Variable, Any]) -> list[Any]:
     """Return graphs with replacements. Nodes are made anew, so that static shapes follow."""
     from pytensor.graph.traversal import toposort
+    from pytensor.tensor.shape import SpecifyShape
 
     new = dict(done)
     for node in toposort(list(graphs), blockers=list(done)):
         inputs = [new.get(v, v) for v in node.inputs]
-        if any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
-            made = node.op.make_node(*inputs)
-            new.update(zip(node.outputs, made.outputs, strict=True))
+        if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
+            continue
+        if isinstance(node.op, SpecifyShape):  # it would want as many rows as the model had
+            new[node.outputs[0]] = inputs[0]
+            continue
+        made = node.op.make_node(*inputs)
+        new.update(zip(node.outputs, made.outputs, strict=True))
     return [new.get(v, v) for v in graphs]
 
 
@@ -257,9 +281,11 @@ def _function(by: Any, columns: Sequence[str] | None) -> Callable[..., Any]:
     """Return what replaces data as a function: a function as it is, or the column of a name or a
     number."""
     if callable(by):
-        unknown = [role for role in _roles(by) if role not in ("x", "arm", "weight")]
+        unknown = [role for role in _roles(by) if role not in ("x", "arm", "weight", "reward")]
         if unknown:
-            raise TypeError(f"a function in rows takes x, arm and weight; got {unknown[0]!r}")
+            raise TypeError(
+                f"a function in rows takes x, arm, weight and reward; got {unknown[0]!r}"
+            )
         return by
     if isinstance(by, str):
         if columns is None or by not in columns:

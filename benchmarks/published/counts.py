@@ -174,9 +174,7 @@ def irt_1pl() -> Handed:
         sigma = pm.HalfNormal("sigma", 1)
         theta = pm.Normal("theta", 0, 1, dims="person")
         b = pm.Normal("b", 0, sigma, dims="item")
-        pm.Bernoulli(
-            "y", logit_p=theta[person_idx] - b[item_idx], observed=right, dims="answer"
-        )
+        pm.Bernoulli("y", logit_p=theta[person_idx] - b[item_idx], observed=right, dims="answer")
     rows = {"person_idx": 0, "item_idx": lambda arm: arm}
     handed = bb.RewardModel.from_pymc(model, rows=rows, arm_dim="item")
     return Handed(model, handed, person[:, None].astype(float), right, item)

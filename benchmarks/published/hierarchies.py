@@ -188,9 +188,7 @@ def price_elasticity() -> Handed:
         offset_slope = pm.Normal("offset_slope", 0, 1, dims="product")
         intercept = mu_intercept + sigma_intercept * offset_intercept
         slope = mu_slope + sigma_slope * offset_slope
-        mu = pm.Deterministic(
-            "mu", intercept[product_idx] + slope[product_idx] * price, dims="obs"
-        )
+        mu = pm.Deterministic("mu", intercept[product_idx] + slope[product_idx] * price, dims="obs")
         pm.Normal("log_sales", mu, pm.HalfNormal("sigma", 0.5), observed=log_sales, dims="obs")
     rows = {"log_price": 0, "product_idx": lambda arm: arm}
     handed = bb.RewardModel.from_pymc(model, "mu", rows=rows, arm_dim="product")

@@ -52,7 +52,10 @@ def weibull_aft_censored() -> Handed:
     return Handed(model, handed, np.column_stack([x, limit]), np.minimum(time, limit))
 
 
-@published("PyMC: Bayesian parametric survival analysis (Gumbel of log times, masks)")
+@published(
+    "PyMC: Bayesian parametric survival analysis (Gumbel of log times, masks)",
+    "arguments: which rewards are observed, and which are in the potential",
+)
 def weibull_aft_masked() -> Handed:
     x, time = lifetimes(18)
     limit = np.random.default_rng(19).uniform(2.0, 8.0, 150)
@@ -65,10 +68,12 @@ def weibull_aft_masked() -> Handed:
         eta = pm.Deterministic("eta", intercept + beta.dot(x.T))
         pm.Gumbel("events", eta[seen], s, observed=y[seen])
         pm.Potential("censored", pt.log1mexp(-pt.exp(-(y[~seen] - eta[~seen]) / s)))
-    event = 2
     rows = [
-        (x.T, lambda x: x[:, :event].T),
-        (np.flatnonzero(seen), lambda x: pt.nonzero(x[:, event] > 0)[0]),
+        (x.T, lambda x: x[:, :2].T),
+        (seen, lambda x: x[:, 2] > 0),
+        (~seen, lambda x: x[:, 2] <= 0),
+        ("events", lambda x, reward: reward[x[:, 2] > 0]),
+        (y[~seen], lambda x, reward: reward[x[:, 2] <= 0]),
     ]
     handed = bb.RewardModel.from_pymc(model, "eta", "events", rows=rows)
     return Handed(model, handed, np.column_stack([x, seen]), y)

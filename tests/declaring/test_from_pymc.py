@@ -1,14 +1,18 @@
 """A PyMC model that exists is the model that one would have declared."""
 
+import math
 import pickle
 
 import numpy as np
+import nutpie
 import pandas as pd
 import pymc as pm
 import pytest
 
 import bayesbandit as bb
+from bayesbandit.declaring.distribution_means import mean_of
 from bayesbandit.model import RewardModel
+from tests.cases import few
 
 J, N = 4, 60
 
@@ -164,7 +168,7 @@ def test_a_weight_is_a_power_of_the_likelihood():
         ({"reward": "b"}, r"reward must name an observed variable \('y'\); got 'b'"),
         ({"arm_dim": "town"}, r"arm_dim must be a dimension of the model .*'county'.*got 'town'"),
         ({"rows": {**ROWS, "floor": "age"}}, "give encoder="),
-        ({"rows": {**ROWS, "floor": lambda z: z}}, "takes x, arm and weight; got 'z'"),
+        ({"rows": {**ROWS, "floor": lambda z: z}}, "takes x, arm, weight and reward; got 'z'"),
         ({"name": "1|g"}, "name must be one of Python"),
         ({"weighted": 1}, "weighted must be"),
     ],
@@ -202,3 +206,128 @@ def test_a_variable_may_have_any_name(name):
         return posterior.engine, first
 
     assert coefficient(name) == coefficient("slope")
+
+
+V = np.array([0.5, 1.5])
+DISTRIBUTIONS = [
+    (lambda: pm.Normal.dist(V, 2), V),
+    (lambda: pm.Normal.dist(3, V), [3, 3]),
+    (lambda: pm.Weibull.dist(V, 2), [4, 2 * math.gamma(1 + 1 / 1.5)]),
+    (lambda: pm.Categorical.dist([[0.2, 0.8, 0.0], [0.1, 0.1, 0.8]]), [0.8, 1.7]),
+    (lambda: pm.HurdlePoisson.dist(0.3, V), 0.3 * V / (1 - np.exp(-V))),
+    (
+        lambda: pm.HurdleNegativeBinomial.dist(0.3, mu=V, alpha=2),
+        0.3 * V / (1 - (2 / (2 + V)) ** 2),
+    ),
+    (lambda: pm.HurdleGamma.dist(0.3, alpha=V, beta=1), 0.3 * V),
+    (lambda: pm.ZeroInflatedPoisson.dist(0.3, V), 0.3 * V),
+    (
+        lambda: pm.Mixture.dist([0.2, 0.8], [pm.Normal.dist(V, 1), pm.Normal.dist(3, 1)]),
+        0.2 * V + 2.4,
+    ),
+]
+
+
+@pytest.mark.parametrize(("made", "mean"), DISTRIBUTIONS)
+@few("made1-", "made4-")
+def test_the_mean_of_a_distribution(made, mean):
+    found = mean_of(made()).eval(mode="FAST_COMPILE")
+    np.testing.assert_allclose(found, mean, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: pm.Censored.dist(pm.Normal.dist(), lower=0, upper=1),
+        lambda: pm.Truncated.dist(pm.Poisson.dist(2), lower=2),
+        lambda: pm.VonMises.dist(1, 1),
+        lambda: pm.ExGaussian.dist(mu=1, sigma=1, nu=2),
+    ],
+)
+def test_a_mean_that_is_not_known_is_refused_with_what_to_write(made):
+    with pytest.raises(ValueError, match="name it by mean="):
+        mean_of(made())
+
+
+def test_a_mean_that_is_left_out_is_that_of_the_rewards():
+    """The model has 60 rows, and is built on others."""
+    x, k = np.array([[2.0], [3.0]]), [1, 2]
+    named, left_out = (handed(mean=mean).build(x, k, arm=k, n_arms=J) for mean in ("mu", None))
+    at = {named["a"]: 0.5, named["b"]: 1.0, named["z"]: np.arange(4.0)}
+    of = {left_out[v.name]: number for v, number in at.items()}
+    np.testing.assert_array_equal(left_out["mean_reward"].eval(of), named["mean_reward"].eval(at))
+
+
+def masked():
+    """Rewards above 1 are known to be there, and nothing else."""
+    _, floor, y = rows()
+    seen = y < 1
+    with pm.Model() as model:
+        mu = pm.Deterministic("mu", pm.Normal("a", 0, 2) + pm.Normal("b", 0, 2) * floor)
+        pm.Normal("y", mu[seen], 1, observed=y[seen])
+        beyond = pm.Normal.dist(mu[~seen], 1)
+        pm.Potential("beyond", pm.logp(beyond, np.minimum(y[~seen], 1)))
+    return model
+
+
+def handed_masked(**settings):
+    _, floor, y = rows()
+    seen = y < 1
+    given = [
+        (floor, 0),
+        (seen, lambda x: x[:, 1] > 0),
+        (~seen, lambda x: x[:, 1] <= 0),
+        ("y", lambda x, reward: reward[x[:, 1] > 0]),
+        (np.minimum(y[~seen], 1), lambda x, reward: reward[x[:, 1] <= 0]),
+    ]
+    model = RewardModel.from_pymc(masked, "mu", "y", given, **settings)
+    return model, np.column_stack([floor, seen]), np.minimum(y, 1)
+
+
+def test_a_part_of_the_rewards_is_observed_and_a_bandit_plays():
+    model, x, r = handed_masked()
+    at = {"a": np.array(0.3), "b": np.array(-0.2)}
+    ours, theirs = (m.compile_logp(mode="FAST_COMPILE")(at) for m in (model.build(x, r), masked()))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+    bandit = bb.Bandit(["p", "q"], model, bb.Thompson(), n_features=2, seed=0)
+    bandit.update(x, np.array(["p", "q"])[np.arange(N) % 2], r)
+    assert 0 < bandit.choose([1.0, 1.0]).propensity <= 1
+    with pytest.raises(ValueError, match="weighted=True and 'y' in rows"):
+        handed_masked(weighted=True)
+
+
+def correlated():
+    """Slopes of counties, correlated by LKJ."""
+    county, floor, y = rows()
+    with pm.Model(coords={"county": list("abcd"), "param": ["level", "slope"]}) as model:
+        scale = pm.Exponential.dist(0.5, shape=2)
+        chol, _, _ = pm.LKJCholeskyCov("chol", n=2, eta=2.0, sd_dist=scale)
+        z = pm.Normal("z", 0, 1, dims=("param", "county"))
+        ab = pm.Deterministic("ab", (chol @ z).T, dims=("county", "param"))
+        county_of = pm.Data("county_of", county, dims="home")
+        floor_of = pm.Data("floor", floor, dims="home")
+        pm.Normal("y", ab[county_of, 0] + ab[county_of, 1] * floor_of, 1, observed=y, dims="home")
+    return model
+
+
+def test_a_row_that_takes_a_vector_of_its_arm_is_a_row():
+    model = RewardModel.from_pymc(correlated, rows=ROWS, arm_dim="county")
+    said = model.explain(1, J, bandit=True)
+    assert "a bandit plays it: each reward weights the posterior draws" in said
+
+
+@pytest.mark.slow
+def test_lkj_is_compiled_once_for_two_fits(monkeypatch):
+    compiled = []
+
+    def counted(model, **settings):
+        compiled.append(model)
+        return compile_pymc_model(model, **settings)
+
+    compile_pymc_model = nutpie.compile_pymc_model
+    monkeypatch.setattr(nutpie, "compile_pymc_model", counted)
+    model = RewardModel.from_pymc(correlated, rows=ROWS, arm_dim="county", name="lkj_once")
+    for n in (N, N // 2):
+        county, floor, y = (of[:n] for of in rows())
+        bb.fit(model, floor[:, None], y, arm=county, n_arms=J, draws=20, chains=1, tune=20, seed=0)
+    assert len(compiled) == 1
