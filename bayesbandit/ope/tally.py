@@ -33,8 +33,9 @@ def ess(w: Array) -> float:
 
 def powers(h: Any, d: Any) -> Array:
     """Return h, hd, h²dʲ for j = 0, 1, 2, and h⁴dʲ for j = 0 … 4, (10, …)."""
-    h2, h4 = h**2, h**4
-    return np.array([h, h * d, *(h2 * d**j for j in range(3)), *(h4 * d**j for j in range(5))])
+    h2, d2 = h**2, d**2
+    each = (1.0, d, d2, d2 * d, d2**2)  # twice as fast as d**3 and d**4
+    return np.array([h, h * d, *(h2 * p for p in each[:3]), *(h2**2 * p for p in each)])
 
 
 def moved(sums: Array, by: float) -> Array:
