@@ -156,13 +156,17 @@ def sums_of(arm, folds):
 
 
 def arm_type(D: int, width: int) -> np.dtype:
-    """Return the type of one arm's numbers as a record: those of HEAD, and the parts of `Arm`."""
+    """Return the type of one arm's numbers as a record: those of HEAD, and the parts of `Arm`.
+
+    What fills a part up to whole cache lines has a name, too.
+    """
     M = interpreted(stride)(D)
     core = interpreted(core_width)(D)
     parts: list[tuple[str, Any, int]] = [(name, "f8", i) for i, name in enumerate(NAMES)]
-    parts += [("origin", (float, D), WIDTH), ("d", (float, D), WIDTH + M)]
-    parts += [("t", (float, D), WIDTH + 2 * M), ("U", (float, (D, M)), WIDTH + 3 * M)]
-    parts += [("kept", (float, width - core), core)]
+    for i, name in enumerate(("origin", "d", "t")):
+        start = WIDTH + i * M
+        parts += [(name, (float, D), start), (f"fill of {name}", (float, M - D), start + D)]
+    parts += [("U", (float, (D, M)), WIDTH + 3 * M), ("kept", (float, width - core), core)]
     names, formats, places = zip(*parts, strict=True)
     offsets = [8 * place for place in places]
     return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": 8 * width})
