@@ -10,10 +10,11 @@ from typing import Any, Literal
 import numpy as np
 
 from bayesbandit.checks import LARGEST
-from bayesbandit.runtime.schema import Numbers, check, demand
+from bayesbandit.runtime.schema import Numbers, Records, check, demand
 from bayesbandit.systems.forest import kernels as honest
 
 Array = np.ndarray
+VALUE = np.dtype([("weight", "f8"), ("reward", "f8")])  # of a node: averages of its rows
 Weighing = Literal["sample_weight", "replicate", "covariate"]
 
 
@@ -62,19 +63,19 @@ def trees_form(state: Mapping[str, Any], n_trees: int, n_features: int) -> dict[
         behind = (child > np.flatnonzero(is_split)) & (child < end)
         demand(behind.all(), f"{where}: a node must be in its parent's tree, behind it")
 
-    def values(value: Any, where: str) -> None:
-        check(value, Numbers((N, 2)), where)
-        weight, reward = value.T
-        check(weight, Numbers(least=1 / LARGEST, most=LARGEST), where)
-        demand((np.abs(reward) <= LARGEST * weight).all(), f"{where}: rewards are too large")
+    def thresholds(value: Any, where: str) -> None:
+        check(value, Numbers((N,)), where)
+        check(value[state["feature"] == n_features], Numbers(least=0.0, most=1.0), where)
 
+    weight = Numbers(least=1 / LARGEST, most=LARGEST)
+    reward = Numbers(least=-(LARGEST**2), most=LARGEST**2)
     return {
         "feature": Numbers((N,), -1, n_features, dtype="<i8"),
         "roots": roots,
-        "threshold": Numbers((N,)),
+        "threshold": thresholds,
         "left": children,
         "right": children,
-        "value": values,
+        "value": Records(VALUE, N, {"weight": weight, "reward": reward}),
     }
 
 

@@ -20,7 +20,7 @@ from bayesbandit.extend import (
     savable,
     settings_repr,
 )
-from bayesbandit.runtime.schema import Numbers, Real, Whole
+from bayesbandit.runtime.schema import Numbers, Real, Whole, check, demand
 from bayesbandit.systems.iltcb.optimisation import Mixture, solve
 from bayesbandit.systems.iltcb.oracle import Linear, LinearOracle, Oracle, penalised
 
@@ -121,6 +121,12 @@ def estimated_gains(
     row = np.arange(n)
     gains[row, arm] += weight * (reward - gains[row, arm])
     return gains
+
+
+def shares(value: Any, where: str) -> None:
+    """Raise `Broken` unless weights (P,) are ≥ 0 with a sum of at most 1."""
+    check(value, Numbers((None,), 0.0), where)
+    demand(value.sum() <= 1.0 + 1e-9, f"{where} must have a sum of at most 1")
 
 
 class PolicyBelief(Belief):
@@ -234,7 +240,7 @@ class PolicyBelief(Belief):
         if "coef" in state:
             P = len(state["weights"])
             form["coef"] = Numbers((P + 1, self.n_features + 1, len(self.n)))
-            form["weights"] = Numbers((P,), least=0.0, most=1.0 + 1e-9)
+            form["weights"] = shares
         return form
 
     def restore(self, state: dict[str, Any]) -> None:
