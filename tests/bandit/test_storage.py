@@ -339,7 +339,7 @@ def test_what_could_not_be_loaded_is_not_saved(path):
     bandit.save(path)
     before = path.read_bytes()
     bandit.belief.arms[0, -1] = np.inf
-    with pytest.raises(ValueError, match=r"cannot be saved, no file of it .*'U'\] must be f"):
+    with pytest.raises(ValueError, match=r"cannot be saved, no file of it .*'U'\] must be 0"):
         bandit.save(path)
     deep = ()
     for _ in range(schema.DEPTH):
