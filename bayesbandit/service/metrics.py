@@ -13,6 +13,14 @@ PATHS = (
     "/decide", "/reward", "/activate", "/healthz", "/readyz", "/metrics", "/openapi.json",
 )  # fmt: skip
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+GAUGES = {
+    "version": "Version of the bandit that decides here.",
+    "newest_version": "Newest version of the bandit in the log.",
+    "open_decisions": "Decisions that are not closed.",
+    "due_decisions": "Decisions that a learner could learn now.",
+    "surprise": "Evidence that rewards do not follow one law: log10 of its largest value since the "
+    "learner began; 2 is reached by chance in 1 of 100.",
+}
 
 
 class Metrics:
@@ -42,26 +50,9 @@ class Metrics:
             registry=own,
             buckets=BUCKETS,
         )
-        self.version = Gauge(
-            "bayesbandit_version", "Version of the bandit that decides here.", registry=own
-        )
-        self.newest = Gauge(
-            "bayesbandit_newest_version", "Newest version of the bandit in the log.", registry=own
-        )
-        self.open = Gauge(
-            "bayesbandit_open_decisions", "Decisions that are not closed.", registry=own
-        )
-        self.due = Gauge(
-            "bayesbandit_due_decisions", "Decisions that a learner could learn now.", registry=own
-        )
-
-        self.surprise = Gauge(
-            "bayesbandit_surprise", "Evidence that rewards do not follow one law: log10 of its "
-            "largest value since the learner began; 2 is reached by chance in 1 of 100.",
-            registry=own,
-        )  # fmt: skip
-
-        self.of_log = self.newest, self.open, self.due, self.surprise
+        self.gauges = {
+            name: Gauge(f"bayesbandit_{name}", said, registry=own) for name, said in GAUGES.items()
+        }
 
     def observe(self, path: str, status: int, seconds: float) -> None:
         """Count a request. status 0: the client disconnected."""
@@ -70,12 +61,11 @@ class Metrics:
     def text(self, service: Service) -> bytes:
         """Return all metrics in Prometheus's format; NaN for what the log cannot say now."""
         ledger = service.log.ledger
-        found: tuple[float, ...]
+        of_log: tuple[float, ...]
         try:
-            found = (ledger.newest(), *waiting(ledger), service.surprise().largest)
+            of_log = (ledger.newest(), *waiting(ledger), service.surprise().largest)
         except OSError:
-            found = (math.nan,) * 4
-        self.version.set(service.version)
-        for gauge, value in zip(self.of_log, found, strict=True):
+            of_log = (math.nan,) * 4
+        for gauge, value in zip(self.gauges.values(), (service.version, *of_log), strict=True):
             gauge.set(value)
         return generate_latest(self.registry)

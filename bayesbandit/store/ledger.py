@@ -231,7 +231,7 @@ class Ledger:
         with self.database.read() as connection:
             for some in batched(ids, AT_ONCE):
                 found = connection.execute(select(decisions).where(self.of_ids(decisions, some)))
-                known |= {row.id: stored_of(row._mapping) for row in found}
+                known |= {row.id: stored_of(row) for row in found}
         return [known[id_] for id_ in ids if id_ in known]
 
     # ---- rewards ---------------------------------------------------------------------------------
@@ -388,7 +388,7 @@ class Ledger:
         found, broken = list[Due](), dict[str, str]()
         for row in rows:
             try:
-                decision = stored_of(row._mapping)
+                decision = stored_of(row)
             except ValueError as error:
                 broken[row.id] = str(error)
             else:
@@ -617,7 +617,7 @@ def of_decision(table: Table) -> ColumnElement[bool]:
 
 def outcome_of(row: Row[Any]) -> Outcome:
     """Return the outcome of a row of `Ledger.closed`."""
-    return Outcome(stored_of(row._mapping), row.outcome, row.reward, row.reason)
+    return Outcome(stored_of(row), row.outcome, row.reward, row.reason)
 
 
 def change_of(row: Row[Any], closed: Sequence[Outcome]) -> Change:

@@ -85,7 +85,7 @@ def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Ite
             return
         closed = {row.id: (row.outcome, row.reward) for row in rows if row.outcome is not None}
         active = {row.id for row in rows if row.shown}
-        yield Chunk([stored_of(row._mapping) for row in rows], closed, came, active)
+        yield Chunk([stored_of(row) for row in rows], closed, came, active)
         last = rows[-1].decided_at, rows[-1].id
 
 

@@ -24,6 +24,8 @@ from bayesbandit.store.records import Stored
 from bayesbandit.tables.words import ISO
 
 if TYPE_CHECKING:
+    from sqlalchemy import Row
+
     from bayesbandit.policies import Policy
     from bayesbandit.weighting.base import Balance
 
@@ -96,8 +98,9 @@ def row_of(one: Stored) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def stored_of(known: Mapping[str, Any]) -> Stored:
+def stored_of(row: Row[Any]) -> Stored:
     """Return the decision of a row of its table; raise ValueError if it is broken."""
+    known = row._mapping
     try:
         stored = Stored(
             known["id"], known["decided_at"], known["mode"], known["version"], known["t"],

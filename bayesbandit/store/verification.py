@@ -354,7 +354,7 @@ class Verification:
                 if one.version < number and row.kind == CHECKPOINT:
                     continue  # of a version that was pruned
                 try:
-                    stored = stored_of(one._mapping)
+                    stored = stored_of(one)
                 except ValueError as error:
                     self.add("decision", one.id, "a decision", "none", str(error))
                     continue
