@@ -214,8 +214,8 @@ def remarks(columns: Sequence[Column], features: Iterable[tuple[Name, np.ndarray
         name = ruled_out[0].name
         option = shlex.quote(str(name))
         said.append(
-            f"left out {which}. keep=[{name!r}], or --keep {option}, uses one; drop=[{name!r}], "
-            f"or --drop {option}, leaves it out without a word"
+            f"left out {which}. keep=[{name!r}], or --column context={option}, uses one; "
+            f"drop=[{name!r}], or --column drop={option}, leaves it out without a word"
         )
     first: dict[bytes, Name] = {}
     repeats = []
@@ -227,7 +227,7 @@ def remarks(columns: Sequence[Column], features: Iterable[tuple[Name, np.ndarray
         which = ", ".join(repeats[:MAX_NAMED])
         more = len(repeats) - MAX_NAMED
         which += f", and {more} more repeat others" if more > 0 else ""
-        said.append(f"{which} in every row; drop=, or --drop, leaves a column out")
+        said.append(f"{which} in every row; drop=, or --column drop=NAME, leaves a column out")
     return said
 
 

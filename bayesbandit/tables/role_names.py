@@ -7,7 +7,7 @@ from collections.abc import Iterable
 ROLES = ("arm", "reward", "propensity", "time", "reward_time", "batch", "weight")
 RENAME = (  # ends an error about a column
     'A role can be given, as time="decided" (a command: --column time=decided); keep=["time"] '
-    "(--keep time) makes a context of a column."
+    "(--column context=time) makes a context of a column."
 )
 DEFAULTS = {  # exact names; the first that a table has is its column of the role
     "arm": ("arm", "action", "item_id"),

@@ -220,8 +220,8 @@ def _features_of_history(
         return list(frame.columns[: -len(HISTORY)])
     raise ValueError(
         f"the columns of {table} end as those of history.to_frame(), whose weight tells the arm: "
-        'is "weight" a context, keep=["weight"], or not, drop=["weight"] (a command: --keep '
-        "weight, --drop weight)?"
+        'is "weight" a context, keep=["weight"], or not, drop=["weight"] (a command: '
+        "--column context=weight, --column drop=weight)?"
     )
 
 

@@ -103,10 +103,10 @@ def test_a_role_can_be_overridden(tmp_path):
         "age", "batch", "time"]  # fmt: skip
     words = frame.assign(time=["noon", "night"] * 30)
     words.to_csv(tmp_path / "log.csv", index=False)
-    with pytest.raises(ValueError, match=r"must be times.*time=time.*--keep time"):
+    with pytest.raises(ValueError, match=r"must be times.*time=time.*--column context=time"):
         read_log(tmp_path / "log.csv")
     assert "time=noon" in read_log(tmp_path / "log.csv", keep=["time", "batch"]).features
-    with pytest.raises(ValueError, match=r"must not run back.*--keep time. makes a context"):
+    with pytest.raises(ValueError, match=r"must not run back.*--column context=time. makes a context"):
         Log.of(frame, keep=["batch"])
     other = Log.of(frame.assign(day=np.arange(60)), time="day", drop=["time"], keep="batch")
     np.testing.assert_array_equal(other.time, np.arange(60))
@@ -299,7 +299,7 @@ def test_weights_in_kilograms_are_a_context_or_a_question():
     frame = table(["weight", "age"])
     assert sorted(Log.of(frame).features) == ["age", "weight"]
     last = frame[["age", "arm", "reward", "propensity", "weight"]]
-    with pytest.raises(ValueError, match=r"--keep weight, --drop weight"):
+    with pytest.raises(ValueError, match=r"--column context=weight, --column drop=weight"):
         Log.of(last.assign(weight=70 + frame["weight"]))
     assert Log.of(last.assign(weight=70 + frame["weight"]), keep=["weight"]).x.shape[1] == 2
     assert Log.of(frame, weight="weight").features == ("age",)
