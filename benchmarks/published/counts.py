@@ -18,7 +18,7 @@ def roaches() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return x, exposure, rng.poisson(rate)
 
 
-@published("Gelman and Hill 2007, ch. 6 (roaches, an offset)")
+@published("Gelman and Hill 2007, ch. 8 (roaches, an offset)")
 def poisson_offset() -> Handed:
     x, exposure, count = roaches()
     with pm.Model(coords={"predictor": ["roach1", "treatment", "senior"]}) as model:

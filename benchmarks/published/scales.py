@@ -30,7 +30,10 @@ def weibull_aft() -> Handed:
     return Handed(model, handed, x, time)
 
 
-@published("PyMC: Bayesian survival (Weibull AFT) with pm.Censored, a limit for each row")
+@published(
+    "PyMC: Bayesian survival (Weibull AFT) with pm.Censored, a limit for each row",
+    "more: a pm.Deterministic of the mean time, which is not that of the censored one",
+)
 def weibull_aft_censored() -> Handed:
     x, time = lifetimes(16)
     limit = np.random.default_rng(17).uniform(2.0, 8.0, 150)
@@ -79,7 +82,7 @@ def weibull_aft_masked() -> Handed:
     return Handed(model, handed, np.column_stack([x, seen]), y)
 
 
-@published("Gelman and Hill 2007; Stan: GLM, gamma claims with a log link")
+@published("McCullagh and Nelder 1989, ch. 8 (gamma claims), with a log link")
 def gamma_claims() -> Handed:
     rng = np.random.default_rng(20)
     age = rng.normal(size=150)
@@ -212,7 +215,10 @@ def r2d2() -> Handed:
     return Handed(model, handed, x, y)
 
 
-@published("Hahn and Carvalho; missing predictors that PyMC imputes", "more: refused")
+@published(
+    "Little and Rubin 2002; PyMC: missing predictors that are imputed",
+    "more: refused, since imputed values belong to rows of the data",
+)
 def missing_predictor() -> Handed:
     x, y = sparse()
     seen = np.ma.masked_array(x[:, 0], np.arange(120) % 10 == 0)
