@@ -192,14 +192,23 @@ def _is(value: object, form: object) -> bool:
 def _check_keys(value: object, form: Mapping[str | EllipsisType, object], where: str) -> None:
     if type(value) is not dict:
         raise Broken(f"{where} is {brief(value)}")
-    of = {key.removesuffix("?"): its for key, its in form.items() if isinstance(key, str)}
-    for key in form:
-        if isinstance(key, str) and not key.endswith("?") and key not in value:
-            raise Broken(f"{where} lacks {key!r}")
-    for key, one in value.items():
-        if key not in of and ... not in form:
-            raise Broken(f"{where} has the unknown key {brief(key)}")
-        check(one, of.get(key, form.get(...)), key if where == "it" else f"{where}[{brief(key)}]")
+    known = {key.removesuffix("?"): key for key in form if isinstance(key, str)}
+    for (
+        name,
+        key,
+    ) in known.items():  # in the order of the form: a later one may rely on earlier ones
+        if name in value:
+            check(value[name], form[key], _place(where, name))
+        elif not key.endswith("?"):
+            raise Broken(f"{where} lacks {name!r}")
+    for name in [name for name in value if name not in known]:
+        if ... not in form:
+            raise Broken(f"{where} has the unknown key {brief(name)}")
+        check(value[name], form[...], _place(where, name))
+
+
+def _place(where: str, key: object) -> str:
+    return str(key) if where == "it" else f"{where}[{brief(key)}]"
 
 
 def prefixed(prefix: str, form: Mapping[Any, object]) -> dict[Any, Any]:
