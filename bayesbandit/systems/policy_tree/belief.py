@@ -349,6 +349,8 @@ class TreeBelief(Belief):
             self.tick = state["tick"]
             self.lost = state["lost"]
         self._of_inner("restore", "a saved bandit is loaded")(below(state, INNER))
+        if self.clock is None and not np.array_equal(self.n, self.inner.n):
+            raise ValueError(f"the outcome model has {self.inner.n} rounds, not {self.n}")
         self.tree = Tree(**below(state, TREE))
         self.fitted = state["fitted"]
         self._fill()

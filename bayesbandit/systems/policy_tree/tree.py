@@ -95,7 +95,10 @@ def tree_form(state: Mapping[str, Any], n_features: int) -> dict[str, object]:
         both = np.concatenate([state["left"][is_split], state["right"][is_split]])
         behind = (both > np.tile(np.flatnonzero(is_split), 2)).all()
         once = sorted(both.tolist()) == list(range(1, M))
-        demand(once and behind, f"{where}: each node but the first must be below one before it")
+        demand(
+            M > 0 and once and behind,
+            f"{where}: each node but the first must be below one before it",
+        )
 
     feature = Numbers((M,), -1, n_features - 1, whole=True, dtype="<i8")
     return {
