@@ -9,7 +9,7 @@ from bayesbandit import extend, systems
 from bayesbandit.runtime.lazy import load
 
 if TYPE_CHECKING:
-    from bayesbandit import checks, engines, environments, evaluation, kernels, ope, plots
+    from bayesbandit import checks, engines, environments, evaluation, forms, kernels, ope, plots
     from bayesbandit.bandit.bandit import Bandit
     from bayesbandit.bandit.decision import Decision
     from bayesbandit.bandit.presets.bayesian_lasso import BayesianLassoTS, BayesianLassoUCB
@@ -164,6 +164,7 @@ _HOMES = {
     "Declared": "beliefs.declared",
     "balance_table": "weighting.table",
     "checks": "checks",
+    "forms": "forms",
     "kernels": "kernels",
     "learn": "scale.learning",
     "score": "scale.scoring",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bayesbandit.beliefs.base import (
         Belief,
         BeliefModel,
+        Described,
         Forgets,
         Mergeable,
         Refits,
@@ -43,6 +44,7 @@ __all__ = [
     "ByNormal",
     "Choice",
     "Conjugate",
+    "Described",
     "Draws",
     "Forgets",
     "History",
@@ -76,6 +78,7 @@ HOMES = {
     "ByNormal": "beliefs.by_draws",
     "Choice": "bandit.player",
     "Conjugate": "predictions",
+    "Described": "beliefs.base",
     "Draws": "predictions",
     "Forgets": "beliefs.base",
     "History": "history",

@@ -12,6 +12,7 @@ import bayesbandit
 PACKAGE = Path(bayesbandit.__file__).parent
 FLOORS = [  # from the cellar up; rooms on one floor do not know each other
     {"checks"},
+    {"forms"},
     {"runtime"},
     {"schedule", "tables", "growing_rows"},
     {"kernels"},
@@ -116,7 +117,7 @@ def is_public(module, name):
     """Whether a stranger's package may import this name of this module."""
     if module == "":
         return name in (None, *bayesbandit.__all__)
-    return module in (*bayesbandit.__all__, "checks", "kernels")
+    return module in (*bayesbandit.__all__, "checks", "forms", "kernels")
 
 
 def test_systems_are_written_with_public_names():

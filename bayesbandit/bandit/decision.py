@@ -9,13 +9,13 @@ import numpy as np
 
 from bayesbandit.bandit.observed import Observed, keys_of
 from bayesbandit.checks import LARGEST, Name, arm_names, contexts, floats, one_of, shown
+from bayesbandit.forms import check, demand
 from bayesbandit.history import Layout
 from bayesbandit.kernels.propensities import all_chances, put_own
 from bayesbandit.kernels.row_layout import ARM, PROPENSITY, TABULATED, TAIL
 from bayesbandit.many_arms import RowComparison
 from bayesbandit.predictions import Comparison, JointRows, deviation
 from bayesbandit.runtime.identifiers import BYTES, id_text, new_ids
-from bayesbandit.runtime.schema import check, demand
 from bayesbandit.runtime.shown import html_table
 
 NUMBERS = "x", "mean", "sd", "probabilities"  # of a context: a list each

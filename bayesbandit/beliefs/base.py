@@ -205,7 +205,7 @@ class Recallable(Protocol):
         """Return the current belief in a form that can still predict later; None if it has none."""
 
     def recall_form(self, n_arms: int, total: int) -> dict[str, Any]:
-        """Return the form (`runtime/schema.py`) of a snapshot's `state`, after `total` rounds."""
+        """Return the form (`forms.py`) of a snapshot's `state`, after `total` rounds."""
 
     def recall(self, state: dict[str, Array]) -> Snapshot:
         """Return the snapshot whose `state` was this."""
@@ -227,7 +227,7 @@ class Described(Protocol):
     """What says what a state looks like: it is checked when saved, and before it is restored."""
 
     def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
-        """Return the form (`runtime/schema.py`) of each part of a state, after `total` rounds.
+        """Return the form (`forms.py`) of each part of a state, after `total` rounds.
 
         The sizes of some parts may depend on others of this state, which are not checked yet.
         """
@@ -415,11 +415,6 @@ def check_counted(belief: Belief, before: Array, arm: Array) -> None:
         raise ValueError(
             f"{_kind(belief)}.update must leave n = {counted}, its rounds of each arm; got {n}"
         )
-
-
-def below(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """Return the entries whose keys begin with a prefix, by the rest of the key."""
-    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
 
 
 def _kind(belief: object) -> str:

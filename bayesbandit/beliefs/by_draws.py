@@ -13,9 +13,9 @@ from bayesbandit.beliefs.base import Belief, Clock
 from bayesbandit.beliefs.memory import Memory
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.checks import COUNT, floats
+from bayesbandit.forms import Numbers, Real
 from bayesbandit.predictions import Draws, LocationScale, Prediction
 from bayesbandit.runtime.memory import AT_ONCE
-from bayesbandit.runtime.schema import Numbers, Real
 from bayesbandit.schedule import Schedule
 
 Array = np.ndarray

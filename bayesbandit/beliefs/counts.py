@@ -11,6 +11,7 @@ from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.half_lives import HalfLives
 from bayesbandit.beliefs.memory import FOR_EVER, MIN_SHARE, Memory
 from bayesbandit.checks import COUNT
+from bayesbandit.forms import AT_LEAST_ZERO, Numbers, Records
 from bayesbandit.inference.exact.beta_gamma import Beta
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.plan import Plan
@@ -22,7 +23,6 @@ from bayesbandit.kernels.rounds import NUMBERS, Kernels
 from bayesbandit.kernels.row_layout import BETA, GAMMA, THOMPSON
 from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import Conjugate
-from bayesbandit.runtime.schema import AT_LEAST_ZERO, Numbers, Records
 
 Array = np.ndarray
 SUMS = slice(kernel.N, kernel.REST + 1)

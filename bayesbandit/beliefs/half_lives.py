@@ -10,8 +10,8 @@ from scipy.special import logsumexp
 
 from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.memory import Memory
+from bayesbandit.forms import Each, Numbers
 from bayesbandit.kernels import scoring
-from bayesbandit.runtime.schema import Each, Numbers
 
 Array = np.ndarray
 LOG_PROBABILITIES = -745.0, 1e-6  # of half-lives: e to the least of them is a number above 0

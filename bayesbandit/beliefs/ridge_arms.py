@@ -11,13 +11,13 @@ from scipy.linalg import cholesky
 from bayesbandit.beliefs import sums
 from bayesbandit.beliefs.memory import MIN_SHARE
 from bayesbandit.checks import COUNT
+from bayesbandit.forms import Numbers, Records, check, demand, records
 from bayesbandit.kernels import arm as layout
 from bayesbandit.kernels import fading, scoring
 from bayesbandit.kernels import linear as kernel
 from bayesbandit.kernels.root import MAX_VARIANCE
 from bayesbandit.kernels.rounds import update_many
 from bayesbandit.runtime.compiling import interpreted, without
-from bayesbandit.runtime.schema import Numbers, Records, check, demand, records
 
 LARGEST_NUMBER = 1e300  # of an arm: sums of a few stay finite
 LARGEST_COEFFICIENT = 1e150

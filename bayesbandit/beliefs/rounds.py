@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bayesbandit.checks import COUNT, LARGEST
+from bayesbandit.forms import ABOVE_ZERO, Numbers, Records
 from bayesbandit.growing_rows import GrowingRows
-from bayesbandit.runtime.schema import ABOVE_ZERO, Numbers, Records
 
 
 class Rounds(GrowingRows):

@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from bayesbandit.checks import shown
-from bayesbandit.runtime.schema import NAME, Broken, Whole, brief, check, demand
+from bayesbandit.forms import NAME, Broken, Whole, brief, check, demand
 from bayesbandit.tables.columns import LARGEST_VALUE, Column, Date, LeftOut, Levels, Number
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ import numpy as np
 
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.checks import Name
+from bayesbandit.forms import NAME, Numbers
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.reweighted import Known, shares
 from bayesbandit.runtime.one_thread import one_thread
-from bayesbandit.runtime.schema import NAME, Numbers
 from bayesbandit.weighting.base import measured
 from bayesbandit.weighting.reweighting import Form, Inverse
 

@@ -7,14 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief, Recallable, Snapshot, below, needed
+from bayesbandit.beliefs.base import Belief, Recallable, Snapshot, needed
 from bayesbandit.checks import HUGEST, Name
+from bayesbandit.forms import NAME, OneOf, Real, Row, Whole, demand, prefixed, unprefixed
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.propensities import chances
 from bayesbandit.kernels.reweighted import Known
 from bayesbandit.kernels.row_layout import TABULATED, row_type
 from bayesbandit.policies import Policy, numbers, rule
-from bayesbandit.runtime.schema import NAME, OneOf, Real, Row, Whole, demand, prefixed
 from bayesbandit.weighting.reweighting import Form, Inverse
 
 WHEN = "past policies are asked again"
@@ -143,7 +143,7 @@ class Pooled(Inverse):
         self.rules = [(kind, param, floor) for kind, param, floor in state["rules"]]
         self.arms = [tuple(arms) for arms in state["arms"]]
         past = needed(belief, Recallable, WHEN)
-        self.beliefs = [past.recall(below(state, f"{i}.")) for i in range(len(self.periods))]
+        self.beliefs = [past.recall(unprefixed(state, f"{i}.")) for i in range(len(self.periods))]
 
 
 def chances_then(

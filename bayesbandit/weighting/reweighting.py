@@ -16,18 +16,18 @@ import numpy as np
 
 from bayesbandit.beliefs.base import Belief, Reweighable, ReweighableInTime, needed
 from bayesbandit.checks import COUNT, LARGEST, Name, column, shown
+from bayesbandit.forms import NAME, Numbers, Real, Row, Whole
 from bayesbandit.growing_rows import GrowingRows
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.fading import MIN_ROWS_LEFT
 from bayesbandit.kernels.reweighted import Known
 from bayesbandit.policies import Policy
-from bayesbandit.runtime.schema import NAME, Numbers, Real, Row, Whole
 from bayesbandit.schedule import Schedule
 from bayesbandit.weighting.base import Balance, Provisional, is_known, schedule_of
 from bayesbandit.weighting.by_arm import ByArm
 
 TICK = np.dtype([("tick", "f8")])
-Form = dict[Any, Any]  # of `runtime/schema.py`
+Form = dict[Any, Any]  # of `forms.py`
 COMMON = ""  # one name for all arms, if they share a posterior
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.beliefs.regressions import Regressions
-from bayesbandit.runtime.schema import check
+from bayesbandit.forms import check
 from tests import declarations as declared
 from tests.bandit.kinds import known_noise_by_context, off_centre
 from tests.beliefs.test_linearized import shared as logistic_together

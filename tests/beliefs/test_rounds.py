@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bayesbandit.beliefs.rounds import Rounds
-from bayesbandit.runtime.schema import check
+from bayesbandit.forms import check
 
 
 def drawn(n, seed=0):

@@ -10,10 +10,10 @@ from scipy import special, stats
 
 import bayesbandit as bb
 from bayesbandit.beliefs.sampled.cloud import Cloud, cloud_form
+from bayesbandit.forms import check
 from bayesbandit.inference.pymc_model.log_density import LogDensity
 from bayesbandit.inference.pymc_model.template import template
 from bayesbandit.model import RewardModel
-from bayesbandit.runtime.schema import check
 from tests import declarations as declared
 from tests.beliefs.by_draws import SHARED, D, K, believed, probe, runs, state_of
 from tests.beliefs.closed_form import data, learn

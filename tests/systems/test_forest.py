@@ -7,7 +7,7 @@ import pytest
 from sklearn.tree import DecisionTreeRegressor
 
 import bayesbandit as bb
-from bayesbandit.runtime.schema import check
+from bayesbandit.forms import check
 from bayesbandit.systems.forest import kernels as honest
 from bayesbandit.systems.forest import trees as honest_trees
 from bayesbandit.systems.forest.belief import Forest

@@ -7,7 +7,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 import bayesbandit as bb
-from bayesbandit.runtime.schema import check
+from bayesbandit.forms import check
 from bayesbandit.systems.bootstrap.belief import Bootstrap
 from bayesbandit.systems.policy_tree.belief import PolicyTree
 from bayesbandit.systems.policy_tree.tree import Tree, cut_points, grown, tree_form

@@ -375,7 +375,8 @@ def test_text_whose_values_all_differ_is_left_out_with_a_word(to):
 
 def test_all_that_is_left_out_is_one_warning_of_the_line_that_called():
     frame = marketing().rename(columns={"customer_id": "customer id"})
-    with pytest.warns(UserWarning, match="--column context='customer id', uses one; .*--column drop='c") as told:
+    uses = "--column context='customer id', uses one; .*--column drop='c"
+    with pytest.warns(UserWarning, match=uses) as told:
         encoder = bb.Encoder.fit(frame)
     assert len(told) == 1
     assert told[0].filename == __file__

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.runtime.schema import Broken
+from bayesbandit.forms import Broken
 
 KINDS = ("<f8", "<i8", "|u1")  # allowed dtypes of arrays
 HEADER = re.compile(  # an array's header, which NumPy's own reader would parse as Python code

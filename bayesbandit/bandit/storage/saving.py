@@ -15,11 +15,11 @@ from bayesbandit.bandit.storage import archive, verify
 from bayesbandit.bandit.storage.settings import DECLARED, decode, encode, made
 from bayesbandit.beliefs.base import Declaring, Storable, needed
 from bayesbandit.beliefs.shared.belief import Shared
+from bayesbandit.forms import PLAIN, Broken, check
 from bayesbandit.growing_rows import unheld
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Greedy, Policy
 from bayesbandit.runtime.files import replacing
-from bayesbandit.runtime.schema import PLAIN, Broken, check
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.weighting.base import Balance
 

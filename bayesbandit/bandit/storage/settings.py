@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from bayesbandit.forms import PLAIN, OneOf, Row, Whole, brief, check
 from bayesbandit.model import RewardModel
 from bayesbandit.runtime.fingerprints import fingerprint
 from bayesbandit.runtime.savable import KINDS, META, is_registered, kind_of, name_of, with_new_names
-from bayesbandit.runtime.schema import PLAIN, OneOf, Row, Whole, brief, check
 
 DECLARED = "Declared", "Sampled", "Laplace"  # whose classes are imported only with PyMC
 NUMBERS = "biufU"  # NumPy kinds of arrays that a setting may be

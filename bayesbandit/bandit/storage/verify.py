@@ -1,6 +1,6 @@
 """The one check of a saved bandit: every part is of the form that its class declares.
 
-A form says types, shapes and ranges (`runtime/schema.py`). It is checked before a part is restored,
+A form says types, shapes and ranges (`forms.py`). It is checked before a part is restored,
 and before it is saved: so what is saved can be loaded, and no number that a kernel uses as an
 index, a size or the end of a loop is out of its range.
 """
@@ -12,9 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesbandit import forms
 from bayesbandit.bandit.storage.settings import PART
-from bayesbandit.beliefs.base import Described, below, nbytes
+from bayesbandit.beliefs.base import Described, nbytes
 from bayesbandit.checks import COUNT, LARGEST, LONGEST
+from bayesbandit.forms import (
+    ABOVE_ZERO,
+    NAME,
+    Numbers,
+    OneOf,
+    Real,
+    Records,
+    Row,
+    Whole,
+    demand,
+    unprefixed,
+)
 from bayesbandit.history import UNLOGGED
 from bayesbandit.kernels.row_layout import (
     DRAWN,
@@ -25,18 +38,6 @@ from bayesbandit.kernels.row_layout import (
     THOMPSON,
     UCB,
     row_type,
-)
-from bayesbandit.runtime import schema
-from bayesbandit.runtime.schema import (
-    ABOVE_ZERO,
-    NAME,
-    Numbers,
-    OneOf,
-    Real,
-    Records,
-    Row,
-    Whole,
-    demand,
 )
 
 if TYPE_CHECKING:
@@ -76,9 +77,9 @@ ARRAYS = {"stream": Numbers((None,)), "history": np.ndarray, ...: np.ndarray}
 
 def check_form(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Raise `Broken` if the types, sizes or names in a file are wrong."""
-    schema.check_plain(meta)
-    schema.check(meta, HEADER)
-    schema.check(arrays, ARRAYS)
+    forms.check_plain(meta)
+    forms.check(meta, HEADER)
+    forms.check(arrays, ARRAYS)
     demand(meta["names"], "its arms have no names")
     for name in arrays.keys() - {"stream", "history"}:
         part, _, key = name.partition(".")
@@ -116,27 +117,27 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
         "weight": ABOVE_ZERO,
     }
     kept = total if limit is None else min(total, limit)
-    schema.check(rows, Records(row_type(D, K), kept, parts), "history")
-    log = schema.records(rows, row_type(D, K))
+    forms.check(rows, Records(row_type(D, K), kept, parts), "history")
+    log = forms.records(rows, row_type(D, K))
     p, rule, last = (np.ascontiguousarray(log[name]) for name in ("propensity", "rule", "last"))
-    schema.check(p[p < UNLOGGED], PROBABILITY, "its propensities")
+    forms.check(p[p < UNLOGGED], PROBABILITY, "its propensities")
     demand((log["number"][rule == EPSILON_GREEDY] <= 1).all(), "its history has an ε above 1")
     available = np.ascontiguousarray(log["mean"]) > -np.inf
     floor = log["min_probability"] * np.maximum(available.sum(axis=1), 1)  # 0: arms have changed
-    schema.check(floor, PROBABILITY, "its least probabilities")
+    forms.check(floor, PROBABILITY, "its least probabilities")
     normal = available & np.isin(rule, (THOMPSON, UCB))[:, None]
     demand((last[normal] != 0).all(), "its moments have no degrees of freedom")
-    schema.check(last[available & (rule == TABULATED)[:, None]], PROBABILITY, "its probabilities")
+    forms.check(last[available & (rule == TABULATED)[:, None]], PROBABILITY, "its probabilities")
     drawn = available & np.isin(rule, DRAWN)[:, None]
     for part in (np.abs(last[drawn]), log["scale"][drawn]):
-        schema.check(part, Numbers(least=1 / FAR, most=FAR), "the parameters of its arms")
+        forms.check(part, Numbers(least=1 / FAR, most=FAR), "the parameters of its arms")
     unknown = np.isnan(p) & ~((log["arm"] >= 0) & available.any(axis=1))
     demand(not unknown.any(), "its history has rounds whose propensities cannot be computed")
 
 
 def states(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, dict[str, Any]]:
     """Return the states of the parts that a file holds."""
-    return {part: {**meta[part], **below(arrays, f"{part}.")} for part in PARTS}
+    return {part: {**meta[part], **unprefixed(arrays, f"{part}.")} for part in PARTS}
 
 
 def check_state(bandit: Bandit, part: str, state: dict[str, Any]) -> None:
@@ -152,7 +153,7 @@ def check_state(bandit: Bandit, part: str, state: dict[str, Any]) -> None:
         form = {}
     else:
         form = bandit.reweighting.form(state, bandit.layout, belief, total)
-    schema.check(state, form, f"its {part}")
+    forms.check(state, form, f"its {part}")
 
 
 def held(arrays: dict[str, np.ndarray]) -> int:
@@ -170,7 +171,7 @@ def check_size(model: object, meta: dict[str, Any], arrays: dict[str, np.ndarray
 def check_counts(bandit: Bandit) -> None:
     """Raise `Broken` if a belief's counts do not fit its bandit, or its history has other rows."""
     n, K, total = np.asarray(bandit.belief.n), len(bandit.arms), bandit.history.total
-    schema.check(n.astype(np.float64), Numbers((K,), 0, whole=True), "the rounds of its arms")
+    forms.check(n.astype(np.float64), Numbers((K,), 0, whole=True), "the rounds of its arms")
     if type(bandit.belief).__module__.startswith("bayesbandit."):
         demand(n.sum() <= total, f"its arms have {n} of {total} rounds")
         width = bandit.history.rows.shape[1]

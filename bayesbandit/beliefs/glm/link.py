@@ -20,13 +20,13 @@ from bayesbandit.beliefs.declared_features import Mapped
 from bayesbandit.beliefs.glm.prediction import Increasing
 from bayesbandit.beliefs.memory import Memory
 from bayesbandit.beliefs.regressions import Regressions
+from bayesbandit.forms import Numbers
 from bayesbandit.inference.base import NotThisEngine
 from bayesbandit.inference.exact.distributions import Gaussian, StudentT
 from bayesbandit.inference.glm.regression import Linearized, Regression, mode
 from bayesbandit.inference.plan import Plan
 from bayesbandit.kernels.glm import newton
 from bayesbandit.posteriors.posterior import Posterior
-from bayesbandit.runtime.schema import Numbers
 from bayesbandit.schedule import Schedule
 
 if TYPE_CHECKING:

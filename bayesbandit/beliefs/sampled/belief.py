@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import below
 from bayesbandit.beliefs.by_draws import ByDraws
 from bayesbandit.beliefs.sampled.cloud import Cloud, Draws, Shapes, cloud_form, counts, restored
 from bayesbandit.beliefs.sampled.refits import Refit
 from bayesbandit.beliefs.sampled.watch import Watch
+from bayesbandit.forms import Row, check, demand, prefixed, unprefixed
 from bayesbandit.inference import nuts
 from bayesbandit.inference.base import Improper, Refusal, Shaped
 from bayesbandit.inference.draws import SampledDraws
@@ -35,7 +35,6 @@ from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import IMPROPER
 from bayesbandit.runtime.memory import AT_ONCE
 from bayesbandit.runtime.one_thread import one_thread
-from bayesbandit.runtime.schema import Row, check, demand, prefixed
 
 if TYPE_CHECKING:
     from bayesbandit.beliefs.declared import Sampled
@@ -496,7 +495,7 @@ class SampledBelief(ByDraws):
             drawn = self._shapes(plan)
             held = {**self._shapes_of_state(plan), f"{gibbs.TESTED}?": ()}
             kind = STATES.get(plan.engine, object)
-            cloud = cloud_form(below(state, f"{g}."), drawn, held, kind)
+            cloud = cloud_form(unprefixed(state, f"{g}."), drawn, held, kind)
             form |= prefixed(f"{g}.", cloud)
         return form
 
@@ -509,7 +508,7 @@ class SampledBelief(ByDraws):
             self.plan.prepare()
         self.decisions = 0
         chains = enumerate(state["chains"])
-        self.clouds = [restored(counts, below(state, f"{g}.")) for g, counts in chains]
+        self.clouds = [restored(counts, unprefixed(state, f"{g}.")) for g, counts in chains]
 
     def _plan_after(self, refused: list[list[str]]) -> Plan:
         """Return the plan after these refusals, [engine, reason] each: more of them than now."""

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.beliefs.base import below
 from bayesbandit.beliefs.sampled.refits import RefitSlot
-from bayesbandit.runtime.schema import Numbers, Row, Whole, check, demand
+from bayesbandit.forms import Numbers, Row, Whole, check, demand, unprefixed
 
 Array = np.ndarray
 Shapes = Mapping[str, tuple[int | None, ...]]  # by name; None stands for the number of rows
@@ -122,9 +121,9 @@ def cloud_form(state: Mapping[str, Any], drawn: Shapes, held: Shapes, kind: type
     """
     size = max((shape[0] or 0 for shape in drawn.values()), default=0)
     form: dict[Any, Any] = {"weight?": log_weights(size), "spent?": True, "engine?": str}
-    if below(state, "values."):
+    if unprefixed(state, "values."):
         form |= {f"values.{name}": Numbers(shape, dtype=None) for name, shape in drawn.items()}
-    if below(state, "state.") and kind is not Array:
+    if unprefixed(state, "state.") and kind is not Array:
         form |= {f"state.{name}": Numbers(shape, dtype=None) for name, shape in held.items()}
     if kind is not list:
         form["state?"] = Numbers((None, None))
@@ -134,9 +133,9 @@ def cloud_form(state: Mapping[str, Any], drawn: Shapes, held: Shapes, kind: type
 def restored(counts: Sequence[int], state: Mapping[str, Any]) -> Cloud:
     """Return the cloud with these counts that `stored` wrote, where no decision has been made."""
     fitted, seen, served, runs = counts
-    variables = below(state, "state.")
+    variables = unprefixed(state, "state.")
     return Cloud(
-        below(state, "values."),
+        unprefixed(state, "values."),
         state.get("state", [variables] if variables else None),
         fitted, seen, -served, runs, state.get("weight"), state.get("spent", False),
         state.get("engine", ""),

@@ -23,18 +23,17 @@ from bayesbandit.beliefs.base import (
     Storable,
     WithConstant,
     WithPosterior,
-    below,
     check_counted,
     nbytes,
     needed,
     refuses_weights,
 )
 from bayesbandit.checks import integer, shown
+from bayesbandit.forms import Numbers, prefixed, unprefixed
 from bayesbandit.model import RewardModel
 from bayesbandit.predictions import LocationScale, Prediction
 from bayesbandit.runtime.capabilities import declares
 from bayesbandit.runtime.savable import savable
-from bayesbandit.runtime.schema import Numbers, prefixed
 from bayesbandit.runtime.shown import settings_repr
 
 Array = np.ndarray
@@ -230,9 +229,9 @@ class SharedBelief(Belief):
         own = {"n": Numbers(self.n.shape, 0, total, whole=True)}
         if not isinstance(self.common, Described):
             return {**own, ...: object}
-        common = self.common.form(below(state, "common."), total)
+        common = self.common.form(unprefixed(state, "common."), total)
         return own | prefixed("common.", common)
 
     def restore(self, state: dict[str, Any]) -> None:
         self.n = state["n"].copy()
-        needed(self.common, Storable, SAVING).restore(below(state, "common."))
+        needed(self.common, Storable, SAVING).restore(unprefixed(state, "common."))

@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesbandit.checks import MANY, SIZES, integer, number, one_of
 from bayesbandit.extend import ByDraws, ByNormal, Schedule, one_thread, savable, settings_repr
-from bayesbandit.runtime.schema import Numbers
+from bayesbandit.forms import Numbers
 from bayesbandit.systems.bootstrap.replicates import (
     Penalty,
     along,

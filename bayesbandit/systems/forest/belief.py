@@ -11,10 +11,9 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from bayesbandit import Encoder
-from bayesbandit.beliefs.base import below
 from bayesbandit.checks import LARGEST, MANY, contexts, integer, number, one_of
 from bayesbandit.extend import ByNormal, LocationScale, Schedule, savable, settings_repr
-from bayesbandit.runtime.schema import Numbers, prefixed
+from bayesbandit.forms import Numbers, prefixed, unprefixed
 from bayesbandit.systems.forest.arm import ArmForest
 from bayesbandit.systems.forest.trees import Growth, Trees, Weighing, joined, trees_form
 
@@ -272,7 +271,7 @@ class ForestBelief(ByNormal):
         form["sd"] = Numbers((K,), 0.0, LARGEST)
         form["fitted"] = Numbers((K,), 0, total, whole=True)
         for k in np.flatnonzero(state["fitted"]):
-            trees = trees_form(below(state, f"{k}."), self.spec.trees, self.n_features)
+            trees = trees_form(unprefixed(state, f"{k}."), self.spec.trees, self.n_features)
             form |= prefixed(f"{k}.", trees)
         return form
 

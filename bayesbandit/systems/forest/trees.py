@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bayesbandit.checks import LARGEST
-from bayesbandit.runtime.schema import Numbers, Records, check, demand
+from bayesbandit.forms import Numbers, Records, check, demand
 from bayesbandit.systems.forest import kernels as honest
 
 Array = np.ndarray

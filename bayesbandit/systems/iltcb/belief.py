@@ -20,7 +20,7 @@ from bayesbandit.extend import (
     savable,
     settings_repr,
 )
-from bayesbandit.runtime.schema import Numbers, Real, Whole, check, demand
+from bayesbandit.forms import Numbers, Real, Whole, check, demand
 from bayesbandit.systems.iltcb.optimisation import Mixture, solve
 from bayesbandit.systems.iltcb.oracle import Linear, LinearOracle, Oracle, penalised
 

@@ -10,18 +10,18 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from bayesbandit import Ridge
-from bayesbandit.beliefs.base import Described
 from bayesbandit.checks import COUNT, LARGEST, finite, integer, number, one_of, shown
 from bayesbandit.extend import (
     Belief,
     BeliefModel,
+    Described,
     LocationScale,
     Rounds,
     Schedule,
     savable,
     settings_repr,
 )
-from bayesbandit.runtime.schema import Real, Whole, prefixed
+from bayesbandit.forms import Real, Whole, prefixed
 from bayesbandit.systems.policy_tree.leaves import Leaves
 from bayesbandit.systems.policy_tree.tree import Tree, grown, tree_form
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from bayesbandit.runtime.schema import Numbers, check, demand
+from bayesbandit.forms import Numbers, check, demand
 from bayesbandit.systems.policy_tree.kernels import descend, first_split
 
 Array = np.ndarray

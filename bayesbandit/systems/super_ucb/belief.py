@@ -23,7 +23,7 @@ import numpy as np
 
 from bayesbandit.checks import LARGEST, SIZES, integer, number, one_of
 from bayesbandit.extend import Belief, Prediction, savable, settings_repr
-from bayesbandit.runtime.schema import Numbers
+from bayesbandit.forms import Numbers
 
 Array = np.ndarray
 

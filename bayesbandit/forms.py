@@ -216,6 +216,11 @@ def prefixed(prefix: str, form: Mapping[Any, object]) -> dict[Any, Any]:
     return {key if key is ... else prefix + key: one for key, one in form.items()}
 
 
+def unprefixed(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the entries whose keys begin with a prefix, by the rest of the key."""
+    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+
+
 def brief(value: object) -> str:
     """Return a value in a few words."""
     if isinstance(value, list | dict) or (isinstance(value, int) and abs(value) > LONGEST):
