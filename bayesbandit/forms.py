@@ -81,7 +81,9 @@ class Numbers:
             good |= np.isnan(value)
         if not good.all():
             what = "integers" if self.whole else "finite numbers"
-            least, most, wrong = self.least, self.most, value[~good][0]
+            least = self.least
+            most = self.most
+            wrong = value[~good][0]
             raise Broken(f"{where} must be {what} from {least:g} to {most:g}; got {wrong}")
 
     def _surely_fits(self, value: np.ndarray) -> bool:

@@ -57,7 +57,9 @@ class GrowingRows:
 
     def fork(self) -> Self:
         """Return an object with the same rows, which may grow in the place of this one."""
-        twin, fields = object.__new__(type(self)), dict(vars(self))  # rows and count of one moment
+        # rows and count of one moment
+        twin = object.__new__(type(self))
+        fields = dict(vars(self))
         count = fields["count"].copy()
         count[0] = unheld(count[0])
         vars(twin).update(fields, count=count)

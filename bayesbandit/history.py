@@ -76,7 +76,8 @@ class Layout:
 
     def floors(self, rows: np.ndarray) -> np.ndarray:
         """Return the minimum probability (n,) of an arm in decided rows (n, width)."""
-        rounds, K = self.records(rows), len(self.arms)
+        rounds = self.records(rows)
+        K = len(self.arms)
         floor = rounds["min_probability"]
         share = np.where(rounds["rule"] == EPSILON_GREEDY, rounds["number"] / K, 0.0)
         return floor + np.maximum(1.0 - K * floor, 0.0) * share
@@ -182,7 +183,8 @@ class History(GrowingRows):
         import pandas as pd
 
         now = self.fork()
-        x, features = now.x, now.layout.features
+        x = now.x
+        features = now.layout.features
         names = [f"x{j}" for j in range(x.shape[1])] if features is None else list(features)
         columns = [
             f"{name}{role_names.CONTEXT}" if name in role_names.HISTORY else name for name in names
@@ -200,16 +202,21 @@ class History(GrowingRows):
         Past propensities are computed first, because their moments are not kept. A removed arm
         without a kept round loses its name.
         """
-        old, arms, past = self.layout, self.layout.arms, self.ordered().copy()
+        old = self.layout
+        arms = self.layout.arms
+        past = self.ordered().copy()
         old.fill_propensities(past)
-        before, rows = old.records(past), np.empty((len(past), layout.width))
+        before = old.records(past)
+        rows = np.empty((len(past), layout.width))
         after = layout.records(rows)
         after["x"], after["mean"], after["scale"], after["last"] = before["x"], -np.inf, 0.0, np.inf
         for name in SCALARS:
             after[name] = before[name]
         after["min_probability"] = old.floors(past)  # ε/K with the old K
         after["number"][after["rule"] == EPSILON_GREEDY] = 0.0
-        names, n_retired = self.names(), len(self.retired)  # names[−1]: the first removed arm
+        # names[−1]: the first removed arm
+        names = self.names()
+        n_retired = len(self.retired)
         played, place = np.unique(self.played(), return_inverse=True)
         removed = [k for k in played.tolist() if k < 0 or arms[k] not in layout.index]
         removed.sort(key=lambda k: -1 - k if k < 0 else n_retired + k)  # in order of removal

@@ -73,7 +73,8 @@ class RowComparison:
         """
         joint = self.joint
         P, d = joint.axes.shape
-        noise, spread = np.empty((P + 1, points.POINTS)), np.empty(points.POINTS)
+        noise = np.empty((P + 1, points.POINTS))
+        spread = np.empty(points.POINTS)
         put_noise(self.seeds[i], *self.points, self.alpha[i], spread, noise)
         theta = np.empty((points.POINTS, d))
         rows.put_thetas(noise, spread, joint.slopes, joint.axes, theta)
@@ -99,15 +100,19 @@ def rivals(x: Array, theta: Array, location: Array, own: int | None = None) -> t
     u /= np.linalg.norm(u) or 1.0
     part, length = np.empty((2, len(x)))
     rows.put_lengths(x, unit, u, part, length)
-    along, square = theta @ u, np.einsum("sd,sd->s", theta, theta)
+    along = theta @ u
+    square = np.einsum("sd,sd->s", theta, theta)
     across = np.sqrt(np.maximum(square - along**2, 0.0).max())
     bound = np.maximum(part * along.min(), part * along.max())
     bound += np.sqrt(np.maximum(length**2 - part**2, 0.0)) * across
     slack = 2.0 * FLOAT32_ERROR * (10 + len(u)) * length.max() * np.sqrt(square.max())
     best = np.full(len(theta), -np.inf) if own is None else theta @ (x[own] / unit)
     theta = theta.astype(np.float32)
-    order, draws, near = np.argsort(-bound), np.arange(len(theta)), [np.zeros(0, np.int64)]
-    start, size = 0, FIRST_BLOCK
+    order = np.argsort(-bound)
+    draws = np.arange(len(theta))
+    near = [np.zeros(0, np.int64)]
+    start = 0
+    size = FIRST_BLOCK
     while start < len(x) and draws.size and bound[order[start]] >= best[draws].min() - slack:
         block = order[start : start + size]
         scores = theta[draws] @ (x[block] / unit).astype(np.float32).T

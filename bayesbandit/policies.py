@@ -73,7 +73,8 @@ def chosen(policy: Policy, prediction: Prediction, t: np.ndarray) -> np.ndarray:
 
     Each row is divided by its sum.
     """
-    given, what = policy.probabilities(prediction, t), type(policy).__name__
+    given = policy.probabilities(prediction, t)
+    what = type(policy).__name__
     p = probabilities_in(given, prediction.mean.shape, what)
     return p / p.sum(axis=1)[:, None]
 

@@ -275,7 +275,8 @@ class Comparison:
 
     def _known(self) -> tuple[Array, ...]:
         """Return the arguments that the kernels share."""
-        P, normals = self.factor.shape[1], points.normals()
+        P = self.factor.shape[1]
+        normals = points.normals()
         known = points.cells(P + 1), normals, points.log_width(self.df), self.alpha, self.floor
         return self.mean, self.factor, self.seeds, *known
 
@@ -300,7 +301,8 @@ class Draws(Prediction):
             raise ValueError(f"values must be (n, K, S), S ≥ 1; got {shape}")
         if self.weights is not None:
             _set(self, weights=self.weights)
-            w, sizes = self.weights, [shape[2:]] + [shape[1:]] * (not self.joint)
+            w = self.weights
+            sizes = [shape[2:]] + [shape[1:]] * (not self.joint)
             total = w.sum(axis=-1)
             if w.shape not in sizes or not (
                 (w >= 0.0).all() and (total > 0.0).all() and (total < np.inf).all()
@@ -320,7 +322,8 @@ class Draws(Prediction):
 
     @cached_property
     def sd(self) -> Array:
-        values, unit = self.values, np.ones((1, 1, 1))
+        values = self.values
+        unit = np.ones((1, 1, 1))
         if not np.abs(values).max() <= SQUARABLE:  # NaN too
             size = np.abs(values).max(axis=2, keepdims=True)
             unit = np.where(size > SQUARABLE, size, 1.0)
@@ -360,7 +363,8 @@ class Draws(Prediction):
         """Return 1/K for all arms as long as any arm has no draws."""
         if not self.known.all():
             return np.full(self.known.shape, 1.0 / self.known.shape[1])
-        mean, a = self._average(self.values)[:, :, None], np.reshape(alpha, (-1, 1, 1))
+        mean = self._average(self.values)[:, :, None]
+        a = np.reshape(alpha, (-1, 1, 1))
         values = mean + a * (self.values - mean)
         if self.joint:
             return by_draws.joint(values.transpose(0, 2, 1), self.weights)
@@ -413,7 +417,8 @@ class Conjugate(Prediction):
 
     def best(self, alpha: Alpha = 1.0) -> Array:
         alphas = np.broadcast_to(np.ravel(alpha), len(self.a))
-        out, same = np.empty(self.a.shape), alphas == 1.0
+        out = np.empty(self.a.shape)
+        same = alphas == 1.0
         if same.any():
             a, b = (np.ascontiguousarray(part[same]) for part in (self.a, self.b))
             p = np.empty(a.shape)
@@ -427,11 +432,14 @@ class Conjugate(Prediction):
         """Return `best` for rows (m, K) with α ≠ 1 (m,); compute it once for equal rows."""
         from bayesbandit.kernels.prob_best.widened import widened_best  # loads SciPy
 
-        K, kind = a.shape[1], FAMILIES[self.family]
+        K = a.shape[1]
+        kind = FAMILIES[self.family]
         rows, place = np.unique(np.column_stack([alpha, a, b]), axis=0, return_inverse=True)
         p = np.empty((len(rows), K))
         for i, (width, *parameters) in enumerate(rows.tolist()):
-            first, second = parameters[:K], parameters[K:]  # a and b
+            # a and b
+            first = parameters[:K]
+            second = parameters[K:]
             shapes = np.empty((K, SHAPE))
             for k in range(K):
                 reshape(shapes[k], first[k], second[k], kind)

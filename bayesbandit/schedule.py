@@ -40,5 +40,6 @@ class Schedule:
         """
         due = done
         while due <= n:
-            done, due = due, max(least, self.next_due(due))
+            done = due
+            due = max(least, self.next_due(due))
         return done

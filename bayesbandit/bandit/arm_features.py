@@ -45,17 +45,20 @@ def contexts(
     if len(set(listed)) < len(listed):
         names = [bandit.arms[k] for k in listed]
         raise ValueError(f"each arm may be given once; got {names!r}")
-    A, d = len(listed), bandit.n_features
+    A = len(listed)
+    d = bandit.n_features
     if x.ndim not in (2, 3) or x.shape[-2:] != (A, d):
         raise ValueError(
             f"contexts must have a row of {d} features for each of {A} arms, ({A}, {d}) or "
             f"(n, {A}, {d}); got {x.shape}"
         )
-    one, K = x.ndim == 2, len(bandit.arms)
+    one = x.ndim == 2
+    K = len(bandit.arms)
     x = finite(x.reshape(-1, A, d), "contexts", LARGEST)
     if listed == list(range(K)):
         return x, bandit.all_arms, one
-    whole, available = np.zeros((len(x), K, d)), np.zeros(K, dtype=np.bool_)
+    whole = np.zeros((len(x), K, d))
+    available = np.zeros(K, dtype=np.bool_)
     whole[:, listed], available[listed] = x, True
     return whole, available, one
 
@@ -88,7 +91,8 @@ def check_weighable(bandit: Bandit, x: np.ndarray) -> None:
     They are needed where propensities give the weights.
     """
     if bandit.of_arms and x.ndim == 2:
-        K, d = len(bandit.arms), bandit.n_features
+        K = len(bandit.arms)
+        d = bandit.n_features
         raise ValueError(
             f"give the propensities, or the features of all arms, (n, {K}, {d}): the weights of "
             "rounds without a propensity are by the bandit's current probabilities"

@@ -155,7 +155,8 @@ class Bandit:
         self.spec, self.balance, self.seed = spec, balance, seed
         self.ahead, self.now = 0.0, None
         self.looked = 0
-        belief_seed, normalize = random_streams.sampler_seed(seed), is_normalized(balance)
+        belief_seed = random_streams.sampler_seed(seed)
+        normalize = is_normalized(balance)
         self.belief = spec.belief(len(names), n_features, normalize, belief_seed)
         validation.check_belief(self.belief, spec, balance, len(names), n_features)
         self.has_kernel = kernel_of(self.belief) is not None
@@ -198,7 +199,7 @@ class Bandit:
     def __copy__(self) -> Bandit:
         return self.copy()
 
-    @transactions.alone
+    @transactions.exclusive
     def __getstate__(self) -> dict[str, Any]:
         state = vars(transactions.fork(self))
         return {k: v for k, v in state.items() if k not in ("lock", *fast_path.CALLS)}
@@ -265,7 +266,8 @@ class Bandit:
         """
         if self.param is not None:
             return np.array([self.param])
-        now, K = self.t + 1, len(self.arms)
+        now = self.t + 1
+        K = len(self.arms)
         return np.array([numbers(self.policy, self.rule, now + i, K) for i in range(n)])
 
     def number(self, arm: ArrayLike) -> int:
@@ -300,7 +302,7 @@ class Bandit:
         self.history = self.history.relaid(self.layout)
         numbers(self.policy, self.rule, self.t + 1, len(names))  # raises if K γ > 1
 
-    @transactions.alone
+    @transactions.exclusive
     def posterior(self, arm: Name) -> LinearPosterior | Posterior:
         """Return the posterior of one arm's coefficients and mean reward.
 
@@ -378,7 +380,8 @@ class Bandit:
         x: not needed if n_features=0. arms: the arms that are available; None: all. If arms have
         features, x has the rows of the available arms, in their order or named by a table's index.
         """
-        live, x = self.deciding, NOTHING if x is None else x
+        live = self.deciding
+        x = NOTHING if x is None else x
         if self.encoder is not None and x is not NOTHING and not self.of_arms:
             x = self.encoded(x)
         if live is not None and arms is None and type(x) is np.ndarray and x.dtype is FLOAT64:
@@ -454,7 +457,7 @@ class Bandit:
         """
         return learning.update(self, x, arm, reward, propensity, errors, time)
 
-    @transactions.alone
+    @transactions.exclusive
     def play(self, x: Contexts, reward: ArrayLike, every: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Play T rounds: choose at contexts x (T, d) and observe, given all arms' rewards (T, K).
 
@@ -464,31 +467,33 @@ class Bandit:
         """
         return simulation.play(self, x, reward, every)
 
-    @transactions.alone
+    @transactions.exclusive
     def add_arm(self, arm: Name) -> None:
         """Add an arm, which is chosen with probability 1/K until it has a reward.
 
         With `Shared`, its features rank it at once if any arm has a reward.
         """
-        names, twin = checks.arm_names((*self.arms, arm)), transactions.fork(self)
-        needed(twin.belief, Resizable, "an arm is added").add_arm()
-        twin._change_arms(names)
-        transactions.become(self, twin)
+        names = checks.arm_names((*self.arms, arm))
+        draft = transactions.fork(self)
+        needed(draft.belief, Resizable, "an arm is added").add_arm()
+        draft._change_arms(names)
+        transactions.commit(self, draft)
 
-    @transactions.alone
+    @transactions.exclusive
     def remove_arm(self, arm: Name) -> None:
         """Remove an arm and what was learned about it; its rounds stay in the history."""
         k = self.number(arm)
         if len(self.arms) == 1:
             raise ValueError(f"cannot remove {arm!r}: a bandit needs at least one arm")
-        removed, twin = self.arms[k], transactions.fork(self)
-        needed(twin.belief, Resizable, "an arm is removed").remove_arm(k)
-        twin._change_arms(tuple(a for a in self.arms if a != removed))
-        if twin.reweighting is not None:
-            twin.reweighting.forget(removed)
-        transactions.become(self, twin)
+        removed = self.arms[k]
+        draft = transactions.fork(self)
+        needed(draft.belief, Resizable, "an arm is removed").remove_arm(k)
+        draft._change_arms(tuple(a for a in self.arms if a != removed))
+        if draft.reweighting is not None:
+            draft.reweighting.forget(removed)
+        transactions.commit(self, draft)
 
-    @transactions.alone
+    @transactions.exclusive
     def reseed(self, key: Name) -> Bandit:
         """Use new random numbers from now on, derived from the bandit's seed and `key`.
 
@@ -518,7 +523,7 @@ class Bandit:
             raise ValueError("a bandit does not merge with itself: its rounds would count twice")
         merging.merge(self, merging.forked(other))
 
-    @transactions.alone
+    @transactions.exclusive
     def forget(self, steps: float = 1) -> None:
         """Put the clock of forgetting forward by so many ticks: rounds, or seconds.
 

@@ -76,18 +76,18 @@ def choose_by_seeds(
 
     The bandit stays as it is. available: a mask (K,). t: contexts decided before. now: seconds.
     """
-    twin = transactions.fork_to_decide(bandit)
-    twin.lock, twin.t, twin.now = RLock(), t, now
+    draft = transactions.fork_to_decide(bandit)
+    draft.lock, draft.t, draft.now = RLock(), t, now
     if bandit.belief.clock is not None:  # it forgets until the tick of this decision alone
-        twin.belief = bandit.belief.fork()
-    live = fast_path.deciding(twin) if len(x) == 1 else None
+        draft.belief = bandit.belief.fork()
+    live = fast_path.deciding(draft) if len(x) == 1 else None
     if live is not None and bandit.compiled and bandit.rule is not None:
-        advance(twin)
-        random_streams.restart(twin, digests[0])
-        live = live._replace(stream=twin.stream)
-        decision = Decision(twin.layout, _decide_one(twin, live, x[0], available)[None])
+        advance(draft)
+        random_streams.restart(draft, digests[0])
+        live = live._replace(stream=draft.stream)
+        decision = Decision(draft.layout, _decide_one(draft, live, x[0], available)[None])
     else:
-        decision = _decide(twin, x, available, twin.numbers(len(x)), digests)
+        decision = _decide(draft, x, available, draft.numbers(len(x)), digests)
         decision.settle()
     decision.layout.fill_propensities(decision.rows)
     return decision
@@ -131,14 +131,14 @@ def _decide_one(bandit: Bandit, live: Deciding, x: np.ndarray, available: np.nda
     return row
 
 
-@transactions.alone
+@transactions.exclusive
 def _decide_on_fork(
     bandit: Bandit, x: np.ndarray, available: np.ndarray, numbers: np.ndarray
 ) -> Decision:
     """Decide on a fork; the bandit takes its state over if nothing fails."""
-    twin = transactions.fork_to_decide(bandit)
-    decision = _decide(twin, x, available, numbers)
-    transactions.become(bandit, twin)
+    draft = transactions.fork_to_decide(bandit)
+    decision = _decide(draft, x, available, numbers)
+    transactions.commit(bandit, draft)
     return decision
 
 
@@ -150,9 +150,13 @@ def _decide(
 
     digests: 32 bytes for each context, if each has random numbers of its own.
     """
-    layout, arms, done, kind = bandit.layout, np.flatnonzero(available), 0, TABULATED
+    layout = bandit.layout
+    arms = np.flatnonzero(available)
+    done = 0
+    kind = TABULATED
     late: Comparison | RowComparison | None = None
-    D, K = layout.n_columns, len(layout.arms)
+    D = layout.n_columns
+    K = len(layout.arms)
     if (dependent := _dependent(bandit, x, numbers)) is None:
         rows, kind = describe(bandit, x, available, numbers)
     else:
@@ -239,19 +243,20 @@ def put_moments(
 
     The last numbers are degrees of freedom or probabilities (`kernels/row_layout.py`).
     """
-    K, all_ = available.size, available.all()
+    K = available.size
+    all_ = available.all()
     for at, values, absent in ((D, mean, -np.inf), (D + K, scale, 0.0), (D + 2 * K, last, 0.0)):
         rows[:, at : at + K] = values if all_ else np.where(available, values, absent)
 
 
-@transactions.alone
+@transactions.exclusive
 def means(bandit: Bandit, x: np.ndarray) -> np.ndarray:
     """Return posterior means (n, K) of the arms' mean rewards at contexts x (n, d)."""
-    twin = transactions.fork_to_decide(bandit)
-    advance(twin)
-    blocks = [predicted(twin.belief, x[part]).mean for part in parts(twin.belief, x)]
+    draft = transactions.fork_to_decide(bandit)
+    advance(draft)
+    blocks = [predicted(draft.belief, x[part]).mean for part in parts(draft.belief, x)]
     if bandit.belief.clock is None:  # else the bandit would forget by a look
-        transactions.become(bandit, twin)
+        transactions.commit(bandit, draft)
     return np.concatenate(blocks) if blocks else np.empty((0, len(bandit.arms)))
 
 
@@ -271,22 +276,23 @@ def posterior(bandit: Bandit, k: int) -> Any:
     return known
 
 
-@transactions.alone
+@transactions.exclusive
 def predict(bandit: Bandit, x: np.ndarray) -> Prediction:
     """Return the prediction at contexts x (n, …), all treated as the next round."""
-    twin = transactions.fork_to_decide(bandit)
-    twin.belief = bandit.belief.fork()
-    advance(twin)
-    return predicted(twin.belief, x)
+    draft = transactions.fork_to_decide(bandit)
+    draft.belief = bandit.belief.fork()
+    advance(draft)
+    return predicted(draft.belief, x)
 
 
-@transactions.alone
+@transactions.exclusive
 def probabilities(bandit: Bandit, x: np.ndarray) -> np.ndarray:
     """Return each arm's probability (n, K) at contexts x (n, d), all treated as the next round."""
-    twin, layout = transactions.fork_to_decide(bandit), bandit.layout
+    draft = transactions.fork_to_decide(bandit)
+    layout = bandit.layout
     now = bandit.numbers(1)[:1]
-    twin.belief = bandit.belief.fork()
-    rows, kind = describe(twin, x, bandit.all_arms, now, held=True)
+    draft.belief = bandit.belief.fork()
+    rows, kind = describe(draft, x, bandit.all_arms, now, held=True)
     log = layout.records(rows)
     log["rule"] = kind
     log["number"], log["min_probability"] = now.T
@@ -306,9 +312,12 @@ def describe(
     params: the rule's number and minimum probability, (n, 2) or (1, 2). held: treat all rows as the
     next round. tick: to when a belief forgets first; None: to the next round.
     """
-    belief, layout, kind = bandit.belief, bandit.layout, TABULATED
+    belief = bandit.belief
+    layout = bandit.layout
+    kind = TABULATED
     advance(bandit, tick)
-    rows, t = np.empty((len(x), layout.width)), np.arange(len(x)) * (not held) + bandit.t + 1
+    rows = np.empty((len(x), layout.width))
+    t = np.arange(len(x)) * (not held) + bandit.t + 1
     if not bandit.of_arms:  # with arm features, the chosen arm's are written later
         rows[:, : bandit.n_features] = x
     rows[:, bandit.n_features : layout.n_columns] = 1.0
@@ -317,7 +326,8 @@ def describe(
         kernel.functions.describe_many(rows, kernel.arms, available, kernel.settings, played)
         return rows, played
     for part in parts(belief, x):
-        param, new = (params if len(params) == 1 else params[part]), belief.new
+        param = params if len(params) == 1 else params[part]
+        new = belief.new
         prediction = predicted(belief, x[part])
         kind, scale, last = _entries(bandit, prediction, available, new, param, t[part])
         if kind == TABULATED:
@@ -352,7 +362,8 @@ def _entries(
     def among(old: np.ndarray) -> np.ndarray:
         if bandit.rule is None:
             return chosen(bandit.policy, prediction.among(old), t)  # a copy: policies may change it
-        them, K = prediction if old.all() else prediction.among(old), int(old.sum())
+        them = prediction if old.all() else prediction.among(old)
+        K = int(old.sum())
         what = f"{type(them).__name__}.best"
         return probabilities_in(them.best(params[:, 0]), them.mean.shape, what, slack=1e-6 * K)
 
@@ -369,7 +380,8 @@ def shared(
     """
     if not new.any() and available.all():
         return among(available)
-    count, new = int(available.sum()), available & new
+    count = int(available.sum())
+    new = available & new
     old = available & ~new
     p = among(old) * (old.sum() / count) if old.any() else np.zeros((1, 0))
     out = np.zeros((len(p), new.size))

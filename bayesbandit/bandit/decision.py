@@ -175,7 +175,8 @@ class Decision:
     def probabilities(self) -> np.ndarray:
         """Each arm's probability (…, K)."""
         self.settle(sds=False)
-        rows, K = self.rows.reshape(-1, self.layout.width), len(self.arms)
+        rows = self.rows.reshape(-1, self.layout.width)
+        K = len(self.arms)
         out = np.empty((len(rows), K))
         all_chances(rows, self.layout.n_columns, K, out)
         return out.reshape(*self.rows.shape[:-1], K)
@@ -212,12 +213,15 @@ class Decision:
         Raise ValueError where the values cannot be those of a decision.
         """
         check(values, FORM, "the decision")
-        arms, one = arm_names(values["arms"]), not isinstance(values["arm"], list)
+        arms = arm_names(values["arms"])
+        one = not isinstance(values["arm"], list)
         several = {k: [v] if one else v for k, v in values.items() if k in (*FORM, "tick")}
         for name in ("arm", "id"):
             demand(type(several[name]) is list, f"{name} must be a list; got {shown(values[name])}")
         check(several["id"], [str], "id")
-        n, K, ids = len(several["arm"]), len(arms), np.array(several["id"])
+        n = len(several["arm"])
+        K = len(arms)
+        ids = np.array(several["id"])
         demand(n > 0, "a decision must be about one context or more; this one has none")
         demand(len(ids) == n, f"there must be {n} ids; got {len(ids)}")
         taken = [arms.index(one_of(arm, "arm", arms)) for arm in several["arm"]]

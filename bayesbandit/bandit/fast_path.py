@@ -65,7 +65,9 @@ def calls(bandit: Bandit) -> dict[str, Any]:
 
     Both are None for a bandit that forgets: its clock goes on before each call.
     """
-    kernel, history, learning = bandit.kernel, bandit.history, None
+    kernel = bandit.kernel
+    history = bandit.history
+    learning = None
     if bandit.belief.clock is not None or kernel is None or not kernel.plain:
         return dict.fromkeys(CALLS)
     if bandit.reweighting is None:
@@ -78,7 +80,8 @@ def calls(bandit: Bandit) -> dict[str, Any]:
 
 def deciding(bandit: Bandit) -> Deciding | None:
     """Return the compiled call that decides, with its arguments; None if kernels do not decide."""
-    kernel, kind = bandit.kernel, kind_played(bandit)
+    kernel = bandit.kernel
+    kind = kind_played(bandit)
     if kernel is None or not kernel.plain or kind is None:
         return None
     param, floor = bandit.param or (None, None)

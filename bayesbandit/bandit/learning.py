@@ -52,7 +52,9 @@ def observe(
             decision.fill_propensity()
         elif bandit.source != rounds.UNWEIGHTED:
             decision.settle(sds=False)
-        rows, layout, one = decision.rows, bandit.layout, decision.rows.ndim == 1
+        rows = decision.rows
+        layout = bandit.layout
+        one = decision.rows.ndim == 1
         if decision.layout.of_arms != layout.of_arms:
             given, right = ("(d,)", "(K, d)") if layout.of_arms else ("(K, d)", "(d,)")
             raise ValueError(
@@ -82,10 +84,11 @@ def observe(
             return None
         if skips:
             r = checks.one_a_row(reward, n, what)
-            decided, learnable = np.atleast_2d(rows), refusals.Learnable(n, repeated)
+            decided = np.atleast_2d(rows)
+            learnable = refusals.Learnable(n, repeated)
             learnable.check_finite(r, what)
             learnable.learn(
-                bandit, lambda twin, i: _learn_decided(twin, decided[i], r[i], _some(tick, i))
+                bandit, lambda draft, i: _learn_decided(draft, decided[i], r[i], _some(tick, i))
             )
             return _recorded(bandit, decision, learnable.listed())
         reward = checks.column(reward, n, what)
@@ -176,7 +179,8 @@ def _update_some(
     n = len(x)
     arm = np.atleast_1d(checks.unmasked(arm, "arm"))
     checks.same_length(arm, n)
-    r, p = checks.one_a_row(reward, n, "rewards"), None
+    r = checks.one_a_row(reward, n, "rewards")
+    p = None
     rows.check(lambda i: _numbers_of(bandit, arm[i]))
     rows.check_finite(r, "rewards")
     if propensity is not None:
@@ -186,7 +190,7 @@ def _update_some(
     floors = np.broadcast_to(floor, n)
     rows.learn(
         bandit,
-        lambda twin, i: _update(twin, x[i], arm[i], r[i], _some(p, i), floors[i], _some(tick, i)),
+        lambda draft, i: _update(draft, x[i], arm[i], r[i], _some(p, i), floors[i], _some(tick, i)),
     )
     return rows.listed()
 
@@ -208,11 +212,12 @@ def _update(
     with bandit.lock:
         transactions.release(bandit)
         context_warnings.look(bandit, x)
-        k, now = _numbers_of(bandit, arm), bandit.numbers(1)
+        k = _numbers_of(bandit, arm)
+        now = bandit.numbers(1)
         forgets = bandit.belief.clock is not None
-        twin = bandit
+        draft = bandit
         if forgets or not bandit.compiled:
-            twin = transactions.fork_to_decide(bandit)
+            draft = transactions.fork_to_decide(bandit)
         is_weighed = propensity is not None or weighs_by_propensity(bandit)
         if propensity is None and is_weighed:
             arm_features.check_weighable(bandit, x)
@@ -221,18 +226,20 @@ def _update(
         has_moments = is_weighed and (x.ndim == 3 or not bandit.of_arms)
         batch = None
         kept = slice(None)
-        if n >= MIN_ROWS_TO_SUM and _needs_no_moments(twin, has_moments, propensity is not None):
-            batch, has_moments = _in_bulk(bandit, x, k, reward, p), False
+        if n >= MIN_ROWS_TO_SUM and _needs_no_moments(draft, has_moments, propensity is not None):
+            batch = _in_bulk(bandit, x, k, reward, p)
+            has_moments = False
             kept = slice(n - bandit.history.kept(n), n)  # no rows of other rounds
         z = x[kept]
         arms = k[kept]
         if has_moments:  # not as of now: what is learned later, as in a replay, is the same
             latest = None if tick is None else float(tick.max())
-            rows, rule = choosing.describe(twin, z, bandit.all_arms, now, held=True, tick=latest)
+            rows, rule = choosing.describe(draft, z, bandit.all_arms, now, held=True, tick=latest)
             if z.ndim == 3:
                 rows[:, : bandit.n_features] = z[np.arange(len(z)), arms]
         else:
-            rows, rule = _rows_without_moments(bandit, z, arms), TABULATED
+            rows = _rows_without_moments(bandit, z, arms)
+            rule = TABULATED
         log = bandit.layout.records(rows)
         log["arm"], log["rule"], log["reward"] = arms, rule, reward[kept]
         log["propensity"] = np.broadcast_to(p, n)[kept]
@@ -241,10 +248,10 @@ def _update(
         log["weight"] = np.nan if batch is None else batch[3][kept]
         if tick is None and forgets:
             tick = ticks.next_ticks(bandit, n)
-            twin.ahead += n if bandit.belief.clock == "rounds" else 0
-        learn(twin, rows, batch, tick)
-        if twin is not bandit:
-            transactions.become(bandit, twin)
+            draft.ahead += n if bandit.belief.clock == "rounds" else 0
+        learn(draft, rows, batch, tick)
+        if draft is not bandit:
+            transactions.commit(bandit, draft)
 
 
 def _in_bulk(
@@ -263,7 +270,8 @@ def _in_bulk(
 
 def _numbers_of(bandit: Bandit, arm: np.ndarray) -> np.ndarray:
     """Return the numbers (n,) of arms by their names (n,), integers or objects."""
-    K, whole = len(bandit.arms), arm.dtype != object
+    K = len(bandit.arms)
+    whole = arm.dtype != object
     if len(arm) >= MIN_ROWS_TO_SUM:
         import pandas as pd
 
@@ -301,7 +309,8 @@ def _rows_without_moments(bandit: Bandit, x: np.ndarray, index: np.ndarray) -> n
 
     If arms have features, x are those of the chosen arms. The chosen arm gets probability 1.
     """
-    rows, mine = np.empty((len(x), bandit.layout.width)), (np.arange(len(x)), index)
+    rows = np.empty((len(x), bandit.layout.width))
+    mine = (np.arange(len(x)), index)
     log = bandit.layout.records(rows)
     log["x"] = 1.0
     log["x"][:, : bandit.n_features] = x
@@ -345,18 +354,18 @@ def _learn_compiled(bandit: Bandit, kernel: Kernel, rows: np.ndarray) -> None:
     observe_many(rows, z, arm, reward, weight, kernel.arms, settings, history.rows, history.count)
 
 
-@transactions.alone
+@transactions.exclusive
 def _learn_on_fork(
     bandit: Bandit, rows: np.ndarray, batch: Batch | None, tick: np.ndarray | None
 ) -> None:
     """Update a fork; the bandit takes its state over if nothing fails. Arguments: see `learn`."""
-    twin = transactions.fork(bandit)
-    belief, history, reweighting = twin.belief, twin.history, twin.reweighting
+    draft = transactions.fork(bandit)
+    belief, history, reweighting = draft.belief, draft.history, draft.reweighting
     if reweighting is not None:
         reweighting.weigh(rows, belief, bandit.policy, bandit.layout, max(bandit.t, 1), tick)
     batch = batch or _weighed(bandit, rows)
     if tick is not None:
-        ticks.catch_up(twin, float(tick.max()))
+        ticks.catch_up(draft, float(tick.max()))
     before = np.array(belief.n)
     if tick is None:
         belief.update(*batch)
@@ -366,12 +375,13 @@ def _learn_on_fork(
     history.extend(rows, len(batch[0]))
     if reweighting is not None:
         reweighting.settle(rows, belief, history)
-    transactions.become(bandit, twin)
+    transactions.commit(bandit, draft)
 
 
 def _weighed(bandit: Bandit, rows: np.ndarray) -> Batch:
     """Return contexts, arm numbers, rewards and weights of rows; write known weights into them."""
-    layout, log = bandit.layout, bandit.layout.records(rows)
+    layout = bandit.layout
+    log = bandit.layout.records(rows)
     if bandit.source == rounds.UNWEIGHTED:
         log["weight"] = 1.0
     elif bandit.source == rounds.DECISION:

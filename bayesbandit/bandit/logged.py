@@ -78,7 +78,8 @@ def check_contexts(bandit: Bandit, log: Logged) -> None:
 
     Both have the same encoder, or features of the same names; or the bandit takes so many numbers.
     """
-    own, d = bandit.encoder, log.x.shape[1]
+    own = bandit.encoder
+    d = log.x.shape[1]
     if own is None:
         if d != bandit.n_features or bandit.of_arms:
             what = "features of each arm" if bandit.of_arms else f"{bandit.n_features} features"

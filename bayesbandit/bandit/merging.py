@@ -21,31 +21,32 @@ if TYPE_CHECKING:
 SAME = 10  # rounds that two bandits have in common by no accident
 
 
-@transactions.alone
+@transactions.exclusive
 def forked(bandit: Bandit) -> Bandit:
     """Return a bandit in the same state, which may change while this one stays as it is."""
     return transactions.fork(bandit)
 
 
-@transactions.alone
+@transactions.exclusive
 def merge(bandit: Bandit, other: Bandit) -> None:
     """Learn what a fork of another bandit has learned; all or nothing."""
     _check(bandit, other)
-    twin = transactions.fork(bandit)
+    draft = transactions.fork(bandit)
     if bandit.belief.clock is not None:
         now = max(ticks.tick(bandit), ticks.tick(other))
-        for belief in (twin.belief, other.belief):
+        for belief in (draft.belief, other.belief):
             needed(belief, Forgets, "time passes").advance(now)
-    needed(twin.belief, Mergeable, "bandits are merged").absorb(other.belief)
-    twin.t = bandit.t + other.t
+    needed(draft.belief, Mergeable, "bandits are merged").absorb(other.belief)
+    draft.t = bandit.t + other.t
     if bandit.belief.clock == "rounds":  # the same tick, of the rounds of both
-        twin.ahead -= other.t
-    rows, retired = other.history.ordered().copy(), len(twin.history.retired)
+        draft.ahead -= other.t
+    rows = other.history.ordered().copy()
+    retired = len(draft.history.retired)
     arm = other.layout.records(rows)["arm"]
     arm[arm < 0] -= retired
-    twin.history.retired += other.history.retired
-    twin.history.extend(rows, other.history.total)
-    transactions.become(bandit, twin)
+    draft.history.retired += other.history.retired
+    draft.history.extend(rows, other.history.total)
+    transactions.commit(bandit, draft)
 
 
 def _check(bandit: Bandit, other: Bandit) -> None:
@@ -80,7 +81,8 @@ def _check(bandit: Bandit, other: Bandit) -> None:
             "bandits that forget merge with their clocks as far forward; got "
             f"{bandit.ahead:g} and {other.ahead:g} seconds"
         )
-    kept, needed = len(other.history), bandit.history.kept(other.history.total)
+    kept = len(other.history)
+    needed = bandit.history.kept(other.history.total)
     if kept < needed:
         raise ValueError(
             f"the history would keep {needed} rounds of the other bandit, which has kept {kept}: "
@@ -100,7 +102,8 @@ def _in_common(bandit: Bandit, other: Bandit) -> int:
     """
     kept = []
     for one in (bandit, other):
-        rows, log = one.history.ordered(), one.history.records
+        rows = one.history.ordered()
+        log = one.history.records
         known = (np.isfinite(log["scale"]) & (log["scale"] > 0)).any(axis=1)
         kept.append({row.tobytes() for row in np.delete(rows[known], -3, axis=1)})
     return len(kept[0] & kept[1])

@@ -40,7 +40,9 @@ class Observed(dict[Key, None]):
         """Return the rows of a decision that were learned, or come twice, with the reason."""
         if decision.ids is None and decision.learned_by is None:
             return {}
-        keys, seen, found = keys_of(decision), set[Key](), {}
+        keys = keys_of(decision)
+        seen = set[Key]()
+        found = {}
         for i, key in enumerate(keys):
             if decision.learned_by is self or key in self or key in seen:
                 found[i] = _reason(key if isinstance(key, str) else str(UUID(bytes=key)))

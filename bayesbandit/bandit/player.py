@@ -120,7 +120,8 @@ def step(
     Return the chosen arms' numbers (T,) and propensities (T,), NaN except in every `every`-th
     round.
     """
-    chosen, propensity = np.empty(len(x), dtype=np.int64), np.full(len(x), np.nan)
+    chosen = np.empty(len(x), dtype=np.int64)
+    propensity = np.full(len(x), np.nan)
     index = {arm: k for k, arm in enumerate(player.arms)}
     for t, context in enumerate(x):
         choice = player.choose(context)
@@ -149,7 +150,8 @@ def rounds_of(player: Player, played: object, n: int, K: int) -> tuple[np.ndarra
         raise TypeError(
             f"{shown(player)} must play arms' numbers (n,) and propensities (n,); got {played!r}"
         )
-    chosen, p = np.asarray(played[0]), floats(played[1], "propensities")
+    chosen = np.asarray(played[0])
+    p = floats(played[1], "propensities")
     if not chosen.shape == p.shape == (n,):
         raise ValueError(f"{shown(player)} must play {n} rounds; got {chosen.shape} and {p.shape}")
     if chosen.dtype.kind not in "iu" or not ((chosen >= 0) & (chosen < K)).all():
@@ -161,7 +163,8 @@ def rounds_of(player: Player, played: object, n: int, K: int) -> tuple[np.ndarra
 
 def names_of(player: Player, arms: ArrayLike, among: Sequence[Name], n: int) -> np.ndarray:
     """Return the numbers (n,) of the arms that a player named for n contexts; raise if unknown."""
-    given, names = np.asarray(arms), name_array(tuple(among))
+    given = np.asarray(arms)
+    names = name_array(tuple(among))
     if given.shape != (n,):
         raise ValueError(f"{shown(player)} must name an arm for each of {n} contexts; got {arms!r}")
     if given.dtype.kind == names.dtype.kind and names.dtype.kind in "iU":

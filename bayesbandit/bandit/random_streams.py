@@ -38,7 +38,8 @@ def refill(bandit: Bandit) -> None:
     """
     bits: np.random.BitGenerator = np.random.PCG64(UNSEEDED)
     bits.state = bandit.rng.bit_generator.state
-    rng, old = np.random.Generator(bits), bandit.stream
+    rng = np.random.Generator(bits)
+    old = bandit.stream
     stream = np.empty(2 + max(len(old) - 2, PER_ARM * len(bandit.arms)))
     rng.standard_normal(out=stream[1:-1])
     stream[0], stream[-1] = 0.0, old[-1]
@@ -50,7 +51,8 @@ def refill(bandit: Bandit) -> None:
 def restart(bandit: Bandit, digest: bytes) -> None:
     """Use the random numbers of 32 bytes that are uniform, as those of a keyed hash."""
     bits = np.random.PCG64(UNSEEDED)
-    state, stream = int.from_bytes(digest[:16]), int.from_bytes(digest[16:])
+    state = int.from_bytes(digest[:16])
+    stream = int.from_bytes(digest[16:])
     bits.state = {
         "bit_generator": "PCG64",
         "state": {"state": state, "inc": stream | 1},  # PCG needs an odd increment
@@ -64,12 +66,12 @@ def restart(bandit: Bandit, digest: bytes) -> None:
 
 def reseed(bandit: Bandit, seed: np.random.SeedSequence) -> None:
     """Use new random numbers from now on, for decisions and for a belief that samples."""
-    twin = transactions.fork(bandit)
-    twin.seed, twin.rng = seed, np.random.Generator(np.random.PCG64(seed))
-    if isinstance(twin.belief, Seeded):
-        twin.belief.reseed(sampler_seed(seed))
-    refill(twin)
-    transactions.become(bandit, twin)
+    draft = transactions.fork(bandit)
+    draft.seed, draft.rng = seed, np.random.Generator(np.random.PCG64(seed))
+    if isinstance(draft.belief, Seeded):
+        draft.belief.reseed(sampler_seed(seed))
+    refill(draft)
+    transactions.commit(bandit, draft)
 
 
 def sampler_seed(seed: np.random.SeedSequence) -> np.random.SeedSequence:

@@ -89,7 +89,8 @@ def contexts(bandit: Bandit, x: Contexts, n: int) -> tuple[np.ndarray, Learnable
 
     Refused contexts are 0. Raise ValueError if the shape is wrong.
     """
-    rows, d = Learnable(n), bandit.n_features
+    rows = Learnable(n)
+    d = bandit.n_features
     if bandit.encoder is not None:
         return _encoded(bandit, _frame(bandit, x), rows)
     z = np.empty((n, 0)) if x is None and d == 0 else checks.floats(bandit.encoded(x), "contexts")

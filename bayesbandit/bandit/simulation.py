@@ -52,11 +52,11 @@ def play(bandit: Bandit, x: Contexts, reward: ArrayLike, every: int) -> Played:
             'play has rounds, and no times: a bandit with clock="time" plays by choose and observe'
         )
     context_warnings.look(bandit, x)
-    twin = transactions.fork(bandit)
-    twin.encoder = None  # x is encoded by now
-    played = by(bandit)(twin, x, reward, every)
-    twin.encoder = bandit.encoder
-    transactions.become(bandit, twin)
+    draft = transactions.fork(bandit)
+    draft.encoder = None  # x is encoded by now
+    played = by(bandit)(draft, x, reward, every)
+    draft.encoder = bandit.encoder
+    transactions.commit(bandit, draft)
     return played
 
 
@@ -78,9 +78,14 @@ def by(bandit: Bandit) -> Callable[..., Played]:
 
 def loop(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Played:
     """Play a run in one compiled loop."""
-    T, params, done = len(x), bandit.numbers(len(x)), 0
-    chosen, propensity = np.empty(T, dtype=np.int64), np.full(T, np.nan)
-    belief, kernel, kind = bandit.belief, bandit.kernel, fast_path.kind_played(bandit)
+    T = len(x)
+    params = bandit.numbers(len(x))
+    done = 0
+    chosen = np.empty(T, dtype=np.int64)
+    propensity = np.full(T, np.nan)
+    belief = bandit.belief
+    kernel = bandit.kernel
+    kind = fast_path.kind_played(bandit)
     assert kernel is not None
     assert kind is not None
     for of_arm in reward.T:
@@ -92,7 +97,9 @@ def loop(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Playe
         arms, settings, log_weight = belief.blocks, belief.rules, belief.log_weight
         absent = ("REWEIGHTED", *ruled_out(kind))
     else:
-        arms, settings, log_weight = kernel.arms[None], kernel.settings[None], np.zeros(1)
+        arms = kernel.arms[None]
+        settings = kernel.settings[None]
+        log_weight = np.zeros(1)
         absent = "CHOOSING", *absent
     run = without(rounds_in_loop, *absent)
     while done < T:
@@ -109,17 +116,23 @@ def loop(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Playe
 
 def stretches(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Played:
     """Play a run in several compiled loops. Each ends when past rounds must be reweighted."""
-    T, params, done = len(x), bandit.numbers(len(x)), 0
-    chosen, propensity = np.empty(T, dtype=np.int64), np.full(T, np.nan)
+    T = len(x)
+    params = bandit.numbers(len(x))
+    done = 0
+    chosen = np.empty(T, dtype=np.int64)
+    propensity = np.full(T, np.nan)
     belief, kernel, layout = bandit.belief, bandit.kernel, bandit.layout
     assert kernel is not None
     rows = np.empty((min(T, 1 + AT_ONCE // layout.width), layout.width))
     reweighting: Any = bandit.reweighting
     weigher: Inverse = reweighting.weigher
-    arms, settings, log_weight = kernel.arms[None], kernel.settings[None], np.zeros(1)
+    arms = kernel.arms[None]
+    settings = kernel.settings[None]
+    log_weight = np.zeros(1)
     run = without(rounds_in_loop, "CHOOSING", *kernel.functions.unreached(kernel.settings))
     while done < T:
-        t, start = bandit.t + 1, done
+        t = bandit.t + 1
+        start = done
         weigher.count(belief, bandit.policy, layout, t, 0)
         due = np.array([float(reweighting.due.get(arm, 1)) for arm in layout.arms])
         done = run(

@@ -49,11 +49,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_guard_again)
 
 
-def alone[**P, T](change: Callable[P, T]) -> Callable[P, T]:
+def exclusive[**P, T](change: Callable[P, T]) -> Callable[P, T]:
     """Decorate a function of a bandit, its first argument: other calls wait while it runs."""
 
     @wraps(change)
-    def alone(*args: P.args, **settings: P.kwargs) -> T:
+    def exclusive(*args: P.args, **settings: P.kwargs) -> T:
         bandit: Any = args[0]
         with bandit.lock:
             try:
@@ -62,7 +62,7 @@ def alone[**P, T](change: Callable[P, T]) -> Callable[P, T]:
             finally:
                 release(bandit)
 
-    return alone
+    return exclusive
 
 
 def hold(bandit: Bandit) -> None:
@@ -81,26 +81,29 @@ def release(bandit: Bandit) -> None:
 
 def fork[B: Bandit](bandit: B) -> B:
     """Return a bandit in the same state, which may change while this one stays as it is."""
-    twin, reweighting = fork_to_decide(bandit), bandit.reweighting
-    if twin.belief is bandit.belief:
-        twin.belief = bandit.belief.fork()
-    twin.history = bandit.history.fork()
-    twin.reweighting = None if reweighting is None else reweighting.fork()
-    return twin
+    draft = fork_to_decide(bandit)
+    reweighting = bandit.reweighting
+    if draft.belief is bandit.belief:
+        draft.belief = bandit.belief.fork()
+    draft.history = bandit.history.fork()
+    draft.reweighting = None if reweighting is None else reweighting.fork()
+    return draft
 
 
 def fork_to_decide[B: Bandit](bandit: B) -> B:
     """Return a bandit in the same state, which may decide while this one stays as it is."""
-    twin, belief, stream = object.__new__(type(bandit)), bandit.belief, bandit.stream.copy()
+    draft = object.__new__(type(bandit))
+    belief = bandit.belief
+    stream = bandit.stream.copy()
     stream[0] = unheld(stream[0])
     belief = belief.fork() if belief.predict_may_refit else belief
-    vars(twin).update(vars(bandit), stream=stream, belief=belief, deciding=None, learning=None)
-    return twin
+    vars(draft).update(vars(bandit), stream=stream, belief=belief, deciding=None, learning=None)
+    return draft
 
 
-def become(bandit: Bandit, twin: Bandit) -> None:
+def commit(bandit: Bandit, draft: Bandit) -> None:
     """Replace the state of a bandit by its fork's, in one step."""
-    vars(bandit).update(vars(twin) | fast_path.calls(twin))
+    vars(bandit).update(vars(draft) | fast_path.calls(draft))
 
 
 def reserve(bandit: Bandit, n: int) -> None:

@@ -409,7 +409,8 @@ def check_counted(belief: Belief, before: Array, arm: Array) -> None:
 
     before (K,): the counts before. A belief that forgets may drop rounds that are too old.
     """
-    counted, n = before + np.bincount(arm, minlength=len(before)), belief.n
+    counted = before + np.bincount(arm, minlength=len(before))
+    n = belief.n
     old = belief.clock is not None and ((n >= 0) & (n <= counted)).all()
     if not (old or np.array_equal(n, counted)):
         raise ValueError(

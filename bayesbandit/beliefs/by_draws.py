@@ -110,7 +110,9 @@ class ByDraws(Belief):
 
     def _all(self, x: Array) -> Array:
         """Return `values` at x (n, d); raise ValueError if they are not valid."""
-        what, n, K = f"{type(self).__name__}.values", len(x), len(self.n)
+        what = f"{type(self).__name__}.values"
+        n = len(x)
+        K = len(self.n)
         values = floats(self.values(x.copy()), what)
         if values.ndim != 3 or values.shape[:2] != (n, K) or values.shape[2] == 0:
             raise ValueError(f"{what} must give ({n}, {K}, S), S ≥ 1; got {values.shape}")
@@ -171,7 +173,8 @@ class ByDraws(Belief):
         fitted: the rounds of the last fit (0: none). least: the rounds that a first fit needs. With
         a window, rounds that came or left since then count, and a fit is to all rounds.
         """
-        n, lost = int(self.n[k]), int(self.gone[0, k] - self.gone[1, k])
+        n = int(self.n[k])
+        lost = int(self.gone[0, k] - self.gone[1, k])
         if self.clock is None:
             found = schedule.latest(0 if n < fitted else fitted, n, least)
             return None if found == fitted else found
@@ -208,7 +211,8 @@ class ByDraws(Belief):
     # ---- all that is known -----------------------------------------------------------------------
 
     def fork(self) -> Self:
-        twin, rounds = copy(self), self.rounds.fork()
+        twin = copy(self)
+        rounds = self.rounds.fork()
         shared = "rounds", "seed", "refitted"
         copied = {k: v for k, v in vars(self).items() if k not in shared}
         vars(twin).update(deepcopy(copied), rounds=rounds)

@@ -72,7 +72,8 @@ class Counts(HalfLives):
         return self.family if param is not None and param[0] == 1.0 else None
 
     def predict(self, x: Array) -> Conjugate:
-        arms, shape = self.arms, (len(x), len(self.n))
+        arms = self.arms
+        shape = (len(x), len(self.n))
         a, b = (np.broadcast_to(arms[:, at], shape) for at in (kernel.FIRST, kernel.SECOND))
         return Conjugate("beta" if self.family == BETA else "gamma", a, b)
 
@@ -117,7 +118,8 @@ class Counts(HalfLives):
         excludes = self.plan.method.reward_support.excludes
         impossible = np.flatnonzero(excludes(np.asarray(reward)))
         if len(impossible):
-            rows, allowed = {"x": x, "reward": reward}, EXAMPLES[~excludes(EXAMPLES)].tolist()
+            rows = {"x": x, "reward": reward}
+            allowed = EXAMPLES[~excludes(EXAMPLES)].tolist()
             raise impossible_reward(self.plan.model.name, rows, int(impossible[0]), allowed)
 
     def reweigh(

@@ -48,7 +48,8 @@ class DeclaredFeatures(FeatureMap):
 
         Where the noise is unknown, its precision is that at a noise scale of 1.
         """
-        noise, head = self.plan.method.noise or 1.0, of.head[k]
+        noise = self.plan.method.noise or 1.0
+        head = of.head[k]
         mean = self.centre + of.coefficients(k)[self.place]
         precision = of.precision(k)[np.ix_(self.place, self.place)] / noise
         try:
@@ -148,7 +149,8 @@ def columns(plan: Plan) -> Array | None:
         return None
     if plan.method.noise is None:
         return None
-    C, D = features.C, len(features.a)
+    C = features.C
+    D = len(features.a)
     map = np.vstack([C, features.a])
     used = map.sum(axis=1) if np.isin(map, (0.0, 1.0)).all() else np.zeros(len(map))
     one_each = (map.sum(axis=0) == 1.0).all() and (used[:D] == 1.0).all() and len(C) <= D
@@ -176,7 +178,8 @@ def regression(plan: Plan, intercept: bool) -> tuple[Ridge, Gaussian | StudentT]
 
     The noise variance is 1 if each row has its own.
     """
-    engine, noise = plan.method, plan.method.noise or 1.0
+    engine = plan.method
+    noise = plan.method.noise or 1.0
     prior = engine.distribution(engine.prior())
     if not engine.learns_noise:
         return Ridge(noise, noise, intercept), prior

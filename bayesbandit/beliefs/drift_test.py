@@ -88,7 +88,8 @@ class Forecasts:
     def begin(self, x: Array, arm: Array) -> tuple[Array, Array]:
         """Count rounds x (n, d), one tick after the other; return their ticks and the numbers of
         their arms (n,), which may have any names."""
-        before, ticks = len(self.number), self.n + np.arange(1.0, len(x) + 1.0)
+        before = len(self.number)
+        ticks = self.n + np.arange(1.0, len(x) + 1.0)
         names, self.n = arm.tolist(), self.n + len(x)
         played = np.array([self.number.setdefault(k, len(self.number)) for k in names], np.int64)
         if not self.beliefs and len(x):
@@ -174,7 +175,8 @@ class Chances(Bettors):
     def scores(self, x: Array, arm: Array, reward: Array) -> Array:
         """Learn rounds as `wealth`. Return the log probability (n, M) of whether each reward is the
         usual one, before it was learned, by each half-life."""
-        designs, happened = self._designs(x), (~np.isnan(reward)).astype(float)
+        designs = self._designs(x)
+        happened = (~np.isnan(reward)).astype(float)
         rows = *self.begin(designs[0], arm), happened
         found = self._learned(scoring.learn_chances, (), designs, *rows)
         return np.ascontiguousarray(self._weigh(found)[1])
@@ -201,7 +203,8 @@ class Amounts(Bettors):
         each reward; NaN where it is the usual one, or while the noise is not known."""
         designs = self._designs(x)
         ticks, played = self.begin(designs[0], arm)
-        out, there = np.full((len(x), len(self.half_lives)), np.nan), ~np.isnan(reward)
+        out = np.full((len(x), len(self.half_lives)), np.nan)
+        there = ~np.isnan(reward)
         if not there.any():
             return out
         rows = ticks[there], played[there], reward[there], np.ones(there.sum())
@@ -212,7 +215,8 @@ class Amounts(Bettors):
         score = -0.5 * (np.log(width) + error**2 / (width * noise[:, None, None]))
         score = np.maximum(score - score.max(axis=2, keepdims=True), -MAX_LOG_RATIO)
         weight = np.exp(self._weigh(np.where(np.isnan(score), 0.0, score))[0])
-        error, width = (weight * error).sum(axis=2), (weight * width)[:, 0].sum(axis=1)
+        error = (weight * error).sum(axis=2)
+        width = (weight * width)[:, 0].sum(axis=1)
         own = error[:, :1]  # of the hypothesis
         bet = own * (own - error) / (width * noise)[:, None]
         out[there] = bet - 0.5 * bet**2

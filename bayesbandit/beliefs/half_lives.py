@@ -135,7 +135,8 @@ class HalfLives(Belief, Kernel):
         raise NotImplementedError
 
     def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
-        arms, M = self.arms_form(total), len(self.blocks)
+        arms = self.arms_form(total)
+        M = len(self.blocks)
         if M == 1:
             return {"arms": arms}
         return {"arms": Each(M, arms), "log_weight": Numbers((M,), *LOG_PROBABILITIES)}

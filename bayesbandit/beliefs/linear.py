@@ -175,9 +175,11 @@ class Ridge:
         """Return the settings for the kernels (`kernels/arm.py`)."""
         D = self.n_columns(n_features)
         if isinstance(self.variance, str):
-            rule, value = RULES[self.variance], self.prior_rows
+            rule = RULES[self.variance]
+            value = self.prior_rows
         else:
-            rule, value = layout.KNOWN_SIGMA2, float(self.variance)
+            rule = layout.KNOWN_SIGMA2
+            value = float(self.variance)
         least = self.min_variance
         if least is None:
             least = 0.0 if rule == layout.EMPIRICAL_BAYES else MIN_VARIANCE

@@ -226,7 +226,8 @@ class Regressions(HalfLives):
             variance, axes = np.linalg.eigh(spreads)  # they are singular if arms are equal
             root = axes * np.sqrt(np.maximum(variance, 0.0))[:, None, :]
             return self._linked(Joint(z @ known.location + offset, root, known.df))
-        K, D = len(self.n), z.shape[1]
+        K = len(self.n)
+        D = z.shape[1]
         kind = row_type(D, K)
         rows = np.empty((len(x), kind.itemsize // 8))
         log = rows.view(kind)[:, 0]
@@ -443,14 +444,17 @@ class Regressions(HalfLives):
         arm = layout.view(self.arms[k], self.features.columns)
         P = self.inverse(k)
         is_shifted = interpreted(layout.is_shifted)(self.settings)  # from an origin of its own
-        d, origin, weighted = self.features.width, None, None
+        d = self.features.width
+        origin = None
+        weighted = None
         if is_shifted and arm.head.n:
             origin = arm.origin[:d].copy()
         if rows is not None:
             weight = rows["weight"] / arm.head.w_bar
             z, _ = self.features(rows["x"] if origin is None else rows["x"] - origin)
             weighted = WeightedRows(z, rows["reward"], weight, P, int(arm.head.n))
-        spread, df = scaled(P, arm.head.sigma2), float(arm.head.df)
+        spread = scaled(P, arm.head.sigma2)
+        df = float(arm.head.df)
         return LinearPosterior(self.coefficients(k), spread, df, d, origin, weighted=weighted)
 
     def posterior(self, k: int, rows: dict[str, Array] | None = None) -> Any:

@@ -91,7 +91,8 @@ def check_roots(arms: Any, where: str) -> None:
     A number of U that is not finite makes them so, too. An arm without rows may know nothing.
     """
     d, t, U = arms["d"], arms["t"], arms["U"]
-    D, is_old = d.shape[1], arms["n"] > 0
+    D = d.shape[1]
+    is_old = arms["n"] > 0
     with np.errstate(all="ignore"):
         h = 1.0 - arms["origin"]
         for k in range(D - 1):
@@ -212,7 +213,8 @@ class RidgeArms:
 
         tick: when the rows were decided (n,), if they fade.
         """
-        arm, rebuild = self.arms[k], without(kernel.rebuild, *kernel.unreached(self.settings))
+        arm = self.arms[k]
+        rebuild = without(kernel.rebuild, *kernel.unreached(self.settings))
         z = self.design(x)
         if tick is None:
             rebuild(arm, z, reward, weight, self.settings)

@@ -71,7 +71,8 @@ class Rounds(GrowingRows):
 
     def latest(self, m: int, k: int | None = None) -> dict[str, np.ndarray]:
         """Return the latest m ≥ 1 rounds, or those of arm k, by role, in order of arrival."""
-        log, length = self.records, m
+        log = self.records
+        length = m
         while k is not None and length < len(log):
             if np.count_nonzero(log["arm"][-length:] == k) >= m:
                 break

@@ -59,7 +59,8 @@ def learn(
                 one.origin[: D - 1], one.head.shift = x[first[k]], reward[first[k]]
     new = np.zeros(len(many), HEAD)
     F = max(folds, 1)
-    n, products = np.zeros((len(many), F)), np.zeros((len(many), F, D + 1, D + 1))
+    n = np.zeros((len(many), F))
+    products = np.zeros((len(many), F, D + 1, D + 1))
     for i, f, A in _groups(many, own, F, new, x, arm, reward, weight):
         n[i, f] += len(A)
         products[i, f] += dsyrk(1.0, A.T)  # BLAS fills the upper triangle
@@ -87,7 +88,8 @@ def merge(mine: Array, its: Array, settings: Array) -> None:
         if b.head.n > 0.0:
             mine[:] = its
         return
-    step, shift = b.origin - a.origin, float(b.head.shift - a.head.shift)
+    step = b.origin - a.origin
+    shift = float(b.head.shift - a.head.shift)
     moved = bool(shift or step.any())
     if _keeps_sums(settings):
         n, products = _products_of(b, settings)
@@ -155,7 +157,10 @@ def _products_of(arm: Arm, settings: Array) -> tuple[Array, Array]:
     D, folds = _sizes(settings)
     sums = interpreted(sums_of)(arm, folds)
     products = np.empty((max(folds, 1), D + 1, D + 1))
-    n, rr, b, G = np.array([arm.head.n]), arm.head.sum_wrr, sums.b, sums.G.reshape(D, -1)[:, :D]
+    n = np.array([arm.head.n])
+    rr = arm.head.sum_wrr
+    b = sums.b
+    G = sums.G.reshape(D, -1)[:, :D]
     if folds:
         n, rr, b, G = np.split(sums.folds, [1, 2, 2 + D], axis=1)
     products[:, :D, :D] = G.reshape(-1, D, D)
@@ -168,7 +173,8 @@ def _add_products(arm: Arm, settings: Array, n: Array, products: Array) -> None:
     """Add products of rows that come after the arm's own: see `_products_of`. Rows go to the folds
     in turn."""
     D, folds = _sizes(settings)
-    sums, total = interpreted(sums_of)(arm, folds), products.sum(axis=0)
+    sums = interpreted(sums_of)(arm, folds)
+    total = products.sum(axis=0)
     if folds:
         turn = (np.arange(folds) + int(arm.head.n)) % folds
         parts = n, products[:, D, D], products[:, :D, D], products[:, :D, :D].reshape(folds, -1)
@@ -184,13 +190,16 @@ def _groups(
 ) -> Iterator[tuple[int, int, Array]]:  # fmt: skip
     """Give the rows A = √w (x − origin, 1, r − shift) of each of `which` arms and F folds, block
     after block. Σw and the moments of the rewards are added to `new` (K,)."""
-    K, D = len(which), len(own[0].d)
+    K = len(which)
+    D = len(own[0].d)
     place = np.full(arm.max() + 1, -1)
     place[which] = np.arange(K)
-    shift, origin = np.array([one.head.shift for one in own]), np.array([one.origin for one in own])
+    shift = np.array([one.head.shift for one in own])
+    origin = np.array([one.origin for one in own])
     seen = np.zeros(K, dtype=np.int64)
     size = max(1, min(max(MIN_BLOCK, MIN_ROWS_OF_EACH * K * F), MAX_NUMBERS // (D + 1), len(x)))
-    out, ends = np.empty((size, D + 1)), np.zeros(K * F + 1, dtype=np.int64)
+    out = np.empty((size, D + 1))
+    ends = np.zeros(K * F + 1, dtype=np.int64)
     for start in range(0, len(x), size):
         part = slice(start, start + size)
         rows = [np.ascontiguousarray(values[part]) for values in (x, reward, weight)]

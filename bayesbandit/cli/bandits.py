@@ -57,7 +57,9 @@ PLAYED = ("LinTS", "LinUCB", "BLTS", "BLUCB", "LinGreedy")
 
 # settings of a declared model
 MODEL_SETTINGS = ("alpha", "engine", "refit_every", "draws", "refit_below")
-ARMS, FEATURES = ("a", "b", "c"), 2  # for `rehearse`
+# for `rehearse`
+ARMS = ("a", "b", "c")
+FEATURES = 2
 IN_FILE = re.compile(r"(.+?\.py)(?::(\w+))?(?=\s*(?:\(|$))")  # FILE.py or FILE.py:NAME
 PARTS = ("policy", "model", "balance")  # that a saved bandit's file need not hold
 ERRORS_OF_SETTINGS = ValueError, TypeError, OSError, ImportError

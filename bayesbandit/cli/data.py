@@ -68,7 +68,8 @@ def _of_file(
     if csv.suffix == DSJSON:
         raise ValueError(_is_log(csv, "as its lines are those of one", target))
     texts = [] if target is None else [target]
-    table, name = read(csv, text=texts, **form), stem_of(csv)
+    table = read(csv, text=texts, **form)
+    name = stem_of(csv)
     named = {*texts, *choices["drop"], *choices["keep"]}
     named.update(*rewards.values())
     classes = table[target].dropna().unique() if target in table else ()

@@ -81,7 +81,8 @@ def evaluate(
             "bounds": bounds if missing == "bounds" else None,
             "sequence": None if missing == "bounds" else bounds or "asymptotic",
         }
-        result, doubt = judge(data, policies, **settings), check(data)
+        result = judge(data, policies, **settings)
+        doubt = check(data)
         if doubt.untested:
             said.append(f"The logged probabilities are not tested: {doubt.untested}.")
         best = None if missing == "bounds" else result.best()
@@ -123,7 +124,8 @@ def judged(
     saved = [text for text in texts if text not in named and is_saved(text)]
     new = [parse_bandit(text) for text in texts if text not in (*named, *saved)]
     half = round(HALF * len(table.frame)) if new else 0
-    data, said = table.encoded(table.encoder(slice(half or None))), list[str]()
+    data = table.encoded(table.encoder(slice(half or None)))
+    said = list[str]()
     later = data[half:]
     count = np.bincount(later.played, minlength=len(data.arms))
     most = {data.arms[k] for k in np.argsort(-count, kind="stable")[:ARMS]}

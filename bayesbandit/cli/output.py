@@ -66,7 +66,8 @@ def save(
     """
     from bayesbandit.evaluation.page import page
 
-    columns, pictures = columns or {}, {}
+    columns = columns or {}
+    pictures = {}
     with clear_errors():
         with replacing(folder / "table.csv") as beside:
             without_formulas(table).to_csv(beside, index=False)

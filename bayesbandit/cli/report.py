@@ -89,14 +89,17 @@ def watch(
     if log.ledger.settings() is None:
         raise log.ledger.no_bandit()
     most = most_taken(log.ledger, moment(since, "since"), moment(until, "until"), ARMS)
-    seen, everything = Watch(log.ledger, most), MeanReward()
+    seen = Watch(log.ledger, most)
+    everything = MeanReward()
     weekly: dict[int, MeanReward] = {}
-    values, evidence = [ArmValue(arm) for arm in most], EProcess()
+    values = [ArmValue(arm) for arm in most]
+    evidence = EProcess()
     for part in parts(log, since, until):
         seen.add(part.chunk)
         everything.add(part.reward, part.is_open)
         if part.log is not None:
-            data, there = part.log, ~np.isnan(part.log.reward)
+            data = part.log
+            there = ~np.isnan(part.log.reward)
             one_model = part.chunk[0][0].x is not None  # arms have features
             arm = np.zeros(len(there)) if one_model else data.arm
             evidence.add(data.x[there], arm[there], data.reward[there])
@@ -144,7 +147,9 @@ def by_day(seen: Watch) -> pd.DataFrame:
     """Return decisions by their day, and rewards by the day on which they were observed."""
     import pandas as pd
 
-    first, last = min(seen.decided), max(seen.decided) + YEAR  # clocks may be wrong
+    # clocks may be wrong
+    first = min(seen.decided)
+    last = max(seen.decided) + YEAR
     days = sorted({*seen.decided, *(day for day in seen.rewarded if first <= day <= last)})
     counts = {
         "decisions": [seen.decided[day] for day in days],
@@ -178,7 +183,8 @@ def by_week(seen: Watch, values: Mapping[int, MeanReward]) -> pd.DataFrame:
 
     rows = []
     for week in sorted(seen.weeks):
-        counts, found = seen.weeks[week], values.get(week, MeanReward()).summary()
+        counts = seen.weeks[week]
+        found = values.get(week, MeanReward()).summary()
         n, advised = counts["decisions"], counts["advised"]
         row = {
             "decisions": n,

@@ -114,7 +114,8 @@ def serve(
             opened = begun_log(log, name)
             service = kind.open(opened, **parts)
         else:
-            loaded, opened = Bandit.load(bandit, **parts), DecisionLog(log, name)
+            loaded = Bandit.load(bandit, **parts)
+            opened = DecisionLog(log, name)
             service = kind(
                 loaded, opened, wait, default_reward, aggregate=aggregate,
                 activation=activation,

@@ -41,7 +41,8 @@ def tried(text: str) -> dict[str, tuple[float, ...]]:
 def grid(text: str) -> dict[str, Factory]:
     """Return the settings of a bandit that `--tune` tries, by their names."""
     name, given = parse(text)
-    free, found = tried(text), {}
+    free = tried(text)
+    found = {}
     for values in product(*free.values()):
         settings = given | dict(zip(free, values, strict=True))
         inside = ", ".join(f"{key}={value!r}" for key, value in settings.items())

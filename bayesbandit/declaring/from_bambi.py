@@ -109,7 +109,8 @@ def built(
                 f"{', '.join(component.hsgp_terms)}: a hsgp term is no design of rows; declare the "
                 "model in PyMC, and use bb.RewardModel.from_pymc"
             )
-    backend, sparse = PyMCModel(), bambi.config["SPARSE_DOT"]
+    backend = PyMCModel()
+    sparse = bambi.config["SPARSE_DOT"]
     plain = {"logit": pm.math.sigmoid, "probit": pm.math.invprobit}
     backend.INVLINKS = backend.INVLINKS | plain
     bambi.config["SPARSE_DOT"] = False
@@ -221,7 +222,8 @@ def _rows(model: bambi.Model, arm: str, arms: Sequence[Any], n: int) -> pd.DataF
     """Return n rows of each arm, each column drawn from the data by itself."""
     import pandas as pd
 
-    rng, data = np.random.default_rng(0), model.data
+    rng = np.random.default_rng(0)
+    data = model.data
     size = n * len(arms)
     columns = {
         name: data[name].iloc[rng.integers(len(data), size=size)].array for name in variables(model)

@@ -74,7 +74,8 @@ class Linear:
     def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
         T = self.horizon if horizon is None else checks.integer(horizon, "horizon", least=1)
         theta = self.theta(rng)
-        x, noise = self.contexts(T, rng), rng.standard_normal((T, 1))
+        x = self.contexts(T, rng)
+        noise = rng.standard_normal((T, 1))
         mean = x @ theta.T
         unit = np.eye(self.n_features)
         return Sample(x, mean, mean + self.sigma * noise, test_x=unit, test_mean=theta.T.copy())

@@ -10,7 +10,8 @@ import pandas as pd
 from bayesbandit.environments.base import Environment
 
 RANDOM, BEST, OFFLINE = "(a random arm)", "(the best arm always)", "(full-information ridge)"
-FOLDS, PENALTIES = 5, np.geomspace(1e-3, 1e4, 15)
+FOLDS = 5
+PENALTIES = np.geomspace(1e-3, 1e4, 15)
 MOST = 20_000  # the most rounds that are used
 
 

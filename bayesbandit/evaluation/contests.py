@@ -118,7 +118,9 @@ def differences(
     number of `replications` and the two-sided `p`. p is that of `pairwise`, not adjusted for the
     number of pairs. Raise ValueError unless `column` has numbers.
     """
-    ends, pairs, rows = last(check(table)), list(pairs), []
+    ends = last(check(table))
+    pairs = list(pairs)
+    rows = []
     if column not in (known := [name for name, kind in SCHEMA.items() if kind != "str"]):
         raise ValueError(f"column must be one of {known}; got {column!r}")
     wide = ends.assign(value=ends[column].astype(np.float64)).pivot(
@@ -132,7 +134,8 @@ def differences(
             gap = _gap(here[one], here[other]).dropna().to_numpy()
             if (R := len(gap)) < 2:
                 continue
-            mean, se = gap.mean(), gap.std(ddof=1) / np.sqrt(R)
+            mean = gap.mean()
+            se = gap.std(ddof=1) / np.sqrt(R)
             rows.append((environment, one, other, mean, se, R))
     names = ["environment", "one", "other", "difference", "se", "replications"]
     frame = pd.DataFrame(rows, columns=names)

@@ -73,7 +73,8 @@ def with_errors(frame: pd.DataFrame, digits: int | Mapping[str, int] = 2) -> pd.
     """
     columns = {}
     for place, name in enumerate(frame.columns):
-        values, error = frame.iloc[:, place], f"{name}_se"
+        values = frame.iloc[:, place]
+        error = f"{name}_se"
         n = digits if isinstance(digits, int) else digits.get(str(name), 2)
         if str(name).endswith("_se") and str(name).removesuffix("_se") in frame.columns:
             continue

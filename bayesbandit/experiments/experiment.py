@@ -156,7 +156,8 @@ class Experiment:
     ) -> pd.DataFrame:
         from joblib import Parallel, delayed
 
-        units, waiting = [], 0
+        units = []
+        waiting = 0
         for environment in self.environments:
             for replication in range(self.replications):
                 done = ledger.done(environment.name, replication)
@@ -201,7 +202,8 @@ class Experiment:
 
     def _first(self) -> dict[str, Made]:
         """Return the players for the first environment, each with its factory, class and parts."""
-        first, made = self.environments[0], {}
+        first = self.environments[0]
+        made = {}
         for name, factory in self._factories().items():
             try:
                 player = factory(first.arms, first.n_features, seed=0)
@@ -250,7 +252,8 @@ def play_unit(
     """
     from threadpoolctl import threadpool_limits
 
-    name, rows = environment.name, []
+    name = environment.name
+    rows = []
     with threadpool_limits(limits=1):
         rng = np.random.default_rng(stream(seed, "environment", name, replication))
         sample = environment.sample(horizon, rng)
@@ -280,13 +283,17 @@ def play(
     if len(sample.warm_arm):
         _warm(player, environment, sample)
     rounds_by = player.play if isinstance(player, HasPlay) else partial(step, player)
-    best, start, reward, regret = sample.mean.max(axis=1), 0, 0.0, 0.0
+    best = sample.mean.max(axis=1)
+    start = 0
+    reward = 0.0
+    regret = 0.0
     for t in checkpoints(len(sample.x), points).tolist():
         part = slice(start, t)
         every = max(1, (t - start) // AUDITED)
         data = sample.x[part].copy(), sample.reward[part].copy()  # a player may write into them
         chosen, propensity = rounds_of(player, rounds_by(*data, every), *data[1].shape)
-        rounds, known = np.arange(start, t), ~np.isnan(propensity)
+        rounds = np.arange(start, t)
+        known = ~np.isnan(propensity)
         reward += float(sample.reward[rounds, chosen].sum())
         regret += float((best[rounds] - sample.mean[rounds, chosen]).sum())
         value, agreement = judge(player, environment.arms, sample)

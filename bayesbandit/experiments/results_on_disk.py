@@ -66,7 +66,8 @@ class Ledger:
                     f"{folder} holds results with {key} = {before[key]!r}, not {settings[key]!r}; "
                     + OTHERWISE
                 )
-        stored, asked = before.get("environments", {}), settings["environments"]
+        stored = before.get("environments", {})
+        asked = settings["environments"]
         for kind in ("environments", "bandits"):
             for name, now in settings[kind].items():
                 then = before.get(kind, {}).get(name, now)
@@ -184,7 +185,8 @@ def _record(file: Path) -> dict[str, Any]:
         return {}
     try:
         past = json.loads(file.read_text())
-        settings, _ = past["settings"], float(past.get("seconds", 0.0))
+        settings = past["settings"]
+        _ = float(past.get("seconds", 0.0))
         valid = all(isinstance(settings[k], dict) for k in ("environments", "bandits"))
         valid = valid and isinstance(past.get("versions", {}), dict) and set(settings) >= NUMBERS
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:

@@ -113,7 +113,8 @@ def responses(plan: Plan, draws: Draws, x: np.ndarray, seed: int) -> np.ndarray:
     import arviz as az
     import pymc as pm
 
-    n, K = len(x), plan.n_arms or 1
+    n = len(x)
+    K = plan.n_arms or 1
     rows = {"x": np.repeat(x, K, axis=0), "reward": np.zeros(n * K)}
     if plan.n_arms is not None:
         rows["arm"] = np.tile(np.arange(K), n)

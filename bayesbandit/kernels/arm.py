@@ -114,7 +114,8 @@ def core_width(D):
 def arm_width(settings: np.ndarray) -> int:
     """Return how many numbers one arm takes."""
     setting = interpreted(named)(settings)
-    D, whole = int(setting.columns), interpreted(stride)
+    D = int(setting.columns)
+    whole = interpreted(stride)
     own = interpreted(core_width)(D)
     if interpreted(keeps_sums)(setting):
         own += (1 + D) * whole(D) + int(setting.folds) * (2 + D + D * D)
@@ -131,7 +132,10 @@ def head_of(numbers):
 def arm_of(numbers, D):
     """Return the named views of one arm's numbers."""
     M = stride(D)
-    origin, d, t, U = WIDTH, WIDTH + M, WIDTH + 2 * M, WIDTH + 3 * M
+    origin = WIDTH
+    d = WIDTH + M
+    t = WIDTH + 2 * M
+    U = WIDTH + 3 * M
     return Arm(
         head_of(numbers),
         numbers[origin : origin + D],
@@ -146,7 +150,8 @@ def arm_of(numbers, D):
 def sums_of(arm, folds):
     """Return the sums of an arm that keeps them."""
     D = arm.d.size
-    M, size = stride(D), 2 + D + D * D
+    M = stride(D)
+    size = 2 + D + D * D
     start = (1 + D) * M
     return Sums(
         arm.kept[:D],

@@ -18,7 +18,8 @@ def stack(x, reward, weight, arm, shift, origin, seen, folds, out, ends, heads):
     rows, which go to the folds in turn. heads (K,): Σw and the moments of the rewards are added to
     these.
     """
-    d, D = x.shape[1], out.shape[1] - 1
+    d = x.shape[1]
+    D = out.shape[1] - 1
     group = np.empty(reward.size, np.int64)
     ends[:] = 0
     for i in range(reward.size):
@@ -40,7 +41,8 @@ def stack(x, reward, weight, arm, shift, origin, seen, folds, out, ends, heads):
         if group[i] < 0:
             continue
         k = arm[i]
-        row, root = out[at[group[i]]], np.sqrt(weight[i])
+        row = out[at[group[i]]]
+        root = np.sqrt(weight[i])
         at[group[i]] += 1
         for j in range(d):
             row[j] = root * (x[i, j] - origin[k, j])
@@ -59,7 +61,8 @@ def add_root(numbers, settings, d, t, U, weight):
 @njit(cache=True)
 def renew(numbers, settings, sums):
     """Set the noise of an arm; if it learns from sums, first λ, the weights' divisor and B."""
-    arm, work = arm_of(numbers, int(named(settings).columns)), np.empty(scratch(settings))
+    arm = arm_of(numbers, int(named(settings).columns))
+    work = np.empty(scratch(settings))
     if sums:
         settle(arm, settings, work)
     set_noise(arm, settings, work)

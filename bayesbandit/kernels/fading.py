@@ -26,7 +26,7 @@ from bayesbandit.kernels.arm import (
 )
 from bayesbandit.kernels.linear import factorise, initialise, pool_noise, scratch, set_noise
 from bayesbandit.kernels.root import rotate_rows, walk
-from bayesbandit.kernels.uncounted_arrays import borrowed, held
+from bayesbandit.kernels.uncounted_arrays import keep_alive, unmanaged
 from bayesbandit.runtime.compiling import njit
 
 MIN_ROWS_LEFT = 1e-9  # rows; an arm with less than that is new
@@ -37,7 +37,8 @@ def pass_time(numbers, tick, settings, work):
     """Bring one arm to this tick; a tick of the past changes nothing."""
     setting = named(settings)
     arm = arm_of(numbers, int(setting.columns))
-    head, passed = arm.head, tick - arm.head.clock
+    head = arm.head
+    passed = tick - arm.head.clock
     if head.n == 0.0:  # the prior is that of the first reward's tick
         head.clock = max(head.clock, tick)
     elif passed > 0.0 and setting.walk > 0.0:
@@ -57,7 +58,8 @@ def fade(numbers, share, settings, work):
     """Leave this share of all rows; the prior stays whole."""
     setting = named(settings)
     D, folds = int(setting.columns), int(setting.folds)
-    arm, tick = arm_of(numbers, D), 0.0
+    arm = arm_of(numbers, D)
+    tick = 0.0
     head = arm.head
     if not head.left * share >= MIN_ROWS_LEFT:
         tick = head.clock
@@ -88,7 +90,8 @@ def fade(numbers, share, settings, work):
 def recentre(arm, folds):
     """Move the origin to the weighted mean of the contexts, where rows fade and sums are kept: the
     contexts of now may be far from the first one, and sums of squares about it lose digits."""
-    D, sums = arm.d.size, sums_of(arm, folds)
+    D = arm.d.size
+    sums = sums_of(arm, folds)
     M = stride(D)
     last = sums.G[(D - 1) * M : D * M]
     if not last[D - 1] > 0.0:
@@ -145,9 +148,9 @@ def shrink(v, share):
 @njit(cache=True)
 def advance(arms, tick, settings):
     """Bring all arms to this tick; those that are there, or past it, stay as they are."""
-    arms, settings = borrowed(arms), borrowed(settings)
+    arms, settings = unmanaged(arms), unmanaged(settings)
     work = np.empty(scratch(settings))
     for k in range(arms.shape[0]):
-        pass_time(arms[k], tick, settings, borrowed(work))
-    held(work)
+        pass_time(arms[k], tick, settings, unmanaged(work))
+    keep_alive(work)
     pool_noise(arms, settings)

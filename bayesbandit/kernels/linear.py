@@ -51,7 +51,8 @@ def initialise(numbers, settings):
     """Set the arm without data: B = λI (0 for an unpenalised column), or the prior's root."""
     setting = named(settings)
     D, penalised = int(setting.columns), int(setting.penalised)
-    M, arm = stride(D), arm_of(numbers, D)
+    M = stride(D)
+    arm = arm_of(numbers, D)
     numbers[:] = 0.0
     arm.head.lam, arm.head.w_bar = settings[GRID], 1.0
     if has_prior(settings):
@@ -91,8 +92,10 @@ def rows_left(head, setting):
 @njit(cache=True)
 def set_noise(arm, settings, work):
     """Set the noise variance and degrees of freedom from the loss, by the variance rule."""
-    head, setting = arm.head, named(settings)
-    rule, n = int(setting.variance), rows_left(arm.head, setting)
+    head = arm.head
+    setting = named(settings)
+    rule = int(setting.variance)
+    n = rows_left(arm.head, setting)
     if n == 0.0 or rule == KNOWN_SIGMA2:
         begin_noise(head, setting)
         return
@@ -100,7 +103,8 @@ def set_noise(arm, settings, work):
         head.df = 2.0 * setting.prior_shape + n
         head.sigma2 = (2.0 * setting.prior_scale + head.loss) / head.df
         return
-    penalty, square = head.lam, 0.0
+    penalty = head.lam
+    square = 0.0
     if MOVING and setting.walk > 0.0:  # of what θ is now, by the prior of its whole walk
         penalty = 1.0 / (1.0 / head.lam + head.walked)
     theta = coefficients(arm, work[: stride(arm.d.size)])
@@ -149,7 +153,8 @@ def pool_noise(arms, settings):
 @njit(cache=True)
 def add_to_sums(arm, x, y, w, setting):
     """Add one weighted row to the sums, and to its fold's: rows go to the folds in turn."""
-    D, folds = arm.d.size, int(setting.folds)
+    D = arm.d.size
+    folds = int(setting.folds)
     sums = sums_of(arm, folds)
     if folds > 0:
         fold = sums.folds[int(arm.head.n) % folds]
@@ -165,7 +170,8 @@ def add_to_sums(arm, x, y, w, setting):
 @njit(cache=True)
 def settle(arm, settings, work):
     """Update the weights' divisor and λ, factorise, and set when this is due next."""
-    head, setting = arm.head, named(settings)
+    head = arm.head
+    setting = named(settings)
     n, schedule = head.n, setting.schedule
     if setting.normalize > 0.0 and head.sum_w > 0.0:
         head.w_bar = head.sum_w / rows_left(head, setting)
@@ -178,7 +184,9 @@ def settle(arm, settings, work):
 @njit(cache=True)
 def factorise(arm, settings):
     """Make B = X'WX + λI and b = X'Wr from the sums, with W over its divisor, and their root."""
-    D, w_bar, sums = arm.d.size, arm.head.w_bar, sums_of(arm, 0)
+    D = arm.d.size
+    w_bar = arm.head.w_bar
+    sums = sums_of(arm, 0)
     M, prior = stride(D), has_prior(settings)
     for i in range(sums.G.size):
         arm.U[i] = sums.G[i] / w_bar
@@ -198,10 +206,13 @@ def factorise(arm, settings):
 @njit(cache=True)
 def add_prior(arm, root):
     """Add Λ and Λm, from their root, to what `factorise` has; return m'Λm."""
-    D, square = arm.d.size, 0.0
+    D = arm.d.size
+    square = 0.0
     M = stride(D)
     for k in range(D):
-        d, t, u = root[k], root[D + k], root[(2 + k) * D : (3 + k) * D]
+        d = root[k]
+        t = root[D + k]
+        u = root[(2 + k) * D : (3 + k) * D]
         square += d * t * t
         for i in range(k, D):
             arm.t[i] += d * t * u[i]
@@ -226,8 +237,10 @@ def scratch(settings):
 @njit(cache=True)
 def update(numbers, z, r, w, settings, work):
     """Learn one observation (z, r) of weight w; work (scratch,) is scratch."""
-    D, setting = z.size, named(settings)
-    arm, x = arm_of(numbers, D), work[: stride(D)]
+    D = z.size
+    setting = named(settings)
+    arm = arm_of(numbers, D)
+    x = work[: stride(D)]
     take_in(arm, z, r, w, settings, x)
     if SUMS and keeps_sums(setting) and arm.head.n >= arm.head.due:
         settle(arm, settings, work)
@@ -241,7 +254,10 @@ def update(numbers, z, r, w, settings, work):
 def take_in(arm, z, r, w, settings, x):
     """Count a row, and add it to the sums; fill x (stride,) with z less the arm's origin, which is
     the first row where an intercept takes up any shift."""
-    head, origin, D, setting = arm.head, arm.origin, z.size, named(settings)
+    head = arm.head
+    origin = arm.origin
+    D = z.size
+    setting = named(settings)
     if head.n == 0.0 and is_shifted(settings):
         copy_into(origin[: D - 1], z)
         head.shift = r
@@ -263,7 +279,8 @@ def rebuild(numbers, z, r, w, settings):
     work = np.empty(scratch(settings))
     initialise(numbers, settings)
     arm = arm_of(numbers, z.shape[1])
-    x, sums = work[: stride(z.shape[1])], SUMS and keeps_sums(named(settings))
+    x = work[: stride(z.shape[1])]
+    sums = SUMS and keeps_sums(named(settings))
     for i in range(r.size):
         take_in(arm, z[i], r[i], w[i], settings, x)
         if not sums:

@@ -31,15 +31,23 @@ def moments_of_block(numbers, zt, means, scales, work):
     Every operation of the one-context form is done in its order, along the block.
     """
     D, B = zt.shape
-    M, arm, blocks = stride(D), arm_of(numbers, D), D - D % 4
-    h, m, v = work[:D], work[D : D + 4], work[D + 4 : D + 8]
+    M = stride(D)
+    arm = arm_of(numbers, D)
+    blocks = D - D % 4
+    h = work[:D]
+    m = work[D : D + 4]
+    v = work[D + 4 : D + 8]
     for i in range(D):
         for b in range(B):
             h[i, b] = zt[i, b] - arm.origin[i]
     for k in range(0, blocks, 4):
-        u0, u1 = arm.U[k * M : (k + 1) * M], arm.U[(k + 1) * M : (k + 2) * M]
+        u0 = arm.U[k * M : (k + 1) * M]
+        u1 = arm.U[(k + 1) * M : (k + 2) * M]
         u2, u3 = arm.U[(k + 2) * M : (k + 3) * M], arm.U[(k + 3) * M : (k + 4) * M]
-        h0, h1, h2, h3 = h[k], h[k + 1], h[k + 2], h[k + 3]
+        h0 = h[k]
+        h1 = h[k + 1]
+        h2 = h[k + 2]
+        h3 = h[k + 3]
         for b in range(B):
             h1[b] -= u0[k + 1] * h0[b]
             h2[b] = (h2[b] - u0[k + 2] * h0[b]) - u1[k + 2] * h1[b]
@@ -49,7 +57,8 @@ def moments_of_block(numbers, zt, means, scales, work):
             for b in range(B):
                 rest[b] -= (a0 * h0[b] + a1 * h1[b]) + (a2 * h2[b] + a3 * h3[b])
     for k in range(blocks, D):
-        u0, h0 = arm.U[k * M : (k + 1) * M], h[k]
+        u0 = arm.U[k * M : (k + 1) * M]
+        h0 = h[k]
         for j in range(k + 1, D):
             a0, rest = u0[j], h[j]
             for b in range(B):
@@ -57,7 +66,11 @@ def moments_of_block(numbers, zt, means, scales, work):
     m[:], v[:] = 0.0, 0.0
     for k in range(D):
         lane = k % 4 if k < blocks else 0
-        mean, variance, now, t, d = m[lane], v[lane], h[k], arm.t[k], arm.d[k]
+        mean = m[lane]
+        variance = v[lane]
+        now = h[k]
+        t = arm.t[k]
+        d = arm.d[k]
         for b in range(B):
             mean[b] += now[b] * t
             variance[b] += now[b] * now[b] / d

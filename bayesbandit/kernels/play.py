@@ -16,7 +16,7 @@ from bayesbandit.kernels.rounds import choose_into, learn, room, weight_of
 from bayesbandit.kernels.row_layout import row_of, row_width
 from bayesbandit.kernels.scoring import learn_one, most_probable, switch
 from bayesbandit.kernels.selection import is_short
-from bayesbandit.kernels.uncounted_arrays import borrowed, held
+from bayesbandit.kernels.uncounted_arrays import keep_alive, unmanaged
 from bayesbandit.runtime.compiling import njit
 
 MOVING = True  # whether rows may fade, or coefficients walk; see `kernels/fading.py`
@@ -40,27 +40,35 @@ def play(x, reward, start, every, tick, blocks, available, settings, log_weight,
     from the first row on, and the loop ends where `history` is full, or an arm is due.
     """
     x, reward, blocks, settings = (
-        borrowed(x),
-        borrowed(reward),
-        borrowed(blocks),
-        borrowed(settings),
+        unmanaged(x),
+        unmanaged(reward),
+        unmanaged(blocks),
+        unmanaged(settings),
     )
-    available, params, stream = borrowed(available), borrowed(params), borrowed(stream)
-    chosen, propensity, history = borrowed(chosen), borrowed(propensity), borrowed(history)
-    known, due, log_weight = borrowed(known), borrowed(due), borrowed(log_weight)
+    available, params, stream = unmanaged(available), unmanaged(params), unmanaged(stream)
+    chosen, propensity, history = unmanaged(chosen), unmanaged(propensity), unmanaged(history)
+    known, due, log_weight = unmanaged(known), unmanaged(due), unmanaged(log_weight)
     D, (M, K) = columns_of(settings[0]), blocks.shape[:2]
-    width, size = row_width(D, K), room(settings[M - 1])  # a half-life needs the most scratch
+    # a half-life needs the most scratch
+    width = row_width(D, K)
+    size = room(settings[M - 1])
     memory = np.empty(size + 2 * width + M)
-    work, rest = borrowed(memory)[:size], borrowed(memory)[size:]
-    numbers, other, score = rest[:width], rest[width : 2 * width], rest[2 * width :]
-    row, t = row_of(numbers, D, K), start
+    work = unmanaged(memory)[:size]
+    rest = unmanaged(memory)[size:]
+    numbers = rest[:width]
+    other = rest[width : 2 * width]
+    score = rest[2 * width :]
+    row = row_of(numbers, D, K)
+    t = start
     while t < x.shape[0] and not is_short(stream, K):
         if MOVING:
             for m in range(M):
                 if is_moving(settings[m]):
                     advance(blocks[m], tick + t, settings[m])
         best = most_probable(log_weight) if CHOOSING else 0
-        arms, setting, at = blocks[best], settings[best], t if params.shape[0] > 1 else 0
+        arms = blocks[best]
+        setting = settings[best]
+        at = t if params.shape[0] > 1 else 0
         k = choose_into(
             row, x[t], arms, available, setting, kind, params[at, 0], params[at, 1], stream, work
         )
@@ -88,5 +96,5 @@ def play(x, reward, start, every, tick, blocks, available, settings, log_weight,
         if REWEIGHTED and (head_of(arms[k]).n >= due[k] or t - start >= history.shape[0]):
             break
     stream[-1] += t - start
-    held(memory)
+    keep_alive(memory)
     return t

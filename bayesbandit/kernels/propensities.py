@@ -21,7 +21,7 @@ from bayesbandit.kernels.row_layout import (
     row_of,
 )
 from bayesbandit.kernels.selection import ucb_score
-from bayesbandit.kernels.uncounted_arrays import borrowed, held
+from bayesbandit.kernels.uncounted_arrays import keep_alive, unmanaged
 from bayesbandit.runtime.compiling import njit, without
 
 SCORES = UCB, EPSILON_GREEDY
@@ -40,13 +40,16 @@ def scores_among_old(row, first, kind, param, out):
     among the old arms alone."""
     explore = param if kind == EPSILON_GREEDY else 0.0
     alpha = param if kind == UCB else 0.0
-    best, count, ties = -np.inf, 0, 0
+    best = -np.inf
+    count = 0
+    ties = 0
     for k in range(row.mean.size):
         if is_among(row, k, OLD):
             score = ucb_score(row, k, alpha)
             count += 1
             if score > best:
-                best, ties = score, 1
+                best = score
+                ties = 1
             elif score == best:
                 ties += 1
     for a in range(out.size):
@@ -63,14 +66,14 @@ def best_among_old(row, first, alpha, new, out):
         return
     K = row.mean.size
     memory = np.empty(3 * K)
-    seen = borrowed(memory)
+    seen = unmanaged(memory)
     for k in range(K):
         is_new = row.last[k] < 0.0
         seen[k] = -np.inf if is_new else row.mean[k]
         seen[K + k] = 0.0 if is_new else alpha * row.scale[k]
         seen[2 * K + k] = abs(row.last[k])
     best_from(first, seen[:K], seen[K : 2 * K], seen[2 * K :], out)
-    held(memory)
+    keep_alive(memory)
 
 
 @njit(cache=True, error_model="numpy")
@@ -78,7 +81,9 @@ def drawn_among_old(row, first, kind, out):
     """Fill out (m,) with the probabilities, under BETA or GAMMA, of the arms from the first on,
     among the old arms alone."""
     K = row.mean.size
-    shapes, old, every = np.empty((K, SHAPE)), np.empty(K, np.bool_), np.empty(K)
+    shapes = np.empty((K, SHAPE))
+    old = np.empty(K, np.bool_)
+    every = np.empty(K)
     for k in range(K):
         old[k] = is_among(row, k, OLD)
         if old[k]:
@@ -92,7 +97,9 @@ def drawn_among_old(row, first, kind, out):
 def put_chances(row, first, out):
     """Put the probabilities with which the rule of a row picks the arms from the first on into out
     (m,). Return False, and do nothing, where the kernel is `without` this rule."""
-    kind, param, floor = int(row.log.rule), row.log.number, row.log.min_probability
+    kind = int(row.log.rule)
+    param = row.log.number
+    floor = row.log.min_probability
     if kind == TABULATED:
         for a in range(out.size):
             out[a] = row.last[first + a] if row.mean[first + a] > -np.inf else 0.0
@@ -137,7 +144,9 @@ def is_repeated(row, before):
 def put_many(rows, arm, D, K, out):
     """Put `put_chances` of rows (n, width) into out (n, m), from this arm on; arm < 0: the row's
     own, into out (n, 1)."""
-    rows, out, every = borrowed(rows), borrowed(out), np.empty(K)
+    rows = unmanaged(rows)
+    out = unmanaged(out)
+    every = np.empty(K)
     for i in range(rows.shape[0]):
         row = row_of(rows[i], D, K)
         first = arm if arm >= 0 else int(row.log.arm)
@@ -176,7 +185,8 @@ def _put(rows: np.ndarray, arm: int, D: int, K: int, out: np.ndarray) -> None:
     """Do as `put_many`, whatever the rows' rules are."""
     kinds = rows[:, KIND - TAIL]
     for kind in kinds if len(rows) == 1 else np.unique(kinds):
-        put, mine = without(put_many, *ruled_out(int(kind))), kinds == kind
+        put = without(put_many, *ruled_out(int(kind)))
+        mine = kinds == kind
         if mine.all():
             put(rows, arm, D, K, out)
             return

@@ -19,14 +19,17 @@ def add_moments(head, before, weight, mean, spread, skew, tail):
     """
     if not weight > 0.0:
         return
-    new, gap = weight / (before + weight), mean - head.mean_r
+    new = weight / (before + weight)
+    gap = mean - head.mean_r
     old = 1.0 - new
     between = gap * gap * old * weight
     total = head.spread + spread + between
     head.mean_r += new * gap
     if not total > 0.0:
         return
-    mine, its, between = head.spread / total, spread / total, between / total
+    mine = head.spread / total
+    its = spread / total
+    between = between / total
     back = new * gap  # how far the common mean is from the old one,
     on = old * gap  # and how far the added rewards' mean is from it
     head.tail = (
@@ -34,7 +37,8 @@ def add_moments(head, before, weight, mean, spread, skew, tail):
         + its * (tail + 4.0 * on * skew + 6.0 * on * on)
         + between * gap * gap * (1.0 - 3.0 * new * old)
     )
-    moved, its_moved = head.skew - 3.0 * back, skew + 3.0 * on
+    moved = head.skew - 3.0 * back
+    its_moved = skew + 3.0 * on
     head.skew = mine * moved + its * its_moved + between * gap * (old - new)
     head.spread = total
 
@@ -62,7 +66,8 @@ def kurtosis(arms):
         spread += head.spread / head.w_bar + head.even_w * gap * gap
     if not spread > MIN_SPREAD:
         return 1.0, 0.0
-    share, tail = 1.0 / spread, 0.0
+    share = 1.0 / spread
+    tail = 0.0
     for k in range(arms.shape[0]):
         head = head_of(arms[k])
         gap = head.mean_r - mean

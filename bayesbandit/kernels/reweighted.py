@@ -30,7 +30,9 @@ class Known(NamedTuple):
 @njit(cache=True)
 def share(x, logits, a):
     """Return P(a | x) at the context x (d,) by multinomial logits."""
-    largest, mine, total = -np.inf, 0.0, 0.0
+    largest = -np.inf
+    mine = 0.0
+    total = 0.0
     for k in range(logits.shape[0]):
         largest = max(largest, _logit(x, logits[k]))
     for k in range(logits.shape[0]):

@@ -27,7 +27,8 @@ def pivot(d, t, k, p, w, y):
     s = w * p
     new = d[k] + s * p
     inverse = 1.0 / new
-    c, s = d[k] * inverse, s * inverse
+    c = d[k] * inverse
+    s = s * inverse
     d[k] = new
     left = y - p * t[k]
     t[k] = c * t[k] + s * y
@@ -51,12 +52,18 @@ def rotate_in(arm, x, y, w, first):
     At pivot k the row's p = x_k is eliminated: d_k becomes d_k + w p², row k of U and t the average
     c u + s x with c = d_k/(d_k + w p²) and s = w p/(d_k + w p²), x becomes x − p u, and w c w.
     """
-    d, t, D, M = arm.d, arm.t, arm.d.size, x.size
+    d = arm.d
+    t = arm.t
+    D = arm.d.size
+    M = x.size
     blocks = D - D % 4
     for k in range(first - first % 4, blocks, 4):
-        start, end = k * M, (k + 4) * M
-        u0, u1 = arm.U[start : start + M], arm.U[start + M : start + 2 * M]
-        u2, u3 = arm.U[start + 2 * M : end - M], arm.U[end - M : end]
+        start = k * M
+        end = (k + 4) * M
+        u0 = arm.U[start : start + M]
+        u1 = arm.U[start + M : start + 2 * M]
+        u2 = arm.U[start + 2 * M : end - M]
+        u3 = arm.U[end - M : end]
         p0 = x[k]
         c0, s0, w, y = pivot(d, t, k, p0, w, y)
         p1 = mix(u0, k + 1, x[k + 1], c0, s0, p0)
@@ -75,7 +82,8 @@ def rotate_in(arm, x, y, w, first):
             z = mix(u2, j, z, c2, s2, p2)
             rest[j] = mix(u3, j, z, c3, s3, p3)
     for k in range(max(blocks, first), D):
-        row, p = arm.U[k * M : (k + 1) * M], x[k]
+        row = arm.U[k * M : (k + 1) * M]
+        p = x[k]
         c, s, w, y = pivot(d, t, k, p, w, y)
         for j in range(k + 1, D):
             x[j] = mix(row, j, x[j], c, s, p)
@@ -89,7 +97,8 @@ def rotate_rows(arm, d, t, U, weight, work):
 
     So two roots become one, a prior comes back as rows fade, and the one that is there twice goes.
     """
-    D, loss = d.size, 0.0
+    D = d.size
+    loss = 0.0
     M = stride(D)
     x = work[:M]
     for i in range(D):
@@ -110,7 +119,10 @@ def factor(arm, rr):
     pivot, rounding would grow from row to row without bound.) So columns that are copies of each
     other at a scale that swamps λ keep a finite, tiny precision.
     """
-    d, t, U, D = arm.d, arm.t, arm.U, arm.d.size
+    d = arm.d
+    t = arm.t
+    U = arm.U
+    D = arm.d.size
     M = stride(D)
     for j in range(D):
         d[j] = max(LOST_PIVOT * D * U[j * M + j], MIN_PRECISION)
@@ -125,7 +137,8 @@ def factor(arm, rr):
         for k in range(j + 1, D):
             if is_lost:
                 row[k] = 0.0
-            u, below = row[k], U[k * M : (k + 1) * M]
+            u = row[k]
+            below = U[k * M : (k + 1) * M]
             c = u / d[j]
             for i in range(k, D):
                 below[i] -= c * row[i]
@@ -145,9 +158,13 @@ def solve_half(arm, z, h):
     for i in range(D, M):
         h[i] = 0.0
     for k in range(0, blocks, 4):
-        start, end = k * M + k, (k + 4) * M
-        u0, u1 = arm.U[start : start + M - k], arm.U[start + M : end - 2 * M]
-        u2, u3, rest = arm.U[start + 2 * M : end - M], arm.U[start + 3 * M : end], h[k:]
+        start = k * M + k
+        end = (k + 4) * M
+        u0 = arm.U[start : start + M - k]
+        u1 = arm.U[start + M : end - 2 * M]
+        u2 = arm.U[start + 2 * M : end - M]
+        u3 = arm.U[start + 3 * M : end]
+        rest = h[k:]
         h0 = rest[0]
         h1 = rest[1] - u0[1] * h0
         h2 = (rest[2] - u0[2] * h0) - u1[2] * h1
@@ -171,7 +188,10 @@ def mean_and_variance(arm, z, h):
     m0, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0
     v0, v1, v2, v3 = 0.0, 0.0, 0.0, 0.0
     for k in range(0, blocks, 4):
-        h0, h1, h2, h3 = h[k], h[k + 1], h[k + 2], h[k + 3]
+        h0 = h[k]
+        h1 = h[k + 1]
+        h2 = h[k + 2]
+        h3 = h[k + 3]
         m0 += h0 * t[k]
         m1 += h1 * t[k + 1]
         m2 += h2 * t[k + 2]
@@ -189,7 +209,10 @@ def mean_and_variance(arm, z, h):
 @kernel
 def coefficients(arm, theta):
     """Return θ (D,), without the shift of the rewards; theta (stride,) is filled with it."""
-    U, t, D, M = arm.U, arm.t, arm.d.size, theta.size
+    U = arm.U
+    t = arm.t
+    D = arm.d.size
+    M = theta.size
     blocks = D - D % 4
     for k in range(M):
         theta[k] = 0.0
@@ -215,8 +238,12 @@ def walk(arm, step, S):
     With D⁻¹ + step UU' = VΓV', V upper triangular with 1 on its diagonal, (B⁻¹ + step I)⁻¹ is
     U'V'⁻¹Γ⁻¹V⁻¹U: U becomes V⁻¹U, t V⁻¹t and d Γ⁻¹. S has the rows of V'.
     """
-    d, t, U, D = arm.d, arm.t, arm.U, arm.d.size
-    M, blocks = stride(D), D - D % 4
+    d = arm.d
+    t = arm.t
+    U = arm.U
+    D = arm.d.size
+    M = stride(D)
+    blocks = D - D % 4
     for j in range(D):
         row, own = S[j * M : (j + 1) * M], U[j * M : (j + 1) * M]
         for i in range(0, min(j + 1, blocks), 4):
@@ -228,10 +255,14 @@ def walk(arm, step, S):
             row[i] *= step
         row[j] += 1.0 / d[j]
     for j in range(D - 1, -1, -1):
-        v, gamma, uj = S[j * M : j * M + j], S[j * M + j], U[j * M + j : (j + 1) * M]
+        v = S[j * M : j * M + j]
+        gamma = S[j * M + j]
+        uj = U[j * M + j : (j + 1) * M]
         d[j] = 1.0 / gamma
         for i in range(j):
-            c, above, ui = v[i] / gamma, S[i * M : i * M + i + 1], U[i * M + j : (i + 1) * M]
+            c = v[i] / gamma
+            above = S[i * M : i * M + i + 1]
+            ui = U[i * M + j : (i + 1) * M]
             for k in range(i + 1):
                 above[k] -= c * v[k]
             for k in range(ui.size):

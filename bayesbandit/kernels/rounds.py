@@ -21,7 +21,7 @@ from bayesbandit.kernels.moments import moments, moments_of_block
 from bayesbandit.kernels.propensities import put_chances
 from bayesbandit.kernels.row_layout import record, row_of
 from bayesbandit.kernels.selection import is_short, select_arm
-from bayesbandit.kernels.uncounted_arrays import borrowed, held
+from bayesbandit.kernels.uncounted_arrays import keep_alive, unmanaged
 from bayesbandit.runtime.compiling import njit, without
 
 CONTEXTS_AT_A_TIME = 64  # contexts whose moments are computed together
@@ -29,7 +29,10 @@ UNWEIGHTED, DECISION, GIVEN = range(3)  # where an observation's weight comes fr
 NOT_FINITE, STREAM_EMPTY = -1, -2  # why no arm was chosen
 # whether a reward was taken in: not where the history has no room, where the model gives it the
 # likelihood 0, or where the kernel is `without` the rule of the row
-DONE, FULL, REFUSED, OTHER = 0, -1, -2, -3
+DONE = 0
+FULL = -1
+REFUSED = -2
+OTHER = -3
 LINEAR = True  # whether arms are regressions; see `kernels/selection.py`
 MOVING = True  # whether rows may fade, or coefficients walk; see `kernels/fading.py`
 BALANCED = True  # whether weights may come from propensities that are yet to be computed
@@ -39,7 +42,9 @@ BALANCED = True  # whether weights may come from propensities that are yet to be
 def describe(row, arms, available, kind, work):
     """Fill in every arm's moments, or its a and b where a rule of this kind draws from them."""
     for k in range(arms.shape[0]):
-        mean, scale, last = -np.inf, 0.0, np.inf if LINEAR else 0.0
+        mean = -np.inf
+        scale = 0.0
+        last = np.inf if LINEAR else 0.0
         if available[k]:
             if LINEAR:
                 mean, scale = moments(arms[k], row.x, row.x.size, work)
@@ -54,8 +59,9 @@ def describe(row, arms, available, kind, work):
 @njit(cache=True)
 def describe_many(rows, arms, available, settings, kind):
     """Do `describe` for rows (n, width) whose contexts are in place, block by block."""
-    rows, arms, settings = borrowed(rows), borrowed(arms), borrowed(settings)
-    D, K = columns_of(settings), arms.shape[0]
+    rows, arms, settings = unmanaged(rows), unmanaged(arms), unmanaged(settings)
+    D = columns_of(settings)
+    K = arms.shape[0]
     if LINEAR:
         describe_blocks(rows, arms, available, D)
     else:
@@ -68,8 +74,9 @@ def describe_blocks(rows, arms, available, D):
     """Do `describe_many` for regressions."""
     K = arms.shape[0]
     memory = np.empty((2 * D + 10, CONTEXTS_AT_A_TIME))
-    zt, work = borrowed(memory)[:D], borrowed(memory)[D : 2 * D + 8]
-    means, scales = borrowed(memory)[2 * D + 8], borrowed(memory)[2 * D + 9]
+    zt = unmanaged(memory)[:D]
+    work = unmanaged(memory)[D : 2 * D + 8]
+    means, scales = unmanaged(memory)[2 * D + 8], unmanaged(memory)[2 * D + 9]
     for start in range(0, rows.shape[0], CONTEXTS_AT_A_TIME):
         block = rows[start : start + CONTEXTS_AT_A_TIME]
         B = block.shape[0]
@@ -85,7 +92,7 @@ def describe_blocks(rows, arms, available, D):
             for b in range(B):
                 row = row_of(block[b], D, K)
                 row.mean[k], row.scale[k], row.last[k] = means[b], scales[b], df
-    held(memory)
+    keep_alive(memory)
 
 
 @njit(cache=True)
@@ -120,14 +127,15 @@ def choose_one(numbers, x, arms, available, settings, kind, param, floor, stream
             return NOT_FINITE
     if is_short(stream, arms.shape[0]):
         return STREAM_EMPTY
-    numbers, x, stream = borrowed(numbers), borrowed(x), borrowed(stream)
-    arms, settings, available = borrowed(arms), borrowed(settings), borrowed(available)
+    numbers, x, stream = unmanaged(numbers), unmanaged(x), unmanaged(stream)
+    arms, settings, available = unmanaged(arms), unmanaged(settings), unmanaged(available)
     D = columns_of(settings)
     memory = np.empty(stride(D))
-    row, work = row_of(numbers, D, arms.shape[0]), borrowed(memory)
+    row = row_of(numbers, D, arms.shape[0])
+    work = unmanaged(memory)
     stream[-1] += 1.0
     arm = choose_into(row, x, arms, available, settings, kind, param, floor, stream, work)
-    held(memory)
+    keep_alive(memory)
     return arm
 
 
@@ -135,7 +143,7 @@ def choose_one(numbers, x, arms, available, settings, kind, param, floor, stream
 def choose_many(rows, start, D, K, kind, params, stream):
     """Choose an arm for described rows from `start` on, until the stream runs short. Return the
     next row. params: the rule's number and minimum probability, (n, 2), or (1, 2) for all."""
-    rows, params, stream = borrowed(rows), borrowed(params), borrowed(stream)
+    rows, params, stream = unmanaged(rows), unmanaged(params), unmanaged(stream)
     for i in range(start, rows.shape[0]):
         if is_short(stream, K):
             stream[-1] += i - start
@@ -194,9 +202,11 @@ def observe_one(numbers, reward, arms, settings, source, clip, history, count):
         pass
     elif not conjugate.is_possible(reward, settings):
         return REFUSED
-    arms, settings, numbers = borrowed(arms), borrowed(settings), borrowed(numbers)
-    history, count = borrowed(history), borrowed(count)
-    D, K, at = columns_of(settings), arms.shape[0], count[0]
+    arms, settings, numbers = unmanaged(arms), unmanaged(settings), unmanaged(numbers)
+    history, count = unmanaged(history), unmanaged(count)
+    D = columns_of(settings)
+    K = arms.shape[0]
+    at = count[0]
     weight = weight_of(row_of(numbers, D, K), source, clip)
     if weight != weight:
         return OTHER
@@ -204,12 +214,12 @@ def observe_one(numbers, reward, arms, settings, source, clip, history, count):
         return FULL
     size = room(settings)
     memory = np.empty(size + numbers.size)
-    logged = history[at] if count[2] != 0 else borrowed(memory)[size:]
+    logged = history[at] if count[2] != 0 else unmanaged(memory)[size:]
     copy_into(logged, numbers)
     row = row_of(logged, D, K)
     row.log.reward, row.log.weight = reward, weight
-    learn(arms, settings, 0.0, row.x, int(row.log.arm), reward, weight, borrowed(memory)[:size])
-    held(memory)
+    learn(arms, settings, 0.0, row.x, int(row.log.arm), reward, weight, unmanaged(memory)[:size])
+    keep_alive(memory)
     count[0] += count[2] != 0
     count[1] += 1
     return DONE
@@ -251,12 +261,12 @@ def observe_many(rows, z, arm, reward, weight, arms, settings, history, count):
 def update_many(arms, z, arm, reward, weight, settings):
     """Update the arms (K, width) by rows with regressors z (n, D), arm numbers, rewards and weights
     (n,), in order. settings: those of `kernels/arm.py`, or of `conjugate.arms` unless LINEAR."""
-    arms, settings, z = borrowed(arms), borrowed(settings), borrowed(z)
+    arms, settings, z = unmanaged(arms), unmanaged(settings), unmanaged(z)
     if LINEAR:
         work = np.empty(scratch(settings))
         for i in range(z.shape[0]):
-            update(arms[arm[i]], z[i], reward[i], weight[i], settings, borrowed(work))
-        held(work)
+            update(arms[arm[i]], z[i], reward[i], weight[i], settings, unmanaged(work))
+        keep_alive(work)
         pool_noise(arms, settings)
     else:
         for i in range(arm.size):

@@ -42,7 +42,9 @@ class Row(NamedTuple):
 @njit(cache=True, inline="always")
 def row_of(numbers, D, K):
     """Return the named views of a row's numbers (width,)."""
-    scale, last, log = D + K, D + 2 * K, D + 3 * K
+    scale = D + K
+    last = D + 2 * K
+    log = D + 3 * K
     return Row(
         numbers[:D],
         numbers[D:scale],

@@ -25,7 +25,8 @@ P_SWITCH = 1e-4  # the probability that another half-life is right from the next
 def log_density(arm, z, r, D, work):
     """Return the log density of a reward; NaN if nothing is known of the arm, or it is certain."""
     mean, scale = moments(arm, z, D, work)
-    s2, df = head_of(arm).sigma2 + scale * scale, head_of(arm).df
+    s2 = head_of(arm).sigma2 + scale * scale
+    df = head_of(arm).df
     if not 0.0 < s2 < np.inf:
         return np.nan
     e2 = (r - mean) * (r - mean) / s2
@@ -85,11 +86,13 @@ def learn_chances(arms, settings, tick, z, arm, happened, out):
     D = columns_of(settings)
     work = np.empty(scratch(settings))
     for i in range(happened.size):
-        own, up = arms[arm[i] : arm[i] + 1], 2.0 * happened[i] - 1.0
+        own = arms[arm[i] : arm[i] + 1]
+        up = 2.0 * happened[i] - 1.0
         if is_moving(settings):
             advance(own, tick[i], settings)
         mean, scale = moments(own[0], z[i], D, work)
-        s2, sd = scale * scale, math.sqrt(1.0 + scale * scale)
+        s2 = scale * scale
+        sd = math.sqrt(1.0 + scale * scale)
         t = up * mean / sd
         out[i], more = log_normal_cdf(t), beyond(-t)  # φ(t)/Φ(t) + t
         slope = more - t
@@ -106,7 +109,10 @@ def switch(log_weight, score):
     Herbster & Warmuth (1998), Machine Learning 32, 151–178: the fixed share. A half-life that was
     wrong for long is back within the few rewards that refute the others.
     """
-    M, best, largest, total = log_weight.size, -np.inf, -np.inf, 0.0
+    M = log_weight.size
+    best = -np.inf
+    largest = -np.inf
+    total = 0.0
     for m in range(M):
         if np.isnan(score[m]):
             return
@@ -141,7 +147,8 @@ def learn_all(blocks, settings, tick, z, arm, reward, weight, log_weight):
     The last half-life is one, and needs the most scratch.
     """
     M = log_weight.size
-    work, score = np.empty(scratch(settings[M - 1])), np.empty(M)
+    work = np.empty(scratch(settings[M - 1]))
+    score = np.empty(M)
     for i in range(reward.size):
         for m in range(M):
             score[m] = learn_one(
@@ -167,7 +174,8 @@ def evidence(scores, log_weight, out):
     """
     total = 0.0
     for i in range(out.size):
-        best, mixed = -np.inf, 0.0
+        best = -np.inf
+        mixed = 0.0
         for m in range(log_weight.size):
             best = max(best, scores[i, m])
         for m in range(log_weight.size):

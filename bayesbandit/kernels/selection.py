@@ -136,7 +136,9 @@ def select_arm(row, kind, param, floor, stream):
     state = np.uint64(0)
     if not LINEAR and kind in DRAWN:
         state = seeded(normal(stream))
-    best, best_score, ties = -1, -np.inf, 0
+    best = -1
+    best_score = -np.inf
+    ties = 0
     for k in range(row.mean.size):
         if not is_among(row, k, OLD):
             continue
@@ -149,7 +151,9 @@ def select_arm(row, kind, param, floor, stream):
         else:
             score, state = log_rate(row.last[k], row.scale[k], state)
         if score > best_score or best < 0:
-            best, best_score, ties = k, score, 1
+            best = k
+            best_score = score
+            ties = 1
         elif score == best_score:
             ties += 1
             if below(ties, stream) == 0:

@@ -2,7 +2,7 @@
 
 Numba counts the holders of an array at every slice and call, by two atomic operations each: half of
 the time of a round. The caller of a kernel holds its arrays all along, so that a kernel may borrow
-them; what it allocates itself it must name in `held` behind its last use.
+them; what it allocates itself it must name in `keep_alive` behind its last use.
 """
 
 from typing import Any
@@ -33,12 +33,12 @@ def uncounted(context: Any, held: Any) -> Any:
 
 
 @njit(cache=True)
-def borrowed(array):
+def unmanaged(array):
     """Return the same array, or tuple of arrays, such that nobody counts its slices."""
     return uncounted(array)  # type: ignore[call-arg]  # numba puts the context in
 
 
 @njit(cache=True)
-def held(array):
+def keep_alive(array):
     """Do nothing. Until this call an array, or a tuple of arrays, stays alive, though parts of it
     are lent."""

@@ -102,7 +102,8 @@ class Check:
         `largest_weight`, the largest share of one round in Σw. If only the chosen arms'
         probabilities are known, these are taken over the arm's own rounds.
         """
-        rows, log = {}, self.log
+        rows = {}
+        log = self.log
         for k, arm in enumerate(log.arms):
             chosen = log.played == k
             e = log.propensity[chosen] if log.probabilities is None else log.probabilities[:, k]
@@ -167,7 +168,8 @@ def e_process(log: Log) -> np.ndarray:
     e, a = log.probabilities, log.played
     if e is None:
         return np.empty(0)
-    K, p = (e > 0).sum(axis=1), log.propensity
+    K = (e > 0).sum(axis=1)
+    p = log.propensity
     ratios = [np.log(p ** (beta - 1) / powers(e, beta)) for beta in POWERS]
     ratios.append(np.log((1 + 1 / (K * p)) / 2))
     paths = [np.cumsum(ratio) for ratio in ratios]
@@ -217,7 +219,9 @@ def tilted(e: np.ndarray, arm: np.ndarray, z: np.ndarray) -> np.ndarray:
     """
     n, K, D = e.shape[0], e.shape[1], z.shape[1]
     theta, squares = np.zeros((K, D)), np.zeros((K, D))
-    q, out, total = np.empty(K), np.empty(n), 0.0
+    q = np.empty(K)
+    out = np.empty(n)
+    total = 0.0
     for t in range(n):
         most = -np.inf
         for k in range(K):

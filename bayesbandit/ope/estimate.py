@@ -184,7 +184,8 @@ def estimate(
         integer(planned, "planned", least=1)
     within_bounds(data.reward, limits)
     if isinstance(missing, str) and missing == "open" and np.isnan(data.reward).any():
-        n, first = len(data), int(np.isnan(data.reward).argmax())
+        n = len(data)
+        first = int(np.isnan(data.reward).argmax())
         if first < 2:
             raise ValueError(f"the reward of round {first} is open: too few stand before it")
         target, mean, subgroup = (before(v, n, first) for v in (target, mean, subgroup))
@@ -224,17 +225,20 @@ def estimate(
     found = scored(asked, estimator, Tuning(clip, tau, lam), m, h, learned)
     tally = tallied(found, h)
     last = tally.last()
-    value, se = float((h * found.scores).sum() / h.sum()), float(last.se)
+    value = float((h * found.scores).sum() / h.sum())
+    se = float(last.se)
     raised = float(last.raised)
     if weights == "contextual":
         if subgroup is not None:
             raise ValueError("weights='contextual' take no subgroup")
         h, value, variance = contextual(data, asked.delta, found.scores)
-        se, raised = float(np.sqrt(variance)), 1.0
+        se = float(np.sqrt(variance))
+        raised = 1.0
 
     sizes = sizes_of(asked)
     invalid = wrong(asked, estimator, force=force, predictable=predictable)
-    refused, more = invalid, list[str]()
+    refused = invalid
+    more = list[str]()
     if not invalid:
         refused, more = too_little(
             float(last.steady), raised, sizes.ess,
@@ -326,7 +330,8 @@ def _united(
     w = np.zeros(len(log))
     for sign, part in zip((1, -1), targets_of(log, target), strict=False):
         w += sign * part.weights(log)
-    ends, missing = [], np.isnan(log.reward)
+    ends = []
+    missing = np.isnan(log.reward)
     for least, most in (limits, limits[::-1]):
         full = copy(log)
         full.reward = np.where(missing, np.where(w >= 0, least, most), log.reward)

@@ -154,7 +154,8 @@ class Evaluation:
         column: a feature's name, or labels (n,). low_all and high_all hold simultaneously for all
         policies and subgroups. Of an evaluation of a `subgroup`, they are its parts.
         """
-        labels, whole = self._labels(column), self.settings.get("subgroup")
+        labels = self._labels(column)
+        whole = self.settings.get("subgroup")
         on = np.ones(len(labels), dtype=bool) if whole is None else np.asarray(whole)
         values = sorted(set(labels[on].tolist()), key=lambda v: (isinstance(v, str), v))
         if len(values) > LEVELS:
@@ -243,7 +244,8 @@ def max_t[Key](
     u /= np.sqrt((u**2).sum(axis=1, keepdims=True))
     values, vectors = np.linalg.eigh(u @ u.T)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    rng, most = np.random.default_rng(seed), np.empty(draws)
+    rng = np.random.default_rng(seed)
+    most = np.empty(draws)
     for start in range(0, draws, CHUNK):
         part = most[start : start + CHUNK]
         part[:] = np.abs(rng.normal(size=(len(part), len(good))) @ root.T).max(axis=1)
@@ -260,7 +262,8 @@ def _judged[Key](
     data: Log, asked: Mapping[Key, tuple[Any, dict[str, Any]]]
 ) -> tuple[dict[Key, Estimate | None], dict[Key, str]]:
     """Return the estimate of each target with its settings, or why there is none."""
-    estimates, unsupported = dict[Key, Estimate | None](), dict[Key, str]()
+    estimates = dict[Key, Estimate | None]()
+    unsupported = dict[Key, str]()
     for key, (target, settings) in asked.items():
         try:
             estimates[key] = estimate(data, target, **settings)

@@ -49,7 +49,8 @@ def shrunk(count: np.ndarray, total: np.ndarray, squares: Any) -> np.ndarray:
     the variances σ² within arms and τ² between them, by the method of moments (one-way random
     effects): m_k = r̄ + (r̄_k − r̄) n_kτ²/(n_kτ² + σ²). It is r̄ where an arm has no rewards.
     """
-    n, k = count.sum(axis=-1), (count > 0).sum(axis=-1)
+    n = count.sum(axis=-1)
+    k = (count > 0).sum(axis=-1)
     mean = (total.sum(axis=-1) / np.maximum(n, 1))[..., None]
     own = np.where(count > 0, total / np.maximum(count, 1), mean)
     between = (count * (own - mean) ** 2).sum(axis=-1)
@@ -179,7 +180,8 @@ class Forward(Arm):
     def predict(self, rows: slice) -> np.ndarray:
         from sklearn.base import clone
 
-        m, past = super().predict(rows), self.observed[: self.seen]
+        m = super().predict(rows)
+        past = self.observed[: self.seen]
         for k in range(self.K):
             mine = np.flatnonzero(past & (self.played[: self.seen] == k))
             if mine.size >= FEWEST:
@@ -214,7 +216,8 @@ def predictable(log: Log, reward: np.ndarray, w: np.ndarray, mean: Any) -> np.nd
     scikit-learn regressor, or numbers (n, K). "chosen" uses, in each batch, "arm", "ridge" or
     "quadratic", whichever has the smallest Σ w²(Y − m)² over earlier batches.
     """
-    K, given = len(log.arms), (log.played, reward, len(log.arms))
+    K = len(log.arms)
+    given = (log.played, reward, len(log.arms))
     if isinstance(mean, str):
         if mean not in MEANS:
             raise ValueError(f"mean must be one of {MEANS}, a regressor or (n, K); got {mean!r}")
@@ -247,10 +250,13 @@ def forward(log: Log, candidates: Sequence[Means], reward: np.ndarray, w: np.nda
     Batches 0 and 1 use the first candidate. The choice depends on earlier rounds only, so the
     estimate stays unbiased.
     """
-    m, loss = np.empty((len(log), len(log.arms))), np.zeros(len(candidates))
+    m = np.empty((len(log), len(log.arms)))
+    loss = np.zeros(len(candidates))
     for b, rows in enumerate(log.batches):
         pick = int(loss.argmin()) if b >= 2 else 0
-        own, y, w2 = log.played[rows][:, None], reward[rows], w[rows] ** 2
+        own = log.played[rows][:, None]
+        y = reward[rows]
+        w2 = w[rows] ** 2
         for i, candidate in enumerate(candidates):
             if i == pick or len(candidates) > 1:
                 found = candidate.predict(rows)

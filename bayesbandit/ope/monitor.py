@@ -93,7 +93,9 @@ class Monitor:
         if not isinstance(arm, Hashable) or arm not in self.index:
             raise ValueError(f"a round's arm must be among {list(self.arms)!r}; got {arm!r}")
         lo, hi = (-np.inf, np.inf) if self.bounds is None else self.bounds
-        y, a, K = number(reward, "reward"), self.index[arm], len(self.arms)
+        y = number(reward, "reward")
+        a = self.index[arm]
+        K = len(self.arms)
         if not lo <= y <= hi:
             raise ValueError(f"rewards must lie within [{lo:g}, {hi:g}]; got {y:g}")
         e = finite(floats(probabilities, "probabilities"), "probabilities")
@@ -102,7 +104,9 @@ class Monitor:
         e = rescaled(e[None], "probabilities")[0]
         if self.t == 0:  # the first round has its own φ
             self.phi, self.first = beside(1 / e, np.add, 0.0), y
-        u, m = y - self.first, shrunk(self.count, self.total, self.total2)  # less rounding error
+        # less rounding error
+        u = y - self.first
+        m = shrunk(self.count, self.total, self.total2)
         y_m = u - m[a]
         scores = m.copy()
         scores[a] += y_m / e[a]
@@ -136,7 +140,8 @@ class Monitor:
             low, high = (lo + (hi - lo) * end for end in self._ends())
         elif self.rho is not None:
             half = half_width(H, self._variances()[:, -1], self.rho[:, -1], self.alpha)
-            low, high = v - half, v + half
+            low = v - half
+            high = v + half
         else:
             low = high = np.full(len(self.arms), np.nan)
         columns = {"estimate": v, "low": low, "high": high}

@@ -65,7 +65,9 @@ class Pooled:
     def summary(self) -> dict[str, float | str]:
         """Return estimate, se, low, high, ess, n, and refused: why there is no interval, or ""."""
         value = se = np.nan
-        size, refused, tally = 0.0, self.refused, self.tally
+        size = 0.0
+        refused = self.refused
+        tally = self.tally
         if tally is not None:
             value, se, size = float(tally.value), float(tally.se), float(tally.size)
         if self.never:
@@ -122,7 +124,8 @@ class ArmValue(Pooled):
             never = np.ones(len(data), dtype=np.bool_)
         self.parts, self.unsupported = self.parts + 1, self.unsupported + int(never.sum())
         # a true log reaches one of these E with probability .01 at most
-        doubt, least = check(data).log_e, REFUTED + np.log(self.parts * (self.parts + 1))
+        doubt = check(data).log_e
+        least = REFUTED + np.log(self.parts * (self.parts + 1))
         if doubt >= least and not self.refused:
             self.refused = f"the propensities are refuted (log E = {doubt:.1f})"
         if count < 2 or self.unsupported:
@@ -197,6 +200,7 @@ def _part(chunk: Chunk, how: Settings, n_features: int) -> Part:
     known: dict[str, Any] = columns_of(chunk, index, how, n_features)
     is_open, version = known.pop("open"), known.pop("version")
     known["batch"] = np.maximum.accumulate(version).astype(np.float64)
-    reward, at = known["reward"], np.round(known["time"] * 1e6).astype(np.int64)
+    reward = known["reward"]
+    at = np.round(known["time"] * 1e6).astype(np.int64)
     is_log = len(reward) > 1 and not np.isnan(reward).all()
     return Part(chunk, reward, is_open, at, Log(**known, arms=tuple(arms)) if is_log else None)

@@ -48,7 +48,8 @@ class Arms:
 
     def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
         """Draw `horizon` rounds."""
-        T, mu = integer(horizon, "horizon", least=1), np.array(list(self.means.values()))
+        T = integer(horizon, "horizon", least=1)
+        mu = np.array(list(self.means.values()))
         mean = np.tile(mu, (T, 1))
         if self.noise is None:
             reward = (rng.random(mean.shape) < mean).astype(np.float64)
@@ -296,7 +297,8 @@ def _found(log: Log, pair: tuple[Name, Name], truth: float, level: float) -> dic
     if found is None or found.refused:
         nothing = {"power": 0.0, "wrong": 0.0, "always": 0.0, "refused": 1.0}
         return nothing | {"estimate": np.nan, "width": np.nan, "coverage": np.nan}
-    side, differ = 1.0 if truth >= 0 else -1.0, truth != 0
+    side = 1.0 if truth >= 0 else -1.0
+    differ = truth != 0
     low, high = sorted((side * found.low, side * found.high))
     assert found.sums is not None
     p = always_valid_p(found.sums, 1 - level)[0 if side > 0 else 1]

@@ -174,10 +174,12 @@ class Sizes(NamedTuple):
 def sizes_of(asked: Question) -> Sizes:
     """Return the sizes of the target with the smallest effective sample size."""
     log, on = asked.log, asked.on
-    n, found = int(on.sum()), list[Sizes]()
+    n = int(on.sum())
+    found = list[Sizes]()
     for target in asked.targets:
         w = target.weights(log)[on]
-        total, expected = w.sum(), np.nan
+        total = w.sum()
+        expected = np.nan
         if target.pi is None:
             expected = float(n)
         elif log.probabilities is not None:
@@ -189,7 +191,8 @@ def sizes_of(asked: Question) -> Sizes:
 
 def wrong(asked: Question, estimator: str, *, force: bool, predictable: bool) -> str:
     """Return why an interval of any kind would be invalid; "" if one may be valid."""
-    log, trained = asked.log, max(target.trained for target in asked.targets)
+    log = asked.log
+    trained = max(target.trained for target in asked.targets)
     if ESTIMATORS[estimator].biased:
         return f"{estimator!r} is biased: a number without an interval"
     if not predictable:

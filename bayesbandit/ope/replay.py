@@ -136,7 +136,8 @@ def replay(
     reward = data.reward[rounds]
     if len(rounds) < 2:
         raise ValueError(f"only {len(rounds)} of {len(kept)} kept rounds matched")
-    value, se = float(reward.mean()), float(reward.std(ddof=1) / np.sqrt(len(rounds)))
+    value = float(reward.mean())
+    se = float(reward.std(ddof=1) / np.sqrt(len(rounds)))
     why = "" if force else refuted(data)
     half = np.nan if why else float(norm.ppf((1 + level) / 2)) * se
     return Replay(
@@ -170,7 +171,8 @@ def pooled(values: np.ndarray, rho: float, level: float) -> tuple[float, float, 
 def overlap(runs: Sequence[Replay]) -> float:
     """Return the mean share of a run's rounds that another run of the same log has."""
     count = Counter(np.concatenate([run.rounds for run in runs]).tolist())
-    total, R = sum(run.matched for run in runs), len(runs)
+    total = sum(run.matched for run in runs)
+    R = len(runs)
     return sum(c * (c - 1) for c in count.values()) / (total * (R - 1)) if R > 1 else 1.0
 
 
@@ -202,7 +204,9 @@ def _check(log: Log, bandit: Player) -> None:
 
 def _least(log: Log, given: Any) -> tuple[np.ndarray, list[str]]:
     """Return the minimum probability c of each round (n,), and warnings."""
-    e, n, warnings = log.probabilities, len(log), list[str]()
+    e = log.probabilities
+    n = len(log)
+    warnings = list[str]()
     known = log.propensity if e is None else e
     if e is not None:
         could = np.ones_like(e, dtype=bool) if log.available is None else log.available
@@ -233,7 +237,9 @@ def _least(log: Log, given: Any) -> tuple[np.ndarray, list[str]]:
 
 def _played(log: Log, bandit: Player, kept: np.ndarray) -> tuple[np.ndarray, Any]:
     """Return the places of the matched rounds, and the bandit after them."""
-    names, matched, could = log.arm.tolist(), [], _could(log, bandit)
+    names = log.arm.tolist()
+    matched = []
+    could = _could(log, bandit)
     own: Any = deepcopy(bandit)
     if isinstance(own, Bandit):
         own.encoder = None  # the contexts of a log are numbers by now

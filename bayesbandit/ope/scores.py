@@ -22,12 +22,18 @@ def scored(
     m: predicted means (n, K), if the estimator has them. h: the weights of rounds (n,). learned:
     the rewards (n,), NaN if not known.
     """
-    log, y, e = asked.log, asked.reward, asked.log.probabilities
-    signs, weigh, given = (1, -1)[: len(asked.targets)], ESTIMATORS[estimator].weight, asked.ratios
+    log = asked.log
+    y = asked.reward
+    e = asked.log.probabilities
+    signs = (1, -1)[: len(asked.targets)]
+    weigh = ESTIMATORS[estimator].weight
+    given = asked.ratios
     if m is None and ESTIMATORS[estimator].modelled:
         weigh = ESTIMATORS["ips"].weight
     ratios = tuple(weigh(w, tuning) for w in given)
-    scores, part, centres = np.zeros(len(log)), np.zeros(len(log)), list[float]()
+    scores = np.zeros(len(log))
+    part = np.zeros(len(log))
+    centres = list[float]()
     for sign, target, w in zip(signs, asked.targets, ratios, strict=True):
         base: Array | float = 0.0
         centre: Array | float = 0.0
@@ -44,7 +50,8 @@ def scored(
             if m is not None:
                 base = np.einsum("nk,nk->n", target.density(log), m)
             own = base + w * (y - centre) * share
-        scores, part = scores + sign * own, part + sign * w * (y - centre)
+        scores = scores + sign * own
+        part = part + sign * w * (y - centre)
     if asked.logged_alone:
         return alike(learned, scores, ratios)
 
@@ -57,7 +64,8 @@ def scored(
 
     def of(k: int) -> tuple[Any, Any, Any, Any]:
         each = [sign * w for sign, w in zip(signs, weights(k), strict=True)]
-        chance, total = (log.played == k if e is None else e[:, k]), sum(each[1:], each[0])
+        chance = log.played == k if e is None else e[:, k]
+        total = sum(each[1:], each[0])
         if m is not None:
             return chance, total, m[:, k], averaged(log, h, m[:, k]) if log.x.size else m[:, k]
         mean: Array | float = 0.0

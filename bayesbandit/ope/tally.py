@@ -217,7 +217,9 @@ def deviations(arm: Array, y: Array) -> tuple[Array, Array]:
     order = np.argsort(arm, kind="stable")
     order = order[~np.isnan(y[order])]
     for rows in np.split(order, np.flatnonzero(np.diff(arm[order])) + 1):
-        n, own = np.arange(1, len(rows) + 1), y[rows] - y[rows[:1]]  # for less rounding error
+        # for less rounding error
+        n = np.arange(1, len(rows) + 1)
+        own = y[rows] - y[rows[:1]]
         u[rows] = own - np.cumsum(own) / n
         gain[rows] = u[rows] ** 2 * n / np.maximum(n - 1, 1)
     return u, gain
@@ -252,24 +254,32 @@ def alike(y: Array, scores: Array, ratios: tuple[Array, ...]) -> Scored:
 def tallied(scored: Scored, h: Array) -> Tally:
     """Return the sums after each round with h > 0. h: the weights of rounds (n,)."""
     rounds = np.flatnonzero(h > 0)
-    h, arm, y = h[rounds], scored.arm[rounds], scored.reward[rounds]
-    d, known = scored.scores[rounds], ~np.isnan(y)
+    h = h[rounds]
+    arm = scored.arm[rounds]
+    y = scored.reward[rounds]
+    d = scored.scores[rounds]
+    known = ~np.isnan(y)
     origin = float(h @ d / h.sum()) if len(h) else 0.0
     u, gain = deviations(arm, y)
     rewards = np.cumsum([known, gain, u**2, u**4], axis=1)
-    pooled, promised = rewards[1] / np.maximum(rewards[0], 1), np.zeros(len(rounds))
+    pooled = rewards[1] / np.maximum(rewards[0], 1)
+    promised = np.zeros(len(rounds))
     last = []
     for k in scored.arms:
         e, w, m, level = (np.broadcast_to(of, len(scored.arm))[rounds] for of in scored.of(k))
         mine = known & (arm == k)
         first = y[mine.argmax()] if mine.any() else 0.0  # for less rounding error
-        own_y, m, level = np.where(mine, y - first, 0.0), m - first, level - first
+        own_y = np.where(mine, y - first, 0.0)
+        m = m - first
+        level = level - first
         n = np.cumsum(mine)
         mean = np.cumsum(own_y) / np.maximum(n, 1)
         own, u2, u4 = (np.cumsum(np.where(mine, of, 0.0)) for of in (gain, u**2, u**4))
         left = np.cumsum(np.where(mine & (n > 1), (own_y - m) ** 2, 0.0))
         g = (h * w) ** 2 * e
-        C, C1, C2 = np.cumsum(g), np.cumsum(g * level), np.cumsum(g * level**2)
+        C = np.cumsum(g)
+        C1 = np.cumsum(g * level)
+        C2 = np.cumsum(g * level**2)
         far = np.maximum(mean**2 * C - 2 * mean * C1 + C2, 0.0)
         seen = np.cumsum(np.where(mine, h * w * (own_y - mean[-1]), 0.0) ** 2)
         found = Arms(n, own, left, u2, u4, C, far, seen)

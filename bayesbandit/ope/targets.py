@@ -75,10 +75,13 @@ def target_of(log: Log, target: Any) -> Target:
     if callable(target):
         owner = target.__self__ if ismethod(target) else None
         if isinstance(owner, Bandit):
-            found, arms = target.__func__(_plain(owner, log), log.x), owner.arms
+            found = target.__func__(_plain(owner, log), log.x)
+            arms = owner.arms
             trained = trained_on(log, owner)
         else:
-            found, arms, trained = target(log.x), log.arms, 0
+            found = target(log.x)
+            arms = log.arms
+            trained = 0
         if np.ndim(found) == 1:
             return Target(_one_hot(log, np.asarray(found)), trained)
         return Target(_placed(log, found, arms), trained)
@@ -136,7 +139,8 @@ def trained_on(log: Log, bandit: Bandit) -> int:
     own = np.column_stack([log.x, log.played, log.reward])
     theirs = np.column_stack([past.x, names, past.reward])
     _, number = np.unique(np.vstack([own, theirs]), axis=0, return_inverse=True)
-    mine, seen = number.ravel()[: len(own)], number.ravel()[len(own) :]
+    mine = number.ravel()[: len(own)]
+    seen = number.ravel()[len(own) :]
     if len(np.unique(mine)) >= DISTINCT * len(mine):
         return int(np.isin(mine, seen).sum())
     size = min(WINDOW, len(mine))

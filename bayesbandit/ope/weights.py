@@ -33,7 +33,9 @@ def phi(log: Log, delta: np.ndarray, on: np.ndarray) -> np.ndarray:
     of the previous batch. The first batch uses its own. Needs the probabilities (n, K).
     """
     assert log.probabilities is not None
-    found, so_far, n = np.empty(len(log.batches)), 0.0, 0
+    found = np.empty(len(log.batches))
+    so_far = 0.0
+    n = 0
     own = spread(delta, log.probabilities)
     for b, rows in enumerate(log.batches):
         if log.snapshots is not None and b > 0:
@@ -49,7 +51,8 @@ def phi(log: Log, delta: np.ndarray, on: np.ndarray) -> np.ndarray:
         found[b] = max(mean, LEAST * so_far / max(n, 1))
         if found[b] == 0.0:  # two policies that agree so far: the largest possible cost
             found[b] = spread(np.sign(log.probabilities[rows]), log.probabilities[rows]).mean()
-        so_far, n = so_far + own[rows][on[rows]].sum(), n + int(on[rows].sum())
+        so_far = so_far + own[rows][on[rows]].sum()
+        n = n + int(on[rows].sum())
     return found
 
 
@@ -65,7 +68,8 @@ def informed(log: Log, delta: np.ndarray, on: np.ndarray, reward: np.ndarray) ->
     seen = np.cumsum(took, axis=0) - took > 0
     size = np.abs(delta) * on[:, None]
     share = np.cumsum(size, axis=0) - size
-    total, missing = share.sum(axis=1), (share * ~seen).sum(axis=1)
+    total = share.sum(axis=1)
+    missing = (share * ~seen).sum(axis=1)
     known = seen.any(axis=1) & ((2 * missing < total) | (total == 0))
     return known | (np.cumsum(on) > WAIT)
 
@@ -78,7 +82,8 @@ def by_batch(log: Log, values: np.ndarray) -> np.ndarray:
 def averaged(log: Log, h: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return values (n,) averaged over each batch by h; 0 in a batch without weight."""
     starts = [rows.start for rows in log.batches]
-    total, sums = np.add.reduceat(h, starts), np.add.reduceat(h * values, starts)
+    total = np.add.reduceat(h, starts)
+    sums = np.add.reduceat(h * values, starts)
     return by_batch(log, np.divide(sums, total, out=np.zeros_like(total), where=total > 0))
 
 

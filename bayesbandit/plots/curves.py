@@ -31,8 +31,11 @@ def regret_curves(
     axis and title say so. More than 12 environments share one panel: regret / t against the share
     of the horizon played, mean ± standard error over environments.
     """
-    table, column, what = check(table), "regret", "Cumulative regret"
-    label, names = "cumulative regret (units of reward)", pd.unique(table["environment"]).tolist()
+    table = check(table)
+    column = "regret"
+    what = "Cumulative regret"
+    label = "cumulative regret (units of reward)"
+    names = pd.unique(table["environment"]).tolist()
     runs = last(table).pivot(
         index=["environment", "replication"], columns="bandit", values=["regret", "t"]
     )
@@ -94,15 +97,19 @@ def over_time(
     """
     points = curves(table)
     styles = looks(pd.unique(points["bandit"]))
-    count, clock = replications(points["replications"]), "round t"
-    once, rounds = count == "one replication", pd.unique(last(table)["t"])
+    count = replications(points["replications"])
+    clock = "round t"
+    once = count == "one replication"
+    rounds = pd.unique(last(table)["t"])
     many = f" of {rounds[0]:,} rounds" if len(rounds) == 1 else ""
     names = pd.unique(points["environment"]).tolist()
     if len(names) > MANY:
-        count, clock = f"{len(names)} environments, {count} each", "share of the horizon played (%)"
+        count = f"{len(names)} environments, {count} each"
+        clock = "share of the horizon played (%)"
         many, once = "", False  # the error is that over environments
         label = label if isinstance(label, str) else label[names[0]]
-        points, names = _averaged(points, column), [""]
+        points = _averaged(points, column)
+        names = [""]
     labels = dict.fromkeys(names, label) if isinstance(label, str) else label
     least = float((points[column] - points[f"{column}_se"].fillna(0.0)).min())
     _, axes = panels(len(names), 4, 3.1, 2.6, ax, width)

@@ -74,7 +74,8 @@ def pairwise_scatter(
         raise ValueError("a pairwise comparison needs at least two bandits that met")
     regret = pairs.groupby("row")["row_regret"].mean().sort_values()
     bandits = [name for name in bandits if name in regret.index[:SHOWN]]
-    pairs, k = pairs[pairs["row"].isin(bandits) & pairs["column"].isin(bandits)], len(bandits)
+    pairs = pairs[pairs["row"].isin(bandits) & pairs["column"].isin(bandits)]
+    k = len(bandits)
     low, high = pairs["row_regret"].min(), pairs["row_regret"].max()  # pairs go both ways
     side = min(2.6, max(1.4, 11 / k))
     if width is not None:
@@ -114,7 +115,9 @@ def _versus(ax: Axes, met: pd.DataFrame, letters: float) -> None:
     ax.axline((0, 0), slope=1, color=GREY, lw=0.7, zorder=1)
     for outcome, (colour, marker) in OUTCOMES.items():
         some = met[met["outcome"] == outcome]
-        x, y, size = some["column_regret"], some["row_regret"], area(some["p"].to_numpy())
+        x = some["column_regret"]
+        y = some["row_regret"]
+        size = area(some["p"].to_numpy())
         ax.scatter(x, y, size, color=colour, marker=marker, alpha=0.65, ec="white", lw=0.4)
     won, lost = ((met["outcome"] == which).sum() for which in ("win", "loss"))
     look: dict[str, Any] = {"xycoords": "axes fraction", "fontsize": letters}

@@ -273,8 +273,10 @@ def dress(
     lines as they need. inches: the panel's width, if labels beside it take a part of its share of
     the figure.
     """
-    place, figure = ax.get_subplotspec(), ax.get_figure(root=True)
-    size, labelled = letters(figure), inches is not None
+    place = ax.get_subplotspec()
+    figure = ax.get_figure(root=True)
+    size = letters(figure)
+    labelled = inches is not None
     if inches is None or size < 1.0:
         inches = 6.0 if figure is None else figure.get_figwidth()
         inches /= 1 if place is None else place.get_gridspec().ncols

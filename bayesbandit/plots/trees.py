@@ -46,7 +46,8 @@ def policy_tree(
         raise TypeError(f"a picture of a tree needs a bandit with one; got {shown(belief)}")
     if features is not None and len(features) != bandit.n_features:
         raise ValueError(f"features must be {bandit.n_features} names; got {list(features)!r}")
-    tree, L = belief.tree, belief.tree.n_leaves
+    tree = belief.tree
+    L = belief.tree.n_leaves
     if features is None and bandit.encoder is not None:
         features = bandit.encoder.features
     names = [f"x{j}" for j in range(bandit.n_features)] if features is None else list(features)
@@ -57,14 +58,16 @@ def policy_tree(
     }
     longest = max((text.count("\n") for text in questions.values()), default=0)
     across, level = places(tree)
-    height, leaf = (1.0 + 0.17 * longest) * int(level.max()), 0.9 + 0.22 * max(lines, 3)
+    height = (1.0 + 0.17 * longest) * int(level.max())
+    leaf = 0.9 + 0.22 * max(lines, 3)
     figure = picture(max(WIDTH * L, 4.0), 0.6 + height + leaf, width, LEAST_LEAF * L)
     grid = figure.add_gridspec(2, L, height_ratios=[max(height, 0.05), leaf])
     top = figure.add_subplot(grid[0, :])
     top.set(xlim=(0, L), ylim=(-level.max() - 0.1, 0.4))
     top.set_axis_off()
     for node, question in questions.items():
-        x, y = across[node], -level[node]
+        x = across[node]
+        y = -level[node]
         for child, word in ((tree.left[node], "yes"), (tree.right[node], "no")):
             is_leaf = tree.feature[child] < 0
             to = across[child], -level.max() - 0.1 if is_leaf else -level[child]
@@ -103,7 +106,8 @@ def _leaves(axes: list[Axes], belief: TreeBelief, down: np.ndarray) -> None:
 def places(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
     """Return where nodes stand (M,): across, leaf l at l + ½ and a split midway between its
     children, and how many splits are above."""
-    across, level = tree.number + 0.5, np.zeros(len(tree.feature), dtype=np.int64)
+    across = tree.number + 0.5
+    level = np.zeros(len(tree.feature), dtype=np.int64)
     for node in np.flatnonzero(tree.feature >= 0):
         level[[tree.left[node], tree.right[node]]] = level[node] + 1
     for node in np.flatnonzero(tree.feature >= 0)[::-1]:

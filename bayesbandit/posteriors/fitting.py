@@ -83,7 +83,8 @@ def fit(
     if encoder is not None:
         if not isinstance(encoder, Encoder):
             raise TypeError(f"encoder must be a bb.Encoder; got {checks.shown(encoder)}")
-        x, features = encoder.transform(x), encoder.features
+        x = encoder.transform(x)
+        features = encoder.features
     model.check_features(features)
     if features is None and model.features is not None:
         features = tuple(model.features)

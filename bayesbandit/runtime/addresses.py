@@ -35,7 +35,8 @@ def hidden(text: str, secrets: Iterable[str] = ()) -> str:
     """Return a text without passwords: addresses of databases in it as `shown`, secrets as ***."""
 
     def hide(found: re.Match[str]) -> str:
-        address, kind = found[0], found[0].partition(":")[0].partition("+")[0]
+        address = found[0]
+        kind = found[0].partition(":")[0].partition("+")[0]
         if kind.lower() not in OF_DATABASES and "@" not in address:
             return address
         return shown(address) if "://" in address else f"{kind}:/…"

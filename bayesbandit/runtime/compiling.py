@@ -137,7 +137,8 @@ def without(kernel: Any, *names: str) -> Any:
 
 @cache
 def _without(kernel: Kernel, names: tuple[str, ...]) -> Any:
-    function, around = kernel.py_func, kernel.py_func.__globals__
+    function = kernel.py_func
+    around = kernel.py_func.__globals__
     called = ((name, around.get(name)) for name in function.__code__.co_names)
     twins = {n: without(other, *names) for n, other in called if isinstance(other, CPUDispatcher)}
     twin = FunctionType(

@@ -26,7 +26,8 @@ def module_of(path: Path, prefix: str) -> ModuleType:
     path = path.expanduser().resolve()
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
-    name, text = f"{prefix}{path}", path.read_bytes()
+    name = f"{prefix}{path}"
+    text = path.read_bytes()
     before = _loaded.get(name)
     if before is not None and before[0] == text and sys.modules.get(name) is before[1]:
         return before[1]

@@ -109,12 +109,14 @@ def learn(
     if isinstance(model, Bandit):
         if given := [name for name, value in own.items() if value is not None]:
             raise TypeError(f"a bandit has its own {', '.join(given)}: give the bandit alone")
-        bandit, encoder = model.copy(), model.encoder
+        bandit = model.copy()
+        encoder = model.encoder
     columns = _columns(parts, arm, reward, propensity, time, features, encoder)
     parts.check(columns.all)
     if not isinstance(model, Bandit):
         names = arms_in(parts, arm, jobs) if arms is None else arms
-        policy, d = policy or Thompson(), None if encoder else len(columns.features)
+        policy = policy or Thompson()
+        d = None if encoder else len(columns.features)
         bandit = Bandit(names, model, policy, balance, n_features=d, encoder=encoder, **settings)
     empty = _beginner(bandit, columns)
     with one_thread() if deterministic else nullcontext():
@@ -271,9 +273,11 @@ def in_tree(parts: Iterable[Bandit]) -> Bandit | None:
     """
     held: list[tuple[Bandit, int]] = []  # with the height of each one's tree
     for part in parts:
-        tree, height = part, 0
+        tree = part
+        height = 0
         while held and held[-1][1] == height:
-            tree, height = _join(held.pop()[0], tree), height + 1
+            tree = _join(held.pop()[0], tree)
+            height = height + 1
         held.append((tree, height))
     while len(held) > 1:
         later, _ = held.pop()

@@ -102,14 +102,17 @@ class Files(Parts):
 
     def each[T](self, work: Work[T], columns: Sequence[Name], jobs: int) -> Iterator[T]:
         schema = self._schema(columns)
-        loads, held, rows = [], [], 0
+        loads = []
+        held = []
+        rows = 0
         for file in self.files:
             for group in file.split_by_row_group():
                 held.append(group)
                 rows += group.count_rows()
                 if rows >= ROWS:
                     loads.append(Groups(tuple(held), schema, tuple(columns)))
-                    held, rows = [], 0
+                    held = []
+                    rows = 0
         if held:
             loads.append(Groups(tuple(held), schema, tuple(columns)))
         return _by_processes(work, loads, jobs)
@@ -129,7 +132,8 @@ class Files(Parts):
         schema = self.schema
         of_files = dict.fromkeys(file.physical_schema.remove_metadata() for file in self.files)
         for name in columns:
-            at, stored = schema.get_field_index(name), [s for s in of_files if name in s.names]
+            at = schema.get_field_index(name)
+            stored = [s for s in of_files if name in s.names]
             if types := dict.fromkeys(s.field(name).type for s in stored):
                 schema = schema.set(at, schema.field(at).with_type(_common(name, list(types))))
         return schema
@@ -143,7 +147,8 @@ def _common(name: Name, types: list[pa.DataType]) -> pa.DataType:
     import pyarrow as pa
     from pyarrow.types import is_dictionary, is_timestamp
 
-    kinds, zone = types, None
+    kinds = types
+    zone = None
     if all(map(is_timestamp, types)):
         zone = next((t.tz for t in types if t.tz is not None), None)
         kinds = [pa.timestamp(t.unit) for t in types]  # without a zone it is of UTC

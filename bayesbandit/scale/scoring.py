@@ -108,9 +108,11 @@ def _scored(
 
     check_there(f"part {number}", features, list(frame.columns))
     twin = bandit.copy().reseed(f"{key}, part {number}")
-    belief, ahead = twin.belief.fork(), twin.ahead
+    belief = twin.belief.fork()
+    ahead = twin.ahead
     step = max(1, ROOM // bandit.layout.width)
-    arm, p = [name_array(bandit.arms)[:0]], [np.empty((0, len(bandit.arms)))]
+    arm = [name_array(bandit.arms)[:0]]
+    p = [np.empty((0, len(bandit.arms)))]
     own = []
     for i in range(0, len(frame), step):
         decision = twin.choose(contexts(bandit, frame.iloc[i : i + step], features))

@@ -65,7 +65,9 @@ class Apprentice(Service):
         probabilities: the system's, by arm; other arms have 0. They must sum to 1, and the chosen
         arm's must be positive. The same id again returns what is stored.
         """
-        version, bandit, names = self._version, self._version.bandit, arms_listed(arms)
+        version = self._version
+        bandit = self._version.bandit
+        names = arms_listed(arms)
         try:
             x, among = _encoded(bandit, context, names)
             p = _distribution(probabilities, arm, bandit.arms, among)
@@ -73,9 +75,11 @@ class Apprentice(Service):
             if not (stored := self._before(context, names, id)):
                 raise
             return self._followed(stored[0], arm, probabilities, names)
-        texts, now = context_texts(context, 1, True), self._now()
+        texts = context_texts(context, 1, True)
+        now = self._now()
         ids = [id_text(new_ids(1)[0])] if id is None else ids_of(id, 1, True)
-        t, k = self._count(1), bandit.number(arm)
+        t = self._count(1)
+        k = bandit.number(arm)
         advice = decided(bandit, x, among, digests(self._secret, ids), [t], [now])
         chosen = np.asarray(advice.arm).tolist()[0]
         probability = float(advice.probabilities[0, k])
@@ -169,7 +173,8 @@ def _of_system(advice: Decision, k: int, p: np.ndarray) -> Decision:
 
     Its moments are those of the bandit's `advice`.
     """
-    layout, rows = advice.layout, advice.rows.copy()
+    layout = advice.layout
+    rows = advice.rows.copy()
     log = layout.records(rows)
     log["scale"], log["last"] = advice.sd, p
     log["arm"], log["rule"], log["propensity"] = k, TABULATED, p[k]

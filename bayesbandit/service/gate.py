@@ -33,7 +33,8 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        begin, status = time.perf_counter(), 0
+        begin = time.perf_counter()
+        status = 0
 
         async def note(message: Message) -> None:
             nonlocal status

@@ -31,7 +31,8 @@ def encoded(
     if x is NOTHING and bandit.n_features:
         raise ValueError(f"contexts must have {bandit.n_features} features; got none")
     x = checks.floats(x, "contexts")
-    one, x = x.ndim == 1, checks.contexts(x, bandit.n_features)
+    one = x.ndim == 1
+    x = checks.contexts(x, bandit.n_features)
     if not len(x):
         raise ValueError("contexts must have at least one row; got none")
     if names is None:

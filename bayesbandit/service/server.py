@@ -104,7 +104,8 @@ def application(
     )
     app.router.route_class = Strict
     app.add_middleware(Gate, key=key, observe=server.metrics.observe)
-    soon, post = server.soon, partial(app.add_api_route, methods=["POST"])
+    soon = server.soon
+    post = partial(app.add_api_route, methods=["POST"])
     post("/decide", soon(server.decide))
     post("/reward", soon(server.reward))
     post("/activate", soon(server.activate), status_code=204, response_model=None)
@@ -246,7 +247,8 @@ class Server:
     # ---- decisions -------------------------------------------------------------------------------
 
     def _decided(self, asked: Sequence[Asked]) -> list[Decided]:
-        first, n = asked[0], len(asked)
+        first = asked[0]
+        n = len(asked)
         if any(_depth(one.context) > self.deep for one in asked):
             raise ValueError(
                 "context must be one: columns by name, or numbers; for several send a list of "
@@ -271,7 +273,8 @@ class Server:
 
     def _followed(self, asked: Sequence[Asked], system: Apprentice) -> list[Decided]:
         """Return the answers about another system's decisions; store none if one is refused."""
-        named, told = {str(arm): arm for arm in system.arms}, []
+        named = {str(arm): arm for arm in system.arms}
+        told = []
         for one in asked:
             if one.variant is None or one.probabilities is None:
                 raise ValueError(

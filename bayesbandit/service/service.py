@@ -156,7 +156,8 @@ class Service:
         check_log(log)
         check_snapshots(snapshot_every, keep_snapshots)
         refuse_fallback(fallback)
-        service, settings = object.__new__(cls), log.ledger.settings()
+        service = object.__new__(cls)
+        settings = log.ledger.settings()
         if settings is None:
             raise log.ledger.no_bandit()
         check_policy(policy, log)
@@ -233,14 +234,16 @@ class Service:
         self, context: Any = None, arms: Iterable[Name] | None = None, id: Any = None
     ) -> tuple[list[Stored], bool]:
         """Return the decisions of `decide` as the log has them, and whether it is a single one."""
-        version, names = self._version, arms_listed(arms)
+        version = self._version
+        names = arms_listed(arms)
         try:
             x, among, single = encoded(version.bandit, context, names)
         except ValueError:
             if not (stored := self._before(context, names, id)):
                 raise
             return stored, isinstance(id, str)
-        n, now = len(x), self._now()
+        n = len(x)
+        now = self._now()
         texts = context_texts(context, n, single)
         ids = [id_text(one) for one in new_ids(n)] if id is None else ids_of(id, n, single)
         first = self._count(n)
@@ -283,7 +286,8 @@ class Service:
 
         The list is empty if the call is wrong. Errors are those of `_again`.
         """
-        single, table = isinstance(id, str), isinstance(context, Sequence | np.ndarray | Table)
+        single = isinstance(id, str)
+        table = isinstance(context, Sequence | np.ndarray | Table)
         if not single and (id is None or not table):
             return []
         ids = ids_of(id, 1 if single else len(list_of(id, "id")), single)
@@ -332,7 +336,8 @@ class Service:
         key: identifies one of several rewards of a decision, if their sum or the last one counts.
         Give a key or `at` then, so that a reward that is sent twice does not count twice.
         """
-        now, several = self._now(), not isinstance(id, str)
+        now = self._now()
+        several = not isinstance(id, str)
         ids = [check_id(one) for one in (list_of(id, "id") if several else [id])]
         n = len(ids)
         values = checks.column(value if several else [value], n, "rewards").tolist()
@@ -378,7 +383,9 @@ class Service:
         new version of the bandit. limit: the largest number of decisions to close.
         """
         left = math.inf if limit is None else checks.integer(limit, "limit", least=1)
-        learned, failed, ledger = 0, 0, self.log.ledger
+        learned = 0
+        failed = 0
+        ledger = self.log.ledger
         with self._changing, ledger.learner() as elected:
             while elected and left > 0:
                 self.sync()
@@ -480,7 +487,9 @@ class Service:
         with self._changing:
             for _ in range(ATTEMPTS):
                 self.sync()
-                before, number, detail = self._version, self.version + 1, {"arm": arm}
+                before = self._version
+                number = self.version + 1
+                detail = {"arm": arm}
                 version = before.advance(Change(number, self._now(), kind, detail))
                 digest = self.log.ledger.commit(before.digest, number, kind, detail)
                 if digest is not None:
@@ -496,7 +505,8 @@ class Service:
         If the log went back, as to a backup, this service goes back with it, and says so.
         """
         with self._changing:
-            ledger, own = self.log.ledger, self._version
+            ledger = self.log.ledger
+            own = self._version
             known = ledger.digest(own.number)
             if known == own.digest:
                 self._version = follow(ledger, own, self.parts)

@@ -65,7 +65,8 @@ def prune(ledger: Ledger) -> int:
         last = connection.execute(found).scalar()
     if last is None:
         raise ValueError(f"the log {ledger} has no checkpoint: make one first")
-    gone, closed = 0, states.c.outcome.is_not(None)
+    gone = 0
+    closed = states.c.outcome.is_not(None)
     old = (
         select(states.c.decision_id)
         .where(ledger.own(states), closed, or_(states.c.version < last, states.c.version.is_(None)))
@@ -89,7 +90,8 @@ def prune(ledger: Ledger) -> int:
 def erase(ledger: Ledger, ids: Sequence[str], parts: Parts) -> int:
     """Erase the contexts of decisions and make a checkpoint; return how many were erased."""
     checkpoint(ledger, parts)  # which is computed from what is there
-    n_features, erased = (ledger.beginning() or {})["n_features"], 0
+    n_features = (ledger.beginning() or {})["n_features"]
+    erased = 0
     for some in batched(ids, AT_ONCE):
         with ledger.database.write() as connection:
             there = select(decisions.c.id, decisions.c.row).where(ledger.of_ids(decisions, some))

@@ -272,7 +272,8 @@ class Ledger:
                 continue
             at = max(now, decided or now) if told is None else told
             if decided is None:
-                status, key = UNKNOWN, unknown_key(key, value)
+                status = UNKNOWN
+                key = unknown_key(key, value)
             elif id_ in settled or (how.wait is not None and at > decided + how.wait):
                 status = LATE
             else:
@@ -355,7 +356,9 @@ class Ledger:
         alike: dict[tuple[int, int, int | None], list[str]] = {}
         for id_, (came, shown) in news.items():
             row = known[id_]
-            came, shown, due = row.came + came, row.shown + shown, row.due
+            came = row.came + came
+            shown = row.shown + shown
+            due = row.due
             ready = how.aggregate == "first" and came and (shown or not how.activation)
             if ready and row.outcome is None and (due is None or due > now):
                 due = now
@@ -385,7 +388,8 @@ class Ledger:
         with self.database.read() as connection:
             rows = connection.execute(queue).all()
             came = self.came(connection, [row.id for row in rows if row.came])
-        found, broken = list[Due](), dict[str, str]()
+        found = list[Due]()
+        broken = dict[str, str]()
         for row in rows:
             try:
                 decision = stored_of(row)
@@ -439,7 +443,8 @@ class Ledger:
             }
             for i, case in enumerate(closed)
         ]  # fmt: skip
-        at, text = microseconds(), json.dumps(detail)
+        at = microseconds()
+        text = json.dumps(detail)
         digest = chained(before, at, kind, text, closed)
         read = {one.decision.id: (None, one.came, one.shown) for one in due}
         try:
@@ -533,7 +538,8 @@ class Ledger:
                 self._forget_snapshots(connection, keep)
 
     def _forget_snapshots(self, connection: Connection, keep: int) -> None:
-        number, there = versions.c.number, versions.c.snapshot.is_not(None)
+        number = versions.c.number
+        there = versions.c.snapshot.is_not(None)
         known = select(number).where(self.own(versions), there).order_by(number)
         for some in batched(superfluous([*connection.execute(known).scalars()], keep), AT_ONCE):
             gone = update(versions).where(self.own(versions), number.in_(some))
@@ -601,7 +607,8 @@ def superfluous(numbers: Sequence[int], keep: int) -> list[int]:
     as long as the largest power of two up to age/keep. So the first one stays, and about `keep`
     versions of each doubling of age. A version that is deleted now would not be kept later.
     """
-    gone, spans = [], set()
+    gone = []
+    spans = set()
     for number in numbers[:-keep]:
         width = 1 << max(((numbers[-1] - number) // keep).bit_length() - 1, 0)
         if (span := (width, number // width)) in spans:
@@ -624,7 +631,8 @@ def change_of(row: Row[Any], closed: Sequence[Outcome]) -> Change:
     """Return the change of a row of the table of versions; raise ValueError if it is broken."""
     known = row._mapping
     try:
-        detail, kind = json.loads(known["detail"]), known["kind"]
+        detail = json.loads(known["detail"])
+        kind = known["kind"]
         if kind == LEARN:
             integer(detail["closed"], "closed", least=0)
         elif kind in (ADDED, REMOVED):

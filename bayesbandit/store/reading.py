@@ -20,7 +20,8 @@ from bayesbandit.store.settings import Settings, joined
 from bayesbandit.store.tables import decisions, rewards, states, versions
 from bayesbandit.store.versions import Version, catch_up, first
 
-OPEN, NEVER = "open", -(2**63)
+OPEN = "open"
+NEVER = -(2**63)
 Closed = dict[str, tuple[str, float | None]]  # by decision id: the outcome, and the reward learned
 Came = dict[str, list[tuple[float, int]]]  # by decision id: rewards in time, and when observed
 
@@ -69,7 +70,9 @@ def frames(
 
 def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Iterator[Chunk]:
     """Yield chunks of at most `size` decisions with begin ≤ decided_at < end, in order of time."""
-    own, last = decisions.c, (-(2**62) if begin is None else begin, "")  # no id is ""
+    # no id is ""
+    own = decisions.c
+    last = (-(2**62) if begin is None else begin, "")
     found = select(decisions, states.c.outcome, states.c.reward, states.c.shown)
     found = found.outerjoin(states, of_decision(states)).where(ledger.own(decisions))
     found = found.order_by(own.decided_at, own.id).limit(size)
@@ -124,7 +127,9 @@ def joined_rewards(chunk: Chunk, how: Settings) -> tuple[np.ndarray, list[int], 
 
     Without a reward they are NaN and `NEVER`. A status is "open", or how the decision was closed.
     """
-    reward, at, status = np.full(len(chunk.decisions), np.nan), [], []
+    reward = np.full(len(chunk.decisions), np.nan)
+    at = []
+    status = []
     for i, row in enumerate(chunk.decisions):
         told = chunk.came.get(row.id, [])
         own = joined([value for value, _ in told], how)
@@ -148,7 +153,8 @@ def moments(
     for i, row in enumerate(rows):
         groups.setdefault(row.arms, []).append(i)
     for arms, which in groups.items():
-        own, K = np.stack([rows[i].row for i in which]), len(arms)
+        own = np.stack([rows[i].row for i in which])
+        K = len(arms)
         record = own.view(row_type(own.shape[1] - TAIL - 3 * K, K))[:, 0]
         sd = deviation(record["rule"][:, None], record["scale"], record["last"])
         yield which, arms, record["mean"], sd

@@ -142,7 +142,9 @@ class Verification:
 
     def check_rewards(self) -> None:
         """Find rewards observed before their decision, and those whose status is wrong."""
-        own, decided_at, wait = rewards.c, decisions.c.decided_at, self.how.wait
+        own = rewards.c
+        decided_at = decisions.c.decided_at
+        wait = self.how.wait
         known = (
             select(rewards, decided_at)
             .join(decisions, of_decision(rewards))
@@ -198,7 +200,9 @@ class Verification:
         made = Groups(self.rows(of_version.order_by(decisions.c.version)))
         changes = select(versions).where(self.ledger.own(versions), versions.c.number >= 0)
         at = until = vouched = -(2**62)
-        number, readable, digest = -1, False, b""
+        number = -1
+        readable = False
+        digest = b""
         last: Version | None = None
         for row in self.rows(changes.order_by(versions.c.number)):
             pruned = number == 0 and row.kind == CHECKPOINT  # what came before may have gone
@@ -209,7 +213,9 @@ class Verification:
             if row.number != number + 1 and not pruned:
                 said = f"versions {number + 1} … {row.number - 1} of the bandit are not there"
                 self.add("gap", row.number, number + 1, row.number, said)
-            whole, at, number = row.number == number + 1, row.at, row.number
+            whole = row.number == number + 1
+            at = row.at
+            number = row.number
             closing = self.ledger.closed().where(states.c.version == number)
             closed = self.connection.execute(closing).all()
             change = self.change(row, closed, digest if whole else None)
@@ -367,7 +373,8 @@ class Verification:
 
     def is_sound(self, one: Stored, number: int) -> bool:
         """Return whether a decision is one; add what is wrong with it."""
-        before, p = len(self.found), one.probabilities
+        before = len(self.found)
+        p = one.probabilities
         if one.version != number:
             said = f"version {one.version} of the bandit is not there"
             self.add("version", one.id, number, one.version, said)
@@ -391,7 +398,8 @@ class Verification:
 
     def decide_again(self, version: Version, some: Sequence[Stored]) -> None:
         """Compare decisions, all about the same arms, with those that a version makes again."""
-        first, bandit = some[0], version.bandit
+        first = some[0]
+        bandit = version.bandit
         if first.arms != bandit.arms:
             said = "the arms are not those of the version"
             for one in some:
@@ -413,7 +421,8 @@ class Verification:
                     self.decide_again(version, [one])
             return
         self.check_contexts(bandit, some, x)
-        number, names = version.number, np.asarray(again.arm).tolist()
+        number = version.number
+        names = np.asarray(again.arm).tolist()
         for one, arm, p, row in zip(some, names, again.probabilities, again.rows, strict=True):
             if one.mode == SYSTEM:
                 self.check_advice(one, arm, p)

@@ -64,7 +64,9 @@ class Version:
         elif change.kind == CHECKPOINT:
             made = replace(self, number=number)
         else:
-            arm, twin, removed = change.detail["arm"], independent(self.bandit), self.removed
+            arm = change.detail["arm"]
+            twin = independent(self.bandit)
+            removed = self.removed
             if change.kind == ADDED:
                 twin.add_arm(arm)
             else:
@@ -90,7 +92,8 @@ class Version:
 
     def refused(self, outcomes: Sequence[Outcome]) -> dict[str, str]:
         """Return the ids of rewards that cannot be learned, and why."""
-        twin, found = independent(self.bandit), dict[str, str]()
+        twin = independent(self.bandit)
+        found = dict[str, str]()
         for decision, reward in batches(twin, outcomes):
             left_out = twin.observe(decision, reward, errors="skip") or []
             ids = np.atleast_1d(decision.id)
@@ -173,7 +176,8 @@ def rehearse(bandit: Bandit) -> Decision:
     shape = (len(bandit.arms), bandit.n_features) if bandit.of_arms else (bandit.n_features,)
     for _ in range(2):
         for n in (1, 2):
-            x, zeros = np.zeros((n, *shape)), [0] * n
+            x = np.zeros((n, *shape))
+            zeros = [0] * n
             decision = decided(bandit, x, None, [bytes([i]) * 32 for i in range(n)], zeros, zeros)
             _ = decision.propensity, decision.probabilities
         twin = independent(bandit)

@@ -235,7 +235,8 @@ def unique(names: Iterable[str]) -> tuple[str, ...]:
     """Return names that all differ: repeated ones get a number."""
     taken: dict[str, None] = {}
     for name in names:
-        one, count = name, 1
+        one = name
+        count = 1
         while one in taken:
             count += 1
             one = f"{name} ({count})"

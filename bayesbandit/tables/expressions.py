@@ -120,7 +120,8 @@ class Reader:
                 number = float(value)  # type: ignore[arg-type]
                 return lambda _: number
             case ast.UnaryOp(op=op, operand=operand) if type(op) in OPERATORS:
-                sign, only = OPERATORS[type(op)], self.compiled(operand, depth + 1)
+                sign = OPERATORS[type(op)]
+                only = self.compiled(operand, depth + 1)
                 return lambda columns: sign(only(columns))
             case ast.BinOp(op=op, left=left, right=right) if type(op) in OPERATORS:
                 if isinstance(op, ast.Pow) and not _is_exponent(right):
@@ -131,7 +132,8 @@ class Reader:
             case ast.Call(func=ast.Name(id="I"), args=[data], keywords=[]):
                 return self.compiled(data, depth)
             case ast.Call(func=ast.Name(id=name), args=[data], keywords=[]) if name in PLAIN:
-                function, inner = vars(np)[name], self.compiled(data, depth + 1)
+                function = vars(np)[name]
+                inner = self.compiled(data, depth + 1)
                 return lambda columns: function(inner(columns))
             case ast.Call(func=ast.Name(id=name), args=[data, *_]) if name in SETTINGS:
                 if depth and name in (*SPLINES, "poly"):

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-PARQUET, LINES = (".parquet", ".pq"), (".json", ".jsonl", ".ndjson", ".dsjson")
+PARQUET = (".parquet", ".pq")
+LINES = (".json", ".jsonl", ".ndjson", ".dsjson")
 CSV = (".csv", ".tsv", ".txt")
 PACKED = (".gz", ".bz2", ".zst", ".lz4")  # which pyarrow unpacks
 SEPARATORS = ",;\t|"  # which no header of a single column has

@@ -82,7 +82,8 @@ def _column(name: Name, values: pd.Series, keep: bool) -> Column:
 
 
 def _number(column: Number, values: pd.Series, whole: bool, keep: bool) -> Column:
-    known, name = column.known(values), column.name
+    known = column.known(values)
+    name = column.name
     there = known[~np.isnan(known)]
     if there.min() == there.max():
         return LeftOut(name, CONSTANT)

@@ -40,7 +40,8 @@ def signs_of_a_log(columns: Iterable[str | int], classes: Iterable[object] = ())
     """
     from bayesbandit.tables.words import words_in
 
-    names, signs = list(columns), list[str | int]()
+    names = list(columns)
+    signs = list[str | int]()
     for name in names:
         words = words_in(name)
         if CHOICES.intersection(words[:1] + words[-1:]) or (

@@ -106,7 +106,9 @@ def roles_of(
         raise TypeError(f"a column must be one of {list(ROLES)}; got {unknown[0]!r}")
     there: list[Name] = list(frame.columns)
     found: dict[str, Name] = {role: c for role, c in given.items() if c is not None}
-    vectors, dropped, kept = dict(probabilities or {}), names_in(drop), names_in(keep)
+    vectors = dict(probabilities or {})
+    dropped = names_in(drop)
+    kept = names_in(keep)
     contexts = None if x is None else names_in(x)
     if encoder is not None:
         if lost := [c for c in encoder.columns if c not in (contexts or encoder.columns)]:

@@ -93,7 +93,8 @@ def _restored(plain: Mapping[str, Any]) -> tuple[tuple[Column, ...], bool, Formu
     check(dict(plain), HEADER)
     demand(plain["columns"], "it has no columns")
     columns = tuple(_column_of(one) for one in plain["columns"])
-    names, named = [column.name for column in columns], plain["named"]
+    names = [column.name for column in columns]
+    named = plain["named"]
     demand(len(set(names)) == len(names), "its columns repeat a name")
     demand(named or names == list(range(len(names))), "its columns are not in order")
     used = [column for column in columns if not isinstance(column, LeftOut)]

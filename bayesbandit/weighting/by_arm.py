@@ -39,7 +39,8 @@ class ByArm:
 
     def weights(self, history: History, belief: Belief) -> np.ndarray:
         """Return precision weights > 0 of all rounds (n,)."""
-        played, out = history.played(), np.ones(len(history))
+        played = history.played()
+        out = np.ones(len(history))
         for k in np.unique(played):
             mine = np.flatnonzero(played == k)
             out[mine] = self.of_arm(mine, history)

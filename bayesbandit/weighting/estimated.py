@@ -29,7 +29,8 @@ class Estimated(Inverse):
         self.coef = np.empty((0, 0))  # (arms, d + 1), the constant last
 
     def learn(self, history: History, belief: Belief) -> None:
-        names, x = history.names(), history.x
+        names = history.names()
+        x = history.x
         first = np.array([names.index(name) for name in names])  # a name that came back: one arm
         played = first[history.played()]
         present = np.flatnonzero(np.bincount(played))
@@ -90,14 +91,16 @@ def logistic(x: np.ndarray, label: np.ndarray) -> np.ndarray:
     back = solve_triangular(L, np.eye(d + 1), lower=True)
     Z = back @ X.T
     penalty = back[:, :d] @ back[:, :d].T
-    logit, sums = np.zeros((A, n)), np.eye(A)[label].T @ Z.T
+    logit = np.zeros((A, n))
+    sums = np.eye(A)[label].T @ Z.T
 
     def loss(v: np.ndarray) -> tuple[float, np.ndarray]:
         v = v.reshape(free, d + 1)
         np.matmul(v, Z, out=logit[-free:])
         top = logit.max(axis=0)
         odds = np.exp(logit - top)
-        total, shrunk = odds.sum(axis=0), v @ penalty
+        total = odds.sum(axis=0)
+        shrunk = v @ penalty
         value = (top + np.log(total)).sum() - np.vdot(v, sums[-free:]) + 0.5 * np.vdot(v, shrunk)
         return float(value), ((odds[-free:] / total) @ Z.T - sums[-free:] + shrunk).ravel()
 

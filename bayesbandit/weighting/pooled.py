@@ -79,9 +79,11 @@ class Pooled(Inverse):
         by arm in `summed`: contexts (m, d), sums of periods × probability (m,), and the number of
         snapshots summed.
         """
-        x, closed = rows[:, : layout.n_features], len(self.periods) - (not self.stale)
+        x = rows[:, : layout.n_features]
+        closed = len(self.periods) - (not self.stale)
         cached, sums, n_summed = self.summed.get(arm, (x[:0], np.empty(0), 0))
-        m, p = len(cached), np.zeros(len(x))
+        m = len(cached)
+        p = np.zeros(len(x))
         if not (m <= len(x) and np.array_equal(cached, x[:m])):
             m = 0
         p[:m] = sums[:m]
@@ -126,7 +128,8 @@ class Pooled(Inverse):
         }
 
     def form(self, state: Mapping[str, Any], layout: Layout, belief: Belief, total: int) -> Form:
-        past, n = needed(belief, Recallable, WHEN), len(state["periods"])
+        past = needed(belief, Recallable, WHEN)
+        n = len(state["periods"])
         demand(len(state["arms"]) == n, "its snapshots are not all there")
         form: Form = {"stale": bool, "scale?": Real(1.0, HIGH), "arms": [[NAME]]}
         form["periods"] = [OneOf(Whole(), Real(0.0, HUGEST))]
@@ -153,12 +156,14 @@ def chances_then(
 
     kind, param, floor: the rule, its number and its minimum probability.
     """
-    prediction, new = belief.predict(np.ascontiguousarray(x)), belief.new
+    prediction = belief.predict(np.ascontiguousarray(x))
+    new = belief.new
     entries = prediction.entries(kind)
     assert entries is not None, "snapshots are of beliefs that a compiled rule decides by"
     scale, last = entries
     row = row_type(0, new.size)
-    out, rows = np.empty(len(x)), np.empty((len(x), row.itemsize // 8))
+    out = np.empty(len(x))
+    rows = np.empty((len(x), row.itemsize // 8))
     log = rows.view(row)[:, 0]
     log["mean"], log["scale"], log["last"] = prediction.mean, scale, np.where(new, -last, last)
     log["rule"], log["number"], log["min_probability"] = kind, param, floor

@@ -101,7 +101,8 @@ class InversePropensity:
             raise TypeError("pooled propensities are of a bandit's past beliefs, not the latest")
         p = history.propensity
         if self.propensity == "estimated":
-            estimator, rows = Estimated(self.clip), history.ordered()
+            estimator = Estimated(self.clip)
+            rows = history.ordered()
             estimator.learn(history, belief)
             for arm in estimator.arms:
                 mine = history.arm == arm

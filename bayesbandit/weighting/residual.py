@@ -75,15 +75,19 @@ def residual_weights(x: Array, target: Array, zeta: float = 0.5, least: float = 
 
     n, d = x.shape
     finite(x, "rows"), finite(target, "target")
-    most, cost = n ** (1 / 3), 2.0 * (1.0 - zeta)
+    most = n ** (1 / 3)
+    cost = 2.0 * (1.0 - zeta)
     x = x - target  # precise differences, and θ'x̄ = 0
 
     def dual(v: Array) -> tuple[float, Array]:  # v = (a, b, μ); returns minus the dual
-        theta, total, mu = v[:d] - v[d:-1], v[:-1].sum(), v[-1]
+        theta = v[:d] - v[d:-1]
+        total = v[:-1].sum()
+        mu = v[-1]
         index = x @ theta + mu
         W = np.clip(index / cost, least, most)
         value = (0.5 * cost * W - index) @ W / n + mu - total**2 / (4.0 * zeta * n)
-        imbalance, slope = x.T @ W / n, total / (2.0 * zeta * n)
+        imbalance = x.T @ W / n
+        slope = total / (2.0 * zeta * n)
         return -value, np.concatenate([imbalance + slope, slope - imbalance, [W.mean() - 1.0]])
 
     bounds = [(0.0, None)] * (2 * d) + [(None, None)]
@@ -91,7 +95,8 @@ def residual_weights(x: Array, target: Array, zeta: float = 0.5, least: float = 
         dual, np.append(np.zeros(2 * d), cost), jac=True, method="L-BFGS-B", bounds=bounds,
         options={"maxiter": 2000, "maxfun": 4000, "maxcor": 20, "ftol": 1e-15, "gtol": 1e-9},
     )  # fmt: skip
-    index, mu = x @ (best.x[:d] - best.x[d:-1]), best.x[-1]
+    index = x @ (best.x[:d] - best.x[d:-1])
+    mu = best.x[-1]
     for _ in range(NEWTON):  # the mean is piecewise linear in μ: a few steps make it 1
         W = np.clip((index + mu) / cost, least, most)
         inside = np.count_nonzero((W - least) * (most - W))

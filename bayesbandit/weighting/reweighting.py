@@ -189,9 +189,13 @@ class Reweighting:
         """Reweight the arms of these rows that are due. Belief and history must have learned the
         rows. An arm that had forgotten all before them is due."""
         layout = history.layout
-        arms, n, pulled = layout.arms, belief.n, layout.records(rows)["arm"]
+        arms = layout.arms
+        n = belief.n
+        pulled = layout.records(rows)["arm"]
         if belief.of_arms:
-            arms, n, pulled = (COMMON,), np.array([history.total]), np.zeros(len(rows))
+            arms = (COMMON,)
+            n = np.array([history.total])
+            pulled = np.zeros(len(rows))
         new = np.bincount(pulled.astype(np.int64), minlength=len(n))
         them = np.flatnonzero(new).tolist()
         due = [k for k in them if n[k] >= self.due.get(arms[k], 1) or n[k] <= new[k]]
@@ -201,7 +205,10 @@ class Reweighting:
             due = np.flatnonzero(n).tolist()
         self.weigher.learn(history, belief)
         history.detach()
-        past, log, played, changed = history.ordered(), history.records, history.played(), []
+        past = history.ordered()
+        log = history.records
+        played = history.played()
+        changed = []
         if belief.of_arms:
             played = np.zeros_like(played)
         for k in due:

@@ -21,7 +21,9 @@ def summary(history: History, min_probability: float | None = None) -> pd.DataFr
     import pandas as pd
 
     now = history.fork()
-    reward, p, names = now.reward, now.propensity, now.names()
+    reward = now.reward
+    p = now.propensity
+    names = now.names()
     played = now.played()
     removed = [names[k] for k in np.unique(played[played < 0])[::-1]]
     listed = list(dict.fromkeys((*now.layout.arms, *removed)))  # a name that came back: one arm
@@ -33,7 +35,8 @@ def summary(history: History, min_probability: float | None = None) -> pd.DataFr
     for k, name in enumerate(listed):
         r, p_arm = reward[arm == k], p[arm == k]
         known = ~np.isnan(p_arm)
-        w, r_known = _inverse(p_arm[known]), r[known]
+        w = _inverse(p_arm[known])
+        r_known = r[known]
         total = w.sum()
         value = w @ r_known / total if total else np.nan
         effective = total**2 / (w @ w) if total else 0.0 if not len(r) else np.nan

@@ -30,7 +30,9 @@ def balance_table(
     import pandas as pd
 
     now = history.fork()
-    x, played, names = now.x, now.played(), now.names()
+    x = now.x
+    played = now.played()
+    names = now.names()
     n, d = x.shape
     if n == 0:
         raise ValueError("a balance table needs at least one round; the history has none")

@@ -161,7 +161,9 @@ def estimate_figures(found: pd.DataFrame) -> dict[str, Figure]:
         here = here.assign(bandit=here["bandit"].str.removesuffix(suffix))
         floor = f", minimum probability {FLOOR}" * bool(suffix)
         for column in ("squared_bias", "variance", "coverage"):
-            name, shown, title = column.replace("_", " "), here, f"{column.capitalize()}"
+            name = column.replace("_", " ")
+            shown = here
+            title = f"{column.capitalize()}"
             if column != "coverage":
                 base = here.loc[here["bandit"] == NONE, column]
                 shown = here[here["bandit"] != NONE]

@@ -36,7 +36,8 @@ class Beliefs:
 
     def of_arm(self, k: np.ndarray) -> Beliefs:
         """Return the beliefs about one arm of each run; k (R,): the arms' numbers."""
-        runs, k = np.arange(len(self.mean)), np.asarray(k)
+        runs = np.arange(len(self.mean))
+        k = np.asarray(k)
         mean, sd, truth = (part[runs, :, k, None] for part in (self.mean, self.sd, self.truth))
         return Beliefs(mean, sd, truth, self.pulls[runs, k, None])
 
@@ -65,7 +66,8 @@ def after_runs(
             raise ValueError(f"{environment.name} has no test contexts: give x, contexts to ask at")
         truth = np.full((len(asked), len(environment.arms)), np.nan) if truth is None else truth
         setting = environment.arms, environment.n_features
-        stream, log = np.random.SeedSequence([seed, i, 1]), None
+        stream = np.random.SeedSequence([seed, i, 1])
+        log = None
         if log_of is not None:
             (logging := log_of(*setting, seed=stream)).play(sample.x, sample.reward)
             log = logging.history
@@ -119,7 +121,8 @@ def intervals(
         number(level, "each of levels", above=0, below=1)
     rows = {}
     for name, some in {n: [k] for k, n in enumerate(names)}.items() or [("all", [*range(K)])]:
-        e, sd = error[:, :, some], beliefs.sd[:, :, some]
+        e = error[:, :, some]
+        sd = beliefs.sd[:, :, some]
         row = {"pulls": beliefs.pulls[:, some].mean(), **_over_runs("bias", e)}
         row |= {"actual_sd": float(np.sqrt(e.var(axis=0, ddof=1).mean())), "claimed_sd": sd.mean()}
         row["rmse"] = float(np.sqrt((e**2).mean()))

@@ -24,7 +24,8 @@ from bayesbandit_studies.tables import above, medians, paired
 EVERY = 20  # rounds of an arm between two refits
 FIRST = 3  # rounds of an arm before its first fit: `Bootstrap.least`
 GROWTH = f"{LASSO}, growth 10 %"
-STEPS, CV = f"LinTS, every {EVERY}", "LinTS, λ by CV"
+STEPS = f"LinTS, every {EVERY}"
+CV = "LinTS, λ by CV"
 MATCHED = f"{STEPS}, λ by CV"
 
 

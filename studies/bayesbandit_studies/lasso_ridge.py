@@ -41,7 +41,9 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return differences of regret, replication by replication, fits of randomised data, and
     coefficients after the first rounds."""
     mse = fits(*_few(results)).groupby(["sigma", "n"], sort=False)[["lasso", "ridge"]]
-    mean, se, text = mse.mean(), mse.sem(), partial(evaluation.within, digits=3)
+    mean = mse.mean()
+    se = mse.sem()
+    text = partial(evaluation.within, digits=3)
     found = pd.DataFrame({name: map(text, mean[name], se[name]) for name in mean}, mean.index)
     return paired(PAIRS)(results) | {
         "Mean squared error / σ² of fits of n randomised rounds of an arm": found.reset_index(),
@@ -113,9 +115,12 @@ def fits(replications: int, seed: int = 0) -> pd.DataFrame:
         for replication in range(replications):
             rng = np.random.default_rng(stream(seed, "fits", world.name, replication))
             drawn = world.sample(max(SIZES) + ASKED, rng)
-            asked, truth = drawn.x[max(SIZES) :], drawn.mean[max(SIZES) :, 0]
+            asked = drawn.x[max(SIZES) :]
+            truth = drawn.mean[max(SIZES) :, 0]
             for n in SIZES:
-                x, r, row = drawn.x[:n], drawn.reward[:n, 0], {"sigma": sigma, "n": n}
+                x = drawn.x[:n]
+                r = drawn.reward[:n, 0]
+                row = {"sigma": sigma, "n": n}
                 with threadpool_limits(limits=1):
                     lasso = LassoCV(cv=5, alphas=30).fit(x, r)
                     ridge = RidgeCV(np.geomspace(1e-3, 1e4, 30), cv=5).fit(x, r)
@@ -131,7 +136,8 @@ def fits(replications: int, seed: int = 0) -> pd.DataFrame:
 def paths(replications: int, seed: int = 0) -> pd.DataFrame:
     """Return mean |coefficient| of arm 0, mean of the replicates, over the variables of each group,
     after every fifth of the first rounds; refitted at each reward."""
-    world, rows = SparseLinear(sigma=0.1), []
+    world = SparseLinear(sigma=0.1)
+    rows = []
     for name, preset in ((LASSO, bb.BootstrapLassoTS), (RIDGE, bb.BootstrapRidgeTS)):
         for replication in range(replications):
             key = stream(seed, "paths", replication)

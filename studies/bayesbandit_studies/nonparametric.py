@@ -71,7 +71,9 @@ def walk(
     largest mean over the grid, where all other contexts are 0, at the end of each window (m, g)."""
     world = NonLinear()
     sample = world.sample(windows[-1][1], np.random.default_rng(seed))
-    bandit, chosen, regions = factory(world.arms, world.n_features, seed=seed), [], []
+    bandit = factory(world.arms, world.n_features, seed=seed)
+    chosen = []
+    regions = []
     for first, last in windows:
         now = slice(first - 1, last)
         chosen.append(bandit.play(sample.x[now], sample.reward[now], every=last)[0])

@@ -184,7 +184,8 @@ def chosen(
 ) -> pd.DataFrame:
     """Return the runs of each algorithm at the setting that a protocol chooses, under its own
     name. members: the names of each algorithm's settings."""
-    ends, regret = evaluation.last(results), rates(results)
+    ends = evaluation.last(results)
+    regret = rates(results)
     stems = regret.index.str.split(" (", regex=False).str[0]  # versions of one set stay together
     half = pd.Series(pd.factorize(stems)[0] % 2, index=regret.index)
     parts = []
@@ -266,7 +267,8 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def characteristics(names: Iterable[str]) -> pd.DataFrame:
     """Return rows, classes and columns of the data sets of these names."""
-    wanted, rows = set(names), []
+    wanted = set(names)
+    rows = []
     for e in map(bundled, BUNDLED) if wanted <= set(BUNDLED) else data_sets():
         if e.name in wanted:
             n, d = e.data.x.shape

@@ -74,7 +74,8 @@ def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     much these are above those of the bandit that is smoothed, paired."""
     replications, horizon, seed = replayed(results, REPLAYED)
     found = estimates(replications, horizon, seed)
-    found, by = found[found["t"].isin(_times(horizon))], f"± SE, {replications} replications"
+    found = found[found["t"].isin(_times(horizon))]
+    by = f"± SE, {replications} replications"
     frames = paired(PAIRS)(results)
     for world in DESIGNS:
         here = found[found["environment"] == world.name]
@@ -165,7 +166,8 @@ def above(found: pd.DataFrame, part: str) -> pd.DataFrame:
 def gaps(found: pd.DataFrame, part: str) -> pd.DataFrame:
     """Return by how much a part of `estimates` is above that of the bandit that is smoothed, with
     its standard error: a row for each pair, design and t."""
-    key, rows = ["environment", "t", "replication"], []
+    key = ["environment", "t", "replication"]
+    rows = []
     means = found.pivot_table(part, key, "estimator", sort=False)
     for one, other in ABOVE:
         differences = (means[one] - means[other]).groupby(level=key[:2], sort=False)

@@ -23,7 +23,8 @@ def stops(
     rounds: increasing numbers; the warm start comes before them and does not count. Between stops
     only ask the bandit for predictions: do not play it.
     """
-    T, ends = len(sample.x), [0, *(integer(t, "each of the rounds", least=1) for t in rounds)]
+    T = len(sample.x)
+    ends = [0, *(integer(t, "each of the rounds", least=1) for t in rounds)]
     if ends != sorted(set(ends)) or ends[-1] > T:
         raise ValueError(f"rounds must grow, and be at most {T}; got {list(rounds)}")
     bandit = factory(environment.arms, environment.n_features, seed=seed)

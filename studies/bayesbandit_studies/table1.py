@@ -74,7 +74,8 @@ def bandits() -> dict[str, Factory]:
     third, fifth, triple = (
         {"grid": tuple(c * lam for lam in CV["grid"])} for c in (1 / 3, 1 / 5, 3.0)
     )
-    fixed, balanced = partial(bb.LinTS, **FIXED), partial(bb.BLTS, clip=CLIP, **FIXED)
+    fixed = partial(bb.LinTS, **FIXED)
+    balanced = partial(bb.BLTS, clip=CLIP, **FIXED)
     return {
         "LinTS": lin,
         "LinUCB": partial(bb.LinUCB, **CV),
@@ -218,7 +219,8 @@ def maps(seed: int) -> dict[str, Figure]:
     for specification in ("well", "mis"):
         environment = SyntheticExample(specification, horizon=WINDOWS[-1][1])
         points = np.stack(np.meshgrid(*[np.linspace(-3, 3, 61)] * 2), axis=-1).reshape(-1, 2)
-        truth, estimates = environment.expected_rewards(points), []
+        truth = environment.expected_rewards(points)
+        estimates = []
         for name in FOUR:
             x, arm, t, means = walk(environment, bandits()[name], points, seed)
             estimates.append(means[-1])
@@ -282,7 +284,9 @@ def walk(
     sample = environment.sample(None, np.random.default_rng(seed))
     bandit = factory(environment.arms, environment.n_features, seed=seed)
     bandit.update(sample.warm_x, sample.warm_arm, sample.warm_reward, sample.warm_propensity)
-    features, chosen, means = environment.features(points), [sample.warm_arm], []
+    features = environment.features(points)
+    chosen = [sample.warm_arm]
+    means = []
     for first, last in WINDOWS:
         rounds = slice(max(first - 1, 0), last)
         if last > 0:

@@ -347,7 +347,7 @@ def test_a_process_forked_while_a_thread_is_at_it_can_use_a_bandit(name, rng):
     bandit.observe(bandit.choose(x), reward[:, 0])
     held, over = threading.Event(), threading.Event()
 
-    @transactions.alone
+    @transactions.exclusive
     def hold(bandit):
         held.set()
         over.wait(60)

@@ -26,7 +26,8 @@ DIMENSIONS = 32  # the most dimensions of an array
 def arrays(path: Path) -> dict[str, np.ndarray]:
     """Return the arrays of an npz file; raise `Broken` if they are larger than the file."""
     with path.open("rb") as whole, zipfile.ZipFile(whole) as file:
-        entries, size = file.infolist(), os.fstat(whole.fileno()).st_size
+        entries = file.infolist()
+        size = os.fstat(whole.fileno()).st_size
         names = [entry.filename.removesuffix(".npy") for entry in entries]
         if len(set(names)) < len(names) or any(e.compress_type for e in entries):
             raise Broken("its entries repeat or are compressed")
@@ -39,7 +40,8 @@ def _array(content: bytes, name: str, most: int) -> np.ndarray:
     header = HEADER.match(content)
     if header is None or header.end() != 10 + int.from_bytes(content[8:10], "little"):
         raise Broken(f"{name!r} is not an array of {', '.join(KINDS)}")
-    dtype, shape = np.dtype(header[1].decode()), tuple(map(int, re.findall(rb"\d+", header[2])))
+    dtype = np.dtype(header[1].decode())
+    shape = tuple(map(int, re.findall(rb"\d+", header[2])))
     allowed = len(shape) <= DIMENSIONS and max(shape, default=0) <= most
     if not allowed or math.prod(shape) * dtype.itemsize != len(content) - header.end():
         raise Broken(f"{name!r} is not the array that it says")

@@ -68,7 +68,8 @@ def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     }
     if bandit.belief.clock is not None:
         meta["ahead"] = bandit.ahead
-    spec, belief = bandit.spec, cast(Any, bandit.belief)
+    spec = bandit.spec
+    belief = cast(Any, bandit.belief)
     if isinstance(spec, Shared):
         spec, belief = spec.model, belief.common
     if isinstance(spec, Declaring):
@@ -169,7 +170,8 @@ def _check_digest(spec: Any, meta: dict[str, Any]) -> None:
     spec = spec.model if isinstance(spec, Shared) else spec
     if not isinstance(spec, Declaring):
         return
-    now, then = _digest(spec.declared, meta), meta["digest"]
+    now = _digest(spec.declared, meta)
+    then = meta["digest"]
     if None not in (now, then) and now != then:
         raise ValueError(
             f"the declaration of {spec.declared.name!r} is not the one that the bandit was saved "
@@ -178,7 +180,7 @@ def _check_digest(spec: Any, meta: dict[str, Any]) -> None:
         )
 
 
-@transactions.alone
+@transactions.exclusive
 def checked(bandit: Bandit) -> tuple[str, dict[str, np.ndarray]]:
     """Return the text and arrays of this bandit's file; arrays are copied.
 

@@ -79,7 +79,8 @@ def _stored(setting: Any) -> Any:
         pairs = [[_stored(key), _stored(value)] for key, value in setting.items()]
         return {"kind": "dict", "pairs": pairs}
     if kind is np.ndarray and setting.dtype.kind in NUMBERS:
-        values, shape = setting.ravel().tolist(), list(setting.shape)
+        values = setting.ravel().tolist()
+        shape = list(setting.shape)
         return {"kind": "array", "dtype": setting.dtype.str, "shape": shape, "values": values}
     if isinstance(setting, RewardModel):
         return setting.to_yaml()
@@ -98,7 +99,8 @@ def decode(encoded: dict[str, Any], part: str, given: object = None) -> Any:
     if kind in KINDS:
         encoded = with_new_names(KINDS[kind], encoded)
     if given is not None:
-        same, now = type(given).__name__ == kind.split(":")[-1].split(".")[-1], encode(given)
+        same = type(given).__name__ == kind.split(":")[-1].split(".")[-1]
+        now = encode(given)
         if not (same and _agree(now, encoded)):
             raise ValueError(f"the file's {part} is a {kind} of other settings than {given!r}")
         _warn_of_change(encoded, now, part)

@@ -44,7 +44,9 @@ if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
 
 FAR = 1e75  # a and b lie between 1/FAR and FAR, so that kernels end
-ROOM, TIMES = 2**25, 16  # bytes that a model may need, and more for each byte of the file's arrays
+# bytes that a model may need, and more for each byte of the file's arrays
+ROOM = 2**25
+TIMES = 16
 PARTS = ("belief", "reweighting")  # parts with a state
 SEED = Whole(0, LONGEST)
 PROBABILITY = Numbers(least=0.0, most=1.0 + 1e-9)
@@ -100,7 +102,9 @@ def check(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
 
 def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     """Raise `Broken` if a row has a number that a kernel cannot use, as an index or a scale."""
-    K, total, limit = len(meta["names"]), meta["total"], meta["limit"]
+    K = len(meta["names"])
+    total = meta["total"]
+    limit = meta["limit"]
     D = rows.shape[-1] - TAIL - 3 * K
     demand(D - meta["n_features"] in (0, 1), f"history has {rows.shape[-1]} columns")
     parts = {
@@ -142,7 +146,8 @@ def states(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, dic
 
 def check_state(bandit: Bandit, part: str, state: dict[str, Any]) -> None:
     """Raise `Broken` unless the state of a part of this bandit is of the form that it declares."""
-    belief, total = bandit.belief, bandit.history.total
+    belief = bandit.belief
+    total = bandit.history.total
     form: Mapping[Any, Any] = {...: object}  # a user's class checks its own state
     if part == "belief":
         if isinstance(belief, Described):
@@ -170,7 +175,9 @@ def check_size(model: object, meta: dict[str, Any], arrays: dict[str, np.ndarray
 
 def check_counts(bandit: Bandit) -> None:
     """Raise `Broken` if a belief's counts do not fit its bandit, or its history has other rows."""
-    n, K, total = np.asarray(bandit.belief.n), len(bandit.arms), bandit.history.total
+    n = np.asarray(bandit.belief.n)
+    K = len(bandit.arms)
+    total = bandit.history.total
     forms.check(n.astype(np.float64), Numbers((K,), 0, whole=True), "the rounds of its arms")
     if type(bandit.belief).__module__.startswith("bayesbandit."):
         demand(n.sum() <= total, f"its arms have {n} of {total} rounds")

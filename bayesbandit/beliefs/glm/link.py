@@ -107,8 +107,10 @@ class Link:
         z, offset = of.features(x, arm if of.joint else None)
         z, reward = np.ascontiguousarray(z), np.ascontiguousarray(reward)
         group = np.zeros_like(arm) if of.joint else np.ascontiguousarray(arm)
-        ridges, family = of.ridges, self.glm.family
-        power, share = self.glm.weights(data), np.zeros(len(x))
+        ridges = of.ridges
+        family = self.glm.family
+        power = self.glm.weights(data)
+        share = np.zeros(len(x))
         if tick is not None:
             share = ridges.share_of(tick, group)
             power = power * share
@@ -133,7 +135,9 @@ class Link:
         for g in groups:
             rows = rounds.of(None if of.joint else g)
             data = self.glm.block.data(**rows)
-            reward, power, n = data[1], self.glm.weights(data), len(data[1])
+            reward = data[1]
+            power = self.glm.weights(data)
+            n = len(data[1])
             tick = rounds.tick
             if tick is not None and not of.joint:
                 tick = tick[rounds.arm == g]

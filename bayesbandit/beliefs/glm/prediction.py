@@ -63,7 +63,9 @@ class Increasing(Prediction):
 
     def _best_together(self, eta: Joint, i: int, alpha: float) -> Array:
         """Return `best` (K,) at context i, as shares of the quasi-random points of `Joint`."""
-        root, mean, shares = eta.root[i], self.mean[i, :, None], []
+        root = eta.root[i]
+        mean = self.mean[i, :, None]
+        shares = []
         points = ndtri((cells(root.shape[1]) + 0.5) / POINTS)
         parts = np.array_split(points, min(POINTS, 1 + len(root) * POINTS // MAX_NUMBERS), axis=1)
         for z in parts:
@@ -77,7 +79,8 @@ class Increasing(Prediction):
         The distribution functions F are exact at nodes of each arm, and linear between the nodes of
         all arms. The probabilities are off by less than 1e-4.
         """
-        m, K = self.mean[i], self.mean.shape[1]
+        m = self.mean[i]
+        K = self.mean.shape[1]
         u = np.arange(-LAST_NODE, LAST_NODE, FINE_STEP if K <= MOST_ARMS_FOR_FINE else COARSE_STEP)
         g = self.family.mean(eta.mean[i] + eta.scale[i] * u[:, None])
         with np.errstate(all="ignore"):

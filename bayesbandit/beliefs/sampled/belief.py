@@ -290,7 +290,9 @@ class SampledBelief(ByDraws):
         self, g: int, rows: dict[str, Array], seed: int, rng: np.random.Generator
     ) -> SampledDraws:
         """Return one chain of draws: from the prior, a closed form, or a sampler."""
-        plan, S, state = self.plan, self.spec.draws, self.clouds[g].state
+        plan = self.plan
+        S = self.spec.draws
+        state = self.clouds[g].state
         if len(rows["reward"]) == 0 and plan.starts_at_prior:
             return _one_chain(plan.functions.prior(S, seed), state)
         if plan.closed_form:
@@ -311,8 +313,11 @@ class SampledBelief(ByDraws):
         time that the number of rounds passes a power of two: the engine then starts from scratch,
         so that errors do not add up, and a mode that no draw is near may be found.
         """
-        cloud, S, n = self.clouds[g], self.spec.draws, self._counts(g)[0]
-        late, doubled = n - cloud.seen, n.bit_length() > cloud.fitted.bit_length()
+        cloud = self.clouds[g]
+        S = self.spec.draws
+        n = self._counts(g)[0]
+        late = n - cloud.seen
+        doubled = n.bit_length() > cloud.fitted.bit_length()
         if self.clock or not (self.weighs and self.plan.moves) or doubled or cloud.fitted < 1:
             return None
         if not 0 <= late <= ROUNDS_AT_ONCE or np.shape(cloud.state) != (S, self.plan.dim):
@@ -354,7 +359,8 @@ class SampledBelief(ByDraws):
         """Return mean rewards (S, n) or (S, n, K) at x (n, d); raise ValueError if not finite."""
         mean = self.plan.mean_reward(draws, x)
         if not np.isfinite(mean).all():
-            wrong, largest = mean[~np.isfinite(mean)][0], np.abs(x).max(initial=0.0)
+            wrong = mean[~np.isfinite(mean)][0]
+            largest = np.abs(x).max(initial=0.0)
             raise ValueError(
                 f"{self.spec.declared.name} gives a mean reward of {wrong:g} under a posterior "
                 f"draw, at contexts as large as {largest:g}"
@@ -520,7 +526,8 @@ class SampledBelief(ByDraws):
 
     def _shapes(self, plan: Plan) -> Shapes:
         """Return the shape (S, *shape) of each variable's draws; None: the number of rows."""
-        built, row = plan.built, row_dimension(plan.built)
+        built = plan.built
+        row = row_dimension(plan.built)
         size = 1 if self.spec.frozen else self.spec.draws
         shapes: dict[str, tuple[int | None, ...]] = {**lengths(built, but=row)}
         for v in built.free_RVs:

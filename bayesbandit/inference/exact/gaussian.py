@@ -63,7 +63,8 @@ class GaussianBlock:
         """Return mean (*shape) and covariance (k, k) of each declared variable, from those of θ."""
         moments = {}
         for k, centre in self.split(mean).items():
-            T, s = self.linear.get(k), self.slices[k]
+            T = self.linear.get(k)
+            s = self.slices[k]
             inner = covariance[s, s]
             moments[k] = centre, inner if T is None else T @ inner @ T.T
         return moments
@@ -159,7 +160,8 @@ class GaussianBlock:
         """Return rows of contexts, each repeated for every arm of a model over arms without
         `arm`."""
         if arm is None and self.n_arms is not None:
-            n, K = len(x), self.n_arms
+            n = len(x)
+            K = self.n_arms
             return self.data(np.repeat(x, K, axis=0), arm=np.tile(np.arange(K), n))
         return self.data(x, arm=arm)
 
@@ -167,7 +169,8 @@ class GaussianBlock:
         """Return θ (S, D) from draws by variable, (…, *shape), chains one behind the other."""
         parts = []
         for k, s in self.slices.items():
-            T, values = self.linear.get(k), np.asarray(draws[k])
+            T = self.linear.get(k)
+            values = np.asarray(draws[k])
             parts.append(values.reshape(-1, s.stop - s.start if T is None else len(T)))
             if T is not None:
                 parts[-1] = parts[-1] @ T

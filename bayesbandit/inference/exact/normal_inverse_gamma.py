@@ -100,7 +100,8 @@ def trial(quadratic: Quadratic, apart: bool) -> Data:
     """Return some of the model's own rows, or all of them where they are not `apart`; random ones
     where it has none, or where these have no density."""
     density = quadratic.density
-    own, n = density.own, len(density.own["x"])
+    own = density.own
+    n = len(density.own["x"])
     all_roles = {"weight": np.ones(n), "arm": np.zeros(n)} | own
     x, reward, weight = (all_roles[k][: TRIED if apart else n].astype(float) for k in FLOATS)
     data = x, reward, weight, all_roles["arm"][: len(x)].astype(np.int64)
@@ -110,7 +111,8 @@ def trial(quadratic: Quadratic, apart: bool) -> Data:
 
 def conjugate(engine: NormalInverseGamma, data: Data) -> None:
     """Run the identity test: the density is what its statistics say, at random θ and s."""
-    theta, k = np.random.default_rng(0).normal(size=(3, engine.dim)), engine.exponent
+    theta = np.random.default_rng(0).normal(size=(3, engine.dim))
+    k = engine.exponent
     for prior, stats in ((True, engine.prior()), (False, engine.statistics(data))):
         shape = Natural(stats.precision, stats.shift)(theta)
         for s in (*AGAIN, 1.0):
@@ -162,7 +164,8 @@ class NormalInverseGamma(GaussianBlock):
     @property
     def ridge(self) -> float | None:
         """λ where rewards are N(mean reward, σ²/weight) and θ | σ² ~ N(0, σ²/λ I), else None."""
-        lam, noise = ridge(Natural(self._prior.precision, self._prior.shift)), self.noise
+        lam = ridge(Natural(self._prior.precision, self._prior.shift))
+        noise = self.noise
         return None if lam is None or noise is None else noise * lam
 
     @property
@@ -198,7 +201,8 @@ class NormalInverseGamma(GaussianBlock):
 
     def statistics(self, data: Data) -> NaturalGamma:
         """Return statistics of the likelihood of rows."""
-        zero, natural = np.zeros((1, self.dim)), self.of_rows(data, (1.0,))
+        zero = np.zeros((1, self.dim))
+        natural = self.of_rows(data, (1.0,))
         if self.row_wise:
             means = self.quadratic.mean_reward(zero, data)[0]
             at = [self.quadratic.curvature(means, data, (s,))[2] for s in self._scales]
@@ -208,7 +212,8 @@ class NormalInverseGamma(GaussianBlock):
 
     def _prior_statistics(self) -> NaturalGamma:
         """Return statistics of the prior: a density in s becomes one in q."""
-        zero, natural = np.zeros((1, self.dim)), self.quadratic.prior((1.0,))
+        zero = np.zeros((1, self.dim))
+        natural = self.quadratic.prior((1.0,))
         at = [float(self.quadratic.log_prior(zero, (s,))[0]) for s in self._scales]
         return NaturalGamma(natural.precision, natural.shift, *self._as_of_q(*read_off(at)))
 
@@ -233,7 +238,8 @@ class NormalInverseGamma(GaussianBlock):
         They are of prior and rows together. About 0 the rate would be lost to rounding if rewards
         are far from 0.
         """
-        prior, rows = self._prior, self.of_rows(data, (1.0,))
+        prior = self._prior
+        rows = self.of_rows(data, (1.0,))
         precision = prior.precision + rows.precision
         _, _, mean = self.solve(precision, prior.shift + rows.shift)
         means = np.tile(mean, (len(PRECISIONS), 1))
@@ -252,7 +258,8 @@ class NormalInverseGamma(GaussianBlock):
         q = gamma.ppf(quantiles, known.shape) / known.scale
         z = tried(self.dim)
         half = solve_triangular(known.cholesky, z.T, lower=True, trans=1)
-        theta, k = known.mean + (half / np.sqrt(q)).T, self.exponent
+        theta = known.mean + (half / np.sqrt(q)).T
+        k = self.exponent
         values = self.quadratic.values(theta, data, [q ** (1.0 / k)])
         if not np.isfinite(values[0]):
             raise self.quadratic.not_finite(values[0])

@@ -56,7 +56,8 @@ class Reading:
         rest: Sequence[str],
         between: Mapping[str, Interval],
     ) -> None:
-        quadratic, density = block.quadratic, block.quadratic.density
+        quadratic = block.quadratic
+        density = block.quadratic.density
         self.block, self.density, self.engine = block, density, quadratic.engine
         self.rest, self.reals = tuple(rest), quadratic.names
         self.between = dict(between)
@@ -72,7 +73,8 @@ class Reading:
     def _numbers(self, term: Term, left: list[tuple[Variable, float]]) -> list[Part]:
         """Return numbers that a term is a sum of, inside their walls, which become bounds; refuse
         them unless they are analytic."""
-        density, graphs = self.density, list[tuple[Variable, float]]()
+        density = self.density
+        graphs = list[tuple[Variable, float]]()
         positive = {density.values[k]: k for k in self.rest}
         while left:
             whole, sign = left.pop()
@@ -116,10 +118,12 @@ class Reading:
         Variables with a value for each row come last: the others keep their places if rows are
         added, and so do the forms in `_fixed`.
         """
-        places, ends = {}, {True: 0, False: 0}
+        places = {}
+        ends = {True: 0, False: 0}
         by_row = {k: None in v.type.shape for k, v in self.density.values.items()}
         for k, shape in sorted(self.shapes(n).items(), key=lambda item: by_row[item[0]]):
-            size, real = math.prod(shape), k in self.reals
+            size = math.prod(shape)
+            real = k in self.reals
             places[k] = np.arange(ends[real], ends[real] + size).reshape(shape)
             ends[real] += size
         places[MEAN] = np.arange(ends[True], ends[True] + n)
@@ -128,7 +132,8 @@ class Reading:
 
     def __call__(self, data: Data, variables: Variables) -> list[Form]:
         """Return the forms whose sum is the log density of these rows."""
-        rows, forms = self.density.arguments(data), list[Form]()
+        rows = self.density.arguments(data)
+        forms = list[Form]()
         for term, parts in self._parts.items():
             try:
                 try:
@@ -216,7 +221,8 @@ class Problem:
 
     def flat(self, state: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Return θ (D,) and u = log v (P,) of a state."""
-        theta, u = np.zeros(self.layout.dim), np.zeros(self.size)
+        theta = np.zeros(self.layout.dim)
+        u = np.zeros(self.size)
         for k, where in self.places.items():
             if k in self.reading.reals:
                 theta[where] = state[k]
@@ -240,7 +246,8 @@ class Problem:
 
     def natural(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return precision (D, D) and shift (D,) of δ given u."""
-        D, work = self.layout.dim, kernel.workspace(self.layout.terms, self.layout.dim)
+        D = self.layout.dim
+        work = kernel.workspace(self.layout.terms, self.layout.dim)
         kernel.weigh(self.layout.terms, u, work.phi)
         kernel.precision(self.layout.terms, D, work)
         upper = np.triu(work.A[:D, :D])
@@ -259,14 +266,16 @@ class Problem:
 
         sweep: of terms that get new draws before each sweep; None: of those of the layout.
         """
-        layout, D = self.layout, self.layout.dim
+        layout = self.layout
+        D = self.layout.dim
         theta, u = self.flat(state)
         held = kernel.MonomialState(theta - layout.centre, self.inside(u))
         work = kernel.workspace(layout.terms, D)
         ours = [k for k in names if k in self.reading.rest]
         none = np.zeros(0, dtype=np.int64)
         kept = np.concatenate([none, *(self.places[k].ravel() for k in ours)])
-        delta, logs = np.empty((draws, D)), np.empty((draws, len(kept)))
+        delta = np.empty((draws, D))
+        logs = np.empty((draws, len(kept)))
         sweep = sweep or partial(orbits.sweep, layout.terms)
         wrong = sweep(self.moves, held, work, delta, logs, kept, tune, rng)
         if wrong >= 0:
@@ -276,7 +285,9 @@ class Problem:
         if self._loses_digits(held.delta + layout.centre, held.u):
             reason = "means fit rewards to all their digits, and the noise is below these"
             raise improper(self.reading.engine, reason)
-        theta, out, at = delta + layout.centre, {}, 0
+        theta = delta + layout.centre
+        out = {}
+        at = 0
         positive = np.exp(logs)
         for k in names:
             where = self.places[k]
@@ -318,7 +329,8 @@ class Problem:
         layout's by a constant, at `points` places about a state."""
         theta, u = self.flat(state)
         rows = self.reading.density.arguments(self.data)
-        gaps, largest = [], 1.0
+        gaps = []
+        largest = 1.0
         for k in range(points):
             if k:
                 theta = theta + 0.1 * (1.0 + np.abs(theta)) * rng.standard_normal(theta.shape)
@@ -340,8 +352,11 @@ def problem(reading: Reading, data: Data) -> Problem:
     """Return the density of these rows, laid out; refuse rows whose terms have another form."""
     variables = reading.variables(len(data[0]))
     forms = reading(data, variables)
-    P, places = variables.positives, {k: v for k, v in variables.places.items() if k != MEAN}
-    low, high, owner = np.zeros(P), np.full(P, np.inf), np.zeros(P, dtype=np.int64)
+    P = variables.positives
+    places = {k: v for k, v in variables.places.items() if k != MEAN}
+    low = np.zeros(P)
+    high = np.full(P, np.inf)
+    owner = np.zeros(P, dtype=np.int64)
     for k, name in enumerate(reading.rest):
         low[places[name]], high[places[name]] = reading.bounds[name]
         owner[places[name]] = k

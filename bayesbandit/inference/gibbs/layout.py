@@ -71,7 +71,8 @@ class Layout(NamedTuple):
 
     def log_density(self, theta: Array, u: Array) -> float:
         """Return the log density at θ (D,) and u (P,), without the Jacobian of the logarithm."""
-        t, work = self.terms, kernel.workspace(self.terms, self.dim)
+        t = self.terms
+        work = kernel.workspace(self.terms, self.dim)
         kernel.weigh(t, u, work.phi)
         kernel.evaluate(t, theta - self.centre, work)
         return float(work.phi @ work.Q + (t.linear - 1.0) @ u + t.square @ u**2)
@@ -81,7 +82,8 @@ class Layout(NamedTuple):
 
         Their φ have the same powers and other coefficients (N,). linear (P,): instead of its own.
         """
-        t, powers = self.terms, self.dense.powers
+        t = self.terms
+        powers = self.dense.powers
         sparse = Sparse(t.form, t.form_coef, t.offset).about(-self.centre)
         first = len(t.groups)
         sparse_coef = t.coef[first : first + len(t.offset)]
@@ -111,14 +113,16 @@ def layout(parts: Sequence[Form], A: Array, b: Array, low: Array, high: Array) -
     Reals are θ (D,) and then the mean rewards A θ + b (n,), for A (n, D) and b (n,). low, high
     (P,): the bounds of positive variables.
     """
-    D, size = A.shape[1], len(low)
+    D = A.shape[1]
+    size = len(low)
     few = [p.squares for p in parts if len(p.squares.a) <= SPARSE_SIZE and below(p.squares, D)]
     many = [p.squares for p in parts if not any(p.squares is s for s in few)]
     powers, alone = stacked([s.powers for s in many]), stacked([s.powers for s in few])
     forms, offsets = matrix(many, A, b)
     apart = listed(few)
     centre = centred(forms, offsets, powers.coef, apart, alone.coef)
-    whole, apart = Dense(forms, offsets - forms @ centre, powers), apart.about(centre)
+    whole = Dense(forms, offsets - forms @ centre, powers)
+    apart = apart.about(centre)
     rows = grouped(whole)
     pure = [p.pure for p in parts]
     every = stacked([rows.row_powers, rows.group_powers, alone, *pure])
@@ -156,9 +160,11 @@ def below(squares: Squares, D: int) -> bool:
 def matrix(squares: Sequence[Squares], A: Array, b: Array) -> tuple[Array, Array]:
     """Return squares as those of forms of θ: forms (N, D) and offsets (N,)."""
     D = A.shape[1]
-    forms, offsets = [np.zeros((0, D))], [np.zeros(0)]
+    forms = [np.zeros((0, D))]
+    offsets = [np.zeros(0)]
     for _, a, real, offset in squares:
-        F, N = np.zeros((offset.size, D)), np.arange(offset.size)
+        F = np.zeros((offset.size, D))
+        N = np.arange(offset.size)
         for one, where in zip(a, real, strict=True):
             of_mean = where >= D
             np.add.at(F, (N[~of_mean], where[~of_mean]), one[~of_mean])
@@ -174,7 +180,8 @@ def listed(sparse: Sequence[Squares]) -> Sparse:
     """Return squares of few coordinates."""
     width = max((len(s.a) for s in sparse), default=0)
     wide = [(0, 0), (0, 0)]
-    forms, coefs = [np.zeros((width, 0), np.int64)], [np.zeros((width, 0))]
+    forms = [np.zeros((width, 0), np.int64)]
+    coefs = [np.zeros((width, 0))]
     for s in sparse:
         wide[0] = (0, width - len(s.a))
         forms.append(np.pad(s.real, wide))
@@ -221,10 +228,12 @@ def grouped(dense: Dense) -> Rows:
     first, which = np.zeros(0, np.int64), np.zeros(0, np.int64)
     if n:
         distinct = np.unique(powers.keys, axis=0, return_index=True, return_inverse=True)
-        first, which = distinct[1], np.ravel(distinct[2])
+        first = distinct[1]
+        which = np.ravel(distinct[2])
     G = len(first)
     if n and (n > G * D or G == 1):
-        groups, rest = np.zeros((G, *shape)), np.zeros(G)
+        groups = np.zeros((G, *shape))
+        rest = np.zeros(G)
         order = np.argsort(which, kind="stable")
         for g, members in enumerate(np.split(order, np.cumsum(np.bincount(which))[:-1])):
             of_group = forms[members], offsets[members], powers.coef[members]

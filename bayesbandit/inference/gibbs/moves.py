@@ -133,8 +133,10 @@ def shift(layout: Layout, speed: Array) -> Move | None:
 def stretch(layout: Layout, speed: Array) -> Move | None:
     """Return the move with the coefficients of the sparse squares whose φ changes; None if rates
     differ, if no coordinate of a square is its own, or where digits do not suffice."""
-    t, rates = layout.terms, rates_of(layout, speed)
-    first, m = len(t.rows) + len(t.groups), len(t.offset)
+    t = layout.terms
+    rates = rates_of(layout, speed)
+    first = len(t.rows) + len(t.groups)
+    m = len(t.offset)
     own = np.flatnonzero(np.abs(rates[first : first + m]) > 1e-12)
     if len(own) < 2 or np.ptp(rates[first + own]) > 0.0 or loses_digits(layout):
         return None
@@ -145,7 +147,8 @@ def stretch(layout: Layout, speed: Array) -> Move | None:
     rows = np.arange(len(own))
     if not (private[rows, best] > 0.0).all():
         return None
-    coordinate, inverse = np.full(m, -1), np.zeros(m)
+    coordinate = np.full(m, -1)
+    inverse = np.zeros(m)
     coordinate[own] = form[rows, best]
     inverse[own] = 1.0 / coef[rows, best]
     return Move(speed, rates, -0.5 * float(rates[first + own[0]]), coordinate, inverse)

@@ -192,7 +192,8 @@ def _uses(
         others = [u for k, u in enumerate(node.inputs) if k != i]
         if z in set(ancestors(others)):
             return None
-        out, name = node.outputs[0], elementwise_name(node.outputs[0])
+        out = node.outputs[0]
+        name = elementwise_name(node.outputs[0])
         divides = name == "TrueDiv" and i == 0
         if (name == "Mul" or divides) and len(others) == 1 and _is_scale(others[0], positive):
             found.append(Use(v, out, others[0], divides))

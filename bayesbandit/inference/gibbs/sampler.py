@@ -76,13 +76,15 @@ def _after(
     few draws are there.
     """
     terms, D = problem.layout.terms, problem.layout.dim
-    work, none = kernel.workspace(terms, D), np.zeros(0, dtype=np.int64)
+    work = kernel.workspace(terms, D)
+    none = np.zeros(0, dtype=np.int64)
     if positive_first:
         kernel.weigh(terms, held.u, work.phi)
         kernel.evaluate(terms, held.delta, work)
         if kernel.draw_elements(terms, held.u, work, rng) >= 0:
             return -np.inf
-    delta, logs = np.empty((1, D)), np.empty((1, 0))
+    delta = np.empty((1, D))
+    logs = np.empty((1, 0))
     fixed = terms, problem.moves, held, work, delta, logs, none
     if orbits.sweep(*fixed, SWEEPS_TO_COMPARE, rng) >= 0:
         return -np.inf
@@ -146,7 +148,8 @@ class Gibbs(GaussianBlock):
         rows = self.data(**data)
         if tune is None:
             tune = TUNE if start is None else TUNE_WARM
-        n, tested = len(rows[0]), int(start[0].get(TESTED, 0)) if start else 0
+        n = len(rows[0])
+        tested = int(start[0].get(TESTED, 0)) if start else 0
         kept: list[Position] = []
         last: list[Position] = []
         with one_thread():
@@ -209,8 +212,10 @@ def own_problem(reading: Reading) -> Problem:
     likelihood has no rewards of 0, or rows with rewards between 0 and 1.
     """
     density = reading.density
-    data, n = density.own, len(density.own["x"])
-    weight, arm = data.get("weight", np.ones(n)), data.get("arm", np.zeros(n, dtype=np.int64))
+    data = density.own
+    n = len(density.own["x"])
+    weight = data.get("weight", np.ones(n))
+    arm = data.get("arm", np.zeros(n, dtype=np.int64))
     other = positive(density, n)
     shares = other["reward"] / (1.0 + other["reward"])
     refused: NotThisEngine | None = None
@@ -231,7 +236,8 @@ def own_problem(reading: Reading) -> Problem:
 def match(model: pm.Model) -> Gibbs:
     """Return the Gibbs engine of a built model of a Gaussian block and positive variables."""
     apart = blocks(model)
-    density, quadratic = apart.density, Quadratic(apart.density, ENGINE, given=apart.rest)
+    density = apart.density
+    quadratic = Quadratic(apart.density, ENGINE, given=apart.rest)
     affine = not (quadratic.not_affine or depends_on(density.mean, density, apart.rest))
     if not affine:
         apart = replace(apart, density=without_mean(density))

@@ -199,7 +199,8 @@ class Degrees(Walk[float]):
 
     def _behind(self, output: Variable) -> list[Apply]:
         """Return the nodes that an output is computed by, in order; a check computes nothing."""
-        behind, left = set[Apply](), [output]
+        behind = set[Apply]()
+        left = [output]
         while left:
             v = left.pop()
             if v.owner is None or v.owner in behind or v in self.seeds:
@@ -281,7 +282,8 @@ class Analytic(Degrees):
     def _has_one_branch(self, node: Apply) -> bool:
         """Return whether the argument of a root or a logarithm keeps to one side of its branch."""
         v = bare(node.inputs[0])
-        function, name = elementwise_name(node.outputs[0]), elementwise_name(v)
+        function = elementwise_name(node.outputs[0])
+        name = elementwise_name(v)
         even = name == "Sqr" or (name == "Pow" and (exponent(v.owner) or 0.5) % 2 == 0)
         if function == "Log1p" and even:
             return True

@@ -102,7 +102,8 @@ class Form(NamedTuple):
     @classmethod
     def empty(cls, positives: int) -> Form:
         """Return the form of no numbers."""
-        none, of_none = stacked([]), np.zeros((0, 0))
+        none = stacked([])
+        of_none = np.zeros((0, 0))
         squares = Squares(none, of_none, of_none.astype(np.int64), none.coef)
         return cls(squares, none, *np.zeros((2, positives)))
 
@@ -296,12 +297,14 @@ class Law(NamedTuple):
         Q, E = linear.shape
         k, odd = divmod(monomials.of.size, E)
         order = np.argsort(monomials.of, kind="stable")
-        coef, powers = monomials.coef[order], monomials.exponent.T[order]
+        coef = monomials.coef[order]
+        powers = monomials.exponent.T[order]
         every = (factors.exponent, linear, square)
         alike = all((v == v[:, :1]).all() for v in every) and not odd
         if not alike or (monomials.of[order] != np.repeat(np.arange(E), k)).any():
             return None
-        coef, powers = coef.reshape(E, k), powers.reshape(E, k, Q)
+        coef = coef.reshape(E, k)
+        powers = powers.reshape(E, k, Q)
         if (coef != coef[0]).any() or (powers != powers[0]).any():
             return None
         exponent = factors.exponent[:, 0] if factors.of.size else np.zeros(Q)
@@ -345,7 +348,8 @@ class Reader:
     def values(self, z: Array, u: Array) -> Array:
         """Return the numbers (S, E) at reals z (S, D) and logarithms u (S, P), or one of either."""
         z, u = np.atleast_2d(z), np.atleast_2d(u)
-        S, given = max(len(z), len(u)), []
+        S = max(len(z), len(u))
+        given = []
         if S * self.numbers > MAX_NUMBERS:
             raise NoForm("too many numbers in one term")
         for k, where in self.places.items():
@@ -422,7 +426,9 @@ class Reader:
 
     def factors(self) -> Factors:
         """Return the squares at the base of u, by an LDL' factorisation of second derivatives."""
-        R, E, none = len(self.real), self.numbers, np.zeros(0)
+        R = len(self.real)
+        E = self.numbers
+        none = np.zeros(0)
         found = [(none.astype(np.int64), np.zeros((R, 0)), none, none, np.zeros((0, 0)))]
         if not R:
             return Factors(*found[0])
@@ -433,7 +439,8 @@ class Reader:
         bend = (values.sum(axis=1) - 2.0 * self.at_zero) / FAR**2
         least = (64.0 * EPSILON) ** 2 * np.abs(bend).max(axis=1, keepdims=True)
         bend[np.abs(bend) <= least] = 0.0  # the difference of two equal rows
-        slope, left = self._slopes(bend), bend.copy()
+        slope = self._slopes(bend)
+        left = bend.copy()
         done = list[tuple[Array, Array]]()
         while (live := np.abs(left) > RANK * np.abs(bend)).any() and len(done) <= R:
             p = int(live.sum(axis=1).argmax())
@@ -441,7 +448,8 @@ class Reader:
             for a, top in done:
                 column -= a * (a[p] * top)
             pivot = np.where(live[p], left[p], np.inf)
-            a, top = np.where(live, column, 0.0) / pivot, np.where(live[p], left[p], 0.0)
+            a = np.where(live, column, 0.0) / pivot
+            top = np.where(live[p], left[p], 0.0)
             a[p] = live[p]
             offset = -slope[p] / pivot
             slope = slope + a * (top * offset)
@@ -476,9 +484,11 @@ class Reader:
         the squares of both are of one size."""
         size = np.sqrt(np.abs(bend).max(axis=1))
         h = FAR / np.where(size > 0.0, size, 1.0)
-        out, others = bend.copy(), [r for r in range(len(bend)) if r != p]
+        out = bend.copy()
+        others = [r for r in range(len(bend)) if r != p]
         if others:
-            start, by = self.real[p].moved(self.zero, h[p]), h[others, None]
+            start = self.real[p].moved(self.zero, h[p])
+            by = h[others, None]
             both = np.array([self.real[r].moved(start, h[r]) for r in others])
             alone = 0.5 * bend[others] * by**2 + 0.5 * bend[p] * h[p] ** 2
             out[others] = (self.values(both, self.base) - alone) / (by * h[p])
@@ -503,7 +513,8 @@ class Reader:
 
     def exponents(self, factors: Factors, far: Array) -> Array:
         """Return e (Q, N), by which each square is proportional to exp(e'u)."""
-        of, Q = factors.of, len(self.scale)
+        of = factors.of
+        Q = len(self.scale)
         if not of.size or not Q:
             return np.zeros((Q, of.size))
         tried = self.base + 2.0 * self.rng.uniform(size=self.base.size)
@@ -528,7 +539,8 @@ class Reader:
     def _gaps(self, factors: Factors, z: Array) -> tuple[Array, Array]:
         """Return the squares (N,) at z, before they are multiplied, and their rounding."""
         each = np.vstack([factors.a * self._of(self.real, z, factors.of), -factors.offset])
-        form, blur = each.sum(axis=0), 64.0 * EPSILON * np.abs(each).sum(axis=0)
+        form = each.sum(axis=0)
+        blur = 64.0 * EPSILON * np.abs(each).sum(axis=0)
         return form**2, blur**2 + blur * np.abs(form)
 
     def _logs(self, of: Array, exponent: Array, u: Array) -> Array:
@@ -537,8 +549,11 @@ class Reader:
 
     def rest(self, factors: Factors, mode: Array) -> Rest:
         """Return what numbers are beside the squares."""
-        Q, E = len(self.scale), self.numbers
-        linear, square, found = np.zeros((Q, E)), np.zeros((Q, E)), []
+        Q = len(self.scale)
+        E = self.numbers
+        linear = np.zeros((Q, E))
+        square = np.zeros((Q, E))
+        found = []
         gap, blur = self._gaps(factors, mode)
         at_base = factors.coef * np.exp(self._logs(factors.of, factors.exponent, self.base))
         for q, slot in enumerate(self.scale):
@@ -664,9 +679,11 @@ def split(y: Array, near: Array) -> tuple[float, float, list[tuple[float, float]
     e is tried, too, for a power that is in a square beside a constant. The exponents `near`, of the
     squares of reals, are tried last: a square that cannot become 0 leaves such a power.
     """
-    fine, powers = np.isfinite(y), list[float]()
+    fine = np.isfinite(y)
+    powers = list[float]()
     far = np.flatnonzero(fine & (np.abs(GRID) >= FAR_OUT))
-    left, right = far[GRID[far] < 0.0][:2], far[GRID[far] > 0.0][:-3:-1]
+    left = far[GRID[far] < 0.0][:2]
+    right = far[GRID[far] > 0.0][:-3:-1]
     for i, j in [pair for pair in (left, right) if pair.size == 2]:
         ratio = y[i] / y[j] if y[j] else 0.0
         e = math.log(ratio) / (GRID[i] - GRID[j]) if ratio > 0.0 else 0.0

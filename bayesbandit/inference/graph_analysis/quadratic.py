@@ -67,7 +67,8 @@ def affine(function: Callable[[np.ndarray], np.ndarray], dim: int) -> tuple[np.n
     """
     directions = np.eye(dim)
     values = function(np.vstack([np.zeros((1, dim)), directions]))
-    intercept, slopes = values[0], values[1:] - values[0]
+    intercept = values[0]
+    slopes = values[1:] - values[0]
     largest, smallest = np.abs(intercept).max(initial=0.0), np.abs(slopes).max(initial=0.0)
     if 8.0 * smallest < largest < math.inf and smallest > 0.0:
         step = 2.0 ** math.ceil(math.log2(largest / smallest))
@@ -159,7 +160,8 @@ class Quadratic:
 
     @cached_property
     def _curvature(self) -> Compiled:
-        m, cut = self.density.given_mean, self.through_mean
+        m = self.density.given_mean
+        cut = self.through_mean
         assert cut is not None
         slope = gradient(cut, m)
         return self._compiled([m, *self.given], [slope, gradient(slope.sum(), m), cut])

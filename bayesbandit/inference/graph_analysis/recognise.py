@@ -57,7 +57,8 @@ class FeatureMap:
             return x if self.is_identity else x @ self.C + self.a, x @ self.c + self.e
         if arm is None:
             return (x @ self.C).transpose(1, 0, 2) + self.a, x @ self.c.T + self.e
-        A, b = np.empty((len(x), self.C.shape[2])), np.empty(len(x))
+        A = np.empty((len(x), self.C.shape[2]))
+        b = np.empty(len(x))
         for k in set(arm.tolist()):
             mine = arm == k
             A[mine] = x[mine] @ self.C[k] + self.a[k]
@@ -101,7 +102,8 @@ def row_wise(quadratic: Quadratic) -> bool:
 def differs(values: np.ndarray, closed: np.ndarray) -> str:
     """Return how log densities (S,) differ from their closed form, constants aside; "" where they
     agree to rounding or to 1e-5."""
-    gap, size = (values - values[0]) - (closed - closed[0]), np.abs(closed - closed[0])
+    gap = (values - values[0]) - (closed - closed[0])
+    size = np.abs(closed - closed[0])
     if (np.abs(gap) <= 1e-5 * (1.0 + size) + TOLERANCE * np.abs(values).max()).all():
         return ""
     return f"on these rows the log density differs from its closed form by {np.abs(gap).max():.2g}"
@@ -149,7 +151,8 @@ def features(quadratic: Quadratic) -> FeatureMap | None:
     """
     density = quadratic.density
     degree = Degrees([density.mean], {density.inputs["x"]: 1.0}).of(density.mean)
-    d, K = density.n_features, density.n_arms or 1
+    d = density.n_features
+    K = density.n_arms or 1
     if quadratic.not_affine or degree > 1 or K * d * quadratic.dim > MAP_SIZE:
         return None
     if _not_apart(density):

@@ -172,7 +172,9 @@ def of_rows(
 ) -> list[Variable]:
     """Return the largest parts of a graph that are computed of `rows` alone, and of none of the
     variables in `moving`."""
-    moves, still, parts = set(moving), set(rows), dict[Variable, None]()
+    moves = set(moving)
+    still = set(rows)
+    parts = dict[Variable, None]()
     for node in toposort([graph], blockers=[*moving, *rows]):
         if kind(node) == "shape":
             continue
@@ -188,9 +190,11 @@ def of_rows(
 def random_rows(density: Density, seed: int) -> Data:
     """Return random rows of positive numbers, of every arm; the first has weight 1."""
     K = density.n_arms or 1
-    n, rng = max(5, 2 * K), np.random.default_rng(seed)
+    n = max(5, 2 * K)
+    rng = np.random.default_rng(seed)
     rows = positive(density, n, seed)
-    weight, arm = np.exp(rng.normal(size=n)), rng.integers(0, K, n)
+    weight = np.exp(rng.normal(size=n))
+    arm = rng.integers(0, K, n)
     weight[0] = 1.0
     arm[:K] = np.arange(K)
     return rows["x"], rows["reward"], weight, arm

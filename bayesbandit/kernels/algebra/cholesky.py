@@ -37,7 +37,8 @@ def finish_rows(W, k, floor):
     for r in range(k, k + ROWS):
         row = W[r, start:]
         for q in range(k, r):
-            c, above = W[q, r], W[q, start:]
+            c = W[q, r]
+            above = W[q, start:]
             for i in range(row.size):
                 row[i] -= c * above[i]
         lifted = max(floor[r], 1e-300)

@@ -43,6 +43,7 @@ def copy_into(v, z):
 def add_outer(A, M, scale, z):
     """Add scale · z z' to A, stored row after row of length M, as far as z goes."""
     for i in range(A.size // M):
-        c, row = scale * z[i], A[i * M : (i + 1) * M]
+        c = scale * z[i]
+        row = A[i * M : (i + 1) * M]
         for j in range(z.size):
             row[j] += c * z[j]

@@ -48,7 +48,8 @@ def dots(typingctx, U, v, row, stride, start, stop):
 
 def total_of(builder, at):
     """Return the sum of a vector: its halves, added until one number is left."""
-    total, size = builder.load(at), LANES
+    total = builder.load(at)
+    size = LANES
     while size > 1:
         size //= 2
         low, high = (

@@ -24,9 +24,11 @@ def factor(A, diagonal, L):
     for j in range(D):
         copy_into(lanes(diagonal, j, L), lanes(A, j * D + j, L))
     for j in range(D):
-        pivot, scale = lanes(A, j * D + j, L), lanes(diagonal, j, L)
+        pivot = lanes(A, j * D + j, L)
+        scale = lanes(diagonal, j, L)
         for p in range(L):
-            square, smallest = pivot[p], lost * scale[p]
+            square = pivot[p]
+            smallest = lost * scale[p]
             pivot[p] = 1.0 / np.sqrt(max(square, smallest, 1e-300))
             scale[p] = pivot[p] if square > smallest else 0.0
         for i in range(j + 1, D):
@@ -46,17 +48,21 @@ def solve(U, b, L):
     """Solve in place: b ← (U'U)⁻¹ b, by what `factor` left in U; b (D·L,)."""
     D = b.size // L
     for j in range(D):
-        c, inverse = lanes(b, j, L), lanes(U, j * D + j, L)
+        c = lanes(b, j, L)
+        inverse = lanes(U, j * D + j, L)
         for p in range(L):
             c[p] *= inverse[p]
         for i in range(j + 1, D):
-            below, entry = lanes(b, i, L), lanes(U, j * D + i, L)
+            below = lanes(b, i, L)
+            entry = lanes(U, j * D + i, L)
             for p in range(L):
                 below[p] -= c[p] * entry[p]
     for j in range(D - 1, -1, -1):
-        c, inverse = lanes(b, j, L), lanes(U, j * D + j, L)
+        c = lanes(b, j, L)
+        inverse = lanes(U, j * D + j, L)
         for i in range(j + 1, D):
-            known, entry = lanes(b, i, L), lanes(U, j * D + i, L)
+            known = lanes(b, i, L)
+            entry = lanes(U, j * D + i, L)
             for p in range(L):
                 c[p] -= known[p] * entry[p]
         for p in range(L):

@@ -22,7 +22,8 @@ ROWS, LANES = 4, 8  # one tile: 4 registers of 8 doubles (AVX-512), or 8 of 4 (A
 
 def vectors(builder, module):
     """Load, store, broadcast and fused multiply-add of LANES doubles, as IR."""
-    double, index = ir.DoubleType(), ir.IntType(32)
+    double = ir.DoubleType()
+    index = ir.IntType(32)
     vector = ir.VectorType(double, LANES)
     blank = ir.Constant(vector, ir.Undefined)
     first = ir.Constant(ir.VectorType(index, LANES), [0] * LANES)

@@ -51,7 +51,9 @@ def weight_left(head, family):
 @njit(cache=True)
 def parameters(arm, settings):
     """Return the a and b of an arm's posterior."""
-    w_bar, head, setting = 1.0, head_of(arm), named(settings)
+    w_bar = 1.0
+    head = head_of(arm)
+    setting = named(settings)
     if setting.normalize > 0.0 and head.n > 0.0:
         w_bar = weight_left(head, int(setting.family)) / head.n
     return setting.prior_a + head.hits / w_bar, setting.prior_b + head.rest / w_bar

@@ -60,7 +60,8 @@ def learn_all(blocks, rates, tick, arm, reward, weight, settings, gone, log_weig
     tick, arm, reward, weight (n,). gone: a row whose weight has faded to less than this share is
     not learned.
     """
-    M, now = blocks.shape[0], blocks[:, :, CLOCK].max()
+    M = blocks.shape[0]
+    now = blocks[:, :, CLOCK].max()
     score = np.empty(M)
     for i in range(reward.size):
         now = max(now, tick[i])

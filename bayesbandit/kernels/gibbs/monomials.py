@@ -96,7 +96,8 @@ def precision(terms, D, work):
     if g == 0:
         A[:] = 0.0
     for k in range(g):
-        c, G = -2.0 * phi[n + k], terms.groups[k]
+        c = -2.0 * phi[n + k]
+        G = terms.groups[k]
         for i in range(D):
             target, source = A[i], G[i]
             if k == 0:
@@ -106,7 +107,9 @@ def precision(terms, D, work):
                 for j in range(i, source.size):
                     target[j] += c * source[j]
     for t in range(terms.offset.size):
-        c, form, coef = -2.0 * phi[n + g + t], terms.form[t], terms.form_coef[t]
+        c = -2.0 * phi[n + g + t]
+        form = terms.form[t]
+        coef = terms.form_coef[t]
         for k in range(form.size):
             i = form[k]
             A[i, P] += c * coef[k] * terms.offset[t]
@@ -116,7 +119,9 @@ def precision(terms, D, work):
     if n > 0:
         scaled = work.scaled
         for t in range(n):
-            c, target, source = 2.0 * phi[t], scaled[t], terms.rows[t]
+            c = 2.0 * phi[t]
+            target = scaled[t]
+            source = terms.rows[t]
             for j in range(source.size):
                 target[j] = c * source[j]
         add_gram(A, scaled, terms.rows, A)
@@ -125,7 +130,8 @@ def precision(terms, D, work):
 @kernel
 def draw_delta(terms, state, work, rng):
     """Draw δ given u."""
-    D, P = state.delta.size, work.A.shape[0]
+    D = state.delta.size
+    P = work.A.shape[0]
     precision(terms, D, work)
     factor(work.A, work.shift, work.W)
     for j in range(D):
@@ -207,7 +213,9 @@ def draw_elements(terms, u, work, rng):
 
 def workspace(terms: Terms, D: int) -> Work:
     """Return room for a sweep over D coordinates."""
-    T, g, shape = terms.coef.size, len(terms.groups), room(D)
+    T = terms.coef.size
+    g = len(terms.groups)
+    shape = room(D)
     shift = np.zeros(shape[0])
     shift[D:] = 1.0
     return Work(

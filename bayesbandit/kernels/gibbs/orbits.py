@@ -27,7 +27,7 @@ from bayesbandit.kernels.gibbs.monomials import (
     sparse_form,
     weigh,
 )
-from bayesbandit.kernels.uncounted_arrays import borrowed
+from bayesbandit.kernels.uncounted_arrays import unmanaged
 from bayesbandit.runtime.compiling import njit
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
@@ -106,7 +106,9 @@ def step(terms, moves, m, state, work, S, rng):
         aim(terms, moves, m, work)
         for t in range(phi.size):
             # Q(δ + (c − 1) w) is a polynomial of degree 2 in c = exp(r s)
-            slot, b, d = moves.slot[m, moves.kind[m, t]], first[t], second[t]
+            slot = moves.slot[m, moves.kind[m, t]]
+            b = first[t]
+            d = second[t]
             S[slot[0]] += phi[t] * (Q[t] - 2.0 * b + d)
             S[slot[1]] += 2.0 * phi[t] * (b - d)
             S[slot[2]] += phi[t] * d
@@ -116,7 +118,10 @@ def step(terms, moves, m, state, work, S, rng):
     for k in range(e.size):
         if e[k] == 0.0:
             S[k] = 0.0
-    a, q, low, high = moves.jacobian[m], 0.0, -np.inf, np.inf
+    a = moves.jacobian[m]
+    q = 0.0
+    low = -np.inf
+    high = np.inf
     for i in range(u.size):
         d = moves.speed[m, i]
         if d != 0.0:
@@ -138,9 +143,15 @@ def step(terms, moves, m, state, work, S, rng):
 def sweep(terms, moves, state, work, delta, u, kept, tune, rng):
     """Sweep `tune` times, then once for each row of delta (S, D) and u (S, kept), which are filled.
     Return −1, or what is improper: an element, or P + a move."""
-    terms, moves, state, work = borrowed(terms), borrowed(moves), borrowed(state), borrowed(work)
-    delta, u, kept = borrowed(delta), borrowed(u), borrowed(kept)
-    P, S = state.u.size, np.empty(max(moves.exponent.shape[1], moves.rate.shape[1]))
+    terms, moves, state, work = (
+        unmanaged(terms),
+        unmanaged(moves),
+        unmanaged(state),
+        unmanaged(work),
+    )
+    delta, u, kept = unmanaged(delta), unmanaged(u), unmanaged(kept)
+    P = state.u.size
+    S = np.empty(max(moves.exponent.shape[1], moves.rate.shape[1]))
     for s in range(-tune, delta.shape[0]):
         if (s + tune) % FRESH == 0:
             weigh(terms, state.u, work.phi)

@@ -34,10 +34,13 @@ def settled(eta, variance, kind, number, r, w):
     slope, _ = slope_and_curvature(kind, number, eta, r)
     if variance <= 0.0 or slope == 0.0:
         return eta
-    low, high = eta, eta + variance * w * slope  # ℓ' falls: it ends before
+    # ℓ' falls: it ends before
+    low = eta
+    high = eta + variance * w * slope
     if high < low:
         low, high = high, low
-    x, before = eta, np.inf
+    x = eta
+    before = np.inf
     for _ in range(2000):
         slope, curvature = slope_and_curvature(kind, number, x, r)
         excess = eta - x + variance * w * slope

@@ -100,7 +100,8 @@ def moments(c):
     if c < 0.05:
         q = c * c
         return 0.25 - q / 48.0 + q * q / 480.0, (1.0 - q / 5.0 + 17.0 * q * q / 560.0) / 24.0
-    t, e = math.tanh(0.5 * c), math.exp(-c)
+    t = math.tanh(0.5 * c)
+    e = math.exp(-c)
     return t / (2.0 * c), (2.0 * t - 4.0 * c * e / ((1.0 + e) * (1.0 + e))) / (4.0 * c * c * c)
 
 
@@ -109,7 +110,8 @@ def draw_by_gammas(b, c, rng):
     """Return a draw ω ~ PG(b, c) for any b > 0, as a sum of gammas; one gamma stands for the last
     ones."""
     mean, variance = moments(c)
-    shift, total = 0.25 * c * c / (math.pi * math.pi), 0.0
+    shift = 0.25 * c * c / (math.pi * math.pi)
+    total = 0.0
     for k in range(NEAR_TERMS if abs(c) < NEAR else TERMS):
         d = 0.5 / (math.pi * math.pi * ((k + 0.5) * (k + 0.5) + shift))
         total += d * rng.standard_gamma(b)

@@ -58,7 +58,9 @@ def log_density(rewards, terms, state, work, eta):
 @kernel
 def approximate(rows, scaled, rewards, terms, state, work, eta):
     """Factor into work.W the normal density of a Newton step from δ, where η is eta (n,)."""
-    D, P, n = state.delta.size, work.A.shape[0], eta.size
+    D = state.delta.size
+    P = work.A.shape[0]
+    n = eta.size
     y, v = np.empty(n), np.empty(n)
     pseudo_rows(eta, rewards.kind, rewards.number, rewards.reward, rewards.weight, y, v)
     for i in range(n):
@@ -77,7 +79,10 @@ def leap(rows, scaled, rewards, terms, state, work, rng):
     """Take a Metropolis step of δ, proposed by `approximate` (Gamerman 1997, Statistics and
     Computing 7, 57-68). Draws given the auxiliary variables alone hardly move where counts are
     large or rare, or where contexts are so large that rewards are certain."""
-    delta, W, P, before = state.delta, work.W, work.A.shape[0], state.delta.copy()
+    delta = state.delta
+    W = work.W
+    P = work.A.shape[0]
+    before = state.delta.copy()
     eta = np.empty(rewards.reward.size)
     ratio = -log_density(rewards, terms, state, work, eta)
     approximate(rows, scaled, rewards, terms, state, work, eta)
@@ -115,7 +120,9 @@ def above(a, rng):
 @kernel
 def observe(rows, scaled, rewards, delta, group, rng):
     """Draw observations given δ, and fill in the group of their statistics."""
-    n, D, P = rewards.reward.size, delta.size, group.shape[0]
+    n = rewards.reward.size
+    D = delta.size
+    P = group.shape[0]
     group[:] = rewards.base
     if rewards.kind == PROBIT:
         for i in range(n):

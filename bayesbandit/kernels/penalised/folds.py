@@ -21,7 +21,8 @@ def lanes_of(K, m):
 @njit(cache=True)
 def scratch(settings):
     """Return how many numbers of scratch `cross_validated` takes."""
-    setting, m = named(settings), settings.size - GRID
+    setting = named(settings)
+    m = settings.size - GRID
     D, K = int(setting.columns), int(setting.folds)
     return (D * D + 2 * D + 2) * lanes_of(K, m) + 2 * m
 
@@ -35,12 +36,17 @@ def cross_validated(arm, settings, work):
     larger λ. A small λ may be all that a pivot has left: then θ has lost digits, and so has the
     error (`put_doubts`).
     """
-    D, K, grid = arm.d.size, int(named(settings).folds), settings[GRID:]
-    m, folds = grid.size, sums_of(arm, K).folds
+    D = arm.d.size
+    K = int(named(settings).folds)
+    grid = settings[GRID:]
+    m = grid.size
+    folds = sums_of(arm, K).folds
     L = lanes_of(K, m)
-    A, theta = work[: D * D * L], work[D * D * L : (D * D + D) * L]
+    A = work[: D * D * L]
+    theta = work[D * D * L : (D * D + D) * L]
     diagonal = work[(D * D + D) * L : (D * D + 2 * D) * L]
-    half, error = lanes(work, D * D + 2 * D, L), lanes(work, D * D + 2 * D + 1, L)
+    half = lanes(work, D * D + 2 * D, L)
+    error = lanes(work, D * D + 2 * D + 1, L)
     total = work[(D * D + 2 * D + 2) * L :][:m]
     doubt = work[(D * D + 2 * D + 2) * L + m :][:m]
     others(arm, settings, A, theta, L)
@@ -51,7 +57,8 @@ def cross_validated(arm, settings, work):
     for i in range(D):  # ½ error − ½ Σwr² = Σ_i θ_i (½ G_ii θ_i + Σ_{j>i} G_ij θ_j − b_i)
         coef = lanes(theta, i, L)
         for f in range(K):
-            g, linear = 0.5 * folds[f, 2 + D + i * D + i], folds[f, 2 + i]
+            g = 0.5 * folds[f, 2 + D + i * D + i]
+            linear = folds[f, 2 + i]
             for p in range(f * m, f * m + m):
                 half[p] = g * coef[p] - linear
         for j in range(i + 1, D):
@@ -81,13 +88,18 @@ def put_doubts(arm, settings, U, L, out):
 
     A pivot that is a share 1/c of its diagonal entry has lost as many digits as c has.
     """
-    D, penalised, K = arm.d.size, int(named(settings).penalised), int(named(settings).folds)
-    M, grid, sums = stride(D), settings[GRID:], sums_of(arm, K)
+    D = arm.d.size
+    penalised = int(named(settings).penalised)
+    K = int(named(settings).folds)
+    M = stride(D)
+    grid = settings[GRID:]
+    sums = sums_of(arm, K)
     m, folds, G = grid.size, sums.folds, sums.G
     for k in range(m):
         lost = 0.0
         for i in range(D):
-            inverse, lam = lanes(U, i * D + i, L), grid[k] if i < penalised else 0.0
+            inverse = lanes(U, i * D + i, L)
+            lam = grid[k] if i < penalised else 0.0
             for f in range(K):
                 if folds[f, 0] < arm.head.n:
                     entry = (G[i * M + i] - folds[f, 2 + D + i * D + i]) / arm.head.w_bar + lam
@@ -106,8 +118,13 @@ def fill(v, value):
 def others(arm, settings, A, b, L):
     """Compute for each fold and λ, from all rows that are not the fold's: X'WX + λI, its upper
     triangle, in A (D·D·L,), and X'Wr in b (D·L,)."""
-    D, penalised, K = arm.d.size, int(named(settings).penalised), int(named(settings).folds)
-    M, grid, inverse, sums = stride(D), settings[GRID:], 1.0 / arm.head.w_bar, sums_of(arm, K)
+    D = arm.d.size
+    penalised = int(named(settings).penalised)
+    K = int(named(settings).folds)
+    M = stride(D)
+    grid = settings[GRID:]
+    inverse = 1.0 / arm.head.w_bar
+    sums = sums_of(arm, K)
     m, folds, G, rhs = grid.size, sums.folds, sums.G, sums.b
     for i in range(D):
         mine = lanes(b, i, L)
@@ -115,7 +132,8 @@ def others(arm, settings, A, b, L):
             fill(mine[f * m : f * m + m], (rhs[i] - folds[f, 2 + i]) * inverse)
         fill(mine[K * m :], 0.0)
         for j in range(i, D):
-            mine, g = lanes(A, i * D + j, L), G[i * M + j]
+            mine = lanes(A, i * D + j, L)
+            g = G[i * M + j]
             for f in range(K):
                 fill(mine[f * m : f * m + m], (g - folds[f, 2 + D + i * D + j]) * inverse)
             fill(mine[K * m :], 1.0)

@@ -28,7 +28,8 @@ def ranked(values, mass, points, weights, out):
         below[:], out[i] = 0.0, 0.0
         start = 0
         while start < K * S:
-            stop, v = start + 1, flat[order[start]]
+            stop = start + 1
+            v = flat[order[start]]
             equal[:] = 0.0
             equal[order[start] // S] = mass[order[start]]
             while stop < K * S and flat[order[stop]] == v:
@@ -70,7 +71,8 @@ def independent(values: np.ndarray, weights: np.ndarray | None = None) -> np.nda
     """Return P(arm is best) (n, K) for arms drawn independently, each from its S values (n, K, S),
     with weights (S,), or (K, S) of each arm."""
     _, K, S = values.shape
-    out, mass = np.empty(values.shape[:2]), np.broadcast_to(masses(weights, S), (K, S)).ravel()
+    out = np.empty(values.shape[:2])
+    mass = np.broadcast_to(masses(weights, S), (K, S)).ravel()
     ranked(np.ascontiguousarray(values), mass, *quadrature((K + 1) // 2), out)
     return _summing(out, weights)
 

@@ -18,7 +18,7 @@ from bayesbandit.kernels.conjugate.families import seeded, uniform
 from bayesbandit.kernels.row_layout import TABULATED, record, row_of
 from bayesbandit.kernels.selection import below, is_short, normal
 from bayesbandit.kernels.student import normal_cdf
-from bayesbandit.kernels.uncounted_arrays import borrowed, held
+from bayesbandit.kernels.uncounted_arrays import keep_alive, unmanaged
 from bayesbandit.runtime.compiling import njit
 
 EDGE_CELLS = 4  # cells at each end where a cubic errs; elsewhere by less than 1e-7 in Φ
@@ -128,10 +128,12 @@ def put_scores(mean, factor, noise, a, out):
 @njit(cache=True)
 def winner(scores, stream):
     """Return the arm with the largest score; a tie is broken evenly."""
-    best, ties = -np.inf, 0
+    best = -np.inf
+    ties = 0
     for k in range(scores.size):
         if scores[k] > best:
-            best, ties = scores[k], 1
+            best = scores[k]
+            ties = 1
         elif scores[k] == best:
             ties += 1
     skip = below(ties, stream) if ties > 1 else 0
@@ -150,21 +152,23 @@ def add_shares(mean, factor, noise, spread, start, scores, best, ties, out):
     They are POINT_BLOCK points of noise (P + 1, S) with these spreads (S,), from `start` on. scores
     (A, POINT_BLOCK), best and ties (POINT_BLOCK,): workspace.
     """
-    noise, spread, scores = borrowed(noise), borrowed(spread), borrowed(scores)
+    noise, spread, scores = unmanaged(noise), unmanaged(spread), unmanaged(scores)
     wide = spread[start : start + POINT_BLOCK]
     best[:], ties[:] = -np.inf, 0
     for k in range(mean.size):
         score = scores[k]
         score[:] = 0.0
         for j in range(factor.shape[0]):
-            along, f = noise[j, start : start + POINT_BLOCK], factor[j, k]
+            along = noise[j, start : start + POINT_BLOCK]
+            f = factor[j, k]
             for b in range(POINT_BLOCK):
                 score[b] += along[b] * f
         for b in range(POINT_BLOCK):
             score[b] = mean[k] + wide[b] * score[b]
             best[b] = max(best[b], score[b])
     for k in range(mean.size):
-        score, count = scores[k], 0
+        score = scores[k]
+        count = 0
         for b in range(POINT_BLOCK):
             ties[b] += score[b] == best[b]
             count += score[b] == best[b]
@@ -185,7 +189,8 @@ def shares_of(mean, factor, seeds, cells, normals, log_width, alpha, floor, out)
     """
     n, P, A = factor.shape
     S = cells.shape[1]
-    noise, spread = np.empty((P + 1, S)), np.empty(S)
+    noise = np.empty((P + 1, S))
+    spread = np.empty(S)
     scores, best, ties = (
         np.empty((A, POINT_BLOCK)),
         np.empty(POINT_BLOCK),
@@ -208,9 +213,13 @@ def choose_jointly(
 ):
     """Decide for rows (n, width) from `start` on among the arms of these numbers (A,), until the
     stream runs short; the next row to do. It fills `seeds`; else see `shares_of`."""
-    rows, stream, A, P = borrowed(rows), borrowed(stream), arms.size, factor.shape[1]
+    rows = unmanaged(rows)
+    stream = unmanaged(stream)
+    A = arms.size
+    P = factor.shape[1]
     memory = np.empty(A + P + 1)
-    scores, noise = borrowed(memory)[:A], borrowed(memory)[A:]
+    scores = unmanaged(memory)[:A]
+    noise = unmanaged(memory)[A:]
     i = start
     while i < rows.shape[0] and not is_short(stream, K):
         at, seeds[i] = i if alpha.size > 1 else 0, normal(stream)
@@ -223,5 +232,5 @@ def choose_jointly(
         record(row_of(rows[i], D, K), arms[k], TABULATED, alpha[at], floor[at])
         i += 1
     stream[-1] += i - start
-    held(memory)
+    keep_alive(memory)
     return i

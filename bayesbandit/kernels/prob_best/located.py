@@ -50,7 +50,8 @@ def orthant(a: int, b: int, c: int, mean: Vector, scale: Vector) -> float:
     total = 0.0
     for i in range(ORTHANT_NODES.size):
         v = half * (1.0 + ORTHANT_NODES[i])
-        sine, cosine = 2.0 * v / (1.0 + v * v), (1.0 - v * v) / (1.0 + v * v)
+        sine = 2.0 * v / (1.0 + v * v)
+        cosine = (1.0 - v * v) / (1.0 + v * v)
         exponent = (0.5 * (h * h + k * k) - h * k * sine) / (cosine * cosine)
         total += ORTHANT_WEIGHTS[i] * math.exp(-exponent) / (1.0 + v * v)
     return normal_cdf(h) * normal_cdf(k) + half * total / math.pi
@@ -88,14 +89,18 @@ def place(mean: Vector, extent: Vector, shift: Vector, alive: Mask) -> float:
     shift_k is the mean of arm k seen from the narrowest arm alive, hence exact to the rounding of
     extent_k for all that are alive.
     """
-    K, floor = mean.size, -np.inf
+    K = mean.size
+    floor = -np.inf
     for k in range(K):
         alive[k] = mean[k] > -np.inf
     for _ in range(K):  # each round drops its origin, or is the last
-        origin, narrowest, floor = 0, np.inf, -np.inf
+        origin = 0
+        narrowest = np.inf
+        floor = -np.inf
         for k in range(K):
             if alive[k] and extent[k] < narrowest:
-                origin, narrowest = k, extent[k]
+                origin = k
+                narrowest = extent[k]
         for k in range(K):
             shift[k] = mean[k] - mean[origin]
             if alive[k]:
@@ -113,8 +118,10 @@ def by_walk(
 ) -> None:
     """Fill out (K,) with P(arm is best) among the arms that are alive. Point masses are at the
     floor, and share the probability that all others are below."""
-    K, points = shift.size, 0
-    shapes, spread = np.empty((K, SHAPE)), np.empty(K, np.bool_)
+    K = shift.size
+    points = 0
+    shapes = np.empty((K, SHAPE))
+    spread = np.empty(K, np.bool_)
     for k in range(K):
         spread[k] = alive[k] and scale[k] > 0.0
         points += alive[k] and scale[k] == 0.0
@@ -131,7 +138,9 @@ def by_walk(
 def best_from(first: int, mean: Vector, scale: Vector, df: Vector, out: Vector) -> None:
     """Fill out with P(arm a is best) for a = first, first + 1, …; one has the bits of all."""
     K = mean.size
-    extent, shift, alive = np.empty(K), np.empty(K), np.empty(K, np.bool_)
+    extent = np.empty(K)
+    shift = np.empty(K)
+    alive = np.empty(K, np.bool_)
     for k in range(K):
         extent[k] = reach(df[k]) * scale[k]
     floor = place(mean, extent, shift, alive)

@@ -13,14 +13,14 @@ from bayesbandit.kernels.prob_best.joint import put_point, width_at, winner
 from bayesbandit.kernels.row_layout import TABULATED, record, row_of
 from bayesbandit.kernels.selection import below, is_short, normal
 from bayesbandit.kernels.student import normal_cdf
-from bayesbandit.kernels.uncounted_arrays import borrowed, held
+from bayesbandit.kernels.uncounted_arrays import keep_alive, unmanaged
 from bayesbandit.runtime.compiling import njit
 
 
 @njit(cache=True)
 def put_means(x, location, out):
     """Put x'location of rows x (n, K, d) into out (n, K)."""
-    x, location = borrowed(x), borrowed(location)
+    x, location = unmanaged(x), unmanaged(location)
     for i in range(out.shape[0]):
         for k in range(out.shape[1]):
             out[i, k] = dot(x[i, k], location)
@@ -30,14 +30,15 @@ def put_means(x, location, out):
 def put_lengths(x, unit, direction, part, length):
     """Put the part of each row of x / unit (K, d) along a direction, and its length, into the
     others (K,)."""
-    x, direction, row = borrowed(x), borrowed(direction), np.empty(direction.size)
-    scaled, inverse = borrowed(row), 1.0 / unit
+    x, direction, row = unmanaged(x), unmanaged(direction), np.empty(direction.size)
+    scaled = unmanaged(row)
+    inverse = 1.0 / unit
     for k in range(part.size):
         for i in range(scaled.size):
             scaled[i] = x[k, i] * inverse
         part[k] = dot(scaled, direction)
         length[k] = math.sqrt(dot(scaled, scaled))
-    held(row)
+    keep_alive(row)
 
 
 @njit(cache=True)
@@ -53,12 +54,14 @@ def put_theta(location, axes, noise, spread, theta):
 @njit(cache=True)
 def put_thetas(noise, spread, location, axes, theta):
     """Put the θ of noise (P, S) and spread (S,) into theta (S, d)."""
-    axes, theta, own = borrowed(axes), borrowed(theta), np.empty(noise.shape[0])
+    axes = unmanaged(axes)
+    theta = unmanaged(theta)
+    own = np.empty(noise.shape[0])
     for s in range(spread.size):
         for j in range(own.size):
             own[j] = noise[j, s]
-        put_theta(location, axes, borrowed(own), spread[s], theta[s])
-    held(own)
+        put_theta(location, axes, unmanaged(own), spread[s], theta[s])
+    keep_alive(own)
 
 
 @njit(cache=True)
@@ -67,11 +70,12 @@ def choose_by_rows(
     stream,
 ):  # fmt: skip
     """Decide as `joint.choose_jointly`, for rows x (n, K, d) of features and axes (P, d) of θ."""
-    rows, x, stream = borrowed(rows), borrowed(x), borrowed(stream)
+    rows, x, stream = unmanaged(rows), unmanaged(x), unmanaged(stream)
     A, (P, d) = arms.size, axes.shape
     memory = np.empty(A + d + P + 1)
-    scores, theta = borrowed(memory)[:A], borrowed(memory)[A : A + d]
-    noise = borrowed(memory)[A + d :]
+    scores = unmanaged(memory)[:A]
+    theta = unmanaged(memory)[A : A + d]
+    noise = unmanaged(memory)[A + d :]
     i = start
     while i < rows.shape[0] and not is_short(stream, 1):
         seeds[i] = normal(stream)
@@ -86,7 +90,7 @@ def choose_by_rows(
         record(row_of(rows[i], D, K), arms[k], TABULATED, alpha[i], floor[i])
         i += 1
     stream[-1] += i - start
-    held(memory)
+    keep_alive(memory)
     return i
 
 
@@ -94,8 +98,11 @@ def choose_by_rows(
 def put_wins(x, theta, out):
     """Put the number of draws theta (S, d) under which each row of x (A, d) is best into out (A,);
     a tie is split evenly."""
-    x, S = borrowed(x), theta.shape[0]
-    best, winner, ties = np.full(S, -np.inf), np.zeros(S, np.int64), np.zeros(S, np.int64)
+    x = unmanaged(x)
+    S = theta.shape[0]
+    best = np.full(S, -np.inf)
+    winner = np.zeros(S, np.int64)
+    ties = np.zeros(S, np.int64)
     for a in range(out.size):
         for s in range(S):
             score = dot(x[a], theta[s])

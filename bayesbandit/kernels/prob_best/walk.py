@@ -20,7 +20,7 @@ import numpy as np
 
 from bayesbandit.kernels.row_layout import GAMMA, THOMPSON
 from bayesbandit.kernels.student import peak
-from bayesbandit.kernels.uncounted_arrays import borrowed, held
+from bayesbandit.kernels.uncounted_arrays import keep_alive, unmanaged
 from bayesbandit.runtime.compiling import njit
 
 N_NODES = 12
@@ -86,7 +86,9 @@ def fall(shape, z, family):
         return located_fall((z - shape[MODE]) / shape[SD], shape[DF])
     if not CONJUGATE:
         return -np.inf
-    a, b, y = shape[A], shape[B], z - shape[MODE]
+    a = shape[A]
+    b = shape[B]
+    y = z - shape[MODE]
     if family == GAMMA:
         return a * (y - math.expm1(y)) if y < 700.0 else -np.inf
     if a > b:
@@ -110,7 +112,8 @@ def falls(shape, z, family):
 def slope(shape, z, family):
     """Return the derivative of the log density at z."""
     if SAMPLED and family == LOCATED:
-        y, df = (z - shape[MODE]) / shape[SD], shape[DF]
+        y = (z - shape[MODE]) / shape[SD]
+        df = shape[DF]
         steep = y if df == np.inf else (df + 1.0) * y / (df + y * y)
         return -steep / max(shape[SD], 1e-300)
     if not CONJUGATE:
@@ -232,7 +235,8 @@ def common(x, L, family, out):
 def densities(shape, x, L, family, shared, f):
     """Fill f (n,) with an arm's density on the nodes below x, times L."""
     if SAMPLED and family == LOCATED:
-        z, step = (x - shape[MODE]) / shape[SD], L / shape[SD]
+        z = (x - shape[MODE]) / shape[SD]
+        step = L / shape[SD]
         top = shape[HEIGHT] + math.log(step)
         for i in range(N_NODES):
             f[i] = math.exp(top + located_fall(z - step * TAU[i], shape[DF]))
@@ -241,7 +245,8 @@ def densities(shape, x, L, family, shared, f):
         return
     top = shape[HEIGHT] + fall(shape, x, family) + math.log(L / shape[SD])
     if family == GAMMA:
-        linear, factor = -shape[A] * L, -shape[B] * math.exp(x)
+        linear = -shape[A] * L
+        factor = -shape[B] * math.exp(x)
     else:
         linear = shape[B] * L if x > 0.0 else -shape[A] * L
         factor = -(shape[A] + shape[B])
@@ -261,7 +266,9 @@ def panel(x, L, shapes, inside, end, family, work, out):
         product[i] = WEIGHTS[i]
     for k in range(K):
         if inside[k]:
-            f, F, total = work[k, 0], work[k, 1], 0.0
+            f = work[k, 0]
+            F = work[k, 1]
+            total = 0.0
             densities(shapes[k], x, L, family, shared, f)
             for i in range(N_NODES):
                 F[i] = end[k]
@@ -277,7 +284,9 @@ def panel(x, L, shapes, inside, end, family, work, out):
         product[i] = 1.0
     for k in range(K - 1, -1, -1):
         if inside[k]:
-            f, F, total = work[k, 0], work[k, 1], 0.0
+            f = work[k, 0]
+            F = work[k, 1]
+            total = 0.0
             for i in range(N_NODES):
                 total += f[i] * product[i]
                 product[i] *= F[i]
@@ -290,17 +299,22 @@ def walk(shapes, available, family, bottom, out):
     probability that all of them are below; shapes (K, SHAPE)."""
     K = shapes.shape[0]
     scratch = np.empty((K + 1, 2, N_NODES)), np.ones(K), np.empty(K, np.bool_)
-    work, end, inside = borrowed(scratch)
-    shapes, out = borrowed(shapes), borrowed(out)
-    x, left, count = -np.inf, 1.0, 0
+    work, end, inside = unmanaged(scratch)
+    shapes, out = unmanaged(shapes), unmanaged(out)
+    x = -np.inf
+    left = 1.0
+    count = 0
     early = EARLY_SHARE if family == LOCATED else 0.0
     for k in range(K):
         out[k] = 0.0
         if available[k]:
-            x, count = max(x, shapes[k, BEGIN]), count + 1
+            x = max(x, shapes[k, BEGIN])
+            count = count + 1
     span = SPAN_OF_FEW if count <= FEW_ARMS else SPAN_OF_MANY
     while left > NEGLIGIBLE and bottom < x < np.inf:
-        L, follows, steep = np.inf, bottom, 1e-300
+        L = np.inf
+        follows = bottom
+        steep = 1e-300
         for k in range(K):
             begin = shapes[k, BEGIN]
             inside[k] = available[k] and begin + early * (begin - shapes[k, MODE]) >= x
@@ -313,13 +327,14 @@ def walk(shapes, available, family, bottom, out):
         lower = max(x - min(L, STEEPEST_TOGETHER / steep), follows)
         lower = min(lower, math.nextafter(x, -np.inf))
         panel(x, x - lower, shapes, inside, end, family, work, out)
-        x, left = lower, 1.0
+        x = lower
+        left = 1.0
         for k in range(K):
             if inside[k]:
                 ended = family != LOCATED and x < shapes[k, MODE]
                 ended = ended and fall(shapes[k], x, family) < -ENTRY_FALL
                 left = 0.0 if ended else left * end[k]
-    held(scratch)
+    keep_alive(scratch)
     return left
 
 
@@ -345,7 +360,8 @@ def best(shapes, available, family, out):
 def best_of(a, b, family, out):
     """Fill out (n, K) with P(arm is best) for arms of these parameters (n, K); equal rows once."""
     n, K = a.shape
-    shapes, every = np.empty((K, SHAPE)), np.ones(K, np.bool_)
+    shapes = np.empty((K, SHAPE))
+    every = np.ones(K, np.bool_)
     for i in range(n):
         repeated = i > 0
         for k in range(K):

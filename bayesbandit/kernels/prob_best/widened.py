@@ -62,7 +62,8 @@ def widened_best(shapes: np.ndarray, mean: np.ndarray, family: int, alpha: float
 
 def grid(shape: np.ndarray, family: int) -> np.ndarray:
     """Return points of an arm's z from where it ends to where it begins, a panel apart."""
-    z, points = float(shape[BEGIN]), []
+    z = float(shape[BEGIN])
+    points = []
     while not (z < shape[MODE] and fall(shape, z, family) < -ENTRY_FALL):
         points.append(z)
         z -= length(shape, z, family, SPAN_OF_MANY)
@@ -95,7 +96,8 @@ def below(shape: np.ndarray, z: np.ndarray, shift: float, family: int) -> np.nda
     a, b = shape[A], shape[B]
     if family == GAMMA:
         return gammainc(a, b * np.maximum(np.exp(np.minimum(z, 700.0)) + shift, 0.0))
-    v, rest = expit(z) + shift, expit(-z) - shift
+    v = expit(z) + shift
+    rest = expit(-z) - shift
     small = v < rest
     lower = betainc(a, b, np.clip(v[small], 0.0, 1.0))
     p = np.empty(z.shape)

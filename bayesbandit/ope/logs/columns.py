@@ -115,7 +115,9 @@ def propensities_of(
     probabilities: Any, propensity: Any, played: np.ndarray, arms: tuple[Name, ...]
 ) -> tuple[np.ndarray | None, np.ndarray]:
     """Return every arm's probability (n, K), if known, and the chosen arm's (n,)."""
-    n, e, rows = len(played), None, np.arange(len(played))
+    n = len(played)
+    e = None
+    rows = np.arange(len(played))
     if probabilities is None and propensity is None:
         raise ValueError("a log needs probabilities (n, K), or the propensity (n,); got neither")
     if probabilities is not None:

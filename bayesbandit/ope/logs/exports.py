@@ -45,7 +45,8 @@ def of_lines(
     """
     skips = one_of(errors, "errors", ("raise", "skip")) == "skip"
     rounds, events = list[dict[str, Any]](), list[dict[str, Any]]()
-    left, n = Counter[str](), 0
+    left = Counter[str]()
+    n = 0
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -99,7 +100,8 @@ def _counted(left: Counter[str]) -> str:
 def _joined(event: dict[str, Any]) -> dict[str, Any]:
     """Return one round from a line of --dsjson: reward, arm, chances, time and contexts."""
     try:
-        actions, order = event["c"]["_multi"], event["a"]
+        actions = event["c"]["_multi"]
+        order = event["a"]
         names = dict(enumerate((action_name(a, k) for k, a in enumerate(actions)), 1))
         if len(set(names.values())) < len(names):
             raise Odd("with an action offered twice", [*names.values()])

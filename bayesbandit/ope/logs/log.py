@@ -210,7 +210,8 @@ class Log:
         """The rounds of each batch, as slices."""
         n = len(self)
         if self.batch is None:
-            size, ends = 1, [0]
+            size = 1
+            ends = [0]
             while ends[-1] < n:
                 ends.append(min(n, ends[-1] + size))
                 size = next_size(size, ends[-1])
@@ -220,7 +221,8 @@ class Log:
 
     def policy(self, b: int, rows: np.ndarray | slice) -> np.ndarray:
         """Return the probabilities (m, K) of batch number b's policy at the contexts of `rows`."""
-        x, snapshots = self.x[rows], self.snapshots
+        x = self.x[rows]
+        snapshots = self.snapshots
         assert self.batch is not None
         label = self.batch[self.batches[b].start]
         if callable(snapshots):
@@ -271,7 +273,9 @@ class Log:
             raise ValueError("snapshots need batch=: the label of the policy of each round")
         if not callable(snapshots):
             snapshots = floats(snapshots, "snapshots")
-            B, n, K = len(self.batches), len(self), len(self.arms)
+            B = len(self.batches)
+            n = len(self)
+            K = len(self.arms)
             if snapshots.shape[1:] not in ((K,), (n, K)):
                 raise ValueError(
                     f"snapshots must be (B, {K}) or (B, {n}, {K}), by batch=; got "

@@ -42,8 +42,11 @@ def of_history(history: Any) -> dict[str, Any]:
     if len(history) < 2:
         raise ValueError(f"a log needs at least two rounds; the history has {len(history)}")
     now = history.fork()
-    layout, rows, p = now.layout, now.ordered().copy(), now.propensity
-    arms, K = now.names(), len(now.layout.arms)
+    layout = now.layout
+    rows = now.ordered().copy()
+    p = now.propensity
+    arms = now.names()
+    K = len(now.layout.arms)
     played = now.played() % len(arms)
     e = np.empty((len(rows), K))
     all_chances(rows, layout.n_columns, K, e)

@@ -32,7 +32,8 @@ def of_bandit(bandit: Bandit, batch: Any = None) -> dict[str, Any]:
             "log of a bb.DecisionLog has the probabilities of its decisions"
         )
     parts = of_history(past)
-    n, rows = len(past), past.ordered().copy()
+    n = len(past)
+    rows = past.ordered().copy()
     labels = np.arange(n, dtype=np.float64) if batch is None else ascending(batch, n, "batch")
     assert labels is not None
     if past.retired:

@@ -43,7 +43,8 @@ def of_decisions(
     own_decisions = True  # whether the bandit made all decisions
     begin, end = moment(since, "since"), moment(until, "until")
     settings = log.ledger.settings()
-    how, beginning = settings or Settings(), log.ledger.beginning() or {}
+    how = settings or Settings()
+    beginning = log.ledger.beginning() or {}
     for chunk in chunks(log.ledger, begin, end, AT_ONCE):
         own_decisions &= all(row.mode == BANDIT for row in chunk.decisions)
         for row in chunk.decisions:
@@ -99,7 +100,9 @@ def columns_of(
     if how.aggregate != "first":
         reward[is_open] = np.nan  # more may come
     n, K = len(rows), len(arms)
-    e, mean, on = np.zeros((n, K)), np.zeros((n, K)), np.zeros((n, K), dtype=np.bool_)
+    e = np.zeros((n, K))
+    mean = np.zeros((n, K))
+    on = np.zeros((n, K), dtype=np.bool_)
     for which, own, means, _ in moments(rows):
         place = np.ix_(which, [arms[arm] for arm in own])
         e[place] = np.stack([rows[i].probabilities for i in which])

@@ -122,7 +122,8 @@ class BootstrapBelief(ByDraws):
         return np.column_stack([x, x[:, first] * x[:, second]])
 
     def values(self, x: Array) -> Array:
-        slope, constant = self.coef[:, :, :-1], self.coef[:, :, -1]
+        slope = self.coef[:, :, :-1]
+        constant = self.coef[:, :, -1]
         return np.asarray(np.einsum("np,kbp->nkb", self.features(x), slope) + constant)
 
     @property
@@ -142,7 +143,8 @@ class BootstrapBelief(ByDraws):
     def _refit(self, k: int, n: int) -> None:
         """Draw arm k's replicates again, from its first n rounds."""
         rounds = {role: v[:n] for role, v in self.rows(k).items()}
-        coef, lam = np.full(self.coef.shape[1:], np.nan), 0.0
+        coef = np.full(self.coef.shape[1:], np.nan)
+        lam = 0.0
         if n >= self.spec.least:
             with one_thread():
                 coef, lam = self._replicates(rounds, self.rng(k, n))
@@ -156,7 +158,8 @@ class BootstrapBelief(ByDraws):
         self, rounds: dict[str, Array], rng: np.random.Generator
     ) -> tuple[Array, float]:
         """Return coefficients (B, p + 1) fitted to resampled rounds, and λ."""
-        spec, n = self.spec, len(rounds["reward"])
+        spec = self.spec
+        n = len(rounds["reward"])
         rows = standardised(self.features(rounds["x"]), rounds["reward"], rounds["weight"])
         lam = spec.lam
         if isinstance(lam, str):

@@ -35,7 +35,8 @@ def sweep(G, g, theta, lam, active_only):
     """Minimise over each coordinate in turn, given the others."""
     p = theta.size
     for j in range(p):
-        old, curvature = theta[j], G[j, j]
+        old = theta[j]
+        curvature = G[j, j]
         if curvature <= 0.0 or (active_only and old == 0.0):
             continue
         z = g[j] + curvature * old
@@ -80,7 +81,8 @@ def paths(G, q, lams, tolerance, out):
     Writes the solutions to out (m, L, p). Each starts at the previous one, the first at out[:, 0].
     Returns the largest distance of a subgradient from 0.
     """
-    worst, g = 0.0, np.empty(q.shape[1])
+    worst = 0.0
+    g = np.empty(q.shape[1])
     for b in range(G.shape[0]):
         for i in range(lams.size):
             if i > 0:
@@ -99,7 +101,8 @@ def moments(Z, r, v, G, q):
     m, n = v.shape
     p = Z.shape[1]
     centre = np.zeros((m, p + 1))
-    W, root = np.empty((n, p)), np.empty(n)
+    W = np.empty((n, p))
+    root = np.empty(n)
     for b in range(m):
         total = 0.0
         for i in range(n):

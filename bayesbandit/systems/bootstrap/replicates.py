@@ -53,7 +53,8 @@ def standardised(z: Array, reward: Array, weight: Array) -> Scaled:
 
     A constant column is divided by 1.
     """
-    shift, level = np.average(z, axis=0, weights=weight), float(np.average(reward, weights=weight))
+    shift = np.average(z, axis=0, weights=weight)
+    level = float(np.average(reward, weights=weight))
     width = np.sqrt(np.average((z - shift) ** 2, axis=0, weights=weight))
     unit = float(np.sqrt(np.average((reward - level) ** 2, weights=weight)))
     width = np.where(width <= 1e-12 * (1.0 + np.abs(shift)), 1.0, width)
@@ -75,8 +76,10 @@ def penalties(q: Array, n: int, count: int, penalty: Penalty) -> Array:
 
 def moments(rows: Scaled, v: Array) -> tuple[Array, Array, Array]:
     """Return G (m, p, p), q (m, p) and means (m, p + 1) under weights v (m, n)."""
-    m, p = len(v), rows.Z.shape[1]
-    G, q = np.empty((m, p, p)), np.empty((m, p))
+    m = len(v)
+    p = rows.Z.shape[1]
+    G = np.empty((m, p, p))
+    q = np.empty((m, p))
     centre = lasso.moments(np.ascontiguousarray(rows.Z), rows.r, np.ascontiguousarray(v), G, q)
     return G, q, centre
 
@@ -117,7 +120,8 @@ def chosen(rows: Scaled, lams: Array, folds: int, penalty: Penalty) -> float:
     error = np.zeros(len(lams))
     for f in range(folds):
         held_out = fold == f
-        Z, r = rows.Z[held_out] - centre[f, :-1], rows.r[held_out] - centre[f, -1]
+        Z = rows.Z[held_out] - centre[f, :-1]
+        r = rows.r[held_out] - centre[f, -1]
         error += rows.weight[held_out] @ (r[:, None] - Z @ theta[f].T) ** 2
     return float(lams[int(np.argmin(error))])
 

@@ -35,7 +35,8 @@ class ArmForest:
             for i in range(0, len(x), step):
                 part = slice(i, i + step)
                 honest.little_bags(trees.ask(x[part]), self.bag, mean[part], variance[part])
-            mean, variance = self.level + self.sd * mean, self.sd**2 * variance
+            mean = self.level + self.sd * mean
+            variance = self.sd**2 * variance
         return mean, variance
 
     def bags(self, x: Array) -> Array:

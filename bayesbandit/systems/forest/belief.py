@@ -105,7 +105,8 @@ class Forest:
         """Return the forest fitted to rounds x (n, d), rewards and weights (n,)."""
         from sklearn import config_context  # takes a second to load
 
-        n, level = len(x), float(np.average(reward, weights=weight))
+        n = len(x)
+        level = float(np.average(reward, weights=weight))
         sd = float(np.sqrt(np.average((reward - level) ** 2, weights=weight)))
         sd = 0.0 if sd <= 1e-12 * float(np.abs(reward).max()) else sd  # all rewards are equal
         columns = np.column_stack([x, 1.0 / weight]) if self.weights == "covariate" else x
@@ -115,7 +116,8 @@ class Forest:
             columns, (reward - level) / (sd or 1.0), weight, self.weights, self.min_node,
             self.min_leaf, min(p, self.tried or math.ceil(math.sqrt(p) + 20)),
         )  # fmt: skip
-        size, trees = max(2, math.floor(self.share * n)), []
+        size = max(2, math.floor(self.share * n))
+        trees = []
         with config_context(skip_parameter_validation=True):
             for _ in range(self.trees // self.bag):
                 half = rng.permutation(n)[: n // 2]
@@ -242,7 +244,8 @@ class ForestBelief(ByNormal):
         The forest used for decisions does not change. This one is kept until the rounds change.
         """
         if k not in self.refitted:
-            twin, n = self.fork(), int(self.n[k])
+            twin = self.fork()
+            n = int(self.n[k])
             if n >= self.spec.least and (self.forests[k].n != n or self.clock):
                 twin._refit(k, n)
             self.refitted[k] = ForestPosterior(twin, k)

@@ -23,7 +23,8 @@ def halfway(codes, x, feature, code, left, right, out):
     values on its two sides.
     """
     N = feature.size
-    low, high = np.full(N, -np.inf), np.full(N, np.inf)
+    low = np.full(N, -np.inf)
+    high = np.full(N, np.inf)
     for r in range(codes.shape[0]):
         i = 0
         while feature[i] >= 0:
@@ -46,7 +47,8 @@ def fill(x, sums, feature, threshold, left, right, least, out):
     sums (n, m): each row's count, then the numbers to be averaged. A node with a count below
     `least` takes its parent's averages. Returns the sums in each node (N, m).
     """
-    N, m = feature.size, sums.shape[1]
+    N = feature.size
+    m = sums.shape[1]
     total = np.zeros((N, m))
     for r in range(x.shape[0]):
         i = 0
@@ -73,7 +75,8 @@ def ask(x, feature, threshold, left, right, value, roots, out):
     deepest = 0
     for t in range(roots.size - 1):
         deepest = max(deepest, roots[t + 1] - roots[t])
-    nodes, shares = np.empty(deepest, np.int64), np.empty(deepest)
+    nodes = np.empty(deepest, np.int64)
+    shares = np.empty(deepest)
     for t in range(roots.size - 1):
         for r in range(n):
             nodes[0], shares[0], waiting = roots[t], 1.0, 1

@@ -130,12 +130,14 @@ class Growth:
             random_state=seed,
         )
         tree.fit(self.codes[grow], self.reward[grow], weight, check_input=False)
-        grown, inner = tree.tree_, tree.tree_.children_left >= 0
+        grown = tree.tree_
+        inner = tree.tree_.children_left >= 0
         columns = (grown.feature, -1), (grown.children_left, 0), (grown.children_right, 0)
         feature, left, right = (
             np.where(inner, column, end).astype(np.int64) for column, end in columns
         )
-        threshold, averages = np.empty(len(feature)), np.empty((len(feature), 3))
+        threshold = np.empty(len(feature))
+        averages = np.empty((len(feature), 3))
         code = np.ascontiguousarray(grown.threshold)
         honest.halfway(self.codes[grow], self.x[grow], feature, code, left, right, threshold)
         nodes = feature, threshold, left, right

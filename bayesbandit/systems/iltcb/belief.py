@@ -78,7 +78,8 @@ class PolicyMixture:
 
     def least_probability(self, n: int, n_arms: int, n_features: int) -> float:
         """Return the minimum probability μ after n rounds."""
-        K, largest = n_arms, 0.5 / n_arms
+        K = n_arms
+        largest = 0.5 / n_arms
         if n == 0 or K == 1:
             return largest
         log_policies = self.log_policies
@@ -111,7 +112,8 @@ def estimated_gains(
     arm, reward, weight (n,): the arms that were played, their rewards and inverse propensities.
     how: "ips" or "dr", as in `PolicyMixture`.
     """
-    n, gains = len(x), np.zeros((len(x), n_arms))
+    n = len(x)
+    gains = np.zeros((len(x), n_arms))
     if how == "dr":
         z = np.column_stack([x, np.ones(n)])
         for k in np.unique(arm):
@@ -179,7 +181,8 @@ class PolicyBelief(Belief):
 
     def _refit(self) -> None:
         """Fit the mixture to all rounds."""
-        rounds, K = self.rounds.of(), len(self.n)
+        rounds = self.rounds.of()
+        K = len(self.n)
         n, (low, high) = len(rounds["arm"]), self.spec.rewards
         self.fitted, self.mu = n, self.spec.least_probability(n, K, self.n_features)
         if n == 0:

@@ -41,7 +41,8 @@ class Mixture:
 
         available: booleans (K,), A of them true.
         """
-        total, row = np.zeros((len(x), int(available.sum()))), np.arange(len(x))
+        total = np.zeros((len(x), int(available.sum())))
+        row = np.arange(len(x))
         shares = [*self.weights.tolist(), max(1.0 - float(self.weights.sum()), 0.0)]
         for policy, share in zip(self.everyone, shares, strict=True):
             total[row, policy.scores(x)[:, available].argmax(axis=1)] += share
@@ -59,7 +60,9 @@ def solve(x: Array, gains: Array, mu: float, oracle: Oracle, psi: float = 100.0)
     find, row = oracle.on(x), np.arange(n)
     leader = find(gains)
     best = float(gains[row, leader.scores(x).argmax(axis=1)].mean())
-    mixture, choices, gain = Mixture(leader), np.zeros((0, n), np.int64), np.zeros(0)
+    mixture = Mixture(leader)
+    choices = np.zeros((0, n), np.int64)
+    gain = np.zeros(0)
     Q = np.zeros((n, K))
     for _ in range(STEPS):
         regret = float(mixture.weights @ (2.0 * K + (best - gain) / (psi * mu)))
@@ -84,5 +87,6 @@ def solve(x: Array, gains: Array, mu: float, oracle: Oracle, psi: float = 100.0)
         else:
             mixture.policies.append(policy)
             mixture.weights = np.append(mixture.weights, step)
-            choices, gain = np.vstack([choices, choice]), np.append(gain, value)
+            choices = np.vstack([choices, choice])
+            gain = np.append(gain, value)
     return mixture

@@ -167,7 +167,8 @@ class TreeBelief(Belief):
         """
         names = range(len(self.n)) if arms is None else arms
         mean, sd = self.of_leaves()
-        plays, lines = self.leaves.plays, []
+        plays = self.leaves.plays
+        lines = []
         for leaf in range(self.tree.n_leaves):
             parts = [
                 f"{names[k]} {mean[leaf, k]:.3g} ± {sd[leaf, k]:.2g} ({int(plays[leaf, k])})"
@@ -268,7 +269,8 @@ class TreeBelief(Belief):
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
     ) -> None:
         """Reweight the rounds. The tree does not change until its next refit."""
-        due, logged = list(due), self.log.of()["x"]
+        due = list(due)
+        logged = self.log.of()["x"]
         self._relog(logged, np.maximum(arm, -1), reward, weight, self.log.tick)
         if self.spec.balanced:
             self._of_inner("reweigh", "weights change")(due, x, arm, reward, weight)

@@ -30,7 +30,9 @@ def stump(sums, count, total, n, least, slack):
     The feature is −1 where no split improves the value by more than `slack`.
     """
     d, C, K = sums.shape
-    value, feature, cut = largest(total), -1, -1
+    value = largest(total)
+    feature = -1
+    cut = -1
     left, right = np.empty(K), np.empty(K)
     for j in range(d):
         left[:], m = 0.0, 0
@@ -71,7 +73,9 @@ def first_split(code, score, C, two, least, slack):
     """
     n, d = code.shape
     K = score.shape[1]
-    sums, count, total = np.zeros((d, C, K)), np.zeros((d, C), np.int64), np.zeros(K)
+    sums = np.zeros((d, C, K))
+    count = np.zeros((d, C), np.int64)
+    total = np.zeros(K)
     for i in range(n):
         put(sums, count, total, code[i], score[i], 1)
     value, feature, cut = stump(sums, count, total, n, least, slack)
@@ -82,7 +86,8 @@ def first_split(code, score, C, two, least, slack):
     for j in range(d):
         left[:], n_left[:], t_left[:] = 0.0, 0, 0.0
         right[:], n_right[:], t_right[:] = sums, count, total
-        order, m = np.argsort(code[:, j], kind="mergesort"), 0
+        order = np.argsort(code[:, j], kind="mergesort")
+        m = 0
         for c in range(C - 1):
             if count[j, c] == 0:
                 continue

@@ -118,7 +118,8 @@ def cut_points(values: Array, most: int | None) -> Array:
         index = np.searchsorted(distinct, low[low < distinct[-1]])
     else:
         index = np.arange(len(distinct) - 1)
-    low, high = distinct[index], distinct[index + 1]
+    low = distinct[index]
+    high = distinct[index + 1]
     middle = low + (high - low) / 2.0
     return np.where(middle < high, middle, low)
 
@@ -156,7 +157,8 @@ LEAF = (-1, 0, -1, -1)
 
 def _searched(code: Array, score: Array, depth: int, least: int) -> Nodes:
     score = score - score.mean(axis=1, keepdims=True)  # which arm is best does not depend on it
-    slack, C = ROUNDING * float(np.abs(score).sum()), int(code.max()) + 1
+    slack = ROUNDING * float(np.abs(score).sum())
+    C = int(code.max()) + 1
     nodes: Nodes = []
 
     def down(rows: Array, levels: int) -> int:

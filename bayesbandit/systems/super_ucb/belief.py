@@ -121,7 +121,8 @@ class SuperUCBBelief(Belief):
         return f"SuperUCBBelief({self.S} levels, {len(self.n)} arms, {self.n_features} features)"
 
     def _empty(self, n_arms: int) -> tuple[Array, Array]:
-        shape, width = (self.S + 1, n_arms, self.D), 1.0 / math.sqrt(self.spec.ridge)
+        shape = (self.S + 1, n_arms, self.D)
+        width = 1.0 / math.sqrt(self.spec.ridge)
         return np.tile(width * np.eye(self.D), (*shape[:2], 1, 1)), np.zeros(shape)
 
     @property
@@ -147,7 +148,8 @@ class SuperUCBBelief(Belief):
         """
         for s in range(self.S):
             mean, width = self._bounds(z, s, arms)
-            upper, wide = mean + width, width > 2.0 ** -(s + 1)
+            upper = mean + width
+            wide = width > 2.0 ** -(s + 1)
             if taken is not None:
                 if wide[arms == taken].any():
                     return arms, s
@@ -187,7 +189,8 @@ class SuperUCBBelief(Belief):
         for level in (s, -1) if s >= 0 else ():
             root, theta = self.root[level, k], self.theta[level, k]
             v = z @ root
-            gain, grown = root @ v, 1.0 + w * (v @ v)
+            gain = root @ v
+            grown = 1.0 + w * (v @ v)
             theta += (w * (r - z @ theta) / grown) * gain
             root -= np.outer(gain, v) * (w / (grown + math.sqrt(grown)))
 

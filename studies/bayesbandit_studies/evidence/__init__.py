@@ -80,7 +80,9 @@ class Simulations:
         units = [(p, d, b) for p, designs in PARTS.items() for d, b in product(designs, blocks)]
         if out is None:
             return self._whole(_measured(units, self.seed, jobs))
-        folder, settings, begun = Path(out), asdict(self), time.monotonic()
+        folder = Path(out)
+        settings = asdict(self)
+        begun = time.monotonic()
         folder.mkdir(parents=True, exist_ok=True)
         run, results, parts = folder / "run.json", folder / "results.parquet", folder / "parts"
         with locked(folder):
@@ -187,7 +189,8 @@ def printed(table: pd.DataFrame) -> pd.DataFrame:
 
 def details(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return tables of all estimators, of peeking, of false propensities, and of the real log."""
-    found, frames = table(results), {}
+    found = table(results)
+    frames = {}
     for target in ("arm 0", "0 − 1"):
         here = found[found["target"] == target]
         shares = here.assign(coverage=100 * here["coverage"], coverage_se=100 * here["coverage_se"])
@@ -252,7 +255,8 @@ def refuted(results: pd.DataFrame, what: str = "share") -> pd.DataFrame:
 
     what: "share", or "round" for the median round in which they are.
     """
-    rows, found = _of(results, "detection"), []
+    rows = _of(results, "detection")
+    found = []
     for design in DESIGNS:
         row: dict[str, Any] = {"design": design}
         for claim in CLAIMS:

@@ -103,11 +103,13 @@ def thompson(
     R, T, D = f.shape
     B = np.broadcast_to(np.eye(D), (R, K, D, D)).copy()
     b, e = np.zeros((R, K, D)), np.empty((R, T, K))
-    arm, reward = np.empty((R, T), dtype=np.int64), np.empty((R, T))
+    arm = np.empty((R, T), dtype=np.int64)
+    reward = np.empty((R, T))
     policies = []
     for start in range(0, T, BATCH):
         at = slice(start, start + BATCH)
-        now, inverse = f[:, at], np.linalg.inv(B)
+        now = f[:, at]
+        inverse = np.linalg.inv(B)
         asked = f if snapshots else now
         mean = np.einsum("rtd,rkde,rke->rtk", asked, inverse, b)
         sd = noise * np.sqrt(np.einsum("rtd,rkde,rte->rtk", asked, inverse, asked))

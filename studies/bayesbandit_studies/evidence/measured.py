@@ -28,7 +28,9 @@ Target = int | tuple[int, int]  # an arm's value, or how much larger the first o
 LEVEL, P = 0.95, 0.3  # of intervals; value of the arms that are peeked at
 Z = float(norm.ppf((1 + LEVEL) / 2))
 TARGETS: dict[str, Target] = {"arm 0": 0, "arm 1": 1, "arm 2": 2, "0 − 1": (0, 1), "0 − 2": (0, 2)}
-DEFAULT, SAMPLE_MEAN, CONTEXTUAL = "DR, chosen, StableVar (default)", "sample mean", "contextual"
+DEFAULT = "DR, chosen, StableVar (default)"
+SAMPLE_MEAN = "sample mean"
+CONTEXTUAL = "contextual"
 METHODS: dict[str, dict[str, Any]] = {
     "IPS": {"estimator": "ips", "weights": "equal"},
     "SNIPS": {"estimator": "snips", "weights": "equal"},
@@ -106,7 +108,8 @@ def sample_mean(log: Log, asked: Target) -> tuple[float, float, float]:
         y = log.reward[log.played == arm]
         if len(y) < 2:
             return np.nan, np.nan, np.nan
-        value, variance = value + sign * y.mean(), variance + y.var(ddof=1) / len(y)
+        value = value + sign * y.mean()
+        variance = variance + y.var(ddof=1) / len(y)
     half = Z * np.sqrt(variance)
     return value, value - half, value + half
 
@@ -162,7 +165,8 @@ def first(hit: np.ndarray, rounds: tuple[int, ...] | np.ndarray = LOOKS) -> floa
 
 def moments(found: Estimate) -> tuple[np.ndarray, np.ndarray]:
     """Return the value and its standard error at each look, by the rounds until then."""
-    known, rows = found.sums, np.array(LOOKS) - 1
+    known = found.sums
+    rows = np.array(LOOKS) - 1
     assert known is not None
     return (known.S / known.H)[rows], (np.sqrt(known.V) / known.H)[rows]
 

@@ -36,7 +36,8 @@ def learning_curves(
         raise ValueError(f"the table lacks {missing}; it has {list(table.columns)}")
     cells = table.groupby([panel, line, x], sort=False)[y]
     points = pd.DataFrame({"mean": cells.mean(), "se": cells.sem().fillna(0.0)}).reset_index()
-    names, styles = pd.unique(table[panel]).tolist(), looks(pd.unique(table[line]).tolist())
+    names = pd.unique(table[panel]).tolist()
+    styles = looks(pd.unique(table[line]).tolist())
     figure, axes = panels(len(names), most=4, width=3.1, height=2.6)
     for ax, name in zip(axes, names, strict=True):
         for value, style in styles.items():

@@ -38,7 +38,9 @@ def assignment(
     `regions` (windows, m) shades the arm that the greedy policy picks in each window. `truth` (m,
     K), the arms' mean rewards, draws the border of the optimal assignment.
     """
-    x, arm, t = np.asarray(x, dtype=np.float64), np.asarray(arm), np.asarray(t)
+    x = np.asarray(x, dtype=np.float64)
+    arm = np.asarray(arm)
+    t = np.asarray(t)
     if x.ndim != 2 or x.shape[1] != 2 or not len(x) or not len(x) == len(arm) == len(t):
         raise ValueError(f"wanted x (n, 2), arm (n,), t (n,); got {x.shape} {arm.shape} {t.shape}")
     if not np.isin(arm, range(len(arms))).all():
@@ -100,7 +102,8 @@ def outcomes(
     figure, axes = panels(len(arms), most=4, width=2.6, height=2.3 + 0.2 * lines)
     low, high = truth.min(), truth.max()
     if low == high:
-        low, high = low - (abs(low) or 1.0), high + (abs(high) or 1.0)
+        low = low - (abs(low) or 1.0)
+        high = high + (abs(high) or 1.0)
     scale: dict[str, Any] = {"vmin": low, "vmax": high, "cmap": "viridis"}
     for k, ax in enumerate(axes):
         image = ax.pcolormesh(*_mesh(grid, truth[:, k]), **SMOOTH, **scale)
@@ -140,7 +143,8 @@ def bias(
     if estimated.shape != wanted or truth.shape != wanted[1:]:
         raise ValueError(f"wanted {wanted} and {wanted[1:]}, got {estimated.shape}, {truth.shape}")
     error = np.moveaxis(estimated - truth, 1, -1)  # (n, K, m)
-    beside, above = list(titles), [f"arm {arm}" for arm in arms]
+    beside = list(titles)
+    above = [f"arm {arm}" for arm in arms]
     if len(arms) > WIDEST:
         error, beside, above = error.swapaxes(0, 1), above, beside
     ends = np.quantile(np.abs(error), 0.98, axis=(1, 2))

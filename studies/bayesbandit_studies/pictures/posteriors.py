@@ -49,7 +49,8 @@ def densities(
     looks = [look(i) for i in range(len(posteriors))]
     for ax, (name, index, label) in zip(axes, elements, strict=True):
         drawn = [_density(posterior, name, index) for posterior in posteriors.values()]
-        low, high = min(x[0] for x, _ in drawn), max(x[-1] for x, _ in drawn)
+        low = min(x[0] for x, _ in drawn)
+        high = max(x[-1] for x, _ in drawn)
         for (x, y), own in zip(drawn, looks, strict=True):
             ax.plot(x, y, lw=1.6, color=own["color"], ls=own["linestyle"])
         if truth is not None and name in truth:
@@ -89,10 +90,12 @@ def coefficients(
             f"least; got {select!r}"
         )
     chosen = [elements[i] for i in at]
-    n, labels = len(posteriors), [plain(label, BESIDE) for _, _, label in chosen]
+    n = len(posteriors)
+    labels = [plain(label, BESIDE) for _, _, label in chosen]
     # Inches of the rows: of the intervals, or of the lines of a name where these need more.
     tall = np.array([max(ROW * n + 0.12, 0.2 * (1 + label.count("\n"))) for label in labels])
-    place, end = tall / 2 - np.cumsum(tall), float(tall.sum())
+    place = tall / 2 - np.cumsum(tall)
+    end = float(tall.sum())
     figure, (ax,) = panels(1, most=1, width=6.2, height=0.7 + end)
     tails = sorted(0.5 + side * level / 2 for level in LEVELS for side in (-1, 1))
     looks = [look(i) for i in range(n)]
@@ -145,7 +148,8 @@ def shrinkage(
     raw = np.asarray(raw, dtype=np.float64)
     figure, axes = panels(len(posteriors), most=5, width=2.2, height=2.2)
     groups = {"": np.ones(raw.shape, dtype=bool)} if groups is None else groups
-    looks, means = [look(i) for i in range(len(groups))], []
+    looks = [look(i) for i in range(len(groups))]
+    means = []
     for name, posterior in posteriors.items():
         mean = np.asarray(posterior.coefficients[variable][0])
         if mean.shape != raw.shape:
