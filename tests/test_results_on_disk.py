@@ -231,16 +231,13 @@ def test_other_versions_are_said(tmp_path):
         Ledger(tmp_path, settings())
 
 
-@pytest.mark.parametrize(
-    ("odd", "said"),
-    [("?", "'size': all of its values differ"), ("1,234", "'size' has '1,234': if that is")],
-)
-def test_a_column_of_numbers_with_a_word_is_named(odd, said, tmp_path):
+@pytest.mark.parametrize("odd", ["?", "1,234"])
+def test_a_column_of_numbers_with_a_word_is_named(odd, tmp_path):
     values = [f'"{odd}"' if i == 16 else str(i * 1.5) for i in range(60)]
     lines = "\n".join(f"{v},{'ab'[i % 2]}" for i, v in enumerate(values))
     path = tmp_path / "d.csv"
     path.write_text(f"size,label\n{lines}\n")
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match="'size': all of its values differ"):
         bb.environments.from_csv(path, "label")
 
 

@@ -5,9 +5,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from bayesbandit.cli.players import BANDITS
 
 import bayesbandit as bb
+from bayesbandit.cli.bandits import BANDITS
 from bayesbandit.runtime.shown import MAX_ROWS, in_full
 
 SETTINGS = {

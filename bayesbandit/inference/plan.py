@@ -46,7 +46,12 @@ from bayesbandit.inference.graph_analysis.density import (
     row_dimension,
     whole_graph,
 )
-from bayesbandit.inference.graph_analysis.eligibility import check_mean, check_random, summed_out
+from bayesbandit.inference.graph_analysis.eligibility import (
+    check_mean,
+    check_random,
+    is_out_of_bounds,
+    summed_out,
+)
 from bayesbandit.inference.graph_analysis.rewrites import lowered
 from bayesbandit.inference.graph_analysis.rows import ALONG, NONE, Reach, RowWalk
 from bayesbandit.inference.independence import ENGINE as INDEPENDENCE
@@ -516,7 +521,7 @@ def holding(model: Declaration, rows: str) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        if type(error).__name__ != "ParameterValueError":
+        if not is_out_of_bounds(error):
             raise
         condition = str(error).splitlines()[0]
         raise ValueError(f"{model.name}: {condition} does not hold on {rows}") from error

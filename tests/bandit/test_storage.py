@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bayesbandit as bb
+from bayesbandit import forms
 from bayesbandit.bandit import fast_path, random_streams
 from bayesbandit.bandit.storage import saving
 from bayesbandit.bandit.storage.settings import encode
-from bayesbandit.runtime import savable, schema
+from bayesbandit.runtime import savable
 from tests.cases import few
 from tests.players import ALL, PRESETS, STATEFUL, anatomy, lent, public, world
 
@@ -342,7 +343,7 @@ def test_what_could_not_be_loaded_is_not_saved(path):
     with pytest.raises(ValueError, match=r"cannot be saved, no file of it .*'U'\] must be 0"):
         bandit.save(path)
     deep = ()
-    for _ in range(schema.DEPTH):
+    for _ in range(forms.DEPTH):
         deep = (deep,)
     bandit = bb.Bandit(2, bb.Ridge(), Deep(deep), n_features=1)
     with pytest.raises(ValueError, match=r"cannot be saved, .*: its lists are more than 100"):
@@ -375,9 +376,9 @@ def test_a_bandit_of_many_features_and_no_rounds(make, path):
 
 
 def test_numbers_are_of_their_shape_and_range():
-    form = schema.Numbers((None, 2), 0.0, 5.0, whole=True)
-    schema.check(np.array([[0.0, 5.0], [1.0, 2.0]]), form)
-    schema.check(np.zeros((0, 2)), form)
+    form = forms.Numbers((None, 2), 0.0, 5.0, whole=True)
+    forms.check(np.array([[0.0, 5.0], [1.0, 2.0]]), form)
+    forms.check(np.zeros((0, 2)), form)
     for said, bad in {
         "its n must be numbers .*; got \\(2,\\)": np.zeros(2),
         "its n must be numbers .*; got \\(1, 3\\)": np.zeros((1, 3)),
@@ -387,7 +388,7 @@ def test_numbers_are_of_their_shape_and_range():
         "its n must be integers from 0 to 5; got 6": np.array([[6.0, 0.0]]),
         "its n must be integers from 0 to 5; got 0.5": np.array([[0.5, 0.0]]),
     }.items():
-        with pytest.raises(schema.Broken, match=said):
-            schema.check(bad, form, "its n")
-    with pytest.raises(schema.Broken, match="got <i8"):
-        schema.check(np.zeros(2, dtype=np.int64), schema.Numbers((2,), dtype="<f8"))
+        with pytest.raises(forms.Broken, match=said):
+            forms.check(bad, form, "its n")
+    with pytest.raises(forms.Broken, match="got <i8"):
+        forms.check(np.zeros(2, dtype=np.int64), forms.Numbers((2,), dtype="<f8"))

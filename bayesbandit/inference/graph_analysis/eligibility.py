@@ -17,6 +17,7 @@ from bayesbandit.inference.graph_analysis.density import (
     row_axes,
 )
 from bayesbandit.inference.graph_analysis.rewrites import lowered
+from bayesbandit.inference.graph_analysis.row_noise import positive
 from bayesbandit.inference.graph_analysis.transforms import is_zero_sum, transform_name
 
 if TYPE_CHECKING:
@@ -87,18 +88,33 @@ def discrete(model: pm.Model, engine: str) -> Refusal | None:
 def on_own_rows(engine: ExactGaussian | NormalInverseGamma) -> None:
     """Raise `NotThisEngine` if the engine's posterior of the model's own rows is improper or wrong.
 
-    Template rows may have no density under the model; then nothing is refused.
+    Template rows may have no density under the model; then nothing is refused. Raise PyMC's error
+    for a parameter that is out of its bounds on positive rows, too, as a fixed scale of 0 is.
     """
-    data = engine.quadratic.density.own
+    density = engine.quadratic.density
+    data = density.own
     if not len(data["x"]):
         return
+    weight, arm = data.get("weight"), data.get("arm")
     try:
-        engine.posterior(data["x"], data["reward"], data.get("weight"), data.get("arm"))
+        engine.posterior(data["x"], data["reward"], weight, arm)
     except NotThisEngine:
         raise
     except ValueError as error:
+        if is_out_of_bounds(error):
+            other = positive(density, len(data["x"]))
+            try:
+                engine.posterior(other["x"], other["reward"], weight, arm)
+            except ValueError as again:
+                if is_out_of_bounds(again):
+                    raise
         if "finite" not in str(error):
             raise engine.quadratic.refusal(str(error).splitlines()[0], of_rows=True) from error
+
+
+def is_out_of_bounds(error: ValueError) -> bool:
+    """Return whether PyMC says by this error that a parameter is out of its bounds."""
+    return type(error).__name__ == "ParameterValueError"
 
 
 # of a variable, its transform, and whether it has a value for each row
