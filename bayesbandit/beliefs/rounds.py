@@ -92,10 +92,15 @@ class Rounds(GrowingRows):
         """Return all rounds as one array (n, d + 3), or (n, d + 4) with ticks, a view."""
         return self.ordered()
 
-    def form(self, n_arms: int, least: int = 0, nan: bool = False) -> Records:
-        """Return the form of a state. least: the lowest arm number. nan: may contexts be NaN?"""
+    def form(
+        self, n_arms: int, least: int = 0, nan: bool = False, most: float = LARGEST
+    ) -> Records:
+        """Return the form of a state.
+
+        least: the lowest arm number. nan: may contexts be NaN? most: the largest |context|.
+        """
         parts = {
-            "x": Numbers(least=-LARGEST, most=LARGEST, nan=nan),
+            "x": Numbers(least=-most, most=most, nan=nan),
             "arm": Numbers(least=least, most=n_arms - 1, whole=True),
             "reward": Numbers(least=-LARGEST, most=LARGEST),
             "weight": ABOVE_ZERO,

@@ -4,6 +4,7 @@ import math
 import pickle
 
 import numpy as np
+import nutpie
 import pandas as pd
 import pymc as pm
 import pytest
@@ -313,3 +314,21 @@ def test_a_row_that_takes_a_vector_of_its_arm_is_a_row():
     model = RewardModel.from_pymc(correlated, rows=ROWS, arm_dim="county")
     said = model.explain(1, J, bandit=True)
     assert "a bandit plays it: each reward weights the posterior draws" in said
+
+
+@pytest.mark.slow
+def test_lkj_is_compiled_once_for_two_fits(monkeypatch):
+    """A compiler replaces the constants of a transform by their values, where models share it."""
+    compiled = []
+
+    def counted(model, **settings):
+        compiled.append(model)
+        return compile_pymc_model(model, **settings)
+
+    compile_pymc_model = nutpie.compile_pymc_model
+    monkeypatch.setattr(nutpie, "compile_pymc_model", counted)
+    model = RewardModel.from_pymc(correlated, rows=ROWS, arm_dim="county", name="lkj_once")
+    for n in (N, N // 2):
+        county, floor, y = (of[:n] for of in rows())
+        bb.fit(model, floor[:, None], y, arm=county, n_arms=J, draws=20, chains=1, tune=20, seed=0)
+    assert len(compiled) == 1

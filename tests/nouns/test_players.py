@@ -154,7 +154,7 @@ def test_what_names_no_arms(greedy, match):
         (lambda arms, n_features, seed: bb.LinTS(5, n_features), "has the arms"),
         (
             answering(choose=lambda self, x: "a"),
-            r"must choose a bb\.Choice\(arm, propensity\); got",
+            r"must choose a bb\.extend\.Choice\(arm, propensity\); got",
         ),
         (answering(choose=lambda self, x: bb.Choice(["a"])), r"chose \['a'\]; the arms are"),
         (answering(choose=lambda self, x: bb.Choice("class_0", 2.0)), r"in \[0, 1\], or NaN; got"),

@@ -17,9 +17,10 @@ from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
+import pytensor
 from pymc.distributions.distribution import SymbolicRandomVariable
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.graph.type import Type
@@ -27,6 +28,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
 
 from bayesbandit.inference.graph_analysis.density import containers, lengths, row_dimension
+from bayesbandit.inference.graph_analysis.quadratic import PYTHON
 from bayesbandit.runtime.fingerprints import fingerprint, installed
 
 if TYPE_CHECKING:
@@ -78,20 +80,50 @@ def _model(model: pm.Model) -> tuple[Any, ...]:
     return [v.name for v in variables], dims, coords, shapes, width, given, _graph(graphs, named)
 
 
-def _graph(outputs: Sequence[Variable], named: Mapping[Variable, Any]) -> tuple[Any, ...]:
-    """Return the nodes in order, each by its operation and by the sources of its inputs."""
+def _graph(
+    outputs: Sequence[Variable], named: Mapping[Variable, Any], inner: bool = False
+) -> tuple[Any, ...]:
+    """Return the nodes in order, each by its operation and by the sources of its inputs.
+
+    What constants alone determine is a constant: compilers replace it by its value where models
+    share it, as the indices of a transform. inner: whether it is the graph of an operation, which
+    compilers leave as it is.
+    """
     at: dict[Variable, Any] = dict(named)
-    nodes = []
-    for i, node in enumerate(toposort(outputs, blockers=list(named))):
+    order = list(toposort(outputs, blockers=list(named)))
+    if not inner:
+        at.update(_constants(order, outputs, named))
+    nodes: list[Any] = []
+    for node in order:
+        if node.outputs[0] in at:
+            continue
         inputs = tuple(at[v] if v in at else _root(v) for v in node.inputs)
+        at.update({v: (len(nodes), j, str(v.type)) for j, v in enumerate(node.outputs)})
         nodes.append((_op(node.op), inputs))
-        at.update({v: (i, j, str(v.type)) for j, v in enumerate(node.outputs)})
     return tuple(nodes), tuple(at[v] if v in at else _root(v) for v in outputs)
+
+
+def _constants(
+    order: Sequence[Apply], outputs: Sequence[Variable], named: Mapping[Variable, Any]
+) -> dict[Variable, Any]:
+    """Return the keys of what constants alone determine, by its value where it goes on."""
+    fixed: set[Variable] = set()
+    for node in order:
+        known = (v not in named and (isinstance(v, Constant) or v in fixed) for v in node.inputs)
+        if node.inputs and all(known) and node.outputs[0] not in named:
+            fixed.update(node.outputs)
+    entering = [v for node in order if node.outputs[0] not in fixed for v in node.inputs]
+    asked = [v for v in dict.fromkeys((*entering, *outputs)) if v in fixed]
+    if not asked:
+        return {}
+    values = pytensor.function([], asked, mode=PYTHON)()
+    keys = {v: ("constant", _of(value)) for v, value in zip(asked, values, strict=True)}
+    return dict.fromkeys(fixed, "inside a constant") | keys
 
 
 def _root(variable: Variable) -> Any:
     if isinstance(variable, Constant):
-        return "constant", str(variable.type), _of(variable.data)
+        return "constant", _of(variable.data)
     if isinstance(variable, SharedVariable):
         if isinstance(variable.type, RandomType):
             return "random numbers"
@@ -111,7 +143,7 @@ def _op(op: Op) -> Any:
     inner = None
     if isinstance(op, HasInnerGraph):
         keys = {v: ("inner", i) for i, v in enumerate(op.inner_inputs)}
-        inner = _graph(op.inner_outputs, keys)
+        inner = _graph(op.inner_outputs, keys, inner=True)
     settings = op._props() if isinstance(op, HasSettings) else ()
     return kind.__module__, kind.__qualname__, own, tuple(map(_of, settings)), inner
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from bayesbandit import Ridge
-from bayesbandit.checks import COUNT, LARGEST, finite, integer, number, one_of, shown
+from bayesbandit.checks import COUNT, HUGEST, LARGEST, finite, integer, number, one_of, shown
 from bayesbandit.extend import (
     Belief,
     BeliefModel,
@@ -21,7 +21,7 @@ from bayesbandit.extend import (
     savable,
     settings_repr,
 )
-from bayesbandit.forms import Real, Whole, prefixed
+from bayesbandit.forms import Real, Whole, prefixed, unprefixed
 from bayesbandit.systems.policy_tree.leaves import Leaves
 from bayesbandit.systems.policy_tree.tree import Tree, grown, tree_form
 
@@ -335,14 +335,15 @@ class TreeBelief(Belief):
         return {"log": self.log.state(), "fitted": self.fitted, **window, **tree, **inner}
 
     def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
-        log = self.log.form(len(self.n), least=-1, nan=True)
+        # Contexts, and the outcome model's means of each arm.
+        log = self.log.form(len(self.n), least=-1, nan=True, most=HUGEST)
         form: dict[Any, Any] = {"log": log, "fitted": Whole(0, total)}
         if self.clock is not None:
             form |= {"tick": Real(0.0, COUNT), "lost": Whole(0, total)}
-        form |= prefixed(TREE, tree_form(below(state, TREE), self.n_features))
+        form |= prefixed(TREE, tree_form(unprefixed(state, TREE), self.n_features))
         if not isinstance(self.inner, Described):
             return {**form, ...: object}
-        return form | prefixed(INNER, self.inner.form(below(state, INNER), total))
+        return form | prefixed(INNER, self.inner.form(unprefixed(state, INNER), total))
 
     def restore(self, state: dict[str, Any]) -> None:
         self.log.restore(state["log"])
@@ -350,14 +351,9 @@ class TreeBelief(Belief):
         if self.clock is not None:
             self.tick = state["tick"]
             self.lost = state["lost"]
-        self._of_inner("restore", "a saved bandit is loaded")(below(state, INNER))
+        self._of_inner("restore", "a saved bandit is loaded")(unprefixed(state, INNER))
         if self.clock is None and not np.array_equal(self.n, self.inner.n):
             raise ValueError(f"the outcome model has {self.inner.n} rounds, not {self.n}")
-        self.tree = Tree(**below(state, TREE))
+        self.tree = Tree(**unprefixed(state, TREE))
         self.fitted = state["fitted"]
         self._fill()
-
-
-def below(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """Return the entries whose keys begin with the prefix, under keys without it."""
-    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
