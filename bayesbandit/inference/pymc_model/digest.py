@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from operator import attrgetter
 from types import BuiltinFunctionType, FunctionType
@@ -62,11 +62,12 @@ def _model(model: pm.Model) -> tuple[Any, ...]:
     named |= {model.rvs_to_values[v]: ("value", v.name) for v in model.free_RVs}
     variables = [*model.free_RVs, *model.observed_RVs, *model.deterministics, *model.potentials]
     graphs = [*variables, *(model.rvs_to_values[v] for v in model.observed_RVs)]
-    graphs += [
+    backward = [
         transform.backward(model.rvs_to_values[v], *v.owner.inputs)
         for v in model.free_RVs
         if (transform := model.rvs_to_transforms[v]) is not None
     ]
+    graphs += backward
     if not all(_found(type(v.owner.op)) for v in ancestors(graphs) if v.owner is not None):
         graphs += model.logp(sum=False)
     dims = sorted((k, tuple(map(str, of))) for k, of in model.named_vars_to_dims.items())
@@ -77,22 +78,29 @@ def _model(model: pm.Model) -> tuple[Any, ...]:
     starts = [initial[v] for v in model.free_RVs]
     graphs += [start for start in starts if isinstance(start, Variable)]
     given = [None if isinstance(start, Variable) else _of(start) for start in starts]
-    return [v.name for v in variables], dims, coords, shapes, width, given, _graph(graphs, named)
+    return (
+        [v.name for v in variables],
+        dims,
+        coords,
+        shapes,
+        width,
+        given,
+        _graph(graphs, named, backward),
+    )
 
 
 def _graph(
-    outputs: Sequence[Variable], named: Mapping[Variable, Any], inner: bool = False
+    outputs: Sequence[Variable], named: Mapping[Variable, Any], shared: Sequence[Variable] = ()
 ) -> tuple[Any, ...]:
     """Return the nodes in order, each by its operation and by the sources of its inputs.
 
-    What constants alone determine is a constant: compilers replace it by its value where models
-    share it, as the indices of a transform. inner: whether it is the graph of an operation, which
-    compilers leave as it is.
+    shared: graphs that models may share, as those of a transform. There a compiler replaces what
+    constants alone determine by its value, and so does the digest.
     """
     at: dict[Variable, Any] = dict(named)
     order = list(toposort(outputs, blockers=list(named)))
-    if not inner:
-        at.update(_constants(order, outputs, named))
+    if shared:
+        at.update(_constants(order, outputs, toposort(shared, blockers=list(named))))
     nodes: list[Any] = []
     for node in order:
         if node.outputs[0] in at:
@@ -104,13 +112,13 @@ def _graph(
 
 
 def _constants(
-    order: Sequence[Apply], outputs: Sequence[Variable], named: Mapping[Variable, Any]
+    order: Sequence[Apply], outputs: Sequence[Variable], shared: Iterable[Apply]
 ) -> dict[Variable, Any]:
-    """Return the keys of what constants alone determine, by its value where it goes on."""
+    """Return the keys of what constants alone determine in shared nodes: its value, where other
+    nodes take it."""
     fixed: set[Variable] = set()
-    for node in order:
-        known = (v not in named and (isinstance(v, Constant) or v in fixed) for v in node.inputs)
-        if node.inputs and all(known) and node.outputs[0] not in named:
+    for node in shared:
+        if node.inputs and all(isinstance(v, Constant) or v in fixed for v in node.inputs):
             fixed.update(node.outputs)
     entering = [v for node in order if node.outputs[0] not in fixed for v in node.inputs]
     asked = [v for v in dict.fromkeys((*entering, *outputs)) if v in fixed]
@@ -143,7 +151,7 @@ def _op(op: Op) -> Any:
     inner = None
     if isinstance(op, HasInnerGraph):
         keys = {v: ("inner", i) for i, v in enumerate(op.inner_inputs)}
-        inner = _graph(op.inner_outputs, keys, inner=True)
+        inner = _graph(op.inner_outputs, keys)
     settings = op._props() if isinstance(op, HasSettings) else ()
     return kind.__module__, kind.__qualname__, own, tuple(map(_of, settings)), inner
 
