@@ -1,6 +1,7 @@
 """Public models, handed over as their authors write them, beside plain PyMC.
 
     uv run --group dev benchmarks/public_models.py [NAME …]
+    uv run --group dev benchmarks/public_models.py --explain    # engines alone, in two minutes
 
 Each case runs in a process of its own and leaves runs/public_models/NAME.json. A case that has its
 file is not run again, so a run that is stopped goes on. The table is docs/results/public_models.md.
@@ -42,6 +43,7 @@ Models that others have published, written as their authors write them, and hand
 - **means**: the largest difference to the means by plain PyMC (`pm.sample` with nutpie) of all
   variables, in standard errors of both. **sds**: the ratio of standard deviations that is farthest
   from 1.
+- A dash is what was not measured so far: the command goes on with those.
 - **seconds**: of `bb.fit`, with compilation, beside `pm.sample` with as many **draws** (in two
   chains), on a busy machine.
 - **bandit**: the seconds of {ROUNDS} rounds, without those that make it. Rewards are drawn from the
@@ -101,6 +103,22 @@ def played(handed: Handed) -> float:
     return time.perf_counter() - began
 
 
+def explained(name: str) -> dict[str, object]:
+    """Return the engine that a case gets; "refused" where it cannot be handed over."""
+    try:
+        handed = CASES[name].build()
+        text = handed.model.explain(handed.x.shape[1], handed.n_arms)
+    except ValueError as error:
+        return {"refused": str(error)}
+    return {"engine": text.splitlines()[0].rpartition(": ")[2]}
+
+
+def kept(name: str) -> dict[str, object]:
+    """Return what is known of a case so far."""
+    path = RUNS / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
 def measured(name: str, draws: int) -> dict[str, object]:
     """Return the numbers of a case; "refused" where it cannot be handed over."""
     try:
@@ -129,12 +147,11 @@ def measured(name: str, draws: int) -> dict[str, object]:
 def line(name: str) -> str:
     """Return the row of a case."""
     case = CASES[name]
-    path = RUNS / f"{name}.json"
-    r = json.loads(path.read_text()) if path.exists() else {}
+    r = kept(name)
     cells = [name, case.source, case.rewrite]
-    if "engine" not in r:
-        why = "refused" if "refused" in r else "not measured"
-        return f"| {' | '.join([*cells, why, *[''] * 5])} |"
+    if "means" not in r:
+        engine = "refused" if "refused" in r else str(r.get("engine", ""))
+        return f"| {' | '.join([*cells, engine, *['–'] * 5])} |"
     bandit = f"{r['bandit']:.1f} s" if "bandit" in r else "no"
     cells += [r["engine"], f"{r['means']:.1f}", f"{r['sds']:.2f}", f"{r['draws']:,}"]
     cells += [f"{r['seconds']:.1f}, {r['beside']:.1f}", bandit]
@@ -143,8 +160,7 @@ def line(name: str) -> str:
 
 def write_table() -> None:
     """Write the table of all cases, and how many were as they should be."""
-    found = [json.loads(path.read_text()) for path in RUNS.glob("*.json")]
-    whole = [r for r in found if "engine" in r]
+    whole = [r for r in map(kept, CASES) if "means" in r]
     equal = [
         r for r in whole
         if r["means"] <= LARGEST_GAP and 1 / LARGEST_RATIO <= r["sds"] <= LARGEST_RATIO
@@ -163,6 +179,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="cases; without, all")
     parser.add_argument("--draws", type=int, default=1000, help="of each of two chains")
     parser.add_argument("--one", action="store_true", help="measure in this process")
+    parser.add_argument("--explain", action="store_true", help="find engines, and sample nothing")
     given = parser.parse_args()
     RUNS.mkdir(parents=True, exist_ok=True)
     if given.one:
@@ -171,7 +188,9 @@ def main() -> None:
         (RUNS / f"{name}.json").write_text(json.dumps(measured(name, given.draws)))
         return
     for name in given.names or CASES:
-        if not (RUNS / f"{name}.json").exists():
+        if given.explain and not kept(name):
+            (RUNS / f"{name}.json").write_text(json.dumps(explained(name)))
+        if not given.explain and not {"means", "refused"} & kept(name).keys():
             call = [sys.executable, __file__, name, "--one", "--draws", str(given.draws)]
             print(name, "failed" if subprocess.run(call).returncode else "measured", flush=True)
         write_table()
