@@ -1,6 +1,7 @@
 """The sampler: right where the answer is known, compiled once, reproducible, clear in failure."""
 
 import _thread
+import signal
 import threading
 
 import arviz as az
@@ -90,6 +91,7 @@ def test_a_failure_says_how_large_the_numbers_are(monkeypatch):
 @pytest.mark.parametrize("settings", [{"tune": 10**8}, {"draws": 10**8}])
 def test_an_interrupt_is_one(engine, settings):
     """Nutpie would return the draws so far, from each chain as many as it has."""
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler  # or it draws for ever
     engine.sample(data(30), 20, 1, tune=20)  # compiles
     threading.Timer(0.3, _thread.interrupt_main).start()
     with pytest.raises(KeyboardInterrupt):
