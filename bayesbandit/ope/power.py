@@ -191,7 +191,9 @@ def _takes_a_floor(bandit: Any, world: Environment, floor: float) -> None:
     """Raise TypeError unless `bandit` makes a bandit with a minimum probability."""
     if not callable(bandit) or isinstance(bandit, Bandit):
         raise TypeError(f"bandit must be a preset, as bb.LinTS, not a bandit; got {bandit!r}")
-    parameters = inspect.signature(bandit).parameters
+    # The signature of a partial with an unknown setting is an error that does not name it.
+    make = bandit.func if isinstance(bandit, partial) else bandit
+    parameters = inspect.signature(make).parameters
     if "min_probability" not in parameters and all(
         p.kind is not inspect.Parameter.VAR_KEYWORD for p in parameters.values()
     ):

@@ -42,6 +42,8 @@ def client(tmp_path_factory):
     app = application(service, KEY, deadline=10.0)
     headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
     with TestClient(app, headers=headers, raise_server_exceptions=False) as client:
+        for order in ("order-1", "order-2"):
+            client.post("/decide", json={"context": [0.5, -1.0], "id": order}).raise_for_status()
         yield client
     service.log.close()
 
