@@ -2,6 +2,7 @@
 
 import os
 import stat
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -73,19 +74,20 @@ def test_a_full_disk_takes_nothing_from_results(size, tmp_path):
 @few("60")
 def test_a_full_disk_takes_nothing_from_tables_and_pictures(size, tmp_path):
     """The error is one line, though the run itself has ended well."""
+    command = sys.modules["bayesbandit.cli.compare"]  # the package has the function of this name
     told = ["compare", "--data", "iris", "--bandit", "LinGreedy", "--replications", "1",
             "--horizon", "20", "--out", str(tmp_path)]  # fmt: skip
     assert CliRunner().invoke(app.app, told).exit_code == 0
     table = tmp_path / "compare" / "table.csv"
     table.write_text("of before\n" * 999)
-    before, save = content(tmp_path), app.save
+    before, save = content(tmp_path), command.save
 
     def full(*parts, **said):
         with full_after(size):
             save(*parts, **said)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(app, "save", full)
+        patch.setattr(command, "save", full)
         result = CliRunner().invoke(app.app, told)
     assert result.exit_code == 2
     assert "Error: [Errno 27]" in result.output

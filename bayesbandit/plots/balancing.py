@@ -29,9 +29,9 @@ AFTER: dict[str, Any] = {"ls": "", "marker": "o", "color": BLUE, "ms": 4}
 
 def balance(
     table: pd.DataFrame,
+    title: str | None = None,
     *,
     ax: Given = None,
-    title: str | None = None,
     width: float | None = None,
 ) -> Figure:
     """Draw the standardised mean differences of a `balance_table`, before and after weighting.

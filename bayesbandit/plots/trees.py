@@ -32,8 +32,8 @@ BOX = {"boxstyle": "round,pad=0.35", "fc": "white", "ec": GREY, "lw": 0.8}
 def policy_tree(
     bandit: Bandit,
     features: Sequence[object] | None = None,
-    *,
     title: str | None = None,
+    *,
     width: float | None = None,
 ) -> Figure:
     """Draw the policy tree of a bandit such as `PolicyTreeTS`.
