@@ -40,7 +40,7 @@ doctest_test_doctest_blocks = ""  # only what is marked as one
 autosummary_generate = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # docstrings give shapes, and names say the rest
-autodoc_preserve_defaults = True
+autodoc_preserve_defaults = False  # a preset has more settings than its source line
 nitpicky = True
 
 # ---- how it looks --------------------------------------------------------------------------------
