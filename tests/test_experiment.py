@@ -355,3 +355,9 @@ def test_settings_that_a_repr_does_not_say(tmp_path, then, now):
         bb.Experiment([IRIS], {"P": then}, 5, 1).run(out=tmp_path, progress=False)
     with pytest.raises(ValueError, match=r"holds results of another P: .*, code "):
         bb.Experiment([IRIS], {"P": now}, 5, 1).run(out=tmp_path, progress=False)
+
+
+@pytest.mark.parametrize("odd", ["LinTS", bb.LinTS(2, 1)], ids=["text", "bandit"])
+def test_what_makes_no_bandit_is_named_at_the_door(odd):
+    with pytest.raises(TypeError, match=r"bandits: 'mine' must be a function .* as bb.LinTS; got"):
+        bb.Experiment([bb.environments.bundled("iris")], {"mine": odd})

@@ -89,7 +89,7 @@ def export(
     out: Annotated[Path, typer.Option(help="A file: .csv, or .parquet.")],
     name: BanditName = "default",
 ) -> None:
-    """Write a row for each decision to a file that `bayesbandit evaluate` reads."""
+    """Write a row for each decision to a CSV or Parquet file."""
     with clear_errors():
         if out.suffix not in (".csv", ".parquet"):
             raise ValueError(f"--out must end in .csv or .parquet; got {str(out)!r}")

@@ -94,6 +94,8 @@ FORMER = {  # options of older releases, alone or after their command; and what 
     "compile --model": "`--bandit`",
     "evaluate --policy": "`--bandit`",
     "evaluate --seed": '`--bandit "LinTS(seed=…)"`',
+    "log --log": "`bayesbandit log COMMAND --log …`",
+    "explain --model": "`bayesbandit explain MODEL`",
     "learn --data": "`bayesbandit train FILE`",
     "learn --bandit": "`bayesbandit train FILE --bandit …`",
     "learn --preset": "`bayesbandit train FILE --bandit …`",

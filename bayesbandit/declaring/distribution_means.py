@@ -16,7 +16,8 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.type_other import NoneConst
 
 MIXTURES = "MixtureRV", "_HurdleRV"  # that of hurdles has no public name
-WRONG = "ExGaussianRV", "VonMisesRV"  # PyMC has mu + sigma, not mu + nu; and a mean angle
+# PyMC's formula is another: of ExGaussian mu + sigma, not mu + nu; of VonMises a mean angle.
+WRONG = "ExGaussianRV", "RiceRV", "SkewStudentTRV", "VonMisesRV"
 COUNTS = PoissonRV, NegBinomialRV
 
 
@@ -24,7 +25,7 @@ def mean_of(rv: Any) -> Any:
     """Return the mean of the distribution of rv, by PyMC's formulas.
 
     Added to these: categories 0, 1, 2, … as numbers, and hurdles. Raise ValueError if the mean is
-    not known, as of a censored variable, or if it does not exist.
+    not known, as of a censored variable, or if PyMC says that it does not exist.
     """
     try:
         return pt.cast(_mean(rv), "float64")

@@ -107,6 +107,12 @@ class Experiment:
             _distinct([name for name, _ in named], "bandits")
             bandits = dict(named)
         object.__setattr__(self, "bandits", dict(bandits))
+        for name, factory in dict(bandits).items():
+            if not callable(factory):
+                raise TypeError(
+                    f"bandits: {name!r} must be a function (arms, n_features, seed) of a bandit, "
+                    f"as bb.LinTS; got {checks.shown(factory)}"
+                )
         _distinct([e.name for e in self.environments], "environments")
         _distinct(list(bandits), "bandits")
         for name, least in (("replications", 1), ("seed", 0), ("points", 2), ("horizon", 1)):

@@ -200,7 +200,8 @@ def _csv(
             continue
         frame[name] = frame[name].where(frame[name] != "")
         if decimal_given is None and name not in text:
-            refuse_decimal_commas(frame[name].dropna())
+            known = frame[name].dropna()
+            refuse_decimal_commas(known[~known.isin(ABSENT)])
         if name in text and frame[name].dropna().str.fullmatch(WHOLE).all():
             frame[name] = pd.to_numeric(frame[name])
     if dates is not None:

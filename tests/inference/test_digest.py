@@ -9,8 +9,11 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import pytensor
+import pytensor.tensor as pt
 import pytest
 from pymc.distributions.transforms import Interval
+from pymc.logprob.transforms import LogTransform as Log
+from pytensor.compile.ops import wrap_py
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 
@@ -231,3 +234,48 @@ def test_a_declaration_that_reads_its_rows_is_fitted_on_them_and_plays_no_bandit
     np.testing.assert_allclose(bb.fit(model, x, reward).coefficients["theta"][0], right, rtol=1e-9)
     with pytest.raises(ValueError, match="reads its rows while it is built"):
         bb.Bandit(2, model, bb.Thompson(), n_features=2)
+
+
+def halved(a):
+    return 0.5 * a
+
+
+def tenfold(a):
+    return 10.0 * a
+
+
+def test_an_operation_whose_settings_nothing_tells_has_no_digest():
+    """Two functions that PyTensor wraps have one class, and differ in an attribute."""
+    made = []
+    for function in (halved, tenfold):
+        wrapped = wrap_py(itypes=[pt.dvector], otypes=[pt.dvector])(function)
+
+        @bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
+        def scaled(x, reward, theta, wrapped=wrapped):
+            mu = x @ theta
+            pm.Normal("reward", mu, wrapped(pt.ones_like(reward)), observed=reward)
+            return mu
+
+        made.append(digest(scaled.build(np.ones((3, 1)), np.ones(3))))
+    assert made == [None, None]
+
+
+class Tilted(Log):
+    """A logarithm whose Jacobian is another."""
+
+    def log_jac_det(self, value, *inputs):
+        return 3.0 * value
+
+
+def test_a_transform_is_told_by_its_jacobian_too():
+    made = set()
+    for transform in (Log(), Tilted()):
+
+        @bb.reward_model(sigma=1.0)
+        def scaled(x, reward, sigma, transform=transform):
+            v = pm.HalfNormal("v", sigma, default_transform=transform)
+            pm.Normal("reward", 0.0 * x[:, 0], v, observed=reward)
+            return 0.0 * x[:, 0] + v
+
+        made.add(digest(scaled.build(np.ones((3, 1)), np.ones(3))))
+    assert len(made) == 2

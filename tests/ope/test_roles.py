@@ -357,3 +357,14 @@ def test_roles_of_names_alone():
     found = roles_of(frame, "it", arms=ARMS, needs_propensity=False)
     assert found.probabilities == {"a": "p_a", "b": "p_b"}
     assert found.contexts == ("x",)
+
+
+def test_a_column_whose_role_another_has_is_no_context_in_silence():
+    """As a reward that another column replaces: it would tell the outcome."""
+    frame = pd.DataFrame(
+        {"x": [1.0, 2, 3], "arm": list("aba"), "reward": [0, 1, 1], "revenue": [0.0, 5, 7]}
+    ).assign(propensity=0.5)
+    log = Log.of(frame, reward="revenue")
+    assert list(log.features) == ["x"]
+    assert "reward" in str(log.roles)
+    assert list(Log.of(frame, reward="revenue", keep=["reward"]).features) == ["x", "reward"]

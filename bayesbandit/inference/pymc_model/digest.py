@@ -24,6 +24,7 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.graph.traversal import ancestors, toposort
 from pytensor.graph.type import Type
+from pytensor.scalar.basic import ScalarOp
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
 
@@ -63,9 +64,10 @@ def _model(model: pm.Model) -> tuple[Any, ...]:
     variables = [*model.free_RVs, *model.observed_RVs, *model.deterministics, *model.potentials]
     graphs = [*variables, *(model.rvs_to_values[v] for v in model.observed_RVs)]
     backward = [
-        transform.backward(model.rvs_to_values[v], *v.owner.inputs)
+        made(model.rvs_to_values[v], *v.owner.inputs)
         for v in model.free_RVs
         if (transform := model.rvs_to_transforms[v]) is not None
+        for made in (transform.backward, transform.log_jac_det)
     ]
     graphs += backward
     if not all(_found(type(v.owner.op)) for v in ancestors(graphs) if v.owner is not None):
@@ -153,6 +155,8 @@ def _op(op: Op) -> Any:
         keys = {v: ("inner", i) for i, v in enumerate(op.inner_inputs)}
         inner = _graph(op.inner_outputs, keys)
     settings = op._props() if isinstance(op, HasSettings) else ()
+    if not isinstance(op, HasSettings | HasInnerGraph | ScalarOp | RandomVariable):
+        raise Unseen(f"the operation {op}, of which nothing tells its settings")
     return kind.__module__, kind.__qualname__, own, tuple(map(_of, settings)), inner
 
 
