@@ -129,15 +129,15 @@ def test_a_function_of_a_file_that_returns_a_bandit_is_judged_and_trained(here, 
 
 
 def test_a_model_is_trained_and_judged_by_its_name(here):
-    found, output = run(*TRAIN, "--bandit", "ridge(alpha=0.5)")
+    found, output = run(*TRAIN, "--bandit", "ridge_known_noise(alpha=0.5)")
     assert found.exit_code == 0, output
     learned = bb.Bandit.load("new.npz")
-    assert learned.model.name == "ridge"
+    assert learned.model.name == "ridge_known_noise"
     assert learned.encoder.columns == ("age", "height")
-    found, output = run(*EVALUATE, "--bandit", "ridge(alpha=0.5)")
+    found, output = run(*EVALUATE, "--bandit", "ridge_known_noise(alpha=0.5)")
     assert found.exit_code == 0, output
     table = pd.read_parquet("runs/evaluate/results.parquet").set_index("policy")
-    assert np.isfinite(table.loc["ridge(alpha=0.5)", "low"])
+    assert np.isfinite(table.loc["ridge_known_noise(alpha=0.5)", "low"])
 
 
 @pytest.mark.parametrize("words", [COMPARE, EVALUATE, [*TRAIN, "--bandit", "LinTS"]])
