@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from bayesbandit.declaring.gallery import list_models
     from bayesbandit.declaring.priors import Prior
     from bayesbandit.experiments.experiment import Experiment
-    from bayesbandit.extend import *  # noqa: F403
+    from bayesbandit.extend import *
     from bayesbandit.model import RewardModel, load_model, reward_model
     from bayesbandit.policies import (
         UCB,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from bayesbandit.service.client import Client
     from bayesbandit.service.service import Service
     from bayesbandit.store.log import DecisionLog
-    from bayesbandit.systems import *  # noqa: F403
+    from bayesbandit.systems import *
     from bayesbandit.systems.bootstrap.belief import Bootstrap
     from bayesbandit.systems.bootstrap.presets import (
         BootstrapLassoTS,

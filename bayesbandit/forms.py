@@ -25,7 +25,7 @@ import numpy as np
 
 from bayesbandit.checks import COUNT, HUGEST, LONGEST
 
-DEPTH = 100  # levels of lists and dicts in each other
+MAX_DEPTH = 100  # levels of lists and dicts in each other
 
 
 class Broken(ValueError):
@@ -237,7 +237,7 @@ def check_plain(value: object) -> None:
     read.
     """
     level = [value]
-    for _ in range(DEPTH):
+    for _ in range(MAX_DEPTH):
         if any(type(one) is dict and any(type(k) is not str for k in one) for one in level):
             raise Broken("it has a key that is no text")
         inner = [list(one.values()) if type(one) is dict else one for one in level if _holds(one)]
@@ -246,7 +246,7 @@ def check_plain(value: object) -> None:
         level = [one for many in inner for one in many]
         if not level:
             return
-    raise Broken(f"its lists are more than {DEPTH} levels deep")
+    raise Broken(f"its lists are more than {MAX_DEPTH} levels deep")
 
 
 def _holds(value: object) -> TypeGuard[list[object] | dict[str, object]]:

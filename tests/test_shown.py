@@ -97,6 +97,13 @@ def test_what_a_table_tells(rng):
 
 def test_a_posterior_in_a_notebook(rng):
     x = rng.normal(size=(20, 2))
+    bandit = bb.LinTS(["a", "b"], 2)
+    bandit.update(x, ["a"] * 20, x[:, 0])
+    head, *rows = cells(bandit.posterior("a")._repr_html_())
+    assert head == ["feature", "mean", "sd"]
+    assert [row[0] for row in rows] == ["0", "1", "constant"]
+    mean, _ = bandit.posterior("a").coefficients["theta"]
+    assert [float(row[1]) for row in rows] == pytest.approx(mean, rel=1e-3, abs=1e-12)
     told = dict(cells(bb.fit(bb.load_model("ridge"), x, x[:, 0])._repr_html_()))
     assert told["rows"] == "20"
     assert re.search(r"\btheta\b", told["variables"])

@@ -360,7 +360,9 @@ def _learn_on_fork(
 ) -> None:
     """Update a fork; the bandit takes its state over if nothing fails. Arguments: see `learn`."""
     draft = transactions.fork(bandit)
-    belief, history, reweighting = draft.belief, draft.history, draft.reweighting
+    belief = draft.belief
+    history = draft.history
+    reweighting = draft.reweighting
     if reweighting is not None:
         reweighting.weigh(rows, belief, bandit.policy, bandit.layout, max(bandit.t, 1), tick)
     batch = batch or _weighed(bandit, rows)

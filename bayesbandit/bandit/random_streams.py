@@ -67,7 +67,8 @@ def restart(bandit: Bandit, digest: bytes) -> None:
 def reseed(bandit: Bandit, seed: np.random.SeedSequence) -> None:
     """Use new random numbers from now on, for decisions and for a belief that samples."""
     draft = transactions.fork(bandit)
-    draft.seed, draft.rng = seed, np.random.Generator(np.random.PCG64(seed))
+    draft.seed = seed
+    draft.rng = np.random.Generator(np.random.PCG64(seed))
     if isinstance(draft.belief, Seeded):
         draft.belief.reseed(sampler_seed(seed))
     refill(draft)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -130,9 +131,9 @@ class HalfLives(Belief, Kernel):
             return {"arms": self.blocks[0]}
         return {"arms": self.blocks, "log_weight": self.log_weight}
 
+    @abstractmethod
     def arms_form(self, total: int) -> object:
         """Return the form of the numbers of K arms, after so many rounds."""
-        raise NotImplementedError
 
     def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
         arms = self.arms_form(total)

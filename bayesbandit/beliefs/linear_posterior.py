@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from bayesbandit.checks import Contexts, integer, probabilities
 from bayesbandit.predictions import scaled, spread
+from bayesbandit.runtime.shown import html_table
 from bayesbandit.tables.encoder import Encoder, contexts_of
 
 if TYPE_CHECKING:
@@ -52,6 +53,13 @@ class LinearPosterior:
     encoder: Encoder | None = field(default=None, repr=False)
     weighted: WeightedRows | None = field(default=None, repr=False)
     sandwich: bool = False
+
+    def _repr_html_(self) -> str:
+        mean, covariance = self.coefficients["theta"]
+        names = self.encoder.features if self.encoder is not None else range(self.n_features)
+        labels = [*map(str, names), "constant"][: len(mean)]
+        rows = zip(labels, mean.tolist(), np.sqrt(np.diag(covariance)).tolist(), strict=True)
+        return html_table(f"Posterior of θ, {self.engine}", ("feature", "mean", "sd"), rows)
 
     @property
     def location(self) -> np.ndarray:

@@ -69,8 +69,9 @@ def form(settings: Array, total: int, n_arms: int, learns: bool = True) -> Form:
         "U": unit_triangular,
     }
 
-    def arms(value: Any, where: str) -> None:
+    def arms(value: object, where: str) -> None:
         check(value, Records(row, n_arms, parts), where)
+        assert isinstance(value, np.ndarray)
         check_roots(records(value, row), where)
 
     return arms

@@ -21,7 +21,7 @@ from bayesbandit.runtime.plugins import said
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_show_locals=False)
 
-FEATURES = 3  # for which `models` finds an engine
+EXPLAINED_FEATURES = 3  # for which `models` finds an engine
 WITH_PARTS = ("evaluate", "serve", "learn", "train", "log", "compile")  # that take --part
 
 CHOOSE = "Which bandit?"
@@ -96,7 +96,7 @@ def models() -> None:
                     for category in FOR_AUTHORS:
                         warnings.simplefilter("ignore", category)
                     model = load_model(name)
-                found = plan(model, FEATURES, 2 if model.takes_arm else None)
+                found = plan(model, EXPLAINED_FEATURES, 2 if model.takes_arm else None)
             except Exception as error:  # a broken model does not hide the others
                 warn(f"{name} is left out: {said(error)}")
                 continue
@@ -109,7 +109,9 @@ def models() -> None:
 @app.command(rich_help_panel=MODELS)
 def explain(
     model: Annotated[str, typer.Argument(help="A model's name, or FILE.py, or FILE.py:NAME.")],
-    features: Annotated[int, typer.Option(min=1, help="Features of a context.")] = FEATURES,
+    features: Annotated[
+        int, typer.Option(min=1, help="Features of a context.")
+    ] = EXPLAINED_FEATURES,
     arms: Annotated[int | None, typer.Option(min=1, help="Arms, where they share it.")] = None,
 ) -> None:
     """Print the engine of a declared model, and why it is not a faster one."""

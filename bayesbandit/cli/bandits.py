@@ -58,8 +58,8 @@ PLAYED = ("LinTS", "LinUCB", "BLTS", "BLUCB", "LinGreedy")
 # settings of a declared model
 MODEL_SETTINGS = ("alpha", "engine", "refit_every", "draws", "refit_below")
 # for `rehearse`
-ARMS = ("a", "b", "c")
-FEATURES = 2
+REHEARSED_ARMS = ("a", "b", "c")
+REHEARSED_FEATURES = 2
 IN_FILE = re.compile(r"(.+?\.py)(?::(\w+))?(?=\s*(?:\(|$))")  # FILE.py or FILE.py:NAME
 PARTS = ("policy", "model", "balance")  # that a saved bandit's file need not hold
 ERRORS_OF_SETTINGS = ValueError, TypeError, OSError, ImportError
@@ -245,7 +245,7 @@ def lacks_constant(factory: Factory) -> str:
     if where is None:
         return ""
     model = load_model(where)
-    if Declared(model).has_constant(len(ARMS), FEATURES):
+    if Declared(model).has_constant(len(REHEARSED_ARMS), REHEARSED_FEATURES):
         return ""
     return (
         f"{model.name} has no constant, and the presets have one: with contexts that have none, "
@@ -261,21 +261,22 @@ def rehearse(named: tuple[str, Factory]) -> float:
     A reward model is fitted, too: a few rewards only weight its draws.
     """
     start = time.perf_counter()
-    bandit = made(named, ARMS, FEATURES, seed=0)
+    bandit = made(named, REHEARSED_ARMS, REHEARSED_FEATURES, seed=0)
     for value in (1.0, 0.0, 1.0):  # rewards that every model accepts
-        contexts = np.random.default_rng(0).normal(size=(len(ARMS), FEATURES))
+        contexts = np.random.default_rng(0).normal(size=(len(REHEARSED_ARMS), REHEARSED_FEATURES))
         for x in (contexts[0], contexts):
             decision = bandit.choose(x)
             _ = decision.propensity, decision.probabilities
             bandit.observe(decision, value if x.ndim == 1 else np.full(len(x), value))
-        bandit.update(contexts, list(ARMS), np.full(len(ARMS), value), np.full(len(ARMS), 0.5))
-        bandit.choose(contexts[0], arms=ARMS[:2])
+        n = len(contexts)
+        bandit.update(contexts, list(REHEARSED_ARMS), np.full(n, value), np.full(n, 0.5))
+        bandit.choose(contexts[0], arms=REHEARSED_ARMS[:2])
         bandit.probabilities(contexts), bandit.greedy(contexts)
     bandit.belief.predict(contexts)
     if model_of(named[1]) is not None:
-        bandit.posterior(ARMS[0])
+        bandit.posterior(REHEARSED_ARMS[0])
     if find_spec("sqlalchemy") is not None:
-        _serve(made(named, ARMS, FEATURES, seed=0))
+        _serve(made(named, REHEARSED_ARMS, REHEARSED_FEATURES, seed=0))
     return time.perf_counter() - start
 
 
@@ -284,7 +285,7 @@ def _serve(bandit: Bandit) -> None:
     from bayesbandit.service.service import Service
     from bayesbandit.store.log import DecisionLog
 
-    contexts = np.zeros((len(ARMS), FEATURES))
+    contexts = np.zeros((len(REHEARSED_ARMS), REHEARSED_FEATURES))
     with TemporaryDirectory() as folder, DecisionLog(f"sqlite:///{folder}/log.db") as log:
         service = Service(bandit, log)
         for _ in range(2):  # the second time with a version that was learned

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-SHOWN = 40  # the most columns of a data set that the terminal lists
+MAX_SHOWN_COLUMNS = 40  # the most columns of a data set that the terminal lists
 
 
 def compare(
@@ -95,7 +95,7 @@ def compare(
         sets = data_sets(data or [], csv, target, openml or [], columns, form)
         tables = columns_by_title(sets)
         for title in tables if csv is not None or openml else ():
-            show(tables[title].head(SHOWN), title)
+            show(tables[title].head(MAX_SHOWN_COLUMNS), title)
         folder = out / "compare"
         check_folder(folder)
         choices: dict[str, pd.DataFrame] = {}

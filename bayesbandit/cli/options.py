@@ -17,9 +17,9 @@ PANELS = {  # of the help, with their options
     "Bandits": ("bandit", "tune", "apprentice"),
     "Rewards, where a log begins": ("wait", "default_reward", "aggregate", "activation"),
 }
-LISTED = ("drop", "context")  # roles that several columns may have
-ROLES_OF_LOGS = (*ROLES, *LISTED)
-ROLES_OF_DATA_SETS = ("reward", "cost", *LISTED)
+ROLES_OF_SEVERAL_COLUMNS = ("drop", "context")  # roles that several columns may have
+ROLES_OF_LOGS = (*ROLES, *ROLES_OF_SEVERAL_COLUMNS)
+ROLES_OF_DATA_SETS = ("reward", "cost", *ROLES_OF_SEVERAL_COLUMNS)
 BESIDE_ROLES = (
     "drop leaves a column out; context uses one although its name or its values speak against it."
 )
@@ -63,8 +63,8 @@ Out = Annotated[
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything.")]
 
-PART = "`bayesbandit --part {}=FILE.py:NAME COMMAND`"
-FORMER = {  # options of older releases, alone or after their command; and what replaces them
+PART_EXAMPLE = "`bayesbandit --part {}=FILE.py:NAME COMMAND`"
+FORMER_OPTIONS = {  # of older releases, alone or after their command, and what replaces them
     "--player": "`--bandit FILE.py:NAME`",
     "--preset": "`--bandit`",
     "--folder": "`--data FOLDER`",
@@ -87,9 +87,9 @@ FORMER = {  # options of older releases, alone or after their command; and what 
     "--force": "`bb.ope.evaluate(…, force=True)`, in Python",
     "--while-available": "`bb.ope.evaluate(…, while_available=True)`, in Python",
     "--against": "`bb.ope.evaluate(…).contrasts(…)`, in Python",
-    "--model": PART.format("model"),
-    "--policy": PART.format("policy"),
-    "--balance": PART.format("balance"),
+    "--model": PART_EXAMPLE.format("model"),
+    "--policy": PART_EXAMPLE.format("policy"),
+    "--balance": PART_EXAMPLE.format("balance"),
     "compare --model": "`--bandit`",
     "compile --model": "`--bandit`",
     "evaluate --policy": "`--bandit`",
@@ -146,7 +146,8 @@ class Commands(TyperGroup):
             message = error.message
             if isinstance(error, NoSuchOption):
                 option = error.option_name
-                if now := FORMER.get(f"{error.ctx.info_name} {option}", FORMER.get(option)):
+                of_command = f"{error.ctx.info_name} {option}"
+                if now := FORMER_OPTIONS.get(of_command, FORMER_OPTIONS.get(option)):
                     message = f"{option} of older releases is now {now}."
                     vars(error)["possibilities"] = None
             for word in filter(lambda word: "://" in word, words):
@@ -159,12 +160,12 @@ def columns_of(texts: Sequence[str] | None) -> dict[str, Any]:
     """Return the columns of a log that --column names, as `bb.ope.read_log` takes them."""
     found: dict[str, Any] = {}
     each: dict[str | int, str] = {}
-    listed: dict[str, list[str]] = {role: [] for role in LISTED}
+    listed: dict[str, list[str]] = {role: [] for role in ROLES_OF_SEVERAL_COLUMNS}
     for role, column in _pairs(texts):
         arm = role.removeprefix(PROBABILITY)
         if role in found or (arm != role and _name(arm) in each):
             raise ValueError(f"--column takes each role once; got {', '.join(texts or ())}")
-        if role in LISTED:
+        if role in ROLES_OF_SEVERAL_COLUMNS:
             listed[role].append(column)
         elif role in ROLES:
             found[role] = column

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from bayesbandit.service.watching import Watch
     from bayesbandit.store.log import DecisionLog
 
-ARMS = 6  # that are drawn and judged, those most taken; the others are one line
+MAX_ARMS_SHOWN = 6  # that are drawn and judged, those most taken; the others are one line
 LOGGED = "as decided"
-SURE = 0.01  # the chance that a report says of a world that stands still that it has changed
+DRIFT_ERROR_RATE = 0.01  # the chance of an alarm where nothing has changed
 YEAR = 366  # days
 HYPHEN = "\u2011"  # at which no line ends
 QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "largest": 1.0}
@@ -88,7 +88,7 @@ def watch(
 
     if log.ledger.settings() is None:
         raise log.ledger.no_bandit()
-    most = most_taken(log.ledger, moment(since, "since"), moment(until, "until"), ARMS)
+    most = most_taken(log.ledger, moment(since, "since"), moment(until, "until"), MAX_ARMS_SHOWN)
     seen = Watch(log.ledger, most)
     everything = MeanReward()
     weekly: dict[int, MeanReward] = {}
@@ -270,11 +270,12 @@ def changed(evidence: EProcess) -> str:
     """Return a sentence on whether rewards follow one law; none where there are no rewards."""
     if not len(evidence.log_e):
         return ""
-    at = evidence.test(SURE).at
+    at = evidence.test(DRIFT_ERROR_RATE).at
     if at is None:
         return " Nothing says that the rewards have changed."
     return (
-        f" The rewards have changed: the evidence passed {1 / SURE:,.0f} at reward {at + 1:,}. "
+        f" The rewards have changed: the evidence passed {1 / DRIFT_ERROR_RATE:,.0f} at reward "
+        f"{at + 1:,}. "
         "That happens by chance in one log of as many."
     )
 

@@ -22,7 +22,7 @@ KIND_OF_LINES = "BAYESBANDIT_LOG_FORMAT"
 SHORTEST_KEY = 16  # characters
 CONNECTIONS = 500  # at most
 GRACE = 30  # seconds for requests at hand, when the server ends
-EVERY = 2.0  # seconds between two looks of a learner that has found no reward
+SECONDS_BETWEEN_LOOKS = 2.0  # of a learner that has found no reward
 CHUNK = 5000  # decisions that are learned before a learner looks whether it is to end
 
 LogUrl = Annotated[
@@ -213,7 +213,7 @@ def learn(
                     if once:
                         raise
                     logger.warning("%s", error)
-                    stop.wait(EVERY)
+                    stop.wait(SECONDS_BETWEEN_LOOKS)
                     continue
                 if service.version > before:
                     rewards = counted(learned, "reward")
@@ -221,7 +221,7 @@ def learn(
                 elif once:
                     break
                 else:
-                    stop.wait(EVERY)
+                    stop.wait(SECONDS_BETWEEN_LOOKS)
             if service.version > begun:
                 service.snapshot()  # from which others start at once
         service.log.close()

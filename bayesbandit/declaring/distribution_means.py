@@ -15,10 +15,14 @@ from pytensor.tensor.random.basic import CategoricalRV, NegBinomialRV, NormalRV,
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.type_other import NoneConst
 
-MIXTURES = "MixtureRV", "_HurdleRV"  # that of hurdles has no public name
+MIXTURE_OPS = "MixtureRV", "_HurdleRV"  # that of hurdles has no public name
 # PyMC's formula is another: of ExGaussian mu + sigma, not mu + nu; of VonMises a mean angle.
-WRONG = "ExGaussianRV", "RiceRV", "SkewStudentTRV", "VonMisesRV"
-COUNTS = PoissonRV, NegBinomialRV
+OPS_WITH_OTHER_MEANS = "ExGaussianRV", "RiceRV", "SkewStudentTRV", "VonMisesRV"
+COUNT_OPS = PoissonRV, NegBinomialRV
+
+
+class UnknownMean(Exception):
+    """The error of a distribution whose mean is not known here; the message says why."""
 
 
 def mean_of(rv: Any) -> Any:
@@ -29,7 +33,8 @@ def mean_of(rv: Any) -> Any:
     """
     try:
         return pt.cast(_mean(rv), "float64")
-    except (NotImplementedError, UndefinedMomentException) as error:
+    # PyMC raises the first two where it has no formula, and where there is no mean.
+    except (NotImplementedError, UndefinedMomentException, UnknownMean) as error:
         raise ValueError(
             f"the mean of {rv.name!r} is not known ({error}): add the mean reward to the model, as "
             'pm.Deterministic("mean", …), and name it by mean='
@@ -38,12 +43,12 @@ def mean_of(rv: Any) -> Any:
 
 def _mean(rv: Any) -> Any:
     op = rv.owner.op
-    if type(op).__name__ in MIXTURES:
+    if type(op).__name__ in MIXTURE_OPS:
         return _mean_of_mixture(*rv.owner.inputs[1:])
     if isinstance(op, TruncatedRV):
         return _mean_from_one(op, *rv.owner.inputs)
-    if type(op).__name__ in WRONG:
-        raise NotImplementedError("PyMC's formula is not the mean")
+    if type(op).__name__ in OPS_WITH_OTHER_MEANS:
+        raise UnknownMean("PyMC's formula is not the mean")
     if not isinstance(op, RandomVariable):
         return moments.mean(rv)
     rng, _, *parameters = rv.owner.inputs
@@ -69,8 +74,8 @@ def _mean_from_one(op: TruncatedRV, *inputs: Any) -> Any:
     rng, _, *parameters, lower, upper = inputs
     from_one = isinstance(lower, Constant) and (lower.data == 1).all()
     if not (from_one and isinstance(upper, Constant) and np.isposinf(upper.data).all()):
-        raise NotImplementedError("it is truncated")
-    if not isinstance(op.base_rv_op, COUNTS):
-        raise NotImplementedError("it is truncated, and is no count")
+        raise UnknownMean("it is truncated")
+    if not isinstance(op.base_rv_op, COUNT_OPS):
+        raise UnknownMean("it is truncated, and is no count")
     count = op.base_rv_op.make_node(rng, NoneConst, *parameters).outputs[1]
     return moments.mean(count) / -pt.expm1(pm.logp(count, 0))

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import comb
 
 Array = np.ndarray
-PRIOR = 50.0  # the weight of the promised variance, in rounds
-CLICKS = 2.0  # effective rewards that are added to those of an arm, and that it needs of its own
+PROMISED_ROUNDS = 50.0  # the weight of the promised variance, in rounds
+CLICKS_NEEDED = 2.0  # effective rewards that an arm needs of its own, and that are added to them
 TINY = 1e-300
 
 
@@ -53,7 +53,7 @@ def mixed(seen: Any, excess: Any, size: Any) -> Any:
     excess: how much more is promised than was seen. size: how many rounds make up what was seen.
     What is promised counts as 50 rounds.
     """
-    return seen + PRIOR * np.maximum(excess, 0.0) / (size + PRIOR)
+    return seen + PROMISED_ROUNDS * np.maximum(excess, 0.0) / (size + PROMISED_ROUNDS)
 
 
 def variance(sums: Array, excess: Any, size: Any) -> tuple[Any, Any]:
@@ -76,8 +76,8 @@ def noise(own: Any, left: Any, size: Any, pooled: Any) -> Any:
     rewards make it up. As if 2 more had come, it is (1 + 2/size) times as large. An arm with a size
     below 2 borrows `pooled`, the variance within all arms.
     """
-    known = np.minimum(size / CLICKS, 1.0)
-    added = np.minimum(size / CLICKS, CLICKS / np.maximum(size, TINY))
+    known = np.minimum(size / CLICKS_NEEDED, 1.0)
+    added = np.minimum(size / CLICKS_NEEDED, CLICKS_NEEDED / np.maximum(size, TINY))
     return np.minimum(own, left) * (1 + added) + (1 - known) * pooled
 
 

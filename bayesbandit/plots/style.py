@@ -58,9 +58,9 @@ LETTERS = 10  # of a figure's title to the inch
 DPI = 80  # of pictures in a notebook
 LINE = 0.24  # inches, of a legend
 LEAST_WIDTH, MOST_WIDTH = 1.5, 60.0  # inches of a picture
-POINTS = 10.0  # of letters
-SMALL = 0.8  # letters of a picture whose width is asked for: 8 points, as in journals
-NARROWEST = 0.75  # of a panel, as a part of its own width
+LETTER_POINTS = 10.0  # of letters
+SMALL_LETTERS = 0.8  # letters of a picture whose width is asked for: 8 points, as in journals
+NARROWEST_PANEL = 0.75  # of a panel, as a part of its own width
 BESIDE_INCHES = 1.0  # of labels beside a panel, in a picture whose width is asked for
 
 Given = Axes | Sequence[Axes] | np.ndarray | None  # axes to draw on
@@ -134,7 +134,7 @@ def picture(
     if across is None:
         return Picture(figsize=(width, height), layout="constrained")
     figure = Picture(figsize=(asked(across, least), height), layout="constrained")
-    figure.letters = SMALL
+    figure.letters = SMALL_LETTERS
     return figure
 
 
@@ -160,10 +160,10 @@ def panels(
     if ax is not None:
         return _given(ax, n, across)
     if across is not None:
-        most = max(1, min(most, int(asked(across) / (NARROWEST * width))))
+        most = max(1, min(most, int(asked(across) / (NARROWEST_PANEL * width))))
     rows = -(-n // most)
     columns = -(-n // rows)
-    down = (height * rows + 0.9) * (1.0 if across is None else SMALL)
+    down = (height * rows + 0.9) * (1.0 if across is None else SMALL_LETTERS)
     figure = picture(max(width * columns, 5) + 0.3, down, across)
     return figure, [figure.add_subplot(rows, columns, i + 1) for i in range(n)]
 
@@ -255,7 +255,7 @@ def finish(
             if isinstance(text, Text):
                 text.set_fontsize(figure.letters * float(text.get_fontsize()))
         for ax in figure.axes:
-            ax.tick_params(labelsize=figure.letters * POINTS)
+            ax.tick_params(labelsize=figure.letters * LETTER_POINTS)
     return figure
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from bayesbandit.tables.encoder import Encoder
 
+OUTCOMES = {"arm", "reward", "propensity"}  # roles that say what was decided and earned
+
 
 @dataclass(frozen=True)
 class Roles:
@@ -150,13 +152,11 @@ def roles_of(
         left[found.pop("weight")] = "weights"
     taken = {*found.values(), *vectors.values(), *left}
     if contexts is None:
-        for role in ("arm", "reward", "propensity"):
-            others = [c for c in DEFAULTS[role] if c in there and c not in (*taken, *kept)]
-            if role in given and given[role] is not None and others:
-                left |= dict.fromkeys(
-                    others, f"named as {role}, which is {found[role]!r}; keep uses it"
-                )
-        taken |= set(left)
+        known = {*taken, *kept, *(of_history or ())}
+        for role in sorted(OUTCOMES & found.keys()):
+            others = [c for c in DEFAULTS[role] if c in there and c not in known]
+            left |= dict.fromkeys(others, f"the {role} is {found[role]!r}; keep uses this one")
+        taken |= left.keys()
         contexts = [c for c in there if c not in taken]
     why = "not in x" if x is not None else "the encoder does not use it"
     left |= {c: why for c in there if c not in taken and c not in contexts}

@@ -50,7 +50,7 @@ def negative_binomial_offset() -> Handed:
 
 
 def visits(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return a predictor and counts of 200 visits, of which many buy nothing."""
+    """Return a predictor and counts of 200 visits; many visitors buy nothing."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=200)
     return x, rng.poisson(np.exp(0.8 + 0.4 * x)) * (rng.random(200) < 0.65)

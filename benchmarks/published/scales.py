@@ -176,7 +176,7 @@ def outlier_mixture() -> Handed:
 
 
 def sparse() -> tuple[np.ndarray, np.ndarray]:
-    """Return 12 predictors, two of which matter, and the outcome."""
+    """Return 12 predictors and the outcome. Two predictors matter."""
     rng = np.random.default_rng(25)
     x = rng.normal(size=(120, 12))
     return x, 1 + 2 * x[:, 0] - x[:, 1] + rng.normal(size=120)

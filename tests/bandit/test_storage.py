@@ -343,7 +343,7 @@ def test_what_could_not_be_loaded_is_not_saved(path):
     with pytest.raises(ValueError, match=r"cannot be saved, no file of it .*'U'\] must be 0"):
         bandit.save(path)
     deep = ()
-    for _ in range(forms.DEPTH):
+    for _ in range(forms.MAX_DEPTH):
         deep = (deep,)
     bandit = bb.Bandit(2, bb.Ridge(), Deep(deep), n_features=1)
     with pytest.raises(ValueError, match=r"cannot be saved, .*: its lists are more than 100"):

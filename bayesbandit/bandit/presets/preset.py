@@ -15,9 +15,10 @@ from bayesbandit.policies import EpsilonGreedy, Floored, Scaled
 from bayesbandit.runtime.savable import refuse_old_names
 from bayesbandit.weighting.propensity import InversePropensity
 
-EXPLAIN = (InversePropensity, EpsilonGreedy, Scaled, Floored, Bandit)  # settings, after the model
+# What explains settings, after the model.
+EXPLAINED_BY = (InversePropensity, EpsilonGreedy, Scaled, Floored, Bandit)
 OF_BANDITS = inspect.signature(Bandit).parameters
-ITEM = re.compile(r"([a-z]\w*(?:, [a-z]\w*)*): ")
+EXPLANATION = re.compile(r"([a-z]\w*(?:, [a-z]\w*)*): ")
 
 
 def preset[**P](
@@ -41,7 +42,7 @@ def preset[**P](
             if field.name != but:
                 keywords.setdefault(field.name, _keyword(field))
         keywords |= {name: OF_BANDITS[name] for name in ("encoder", "history")}
-        sources = [source for source in (like, model, *EXPLAIN) if source is not None]
+        sources = [source for source in (like, model, *EXPLAINED_BY) if source is not None]
 
         @wraps(make)
         def checked(*args: P.args, **settings: P.kwargs) -> Bandit:
@@ -101,7 +102,7 @@ def explanations(doc: str) -> dict[str, str]:
     told: dict[str, str] = {}
     names: list[str] = []
     for line in doc.splitlines():
-        if item := ITEM.match(line):
+        if item := EXPLANATION.match(line):
             names = item[1].split(", ")
             told |= dict.fromkeys(names, line)
         elif not line.strip():

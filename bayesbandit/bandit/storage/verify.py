@@ -43,14 +43,13 @@ from bayesbandit.kernels.row_layout import (
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
 
-FAR = 1e75  # a and b lie between 1/FAR and FAR, so that kernels end
-# bytes that a model may need, and more for each byte of the file's arrays
-ROOM = 2**25
-TIMES = 16
+LARGEST_PARAMETER = 1e75  # of a beta or gamma arm; the smallest is 1 over it, so that kernels end
+BYTES_OF_ANY_MODEL = 2**25  # that a model may need, whatever is in its file
+BYTES_PER_STORED_BYTE = 16  # that it may need beside, for each byte of the file's arrays
 PARTS = ("belief", "reweighting")  # parts with a state
 SEED = Whole(0, LONGEST)
 PROBABILITY = Numbers(least=0.0, most=1.0 + 1e-9)
-OBSERVED = Numbers(least=-LARGEST, most=LARGEST)
+CONTEXT_OR_REWARD = Numbers(least=-LARGEST, most=LARGEST)
 HEADER = {
     "format": str,
     "version": int,
@@ -74,14 +73,14 @@ HEADER = {
     "digest?": OneOf(None, str),
     "arrays": [str],
 }
-ARRAYS = {"stream": Numbers((None,)), "history": np.ndarray, ...: np.ndarray}
+FORMS_OF_ARRAYS = {"stream": Numbers((None,)), "history": np.ndarray, ...: np.ndarray}
 
 
 def check_form(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Raise `Broken` if the types, sizes or names in a file are wrong."""
     forms.check_plain(meta)
     forms.check(meta, HEADER)
-    forms.check(arrays, ARRAYS)
+    forms.check(arrays, FORMS_OF_ARRAYS)
     demand(meta["names"], "its arms have no names")
     for name in arrays.keys() - {"stream", "history"}:
         part, _, key = name.partition(".")
@@ -108,7 +107,7 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     D = rows.shape[-1] - TAIL - 3 * K
     demand(D - meta["n_features"] in (0, 1), f"history has {rows.shape[-1]} columns")
     parts = {
-        "x": OBSERVED,
+        "x": CONTEXT_OR_REWARD,
         "mean": Numbers(least=-np.inf),
         "scale": Numbers(least=0.0, most=np.inf),
         "last": Numbers(least=-np.inf, most=np.inf),
@@ -117,7 +116,7 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
         "number": Numbers(least=0.0, most=LARGEST),
         "min_probability": Numbers(least=0.0),
         "propensity": Numbers(least=0.0, most=UNLOGGED, nan=True),
-        "reward": OBSERVED,
+        "reward": CONTEXT_OR_REWARD,
         "weight": ABOVE_ZERO,
     }
     kept = total if limit is None else min(total, limit)
@@ -134,7 +133,8 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     forms.check(last[available & (rule == TABULATED)[:, None]], PROBABILITY, "its probabilities")
     drawn = available & np.isin(rule, DRAWN)[:, None]
     for part in (np.abs(last[drawn]), log["scale"][drawn]):
-        forms.check(part, Numbers(least=1 / FAR, most=FAR), "the parameters of its arms")
+        form = Numbers(least=1 / LARGEST_PARAMETER, most=LARGEST_PARAMETER)
+        forms.check(part, form, "the parameters of its arms")
     unknown = np.isnan(p) & ~((log["arm"] >= 0) & available.any(axis=1))
     demand(not unknown.any(), "its history has rounds whose propensities cannot be computed")
 
@@ -169,7 +169,7 @@ def held(arrays: dict[str, np.ndarray]) -> int:
 def check_size(model: object, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Raise `Broken` if the model's belief would need far more memory than its file."""
     needed = nbytes(model, len(meta["names"]), meta["n_features"])
-    most = ROOM + TIMES * held(arrays)
+    most = BYTES_OF_ANY_MODEL + BYTES_PER_STORED_BYTE * held(arrays)
     demand(needed <= most, f"its model is too large for it: {needed:,} bytes, at most {most:,}")
 
 

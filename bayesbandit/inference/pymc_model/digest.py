@@ -156,7 +156,7 @@ def _op(op: Op) -> Any:
         inner = _graph(op.inner_outputs, keys)
     settings = op._props() if isinstance(op, HasSettings) else ()
     if not isinstance(op, HasSettings | HasInnerGraph | ScalarOp | RandomVariable):
-        raise Unseen(f"the operation {op}, of which nothing tells its settings")
+        raise Unseen(f"the operation {op}: its settings are not known")
     return kind.__module__, kind.__qualname__, own, tuple(map(_of, settings)), inner
 
 
