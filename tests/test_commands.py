@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from bayesbandit.cli.app import app
-from bayesbandit.cli.options import FORMER
+from bayesbandit.cli.options import FORMER_OPTIONS
 
 HEAVY = {
     *("pymc", "pytensor", "arviz", "numba", "numpy", "scipy", "pandas", "pyarrow", "matplotlib"),
@@ -136,7 +136,7 @@ def test_a_page_shows_options_that_there_are(page):
             assert shown <= known, f"{page.name}: bayesbandit {words} has no {shown - known}"
 
 
-@pytest.mark.parametrize("former", FORMER)
+@pytest.mark.parametrize("former", FORMER_OPTIONS)
 def test_an_option_of_older_releases_is_refused_with_what_replaces_it(former):
     """Everywhere where it is none today; and what is named in its place exists."""
     command, _, option = former.rpartition(" ")
@@ -149,7 +149,7 @@ def test_an_option_of_older_releases_is_refused_with_what_replaces_it(former):
         assert found.exit_code == 2
         output = " ".join(found.output.replace("│", " ").split())
         assert f"{option} of older releases is now" in output, one
-    for words, now in re.findall(r"bayesbandit ([a-z]+)[^`]*?(--[a-z-]+)?", FORMER[former]):
+    for words, now in re.findall(r"bayesbandit ([a-z]+)[^`]*?(--[a-z-]+)?", FORMER_OPTIONS[former]):
         known = options_of(words)
         assert known is not None
         assert not now or now in known

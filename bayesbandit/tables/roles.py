@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from bayesbandit.tables.encoder import Encoder
 
-OUTCOMES = {"arm", "reward", "propensity"}  # roles that say what was decided and earned
+OUTCOMES = ("arm", "reward", "propensity")  # roles that say what was decided and earned
 
 
 @dataclass(frozen=True)
@@ -152,9 +152,9 @@ def roles_of(
         left[found.pop("weight")] = "weights"
     taken = {*found.values(), *vectors.values(), *left}
     if contexts is None:
-        known = {*taken, *kept, *(of_history or ())}
-        for role in sorted(OUTCOMES & found.keys()):
-            others = [c for c in DEFAULTS[role] if c in there and c not in known]
+        named = [role for role in OUTCOMES if given.get(role) is not None]
+        for role in named:
+            others = [c for c in DEFAULTS[role] if c in there and c not in (*taken, *kept)]
             left |= dict.fromkeys(others, f"the {role} is {found[role]!r}; keep uses this one")
         taken |= left.keys()
         contexts = [c for c in there if c not in taken]

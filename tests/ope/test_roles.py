@@ -368,5 +368,3 @@ def test_a_column_whose_role_another_has_is_no_context_in_silence():
     assert list(log.features) == ["x"]
     assert "reward" in str(log.roles)
     assert list(Log.of(frame, reward="revenue", keep=["reward"]).features) == ["x", "reward"]
-    assert list(Log.of(frame.assign(click=0.0), x=["x"]).features) == ["x"]
-    assert list(Log.of(frame.assign(click=0.0), drop=["revenue"]).features) == ["x"]
