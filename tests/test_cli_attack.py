@@ -97,7 +97,6 @@ TRAIN = ["train", "log.csv", "--out", "new.npz"]
         (["train", "log.csv", "--bandit", "LinTS", "--out", "no/b.npz"], "there is no folder"),
         (["train", "log.csv", "--bandit", "LinTS", "--out", "."], "it is a folder; name a file"),
         (["report", "--log", "sqlite:///none.db", "--out", "no/page.html"], "there is no folder"),
-        (["serve", "--log", "sqlite:///new.db", "--bandit", "LinTS"], "no saved bandit at LinTS"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_sentence_and_leaves_nothing(here, monkeypatch, words, said):
@@ -109,6 +108,14 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(here, monkeypatch, words, 
     assert output.count("Error: ") == 1
     after = {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
     assert {k: v for k, v in after.items() if k.suffix != ".pyc"} == before
+
+
+def test_a_server_of_no_saved_bandit_leaves_nothing(here, monkeypatch):
+    pytest.importorskip("uvicorn")
+    words = ["serve", "--log", "sqlite:///new.db", "--bandit", "LinTS"]
+    test_a_mistake_is_one_sentence_and_leaves_nothing(
+        here, monkeypatch, words, "no saved bandit at LinTS"
+    )
 
 
 @pytest.mark.parametrize("words", [EVALUATE, TRAIN, ["compile"]])
