@@ -19,13 +19,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import EllipsisType
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
 from bayesbandit.checks import COUNT, HUGEST, LONGEST
-
-MAX_DEPTH = 100  # levels of lists and dicts in each other
 
 
 class Broken(ValueError):
@@ -228,29 +226,6 @@ def brief(value: object) -> str:
     if isinstance(value, list | dict) or (isinstance(value, int) and abs(value) > LONGEST):
         return f"a {type(value).__name__}"
     return repr(value)[:80]
-
-
-def check_plain(value: object) -> None:
-    """Raise `Broken` unless a value is one that JSON can hold.
-
-    That is plain types and text keys, not nested too deeply, without integers that are too large to
-    read.
-    """
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        if any(type(one) is dict and any(type(k) is not str for k in one) for one in level):
-            raise Broken("it has a key that is no text")
-        inner = [list(one.values()) if type(one) is dict else one for one in level if _holds(one)]
-        if odd := [one for one in level if not _holds(one) and not fits(one, PLAIN)]:
-            raise Broken(f"it has {brief(odd[0])[:40]}, which is no plain value")
-        level = [one for many in inner for one in many]
-        if not level:
-            return
-    raise Broken(f"its lists are more than {MAX_DEPTH} levels deep")
-
-
-def _holds(value: object) -> TypeGuard[list[object] | dict[str, object]]:
-    return type(value) in (list, dict)
 
 
 PLAIN = OneOf(None, bool, float, str, Whole(-LONGEST, LONGEST))

@@ -15,7 +15,7 @@ from typing import Any
 from bayesbandit.runtime.plugins import loaded, plugins
 
 TOOLKIT = "bayesbandit."
-META = {"kind", "foreign", "code"}  # what a file says beside the fields
+META = {"kind", "foreign"}  # what a file says beside the fields
 KINDS: dict[str, type] = {}  # by the name that a file has
 
 

@@ -7,42 +7,25 @@ import or run code.
 
 from __future__ import annotations
 
-import re
-import warnings
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
-from bayesbandit.forms import PLAIN, OneOf, Row, Whole, brief, check
+from bayesbandit.forms import PLAIN, OneOf, check
 from bayesbandit.model import RewardModel
-from bayesbandit.runtime.fingerprints import fingerprint
 from bayesbandit.runtime.savable import KINDS, META, is_registered, kind_of, name_of, with_new_names
 
 DECLARED = "Declared", "Sampled", "Laplace"  # whose classes are imported only with PyMC
-NUMBERS = "biufU"  # NumPy kinds of arrays that a setting may be
-LARGEST_ARRAY = 2**26  # bytes of an array of texts; each text has room for the longest
 
 
 def setting(value: object, where: str) -> None:
     """Raise `Broken` unless a value is what `_stored` gives."""
-    kind = value.get("kind") if type(value) is dict else None
-    form = STORED.get(kind, PART) if isinstance(kind, str) else PART
-    check(value, form if isinstance(value, dict) else OneOf(PLAIN, [setting]), where)
+    check(value, PART if isinstance(value, dict) else OneOf(PLAIN, [setting]), where)
 
 
-STORED: dict[str, Any] = {
-    "list": {"kind": str, "values": [setting]},
-    "dict": {"kind": str, "pairs": [Row(setting, setting)]},
-    "array": {"kind": str, "dtype": str, "shape": [Whole()], "values": [PLAIN]},
-}
-PART = {
-    "kind": str,
-    "foreign?": True,
-    "code?": str,
-    ...: setting,
-}  # a dataclass or an Enum's member
+PART = {"kind": str, "foreign?": True, ...: setting}  # a dataclass or an Enum's member
 
 
 def encode(value: Any) -> dict[str, Any]:
@@ -56,15 +39,14 @@ def encode(value: Any) -> dict[str, Any]:
     names = ["value"] if isinstance(value, Enum) else [f.name for f in fields(value) if f.init]
     stored = {name: _stored(getattr(value, name)) for name in names}
     name = kind.__name__ if kind.__name__ in DECLARED else name_of(kind)
-    code = {"code": fingerprint(kind)} if ":" in name else {}
-    return {"kind": name, **stored, **code}
+    return {"kind": name, **stored}
 
 
 def _stored(setting: Any) -> Any:
     """Return a setting as JSON holds it.
 
-    A tuple becomes a list. A function or an object that is not savable becomes its kind, marked as
-    foreign. So does an object of a user's subclass of a plain type, as int.
+    A tuple becomes a list. A function or any other object that is neither plain nor savable becomes
+    its kind, marked as foreign.
     """
     if isinstance(setting, np.generic):
         setting = setting.item()
@@ -73,15 +55,6 @@ def _stored(setting: Any) -> Any:
         return setting
     if kind is tuple:
         return [_stored(item) for item in setting]
-    if kind is list:
-        return {"kind": "list", "values": [_stored(item) for item in setting]}
-    if kind is dict:
-        pairs = [[_stored(key), _stored(value)] for key, value in setting.items()]
-        return {"kind": "dict", "pairs": pairs}
-    if kind is np.ndarray and setting.dtype.kind in NUMBERS:
-        values = setting.ravel().tolist()
-        shape = list(setting.shape)
-        return {"kind": "array", "dtype": setting.dtype.str, "shape": shape, "values": values}
     if isinstance(setting, RewardModel):
         return setting.to_yaml()
     if isinstance(setting, Enum) or (is_dataclass(setting) and not isinstance(setting, type)):
@@ -100,10 +73,8 @@ def decode(encoded: dict[str, Any], part: str, given: object = None) -> Any:
         encoded = with_new_names(KINDS[kind], encoded)
     if given is not None:
         same = type(given).__name__ == kind.split(":")[-1].split(".")[-1]
-        now = encode(given)
-        if not (same and _agree(now, encoded)):
+        if not (same and _agree(encode(given), encoded)):
             raise ValueError(f"the file's {part} is a {kind} of other settings than {given!r}")
-        _warn_of_change(encoded, now, part)
         return given
     if encoded.get("foreign"):
         raise ValueError(
@@ -113,15 +84,13 @@ def decode(encoded: dict[str, Any], part: str, given: object = None) -> Any:
     cls = kind_of(kind)
     if cls is None:
         raise ValueError(f"the {part} is a {kind}, whose module must be imported before")
-    if "code" in encoded:
-        _warn_of_change(encoded, {"code": fingerprint(cls)}, part)
-    foreign = {name: v for name, v in encoded.items() if isinstance(v, dict) and _is_foreign(v)}
-    for name, setting in foreign.items():
-        raise ValueError(
-            f"{name} of the {part} {kind} was a {setting['kind']}, which a file does not hold: "
-            f"give the {part} again, load(path, {part}={kind.split(':')[-1]}(…)); "
-            "@bb.extend.savable before a dataclass or an Enum lets files hold it"
-        )
+    for name, value in encoded.items():
+        if foreign := _foreign(value):
+            raise ValueError(
+                f"{name} of the {part} {kind} was a {foreign}, which a file does not hold: "
+                f"give the {part} again, load(path, {part}={kind.split(':')[-1]}(…)); "
+                "@bb.extend.savable before a dataclass or an Enum lets files hold it"
+            )
     settings = {name: _restored(v, part) for name, v in encoded.items() if name not in META}
     return made(cls, settings)
 
@@ -134,55 +103,22 @@ def made(kind: type[Any], settings: dict[str, Any]) -> Any:
     return kind(**settings)
 
 
-def _warn_of_change(saved: object, now: object, part: str) -> None:
-    """Warn if the code of a user's class has changed since its settings were saved."""
-    if isinstance(saved, list) and isinstance(now, list):
-        for then, new in zip(saved, now, strict=True):
-            _warn_of_change(then, new, part)
-    if not (isinstance(saved, dict) and isinstance(now, dict)):
-        return
-    if saved.get("code", now.get("code")) != now.get("code"):
-        warnings.warn(
-            f"the code of the {part}, a {saved['kind']}, has changed since the file was saved, or "
-            "the Python that compiles it: it goes on by the new one",
-            stacklevel=4,
-        )
-    for name in saved.keys() & now.keys():
-        _warn_of_change(saved[name], now[name], part)
-
-
 def _restored(stored: object, part: str) -> object:
     """Return the setting that `_stored` encoded."""
     if isinstance(stored, list):
         return tuple(_restored(item, part) for item in stored)
     if not isinstance(stored, dict):
         return stored
-    kind = stored["kind"]
-    if kind == "list":
-        return [_restored(item, part) for item in stored["values"]]
-    if kind == "dict":
-        return {_restored(k, part): _restored(v, part) for k, v in stored["pairs"]}
-    if kind == "array":
-        return _array(stored, part)
     return decode(stored, part)
 
 
-def _array(stored: dict[str, Any], part: str) -> np.ndarray:
-    values, name = stored["values"], stored["dtype"]
-    if not re.fullmatch(r"[<>|][biufU]\d{1,9}", name):
-        raise ValueError(f"the {part} has an array of {brief(name)}")
-    if (dtype := np.dtype(name)).kind == "U" and dtype.itemsize * len(values) > LARGEST_ARRAY:
-        raise ValueError(f"the {part} has an array of {len(values)} texts that is too large")
-    try:
-        return np.array(values, dtype=dtype).reshape(stored["shape"])
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"the {part} has an array that is none: {error}") from error
-
-
-def _is_foreign(stored: dict[str, Any]) -> bool:
-    """Return whether a file holds only the name of this setting, or of one inside it."""
-    inner = [v for v in stored.values() if isinstance(v, dict)]
-    return bool(stored.get("foreign")) or any(map(_is_foreign, inner))
+def _foreign(stored: object) -> str:
+    """Return the kind of an object of which a file holds only the name, in a setting; "": none."""
+    if isinstance(stored, dict):
+        if stored.get("foreign"):
+            return str(stored["kind"])
+        stored = list(stored.values())
+    return next(filter(None, map(_foreign, stored)), "") if isinstance(stored, list) else ""
 
 
 def _agree(a: object, b: object) -> bool:
@@ -190,8 +126,7 @@ def _agree(a: object, b: object) -> bool:
     if isinstance(a, dict) and isinstance(b, dict):
         if a.get("foreign") or b.get("foreign"):
             return a.get("kind") == b.get("kind")
-        names = a.keys() - {"code"}
-        return names == b.keys() - {"code"} and all(_agree(a[k], b[k]) for k in names)
+        return a.keys() == b.keys() and all(_agree(a[k], b[k]) for k in a)
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(_agree, a, b))
     return bool(a == b or (a != a and b != b))

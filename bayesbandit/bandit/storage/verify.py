@@ -14,7 +14,7 @@ import numpy as np
 
 from bayesbandit import forms
 from bayesbandit.bandit.storage.settings import PART
-from bayesbandit.beliefs.base import Described, nbytes
+from bayesbandit.beliefs.base import Described
 from bayesbandit.checks import COUNT, LARGEST, LONGEST
 from bayesbandit.forms import (
     ABOVE_ZERO,
@@ -29,26 +29,13 @@ from bayesbandit.forms import (
     unprefixed,
 )
 from bayesbandit.history import UNLOGGED
-from bayesbandit.kernels.row_layout import (
-    DRAWN,
-    EPSILON_GREEDY,
-    KINDS,
-    TABULATED,
-    TAIL,
-    THOMPSON,
-    UCB,
-    row_type,
-)
+from bayesbandit.kernels.row_layout import KINDS, TAIL, row_type
 
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
 
-LARGEST_PARAMETER = 1e75  # of a beta or gamma arm; the smallest is 1 over it, so that kernels end
-BYTES_OF_ANY_MODEL = 2**25  # that a model may need, whatever is in its file
-BYTES_PER_STORED_BYTE = 16  # that it may need beside, for each byte of the file's arrays
 PARTS = ("belief", "reweighting")  # parts with a state
 SEED = Whole(0, LONGEST)
-PROBABILITY = Numbers(least=0.0, most=1.0 + 1e-9)
 CONTEXT_OR_REWARD = Numbers(least=-LARGEST, most=LARGEST)
 HEADER = {
     "format": str,
@@ -78,7 +65,6 @@ FORMS_OF_ARRAYS = {"stream": Numbers((None,)), "history": np.ndarray, ...: np.nd
 
 def check_form(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Raise `Broken` if the types, sizes or names in a file are wrong."""
-    forms.check_plain(meta)
     forms.check(meta, HEADER)
     forms.check(arrays, FORMS_OF_ARRAYS)
     demand(meta["names"], "its arms have no names")
@@ -90,7 +76,6 @@ def check_form(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
 def check(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Raise `Broken` unless a file holds what every bandit has, before one is made from it."""
     check_form(meta, arrays)
-    demand(meta["n_features"] <= held(arrays), f"n_features is {meta['n_features']!r}")
     stream = arrays["stream"]
     demand(len(stream) >= 3, "it has no random numbers")
     used = stream[0]
@@ -121,22 +106,6 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
     }
     kept = total if limit is None else min(total, limit)
     forms.check(rows, Records(row_type(D, K), kept, parts), "history")
-    log = forms.records(rows, row_type(D, K))
-    p, rule, last = (np.ascontiguousarray(log[name]) for name in ("propensity", "rule", "last"))
-    forms.check(p[p < UNLOGGED], PROBABILITY, "its propensities")
-    demand((log["number"][rule == EPSILON_GREEDY] <= 1).all(), "its history has an ε above 1")
-    available = np.ascontiguousarray(log["mean"]) > -np.inf
-    floor = log["min_probability"] * np.maximum(available.sum(axis=1), 1)  # 0: arms have changed
-    forms.check(floor, PROBABILITY, "its least probabilities")
-    normal = available & np.isin(rule, (THOMPSON, UCB))[:, None]
-    demand((last[normal] != 0).all(), "its moments have no degrees of freedom")
-    forms.check(last[available & (rule == TABULATED)[:, None]], PROBABILITY, "its probabilities")
-    drawn = available & np.isin(rule, DRAWN)[:, None]
-    for part in (np.abs(last[drawn]), log["scale"][drawn]):
-        form = Numbers(least=1 / LARGEST_PARAMETER, most=LARGEST_PARAMETER)
-        forms.check(part, form, "the parameters of its arms")
-    unknown = np.isnan(p) & ~((log["arm"] >= 0) & available.any(axis=1))
-    demand(not unknown.any(), "its history has rounds whose propensities cannot be computed")
 
 
 def states(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, dict[str, Any]]:
@@ -159,18 +128,6 @@ def check_state(bandit: Bandit, part: str, state: dict[str, Any]) -> None:
     else:
         form = bandit.reweighting.form(state, bandit.layout, belief, total)
     forms.check(state, form, f"its {part}")
-
-
-def held(arrays: dict[str, np.ndarray]) -> int:
-    """Return the bytes of a file's arrays."""
-    return sum(array.nbytes for array in arrays.values())
-
-
-def check_size(model: object, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Raise `Broken` if the model's belief would need far more memory than its file."""
-    needed = nbytes(model, len(meta["names"]), meta["n_features"])
-    most = BYTES_OF_ANY_MODEL + BYTES_PER_STORED_BYTE * held(arrays)
-    demand(needed <= most, f"its model is too large for it: {needed:,} bytes, at most {most:,}")
 
 
 def check_counts(bandit: Bandit) -> None:
