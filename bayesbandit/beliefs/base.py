@@ -291,11 +291,7 @@ class Snapshot(Protocol):
 
 @runtime_checkable
 class BeliefModel(Protocol):
-    """A model that makes a bandit's belief: `Ridge`, or your own class.
-
-    It may have `nbytes(n_arms, n_features)`, the bytes of its belief before any data. A file much
-    smaller than that is refused.
-    """
+    """A model that makes a bandit's belief: `Ridge`, or your own class."""
 
     def belief(
         self, n_arms: int, n_features: int, normalize: bool, seed: np.random.SeedSequence
@@ -312,14 +308,6 @@ class Refusing(Protocol):
 
     def refuses_weights(self, n_arms: int, n_features: int) -> str:
         """Return why observations cannot be weighted; "" if they can."""
-
-
-@runtime_checkable
-class Sized(Protocol):
-    """A model that gives the memory of its belief."""
-
-    def nbytes(self, n_arms: int, n_features: int) -> int:
-        """Return the bytes of the belief before any data."""
 
 
 @runtime_checkable
@@ -363,11 +351,6 @@ class ComparingArms(Protocol):
 def refuses_weights(model: object, n_arms: int, n_features: int) -> str:
     """Return why observations of a model cannot be weighted; "" if they can."""
     return model.refuses_weights(n_arms, n_features) if isinstance(model, Refusing) else ""
-
-
-def nbytes(model: object, n_arms: int, n_features: int) -> int:
-    """Return the bytes that a model's belief takes before any data; 0 where it does not say."""
-    return model.nbytes(n_arms, n_features) if isinstance(model, Sized) else 0
 
 
 def check(belief: Belief, maker: str) -> None:

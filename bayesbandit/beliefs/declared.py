@@ -112,10 +112,6 @@ class Declared:
         spread = plan.spread_of_prior(np.stack([np.zeros(len(mean)), mean]))
         return MAX_WIDTH_OF_CONSTANT**-2 if spread[1] > spread[0] else 0.0
 
-    def nbytes(self, n_arms: int, n_features: int) -> int:
-        """Return the bytes of the arms' matrices of all coefficients."""
-        return 8 * (n_arms**2 if self.declared.takes_arm else n_arms) * n_features**2
-
     def plan(self, n_arms: int, n_features: int) -> Plan:
         """Return the plan, with its engine, for so many arms and features.
 

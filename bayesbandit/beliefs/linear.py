@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from bayesbandit.beliefs.memory import HALF_LIVES, Memory
+from bayesbandit.beliefs.memory import Memory
 from bayesbandit.beliefs.regressions import FeatureMap, Regressions
 from bayesbandit.checks import SIZES, integer, number, one_of
 from bayesbandit.kernels import arm as layout
@@ -209,11 +209,6 @@ class Ridge:
             slack=math.log1p(share),
             walk=self.drift or 0.0,
         )
-
-    def nbytes(self, n_arms: int, n_features: int) -> int:
-        """Return the bytes that the belief takes before any data."""
-        own = 8 * n_arms * layout.arm_width(self.settings(n_features, False))
-        return own * (len(HALF_LIVES) if self.half_life == "auto" else 1)
 
     def belief(
         self,

@@ -24,7 +24,6 @@ from bayesbandit.beliefs.base import (
     WithConstant,
     WithPosterior,
     check_counted,
-    nbytes,
     needed,
     refuses_weights,
 )
@@ -88,10 +87,6 @@ class Shared:
     def constant_penalty(self, n_arms: int, mean: Array) -> float:
         """Return the penalty of the model's constant; 0 if the model does not say."""
         return self.model.constant_penalty(1, mean) if isinstance(self.model, WithConstant) else 0.0
-
-    def nbytes(self, n_arms: int, n_features: int) -> int:
-        """Return the bytes that the belief takes before any data."""
-        return nbytes(self.model, 1, n_features)
 
     def belief(
         self, n_arms: int, n_features: int, normalize: bool, seed: np.random.SeedSequence

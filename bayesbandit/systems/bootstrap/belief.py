@@ -73,12 +73,6 @@ class Bootstrap:
         Schedule(self.refit_every)
         integer(self.least, "least", least=2)
 
-    def nbytes(self, n_arms: int, n_features: int) -> int:
-        """Return the bytes that the belief takes before any data."""
-        d = n_features
-        p = d if self.degree == 1 else d * (d + 3) // 2
-        return 8 * n_arms * self.replicates * (p + 1)
-
     def belief(
         self,
         n_arms: int,

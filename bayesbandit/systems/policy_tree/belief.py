@@ -102,11 +102,6 @@ class PolicyTree:
         refuses = getattr(self.base, "refuses_weights", None) if self.balanced else None
         return str(refuses(n_arms, n_features)) if refuses else ""
 
-    def nbytes(self, n_arms: int, n_features: int) -> int:
-        """Return the bytes that the outcome model takes before any data."""
-        nbytes = getattr(self.base, "nbytes", None)
-        return int(nbytes(n_arms, n_features)) if nbytes else 0
-
     def belief(
         self,
         n_arms: int,

@@ -80,10 +80,6 @@ class SuperUCB:
         """Return λ."""
         return self.ridge
 
-    def nbytes(self, n_arms: int, n_features: int) -> int:
-        """Return the bytes that the belief takes before any data."""
-        return 8 * (self.n_levels + 1) * n_arms * (n_features + bool(self.intercept)) ** 2
-
     def belief(
         self,
         n_arms: int,
