@@ -162,7 +162,7 @@ class Bandit:
         self.has_kernel = kernel_of(self.belief) is not None
         self.source, self.clip = weight_source(balance)
         self._name_arms(names)
-        self.reweighting = begin(balance, self.belief.fading_rate)
+        self.reweighting = begin(balance)
         self.history = History(self.layout, None if self.reweighting is not None else history)
         self.rng = np.random.Generator(np.random.PCG64(seed))
         self.stream = np.zeros(2 + BLOCK)

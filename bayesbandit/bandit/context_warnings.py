@@ -7,7 +7,6 @@ So a round costs nothing.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,15 +34,17 @@ def at_making(spec: BeliefModel, encoder: Encoder | None, n_arms: int, n_feature
     """Warn if neither encoder nor model has a constant, or both have one."""
     if encoder is None or not isinstance(spec, WithConstant):
         return
+    declared = _declared(spec)
     has = spec.has_constant(n_arms, n_features)
-    if has and encoder.constant and not _is_without_contexts(spec, n_features):
+    takes_contexts = declared is None or not declared.refuses_sharing(n_features)
+    if has and encoder.constant and takes_contexts:
         _warn(
             f"both the encoder and {_name(spec)} have a constant, and a prior shrinks each: leave "
-            f"one out. {_without(spec)}; an encoder has none without constant=True, or as a "
-            "formula without '1 +'"
+            "one out, by intercept=False of Ridge, .with_priors(intercept=0) of a declared model, "
+            "or an encoder without constant=True or '1 +'"
         )
-    elif not has and isinstance(_whole(spec), Declaring) and not encoder.spans_constant:
-        _warn(f"{_no_constant(spec)} Give the encoder one: {_encoder(encoder)}{_or_model(spec)}")
+    elif not has and declared is not None and not encoder.spans_constant:
+        _warn(_no_constant(spec))
 
 
 def look(bandit: Bandit, x: np.ndarray | None = None) -> None:
@@ -64,39 +65,41 @@ def look(bandit: Bandit, x: np.ndarray | None = None) -> None:
     if x is None or len(x) < MIN_ROUNDS_TO_LOOK:
         x = bandit.history.ordered()[:, :d]
     x = x.reshape(-1, d)[-MAX_ROWS_TO_READ:]
-    if len(x) >= MIN_ROUNDS_TO_LOOK and (said := next(_remarks(bandit, spec, x), "")):
+    if len(x) < MIN_ROUNDS_TO_LOOK:
+        return
+    said = _far(bandit, spec, x)
+    if not said and _lacks_constant(bandit, spec, x):
+        said = _no_constant(spec)
+    if said:
         bandit.looked = NEVER_AGAIN
         _warn(said)
 
 
-def _remarks(bandit: Bandit, spec: WithConstant, x: np.ndarray) -> Iterator[str]:
-    """Yield what is to be said of contexts x (n, d)."""
-    if said := _far(bandit, spec, x):
-        yield said
+def _lacks_constant(bandit: Bandit, spec: WithConstant, x: np.ndarray) -> bool:
+    """Return whether neither a declared model nor the contexts x (n, d) have a constant."""
     n, d = x.shape
-    if bandit.encoder is not None or not isinstance(_whole(spec), Declaring):
-        return
-    if n >= MIN_ROWS_PER_FEATURE * d and not spec.has_constant(len(bandit.arms), d):
-        unit = x / np.maximum(np.abs(x).max(axis=0), np.finfo(float).tiny)
-        left = 1.0 - unit @ np.linalg.lstsq(unit, np.ones(n), rcond=None)[0]
-        if np.abs(left).max() > 1e-6:
-            yield f"{_no_constant(spec)} Add a column of ones to the contexts{_or_model(spec)}"
+    if bandit.encoder is not None or _declared(spec) is None or n < MIN_ROWS_PER_FEATURE * d:
+        return False
+    if spec.has_constant(len(bandit.arms), d):
+        return False
+    unit = x / np.maximum(np.abs(x).max(axis=0), np.finfo(float).tiny)
+    left = 1.0 - unit @ np.linalg.lstsq(unit, np.ones(n), rcond=None)[0]
+    return bool(np.abs(left).max() > 1e-6)
 
 
 def _far(bandit: Bandit, spec: WithConstant, x: np.ndarray) -> str:
     """Return a sentence on the features that are far from 0; "" if there are none.
 
     With c = a − bm for the slope b and the level a at the feature's mean m, a prior of c about 0 is
-    one of b about a/m. It is as strong as the rounds that `rounds_of_prior` counts.
+    one of b about a/m. It is as strong as the rounds that are counted here.
     """
     mean, sd = x.mean(axis=0), x.std(axis=0)
     varies = np.ptp(x, axis=0) > 0.0  # a constant has an sd of rounding errors
-    away = np.flatnonzero((np.abs(mean) >= MIN_MEAN) & varies)
-    if away.size == 0:
+    away = (np.abs(mean) >= MIN_MEAN) & varies
+    if not away.any():
         return ""
-    rounds = np.zeros(len(mean))
-    rounds[away] = (mean[away] / sd[away]) ** 2
-    rounds *= spec.constant_penalty(len(bandit.arms), np.where(rounds > 0.0, mean, 0.0))
+    rounds = np.where(away, (mean / np.where(away, sd, 1.0)) ** 2, 0.0)
+    rounds *= spec.constant_penalty(len(bandit.arms), np.where(away, mean, 0.0))
     far = np.flatnonzero(rounds >= MIN_ROUNDS_OF_PRIOR)
     if far.size == 0:
         return ""
@@ -106,62 +109,32 @@ def _far(bandit: Bandit, spec: WithConstant, x: np.ndarray) -> str:
         f"deviation {sd[j]:.3g}"
         for j in far[:MAX_NAMES_SHOWN]
     )
-    more = f"; {far.size - MAX_NAMES_SHOWN} more" if far.size > MAX_NAMES_SHOWN else ""
-    remedy = (
-        "bb.Encoder.fit standardises numbers, and a formula does so by scale(…)"
-        if bandit.encoder is not None
-        else "encoder=bb.Encoder.fit(frame) does so"
-    )
     return (
-        f"contexts are far from 0: {shown}{more}. The prior of the constant then shrinks a slope "
-        f"as {rounds.max():,.0f} rounds without an effect would. Centre and scale the contexts: "
-        f"{remedy}"
+        f"{far.size} of {len(mean)} features are far from 0: {shown}. The prior of the constant "
+        f"then shrinks a slope as {rounds.max():,.0f} rounds without an effect would. Centre and "
+        "scale the contexts: encoder=bb.Encoder.fit(frame) does so, and scale(…) in a formula"
     )
 
 
-def _is_without_contexts(spec: object, n_features: int) -> bool:
-    inner = _whole(spec)
-    return isinstance(inner, Declaring) and bool(inner.refuses_sharing(n_features))
-
-
-def _whole(spec: object) -> object:
-    return spec.model if isinstance(spec, Shared) else spec
+def _declared(spec: object) -> Declaring | None:
+    """Return the declared model of a bandit, shared or not; None for another model."""
+    inner = spec.model if isinstance(spec, Shared) else spec
+    return inner if isinstance(inner, Declaring) else None
 
 
 def _name(spec: object) -> str:
-    inner = _whole(spec)
-    return inner.declared.name if isinstance(inner, Declaring) else type(inner).__name__
+    declared = _declared(spec)
+    inner = spec.model if isinstance(spec, Shared) else spec
+    return type(inner).__name__ if declared is None else declared.declared.name
 
 
 def _no_constant(spec: object) -> str:
     return (
         f"{_name(spec)} has no constant: where all features are 0, its mean reward is the same "
-        "under every draw of its variables, and no reward can change it."
+        "under every draw of its variables, and no reward can change it. Add a column of ones to "
+        "the contexts, as bb.Encoder.fit(frame, constant=True) or a formula with '1 +' does, or "
+        'give the model an intercept: .with_priors(intercept=bb.Prior("Normal", mu=0, sigma=…))'
     )
-
-
-def _without(spec: object) -> str:
-    """Return how the model loses its constant."""
-    inner = _whole(spec)
-    if not isinstance(inner, Declaring):
-        return "intercept=False leaves out the model's"
-    if "intercept" in inner.declared.arguments():
-        return ".with_priors(intercept=0) leaves out the model's"
-    return "Leave out the model's in its declaration"
-
-
-def _encoder(encoder: Encoder) -> str:
-    if encoder.spec is None:
-        return "bb.Encoder.fit(frame, constant=True)"
-    return f"bb.Encoder.formula('~ 1 + {encoder.spec.text.strip().removeprefix('~').strip()}', …)"
-
-
-def _or_model(spec: object) -> str:
-    """Return how a model gets a constant, as the end of a sentence."""
-    inner = _whole(spec)
-    if isinstance(inner, Declaring) and "intercept" in inner.declared.arguments():
-        return ', or the model: .with_priors(intercept=bb.Prior("Normal", mu=0, sigma=…))'
-    return ', or the model: intercept=bb.Prior("Normal", mu=0, sigma=…), added to x @ theta'
 
 
 def _warn(sentence: str) -> None:

@@ -364,7 +364,7 @@ def _learn_on_fork(
     history = draft.history
     reweighting = draft.reweighting
     if reweighting is not None:
-        reweighting.weigh(rows, belief, bandit.policy, bandit.layout, max(bandit.t, 1), tick)
+        reweighting.weigh(rows, belief, bandit.policy, bandit.layout, max(bandit.t, 1))
     batch = batch or _weighed(bandit, rows)
     if tick is not None:
         ticks.catch_up(draft, float(tick.max()))

@@ -13,7 +13,7 @@ from bayesbandit.model import RewardModel
 from bayesbandit.policies import Policy, rule
 from bayesbandit.schedule import Schedule
 from bayesbandit.tables.encoder import Encoder
-from bayesbandit.weighting.base import Balance, is_normalized, schedule_of
+from bayesbandit.weighting.base import Balance, schedule_of
 from bayesbandit.weighting.by_arm import WeighingByArm
 from bayesbandit.weighting.propensity import InversePropensity, Unweighted
 from bayesbandit.weighting.reweighting import begin
@@ -137,13 +137,10 @@ def check_belief(
         raise ValueError(
             f"{shown(belief)} is of {sizes} arms and features, not {(n_arms, n_features)}"
         )
-    refits = is_pooled(balance) and not is_normalized(balance) and belief.fading_rate > 0.0
-    if belief.clock is not None and begin(balance) is not None and not refits:
+    if belief.clock is not None and begin(balance) is not None:
         raise ValueError(
             f"{shown(balance)} weights past rounds again, and {shown(spec)} forgets them: balance "
-            "must be Unweighted() or InversePropensity(propensity='decision'); or "
-            "InversePropensity(propensity='pooled', normalize=False), if half_life is a number and "
-            "the model is bb.Ridge or a declared one with a coefficient for each feature"
+            "must be Unweighted() or InversePropensity(propensity='decision')"
         )
     if is_pooled(balance) and not base.can_recall(belief):
         name = spec.declared.name if isinstance(spec, base.Declaring) else type(spec).__name__

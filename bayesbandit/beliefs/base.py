@@ -154,17 +154,6 @@ class Reweighable(Protocol):
 
 
 @runtime_checkable
-class ReweighableInTime(Reweighable, Protocol):
-    """What has a `fading_rate`, and learns rounds again as of their decisions."""
-
-    def reweigh(
-        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array,
-        tick: Array | None = None,
-    ) -> None:  # fmt: skip
-        """Refit as `Reweighable.reweigh`; tick (n,): when the rounds were decided."""
-
-
-@runtime_checkable
 class Mergeable(Protocol):
     """What puts together what parts of a log teach."""
 

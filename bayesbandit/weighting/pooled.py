@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesbandit.beliefs.base import Belief, Recallable, Snapshot, needed
 from bayesbandit.checks import HUGEST, Name
-from bayesbandit.forms import NAME, OneOf, Real, Row, Whole, demand, prefixed, unprefixed
+from bayesbandit.forms import NAME, Real, Row, Whole, demand, prefixed, unprefixed
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.propensities import chances
 from bayesbandit.kernels.reweighted import Known
@@ -18,7 +18,6 @@ from bayesbandit.policies import Policy, numbers, rule
 from bayesbandit.weighting.reweighting import Form, Inverse
 
 WHEN = "past policies are asked again"
-HIGH = 1e100  # a scale at which periods are rescaled
 
 
 class Pooled(Inverse):
@@ -26,22 +25,20 @@ class Pooled(Inverse):
 
     A snapshot of the belief is taken at each refresh; it stands for the periods until the next. At
     `most` snapshots every second one is dropped, and its periods go to the one before. A period
-    counts when its reward arrives, with the belief and the arms of that moment. Where rounds fade,
-    periods do: a new one counts `scale`, which grows.
+    counts when its reward arrives, with the belief and the arms of that moment.
     """
 
     def __init__(self, most: int, clip: float) -> None:
         super().__init__(clip)
         self.most = most
-        self.periods: list[float] = []
-        self.scale = 1.0
+        self.periods: list[int] = []
         self.beliefs: list[Snapshot] = []
         self.rules: list[tuple[int, float, float]] = []  # kind, number and minimum probability
         self.arms: list[tuple[Name, ...]] = []
         self.stale = True  # whether the next period needs a new snapshot
         self.summed: dict[Name, tuple[np.ndarray, np.ndarray, int]] = {}  # see `of`
 
-    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: float) -> None:
+    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: int) -> None:
         if self.stale or self.arms[-1] != layout.arms:
             kind = rule(policy)
             assert kind is not None, "pooled propensities are for policies that have a rule"
@@ -56,13 +53,7 @@ class Pooled(Inverse):
             self.arms.append(layout.arms)
             self.periods.append(0)
             self.stale = False
-        self.periods[-1] += n if self.scale == 1.0 else self.scale * n
-
-    def fade(self, share: float) -> None:
-        self.scale /= max(share, 1.0 / HIGH)
-        if self.scale >= HIGH:
-            self.periods = [p / self.scale for p in self.periods]
-            self.scale, self.summed = 1.0, {}
+        self.periods[-1] += n
 
     def _thin(self) -> None:
         self.periods = [sum(self.periods[i : i + 2]) for i in range(0, len(self.periods), 2)]
@@ -123,7 +114,6 @@ class Pooled(Inverse):
             "rules": [list(rule) for rule in self.rules],
             "arms": [list(arms) for arms in self.arms],
             "stale": self.stale,
-            **({} if self.scale == 1.0 else {"scale": self.scale}),
             **{f"{i}.{k}": v for i, b in enumerate(self.beliefs) for k, v in b.state().items()},
         }
 
@@ -131,8 +121,7 @@ class Pooled(Inverse):
         past = needed(belief, Recallable, WHEN)
         n = len(state["periods"])
         demand(len(state["arms"]) == n, "its snapshots are not all there")
-        form: Form = {"stale": bool, "scale?": Real(1.0, HIGH), "arms": [[NAME]]}
-        form["periods"] = [OneOf(Whole(), Real(0.0, HUGEST))]
+        form: Form = {"stale": bool, "periods": [Whole()], "arms": [[NAME]]}
         rules = []
         for i, arms in enumerate(state["arms"]):
             floor = Real(0.0, (1.0 + 1e-9) / max(1, len(arms)))
@@ -142,7 +131,6 @@ class Pooled(Inverse):
 
     def restore(self, state: dict[str, Any], belief: Belief) -> None:
         self.periods, self.stale = list(state["periods"]), state["stale"]
-        self.scale = state.get("scale", 1.0)
         self.rules = [(kind, param, floor) for kind, param, floor in state["rules"]]
         self.arms = [tuple(arms) for arms in state["arms"]]
         past = needed(belief, Recallable, WHEN)

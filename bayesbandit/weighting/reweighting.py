@@ -6,7 +6,6 @@ enough, all of them are reweighted. The arm's posterior is then rebuilt from the
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from copy import copy
@@ -14,19 +13,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief, Reweighable, ReweighableInTime, needed
-from bayesbandit.checks import COUNT, LARGEST, Name, column, shown
-from bayesbandit.forms import NAME, Numbers, Real, Row, Whole
-from bayesbandit.growing_rows import GrowingRows
+from bayesbandit.beliefs.base import Belief, Reweighable, needed
+from bayesbandit.checks import LARGEST, Name, column, shown
+from bayesbandit.forms import NAME, Row, Whole
 from bayesbandit.history import History, Layout
-from bayesbandit.kernels.fading import MIN_ROWS_LEFT
 from bayesbandit.kernels.reweighted import Known
 from bayesbandit.policies import Policy
 from bayesbandit.schedule import Schedule
 from bayesbandit.weighting.base import Balance, Provisional, is_known, schedule_of
 from bayesbandit.weighting.by_arm import ByArm
 
-TICK = np.dtype([("tick", "f8")])
 Form = dict[Any, Any]  # of `forms.py`
 COMMON = ""  # one name for all arms, if they share a posterior
 
@@ -54,12 +50,8 @@ class Weigher(ABC):
         `rows` are the history's. None while the weights are not known.
         """
 
-    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: float) -> None:
+    def count(self, belief: Belief, policy: Policy, layout: Layout, t: int, n: int) -> None:
         """Count n more periods at round t, decided by this belief before it learns the rewards."""
-        return
-
-    def fade(self, share: float) -> None:
-        """Let past periods count by this share of what they did."""
         return
 
     def fork(self) -> Self:
@@ -151,43 +143,27 @@ class Reweighting:
     """The past weights of one bandit, and when each arm is next reweighted.
 
     `due` has the number of rounds at which an arm is due, by name. together: reweight all arms when
-    one is due. Arms that share a posterior count as one arm, `COMMON`. rate: that of the belief.
-    ticks: when the rounds of the history were decided, if they fade. tick: the latest.
+    one is due. Arms that share a posterior count as one arm, `COMMON`.
     """
 
-    def __init__(
-        self, weigher: Weigher, schedule: Schedule, together: bool = False, rate: float = 0.0
-    ) -> None:
+    def __init__(self, weigher: Weigher, schedule: Schedule, together: bool = False) -> None:
         self.weigher = weigher
         self.schedule = schedule
         self.together = together
         self.due: dict[Name, int] = {}
-        self.rate, self.tick, self.ticks = rate, 0.0, GrowingRows(TICK)
 
     def weigh(
-        self, rows: np.ndarray, belief: Belief, policy: Policy, layout: Layout, t: int,
-        tick: np.ndarray | None = None,
-    ) -> None:  # fmt: skip
-        """Weight new rows (n, width), decided at round t, before the belief learns them.
-
-        tick: when they were decided (n,), if rounds fade.
-        """
-        periods: float = len(rows)
-        if tick is not None:
-            before, self.tick = self.tick, max(self.tick, float(tick.max()))
-            self.weigher.fade(math.exp(-self.rate * (self.tick - before)))
-            share = np.maximum(np.exp(-self.rate * (self.tick - tick)), MIN_ROWS_LEFT)
-            periods = float(share.sum())
-            self.ticks.extend(tick[:, None])
-        self.weigher.count(belief, policy, layout, t, periods)
+        self, rows: np.ndarray, belief: Belief, policy: Policy, layout: Layout, t: int
+    ) -> None:
+        """Weight new rows (n, width), decided at round t, before the belief learns them."""
+        self.weigher.count(belief, policy, layout, t, len(rows))
         log = layout.records(rows)
         for k in np.unique(log["arm"]).astype(np.int64).tolist():
             mine = log["arm"] == k
             log["weight"][mine] = self.weigher.first(layout.arms[k], rows[mine], belief, layout)
 
     def settle(self, rows: np.ndarray, belief: Belief, history: History) -> None:
-        """Reweight the arms of these rows that are due. Belief and history must have learned the
-        rows. An arm that had forgotten all before them is due."""
+        """Reweight the arms of these rows that are due. Belief and history must know the rows."""
         layout = history.layout
         arms = layout.arms
         n = belief.n
@@ -196,9 +172,8 @@ class Reweighting:
             arms = (COMMON,)
             n = np.array([history.total])
             pulled = np.zeros(len(rows))
-        new = np.bincount(pulled.astype(np.int64), minlength=len(n))
-        them = np.flatnonzero(new).tolist()
-        due = [k for k in them if n[k] >= self.due.get(arms[k], 1) or n[k] <= new[k]]
+        them = np.unique(pulled).astype(np.int64).tolist()
+        due = [k for k in them if n[k] >= self.due.get(arms[k], 1)]
         if not due:
             return
         if self.together:
@@ -218,23 +193,14 @@ class Reweighting:
                 log["weight"][mine] = weights
                 changed.append(k)
             self.due[arms[k]] = self.schedule.next_due(len(mine))
-        rounds = past[:, : layout.n_features], played, log["reward"], log["weight"]
-        when = "the weights of its past change"
-        if not self.rate:
-            needed(belief, Reweighable, when).reweigh(changed, *rounds)
-            return
-        tick = self.ticks.records["tick"]
-        needed(belief, ReweighableInTime, when).reweigh(changed, *rounds, tick=tick)
-        for k in due:
-            left = np.exp(-self.rate * (self.tick - tick[played == k])).sum()
-            m = max(1, math.ceil(left))
-            self.due[arms[k]] = int(belief.n[k]) + self.schedule.next_due(m) - m
+        needed(belief, Reweighable, "the weights of its past change").reweigh(
+            changed, past[:, : layout.n_features], played, log["reward"], log["weight"]
+        )
 
     def fork(self) -> Reweighting:
         """Return a copy that may change while this one stays as it is."""
         twin = copy(self)
         twin.weigher, twin.due = self.weigher.fork(), dict(self.due)
-        twin.ticks = self.ticks.fork()
         return twin
 
     def forget(self, arm: Name) -> None:
@@ -243,33 +209,24 @@ class Reweighting:
 
     def state(self) -> dict[str, Any]:
         """Return the whole state as arrays and plain values, for `restore`."""
-        fading = {"tick": self.tick, "ticks": self.ticks.ordered()} if self.rate else {}
-        return {"due": [list(pair) for pair in self.due.items()], **fading, **self.weigher.state()}
+        return {"due": [list(pair) for pair in self.due.items()], **self.weigher.state()}
 
     def restore(self, state: dict[str, Any], belief: Belief) -> None:
         """Restore what `state` returned."""
         self.due = dict(state["due"])
-        if self.rate:
-            self.tick = state["tick"]
-            self.ticks.extend(state["ticks"])
         self.weigher.restore(state, belief)
 
     def form(self, state: Mapping[str, Any], layout: Layout, belief: Belief, total: int) -> Form:
         """Return the form of each part of a state, after `total` rounds."""
         form: Form = {"due": [Row(NAME, Whole())]}
-        if self.rate:
-            form |= {"tick": Real(0.0, COUNT), "ticks": Numbers((total, 1), -COUNT, COUNT)}
         return form | self.weigher.form(state, layout, belief, total)
 
 
-def begin(balance: Balance, rate: float = 0.0) -> Reweighting | None:
-    """Return the reweighting of a new bandit; None where past weights never change.
-
-    rate: at which rounds fade (`Belief.fading_rate`).
-    """
+def begin(balance: Balance) -> Reweighting | None:
+    """Return the reweighting of a new bandit; None where past weights never change."""
     known: Any = balance
     if is_known(balance):
         if (weigher := known.weigher()) is None:
             return None
-        return Reweighting(weigher, known.schedule, known.refresh == "all", rate)
+        return Reweighting(weigher, known.schedule, known.refresh == "all")
     return Reweighting(Weighed(balance), schedule_of(balance))
