@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from bayesbandit.bandit.observed import Observed, keys_of
-from bayesbandit.checks import LARGEST, Name, arm_names, contexts, floats, one_of, shown
-from bayesbandit.forms import check, demand
+from bayesbandit.checks import LARGEST, LATEST, Name, arm_names, floats, one_of
+from bayesbandit.forms import Numbers, check, demand
 from bayesbandit.history import Layout
 from bayesbandit.kernels.propensities import all_chances, put_own
 from bayesbandit.kernels.row_layout import ARM, PROPENSITY, TABULATED, TAIL
@@ -18,16 +18,21 @@ from bayesbandit.predictions import Comparison, JointRows, deviation
 from bayesbandit.runtime.identifiers import BYTES, id_text, new_ids
 from bayesbandit.runtime.shown import html_table
 
-NUMBERS = "x", "mean", "sd", "probabilities"  # of a context: a list each
 SLACK = 1e-9  # of probabilities
+NUMBERS: dict[str, tuple[str, float, float]] = {  # of a context: one for each of what, and bounds
+    "x": ("d", -LARGEST, LARGEST),
+    "mean": ("K", -(LARGEST**2), LARGEST**2),
+    "sd": ("K", 0.0, np.inf),
+    "probabilities": ("K", 0.0, 1.0 + SLACK),
+    "propensity": ("", 5e-324, 1.0 + SLACK),
+    "min_probability": ("", 0.0, 1.0),
+    "tick": ("", -LATEST, 2.0 * LATEST),
+}
 FORM = {
-    "id": object,
     "arms": list,
     "constant": bool,
-    "tick?": object,
     "features_of_arms": bool,
-    "arm": object,
-    **dict.fromkeys((*NUMBERS, "propensity", "min_probability"), object),
+    **dict.fromkeys(("id", "arm", *(name for name in NUMBERS if name != "tick"), "tick?"), object),
 }
 
 # what computes the probabilities of these arms, and the standard deviations of all
@@ -215,38 +220,29 @@ class Decision:
         check(values, FORM, "the decision")
         arms = arm_names(values["arms"])
         one = not isinstance(values["arm"], list)
-        several = {k: [v] if one else v for k, v in values.items() if k in (*FORM, "tick")}
-        for name in ("arm", "id"):
-            demand(type(several[name]) is list, f"{name} must be a list; got {shown(values[name])}")
+        several = {k: [v] if one else v for k, v in values.items() if k in (*NUMBERS, "arm", "id")}
         check(several["id"], [str], "id")
+        check(several["arm"], list, "arm")
         n = len(several["arm"])
         K = len(arms)
-        ids = np.array(several["id"])
         demand(n > 0, "a decision must be about one context or more; this one has none")
-        demand(len(ids) == n, f"there must be {n} ids; got {len(ids)}")
+        demand(len(several["id"]) == n, f"there must be {n} ids; got {len(several['id'])}")
         taken = [arms.index(one_of(arm, "arm", arms)) for arm in several["arm"]]
-        x = floats(several["x"], "x")
-        demand(x.ndim == 2, f"x must be a list for each context; got {x.shape}")
-        x = contexts(x, x.shape[1])
-        mean, sd, p = (floats(several[name], name) for name in NUMBERS[1:])
-        shapes = [v.shape for v in (mean, sd, p)]
-        demand(shapes == [(n, K)] * 3, f"{NUMBERS[1:]} must be {(n, K)}; got {shapes}")
-        own, floor = (floats(several[name], name) for name in ("propensity", "min_probability"))
-        demand(own.shape == floor.shape == (n,) == (len(x),), f"all must be of {n} contexts")
+        found = {name: floats(several[name], name) for name in NUMBERS if name in several}
+        for name, array in found.items():
+            shape, least, most = NUMBERS[name]
+            size = (n, K if shape == "K" else None) if shape else (n,)
+            Numbers(size, least, most, nan=name in ("mean", "sd")).check(array, name)
+        x, mean, sd, p = (found[name] for name in ("x", "mean", "sd", "probabilities"))
+        own, floor, tick = found["propensity"], found["min_probability"], found.get("tick")
         there = ~np.isnan(mean)
-        demand((np.abs(mean[there]) <= LARGEST**2).all(), "means must be finite")
-        demand(not (sd < 0).any(), f"sd must be ≥ 0; got {sd.min()}")
-        whole = (p >= 0).all() and (np.abs(p.sum(axis=1) - 1) <= SLACK * K).all()
-        demand(whole and not p[~there].any(), f"probabilities must sum to 1; got {p}")
-        demand((own > 0).all(), f"propensity must be > 0; got {own}")
+        whole = (np.abs(p.sum(axis=1) - 1) <= SLACK * K).all() and not p[~there].any()
+        demand(whole, f"probabilities must sum to 1; got {p}")
         given = np.abs(own - p[np.arange(n), taken]) <= SLACK
         demand(given.all(), f"propensity must be the arm's probability; got {own}")
-        least = p.min(axis=1, where=there, initial=1.0) + SLACK
-        demand(((floor >= 0) & (floor <= least)).all(), f"min_probability is {floor}")
-        tick = None
-        if "tick" in several:
-            tick = floats(several["tick"], "tick")
-            demand(tick.shape == (n,) and np.isfinite(tick).all(), f"tick must be {n} numbers")
+        least_p = p.min(axis=1, where=there, initial=1.0) + SLACK
+        demand((floor <= least_p).all(), f"min_probability is {floor}")
+        ids = np.array(several["id"])
         layout = Layout(
             arms, x.shape[1], x.shape[1] + values["constant"], None, values["features_of_arms"]
         )

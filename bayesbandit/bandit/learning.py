@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,6 @@ from bayesbandit.bandit import (
     arm_features,
     choosing,
     context_warnings,
-    fast_path,
     refusals,
     ticks,
     transactions,
@@ -52,59 +51,40 @@ def observe(
             decision.fill_propensity()
         elif bandit.source != rounds.UNWEIGHTED:
             decision.settle(sds=False)
-        rows = decision.rows
         layout = bandit.layout
         one = decision.rows.ndim == 1
+        rows = np.atleast_2d(decision.rows)
+        n = len(rows)
+        what = "reward" if one else "rewards"
         if decision.layout.of_arms != layout.of_arms:
             given, right = ("(d,)", "(K, d)") if layout.of_arms else ("(K, d)", "(d,)")
             raise ValueError(
                 f"observe takes a Decision of this bandit, whose contexts are {right}; got one "
                 f"about contexts {given}"
             )
-        what, n = ("reward", 1) if one else ("rewards", len(rows))
+        r = checks.one_a_row(reward, n, what)
         if n == 0:  # the part of a batch whose rewards came is empty
-            checks.one_a_row(reward, n, what)
             return [] if skips else None
-        repeated = bandit.observed.repeated(decision)
-        if repeated and not skips:
-            row = min(repeated)
-            raise ValueError(f"{repeated[row]}{'' if one else f': row {row}'}")
+        learnable = Learnable(n, bandit.observed.repeated(decision))
+        if learnable.refused and not skips:
+            row, reason = learnable.listed()[0]
+            raise ValueError(f"{reason}{'' if one else f': row {row}'}")
         tick = ticks.ticks_of(bandit, decision)
         if decision.layout != layout:
-            x, p = np.atleast_2d(decision.x), np.atleast_1d(decision.propensity)
-            floor = decision.layout.floors(np.atleast_2d(rows))
-            x = checks.contexts(x, bandit.n_features)  # already encoded
-            logged = x, np.atleast_1d(decision.arm), reward, p
-            if skips:
-                learnable = refusals.Learnable(n, repeated)
-                refused = _update_some(bandit, *logged, learnable, floor, tick)
-                return _recorded(bandit, decision, refused)
-            _update(bandit, *logged, floor, tick)
-            _recorded(bandit, decision, [])
-            return None
-        if skips:
-            r = checks.one_a_row(reward, n, what)
-            decided = np.atleast_2d(rows)
-            learnable = refusals.Learnable(n, repeated)
+            x = checks.contexts(np.atleast_2d(decision.x), bandit.n_features)  # already encoded
+            arm, p = np.atleast_1d(decision.arm), np.atleast_1d(decision.propensity)
+            floor = decision.layout.floors(rows)
+            _learn_logged(bandit, learnable if skips else None, x, arm, r, p, floor, tick)
+        elif skips:
             learnable.check_finite(r, what)
             learnable.learn(
-                bandit, lambda draft, i: _learn_decided(draft, decided[i], r[i], _some(tick, i))
+                bandit, lambda draft, i: _learn_decided(draft, rows[i], r[i], _some(tick, i))
             )
-            return _recorded(bandit, decision, learnable.listed())
-        reward = checks.column(reward, n, what)
-        direct = one and bandit.reweighting is None and tick is None
-        kernel = bandit.kernel if direct else None
-        plain = kernel if kernel is not None and kernel.plain else None
-        if plain is None or _learn_one(bandit, plain, rows, float(reward[0])) == rounds.OTHER:
-            _learn_decided(bandit, np.atleast_2d(rows), reward, tick)
-        _recorded(bandit, decision, [])
-    return None
-
-
-def _recorded(bandit: Bandit, decision: Decision, refused: list[Refused]) -> list[Refused]:
-    """Record the decisions that were learned: all rows but the refused ones, which it returns."""
-    bandit.observed.learned(decision, {row for row, _ in refused})
-    return refused
+        else:
+            _learn_decided(bandit, rows, checks.finite(r, what, checks.LARGEST), tick)
+        refused = learnable.listed()
+        bandit.observed.learned(decision, {row for row, _ in refused})
+        return refused if skips else None
 
 
 def _some(values: np.ndarray | None, i: np.ndarray) -> np.ndarray | None:
@@ -136,63 +116,55 @@ def update(
         lacking = "unknown arm None" if arm is None else "rewards must be numbers; got None"
         raise ValueError(f"{lacking}: update takes arms and rewards, or a log alone")
     with bandit.lock:  # arms cannot change meanwhile
+        learnable = None
         if arm is None or reward is None:
             if propensity is not None:
                 raise TypeError("update(log) takes the log's own propensities; got others")
-            return _update_by_log(bandit, x, skips, time)
-        x = cast(Contexts, x)
-        if skips:
-            x, rows = refusals.contexts(bandit, x, np.size(checks.unmasked(arm, "arm")))
-            tick = ticks.logged(bandit, time, len(x))
-            rows.check(lambda i: ticks.check_past(bandit, _some(tick, i)))
-            return _update_some(bandit, x, arm, reward, propensity, rows, tick=tick)
-        x = arm_features.logged(bandit, x, arm)
-        tick = ticks.logged(bandit, time, len(x))
-        ticks.check_past(bandit, tick)
-        _update(bandit, x, arm, reward, propensity, tick=tick)
-        return None
+            z, arm, reward, propensity, time = rounds_of(bandit, x, time, skips)
+            learnable = Learnable(len(z)) if skips else None
+        elif skips:
+            n = np.size(checks.unmasked(arm, "arm"))
+            z, learnable = refusals.contexts(bandit, cast(Contexts, x), n)
+        else:
+            z = arm_features.logged(bandit, cast(Contexts, x), arm)
+        tick = ticks.logged(bandit, time, len(z))
+        if learnable is None:
+            ticks.check_past(bandit, tick)
+        else:
+            learnable.check(lambda i: ticks.check_past(bandit, _some(tick, i)))
+        _learn_logged(bandit, learnable, z, arm, reward, propensity, 0.0, tick)
+        return None if learnable is None else learnable.listed()
 
 
-def _update_by_log(bandit: Bandit, log: object, skips: bool, time: object) -> list[Refused] | None:
-    """Learn the rounds of a log."""
-    of_log = rounds_of(bandit, log, time, skips)
-    rows = of_log.x, of_log.arm, of_log.reward, of_log.propensity
-    tick = ticks.logged(bandit, of_log.time, len(of_log.x))
-    if skips:
-        learnable = Learnable(len(of_log.x))
-        learnable.check(lambda i: ticks.check_past(bandit, _some(tick, i)))
-        return _update_some(bandit, *rows, learnable, tick=tick)
-    ticks.check_past(bandit, tick)
-    _update(bandit, *rows, tick=tick)
-    return None
-
-
-def _update_some(
-    bandit: Bandit, x: np.ndarray, arm: ArrayLike, reward: ArrayLike,
-    propensity: ArrayLike | None, rows: Learnable, floor: np.ndarray | float = 0.0,
-    tick: np.ndarray | None = None,
-) -> list[Refused]:  # fmt: skip
-    """Learn the rows that can be learned, and return the others; arguments are as in `_update`.
+def _learn_logged(
+    bandit: Bandit, learnable: Learnable | None, x: np.ndarray, arm: ArrayLike, reward: ArrayLike,
+    propensity: ArrayLike | None, floor: np.ndarray | float, tick: np.ndarray | None,
+) -> None:  # fmt: skip
+    """Learn all rows, or those that are learnable, and refuse the others; see `_update`.
 
     Raise ValueError if a shape is wrong.
     """
+    if learnable is None:
+        _update(bandit, x, arm, reward, propensity, floor, tick)
+        return
     n = len(x)
-    arm = np.atleast_1d(checks.unmasked(arm, "arm"))
-    checks.same_length(arm, n)
+    arms = np.atleast_1d(checks.unmasked(arm, "arm"))
+    checks.same_length(arms, n)
     r = checks.one_a_row(reward, n, "rewards")
     p = None
-    rows.check(lambda i: _numbers_of(bandit, arm[i]))
-    rows.check_finite(r, "rewards")
+    learnable.check(lambda i: _numbers_of(bandit, arms[i]))
+    learnable.check_finite(r, "rewards")
     if propensity is not None:
-        p = checks.one_a_row(checks.repeated(propensity, n), n, "propensities")
-        rows.check_finite(p, "propensities")
-        rows.check(lambda i: checks.propensities(p[i], len(i)))
+        p = given = checks.one_a_row(checks.repeated(propensity, n), n, "propensities")
+        learnable.check_finite(given, "propensities")
+        learnable.check(lambda i: checks.propensities(given[i], len(i)))
     floors = np.broadcast_to(floor, n)
-    rows.learn(
+    learnable.learn(
         bandit,
-        lambda draft, i: _update(draft, x[i], arm[i], r[i], _some(p, i), floors[i], _some(tick, i)),
+        lambda draft, i: _update(
+            draft, x[i], arms[i], r[i], _some(p, i), floors[i], _some(tick, i)
+        ),
     )
-    return rows.listed()
 
 
 def _update(
@@ -317,16 +289,6 @@ def _rows_without_moments(bandit: Bandit, x: np.ndarray, index: np.ndarray) -> n
     log["mean"], log["scale"], log["last"] = -np.inf, 0.0, 0.0
     log["mean"][mine], log["last"][mine] = 0.0, 1.0
     return rows
-
-
-def _learn_one(bandit: Bandit, kernel: Kernel, row: np.ndarray, reward: float) -> Any:
-    """Learn a row by one compiled call; return `rounds.OTHER` if it cannot play the row's rule."""
-    kernel.check_rewards(row[None, : bandit.n_features], np.array([reward]))
-    transactions.reserve(bandit, 1)
-    return fast_path.observer(bandit, kernel)(
-        row, reward, kernel.arms, kernel.settings, bandit.source, bandit.clip,
-        bandit.history.rows, bandit.history.count,
-    )  # fmt: skip
 
 
 def learn(

@@ -1,49 +1,32 @@
-"""Attack the bandits for so long, with fresh seeds, and say what was tried.
+"""Play random scripts with fresh seeds for so many minutes.
 
 uv run python -m tests.attack --minutes 5
-uv run python -m tests.attack --seed 1234 --turns 1     # a failure again
-uv run python -m tests.attack --only machine --kind "BLTS pooled"
-uv run python -m tests.attack --only formulas --turns 250 --minutes 30    # 100,000 formulas
+uv run python -m tests.attack --seed 1234 --minutes 0.1 --kind "BLTS pooled"    # a failure again
 """
 
 import argparse
-import sys
 import time
-import traceback
 
 import numpy as np
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
 
-from tests.attack import tally
-from tests.attack.kinds import SAVED
-from tests.attack.turns import ATTACKS, alone, turn
+from tests.attack.machine import KINDS, Machine
 
-
-def main() -> int:
+if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--turns", type=int, default=sys.maxsize)
-    parser.add_argument("--only", choices=ATTACKS)
-    parser.add_argument("--kind", choices=SAVED)
-    parser.add_argument("--keep-going", action="store_true", help="past failures")
+    parser.add_argument("--kind", choices=KINDS)
     options = parser.parse_args()
-    end, seed, failed = time.monotonic() + 60 * options.minutes, options.seed, []
-    while seed < options.seed + options.turns and time.monotonic() < end:
-        name, kind = turn(seed, options.only, options.kind)
-        print(f"seed {seed}: {name}, {kind}", flush=True)
-        try:
-            alone(name, kind, seed, shrink=options.turns == 1)
-        except Exception as error:
-            traceback.print_exc()
-            failed.append(f"seed {seed}: {name}, {kind}: {error!r:.200}")
-            if not options.keep_going:
-                break
-        seed += 1
-    print(tally.report(), *failed, sep="\n")
-    print(f"{seed - options.seed} turns, {len(failed)} failed")
-    return bool(failed)
-
-
-if __name__ == "__main__":
-    np.seterr(all="ignore")
-    sys.exit(main())
+    end, now = time.monotonic() + 60 * options.minutes, options.seed
+    run = settings(
+        max_examples=8, stateful_step_count=30, deadline=None, database=None, derandomize=False,
+        suppress_health_check=list(HealthCheck), phases=[Phase.generate, Phase.shrink],
+    )  # fmt: skip
+    while time.monotonic() < end:
+        kind = options.kind or str(np.random.default_rng(now).choice(list(KINDS)))
+        print(f"seed {now}: {kind}", flush=True)
+        one = type("One", (Machine,), {"kinds": (kind,)})
+        run_state_machine_as_test(seed(now)(one), settings=run)
+        now += 1

@@ -11,14 +11,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import bayesbandit as bb
 from tests.attack.bad_input import wrong
-from tests.attack.kinds import KINDS, contexts, rewards
 from tests.attack.naive import Naive, Round
 from tests.attack.strikes import strike
-from tests.attack.tally import count
-from tests.bandit.kinds import agree
+from tests.bandit.kinds import DECLARED, RIDGES, SHARED, agree, contexts
 from tests.players import anatomy
 
 LINES = 400  # of the package, in one of which an error strikes
+KINDS = RIDGES | DECLARED | SHARED
 
 
 def whole(bandit):
@@ -40,9 +39,6 @@ class Machine(RuleBasedStateMachine):
         self.common = self.of.common and Naive(["all"], **self.of.common)
         self.log, self.pending, self.next, self.t = [], [], 0, 0
 
-    def did(self, what="operations"):
-        count(self.kind, what)
-
     def contexts(self, n):
         return contexts(self.bandit, self.rng, n)
 
@@ -53,7 +49,7 @@ class Machine(RuleBasedStateMachine):
         return x[np.arange(len(x)), [self.bandit.arms.index(a) for a in arms]]
 
     def rewards(self, *shape):
-        return rewards(self.kind, self.rng, shape)
+        return self.of.drawn(self.rng, shape)
 
     def names(self, n):
         return [self.bandit.arms[i] for i in self.rng.integers(len(self.bandit.arms), size=n)]
@@ -73,7 +69,6 @@ class Machine(RuleBasedStateMachine):
     @rule(n=st.integers(0, 4), some=st.booleans())
     def choose(self, n, some):
         """For one context (n = 0) or n, among all arms or some: by the naive model's moments."""
-        self.did()
         x, arms = self.contexts(max(n, 1)), self.bandit.arms
         among = self.rng.random(len(arms)) < (0.5 if some else 2.0)
         among[self.rng.integers(len(arms))] = True
@@ -109,7 +104,6 @@ class Machine(RuleBasedStateMachine):
         """A decision of long ago, or a part of one."""
         if not self.pending:
             return
-        self.did()
         decision, p = self.pending.pop(late % len(self.pending))
         if part and decision.rows.ndim > 1:
             decision, p = decision[::2], p[::2]
@@ -125,7 +119,6 @@ class Machine(RuleBasedStateMachine):
     @rule(n=st.integers(1, 5), known=st.booleans())
     def update(self, n, known):
         """Rounds of elsewhere, with their propensities or without."""
-        self.did()
         x, arms, rewards = self.contexts(n), self.names(n), self.rewards(n).tolist()
         p = self.rng.uniform(0.02, 1, n).tolist() if known else None
         mine = self.of_chosen(x, arms)
@@ -142,7 +135,6 @@ class Machine(RuleBasedStateMachine):
     @rule(n=st.integers(1, 6))
     def play(self, n):
         """As `choose` and `observe` round by round, of which a copy is the witness."""
-        self.did()
         x, reward = self.contexts(n), self.rewards(n, len(self.bandit.arms))
         twin = self.bandit.copy()
         for context, row in zip(x, reward, strict=True):
@@ -161,7 +153,6 @@ class Machine(RuleBasedStateMachine):
         self.next += 1
         name = gone[0] if back and gone else [self.next, f"new {self.next}"][self.next % 2]
         if len(self.bandit.arms) < self.of.most:
-            self.did()
             self.bandit.add_arm(name)
             if self.naive:
                 self.naive.add(name)
@@ -175,14 +166,12 @@ class Machine(RuleBasedStateMachine):
         if len(arms) == 1 or self.kind == "one prior an arm":
             self.refused(lambda b: b.remove_arm(name))
         elif len(arms) > 4 - self.of.most % 2:
-            self.did()
             self.bandit.remove_arm(name)
             if self.naive:
                 self.naive.remove(name)
 
     @rule(key=st.sampled_from(["worker", 7]))
     def reseed(self, key):
-        self.did()
         before = self.bandit.history.total, np.asarray(self.bandit.belief.n).tolist()
         self.bandit.reseed(key)
         assert (self.bandit.history.total, np.asarray(self.bandit.belief.n).tolist()) == before
@@ -190,7 +179,6 @@ class Machine(RuleBasedStateMachine):
     @rule(how=st.sampled_from(["copy", "deep", "pickle", "file", "file twice"]))
     def another(self, how):
         """In the same state, bit for bit; it goes on in the place of the first."""
-        self.did()
         before = whole(self.bandit)
         if how.startswith("file"):
             other = self.bandit
@@ -231,7 +219,6 @@ class Machine(RuleBasedStateMachine):
         act, trial, finished = acts[call], self.bandit.copy(), self.bandit.copy()
         before = whole(trial)
         through = strike(lambda: act(trial), at)
-        self.did("errors injected" if not through else "operations")
         if call == "one":  # two calls: only that nothing is half done
             assert known(trial) == trial.belief.n.sum()
         else:
@@ -248,7 +235,6 @@ class Machine(RuleBasedStateMachine):
         self.refused(bad[which % len(bad)])
 
     def refused(self, act):
-        self.did("refusals")
         before = whole(self.bandit)
         try:
             act(self.bandit)
@@ -278,7 +264,6 @@ class Machine(RuleBasedStateMachine):
         """What is known of every arm, from the log alone."""
         if not hasattr(self, "bandit"):
             return
-        count(self.kind, "bandits")
         if self.of.exact and len(self.bandit.history) == len(self.log) and len(self.log):
             alive = set(self.bandit.arms)
             there = {a for _, a, _ in self.log}

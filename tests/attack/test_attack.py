@@ -1,13 +1,13 @@
-"""The attacks with fixed seeds; `uv run python -m tests.attack --minutes 5` has fresh ones."""
+"""Random scripts of calls with fixed seeds; `python -m tests.attack` has fresh ones."""
 
 import numpy as np
 import pytest
 from hypothesis import settings
 
-from tests.attack import tally, turns
-from tests.attack.kinds import KINDS, RIDGES, SAVED, SHARED
+from tests.attack import threads
 from tests.attack.machine import Machine
 from tests.attack.naive import Naive, Round, best_arm
+from tests.bandit.kinds import RIDGES, SHARED
 from tests.oracle import best_arm as slow_best_arm
 
 
@@ -20,7 +20,7 @@ class Declared(Machine):
 
 
 class Shared(Machine):
-    kinds = tuple(name for name in SHARED if KINDS[name].changes or "reweighed" in name)
+    kinds = tuple(name for name in SHARED if SHARED[name].changes or "reweighed" in name)
 
 
 class ManyRidges(Machine):
@@ -35,51 +35,23 @@ TestManyRidges.settings = settings(max_examples=25, stateful_step_count=25, dead
 TestDeclared.settings = settings(max_examples=2, stateful_step_count=12, deadline=None)
 TestShared.settings = settings(max_examples=3, stateful_step_count=15, deadline=None)
 
-FIXED = [
-    ("threads", "LinTS"), ("threads", "BLTS pooled"), ("threads", "shared"),
-    ("interrupts", "BLTS"), ("forks", "BLTS"),
-    ("saved bandits", "BLTS pooled"), ("saved bandits", "joint"), ("crafted bandits", "LinTS"),
-    ("results", ""), ("priors", ""), ("CSV", ""), ("formulas", ""), ("killed saves", "LinTS"),
-    ("changed declarations", ""), ("foreign models", ""),
-]  # fmt: skip
-SLOW = (  # others of their name are quick, or tests elsewhere
-    ("threads", "LinTS"), ("threads", "shared"), ("saved bandits", "joint"),
-    ("changed declarations", ""), ("foreign models", ""), ("killed saves", "LinTS"),
-    ("results", ""), ("forks", "BLTS"),
-)  # fmt: skip
-
 
 @pytest.mark.parametrize(
-    ("name", "kind"),
-    [pytest.param(*pair, marks=pytest.mark.slow if pair in SLOW else []) for pair in FIXED],
-    ids=[" ".join(pair) for pair in FIXED],
+    ("attack", "name"),
+    [
+        (threads.share, "BLTS pooled"),
+        (threads.interrupt, "BLTS"),
+        pytest.param(threads.share, "LinTS", marks=pytest.mark.slow),
+        pytest.param(threads.share, "shared", marks=pytest.mark.slow),
+        pytest.param(threads.interrupt, "BLUCB", marks=pytest.mark.slow),
+        pytest.param(threads.fork, "BLTS", marks=pytest.mark.slow),
+        pytest.param(threads.kill, "LinTS", marks=pytest.mark.slow),
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
 )
-def test_attacks(name, kind, tmp_path):
-    turns.ATTACKS[name](tmp_path, 1, kind)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["killed runs", "two runs", "offsets", "growth"])
-def test_long_attacks(name, tmp_path):
-    turns.ATTACKS[name](tmp_path, 1, "")
-
-
-def test_a_seed_is_one_turn():
-    """Any attack may come, of any kind of bandit."""
-    told = [turns.turn(seed) for seed in range(3000)]
-    assert told == [turns.turn(seed) for seed in range(3000)]
-    assert {name for name, _ in told} == set(turns.ATTACKS)
-    assert {kind for _, kind in told} == set(SAVED)
-    assert turns.turn(3, "machine", "LinTS") == ("machine", "LinTS")
-
-
-def test_what_was_tried_is_told(monkeypatch):
-    monkeypatch.setattr(tally, "TRIED", tally.defaultdict(tally.Counter))
-    tally.count("LinTS", "operations", 3)
-    tally.count("BLTS", "refusals")
-    assert [line.split() for line in tally.report().splitlines()] == [
-        ["operations", "refusals"], ["BLTS", "0", "1"], ["LinTS", "3", "0"], ["all", "3", "1"],
-    ]  # fmt: skip
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_threads_signals_and_processes(attack, name, tmp_path):
+    attack(tmp_path, 1, name)
 
 
 def test_the_naive_model_is_naive(rng):

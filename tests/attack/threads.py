@@ -2,19 +2,20 @@
 
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 
 import bayesbandit as bb
-from tests.attack.kinds import KINDS, contexts, rewards
 from tests.attack.machine import known
 from tests.attack.strikes import Struck
-from tests.attack.tally import count
+from tests.bandit.kinds import KINDS, contexts
 from tests.cases import moments_of
 
 RACED = "unknown arm", "contexts must have a row of", "rewards must be"  # of arms that have gone
@@ -34,9 +35,9 @@ def warm(bandit, name, rng):
     """All that is compiled has been; Numba's compiler does not bear an interrupt."""
     twin = bandit.copy()
     for n in (1, 3, 12):
-        twin.observe(twin.choose(contexts(twin, rng, n)), rewards(name, rng, n))
-        twin.observe(twin.choose(contexts(twin, rng, 1)[0]), float(rewards(name, rng, 1)[0]))
-    twin.play(contexts(twin, rng, 2), rewards(name, rng, (2, len(twin.arms))))
+        twin.observe(twin.choose(contexts(twin, rng, n)), KINDS[name].drawn(rng, n))
+        twin.observe(twin.choose(contexts(twin, rng, 1)[0]), float(KINDS[name].drawn(rng, 1)[0]))
+    twin.play(contexts(twin, rng, 2), KINDS[name].drawn(rng, (2, len(twin.arms))))
     twin.history.to_frame()
 
 
@@ -52,7 +53,7 @@ def share(folder, seed, name, rounds=60):
         own = np.random.default_rng([seed, number])
         for i in range(slow):
             n = int(own.integers(0, 4))
-            x, r = contexts(bandit, own, max(n, 1)), rewards(name, own, max(n, 1))
+            x, r = contexts(bandit, own, max(n, 1)), KINDS[name].drawn(own, max(n, 1))
             with unless_raced():
                 decision = bandit.choose(x if n else x[0])
                 if i % 5 == 4 and n:
@@ -123,8 +124,6 @@ def share(folder, seed, name, rounds=60):
     kept = sorted(bandit.history.reward.tolist())
     assert kept == sorted(told) if len(kept) == len(told) else set(kept) <= set(told)
     assert known(bandit) == bandit.belief.n.sum()
-    count(name, "threads", 6)
-    count(name, "operations", 2 * len(told))
 
 
 def interrupt(folder, seed, name, times=60):
@@ -136,7 +135,7 @@ def interrupt(folder, seed, name, times=60):
     rng, bandit = np.random.default_rng(seed), KINDS[name](seed)
     warm(bandit, name, rng)
     start = time.perf_counter()
-    bandit.observe(bandit.choose(contexts(bandit, rng, 8)), rewards(name, rng, 8))
+    bandit.observe(bandit.choose(contexts(bandit, rng, 8)), KINDS[name].drawn(rng, 8))
     took = max(time.perf_counter() - start, 1e-4)
     before, interval = signal.signal(signal.SIGALRM, stop), sys.getswitchinterval()
     total = bandit.history.total
@@ -144,13 +143,13 @@ def interrupt(folder, seed, name, times=60):
         for i in range(times):
             n = 1 + i % 8
             decision = bandit.choose(contexts(bandit, rng, n))
-            said = rewards(name, rng, n)
+            said = KINDS[name].drawn(rng, n)
             try:
                 signal.setitimer(signal.ITIMER_REAL, float(rng.uniform(1e-6, took)))
                 bandit.observe(decision, said)
                 signal.setitimer(signal.ITIMER_REAL, 0)
             except Struck:
-                count(name, "interrupts")
+                pass
             found = bandit.history.total
             assert found in (total, total + n), (name, total, found, n)
             assert found == len(bandit.history.reward) or bandit.history.limit is not None
@@ -172,7 +171,7 @@ def fork(folder, seed, name, times=6):
         own = np.random.default_rng(seed + 1)
         try:
             while not ends.is_set():
-                bandit.observe(bandit.choose(contexts(bandit, own, 20)), rewards(name, own, 20))
+                bandit.observe(bandit.choose(contexts(bandit, own, 20)), KINDS[name].drawn(own, 20))
         except BaseException as error:
             errors.append(error)
 
@@ -186,7 +185,9 @@ def fork(folder, seed, name, times=6):
                 code = 1
                 try:
                     signal.alarm(20)
-                    bandit.observe(bandit.choose(contexts(bandit, rng, 2)), rewards(name, rng, 2))
+                    bandit.observe(
+                        bandit.choose(contexts(bandit, rng, 2)), KINDS[name].drawn(rng, 2)
+                    )
                     with tempfile.TemporaryDirectory() as own:
                         bandit.save(os.path.join(own, "b"))
                     code = 0 if known(bandit) == bandit.belief.n.sum() else 2
@@ -194,9 +195,39 @@ def fork(folder, seed, name, times=6):
                     os._exit(code)
             _, status = os.waitpid(child, 0)
             assert status == 0, f"{name}: a forked process ended with {status}"
-            count(name, "forks")
     finally:
         ends.set()
         worker.join()
     if errors:
         raise errors[0]
+
+
+SAVES = """
+import sys
+import numpy as np
+from tests.players import STATEFUL
+bandit = STATEFUL[sys.argv[2]](3, 2, seed=int(sys.argv[3]))
+while True:
+    bandit.observe(bandit.choose(np.ones((2, 2))), np.ones(2))
+    bandit.save(sys.argv[1])
+    print(bandit.history.total, flush=True)
+"""
+
+
+def kill(folder, seed, name):
+    """A save that was acknowledged is in the file, and nothing lies beside it."""
+    path, rng = folder / "b", np.random.default_rng(seed)
+    process = subprocess.Popen(
+        [sys.executable, "-c", SAVES, path, name, str(seed)], text=True,
+        stdout=subprocess.PIPE, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    first = process.stdout.readline()
+    time.sleep(float(rng.uniform(0, 0.2)))
+    process.send_signal(signal.SIGKILL)
+    said = [first, *process.stdout.read().splitlines(keepends=True)]
+    process.wait()
+    acknowledged = [int(line) for line in said if line.endswith("\n")]
+    found = bb.Bandit.load(path)
+    assert found.history.total >= acknowledged[-1]
+    found.save(path)
+    assert list(folder.iterdir()) == [path], "files were left behind"

@@ -1,17 +1,24 @@
-"""Declared models of each kind of belief, and bandits that play by them."""
+"""The registry: bandits of every kind for which the laws hold."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
 import bayesbandit as bb
+from bayesbandit.beliefs.base import Declaring, Mergeable
 from bayesbandit.beliefs.regressions import Regressions
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.model import reward_model
 from tests import declarations as declared
 from tests.cases import moments_of
-from tests.players import world
+from tests.players import ALL, STATEFUL, _balanced, world
 
 D, ARMS = 3, ("a", "b", 3)
 NORMAL = bb.Prior("Normal", mu=0.5, sigma=1, dims="feature")
@@ -50,7 +57,14 @@ def known_noise_by_context(x, reward, weight, theta):
     return mu
 
 
-KINDS = {
+@reward_model(theta=bb.Prior("Normal", mu=[0.0, 0.5, 1.0], sigma=1, dims="arm"))
+def one_prior_an_arm(x, reward, weight, arm, theta):
+    mu = theta[arm]
+    pm.Normal("reward", mu, 1 / pm.math.sqrt(weight), observed=reward)
+    return mu
+
+
+DECLARATIONS = {
     "affine": (Regressions, declared.noncentred, {}),
     "affine, unknown noise": (Regressions, off_centre, {}),
     "affine, noise by context": (Regressions, known_noise_by_context, {}),
@@ -59,12 +73,245 @@ KINDS = {
     "by Gibbs": (SampledBelief, declared.lasso, {"draws": 60}),
     "joint, by draws": (SampledBelief, shared_noise_by_context, {"draws": 60}),
 }
+
+
+@bb.savable
+@dataclass(frozen=True)
+class Loud:
+    """A balance of one's own, of all of the past."""
+
+    def weights(self, history: Any, belief: Any) -> np.ndarray:
+        return np.asarray(1.0 + np.abs(history.reward))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a bandit of d features is made, and what a naive model needs to know of it.
+
+    make: (arms, d, seed) → Bandit. most: arms at most; 3: they cannot change. naive: settings of
+    `attack.naive.Naive`, None where there is no closed form. common: those of the posterior that
+    all arms share, where they do. exact: a declared model whose posterior `bb.fit` finds in closed
+    form. rewards: "real", "binary" or "counts".
+    """
+
+    make: Callable[..., bb.Bandit]
+    d: int = 2
+    most: int = 5
+    naive: dict[str, Any] | None = None
+    common: dict[str, Any] | None = None
+    exact: bool = False
+    slow: bool = False
+    rewards: str = "real"
+
+    @property
+    def changes(self) -> bool:
+        """Whether arms come and go at once, without a model that is compiled anew."""
+        return self.naive is not None or self.common is not None
+
+    def __call__(self, seed: int = 0) -> bb.Bandit:
+        return self.make(["a", "b", "c"], self.d, seed=seed)
+
+    def drawn(self, rng: np.random.Generator, shape: Any) -> np.ndarray:
+        """Rewards that the model may have seen."""
+        if self.rewards == "binary":
+            return rng.integers(0, 2, size=shape).astype(float)
+        if self.rewards == "counts":
+            return rng.poisson(2.0, size=shape).astype(float)
+        return np.asarray(rng.normal(size=shape))
+
+
+def _ridge(name: str, **naive: Any) -> Kind:
+    rows = STATEFUL[name](ARMS, 2).model.prior_rows
+    return Kind(STATEFUL[name], naive={"rule": ("Thompson", 1.0), "prior_rows": rows, **naive})
+
+
+def _made(model: Any, policy: Any = None, balance: Any = None, **settings: Any) -> Any:
+    def make(arms: Any, d: int, seed: int = 0) -> bb.Bandit:
+        own = policy or bb.Thompson(0.7)
+        return declared.bandit(arms, model, own, balance, n_features=d, seed=seed, **settings)
+
+    return make
+
+
+def _of(name: str, balance: Any = None, **more: Any) -> Kind:
+    _, model, settings = DECLARATIONS[name]
+    settings = settings | ({"history": None} if balance is None else {})
+    return Kind(_made(model, None, balance, **settings), d=D, most=4, **more)
+
+
+def _shared(model: Any, balance: Any = None, policy: Any = None, **settings: Any) -> Any:
+    own = policy or bb.Thompson(0.7, min_probability=0.01)
+    return _made(bb.Shared(model), own, balance, **settings)
+
+
+def _of_tables(arms: Any, d: int, seed: int = 0) -> bb.Bandit:
+    return bb.LinTS(arms, encoder=bb.Encoder.formula("~ age * land", FRAME), seed=seed)
+
+
+FRAME = pd.DataFrame({"age": [21.0, 35.0, 50.0, 64.0], "land": ["no", "se", "no", "dk"]})
+CLICKS, SALES = bb.load_model("beta_bernoulli"), bb.load_model("gamma_poisson")
+IPW, UCB = {"balance": "decision", "clip": 0.1}, {"rule": ("UCB", 1.0)}
+POOLED = {"balance": "pooled", "clip": 0.1, "refresh": 0.25, "snapshots": 32}
+ESTIMATED = {**POOLED, "balance": "estimated"}
+EACH_ROW = _balanced(propensity="estimated", refit_every=1)
+RIDGES = {
+    "LinTS": _ridge("LinTS"),
+    "LinUCB": _ridge("LinUCB", **UCB),
+    "LinGreedy": _ridge("LinGreedy", rule=("Greedy", 0.0)),
+    "ε-greedy": _ridge("ε-greedy", rule=("EpsilonGreedy", 0.3)),
+    "BLTS": _ridge("BLTS", **IPW),
+    "BLTS pooled": _ridge("BLTS pooled", **POOLED),
+    "BLUCB": _ridge("BLUCB", **UCB, **ESTIMATED),
+    "cv": _ridge("cv", grid=(0.1, 1.0, 10.0)),
+    "balanced cv": _ridge("balanced cv", grid="default", folds=3, normalize=True, **IPW),
+    "rss": _ridge("rss", variance="rss"),
+    "nig": _ridge("nig", variance="nig", prior=(0.5, 0.2), **IPW),
+    "nig UCB": _ridge("nig UCB", variance="nig", **UCB),
+    "known noise": _ridge("known noise", variance=0.25),
+    "normalised": _ridge("normalised", normalize=True, **IPW | {"clip": 0.02}),
+    "unpenalised": _ridge("unpenalised", intercept="unpenalised"),
+    "no intercept": _ridge("no intercept", intercept=False, **UCB, **IPW),
+    "no history": _ridge("no history", **IPW),
+    "pooled, every row": _ridge("pooled, every row", **POOLED | {"refresh": 1, "snapshots": 5}),
+    "estimated, every row": Kind(
+        EACH_ROW, naive={"rule": ("Thompson", 1.0), **ESTIMATED, "refresh": 1}
+    ),
+}
+DECLARED = {
+    "affine": _of("affine", exact=True),
+    "affine, unknown noise": _of("affine, unknown noise", exact=True),
+    "affine, balanced": _of("affine", bb.InversePropensity(), exact=True),
+    "affine, noise by context": _of("affine, noise by context", exact=True),
+    "joint": _of("joint", exact=True),
+    "joint, estimated": _of(
+        "joint", bb.InversePropensity(propensity="estimated"), exact=True, slow=True
+    ),
+    "by draws": _of("by draws"),
+    "by Gibbs": _of("by Gibbs"),
+    "by Gibbs, balanced": _of("by Gibbs", bb.InversePropensity()),
+    "joint, by draws": _of("joint, by draws", slow=True),
+    "one prior an arm": Kind(_made(one_prior_an_arm, history=None), d=1, most=3, exact=True),
+    "NUTS": Kind(
+        _made(bb.Sampled(declared.binary, "nuts", draws=10, tune=20, refit_every=40)),
+        most=3, slow=True, rewards="binary",
+    ),
+    "conjugate": Kind(_made(CLICKS), d=0, rewards="binary"),
+    "Laplace": Kind(_made(declared.binary, engine="laplace"), d=D, rewards="binary"),
+}  # fmt: skip
+ALONE = {"rule": ("Greedy", 0.0)}  # of one arm, which stands for all
+SHARED = {
+    "shared": Kind(_shared(bb.Ridge()), common=ALONE),
+    "shared, balanced": Kind(
+        _shared(bb.Ridge(variance="nig"), bb.InversePropensity()),
+        common={**ALONE, **IPW, "variance": "nig"},
+    ),
+    "shared, UCB": Kind(
+        _shared(bb.Ridge(ridge="cv", grid=(0.1, 1.0, 10.0)), policy=bb.UCB(), history=3),
+        common={**ALONE, "grid": (0.1, 1.0, 10.0)},
+    ),
+    "shared, reweighed": Kind(_shared(bb.Ridge(), Loud())),
+    "shared, affine": Kind(_shared(declared.noncentred)),
+    "shared, by Gibbs": Kind(_shared(declared.lasso, draws=20), slow=True),
+    "shared, Laplace": Kind(_shared(declared.binary, engine="laplace"), rewards="binary"),
+}
+FORGETTING = {
+    "fading": Kind(partial(bb.LinTS, half_life=20.0)),
+    "fading, cv": Kind(partial(bb.LinUCB, half_life=20.0, ridge="cv")),
+    "half-lives": Kind(partial(bb.LinTS, half_life="auto")),
+    "walking": Kind(partial(bb.LinTS, drift=0.01)),
+    "fading, balanced": Kind(partial(bb.BLTS, half_life=20.0, normalize=True)),
+    "fading, shared": Kind(_shared(bb.Ridge(half_life=20.0))),
+    "fading, affine": Kind(_made(declared.noncentred, half_life=20.0), d=D),
+    "fading, joint": Kind(_made(declared.pooled, half_life=20.0), d=D),
+    "half-lives, affine": Kind(_made(declared.noncentred, half_life="auto"), d=D),
+    "walking, joint": Kind(_made(declared.pooled, drift=0.01), d=D),
+    "fading, conjugate": Kind(_made(SALES, half_life=20.0), d=0, rewards="counts"),
+    "half-lives, conjugate": Kind(_made(SALES, half_life="auto"), d=0, rewards="counts"),
+    "fading, Laplace": Kind(
+        _made(declared.binary, engine="laplace", half_life=20.0), d=D, rewards="binary"
+    ),
+    "window, by Gibbs": Kind(_made(declared.lasso, draws=60, half_life=20.0), d=D, slow=True),
+    "window, forest": Kind(partial(bb.ForestTS, trees=8, bag=2, least=4, half_life=20.0)),
+}
+SYSTEMS = {
+    "Bayesian LASSO": Kind(partial(bb.BayesianLassoTS, draws=20, history=None), most=4, slow=True),
+    "the appendix's LASSO": Kind(
+        partial(bb.BayesianLassoUCB, draws=20, sigma2=0.5, history=None), most=4, slow=True
+    ),
+    "forest": Kind(partial(bb.ForestTS, trees=8, bag=2, least=4, history=None), most=4),
+    "bootstrap": Kind(partial(bb.BootstrapRidgeTS, replicates=10, n_lams=3, folds=2)),
+    "tree": Kind(partial(bb.PolicyTreeTS, least=5)),
+    "mixture": Kind(partial(bb.ILTCB, rewards=(-99.0, 99.0))),
+    "levels": Kind(bb.SuperLinUCB),
+}
+OTHERS = {
+    "α of t": Kind(ALL["α of t"]),
+    "ε of t": Kind(ALL["ε of t"]),
+    "pooled, α of t": Kind(ALL["pooled, α of t"]),
+    "a floor": Kind(partial(bb.LinTS, min_probability=0.1)),
+    "residual": Kind(_made(bb.Ridge(), bb.TopTwo(0.3), bb.ResidualBalance())),
+    "kernel": Kind(_made(bb.Ridge(), bb.Boltzmann(0.5), bb.KernelBalance())),
+    "a balance of yours": Kind(_made(bb.Ridge(), None, Loud())),
+    "tables": Kind(_of_tables),
+}
+KINDS = RIDGES | DECLARED | SHARED | FORGETTING | SYSTEMS | OTHERS
+
+
+def of_kinds(keep: Callable[[Kind], bool] = lambda kind: True, but: tuple[str, ...] = ()) -> Any:
+    """Every kind that a law holds for."""
+    marked = [
+        pytest.param(name, marks=[pytest.mark.slow] if kind.slow else [])
+        for name, kind in KINDS.items()
+        if name not in but and keep(kind)
+    ]
+    return pytest.mark.parametrize("name", marked)
+
+
+def contexts(bandit: bb.Bandit, rng: np.random.Generator, n: int) -> Any:
+    """Contexts (n, d) of a bandit, (n, K, d) where each of its arms of now has a row, or a table of
+    n rows."""
+    if bandit.encoder is not None:
+        return FRAME.iloc[rng.integers(len(FRAME), size=n)].reset_index(drop=True)
+    arms = (len(bandit.arms),) if bandit.of_arms else ()
+    return rng.normal(size=(n, *arms, bandit.n_features))
+
+
+def lived(name: str, T: int = 24, seed: int = 0) -> bb.Bandit:
+    """A bandit with a past: rounds logged elsewhere, and of its own."""
+    kind, rng = KINDS[name], np.random.default_rng(seed)
+    bandit = kind(seed)
+    arm = np.array(bandit.arms)[np.arange(T) % 3]
+    bandit.update(contexts(bandit, rng, T), arm, kind.drawn(rng, T), rng.uniform(0.1, 1, T))
+    bandit.observe(bandit.choose(contexts(bandit, rng, 5)), kind.drawn(rng, 5))
+    return bandit
+
+
+def given_again(bandit: bb.Bandit) -> dict[str, Any]:
+    """What a file of this bandit does not hold."""
+    spec = getattr(bandit.spec, "model", bandit.spec)
+    model = {"model": bandit.model} if isinstance(spec, Declaring) else {}
+    policy = any(callable(value) for value in vars(bandit.policy).values())
+    return model | ({"policy": bandit.policy} if policy else {})
+
+
+def is_a_sum(bandit: bb.Bandit) -> bool:
+    """Whether a belief is sums over rounds, so that their order and their calls do not matter."""
+    belief = getattr(bandit.belief, "common", bandit.belief)
+    memory = getattr(bandit.model, "half_life", None) == "auto" or getattr(bandit.spec, "drift", 0)
+    return isinstance(belief, Mergeable) and bandit.reweighting is None and not memory
+
+
+# ---- declared models -----------------------------------------------------------------------------
+
+
 POLICIES = [bb.Thompson(0.7), bb.UCB(0.7), bb.Greedy(), bb.EpsilonGreedy(0.2)]
 
 
 def kinds(*quick):
-    """Every kind; those that are not named are slow."""
-    marked = [pytest.param(k, marks=[pytest.mark.slow] if k not in quick else []) for k in KINDS]
+    """Every kind of declared model; those that are not named are slow."""
+    marked = [
+        pytest.param(k, marks=[pytest.mark.slow] if k not in quick else []) for k in DECLARATIONS
+    ]
     return pytest.mark.parametrize("kind", marked)
 
 
@@ -72,7 +319,7 @@ every = kinds("affine", "joint", "by Gibbs")
 
 
 def bandit_of(kind, policy=POLICIES[0], balance=None, arms=ARMS, **settings):
-    belief, model, own = KINDS[kind]
+    belief, model, own = DECLARATIONS[kind]
     settings = own | settings
     if belief is not SampledBelief:
         settings = {k: v for k, v in settings.items() if k not in declared.OF_DRAWS}
@@ -104,10 +351,9 @@ def close(ours, theirs, tolerance=1e-9):
     np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
 
 
-def fitted(bandit, arm, weight=None):
+def fitted(bandit, arm):
     """`bb.fit` on the rounds that the history holds, of one arm or of all that share a model."""
-    history, model = bandit.history, bandit.model
-    weight = history.weight if weight is None else weight
+    history, model, weight = bandit.history, bandit.model, bandit.history.weight
     known = np.array([a in bandit.arms for a in history.arm])
     if model.takes_arm:
         index = np.array([bandit.arms.index(a) for a in history.arm[known]])

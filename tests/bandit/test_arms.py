@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bayesbandit as bb
-from tests.players import STATEFUL, play, public, world
+from tests.players import play, world
 
 NAMES = st.lists(st.one_of(st.text(max_size=5), st.integers()), min_size=1, max_size=6, unique=True)
 
@@ -62,83 +62,6 @@ def test_any_names_do_what_numbers_do(names, seed):
     chosen, p = numbered.play(x, reward)
     assert (arms.tolist(), propensity.tolist()) == (chosen.tolist(), p.tolist())
     assert named.history.arm.tolist() == [names[k] for k in chosen]
-
-
-@pytest.mark.parametrize("name", STATEFUL)
-def test_an_added_arm_is_new_and_the_others_stay(name, rng):
-    x, reward = world(rng, 60, K=4)
-    bandit = STATEFUL[name](["a", "b", "c"], 3)
-    bandit.play(x, reward[:, :3])
-    before = [bandit.posterior(arm) for arm in "abc"]
-    bandit.add_arm("d")
-    assert bandit.arms == ("a", "b", "c", "d")
-    for arm, old in zip("abc", before, strict=True):
-        np.testing.assert_array_equal(bandit.posterior(arm).location, old.location)
-        np.testing.assert_array_equal(bandit.posterior(arm).spread, old.spread)
-    alone = bandit.choose(x[0], arms=list("abc")).probabilities
-    np.testing.assert_allclose(
-        bandit.choose(x[0]).probabilities, [*0.75 * alone[:3], 0.25], atol=1e-12
-    )
-    while "d" not in bandit.history.arm if len(bandit.history) else bandit.belief.n[3] == 0:
-        play(bandit, x[:1], reward[:1])
-    play(bandit, x, reward)
-    assert bandit.belief.n.sum() == bandit.t - 2
-
-
-@pytest.mark.parametrize("name", STATEFUL)
-def test_what_is_left_after_a_removal_is_what_it_would_have_been(name, rng):
-    """An arm that never got a reward leaves no trace, apart from the draws that it took."""
-    x, reward = world(rng, 60, K=3)
-    with_it, without = STATEFUL[name](["a", "b", "c"], 3), STATEFUL[name](["a", "c"], 3)
-    arm = np.array(["a", "c"])[rng.integers(0, 2, 60)]
-    for bandit in (with_it, without):
-        bandit.update(x, arm, reward[:, 0], np.full(60, 0.5))
-    with_it.remove_arm("b")
-    assert with_it.arms == without.arms
-    assert with_it.layout == without.layout
-    if with_it.reweighting is None:
-        assert public(with_it) == public(without)
-    a, b = with_it.play(x, reward[:, :2]), without.play(x, reward[:, :2])
-    if getattr(with_it.balance, "propensity", "") != "pooled":  # past policies had a third arm
-        np.testing.assert_array_equal(a, b)
-
-
-@pytest.mark.parametrize("name", STATEFUL)
-def test_late_rewards_of_decisions_before_a_change(name, rng):
-    x, reward = world(rng, 40)
-    bandit = STATEFUL[name](["a", "b", "c"], 3)
-    bandit.play(x, reward)
-    late = bandit.choose(3.0 * rng.normal(size=(400, 3)))
-    p, n = late.propensity, bandit.belief.n.copy()
-    first = {arm: int(np.flatnonzero(late.arm == arm)[0]) for arm in "abc"}
-    bandit.remove_arm("b")
-    bandit.add_arm("d")
-    for arm in "ac":
-        bandit.observe(late[first[arm]], 1.0)
-    assert bandit.belief.n.tolist() == [n[0] + 1, n[2] + 1, 0]
-    if len(bandit.history):
-        assert bandit.history.arm[-2:].tolist() == ["a", "c"]
-        np.testing.assert_array_equal(bandit.history.propensity[-2:], p[[first["a"], first["c"]]])
-        np.testing.assert_array_equal(bandit.history.x[-2:], late.x[[first["a"], first["c"]]])
-        if getattr(bandit.balance, "propensity", "") == "decision":
-            expected = 1 / np.maximum(bandit.balance.clip, p[[first["a"], first["c"]]])
-            np.testing.assert_array_equal(bandit.history.weight[-2:], expected)
-    with pytest.raises(ValueError, match=r"unknown arm 'b'; the arms are \['a', 'c', 'd'\]"):
-        bandit.observe(late[first["b"]], 1.0)
-    left = ~np.isin(np.arange(400), list(first.values()))
-    without = late[left & ((late.arm == "a") | (late.arm == "c"))]
-    bandit.observe(without, np.ones(len(without)))
-    assert bandit.belief.n.sum() == n[[0, 2]].sum() + 2 + len(without)
-
-
-@pytest.mark.parametrize("limit", [None, 0, 10])
-def test_rewards_one_by_one_into_a_history_that_grows(limit, rng):
-    x, reward = world(rng, 3000)
-    bandit = bb.LinTS(3, 3, history=limit)
-    loop = bandit.copy()
-    play(bandit, x, reward)
-    loop.play(x, reward)
-    assert public(bandit) == public(loop)
 
 
 def test_a_removed_arm_stays_in_the_history_and_may_come_back(rng):

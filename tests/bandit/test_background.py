@@ -1,7 +1,5 @@
 """Refits in the background: decisions and rewards go on, and the draws are those of any refit."""
 
-import os
-import pickle
 import subprocess
 import sys
 import threading
@@ -9,11 +7,9 @@ import time
 from dataclasses import replace
 
 import numpy as np
-import pymc as pm
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.beliefs.sampled.refits import SWITCH_INTERVAL
 from bayesbandit.inference import plan
 from bayesbandit.inference.base import NotThisEngine, Refusal
 from bayesbandit.inference.gibbs.sampler import Gibbs
@@ -149,28 +145,6 @@ def test_a_refit_that_fails_is_said_once(gate):
     assert [chain.fitted for chain in bandit.belief.clouds] == [40, 40]
 
 
-@pytest.mark.slow
-def test_saved_copied_and_pickled_in_the_middle(gate, tmp_path):
-    """It goes on with the old draws, and begins a refit of its own."""
-    bandit = bandit_of()
-    gate.opened.clear()
-    surprise(bandit)
-    bandit.greedy(probe())
-    assert refits(bandit) == [True, True]
-    bandit.save(tmp_path / "b")
-    others = bandit.copy(), pickle.loads(pickle.dumps(bandit)), bb.Bandit.load(tmp_path / "b")
-    for other in others:
-        assert refits(other) == [False, False]
-        np.testing.assert_array_equal(other.probabilities(probe()), bandit.probabilities(probe()))
-        assert refits(other) == [True, True]
-    gate.opened.set()
-    for one in (bandit, *others):
-        finish(one)
-        assert runs(one) == [3, 3]
-    for other in others:
-        np.testing.assert_array_equal(other.probabilities(probe()), bandit.probabilities(probe()))
-
-
 def test_arms_that_come_and_go_in_the_middle(gate):
     """Each arm takes the draws of its own rounds."""
     bandit, other = bandit_of(arms=3, n=30), bandit_of(background=False, arms=3, n=30)
@@ -186,88 +160,6 @@ def test_arms_that_come_and_go_in_the_middle(gate):
     finish(bandit)
     assert runs(bandit) == [3, 3, 1]
     np.testing.assert_array_equal(bandit.probabilities(probe()), other.probabilities(probe()))
-
-
-def test_draws_of_rounds_that_have_changed_are_dropped(gate):
-    bandit = bandit_of()
-    gate.opened.clear()
-    surprise(bandit)
-    bandit.greedy(probe())
-    rows = bandit.belief.rounds.of()
-    weight = 2.0 * rows["weight"]
-    bandit.belief.reweigh([0, 1], rows["x"], rows["arm"], rows["reward"], weight)
-    gate.opened.set()
-    finish(bandit)
-    assert [chain.fitted for chain in bandit.belief.clouds] == [-1, -1]
-    finish(bandit)
-    assert [chain.fitted for chain in bandit.belief.clouds] == [30, 30]
-    assert runs(bandit) == [4, 4]
-
-
-@pytest.mark.slow
-def test_threads_take_turns_quickly_while_a_refit_runs(gate):
-    """Also one that fails; then the interval is as before, or as somebody has set it meanwhile."""
-    usual = sys.getswitchinterval()
-
-    def during():
-        for _ in range(6000):
-            if sys.getswitchinterval() != usual:
-                break
-            time.sleep(0.01)
-        return sys.getswitchinterval()
-
-    try:
-        for error, other in ((ValueError("no draws"), None), (None, None), (None, 0.002)):
-            gate.error = None
-            bandit = bandit_of(arms=1, n=10)
-            gate.error = error
-            gate.opened.clear()
-            surprise(bandit, 20)
-            bandit.greedy(probe())
-            assert usual > SWITCH_INTERVAL
-            assert during() == pytest.approx(SWITCH_INTERVAL)
-            if other:
-                sys.setswitchinterval(other)
-            gate.opened.set()
-            if error:
-                with pytest.warns(RuntimeWarning, match="no draws"):
-                    finish(bandit)
-            else:
-                finish(bandit)
-            assert sys.getswitchinterval() == pytest.approx(other or usual)
-    finally:
-        sys.setswitchinterval(usual)
-
-
-def test_settings():
-    with pytest.raises(ValueError, match="background must be one of False, True; got 'yes'"):
-        bandit_of(background="yes")
-    with pytest.raises(ValueError, match="refit_below must be a finite number ≥ 0 and ≤ 1; got 2"):
-        bandit_of(refit_below=2)
-
-
-@pytest.mark.slow
-def test_eight_threads():
-    """Each reward is learned once, and decisions are proper while refits come and go."""
-    bandit, wrong = bandit_of(), []
-
-    def live(seed):
-        x, _, reward = rounds(40, seed)
-        for i in range(40):
-            decision = bandit.choose(x[i])
-            if not 0.0 < decision.propensity <= 1.0:
-                wrong.append(decision)
-            bandit.observe(decision, float(reward[i]))
-
-    threads = [threading.Thread(target=live, args=(seed,)) for seed in range(8)]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
-    for _ in range(40):  # a decision weights at most eight of the rounds that are left
-        finish(bandit)
-    assert not wrong
-    assert bandit.belief.n.sum() == 340
-    assert max(runs(bandit)) > 1
-    assert [chain.seen for chain in bandit.belief.clouds] == bandit.belief.n.tolist()
 
 
 SCRIPT = """
@@ -296,45 +188,6 @@ def test_a_process_that_ends_in_the_middle():
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout.split() == ["begun"]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_process_that_is_forked_in_the_middle_refits_by_itself(gate):
-    bandit = bandit_of()
-    gate.opened.clear()
-    surprise(bandit)
-    bandit.greedy(probe())
-    assert refits(bandit) == [True, True]
-    child = os.fork()
-    if child == 0:
-        gate.opened.set()
-        bandit.greedy(probe())
-        finish(bandit)
-        os._exit(0 if [c.fitted for c in bandit.belief.clouds] == [30, 30] else 1)
-    assert os.waitpid(child, 0)[1] == 0
-    gate.opened.set()
-    finish(bandit)
-    assert runs(bandit) == [3, 3]
-
-
-@pytest.mark.slow
-def test_a_service_replays_a_bandit_of_refits_in_the_background(tmp_path):
-    """Its versions refit when they learn."""
-    log = bb.DecisionLog(f"sqlite:///{tmp_path}/log.db")
-    service = bb.Service(bandit_of(), log)
-    for i in range(30):
-        decision = service.decide(probe(30)[i])
-        service.reward(decision.id, 5.0 + i % 3)
-        if i % 5 == 4:
-            service.learn()
-    assert not any(refits(service.bandit))
-    replayed = log.replay()
-    np.testing.assert_array_equal(
-        replayed.probabilities(probe()), service.bandit.probabilities(probe())
-    )
-    assert not len(log.verify())
 
 
 def test_gibbs_is_compiled_before_the_first_decision(monkeypatch):
@@ -391,79 +244,3 @@ def test_an_engine_that_has_refused_rows_is_not_tried_again(background, tmp_path
     loaded = bb.Bandit.load(tmp_path / "b")
     np.testing.assert_array_equal(loaded.probabilities(probe()), bandit.probabilities(probe()))
     assert [r.engine for r in loaded.belief.refused] == ["gibbs"]
-
-
-@bb.reward_model(
-    theta=bb.Prior("Laplace", mu=0, b=1, dims=("arm", "feature")),
-    sigma2=bb.Prior("InverseGamma", alpha=2, beta=1),
-)
-def of_arms(x, reward, arm, theta, sigma2):
-    mean = (x * theta[arm]).sum(axis=-1)
-    pm.Normal("reward", mean, pm.math.sqrt(sigma2), observed=reward)
-    return mean
-
-
-@bb.reward_model(
-    theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"),
-    sigma=bb.Prior("HalfCauchy", beta=1),
-)
-def of_shares(x, reward, theta, sigma):
-    pm.Normal("logit", x @ theta, sigma, observed=pm.math.log(reward / (1 - reward)))
-    return x @ theta
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("error")
-def test_made_up_rewards_that_a_model_excludes(monkeypatch):
-    """They give way to others, and nothing is said of their logarithms."""
-    runs, sample = [], Gibbs.sample
-
-    def noted(self, data, *args, **settings):
-        drawn = sample(self, data, *args, **settings)
-        runs.append(data["reward"])
-        return drawn
-
-    monkeypatch.setattr(Gibbs, "sample", noted)
-    declared.bandit(2, of_shares, bb.Thompson(), background=True, **SETTINGS)
-    assert len(runs) > 0
-    assert all(((reward > 0.0) & (reward < 1.0)).all() for reward in runs)
-
-
-REFITS = """
-import gc, sys
-import numpy as np
-import pymc as pm
-import bayesbandit as bb
-from bayesbandit.runtime.compiling import Kernel
-
-@bb.reward_model(theta=bb.Prior("Normal", dims="feature"), sigma=bb.Prior("HalfCauchy", beta=1))
-def log_normal(x, reward, theta, sigma):
-    pm.LogNormal("reward", x @ theta, sigma, observed=reward)
-    return x @ theta
-
-def compiled():
-    kernels = [k for k in gc.get_objects() if type(k) is Kernel and "prob_best" not in k.__module__]
-    return {(k.__module__, k.__qualname__, str(types)) for k in kernels for types in k.overloads}
-
-x, own = np.random.default_rng(0).normal(size=(20, 3)), set()
-for name in sys.argv[1:]:
-    model = log_normal if name == "log_normal" else bb.load_model(name)
-    bandit = bb.Bandit(2, bb.Sampled(model, background=True), bb.Thompson(), n_features=3)
-    before = compiled()
-    for n in (1, 19):
-        reward = 1.0 * (x[:n, 0] > 0.0) + (name == "log_normal")
-        bandit.update(x[:n], [0] * n, reward, np.full(n, 0.5))
-        bandit.posterior(0)
-    print(name, sorted({kernel for _, kernel, _ in compiled() - before}), len(before - own))
-    own |= before
-"""
-
-
-@pytest.mark.slow
-def test_what_a_refit_by_gibbs_runs_is_compiled_when_the_bandit_is_made():
-    """In a process of its own, by one model of each of the samplers; with few rows, too."""
-    names = ["log_normal", "hierarchical_logistic", "logistic", "probit"]
-    run = subprocess.run([sys.executable, "-c", REFITS, *names], capture_output=True, text=True)
-    found = [line.rsplit(" ", 1) for line in run.stdout.splitlines()]
-    assert [said for said, _ in found] == [f"{name} []" for name in names], run.stdout + run.stderr
-    assert all(int(kernels) > 0 for _, kernels in found[:2])  # the second sampler has its own

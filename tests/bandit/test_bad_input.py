@@ -1,27 +1,15 @@
 """Bad input gets an error that says what was seen, and leaves the bandit bit for bit as it was."""
 
 import re
-from enum import Enum, StrEnum
+from enum import Enum
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import bayesbandit as bb
-from tests.players import ALL, anatomy, play, world
+from tests.players import anatomy, play, world
 
 NAN, INF = np.nan, np.inf
-BANDITS = [
-    "LinTS",
-    "LinUCB",
-    "BLTS",
-    "BLUCB",
-    "BLTS pooled",
-    "balanced cv",
-    "known noise",
-    "α of t",
-]
 
 CONTEXTS = {
     "too short": ([1.0], r"shape \(2,\) or \(n, 2\); got \(1,\)"),
@@ -104,17 +92,12 @@ SUBSETS = {
 }
 
 
-@pytest.fixture(params=BANDITS, scope="module")
-def grown(request):
+@pytest.fixture
+def bandit():
     x, reward = world(np.random.default_rng(2018), 30, d=2)
-    bandit = ALL[request.param](["a", "b", "c"], 2)
+    bandit = bb.BLTS(["a", "b", "c"], 2)
     bandit.play(x, reward)
     return bandit
-
-
-@pytest.fixture
-def bandit(grown):
-    return grown.copy()
 
 
 def refused(bandit, act, message, error=ValueError):
@@ -185,16 +168,6 @@ def test_arms(bandit):
     bandit.remove_arm("b")
     with pytest.raises(ValueError, match="cannot remove 'c': a bandit needs at least one arm"):
         bandit.remove_arm("c")
-
-
-def test_whole_runs(bandit):
-    x, r = np.ones((4, 2)), np.ones((4, 3))
-    bad = r.copy()
-    bad[3, 1] = NAN
-    refused(bandit, lambda: bandit.play(x, r[:, :2]), r"rewards must be \(4, 3\); got \(4, 2\)")
-    refused(bandit, lambda: bandit.play(x, bad), r"rewards must be finite.* at \[3, 1\]")
-    refused(bandit, lambda: bandit.play(x * INF, r), "contexts must be finite")
-    refused(bandit, lambda: bandit.play(x, r, every=0), "every must be an integer ≥ 1; got 0")
 
 
 def test_a_function_that_fails(rng):
@@ -273,52 +246,6 @@ def test_constructors(case):
         make()
 
 
-@given(st.floats(-1e50, 1e50), st.floats(-1e50, 1e50), st.sampled_from(BANDITS))
-def test_all_that_is_let_in_can_be_decided_upon(x, reward, name):
-    """Numbers up to 1e50 leave no NaN, and propensities that are probabilities."""
-    bandit = ALL[name](2, 1)
-    for arm in (0, 1, 0):
-        bandit.update([x], arm, reward)
-    for context in (x, 0.0, 1e50):
-        decision = bandit.choose([context])
-        assert not np.isnan(decision.mean).any()
-        assert not np.isnan(decision.sd).any()
-        assert 0 <= decision.propensity <= 1
-        bandit.observe(decision, reward)
-    assert not np.isnan(bandit.belief.arms).any()
-
-
-MASKED = np.ma.array([1.0, 2.0], mask=[False, True])
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda b: b.choose(MASKED),
-        lambda b: b.choose(np.ma.array(X, mask=X[0, 0] == X)),
-        lambda b: b.choose([MASKED, MASKED]),
-        lambda b: b.observe(b.choose(X[:2]), MASKED),
-        lambda b: b.observe(b.choose(X[0]), np.ma.masked),
-        lambda b: b.update(X[:2], ["a", "b"], MASKED),
-        lambda b: b.update(X[:2], ["a", "b"], [1.0, 2.0], MASKED / 4),
-        lambda b: b.update(X[:2], np.ma.array(["a", "b"], mask=[0, 1]), [1.0, 2.0]),
-        lambda b: bb.choice_probabilities(MASKED, [1.0, 1.0]),
-        lambda b: bb.choice_probabilities([1.0, 1.0], MASKED),
-    ],
-)
-def test_masked_values_are_missing(call, bandit):
-    before = bandit.belief.state()["arms"].tobytes()
-    with pytest.raises(ValueError, match=r"must be finite|masked|missing in 1 of 2 rounds"):
-        call(bandit)
-    assert bandit.belief.state()["arms"].tobytes() == before
-
-
-def test_masks_that_hide_nothing_are_no_matter(bandit):
-    twin = bandit.copy()
-    x = np.ma.array(X, mask=False)
-    np.testing.assert_array_equal(bandit.choose(x).rows, twin.choose(X).rows)
-
-
 def test_numbers_too_large_for_a_float(bandit):
     message = "must be numbers|finite number"
     refused(bandit, lambda: bandit.choose([10**400, 0]), message)
@@ -333,17 +260,13 @@ def test_numbers_too_large_for_a_float(bandit):
             make()
 
 
-class Colour(StrEnum):
-    RED = "red"
-
-
 class Mixed(str, Enum):  # noqa: UP042
     RED = "red"
 
 
 def test_names_are_what_they_hold():
     """Of enumerations their text, not how they print; a NUL at the end is part of a name."""
-    assert bb.LinTS([Mixed.RED, "blue"], 1).arms == bb.LinTS([Colour.RED, "blue"], 1).arms
+    assert bb.LinTS([Mixed.RED, "blue"], 1).arms == ("red", "blue")
     assert bb.LinTS([Mixed.RED], 1).arms == ("red",)
     bandit = bb.LinTS(["a", "a\0"], 1)
     bandit.update([[1.0], [1.0]], ["a", "a\0"], [0.0, 1.0])

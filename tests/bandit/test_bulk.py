@@ -42,29 +42,6 @@ def test_one_call_or_many(history, given):
     same(whole, parts)
 
 
-def test_without_propensities_weights_are_those_of_the_belief_before_the_call():
-    x, arm, reward, _ = log()
-    bandit = bb.BLTS(ARMS, 2, clip=0.01)
-    bandit.update(x[:100], arm[:100], reward[:100], 0.5)
-    k = [ARMS.index(a) for a in arm[100:]]
-    p = bandit.probabilities(x[100:])[np.arange(T - 100), k]
-    bandit.update(x[100:], arm[100:], reward[100:])
-    np.testing.assert_allclose(bandit.history.weight[100:], 1 / np.maximum(p, 0.01), rtol=1e-9)
-
-
-def test_rewards_of_one_batch_or_of_single_decisions():
-    x, _, reward, _ = log()
-    whole, parts = (bb.BLTS(ARMS, 2) for _ in range(2))
-    rewards = reward[: len(x)]
-    for bandit in (whole, parts):
-        bandit.update(x[:30], (ARMS * 10), reward[:30], 0.5)
-    decision, single = whole.choose(x), parts.choose(x)
-    whole.observe(decision, rewards)
-    for i in range(T):
-        parts.observe(single[i], rewards[i])
-    same(whole, parts)
-
-
 NAMES = {
     "texts": lambda arm: np.array(arm), "objects": lambda arm: np.array(arm, dtype=object),
     "a column": pd.Series, "categories": lambda arm: pd.Series(arm, dtype="category"),

@@ -10,7 +10,6 @@ import pytest
 
 import bayesbandit as bb
 from tests import declarations
-from tests.cases import few
 
 LOGISTIC = bb.load_model("logistic")
 TABLE = pd.DataFrame(
@@ -82,14 +81,6 @@ def test_an_encoder_with_a_constant_serves_a_model_without_one(encoder):
     np.testing.assert_allclose(x @ left, 1.0)
 
 
-@pytest.mark.parametrize(
-    "name", ["logistic", "beta_bernoulli", "ordinal", "hierarchical_logistic", "ridge"]
-)
-@few("[logistic]", "beta", "[ridge]")
-def test_a_model_whose_mean_is_free_at_0_is_not_warned_about(name):
-    assert not said(lambda: bandit(bb.load_model(name), encoder=FIT(TABLE[["age", "news"]])))
-
-
 def test_contexts_without_a_constant_are_warned_about_where_a_model_has_none(rng):
     x = rng.normal(size=(80, 2))
     (text,) = said(lambda: rounds_of(bandit(declarations.known, n_features=2), x))
@@ -111,13 +102,6 @@ def test_two_constants_are_warned_about(model, remedy):
     (text,) = said(lambda: bandit(model, encoder=FORMULA("~ 1 + age", TABLE)))
     assert "both the encoder and" in text
     assert remedy in text
-
-
-@pytest.mark.parametrize(
-    "model", [bb.Ridge(intercept=False), bb.load_model("beta_bernoulli"), bb.Forest()]
-)
-def test_one_constant_is_not_warned_about(model):
-    assert not said(lambda: bandit(model, encoder=FORMULA("~ 1 + age", TABLE)))
 
 
 # ---- contexts far from 0 ------------------------------------------------------------------------
@@ -172,43 +156,6 @@ def years():
 def test_far_contexts_are_fine_where_the_model_does_not_shrink_them(model):
     assert not [text for text in said(lambda: rounds_of(bandit(model, n_features=1), YEARS))
                 if "far from 0" in text]  # fmt: skip
-
-
-def test_ordinary_features_are_not_warned_about(rng):
-    n = 300
-    x = np.column_stack(
-        [
-            rng.normal(size=n),
-            np.ones(n),
-            np.full(n, 1e6),
-            np.full(n, 5.3),
-            rng.random(n) < 0.005,
-            rng.random(n) < 0.995,
-            rng.poisson(5, n),
-            rng.poisson(30, n),
-            rng.normal(42, 13, n),
-            rng.gamma(3, 12_000, n),
-            rng.lognormal(8, 1, n),
-            1e-6 * rng.normal(size=n) + 1,
-        ]
-    )
-    made = bb.LinTS(2, x.shape[1])
-    assert not said(lambda: rounds_of(made, x))
-
-
-def test_a_slope_is_lost_far_from_0_as_the_warning_counts_it():
-    """r = x − m + noise over 400 rounds: n/(n + m²/s²) of the slope is left, ± .03."""
-    rng = np.random.default_rng(3)
-    z, noise = rng.normal(size=(2, 400))
-    for m in (0.0, 12.0, 20.0):
-        made = bb.LinTS(1, 1, ridge=1.0)
-        (text,) = said(lambda m=m, to=made: to.update((z + m)[:, None], [0] * 400, z + noise)) or [
-            "no word"
-        ]
-        assert ("far from 0" in text) == (m > 0.0)
-        high, low = made.belief.predict(np.array([[m + 1.0], [m - 1.0]])).mean[:, 0]
-        slope = z @ (z + noise) / (z @ z)
-        assert abs((high - low) / 2 - slope * 400 / (400 + m**2)) < 0.03
 
 
 def test_a_warning_that_is_an_error_changes_nothing_and_comes_once():

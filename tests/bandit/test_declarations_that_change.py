@@ -6,7 +6,7 @@ import pytensor
 import pytest
 
 import bayesbandit as bb
-from tests.cases import few, moments_of, slow_but
+from tests.cases import few, moments_of
 
 EACH = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 ARMS = bb.Prior("Normal", mu=0, sigma=1, dims=("arm", "feature"))
@@ -53,23 +53,6 @@ def test_a_bandit_is_saved_as_the_declaration_that_it_was_made_with(shared, inte
 
 
 @pytest.mark.slow
-def test_a_second_observed_variable_has_dimensions_of_its_own(rng):
-    @bb.reward_model(t=EACH)
-    def piloted(x, reward, t):
-        pm.Normal("pilot", t[0], 0.1, observed=[1.4, 1.6, 1.5])
-        mu = x @ t
-        pm.Normal("reward", mu, 1.0, observed=reward)
-        return mu
-
-    x = rng.normal(size=(20, 2))
-    tree = bb.fit(piloted, x, x @ [1.0, 2.0]).to_datatree(chains=1, draws=50)
-    for group in ("observed_data", "posterior_predictive", "log_likelihood"):
-        assert tree[group]["pilot"].shape[-1] == 3
-        assert tree[group]["reward"].sizes["row"] == 20
-        assert "row" not in tree[group]["pilot"].dims
-
-
-@pytest.mark.slow
 def test_a_level_that_was_not_declared_is_named():
     @bb.reward_model()
     def by_city(x, reward):
@@ -84,48 +67,6 @@ def test_a_level_that_was_not_declared_is_named():
     with pytest.raises(ValueError, match="a level that was not declared"):
         bandit.choose([7.0])
     assert bandit.t == 0
-
-
-def latent(x, reward, t, s):
-    mu = x @ t
-    pm.Normal("reward", mu, s / pm.math.sqrt(pm.Gamma("q", 2, 2, shape=60)), observed=reward)
-    return mu
-
-
-def measured(x, reward, t, s):
-    mu = x @ t
-    pm.Normal("reward", mu, s * np.linspace(1, 2, 60), observed=reward)
-    return mu
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("function", slow_but([measured], [latent, measured]))
-def test_what_has_a_value_for_each_of_some_rows_is_fitted_and_no_bandit(function, rng):
-    model = bb.reward_model(t=EACH, s=bb.Prior("HalfNormal", sigma=1))(function)
-    x = rng.normal(size=(60, 2))
-    fit = bb.fit(model, x, x @ [1.0, 2.0] + rng.normal(size=60), draws=200)
-    np.testing.assert_allclose(fit.mean(np.eye(2)), [1.0, 2.0], atol=0.8)
-    with pytest.raises(ValueError, match=r'cannot be computed on any number of rows.*dims="row"'):
-        bb.Bandit(2, model, bb.Thompson(), n_features=2)
-
-
-@pytest.mark.slow
-def test_a_prior_may_read_the_rewards(rng):
-    """The mean reward then depends on them by the variable alone, as any posterior does."""
-
-    @bb.reward_model(t=EACH)
-    def centred(x, reward, t):
-        mu = pm.Normal("c", reward.mean(), 2.5) + x @ t
-        pm.Normal("reward", mu, 1.0, observed=reward)
-        return mu
-
-    x = rng.normal(size=(40, 2))
-    y = 7.0 + x @ [1.0, 2.0]
-    found = bb.fit(centred, x, y)
-    A = np.column_stack([np.ones(40), x])
-    prior = np.array([1 / 2.5**2, 1.0, 1.0])
-    exact = np.linalg.solve(A.T @ A + np.diag(prior), A.T @ y + prior * [y.mean(), 0, 0])
-    np.testing.assert_allclose(found.mean(np.eye(2)), exact[0] + exact[1:], rtol=1e-8)
 
 
 @pytest.mark.slow

@@ -5,13 +5,7 @@ import pytest
 from scipy import stats
 
 import bayesbandit as bb
-from tests.players import STATEFUL, world
-
-RANDOM = {
-    "Thompson": bb.Thompson(),
-    "ε-greedy": bb.EpsilonGreedy(0.3),
-    "UCB before every arm was pulled": bb.UCB(),
-}
+from tests.players import world
 
 
 def test_a_precision_is_not_used_as_a_covariance(rng):
@@ -31,42 +25,6 @@ def test_an_unseen_arm_has_variance_one_over_lambda(lam):
     bandit = bb.LinUCB(2, 2, ridge=lam, variance=1.0, intercept=False)
     decision = bandit.choose([3.0, 4.0])
     np.testing.assert_allclose(decision.sd, 5.0 / np.sqrt(lam), rtol=1e-12)
-
-
-@pytest.mark.parametrize("kind", RANDOM)
-def test_a_random_choice_has_no_propensity_of_one(kind, rng):
-    """The propensity is the probability of the draw, not the certainty of its outcome."""
-    x, reward = world(rng, 40, d=2)
-    bandit = bb.Bandit(3, bb.Ridge(), RANDOM[kind], n_features=2)
-    if "before" not in kind:
-        bandit.update(x, np.arange(40) % 3, 0.2 * reward[:, 0])
-    decision = bandit.choose(np.tile([0.1, 0.1], (5000, 1)))
-    counts = np.bincount(decision.arm, minlength=3)
-    assert (counts > 0).all()
-    assert (decision.propensity < 1).all()
-    for k in range(3):
-        p = decision.probabilities[0, k]
-        assert abs(counts[k] / 5000 - p) < 4 * np.sqrt(p * (1 - p) / 5000)
-
-
-def test_a_broken_tie_has_no_propensity_of_one():
-    bandit = bb.LinGreedy(2, 1)
-    bandit.update(np.ones((2, 1)), [0, 1], [1.0, 1.0])
-    decision = bandit.choose(np.ones((1000, 1)))
-    assert set(decision.arm.tolist()) == {0, 1}
-    np.testing.assert_array_equal(decision.propensity, 0.5)
-
-
-@pytest.mark.parametrize("name", STATEFUL)
-def test_the_seed_is_used(name, rng):
-    """Seed 0 is a seed, other seeds give other draws, and NumPy's global state has no say."""
-    x = rng.normal(size=(300, 3))
-    runs = {}
-    for seed in (0, 0, 1, 12345):
-        np.random.seed(len(runs))  # noqa: NPY002
-        arms = STATEFUL[name](3, 3, seed=seed).choose(x).arm.tolist()
-        assert runs.setdefault(seed, arms) == arms
-    assert len({tuple(arms) for arms in runs.values()}) == 3
 
 
 def test_each_row_of_a_batch_has_a_draw_of_its_own(rng):

@@ -3,10 +3,9 @@
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
-from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
+from scipy.special import log_ndtr, logsumexp
 
 import bayesbandit as bb
 from bayesbandit.beliefs import drift_test
@@ -17,7 +16,6 @@ from bayesbandit.beliefs.drift_test import (
     Amounts,
     Chances,
     EProcess,
-    Forecasts,
 )
 from bayesbandit.beliefs.half_lives import prior
 from bayesbandit.beliefs.memory import HALF_LIVES
@@ -152,20 +150,6 @@ def test_what_stands_still_does_not_alarm(kind):
     assert alarms <= 0.02 * 100
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("share", "K"), [(0.01, 3), (0.5, 3), (0.3, 30)])
-def test_rewards_of_0_and_1_with_many_features_do_not_alarm(share, K):
-    """Normal densities alarmed in 12 of 150 such worlds with 1 % of ones, and a wide prior of the
-    arms' constants in 14 of 100 with 30 arms."""
-    rng, alarms = np.random.default_rng(1), 0
-    for _ in range(50):
-        evidence, x, arm = EProcess(), rng.normal(size=(1000, 10)), rng.integers(0, K, 1000)
-        chance = ndtr(ndtri(share) + (rng.normal(size=K)[arm] if K > 3 else 0.0))
-        evidence.add(x, arm, 1.0 * (rng.random(1000) < chance))
-        alarms += evidence.test(0.05).alarm
-    assert alarms <= 0.02 * 50
-
-
 def test_amounts_bet_on_differences_of_means(monkeypatch):
     """Each mean by its own weighted least squares, and the width by what does not forget."""
     monkeypatch.setattr(drift_test, "COEFFICIENT_SDS", (0.7,))
@@ -191,37 +175,6 @@ def test_amounts_bet_on_differences_of_means(monkeypatch):
         np.testing.assert_allclose(found[t], bet - bet**2 / 2, atol=1e-9)
 
 
-@pytest.mark.slow
-def test_errors_whose_size_depends_on_the_context_do_not_alarm():
-    rng, alarms = np.random.default_rng(2), 0
-    for _ in range(50):
-        x, evidence = rng.normal(size=(1000, 5)), EProcess()
-        noise = rng.standard_t(5, size=1000) * np.exp(0.5 * x[:, 0])
-        evidence.add(x, rng.integers(0, 3, 1000), x[:, 1] + noise)
-        alarms += evidence.test(0.05).alarm
-    assert alarms <= 0.02 * 50
-
-
-def test_what_forgets_does_not_win_by_an_outlier():
-    """It is less certain of 21 coefficients, and so would be less surprised."""
-    rng = np.random.default_rng(0)
-    x, arm, reward = rng.normal(size=(200, 20)), rng.integers(0, 3, 200), rng.normal(size=200)
-    reward[150] += 30.0
-    evidence = EProcess()
-    evidence.add(x, arm, reward)
-    assert evidence.log_e.max() < 1.0
-
-
-def test_an_arm_with_much_noise_that_is_rare_does_not_alarm():
-    """The noise of others is no measure of its first errors."""
-    rng = np.random.default_rng(0)
-    x, arm = rng.normal(size=(900, 20)), rng.choice(3, 900, p=(0.05, 0.475, 0.475))
-    reward = (x * rng.normal(size=(3, 20))[arm]).sum(axis=1)
-    evidence = EProcess()
-    evidence.add(x, arm, reward + rng.normal(size=900) * np.where(arm == 0, 10.0, 1.0))
-    assert evidence.log_e.max() < 1.0
-
-
 def test_half_lives_of_a_log():
     still, changes = played(3, 800).history, played(3, 800, flip=400).history
     table = bb.evaluation.drift(still)
@@ -230,30 +183,6 @@ def test_half_lives_of_a_log():
     assert table["half_life"].tolist()[:2] == [np.inf, 8000.0]
     changed = bb.evaluation.drift(bb.ope.Log.of(changes), bb.Ridge(), (None, 150.0))
     assert changed["gain"][1] > 2 * changed["se"][1] > 0
-
-
-def test_what_is_no_log_and_no_half_life():
-    history = bb.LinTS(2, 1).history
-    for wrong, said in (
-        ({"log": pd.DataFrame({"x": [1.0]})}, "bb.ope.Log.of"),
-        ({"model": bb.load_model("beta_bernoulli")}, "model must be a bb.Ridge"),
-        ({"half_lives": 500}, "half_lives must be a list"),
-        ({"half_lives": ()}, "half_lives must be a list"),
-        ({"half_lives": (None, "auto")}, "half_life must be a finite number"),
-    ):
-        with pytest.raises((TypeError, ValueError), match=said):
-            bb.evaluation.drift(**({"log": history} | wrong))
-
-
-def test_a_sum_of_squares_is_read_as_a_variance():
-    """`variance="rss"` never shrinks, and is no variance of a reward."""
-    bandit, same = played(1, 40, variance="rss"), played(1, 40, variance="rss/n")
-    history = bandit.history
-    found = Forecasts(same.spec, HALF_LIVES).scores(history.x, history.arm, history.reward)
-    assert np.isfinite(bandit.drift_test().log_e).all()
-    table = bb.evaluation.drift(bandit.history, bandit.spec, HALF_LIVES)
-    known = ~np.isnan(found).any(axis=1)
-    np.testing.assert_allclose(table["score"], found[known].sum(axis=0))
 
 
 def test_bad_levels_and_bandits_without_rounds():

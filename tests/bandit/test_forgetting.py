@@ -1,7 +1,6 @@
 """Bandits that forget: rows that fade, and coefficients that walk, against the definitions."""
 
 import time
-from operator import attrgetter
 
 import numpy as np
 import pymc as pm
@@ -10,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bayesbandit as bb
-from bayesbandit.checks import instants
 from bayesbandit.model import reward_model
 from tests import declarations as declared
 from tests import oracle
@@ -18,17 +16,6 @@ from tests.cases import few, moments_of
 
 D, ARMS, NU = 3, ("a", "b", "c"), 2.0
 RULES = ["empirical_bayes", "rss/n", "nig", 0.3]
-FORGETTING = [
-    {"half_life": 20.0},
-    {"half_life": 20.0, "ridge": "cv"},
-    {"half_life": 20.0, "intercept": "unpenalised", "variance": "rss/n"},
-    {"half_life": 20.0, "variance": "nig"},
-    {"half_life": 20.0, "refit_every": 0.1},
-    {"drift": 0.02},
-    {"drift": 0.02, "variance": 0.3},
-    {"half_life": "auto"},
-    {"half_life": "auto", "variance": "nig"},
-]
 
 
 def bandit_of(maker=bb.LinTS, **memory):
@@ -154,27 +141,6 @@ def test_blocks_of_weighted_rows_are_the_definition(rule, normalize, seed, half_
         assert posterior.df == pytest.approx(df, rel=1e-12)
 
 
-@few("[memory0]", "[memory5]", "[memory7]")
-@pytest.mark.parametrize("memory", FORGETTING)
-def test_playing_is_choosing_and_observing_with_copies_and_files_in_between(memory, tmp_path):
-    x, reward = world(1, 60)
-    whole, live = bandit_of(**memory), bandit_of(**memory)
-    chosen, propensity = whole.play(x, reward)
-    for t in range(60):
-        if t == 20:
-            live = live.copy()
-        if t == 40:
-            live.save(tmp_path / "file")
-            live = bb.Bandit.load(tmp_path / "file")
-        live.probabilities(x[:2])
-        live.posterior("a")
-        decision = live.choose(x[t])
-        assert (decision.arm, decision.propensity) == (ARMS[chosen[t]], propensity[t])
-        live.observe(decision, reward[t, chosen[t]])
-    np.testing.assert_array_equal(live.belief.arms, whole.belief.arms)
-    np.testing.assert_array_equal(live.history.ordered(), whole.history.ordered())
-
-
 @pytest.mark.slow
 def test_walking_coefficients_are_those_of_a_declared_random_walk():
     """The Kalman filter, and the exact engine on a model of all steps at once."""
@@ -226,21 +192,6 @@ def test_a_steep_row_of_a_walk():
     np.testing.assert_allclose(posterior.sd(probe), expected, rtol=1e-2)
 
 
-@pytest.mark.slow
-def test_a_rare_arm_keeps_its_uncertainty():
-    """Pulls 90/5/5: what is left of the rare arm's rows is 5 % of what is left of all."""
-    bandit = bandit_of(half_life=34.3, variance=0.25, intercept=False)  # γ = .98
-    rng = np.random.default_rng(0)
-    for x in rng.normal(size=(2000, D)):
-        arm = ARMS[rng.choice(3, p=[0.9, 0.05, 0.05])]
-        bandit.update(x, arm, float(rng.normal()))
-    sd = [bandit.posterior(arm).sd(np.eye(D)) for arm in ARMS]
-    assert sd[0].max() < 0.12 < 0.2 < np.min(sd[1:])
-    bandit.forget(10**4)
-    for arm in ARMS:  # back at the prior
-        np.testing.assert_allclose(bandit.posterior(arm).sd(np.eye(D)), 0.5, rtol=1e-9)
-
-
 @pytest.mark.parametrize("rule", RULES)
 def test_ten_million_ticks_without_rewards(rule):
     bandit = bandit_of(half_life=500.0, variance=rule)
@@ -252,22 +203,6 @@ def test_ten_million_ticks_without_rewards(rule):
     assert bandit.belief.new.all()
     bandit.play(x, reward)
     assert np.isfinite(bandit.posterior("a").sd(x)).all()
-
-
-def test_arms_that_come_and_go(tmp_path):
-    bandit = bandit_of(half_life=30.0)
-    x, reward = world(3, 80, K=4)
-    bandit.play(x[:40], reward[:40, :3])
-    late, later = bandit.choose(x[40]), bandit.choose(x[40])
-    bandit.add_arm("d")
-    assert bandit.probabilities(x[:1])[0, 3] == pytest.approx(0.05 + (1 - 4 * 0.05) / 4)
-    bandit.observe(late, 1.0)
-    bandit.play(x[40:], reward[40:])
-    bandit.remove_arm("b")
-    bandit.observe(bb.Decision.from_dict(later.to_dict()), 1.0) if later.arm != "b" else None
-    bandit.save(tmp_path / "file")
-    again = bb.Bandit.load(tmp_path / "file")
-    np.testing.assert_array_equal(again.probabilities(x), bandit.probabilities(x))
 
 
 def test_a_batch_is_decided_as_of_its_first_round():
@@ -285,74 +220,6 @@ def test_a_batch_is_decided_as_of_its_first_round():
         one.observe(decision, 1.0)
     means, sds = moments_of(one.belief, x)
     np.testing.assert_allclose(moments_of(many.belief, x), (means, sds), rtol=1e-9)
-
-
-def test_shared_arms_forget():
-    bandit = bb.Bandit(["a", "b"], bb.Shared(bb.Ridge(half_life=5.0)), bb.Thompson(), n_features=2)
-    rng = np.random.default_rng(0)
-    for _ in range(40):
-        bandit.observe(bandit.choose(rng.normal(size=(2, 2))), 1.0)
-    sure = bandit.posterior("a").sd(np.eye(2))
-    bandit.forget(20)
-    assert (bandit.posterior("a").sd(np.eye(2)) > 1.5 * sure).all()
-    bandit.forget(10**6)
-    bandit.copy().observe(bandit.choose(np.ones((2, 2))), 1.0)
-
-
-def test_weights_of_the_decision_fade_too():
-    x, reward = world(7, 50)
-    for normalize in (False, True):
-        bandit = bandit_of(bb.BLTS, half_life=15.0, normalize=normalize, variance=0.4)
-        bandit.play(x, reward)
-        history = bandit.history
-        mine = history.arm == "c"
-        share = 0.5 ** ((50 - 1 - np.flatnonzero(mine)) / 15.0)
-        w = history.weight[mine]
-        if normalize:
-            w = w * share.sum() / (share @ w)
-        theta, spread, _ = left(x[mine], history.reward[mine], w, share, 1.0, 0.4)
-        np.testing.assert_allclose(bandit.posterior("c").location, theta, rtol=1e-9)
-        np.testing.assert_allclose(bandit.posterior("c").spread, spread, rtol=1e-9)
-
-
-def test_pooled_propensities_fade_with_their_rounds(tmp_path):
-    """Each past policy is asked again by a copy of the bandit that had it."""
-    x, reward = world(7, 25)
-    balance = bb.InversePropensity(propensity="pooled", refit_every=1, refresh="all")
-    model, policy = bb.Ridge(half_life=15.0, variance=0.4), bb.Thompson(min_probability=0.05)
-    bandit = bb.Bandit(ARMS, model, policy, balance, n_features=D)
-    then = []
-    for t in range(25):
-        then.append(bandit.copy().probabilities(x))
-        if t == 12:
-            bandit.save(tmp_path / "file")
-            bandit = bb.Bandit.load(tmp_path / "file")
-        decision = bandit.choose(x[t])
-        bandit.observe(decision, reward[t, ARMS.index(decision.arm)])
-    share = 0.5 ** ((24 - np.arange(25)) / 15.0)
-    k = np.array([ARMS.index(arm) for arm in bandit.history.arm])
-    pooled = np.einsum("s,sik->ik", share, then)[np.arange(25), k] / share.sum()
-    weight = 1.0 / np.maximum(0.1, pooled)
-    np.testing.assert_allclose(bandit.history.weight, weight, rtol=1e-6)
-    mine = k == k[-1]
-    rows = x[mine], bandit.history.reward[mine], bandit.history.weight[mine], share[mine]
-    theta, spread, _ = left(*rows, 1.0, 0.4)
-    posterior = bandit.posterior(ARMS[k[-1]])
-    np.testing.assert_allclose(posterior.location, theta, rtol=1e-9)
-    np.testing.assert_allclose(posterior.spread, spread, rtol=1e-9)
-    bandit.forget(10**7)
-    bandit.play(x, reward)
-    assert np.isfinite(bandit.history.weight).all()
-
-
-def test_an_arm_that_has_forgotten_all_is_reweighted_as_a_new_one():
-    bandit = bandit_of(bb.BLTS, propensity="pooled", half_life=12.0)
-    bandit.play(*world(6, 60))
-    bandit.forget(1e7)
-    decision = bandit.choose(np.ones(D))
-    due = bandit.reweighting.due[decision.arm]
-    bandit.observe(decision, 1.0)
-    assert bandit.reweighting.due[decision.arm] == 2 < due
 
 
 def test_time(monkeypatch):
@@ -376,17 +243,6 @@ def test_time(monkeypatch):
     bandit.forget(3600)
     with pytest.raises(ValueError, match="play has rounds, and no times"):
         bandit.play(x, np.zeros((4, 3)))
-
-
-@pytest.mark.parametrize("unit", ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "as"])
-def test_dates_are_seconds_in_any_unit_or_refused(unit):
-    """NumPy's own conversion of 10¹⁵ years gives a date of another sign, without an error."""
-    np.testing.assert_allclose(instants(np.array([0, "NaT"], f"M8[{unit}]")), [0.0, np.nan])
-    bandit = bandit_of(half_life="1h", clock="time")
-    for sign in (1, -1) if unit in ("Y", "M", "W", "D", "h", "m", "s", "ms") else ():
-        date = np.datetime64(sign * 10**16, unit)
-        with pytest.raises(ValueError, match=f"the years -288030 to 291970; got {date}"):
-            bandit.update(np.ones((1, D)), ["a"], [1.0], time=date)
 
 
 def test_when_a_reward_is_learned_changes_nothing(monkeypatch):
@@ -458,16 +314,6 @@ def test_what_cannot_forget_says_so():
         forgetful.posterior("a").robust()
 
 
-def test_a_clock_at_its_end_still_counts(tmp_path):
-    x, reward = world(2, 9)
-    for memory in ({"half_life": 5.0}, {"drift": 0.1}, {"half_life": "auto"}):
-        bandit = bandit_of(**memory)
-        bandit.forget(2**52)
-        bandit.play(x, reward)
-        bandit.save(tmp_path / "file")
-        assert bb.Bandit.load(tmp_path / "file").belief.n.sum() == 9
-
-
 def test_decisions_of_another_process_put_the_clock_forward():
     """What a bandit decides after it has seen a later tick is later than that."""
     worker = bandit_of(half_life=10.0, variance=0.3, intercept=False)
@@ -486,15 +332,6 @@ def test_decisions_of_another_process_put_the_clock_forward():
     assert learner.belief.n.sum() == 2
 
 
-def test_tiny_and_huge_half_lives():
-    x, reward = world(9, 30)
-    same, still = bandit_of(half_life=1e100), bandit_of()
-    np.testing.assert_array_equal(same.play(x, reward)[0], still.play(x, reward)[0])
-    blank = bandit_of(half_life=1e-100)
-    blank.play(x, reward)
-    np.testing.assert_allclose(blank.probabilities(x), 1 / 3)
-
-
 def test_more_than_32_columns_fade_by_steps():
     """Fading waits until 5 % are due; then all of it is exact."""
     rng = np.random.default_rng(0)
@@ -506,21 +343,6 @@ def test_more_than_32_columns_fade_by_steps():
     B = x.T @ (share[:, None] * x) + np.eye(40)
     theta = np.linalg.solve(B, x.T @ (share * reward[:, 0]))
     np.testing.assert_allclose(bandit.posterior("a").location, theta, rtol=1e-8, atol=1e-10)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("clock", ["rounds", "time"])
-def test_a_log_rebuilds_a_bandit_that_forgets(clock, tmp_path):
-    pytest.importorskip("sqlalchemy")
-    from tests.service.test_service import begun, linear, live, same
-
-    half_life = 15 if clock == "rounds" else "36h"
-    service, now = begun(f"sqlite:///{tmp_path}/log.db", linear(half_life=half_life, clock=clock))
-    live(service, now)
-    assert service.log.verify().empty
-    assert same(service.log.replay(), service.bandit)
-    assert service.bandit.ahead == 0.0  # the log counts the decisions, not the latest tick seen
-    assert service.bandit.belief.head["left"].max() < service.bandit.belief.n.max() * 0.9
 
 
 def test_half_lives_are_weighed_by_the_density_that_each_gave_every_reward():
@@ -555,15 +377,6 @@ def test_half_lives_are_weighed_by_the_density_that_each_gave_every_reward():
     np.testing.assert_allclose(auto.posterior("b").spread, best.spread, rtol=1e-9)
 
 
-def test_a_reward_of_density_0_leaves_the_half_lives_as_they_are():
-    """Rewards of 1e-160 have squares below the least number, and a variance that is next to 0."""
-    bandit = bb.LinTS(["a"], 1, half_life="auto")
-    bandit.update(np.ones((20, 1)), ["a"] * 20, [1e-160] * 20)
-    before = bandit.belief.log_weight.copy()
-    bandit.update([1.0], "a", 1.0)
-    np.testing.assert_array_equal(bandit.belief.log_weight, before)
-
-
 @pytest.mark.parametrize("common", [0.0, 2.0**52, -(2.0**52), -(2.0**300)])
 def test_only_differences_of_log_densities_weigh_half_lives(common):
     """The log density of an outlier is far from 0; its sum with a log probability has no digits."""
@@ -579,44 +392,6 @@ def test_only_differences_of_log_densities_weigh_half_lives(common):
     np.testing.assert_allclose(np.exp(weight), expected, rtol=1e-12)
     evidence(score[None], np.log(before), found)
     assert found[0] == pytest.approx(log_e, rel=1e-12)
-
-
-def test_a_half_life_is_chosen_when_the_world_changes():
-    rng = np.random.default_rng(1)
-    x, noise = rng.normal(size=(2500, D)), 0.5 * rng.normal(size=(2500, 3))
-    bandit = bandit_of(half_life="auto")
-    before, after = np.array([0.3, 0.0, 0.0]), np.array([0.0, 0.3, 0.0])
-    bandit.play(x[:1500], noise[:1500] + before)
-    assert bandit.belief.log_weight.argmax() == 0  # it stands still
-    chosen, _ = bandit.play(x[1500:], noise[1500:] + after)
-    assert bandit.belief.log_weight.argmax() > 0
-    assert (chosen[-300:] == 1).mean() > 0.6
-
-
-def test_half_lives_come_through_arms_files_batches_and_shared_models(tmp_path):
-    bandit = bandit_of(half_life="auto")
-    x, reward = world(3, 80, K=4)
-    bandit.play(x[:40], reward[:40, :3])
-    bandit.observe(bandit.choose(x[:9]), np.ones(9))
-    bandit.add_arm("d")
-    bandit.play(x[40:], reward[40:])
-    bandit.remove_arm("b")
-    bandit.save(tmp_path / "file")
-    again = bb.Bandit.load(tmp_path / "file")
-    np.testing.assert_array_equal(again.probabilities(x), bandit.probabilities(x))
-    other = bandit_of(half_life="auto")
-    other.update(x[:50], np.array(ARMS)[np.arange(50) % 3], reward[:50, 0])
-    shard = bandit_of(half_life="auto")
-    shard.update(x[50:], np.array(ARMS)[np.arange(30) % 3], reward[50:, 0])
-    shard.forget(20)
-    other.merge(shard)
-    assert other.belief.n.sum() == 80
-    assert np.exp(other.belief.log_weight).sum() == pytest.approx(1.0)
-    shared = bb.Bandit(2, bb.Shared(bb.Ridge(half_life="auto")), bb.Thompson(), n_features=2)
-    shared.observe(shared.choose(np.ones((2, 2))), 1.0)
-    assert shared.probabilities(np.ones((1, 2, 2))).sum() == pytest.approx(1.0)
-    with pytest.raises(ValueError, match="chooses among rounds"):
-        bb.Ridge(half_life="auto", clock="time")
 
 
 @pytest.mark.parametrize("rule", ["empirical_bayes", "rss/n", "nig"])
@@ -646,63 +421,3 @@ def test_a_drift_of_0_is_none_to_the_bit(model):
     np.testing.assert_array_equal(played[0], played[1])
     for found in (np.stack(moments_of(bandit.belief, x)) for bandit in bandits):
         np.testing.assert_array_equal(found, np.stack(moments_of(bandits[0].belief, x)))
-
-
-def test_normalised_weights_of_a_log_are_those_of_its_rows():
-    """Arms with many rows learn their sums, and one with few row by row."""
-    x, reward = world(5, 2100)
-    k, p = np.arange(2100) % 2, np.random.default_rng(5).uniform(0.1, 1.0, 2100)
-    k[::100] = 2
-    log = x, np.array(ARMS)[k], reward[:, 0], p
-    at_once, by_rows = (bandit_of(bb.BLTS, half_life=300.0, normalize=True) for _ in range(2))
-    at_once.update(*log)
-    for i in range(0, 2100, 700):
-        by_rows.update(*(values[i : i + 700] for values in log))
-    for ours, theirs in zip(
-        *(moments_of(b.belief, x[:4]) for b in (at_once, by_rows)), strict=True
-    ):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-9)
-    np.testing.assert_allclose(at_once.belief.head["left"], by_rows.belief.head["left"])
-
-
-def test_pooled_weights_of_declared_models_that_forget():
-    """With snapshots if each coefficient has a column of its own; else the error says so."""
-    balance = bb.InversePropensity(propensity="pooled", normalize=False)
-    own = {"policy": bb.Thompson(min_probability=0.1), "balance": balance, "n_features": D}
-    x, reward = world(6, 60)
-    bandit = bb.Bandit(ARMS, bb.Declared(declared.known, half_life=20.0), **own)
-    bandit.play(x, reward)
-    assert (bandit.history.weight > 0).all()
-    for model, half_life in ((declared.noncentred, 20.0), (declared.known, "auto")):
-        with pytest.raises(ValueError, match="if half_life is a number and the model"):
-            bb.Bandit(ARMS, bb.Declared(model, half_life=half_life), **own)
-
-
-READ = {
-    **{str(memory): lambda memory=memory: bandit_of(**memory) for memory in FORGETTING},
-    "shared": lambda: bb.Bandit(
-        ARMS, bb.Shared(bb.Ridge(drift=0.05)), bb.Thompson(), n_features=D, seed=3
-    ),
-    "declared": lambda: bb.Bandit(
-        ARMS, bb.Declared(declared.known, drift=0.05), bb.Thompson(), n_features=D, seed=3
-    ),
-}
-
-
-@few("[shared]", "[{'drift': 0.02, 'variance': 0.3}]", "[{'half_life': 20.0}]")
-@pytest.mark.parametrize("kind", READ)
-def test_a_bandit_that_is_read_learns_as_if_it_were_not(kind):
-    """Between a decision and its reward no time passes by a look."""
-    rng, read, unread = np.random.default_rng(0), READ[kind](), READ[kind]()
-    for _ in range(12):
-        x, reward = rng.normal(size=read.layout.shape), float(rng.normal())
-        decisions = [bandit.choose(x) for bandit in (read, unread)]
-        before = read.posterior("a").sd(np.ones((1, D)))
-        read.greedy(x)
-        read.probabilities(x)
-        np.testing.assert_array_equal(read.posterior("a").sd(np.ones((1, D))), before)
-        for bandit, decision in zip((read, unread), decisions, strict=True):
-            bandit.observe(decision, reward)
-    x = rng.normal(size=read.layout.shape)
-    for moment in map(attrgetter, ("mean", "sd", "probabilities")):
-        np.testing.assert_array_equal(moment(read.choose(x)), moment(unread.choose(x)))

@@ -13,7 +13,6 @@ from scipy import stats
 import bayesbandit as bb
 from bayesbandit.beliefs.half_lives import prior
 from bayesbandit.beliefs.memory import HALF_LIVES
-from bayesbandit.kernels.conjugate.arms import FIRST, SECOND, N
 from bayesbandit.kernels.scoring import P_SWITCH
 from tests import declarations as declared
 from tests.bandit.kinds import known_noise_by_context, off_centre
@@ -177,27 +176,6 @@ def test_laplace_fades_by_powers_of_likelihoods():
         np.testing.assert_allclose(found, right, rtol=0.05, atol=0.02)
 
 
-@few("[affine]", "[a rate]", "[bootstrap]", ", chosen]")
-@pytest.mark.parametrize("kind", [*STREAMED, *MOVING, *WINDOWS])
-def test_copies_files_and_play_in_between(kind, tmp_path):
-    rng = np.random.default_rng(1)
-    x, reward = rng.normal(size=(36, D)), rewards(kind, rng, (36, 3))
-    whole, live = made(kind), made(kind)
-    chosen, _ = whole.play(x, reward)
-    for t in range(36):
-        if t == 12:
-            live = live.copy()
-        if t == 24:
-            live.save(tmp_path / "file")
-            model = None if kind in WINDOWS and kind != "by Gibbs" else live.model
-            live = bb.Bandit.load(tmp_path / "file", model=model)
-        decision = live.choose(x[t])
-        assert decision.arm == ARMS[chosen[t]]
-        assert decision.tick == t + 1
-        live.observe(decision, reward[t, chosen[t]])
-    np.testing.assert_array_equal(live.probabilities(x[:4]), whole.probabilities(x[:4]))
-
-
 @pytest.mark.parametrize("kind", ["a probability, chosen", "a rate, chosen"])
 def test_half_lives_are_weighed_by_predictive_densities(kind):
     """Beta-binomial and negative binomial ones, by scipy; rewards come late."""
@@ -228,54 +206,6 @@ def test_half_lives_are_weighed_by_predictive_densities(kind):
         weight = weight * said
         weight = (1 - P_SWITCH) * weight / weight.sum() + P_SWITCH * prior(len(HALF_LIVES))
     np.testing.assert_allclose(np.exp(belief.log_weight), weight, rtol=1e-9)
-
-
-def test_a_half_life_of_clicks_is_chosen_when_the_world_changes():
-    clicks = np.random.default_rng(1).random((2400, 3)) < [0.5, 0.2, 0.2]
-    clicks[1200:] = clicks[1200:, ::-1]
-    bandit = made("a probability, chosen")
-    bandit.play(np.zeros((1200, D)), clicks[:1200])
-    assert bandit.belief.log_weight.argmax() == 0  # it stands still
-    chosen, _ = bandit.play(np.zeros((1200, D)), clicks[1200:])
-    assert bandit.belief.log_weight.argmax() > 0
-    assert (chosen[-300:] == 2).mean() > 0.6
-    assert bandit.posterior("c").mean(np.zeros((1, D)))[0] == pytest.approx(0.5, abs=0.1)
-
-
-@pytest.mark.parametrize("kind", ["a probability, chosen", "a rate, chosen"])
-def test_chosen_half_lives_come_through_arms_and_merge(kind):
-    rng = np.random.default_rng(5)
-    x, reward, names = np.zeros((60, D)), rewards(kind, rng, 60), np.array(ARMS)[np.arange(60) % 3]
-    whole, parts = made(kind), [made(kind), made(kind)]
-    whole.update(x, names, reward)
-    for part, half in zip(parts, (slice(0, 30), slice(30, 60)), strict=True):
-        part.update(x[half], names[half], reward[half])
-    parts[0].merge(parts[1])
-    assert parts[0].belief.n.tolist() == whole.belief.n.tolist()
-    merged, sums = (one.belief.blocks[0][:, [FIRST, SECOND]] for one in (parts[0], whole))
-    np.testing.assert_allclose(merged, sums)
-    for bandit in (whole, whole.copy()):
-        bandit.add_arm("d")
-        bandit.remove_arm("a")
-        assert bandit.belief.n.tolist() == [20, 20, 0]
-        bandit.forget(10**7)
-        bandit.observe(bandit.choose(x[0]), 1.0)
-        assert now(bandit).arms[:, N].sum() >= 1
-    with pytest.raises(ValueError, match="must learn them in their order"):
-        bb.learn(pd.DataFrame({"arm": names, "reward": reward, "x": 1, "y": 1, "z": 1}), made(kind))
-
-
-@few("[affine]", "[a rate]")
-@pytest.mark.parametrize("kind", [*STREAMED, *WINDOWS])
-def test_all_is_forgotten_in_the_end(kind):
-    bandit = made(kind)
-    rng = np.random.default_rng(2)
-    bandit.play(rng.normal(size=(12, D)), rewards(kind, rng, (12, 3)))
-    bandit.forget(10**7)
-    np.testing.assert_allclose(bandit.probabilities(np.ones((1, D))), 1 / 3)
-    assert now(bandit).n.sum() == 0
-    bandit.play(rng.normal(size=(12, D)), rewards(kind, rng, (12, 3)))
-    assert 0 < now(bandit).n.sum() <= 12
 
 
 @few("[forest]")
@@ -315,20 +245,6 @@ def test_draws_with_a_window_are_of_its_rounds():
     np.testing.assert_allclose(means[:, 1], fit.mean(probe), atol=6 * fit.sd(probe).max() / 20)
     posterior = bandit.posterior("b")
     np.testing.assert_allclose(posterior.mean(probe), fit.mean(probe), atol=0.1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["forest", "bootstrap", "tree"])
-def test_a_window_follows_when_the_best_arm_changes(kind):
-    rng = np.random.default_rng(3)
-    x, noise = rng.normal(size=(600, D)), 0.3 * rng.normal(size=(600, 3))
-    mean = np.where(np.arange(600)[:, None] < 400, [1.0, 0.0, 0.0], [0.0, 1.0, 0.0])
-    share = []
-    for half_life in (None, 50.0):
-        bandit = made(kind, half_life=half_life, min_probability=0.05)
-        chosen, _ = bandit.play(x, mean + noise)
-        share.append((chosen[-50:] == 1).mean())
-    assert share[0] < 0.5 < 0.7 < share[1]
 
 
 def test_times_of_a_log():
@@ -414,14 +330,3 @@ def test_what_cannot_forget_says_so(case):
     make, said = BAD[case]
     with pytest.raises(ValueError, match=said):
         make()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("base", [bb.Ridge(), declared.lasso, declared.binary])
-def test_an_outcome_model_of_a_tree_need_not_forget(base):
-
-    engine = "laplace" if base is declared.binary else "auto"
-    model = base if isinstance(base, bb.Ridge) else bb.Sampled(base, engine, draws=20)
-    bandit = bb.PolicyTreeTS(ARMS, D, base=model)
-    bandit.play(np.ones((8, D)), np.ones((8, 3)))
-    assert bandit.belief.inner.n.sum() == 8

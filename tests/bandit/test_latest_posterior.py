@@ -40,20 +40,6 @@ KINDS = pytest.mark.parametrize("make", [lasso, forest, estimated])
 
 @few("[forest]")
 @KINDS
-def test_asking_changes_no_decision(make):
-    asked, other = played(make(), 90), played(make(), 90)
-    for _ in range(2):
-        assert asked.posterior(0).mean(np.ones((1, 3))).shape == (1,)
-        asked.posterior(1)
-        for bandit in (asked, other):
-            played(bandit, 30, seed=1)
-        a, b = asked.history, other.history
-        np.testing.assert_array_equal(a.arm, b.arm)
-        np.testing.assert_array_equal(a.propensity, b.propensity)
-
-
-@few("[forest]")
-@KINDS
 def test_it_is_fitted_once_for_the_same_rounds(make):
     bandit, x = played(make(), 90), np.ones((1, 3))
     assert bandit.posterior(0) is bandit.posterior(0)
@@ -62,16 +48,6 @@ def test_it_is_fitted_once_for_the_same_rounds(make):
     assert bandit.copy().posterior(0).mean(x) == known
     played(bandit, 30)
     assert bandit.posterior(0).mean(x) != known
-
-
-@few("[forest]")
-@KINDS
-def test_a_saved_bandit_has_the_same(make, tmp_path):
-    bandit, x = played(make(), 90), np.ones((1, 3))
-    bandit.save(tmp_path / "b.npz")
-    np.testing.assert_array_equal(
-        bb.Bandit.load(tmp_path / "b.npz").posterior(1).mean(x), bandit.posterior(1).mean(x)
-    )
 
 
 @pytest.mark.slow

@@ -93,30 +93,6 @@ def test_any_partition_is_all_rounds_in_one(kind, seed, ends, right):
     assert merged.history.total == 50
 
 
-@few("[ridge]")
-@pytest.mark.parametrize(
-    "kind", ["ridge", "nig", "balanced", "fading", "declared", "a probability"]
-)
-def test_the_order_of_merges_does_not_matter(kind):
-    shards = []
-    for seed in range(3):
-        bandit = made(kind).reseed(seed)
-        for x in np.random.default_rng(seed).normal(size=(30, D)):
-            bandit.observe(bandit.choose(x), float(x[0] > 0))
-        shards.append(bandit)
-    one, other = shards[0].copy(), shards[2].copy()
-    one.merge(shards[1])
-    one.merge(shards[2])
-    other.merge(shards[0])
-    other.merge(shards[1])
-    probe = np.random.default_rng(1).normal(size=(5, D))
-    np.testing.assert_allclose(
-        moments_of(one.belief, probe), moments_of(other.belief, probe), rtol=1e-11, atol=1e-13
-    )
-    assert one.t == other.t == 90
-    assert one.choose(probe[0]).probabilities.sum() == pytest.approx(1.0)
-
-
 def refused(one, other, said):
     before = one.belief.fork()
     with pytest.raises(ValueError, match=said):

@@ -1,7 +1,5 @@
 """Anybody's policy plays: probabilities are enough, on every kind of belief."""
 
-import pickle
-
 import numpy as np
 import pymc as pm
 import pytest
@@ -102,60 +100,6 @@ def test_probabilities_are_those_of_the_policy(policy, model):
     assert len(bandit.history) == 63
 
 
-@few("[Boltzmann-ridge]")
-@pytest.mark.parametrize("model", ["ridge", "joint"])
-@pytest.mark.parametrize("policy", POLICIES, ids=named)
-def test_a_batch_is_a_sequence(policy, model):
-    a, b, x = grown(model, policy), grown(model, policy), contexts()
-    whole, apart = a.choose(x), [b.choose(row) for row in x]
-    assert list(whole.arm) == [one.arm for one in apart]
-    np.testing.assert_allclose(whole.propensity, [one.propensity for one in apart], atol=1e-12)
-    assert a.t == b.t
-
-
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("policy", POLICIES, ids=named)
-@few("-ridge", "-nig", "OwnThompson-affine", "TopTwo-affine")
-def test_among_some_arms_the_policy_knows_of_no_other(policy, model):
-    bandit, x = grown(model, policy), contexts()
-    decision = bandit.choose(x, ["a", 3])
-    p = decision.probabilities
-    assert (p[:, 1] == 0).all()
-    np.testing.assert_allclose(p.sum(axis=1), 1)
-    assert set(decision.arm) <= {"a", 3}
-    np.testing.assert_allclose(bandit.choose(x[0], "b").probabilities, [0, 1, 0])
-    if isinstance(policy, OwnThompson):
-        rule = grown(model, bb.Thompson())
-        np.testing.assert_allclose(p, rule.choose(x, ["a", 3]).probabilities, atol=1e-6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("policy", [Cautious(), bb.Thompson()], ids=named)
-def test_draws_serve_as_many_decisions_as_there_are_whoever_asks(policy):
-    bandit, x, asked = grown("sampled", policy), contexts(20), []
-    kind = type(bandit.belief)
-    counted = type(kind.__name__, (kind,), {
-        "values": lambda self, x: (asked.append(len(x)), kind.values(self, x))[1]
-    })  # fmt: skip
-    bandit.choose(x)
-    first, runs = bandit.belief.clouds[0].runs, []
-    for _ in range(6):
-        bandit.belief.__class__ = counted
-        bandit.choose(x)
-        runs.append([chain.runs - first for chain in bandit.belief.clouds])
-    assert runs == [[0] * 3] * 2 + [[1] * 3] * 3 + [[2] * 3]  # 50 draws, 20 decisions a time
-    assert asked == [20] * 6
-
-
-@pytest.mark.slow
-def test_arms_come_as_often_as_they_should():
-    bandit = grown()
-    decision = bandit.choose(np.tile(contexts(1), (20_000, 1)))
-    expected = decision.probabilities.mean(axis=0)
-    counts = np.array([(decision.arm == arm).sum() for arm in bandit.arms]) / 20_000
-    assert (np.abs(counts - expected) <= 4 * np.sqrt(expected * (1 - expected) / 20_000)).all()
-
-
 def test_it_is_balanced_by_its_own_propensities():
     bandit = grown(balance=bb.InversePropensity(clip=0.05))
     for x in contexts(20):
@@ -173,21 +117,6 @@ def test_it_is_balanced_by_its_own_propensities():
     estimated.observe(estimated.choose(contexts(1)[0]), 1.0)
 
 
-def test_before_all_arms_are_known_they_are_alike():
-    bandit = bb.Bandit(3, bb.Ridge(), Cautious(), n_features=2)
-    assert (bandit.choose(contexts()).probabilities == 1 / 3).all()
-
-
-def test_a_whole_run_is_played():
-    bandit, other = grown(policy=OwnThompson()), grown(policy=OwnThompson())
-    x, reward = contexts(30), np.random.default_rng(0).normal(size=(30, 3))
-    arm, p = bandit.play(x, reward)
-    for t, row in enumerate(x):
-        decision = other.choose(row)
-        assert (decision.arm, decision.propensity) == (other.arms[arm[t]], p[t])
-        other.observe(decision, reward[t, arm[t]])
-
-
 def test_a_subclass_is_obeyed():
     bandit, x = grown(policy=Reversed()), contexts()
     worst = bandit.belief.predict(x).mean.argmin(axis=1)
@@ -195,44 +124,6 @@ def test_a_subclass_is_obeyed():
     slower, half = grown(policy=Slower(1.0)), grown(policy=bb.Thompson(0.5))
     assert slower.rule is not None
     np.testing.assert_array_equal(slower.choose(x).probabilities, half.choose(x).probabilities)
-
-
-def test_it_is_copied_and_pickled_and_asked_for_when_loaded(tmp_path):
-    bandit, x = grown(), contexts()
-    bandit.save(tmp_path / "bandit.npz")
-    with pytest.raises(ValueError, match=r"Cautious of your own: give it again, load\(path, pol"):
-        bb.Bandit.load(tmp_path / "bandit.npz")
-    loaded = bb.Bandit.load(tmp_path / "bandit.npz", policy=Cautious())
-    twins = bandit.copy(), pickle.loads(pickle.dumps(bandit)), loaded
-    arms = bandit.choose(x).arm
-    for twin in twins:
-        np.testing.assert_array_equal(twin.choose(x).arm, arms)
-
-
-class Wrong:
-    def __init__(self, p):
-        self.p = p
-
-    def probabilities(self, prediction, t):
-        return self.p(len(prediction.mean))
-
-
-@pytest.mark.parametrize(
-    ("p", "message"),
-    [
-        (lambda n: np.full((n, 2), 0.5), r"must give probabilities \(1, 3\); got \(1, 2\)"),
-        (lambda n: np.full((n, 3), 0.5), r"that sum to 1; got \[0\.5 0\.5 0\.5\]"),
-        (lambda n: np.full((n, 3), np.nan), r"got \[nan nan nan\]"),
-        (lambda n: np.tile([1.5, -0.5, 0.0], (n, 1)), r"≥ 0 .* got \[ 1\.5 -0\.5  0\. \]"),
-    ],
-)
-def test_wrong_probabilities_change_nothing(p, message):
-    bandit = grown(policy=Wrong(p))
-    before = bandit.copy()
-    with pytest.raises(ValueError, match=message):
-        bandit.choose(contexts(1)[0])
-    assert bandit.t == before.t
-    np.testing.assert_array_equal(bandit.stream, before.stream)
 
 
 class Falling(Cautious):
@@ -265,14 +156,6 @@ def test_a_least_probability_of_ones_own_is_asked_for_in_every_round(policy):
         np.testing.assert_allclose(np.ravel(decision.probabilities), wanted, rtol=1e-12)
 
 
-@pytest.mark.parametrize("least", [-0.2, np.nan, np.inf])
-def test_a_least_probability_of_ones_own_is_checked(least):
-    policy = Moved()
-    policy.share = least
-    with pytest.raises(ValueError, match="min_probability must be a finite number ≥ 0; got"):
-        grown(policy=policy)
-
-
 @pytest.mark.parametrize("number", [np.nan, -1.0, 2.0])
 def test_a_rules_own_number_is_checked(number):
     class Odd(bb.EpsilonGreedy):
@@ -295,13 +178,6 @@ def test_a_kind_of_ones_own_is_no_rule(kind):
     np.testing.assert_array_equal(*(decision.probabilities for decision in same))
 
 
-def test_an_objects_own_probabilities_are_obeyed():
-    policy, x = bb.Thompson(), contexts()
-    object.__setattr__(policy, "probabilities", Cautious().probabilities)
-    same = grown(policy=Cautious()).choose(x), grown(policy=policy).choose(x)
-    np.testing.assert_array_equal(*(decision.probabilities for decision in same))
-
-
 def test_a_least_probability_too_large_at_first_for_the_arms_of_now(tmp_path):
     policy = bb.Thompson(min_probability=lambda t: 1 / (2 + t))
     bandit, x = grown(policy=policy), contexts()
@@ -314,23 +190,3 @@ def test_a_least_probability_too_large_at_first_for_the_arms_of_now(tmp_path):
         np.testing.assert_array_equal(twin.choose(x).rows, wanted.rows)
     with pytest.raises(TypeError, match="policy must be"):
         bb.Bandit.load(tmp_path / "bandit.npz", policy="thompson")
-
-
-def test_contexts_are_not_a_policys_to_change():
-    class Wiping(Cautious):
-        def probabilities(self, prediction, t):
-            p = super().probabilities(prediction, t)
-            prediction.mean[:] = 0.0
-            return p
-
-    x, same = contexts(), []
-    for policy in (Cautious(), Wiping()):
-        same.append(grown(policy=policy).choose(x).rows)
-        np.testing.assert_array_equal(x, contexts())
-    np.testing.assert_array_equal(*same)
-
-
-@pytest.mark.parametrize("policy", [object(), Cautious, "greedy", None], ids=[*"1234"])
-def test_what_has_no_probabilities_is_no_policy(policy):
-    with pytest.raises(TypeError, match=r"have a method probabilities\(prediction, t\)"):
-        bb.Bandit(2, bb.Ridge(), policy, n_features=1)

@@ -1,6 +1,5 @@
 """The paper's bandits by name: what each is made of."""
 
-import dataclasses
 import inspect
 
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.bandit.presets.preset import explanations
 from bayesbandit.cli.bandits import BANDITS
-from tests import oracle
 from tests.cases import few
 from tests.players import PRESETS, anatomy, world
 
@@ -81,24 +79,6 @@ def test_they_learn(name):
     assert (best - got)[100:].mean() < 0.35 * (best - reward.mean(axis=1))[100:].mean()
 
 
-def test_balanced_by_the_clip_of_the_preset(rng):
-    x, reward = world(rng, 80)
-    bandit = bb.BLTS(3, 3, clip=0.3, normalize=True)
-    _, p = bandit.play(x, reward)
-    mine = bandit.history.arm == 1
-    w = 1 / np.maximum(0.3, p[mine])
-    theta = oracle.sklearn_ridge(x[mine], reward[mine, 1], w / w.mean(), 1.0)
-    np.testing.assert_allclose(bandit.posterior(1).location, theta, atol=1e-8)
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_it_prints_as_its_settings(name):
-    text = repr(PRESETS[name](["a", "b"], 2))
-    assert text.startswith("Bandit(2 arms, Ridge(")
-    assert "ridge=1.0" not in text
-    assert "0x" not in text
-
-
 @pytest.mark.parametrize("name", BANDITS)
 def test_a_setting_that_is_none_is_refused_by_the_presets_name(name):
     preset = getattr(bb, name)
@@ -126,19 +106,6 @@ def test_a_presets_signature_is_what_it_accepts(name):
     with pytest.raises(TypeError) as refusal:
         make(2, 3, nonsense=1)
     assert str(refusal.value).split("there are ")[1].split(", ") == list(parameters)
-
-
-@pytest.mark.parametrize("name", BANDITS)
-def test_settings_of_a_preset_are_those_of_its_model_and_bandit(name):
-    make = getattr(bb, name)
-    parameters = inspect.signature(make).parameters
-    model = make(2, 3).spec
-    if not name.startswith("BayesianLasso"):
-        fields = {field.name for field in dataclasses.fields(model)} - {"penalty"}
-        assert fields <= set(parameters)
-    own = inspect.signature(bb.Bandit).parameters
-    for setting in ("encoder", "history", "seed"):
-        assert parameters[setting].default == own[setting].default
 
 
 def test_without_a_seed_it_is_from_the_operating_system_and_recorded(tmp_path, rng):

@@ -83,16 +83,6 @@ def test_late_rewards_of_a_removed_arm(name):
     pd.testing.assert_frame_equal(bandit.history.to_frame(), other.history.to_frame())
 
 
-def test_a_single_decision():
-    bandit = KINDS["LinTS"]()
-    one, two = bandit.choose([1.0, 0.0]), bandit.choose([0.0, 1.0])
-    assert bandit.observe(one, 1.0) is None
-    assert bandit.observe(bandit.choose([1.0, 0.0]), 1.0, errors="skip") == []
-    [(row, reason)] = bandit.observe(two, np.nan, errors="skip")
-    assert (row, "must be finite" in reason) == (0, True)
-    assert bandit.history.total == 2
-
-
 @pytest.mark.slow
 def test_rewards_that_the_model_holds_impossible():
     for model in ("beta_bernoulli", "logistic"):
@@ -127,15 +117,6 @@ def test_shapes_are_still_refused(x, arm, reward, p, match):
     bandit = KINDS["LinTS"]()
     with pytest.raises(ValueError, match=match):
         bandit.update(x, arm, reward, p, errors="skip")
-    assert bandit.history.total == 0
-
-
-def test_what_else_errors_may_be():
-    bandit = KINDS["LinTS"]()
-    with pytest.raises(ValueError, match="errors must be one of 'raise', 'skip'; got 'ignore'"):
-        bandit.update([1.0, 0.0], "a", 1.0, 0.5, errors="ignore")
-    with pytest.raises(ValueError, match="errors must be one of"):
-        bandit.observe(bandit.choose([1.0, 0.0]), 1.0, errors="ignore")
     assert bandit.history.total == 0
 
 
@@ -202,18 +183,3 @@ def test_the_names_of_a_batch_are_pythons_own(arms):
     bandit.update(np.ones((20, 1)), batch.arm, np.ones(20))
     assert bandit.history.arm.tolist() == batch.arm.tolist()
     assert pd.Series(batch.arm).tolist() == batch.arm.tolist()
-
-
-def test_numbers_of_arms_are_indices():
-    bandit = bb.LinTS(3, 1, seed=0)
-    batch, table = bandit.choose(np.ones((5, 1))), np.arange(15.0).reshape(5, 3)
-    bandit.observe(batch, table[np.arange(5), batch.arm])
-    assert bandit.history.reward.tolist() == [3 * i + k for i, k in enumerate(batch.arm)]
-    assert np.bincount(batch.arm, minlength=3).sum() == 5
-
-
-def test_one_propensity_for_all_rows():
-    bandit = bb.BLTS(["a", "b"], 1, seed=0)
-    for p in (0.25, np.float64(0.25), np.array(0.25)):
-        bandit.update(np.ones((3, 1)), ["a", "b", "a"], [1.0, 0.0, 1.0], p)
-    assert bandit.history.propensity.tolist() == [0.25] * 9

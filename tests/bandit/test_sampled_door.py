@@ -12,7 +12,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.inference.draws import PoorDiagnostics, SampledDraws, mixed_badly
 from bayesbandit.inference.plan import Plan, plan
-from tests.beliefs.by_draws import believed, state_of
+from tests.beliefs.by_draws import believed
 from tests.cases import few
 from tests.players import anatomy
 
@@ -209,18 +209,6 @@ def test_a_bandit_watches_its_draws_and_warns_once(rho, divergences, complaint, 
     assert "draws=1600" in found[0]
 
 
-@pytest.mark.slow
-def test_watching_changes_no_draw(monkeypatch, rng):
-    states = []
-    for watched in (True, False):
-        if not watched:
-            monkeypatch.setattr("bayesbandit.beliefs.sampled.watch.MIN_ROUNDS_TO_CHECK", 10**9)
-        belief = believed(bb.load_model("laplace"), 2)
-        renewed(belief, 40, np.random.default_rng(0))
-        states.append(state_of(belief))
-    assert states[0] == states[1]
-
-
 # ---- compilation ---------------------------------------------------------------------------------
 
 
@@ -247,21 +235,6 @@ def stubbed(monkeypatch, method):
     return made
 
 
-@bb.reward_model(p=bb.Prior("Beta", alpha=2, beta=2))
-def beta_rewards(x, reward, p):
-    mean = p + 0.0 * x.sum(axis=-1)
-    pm.Beta("reward", 5 * mean, 5 * (1 - mean), observed=reward)
-    return mean
-
-
-@pytest.mark.slow
-def test_a_bandit_is_made_of_a_model_that_excludes_the_rewards_of_the_trial_run(monkeypatch):
-    """They are 0 and 1, of which the density of a Beta is not finite."""
-    made = stubbed(monkeypatch, plan(beta_rewards, 3).method)
-    bb.Bandit(2, beta_rewards, bb.Thompson(), n_features=3)
-    assert made == [1]
-
-
 @pytest.mark.slow
 def test_the_sampler_compiles_when_the_bandit_is_made(monkeypatch, caplog, capsys):
     made = stubbed(monkeypatch, plan(POISSON, 3).method)
@@ -274,26 +247,3 @@ def test_the_sampler_compiles_when_the_bandit_is_made(monkeypatch, caplog, capsy
     bb.Bandit(5, POISSON, bb.Thompson(), n_features=3)
     assert made == [1]
     assert capsys.readouterr().err == ""
-
-
-@pytest.mark.slow
-def test_at_a_terminal_one_line_says_so(monkeypatch, capsys):
-    stubbed(monkeypatch, plan(POISSON, 3).method)
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    bb.Bandit(2, POISSON, bb.Thompson(), n_features=3)
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert lines[0].startswith("bayesbandit: compiling poisson for the no-U-turn sampler")
-
-
-@pytest.mark.slow
-def test_variables_of_rows_are_compiled_for_as_many_rows_as_there_are(monkeypatch, caplog):
-    model = bb.load_model("student_t_mixture")
-    method = plan(model, 3, engine="nuts").method
-    made = stubbed(monkeypatch, method)
-    with caplog.at_level(logging.INFO, logger="bayesbandit"):
-        method.prepare("student_t_mixture")  # as where another engine refused rows
-    assert made == []
-    with pytest.raises(ValueError, match="'q' has a value for each row, and nuts would compile"):
-        bb.Bandit(2, bb.Declared(model, engine="nuts"), bb.Thompson(), n_features=3)
-    assert "student_t_mixture by nuts has variables for each row" in caplog.text

@@ -3,11 +3,9 @@
 import importlib
 import subprocess
 import sys
-import warnings
-from collections import OrderedDict
 from dataclasses import dataclass, field
-from enum import Enum, Flag, IntEnum, StrEnum
-from typing import Any, NamedTuple
+from enum import Enum, StrEnum
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,23 +35,13 @@ class Even:
 
 
 Mode = StrEnum("Mode", "EVEN BEST")
-Size = IntEnum("Size", "SMALL LARGE")
 Place = Enum("Place", {"HERE": (1, 2.0), "THERE": None})
-Days = Flag("Days", "MONDAY TUESDAY")
-
-
-class Metres(float): ...
-
-
-class Pair(NamedTuple):
-    one: int = 1
-    other: int = 2
 
 
 @pytest.fixture(autouse=True)
 def registered():
     """For these tests alone."""
-    kinds = [bb.savable(kind) for kind in (Inner, Even, Mode, Size, Place, Days)]
+    kinds = [bb.savable(kind) for kind in (Inner, Even, Mode, Place)]
     yield
     for kind in kinds:
         del savable.KINDS[savable.name_of(kind)]
@@ -73,22 +61,13 @@ SETTINGS = {
     "NumPy's number": np.float64(0.25),
     "text": "kind",
     "a tuple": (1, (2.0, "a")),
-    "a list": [1, [2.0], (3,)],
-    "a table": {0: 10.0, "a": [1.0], (1, 2): None},
-    "an array": np.arange(6.0).reshape(2, 3),
-    "whole numbers": np.array([], dtype=np.int32),
     "a part": Inner(power=3.0),
     "a word of several": Mode.BEST,
-    "a number of several": Size.LARGE,
     "one of several": Place.HERE,
-    "some of several": Days.MONDAY | Days.TUESDAY,
-    "a table of several": {Mode.EVEN: [Place.THERE]},
 }
 
 
 def equal(one, other):
-    if isinstance(one, np.ndarray):
-        return one.dtype == other.dtype and np.array_equal(one, other)
     if isinstance(one, Inner):
         return one.power == other.power
     return type(one) in (type(other), np.float64) and (one == other or one != one)
@@ -107,50 +86,28 @@ def test_settings_come_back(name, part, tmp_path):
     assert equal(setting, getattr(again, part).setting)
 
 
+KEPT_OUT = {
+    "function": lambda t: 0.5,
+    "list": [1.0],
+    "dict": {"a": 1.0},
+    "ndarray": np.ones(2),
+    "Other": Enum("Other", "A B").A,
+}
+
+
 @pytest.mark.parametrize("part", ["policy", "balance"])
-def test_what_a_file_does_not_hold_is_asked_for(part, tmp_path):
-    bandit = made(**{part: Even(setting=lambda t: 0.5)})
-    bandit.save(tmp_path / "bandit")
-    with pytest.raises(ValueError, match=rf"setting of the {part} .*Even was a function"):
-        bb.Bandit.load(tmp_path / "bandit")
-    given = Even(setting=lambda t: 0.5)
-    assert getattr(bb.Bandit.load(tmp_path / "bandit", **{part: given}), part) is given
-
-
-@pytest.mark.parametrize("kind", [StrEnum, IntEnum, Metres, Pair, OrderedDict])
-def test_what_is_also_a_plain_value_is_not_taken_for_one(kind, tmp_path):
-    """Settings come back as what they were, or are asked for, of classes that are not savable."""
-    setting = kind("Other", "A B")["B"] if issubclass(kind, Enum) else kind()
-    made(Even(setting)).save(tmp_path / "bandit")
-    with pytest.raises(ValueError, match=r"setting of the policy .*was a .*@bb\.extend\.savable"):
-        bb.Bandit.load(tmp_path / "bandit")
-    assert bb.Bandit.load(tmp_path / "bandit", policy=Even(setting)).policy.setting is setting
-
-
-def test_other_settings_than_the_files_are_refused(tmp_path):
-    made(balance=Even(np.arange(3.0))).save(tmp_path / "bandit")
-    with pytest.raises(ValueError, match="of other settings than"):
-        bb.Bandit.load(tmp_path / "bandit", balance=Even(np.arange(4.0)))
-
-
-@pytest.mark.parametrize("given", [False, True])
-@pytest.mark.parametrize(("kind", "method"), [(Even, "weights"), (Inner, "power")])
-def test_code_that_has_changed_since_is_said(kind, method, given, tmp_path, monkeypatch):
-    """Of the balance's class, and of a class that is one of its settings."""
-    made(balance=Even((Inner(3.0),))).save(tmp_path / "bandit")
-    again = {"balance": Even((Inner(3.0),))} if given else {}
-    with warnings.catch_warnings(action="error"):
-        bb.Bandit.load(tmp_path / "bandit", **again)
-    monkeypatch.setattr(kind, method, lambda self, history, belief: 1.0 + history.reward)
-    with pytest.warns(UserWarning, match=rf"the code of the balance, .*{kind.__name__}, has ch"):
-        bb.Bandit.load(tmp_path / "bandit", **again)
-
-
-@pytest.mark.parametrize("name", ["kind", "foreign", "code"])
-def test_names_that_files_use(name):
-    kind = dataclass(type("Own", (), {"__annotations__": {name: str}, name: ""}))
-    with pytest.raises(ValueError, match=f"files have another use for a field '{name}'"):
-        bb.savable(kind)
+@pytest.mark.parametrize("kind", KEPT_OUT)
+def test_what_a_file_does_not_hold_is_asked_for(kind, part, tmp_path):
+    """In a setting, or in a setting of a setting; other settings must be those of the file."""
+    setting = KEPT_OUT[kind]
+    for wrapped in (setting, (1, Inner(setting))):
+        made(**{part: Even(wrapped)}).save(tmp_path / "bandit")
+        with pytest.raises(ValueError, match=rf"setting of the {part} .*Even was a .*{kind}"):
+            bb.Bandit.load(tmp_path / "bandit")
+        given = Even(wrapped)
+        assert getattr(bb.Bandit.load(tmp_path / "bandit", **{part: given}), part) is given
+        with pytest.raises(ValueError, match="of other settings than"):
+            bb.Bandit.load(tmp_path / "bandit", **{part: Even(2.0)})
 
 
 @pytest.mark.slow

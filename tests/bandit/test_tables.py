@@ -1,16 +1,11 @@
 """Bandits that take rows of a table, by an encoder."""
 
-import copy
-import pickle
-
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.bandit.storage import saving
-from tests.bandit.test_hostile_files import rewrite
 from tests.cases import slow_but
 from tests.players import anatomy
 
@@ -77,12 +72,6 @@ def test_rows_are_their_contexts(encoder):
     same(one.posterior("a").sd(rows(2)[0]), other.posterior("a").sd(x[2]))
 
 
-def test_columns_are_found_by_name():
-    one, two = (bb.LinTS(ARMS, encoder=ENCODER) for _ in range(2))
-    same(one.choose(FRAME).rows, two.choose(FRAME[FRAME.columns[::-1]]).rows)
-    same(one.choose(FRAME).rows, two.choose(pl.DataFrame(FRAME.to_dict("list"))).rows)
-
-
 @pytest.mark.parametrize(
     ("x", "error", "message"),
     [
@@ -118,17 +107,6 @@ def test_without_an_encoder_a_table_is_refused(x):
     assert bandit.t == len(bandit.history) == 0
 
 
-def test_the_length_of_a_context_is_known_once():
-    assert bb.LinTS(ARMS, 5, encoder=ENCODER).n_features == 5
-    with pytest.raises(ValueError, match="n_features is 4, and the encoder makes 5 features"):
-        bb.LinTS(ARMS, 4, encoder=ENCODER)
-    with pytest.raises(TypeError, match="needs n_features, the length of a context, or an encoder"):
-        bb.LinTS(ARMS)
-    with pytest.raises(TypeError, match=r"encoder must be a bb\.Encoder"):
-        bb.LinTS(ARMS, encoder=FRAME)
-    assert "Encoder(3 columns → 5 features)" in repr(bb.LinTS(ARMS, encoder=ENCODER))
-
-
 LATER = ("ForestTS", "PolicyTreeTS", "SuperLinUCB", "BootstrapRidgeTS", "ILTCB")
 
 
@@ -159,51 +137,3 @@ def test_a_feature_may_be_called_as_a_column_of_the_rounds():
     found = bandit.history.to_frame()
     assert list(found.columns[:2]) == ["reward (context)", "arm=y"]
     assert (found["reward"] == 1.0).all()
-
-
-@pytest.mark.parametrize("encoder", [ENCODER, FORMULA], ids=["fit", "formula"])
-def test_it_is_saved_with_the_bandit(encoder, tmp_path):
-    bandit = bb.BLTS(ARMS, encoder=encoder)
-    bandit.play(FRAME, REWARD)
-    bandit.save(tmp_path / "b")
-    loaded = bb.Bandit.load(tmp_path / "b")
-    assert loaded.encoder == encoder
-    others = loaded, bandit.copy(), copy.copy(bandit), pickle.loads(pickle.dumps(bandit))
-    expected = bandit.choose(FRAME).rows
-    for other in others:
-        assert other.encoder == encoder
-        same(other.choose(FRAME).rows, expected)
-
-
-def at(*path, value):
-    def change(meta):
-        part = meta["encoder"]
-        for key in path[:-1]:
-            part = part[key]
-        part[path[-1]] = value
-
-    return change
-
-
-HOSTILE = {
-    "another length": lambda meta: meta.__setitem__("encoder", FORMULA.to_dict() | {}),
-    "a list": lambda meta: meta.__setitem__("encoder", [1]),
-    "empty": lambda meta: meta.__setitem__("encoder", {}),
-    "a scale": at("columns", 0, "scale", value=0.0),
-    "a mean": at("columns", 0, "mean", value=7.0),
-    "a kind": at("columns", 0, "kind", value="__import__"),
-    "a digest": at("digest", value=""),
-    "n_features": lambda meta: meta.__setitem__("n_features", 4),
-}
-
-
-@pytest.mark.parametrize("case", HOSTILE)
-def test_crafted_encoders_are_refused(case, tmp_path):
-    path = tmp_path / "b"
-    bandit = bb.LinTS(ARMS, encoder=bb.Encoder.fit(FRAME.drop(columns="country")))
-    bandit.save(path)
-    meta, arrays = saving.read(path)
-    HOSTILE[case](meta)
-    rewrite(path, meta, arrays)
-    with pytest.raises(ValueError, match=r"encoder|n_features"):
-        bb.Bandit.load(path)

@@ -1,7 +1,5 @@
 """Rounds of a log without propensities: none is invented."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -79,14 +77,6 @@ def test_their_weight_is_by_the_current_probabilities(name):
     np.testing.assert_array_equal(balance.weights(bandit.history, bandit.belief), weight)
 
 
-def test_an_unbalanced_bandit_needs_none():
-    x, arm, reward = log()
-    without, given = KINDS["LinTS"](), KINDS["LinTS"]()
-    without.update(x, arm, reward)
-    given.update(x, arm, reward, propensity=np.full(60, 0.2))
-    assert without.choose(x[0]).probabilities.tolist() == given.choose(x[0]).probabilities.tolist()
-
-
 def test_features_of_the_chosen_arms_are_enough_where_nothing_is_weighted():
     x, _, reward = log()
     arm, all_arms = np.arange(60) % 3, np.stack([x, x, x], axis=1)
@@ -112,32 +102,3 @@ def test_estimated_propensities_do_without():
     without.update(x, arm, reward)
     given.update(x, arm, reward, propensity=1 / 3)
     np.testing.assert_array_equal(without.history.weight, given.history.weight)
-
-
-def test_a_balance_of_your_own_sees_that_there_is_none():
-    seen = []
-
-    class ByPropensity:
-        def weights(self, history, belief):
-            seen.append(history.propensity)
-            return np.where(np.isnan(history.propensity), 1.0, 2.0)
-
-    bandit = bb.Bandit(["a", "b"], bb.Ridge(), bb.Thompson(), ByPropensity(), n_features=1)
-    bandit.update([[1.0], [2.0]], ["a", "b"], [0.0, 1.0])
-    bandit.observe(bandit.choose([1.0]), 1.0)
-    assert np.isnan(seen[-1]).tolist() == [True, True, False]
-
-
-@pytest.mark.parametrize("p", [np.nan, [0.5, np.nan], 0.0, [0.5], [[0.5, 0.5]], np.inf])
-def test_a_propensity_that_is_given_is_one(p):
-    bandit = KINDS["LinTS"]()
-    with pytest.raises(ValueError, match=r"propensities (must|are missing)"):
-        bandit.update([[1.0, 0.0], [0.0, 1.0]], ["a", "b"], [0.0, 1.0], propensity=p)
-    assert bandit.history.total == 0
-
-
-def test_frames_are_written_as_json():
-    bandit, (x, arm, reward) = KINDS["BLTS"](), log(3)
-    bandit.update(x, arm, reward)
-    rows = json.loads(bandit.history.to_frame().to_json(orient="records"))
-    assert [row["propensity"] for row in rows] == [None] * 3

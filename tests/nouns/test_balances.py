@@ -9,7 +9,7 @@ import bayesbandit as bb
 from bayesbandit.runtime.savable import KINDS
 from tests.cases import few
 from tests.nouns import RECIPE
-from tests.nouns.stage import ARMS, bandit, decisions, played, same, world
+from tests.nouns.stage import ARMS, bandit, decisions, played, world
 
 FOUND = {name: kind for name, kind in KINDS.items() if callable(getattr(kind, "weights", None))}
 BALANCES = {name: kind() for name, kind in FOUND.items()} | {
@@ -77,24 +77,6 @@ def test_the_belief_is_that_of_the_weights(name, model):
     )
 
 
-@every
-def test_copies_and_files(name, tmp_path):
-    made = played(bandit(balance=BALANCES[name]), 20)
-    made.save(tmp_path / "bandit")
-    same(made.copy(), bb.Bandit.load(tmp_path / "bandit"))
-
-
-@every
-def test_arms_come_and_go(name):
-    made = played(bandit(balance=BALANCES[name]), 20)
-    made.remove_arm("b")
-    made.add_arm("d")
-    x, reward = world(20, 4)
-    for context, rewards in zip(x, reward, strict=True):
-        made.observe(made.choose(context), float(rewards[0]))
-    assert (made.history.weight > 0).all()
-
-
 @pytest.mark.parametrize(
     ("weights", "match"),
     [
@@ -152,8 +134,3 @@ def test_errors_name_no_addresses():
     made = bandit(balance=Constant(np.zeros))
     with pytest.raises(ValueError, match=r"^<tests\S+Constant object> must give `weights` > 0"):
         made.observe(made.choose(world(1)[0]), [1.0])
-
-
-def test_what_is_no_balance():
-    with pytest.raises(TypeError, match=r"have a method weights\(history, belief\)"):
-        bandit(balance="heavy")

@@ -74,44 +74,6 @@ def test_it_learns(name):
     assert np.sqrt((error**2).mean()) < 0.6 * np.sqrt(((x @ THETA.T) ** 2).mean())
 
 
-@every
-def test_a_fork_goes_its_own_way(name):
-    belief, x = believed(name), world(3, 4)[0]
-    before, twin = belief.predict(x).mean, belief.fork()
-    twin.update(x, np.array([0, 1, 2]), np.array([9.0, 9.0, 9.0]), np.ones(3))
-    np.testing.assert_array_equal(belief.predict(x).mean, before)
-    assert belief.n.sum() == twin.n.sum() - 3
-
-
-@few("[Ridge]")
-@every
-def test_state_and_restore(name, tmp_path):
-    made = played(bandit(MODELS[name]), 12)
-    made.save(tmp_path / "bandit")
-    same(made.copy(), bb.Bandit.load(tmp_path / "bandit", model=made.model))
-
-
-@every
-def test_arms_come_and_go(name):
-    made = played(bandit(MODELS[name]), 12)
-    made.add_arm("d")
-    assert made.belief.new[-1]
-    made.remove_arm("a")
-    assert made.belief.n.shape == made.belief.predict(world(2)[0]).mean[0].shape == (3,)
-
-
-@every
-@few("Ridge", "nig", "laplace")
-def test_bad_rewards_leave_no_trace(name):
-    made = played(bandit(MODELS[name]), 12)
-    x, before = world(3, 4)[0], made.belief.fork()
-    for bad in ([np.nan, 0.0, 0.0], [np.inf, 0.0, 0.0], [1.0]):
-        with pytest.raises(ValueError, match="reward"):
-            made.update(x, list(ARMS), bad)
-    np.testing.assert_array_equal(made.belief.n, before.n)
-    np.testing.assert_array_equal(made.belief.predict(x).mean, before.predict(x).mean)
-
-
 class Means(bb.Belief):
     """The least that streams: each arm's mean reward, whatever the context."""
 
@@ -179,16 +141,6 @@ def test_arrays_that_no_file_holds(tmp_path):
     with pytest.raises(TypeError, match=r"belief\.sums is an array of float32"):
         bandit(Model()).save(tmp_path / "b")
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.slow
-def test_reseeding_is_kept_by_a_file(tmp_path):
-    made = played(bandit(RECIPE["belief"].Trees()), 12)
-    twin = made.copy().reseed("another")
-    twin.save(tmp_path / "b")
-    same(twin, bb.Bandit.load(tmp_path / "b"))
-    x = world(20, 3)[0]
-    assert not np.array_equal(made.belief.values(x), twin.belief.values(x))
 
 
 DECIDE = "PolicyMixture", "SuperUCB"  # beliefs that are a policy in themselves

@@ -8,7 +8,7 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.inference import approximate, registry
-from bayesbandit.inference.base import Engine, NotThisEngine, Refusal
+from bayesbandit.inference.base import Engine, NotThisEngine
 from bayesbandit.inference.draws import SampledDraws
 from tests.cases import in_gate, long_but, slow_but
 from tests.nouns import RECIPE
@@ -125,22 +125,6 @@ def test_it_refuses_with_a_reason(name):
         bb.fit(counted, rows()["x"], rows()["reward"], engine=name)
 
 
-@pytest.mark.slow
-def test_engines_of_ones_own_take_their_place(monkeypatch):
-    monkeypatch.setattr(registry, "engines", list(registry.engines))
-    registry.register(
-        Engine("never", lambda built: Refusal("never", "it never fits"), "–"), "gibbs"
-    )
-    assert "not never: it never fits" in bb.load_model("laplace").explain(2)
-    [first] = [engine for engine in registry.engines if engine.name == "independence"]
-    registry.register(first, before="exact_gaussian")
-    assert bb.fit(known_noise, **rows(), seed=1, draws=500).engine == "independence"
-    with pytest.raises(TypeError, match="an engine is an `Engine"):
-        registry.register("mine")
-    with pytest.raises(ValueError, match="before must be"):
-        registry.register(first, before="later")
-
-
 class Drawing:
     """A sampler that draws so."""
 
@@ -181,45 +165,6 @@ def test_a_refusal_is_one():
         raise NotThisEngine("odd rows")
 
 
-class Few:
-    """Of at most four rows."""
-
-    def sample(self, data, *, draws, chains, tune, seed, start):
-        if len(data["reward"]) > 4:
-            raise NotThisEngine(Refusal("few", "more than four rows", of_rows=True))
-        values = np.random.default_rng(seed).normal(size=(chains, draws, 3))
-        return SampledDraws({"theta": values})
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n", [6, 24])
-def test_a_restored_bandit_keeps_to_the_engine_that_took_the_place(monkeypatch, tmp_path, n):
-    """Where the first engine refused an arm's rounds, a file says so."""
-    monkeypatch.setattr(registry, "engines", list(registry.engines))
-    registry.register(Engine("few", lambda built: Few(), "nothing"), before="exact_gaussian")
-    model = known_noise.with_priors(theta=bb.Prior("Laplace", mu=0, b=1, dims="feature"))
-    made = played(bandit(model, draws=30), n)
-    made.update(np.eye(3)[[0] * 5], ["a"] * 5, [1.0, 2.0, 3.0, 4.0, 5.0])
-    made.choose(np.ones(3))
-    assert made.belief.plan.engine == "gibbs"
-    made.save(tmp_path / "bandit")
-    loaded = bb.Bandit.load(tmp_path / "bandit", model=made.model)
-    assert loaded.belief.plan.explain() == made.belief.plan.explain()
-    same(made.copy(), loaded)
-
-
-@pytest.mark.slow
-def test_a_file_whose_engine_is_not_registered_says_what_to_do(monkeypatch, tmp_path):
-    monkeypatch.setattr(registry, "engines", list(registry.engines))
-    registry.register(Engine("few", lambda built: Few(), "nothing"))
-    played(bandit(known_noise, engine="few", draws=30), 2).save(tmp_path / "bandit")
-    bb.Bandit.load(tmp_path / "bandit", model=known_noise)
-    registry.engines[:] = [engine for engine in registry.engines if engine.name != "few"]
-    said = "engine is 'few', which is not registered; .*: import the module that registers it"
-    with pytest.raises(ValueError, match=said):
-        bb.Bandit.load(tmp_path / "bandit", model=known_noise)
-
-
 def scale():
     """A model of two positive variables and a real one, and rows."""
     model = known_noise.with_priors(
@@ -253,30 +198,6 @@ def test_a_target_is_the_posterior_without_bounds(monkeypatch):
     assert (seen["run"].draws, seen["run"].chains) == (5, 2)
     assert seen["declared"]["theta_sigma"] > 0
     assert posterior.engine == "seen"
-
-
-@pytest.mark.slow
-def test_moments_are_an_answer(monkeypatch):
-    """A `Normal` is drawn from; it is exact where the posterior is normal."""
-    monkeypatch.setattr(registry, "engines", list(registry.engines))
-
-    @bb.engines.sampler("moments", "a mode")
-    def moments(target, run):
-        return bb.engines.Normal(target.laplace().mean, target.laplace().precision)
-
-    found = bb.fit(known_noise, **rows(), engine="moments", seed=1, draws=4000, chains=1)
-    exact = bb.fit(known_noise, **rows())
-    x = rows(5)["x"]
-    np.testing.assert_allclose(found.mean(x), exact.mean(x), atol=0.1 * exact.sd(x).max())
-    np.testing.assert_allclose(found.sd(x), exact.sd(x), rtol=0.05)
-
-
-@pytest.mark.slow
-def test_draws_of_another_shape_are_named(monkeypatch):
-    monkeypatch.setattr(registry, "engines", list(registry.engines))
-    bb.engines.sampler("short", "nothing")(lambda target, run: np.zeros(3))
-    with pytest.raises(ValueError, match=r"short: draws must be \(4, 1000, 2\); got \(3,\)"):
-        bb.fit(known_noise, **rows(), engine="short")
 
 
 @pytest.mark.slow

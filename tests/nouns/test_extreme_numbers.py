@@ -20,7 +20,7 @@ from bayesbandit.systems.bootstrap.belief import Bootstrap
 from bayesbandit.systems.forest.belief import Forest
 from bayesbandit.systems.policy_tree.belief import PolicyTree
 from bayesbandit.systems.super_ucb.belief import SuperUCB
-from tests.cases import few, long_but, moments_of
+from tests.cases import moments_of
 
 K = 3
 POLICIES = {
@@ -208,50 +208,6 @@ def test_other_bandits(tmp_path_factory, it, world):
     another_obeys(it, world, tmp_path_factory.getbasetemp() / "other")
 
 
-@pytest.mark.slow
-@linear
-@settings(max_examples=100)
-def test_many_linear_bandits(tmp_path_factory, it, world):
-    a_linear_bandit_obeys(it, world, tmp_path_factory.getbasetemp() / "linear")
-
-
-@pytest.mark.long
-@linear
-@settings(max_examples=2000)
-def test_linear_bandits_at_length(tmp_path_factory, it, world):
-    a_linear_bandit_obeys(it, world, tmp_path_factory.getbasetemp() / "linear")
-
-
-@pytest.mark.slow
-@others
-@settings(max_examples=60)
-def test_many_other_bandits(tmp_path_factory, it, world):
-    another_obeys(it, world, tmp_path_factory.getbasetemp() / "other")
-
-
-@pytest.mark.long
-@others
-@settings(max_examples=1000)
-def test_other_bandits_at_length(tmp_path_factory, it, world):
-    another_obeys(it, world, tmp_path_factory.getbasetemp() / "other")
-
-
-@few("[1e+49-40-1.0-UCB-decision]")
-@pytest.mark.parametrize("balance", ["Unweighted", "decision", "normalised", "estimated"])
-@pytest.mark.parametrize(
-    "policy", long_but(["Thompson", "UCB"], ["Thompson", "UCB", "EpsilonGreedy", "TopTwo"])
-)
-@pytest.mark.parametrize(
-    ("scale", "d", "ridge"), [(1e8, 40, 1.0), (1.0, 40, 1e-16), (1e49, 40, 1.0)]
-)
-def test_fewer_rounds_than_columns(policy, balance, scale, d, ridge, tmp_path):
-    """Where λ is below the rounding of contexts' squares, no arm is lost and nothing is NaN."""
-    plays(
-        bb.Ridge(ridge), POLICIES[policy], BALANCES[balance],
-        ("plain", scale, 20, d, 1.0, 0.1, 0), tmp_path / "bandit",
-    )  # fmt: skip
-
-
 # ---- accuracy ----------------------------------------------------------------------------------
 
 
@@ -324,19 +280,6 @@ def test_units_of_contexts_change_no_bit(shape, scale, n, d, power, seed):
         np.testing.assert_array_equal(ours, theirs)
 
 
-@pytest.mark.parametrize("n", [1, 3, 7])
-def test_a_covariance_by_a_root(n):
-    """`posterior` has the covariance that predictions have."""
-    rng = np.random.default_rng(n)
-    x, r, w = 1e6 * rng.normal(size=(n, 8)), rng.normal(size=n), np.ones(n)
-    belief = learned(x, r, w)
-    at = rng.normal(size=(5, 8))
-    known = belief.posterior(0)
-    np.testing.assert_allclose(known.sd(at), moments_of(belief, at)[1][:, 0], rtol=1e-9)
-    one = [moments_of(belief, row[None])[1][0, 0] for row in at]
-    np.testing.assert_array_equal(one, moments_of(belief, at)[1][:, 0])
-
-
 # ---- what is refused ---------------------------------------------------------------------------
 
 
@@ -394,50 +337,3 @@ def test_a_declared_posterior_that_float64_cannot_hold():
     with pytest.raises(ValueError, match="must have directions that float64 tells apart; got a"):
         bandit.posterior(0)
     lawful(bandit, bandit.choose(x), 0.0)
-
-
-@pytest.mark.parametrize("alpha", [1e-315, 5e-324, lambda t: 1e-315])
-def test_an_alpha_below_all_digits_is_0(alpha):
-    """Student-t with subnormal scales had probabilities that did not sum to 1."""
-    rng, x = np.random.default_rng(0), np.zeros((30, 1))
-    bandit = bb.Bandit(5, bb.Ridge(variance="nig"), bb.Thompson(alpha), n_features=1)
-    bandit.update(x, np.arange(30) % 5, 1e-136 * rng.normal(size=30), np.full(30, 0.5))
-    lawful(bandit, bandit.choose(x[:2]), 0.0)
-    np.testing.assert_allclose(bandit.belief.predict(x[:1]).best(bandit.policy.param(1)).sum(), 1.0)
-
-
-def test_draws_whose_squares_float64_cannot_hold():
-    """Their standard deviation is in their units."""
-    values = np.random.default_rng(0).normal(size=(1, 2, 9))
-    np.testing.assert_allclose(bb.Draws(1e200 * values).sd / 1e200, bb.Draws(values).sd)
-
-
-class Featherweight:
-    """A balance whose weights are too small."""
-
-    def weights(self, history, belief):
-        return np.full(len(history), 1e-60)
-
-
-def test_weights_that_are_too_small():
-    bandit = bb.Bandit(2, bb.Ridge(), bb.Thompson(), Featherweight(), n_features=1)
-    decision = bandit.choose([1.0])
-    before = state(bandit)
-    with pytest.raises(ValueError, match="must give `weights` ≥ 1e-50; got 1e-60"):
-        bandit.observe(decision, 1.0)
-    assert state(bandit) == before
-
-
-@few("[UCB of 1e50]")
-@pytest.mark.parametrize("policy", POLICIES)
-def test_a_thousand_arms(policy):
-    """A floor of next to 1/K among a thousand arms, with means far apart."""
-    arms = 1000
-    floor = (1.0 - 1e-9) / arms
-    bandit = bb.Bandit(
-        arms, bb.Ridge(), POLICIES[policy](min_probability=floor), n_features=2, seed=0
-    )
-    rng = np.random.default_rng(0)
-    x, k = 1e8 * rng.normal(size=(2 * arms, 2)), np.arange(2 * arms) % arms
-    bandit.update(x, k, 10.0 ** rng.uniform(-300, 49, 2 * arms), np.full(2 * arms, 0.5))
-    lawful(bandit, bandit.choose(x[0]), floor)

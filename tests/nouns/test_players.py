@@ -65,10 +65,6 @@ def test_its_choices(name):
     assert " at 0x" not in repr(player)
 
 
-class Nobody:
-    arms, n_features = (0, 1), 13
-
-
 class Elsewhere:
     def __init__(self, arms, n_features, seed):
         self.arms, self.n_features = arms, n_features
@@ -134,22 +130,8 @@ def test_what_a_player_is_given_is_its_own():
 
 
 @pytest.mark.parametrize(
-    ("greedy", "match"),
-    [
-        (lambda self, x: self.arms[:1], "must name an arm for each of 20 contexts"),
-        (lambda self, x: ["nobody"] * len(x), "chose 'nobody'; the arms are"),
-    ],
-)
-def test_what_names_no_arms(greedy, match):
-    world = bb.environments.SyntheticExample("well", n_test=20)
-    with pytest.raises(RuntimeError, match=match):
-        bb.Experiment([world], {"odd": answering(greedy=greedy)}, 5, 1).run(progress=False)
-
-
-@pytest.mark.parametrize(
     ("factory", "match"),
     [
-        (lambda arms, n_features, seed: Nobody(), "a player needs `choose`"),
         (Elsewhere, "chose 'nowhere'; the arms are"),
         (lambda arms, n_features, seed: bb.LinTS(5, n_features), "has the arms"),
         (

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import bayesbandit as bb
 from bayesbandit.runtime.savable import KINDS
@@ -10,7 +9,7 @@ from bayesbandit.systems.bootstrap.belief import Bootstrap
 from bayesbandit.systems.super_ucb.belief import SuperUCB
 from tests.cases import few
 from tests.nouns import RECIPE
-from tests.nouns.stage import ARMS, bandit, decisions, moments, played, same, world
+from tests.nouns.stage import ARMS, bandit, played, same, world
 
 FOUND = {name: kind for name, kind in KINDS.items() if hasattr(kind, "probabilities")}
 POLICIES = {name: kind() for name, kind in FOUND.items()} | {
@@ -67,63 +66,6 @@ def test_probabilities_can_be_asked_for(policy, model, rounds):
     same(made, before)
 
 
-@every
-def test_decisions_are_drawn_with_the_probabilities_that_they_carry(policy):
-    """One context 4,000 times: counts by arm and, by χ², by the sums of the probabilities."""
-    made = played(bandit(policy=policy), 12)
-    decision = made.choose(np.tile([0.3, 0.2, -0.1], (4000, 1)))
-    expected = decision.probabilities.sum(axis=0)
-    counts = np.array([(decision.arm == arm).sum() for arm in ARMS])
-    assert (counts[expected == 0] == 0).all()
-    likely = expected > 0
-    if likely.sum() > 1:
-        assert stats.chisquare(counts[likely], expected[likely]).pvalue > 1e-4
-    index = [ARMS.index(arm) for arm in decision.arm]
-    np.testing.assert_allclose(decision.propensity, decision.probabilities[range(4000), index])
-
-
-@every
-def test_arms_that_may_not_be_chosen(policy):
-    made = played(bandit(policy=policy), 12)
-    decision = made.choose(world(200, 2)[0], arms=["a", "c"])
-    assert set(decision.arm) <= {"a", "c"}
-    np.testing.assert_allclose(decision.probabilities.sum(axis=1), 1.0)
-    assert (decision.probabilities[:, 1] == 0).all()
-
-
-@every
-def test_one_by_one_and_at_once(policy):
-    x = world(10, 3)[0]
-    one, other = (played(bandit(policy=policy), 12) for _ in range(2))
-    single = [one.choose(context) for context in x]
-    batch = other.choose(x)
-    assert [d.arm for d in single] == batch.arm.tolist()
-    np.testing.assert_allclose([d.probabilities for d in single], batch.probabilities, atol=1e-12)
-
-
-@every
-def test_copies_and_files(policy, tmp_path):
-    made = played(bandit(policy=policy), 12)
-    made.save(tmp_path / "bandit")
-    loaded = bb.Bandit.load(tmp_path / "bandit", policy=policy)
-    same(made.copy(), loaded)
-
-
-@every
-def test_bad_input_leaves_no_trace(policy):
-    made, twin = (played(bandit(policy=policy), 12) for _ in range(2))
-    decision = made.choose(world(1)[0])
-    twin.choose(world(1)[0])
-    for bad in ([np.nan, 0, 0], [1, 2], "abc"):
-        with pytest.raises((ValueError, TypeError)):
-            made.choose(bad)
-    for bad in (np.inf, [1.0, 2.0]):
-        with pytest.raises((ValueError, TypeError)):
-            made.observe(decision, bad)
-    np.testing.assert_array_equal(moments(made), moments(twin))
-    assert decisions(made)[0] == decisions(twin)[0]
-
-
 class Odd:
     def __init__(self, answer):
         self.answer = answer
@@ -170,11 +112,3 @@ def test_an_error_of_the_belief_is_its_own():
     made.belief.values = lambda x: x.no_such_thing
     with pytest.raises(AttributeError, match="no_such_thing"):
         made.choose(world(1)[0])
-
-
-@pytest.mark.parametrize("kind", [list, np.float32, np.float64])
-def test_lists_and_numbers_of_less_precision(kind):
-    as_kind = list if kind is list else lambda p: p.astype(kind)
-    made = bandit(policy=Odd(lambda known, p: as_kind(p * (1 + 1e-7))))
-    made.update(world(3)[0], list(ARMS), [1.0, 2.0, 3.0])
-    np.testing.assert_allclose(made.choose(world(4)[0]).probabilities.sum(axis=1), 1, rtol=1e-15)

@@ -29,18 +29,6 @@ class Drawn(bb.ByDraws):
         return np.tile(np.arange(5.0), (len(x), len(self.n), 1)) + self.n[:, None]
 
 
-class Plain:
-    n, n_features = np.zeros(2), 3
-
-
-def test_what_is_a_belief_may_be_asked():
-    assert isinstance(Mean(2, 3, False, None), bb.Belief)
-    assert isinstance(bb.LinTS(2, 3).belief, bb.Belief)
-    assert not isinstance(Plain(), bb.Belief)
-    assert isinstance(bb.TopTwo(), bb.Policy)
-    assert not isinstance(Plain(), bb.Policy)
-
-
 class Model:
     def __init__(self, kind, **answers):
         self.kind = type(kind.__name__, (kind,), answers)
@@ -165,20 +153,6 @@ def test_one_that_does_not_count_its_rounds():
     assert made.history.total == 0
 
 
-def test_what_it_is_saved_as_can_be_loaded(tmp_path):
-    """Moments that are no numbers would be in the file, and the file be refused."""
-    model = Model(
-        Mean, predict=wrong(lambda m: bb.LocationScale(m * np.nan, m)),
-        state=lambda self: {"n": self.n}, restore=lambda self, state: None,
-    )  # fmt: skip
-    made = bandit(model)
-    made.belief.n += 1.0
-    with pytest.raises(ValueError, match="finite"):
-        made.choose(world(1)[0])
-    made.save(tmp_path / "bandit")
-    assert bb.Bandit.load(tmp_path / "bandit", model=model).history.total == 0
-
-
 BEST = {
     "more than 1": (lambda p: p + 0.5, "probabilities ≥ 0 that sum to 1"),
     "less than 1": (lambda p: 0.5 * p, "probabilities ≥ 0 that sum to 1"),
@@ -202,36 +176,6 @@ def test_wrong_probabilities(best):
     with pytest.raises(ValueError, match=rf"Odd\.best must give.*{match}|Odd\.best {match}"):
         made.choose(world(4)[0])
     np.testing.assert_array_equal(made.stream, before)
-
-
-def test_probabilities_that_a_belief_keeps_stay_its_own():
-    kept = np.array([[1, 0, 0]] * 4)
-    kept.setflags(write=False)
-    made = bandit(Model(Mean, predict=lambda self, x: Odd(kept, kept, kept)), bb.TopTwo())
-    made.belief.n += 1.0
-    np.testing.assert_array_equal(made.choose(world(4)[0]).probabilities, kept)
-
-
-def test_counts_that_are_no_array():
-    class Listed(Mean):
-        def __init__(self, *shape):
-            super().__init__(*shape)
-            self.n = [0.0, 0.0, 0.0]
-
-    with pytest.raises(TypeError, match=r"Listed\.n must be an array \(K,\)"):
-        bandit(Model(Listed))
-
-
-def test_one_that_knew_something_before_is_loaded(tmp_path):
-    """And whatever attributes it has are its own affair."""
-    model = Model(Mean, state=lambda self: {"n": self.n, "sum": self.sum}, drawn=0, chains=None,
-                  restore=lambda self, state: vars(self).update(state))  # fmt: skip
-    made = bandit(model)
-    made.belief.n += 100.0
-    made.update(world(2)[0], ["a", "b"], [1.0, 2.0], [0.5, 0.5])
-    made.save(tmp_path / "bandit")
-    loaded = bb.Bandit.load(tmp_path / "bandit", model=model)
-    np.testing.assert_array_equal(loaded.belief.n, made.belief.n)
 
 
 def test_a_state_that_a_file_would_change_is_not_saved(tmp_path):
