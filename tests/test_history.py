@@ -87,17 +87,6 @@ def test_a_bandit_logs_what_it_did(rng):
     np.testing.assert_array_equal(frame[["x0", "x1", "x2"]], x)
 
 
-def test_propensities_are_of_the_moment_of_decision_however_late_they_are_asked_for(rng):
-    x, reward = world(rng, 60)
-    asked, unasked = bb.LinTS(3, 3), bb.LinTS(3, 3)
-    propensity = play(asked, x, reward)[1]
-    for context, rewards in zip(x, reward, strict=True):
-        decision = unasked.choose(context)
-        unasked.observe(decision, rewards[decision.arm])
-    np.testing.assert_array_equal(unasked.history.propensity, propensity)
-    assert len(np.unique(propensity)) > 40
-
-
 @pytest.mark.parametrize("limit", [None, 20, 1000])
 def test_arms_change_and_the_past_stays(limit, rng):
     x, reward = world(rng, 90)
@@ -134,18 +123,6 @@ def test_arms_change_and_the_past_stays(limit, rng):
     assert bandit.history.retired == (["a"] if limit == 20 else ["b", "a"])  # of rows kept then
 
 
-def test_no_history_is_kept_where_none_is_wanted(rng):
-    x, reward = world(rng, 20)
-    bandit = bb.BLTS(3, 3, history=0)
-    bandit.play(x, reward)
-    assert (len(bandit.history), bandit.history.total) == (0, 20)
-    assert bandit.history.rows.nbytes == 0
-    assert bandit.history.arm.tolist() == []
-    bandit.remove_arm(1)
-    bandit.add_arm("new")
-    assert len(bandit.history.to_frame()) == 0
-
-
 @pytest.mark.parametrize("limit", [0, 5, None])
 def test_names_of_removed_arms_live_as_long_as_a_row(limit, tmp_path):
     """So that arms that come and go for ever cost no more in the end than at first."""
@@ -163,15 +140,3 @@ def test_names_of_removed_arms_live_as_long_as_a_row(limit, tmp_path):
     again = bb.Bandit.load(tmp_path / "b.npz").history
     assert again.arm.tolist() == kept
     np.testing.assert_array_equal(again.reward, 20.0 * np.arange(10)[10 - len(kept) :])
-
-
-def test_an_open_decision_of_a_removed_arm_is_refused_by_its_name():
-    bandit = bb.LinTS(["a", "b"], 1, history=0)
-    late = bandit.choose([1.0], arms=["b"])
-    bandit.remove_arm("b")
-    bandit.add_arm("c")
-    with pytest.raises(ValueError, match="unknown arm 'b'"):
-        bandit.observe(late, 1.0)
-    bandit.add_arm("b")  # which is back
-    bandit.observe(late, 1.0)
-    assert bandit.history.total == 1

@@ -53,15 +53,6 @@ def test_choice_probabilities_laws(K, seed, scale, shift):
     np.testing.assert_allclose(moved, p, atol=1e-6)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("K", [30, 100])
-def test_choice_probabilities_of_many_arms(K, rng):
-    mean, sd = rng.normal(size=K), rng.uniform(0.1, 2.0, K)
-    np.testing.assert_allclose(
-        bb.choice_probabilities(mean, sd), oracle.best_arm(mean, sd), atol=1e-6
-    )
-
-
 @pytest.mark.parametrize(
     ("mean", "sd", "message"),
     [
@@ -120,13 +111,6 @@ def test_alpha_zero_is_greedy(variance, prior, n):
     np.testing.assert_allclose(every, np.full((5, 3), 1 / 3))
 
 
-@pytest.mark.parametrize("policy", POLICIES, ids=str)
-def test_arms_without_data_are_alike(policy):
-    belief, x = believed(n=0, K=4)
-    p = policy.probabilities(belief.predict(x))
-    np.testing.assert_allclose(p, np.full((5, 4), 0.25), atol=1e-6)
-
-
 def test_the_number_may_follow_the_round():
     belief, x = believed()
     ucb = bb.UCB(lambda t: 1.0 / t)
@@ -174,14 +158,6 @@ def test_boltzmann_knows_neither_origin_nor_unit(variance):
     assert (bb.Boltzmann(1e-9).probabilities(belief.predict(x)).max(axis=1) > 1 - 1e-9).all()
 
 
-def test_boltzmann_at_no_temperature_is_greedy(rng):
-    belief, x = bb.LinTS(3, n_features=2).belief, rng.normal(size=(20, 2))
-    belief.update(rng.normal(size=(30, 2)), np.arange(30) % 3, 1e9 * rng.normal(size=30))
-    with np.errstate(all="raise"):
-        p = bb.Boltzmann(1e-305).probabilities(belief.predict(x))
-    np.testing.assert_array_equal(p, bb.Greedy().probabilities(belief.predict(x)))
-
-
 @few("[0.3]")
 @pytest.mark.parametrize("beta", [0.0, 0.3, 1.0])
 def test_top_two_is_what_its_draws_do(beta, rng):
@@ -196,9 +172,3 @@ def test_top_two_is_what_its_draws_do(beta, rng):
     chosen = np.where(rng.random(40_000) < beta, first, second)
     frequency = np.bincount(chosen, minlength=3) / 40_000
     assert (np.abs(frequency - p) <= 4 * np.sqrt(p * (1 - p) / 40_000) + 1e-6).all()
-
-
-def test_top_two_of_what_is_certain():
-    belief, x = believed(variance=1e-12)
-    p = bb.TopTwo().probabilities(belief.predict(x))
-    np.testing.assert_allclose(p, bb.Greedy().probabilities(belief.predict(x)), atol=1e-6)

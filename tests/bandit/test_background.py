@@ -1,7 +1,5 @@
 """Refits in the background: decisions and rewards go on, and the draws are those of any refit."""
 
-import subprocess
-import sys
 import threading
 import time
 from dataclasses import replace
@@ -143,51 +141,6 @@ def test_a_refit_that_fails_is_said_once(gate):
     bandit.greedy(probe())
     finish(bandit)
     assert [chain.fitted for chain in bandit.belief.clouds] == [40, 40]
-
-
-def test_arms_that_come_and_go_in_the_middle(gate):
-    """Each arm takes the draws of its own rounds."""
-    bandit, other = bandit_of(arms=3, n=30), bandit_of(background=False, arms=3, n=30)
-    gate.opened.clear()
-    surprise(bandit, 60), surprise(other, 60)
-    bandit.greedy(probe()), other.greedy(probe())
-    assert refits(bandit) == [True] * 3
-    for one in (bandit, other):
-        one.remove_arm(0)
-        one.add_arm("new")
-    assert bandit.greedy(probe()).shape == (4,)
-    gate.opened.set()
-    finish(bandit)
-    assert runs(bandit) == [3, 3, 1]
-    np.testing.assert_array_equal(bandit.probabilities(probe()), other.probabilities(probe()))
-
-
-SCRIPT = """
-import threading, time
-from tests.bandit.test_background import SAMPLE, Plan, bandit_of, probe, refits, surprise
-
-def slow(plan, *args, **settings):
-    print("begun", flush=True)
-    time.sleep(1.0)
-    return SAMPLE(plan, *args, **settings)
-
-bandit = bandit_of()
-Plan.sample = slow
-surprise(bandit)
-bandit.greedy(probe())
-assert refits(bandit) == [True, True]
-"""
-
-
-@pytest.mark.slow
-def test_a_process_that_ends_in_the_middle():
-    """It waits for the refit that runs, and does not begin the next."""
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout.split() == ["begun"]
 
 
 def test_gibbs_is_compiled_before_the_first_decision(monkeypatch):

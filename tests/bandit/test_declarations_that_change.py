@@ -67,32 +67,3 @@ def test_a_level_that_was_not_declared_is_named():
     with pytest.raises(ValueError, match="a level that was not declared"):
         bandit.choose([7.0])
     assert bandit.t == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("own", [True, False])
-@few("False")
-def test_rows_in_a_closure_are_rows_and_a_variable_of_their_name_is_not(own, rng):
-    """`weight` of the declaration, and a number of the user's that happens to bear its name."""
-
-    @bb.reward_model(t=EACH)
-    def powers(x, reward, weight, t):
-        mu = x @ t
-        power = weight if own else pytensor.shared(np.full(1, 4.0), name="weight")
-
-        def log_density(value, mu):
-            return power * pm.logp(pm.Normal.dist(mu, 1.0), value)
-
-        pm.CustomDist("r", mu, logp=log_density, observed=reward)
-        return mu
-
-    x, weight = rng.normal(size=(30, 2)), rng.uniform(0.5, 2.0, 30)
-    y, w = x @ [1.0, 2.0] + rng.normal(size=30), weight if own else np.full(30, 4.0)
-    exact = np.linalg.solve((x.T * w) @ x + np.eye(2), x.T @ (w * y))
-    found = bb.fit(powers, x, y, weight=weight)
-    np.testing.assert_allclose(found.mean(np.eye(2)), exact, rtol=1e-8)
-    bandit = bb.Bandit(1, powers, bb.Thompson(), n_features=2)
-    bandit.update(x, np.zeros(30, int), y, np.ones(30))
-    plain = np.ones(30) if own else np.full(30, 4.0)
-    exact = np.linalg.solve((x.T * plain) @ x + np.eye(2), x.T @ (plain * y))
-    np.testing.assert_allclose(bandit.belief.predict(np.eye(2)).mean[:, 0], exact, rtol=1e-8)

@@ -208,45 +208,6 @@ def test_half_lives_are_weighed_by_predictive_densities(kind):
     np.testing.assert_allclose(np.exp(belief.log_weight), weight, rtol=1e-9)
 
 
-@few("[forest]")
-@pytest.mark.parametrize("kind", WINDOWS)
-def test_a_window_has_the_rounds_decided_since(kind):
-    bandit = made(kind)
-    x, arm, r, age = lived(kind, bandit, 5)
-    belief, within = now(bandit), age < HALF / np.log(2.0)
-    assert len(x) > within.sum() > 5
-    rounds = belief.log if kind == "tree" else belief.rounds
-    for k in range(3):
-        mine = within & (arm == k)
-        np.testing.assert_array_equal(np.sort(rounds.of(k)["reward"]), np.sort(r[mine]))
-        assert belief.n[k] == mine.sum()
-    bandit.add_arm("d")
-    bandit.remove_arm("a")
-    assert now(bandit).n.tolist() == [*np.bincount(arm[within], minlength=3)[1:], 0]
-
-
-@pytest.mark.slow
-def test_draws_with_a_window_are_of_its_rounds():
-    """Draws that rewards weight, and that are renewed when rounds leave, against a fit to those
-    that are left: means of 400 draws."""
-    rng = np.random.default_rng(0)
-    bandit = bandit_of(declared.lasso, half_life=40.0, draws=400)
-    x, k = rng.normal(size=(200, D)), rng.integers(0, 3, 200)
-    r = x[:, 0] * np.where(np.arange(200) < 100, 1.0, -1.0) + 0.7 * rng.normal(size=200)
-    probe = np.eye(D)
-    for t in range(200):
-        bandit.update(x[t], ARMS[k[t]], r[t])
-        bandit.greedy(probe)
-    belief = bandit.belief
-    means, _ = moments_of(belief, probe)
-    mine = (np.arange(200) > 200 - 40.0 / np.log(2.0)) & (k == 1)
-    fit = bb.fit(declared.lasso, x[mine], r[mine], draws=4000, seed=0)
-    assert belief.clouds[1].runs < 30  # far fewer refits than ticks
-    np.testing.assert_allclose(means[:, 1], fit.mean(probe), atol=6 * fit.sd(probe).max() / 20)
-    posterior = bandit.posterior("b")
-    np.testing.assert_allclose(posterior.mean(probe), fit.mean(probe), atol=0.1)
-
-
 def test_times_of_a_log():
     """Rounds logged with their times, in any order, are a weighted fit; `forget` ages them all."""
     rng, start = np.random.default_rng(4), time.time() - 10 * 86_400.0
@@ -330,3 +291,20 @@ def test_what_cannot_forget_says_so(case):
     make, said = BAD[case]
     with pytest.raises(ValueError, match=said):
         make()
+
+
+@few("[forest]")
+@pytest.mark.parametrize("kind", WINDOWS)
+def test_a_window_has_the_rounds_decided_since(kind):
+    bandit = made(kind)
+    x, arm, r, age = lived(kind, bandit, 5)
+    belief, within = now(bandit), age < HALF / np.log(2.0)
+    assert len(x) > within.sum() > 5
+    rounds = belief.log if kind == "tree" else belief.rounds
+    for k in range(3):
+        mine = within & (arm == k)
+        np.testing.assert_array_equal(np.sort(rounds.of(k)["reward"]), np.sort(r[mine]))
+        assert belief.n[k] == mine.sum()
+    bandit.add_arm("d")
+    bandit.remove_arm("a")
+    assert now(bandit).n.tolist() == [*np.bincount(arm[within], minlength=3)[1:], 0]

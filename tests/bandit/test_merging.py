@@ -144,19 +144,3 @@ def test_a_common_past_is_found():
     short = bb.LinTS(ARMS, D, history=5)
     short.play(rng.normal(size=(15, D)), rng.normal(size=(15, 3)))
     refused(bandit, short, "would keep 15 rounds of the other bandit, which has kept 5")
-
-
-def test_removed_arms_keep_their_names(tmp_path):
-    one, other = made("ridge"), made("ridge").reseed(1)
-    rng = np.random.default_rng(0)
-    for bandit, arm in ((one, "a"), (other, "b")):
-        bandit.play(rng.normal(size=(20, D)), rng.normal(size=(20, 3)))
-        bandit.remove_arm(arm)
-        bandit.add_arm("z")
-    other.remove_arm("a")
-    one.remove_arm("b")
-    names = [*one.history.arm, *other.history.arm]
-    one.merge(other)
-    assert one.history.arm.tolist() == names
-    one.save(tmp_path / "file")
-    assert bb.Bandit.load(tmp_path / "file").history.arm.tolist() == names

@@ -1,32 +1,9 @@
 """One arithmetic at every speed: the compiled loop, single rounds, batches, copies: bit for bit."""
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 
 import bayesbandit as bb
-from tests.players import ALL, anatomy, play, public, world
-
-
-def pair(name, seed=3, K=3, d=3):
-    return ALL[name](K, d, seed=seed), ALL[name](K, d, seed=seed)
-
-
-@given(
-    st.sampled_from(sorted(ALL)),
-    st.integers(1, 6),
-    st.integers(1, 10),
-    st.integers(0, 25),
-    st.integers(0, 2**32 - 1),
-)
-def test_any_size(name, K, d, T, seed):
-    x, reward = world(np.random.default_rng(seed), T, d, K)
-    api, loop = pair(name, seed, K, d)
-    arms, propensity = play(api, x, reward)
-    chosen, p = loop.play(x, reward)
-    assert (chosen.tolist(), p.tolist()) == (arms.tolist(), propensity.tolist())
-    assert public(loop) == public(api)
-    assert ((p > 0) & (p <= 1)).all()
+from tests.players import world
 
 
 def test_same_seed_same_run_other_seed_other_run(rng):
@@ -48,13 +25,3 @@ def test_decisions_know_nothing_of_contexts_from_the_same_seed():
     for seed in range(3):
         normals = np.random.default_rng(seed).standard_normal(200)
         assert not np.isin(bb.LinTS(3, 3, seed=seed).stream, normals).any()
-
-
-def test_memory_of_a_round_does_not_grow(rng):
-    x, reward = world(rng, 300)
-    bandit = bb.BLTS(3, 3, history=50)
-    bandit.play(x, reward)
-    sizes = {name: shape for name, (shape, _) in anatomy(bandit)[1].items()}
-    bandit.play(x, reward)
-    assert sizes == {name: shape for name, (shape, _) in anatomy(bandit)[1].items()}
-    np.testing.assert_array_equal(bandit.history.x, x[-50:])

@@ -43,19 +43,6 @@ def test_greedy(rng):
     np.testing.assert_array_equal(*runs)
 
 
-@pytest.mark.parametrize("name", MADE_OF)
-def test_the_contract(name):
-    """Names, order and defaults of arguments that others rely on."""
-    parameters = inspect.signature(getattr(bb, name)).parameters
-    common = ["arms", "n_features", "alpha", "ridge", "variance", "intercept", "seed"]
-    defaults = [inspect.Parameter.empty, None, 1.0, 1.0, "empirical_bayes", True, 0]
-    assert list(parameters)[:7] == common
-    assert [parameters[p].default for p in common] == defaults
-    if name.startswith("B"):
-        assert parameters["clip"].default == 0.1
-        assert "propensity" in parameters
-
-
 @pytest.mark.parametrize("name", PRESETS)
 def test_settings_reach_the_model_and_the_bandit(name):
     settings = {"min_variance": 1e-2, "grid": (1.0, 2.0), "folds": 3, "prior": (2.0, 3.0)}

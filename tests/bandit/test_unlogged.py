@@ -94,11 +94,3 @@ def test_features_of_the_chosen_arms_are_enough_where_nothing_is_weighted():
         weighted.update(x, arm, reward)
     weighted.update(all_arms, arm, reward)
     np.testing.assert_array_equal(weighted.history.weight, np.full(60, 3.0))
-
-
-def test_estimated_propensities_do_without():
-    x, arm, reward = log(300)
-    without, given = KINDS["estimated"](), KINDS["estimated"]()
-    without.update(x, arm, reward)
-    given.update(x, arm, reward, propensity=1 / 3)
-    np.testing.assert_array_equal(without.history.weight, given.history.weight)

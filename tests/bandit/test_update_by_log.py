@@ -105,18 +105,6 @@ def test_contexts_of_another_encoder_are_refused(path):
     same(bandit, past)
 
 
-def test_rewards_that_are_missing_are_not_learned():
-    frame = table().drop(columns="plan")
-    frame.loc[::10, "reward"] = np.nan
-    log, bandit = Log.of(frame), bb.BLTS(ARMS, 1)
-    refused(bandit, r"30 of 300 rewards are missing \(NaN\).*log\[~np.isnan", log)
-    skipped = bandit.update(log, errors="skip")
-    assert [row for row, _ in skipped] == list(range(0, 300, 10))
-    told = bb.BLTS(ARMS, 1)
-    told.update(log[~np.isnan(log.reward)])
-    same(bandit, told)
-
-
 def test_what_is_no_log_is_a_sentence():
     frame = table().drop(columns="plan")
     log, bandit = Log.of(frame), bb.LinTS(ARMS, 1)

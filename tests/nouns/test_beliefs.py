@@ -126,23 +126,6 @@ def test_what_is_no_belief_is_named():
         bandit("ridge")
 
 
-def test_arrays_that_no_file_holds(tmp_path):
-    class Small(Means):
-        def state(self):
-            return {"sums": self.sums.astype(np.float32)}
-
-        def restore(self, state):
-            self.sums = state["sums"]
-
-    class Model:
-        def belief(self, n_arms, n_features, normalize, seed):
-            return Small(n_arms, n_features)
-
-    with pytest.raises(TypeError, match=r"belief\.sums is an array of float32"):
-        bandit(Model()).save(tmp_path / "b")
-    assert not list(tmp_path.iterdir())
-
-
 DECIDE = "PolicyMixture", "SuperUCB"  # beliefs that are a policy in themselves
 GLMS = "logistic", "probit", "poisson"
 LAPLACE = {f"{name} by Laplace": bb.Laplace(bb.load_model(name)) for name in GLMS}

@@ -37,20 +37,6 @@ class Model:
         return self.kind(*shape)
 
 
-def add_sums(self, other):
-    self.n, self.sum = self.n + other.n, self.sum + other.sum
-
-
-def test_a_belief_needs_no_more_than_absorb_to_be_merged():
-    model = Model(Mean, absorb=add_sums)
-    one, other = (bb.Bandit(2, model, bb.Thompson(), n_features=3, seed=seed) for seed in (0, 1))
-    one.update(np.ones((3, 3)), [0, 1, 1], [1.0, 2.0, 3.0])
-    other.update(np.ones((2, 3)), [0, 0], [5.0, 7.0])
-    one.merge(other)
-    assert one.belief.n.tolist() == [3.0, 2.0]
-    assert one.belief.sum.tolist() == [13.0, 5.0]
-
-
 class Odd(bb.Prediction):
     """Moments as they were given."""
 

@@ -102,7 +102,3 @@ def test_contexts_that_tell_little_apart(name, kernel, landmarks):
     np.testing.assert_allclose([weight[:12].mean(), weight[12:].mean()], 1.0, atol=1e-6)
     if "but" not in name and "in one" not in name:
         np.testing.assert_allclose(weight, 1.0, atol=1e-4)
-
-
-def test_weights_that_may_not_be_less_than_1_are_1(rng):
-    np.testing.assert_array_equal(projected(rng.normal(size=9), 1.0), np.ones(9))

@@ -1,7 +1,6 @@
 """Inverse-propensity weights: known, pooled (by brute force), and estimated (by scikit-learn)."""
 
 import re
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,9 +14,6 @@ import bayesbandit as bb
 from bayesbandit.bandit import bandit as module_of_bandits
 from bayesbandit.bandit import simulation
 from bayesbandit.bandit.player import step
-from bayesbandit.beliefs.regressions import Regressions
-from bayesbandit.schedule import Schedule
-from bayesbandit.weighting import pooled as module
 from tests import oracle
 from tests.cases import few
 from tests.players import play, world
@@ -58,14 +54,6 @@ def test_decision_weights(policy, normalize, clip, rng):
     propensity = bandit.play(x, reward)[1]
     np.testing.assert_array_equal(bandit.history.weight, 1 / np.maximum(clip, propensity))
     estimates_are_weighted(bandit, normalize=normalize)
-
-
-def test_unweighted_is_weight_one(rng):
-    x, reward = world(rng, 50)
-    bandit = bb.LinTS(3, 3)
-    bandit.play(x, reward)
-    np.testing.assert_array_equal(bandit.history.weight, 1.0)
-    estimates_are_weighted(bandit)
 
 
 class PooledByHand:
@@ -195,28 +183,6 @@ def test_a_period_counts_over_the_arms_of_its_moment(rng):
     assert len(pool.periods) <= settled + 2
 
 
-def counted(bandit, T, monkeypatch):
-    """Probabilities that pooling evaluates within T rounds."""
-    calls = []
-    asked = module.chances_then
-    monkeypatch.setattr(
-        module, "chances_then", lambda then, x, *rule: calls.append(len(x)) or asked(then, x, *rule)
-    )
-    x, reward = world(np.random.default_rng(0), T)
-    bandit.play(x, reward, every=T)
-    monkeypatch.undo()
-    return sum(calls)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("T", [250, 1000])
-def test_pooled_cost_is_near_linear(T, monkeypatch):
-    """Counted, not timed: 8 times the rounds cost at most 8 · 1.2 times as much."""
-    few, many = (counted(bb.BLTS(3, 3, propensity="pooled"), n, monkeypatch) for n in (T, 8 * T))
-    assert many < 1.2 * 8 * few
-    assert many < 32 * 8 * T * 12  # at most `snapshots` a row and refresh, refreshed ~ 10 times
-
-
 @few("[pulled-3-False]")
 @pytest.mark.parametrize(
     ("K", "intercept"),
@@ -255,18 +221,6 @@ def test_before_there_is_an_estimate_the_known_propensity_serves(rng):
     decision = bandit.choose(rng.normal(size=3))
     bandit.observe(decision, 1.0)
     np.testing.assert_allclose(bandit.history.weight, 3.0)  # one arm seen: nothing to regress
-
-
-def test_an_arm_that_comes_back_is_one_arm(rng):
-    bandit = balanced(bb.UCB(2.0), ["a", "b"], propensity="estimated", refit_every=1)
-    x, reward = world(rng, 60, K=2)
-    play(bandit, x, reward)
-    bandit.remove_arm("a")
-    bandit.add_arm("a")
-    bandit.update(x, bandit.history.arm, reward[:, 0])
-    assert sorted(bandit.reweighting.weigher.arms) == ["a", "b"]
-    p = [bandit.reweighting.weigher.of(arm, bandit.history.rows[:9], bandit.layout) for arm in "ab"]
-    np.testing.assert_allclose(np.sum(p, axis=0), 1.0, atol=1e-12)
 
 
 STREAMED = {
@@ -314,39 +268,6 @@ def test_a_run_is_its_rounds_to_the_last_bit(how, policy, model, limit, rng, mon
         bandit.add_arm("new")
         bandit.play(x[:20], reward[:20])
     assert_frame_equal(run.history.to_frame(), stepped.history.to_frame())
-
-
-@pytest.mark.parametrize("kind", ["pooled", "estimated"])
-def test_no_features_at_all(kind, rng):
-    """With a constant alone the estimated propensity is the arm's frequency, shrunk by nothing."""
-    bandit = balanced(bb.Thompson(5.0), 2, d=0, propensity=kind, refit_every=1)
-    bandit.play(np.empty((60, 0)), rng.normal(size=(60, 2)))
-    if kind == "estimated":
-        frequency = np.mean(bandit.history.arm == bandit.history.arm[-1])
-        np.testing.assert_allclose(1 / bandit.history.weight[-1], frequency, atol=1e-3)
-    estimates_are_weighted(bandit)
-
-
-@pytest.mark.parametrize("kind", ["pooled", "estimated"])
-def test_refreshing_on_a_schedule(kind, rng, monkeypatch):
-    """Settled at growth by a share or every m rows of the pulled arm; normalised all along."""
-    assert [Schedule(0.5).next_due(n) for n in (0, 1, 2, 10)] == [1, 2, 3, 15]
-    assert Schedule(7).next_due(10) == 17
-    x, reward = world(rng, 150)
-    bandit = balanced(bb.UCB(), propensity=kind, refit_every=0.5, normalize=True)
-    refreshed, reweigh = [], Regressions.reweigh
-
-    def noted(belief, due, x, arm, *rest):
-        refreshed.extend((k, np.sum(arm == k)) for k in due)
-        reweigh(belief, due, x, arm, *rest)
-
-    monkeypatch.setattr(Regressions, "reweigh", noted)
-    play(bandit, x, reward)
-    for k in range(3):
-        n = [rows for arm, rows in refreshed if arm == k]
-        assert all(b >= min(np.ceil(1.5 * a), a + 1) for a, b in pairwise(n))
-        assert len(n) <= 2 + np.log(150) / np.log(1.5)
-    estimates_are_weighted(bandit, normalize=True)
 
 
 def test_weights_undo_the_selection(rng):

@@ -33,22 +33,6 @@ def test_differences_are_those_of_means():
     assert table["after"].abs().max() < 0.3 * table["before"].abs().max()
 
 
-def test_even_weights_change_nothing():
-    bandit, x, _ = played()
-    table = bb.balance_table(bandit.history, features=["age", "income", "one"])
-    np.testing.assert_allclose(table["before"], table["after"], atol=1e-12)
-    assert table.loc["a"].index.tolist() == ["age", "income", "one"]
-    given = bb.balance_table(bandit.history, weight=1 + (x[:, 0] > 0))
-    assert (given["before"] != given["after"]).any()
-
-
-def test_removed_arms_are_told_of():
-    bandit, *_ = played()
-    bandit.add_arm("c")
-    bandit.remove_arm("a")
-    assert bb.balance_table(bandit.history).index.unique("arm").tolist() == ["b", "a"]
-
-
 def test_an_arm_that_came_back_is_one_arm():
     bandit, x, arm = played()
     bandit.remove_arm("a")
