@@ -195,15 +195,6 @@ def finite(array: np.ndarray, what: str, most: float = sys.float_info.max) -> np
     return array
 
 
-def not_finite(array: np.ndarray, what: str) -> dict[int, str]:
-    """Return the rows of an array (n, …) with a number that is not finite or too large.
-
-    The result is a dict from row numbers to reasons.
-    """
-    places = np.argwhere(~(np.abs(array) <= LARGEST))[::-1]  # a row's first wrong number wins
-    return {int(at[0]): _not_finite(array, what, LARGEST, at) for at in places}
-
-
 def _not_finite(array: np.ndarray, what: str, most: float, at: np.ndarray) -> str:
     size = "" if most == sys.float_info.max else f", at most {most:g} in size"
     return f"{what} must be finite{size}; found {array[tuple(at)]} at {at.tolist()}"

@@ -7,7 +7,7 @@ from copy import deepcopy
 from numbers import Integral
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,7 +31,6 @@ from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.fast_path import Deciding, Learning
 from bayesbandit.bandit.logged import Logged
 from bayesbandit.bandit.observed import Observed
-from bayesbandit.bandit.refusals import Refused
 from bayesbandit.beliefs.base import (
     Belief,
     BeliefModel,
@@ -394,16 +393,15 @@ class Bandit:
                     return Decision(layout, row)
         return choosing.choose(self, x, arms)
 
-    def observe(
-        self, decision: Decision, reward: ArrayLike, errors: Literal["raise", "skip"] = "raise"
-    ) -> list[Refused] | None:
+    def observe(self, decision: Decision, reward: ArrayLike) -> None:
         """Learn the reward of a decision, or the rewards (n,) of a batch; late and in any order.
 
-        errors: see `update`. A row of a removed arm cannot be learned either.
-        A reward counts once: a decision that this bandit has learned is refused, by its id, also
-        as a copy (`Decision.from_dict`). A bandit remembers its last 10,000 ids, and its file none.
+        All rows of a batch are learned, or none: raise ValueError if one cannot be learned, as a
+        row of a removed arm. A reward counts once: a decision that this bandit has learned is
+        refused, by its id, also as a copy (`Decision.from_dict`). A bandit remembers its last
+        10,000 ids, and its file none.
         """
-        live = self.learning if errors == "raise" else None
+        live = self.learning
         if live is not None and type(decision) is Decision and isinstance(reward, NUMBERS):
             observe_one, layout, stats, settings, source, clip, history, count = live
             row = decision.rows
@@ -418,14 +416,13 @@ class Bandit:
                 done = observe_one(row, r, stats, settings, source, clip, history, count)
                 if done == DONE:
                     decision.learned_by = self.observed
-                    return None
-        return learning.observe(self, decision, reward, errors)
+                    return
+        learning.observe(self, decision, reward)
 
     def update(
         self, x: Contexts | Logged, arm: ArrayLike | None = None, reward: ArrayLike | None = None,
-        propensity: ArrayLike | None = None, errors: Literal["raise", "skip"] = "raise",
-        time: object = None,
-    ) -> list[Refused] | None:  # fmt: skip
+        propensity: ArrayLike | None = None, time: object = None,
+    ) -> None:  # fmt: skip
         """Learn rounds logged elsewhere: contexts (d,) or (n, d), arms, rewards and propensities.
 
         `update(log)` learns a `bb.ope.Log` with its propensities and, if the model forgets with
@@ -437,14 +434,13 @@ class Bandit:
             needs none. `InversePropensity` then uses the bandit's current probabilities, which is
             wrong for another system's log. It replaces them by pooled or estimated propensities as
             soon as these are known.
-        errors: "raise" learns no row if one cannot be learned. "skip" learns the others and returns
-            the rest as (row, reason). A row cannot be learned if its arm is unknown. Its context
-            must be finite, and the encoder must accept it. Its reward must be finite and possible
-            under the model. Its propensity must be in (0, 1].
         time: when the rows were decided, if the model forgets with clock="time": dates or seconds
             since 1970, (n,) or one for all rows, in any order, none later than now. A date without
             a time zone is taken as UTC.
         If arms have features, those of the chosen arms, (n, d), are enough.
+
+        All rows are learned, or none: raise ValueError if an arm is unknown, a context or reward is
+        not finite, a reward is impossible under the model, or a propensity is not in (0, 1].
 
         A call with many rows is quicker than many calls: an arm with 1,000 or more of them learns
         from matrix products, if its model is linear. The result is that of row after row, to
@@ -455,7 +451,7 @@ class Bandit:
         Where the model forgets, rows are the next rounds, in their order. With clock="time" they
         are all of now, unless `time` is given.
         """
-        return learning.update(self, x, arm, reward, propensity, errors, time)
+        learning.update(self, x, arm, reward, propensity, time)
 
     @transactions.exclusive
     def play(self, x: Contexts, reward: ArrayLike, every: int = 1) -> tuple[np.ndarray, np.ndarray]:

@@ -12,13 +12,11 @@ from bayesbandit.bandit import (
     arm_features,
     choosing,
     context_warnings,
-    refusals,
     ticks,
     transactions,
 )
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.logged import Logged, rounds_of
-from bayesbandit.bandit.refusals import Learnable, Refused
 from bayesbandit.beliefs.base import Forgets, Kernel, check_counted, needed
 from bayesbandit.beliefs.sums import MIN_ROWS_TO_SUM
 from bayesbandit.checks import Contexts
@@ -35,13 +33,10 @@ Batch = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # contexts, arms,
 SIMPLE = "string", "integer"  # kinds of names that are looked up once each
 
 
-def observe(
-    bandit: Bandit, decision: Decision, reward: ArrayLike, errors: str = "raise"
-) -> list[Refused] | None:
+def observe(bandit: Bandit, decision: Decision, reward: ArrayLike) -> None:
     """Learn the reward of a decision, or the rewards (n,) of a batch: see `Bandit.observe`."""
     if type(decision) is not Decision:
         raise TypeError(f"observe takes a Decision of this bandit; got {decision!r}")
-    skips = checks.one_of(errors, "errors", refusals.ERRORS) == "skip"
     with bandit.lock:
         transactions.release(bandit)
         context_warnings.look(bandit)
@@ -64,40 +59,20 @@ def observe(
             )
         r = checks.one_a_row(reward, n, what)
         if n == 0:  # the part of a batch whose rewards came is empty
-            return [] if skips else None
-        learnable = Learnable(n, bandit.observed.repeated(decision))
-        if learnable.refused and not skips:
-            row, reason = learnable.listed()[0]
-            raise ValueError(f"{reason}{'' if one else f': row {row}'}")
+            return
+        if repeated := bandit.observed.repeated(decision):
+            row = min(repeated)
+            raise ValueError(f"{repeated[row]}{'' if one else f': row {row}'}")
         tick = ticks.ticks_of(bandit, decision)
         if decision.layout != layout:
             x = checks.contexts(np.atleast_2d(decision.x), bandit.n_features)  # already encoded
             arm, p = np.atleast_1d(decision.arm), np.atleast_1d(decision.propensity)
-            floor = decision.layout.floors(rows)
-            _learn_logged(bandit, learnable if skips else None, x, arm, r, p, floor, tick)
-        elif skips:
-            learnable.check_finite(r, what)
-            learnable.learn(
-                bandit, lambda draft, i: _learn_decided(draft, rows[i], r[i], _some(tick, i))
-            )
+            _update(bandit, x, arm, r, p, decision.layout.floors(rows), tick)
         else:
-            _learn_decided(bandit, rows, checks.finite(r, what, checks.LARGEST), tick)
-        refused = learnable.listed()
-        bandit.observed.learned(decision, {row for row, _ in refused})
-        return refused if skips else None
-
-
-def _some(values: np.ndarray | None, i: np.ndarray) -> np.ndarray | None:
-    return None if values is None else values[i]
-
-
-def _learn_decided(
-    bandit: Bandit, rows: np.ndarray, reward: np.ndarray, tick: np.ndarray | None
-) -> None:
-    """Learn rows (n, width) that were decided at ticks (n,), with their rewards (n,)."""
-    rows = rows.copy()
-    bandit.layout.records(rows)["reward"] = reward
-    learn(bandit, rows, tick=tick)
+            rows = rows.copy()
+            layout.records(rows)["reward"] = checks.finite(r, what, checks.LARGEST)
+            learn(bandit, rows, tick=tick)
+        bandit.observed.learned(decision)
 
 
 def update(
@@ -106,65 +81,23 @@ def update(
     arm: ArrayLike | None,
     reward: ArrayLike | None,
     propensity: ArrayLike | None,
-    errors: str = "raise",
     time: object = None,
-) -> list[Refused] | None:
+) -> None:
     """Learn rounds logged elsewhere: see `Bandit.update`."""
-    skips = checks.one_of(errors, "errors", refusals.ERRORS) == "skip"
     checks.same_rows(x=x, arm=arm, reward=reward, propensity=propensity, time=time)
     if (arm is None) != (reward is None):
         lacking = "unknown arm None" if arm is None else "rewards must be numbers; got None"
         raise ValueError(f"{lacking}: update takes arms and rewards, or a log alone")
     with bandit.lock:  # arms cannot change meanwhile
-        learnable = None
         if arm is None or reward is None:
             if propensity is not None:
                 raise TypeError("update(log) takes the log's own propensities; got others")
-            z, arm, reward, propensity, time = rounds_of(bandit, x, time, skips)
-            learnable = Learnable(len(z)) if skips else None
-        elif skips:
-            n = np.size(checks.unmasked(arm, "arm"))
-            z, learnable = refusals.contexts(bandit, cast(Contexts, x), n)
+            z, arm, reward, propensity, time = rounds_of(bandit, x, time)
         else:
             z = arm_features.logged(bandit, cast(Contexts, x), arm)
         tick = ticks.logged(bandit, time, len(z))
-        if learnable is None:
-            ticks.check_past(bandit, tick)
-        else:
-            learnable.check(lambda i: ticks.check_past(bandit, _some(tick, i)))
-        _learn_logged(bandit, learnable, z, arm, reward, propensity, 0.0, tick)
-        return None if learnable is None else learnable.listed()
-
-
-def _learn_logged(
-    bandit: Bandit, learnable: Learnable | None, x: np.ndarray, arm: ArrayLike, reward: ArrayLike,
-    propensity: ArrayLike | None, floor: np.ndarray | float, tick: np.ndarray | None,
-) -> None:  # fmt: skip
-    """Learn all rows, or those that are learnable, and refuse the others; see `_update`.
-
-    Raise ValueError if a shape is wrong.
-    """
-    if learnable is None:
-        _update(bandit, x, arm, reward, propensity, floor, tick)
-        return
-    n = len(x)
-    arms = np.atleast_1d(checks.unmasked(arm, "arm"))
-    checks.same_length(arms, n)
-    r = checks.one_a_row(reward, n, "rewards")
-    p = None
-    learnable.check(lambda i: _numbers_of(bandit, arms[i]))
-    learnable.check_finite(r, "rewards")
-    if propensity is not None:
-        p = given = checks.one_a_row(checks.repeated(propensity, n), n, "propensities")
-        learnable.check_finite(given, "propensities")
-        learnable.check(lambda i: checks.propensities(given[i], len(i)))
-    floors = np.broadcast_to(floor, n)
-    learnable.learn(
-        bandit,
-        lambda draft, i: _update(
-            draft, x[i], arms[i], r[i], _some(p, i), floors[i], _some(tick, i)
-        ),
-    )
+        ticks.check_past(bandit, tick)
+        _update(bandit, z, arm, reward, propensity, tick=tick)
 
 
 def _update(

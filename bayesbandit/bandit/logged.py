@@ -43,12 +43,12 @@ class Rounds(NamedTuple):
     time: Any
 
 
-def rounds_of(bandit: Bandit, log: object, time: object, skips: bool) -> Rounds:
+def rounds_of(bandit: Bandit, log: object, time: object) -> Rounds:
     """Return the rounds of a log that a bandit is to learn.
 
-    time: when they were decided, instead of the log's times. skips: whether rounds without a reward
-    are refused later, one by one. Raise TypeError for what is no log, and ValueError if its
-    contexts are not those of the bandit, or if rewards or needed times are missing.
+    time: when they were decided, instead of the log's times. Raise TypeError for what is no log,
+    and ValueError if its contexts are not those of the bandit, or if rewards or needed times are
+    missing.
     """
     if not isinstance(log, Logged):
         raise TypeError(
@@ -57,11 +57,11 @@ def rounds_of(bandit: Bandit, log: object, time: object, skips: bool) -> Rounds:
         )
     check_contexts(bandit, log)
     missing = np.isnan(log.reward)
-    if missing.any() and not skips:
+    if missing.any():
         raise ValueError(
             f"{int(missing.sum())} of {len(missing)} rewards are missing (NaN), and no bandit can "
-            "learn them: log[~np.isnan(log.reward)] leaves them out, log.within(delay, default=0) "
-            'says what no reward in time means, and errors="skip" lists them'
+            "learn them: log[~np.isnan(log.reward)] leaves them out, and log.within(delay, "
+            "default=0) says what no reward in time means"
         )
     by_time = bandit.belief.clock == "time"
     time = log.time if time is None and by_time else time
@@ -88,7 +88,7 @@ def check_contexts(bandit: Bandit, log: Logged) -> None:
             warnings.warn(
                 "the bandit learns contexts that the log's encoder made, and has none itself: make "
                 "it with encoder=log.encoder, or give it log.encoder.transform(x) later",
-                stacklevel=6,  # of `Bandit.update`
+                stacklevel=5,  # of `Bandit.update`
             )
     else:
         check_encoder(bandit, log)

@@ -6,7 +6,7 @@ is asked for later, it is recorded then. Other decisions are recorded by their i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -49,13 +49,12 @@ class Observed(dict[Key, None]):
             seen.add(key)
         return found
 
-    def learned(self, decision: Decision, left_out: Collection[int] = ()) -> None:
-        """Remember that a decision was learned, but for the rows that were left out."""
-        if decision.ids is None and not left_out:
+    def learned(self, decision: Decision) -> None:
+        """Remember that a decision was learned."""
+        if decision.ids is None:
             decision.learned_by = self
         else:
-            keys = keys_of(decision)
-            self.record([key for i, key in enumerate(keys) if i not in left_out])
+            self.record(keys_of(decision))
 
 
 def _reason(text: object) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import groupby
@@ -93,12 +94,15 @@ class Version:
     def refused(self, outcomes: Sequence[Outcome]) -> dict[str, str]:
         """Return the ids of rewards that cannot be learned, and why."""
         twin = independent(self.bandit)
-        found = dict[str, str]()
-        for decision, reward in batches(twin, outcomes):
-            left_out = twin.observe(decision, reward, errors="skip") or []
-            ids = np.atleast_1d(decision.id)
-            found |= {str(ids[row]): reason for row, reason in left_out}
-        return found
+        try:
+            for decision, reward in batches(twin, outcomes):
+                twin.observe(decision, reward)
+        except ValueError as error:
+            if len(outcomes) == 1:
+                return {outcomes[0].decision.id: str(error)}
+            half = len(outcomes) // 2
+            return self.refused(outcomes[:half]) | self.refused(outcomes[half:])
+        return {}
 
     def is_retired(self, decision: Stored) -> bool:
         """Return whether the arm was removed after the decision, even if it was added again."""
@@ -181,7 +185,8 @@ def rehearse(bandit: Bandit) -> Decision:
             decision = decided(bandit, x, None, [bytes([i]) * 32 for i in range(n)], zeros, zeros)
             _ = decision.propensity, decision.probabilities
         twin = independent(bandit)
-        twin.observe(decision, np.ones(n), errors="skip")  # a model may refuse this reward
+        with suppress(ValueError):  # a model may refuse this reward
+            twin.observe(decision, np.ones(n))
         if isinstance(twin.belief, Refits):
             twin.belief.refit_if_due()
         bandit = twin

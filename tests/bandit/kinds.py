@@ -18,6 +18,7 @@ from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.model import reward_model
 from tests import declarations as declared
 from tests.cases import moments_of
+from tests.nouns import RECIPE
 from tests.players import ALL, STATEFUL, _balanced, world
 
 D, ARMS = 3, ("a", "b", 3)
@@ -252,6 +253,8 @@ OTHERS = {
     "residual": Kind(_made(bb.Ridge(), bb.TopTwo(0.3), bb.ResidualBalance())),
     "kernel": Kind(_made(bb.Ridge(), bb.Boltzmann(0.5), bb.KernelBalance())),
     "a balance of yours": Kind(_made(bb.Ridge(), None, Loud())),
+    "a policy of yours": Kind(_made(bb.Ridge(), RECIPE["policy"].Annealed())),
+    "a belief of yours": Kind(_made(RECIPE["belief"].Trees(draws=4))),
     "tables": Kind(_of_tables),
 }
 KINDS = RIDGES | DECLARED | SHARED | FORGETTING | SYSTEMS | OTHERS

@@ -1,6 +1,9 @@
 """Arms by name: strings, integers and NumPy's; added and removed mid-way."""
 
+import json
+
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -92,3 +95,21 @@ def test_many_arms(rng):
     wide = bb.LinTS(2000, 1, history=10)
     wide.update(np.ones((2000, 1)), np.arange(2000), rng.normal(size=2000))
     assert len(set(wide.choose(np.ones((50, 1))).arm.tolist())) > 5
+
+
+@pytest.mark.parametrize("arms", [3, [5, 2**70, -1], ["a", "b", "ü"], ["a", 1, "1"]], ids=str)
+def test_the_names_of_a_batch_are_pythons_own(arms):
+    bandit = bb.LinTS(arms, 1, seed=0)
+    batch = bandit.choose(np.ones((20, 1)))
+    allowed = {json.dumps(arm) for arm in bandit.arms}
+    for names in (list(batch.arm), [batch.arm[i] for i in range(20)], batch.arm.tolist()):
+        assert {json.dumps(name) for name in names} <= allowed
+        assert all(type(name) in (int, str) for name in names)
+    assert [one.arm for one in batch] == batch.arm.tolist()
+    assert batch.arm[3:5].tolist() == batch.arm.tolist()[3:5]
+    hit = batch.arm == bandit.arms[0]
+    assert type(hit) is np.ndarray
+    assert hit.dtype == bool
+    bandit.update(np.ones((20, 1)), batch.arm, np.ones(20))
+    assert bandit.history.arm.tolist() == batch.arm.tolist()
+    assert pd.Series(batch.arm).tolist() == batch.arm.tolist()

@@ -137,3 +137,44 @@ def test_a_feature_may_be_called_as_a_column_of_the_rounds():
     found = bandit.history.to_frame()
     assert list(found.columns[:2]) == ["reward (context)", "arm=y"]
     assert (found["reward"] == 1.0).all()
+
+
+def encoded():
+    frame = pd.DataFrame({"age": [20.0, 30.0, 50.0, 40.0], "country": ["a", "b", "a", "b"]})
+    encoder = bb.Encoder.formula("~ age + country", frame)
+    return bb.LinTS(["x", "y"], encoder=encoder, seed=0), frame
+
+
+def test_a_list_of_dicts_is_a_table():
+    (bandit, frame), (other, _) = encoded(), encoded()
+    rows = frame.to_dict("records")
+    one, two = bandit.choose(rows), other.choose(frame)
+    np.testing.assert_array_equal(one.x, two.x)
+    assert one.arm.tolist() == two.arm.tolist()
+    np.testing.assert_array_equal(bandit.probabilities(rows), bandit.probabilities(frame))
+    bandit.update(rows, ["x"] * 4, [1.0] * 4)
+    other.update(frame, ["x"] * 4, [1.0] * 4)
+    np.testing.assert_array_equal(bandit.history.x, other.history.x)
+    assert bandit.greedy(tuple(rows)).tolist() == other.greedy(frame).tolist()
+    assert len(bandit.choose(rows[:1])) == 1
+    with pytest.raises(ValueError, match="row 1 lacks 'age'; other rows have 'age', 'country'"):
+        bandit.choose([rows[0], {"country": "a"}])
+    with pytest.raises(ValueError, match="must be numbers"):
+        bb.LinTS(2, 2).choose(rows)
+
+
+def test_predict_takes_contexts_as_choose_does(rng):
+    frame = pd.DataFrame({"age": [20.0, 60.0], "country": ["at", "de"]})
+    bandit = bb.LinTS(["a", "b"], encoder=bb.Encoder.fit(frame))
+    bandit.update(frame, ["a", "b"], [1.0, 0.0])
+    both = bandit.predict(frame).mean
+    np.testing.assert_array_equal(bandit.predict(frame.to_dict("records")).mean, both)
+    np.testing.assert_allclose(bandit.predict(dict(frame.iloc[0])).mean, both[:1], rtol=1e-12)
+    with pytest.raises(ValueError, match="age"):
+        bandit.predict({"country": "at"})
+    assert bb.Bandit(2, bb.Ridge(), bb.Thompson(), n_features=0).predict().mean.shape == (1, 2)
+    shared = bb.Bandit(2, bb.Shared(bb.Ridge()), bb.Thompson(), n_features=3)
+    assert shared.predict(rng.normal(size=(2, 3))).mean.shape == (1, 2)
+    assert shared.predict(rng.normal(size=(4, 2, 3))).mean.shape == (4, 2)
+    with pytest.raises(ValueError, match="3 features"):
+        shared.predict(np.ones((2, 2)))
