@@ -12,6 +12,7 @@ from bayesbandit.bandit import (
     arm_features,
     choosing,
     context_warnings,
+    fast_path,
     ticks,
     transactions,
 )
@@ -69,9 +70,11 @@ def observe(bandit: Bandit, decision: Decision, reward: ArrayLike) -> None:
             arm, p = np.atleast_1d(decision.arm), np.atleast_1d(decision.propensity)
             _update(bandit, x, arm, r, p, decision.layout.floors(rows), tick)
         else:
-            rows = rows.copy()
-            layout.records(rows)["reward"] = checks.finite(r, what, checks.LARGEST)
-            learn(bandit, rows, tick=tick)
+            checks.finite(r, what, checks.LARGEST)
+            if not one or tick is not None or not _is_learned(bandit, decision.rows, float(r[0])):
+                rows = rows.copy()
+                layout.records(rows)["reward"] = r
+                learn(bandit, rows, tick=tick)
         bandit.observed.learned(decision)
 
 
@@ -222,6 +225,20 @@ def _rows_without_moments(bandit: Bandit, x: np.ndarray, index: np.ndarray) -> n
     log["mean"], log["scale"], log["last"] = -np.inf, 0.0, 0.0
     log["mean"][mine], log["last"][mine] = 0.0, 1.0
     return rows
+
+
+def _is_learned(bandit: Bandit, row: np.ndarray, reward: float) -> bool:
+    """Learn a row (width,) by one compiled call, if there is one; return whether it was learned."""
+    kernel = bandit.kernel
+    if kernel is None or not kernel.plain or bandit.reweighting is not None:
+        return False
+    kernel.check_rewards(row[None, : bandit.n_features], np.array([reward]))
+    transactions.reserve(bandit, 1)
+    done = fast_path.observer(bandit, kernel)(
+        row, reward, kernel.arms, kernel.settings, bandit.source, bandit.clip,
+        bandit.history.rows, bandit.history.count,
+    )  # fmt: skip
+    return bool(done == rounds.DONE)
 
 
 def learn(

@@ -5,11 +5,9 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.runtime.savable import KINDS
-from bayesbandit.systems.bootstrap.belief import Bootstrap
-from bayesbandit.systems.super_ucb.belief import SuperUCB
 from tests.cases import few
 from tests.nouns import RECIPE
-from tests.nouns.stage import ARMS, bandit, played, same, world
+from tests.nouns.stage import ARMS, bandit, played, world
 
 FOUND = {name: kind for name, kind in KINDS.items() if hasattr(kind, "probabilities")}
 POLICIES = {name: kind() for name, kind in FOUND.items()} | {
@@ -41,29 +39,6 @@ def test_probabilities(policy, model):
         np.testing.assert_allclose(
             policy.probabilities(belief.predict(x[i : i + 1]).among(two), t[i])[0], p[i], atol=1e-12
         )
-
-
-MODELS = {
-    "Ridge": bb.Ridge(),
-    "Trees": TREES,
-    "Bootstrap": Bootstrap(lam=0.1, replicates=8),
-    "SuperUCB": SuperUCB(),
-}
-
-
-@few("[Ridge-15-EpsilonGreedy]")
-@every
-@pytest.mark.parametrize("rounds", [0, 2, 15])
-@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
-def test_probabilities_can_be_asked_for(policy, model, rounds):
-    """They are those that a decision about each context alone would carry, and asking for them
-    changes nothing."""
-    made, x = played(bandit(model, policy), rounds), world(5, 1)[0]
-    before, p = made.copy(), made.probabilities(x)
-    wanted = [before.copy().choose(row).probabilities for row in x]
-    np.testing.assert_allclose(p, wanted, atol=1e-12)
-    np.testing.assert_allclose(made.probabilities(x[0]), p[:1], atol=1e-12)
-    same(made, before)
 
 
 class Odd:
