@@ -59,7 +59,7 @@ def test_an_encoder_and_a_model_without_a_constant_are_warned_about_once():
     assert "constant=True" in text
     assert "with_priors(intercept=" in text
     (text,) = said(lambda: bandit(without, encoder=FORMULA("~ age", TABLE)))
-    assert "formula('~ 1 + age'" in text
+    assert "a formula with '1 +'" in text
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,13 @@ def test_missing_arrays(path):
     refused(path, "is broken: it holds the arrays")
 
 
+def test_random_numbers_go_on_beyond_the_block_that_a_file_has(path):
+    bandit, x = bb.LinTS(2, 1), np.zeros((6000, 1))
+    bandit.save(path)
+    loaded = bb.Bandit.load(path)
+    np.testing.assert_array_equal(loaded.choose(x).arm, bandit.choose(x).arm)
+
+
 def test_no_file(path):
     with pytest.raises(FileNotFoundError, match=r"no saved bandit at .*bandit\.npz"):
         bb.Bandit.load(path)
