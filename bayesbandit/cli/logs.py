@@ -1,13 +1,11 @@
-"""Lines of a process that runs for long: time, level and sentence, as text or as JSON."""
+"""Lines of a process that runs for long: time, level and sentence."""
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from enum import StrEnum
 
 from bayesbandit.runtime.addresses import hidden
 
@@ -18,38 +16,22 @@ LEVELS = {  # of the loggers whose records become lines
 }
 
 
-class Format(StrEnum):
-    """How a line is written."""
-
-    text = "text"
-    json = "json"
-
-
 class Lines(logging.Formatter):
-    """Records as lines without passwords: `TIME LEVEL sentence`, or JSON objects."""
-
-    def __init__(self, kind: Format) -> None:
-        super().__init__()
-        self.kind = kind
+    """Records as lines without passwords: `TIME LEVEL sentence`. A traceback follows its line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return a record as one line; a traceback follows in text, and is a field in JSON."""
+        """Return a record as text."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        at = at.replace("+00:00", "Z")
-        said = hidden(record.getMessage())
-        trace = hidden(self.formatException(record.exc_info)) if record.exc_info else ""
-        if self.kind is Format.json:
-            found = {"time": at, "level": record.levelname, "logger": record.name, "message": said}
-            return json.dumps(found | ({"exception": trace} if trace else {}))
-        line = f"{at} {record.levelname} {' '.join(said.splitlines())}"
-        return f"{line}\n{trace}" if trace else line
+        said = " ".join(record.getMessage().splitlines())
+        trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
+        return hidden(f"{at.replace('+00:00', 'Z')} {record.levelname} {said}{trace}")
 
 
 @contextmanager
-def lines(kind: Format) -> Iterator[logging.Logger]:
+def lines() -> Iterator[logging.Logger]:
     """Send records and warnings to stderr as lines; yield the logger of the toolkit."""
     handler = logging.StreamHandler()
-    handler.setFormatter(Lines(kind))
+    handler.setFormatter(Lines())
     loggers = {name: logging.getLogger(name) for name in LEVELS}
     before = {name: (one.handlers, one.level, one.propagate) for name, one in loggers.items()}
     logging.captureWarnings(True)

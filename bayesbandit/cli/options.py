@@ -14,7 +14,7 @@ from bayesbandit.tables.role_names import PROBABILITY, ROLES
 
 PANELS = {  # of the help, with their options
     "Data": ("data", "csv", "target", "openml", "column", "sep", "decimal", "dates", "errors"),
-    "Bandits": ("bandit", "tune", "apprentice"),
+    "Bandits": ("bandit", "tune"),
     "Rewards, where a log begins": ("wait", "default_reward", "aggregate", "activation"),
 }
 ROLES_OF_SEVERAL_COLUMNS = ("drop", "context")  # roles that several columns may have

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from io import BytesIO
-from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -129,7 +128,7 @@ def watch(
         "What each arm alone would have earned": of_arms(everything, values),
         "How decisions were closed": closed(seen),
         f"{unit.capitalize()} from decision to reward": delays(seen, HOURS_IN[unit]),
-        f"Contexts against {_fit(log)}": seen.drift.table(),
+        "Contexts against the first decisions": seen.drift.table(),
     }
     found = {title: table for title, table in tables.items() if len(table)}
     return found, figures, verdict(seen, weeks_table) + changed(evidence)
@@ -185,7 +184,7 @@ def by_week(seen: Watch, values: Mapping[int, MeanReward]) -> pd.DataFrame:
     for week in sorted(seen.weeks):
         counts = seen.weeks[week]
         found = values.get(week, MeanReward()).summary()
-        n, advised = counts["decisions"], counts["advised"]
+        n = counts["decisions"]
         row = {
             "decisions": n,
             "rewards": counts["rewards"],
@@ -195,7 +194,6 @@ def by_week(seen: Watch, values: Mapping[int, MeanReward]) -> pd.DataFrame:
             "low": found["low"],
             "high": found["high"],
             "at_floor": counts["floor"] / n,
-            "agreement": counts["agreed"] / advised if advised else nan,
             "refused": found["refused"],
         }
         rows.append(row)
@@ -260,9 +258,6 @@ def verdict(seen: Watch, weeks: pd.DataFrame) -> str:
         hours = seen.lags.quantile(0.5)
         unit = unit_of(hours)
         said += f" Half of the rewards came within {hours / HOURS_IN[unit]:.3g} {unit}."
-    if advised := sum(week["advised"] for week in seen.weeks.values()):
-        agreed = sum(week["agreed"] for week in seen.weeks.values())
-        said += f" The bandit agrees with the present system in {agreed / advised:.1%}."
     return said
 
 
@@ -278,11 +273,6 @@ def changed(evidence: EProcess) -> str:
         f"{at + 1:,}. "
         "That happens by chance in one log of as many."
     )
-
-
-def _fit(log: DecisionLog) -> str:
-    encoded = (log.ledger.beginning() or {})["encoder"] is not None
-    return "the encoder's fit" if encoded else "the first decisions"
 
 
 def _png(figure: Figure) -> bytes:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from bayesbandit.store.log import DecisionLog
 
 KEY = "BAYESBANDIT_API_KEY"
-KIND_OF_LINES = "BAYESBANDIT_LOG_FORMAT"
 SHORTEST_KEY = 16  # characters
 CONNECTIONS = 500  # at most
 GRACE = 30  # seconds for requests at hand, when the server ends
@@ -49,10 +48,6 @@ def serve(
             help="A saved bandit, with which the log begins. Later the log has its own.",
         ),
     ] = None,
-    apprentice: Annotated[
-        bool,
-        typer.Option("--apprentice", help="Another system decides, and the bandit learns from it."),
-    ] = False,
     wait: Annotated[
         str | None,
         typer.Option(help='How long rewards count, as "1d" or "12h"; without: for ever.'),
@@ -82,8 +77,7 @@ def serve(
 
     Every decision is in the log before it is answered. `bayesbandit learn` learns the rewards,
     in a process of its own; this one takes over what was learned each second. The environment has
-    the key of clients, BAYESBANDIT_API_KEY, and BAYESBANDIT_LOG_FORMAT: lines on stderr are text or
-    json.
+    the key of clients, BAYESBANDIT_API_KEY.
     """
     with clear_errors():
         try:
@@ -91,7 +85,6 @@ def serve(
 
             from bayesbandit.bandit.bandit import Bandit
             from bayesbandit.cli.bandits import parts_of
-            from bayesbandit.service.apprentice import Apprentice
             from bayesbandit.service.server import application
             from bayesbandit.service.service import Service
             from bayesbandit.store.log import DecisionLog
@@ -102,9 +95,7 @@ def serve(
                 f"a server needs {error.name}: pip install 'bayesbandit[serve]'", name=error.name
             ) from error
         key = api_key()
-        kind = Apprentice if apprentice else Service
         parts = parts_of(ctx.obj)
-        form = format_of_lines()
         if bandit is None:
             if (wait, default_reward, aggregate, activation) != (None, None, "first", False):
                 raise ValueError(
@@ -112,14 +103,13 @@ def serve(
                     "has those with which it began"
                 )
             opened = begun_log(log, name)
-            service = kind.open(opened, **parts)
+            service = Service.open(opened, **parts)
         else:
             loaded = Bandit.load(bandit, **parts)
             opened = DecisionLog(log, name)
-            service = kind(
-                loaded, opened, wait, default_reward, aggregate=aggregate,
-                activation=activation,
-            )  # fmt: skip
+            service = Service(
+                loaded, opened, wait, default_reward, aggregate=aggregate, activation=activation
+            )
         app = application(service, key, deadline=deadline)
 
     class Server(uvicorn.Server):
@@ -137,7 +127,7 @@ def serve(
         limit_concurrency=CONNECTIONS, timeout_graceful_shutdown=GRACE,
     )  # fmt: skip
     server = Server(config)
-    with logs.lines(form) as logger:
+    with logs.lines() as logger:
         server.run()
     if not server.started:
         raise typer.Exit(1)
@@ -175,14 +165,6 @@ def api_key() -> str:
     return key
 
 
-def format_of_lines() -> logs.Format:
-    """Return how lines on stderr are written: text (time, level, sentence), or JSON objects."""
-    text = os.environ.get(KIND_OF_LINES) or logs.Format.text
-    if text not in [*logs.Format]:
-        raise ValueError(f"{KIND_OF_LINES} must be one of {', '.join(logs.Format)}; got {text!r}")
-    return logs.Format(text)
-
-
 def learn(
     ctx: typer.Context,
     log: LogUrl,
@@ -198,12 +180,11 @@ def learn(
         from bayesbandit.cli.bandits import parts_of
         from bayesbandit.service.service import Service
 
-        form = format_of_lines()
         service = Service.open(begun_log(log, name), **parts_of(ctx.obj))
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        with logs.lines(form) as logger:
+        with logs.lines() as logger:
             begun = service.version
             while not stop.is_set():
                 before = service.version

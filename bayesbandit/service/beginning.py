@@ -21,23 +21,6 @@ def check_log(log: object) -> None:
         )
 
 
-def check_snapshots(every: object, keep: object) -> None:
-    """Raise ValueError unless snapshots are made after 1 decision or more, and 1 or more stay."""
-    checks.integer(every, "snapshot_every", least=1)
-    if keep is not None:
-        checks.integer(keep, "keep_snapshots", least=1)
-
-
-def refuse_fallback(fallback: object) -> None:
-    """Raise ValueError if an arm is given that older releases showed without storing it at once."""
-    if fallback is not None:
-        raise ValueError(
-            "there is no fallback any more: a decision that cannot be stored is none. Catch "
-            f"OSError (a server answers 503), show {fallback!r} or another arm yourself, and send "
-            "no reward of it"
-        )
-
-
 def described(bandit: Bandit) -> dict[str, Any]:
     """Return what identifies a bandit in a log, as plain values: arms, features, policy, rounds."""
     encoder = None if bandit.encoder is None else bandit.encoder.to_dict()
@@ -54,35 +37,22 @@ def check_same(bandit: Bandit, log: DecisionLog, settings: Settings) -> None:
     """Raise ValueError unless the bandit and the settings are those with which the log began."""
     known = log.ledger.beginning() or {}
     own = json.loads(json.dumps(described(bandit)))
-    for what in ("arms", "n_features", "encoder", "policy"):
-        if own[what] != known[what]:
-            said = "" if what == "encoder" else f": {known[what]!r}, not {own[what]!r}"
+    if own["rounds"] == [0, 0]:  # a new one
+        own["rounds"] = known["rounds"]
+    given = own | vars(settings)
+    begun = known | known["settings"]
+    for what, value in given.items():
+        if value != begun[what]:
             raise ValueError(
-                f"{log} has a bandit with another {what}{said}; bb.Service.open(log) goes on with "
-                "it, and another bandit needs another log"
+                f"{log} began with another {what}: {_shown(what, begun[what])}, not "
+                f"{_shown(what, value)}; bb.Service.open(log) goes on with the log's, and another "
+                "bandit needs another log or name"
             )
-    if own["rounds"] not in ([0, 0], known["rounds"]):
-        raise ValueError(
-            f"{log} has a bandit already, which began with {_rounds(known)}, and this one has "
-            f"{_rounds(own)}: bb.Service.open(log) goes on with the log's"
-        )
-    if vars(settings) != (begun := known["settings"]):
-        other = next(name for name in begun if begun[name] != vars(settings)[name])
-        raise ValueError(
-            f"{log} joins rewards by {other}={_said(other, begun[other])}, not "
-            f"{_said(other, vars(settings)[other])}"
-        )
 
 
-def _rounds(described: dict[str, Any]) -> str:
-    """Return as text how much a described bandit had decided and learned."""
-    decided, learned = described["rounds"]
-    return f"{decided} decisions and {learned} learned rounds"
-
-
-def _said(name: str, value: Any) -> str:
-    """Return a setting's value as text."""
-    return f"{value / 1e6:g} seconds" if name == "wait" and value is not None else repr(value)
+def _shown(what: str, value: Any) -> str:
+    """Return a value as text; the span `wait` in seconds."""
+    return f"{value / 1e6:g} seconds" if what == "wait" and value is not None else repr(value)[:200]
 
 
 def check_policy(policy: Policy | None, log: DecisionLog) -> None:

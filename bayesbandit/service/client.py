@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,7 +25,7 @@ class Answer:
     """A decision of a server, or the client's default.
 
     id: of the decision; None for the default, which is in no log: no reward of it counts. reason:
-    "split" (the bandit decided), "static" (another system did) or "default".
+    "split" (the bandit decided) or "default".
     """
 
     id: str | None
@@ -45,8 +42,6 @@ class Client:
     url: "https://host" or "http://host:port". key: the server's. timeout: seconds until `decide`
     answers; within them the same request, with the same id, is sent again if the server does not
     answer or is overloaded. default: the arm that is shown then, without a log; None: OSError.
-    spool: a file that keeps the rewards that no server took; `flush` sends them. Without it such a
-    reward raises OSError.
     """
 
     def __init__(
@@ -55,7 +50,6 @@ class Client:
         key: str,
         timeout: float = 0.2,
         default: Name | None = None,
-        spool: str | Path | None = None,
     ) -> None:
         place = urlsplit(url) if isinstance(url, str) else None
         if place is None or place.scheme not in ("http", "https") or place.hostname is None:
@@ -65,10 +59,7 @@ class Client:
         self.headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
         self.timeout = checks.number(timeout, "timeout", above=0)
         self.default = default
-        self.spool = None if spool is None else Path(spool)
         self.own = threading.local()
-        self.spooling = threading.Lock()
-        self.flushing = threading.Lock()
 
     def __repr__(self) -> str:
         return f"Client({self.host!r}, timeout={self.timeout:g}, default={self.default!r})"
@@ -96,58 +87,15 @@ class Client:
     def reward(
         self, id: str | None, value: float, at: str | None = None, key: str | None = None
     ) -> str:
-        """Send a reward, and return its status: see `Service.reward`.
+        """Send a reward, and return its status: see `Service.reward`; "ignored": of a default.
 
-        "ignored": of a default decision. "spooled": no server took it, and it is in the spool, with
-        the time of this call. at: when it was observed, as "2026-11-22T18:00:00Z"; None: now.
+        at: when it was observed, as "2026-11-22T18:00:00Z"; None: now. Raise OSError if no server
+        takes it. The same reward sent again later, with its time, counts once.
         """
         if id is None:
             return "ignored"
         told = {"id": id, "value": value, "time": at, "key": key}
-        now = datetime.now(UTC).isoformat()
-        try:
-            return str(self._insist("/reward", told)["status"])
-        except OSError:
-            if self.spool is None:
-                raise
-        self._keep([json.dumps(told | {"time": at or now})])
-        return "spooled"
-
-    def flush(self) -> int:
-        """Send the rewards of the spool again; return how many are left.
-
-        A reward that the server took before counts once. One that it refuses stays. It stops where
-        no server answers. Rewards that come meanwhile go into a new spool. If the process is
-        killed, the next call goes on with those that it was about to send.
-        """
-        if self.spool is None:
-            return 0
-        sending = self.spool.with_name(f"{self.spool.name}.sending")
-        with self.flushing:
-            if not sending.exists():
-                if not self.spool.exists():
-                    return 0
-                with self.spooling:
-                    os.replace(self.spool, sending)
-            lines = sending.read_text(encoding="utf-8").splitlines()
-            left = list[str]()
-            for i, line in enumerate(lines):
-                try:
-                    self._insist("/reward", json.loads(line))
-                except OSError:
-                    left += lines[i:]
-                    break
-                except ValueError:
-                    left.append(line)
-            self._keep(left)
-            sending.unlink()
-        return len(left)
-
-    def _keep(self, lines: Sequence[str]) -> None:
-        """Append lines to the spool."""
-        if self.spool is not None:
-            with self.spooling, self.spool.open("a", encoding="utf-8") as file:
-                file.writelines(f"{line}\n" for line in lines)
+        return str(self._insist("/reward", told)["status"])
 
     def activate(self, id: str | None) -> None:
         """Say that a decision was shown; nothing of a default decision."""

@@ -57,20 +57,6 @@ class Asked(Message):
     id: Id | None = Field(
         None, description="Of the decision. The same id again gives the same decision."
     )
-    variant: Variant | None = Field(
-        None, description="In apprentice mode: the arm that the present system chose."
-    )
-    probabilities: dict[str, Real] | None = Field(
-        None, description="In apprentice mode: the present system's probabilities of its arms."
-    )
-
-
-class Advice(BaseModel):
-    """What the bandit would have chosen."""
-
-    variant: Variant = Field(description="The arm that it would have chosen.")
-    probability: float = Field(description="The bandit's, of the arm that was shown.")
-    agrees: bool
 
 
 class Decided(BaseModel):
@@ -79,14 +65,10 @@ class Decided(BaseModel):
     id: str
     time: datetime
     variant: Variant = Field(description="The arm to show.")
-    reason: Literal["split", "default", "static"] = Field(
-        description="split: the bandit decided; static: the present system decided; default: an "
-        "older release showed its fallback arm."
-    )
+    reason: Literal["split"] = "split"  # the bandit decided
     version: str = Field(description="Of the bandit.")
     propensity: float = Field(description="The probability of this arm.")
     probabilities: dict[str, float]
-    advice: Advice | None = Field(None, description="In apprentice mode.")
 
 
 class Rewarded(Message):

@@ -30,18 +30,12 @@ class Metrics:
         own = self.registry = CollectorRegistry()
         self.decisions = Counter(
             "bayesbandit_decisions",
-            "Answers with a decision, also again by its id, by arm and by who decided.",
-            ["variant", "reason"],
+            "Answers with a decision, also again by its id, by arm.",
+            ["variant"],
             registry=own,
         )
         self.rewards = Counter(
             "bayesbandit_rewards", "Rewards, by how they came.", ["status"], registry=own
-        )
-        self.advice = Counter(
-            "bayesbandit_advice",
-            "Decisions of the present system, by whether the bandit agrees.",
-            ["agrees"],
-            registry=own,
         )
         self.requests = Histogram(
             "bayesbandit_request_seconds",
@@ -63,7 +57,7 @@ class Metrics:
         ledger = service.log.ledger
         of_log: tuple[float, ...]
         try:
-            of_log = (ledger.newest(), *waiting(ledger), service.surprise().largest)
+            of_log = (ledger.newest(), *waiting(ledger), service.surprise())
         except OSError:
             of_log = (math.nan,) * 4
         for gauge, value in zip(self.gauges.values(), (service.version, *of_log), strict=True):

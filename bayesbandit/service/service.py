@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -19,21 +19,18 @@ from bayesbandit import checks
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.beliefs.drift_test import EProcess
-from bayesbandit.checks import Name, Table
+from bayesbandit.checks import Name
 from bayesbandit.runtime.identifiers import id_text, new_ids
 from bayesbandit.service.beginning import (
     check_log,
     check_policy,
     check_same,
-    check_snapshots,
     described,
-    refuse_fallback,
 )
 from bayesbandit.service.inputs import arms_listed, each, encoded, ids_of, list_of
 from bayesbandit.store.log import DecisionLog
 from bayesbandit.store.records import (
     ADDED,
-    BANDIT,
     LEARN,
     LEARNED,
     REFUSED,
@@ -42,9 +39,7 @@ from bayesbandit.store.records import (
     Conflict,
     Due,
     NotStored,
-    Outcome,
     Stored,
-    Unavailable,
 )
 from bayesbandit.store.rows import (
     Parts,
@@ -69,26 +64,6 @@ RECENT = 10_000  # rounds before a learner began that its evidence of changes is
 ATTEMPTS = 100  # at changing a version before another process does
 
 
-@dataclass(frozen=True)
-class Watched:
-    """Evidence that rewards have changed, as the learner has stored it with its newest version.
-
-    largest: the largest value of the e-process of `Bandit.drift_test` so far, as a logarithm to
-    base 10. rounds: the rewards that it is about: those learned since the learner began, and at
-    most 10,000 before. If nothing changes, `largest` ever reaches −log10(level) with probability
-    `level` at most, for each start of a learner.
-    """
-
-    largest: float
-    rounds: int
-    level: float
-
-    @property
-    def alarm(self) -> bool:
-        """Whether the e-process has reached 1/level."""
-        return self.largest >= -math.log10(self.level)
-
-
 class Service:
     """A bandit that decides, takes rewards and learns through a `DecisionLog`.
 
@@ -101,8 +76,6 @@ class Service:
         "sum" or the "last".
     activation: whether a decision counts only after `activate` says that it was shown.
     snapshot_every: a learner stores a snapshot after this many closed decisions.
-    keep_snapshots: how many of the newest snapshots stay. The first stays, too, and about as many
-        for each doubling of age. None: all stay.
     clock: a function that returns the time, in seconds since 1970.
 
     Threads may share a service; from asyncio call `await asyncio.to_thread(service.decide, x)`. Any
@@ -119,22 +92,19 @@ class Service:
         *,
         aggregate: str = "first",
         activation: bool = False,
-        fallback: None = None,
         snapshot_every: int = 5_000,
-        keep_snapshots: int | None = 3,
         clock: Callable[[], float] = time.time,
     ) -> None:
         if not isinstance(bandit, Bandit):
             raise TypeError(f"bandit must be a bb.Bandit; got {checks.shown(bandit)}")
         check_log(log)
-        check_snapshots(snapshot_every, keep_snapshots)
-        refuse_fallback(fallback)
+        checks.integer(snapshot_every, "snapshot_every", least=1)
         self.settings = settings_of(wait, default_reward, aggregate, activation)
         if log.ledger.settings() is None:
             log.ledger.begin(self.settings, described(bandit), saved(bandit))
         check_same(bandit, log, self.settings)
         parts = Parts(bandit.policy, bandit.spec, bandit.balance)
-        self._begin(log, parts, snapshot_every, keep_snapshots, clock)
+        self._begin(log, parts, snapshot_every, clock)
 
     @classmethod
     def open(
@@ -144,9 +114,7 @@ class Service:
         policy: Policy | None = None,
         model: Any = None,
         balance: Balance | None = None,
-        fallback: None = None,
         snapshot_every: int = 5_000,
-        keep_snapshots: int | None = 3,
         clock: Callable[[], float] = time.time,
     ) -> Service:
         """Return a service that continues with the newest version of the log's bandit.
@@ -154,8 +122,7 @@ class Service:
         policy, model, balance: what snapshots do not hold; see `Bandit.load`.
         """
         check_log(log)
-        check_snapshots(snapshot_every, keep_snapshots)
-        refuse_fallback(fallback)
+        checks.integer(snapshot_every, "snapshot_every", least=1)
         service = object.__new__(cls)
         settings = log.ledger.settings()
         if settings is None:
@@ -163,21 +130,19 @@ class Service:
         check_policy(policy, log)
         service.settings = settings
         parts = Parts(policy, model, balance)
-        service._begin(log, parts, snapshot_every, keep_snapshots, clock)
+        service._begin(log, parts, snapshot_every, clock)
         return service
 
     def _begin(
-        self, log: DecisionLog, parts: Parts, snapshot_every: int, keep_snapshots: int | None,
-        clock: Callable[[], float],
-    ) -> None:  # fmt: skip
+        self, log: DecisionLog, parts: Parts, snapshot_every: int, clock: Callable[[], float]
+    ) -> None:
         self.log, self.parts, self.clock = log, parts, clock
-        self.snapshot_every, self.keep_snapshots = snapshot_every, keep_snapshots
+        self.snapshot_every = snapshot_every
         self._changing = RLock()  # held while the version changes
         self._unsaved = 0  # decisions learned since the last snapshot
         self._counting, self._t = RLock(), 0
         self._secret = log.ledger.secret()
         self._version = newest(log.ledger, parts)
-        self._lost = False  # whether the log has no bandit any more
         self._evidence: EProcess | None = None  # of a learner
 
     def __repr__(self) -> str:
@@ -198,13 +163,15 @@ class Service:
         """The arms' names."""
         return self._version.bandit.arms
 
-    def surprise(self, level: float = 0.01) -> Watched:
-        """Return the evidence that rewards have changed, which the learner stores in the log.
+    def surprise(self) -> float:
+        """Return the evidence that rewards have changed, as a logarithm to base 10.
 
-        Without a version that has learned, it is 0 about 0 rounds.
+        It is the largest value of the e-process of `Bandit.drift_test` so far, as the learner has
+        stored it with its newest version: over the rewards learned since the learner began, and at
+        most 10,000 before. 0 if no version has learned. If nothing changes, it ever reaches 2 with
+        probability .01 at most, for each start of a learner.
         """
-        level = checks.number(level, "level", above=0, below=1)
-        return Watched(*self.log.ledger.surprise(), level)
+        return self.log.ledger.surprise()
 
     def rehearse(self) -> Decision:
         """Compile what decides here and follows a learner; see `versions.rehearse`.
@@ -236,12 +203,7 @@ class Service:
         """Return the decisions of `decide` as the log has them, and whether it is a single one."""
         version = self._version
         names = arms_listed(arms)
-        try:
-            x, among, single = encoded(version.bandit, context, names)
-        except ValueError:
-            if not (stored := self._before(context, names, id)):
-                raise
-            return stored, isinstance(id, str)
+        x, among, single = encoded(version.bandit, context, names)
         n = len(x)
         now = self._now()
         texts = context_texts(context, n, single)
@@ -251,8 +213,8 @@ class Service:
         decision = decided(version.bandit, x, among, digests(self._secret, ids), t, [now] * n)
         made = [
             Stored(
-                ids[i], now, BANDIT, version.number, t[i], arm, p, decision.arms, row, every,
-                x[i] if x.ndim > 2 else None, texts[i], None,
+                ids[i], now, version.number, t[i], arm, p, decision.arms, row, every,
+                x[i] if x.ndim > 2 else None, texts[i],
             )
             for i, (arm, p, row, every) in enumerate(
                 zip(
@@ -261,18 +223,12 @@ class Service:
                 )
             )
         ]  # fmt: skip
-        if not self._append(made):
+        wait = self.settings.wait
+        if not self.log.ledger.append(made, None if wait is None else now + wait):
             made = self._again(ids, texts, among)
             if not made:
                 raise NotStored("the log has another decision in the place of this one")
         return made, single
-
-    def _append(self, made: list[Stored]) -> bool:
-        """Store new decisions, all or none; return False if an id is taken."""
-        if self._lost:
-            raise Unavailable(f"the log {self.log.ledger} has no bandit any more")
-        wait = self.settings.wait
-        return self.log.ledger.append(made, None if wait is None else made[0].decided_at + wait)
 
     def _count(self, n: int) -> int:
         """Count n more contexts; return how many were decided before."""
@@ -280,18 +236,6 @@ class Service:
             before = max(self._t, self._version.bandit.t)
             self._t = before + n
         return before
-
-    def _before(self, context: object, names: tuple[Name, ...] | None, id: object) -> list[Stored]:
-        """Return the stored decisions of a call that the bandit refuses, as its arms have changed.
-
-        The list is empty if the call is wrong. Errors are those of `_again`.
-        """
-        single = isinstance(id, str)
-        table = isinstance(context, Sequence | np.ndarray | Table)
-        if not single and (id is None or not table):
-            return []
-        ids = ids_of(id, 1 if single else len(list_of(id, "id")), single)
-        return self._again(ids, context_texts(context, len(ids), single), names)
 
     def _again(
         self, ids: Sequence[str], texts: Sequence[str | None], among: tuple[Name, ...] | None
@@ -309,8 +253,7 @@ class Service:
             )
         for row, text in zip(stored, texts, strict=False):
             could = row.arms if among is None else among
-            arms_differ = row.mode == BANDIT and set(row.available) != set(could)
-            if arms_differ or not same_json(row.context, text):
+            if set(row.available) != set(could) or not same_json(row.context, text):
                 raise Conflict(
                     f"the log has a decision {row.id!r}, about another context or other arms: "
                     "give each decision an id of its own"
@@ -428,7 +371,13 @@ class Service:
         try:
             version = self._version.learned(learned, len(due))
         except ValueError:  # the bandit refuses some of them
-            outcomes = self._without(outcomes, self._version.refused(learned))
+            refused = self._version.refused(learned)
+            outcomes = [
+                replace(one, outcome=REFUSED, reason=refused[one.decision.id])
+                if one.decision.id in refused
+                else one
+                for one in outcomes
+            ]
             learned = [one for one in outcomes if one.outcome in LEARNED]
             version = self._version.learned(learned, len(due))
         unsaved = self._unsaved + len(due)
@@ -437,15 +386,13 @@ class Service:
         detail = {
             "closed": len(due),
             "learned": len(learned),
-            "surprise": {"largest": evidence.largest / math.log(10), "rounds": evidence.n},
+            "surprise": evidence.largest / math.log(10),
             "refit": version.refit,
             "outcomes": Counter(one.outcome for one in outcomes),
-            **self.log.ledger.counted(self._now()),
         }
         digest = self.log.ledger.commit(
-            self._version.digest, version.number, LEARN, detail, outcomes, due, data,
-            self.keep_snapshots,
-        )  # fmt: skip
+            self._version.digest, version.number, LEARN, detail, outcomes, due, data
+        )
         if digest is None:
             return 0, 0
         self._version = replace(version, digest=digest)
@@ -461,16 +408,6 @@ class Service:
         evidence = deepcopy(self._evidence)
         evidence.follow(version.bandit.history)
         return evidence
-
-    @staticmethod
-    def _without(outcomes: Sequence[Outcome], refused: dict[str, str]) -> list[Outcome]:
-        """Return the outcomes, with those that the bandit refused marked as refused."""
-        return [
-            Outcome(one.decision, REFUSED, one.reward, refused[one.decision.id])
-            if one.decision.id in refused
-            else one
-            for one in outcomes
-        ]
 
     def add_arm(self, arm: Name) -> None:
         """Add an arm. This makes a new version of the bandit."""
@@ -512,9 +449,7 @@ class Service:
                 self._version = follow(ledger, own, self.parts)
                 return self._version.number
             pruned = known is None and ledger.newest() > own.number
-            self._lost = True  # until there is a version
             self._version = newest(ledger, self.parts)
-            self._lost = False
             if not pruned:
                 self._evidence = None
                 logger.error(
@@ -531,7 +466,7 @@ class Service:
         """
         with self._changing:
             data = saved(self._version.bandit)
-            self.log.ledger.add_snapshot(self.version, data, self.keep_snapshots)
+            self.log.ledger.add_snapshot(self.version, data)
             self._unsaved = 0
             return self.version
 

@@ -43,7 +43,6 @@ from bayesbandit.store.tables import metadata
 RELEASE = version("bayesbandit")
 DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
 EXAMPLES = '"sqlite:///offers.db" or "postgresql+psycopg://user@host/name"'
-MAX_PORT = 65535
 TIMEOUT = 10.0  # seconds that a statement or a lock may take, if the address has no ?timeout=
 CONNECTIONS = 10  # that stay open
 MORE_CONNECTIONS = 20  # at most, while they are needed
@@ -193,29 +192,6 @@ class Database:
                         connection.exec_driver_sql(f"SET LOCAL statement_timeout = {span}")
                     yield connection
 
-    @contextmanager
-    def driver(self) -> Iterator[Any]:
-        """Yield a cursor of the driver in a transaction that writes, as `write`.
-
-        It is for what is done a thousand times a second: SQLAlchemy takes longer than SQLite.
-        """
-        with self._turn(), self._answering(), limited(self.timeout):
-            self._check_deadline()
-            raw = self.connected().raw_connection()
-            try:
-                cursor = raw.cursor()
-                span = max(1, int(1000 * min(left(), self.timeout)))
-                if self.sqlite:
-                    cursor.execute(f"PRAGMA busy_timeout={span}")
-                    cursor.execute("BEGIN IMMEDIATE")
-                else:
-                    cursor.execute(f"SET LOCAL statement_timeout = {span}")
-                yield cursor
-                self._check_deadline()
-                raw.commit()
-            finally:
-                raw.close()  # which rolls back what is not committed
-
     def _check_deadline(self) -> None:
         if left() <= 0:
             raise Unavailable(f"the log {self.shown} did not answer in time")
@@ -345,8 +321,6 @@ def _url(url: object) -> URL:
             "url is not clear: in its user, password and options write @ as %40, / as %2F, : as "
             f"%3A, ? as %3F and % as %25; got {shown(url)}"
         )
-    elif (known.port or 0) > MAX_PORT:
-        raise ValueError(f"the port of a database is at most {MAX_PORT}; got {shown(url)}")
     return known
 
 

@@ -110,7 +110,7 @@ def chained(before: bytes, at: int, kind: str, detail: str, closed: Sequence[Out
     for case in closed:
         one = case.decision
         moments = one.row[len(one.row) - 3 * len(one.arms) - 1 :]
-        told = one.id, one.decided_at, one.mode, one.version, one.t, one.arm, one.propensity
+        told = one.id, one.decided_at, one.version, one.t, one.arm, one.propensity
         digest.update(f"{told} {case.outcome} {case.reward!r}".encode())
         digest.update(to_bytes(one.probabilities) + to_bytes(moments))
     return digest.digest()
@@ -427,14 +427,13 @@ class Ledger:
     def commit(
         self, before: bytes, number: int, kind: str, detail: Mapping[str, Any],
         closed: Sequence[Outcome] = (), due: Sequence[Due] = (), data: bytes | None = None,
-        keep: int | None = None,
     ) -> bytes | None:  # fmt: skip
         """Store a new version of the bandit in one transaction, and return its digest.
 
         before: the digest of the version before. closed: the outcomes of the decisions that it
         closes. due: these as they were read. data: the bytes of the snapshot, if there is one.
-        keep: see `add_snapshot`. Return None, and store nothing, if another process has stored this
-        version, or if something came for one of these decisions since they were read.
+        Return None, and store nothing, if another process has stored this version, or if something
+        came for one of these decisions since they were read.
         """
         rows = [
             {
@@ -456,28 +455,11 @@ class Ledger:
                     if {i: (row.outcome, row.came, row.shown) for i, row in now.items()} != read:
                         raise Stale
                     connection.execute(CLOSE, rows)
-                if data is not None and keep is not None:
-                    self._forget_snapshots(connection, keep)
+                if data is not None:
+                    self._forget_snapshots(connection, number)
         except (IntegrityError, Stale):
             return None
         return digest
-
-    def counted(self, now: int) -> dict[str, int]:
-        """Return how many decisions were made since the last count, and until when: `until`.
-
-        `until` is so long ago that no decision of an earlier time can still come. By these counts
-        `verify` finds a decision that was deleted.
-        """
-        last = self._newest_detail().get("until", -(2**62))
-        until = max(last, now - 2 * CLOCKS)
-        with self.database.read() as connection:
-            n = connection.execute(self.decided_between(last, until)).scalar()
-        return {"until": until, "decided": n or 0}
-
-    def decided_between(self, begin: int, end: int) -> Select[int]:
-        """Return the query for the number of decisions with begin ≤ decided_at < end."""
-        at = decisions.c.decided_at
-        return select(func.count()).where(self.own(decisions), at >= begin, at < end)
 
     # ---- versions --------------------------------------------------------------------------------
 
@@ -493,8 +475,8 @@ class Ledger:
         with self.database.read() as connection:
             return connection.execute(found).scalar()
 
-    def _newest_detail(self) -> dict[str, Any]:
-        """Return the detail of the newest version that has learned; {} if none has."""
+    def surprise(self) -> float:
+        """Return what the newest version that has learned says of changes; 0 if none has."""
         newest = (
             select(versions.c.detail)
             .where(self.own(versions), versions.c.number > 0, versions.c.kind == LEARN)
@@ -502,12 +484,8 @@ class Ledger:
             .limit(1)
         )
         with self.database.read() as connection:
-            return dict(json.loads(connection.execute(newest).scalar() or "{}"))
-
-    def surprise(self) -> tuple[float, int]:
-        """Return what the newest version that has learned says of changes: see `Watched`."""
-        said = self._newest_detail().get("surprise", {"largest": 0.0, "rounds": 0})
-        return said["largest"], said["rounds"]
+            detail = connection.execute(newest).scalar()
+        return 0.0 if detail is None else float(json.loads(detail)["surprise"])
 
     def snapshot(self, at_most: int = 2**62, above: int = -1) -> Snapshot | None:
         """Return the newest snapshot of a version in (above, at_most]; None if there is none."""
@@ -526,24 +504,20 @@ class Ledger:
             row = connection.execute(found.order_by(order).limit(1)).first()
         return None if row is None else Snapshot(*row)
 
-    def add_snapshot(self, number: int, data: bytes, keep: int | None = None) -> None:
-        """Store a snapshot of a version, and delete old snapshots; do nothing if there is one.
-
-        keep: how many of the newest stay; of older ones some stay, see `superfluous`. None: all.
-        """
-        own = self.own(versions), versions.c.number == number, versions.c.snapshot.is_(None)
+    def add_snapshot(self, number: int, data: bytes) -> None:
+        """Store a snapshot of a version, in the place of older ones."""
+        own = self.own(versions), versions.c.number == number
         with self.database.write() as connection:
             connection.execute(update(versions).where(*own).values(snapshot=data))
-            if keep is not None:
-                self._forget_snapshots(connection, keep)
+            self._forget_snapshots(connection, number)
 
-    def _forget_snapshots(self, connection: Connection, keep: int) -> None:
-        number = versions.c.number
+    def _forget_snapshots(self, connection: Connection, newest: int) -> None:
+        """Delete the snapshots before this one, but for the first and those of checkpoints."""
+        old = versions.c.number < newest, versions.c.kind.not_in((STARTED, CHECKPOINT))
         there = versions.c.snapshot.is_not(None)
-        known = select(number).where(self.own(versions), there).order_by(number)
-        for some in batched(superfluous([*connection.execute(known).scalars()], keep), AT_ONCE):
-            gone = update(versions).where(self.own(versions), number.in_(some))
-            connection.execute(gone.values(snapshot=None))
+        connection.execute(
+            update(versions).where(self.own(versions), *old, there).values(snapshot=None)
+        )
 
     def removed(self, number: int) -> dict[Name, int]:
         """Return the arms that were removed up to a version; for each one the last such version."""
@@ -598,23 +572,6 @@ class Ledger:
 
 class Stale(Exception):
     """A reward or activation came for a decision after it was read."""
-
-
-def superfluous(numbers: Sequence[int], keep: int) -> list[int]:
-    """Return which of these versions (in increasing order) need no snapshot any more.
-
-    The newest `keep` stay. Before those, one version stays in each span: the first one. A span is
-    as long as the largest power of two up to age/keep. So the first one stays, and about `keep`
-    versions of each doubling of age. A version that is deleted now would not be kept later.
-    """
-    gone = []
-    spans = set()
-    for number in numbers[:-keep]:
-        width = 1 << max(((numbers[-1] - number) // keep).bit_length() - 1, 0)
-        if (span := (width, number // width)) in spans:
-            gone.append(number)
-        spans.add(span)
-    return gone
 
 
 def of_decision(table: Table) -> ColumnElement[bool]:

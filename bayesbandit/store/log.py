@@ -113,7 +113,7 @@ class DecisionLog:
         mean and sd (K,); x, the context as numbers (d,), and context, as it was given, in JSON;
         reward, NaN if there is none, and of an open decision what has come so far; rewarded_at;
         status: open, or how the decision was closed (reward, default, expired, inactive, retired,
-        refused); activated; mode and version.
+        refused); activated; and version.
         """
         import pandas as pd
 

@@ -116,7 +116,6 @@ def table(chunk: Chunk, how: Settings, n_features: int) -> pd.DataFrame:
             "rewarded_at": _times(at),
             "status": _objects(status),
             "activated": np.array([row.id in chunk.activated for row in rows], dtype=np.bool_),
-            "mode": _objects([row.mode for row in rows]),
             "version": np.array([row.version for row in rows], dtype=np.int64),
         }
     )

@@ -11,7 +11,6 @@ import numpy as np
 from bayesbandit.checks import Name
 from bayesbandit.kernels.row_layout import TAIL
 
-BANDIT, SYSTEM = "bandit", "another system"  # who decided
 TIMELY, LATE, UNKNOWN, AGAIN = "timely", "late", "unknown", "again"  # how a reward came
 REWARD, DEFAULT, RETIRED = "reward", "default", "retired"  # how a decision was closed
 REFUSED, EXPIRED, INACTIVE = "refused", "expired", "inactive"
@@ -38,13 +37,12 @@ class Conflict(ValueError):
 class Stored:
     """A decision as the log has it.
 
-    decided_at: microseconds since 1970. mode: who decided. version: of the bandit. t: how many
-    contexts had been decided before. advice: what the bandit would have decided, as JSON.
+    decided_at: microseconds since 1970. version: of the bandit. t: how many contexts had been
+    decided before.
     """
 
     id: str
     decided_at: int
-    mode: str
     version: int
     t: int
     arm: Name
@@ -54,7 +52,6 @@ class Stored:
     probabilities: np.ndarray  # (K,)
     x: np.ndarray | None  # (A · d,) of the arms that could be chosen, where arms have features
     context: str | None
-    advice: str | None
 
     @property
     def available(self) -> tuple[Name, ...]:

@@ -91,10 +91,10 @@ def row_of(one: Stored) -> dict[str, Any]:
     """Return the columns of a decision in its table."""
     return {
         "id": one.id, "decided_at": one.decided_at, "arm": name_text(one.arm),
-        "propensity": one.propensity, "mode": one.mode, "version": one.version, "t": one.t,
+        "propensity": one.propensity, "version": one.version, "t": one.t,
         "context": one.context, "arms": arms_text(one.arms), "row": to_bytes(one.row),
         "probabilities": to_bytes(one.probabilities),
-        "x": None if one.x is None else to_bytes(one.x), "advice": one.advice,
+        "x": None if one.x is None else to_bytes(one.x),
     }  # fmt: skip
 
 
@@ -103,11 +103,10 @@ def stored_of(row: Row[Any]) -> Stored:
     known = row._mapping
     try:
         stored = Stored(
-            known["id"], known["decided_at"], known["mode"], known["version"], known["t"],
+            known["id"], known["decided_at"], known["version"], known["t"],
             arm_named(known["arm"]), known["propensity"], arms_named(known["arms"]),
             from_bytes(known["row"]), from_bytes(known["probabilities"]),
             None if known["x"] is None else from_bytes(known["x"]), known["context"],
-            known["advice"],
         )  # fmt: skip
         if len(stored.row) < TAIL + 3 * len(stored.arms):
             raise ValueError(f"it has {len(stored.row)} numbers")
@@ -130,41 +129,20 @@ def context_texts(x: object, n: int, one: bool) -> list[str | None]:
     elif not isinstance(x, list | dict) and isinstance(x, Table):
         x = _records(x)
     if one:
-        return [_context_text(x)]
+        return [text_of(x)]
     assert isinstance(x, Sequence)
-    return [_context_text(each) for each in x]
-
-
-def _context_text(context: object) -> str:
-    """Return a context as JSON; raise ValueError if it has text that UTF-8 cannot write."""
-    text = text_of(context)
-    if "\\ud" in text:  # an emoji, or half of one
-        try:
-            json.dumps(json.loads(text), ensure_ascii=False).encode()
-        except UnicodeEncodeError as error:
-            half = error.object[error.start]
-            raise ValueError(f"contexts must be text in Unicode; found {half!r} alone") from error
-    return text
+    return [text_of(each) for each in x]
 
 
 def same_json(one: str | None, other: str | None) -> bool:
-    """Return whether two texts of JSON have the same values, in any order of their keys.
-
-    1.0 and 1 are the same number: clients in JavaScript write the one for the other.
-    """
-    if one is None or other is None:
-        return one is other
-    return one == other or _ordered(one) == _ordered(other)
+    """Return whether two texts of JSON have the same values, in any order of their keys."""
+    if one is None or other is None or one == other:
+        return one == other
+    return bool(_parsed(one) == _parsed(other))
 
 
-def _ordered(text: str) -> str:
-    return json.dumps(json.loads(text, parse_float=_number), sort_keys=True)
-
-
-def _number(text: str) -> float:
-    """Return a number of JSON; whole ones as int, since 1.0 is 1. True is not 1."""
-    value = float(text)
-    return int(value) if value.is_integer() else value
+def _parsed(text: str) -> object:
+    return json.loads(text, parse_constant=str)  # NaN is not NaN, and "NaN" is
 
 
 def _records(table: Any) -> list[dict[Any, Any]]:

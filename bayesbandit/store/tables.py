@@ -38,7 +38,6 @@ decisions = Table(
     Column("decided_at", BigInteger, nullable=False),
     Column("arm", Text, nullable=False),
     Column("propensity", Double, nullable=False),
-    Column("mode", String(20), nullable=False),  # bandit or another system
     Column("version", BigInteger, nullable=False),  # of the bandit that decided
     Column("t", BigInteger, nullable=False),  # contexts that it had decided before
     Column("context", Text),  # as it was given; "" if it was erased
@@ -46,7 +45,6 @@ decisions = Table(
     Column("row", LargeBinary, nullable=False),  # context and moments: see kernels/row_layout.py
     Column("probabilities", LargeBinary, nullable=False),
     Column("x", LargeBinary),  # all arms' features, where arms have features
-    Column("advice", Text),  # what the bandit would have decided in another system's place
     Index("bandit_decisions_by_time", "bandit", "decided_at"),
     sqlite_with_rowid=False,  # a decision is one page less to write
 )

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from sqlalchemy import Table
-from sqlalchemy.dialects import sqlite
-from sqlalchemy.dialects.postgresql import insert, psycopg
+from sqlalchemy import insert
+from sqlalchemy.exc import IntegrityError
 
 from bayesbandit.store.database import Database
 from bayesbandit.store.deadlines import before, deadline, left, limited
@@ -33,17 +32,10 @@ class Waiting:
 
 
 class Together:
-    """The waiting calls of a process. The thread that has the turn stores those of all others.
-
-    The statements are compiled once, and given to the database's driver.
-    """
+    """The waiting calls of a process. The thread that has the turn stores those of all others."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.statements = [
-            _statement(decisions, [*decisions.c.keys()], database.sqlite),
-            _statement(states, ["bandit", "decision_id", "due", *FIRST], database.sqlite),
-        ]
         self._begin()
 
     def _begin(self) -> None:
@@ -93,27 +85,18 @@ class Together:
                 self._store([one])
 
     def _committed(self, rows: Sequence[Mapping[str, Any]]) -> bool:
-        with self.database.driver() as cursor:
-            for statement, values in zip(
-                self.statements, (rows, [{**FIRST, **row} for row in rows]), strict=True
-            ):
-                if len(values) == 1:
-                    cursor.execute(statement, values[0])
-                else:
-                    cursor.executemany(statement, values)
-                if cursor.rowcount != len(rows):
-                    cursor.connection.rollback()
-                    return False
+        opened = [
+            {"bandit": row["bandit"], "decision_id": row["id"], "due": row["due"], **FIRST}
+            for row in rows
+        ]
+        made = [{name: value for name, value in row.items() if name != "due"} for row in rows]
+        try:
+            with self.database.write() as connection:
+                connection.execute(insert(decisions), made)
+                connection.execute(insert(states), opened)
+        except IntegrityError:
+            return False
         return True
 
 
 NONE = "the decision could not be stored, so there is none: "
-
-
-def _statement(table: Table, columns: list[str], lite: bool) -> str:
-    """Return the text that inserts rows, given as dicts with an id, where their key is new."""
-    made: Any = sqlite.insert(table) if lite else insert(table)
-    dialect: Any = sqlite.dialect(paramstyle="named") if lite else psycopg.dialect()
-    compiled = made.on_conflict_do_nothing().compile(dialect=dialect, column_keys=columns)
-    text = str(compiled)
-    return text.replace(":decision_id", ":id").replace("%(decision_id)s", "%(id)s")

@@ -5,7 +5,6 @@ import socket
 import threading
 import time
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -78,49 +77,6 @@ def test_what_is_refused_is_no_default():
         pytest.raises(ValueError, match="answers 422: contexts must have 2 features"),
     ):
         bb.Client(url, KEY, timeout=5, default="mail").decide([1.0])
-
-
-def test_rewards_that_no_server_took_are_in_the_spool(tmp_path):
-    spool = tmp_path / "spool.jsonl"
-    with answering((503, b""), (503, b""), (200, b'{"status": "timely"}')) as (url, _):
-        client = bb.Client(url, KEY, timeout=0.03, spool=spool)
-        assert client.reward("a", 1.0) == "spooled"
-        client.timeout = 5
-        assert client.flush() == 0
-        assert client.flush() == 0
-    assert spool.read_text() == ""
-    with pytest.raises(OSError, match=r"does not answer|503"):
-        bb.Client(url, KEY, timeout=0.03).reward("a", 1.0)
-
-
-def test_a_spooled_reward_keeps_the_time_at_which_it_came(tmp_path):
-    """Sent later as of then, it would be late."""
-    spool = tmp_path / "spool.jsonl"
-    client = bb.Client("http://127.0.0.1:9", KEY, timeout=0.01, spool=spool)
-    client.reward("a", 1.0)
-    client.reward("b", 1.0, at="2026-11-22T18:00:00Z")
-    now, told = (json.loads(line)["time"] for line in spool.read_text().splitlines())
-    assert abs(datetime.fromisoformat(now) - datetime.now(UTC)) < timedelta(minutes=1)
-    assert told == "2026-11-22T18:00:00Z"
-
-
-def test_what_a_flush_cannot_send_stays_beside_what_comes_meanwhile(tmp_path):
-    """Also if a process was killed while it sent."""
-    spool = tmp_path / "spool.jsonl"
-    down = bb.Client("http://127.0.0.1:9", KEY, timeout=0.01, spool=spool)
-    for id in "abc":
-        down.reward(id, 1.0)
-    assert down.flush() == 3
-    spool.rename(spool.with_name("spool.jsonl.sending"))  # killed here
-    down.reward("d", 1.0)
-    taken = b'{"status": "timely"}'
-    answers = (200, taken), (422, b'{"detail": "no"}'), *[(200, taken)] * 3
-    with answering(*answers) as (url, asked):
-        client = bb.Client(url, KEY, timeout=5, spool=spool)
-        assert client.flush() == 1
-        assert [json.loads(line)["id"] for line in spool.read_text().splitlines()] == ["d", "b"]
-        assert client.flush() == 0
-    assert [json.loads(one)["id"] for one in asked] == ["a", "b", "c", "d", "b"]
 
 
 @pytest.mark.parametrize("url", ["offers", "ftp://a", 7, "https://"])

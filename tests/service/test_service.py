@@ -15,7 +15,6 @@ from bayesbandit.beliefs.drift_test import EProcess
 
 sa = pytest.importorskip("sqlalchemy")
 
-from bayesbandit.service.apprentice import Apprentice
 from bayesbandit.store.records import NotStored
 from bayesbandit.store.settings import settings_of
 from bayesbandit.store.versions import rehearse
@@ -131,7 +130,7 @@ def test_the_same_context_in_another_order_is_the_same(lite):
         again = service.decide({"country": "US", "age": age}, id=f"order-{age}")
         np.testing.assert_array_equal(again.rows, first.rows)
     with pytest.raises(ValueError, match="about another context"):
-        service.decide({"country": "US", "age": True}, id="order-33")
+        service.decide({"country": "US", "age": 34}, id="order-33")
 
 
 @pytest.mark.parametrize(
@@ -141,7 +140,6 @@ def test_the_same_context_in_another_order_is_the_same(lite):
         ([1e20, 2.5], [10**20, 2.5], True),
         ([1.0, 0.0], [1.0, 1e-9], False),
         ([2**53 + 2, 0], [2**53, 0], False),
-        ([1, 0], [True, False], False),
     ],
 )
 def test_numbers_are_the_same_by_their_value(lite, one, other, same):
@@ -152,17 +150,6 @@ def test_numbers_are_the_same_by_their_value(lite, one, other, same):
     else:
         with pytest.raises(ValueError, match="about another context"):
             service.decide(other, id="order-1")
-
-
-@pytest.mark.parametrize("country", ["\ud800", "a\udc00\ud83d"])
-def test_contexts_are_text_that_can_be_written(lite, country):
-    frame = pd.DataFrame({"age": [20, 30, 40, 50] * 5, "country": ["DE", "US"] * 10})
-    service, _ = begun(lite, bb.LinTS(["a", "b"], encoder=bb.Encoder.fit(frame), seed=0))
-    with pytest.raises(ValueError, match=r"contexts must be text in Unicode; found '\\ud"):
-        service.decide({"age": 20, "country": country})
-    assert not rows(service, "decisions")
-    service.decide({"age": 20, "country": "\N{PILE OF POO}\0"})
-    assert service.log.verify().empty
 
 
 @pytest.mark.parametrize("bad", ["", "x" * 201, "a\nb", "a\0b", 7, b"a"])
@@ -554,18 +541,6 @@ def test_one_learns_at_a_time(url):
     assert service.learn() == 0
 
 
-def test_one_learns_at_a_time_in_any_folder_and_by_any_name(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    service, _ = begun("sqlite:///one.db")
-    (tmp_path / "link.db").symlink_to(tmp_path / "one.db")
-    linked = bb.DecisionLog("sqlite:///link.db")
-    with service.log.ledger.learner() as elected:
-        monkeypatch.chdir("/")
-        for other in (service.log, linked):
-            with other.ledger.learner() as second:
-                assert (elected, second) == (True, False)
-
-
 @pytest.mark.slow
 def test_the_same_rewards_in_another_order_do_not_deadlock(tmp_path):
     """Sent twice, for decisions that are closed: no row of the queue puts one before the other."""
@@ -698,14 +673,6 @@ def test_workers_follow_by_changes_and_by_snapshots(url):
     assert service.log.verify().empty
 
 
-@pytest.mark.slow
-def test_snapshots_are_stored_by_and_by(lite):
-    service, clock = begun(lite, snapshot_every=10)
-    live(service, clock, days=4)
-    assert service.log.counts()["snapshots"] == 5
-    assert service.log.verify().empty
-
-
 # ---- restarts ----------------------------------------------------------------------------------
 
 
@@ -726,12 +693,12 @@ def test_another_bandit_needs_another_log(lite):
         "arms": bb.LinTS(["mail", "call"], 2),
         "n_features": bb.LinTS(["mail", "call", "wait"], 3),
         "policy": bb.LinUCB(["mail", "call", "wait"], 2),
-        "and this one has 60 decisions and": service.bandit,
+        "another rounds": service.bandit,
     }
     for said, bandit in others.items():
         with pytest.raises(ValueError, match=said):
             begun(lite, bandit)
-    with pytest.raises(ValueError, match="wait=86400 seconds, not 172800 seconds"):
+    with pytest.raises(ValueError, match="another wait: 86400 seconds, not 172800 seconds"):
         begun(lite, wait="2d")
     with pytest.raises(ValueError, match="model"):
         begun(lite, linear(ridge=7.0))
@@ -786,7 +753,6 @@ def test_nothing_to_open(lite):
         ({"wait": None, "default_reward": None, "aggregate": "sum"}, "'sum' needs wait"),
         ({"aggregate": "mean"}, "aggregate must be one of"),
         ({"default_reward": np.nan}, "default_reward must be a finite number"),
-        ({"fallback": "mail"}, "there is no fallback any more"),
         ({"snapshot_every": 0}, "snapshot_every must be"),
     ],
 )
@@ -863,16 +829,6 @@ def test_while_the_server_is_down_there_is_no_decision(tmp_path):
     assert service.log.verify()["kind"].tolist() == ["reward without decision"]
 
 
-def test_a_fallback_is_refused_with_what_to_do_instead(lite):
-    for call in (
-        lambda: begun(lite, fallback="wait"),
-        lambda: bb.Service.open(bb.DecisionLog(lite), fallback="wait"),
-    ):
-        with pytest.raises(ValueError, match=r"no fallback any more.*Catch OSError.*show 'wait'"):
-            call()
-    assert bb.DecisionLog(lite).names() == []
-
-
 # ---- an alarm ----------------------------------------------------------------------------------
 
 
@@ -894,12 +850,9 @@ def test_the_evidence_goes_on_when_the_history_is_full(tmp_path):
         text = shown.text(service).decode()
         clock.now += DAY
     found = bb.Service.open(service.log).surprise()
-    assert len(kept) == 25 < found.rounds == kept.total == whole.n
-    assert found.largest * np.log(10) == pytest.approx(whole.log_e.max(initial=0.0), abs=1e-9)
-    assert not found.alarm
-    assert f"bayesbandit_surprise {found.largest}" in text
-    with pytest.raises(ValueError, match="level must"):
-        service.surprise(2.0)
+    assert len(kept) == 25 < kept.total == whole.n
+    assert found * np.log(10) == pytest.approx(whole.log_e.max(initial=0.0), abs=1e-9)
+    assert f"bayesbandit_surprise {found}" in text
 
 
 @pytest.mark.parametrize(
@@ -919,90 +872,3 @@ def test_one_time_is_that_of_each_of_several_rewards(lite, at):
     assert service.reward(ids[0], 1.0, at=at) == "timely"
     assert service.reward(ids[1:], [1.0, 2.0], at=at) == ["timely"] * 2
     assert len({row["observed_at"] for row in rows(service, "rewards")}) == 1
-
-
-def test_times_are_a_column_of_whole_seconds(lite):
-    service, clock = begun(lite)
-    ids = service.decide(np.zeros((3, 2))).id
-    at = np.full(3, int(clock.now))
-    assert service.reward(ids, [1.0, 2.0, 3.0], at=at) == ["timely"] * 3
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "said"),
-    [
-        ("fallback", "mail", "there is no fallback any more"),
-        ("snapshot_every", 0, "snapshot_every must be"),
-        ("keep_snapshots", 0, "keep_snapshots must be"),
-    ],
-)
-def test_a_log_has_no_bandit_of_a_service_that_was_refused(lite, name, value, said):
-    with pytest.raises(ValueError, match=said):
-        begun(lite, **{name: value})
-    begun(lite, bb.LinTS(["yes", "no"], 1, seed=0))
-
-
-def test_what_another_system_decided_is_told_again_after_its_arms_have_changed(lite):
-    system, p = Apprentice(linear(), bb.DecisionLog(lite)), {"mail": 0.7, "call": 0.3}
-    told = system.follow([0.5, 0.0], "mail", p, id="order-1")
-    for change in (lambda: system.add_arm("fax"), lambda: system.remove_arm("mail")):
-        change()
-        again = system.follow([0.5, 0.0], "mail", p, id="order-1")
-        assert (again.arm, again.probability) == (told.arm, told.probability)
-        assert again.decision.probabilities.tolist() == told.decision.probabilities.tolist()
-        for other in ({"mail": 0.6, "call": 0.4}, {"mail": 1.0}):
-            with pytest.raises(ValueError, match="of another arm or probabilities"):
-                system.follow([0.5, 0.0], "mail", other, id="order-1")
-    with pytest.raises(ValueError, match="unknown arm 'mail'"):
-        system.follow([0.5, 0.0], "mail", p, id="order-2")
-
-
-def test_a_decision_among_arms_is_told_again_after_one_of_them_is_gone(lite):
-    service, _ = begun(lite)
-    one = service.decide([0.1, 0.2], arms=["mail", "call"], id="order-1")
-    x = np.array([[0.1, 0.2], [0.3, 0.4]])
-    both = service.decide(x, arms=["mail", "call"], id=["a", "b"])
-    service.remove_arm("call")
-    again = service.decide([0.1, 0.2], arms=["call", "mail"], id="order-1")
-    assert (again.id, again.arm) == (one.id, one.arm)
-    np.testing.assert_array_equal(again.rows, one.rows)
-    again = service.decide(x, arms=["mail", "call"], id=["a", "b"])
-    np.testing.assert_array_equal(again.rows, both.rows)
-    with pytest.raises(ValueError, match="another context or other arms"):
-        service.decide([0.1, 0.2], arms=["call"], id="order-1")
-    for unknown in (None, "order-2"):
-        with pytest.raises(ValueError, match="unknown arm 'call'"):
-            service.decide([0.1, 0.2], arms=["mail", "call"], id=unknown)
-
-
-def test_a_decision_about_arms_with_features_is_told_again_after_a_new_arm(lite):
-    bandit = bb.Bandit(["a", "b"], bb.Shared(bb.Ridge()), bb.Thompson(), n_features=2, seed=0)
-    service, _ = begun(lite, bandit)
-    one = service.decide([[0.1, 0.2], [0.3, 0.4]], id="order-1")
-    service.add_arm("c")
-    again = service.decide([[0.1, 0.2], [0.3, 0.4]], id="order-1")
-    np.testing.assert_array_equal(again.rows, one.rows)
-
-
-def test_what_another_system_decided_among_arms_is_told_again_after_one_is_gone(lite):
-    bandit, clock = linear(), Clock()
-    system = Apprentice(bandit, bb.DecisionLog(lite), clock=clock)
-    p = {"mail": 0.5, "call": 0.5}
-    told = system.follow([0.5, 0.0], "mail", p, ["mail", "call"], id="order-1")
-    system.remove_arm("call")
-    again = system.follow([0.5, 0.0], "mail", p, ["mail", "call"], id="order-1")
-    assert (again.arm, again.probability) == (told.arm, told.probability)
-    with pytest.raises(ValueError, match="unknown arm 'call'"):
-        system.follow([0.5, 0.0], "mail", p, ["mail", "call"])
-    with pytest.raises(ValueError, match=r"they sum to 1\.0002"):
-        system.follow([0.5, 0.0], "mail", {"mail": 0.5, "wait": 0.5002})
-
-
-@pytest.mark.parametrize("wrong", [[0.5, 0.5], 0.5, None, "mail"])
-def test_another_systems_probabilities_are_by_arm(lite, wrong):
-    system = Apprentice(linear(), bb.DecisionLog(lite))
-    with pytest.raises(TypeError, match="probabilities must be a dict of numbers by arm; got"):
-        system.follow([0.5, 0.0], "mail", wrong)
-    assert system.log.frame().empty
-    told = system.follow([0.5, 0.0], "mail", pd.Series({"mail": 0.5, "call": 0.5}))
-    assert told.decision.propensity == 0.5

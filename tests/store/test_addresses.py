@@ -1,8 +1,5 @@
 """No output has a secret of a database's address: it is shown as its kind, host and name."""
 
-import json
-import logging
-import re
 import traceback
 from urllib.parse import quote
 
@@ -136,31 +133,3 @@ def test_a_log_and_its_parts_do_not_print_what_stands_in_a_query(tmp_path):
         for part in (log, log.ledger, log.ledger.database):
             assert SECRET not in f"{part!r} {part}"
     assert SECRET not in str([str(one.message) for one in told])
-
-
-@pytest.mark.parametrize("kind", ["text", "json"])
-def test_lines_have_time_and_level_and_no_secret(kind, capsys):
-    from bayesbandit.cli.logs import Format, lines
-
-    before = logging.getLogger("bayesbandit").handlers, logging.getLogger("bayesbandit").propagate
-    with lines(Format(kind)) as logger:
-        try:
-            raise ValueError(f"no postgres://u:{SECRET}@h/d")
-        except ValueError:
-            logger.exception("%s is lost", f"postgres://u:{SECRET}@h/d")
-        logger.info("two\nlines")
-    err = capsys.readouterr().err
-    assert SECRET not in err
-    first, *_, last = err.splitlines()
-    if kind == "json":
-        found = json.loads(first)
-        assert found["message"] == "postgres://h/d is lost"
-        assert (found["level"], found["logger"]) == ("ERROR", "bayesbandit")
-        assert "ValueError: no postgres://h/d" in found["exception"]
-        assert json.loads(last)["message"] == "two\nlines"
-        first = f"{found['time']} ERROR"
-    else:
-        assert last.endswith(" INFO two lines")
-    assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ERROR", first)
-    logger = logging.getLogger("bayesbandit")
-    assert (logger.handlers, logger.propagate) == before

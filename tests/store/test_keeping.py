@@ -88,21 +88,6 @@ def test_a_context_is_erased_and_the_replay_says_so(url, caplog):
     assert not caplog.text
 
 
-def test_a_deleted_decision_is_found_by_counts(tmp_path):
-    """Open or closed, with all that belongs to it, once a later version has counted."""
-    service, clock = begun(f"sqlite:///{tmp_path}/log.db")
-    live(service, clock, days=1)
-    service.decide([0.0, 0.0], id="gone")
-    clock.now += 300
-    service.reward(service.decide([0.0, 0.0]).id, 1.0)
-    service.learn()
-    assert service.log.verify().empty
-    with service.log.ledger.database.write() as connection:
-        for table, key in (("decisions", "id"), ("states", "decision_id")):
-            connection.execute(sa.text(f"DELETE FROM bandit_{table} WHERE {key} = 'gone'"))
-    assert service.log.verify()["kind"].tolist() == ["gap"]
-
-
 def test_a_decision_before_a_checkpoint_that_is_counted_after_it_is_no_gap(url):
     service, clock = begun(url)
     live(service, clock, days=1)

@@ -13,7 +13,7 @@ from bayesbandit.checks import Name
 from bayesbandit.history import name_array
 from bayesbandit.store import versions
 from bayesbandit.store.log import DecisionLog, Time
-from bayesbandit.store.records import BANDIT, INACTIVE
+from bayesbandit.store.records import INACTIVE
 from bayesbandit.store.rows import Parts, moment
 from bayesbandit.store.settings import Settings
 from bayesbandit.tables.encoder import Encoder
@@ -40,13 +40,11 @@ def of_decisions(
 
     parts: dict[str, list[np.ndarray]] = {}
     arms: dict[Name, int] = {}
-    own_decisions = True  # whether the bandit made all decisions
     begin, end = moment(since, "since"), moment(until, "until")
     settings = log.ledger.settings()
     how = settings or Settings()
     beginning = log.ledger.beginning() or {}
     for chunk in chunks(log.ledger, begin, end, AT_ONCE):
-        own_decisions &= all(row.mode == BANDIT for row in chunk.decisions)
         for row in chunk.decisions:
             for arm in row.arms:
                 arms.setdefault(arm, len(arms))
@@ -66,7 +64,7 @@ def of_decisions(
     if beginning["encoder"] is not None:
         known["encoder"] = Encoder.from_dict(beginning["encoder"])
         known["features"] = tuple(known["encoder"].features)
-    alike = own_decisions and len(np.unique(version)) <= MOST and known["available"].all()
+    alike = len(np.unique(version)) <= MOST and known["available"].all()
     if snapshots and alike and (version == known["batch"]).all():
         known["snapshots"] = _policies(log, version)
     return known
