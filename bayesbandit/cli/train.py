@@ -12,11 +12,13 @@ from bayesbandit.cli import options
 from bayesbandit.cli.output import check_file, clear_errors, say
 
 if TYPE_CHECKING:
+    import dask.dataframe as dd
     import pandas as pd
 
     from bayesbandit.bandit.bandit import Bandit
-    from bayesbandit.scale.parts import Parts
     from bayesbandit.tables.roles import Roles
+
+    type Log = pd.DataFrame | dd.DataFrame
 
 
 def train(
@@ -44,7 +46,6 @@ def train(
     decimal: options.Decimal = None,
     dates: options.Dates = None,
     errors: options.Errors = "raise",
-    jobs: options.Jobs = 1,
 ) -> None:
     """Let a bandit learn a log in files, and save it.
 
@@ -54,30 +55,28 @@ def train(
     with clear_errors():
         import numpy as np
 
-        from bayesbandit.checks import processes
         from bayesbandit.cli.bandits import is_saved
         from bayesbandit.ope.logs.files import read_rounds
-        from bayesbandit.scale import parts as scale
         from bayesbandit.scale.learning import learn
+        from bayesbandit.scale.source import table_of
         from bayesbandit.tables.files import is_parquet
 
-        processes(jobs)
         check_file(out)
         choices = options.columns_of(column)
         form = {"sep": sep, "decimal": decimal, "dates": dates}
         if Path(data).is_file() and not is_parquet(Path(data)):
-            frame, choices = read_rounds(data, None, np.nan, errors, form, choices)
-            files = scale.parts_of(frame)
+            read, choices = read_rounds(data, None, np.nan, errors, form, choices)
+            log = table_of(read)
         else:
-            files = scale.parts_of(data, **form)
+            log = table_of(data, **form)
         begin = _saved if is_saved(bandit) else _new
-        learner, roles = begin(bandit, ctx.obj, files, choices, jobs)
+        learner, roles = begin(bandit, ctx.obj, log, choices)
         say(str(roles))
         learned = learn(
-            files, learner, arm=roles.named["arm"], reward=roles.named["reward"],
+            log, learner, arm=roles.named["arm"], reward=roles.named["reward"],
             propensity=roles.named.get("propensity"),
             time=roles.named.get("time") if learner.belief.clock == "time" else None,
-            features=None if learner.encoder else roles.contexts, jobs=jobs,
+            features=None if learner.encoder else roles.contexts,
         )  # fmt: skip
         learned.save(out)
         rounds = learned.history.total - learner.history.total
@@ -85,7 +84,7 @@ def train(
 
 
 def _saved(
-    file: str, parts: Sequence[str] | None, files: Parts, choices: Mapping[str, Any], jobs: int
+    file: str, parts: Sequence[str] | None, log: Log, choices: Mapping[str, Any]
 ) -> tuple[Bandit, Roles]:
     """Return the bandit of a file, and the roles of a log's columns."""
     from bayesbandit.cli.bandits import check_contexts, load_saved
@@ -98,13 +97,13 @@ def _saved(
                     f"--column {'context' if role == 'keep' else role}={named[0]}: the bandit's "
                     "encoder says which columns are contexts"
                 )
-    roles = _roles(_sample(files, choices["drop"], learner, jobs), choices, learner)
+    roles = _roles(_sample(log, choices["drop"], learner), choices, learner)
     check_contexts(learner, roles.contexts)
     return learner, roles
 
 
 def _new(
-    text: str, parts: Sequence[str] | None, files: Parts, choices: Mapping[str, Any], jobs: int
+    text: str, parts: Sequence[str] | None, log: Log, choices: Mapping[str, Any]
 ) -> tuple[Bandit, Roles]:
     """Return a new bandit for the arms and contexts of a log, and the roles of its columns."""
     from bayesbandit.cli.bandits import made, parse_bandit
@@ -116,9 +115,9 @@ def _new(
     if Path(text).suffix == ".npz":
         raise FileNotFoundError(f"there is no file {text} (--bandit)")
     named = parse_bandit(text)
-    sample = _sample(files, choices["drop"], None, jobs)
+    sample = _sample(log, choices["drop"], None)
     roles = _roles(sample, choices, None)
-    arms = [*roles.probabilities] or arms_in(files, roles.named["arm"], jobs)
+    arms = [*roles.probabilities] or arms_in(log, roles.named["arm"])
     used = [*roles.contexts]
     if not used:
         return made(named, arms, 0), roles
@@ -126,19 +125,19 @@ def _new(
     return made(named, arms, None, encoder=encoder), roles.without(encoder.left)
 
 
-def _sample(files: Parts, drop: Collection[str], bandit: Bandit | None, jobs: int) -> pd.DataFrame:
+def _sample(log: Log, drop: Collection[str], bandit: Bandit | None) -> pd.DataFrame:
     """Return rows of a log from which the roles of its columns can be told.
 
     There are none if the bandit has an encoder: then the columns' names are enough.
     """
     import pandas as pd
 
-    from bayesbandit.scale import parts as scale
+    from bayesbandit.tables.samples import sample
 
     if bandit is not None and bandit.encoder is not None:
-        return pd.DataFrame(columns=files.columns)
-    read = [column for column in files.columns if column not in drop]
-    return scale.sampled(files, read, jobs).reindex(columns=files.columns)
+        return pd.DataFrame(columns=log.columns)
+    kept = [column for column in log.columns if column not in drop]
+    return sample(log[kept]).reindex(columns=log.columns)
 
 
 def _roles(sample: pd.DataFrame, choices: Mapping[str, Any], bandit: Bandit | None) -> Roles:

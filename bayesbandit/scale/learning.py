@@ -1,12 +1,12 @@
-"""A bandit that learns a log of any size: each part by its sums, and the sums in a tree."""
+"""A bandit that learns a log of any size: each partition by its sums, and the sums in a tree."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -18,15 +18,17 @@ from bayesbandit.checks import Arms, Contexts, Name
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Policy, Thompson
 from bayesbandit.runtime.one_thread import one_thread
-from bayesbandit.scale.parts import Parts, parts_of
+from bayesbandit.scale.source import table_of
 from bayesbandit.tables.dates import moments
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.fitting import check_no_identifier
 from bayesbandit.tables.role_names import HISTORY
+from bayesbandit.tables.samples import reduced
 from bayesbandit.tables.words import whole
 from bayesbandit.weighting.base import Balance
 
 if TYPE_CHECKING:
+    import dask.dataframe as dd
     import pandas as pd
 
 WHEN = "parts of a log are put together"
@@ -69,20 +71,20 @@ def learn(
     features: Sequence[Name] | None = None,
     arms: Arms | None = None,
     encoder: Encoder | None = None,
-    jobs: int = 1,
-    deterministic: bool = False,
     **settings: Unpack[BanditSettings],
 ) -> Bandit:
     """Return a bandit that has learned a log of any size.
 
-    The log is learned in parts, which may be on many machines. Only sums leave them, and add up in
-    a tree. The bandit is that of one `Bandit.update` with all rows in their order, to rounding,
-    whatever the parts are. Cross-validation has the same folds, and `history` the same rounds. With
-    a half-life each row counts by its age: by its number in the log, or by its time.
+    The log is learned in partitions, which may be on many machines. Only sums leave them, and add
+    up in a tree. The bandit is that of one `Bandit.update` with all rows in their order, to
+    rounding, whatever the partitions are; the same partitions give the same bits.
+    Cross-validation has the same folds, and `history` the same rounds. With a half-life each row
+    counts by its age: by its number in the log, or by its time.
 
-    source: a table (pandas, or another that narwhals reads), a dask.dataframe, or Parquet files: a
-        path, a folder, a pattern as "log/*.parquet", or an address as "s3://…"; or the path of
-        a CSV file or of JSON lines, which is read whole.
+    source: a table (pandas, or another that narwhals reads), which is one partition; a
+        dask.dataframe; or Parquet files, which Dask reads: a path, a folder, a pattern as
+        "log/*.parquet", or an address as "s3://…"; or the path of a CSV file or of JSON lines,
+        which is read whole.
     model: the reward model of a new bandit; or a bandit, as bb.BLTS(arms, d), that has learned
         before or not. A copy of it learns. Its policy, balance, arms, encoder and settings stay.
     policy, balance, encoder, settings: those of a new bandit: see `Bandit`. Without a policy, it is
@@ -94,41 +96,33 @@ def learn(
     features: the columns of the contexts, in order. Without it, those of the encoder, or all other
         columns, which must then be numbers.
     arms: the arms' names, or a number. Without it, they are looked up in the log first.
-    jobs: how many processes learn a table or files (−1: all cores). A dask.dataframe is learned by
-        its cluster.
-    deterministic: whether the same parts give the same bits on any number of workers. Each worker
-        then runs linear algebra on one thread.
 
-    Raise ValueError for a row that cannot be learned, with the number of its part; for an empty
-    log; and for a bandit that must learn rounds in their order (drift, half_life="auto"), or whose
-    belief keeps no sums, as one by draws.
+    Raise ValueError for a row that cannot be learned, with the number of its partition; for an
+    empty log; and for a bandit that must learn rounds in their order (drift, half_life="auto"), or
+    whose belief keeps no sums, as one by draws.
     """
-    checks.processes(jobs)
-    parts = parts_of(source, text=[arm])
+    table = table_of(source)
     own = {"policy": policy, "balance": balance, "arms": arms, "encoder": encoder, **settings}
     if isinstance(model, Bandit):
         if given := [name for name, value in own.items() if value is not None]:
             raise TypeError(f"a bandit has its own {', '.join(given)}: give the bandit alone")
         bandit = model.copy()
         encoder = model.encoder
-    columns = _columns(parts, arm, reward, propensity, time, features, encoder)
-    parts.check(columns.all)
+    columns = _columns(list(table.columns), arm, reward, propensity, time, features, encoder)
     if not isinstance(model, Bandit):
-        names = arms_in(parts, arm, jobs) if arms is None else arms
+        names = arms_in(table, arm) if arms is None else arms
         policy = policy or Thompson()
         d = None if encoder else len(columns.features)
         bandit = Bandit(names, model, policy, balance, n_features=d, encoder=encoder, **settings)
     empty = _beginner(bandit, columns)
-    with one_thread() if deterministic else nullcontext():
-        learned = parts.each(partial(_taught, empty, columns, deterministic), columns.all, jobs)
-        whole = in_tree(_of_one_clock(learned, columns.time))
-        if whole is None or not whole.history.total:
-            raise ValueError("a log needs at least one round; got none")
-        return _join(bandit, whole)
+    learned = reduced(table, columns.all, partial(_taught, empty, columns), _together)
+    if not learned.bandit.history.total:
+        raise ValueError("a log needs at least one round; got none")
+    return _join(bandit, learned.bandit)
 
 
 def _columns(
-    parts: Parts,
+    there: list[Name],
     arm: Name,
     reward: Name,
     propensity: Name | None,
@@ -137,7 +131,7 @@ def _columns(
     encoder: Encoder | None,
 ) -> Columns:
     """Return the columns by role. Raise ValueError for one that is not there."""
-    if propensity is None and "propensity" in parts.columns:
+    if propensity is None and "propensity" in there:
         propensity = "propensity"
     roles = {"arm": arm, "reward": reward, "propensity": propensity, "time": time}
     if features is not None:
@@ -145,16 +139,16 @@ def _columns(
     elif encoder is not None:
         chosen = list(encoder.columns)
     else:
-        chosen = [name for name in parts.columns if name not in roles.values()]
-        if tuple(parts.columns[-len(HISTORY) :]) == HISTORY and "weight" in chosen:
+        chosen = [name for name in there if name not in roles.values()]
+        if tuple(there[-len(HISTORY) :]) == HISTORY and "weight" in chosen:
             raise ValueError(
                 "features= must name the contexts: the columns end as those of history.to_frame(), "
                 f"whose weight tells the arm; got {chosen!r}"
             )
         check_no_identifier(chosen, "features")
     for role, name in (*roles.items(), *(("feature", name) for name in chosen)):
-        if name is not None and name not in parts.columns:
-            raise ValueError(f"the log has no column {name!r} ({role}); it has {parts.columns!r}")
+        if name is not None and name not in there:
+            raise ValueError(f"the log has no column {name!r} ({role}); it has {there!r}")
     return Columns(arm, reward, propensity, time, tuple(chosen))
 
 
@@ -166,8 +160,8 @@ def _beginner(bandit: Bandit, columns: Columns) -> Bandit:
     """
     if not isinstance(bandit.belief, Mergeable):
         raise ValueError(
-            f"{checks.shown(bandit.model)} keeps no sums, as models by draws, and what the parts "
-            "of a log teach does not add up: let one bandit learn the log by bandit.update"
+            f"{checks.shown(bandit.model)} keeps no sums, as models by draws, and what partitions "
+            "teach does not add up: let one bandit learn the log by bandit.update"
         )
     if bandit.reweighting is not None:
         raise ValueError(
@@ -201,58 +195,61 @@ def _beginner(bandit: Bandit, columns: Columns) -> Bandit:
     return empty
 
 
-class Taught(NamedTuple):
-    """A bandit that has learned a part of a log. type: of its times; None: of none. dated: whether
-    they are dates."""
+@dataclass(frozen=True)
+class Taught:
+    """A bandit that has learned partitions of a log.
+
+    times: the type of their times; "" without any. dated: whether they are dates. number: of the
+    first partition with times.
+    """
 
     bandit: Bandit
-    type: str | None = None
+    times: str = ""
     dated: bool = False
+    number: int = 0
 
 
-def _taught(
-    empty: Bandit, columns: Columns, deterministic: bool, frame: pd.DataFrame, number: int
-) -> Taught:
-    """Return a copy of an empty bandit that has learned a part of a log."""
+def _taught(empty: Bandit, columns: Columns, frame: pd.DataFrame, number: int) -> Taught:
+    """Return a copy of an empty bandit that has learned a partition of a log."""
     bandit = empty.copy()
     if frame.empty:
         return Taught(bandit)
-    arm, reward = whole(frame[columns.arm]), _numbers(frame[columns.reward])
+    arm = whole(frame[columns.arm])
+    reward = _numbers(frame[columns.reward])
     if missing := int(frame[columns.reward].isna().sum()):
         raise ValueError(
-            f"part {number} of the log: {missing} of {len(frame)} rewards are missing, and no "
+            f"partition {number} of the log: {missing} of {len(frame)} rewards are missing, and no "
             "bandit can learn them: leave these rows out, or fill in what no reward means"
         )
     p = None if columns.propensity is None else _numbers(frame[columns.propensity])
     try:
         time = None if columns.time is None else moments(frame[columns.time], "time")
-        with one_thread() if deterministic else nullcontext():
+        with one_thread():
             bandit.update(contexts(bandit, frame, columns.features), arm, reward, p, time=time)
     except ValueError as error:
-        raise ValueError(f"part {number} of the log: {error}") from error
+        raise ValueError(f"partition {number} of the log: {error}") from error
     if time is None:
         return Taught(bandit)
-    return Taught(bandit, str(frame[columns.time].dtype), dated=time.dtype.kind == "M")
+    return Taught(bandit, str(frame[columns.time].dtype), time.dtype.kind == "M", number)
+
+
+def _together(first: Taught, later: Taught) -> Taught:
+    """Return what two neighbours have learned; raise ValueError if one has dates for times, and the
+    other numbers."""
+    if first.times and later.times and first.dated != later.dated:
+        raise ValueError(
+            f"partition {later.number} of the log: times are {later.times}, and {first.times} in "
+            f"partition {first.number}: give all times as dates, or as seconds"
+        )
+    known = first if first.times else later
+    # Dask may use `first` again, if a machine is lost.
+    return replace(known, bandit=_join(first.bandit.copy(), later.bandit))
 
 
 def _numbers(column: pd.Series) -> Any:
     """Return a column with NaN where a number is missing; one of no numbers is unchanged."""
     numeric = column.dtype.kind in "biuf"
     return column.to_numpy(np.float64, na_value=np.nan) if numeric else column
-
-
-def _of_one_clock(learned: Iterable[Taught], time: Name | None) -> Iterator[Bandit]:
-    """Yield what parts have taught; raise ValueError if some times are dates and others numbers."""
-    first: tuple[int, Taught] | None = None
-    for number, taught in enumerate(learned):
-        if taught.type is not None:
-            where, one = first = first or (number, taught)
-            if taught.dated != one.dated:
-                raise ValueError(
-                    f"part {number} of the log: column {time!r} is {taught.type}, and "
-                    f"{one.type} in part {where}: give all times as dates, or as seconds"
-                )
-        yield taught.bandit
 
 
 def contexts(bandit: Bandit, frame: pd.DataFrame, features: Sequence[Name]) -> Contexts:
@@ -266,25 +263,6 @@ def contexts(bandit: Bandit, frame: pd.DataFrame, features: Sequence[Name]) -> C
     return checks.floats(x, "features") if features else np.empty((len(x), 0))
 
 
-def in_tree(parts: Iterable[Bandit]) -> Bandit | None:
-    """Return one bandit that has learned what all parts have, in their order; None without parts.
-
-    Parts are joined in pairs, pairs of pairs, and so on. The tree depends only on their number.
-    """
-    held: list[tuple[Bandit, int]] = []  # with the height of each one's tree
-    for part in parts:
-        tree = part
-        height = 0
-        while held and held[-1][1] == height:
-            tree = _join(held.pop()[0], tree)
-            height = height + 1
-        held.append((tree, height))
-    while len(held) > 1:
-        later, _ = held.pop()
-        held[-1] = _join(held[-1][0], later), 0
-    return held[0][0] if held else None
-
-
 def _join(bandit: Bandit, later: Bandit) -> Bandit:
     """Return the bandit after it has learned what another has, as if that had come next."""
     if bandit.belief.clock == "rounds":
@@ -296,22 +274,22 @@ def _join(bandit: Bandit, later: Bandit) -> Bandit:
     return bandit
 
 
-def arms_in(parts: Parts, arm: Name, jobs: int) -> list[Name]:
+def arms_in(table: pd.DataFrame | dd.DataFrame, arm: Name) -> list[Name]:
     """Return the names in the column of arms, sorted, whole numbers first."""
-    if arm not in parts.columns:
-        raise ValueError(f"the log has no column {arm!r} (arm); it has {parts.columns!r}")
-    found = {name for names in parts.each(partial(_names_in, arm), [arm], jobs) for name in names}
+    if arm not in table.columns:
+        raise ValueError(f"the log has no column {arm!r} (arm); it has {list(table.columns)!r}")
+    found = reduced(table, [arm], partial(_names_in, arm), operator.or_)
     if not found:
         raise ValueError("a log needs at least one round; got none")
     return sorted(found, key=lambda name: (isinstance(name, str), name))
 
 
-def _names_in(arm: Name, frame: pd.DataFrame, number: int) -> list[Name]:
-    """Return the different arms of a part of a log."""
-    where = f"part {number} of the log, column {arm!r}"
+def _names_in(arm: Name, frame: pd.DataFrame, number: int) -> set[Name]:
+    """Return the different arms of a partition of a log."""
+    where = f"partition {number} of the log, column {arm!r}"
     if missing := int(frame[arm].isna().sum()):
         raise ValueError(f"{where}: {missing} of {len(frame)} arms are missing")
     try:
-        return [checks.arm_name(value) for value in whole(frame[arm]).unique().tolist()]
+        return {checks.arm_name(value) for value in whole(frame[arm]).unique().tolist()}
     except TypeError as error:
         raise ValueError(f"{where}: {error}") from error

@@ -1,12 +1,10 @@
-"""Arms and their probabilities for tables of any size, part by part."""
+"""Arms and their probabilities for tables of any size, partition by partition."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
 from functools import partial
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,24 +15,23 @@ from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.checks import Name, name_array
 from bayesbandit.policies import changes
 from bayesbandit.scale.learning import contexts
-from bayesbandit.scale.parts import ROOM, Cluster, Files, Parts, check_there, parts_of
+from bayesbandit.scale.source import table_of
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
     import pandas as pd
 
+ROOM = 2**25  # numbers at most that are computed at once
 EACH = "probability_"  # begins the columns of the arms' probabilities
 
 
 def score(
     source: object,
     bandit: Bandit,
-    out: str | PathLike[str] | None = None,
     *,
     features: Sequence[Name] | None = None,
     key: Name = 0,
-    jobs: int = 1,
-) -> pd.DataFrame | dd.DataFrame | Path:
+) -> pd.DataFrame | dd.DataFrame:
     """Return a table with an arm that the bandit chooses for each row, and the probabilities.
 
     The new columns are `arm`, `propensity`, and `probability_ARM` for each arm, so that
@@ -43,16 +40,12 @@ def score(
     be numbers, and no functions of the round.
 
     source: a table, a dask.dataframe, or Parquet files, as in `learn`. The result is a pandas
-        table, a dask.dataframe that computes nothing yet, or the folder `out`.
-    out: a new folder, which gets a Parquet file for each part. Only for Parquet files, which need
-        it.
+        table, or a dask.dataframe that computes nothing yet: `scored.to_parquet("folder")`.
     features: the columns of the contexts, in order. Without it, those of the encoder, or all
         columns.
-    key: a name or a number. Each part gets random numbers of its own, derived from the bandit's
-        seed, this key and the number of the part. The same key gives the same arms again.
-    jobs: how many processes score a table or files (−1: all cores).
+    key: a name or a number. Each partition gets random numbers of its own, derived from the
+        bandit's seed, this key and the number of the partition. The same key gives the same arms.
     """
-    checks.processes(jobs)
     if bandit.of_arms:
         raise ValueError(
             "score takes one row for each context, and arms with features have K: use choose(x)"
@@ -62,37 +55,27 @@ def score(
             "score decides all rows alike, and this policy changes from round to round: its "
             f"settings must be numbers; got {bandit.policy!r}"
         )
-    parts = parts_of(source)
-    if isinstance(parts, Files) != (out is not None):
-        raise ValueError(f"out must be a new folder for Parquet files, else None; got {out!r}")
+    import pandas as pd
+
+    table = table_of(source)
+    there: list[Name] = list(table.columns)
     if features is None:
-        features = parts.columns if bandit.encoder is None else bandit.encoder.columns
-    _check(parts, bandit, features)
-    parts.check(features)
+        features = there if bandit.encoder is None else bandit.encoder.columns
+    _check(there, bandit, features)
     frozen = bandit.copy()
     if bandit.belief.clock == "time" and frozen.now is None:
         frozen.now = time.time()
     work = partial(_scored, frozen, tuple(features), checks.arm_name(key))
-    if isinstance(parts, Cluster):
-        return _on_dask(parts.frame, work)
-    if out is None:
-        import pandas as pd
-
-        return pd.concat(parts.each(work, parts.columns, jobs), ignore_index=True)
-    folder = Path(out)
-    folder.mkdir(parents=True)
-    for _ in parts.each(partial(_written, work, folder), parts.columns, jobs):
-        pass
-    return folder
+    return work(table, 0) if isinstance(table, pd.DataFrame) else _on_dask(table, work)
 
 
-def _check(parts: Parts, bandit: Bandit, features: Sequence[Name]) -> None:
+def _check(there: list[Name], bandit: Bandit, features: Sequence[Name]) -> None:
     """Raise ValueError for missing columns, and for columns that would be overwritten."""
-    if missing := [name for name in features if name not in parts.columns]:
-        raise ValueError(f"the table has no column {missing[0]!r}; it has {parts.columns!r}")
+    if missing := [name for name in features if name not in there]:
+        raise ValueError(f"the table has no column {missing[0]!r}; it has {there!r}")
     if bandit.encoder is None and len(features) != bandit.n_features:
         raise ValueError(f"features must name {bandit.n_features} columns; got {list(features)!r}")
-    if taken := [name for name in _new_columns(bandit) if name in parts.columns]:
+    if taken := [name for name in _new_columns(bandit) if name in there]:
         raise ValueError(f"the table has a column {taken[0]!r} already: rename it")
 
 
@@ -103,10 +86,9 @@ def _new_columns(bandit: Bandit) -> list[str]:
 def _scored(
     bandit: Bandit, features: Sequence[Name], key: Name, frame: pd.DataFrame, number: int
 ) -> pd.DataFrame:
-    """Return a part of a table with the new columns."""
+    """Return a partition of a table with the new columns."""
     import pandas as pd
 
-    check_there(f"part {number}", features, list(frame.columns))
     twin = bandit.copy().reseed(f"{key}, part {number}")
     belief = twin.belief.fork()
     ahead = twin.ahead
@@ -125,11 +107,6 @@ def _scored(
     values = [np.concatenate(arm), np.concatenate([np.empty(0), *own]), *np.concatenate(p).T]
     new = dict(zip(_new_columns(bandit), values, strict=True))
     return pd.concat([frame, pd.DataFrame(new, index=frame.index)], axis=1)
-
-
-def _written(work: partial[pd.DataFrame], folder: Path, frame: pd.DataFrame, number: int) -> None:
-    """Write a scored part to its file."""
-    work(frame, number).to_parquet(folder / f"part-{number:05d}.parquet", index=False)
 
 
 def _on_dask(frame: dd.DataFrame, work: partial[pd.DataFrame]) -> dd.DataFrame:

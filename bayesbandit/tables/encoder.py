@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.checks import LARGEST, Name, Table, contexts, integer, one_of
-from bayesbandit.tables import fitting, inputs, samples
+from bayesbandit.tables import fitting, inputs
 from bayesbandit.tables.columns import Column, LeftOut, Levels, Used, unique
+from bayesbandit.tables.samples import sample
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -311,7 +312,7 @@ def fitted(
 ) -> tuple[Encoder, np.ndarray, list[str]]:
     """Return an encoder, the features (n, d) of its table, and sentences about the fit."""
     integer(max_features, "max_features", least=1)
-    table, has_names = inputs.table(samples.of_dask(frame) if inputs.is_dask(frame) else frame)
+    table, has_names = inputs.table(sample(frame) if inputs.is_dask(frame) else frame)
     dropped = _chosen(drop, "drop", table)
     kept = _chosen(keep, "keep", table)
     if both := dropped & kept:

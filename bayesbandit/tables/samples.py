@@ -1,54 +1,78 @@
-"""A random sample of the rows of a table that comes in parts, in one pass.
+"""Tables in partitions: results that are joined in a tree, and a random sample of the rows.
 
-Each row has a random rank, and the sample is the `MOST` rows with the smallest ranks. A part with
-more rows than that keeps only its smallest.
+Each row has a random rank, and the sample is the `MOST` rows with the smallest ranks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import reduce
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesbandit.checks import Name
+
 if TYPE_CHECKING:
+    import dask.dataframe as dd
     import pandas as pd
 
 MOST = 100_000  # rows of a sample
-FAN = 8  # samples that become one
 RANK = "rank of the row"  # the column by which rows are drawn
 
 
-def of_dask(frame: Any) -> pd.DataFrame:
-    """Return all rows of a dask.dataframe in their order, or 100,000 of them drawn at random.
+def reduced[T](
+    table: pd.DataFrame | dd.DataFrame,
+    columns: Sequence[Name],
+    work: Callable[[pd.DataFrame, int], T],
+    join: Callable[[T, T], T],
+) -> T:
+    """Return what `work` makes of these columns of each partition, joined.
 
-    The same partitions give the same rows.
+    work: a function of a partition and its number. join: a function of the results of neighbours,
+    which it must not change. Results are joined in pairs, pairs of pairs, and so on, where the
+    partitions are. The tree depends only on their number. A table in memory is one partition.
     """
+    import pandas as pd
+
+    if isinstance(table, pd.DataFrame):
+        return work(table[list(columns)], 0)
     import dask
 
-    parts = [dask.delayed(ranked)(part, i) for i, part in enumerate(frame.to_delayed())]
+    shared: Any = dask.delayed(work)
+    joined: Any = dask.delayed(join)
+    parts = [shared(part, i) for i, part in enumerate(table[list(columns)].to_delayed())]
     while len(parts) > 1:
-        parts = [dask.delayed(_least)(parts[i : i + FAN]) for i in range(0, len(parts), FAN)]
-    (rows,) = dask.compute(parts[0])
-    return rows.drop(columns=RANK)
+        pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
+        parts = [joined(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    try:
+        (found,) = dask.compute(parts[0])
+    except KeyError as error:  # of Dask, which does not say which partition it is
+        raise ValueError(f"a partition of the table lacks a column: {error.args[0]}") from error
+    return found
 
 
-def ranked(frame: pd.DataFrame, number: int) -> pd.DataFrame:
-    """Return the rows of part `number` that may be in the sample, with a column of their ranks.
+def sample(table: pd.DataFrame | dd.DataFrame) -> pd.DataFrame:
+    """Return a table in memory as it is; of a dask.dataframe all rows, or 100,000 drawn at random.
 
-    The ranks depend only on the number of the part and on its length.
+    The rows keep their order. The same partitions give the same rows.
+    """
+    import pandas as pd
+
+    if isinstance(table, pd.DataFrame):
+        return table
+    return reduced(table, list(table.columns), _ranked, _least).drop(columns=RANK)
+
+
+def _ranked(frame: pd.DataFrame, number: int) -> pd.DataFrame:
+    """Return the rows of partition `number` that may be in the sample, with their ranks.
+
+    The ranks depend only on the number of the partition and on its length.
     """
     rank = np.random.default_rng([number, len(frame)]).random(len(frame))
-    return _least([frame.assign(**{RANK: rank})])
+    return _least(frame.assign(**{RANK: rank}))
 
 
-def least(parts: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Return the rows with the least ranks of all parts, in their order, without their ranks."""
-    return reduce(lambda held, part: _least([held, part]), parts).drop(columns=RANK)
-
-
-def _least(frames: list[pd.DataFrame]) -> pd.DataFrame:
+def _least(*frames: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     frame = pd.concat(frames, ignore_index=True)

@@ -25,7 +25,7 @@ def loaded(number, folder):
 
 
 @pytest.mark.slow
-def test_a_lost_worker_costs_what_it_was_doing(tmp_path):
+def test_a_lost_worker_costs_what_it_held(tmp_path):
     distributed = pytest.importorskip("distributed")
     import dask.dataframe as dd
 
@@ -52,7 +52,7 @@ def test_a_lost_worker_costs_what_it_was_doing(tmp_path):
     same(learned, whole(pd.concat([log(i, 200) for i in range(PARTS)]), bb.Ridge()))
     assert learned.belief.arms.tobytes() == again.belief.arms.tobytes()
     loads = len(os.listdir(tmp_path)) - PARTS
-    assert PARTS < loads <= PARTS + 3, loads
+    assert PARTS < loads <= PARTS + PARTS // 2 + 3, loads  # what the worker held is read again
 
 
 @pytest.mark.slow
@@ -62,9 +62,9 @@ def test_an_encoder_learns_a_sample_of_a_table_on_a_cluster(monkeypatch):
     frame = dd.from_pandas(table, npartitions=20)
     assert bb.Encoder.fit(frame) == bb.Encoder.fit(table)
     monkeypatch.setattr(samples, "MOST", 500)
-    rows = samples.of_dask(frame)
+    rows = samples.sample(frame)
     assert len(rows) == 500
-    pd.testing.assert_frame_equal(rows, samples.of_dask(frame))
+    pd.testing.assert_frame_equal(rows, samples.sample(frame))
     assert rows["u"].isin(table["u"]).all()
     assert rows["u"].is_unique
     error = table["u"].std() / np.sqrt(500)

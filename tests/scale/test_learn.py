@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 import bayesbandit as bb
 from bayesbandit.cli.app import app
-from bayesbandit.scale import learning, parts
 from tests import declarations as declared
 from tests.beliefs.test_linear import seeds
 
+dask = pytest.importorskip("dask")
 ARMS = ("a", "b", "c")
 
 
@@ -31,15 +31,15 @@ def log(seed=0, n=300, rare=0.05):
     })  # fmt: skip
 
 
-class Cut(parts.Parts):
+def on_dask(pieces):
+    """A dask.dataframe of these partitions, with the first one's columns."""
+    dd = pytest.importorskip("dask.dataframe")
+    return dd.from_map(pieces.__getitem__, range(len(pieces)), meta=pieces[0].iloc[:0])
+
+
+def pieces_of(frame, ends):
     """A table that is cut at some rows."""
-
-    def __init__(self, frame, ends):
-        self.frame, self.columns, self.ends = frame, list(frame.columns), sorted(ends)
-
-    def each(self, work, columns, jobs):
-        for number, rows in enumerate(np.split(np.arange(len(self.frame)), self.ends)):
-            yield work(self.frame[columns].iloc[rows], number)
+    return on_dask([frame.iloc[a:b] for a, b in pairwise([0, *sorted(ends), len(frame)])])
 
 
 def whole(frame, model, balance=None, **settings):
@@ -71,11 +71,12 @@ MODELS = st.sampled_from([bb.Ridge(), bb.Ridge("cv", "nig", "unpenalised"), decl
     seed=seeds, model=MODELS, normalize=st.booleans(),
     ends=st.lists(st.integers(0, 300), max_size=9), history=st.sampled_from([0, 70, 10_000]),
 )  # fmt: skip
-def test_any_parts_give_the_bandit_of_one_update(seed, model, normalize, ends, history):
+def test_any_partitions_give_the_bandit_of_one_update(seed, model, normalize, ends, history):
     frame, balance = log(seed), bb.InversePropensity(clip=0.2, normalize=normalize)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(learning, "parts_of", lambda source, **_: source)
-        learned = bb.learn(Cut(frame, ends), model, balance=balance, history=history)
+    with dask.config.set(scheduler="sync"):
+        learned = bb.learn(
+            pieces_of(frame, ends), model, features=["u", "v"], balance=balance, history=history
+        )
     assert learned.arms == ARMS
     same(learned, whole(frame, model, balance, history=history))
 
@@ -98,7 +99,7 @@ FORGETFUL = {
     seed=seeds, normalize=st.booleans(), ends=st.lists(st.integers(0, 300), max_size=9),
     begun=st.integers(1, 299),
 )  # fmt: skip
-def test_any_parts_give_the_same_where_rows_fade(kind, seed, normalize, ends, begun):
+def test_any_partitions_give_the_same_where_rows_fade(kind, seed, normalize, ends, begun):
     """Also to a bandit that has learned before, and whose clock was put forward.
 
     A row is forgotten when less than 1e-9 of it is left, and sooner where a part ends meanwhile. So
@@ -118,9 +119,8 @@ def test_any_parts_give_the_same_where_rows_fade(kind, seed, normalize, ends, be
     features = ["u", "v"]
 
     def learned(bandit, rows, ends):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(learning, "parts_of", lambda source, **_: source)
-            return bb.learn(Cut(rows, ends), bandit, features=features, **timed)
+        with dask.config.set(scheduler="sync"):
+            return bb.learn(pieces_of(rows, ends), bandit, features=features, **timed)
 
     def updated(bandit, rows):
         p = rows["propensity"]
@@ -161,14 +161,10 @@ def stored(frame, folder):
 
 
 @pytest.mark.parametrize("place", ["table", "polars", "folder", "pattern", "dask"])
-def test_a_log_may_be_anywhere(place, tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "ROWS", 100)
-    monkeypatch.setattr(parts, "ROOM", 300)
+def test_a_log_may_be_anywhere(place, tmp_path):
     frame = log()
     if place == "dask":
-        dd = pytest.importorskip("dask.dataframe")
-        pieces = [frame.iloc[a:b] for a, b in [(0, 0), (0, 40), (40, 40), (40, 300)]]
-        source = dd.concat([dd.from_pandas(piece, npartitions=1) for piece in pieces])
+        source = pieces_of(frame, [0, 40, 40])
     elif place == "polars":
         source = pytest.importorskip("polars").from_pandas(frame)
     elif place == "table":
@@ -177,42 +173,12 @@ def test_a_log_may_be_anywhere(place, tmp_path, monkeypatch):
         source = stored(frame, tmp_path)
         source = str(source / "*" / "*.parquet") if place == "pattern" else source
     features = ["u", "v"]
-    learned = bb.learn(source, bb.Ridge(), features=features, deterministic=True)
+    learned = bb.learn(source, bb.Ridge(), features=features)
     same(learned, whole(frame, bb.Ridge()))
     more = bb.learn(source, learned, features=features)
     twice = pd.concat([frame, frame])
     same(more, whole(twice, bb.Ridge()))
     assert learned.history.total == 300  # it stays as it was
-
-
-@pytest.mark.parametrize(
-    ("column", "first"),
-    [("reward", "int8"), ("u", "float16"), ("u", "float32"), ("u", "null"), ("arm", "category")],
-)
-def test_the_first_file_does_not_say_what_others_hold(column, first, tmp_path):
-    """pyarrow casts the columns of all files to the types of the first."""
-    frame = log()
-    if column != "arm":
-        frame.loc[:99, column] = frame.loc[:99, column].round()
-    files = [frame.iloc[:0].astype({column: object})] if first == "null" else []
-    files.append(frame.iloc[:100].astype({} if first == "null" else {column: first}))
-    for number, rows in enumerate([*files, frame.iloc[100:]]):
-        rows.to_parquet(tmp_path / f"{number}.parquet")
-    same(bb.learn(tmp_path, bb.Ridge(), features=["u", "v"]), whole(frame, bb.Ridge()))
-
-
-def test_types_of_files_that_do_not_go_together_are_refused(tmp_path):
-    frame = log()
-    for number, rows in enumerate([frame.assign(reward=frame["reward"] > 0), frame]):
-        rows.to_parquet(tmp_path / f"{number}.parquet")
-    with pytest.raises(ValueError, match="'reward' is bool and double in different files"):
-        bb.learn(tmp_path, bb.Ridge(), features=["u", "v"])
-
-
-def on_dask(pieces):
-    """A dask.dataframe of these partitions, with the first one's columns."""
-    dd = pytest.importorskip("dask.dataframe")
-    return dd.from_map(pieces.__getitem__, range(len(pieces)), meta=pieces[0].iloc[:0])
 
 
 @pytest.mark.parametrize("dates_first", [False, True])
@@ -224,7 +190,7 @@ def test_times_that_are_dates_in_one_part_alone_are_refused(dates_first, tmp_pat
         frame.iloc[100:100].assign(at="none"),  # empty, so that it has no times
         frame.iloc[100:].assign(at=pd.date_range("2025-01-01", periods=200, unit="us")),
     ]
-    both = "part 2 of the log: column 'at' is {}, and {} in part 0"
+    both = "partition 2 of the log: times are {}, and {} in partition 0"
     types = ["datetime64[us]", "int64"]
     if dates_first:
         pieces, types = pieces[::-1], types[::-1]
@@ -239,37 +205,19 @@ def test_times_that_are_dates_in_one_part_alone_are_refused(dates_first, tmp_pat
 @pytest.mark.parametrize("column", ["reward", "propensity"])
 def test_dates_are_no_numbers(column):
     frame = log().assign(**{column: pd.date_range("2025-01-01", periods=300)})
-    with pytest.raises(ValueError, match=r"part 0 of the log: .* must be numbers: found"):
+    with pytest.raises(ValueError, match=r"partition 0 of the log: .* must be numbers: found"):
         bb.learn(frame, bb.Ridge(), bb.Thompson(), bb.InversePropensity(), features=["u", "v"])
 
 
 @pytest.mark.parametrize("column", ["arm", "v", "propensity"])
-def test_a_column_that_one_part_has_not_is_named_with_those_that_it_has(column, tmp_path):
+def test_a_column_that_a_partition_lacks_is_named(column, tmp_path):
     frame = log()
     pieces = [frame.iloc[:100], frame.iloc[100:].drop(columns=column)]
     for number, rows in enumerate(pieces):
         rows.to_parquet(tmp_path / f"{number}.parquet")
-    there = re.escape(f"has no column {column!r}; it has {[*pieces[1].columns]!r}")
-    for source, part in ((on_dask(pieces), "partition 1"), (tmp_path, r"file .*1\.parquet")):
-        with pytest.raises(ValueError, match=f"{part} {there}"):
+    for source in (on_dask(pieces), tmp_path):
+        with pytest.raises(ValueError, match=f"a partition of the table lacks .*{column}"):
             bb.learn(source, bb.Ridge(), features=["u", "v"])
-
-
-def test_a_part_without_a_feature_is_not_scored(tmp_path):
-    """A column that nobody reads may be missing in a file."""
-    frame = log()[["u", "v", "reward"]]
-    bandit = bb.LinTS(ARMS, 2)
-    for number, rows in enumerate([frame.iloc[:100], frame.iloc[100:].drop(columns="v")]):
-        rows.to_parquet(tmp_path / f"{number}.parquet")
-    there = re.escape("has no column 'v'; it has ['u', 'reward']")
-    with pytest.raises(ValueError, match=f"file .*1.parquet {there}"):
-        bb.score(tmp_path, bandit, tmp_path / "out", features=["u", "v"])
-    pieces = [frame.iloc[:100], frame.iloc[100:].drop(columns="v")]
-    with pytest.raises(ValueError, match=f"part 1 {there}"):
-        bb.score(on_dask(pieces), bandit, features=["u", "v"]).compute()
-    frame.iloc[100:].drop(columns="reward").to_parquet(tmp_path / "1.parquet")
-    scored = bb.score(tmp_path, bandit, tmp_path / "out", features=["u", "v"])
-    assert len(pd.read_parquet(scored)) == 300
 
 
 @pytest.mark.slow
@@ -281,7 +229,6 @@ def test_a_part_without_a_feature_is_not_scored(tmp_path):
 def test_random_partitions_are_one_table(seed, encoded, missing, sizes):
     """Empty ones, and some of one row; with levels that the first ones lack, and that the encoder
     has not seen; with a number that is missing, which is refused alike or learned alike."""
-    dask = pytest.importorskip("dask")
     frame, rng = log(seed, 60), np.random.default_rng(seed)
     if missing is not None:
         frame.loc[missing, "u"] = np.nan
@@ -303,7 +250,7 @@ def test_random_partitions_are_one_table(seed, encoded, missing, sizes):
         one.update(x, frame["arm"], frame["reward"], frame["propensity"])
     except ValueError:
         at = next(i for i, piece in enumerate(pieces) if missing in piece.index)
-        with pytest.raises(ValueError, match=f"part {at} of the log: .* nan"):
+        with pytest.raises(ValueError, match=f"partition {at} of the log: .* nan"):
             learned()
         return
     parts = learned()
@@ -312,22 +259,6 @@ def test_random_partitions_are_one_table(seed, encoded, missing, sizes):
         parts.belief.arms, theirs, rtol=1e-12, atol=1e-12 * np.abs(theirs).max()
     )
     pd.testing.assert_frame_equal(parts.history.to_frame(), one.history.to_frame())
-
-
-@pytest.mark.parametrize("zones", [("UTC", "Europe/Paris"), (None, "UTC"), ("Europe/Paris", None)])
-def test_files_may_have_times_of_several_zones(zones, tmp_path):
-    frame = log()
-    at = pd.Timestamp("2025-06-01") + pd.to_timedelta(np.arange(300) * 997, "s")
-    for number, (zone, rows) in enumerate(
-        zip(zones, (slice(0, 100), slice(100, 300)), strict=True)
-    ):
-        moments = at[rows] if zone is None else at[rows].tz_localize("UTC").tz_convert(zone)
-        frame.iloc[rows].assign(at=moments).to_parquet(tmp_path / f"{number}.parquet")
-    bandit = bb.LinTS(ARMS, 2, half_life="1d", clock="time")
-    learned = bb.learn(tmp_path, bandit, features=["u", "v"], time="at")
-    p = frame["propensity"]
-    bandit.update(frame[["u", "v"]].to_numpy(), frame["arm"], frame["reward"], p, time=at)
-    same(learned, bandit)
 
 
 @pytest.mark.parametrize("categories", [False, True])
@@ -364,8 +295,7 @@ REFUSED = {
     "no column 'w' .feature": {"features": ["w"]},
     "needs the logged propensities": {"balance": bb.InversePropensity(), "features": ["u"]},
     "changes the weights of past rounds": {"balance": bb.InversePropensity(propensity="estimated")},
-    "part 0 of the log: unknown arm 'c'": {"arms": ("a", "b")},
-    "jobs": {"jobs": 0},
+    "partition 0 of the log: unknown arm 'c'": {"arms": ("a", "b")},
     "keeps no sums, .* by bandit.update": {"model": bb.BootstrapRidgeTS(ARMS, 2)},
 }  # fmt: skip
 
@@ -406,10 +336,10 @@ def test_other_things_are_no_log(tmp_path):
         bb.learn(frame, bb.Sampled(declared.lasso, draws=50))
     for column, role in (("reward", "rewards"), ("propensity", "propensities")):
         for strange in ("high", pd.Timestamp("2026-01-01")):
-            with pytest.raises(ValueError, match=f"part 0 of the log: {role} must be numbers"):
+            with pytest.raises(ValueError, match=f"partition 0 of the log: {role} must be numbers"):
                 bb.learn(frame.assign(**{column: strange}), bb.Ridge())
     frame.loc[7, "reward"] = np.nan
-    with pytest.raises(ValueError, match="part 0 of the log: 1 of 300 rewards are missing"):
+    with pytest.raises(ValueError, match="partition 0 of the log: 1 of 300 rewards are missing"):
         bb.learn(frame, bb.Ridge())
 
 
@@ -419,35 +349,18 @@ def test_a_path_that_looks_like_a_pattern_is_a_path_if_it_exists(tmp_path):
     log().to_parquet(folder / "a*.parquet")
     for source in (folder, folder / "a*.parquet"):
         assert len(bb.learn(source, bb.LinTS(ARMS, 2)).history) == len(log())
-    with pytest.raises(FileNotFoundError, match="no Parquet files"):
-        bb.learn(tmp_path / "[ab] logs" / "*.parquet", bb.LinTS(ARMS, 2))  # of a folder a or b
 
 
-def test_the_same_parts_give_the_same_bits_in_any_order(monkeypatch):
+def test_the_same_partitions_give_the_same_bits_in_any_order():
     """Whoever computes them: their order, and so the tree of their sums, is that of the log."""
-    dask, dd = pytest.importorskip("dask"), pytest.importorskip("dask.dataframe")
-    frame, ends, settings = log(), [40, 40, 130, 220], {"arms": ARMS, "deterministic": True}
-    pieces = [frame.iloc[a:b] for a, b in pairwise([0, *ends, 300])]
-    source = dd.from_map(pieces.__getitem__, range(5), meta=pieces[0].iloc[:0])
+    frame = log()
+    source = pieces_of(frame, [40, 40, 130, 220])
     found = []
     for scheduler in ("sync", "threads"):
         with dask.config.set(scheduler=scheduler):
-            found.append(bb.learn(source, bb.Ridge(), features=["u", "v"], **settings))
-    monkeypatch.setattr(learning, "parts_of", lambda source, **_: source)
-    found.append(bb.learn(Cut(frame, ends), bb.Ridge(), features=["u", "v"], **settings))
-    assert len({bandit.belief.arms.tobytes() for bandit in found}) == 1
+            found.append(bb.learn(source, bb.Ridge(), features=["u", "v"], arms=ARMS))
+    assert found[0].belief.arms.tobytes() == found[1].belief.arms.tobytes()
     same(found[0], whole(frame, bb.Ridge()))
-
-
-@pytest.mark.slow
-def test_any_number_of_processes_gives_the_same_bits(tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "ROWS", 50)
-    stored(log(), tmp_path)
-    one, two = (
-        bb.learn(tmp_path, bb.Ridge(), features=["u", "v"], jobs=jobs, deterministic=True)
-        for jobs in (1, 2)
-    )
-    assert one.belief.arms.tobytes() == two.belief.arms.tobytes()
 
 
 def test_the_command_line_learns_files(tmp_path):
@@ -480,7 +393,6 @@ def test_the_command_line_learns_files(tmp_path):
         (command, "Missing option '--bandit'"),
         (["learn"], "Missing option '--log'"),
         ([*command, "--bandit", "BLTS", "--once"], "No such option: --once"),
-        ([*command, "--bandit", "BLTS", "--jobs", "0"], "jobs, a number of processes or -1"),
         ([*command, "--bandit", "BLTS", "--model", "ridge"], "`bayesbandit --part model="),
         (["--part", "model=ridge", *command, "--bandit", "BLTS"], "is for a saved bandit"),
         ([*command, "--bandit", "lost.npz"], "there is no file lost.npz"),

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.scale import parts, scoring
+from bayesbandit.scale import scoring
 from tests.cases import few
 from tests.scale.test_learn import log
 
@@ -51,9 +51,8 @@ def test_a_bandit_that_forgets_does_not_age_while_it_scores(memory, monkeypatch)
     frame = log()[:60]
     bandit.update(frame[["u", "v"]].to_numpy(), frame["arm"], frame["reward"])
     found = []
-    for room, slices in ((parts.ROOM, scoring.ROOM), (40, scoring.ROOM), (parts.ROOM, 70)):
-        monkeypatch.setattr(parts, "ROOM", room)
-        monkeypatch.setattr(scoring, "ROOM", slices)
+    for room in (scoring.ROOM, 70):
+        monkeypatch.setattr(scoring, "ROOM", room)
         found.append(bb.score(X[:40], bandit)[NEW[2:]].to_numpy())
     tolerance = 1e-3 if "clock" in memory else 1e-12  # the clock on the wall goes on
     np.testing.assert_allclose(found[1:], found[:-1], rtol=tolerance, atol=1e-12)
@@ -75,22 +74,18 @@ def test_a_table_on_a_cluster_stays_there_until_it_is_asked_for():
     assert bb.score(pieces[0].map_partitions(lambda part: part.iloc[:0]), bandit).compute().empty
 
 
-def test_files_become_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "ROWS", 100)
+def test_files_are_scored_when_they_are_asked_for(tmp_path):
+    pytest.importorskip("dask.dataframe")
     bandit = bb.learn(log(), bb.Ridge())
     for i in range(3):
         X.iloc[100 * i : 100 * (i + 1)].to_parquet(tmp_path / f"{i}.parquet")
-    folder = bb.score(str(tmp_path / "*.parquet"), bandit, tmp_path / "scored")
-    files = sorted(folder.iterdir())
-    assert [file.name for file in files] == [f"part-0000{i}.parquet" for i in range(3)]
-    found = pd.concat(map(pd.read_parquet, files), ignore_index=True)
+    bb.score(str(tmp_path / "*.parquet"), bandit).to_parquet(tmp_path / "scored")
+    found = pd.read_parquet(tmp_path / "scored").reset_index(drop=True)
     pd.testing.assert_frame_equal(found[["u", "v"]], X)
     np.testing.assert_allclose(found[NEW[2:]], bandit.probabilities(X.to_numpy()), rtol=1e-9)
-    with pytest.raises(FileExistsError):
-        bb.score(tmp_path / "0.parquet", bandit, folder)
 
 
-def test_what_cannot_be_scored_is_refused(tmp_path):
+def test_what_cannot_be_scored_is_refused():
     bandit = bb.LinTS(("a", "b", "c"), 2)
     with pytest.raises(ValueError, match=r"a table must have rows and columns; got shape \(0, 2\)"):
         bb.score(X[:0], bandit)
@@ -100,8 +95,6 @@ def test_what_cannot_be_scored_is_refused(tmp_path):
         bb.score(X.assign(w=1.0), bandit)
     with pytest.raises(ValueError, match="no column 'w'"):
         bb.score(X, bandit, features=["u", "w"])
-    with pytest.raises(ValueError, match="out must be a new folder"):
-        bb.score(X, bandit, tmp_path)
     shared = bb.Bandit(3, bb.Shared(bb.Ridge()), bb.Thompson(), n_features=2)
     with pytest.raises(ValueError, match="arms with features"):
         bb.score(X, shared)

@@ -1,0 +1,55 @@
+"""Where a log is: a table in memory, a dask.dataframe, or files."""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bayesbandit.tables import inputs
+from bayesbandit.tables.files import is_parquet, only_of_csv, read
+
+if TYPE_CHECKING:
+    import dask.dataframe as dd
+    import pandas as pd
+
+
+def table_of(source: object, **form: Any) -> pd.DataFrame | dd.DataFrame:
+    """Return a table in memory, or a dask.dataframe, which computes nothing yet.
+
+    source: a table; or the path of a file, or Parquet files by a folder, a pattern with * or an
+    address as s3://…, which Dask reads. Another file, CSV or JSON lines, is read whole, as `form`
+    says: see `tables.files.read`. Raise FileNotFoundError if there are none, and TypeError for a
+    table whose columns have no names.
+    """
+    if isinstance(source, str | PathLike):
+        path = Path(source)
+        if path.is_file() and not is_parquet(path):
+            return read(path, **form)
+        only_of_csv(form)
+        return _parquet(fspath(source))
+    if inputs.is_dask(source):
+        return source
+    frame, named = inputs.table(source)
+    if not named:
+        raise TypeError("the table's columns have no names: pandas.DataFrame(…, columns=…)")
+    return frame
+
+
+def _parquet(path: str) -> dd.DataFrame:
+    try:
+        import dask.dataframe as dd
+    except ImportError as error:
+        raise ImportError(
+            "Dask reads Parquet files: pip install 'bayesbandit[dask]', or give the table that "
+            "pandas.read_parquet reads"
+        ) from error
+    from pyarrow import ArrowInvalid
+
+    try:
+        frame = dd.read_parquet(path)
+    except ArrowInvalid as error:
+        raise ValueError(f"{path} has other files than Parquet: {error}") from error
+    if not len(frame.columns):
+        raise FileNotFoundError(f"there are no Parquet files, and no other file, {path!r}")
+    return frame
