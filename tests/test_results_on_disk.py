@@ -11,14 +11,11 @@ import bayesbandit as bb
 from bayesbandit.experiments import results_on_disk as module
 from bayesbandit.experiments.results_on_disk import Ledger
 from bayesbandit.runtime import locks
-from tests.cases import slow_but
 
 SETTINGS = {"seed": 0, "horizon": 9, "points": 2, "environments": {"e": "e"}, "bandits": {"b": "b"}}
 
 
-EMPTY = json.dumps({"settings": {"environments": {}, "bandits": {}}})
-LISTED = json.dumps({"settings": SETTINGS, "versions": []})
-WORDY = json.dumps({"settings": SETTINGS, "seconds": "long"})
+DEEP = "[" * 100_000
 
 
 def settings():
@@ -43,21 +40,6 @@ def test_one_run_at_a_time(tmp_path):
     first.append(rows())
     assert len(first.finish(["e"], ["b"], 1)) == 2
     assert Ledger(tmp_path, settings()).done("e", 0) == {"b"}
-
-
-@pytest.mark.parametrize("name", [[1], None, 1.0])
-def test_a_part_with_names_that_are_none_is_refused(name, tmp_path):
-    """Also one without a digest, which anybody can write."""
-    Ledger(tmp_path, settings()).append(rows())
-    (part,) = (tmp_path / "parts").iterdir()
-    table = pd.read_parquet(part)
-    table.attrs = {}
-    table["bandit"] = [name, *table["bandit"][1:]]
-    if name is not None:
-        table["bandit"] = [name] * len(table)
-    table.to_parquet(part, index=False)
-    with pytest.raises(ValueError, match="is broken: it"):
-        Ledger(tmp_path, settings())
 
 
 def test_parts_never_take_each_others_place(tmp_path):
@@ -119,93 +101,24 @@ def test_writes_are_whole_or_not_at_all(file, tmp_path, monkeypatch):
     assert Ledger(tmp_path, settings()).done("e", 0) == {"b"}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("step", slow_but([115], [115, 23]))
-def test_flipped_bytes_are_no_other_numbers(step, tmp_path):
-    ledger = Ledger(tmp_path, settings())
-    ledger.append([row for k in range(50) for row in rows(k, reward=float(k) + 0.1)])
-    ledger.finish(["e"], ["b"], 50)
-    file, changed = tmp_path / "results.parquet", 0
-    whole, right = file.read_bytes(), pd.read_parquet(file)
-    for at in range(4, len(whole), step):
-        broken = bytearray(whole)
-        broken[at] ^= 0x10
-        file.write_bytes(broken)
-        try:
-            (frame,) = Ledger(tmp_path, settings()).frames
-        except ValueError:
-            continue
-        changed += not frame.equals(right)
-    assert changed == 0
-
-
-@pytest.mark.parametrize("what", ["rows", "dtype", "names"])
-def test_other_rows_under_the_same_digest_are_refused(what, tmp_path):
-    """The file's footer, which says how many rows there are and of what, has no checksum."""
-    ledger = Ledger(tmp_path, settings())
-    ledger.append([row for k in range(5) for row in rows(k)])
-    ledger.finish(["e"], ["b"], 5)
-    file = tmp_path / "results.parquet"
-    frame = pd.read_parquet(file)
-    assert frame.attrs["digest"]
-    if what == "rows":
-        frame = frame.iloc[:-2]
-    elif what == "dtype":
-        frame["t"] = pd.to_timedelta(frame["t"], unit="s")
-    else:
-        frame["bandit"] = "c"
-    frame.to_parquet(file)
-    with pytest.raises(ValueError, match="is broken: its rows are not those that were written"):
-        Ledger(tmp_path, settings())
-
-
-DEEP, LATE = "[" * 100_000, '{"settings": {}, "seconds": 1' + "0" * 400 + "}"
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["{}", "[]", "{", '{"settings": 3}', '{"settings": {}}', WORDY, EMPTY, LISTED, DEEP, LATE],
-    ids=range(10),
-)
+@pytest.mark.parametrize("text", ["{}", "[]", "{", '{"settings": 3}', '{"settings": {}}', DEEP])
 def test_a_broken_record_is_named(text, tmp_path):
     (tmp_path / "run.json").write_text(text)
-    with pytest.raises(ValueError, match=r"run\.json is broken"):
+    with pytest.raises(ValueError, match=r"run\.json is broken|holds results, and no"):
         Ledger(tmp_path, settings())
 
 
-@pytest.mark.parametrize("kind", [None, "environments", "bandits"])
 @pytest.mark.parametrize("finished", [False, True])
-def test_results_of_which_nothing_is_said_are_not_taken_for_this_run(kind, finished, tmp_path):
-    """run.json is gone, or says nothing of a bandit or environment: the seed may be another."""
+def test_results_of_which_nothing_is_said_are_not_taken_for_this_run(finished, tmp_path):
     first = Ledger(tmp_path, settings())
     first.append(rows())
     if finished:
         first.finish(["e"], ["b"], 1)
     first.close()
-    record = tmp_path / "run.json"
-    said = json.loads(record.read_text())
-    if kind is None:
-        record.unlink()
-    else:
-        said["settings"][kind] = {}
-        record.write_text(json.dumps(said))
-    before = record.read_bytes() if record.exists() else None
-    with pytest.raises(ValueError, match=r"of which run\.json does not say how they were made"):
-        Ledger(tmp_path, settings() | {"seed": 0 if kind else 1})
-    assert (record.read_bytes() if record.exists() else None) == before
-
-
-def test_a_folder_of_other_data_says_so(tmp_path):
-    """And not that the bandits are others, as they are where contexts have another size."""
-    Ledger(tmp_path, settings()).close()
-    other = settings() | {"environments": {"f": "other"}, "bandits": {"b": "of other contexts"}}
-    before = (tmp_path / "run.json").read_bytes()
-    with pytest.raises(ValueError, match=r"holds results on e, and not on f; give another.*--out"):
-        Ledger(tmp_path, other)
-    with pytest.raises(ValueError, match="holds results of another b: "):
-        Ledger(tmp_path, settings() | {"bandits": {"b": "of other contexts"}})
-    assert (tmp_path / "run.json").read_bytes() == before
-    Ledger(tmp_path, settings() | {"environments": {"f": "other"}}).close()  # the same bandits
+    (tmp_path / "run.json").unlink()
+    with pytest.raises(ValueError, match=r"no run\.json says how they were made"):
+        Ledger(tmp_path, settings() | {"seed": 1})
+    assert not (tmp_path / "run.json").exists()
 
 
 def test_the_record_says_how_long_it_took_and_not_where(tmp_path, monkeypatch):
@@ -263,9 +176,7 @@ def test_a_run_that_begins_as_another_ends_has_a_place_for_its_parts(tmp_path, m
 
 
 @pytest.mark.slow
-def test_pages_have_checksums_beside_the_digest_of_the_numbers(tmp_path, monkeypatch):
-    """What a decoder makes of a flipped byte is not its affair alone."""
-    monkeypatch.setattr(module, "digest", lambda frame: "the same for all")
+def test_flipped_bytes_of_the_pages_are_no_other_numbers(tmp_path):
     ledger = Ledger(tmp_path, settings())
     ledger.append([row for k in range(300) for row in rows(k, reward=float(k) + 0.1)])
     ledger.finish(["e"], ["b"], 300)

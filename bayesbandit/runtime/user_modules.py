@@ -12,6 +12,7 @@ from importlib.machinery import ModuleSpec
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from traceback import walk_tb
+from types import ModuleType
 from typing import Any
 
 INSTALLED = ("purelib", "platlib", "stdlib", "platstdlib")  # "data" is the whole environment
@@ -88,22 +89,18 @@ def says(module: str) -> str:
     return ast.dump(tree) if tree.body else _digest(module)
 
 
-def _attribute(module: str, name: str) -> Any:
-    """Return an attribute of a module that is loaded; None where there is none."""
-    loaded = sys.modules.get(module)
-    return None if loaded is None else vars(loaded).get(name)
+def loaded(module: str) -> ModuleType:
+    """Return a module by name; an empty one if it is not loaded."""
+    return sys.modules.get(module) or ModuleType(module)
 
 
 def _file(module: str) -> str | None:
-    """Return the file of a module that is loaded."""
-    file: str | None = _attribute(module, "__file__")
-    return file
+    return vars(loaded(module)).get("__file__")
 
 
 def _spec(module: str) -> ModuleSpec | None:
     """Return where a module was loaded from."""
-    spec: ModuleSpec | None = _attribute(module, "__spec__")
-    return spec
+    return vars(loaded(module)).get("__spec__")
 
 
 def _tree(module: str) -> ast.Module:

@@ -346,9 +346,8 @@ def test_other_things_are_no_log(tmp_path):
 def test_a_path_that_looks_like_a_pattern_is_a_path_if_it_exists(tmp_path):
     folder = tmp_path / "[ab] logs"
     folder.mkdir()
-    log().to_parquet(folder / "a*.parquet")
-    for source in (folder, folder / "a*.parquet"):
-        assert len(bb.learn(source, bb.LinTS(ARMS, 2)).history) == len(log())
+    log().to_parquet(folder / "a.parquet")
+    assert len(bb.learn(folder, bb.LinTS(ARMS, 2)).history) == len(log())
 
 
 def test_the_same_partitions_give_the_same_bits_in_any_order():
