@@ -76,14 +76,14 @@ def test_text_is_for_people():
     ("text", "message"),
     [
         ("name: robust\npriors: {tau: 1}", "robust has no prior 'tau'; its priors: theta, sigma"),
-        ("name: robust\nprior: {}", "unknown key 'prior', did you mean 'priors'.*allowed: name"),
+        ("name: robust\nprior: {}", "unknown key 'prior'; allowed: name"),
         ("priors: {}", "must have a 'name'"),
         ("name: robust\npriors: [1]", r"priors must be a mapping; got \[1\]"),
         ("name: [", "must be YAML"),
         ("name: no_such_model", "there is no model 'no_such_model'; there are: .*ridge"),
         (
             "name: robust\npriors: {sigma: {dist: HalfNorml}}",
-            "cannot name the distribution 'HalfNorml', did you mean 'HalfNormal'.*Gamma",
+            "cannot name the distribution 'HalfNorml'; allowed: .*Gamma",
         ),
         ("name: robust\npriors: {sigma: {dist: Model}}", "cannot name the distribution 'Model'"),
         ("name: robust\npriors: {sigma: {dist: [Gamma]}}", "cannot name the distribution"),
@@ -97,7 +97,7 @@ def test_text_is_for_people():
         ),
         (
             "name: robust\npriors: {sigma: {dist: HalfNormal, args: {sigma: 1}}}",
-            "prior 'sigma': unknown key 'args', did you mean 'kwargs'.* allowed: dist, kwargs",
+            "prior 'sigma': unknown key 'args'; allowed: dist, kwargs",
         ),
         (
             "name: robust\npriors: {sigma: {dist: HalfNormal, kwargs: {sigma: {dist: Nrmal}}}}",
@@ -128,8 +128,6 @@ def test_text_is_for_people():
         ("name: robust\npriors: {sigma: {class: Nix, data: 1}}", "prior 'sigma': .*Nix"),
         ("name: robust\npriors: {sigma: {class: os.system, data: {command: ls}}}", "os.system"),
         ("name: robust\npriors: {sigma: !!python/name:os.system }", "must be YAML: .*python/name"),
-        ("name: robust\nname: ridge", "must be YAML: the key 'name' is there twice.* line 2"),
-        ("name: robust\npriors: {sigma: 1, sigma: 2}", "the key 'sigma' is there twice"),
         (
             "name: robust\npriors: {sigma: {dist: HalfNormal, kwargs: {sigma: .nan}}}",
             "sigma of prior 'sigma' of robust must be a number; got nan",

@@ -194,9 +194,9 @@ class Declaration:
                     raise TypeError(f"{self.name}: {advice}") from None
                 if advice := values_wanted(error):
                     raise TypeError(f"{self.name}: {advice}") from error
-                if advice := dims_wanted(self, rows, n_arms):
-                    raise ValueError(advice) from error
                 error.add_note(f"in the declaration of the reward model {self.name!r}")
+                if advice := dims_wanted(self.priors):
+                    error.add_note(advice)
                 raise
             self._check_outcome(model, mean, rows)
             tell_apart(model)

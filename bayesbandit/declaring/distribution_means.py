@@ -11,6 +11,7 @@ from pymc.distributions import moments
 from pymc.distributions.truncated import TruncatedRV
 from pymc.exceptions import UndefinedMomentException
 from pytensor.graph.basic import Constant
+from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.random.basic import CategoricalRV, NegBinomialRV, NormalRV, PoissonRV
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.type_other import NoneConst
@@ -19,6 +20,8 @@ MIXTURE_OPS = "MixtureRV", "_HurdleRV"  # that of hurdles has no public name
 # PyMC's formula is another: of ExGaussian mu + sigma, not mu + nu; of VonMises a mean angle.
 OPS_WITH_OTHER_MEANS = "ExGaussianRV", "RiceRV", "SkewStudentTRV", "VonMisesRV"
 COUNT_OPS = PoissonRV, NegBinomialRV
+# They have a mean if their first parameter, ν or α, is above 1.
+HEAVY_OPS = "StudentTRV", "ParetoRV", "InvGammaRV"
 
 
 class UnknownMean(Exception):
@@ -52,6 +55,8 @@ def _mean(rv: Any) -> Any:
     if not isinstance(op, RandomVariable):
         return moments.mean(rv)
     rng, _, *parameters = rv.owner.inputs
+    if type(op).__name__ in HEAVY_OPS and _is_at_most_one(parameters[0]):
+        raise UnknownMean("it does not exist: ν or α must be above 1")
     if isinstance(op, CategoricalRV):
         [p] = parameters
         return (p * pt.arange(p.shape[-1])).sum(axis=-1)
@@ -60,6 +65,12 @@ def _mean(rv: Any) -> Any:
         return mu + pt.zeros_like(sigma) if 1 in mu.type.shape else mu
     # PyMC fills the size of the variable, which is that of the data, with the mean
     return moments.mean(op.make_node(rng, NoneConst, *parameters).outputs[1])
+
+
+def _is_at_most_one(parameter: Any) -> bool:
+    """Return whether a parameter is constant, and somewhere at most 1."""
+    known = all(isinstance(v, Constant) for v in graph_inputs([parameter]))
+    return known and bool((parameter.eval(mode="FAST_COMPILE") <= 1.0).any())
 
 
 def _mean_of_mixture(weights: Any, *components: Any) -> Any:

@@ -162,7 +162,7 @@ class Handover:
             if v is not self.mean:
                 pm.Deterministic(_renamed(v.name), made, dims=self._dims(v.name))
         [mean] = _rebuilt([self.mean], done)
-        return mean
+        return mean[0] if mean.type.shape == (1,) else mean  # one number for all rows
 
     def _lengths(self, here: pm.Model, n: Any) -> dict[Variable, Any]:
         """Return the lengths of the dimensions; add those that the current model lacks."""

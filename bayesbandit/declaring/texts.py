@@ -6,7 +6,6 @@ Importing this file imports PyMC.
 
 from __future__ import annotations
 
-import difflib
 import reprlib
 from collections.abc import Iterable, Mapping
 from inspect import signature
@@ -31,7 +30,6 @@ from bayesbandit.checks import floats
 from bayesbandit.declaring.priors import text
 
 KEYS = ("dist", "kwargs", "dims", "centered", "transform")
-DEEPEST = 40  # the most levels of a text
 TRANSFORMS = tuple(  # allowed in a text, besides those of `register_tensor_transform`
     "abs cumsum exp expm1 invlogit invprobit log log1p logit neg reciprocal sigmoid softmax "
     "softplus sqr sqrt square tanh".split()
@@ -59,50 +57,18 @@ def dump(name: str, priors: Mapping[str, Any]) -> str:
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, default_flow_style=None)
 
 
-class Loader(yaml.SafeLoader):
-    """A YAML loader that refuses aliases, repeated keys and more than `DEEPEST` levels.
-
-    So a small text cannot become large, and has one meaning.
-    """
-
-    depth = 0
-
-    def compose_node(
-        self, parent: yaml.Node | None, index: int | yaml.Node | None
-    ) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.MarkedYAMLError(
-                problem="aliases (*…) are not read", problem_mark=self.peek_event().start_mark
-            )
-        if self.depth == DEEPEST:
-            raise yaml.MarkedYAMLError(
-                problem=f"more than {DEEPEST} levels", problem_mark=self.peek_event().start_mark
-            )
-        self.depth += 1
-        try:
-            return super().compose_node(parent, index)
-        finally:
-            self.depth -= 1
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        keys = set()
-        for key, _ in node.value:
-            if (tagged := (key.tag, str(key.value))) in keys:
-                raise yaml.MarkedYAMLError(
-                    problem=f"the key {key.value!r} is there twice", problem_mark=key.start_mark
-                )
-            keys.add(tagged)
-        return super().construct_mapping(node, deep)
-
-
 def parse(text: str) -> tuple[str, dict[str, Any]]:
     """Return a model's name and priors from YAML; `from_data` reads each prior.
 
     Raise ValueError for another text.
     """
     try:
-        data = yaml.load(text, Loader)
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a number has too many digits
+        # A small text with aliases may mean a large one.
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
+            raise ValueError("aliases (*…) are not read")
+        data = yaml.safe_load(text)
+    # ValueError: also a number of too many digits. RecursionError: too many levels.
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ValueError(f"a model's text must be YAML: {_line(error)}") from error
     if not isinstance(data, dict) or not isinstance(data.get("name"), str):
         raise ValueError(
@@ -246,9 +212,7 @@ def _known(names: Iterable[Any], allowed: Iterable[str], complaint: str) -> None
     allowed = list(allowed)
     for name in names:
         if name not in allowed:
-            close = difflib.get_close_matches(str(name), allowed, n=1, cutoff=0.7)
-            hint = f", did you mean {close[0]!r}?" if close else ";"
-            raise ValueError(f"{complaint} {name!r}{hint} allowed: {_listed(allowed)}")
+            raise ValueError(f"{complaint} {name!r}; allowed: {_listed(allowed)}")
 
 
 def _listed(names: Iterable[Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayesbandit.checks import Name
+from bayesbandit.tables.fitting import HERE
 from bayesbandit.tables.inputs import SHOWN
 from bayesbandit.tables.role_names import (
     DEFAULTS,
@@ -158,10 +160,23 @@ def roles_of(
             left |= dict.fromkeys(others, f"the {role} is {found[role]!r}; keep uses this one")
         taken |= left.keys()
         contexts = [c for c in there if c not in taken]
+        _warn_of_outcomes(table, found, [c for c in contexts if c not in kept])
     why = "not in x" if x is not None else "the encoder does not use it"
     left |= {c: why for c in there if c not in taken and c not in contexts}
     found = {role: found[role] for role in ROLES if role in found}
     return Roles(found, vectors, tuple(contexts), left, of_history is not None)
+
+
+def _warn_of_outcomes(table: str, found: Mapping[str, Name], contexts: Sequence[Name]) -> None:
+    """Warn of contexts whose names are those of outcomes, too, such as click beside reward."""
+    for role in OUTCOMES:
+        if others := [c for c in DEFAULTS[role] if c in contexts]:
+            warnings.warn(
+                f"{table}: {others[0]!r} is a context, and {found.get(role)!r} the {role}; "
+                f"drop={others!r} leaves it out, keep={others!r} says that it is one (a command: "
+                f"--column drop={others[0]}, --column context={others[0]})",
+                skip_file_prefixes=HERE,
+            )
 
 
 def names_in(names: object) -> list[Name]:

@@ -242,6 +242,8 @@ def test_the_mean_of_a_distribution(made, mean):
         lambda: pm.Truncated.dist(pm.Poisson.dist(2), lower=2),
         lambda: pm.VonMises.dist(1, 1),
         lambda: pm.ExGaussian.dist(mu=1, sigma=1, nu=2),
+        lambda: pm.StudentT.dist(nu=1, mu=V, sigma=1),
+        lambda: pm.Pareto.dist(alpha=0.9, m=V),
     ],
 )
 def test_a_mean_that_is_not_known_is_refused_with_what_to_write(made):
@@ -256,6 +258,13 @@ def test_a_mean_that_is_left_out_is_that_of_the_rewards():
     at = {named["a"]: 0.5, named["b"]: 1.0, named["z"]: np.arange(4.0)}
     of = {left_out[v.name]: number for v, number in at.items()}
     np.testing.assert_array_equal(left_out["mean_reward"].eval(of), named["mean_reward"].eval(at))
+
+
+def test_a_mean_that_is_one_number_is_that_of_all_rows():
+    with pm.Model() as model:
+        pm.Normal("y", pm.Normal("mu"), 1.0, observed=np.zeros(20))
+    built = RewardModel.from_pymc(model).build(np.ones((3, 1)), np.zeros(3))
+    np.testing.assert_array_equal(built["mean_reward"].eval({built["mu"]: 2.0}), [2.0, 2.0, 2.0])
 
 
 def masked():
