@@ -66,6 +66,7 @@ def test_a_disk_without_locks_is_written_to(tmp_path, monkeypatch):
 
 def function_of(folder, monkeypatch):
     """A function in a file of ours, and its file."""
+    folder.mkdir(exist_ok=True)
     monkeypatch.setattr(caches, "PACKAGE", folder)
     file = folder / "doubled.py"
     file.write_text("def double(a):\n    return a * 2\n")
@@ -75,25 +76,14 @@ def function_of(folder, monkeypatch):
 
 
 def test_kernels_that_came_with_an_image_are_read(tmp_path, monkeypatch):
-    from numba.core import caching
-
-    bases = list(caching.FunctionCache._impl_class._locator_classes)
-    assert sum(getattr(kind, "shipped", False) for kind in bases) == 2
-    [kind] = [
-        k for k in bases if getattr(k, "shipped", False) and "InTree" in k.__mro__[1].__name__
-    ]
     function, file = function_of(tmp_path, monkeypatch)
     (tmp_path / "__pycache__").mkdir()
     monkeypatch.setattr(caches, "is_writable", lambda folder: False)
-    assert kind.from_function(function, file) is None  # nothing is there
+    assert caches.place_of(function, Path(file), "mine") is None  # nothing is there
     (tmp_path / "__pycache__" / "doubled.double-1.py313.nbi").touch()
-    found = kind.from_function(function, file)
-    assert found.get_cache_path() == str(tmp_path / "__pycache__")
-    found.ensure_cache_path()
-    monkeypatch.setattr(caches, "is_writable", lambda folder: True)
-    assert kind.from_function(function, file) is None  # numba's own way
+    assert caches.place_of(function, Path(file), "mine") == tmp_path / "__pycache__"
     monkeypatch.setattr(caches, "PACKAGE", tmp_path / "elsewhere")
-    assert kind.from_function(function, file) is None  # others' kernels are their own affair
+    assert caches.place_of(function, Path(file), "mine") is None  # others' are their own affair
 
 
 def test_a_cache_that_cannot_be_written_is_said_once(monkeypatch, caplog):
@@ -124,20 +114,17 @@ def test_a_cache_that_cannot_be_written_is_said_once(monkeypatch, caplog):
 def test_code_goes_among_the_temporary_files_where_no_other_place_can_be_written(
     asked, tmp_path, monkeypatch
 ):
-    """Also where NUMBA_CACHE_DIR names a folder that cannot be written. The last place is ours."""
+    """Also where NUMBA_CACHE_DIR names a folder that cannot be written."""
     import numba
-    from numba.core import caching
 
+    ours = tmp_path / f"bayesbandit-{os.getuid()}"
     monkeypatch.setattr(numba.config, "CACHE_DIR", asked)
     monkeypatch.setattr(caches.tempfile, "tempdir", str(tmp_path))
-    function, file = function_of(tmp_path, monkeypatch)
-    kinds = caching.FunctionCache._impl_class._locator_classes
-    assert [kind.__name__ for kind in kinds if kind.__name__ == "Temporary"] == ["Temporary"]
-    last = kinds[-1]
-    found = last.from_function(function, file)
-    assert Path(found.get_cache_path()).is_relative_to(tmp_path / f"bayesbandit-{os.getuid()}")
+    function, file = function_of(tmp_path / "package", monkeypatch)
+    monkeypatch.setattr(caches, "is_writable", lambda folder: ours in (folder, *folder.parents))
+    assert caches.place_of(function, Path(file), "mine") == ours / "numba" / "mine"
     monkeypatch.setattr(caches, "temporary", lambda: None)
-    assert last.from_function(function, file) is None
+    assert caches.place_of(function, Path(file), "mine") is None
 
 
 def test_a_function_whose_code_can_be_kept_nowhere_is_compiled(monkeypatch, caplog):

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -220,45 +219,6 @@ def test_a_dask_cluster_gives_the_same_table(table):
         joblib.parallel_config(backend="dask"),
     ):
         assert_frame_equal(experiment().run(jobs=-1, progress=False), table)
-
-
-IDLE = """
-import time
-import bayesbandit as bb
-iris = bb.environments.bundled("iris")
-bb.Experiment(iris, [bb.LinGreedy], 20, 4).run(jobs=2, progress=False)
-print("done", flush=True)
-time.sleep(600)
-"""
-
-
-@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="no /proc")
-@pytest.mark.slow
-def test_idle_workers_end_with_their_parent():
-    """Workers wait for more work; once the parent has been killed, they do so for seconds."""
-    parent = subprocess.Popen([sys.executable, "-c", IDLE], stdout=subprocess.PIPE, text=True)
-    assert parent.stdout.readline() == "done\n"
-    tasks = Path(f"/proc/{parent.pid}/task").iterdir()
-    children = {int(pid) for task in tasks for pid in (task / "children").read_text().split()}
-    workers = [p for p in children if b"popen_loky" in Path(f"/proc/{p}/cmdline").read_bytes()]
-    assert len(workers) == 2
-    assert all(is_running(pid) for pid in workers)
-    parent.kill()
-    parent.wait()
-    end = time.monotonic() + 15
-    while any(is_running(pid) for pid in workers) and time.monotonic() < end:
-        time.sleep(0.1)
-    left = [pid for pid in workers if is_running(pid)]
-    for pid in left:
-        os.kill(pid, signal.SIGKILL)
-    assert not left
-
-
-def is_running(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 PLAYER = """

@@ -374,7 +374,7 @@ def linear(x, reward, theta, sigma):
 
 def test_a_prior_without_dims_that_is_taken_for_a_vector_is_named():
     model = RewardModel(linear, {"theta": bb.Prior("Normal"), "sigma": 1.0})
-    with pytest.raises(ValueError, match="matmul|scalar|dim") as found:
+    with pytest.raises(ValueError, match="matmul operand cannot be scalar") as found:
         model.build(np.ones((6, 3)), np.ones(6))
     assert any("without dims are one number each: theta" in note for note in found.value.__notes__)
 

@@ -6,15 +6,12 @@ A killed experiment can be resumed, and any number of jobs gives the same table.
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from math import nan
 from pathlib import Path
-from threading import Thread
-from time import sleep
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -46,7 +43,6 @@ if TYPE_CHECKING:
 
 Made = tuple[Player, tuple[Any, ...]]  # a player, and its factory, class and parts
 
-_watched: set[int] = set()  # parent processes; when one ends, this process ends
 AUDITED = 16  # rounds per checkpoint whose propensity is computed if the weights do not need it
 
 
@@ -180,7 +176,7 @@ class Experiment:
                         points=self.points,
                         texts=texts,
                     )
-                    units.append(delayed(work)(os.getpid(), unit))
+                    units.append(delayed(unit)())
         total = len(self.environments) * self.replications * len(self._factories())
         with bar("runs", total, total - waiting, shown) as advance:
             for rows in Parallel(n_jobs=jobs, return_as="generator_unordered")(units):
@@ -227,20 +223,6 @@ class Experiment:
     def _factories(self) -> dict[str, Factory]:
         assert isinstance(self.bandits, dict)
         return self.bandits
-
-
-def work(parent: int, play: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Play, and end this process soon after the process that started it has ended."""
-    if os.getppid() == parent and parent not in _watched:
-        _watched.add(parent)
-        Thread(target=_end_after, args=(parent,), daemon=True).start()
-    return play()
-
-
-def _end_after(parent: int) -> None:
-    while os.getppid() == parent:
-        sleep(1.0)
-    os._exit(1)
 
 
 def play_unit(

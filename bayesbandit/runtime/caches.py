@@ -2,10 +2,10 @@
 
 Numba keeps compiled code beside the source or in the home's cache, PyTensor in the home. Without
 either they refuse to start, as in a read-only container. A folder among the temporary files then
-takes their place. If there is none, nothing is kept.
+takes their place. If there is none, nothing is kept, and a process says so once.
 
-A folder of compiled code that came with an image and cannot be written is read (`Shipped`). Numba
-alone would look elsewhere and compile again. A process says only once that code cannot be kept.
+A folder of compiled code that came with an image and cannot be written is read. Numba alone would
+look elsewhere and compile again.
 
 Numba writes a file for each signature of a function, and an index of their names. Two processes
 that save at once may write one file for two signatures, so here they take turns.
@@ -26,15 +26,13 @@ from typing import Any
 from bayesbandit.runtime import locks
 
 PACKAGE = Path(__file__).parents[1]
-OWN = "UserProvidedCacheLocator"  # of NUMBA_CACHE_DIR
-READ = OWN, "InTreeCacheLocator"  # which is beside the source
+OWN = "UserProvidedCacheLocator"  # numba's class of NUMBA_CACHE_DIR
 
 
 def settle() -> None:
     """Make sure that numba can start, and PyTensor if it is used."""
     take_turns()
-    extend_places()
-    start_without_places()
+    add_place()
     flags = os.environ.get("PYTENSOR_FLAGS", "")
     stuck = "compiledir" not in flags and not is_writable(Path("~/.pytensor").expanduser())
     if stuck and (folder := temporary()) is not None:
@@ -86,100 +84,54 @@ def take_turns() -> None:
     kind.save = alone
 
 
-def extend_places() -> None:
-    """Let numba look in two more kinds of places for the code of a function.
-
-    First come folders that it cannot write, if they have the code of our kernels. Last comes a
-    folder among the temporary files, where no other place can be written: also if NUMBA_CACHE_DIR
-    names one that cannot.
-    """
+def add_place() -> None:
+    """Let numba look for the code of our kernels where `place_of` says, and then where it would."""
     from numba.core import caching
 
     kinds = caching.FunctionCache._impl_class._locator_classes  # PyTensor adds to it, too
-    if not any("shipped" in vars(one) for one in kinds):
-        kinds[:0] = [shipped(one) for one in kinds if one.__name__.lstrip("_") in READ]
-        own = next(one for one in kinds if one.__name__.lstrip("_") == OWN)
-        kinds.append(among_temporary_files(own))
+    if any(kind.__module__ == __name__ for kind in kinds):
+        return
+    base: Any = next(kind for kind in kinds if kind.__name__.lstrip("_") == OWN)
 
-
-def among_temporary_files(base: type[Any]) -> type[Any]:
-    """Return a subclass of a numba cache locator that takes a folder among the temporary files."""
-
-    class Temporary(base):
+    class Place(base):
         @classmethod
-        def from_function(cls, function: FunctionType, file: str) -> Temporary | None:
-            folder = temporary()
-            if folder is None or not Path(file).exists():
+        def from_function(cls, function: FunctionType, file: str) -> Place | None:
+            subfolder = cls.get_suitable_cache_subpath(file)
+            folder = place_of(function, Path(file), subfolder)
+            if folder is None:
                 return None
             found = cls(function, file)
-            found._cache_path = str(folder / "numba" / cls.get_suitable_cache_subpath(file))
-            try:
-                found.ensure_cache_path()
-            except OSError:
-                return None
+            found._cache_path = str(folder)
             return found
 
-    return Temporary
-
-
-def start_without_places() -> None:
-    """Let a function whose code can be kept nowhere be compiled in each process."""
-    from numba.core import dispatcher
-    from numba.np.ufunc import ufuncbuilder
-
-    kinds: tuple[Any, ...] = dispatcher.Dispatcher, ufuncbuilder.UFuncDispatcher
-    for kind in kinds:
-        if "__wrapped__" not in vars(kind.enable_caching):
-            kind.enable_caching = starting(kind.enable_caching)
-
-
-def starting(enable: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Return a function that keeps compiled code, and goes on where there is no place for it."""
-
-    from numba.core.caching import NullCache
-
-    class Nowhere(NullCache):
-        def save_overload(self, signature: object, data: object) -> None:
-            """Say that what was compiled now is lost."""
-            complain("no folder can be written")
-
-    @wraps(enable)
-    def enabled(self: Any) -> None:
-        try:
-            enable(self)
-        except RuntimeError as error:  # "cannot cache function …: no locator available"
-            if "cannot cache" not in str(error):
-                raise
-            vars(self)["_cache" if hasattr(self, "_cache") else "cache"] = Nowhere()
-
-    return enabled
-
-
-def shipped(base: type[Any]) -> type[Any]:
-    """Return a subclass of a numba cache locator that also takes folders without write access."""
-
-    import numba
-
-    class Shipped(base):
-        shipped = True
-
-        @classmethod
-        def from_function(cls, function: FunctionType, file: str) -> Shipped | None:
-            config: Any = numba.config
-            asked = config.CACHE_DIR or "User" not in base.__name__
-            if not asked or PACKAGE not in Path(file).parents:
-                return None
-            found = cls(function, file)
-            folder = Path(found.get_cache_path())
-            if not folder.is_dir() or is_writable(folder):
-                return None
-            names = folder.glob(f"{Path(file).stem}.{function.__qualname__}-*.nbi")
-            return found if any(names) else None
-
         def ensure_cache_path(self) -> None:
-            """Do nothing: the folder is there."""
+            """Make the folder, unless it is there and is only read."""
+            Path(self._cache_path).mkdir(parents=True, exist_ok=True)
 
-    return Shipped
+    kinds.insert(0, Place)
+
+
+def place_of(function: FunctionType, file: Path, subfolder: str) -> Path | None:
+    """Return the first folder that has the code of a kernel of ours, or can be written.
+
+    None: there is none, or the function is not ours. subfolder: of the file, in folders for many.
+    """
+    import numba
+    from numba.misc.appdirs import AppDirs
+
+    if PACKAGE not in file.parents:
+        return None
+    config: Any = numba.config
+    folders = [Path(config.CACHE_DIR) / subfolder] if config.CACHE_DIR else []
+    folders.append(file.parent / "__pycache__")
+    folders.append(Path(AppDirs("numba", False).user_cache_dir) / subfolder)
+    if (private := temporary()) is not None:
+        folders.append(private / "numba" / subfolder)
+    for folder in folders:
+        there = any(folder.glob(f"{file.stem}.{function.__qualname__}-*.nbi"))
+        if there or is_writable(folder):
+            return folder
+    return None
 
 
 def forgiving(save: Callable[..., None]) -> Callable[..., None]:

@@ -26,7 +26,7 @@ from numba.core.compiler import Compiler
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUDispatcher
 
-from bayesbandit.runtime.caches import forgiving
+from bayesbandit.runtime.caches import complain, forgiving
 
 UNWRAPPED = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
@@ -71,7 +71,11 @@ class Kernel(CPUDispatcher):
 
     def enable_caching(self: Any) -> None:
         """Keep what is compiled; where that fails, say so and go on."""
-        CPUDispatcher.enable_caching(self)
+        try:
+            CPUDispatcher.enable_caching(self)
+        except RuntimeError:  # numba knows no place
+            complain("no folder can be written")
+            return
         self._cache.save_overload = forgiving(self._cache.save_overload)
 
     def get_call_template(self, args: object, kws: object) -> Any:
