@@ -100,19 +100,10 @@ def test_an_option_of_files_needs_one(option, tmp_path):
     assert f"{option} ; needs --csv" in said(result)
 
 
-@pytest.mark.parametrize("name", ["log.parquet", "log.jsonl", "log.dsjson"])
 @pytest.mark.parametrize("option", ["--sep", "--decimal", "--dates"])
-def test_an_option_of_csv_files_is_refused_with_others(name, option, tmp_path):
-    path = tmp_path / name
-    if name == "log.parquet":
-        LOG.to_parquet(path)
-    elif name == "log.jsonl":
-        LOG.to_json(path, orient="records", lines=True)
-    else:
-        path.write_text(
-            '{"_label_cost": 1, "_label_probability": 0.5, "_labelIndex": 0, "a": [1, 2], '
-            '"p": [0.5, 0.5], "c": {"_multi": [{"id": "x"}, {"id": "y"}]}}\n' * 3
-        )
+def test_an_option_of_csv_files_is_refused_with_others(option, tmp_path):
+    path = tmp_path / "log.parquet"
+    LOG.to_parquet(path)
     given = {"--sep": ";", "--decimal": ",", "--dates": "%d/%m/%Y"}[option]
     result = run("evaluate", path, option, given, "--out", tmp_path)
     assert result.exit_code == 2

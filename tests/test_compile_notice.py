@@ -6,54 +6,29 @@ from types import SimpleNamespace
 import numba
 import numpy as np
 import pytest
+from numba.core import event as events
 
 from bayesbandit.runtime import compile_notice
 
 
-def event(module="bayesbandit.kernels.rounds"):
-    def kernel():
-        pass
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [("bayesbandit.kernels.rounds", 1), ("somebody.else", 0), (None, 0)],
+)
+def test_one_line_for_our_own_kernels(module, said, monkeypatch, capsys):
+    monkeypatch.setattr(compile_notice, "is_watched", lambda: True)
+
+    def kernel(a):
+        return a + 1.5
 
     kernel.__module__ = module
-    return SimpleNamespace(data={"dispatcher": numba.njit(kernel)})
-
-
-def compiled(listener, clock, seconds, module="bayesbandit.kernels.rounds", inner=3):
-    """A compilation that takes so long, with others within it."""
-    listener.on_start(event(module))
-    for _ in range(inner):
-        clock.now += seconds / inner
-        listener.on_start(event(module))
-        listener.on_end(event(module))
-    listener.on_end(event(module))
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    clock = SimpleNamespace(now=100.0)
-    monkeypatch.setattr(compile_notice, "perf_counter", lambda: clock.now)
-    monkeypatch.setattr(compile_notice, "is_watched", lambda: True)
-    return clock
-
-
-def test_one_line_after_a_second(clock, capsys):
     listener = compile_notice.Waiting()
-    compiled(listener, clock, 0.6)
-    clock.now += 1000.0  # nothing is compiled meanwhile
-    compiled(listener, clock, 0.3)
-    assert capsys.readouterr().err == ""
-    compiled(listener, clock, 5.0)
-    compiled(listener, clock, 5.0)
-    assert capsys.readouterr().err == compile_notice.LINE + "\n"
+    for _ in range(2):
+        listener.on_start(SimpleNamespace(data={"dispatcher": numba.njit(kernel)}))
+    assert capsys.readouterr().err == said * (compile_notice.LINE + "\n")
 
 
-@pytest.mark.parametrize("module", ["somebody.else", None])
-def test_others_kernels_are_their_own_affair(clock, capsys, module):
-    compiled(compile_notice.Waiting(), clock, 50.0, module=module)
-    assert capsys.readouterr().err == ""
-
-
-def test_nobody_is_told_who_does_not_look(monkeypatch, capsys):
+def test_nobody_is_told_who_does_not_look(monkeypatch):
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
     assert not compile_notice.is_watched()  # a test's stderr is no terminal
     monkeypatch.setattr(sys, "stderr", None)
@@ -61,12 +36,8 @@ def test_nobody_is_told_who_does_not_look(monkeypatch, capsys):
 
 
 def test_it_hears_numba(monkeypatch):
-    from numba import njit
-    from numba.core import event as events
-
     heard = compile_notice.Waiting()
     monkeypatch.setattr(compile_notice, "_is_ours", lambda event: True)
     with events.install_listener("numba:compile", heard):
-        njit(lambda x: x + 1.5)(np.float64(1.0))
-    assert heard.busy > 0.0
-    assert heard.depth == 0
+        numba.njit(lambda x: x + 1.5)(np.float64(1.0))
+    assert heard.said

@@ -273,29 +273,25 @@ def resumed(file, name, out):
 
 
 @pytest.mark.parametrize(
-    ("name", "runs"),
+    ("name", "run"),
     [
-        ("player", (resumed_here,) * 4),
-        pytest.param(
-            "player", (resumed_here, resumed_here, resumed, resumed_here), marks=pytest.mark.slow
-        ),
-        pytest.param("Always", (resumed_here,) * 4, marks=pytest.mark.slow),
-        pytest.param("player", (resumed,) * 4, marks=pytest.mark.long),
-        pytest.param("Always", (resumed,) * 4, marks=pytest.mark.slow),
+        ("player", resumed_here),
+        pytest.param("Always", resumed_here, marks=pytest.mark.slow),
+        pytest.param("Always", resumed, marks=pytest.mark.slow),
     ],
 )
-def test_a_players_code_is_one_of_its_settings(tmp_path, name, runs):
+def test_a_players_code_is_one_of_its_settings(tmp_path, name, run):
     """In every process; what its class, a function or a constant of its file says, counts."""
-    file, text = tmp_path / "mine.py", {"first": 0, "second": 0}
+    file = tmp_path / "mine.py"
+    text = {"first": 0, "second": 0}
     change = {"player": {"first": 1}, "Always": {"second": 1}}[name]
-    first, again, remarked, changed = runs
     file.write_text(PLAYER.format(**text))
-    assert first(file, name, tmp_path / "out") == ""
-    assert again(file, name, tmp_path / "out") == ""
+    assert run(file, name, tmp_path / "out") == ""
+    assert run(file, name, tmp_path / "out") == ""
     file.write_text("# a remark\n" + PLAYER.format(**text))
-    assert remarked(file, name, tmp_path / "out") == ""
+    assert run(file, name, tmp_path / "out") == ""
     file.write_text(PLAYER.format(**text | change))
-    assert f"holds results of another {name}: " in changed(file, name, tmp_path / "out")
+    assert f"holds results of another {name}: " in run(file, name, tmp_path / "out")
 
 
 def closed(k):

@@ -165,9 +165,17 @@ class Posterior:
 
         They are all draws of a sampled posterior, or 4,000 draws from a closed form.
         """
-        values = self.known.chains(self.plan, 4, DRAWS // 4, self._rng())
-        flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in values.items()}
-        return flat | self.plan.outcomes.rest(flat)
+        values, rest = self._chains(4, DRAWS // 4)
+        return {k: v.reshape(-1, *v.shape[2:]) for k, v in (values | rest).items()}
+
+    def _chains(
+        self, chains: int, draws: int
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Return draws (chains, draws, *shape) of the variables, and of what follows from them."""
+        values = self.known.chains(self.plan, chains, draws, self._rng())
+        shape = next(iter(values.values())).shape[:2]
+        rest = self.plan.outcomes.rest({k: v.reshape(-1, *v.shape[2:]) for k, v in values.items()})
+        return values, {k: v.reshape(*shape, *v.shape[1:]) for k, v in rest.items()}
 
     def samples(self, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Return draws of the free variables by name, (size, *shape).
@@ -185,11 +193,8 @@ class Posterior:
         """
         import arviz as az
 
-        values = self.known.chains(self.plan, 4, DRAWS // 4, self._rng())
-        shape = next(iter(values.values())).shape[:2]
-        rest = self.plan.outcomes.rest({k: v.reshape(-1, *v.shape[2:]) for k, v in values.items()})
-        values |= {k: v.reshape(*shape, *v.shape[1:]) for k, v in rest.items()}
-        return az.summary(az.from_dict({"posterior": values}), **settings)
+        values, rest = self._chains(4, DRAWS // 4)
+        return az.summary(az.from_dict({"posterior": values | rest}), **settings)
 
     def explain(self) -> str:
         """Return the engine that computed it, and why each faster one does not fit."""
@@ -219,16 +224,14 @@ class Posterior:
 
         checks.integer(chains, "chains", 1)
         checks.integer(draws, "draws", 1)
-        values = self.known.chains(self.plan, chains, draws, self._rng())
-        shape = next(iter(values.values())).shape[:2]
-        rest = self.plan.outcomes.rest({k: v.reshape(-1, *v.shape[2:]) for k, v in values.items()})
+        values, rest = self._chains(chains, draws)
         fitted = self.features if self.encoder is None else self.encoder.features
         names = {"feature": fitted if features is None else features, "arm": arms}
         return datatree(
             self._built(self.rows.get("weight")),
             self._built(None),
             values,
-            {k: v.reshape(*shape, *v.shape[1:]) for k, v in rest.items()},
+            rest,
             self.seed,
             self._attributes(),
             self.known.stats,

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 from multiprocessing import current_process
-from time import perf_counter
 
 from numba.core.dispatcher import Dispatcher
 from numba.core.event import Event, Listener, register
 
-PATIENCE = 1.0  # seconds of compiling in silence
 LINE = (
     "bayesbandit compiles its kernels, once on this machine: the first decision and the first "
     "reward take seconds"
@@ -17,28 +15,19 @@ LINE = (
 
 
 class Waiting(Listener):
-    """A listener that says once in a process that kernels compile, if it takes long."""
+    """A listener that says once in a process that kernels compile."""
 
     def __init__(self) -> None:
-        self.depth, self.since, self.busy, self.said = 0, 0.0, 0.0, False
+        self.said = False
 
     def on_start(self, event: Event) -> None:
-        if not _is_ours(event):
-            return
-        if self.depth == 0:
-            self.since = perf_counter()
-        self.depth += 1
-        if not self.said and self.busy + perf_counter() - self.since > PATIENCE:
+        if not self.said and _is_ours(event):
             self.said = True
             if is_watched():
                 print(LINE, file=sys.stderr, flush=True)
 
     def on_end(self, event: Event) -> None:
-        if not _is_ours(event):
-            return
-        self.depth = max(0, self.depth - 1)
-        if self.depth == 0:
-            self.busy += perf_counter() - self.since
+        """Do nothing."""
 
 
 def _is_ours(event: Event) -> bool:

@@ -110,15 +110,8 @@ class Number:
 
     def encode(self, values: Values, features: np.ndarray) -> None:
         """Write the feature into features (n, 1)."""
-        if isinstance(values, list):  # a few rows, faster one by one
-            known = [self.value(one) for one in values]
-            filled = [self.median if one != one else one for one in known]
-            features[:, 0] = [(one - self.mean) / self.scale for one in filled]
-        else:
-            whole = self.known(values)
-            features[:, 0] = np.where(np.isnan(whole), self.median, whole)
-            features[:, 0] -= self.mean
-            features[:, 0] /= self.scale
+        known = self.known(values)
+        features[:, 0] = (np.where(np.isnan(known), self.median, known) - self.mean) / self.scale
 
     def names(self, label: str) -> list[str]:
         """Return the names of the features. label: the column's name as text."""
@@ -217,14 +210,9 @@ class Levels:
 
     def encode(self, values: Values, features: np.ndarray) -> None:
         """Write 1 into the features (n, width) of the values' levels; they are 0 before."""
-        if isinstance(values, list):  # a few rows, faster one by one
-            for row, value in enumerate(values):
-                if (code := self.codes[self.place(value)]) != ZEROS:
-                    features[row, code] = 1.0
-        else:
-            codes = np.array(self.codes)[self.places(values)]
-            rows = np.flatnonzero(codes != ZEROS)
-            features[rows, codes[rows]] = 1.0
+        codes = np.array(self.codes)[self.places(values)]
+        rows = np.flatnonzero(codes != ZEROS)
+        features[rows, codes[rows]] = 1.0
 
     def names(self, label: str) -> list[str]:
         """Return the names of the features. label: the column's name as text."""

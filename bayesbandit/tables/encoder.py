@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -78,7 +78,6 @@ class Encoder:
           twentieth of their range.
         - Text and categories whose values all differ are left out with a warning, and cannot be
           kept.
-        - A warning names columns that repeat another column in every row. They are used.
 
         Later, in `transform`: a missing number or date becomes the median of the fit. A level that
         the fit did not see counts as a pooled level. If no level was pooled, all features of its
@@ -214,11 +213,6 @@ class Encoder:
             column.encode(values[column.name], features[:, place])
         return features
 
-    def by_column(self, features: np.ndarray) -> Iterator[tuple[Name, np.ndarray]]:
-        """Yield each column's name and its part (n, …) of features (n, d)."""
-        for column, place in self._blocks:
-            yield column.name, features[:, place]
-
     def summary(self) -> pd.DataFrame:
         """Return a table with a row for each column of the fit.
 
@@ -326,7 +320,7 @@ def fitted(
             " drop columns, or allow more"
         )
     features = encoder.transform(table)
-    return encoder, features, fitting.remarks(columns, encoder.by_column(features))
+    return encoder, features, fitting.remarks(columns)
 
 
 def _chosen(names: object, what: str, table: pd.DataFrame) -> set[Name]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shlex
 import warnings
@@ -42,7 +41,6 @@ IDENTIFYING = {"id", "ids", "uid", "uuid", "guid", "identifier", "rowid", "useri
 INDEX = r"Unnamed: \d+"  # the name that pandas gives to the index that `to_csv` wrote
 MIN_ROWS_TO_BE_NUMBERED = 100  # for whole numbers to be an identifier by themselves
 MAX_GAPS = 0.05  # more numbers in their range than there are of them
-MAX_NAMED = 5  # columns that a sentence names
 DROPPED, CONSTANT, EMPTY = "dropped", "it never varies", "it has no value"  # no warning says so
 ALL_DIFFER = "all of its values differ"
 HERE = (str(Path(__file__).parents[1]),)  # a warning is of the line that called the package
@@ -203,33 +201,19 @@ def check(columns: Sequence[Column]) -> None:
         raise NoFeatures(f"no column tells the rows apart ({why})")
 
 
-def remarks(columns: Sequence[Column], features: Iterable[tuple[Name, np.ndarray]]) -> list[str]:
-    """Return sentences about columns that a rule left out, and about those that repeat others.
-
-    features: those (n, …) of each column.
-    """
-    said = []
+def remarks(columns: Sequence[Column]) -> list[str]:
+    """Return a sentence about the columns that a rule left out; none without any."""
     left = [one for one in columns if isinstance(one, LeftOut)]
-    if ruled_out := [one for one in left if one.why not in (DROPPED, CONSTANT, EMPTY)]:
-        which = "; ".join(f"{one.name!r} ({one.why})" for one in ruled_out)
-        name = ruled_out[0].name
-        option = shlex.quote(str(name))
-        said.append(
-            f"left out {which}. keep=[{name!r}], or --column context={option}, uses one; "
-            f"drop=[{name!r}], or --column drop={option}, leaves it out without a word"
-        )
-    first: dict[bytes, Name] = {}
-    repeats = []
-    for name, values in features:
-        other = first.setdefault(hashlib.blake2b(np.ascontiguousarray(values)).digest(), name)
-        if other != name:
-            repeats.append(f"{name!r} repeats {other!r}")
-    if repeats:
-        which = ", ".join(repeats[:MAX_NAMED])
-        more = len(repeats) - MAX_NAMED
-        which += f", and {more} more repeat others" if more > 0 else ""
-        said.append(f"{which} in every row; drop=, or --column drop=NAME, leaves a column out")
-    return said
+    ruled_out = [one for one in left if one.why not in (DROPPED, CONSTANT, EMPTY)]
+    if not ruled_out:
+        return []
+    which = "; ".join(f"{one.name!r} ({one.why})" for one in ruled_out)
+    name = ruled_out[0].name
+    option = shlex.quote(str(name))
+    return [
+        f"left out {which}. keep=[{name!r}], or --column context={option}, uses one; "
+        f"drop=[{name!r}], or --column drop={option}, leaves it out without a word"
+    ]
 
 
 def warn_of(sentences: Iterable[str], name: str = "") -> None:

@@ -403,19 +403,6 @@ def test_no_identifier_becomes_a_context_by_default(name):
         call(**{option: ["z", name]})
 
 
-def test_columns_that_repeat_another_are_told():
-    words = np.random.default_rng(0).choice(["u", "v", None], N)
-    frame = pd.DataFrame({"z": Z, "a": Z, "b": words, "c": words, "d": -Z})
-    with pytest.warns(UserWarning, match="repeats") as told:
-        encoder = bb.Encoder.fit(frame)
-    said = "'a' repeats 'z', 'c' repeats 'b' in every row"
-    assert [str(one.message).split(";")[0] for one in told] == [said]
-    assert encoder.columns == ("z", "a", "b", "c", "d")
-    many = pd.DataFrame(np.repeat(Z[:, None], 30, axis=1)).add_prefix("x")
-    with pytest.warns(UserWarning, match="'x5' repeats 'x0', and 24 more repeat others"):
-        bb.Encoder.fit(many)
-
-
 # ---- values that look like others ----------------------------------------------------------------
 
 
