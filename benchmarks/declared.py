@@ -14,8 +14,6 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 from nine import NINE, TRUTH, D, Rewards
@@ -23,7 +21,6 @@ from threadpoolctl import threadpool_limits
 
 import bayesbandit as bb
 from bayesbandit.beliefs.sampled.belief import SampledBelief
-from bayesbandit.inference.plan import Plan
 
 
 def spent(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
@@ -208,25 +205,15 @@ def rounds(T: int, models: Sequence[str], ways: Sequence[str]) -> None:
     """Print what a bandit of each declaration costs: to make, and a round of choose and observe."""
     columns = ("model, engine", "made, CPU s, and again", "", "median, ms", "worst, ms",
                f"rounds > {SLOW:.0f} ms", "worst CPU, ms", "worst wait, ms", "waits > 2 ms",
-               "lack a reward", "refits, moved")  # fmt: skip
+               "lack a reward", "refits")  # fmt: skip
     print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
-    moved: list[bool] = []
-    move = Plan.moved
-
-    def counted(*given: Any) -> Any:
-        found = move(*given)
-        moved.append(found is not None)
-        return found
-
     for name in models:
         first, again = (
             spent(lambda k=name: bandit_of(k, "weights"), time.process_time) for _ in range(2)
         )
         for way in ways:
             bandit = bandit_of(name, way)
-            moved.clear()
-            with patch.object(Plan, "moved", counted):
-                played = live(bandit, NINE[name].reward, T)
+            played = live(bandit, NINE[name].reward, T)
             belief, start, ms = bandit.belief, ("", ""), played.ms[:, 0]
             if way == ways[0]:
                 start = f"{name}, {belief.plan.engine}", f"{first:.1f}, {again:.1f}"
@@ -235,7 +222,7 @@ def rounds(T: int, models: Sequence[str], ways: Sequence[str]) -> None:
             numbers = (f"{np.median(ms):.2f}", f"{ms.max():.1f}", f"{(ms > SLOW).sum()}",
                        f"{played.cpu.max():.1f}", f"{played.wait.max():.1f}",
                        f"{(played.wait > 2.0).sum()}", f"{played.late:.0%}",
-                       f"{runs}, {sum(moved)}")  # fmt: skip
+                       f"{runs}")  # fmt: skip
             print(f"| {' | '.join((*start, way, *numbers))} |", flush=True)
 
 

@@ -15,7 +15,6 @@ from bayesbandit.inference.pymc_model.log_density import LogDensity
 from bayesbandit.inference.pymc_model.outcomes import Outcomes
 from bayesbandit.inference.pymc_model.possible_rewards import PossibleRewards
 from bayesbandit.inference.pymc_model.prior import PriorDraws
-from bayesbandit.inference.pymc_model.unbounded import Unbounded
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -63,11 +62,6 @@ class Functions:
     def row_likelihood(self) -> LogDensity:
         """The log likelihood of rows under draws, and the joint log density."""
         return LogDensity(self.built)
-
-    @cached_property
-    def unbounded(self) -> Unbounded:
-        """The map to the variables from the space in which samplers move."""
-        return Unbounded(self.built)
 
     @cached_property
     def prior(self) -> PriorDraws:

@@ -54,8 +54,6 @@ from bayesbandit.inference.graph_analysis.eligibility import (
 )
 from bayesbandit.inference.graph_analysis.rewrites import lowered
 from bayesbandit.inference.graph_analysis.rows import ALONG, NONE, Reach, RowWalk
-from bayesbandit.inference.independence import ENGINE as INDEPENDENCE
-from bayesbandit.inference.independence import moved
 from bayesbandit.inference.nuts import Nuts
 from bayesbandit.inference.pymc_model.digest import digest
 from bayesbandit.inference.pymc_model.log_density import LogDensity
@@ -318,8 +316,6 @@ class Plan:
             lines += [f"  a bandit's draws learn rewards only at a refit, since rows depend: {why}"]
         if summed := summed_out(self.built):
             lines += [f"  {', '.join(map(repr, summed))}: summed out (pymc_extras.marginalize)"]
-        if self.moves:
-            lines += [f"  a bandit refits by {INDEPENDENCE} Metropolis steps where they mix"]
         return "\n".join(lines + [f"  not {refusal}" for refusal in self.refusals])
 
     def explain_bandit(self) -> str:
@@ -408,46 +404,12 @@ class Plan:
         check_draws(drawn, self.built, self.engine, (chains, draws))
         return drawn
 
-    @property
-    def moves(self) -> bool:
-        """Whether draws may be moved to more rows without gradients: see `rejuvenate`."""
-        return isinstance(self.method, Nuts) and not self.row_likelihood.refused
-
-    @property
-    def dim(self) -> int:
-        """How many numbers there are to draw, where draws may be moved."""
-        return self.functions.unbounded.dim
-
-    def rejuvenate(
-        self, rows: Data, z: np.ndarray, log_weight: np.ndarray, rng: np.random.Generator
-    ) -> SampledDraws | None:
-        """Return draws given rows, by role, to which weighted ones are moved by independence
-        Metropolis; None where that does not mix.
-
-        z (S, D): the weighted draws, `SampledDraws.state` of an earlier run; log_weight (S,).
-        """
-        space = self.functions.unbounded
-
-        def log_density(z: np.ndarray) -> np.ndarray:
-            with np.errstate(all="ignore"):  # a density of 0 is no news
-                log_p = self.row_likelihood.joint(space.declared(z), rows)
-                log_p += space.log_jacobian(z)
-            return np.where(np.isnan(log_p), -np.inf, log_p)
-
-        steps = moved(log_density, z, log_weight, rng)
-        if steps is None:
-            return None
-        values = {k: v[None] for k, v in space.declared(steps).items()}
-        return SampledDraws(values, steps, engine=INDEPENDENCE)
-
     def prepare(self) -> None:
         """Compile now what would otherwise delay the first decisions."""
         if not self.closed_form:
             self.likelihood.prepare()
-            self.row_likelihood.prepare(joint=self.moves)
+            self.row_likelihood.prepare()
             _ = self.outcomes
-        if self.moves:
-            self.functions.unbounded.prepare()
         if isinstance(self.method, Nuts):
             self.method.prepare(self.model.name)
 

@@ -6,22 +6,26 @@ engine returns draws (chains, draws, D) in that space, or a `Normal`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.replace import clone_replace
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from scipy.optimize import minimize
 
 from bayesbandit.inference.base import COMPILE, Refusal, check_start
 from bayesbandit.inference.draws import Planned, SampledDraws
+from bayesbandit.inference.graph_analysis.density import lengths
 from bayesbandit.inference.graph_analysis.eligibility import discrete
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON
 from bayesbandit.inference.graph_analysis.transforms import support
+from bayesbandit.inference.pymc_model.of_draws import OfDraws, with_known_lengths
 from bayesbandit.inference.pymc_model.template import set_rows
-from bayesbandit.inference.pymc_model.unbounded import Unbounded
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -111,8 +115,7 @@ class Target:
 
     def __init__(self, model: pm.Model) -> None:
         self.model = model
-        self._space = Unbounded(model)
-        self.shapes = self._space.shapes
+        self.shapes = lengths(model)
         self.constraints = {
             str(v.name): support(v, model.rvs_to_transforms[v]) for v in model.free_RVs
         }
@@ -143,7 +146,28 @@ class Target:
 
     def constrain(self, z: np.ndarray) -> dict[str, np.ndarray]:
         """Return the declared variables at z (S, D): by name, (S, *shape)."""
-        return self._space.declared(z)
+        found = zip(self.shapes.items(), self._declared({"z": z}), strict=True)
+        return {k: np.broadcast_to(v, (len(z), *shape)) for (k, shape), v in found}
+
+    @cached_property
+    def _declared(self) -> OfDraws:
+        """The declared variables as functions of z, which has all their values in a row."""
+        model = self.model
+        point = model.initial_point()
+        z = pt.vector("z")
+        parts = {}
+        stop = 0
+        for v in model.free_RVs:
+            value = model.rvs_to_values[v]
+            shape = np.shape(point[value.name])
+            begin = stop
+            stop = stop + math.prod(shape)
+            flat = z[begin:stop].reshape(shape)
+            parts[value] = value.type.filter_variable(flat, allow_convert=True)
+        with COMPILE:
+            declared = model.replace_rvs_by_values(list(model.free_RVs))
+            graphs = clone_replace(declared, parts, rebuild_strict=False)
+            return OfDraws(with_known_lengths(graphs), {"z": z})
 
     def laplace(self) -> Normal:
         """Return the normal about the mode that has the curvature of the log density there."""

@@ -56,10 +56,7 @@ class Posterior:
 
     @property
     def engine(self) -> str:
-        """Return the name of the engine that computed the posterior.
-
-        It is "independence" where a bandit's draws were moved without gradients.
-        """
+        """Return the name of the engine that computed the posterior."""
         return self.known.engine or self.plan.engine
 
     @property

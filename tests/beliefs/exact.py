@@ -29,7 +29,6 @@ QUICK = {
     "arms that share a mean": linear.arms_share_a_mean,
     "arms, unknown noise": unknown_noise.arms,
     "noise by context": linear.noise_by_context,
-    "sums to zero": linear.zero_sum,
     "logarithms of rewards": linear.log_rewards,
     "clipped rewards": linear.clipped,
     "unknown noise, by context": unknown_noise.by_context,
@@ -65,7 +64,6 @@ FIRST = (  # the others are slow
 OTHERS = (  # which with the first are one of each kind
     "unknown noise, correlated",
     "arms that share a mean",
-    "sums to zero",
     "logarithms of rewards",
     "unknown noise, by context",
     "noise by arm",

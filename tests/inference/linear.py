@@ -192,11 +192,6 @@ def arms_off_centre(x, reward, weight, arm):
     return observe(alpha + 0.3 * z[arm] + x @ theta, reward, weight)
 
 
-def zero_sum(x, reward, weight):
-    theta = pm.ZeroSumNormal("theta", 1.5, dims="feature")
-    return observe(pm.Normal("alpha", 1, 2) + x @ theta, reward, weight)
-
-
 def log_rewards(x, reward, weight):
     """Of |reward| + 1, so that it has a logarithm."""
     mu = x @ pm.Normal("theta", 0, 1, dims="feature")

@@ -58,8 +58,7 @@ def test_the_fastest_engine_that_fits_with_a_reason_for_each_faster_one(model, e
     first, cost, *rest = explain(model, 3).splitlines()
     assert first == f"{model.name}: {engine}"
     assert ("closed form" in cost) == found.closed_form
-    assert ("independence Metropolis" in "".join(rest)) == (engine == "nuts")
-    assert rest[engine == "nuts" :] == [f"  not {refusal}" for refusal in found.refusals]
+    assert rest == [f"  not {refusal}" for refusal in found.refusals]
     assert found.explain() == explain(model, 3)
 
 

@@ -298,35 +298,9 @@ class SampledBelief(ByDraws):
         if plan.closed_form:
             posterior = Posterior(plan, rows, plan.posterior(rows), seed)
             return _one_chain(posterior.samples(S, rng), state)
-        drawn = self._moved(g, rows, rng)
-        if drawn is None:
-            drawn = plan.sample(rows, S, 1, seed, self.spec.tune, state)
-            self.watch.check(plan, drawn, g, rows["x"])
+        drawn = plan.sample(rows, S, 1, seed, self.spec.tune, state)
+        self.watch.check(plan, drawn, g, rows["x"])
         return drawn
-
-    def _moved(
-        self, g: int, rows: dict[str, Array], rng: np.random.Generator
-    ) -> SampledDraws | None:
-        """Return the draws of posterior g, moved to all its rounds without gradients.
-
-        None if that does not mix, or if the draws' weights cannot know all rounds. Also None each
-        time that the number of rounds passes a power of two: the engine then starts from scratch,
-        so that errors do not add up, and a mode that no draw is near may be found.
-        """
-        cloud = self.clouds[g]
-        S = self.spec.draws
-        n = self._counts(g)[0]
-        late = n - cloud.seen
-        doubled = n.bit_length() > cloud.fitted.bit_length()
-        if self.clock or not (self.weighs and self.plan.moves) or doubled or cloud.fitted < 1:
-            return None
-        if not 0 <= late <= ROUNDS_AT_ONCE or np.shape(cloud.state) != (S, self.plan.dim):
-            return None
-        if late:
-            new = {role: v[cloud.seen :] for role, v in rows.items()}
-            cloud = cloud.weighted(self.plan.row_likelihood(cloud.values, new), n)
-        log_weight = np.zeros(S) if cloud.log_weight is None else cloud.log_weight
-        return self.plan.rejuvenate(rows, cloud.state, log_weight, rng)
 
     # ---- mean rewards ----------------------------------------------------------------------------
 

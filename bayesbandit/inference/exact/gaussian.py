@@ -39,21 +39,12 @@ class GaussianBlock:
     def __init__(self, quadratic: Quadratic, form: Form) -> None:
         self.quadratic, self.form = quadratic, form
         self.names, self.dim = quadratic.names, quadratic.dim
-        self.slices, self.linear = quadratic.slices, quadratic.density.linear
-        self.shapes = {k: self._declared(k, v) for k, v in quadratic.shapes.items()}
+        self.slices, self.shapes = quadratic.slices, quadratic.shapes
         self.n_features, self.n_arms = quadratic.density.n_features, quadratic.density.n_arms
-
-    def _declared(self, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Return a variable's own shape, where its value has this one."""
-        return self.quadratic.density.shapes.get(name, shape)
 
     def split(self, theta: Array) -> dict[str, Array]:
         """Return θ (…, D) by declared variable, each (…, *shape)."""
-        parts = self.quadratic.split(theta)
-        for k, T in self.linear.items():
-            flat = theta[..., self.slices[k]] @ T.T
-            parts[k] = flat.reshape(theta.shape[:-1] + self.shapes[k])
-        return parts
+        return self.quadratic.split(theta)
 
     def noise_drawn(self, sigma2: Array) -> dict[str, Array]:
         """Return the declared noise scale by name, where σ² (S,) is drawn; {} where it is known."""
@@ -61,13 +52,8 @@ class GaussianBlock:
 
     def moments(self, mean: Array, covariance: Array) -> dict[str, tuple[Array, Array]]:
         """Return mean (*shape) and covariance (k, k) of each declared variable, from those of θ."""
-        moments = {}
-        for k, centre in self.split(mean).items():
-            T = self.linear.get(k)
-            s = self.slices[k]
-            inner = covariance[s, s]
-            moments[k] = centre, inner if T is None else T @ inner @ T.T
-        return moments
+        centres = self.split(mean)
+        return {k: (centres[k], covariance[s, s]) for k, s in self.slices.items()}
 
     @property
     def affine(self) -> bool:
@@ -167,13 +153,7 @@ class GaussianBlock:
 
     def stacked(self, draws: Mapping[str, Array]) -> Array:
         """Return θ (S, D) from draws by variable, (…, *shape), chains one behind the other."""
-        parts = []
-        for k, s in self.slices.items():
-            T = self.linear.get(k)
-            values = np.asarray(draws[k])
-            parts.append(values.reshape(-1, s.stop - s.start if T is None else len(T)))
-            if T is not None:
-                parts[-1] = parts[-1] @ T
+        parts = [np.reshape(draws[k], (-1, s.stop - s.start)) for k, s in self.slices.items()]
         return np.concatenate(parts, axis=1)
 
     def of_rows(self, data: Data, given: Given = ()) -> Natural:

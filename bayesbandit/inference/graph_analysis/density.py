@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -28,9 +28,7 @@ from bayesbandit.inference.graph_analysis.rewrites import (
     floating,
     like,
     lowered,
-    unchecked,
 )
-from bayesbandit.inference.graph_analysis.transforms import basis, fewer, is_zero_sum
 from bayesbandit.runtime.pytensor_lock import COMPILE
 
 if TYPE_CHECKING:
@@ -52,11 +50,10 @@ class Term:
 class Density:
     """The terms of a log density, and the mean reward, as functions of values and data.
 
-    values: one input for each free variable, of known shape. linear: of those that sum to zero,
-    the matrix from the value, flat, to the declared variable, of `shapes`. inputs: x (n, d),
-    reward (n,), weight (n,), arm (n,), by role, each present only if the model has it. given_mean:
-    an input that stands for the mean reward. own: the model's own data, at the time it was read.
-    n_arms: K, where the declaration takes the arm.
+    values: one input for each free variable, of known shape. inputs: x (n, d), reward (n,),
+    weight (n,), arm (n,), by role, each present only if the model has it. given_mean: an input that
+    stands for the mean reward. own: the model's own data, at the time it was read. n_arms: K, where
+    the declaration takes the arm.
     """
 
     terms: tuple[Term, ...]
@@ -66,8 +63,6 @@ class Density:
     inputs: dict[str, Variable]
     own: dict[str, np.ndarray]
     n_arms: int | None
-    linear: dict[str, np.ndarray] = field(default_factory=dict)
-    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def n_features(self) -> int:
@@ -79,14 +74,6 @@ class Density:
         functions of `inputs`."""
         by = dict(zip(DATA, data, strict=True))
         return [by[role] for role in self.inputs]
-
-    def value(self, name: str, draws: np.ndarray) -> np.ndarray:
-        """Return the values of a free variable from its draws (S, *shape). They are T'θ if it sums
-        to zero."""
-        if name not in self.linear:
-            return draws
-        flat = draws.reshape(len(draws), -1) @ self.linear[name]
-        return flat.reshape(len(draws), *self.values[name].type.shape)
 
     def label(self, name: str) -> str:
         """Return a free variable's name and distribution, as a refusal names it."""
@@ -202,33 +189,24 @@ def read(model: pm.Model) -> Density:
 def _read(model: pm.Model) -> Density:
     """Return the model's log density in its variables' own (untransformed) values.
 
-    A variable that sums to zero has as many values as are free. All other shared values (fixed
-    designs, lengths of dimensions) become constants.
+    Shared values other than the rows (fixed designs, lengths of dimensions) become constants.
     """
     from pymc.model.transform.conditioning import remove_value_transforms
 
     order = [v.name for v in model.free_RVs]  # a copy of the model may have another
     model = marked(model)
-    zero_sum = {v.name for v in model.free_RVs if is_zero_sum(model.rvs_to_transforms[v])}
-    bounded = [v for v in model.free_RVs if v.name not in zero_sum]
-    model = remove_value_transforms(model, bounded) if bounded else model
+    model = remove_value_transforms(model, model.free_RVs) if order else model
     free = [model[name] for name in order]
     shared = containers(model)
     own = {role: np.asarray(v.get_value()) for role, v in shared.items()}
     inputs = {role: _input(role, v) for role, v in shared.items()}
     shapes = lengths(model)
-    linear = {name: basis(model.rvs_to_transforms[model[name]], shapes[name]) for name in zero_sum}
-    declared = {name: shapes[name] for name in zero_sum}
-    for name in zero_sum:
-        shapes[name] = fewer(model.rvs_to_transforms[model[name]], shapes[name])
     values: dict[str, Variable] = {
         v.name: pt.TensorType(v.type.dtype, shapes[v.name])(v.name) for v in free
     }
     variables = [*free, *model.observed_RVs]
     raw = model.logp(vars=[*variables, *model.potentials], jacobian=False, sum=False)
     raw += model.replace_rvs_by_values([model["mean_reward"]])
-    for k, v in enumerate(variables):
-        raw[k] = unchecked(raw[k]) if v.name in zero_sum else raw[k]
     raw = floating(raw)
     swap: dict[Variable, Variable] = {v: like(v, inputs[role]) for role, v in shared.items()}
     for v in free:
@@ -256,7 +234,7 @@ def _read(model: pm.Model) -> Density:
     n_arms = None
     if "arm" in inputs:
         n_arms = len(model.coords.get("arm") or range(own["arm"].max(initial=0) + 1))
-    return Density(terms, mean, m, values, inputs, own, n_arms, linear, declared)
+    return Density(terms, mean, m, values, inputs, own, n_arms)
 
 
 def _input(role: str, container: SharedVariable) -> Variable:

@@ -18,7 +18,7 @@ from bayesbandit.inference.graph_analysis.density import (
 )
 from bayesbandit.inference.graph_analysis.rewrites import lowered
 from bayesbandit.inference.graph_analysis.row_noise import positive
-from bayesbandit.inference.graph_analysis.transforms import is_zero_sum, transform_name
+from bayesbandit.inference.graph_analysis.transforms import transform_name
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -134,7 +134,7 @@ def eligible(
     def plain(variable: Variable, transform: Transform | None, by_row: bool) -> str:
         if by_row:
             return "one value for each row"
-        known = transform is None or variable.name == positive or is_zero_sum(transform)
+        known = transform is None or variable.name == positive
         return "" if known else f"{transform_name(transform)} transform"
 
     if not model.free_RVs:

@@ -19,9 +19,7 @@ from pytensor.graph.rewriting.basic import (
 )
 from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors
-from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.einsum import Einsum
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.xtensor import as_xtensor
 from pytensor.xtensor.type import XTensorType, XTensorVariable
@@ -92,18 +90,6 @@ def floating(graphs: list[Variable]) -> list[Variable]:
     return rewritten(graphs, by=dfs_rewriter(_whole_to_floating))
 
 
-def unchecked(graph: Variable) -> Variable:
-    """Return the log density of a variable that sums to zero, without PyMC's check of the sum."""
-    checks = [
-        v
-        for v in ancestors([graph])
-        if v.owner is not None
-        and isinstance(v.owner.op, CheckAndRaise)
-        and "mean(value" in v.owner.op.msg
-    ]
-    return clone_replace(graph, {v: v.owner.inputs[0] for v in checks}) if checks else graph
-
-
 def guarded(graphs: list[Variable]) -> list[Variable]:
     """Return log densities that are −∞, and raise no error, if a parameter is out of its bounds."""
     from pymc.logprob.utils import local_check_parameter_to_ninf_switch as guard
@@ -131,37 +117,11 @@ def _unfold(_: FunctionGraph, node: Apply) -> list[Variable] | None:
     inner = _inner(node.op)
     if inner is None:
         return None
-    if isinstance(node.op, Einsum) and (product := _summed_product(node)) is not None:
-        return [product]
     graph = inner.fgraph.unfreeze() if isinstance(inner.fgraph, Frozen) else inner.fgraph
     given = dict(zip(graph.inputs, node.inputs, strict=True))
     if isinstance(node.op, Blockwise):
         return list(vectorize_graph(graph.outputs, replace=given))
     return list(clone_replace(graph.outputs, given, rebuild_strict=False))
-
-
-def _summed_product(node: Apply) -> Variable | None:
-    """Return an einsum of three or more arrays as a sum of their elementwise product.
-
-    Only if the product is no larger than one of the arrays. The einsum's own graph uses reshapes,
-    about which less can be proved.
-    """
-    inputs, _, output = node.op.subscripts.replace(" ", "").partition("->")
-    names = inputs.split(",")
-    axes = max(names, key=len)
-    plain = output and "." not in inputs + output
-    once = all(len(set(mine)) == len(mine) and set(mine) <= set(axes) for mine in names)
-    if not plain or not once or len(names) < 3 or len(names) != len(node.inputs):
-        return None
-    order = [*output, *(name for name in axes if name not in output)]
-    total = pt.mul(
-        *(
-            v.dimshuffle([mine.index(a) if a in mine else "x" for a in order])
-            for v, mine in zip(map(pt.as_tensor_variable, node.inputs), names, strict=True)
-        )
-    ).sum(axis=tuple(range(len(output), len(order))))
-    before = node.outputs[0].type
-    return total if total.type.dtype == before.dtype and total.type.ndim == before.ndim else None
 
 
 UNFOLD = dfs_rewriter(_unfold)

@@ -1,19 +1,15 @@
-"""What the transform of a model's variable says of it: its bounds, and whether it sums to zero."""
+"""What the transform of a model's variable says of its bounds."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pytensor
-import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 
 from bayesbandit.inference.graph_analysis.operations import number
 
 if TYPE_CHECKING:
-    from pymc.distributions.transforms import ZeroSumTransform
     from pymc.logprob.transforms import Transform
 
 
@@ -42,22 +38,3 @@ def support(variable: Variable, transform: Transform | None) -> tuple[float, flo
     """Return the bounds of a variable, infinite where they are not constants."""
     low, high = ends(variable, transform)
     return -math.inf if low is None else low, math.inf if high is None else high
-
-
-def is_zero_sum(transform: Transform | None) -> bool:
-    """Return whether a transform makes a variable sum to zero along some axes."""
-    return transform_name(transform) == "zerosum"
-
-
-def fewer(transform: ZeroSumTransform, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape of the free values of a variable of this shape that sums to zero."""
-    axes = {axis % len(shape) for axis in transform.zerosum_axes}
-    return tuple(k - (i in axes) for i, k in enumerate(shape))
-
-
-def basis(transform: ZeroSumTransform, shape: tuple[int, ...]) -> np.ndarray:
-    """Return T (m, k) with orthonormal columns, such that a variable that sums to zero is T z."""
-    few = fewer(transform, shape)
-    z = pt.tensor("z", shape=few)
-    of = pytensor.function([z], transform.backward(z), mode="FAST_COMPILE")
-    return np.stack([np.ravel(of(e.reshape(few))) for e in np.eye(math.prod(few))], axis=1)

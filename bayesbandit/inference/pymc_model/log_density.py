@@ -108,9 +108,7 @@ class LogDensity:
     def _values(self, draws: Draws, n: int) -> Draws:
         """Return the values of the variables under draws; those of each row are repeated for other
         rows."""
-        if not (self.density.linear or self._row_axis):
-            return draws
-        values = {k: self.density.value(k, draws[k]) for k in self._variables}
+        values = dict(draws)
         for name, axis in self._row_axis.items():
             if (own := values[name].shape[axis + 1]) != n:
                 values[name] = np.take(values[name], np.arange(n) % own, axis=axis + 1)
@@ -134,8 +132,6 @@ class LogDensity:
             return str(error).strip().splitlines()[0]
         return ""
 
-    def prepare(self, joint: bool = False) -> None:
-        """Compile before the first reward, and the joint density if it will be asked for."""
+    def prepare(self) -> None:
+        """Compile before the first reward."""
         _ = self._likelihood
-        if joint:
-            _ = self._rest
