@@ -26,7 +26,7 @@ def regressions(
     plan: Plan, n_arms: int, normalize: bool = False, memory: Memory = FOR_EVER
 ) -> Regressions:
     """Return the belief about arms with a declared model that streams, before any data."""
-    place = None if plan.likelihood.judges else columns(plan)
+    place = None if plan.likelihood.of_whole else columns(plan)
     features = Mapped(plan, memory) if place is None else InColumns(plan, memory, place)
     joint = plan.model.takes_arm
     return Regressions(features, n_arms, plan.n_features, normalize, joint=joint)
@@ -126,7 +126,7 @@ class Mapped(DeclaredFeatures):
         one = np.ones(len(x)) if weight is None else weight
         data = {"x": x, "reward": reward, "weight": one, "arm": arm}
         if self.plan.method.noise is not None:
-            if self.plan.likelihood.judges:
+            if self.plan.likelihood.of_whole:
                 self.plan.check_possible(data)
             return z, reward - offset
         try:

@@ -227,12 +227,11 @@ class Plan:
     def check_possible(
         self, rows: Data, draws: Sequence[Data] = (), possible: bool = False
     ) -> None:
-        """Raise ValueError if a reward has likelihood 0 at all values of the variables that are at
-        hand: the start, draws of the prior, and `draws`.
+        """Raise ValueError if a reward has likelihood 0 at the start, at draws of the prior, and at
+        `draws`.
 
         rows: by role. draws: more values of the variables to try. possible: whether one of them is
-        known to make the rows likely. A Gaussian posterior allows no other rewards: they may have
-        been transformed, as by a log.
+        known to make the rows likely.
         """
         self.likelihood.check(self.model.name, rows, draws, possible)
 
@@ -296,6 +295,7 @@ class Plan:
         try:
             yield
         except NotFinite as error:
+            self.check_possible(rows)
             at = self.likelihood.lost(rows)
             told = [f"{rows['reward'][i]:g} (row {i})" for i in at[:SAID].tolist()]
             told += [f"{len(at) - SAID} more"] if len(at) > SAID else []

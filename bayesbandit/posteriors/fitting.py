@@ -131,9 +131,9 @@ def _posterior(
 
     Raise where the engine's closed form or kernel is not the log density of these rows.
     """
-    plan.check_possible(rows)
     if plan.closed_form:
         return plan.posterior(rows)
+    plan.check_possible(rows)
     if glm := plan.linearized:
         return glm.approximated(rows)
     return plan.sample(rows, draws, chains, seed, **knobs)

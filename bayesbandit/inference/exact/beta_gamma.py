@@ -22,8 +22,7 @@ class OneNumber(Exact):
     """v ~ v^{a−1} (1 − v)^{b−1} or v^{a−1} e^{−bv}, of the variable `name`.
 
     a, b > 0. log_evidence: log of the density of the rewards, all constants included; NaN where
-    they were streamed. upper: the upper bound of the support. points: some values. ends: values
-    near both bounds.
+    they were streamed. upper: the upper bound of the support. points: some values.
     """
 
     name: str
@@ -33,7 +32,6 @@ class OneNumber(Exact):
 
     upper: ClassVar[float]
     points: ClassVar[np.ndarray]
-    ends: ClassVar[np.ndarray]
 
     @staticmethod
     @abstractmethod
@@ -99,7 +97,6 @@ class Beta(OneNumber):
 
     upper = 1.0
     points = np.array([0.5, 0.25, 0.7, 0.05])
-    ends = np.array([1e-200, 1.0 - 2.0**-53])
     mean_and_sd = staticmethod(beta_moments)
 
     @property
@@ -123,7 +120,6 @@ class Gamma(OneNumber):
 
     upper = math.inf
     points = np.array([1.0, 2.0, 0.3, 7.0])
-    ends = np.array([1e-200, 1e200])
     mean_and_sd = staticmethod(gamma_moments)
 
     @property

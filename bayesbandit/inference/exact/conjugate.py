@@ -7,9 +7,7 @@ Let v be the one variable. Its log density at given rows is a beta's or a gamma'
 
 if and only if its slope, times v(1 − v) or v, is affine in v: α − (α + β) v or α − β v. Two values
 of v give α and β. If the density is analytic in v, a third value that agrees proves the identity
-(METHODS: two analytic functions that agree at a random point are one). A comparison of v with a
-bound is not analytic. It is accepted if it has one truth at both ends of the support, and changes
-at most once between them.
+(two analytic functions that agree at random points are one).
 
 Bernoulli rewards r add w r to α and w (1 − r) to β, Poisson ones w r and w: but what rows add is
 read off the model's own density of them, whatever their likelihood is. So Poisson counts of an
@@ -25,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
@@ -50,8 +48,6 @@ from bayesbandit.inference.graph_analysis.density import (
 )
 from bayesbandit.inference.graph_analysis.eligibility import eligible
 from bayesbandit.inference.graph_analysis.operations import (
-    COMPARISONS,
-    bare,
     elementwise_name,
     operands,
 )
@@ -68,9 +64,6 @@ Array = np.ndarray
 ENGINE = "conjugate"
 TOLERANCE = 1e-9  # relative, of identities that are tested at points
 FAMILIES = {kind.upper: kind for kind in (Beta, Gamma)}
-MONOTONE = {
-    *("Neg", "Identity", "Log", "Log1p", "Exp", "Sqrt", "Add", "Sub", "Mul", "TrueDiv", "Cast"),
-}
 TO_WHOLE = {"Floor", "Ceil", "Trunc", "RoundHalfToEven", "Cast"}
 INSIDE = 1e-200, 1.0 - 1e-9  # where log v and log(1 − v) keep their digits
 
@@ -102,51 +95,12 @@ def one_variable(model: pm.Model) -> tuple[Variable, float]:
     return v, high
 
 
-class AnalyticInOne(Analytic):
-    """Analytic functions of one positive variable v, and perhaps of rows.
-
-    A comparison may have v in it alone, of all seeds, and monotonely. Such ones are `comparisons`:
-    those that have one truth at both ends of the support have it between them.
-    """
-
-    def __init__(
-        self, outputs: Sequence[Variable], value: Variable, rows: Sequence[Variable] = ()
-    ) -> None:
-        self.value = value
-        self.others = set(rows)
-        self.comparisons: list[Variable] = []
-        above_0 = {value, *(v for v in rows if v.name != "x")}
-        super().__init__(outputs, dict.fromkeys([value, *rows], 1.0), above_0)
-
-    def visit(self, node: Apply, given: Sequence[float]) -> Sequence[float]:
-        if elementwise_name(node.outputs[0]) == "Cast" and node.inputs[0] in self.positive:
-            self.positive.update(node.outputs)
-        return super().visit(node, given)
-
-    def rule(self, node: Apply, given: Sequence[float]) -> float | str:
-        [v, *_] = node.outputs
-        name = elementwise_name(node.outputs[0])
-        if max(given) < math.inf and name in COMPARISONS:
-            if bare(node.inputs[0]) is bare(node.inputs[1]):
-                return 0.0
-            alone = self.others.isdisjoint(ancestors([v]))
-            if alone and all(self._is_monotone(u) for u in node.inputs if self.of(u)):
-                self.comparisons.append(v)
-                return 0.0
-        if name == "GammaLn" and node.inputs[0] in self.positive:
-            return given[0]
-        return super().rule(node, given)
-
-    def _is_monotone(self, u: Variable) -> bool:
-        """Return whether a node is built of v by monotone functions, sums and multiples."""
-        u = bare(u)
-        if u is self.value:
-            return True
-        name = elementwise_name(u)
-        depends = [w for w in operands(u) if self.of(w)]
-        if name == "TrueDiv" and self.of(operands(u)[1]):
-            return not self.of(operands(u)[0]) and bare(operands(u)[1]) is self.value
-        return name in MONOTONE and len(depends) == 1 and self._is_monotone(depends[0])
+def analytic(
+    graphs: Sequence[Variable], value: Variable, upper: float, rows: Sequence[Variable] = ()
+) -> Analytic:
+    """Return the analysis of graphs in one positive variable v, and perhaps in rows."""
+    positive = [value, *(v for v in rows if v.name != "x")]
+    return Analytic(graphs, dict.fromkeys([value, *rows], 1.0), positive, {value: (0.0, upper)})
 
 
 def of_whole(graphs: Sequence[Variable], reward: Variable) -> list[Variable]:
@@ -210,16 +164,14 @@ class ConjugateEngine:
         self.n_arms = density.n_arms
         self._value = value = density.values[name]
         graphs = [term.graph for term in density.terms]
-        analytic = AnalyticInOne(graphs, value)
+        known = analytic(graphs, value, upper)
         for term in density.terms:
-            if why := analytic.fault(term.graph, most=1):
+            if why := known.fault(term.graph, most=1):
                 raise refused(f"{term.label}: {why}")
         values = [pt.sum(graph) for graph in graphs]
         slopes = [gradient(v, value) for v in values]
-        self._comparisons = analytic.comparisons
         given = {name: value}, density.inputs
         self._at = OfDraws([*values, *slopes], *given)
-        self._truths = OfDraws(self._comparisons, *given)
         self._mean = OfDraws([density.mean], *given)
         self._prior = self._sum(self._rows(np.ones(0)), on_data=False)
         self.itself = self._mean_is_value()
@@ -251,16 +203,12 @@ class ConjugateEngine:
         rows = self._sum(data, on_data=True)
         found = self.distribution(self._prior + rows)
         self.checked(found, data)
-        constant = self._prior.constant
-        prior = self.proper_prior
-        if prior is not None and abs(constant + prior.log_volume) <= 1e-5 * (1.0 + abs(constant)):
-            constant = -prior.log_volume  # PyMC's own may be of single precision
-        return replace(found, log_evidence=constant + rows.constant + found.log_volume)
+        constant = self._prior.constant + rows.constant
+        return replace(found, log_evidence=constant + found.log_volume)
 
     def checked(self, found: OneNumber, data: Data) -> None:
         """Run the identity test: at some v from the middle and the tails, the model's own log
-        density of these rows is that of `found`, to rounding or to 1e-5. No comparison of v has two
-        truths."""
+        density of these rows is that of `found`, to rounding or to 1e-5."""
         points = np.array([0.3, *found.distribution.ppf([0.5, 1e-4, 1.0 - 1e-4]), 0.7])
         inside = (points > INSIDE[0]) & ((points < INSIDE[1]) | (self.family is Gamma))
         points = points[inside & np.isfinite(points)]
@@ -269,11 +217,6 @@ class ConjugateEngine:
             raise NotFinite(f"the log density of the rows is not finite; got {values[0]}")
         if why := differs(values, found.log_kernel(points)):
             raise refused(why, True)
-        truths = self._evaluated(self._truths, self.family.ends, data)
-        for comparison, (low, high) in zip(self._comparisons, truths, strict=True):
-            if not np.array_equal(low, high):
-                name = elementwise_name(comparison).lower()
-                raise refused(f"non-analytic function {name} of '{self.name}'", True)
 
     def distribution(self, sums: Coefficients) -> OneNumber:
         """Return the distribution that has these coefficients; refused where there is none."""
@@ -337,10 +280,9 @@ class ConjugateEngine:
 
     def _mean_is_value(self) -> bool:
         """Return whether the mean reward is the variable itself, whatever the row."""
-        inputs = self.density.inputs.values()
+        inputs = list(self.density.inputs.values())
         mean = self.density.mean
-        analytic = AnalyticInOne([mean], self._value, list(inputs))
-        if analytic.of(mean) > 1 or analytic.comparisons:
+        if analytic([mean], self._value, self.family.upper, inputs).of(mean) > 1:
             return False
         points = self.family.points
         [means] = self._evaluated(self._mean, points, self._random(COUNTS))
@@ -383,8 +325,8 @@ class ConjugateEngine:
             return None
         rows = [v for v in self.density.inputs.values() if v is not reward or not binary]
         graphs = of_whole(self._likelihood, reward) if support.whole else self._likelihood
-        analytic = AnalyticInOne(graphs, self._value, rows)
-        return support if all(analytic.of(graph) <= 1 for graph in graphs) else None
+        known = analytic(graphs, self._value, self.family.upper, rows)
+        return support if all(known.of(graph) <= 1 for graph in graphs) else None
 
 
 @matching

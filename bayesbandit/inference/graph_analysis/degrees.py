@@ -61,6 +61,8 @@ def keeps_positive(node: Apply, positive: Collection[Variable]) -> bool:
             return sure(node.inputs[0])
         if name == "Maximum":
             return any(map(sure, node.inputs))
+        if name == "Cast":
+            return node.outputs[0].type.dtype == "float64" and sure(node.inputs[0])
         values = node.inputs[1:] if name in ("Switch", "Second") else node.inputs
         return name in KEEPS_POSITIVE and all(map(sure, values))
     if isinstance(op, CAReduce):
@@ -272,7 +274,7 @@ class Analytic(Degrees):
                 return f"{'power' if power else f'function {name.lower()}'} of what may be 0,"
             if name in SMOOTH or name in MATRICES or name == "TrueDiv" or power:
                 return 1
-            if name in ("Sign", "Abs") and node.inputs[0] in self.positive:
+            if name in ("Sign", "Abs", "GammaLn") and node.inputs[0] in self.positive:
                 return 0 if name == "Sign" else 1
             if name in COMPARISONS and self._guards_support(node):
                 return 0
@@ -306,9 +308,11 @@ class Analytic(Degrees):
         return elementwise_name(v) in PRODUCTS_OF and all(map(self._has_one_sign, values))
 
     def _guards_support(self, node: Apply) -> bool:
-        """Return whether a node compares a positive value with one that is not positive, a seed
-        with a number beyond its bounds, or an infinity with a sum or with the logarithm of a
-        positive value."""
+        """Return whether a node compares a value with itself, what has one sign with 0, a positive
+        value with one that is not positive, a seed with a number beyond its bounds, or an infinity
+        with a sum or with the logarithm of a positive value."""
+        if bare(node.inputs[0]) is bare(node.inputs[1]):
+            return True
         for subject, bound in (node.inputs, node.inputs[::-1]):
             limit, inside = number(bound), bare(subject)
             if limit is None:
@@ -320,6 +324,8 @@ class Analytic(Degrees):
                 continue
             low, high = self.between.get(inside, (-math.inf, math.inf))
             if limit <= low or limit >= high or (limit <= 0.0 and subject in self.positive):
+                return True
+            if limit == 0.0 and self._has_one_sign(inside):
                 return True
         return False
 

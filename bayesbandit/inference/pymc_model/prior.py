@@ -9,6 +9,7 @@ import numpy as np
 
 from bayesbandit.inference.base import COMPILE
 from bayesbandit.inference.graph_analysis.quadratic import PYTHON
+from bayesbandit.inference.graph_analysis.transforms import transform_name
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -23,10 +24,16 @@ class PriorDraws:
     def __init__(self, model: pm.Model) -> None:
         self._model = model
         self._names = [str(v.name) for v in model.free_RVs]
+        names = (transform_name(model.rvs_to_transforms[v]) for v in model.free_RVs)
+        self._ordered = [name == "ordered" for name in names]
 
     def __call__(self, size: int, seed: int) -> dict[str, np.ndarray]:
-        """Return independent draws by name, (size, *shape). There are none if the prior is
-        improper: Flat and HalfFlat cannot be drawn from."""
+        """Return independent draws by name, (size, *shape).
+
+        There are none if the prior is improper: Flat and HalfFlat cannot be drawn from. PyMC draws
+        ordered variables without their order; sorted, they are draws where the prior of each number
+        is the same.
+        """
         from pymc.pytensorf import reseed_rngs
 
         try:
@@ -36,7 +43,9 @@ class PriorDraws:
                 drawn = [function() for _ in range(size)]
         except NotImplementedError:
             return {}
-        return {k: np.stack(v) for k, v in zip(self._names, zip(*drawn, strict=True), strict=True)}
+        columns = [np.stack(v) for v in zip(*drawn, strict=True)]
+        columns = [np.sort(v) if o else v for v, o in zip(columns, self._ordered, strict=True)]
+        return dict(zip(self._names, columns, strict=True))
 
     @cached_property
     def start(self) -> dict[str, np.ndarray]:
