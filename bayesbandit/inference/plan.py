@@ -36,21 +36,17 @@ from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.exact.gaussian import GaussianBlock
 from bayesbandit.inference.functions import Functions
 from bayesbandit.inference.gibbs import sampler as gibbs
-from bayesbandit.inference.gibbs.rewrite_products import Divided
 from bayesbandit.inference.glm.regression import Regression
 from bayesbandit.inference.graph_analysis.density import (
     containers,
-    lengths,
     read_once,
     row_axes,
-    row_dimension,
     whole_graph,
 )
 from bayesbandit.inference.graph_analysis.eligibility import (
     check_mean,
     check_random,
     is_out_of_bounds,
-    summed_out,
 )
 from bayesbandit.inference.graph_analysis.rewrites import lowered
 from bayesbandit.inference.graph_analysis.rows import ALONG, NONE, Reach, RowWalk
@@ -145,16 +141,6 @@ class Plan:
         density = self.row_likelihood.density
         return all(term.on_data or term.name in density.values for term in density.terms)
 
-    @cached_property
-    def sized_by_rows(self) -> str:
-        """A variable whose size depends on the number of rows, without dims="row"; "" if none."""
-        row = row_dimension(self.built)
-        here, there = (
-            lengths(template(self.model, self.n_features, self.n_arms, more), row)
-            for more in (0, 3)
-        )
-        return next((name for name, shape in here.items() if there[name] != shape), "")
-
     @property
     def of_each_row(self) -> str:
         """A free variable that has a value for each row; "" if there is none."""
@@ -170,26 +156,16 @@ class Plan:
         """Why a bandit cannot use the model, which changes with each row; "" if it can."""
         if why := self.reads_rows:
             return (
-                f" reads its rows while it is built ({why}), so that every round would make it "
-                "another model: compute with x and reward as they are, and give constants for what "
-                "is read"
-            )
-        if sized := self.sized_by_rows:
-            return (
-                f": {sized!r} has as many values as the rows make it, and every round would change "
-                'the model: a value for each row has dims="row"'
+                f" reads its rows while it is built ({why}): compute with x and reward as they "
+                "are, and give constants for what is read"
             )
         if isinstance(self.method, Nuts) and (name := self.of_each_row):
             return (
                 f": {name!r} has a value for each row, and nuts would compile at every refit: "
-                "declare the rewards without it, by the distribution that is left when it is "
-                "integrated out, as a NegativeBinomial for a Poisson of gamma effects"
+                "declare the rewards by the distribution that is left when it is integrated out"
             )
         if self.row_mixing:
-            return (
-                f": the mean reward of a context depends on other rows ({self.row_mixing}); a "
-                "bandit decides for one context at a time"
-            )
+            return f": the mean reward of a context depends on other rows ({self.row_mixing})"
         return ""
 
     @property
@@ -305,17 +281,8 @@ class Plan:
     def explain(self) -> str:
         """Return the engine, what it costs, and one line for each faster one saying why not."""
         lines = [f"{self.model.name}: {self.engine}", f"  {self.kind.cost}"]
-        if isinstance(self.method, Divided):
-            lines += [f"  draws {self.method.scales.said} times its scale, and divides by it"]
-        if self.closed_form and not self.streams():
-            lines += [
-                "  a bandit computes it from all its rounds again, and decides by draws from it: "
-                "it is not updated row by row"
-            ]
         if not self.closed_form and (why := self.row_likelihood.refused):
             lines += [f"  a bandit's draws learn rewards only at a refit, since rows depend: {why}"]
-        if summed := summed_out(self.built):
-            lines += [f"  {', '.join(map(repr, summed))}: summed out (pymc_extras.marginalize)"]
         return "\n".join(lines + [f"  not {refusal}" for refusal in self.refusals])
 
     def explain_bandit(self) -> str:
@@ -327,10 +294,7 @@ class Plan:
         elif self.closed_form or self.row_likelihood.refused:
             how = "its draws are renewed when there are more rounds: bb.Sampled(refit_every=…)"
         else:
-            how = (
-                "each reward weights the posterior draws, and there are new ones when few have "
-                "weight: bb.Sampled(draws=…, refit_below=…)"
-            )
+            how = "each reward weights the posterior draws: bb.Sampled(draws=…, refit_below=…)"
         return f"  a bandit plays it: {how}"
 
     def on(self, rows: Mapping[str, Any]) -> pm.Model:

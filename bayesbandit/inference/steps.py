@@ -17,8 +17,7 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.basic import Alloc, Join
 from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
-from pytensor.tensor.subtensor import Subtensor, unflatten_index_variables
+from pytensor.tensor.elemwise import CAReduce, Elemwise
 from scipy import special
 
 from bayesbandit.inference.graph_analysis.operations import kind
@@ -112,10 +111,6 @@ def _call(node: Apply) -> Call | None:
         return _elementwise(node)
     if isinstance(op, CAReduce):
         return _reduced(node)
-    if isinstance(op, DimShuffle):
-        return _shuffled(op)
-    if isinstance(op, Subtensor) and (taken := _taken(node)):
-        return taken
     if isinstance(op, Alloc):
         return lambda x, *shape: _filled(x, tuple([int(n) for n in shape]))
     plain = kind(node) in PLAIN or type(op).__name__ in NAMES
@@ -157,24 +152,6 @@ def _reduced(node: Apply) -> Call:
         return np.asarray(values, dtype)
 
     return call
-
-
-def _taken(node: Apply) -> Call | None:
-    """Return what takes a part of an array, if it is always the same part."""
-    at = [int(v.data) for v in node.inputs[1:] if isinstance(v, Constant)]
-    if len(at) < len(node.inputs) - 1:
-        return None
-    index = unflatten_index_variables(at, node.op.idx_list)
-    return lambda values, *_: values[index]
-
-
-def _shuffled(op: DimShuffle) -> Call:
-    """Return a view with axes in another order, some more and some less."""
-    order = (*op.shuffle, *op.drop)
-    index = *(None if i == "x" else slice(None) for i in op.new_order), *(0 for _ in op.drop)
-    if order == tuple(range(len(order))):
-        return lambda values: values[index]
-    return lambda values: values.transpose(order)[index]
 
 
 def _joined(node: Apply) -> Call | None:

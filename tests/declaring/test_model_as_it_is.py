@@ -86,7 +86,6 @@ def test_discrete_variables_are_summed_out():
     low, high = (np.exp(-0.5 * (r - mu - s) ** 2) / np.sqrt(2 * np.pi) for s in (0, 3))
     values = built.compile_logp(vars=[built["y"]], mode="FAST_COMPILE")(at)
     np.testing.assert_allclose(values, np.log(p * high + (1 - p) * low).sum())
-    assert "summed out" in model.explain(2)
 
 
 def test_a_mean_of_discrete_variables_is_refused_with_what_to_return():
@@ -107,7 +106,7 @@ def test_no_bandit_compiles_at_every_refit():
 
     model = RewardModel(declared, {"theta": THETA, "effect": EFFECT})
     assert "no bandit plays it" in model.explain(2, bandit=True)
-    with pytest.raises(ValueError, match="integrated out, as a NegativeBinomial"):
+    with pytest.raises(ValueError, match="nuts would compile at every refit"):
         bb.Bandit(["a", "b"], model, bb.Thompson(), n_features=2)
 
 

@@ -2,7 +2,7 @@
 
 Draws declarations, lets the package answer, judges the answers by PyMC's own log density, and
 prints what it counted, also when it is interrupted. A failure is printed as source that can be
-pasted. Exit code 1 if any. `--out FILE` keeps all verdicts, `--sum FILE …` adds such files up.
+pasted. Exit code 1 if any.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import time
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import numpy as np
 import pytensor
@@ -26,7 +25,7 @@ from tests.hunt.draft import replayed, seeded
 from tests.hunt.grammar import declaration
 from tests.hunt.judge import judged
 from tests.hunt.known import KNOWN
-from tests.hunt.tally import Tally, written
+from tests.hunt.tally import Tally
 from tests.hunt.verdict import Verdict
 
 Answer = tuple[int, Case | None, list[Verdict]]
@@ -134,15 +133,8 @@ def main() -> int:
     parser.add_argument("--nuts-share", type=float, default=0.01, help="of NUTS models sampled")
     parser.add_argument("--known", action="store_true", help="the list of known cases instead")
     parser.add_argument("--no-shrink", action="store_true", help="print failures as drawn")
-    parser.add_argument("--out", type=Path, help="append each declaration's verdicts, JSON lines")
-    parser.add_argument("--sum", type=Path, nargs="+", help="add such files up, and hunt no more")
     given = parser.parse_args()
     tally = Tally()
-    if given.sum:
-        for path in given.sum:
-            tally.add_file(path)
-        print(tally)
-        return 1 if tally.failures else 0
     seed = given.seed
     if seed is None:
         seed = int(np.random.SeedSequence().generate_state(1)[0])
@@ -157,10 +149,6 @@ def main() -> int:
         for number, case, verdicts in hunt(tasks, given.jobs, given.minutes):
             source = "" if case is None else str(case)
             tally.add(verdicts)
-            if given.out:
-                with given.out.open("a") as file:
-                    print(written(f"known {number}" if given.known else number, source, verdicts),
-                          file=file)  # fmt: skip
             if source:
                 print(f"\n#### {number}\n{source}")
                 print(*(f"# {v}" for v in verdicts if v.bad), sep="\n", flush=True)

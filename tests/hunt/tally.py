@@ -1,12 +1,9 @@
-"""What a hunt has counted: as it goes, in a file of JSON lines, and added up over several runs."""
+"""What a hunt has counted."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 from tests.hunt.verdict import Verdict
 
@@ -19,7 +16,6 @@ class Tally:
 
     def __init__(self) -> None:
         self.cases = self.failures = 0
-        self.seen: set[Any] = set()
         self.count: Counter[tuple[str, str, str]] = Counter()
         self.reasons: Counter[str] = Counter()
 
@@ -31,14 +27,6 @@ class Tally:
             self.count[v.what, v.engine, v.outcome] += 1
             if v.outcome in ("refused", "door", "unjudged"):
                 self.reasons[f"{v.outcome}: {reason(v)}"] += 1
-
-    def add_file(self, path: Path) -> None:
-        """The declarations of a file, but for those that were counted already."""
-        for line in path.read_text().splitlines():
-            row = json.loads(line)
-            if row["number"] not in self.seen:
-                self.seen.add(row["number"])
-                self.add([Verdict(*fields) for fields in row["verdicts"]])
 
     def __str__(self) -> str:
         """The tables, as Markdown."""
@@ -68,10 +56,3 @@ def reason(verdict: Verdict) -> str:
     words = text.replace("later: ", "").split()
     plain = ["…" if "'" in word or any(ch.isdigit() for ch in word) else word for word in words]
     return " ".join(plain[:8])
-
-
-def written(number: object, source: str, verdicts: Iterable[Verdict]) -> str:
-    """A declaration's line in a file; with its source, where something is wrong."""
-    fields = [[v.what, v.engine, v.outcome, v.detail] for v in verdicts]
-    row = {"number": number, "verdicts": fields}
-    return json.dumps(row | {"source": source} if source else row)

@@ -6,18 +6,10 @@ from tests.hunt.case import Case
 
 NORMAL = 'theta=P("Normal", mu=0, sigma=1, dims="feature")'
 LAPLACE = 'theta=P("Laplace", mu=0, b=1, dims="feature")'
-WIDE = 'theta=P("Normal", mu=0, sigma=100, dims="feature")'
-
 ROWS = """
 rng = np.random.default_rng(1)
 x = rng.normal(size=(60, 3))
 reward = x @ [1.0, 2.0, 3.0] + rng.normal(size=60)
-weight = np.ones(60)
-"""
-SMALL = """
-rng = np.random.default_rng(1)
-x = rng.normal(size=(60, 3))
-reward = x @ [0.1, -0.2, 0.3] + 0.1 * rng.normal(size=60)
 weight = np.ones(60)
 """
 FAR = """
@@ -57,19 +49,6 @@ rng = np.random.default_rng(1)
 x = rng.normal(size=(60, 2))
 reward = x @ [1.0, 2.0] + rng.normal(size=60)
 weight = 10.0 ** rng.uniform(0, 4, 60)
-"""
-ARMS = """
-rng = np.random.default_rng(1)
-K = 3
-x, arm = rng.normal(size=(60, 2)), rng.integers(0, 3, 60)
-reward = (x * np.array([[1.0, 2.0], [0.0, 1.0], [-2.0, 0.0]])[arm]).sum(1) + rng.normal(size=60)
-weight = np.ones(60)
-"""
-BINARY = """
-rng = np.random.default_rng(1)
-x = rng.normal(size=(80, 2))
-reward = (rng.random(80) < 1 / (1 + np.exp(-x @ [1.0, -1.0]))).astype(float)
-weight = np.ones(80)
 """
 
 
@@ -124,9 +103,4 @@ HORSESHOE = (
 )
 SCALE = NORMAL + '; s=P("HalfNormal", sigma=10)'
 VARIANCE = LAPLACE + '; s2=P("InverseGamma", alpha=2, beta=2)'
-CAUCHY = NORMAL + '; s=P("HalfCauchy", beta=1)'
-NIG = (
-    's2=P("InverseGamma", alpha=2, beta=2)',
-    'theta = pm.Normal("theta", 0, pt.sqrt(s2), dims="feature")',
-)
 SD = "pt.sqrt(s2 / weight)"

@@ -44,22 +44,6 @@ def test_rewards_that_the_mean_does_not_enter_leave_its_prior():
 
 
 @pytest.mark.slow
-def test_rewards_may_be_observed_twice():
-    """Of variances 1 and 4: as one of precision 1.25."""
-
-    def twice(x, reward, theta):
-        pm.Normal("once", x @ theta, 1, observed=reward)
-        pm.Normal("again", x @ theta, 2, observed=reward)
-        return x @ theta
-
-    x, reward = rows()
-    mean, covariance = moments(bb.fit(RewardModel(twice, {"theta": THETA}), x, reward), "theta")
-    expected = np.linalg.inv(np.eye(3) + 1.25 * x.T @ x)
-    np.testing.assert_allclose(covariance, expected, atol=1e-12)
-    np.testing.assert_allclose(mean, 1.25 * expected @ x.T @ reward, atol=1e-12)
-
-
-@pytest.mark.slow
 def test_wins_may_be_made_of_rewards():
     def wins(x, reward, p):
         pm.Bernoulli("reward", p, observed=pt.gt(reward, 0.5))
@@ -102,26 +86,6 @@ def test_counts_may_be_made_of_rewards_if_none_is_cut_off():
     doors[1].check("rounded", row)
     with pytest.raises(ValueError, match=r"reward of -1 .*allows, for example, 0, "):
         doors[1].check("rounded", {**row, "reward": np.array([-1.0])})
-
-
-@pytest.mark.slow
-def test_a_gaussian_process_of_a_fixed_centre_plays():
-    def smooth(x, reward):
-        gp = pm.gp.HSGP(m=[6], L=[4.0], cov_func=pm.gp.cov.ExpQuad(1, ls=1.0))
-        gp._X_center = np.zeros(1)
-        phi, root = gp.prior_linearized(x[:, :1])
-        mu = phi @ (pm.Normal("b", 0, 1, shape=6) * root)
-        pm.Normal("reward", mu, 0.5, observed=reward)
-        return mu
-
-    model = RewardModel(smooth, {})
-    bandit = bb.Bandit(2, model, bb.Thompson(), n_features=3, seed=0)
-    x, reward = rows()
-    bandit.update(x, [0] * len(x), reward)
-    posterior = bb.fit(model, x, reward)
-    mean, sd = moments_of(bandit.belief, x)
-    np.testing.assert_allclose(mean[:, 0], posterior.mean(x), atol=1e-9)
-    np.testing.assert_allclose(sd[:, 0], posterior.sd(x), atol=1e-9)
 
 
 @pytest.mark.slow
@@ -195,11 +159,6 @@ def of_zeros(x, reward, theta):
     return x @ theta
 
 
-def in_the_mean(x, reward, theta):
-    pm.Normal("reward", reward - x @ theta, 1, observed=np.zeros(12))
-    return x @ theta
-
-
 def penalty(x, reward, theta):
     pm.Potential("reward", -((x @ theta) ** 2))
     return x @ theta
@@ -212,15 +171,6 @@ def test_rewards_must_be_observed(function):
         RewardModel(function, {"theta": THETA}).explain(3)
     with pytest.raises(ValueError, match=words):
         bb.fit(RewardModel(function, {"theta": THETA}), *rows())
-
-
-@pytest.mark.slow
-def test_what_is_observed_goes_with_the_rows():
-    model = RewardModel(in_the_mean, {"theta": THETA})
-    x, reward = rows()
-    assert bb.fit(model, x, reward).engine == "exact_gaussian"
-    with pytest.raises(ValueError, match=r"'reward' has 12 observed values .*, as 0 \* reward"):
-        model.explain(3)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from bayesbandit.inference.base import NotThisEngine
 from bayesbandit.inference.plan import plan
 
 NORMAL = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
-VARIANCE = bb.Prior("InverseGamma", alpha=3, beta=2)
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 2))
 R = X @ [1.0, -2.0] + RNG.normal(size=40)
@@ -32,36 +31,6 @@ def test_named_dimensions_are_predicted_by_the_posterior():
     mean = np.linalg.solve(X.T @ X + np.eye(2), X.T @ R)
     np.testing.assert_allclose(posterior.mean(X[:3]), X[:3] @ mean, rtol=1e-9)
     assert (posterior.sd(X[:3]) > 0).all()
-
-
-def streamed(model, x=X, reward=R):
-    """The posterior of a bandit of one arm that has seen these rows, and that of `bb.fit`."""
-    bandit = bb.Bandit(1, model, bb.Thompson(), n_features=x.shape[1], history=None)
-    for i in range(0, len(x), 7):
-        bandit.update(x[i : i + 7], [0] * len(x[i : i + 7]), reward[i : i + 7])
-    return bandit, bb.fit(model, x, reward)
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        pytest.param(lambda reward, weight, mu, s2: -2.0 * reward**2 / s2, marks=pytest.mark.slow),
-        lambda reward, weight, mu, s2: -pt.abs(reward) * weight / s2,
-        lambda reward, weight, mu, s2: -0.1 * mu**2 / s2,
-    ],
-)
-@pytest.mark.slow
-def test_a_rate_beside_the_residual_is_not_lost_in_a_stream(more):
-    @bb.reward_model(s2=VARIANCE)
-    def model(x, reward, weight, s2):
-        mu = x @ pm.Normal("theta", 0, pt.sqrt(s2), dims="feature")
-        pm.Normal("r", mu, pt.sqrt(s2 / weight), observed=reward)
-        pm.Potential("more", more(reward, weight, mu, s2))
-        return mu
-
-    bandit, fit = streamed(model)
-    ours = bandit.posterior(0)
-    np.testing.assert_allclose(ours.sd(X[:3]), fit.sd(X[:3]), rtol=0.15)
 
 
 @pytest.mark.parametrize(
@@ -84,21 +53,6 @@ def test_no_operation_clears_a_fault(potential):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bound", [1.0, 3.0, 5.0])
-def test_clipped_rewards_stream_as_they_are_fitted(bound):
-    @bb.reward_model(theta=NORMAL)
-    def model(x, reward, weight, theta):
-        mu = x @ theta
-        seen = pt.clip(reward, -bound, bound)
-        pm.Normal("r", mu, 1 / pt.sqrt(weight), observed=seen)
-        return mu
-
-    bandit, fit = streamed(model, reward=4.0 * R)
-    ours, theirs = bandit.posterior(0).coefficients["theta"], fit.coefficients["theta"]
-    np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-9)
-
-
-@pytest.mark.slow
 def test_a_row_that_cannot_be_is_refused_by_a_stream_and_changes_nothing():
     @bb.reward_model(theta=NORMAL)
     def model(x, reward, weight, theta):
@@ -114,34 +68,6 @@ def test_a_row_that_cannot_be_is_refused_by_a_stream_and_changes_nothing():
         bandit.update(X[1:2], [0], [1.5])
     np.testing.assert_array_equal(bandit.posterior(0).coefficients["theta"][0], before)
     assert len(bandit.history) == 1
-
-
-@pytest.mark.parametrize(
-    "covariance",
-    [
-        lambda x: pt.eye(x.shape[0]) + 4.0 * pt.eq(x[:, 0][:, None], x[:, 0]),
-        lambda x: pt.eye(x.shape[0]) + 0.5 * pt.eq(
-            pt.abs(pt.arange(x.shape[0])[:, None] - pt.arange(x.shape[0])), 7),
-    ],
-    ids=["groups", "lag 7"],
-)  # fmt: skip
-@pytest.mark.slow
-def test_rows_that_depend_on_each_other_are_not_told_apart(covariance):
-    @bb.reward_model(theta=NORMAL)
-    def model(x, reward, theta):
-        mu = x @ theta
-        pm.MvNormal("r", mu, cov=covariance(x), observed=reward)
-        return mu
-
-    x = X.copy()
-    x[:, 0] = np.arange(40) % 4
-    V = covariance(pt.as_tensor(x)).eval()
-    precision = x.T @ np.linalg.solve(V, x) + np.eye(2)
-    right = np.linalg.solve(precision, x.T @ np.linalg.solve(V, R))
-    posterior = bb.fit(model, x, R)
-    assert posterior.engine == "exact_gaussian"
-    np.testing.assert_allclose(posterior.coefficients["theta"][0], right, rtol=1e-8)
-    assert type(bb.Bandit(1, model, bb.Thompson(), n_features=2).belief).__name__ == "SampledBelief"
 
 
 @pytest.mark.parametrize("times", [1, 5.0])
@@ -184,26 +110,6 @@ def test_a_minibatch_is_refused():
         bb.fit(model, X, R)
 
 
-@pytest.mark.slow
-def test_a_mean_with_a_name_of_its_own():
-    @bb.reward_model(theta=NORMAL)
-    def model(x, reward, weight, theta):
-        mu = pm.Deterministic("mu", x @ theta)
-        pm.Normal("r", mu, 1 / pt.sqrt(weight), observed=reward)
-        return mu
-
-    posterior = bb.fit(model, X, R)
-    assert posterior.engine == "exact_gaussian"
-    assert "theta" in posterior.to_datatree(chains=1, draws=5)["prior"]
-    twice = bb.reward_model(theta=NORMAL)(written_twice)
-    assert bb.Bandit(2, twice, bb.Thompson(), n_features=2).compiled
-
-
-def written_twice(x, reward, weight, theta):
-    pm.Normal("r", x @ theta, 1 / pt.sqrt(weight), observed=reward)
-    return x @ theta
-
-
 @pytest.mark.parametrize("offset", [1e6, 1e9])
 @pytest.mark.slow
 def test_offsets_of_rewards_take_no_digits_from_gibbs(offset):
@@ -225,18 +131,6 @@ def test_offsets_of_rewards_take_no_digits_from_gibbs(offset):
 
 
 @pytest.mark.slow
-def test_a_variable_without_dimensions_has_a_tree():
-    @bb.reward_model()
-    def model(x, reward):
-        mu = x @ pm.Normal("theta", 0, 1, shape=2)
-        pm.Normal("r", mu, 1.0, observed=reward)
-        return mu
-
-    tree = bb.fit(model, X, R).to_datatree(chains=1, draws=5)
-    assert tree["log_likelihood"]["r"].sizes["row"] == 40
-
-
-@pytest.mark.slow
 def test_rows_that_are_impossible_name_the_variable():
     def declared(x, reward, weight, theta):
         mu = x @ theta
@@ -248,18 +142,6 @@ def test_rows_that_are_impossible_name_the_variable():
         ValueError, match=r"'r' ~ Normal: the log density of these rows is -inf.*by the rewards"
     ):
         bb.fit(model, np.ones((4, 2)), np.arange(4.0))
-
-
-@pytest.mark.slow
-def test_a_parameter_out_of_its_bounds_names_the_model():
-    @bb.reward_model(theta=NORMAL)
-    def declared(x, reward, theta):
-        mu = x @ theta
-        pm.Normal("r", mu, pt.maximum(1, abs(x[:, 0]) / 0), observed=reward)
-        return mu
-
-    with pytest.raises(ValueError, match=r"^declared: .*log density is -inf.* 0 \(row 0\)"):
-        bb.fit(declared, np.zeros((4, 2)), np.arange(4.0))
 
 
 @bb.reward_model(theta=NORMAL, noise=0.5)

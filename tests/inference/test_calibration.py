@@ -36,27 +36,6 @@ def corrected(found, p_values):
     return len(CASES) * len(found.names) * p_values.min()
 
 
-@pytest.mark.slow
-def test_the_picture_is_drawn_again_from_kept_ranks(tmp_path, rng):
-    """To the pixel; and its axes show all bands and lines."""
-    results = [
-        calibration.Ranks(case, ["a", "b"], *rng.integers(0, 64, (2, 40, 2)), 0.1)
-        for case in (CASES[0], CASES[-1])
-    ]
-    calibration.keep(results, tmp_path / "ranks.npz")
-    again = calibration.read(tmp_path / "ranks.npz")
-    assert [r.case.name for r in again] == [r.case.name for r in results]
-    assert calibration.table(again).equals(calibration.table(results))
-    figures = [calibration.picture(some) for some in (results, again)]
-    one, two = (figure._repr_png_() for figure in figures)
-    assert one == two
-    for ax in figures[0].axes:
-        low, high = ax.get_ylim()
-        values = np.concatenate([line.get_ydata() for line in ax.lines])
-        assert low < values.min()
-        assert values.max() < high
-
-
 # ---- the test of uniformity ----------------------------------------------------------------------
 
 
@@ -84,15 +63,6 @@ def test_the_band_is_what_the_test_lets_pass(rng):
 @pytest.mark.parametrize("ranks", [np.zeros(50, int), np.full(50, 63), np.repeat([31, 32], 50)])
 def test_ranks_of_one_kind_are_not_uniform(ranks):
     assert uniformity.uniformity(ranks) < 1e-9
-
-
-def test_squeezed_draws_keep_their_median_and_sign(rng):
-    draws = np.stack([rng.normal(size=101), rng.normal(5, 1, size=101)], axis=1)
-    near = simulation.squeezed(draws)
-    np.testing.assert_allclose(near.std(axis=0), 0.8 * draws.std(axis=0))
-    np.testing.assert_allclose(np.median(near, axis=0), np.median(draws, axis=0))
-    positive = np.exp(3 * draws)
-    np.testing.assert_allclose(np.log(simulation.squeezed(positive)), 3 * near)
 
 
 # ---- engines -------------------------------------------------------------------------------------

@@ -159,21 +159,6 @@ def test_the_evidence_is_an_integral(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("model", "reward"),
-    [(bernoulli, REWARD), (poisson, COUNTS)],
-)
-def test_a_tree_and_its_coefficients(model, reward):
-    found = bb.fit(model, X, reward, seed=0)
-    [name] = found.coefficients
-    mean, sd = found.coefficients[name]
-    values = found.to_datatree()["posterior"][name].to_numpy()
-    assert values.shape == (4, 1000)
-    assert abs(values.mean() - mean) < 5 * sd / np.sqrt(4000)
-    assert bb.fit(model, None, reward).mean(np.empty((2, 0))).tolist() == [mean, mean]
-
-
-@pytest.mark.slow
 def test_rewards_without_a_likelihood_are_refused():
     for model in (bernoulli, bb.load_model("beta_bernoulli")):
         for bad in (-1.0, 2.0):
@@ -186,18 +171,6 @@ def test_rewards_without_a_likelihood_are_refused():
             bb.fit(model, X, [-1, 0, 1, 1, 0, 0])
         with pytest.raises(ValueError, match="whole numbers"):
             bb.fit(model, X, [0.5, 0, 1, 1, 0, 0])
-
-
-@pytest.mark.slow
-def test_an_improper_prior_needs_rows():
-    """HalfFlat on a rate: of no reward there is no posterior, of one there is."""
-    model = poisson.with_priors(rate=bb.Prior("HalfFlat"))
-    found = bb.fit(model, X, COUNTS)
-    assert found.engine == "conjugate"
-    np.testing.assert_allclose(found.mean(X), 16 / 6)
-    assert not plan(model, 1).method.streams
-    with pytest.raises(NotThisEngine, match="improper"):
-        plan(model, 1).method.posterior(X[:0], COUNTS[:0])
 
 
 # ---- a mean reward that is computed of the variable ---------------------------------------------
@@ -297,17 +270,6 @@ def test_a_mean_reward_may_be_computed_of_the_variable(name, rng):
     predicted = made.belief.predict(x[:3])
     sd = mean(exact.rvs(40_000, random_state=2)[:, None], x[:3, 0]).std(axis=0)
     assert (abs(predicted.mean[:, 0] - found.mean(x[:3])) < 5 * sd / np.sqrt(400)).all()
-
-
-@pytest.mark.slow
-def test_draws_of_a_closed_form_know_what_has_left_the_window():
-    """The last 4 of 20 rounds count, and none after 100 rounds more."""
-    made = bb.Bandit(1, bb.Declared(times, half_life=4), bb.Thompson(), n_features=1, seed=0)
-    made.update(np.ones((20, 1)), [0] * 20, np.full(20, 9.0), np.ones(20))
-    first = made.belief.predict(X[:1]).mean
-    made.forget(100)
-    made.belief.advance(made.t + made.ahead)
-    assert made.belief.predict(X[:1]).mean < 0.5 * first
 
 
 # ---- what is not conjugate ----------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """The degree analysis: sound on random expressions; refusals name variable and operation."""
 
-from dataclasses import replace
-
 import numpy as np
 import pymc as pm
 import pytensor
@@ -20,7 +18,6 @@ from bayesbandit.inference.base import Refusal
 from bayesbandit.inference.exact import gaussian as exact
 from bayesbandit.inference.graph_analysis import degrees
 from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees
-from bayesbandit.inference.graph_analysis.density import read
 from bayesbandit.inference.graph_analysis.operations import number
 from bayesbandit.inference.graph_analysis.rewrites import unfolded
 from tests.inference.declared import FAST, built, rows
@@ -234,17 +231,3 @@ def test_what_counts_is_the_density_and_not_a_gradient_given_by_hand():
     known, right = (engine.posterior(**data) for engine in (found, expected))
     np.testing.assert_allclose(known.mean, right.mean, rtol=1e-10)
     np.testing.assert_allclose(known.precision, right.precision, rtol=1e-10)
-
-
-@pytest.mark.parametrize("arms", [None, 2])
-def test_a_density_takes_the_rows_that_it_has_in_the_order_of_its_inputs(arms):
-    def declare(x, reward, weight, arm=None):
-        return mean(lambda x, t: x @ t)(x, reward, weight)
-
-    density = read(built(declare, data := rows(arms=arms)))
-    turned = replace(density, inputs=dict(reversed(density.inputs.items())))
-    full = tuple(data.get(role) for role in ("x", "reward", "weight", "arm"))
-    for one in (density, turned):
-        taken = one.arguments(full)
-        assert len(taken) == len(one.inputs) == len(data)
-        assert all(a is data[role] for a, role in zip(taken, one.inputs, strict=True))

@@ -201,21 +201,8 @@ def test_rows_do_not_count_and_shapes_do():
     by_rows = bb.reward_model(theta=NORMAL)(sized)
     for rows in (many, few):  # a plan for 50 values of e is none for 5
         assert bb.fit(by_rows, rows, rows[:, 0]).coefficients["e"][0].shape == (len(rows),)
-    with pytest.raises(ValueError, match="'e' has as many values as the rows make it"):
+    with pytest.raises(ValueError, match="cannot be computed on any number of rows"):
         bb.Bandit(2, by_rows, bb.Thompson(), n_features=3)
-
-
-@pytest.mark.slow
-def test_the_same_in_another_process():
-    code = (
-        "import bayesbandit as bb; from bayesbandit.inference.pymc_model.digest import digest;"
-        "from bayesbandit.inference.pymc_model.template import template;"
-        "print(*[digest(template(bb.load_model(n), 3, None)) for n in ('logistic', 'horseshoe')])"
-    )
-    here = [digest(template(bb.load_model(name), 3, None)) for name in ("logistic", "horseshoe")]
-    there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert None not in here
-    assert there.stdout.split() == here
 
 
 @pytest.mark.slow

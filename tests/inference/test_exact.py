@@ -1,9 +1,5 @@
 """Laws of the exact Gaussian engine, on many ways of declaring a linear-Gaussian model."""
 
-import copy
-import pickle
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -25,7 +21,6 @@ from tests.inference.linear import (
     K,
     N,
     arms,
-    arms_share_a_mean,
     autoregression,
     centred_contexts,
     centred_elsewhere,
@@ -242,26 +237,6 @@ def test_an_engine_keeps_nothing_of_the_model_and_changes_nothing():
     after = engine.posterior(**data)
     assert np.array_equal(before.mean, after.mean)
     assert len(model["x"].get_value()) == 2
-
-
-@pytest.mark.slow
-def test_copies_and_pickles_agree():
-    engine, data, _ = matched(arms)
-    mean = engine.posterior(**data).mean
-    for other in (copy.deepcopy(engine), pickle.loads(pickle.dumps(engine))):
-        assert np.array_equal(other.posterior(**data).mean, mean)
-
-
-@pytest.mark.slow
-def test_threads_agree():
-    engine, data, _ = matched(arms_share_a_mean)
-    batches = [part(data, slice(i, i + 5)) for i in range(N - 5)] * 4
-    alone = [engine.likelihood(**batch) for batch in batches]
-    with ThreadPoolExecutor(8) as pool:
-        at_once = list(pool.map(lambda batch: engine.likelihood(**batch), batches))
-    for a, b in zip(alone, at_once, strict=True):
-        assert np.array_equal(a.precision, b.precision)
-        assert np.array_equal(a.shift, b.shift)
 
 
 @pytest.mark.slow

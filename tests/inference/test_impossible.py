@@ -52,30 +52,6 @@ def truncated(x, reward, theta):
     return x @ theta
 
 
-def inflated(x, reward, theta):
-    p = pm.math.sigmoid(x @ theta)
-    pm.ZeroInflatedBinomial("reward", psi=0.5, n=4, p=p, observed=reward)
-    return p
-
-
-def hurdle(x, reward, theta):
-    mu = pm.math.exp(x @ theta)
-    pm.HurdlePoisson("reward", psi=0.5, mu=mu, observed=reward)
-    return mu
-
-
-def mixture(x, reward, theta):
-    mu, w = pm.math.exp(x @ theta), pm.Dirichlet("w", np.ones(2))
-    parts = [pm.Exponential.dist(1 / mu), pm.Gamma.dist(2, 1 / mu)]
-    pm.Mixture("reward", w=w, comp_dists=parts, observed=reward)
-    return mu
-
-
-def logarithm(x, reward, theta):
-    pm.StudentT("reward", nu=3, mu=x @ theta, sigma=1, observed=pm.math.log(reward))
-    return x @ theta
-
-
 def custom(x, reward, theta):
     mu = pm.math.exp(x @ theta)
 
@@ -90,11 +66,6 @@ def below(x, reward, theta):
     """A support that ends where the variable does."""
     pm.Uniform("reward", 0, theta, observed=reward)
     return theta / 2
-
-
-def inverse(x, reward, theta):
-    pm.Logistic("reward", x @ theta, 1, observed=1 / reward)
-    return x @ theta
 
 
 def scanned(x, reward, theta):
@@ -120,17 +91,12 @@ CASES = {  # rewards that are possible, that are not, and examples of possible o
     "together": (together, THETA, [0, 1], [2], "0, 0.5, 1"),
     "censored": (censored, THETA, [-1, 4], [-1.5], "-1, 0, .*"),
     "truncated": (truncated, THETA, [-1, 1], [1.5], "-1, 0, 0.5, 1"),
-    "inflated": (inflated, THETA, [0, 4], [5, -1], "0, 1, 2, 3"),
-    "hurdle": (hurdle, THETA, [0, 9], [-1, 0.5], "0, 1, 2, 3"),
-    "mixture": (mixture, THETA, [0.1, 9], [-1], "0, 0.5, .*"),
-    "logarithm": (logarithm, THETA, [0.1, 9], [0, -1], "0.5, 1, .*"),
     "custom": (custom, THETA, [1, 9], [0], "1, .*"),
-    "inverse": (inverse, THETA, [1, -9], [0], "-1, 0.5, .*"),
     "scanned": (scanned, THETA, [0, 9], [-1], "0, 0.5, .*"),
     "below a bound": (below, U5, [4, 0.1], [5.1, -1], "0, .*"),
     "below no bound": (below, HALF, [1, 0.1], [400, -1], "0, .*"),
 }
-QUICK = ["ordinal", "indexed", "together", "censored", "hurdle", "below a bound", "below no bound"]
+QUICK = ["ordinal", "indexed", "together", "censored", "below a bound", "below no bound"]
 
 
 @few("[below no bound]")

@@ -1,7 +1,5 @@
 """Rewards that no variables make likely are told from those that some do; densities add up."""
 
-import re
-
 import numpy as np
 import pymc as pm
 import pytest
@@ -18,47 +16,10 @@ from tests.cases import few, slow_but
 
 THETA = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 VAGUE = bb.Prior("Normal", mu=0, sigma=1000, dims="feature")
-FLAT = bb.Prior("Flat", dims="feature")
 
 
 def poisson(x, reward, theta):
     mu = pm.math.exp(x @ theta)
-    pm.Poisson("reward", mu, observed=reward)
-    return mu
-
-
-def exponential(x, reward, theta):
-    mu = pm.math.exp(x @ theta)
-    pm.Exponential("reward", 1 / mu, observed=reward)
-    return mu
-
-
-def logarithm(x, reward, theta):
-    pm.Normal("reward", x @ theta, 1, observed=pm.math.log(reward))
-    return x @ theta
-
-
-def bounded(x, reward, theta):
-    """A reward that must not exceed its context."""
-    excess = pm.math.switch(pm.math.gt(reward, x[:, 0]), -np.inf, 0.0)
-    pm.Potential("fit", excess - 0.5 * (reward - x @ theta) ** 2)
-    return x @ theta
-
-
-def about(x, reward, theta):
-    """A support that moves with θ."""
-    mu = x @ theta
-    pm.Uniform("reward", mu - 1, mu + 1, observed=reward)
-    return mu
-
-
-def student(x, reward, theta):
-    pm.StudentT("reward", nu=3, mu=x @ theta, sigma=1, observed=reward)
-    return x @ theta
-
-
-def shared(x, reward, arm, theta):
-    mu = pm.math.exp((x * theta).sum(axis=-1) + pm.Normal("b", 0, 1, dims="arm")[arm])
     pm.Poisson("reward", mu, observed=reward)
     return mu
 
@@ -73,49 +34,6 @@ def rows(reward, x=None):
     x = np.random.default_rng(0).normal(size=(n, 2)) if x is None else x
     return {"x": x, "reward": np.asarray(reward, float), "weight": np.ones(n),
             "arm": np.zeros(n, dtype=int)}  # fmt: skip
-
-
-@few("[proper-about-possible7-impossible7]")
-@pytest.mark.parametrize(
-    ("function", "possible", "impossible"),
-    [
-        (poisson, [0, 3, 400], [-1, 2.5]),
-        (shared, [0, 3, 400], [-1, 2.5]),
-        (exponential, [0, 1e-3, 40], [-1e-9]),
-        (logarithm, [1e-8, 3], [-1]),
-        (declared.binary.function, [0, 1], [0.5, -1, 2]),
-        (declared.known.function, [-1e9, 0.3, 1e9], []),
-        (student, [-1e9, 0.3, 1e9], []),
-        (about, [-0.9, 0.3, 0.9], [-1e9, 1e9]),
-    ],
-)
-@pytest.mark.parametrize(
-    "prior",
-    slow_but([THETA, FLAT], [THETA, VAGUE, FLAT]),
-    ids=["proper", "vague", "flat"],
-)
-def test_what_is_impossible(function, possible, impossible, prior):
-    found = likelihood(function, prior)
-    found.check("m", rows(possible))
-    for reward in impossible:
-        with pytest.raises(
-            ValueError, match=f"^m gives a reward of {re.escape(f'{reward:g}')} .*: row 2, the co"
-        ):
-            found.check("m", rows([1, 1, reward, 1, reward]))
-        with pytest.raises(ValueError, match="row 0"):
-            found.check("m", rows([reward]))
-        found.check("m", rows(possible))
-    if function is declared.known.function:
-        assert "_points" not in vars(found)  # a polynomial in the reward: nothing to compile
-
-
-def test_the_context_may_decide():
-    found = likelihood(bounded)
-    x = np.array([[1.0, 0.0], [3.0, 0.0]])
-    found.check("m", rows([0.5, 2.0], x))
-    with pytest.raises(ValueError, match=r"reward of 2 .*: row 0"):
-        found.check("m", rows([2.0, 2.0], x))
-    found.check("m", rows([0.5, 2.0], x))
 
 
 @pytest.mark.slow

@@ -5,9 +5,9 @@ import pymc as pm
 import pytest
 from scipy.stats import invgamma, multivariate_normal, multivariate_t
 
-from bayesbandit.inference.base import NotThisEngine, Refusal
+from bayesbandit.inference.base import Refusal
 from bayesbandit.inference.exact import normal_inverse_gamma
-from bayesbandit.inference.exact.normal_inverse_gamma import NormalInverseGamma, read_off
+from bayesbandit.inference.exact.normal_inverse_gamma import NormalInverseGamma
 from tests.cases import few, in_gate, quick_but, slow_but
 from tests.inference.declared import built, constant, log_densities, rows
 from tests.inference.unknown_noise import (
@@ -21,8 +21,6 @@ from tests.inference.unknown_noise import (
     arms,
     correlated,
     double_noise,
-    flat,
-    jeffreys,
     joint,
     non_centred,
     off_centre,
@@ -109,22 +107,6 @@ def test_an_intercept_takes_up_any_offset_of_the_rewards(offset):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("declare", STREAMED, ids=lambda f: f.__name__)
-def test_streaming_is_batch_in_any_order(declare):
-    engine, data, _ = matched(declare)
-    batch, statistics = engine.posterior(**data), engine.prior()
-    for i in np.random.default_rng(2).permutation(N):
-        row = {role: values[[i]] for role, values in data.items()}
-        statistics = statistics + engine.likelihood(**row)
-    one_by_one = engine.distribution(statistics)
-    assert np.allclose(one_by_one.mean, batch.mean, rtol=1e-10, atol=1e-10)
-    assert np.allclose(one_by_one.precision, batch.precision, rtol=1e-10, atol=1e-10)
-    assert np.isclose(one_by_one.shape, batch.shape, rtol=1e-10)
-    assert np.isclose(one_by_one.scale, batch.scale, rtol=1e-10)
-    assert np.isclose(one_by_one.log_evidence, batch.log_evidence, rtol=1e-9)
-
-
-@pytest.mark.slow
 @textbook
 def test_posterior_is_the_textbooks(declare):
     engine, data, _ = matched(declare)
@@ -188,12 +170,6 @@ def test_tiny_and_huge_rewards_keep_their_digits():
         )
 
 
-def test_coefficients_of_the_noise_are_read_off():
-    h, beta, c = 3.5, 1e-5, -2.0
-    values = [c + h * np.log(q) - beta * q for q in normal_inverse_gamma.PRECISIONS]
-    assert np.allclose(read_off(values), (h, beta, c), rtol=1e-12)
-
-
 def test_draws_have_the_posteriors_moments():
     engine, data, _ = matched(variance)
     posterior = engine.posterior(**data)
@@ -203,16 +179,6 @@ def test_draws_have_the_posteriors_moments():
     assert np.allclose(np.cov(theta.T), posterior.covariance, atol=0.06 * (sd**2).max())
     noise = invgamma(posterior.shape, scale=posterior.scale)
     assert abs(sigma2.mean() - noise.mean()) < 4 * noise.std() / np.sqrt(20_000)
-
-
-@pytest.mark.slow
-def test_an_improper_prior_needs_rows():
-    engine, data, _ = matched(flat)
-    with pytest.raises(NotThisEngine, match=r"'theta' ~ Flat: improper"):
-        engine.posterior(data["x"][:2], data["reward"][:2], data["weight"][:2])
-    engine, data, _ = matched(jeffreys)
-    with pytest.raises(NotThisEngine, match=r"'sigma' ~ HalfFlat: improper, inverse gamma of"):
-        engine.posterior(data["x"][:0], data["reward"][:0], data["weight"][:0])
 
 
 LIKE_OTHERS = (

@@ -9,13 +9,10 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.beliefs.by_draws import ByDraws
 from bayesbandit.declaring.priors import Prior
 from bayesbandit.inference.base import NotThisEngine
 from bayesbandit.inference.plan import explain, plan
 from bayesbandit.model import RewardModel, reward_model
-from bayesbandit.policies import Thompson
 from bayesbandit.posteriors.fitting import fit
 from tests import declarations as declared
 from tests.cases import few
@@ -60,27 +57,6 @@ def test_the_fastest_engine_that_fits_with_a_reason_for_each_faster_one(model, e
     assert ("closed form" in cost) == found.closed_form
     assert rest == [f"  not {refusal}" for refusal in found.refusals]
     assert found.explain() == explain(model, 3)
-
-
-@reward_model(rate=Prior("Gamma", alpha=2, beta=1))
-def counts_of_exposure(x, reward, rate):
-    mu = rate * pm.math.exp(x[:, 0])
-    pm.Poisson("reward", mu, observed=reward)
-    return mu
-
-
-@reward_model(theta=Prior("Flat", dims="feature"))
-def flat_and_known(x, reward, theta):
-    mu = x @ theta
-    pm.Normal("reward", mu, 0.5, observed=reward)
-    return mu
-
-
-@pytest.mark.parametrize("model", [declared.known, counts_of_exposure, flat_and_known])
-def test_a_closed_form_says_whether_a_bandit_decides_by_draws_from_it(model):
-    bandit = Bandit(2, model, Thompson(), n_features=3)
-    assert plan(model, 3).closed_form
-    assert ("decides by draws" in explain(model, 3)) == isinstance(bandit.belief, ByDraws)
 
 
 @reward_model()

@@ -12,7 +12,6 @@ on θ that is not scaled by σ leaves a model that is only conditionally Gaussia
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,41 +58,27 @@ def noise_scale(model: pm.Model) -> str:
 
 
 def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
-    """Return k, where all natural parameters are proportional to s^k."""
-
-    def rows(s: float) -> tuple[Array, Array]:
-        natural = quadratic.likelihood(data, (s,))
-        return natural.precision, natural.shift
-
-    k = power(rows)
+    """Return k, where the natural parameters of prior and likelihood are proportional to s^k."""
     rewards = next((t.label for t in quadratic.density.terms if t.on_data), "the likelihood")
-    if k == 0.0:
-        raise not_conjugate(f"{rewards}: its precision does not depend on '{name}', {CONDITIONAL}")
     unscaled = f"its precision is not scaled by the noise '{name}', {CONDITIONAL}"
-    if k is None:
-        raise not_conjugate(f"{rewards}: {unscaled}")
-    base = quadratic.prior((1.0,))
-    for s in AGAIN:
-        now = quadratic.prior((s,))
-        precision, shift = now.precision / s**k, now.shift / s**k
-        if not (close(precision, base.precision) and close(shift, base.shift)):
-            off = np.abs(precision - base.precision).max(axis=1) + np.abs(shift - base.shift)
-            owner = quadratic.density.label(quadratic.owner(int(off.argmax())))
-            raise not_conjugate(f"{owner}: {unscaled}")
-    return k
-
-
-def power(at: Callable[[float], Sequence[np.ndarray]]) -> float | None:
-    """Return e where all of some arrays are s^e times their values at s = 1; None if there is
-    none."""
-    base, doubled = at(1.0), at(2.0)
-    largest = np.abs(base[0]).argmax()
-    ratio = doubled[0].flat[largest] / (base[0].flat[largest] or math.inf)
+    one, two = (quadratic.likelihood(data, (s,)).precision for s in (1.0, 2.0))
+    largest = np.abs(one).argmax()
+    ratio = two.flat[largest] / (one.flat[largest] or math.inf)
+    if ratio == 1.0:
+        raise not_conjugate(f"{rewards}: its precision does not depend on '{name}', {CONDITIONAL}")
     if not 0.0 < ratio < math.inf:
-        return None
-    e = round(math.log2(ratio), 6)
-    same = (close(now / s**e, one) for s in AGAIN for one, now in zip(base, at(s), strict=True))
-    return e if all(same) else None
+        raise not_conjugate(f"{rewards}: {unscaled}")
+    k = round(math.log2(ratio), 6)
+    parts = (lambda s: quadratic.likelihood(data, (s,))), (lambda s: quadratic.prior((s,)))
+    for part, label in zip(parts, (rewards, ""), strict=True):
+        base = part(1.0)
+        for s in AGAIN:
+            precision, shift = part(s).precision / s**k, part(s).shift / s**k
+            if not (close(precision, base.precision) and close(shift, base.shift)):
+                off = np.abs(precision - base.precision).max(axis=1) + np.abs(shift - base.shift)
+                owner = quadratic.density.label(quadratic.owner(int(off.argmax())))
+                raise not_conjugate(f"{label or owner}: {unscaled}")
+    return k
 
 
 def trial(quadratic: Quadratic, apart: bool) -> Data:

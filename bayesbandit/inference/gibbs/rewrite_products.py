@@ -55,11 +55,6 @@ class Scales:
     of: tuple[str, ...]
     compiled: Compiled
 
-    @property
-    def said(self) -> str:
-        """The names of all z, quoted."""
-        return " and ".join(f"'{name}'" for name in dict.fromkeys(self.names))
-
     def divided(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return draws (chain, draw, *shape) by name, with z = v/τ in the place of v."""
         out = dict(values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from pytensor.graph.basic import Variable
@@ -59,19 +59,6 @@ def check_random(built: pm.Model, asked: str) -> None:
         if v.owner is not None and isinstance(v.owner.op, MinibatchOp):
             reason = "the log density is of a random minibatch: declare it on the rows themselves"
             raise refuse(asked, reason)
-
-
-@runtime_checkable
-class SumsOut(Protocol):
-    """An operation that sums over the values of a discrete variable, with its name."""
-
-    marginalized_name: str
-
-
-def summed_out(model: pm.Model) -> list[str]:
-    """Return the names of the discrete variables that were summed out of the model."""
-    ops = {v.owner.op for v in model.basic_RVs}
-    return sorted(op.marginalized_name for op in ops if isinstance(op, SumsOut))
 
 
 def discrete(model: pm.Model, engine: str) -> Refusal | None:

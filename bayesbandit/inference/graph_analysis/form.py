@@ -182,7 +182,6 @@ class Part:
         inputs: Sequence[Variable],
     ) -> None:
         self.graph, self.sign = graph, sign
-        self.law: Law | None = None  # that numbers of other rows had
         behind = set(ancestors([graph]))
         self.unknown = {k: v for k, v in unknown.items() if v in behind}
         self.inputs = {i: v for i, v in enumerate(inputs) if v in behind}
@@ -280,47 +279,6 @@ class Rest(NamedTuple):
     monomials: Monomials
 
 
-class Law(NamedTuple):
-    """The form of each number, if it is the same for all: e of squares, α, β (Q,) and of monomials
-    c (k,) and e (k, Q)."""
-
-    exponent: Array
-    linear: Array
-    square: Array
-    coef: Array
-    powers: Array
-
-    @classmethod
-    def of(cls, factors: Factors, rest: Rest) -> Law | None:
-        """Return the law of some numbers; None if they differ."""
-        linear, square, monomials = rest
-        Q, E = linear.shape
-        k, odd = divmod(monomials.of.size, E)
-        order = np.argsort(monomials.of, kind="stable")
-        coef = monomials.coef[order]
-        powers = monomials.exponent.T[order]
-        every = (factors.exponent, linear, square)
-        alike = all((v == v[:, :1]).all() for v in every) and not odd
-        if not alike or (monomials.of[order] != np.repeat(np.arange(E), k)).any():
-            return None
-        coef = coef.reshape(E, k)
-        powers = powers.reshape(E, k, Q)
-        if (coef != coef[0]).any() or (powers != powers[0]).any():
-            return None
-        exponent = factors.exponent[:, 0] if factors.of.size else np.zeros(Q)
-        return cls(exponent, linear[:, 0], square[:, 0], coef[0], powers[0])
-
-    def spread(self, N: int, E: int) -> tuple[Array, Rest]:
-        """Return e (Q, N) of squares, and the rest of E numbers."""
-        of = np.repeat(np.arange(E), len(self.coef))
-        monomials = Monomials(of, np.tile(self.coef, E), np.tile(self.powers.T, E))
-        exponent, linear, square = (
-            np.repeat(v[:, None], m, axis=1)
-            for v, m in ((self.exponent, N), (self.linear, E), (self.square, E))
-        )
-        return exponent, Rest(linear, square, monomials)
-
-
 class Reader:
     """Reads the form of a part.
 
@@ -368,17 +326,10 @@ class Reader:
         mode = self.mode(factors)
         at = np.array([mode, far])
         self.scale = list(self.slots(self.positive, lambda i: (at, at, moved(self.base, i))))
-        law = self.part.law
-        if law is not None and len(law.linear) == len(self.scale):
-            exponent, rest = law.spread(factors.of.size, self.numbers)
-            known = self._at_one(factors, exponent)
-            if not self.fault(known, rest, mode):
-                return self.form(known, rest)
         factors = self._at_one(factors, self.exponents(factors, far))
         rest = self.rest(factors, mode)
         if why := self.fault(factors, rest, mode):
             raise why
-        self.part.law = Law.of(factors, rest)
         return self.form(factors, rest)
 
     # ---- what numbers depend on ------------------------------------------------------------------

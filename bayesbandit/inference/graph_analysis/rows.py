@@ -190,25 +190,6 @@ def _entry(indices: list[Any], at: int, length: int | None) -> Reach | None:
     return NUMBER if k % length == at else NONE
 
 
-def put(node: Apply, reach: Sequence[Reach]) -> Reach | None:
-    """Interpret columns of an array along the rows that are set to values along the rows."""
-    array, value = reach[:2]
-    indices, kinds = _indices(node, 2, reach)
-    if not indices or array.kind != ALONG or any(r.kind != CONSTANT for r in kinds):
-        return None
-    row = array.axis
-    if len(indices) > row and not _full(indices[row]):
-        return None
-    if value.kind == CONSTANT:
-        flat = node.inputs[1].type.ndim == 0 or set(node.inputs[1].type.shape) == {1}
-        return array if flat else None
-    whole = all(isinstance(i, slice) or not i.type.ndim for i in indices)
-    dropped = sum(not isinstance(i, slice) for i in indices[:row])
-    left = node.inputs[0].type.ndim - sum(not isinstance(i, slice) for i in indices)
-    same = node.inputs[1].type.ndim == left and value.axis == row - dropped
-    return array if value.kind == ALONG and whole and same else None
-
-
 KEEPS = {"DeepCopyOp", "SpecifyShape", "Unbroadcast", "ViewOp", "SpecifyAssumptions", "Mark"}
 ADDS = {"Add", "Sub", "Neg", "Identity", "Cast"}
 
@@ -264,8 +245,6 @@ class RowWalk(Walk[Reach]):
                 return _reduced(given[0], op.axis, reduced_by(node) == "Add")
             case "take":
                 return taken(node, given)
-            case "put":
-                return put(node, given)
             case "product":
                 return _product(node, given)
             case "cumulation":
