@@ -90,11 +90,9 @@ class Known(ABC):
     Its methods take the plan that found it, for what the model computes from the variables
     (`outcomes`), and for how an exact engine arranges them (`method`). evidence: the log marginal
     likelihood of the rewards; None if it is not known. diagnostics: empty for a closed form. stats:
-    the sampler's statistics of each draw, (chain, draw). engine: the engine that found it, if it is
-    not the model's own.
+    the sampler's statistics of each draw, (chain, draw).
     """
 
-    engine: str = ""
     stats: Mapping[str, np.ndarray] = MappingProxyType({})
 
     @property
@@ -146,8 +144,7 @@ class SampledDraws(Known):
 
     values: by name, (chain, draw, *shape). state: where the engine's next run may start.
     independent: whether the draws are independent, as those of an approximation are. stats: the
-    sampler's statistics of each draw (chain, draw), by ArviZ's names. engine: the engine that drew
-    them, if it is not the model's own.
+    sampler's statistics of each draw (chain, draw), by ArviZ's names.
     """
 
     values: Mapping[str, np.ndarray]
@@ -156,7 +153,6 @@ class SampledDraws(Known):
     acceptance: float | None = None
     independent: bool = False
     stats: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
-    engine: str = ""
 
     @cached_property
     def diagnostics(self) -> Diagnostics:

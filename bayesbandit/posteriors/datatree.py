@@ -143,8 +143,9 @@ def _of_rows(log_density: LogDensity, draws: Draws, data: Mapping[str, np.ndarra
     """Return the log likelihood (S, n) of each row, all of its terms together, with a weight of
     1."""
     data = {**data, "weight": np.ones(len(data["x"]))}
-    rows = [{k: v[[i]] for k, v in data.items()} for i in range(len(data["x"]))]
-    return np.stack([log_density(draws, row) for row in rows], axis=-1)
+    n = len(data["x"])
+    each = [log_density(draws, {k: v[[i]] for k, v in data.items()}) for i in range(n)]
+    return np.array(each).reshape(n, len(next(iter(draws.values())))).T
 
 
 def _without(groups: str, why: Any) -> None:

@@ -57,7 +57,7 @@ class Posterior:
     @property
     def engine(self) -> str:
         """Return the name of the engine that computed the posterior."""
-        return self.known.engine or self.plan.engine
+        return self.plan.engine
 
     @property
     def diagnostics(self) -> Diagnostics:

@@ -282,7 +282,7 @@ class SampledBelief(ByDraws):
             state = [one] if self._shapes_of_state(self.plan).keys() <= one.keys() else None
         self.clouds[g] = Cloud(
             values, state, fitted=n, seen=n, since=self.decisions, runs=cloud.runs + 1,
-            engine=drawn.engine, slot=cloud.slot,
+            slot=cloud.slot,
         )  # fmt: skip
         self.count_fit(range(len(self.n)) if self.joint else [g])
 
@@ -448,7 +448,7 @@ class SampledBelief(ByDraws):
         if not cloud.values:
             raise ValueError(f"{self.plan.model.name}: {IMPROPER}")
         sampled = _one_chain(cloud.values)
-        sampled = replace(sampled, independent=twin.plan.closed_form, engine=cloud.engine)
+        sampled = replace(sampled, independent=twin.plan.closed_form)
         return Posterior(twin.plan, rows, sampled, 0)
 
     def fork(self) -> Self:

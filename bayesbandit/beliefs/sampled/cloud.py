@@ -26,9 +26,8 @@ class Cloud:
     rounds that the draws and their weights know. since: how many decisions the bandit had made
     before it used them. runs: how often draws have been computed. log_weight (S,): logarithms of
     the weights, the largest 0; None: all are equal. spent: whether the next rounds would leave too
-    few draws with weight. engine: that of the draws, if it is not the model's own.
-    slot: the refit that runs in the background. failed: the number of rounds of the last refit
-    there that failed; −1: none.
+    few draws with weight. slot: the refit that runs in the background. failed: the number of rounds
+    of the last refit there that failed; −1: none.
     """
 
     values: Draws = field(default_factory=dict)
@@ -39,7 +38,6 @@ class Cloud:
     runs: int = 0
     log_weight: Array | None = None
     spent: bool = False
-    engine: str = ""
     slot: RefitSlot = field(default_factory=RefitSlot)
     failed: int = -1
 
@@ -93,8 +91,6 @@ class Cloud:
             out["weight"] = self.log_weight
         if self.spent:
             out["spent"] = True
-        if self.engine:
-            out["engine"] = self.engine
         return out
 
 
@@ -120,7 +116,7 @@ def cloud_form(state: Mapping[str, Any], drawn: Shapes, held: Shapes, kind: type
     by name, an array for one of points, and object for either.
     """
     size = max((shape[0] or 0 for shape in drawn.values()), default=0)
-    form: dict[Any, Any] = {"weight?": log_weights(size), "spent?": True, "engine?": str}
+    form: dict[Any, Any] = {"weight?": log_weights(size), "spent?": True}
     if unprefixed(state, "values."):
         form |= {f"values.{name}": Numbers(shape, dtype=None) for name, shape in drawn.items()}
     if unprefixed(state, "state.") and kind is not Array:
@@ -138,5 +134,4 @@ def restored(counts: Sequence[int], state: Mapping[str, Any]) -> Cloud:
         unprefixed(state, "values."),
         state.get("state", [variables] if variables else None),
         fitted, seen, -served, runs, state.get("weight"), state.get("spent", False),
-        state.get("engine", ""),
     )  # fmt: skip
