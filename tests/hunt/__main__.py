@@ -21,7 +21,7 @@ import pytensor
 from joblib import Parallel, delayed
 
 from tests.hunt.case import Case
-from tests.hunt.draft import replayed, seeded
+from tests.hunt.draft import seeded
 from tests.hunt.grammar import declaration
 from tests.hunt.judge import judged
 from tests.hunt.known import KNOWN
@@ -32,7 +32,6 @@ Answer = tuple[int, Case | None, list[Verdict]]
 LIMIT = 60.0  # seconds for a case without NUTS
 YOUNG = 200_000  # objects between two collections of garbage
 EVERY = 50  # declarations between two lines on what was counted
-SHRINKS = 60  # attempts at a shorter failure
 
 
 class OverTime(BaseException):
@@ -69,36 +68,13 @@ def frugal() -> None:
         gc.set_threshold(YOUNG, 50, 50)
 
 
-def one(number: int, nuts_share: float, shrink: bool) -> Answer:
-    """The case of a number, judged; shortened if it fails."""
+def one(number: int, nuts_share: float) -> Answer:
+    """The case of a number, judged."""
     frugal()
     case = declaration(seeded(number))
     nuts = bool(np.random.default_rng([number, 1]).random() < nuts_share)
     verdicts = answered(number, case, nuts)
-    if shrink and any(v.bad for v in verdicts):
-        case, verdicts = shrunk(number, case, verdicts)
     return number, case if any(v.bad for v in verdicts) else None, verdicts
-
-
-def shrunk(number: int, case: Case, verdicts: list[Verdict]) -> tuple[Case, list[Verdict]]:
-    """A simpler case that fails alike: choices put to 0, one run of them after the other."""
-    bad = {(v.what, v.outcome) for v in verdicts if v.bad}
-    made, tries, width = list(case.choices), 0, max(1, len(case.choices) // 2)
-    while width:
-        for at in range(0, len(made), width):
-            if tries >= SHRINKS or not any(made[at : at + width]):
-                continue
-            tries += 1
-            trial = made[:at] + [0] * len(made[at : at + width]) + made[at + width :]
-            simpler = declaration(replayed(trial))
-            if (simpler.source, simpler.rows) == (case.source, case.rows):
-                made = trial
-                continue
-            found = answered(number, simpler, nuts=False)
-            if bad & {(v.what, v.outcome) for v in found if v.bad}:
-                made, case, verdicts = trial, simpler, found
-        width //= 2
-    return case, verdicts
 
 
 def known(number: int, nuts: bool) -> Answer:
@@ -132,7 +108,6 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--nuts-share", type=float, default=0.01, help="of NUTS models sampled")
     parser.add_argument("--known", action="store_true", help="the list of known cases instead")
-    parser.add_argument("--no-shrink", action="store_true", help="print failures as drawn")
     given = parser.parse_args()
     tally = Tally()
     seed = given.seed
@@ -142,8 +117,7 @@ def main() -> int:
     if given.known:
         tasks = (delayed(known)(i, given.nuts_share > 0.5) for i in range(len(KNOWN)))
     else:
-        shrink = not given.no_shrink
-        tasks = (delayed(one)(seed + i, given.nuts_share, shrink) for i in range(given.count))
+        tasks = (delayed(one)(seed + i, given.nuts_share) for i in range(given.count))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         for number, case, verdicts in hunt(tasks, given.jobs, given.minutes):

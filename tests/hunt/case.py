@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from textwrap import dedent
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +24,7 @@ class Case:
     source: declares `declared`. rows: sets x (n, d) and reward (n,), and weight (n,), arm (n,),
     K where they are used. change: run between two fits; the second is then judged. stream: whether
     bandits are fed with the rows, too. slow: whether answers take a sampler. kind: which sort of
-    trap it is. choices: those of the generator.
+    trap it is.
     """
 
     source: str
@@ -33,7 +33,6 @@ class Case:
     stream: bool = False
     slow: bool = False
     kind: str = ""
-    choices: tuple[int, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         for name in ("source", "rows", "change"):

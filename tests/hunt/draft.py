@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,15 +11,13 @@ import numpy as np
 
 @dataclass
 class Choices:
-    """Where integers come from, and those that came."""
+    """Where integers come from."""
 
     integer: Callable[[int], int]
-    made: list[int] = field(default_factory=list)
 
     def below(self, bound: int) -> int:
         """An integer 0 … bound − 1."""
-        self.made.append(min(self.integer(bound), bound - 1))
-        return self.made[-1]
+        return min(self.integer(bound), bound - 1)
 
     def pick(self, *options: Any) -> Any:
         """One of some options, the simplest first."""
@@ -34,12 +32,6 @@ def seeded(seed: int) -> Choices:
     """Choices by a seed."""
     rng = np.random.default_rng(seed)
     return Choices(lambda bound: int(rng.integers(bound)))
-
-
-def replayed(made: Sequence[int]) -> Choices:
-    """Choices that were made before; 0 beyond them."""
-    rest = iter(made)
-    return Choices(lambda bound: next(rest, 0))
 
 
 @dataclass

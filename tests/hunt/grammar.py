@@ -25,9 +25,7 @@ def declaration(c: Choices) -> Case:
     returned = likelihood(c, draft, mean)
     potentials(c, draft)
     stream, source = c.chance(60), draft.source(returned)
-    return Case(
-        source, rows(c, draft, source), draft.change, stream, kind="drawn", choices=tuple(c.made)
-    )
+    return Case(source, rows(c, draft, source), draft.change, stream, kind="drawn")
 
 
 def rows(c: Choices, draft: Draft, source: str) -> str:
