@@ -64,16 +64,17 @@ def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
     one, two = (quadratic.likelihood(data, (s,)).precision for s in (1.0, 2.0))
     largest = np.abs(one).argmax()
     ratio = two.flat[largest] / (one.flat[largest] or math.inf)
-    if ratio == 1.0:
-        raise not_conjugate(f"{rewards}: its precision does not depend on '{name}', {CONDITIONAL}")
     if not 0.0 < ratio < math.inf:
         raise not_conjugate(f"{rewards}: {unscaled}")
     k = round(math.log2(ratio), 6)
+    if k == 0.0:
+        raise not_conjugate(f"{rewards}: its precision does not depend on '{name}', {CONDITIONAL}")
     parts = (lambda s: quadratic.likelihood(data, (s,))), (lambda s: quadratic.prior((s,)))
     for part, label in zip(parts, (rewards, ""), strict=True):
         base = part(1.0)
         for s in AGAIN:
-            precision, shift = part(s).precision / s**k, part(s).shift / s**k
+            now = part(s)
+            precision, shift = now.precision / s**k, now.shift / s**k
             if not (close(precision, base.precision) and close(shift, base.shift)):
                 off = np.abs(precision - base.precision).max(axis=1) + np.abs(shift - base.shift)
                 owner = quadratic.density.label(quadratic.owner(int(off.argmax())))
