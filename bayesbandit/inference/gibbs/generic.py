@@ -299,8 +299,6 @@ class Problem:
         return out, self.named(held.delta + layout.centre, held.u)
 
     def _improper(self, wrong: int) -> None:
-        if wrong >= self.size:
-            wrong = int(np.flatnonzero(self.moves.speed[wrong - self.size])[0])
         reason = f"{self._label(wrong)}: improper given the other variables"
         raise improper(self.reading.engine, reason)
 

@@ -69,13 +69,16 @@ class Layout(NamedTuple):
     def dim(self) -> int:
         return len(self.centre)
 
+    @property
+    def sparse(self) -> Sparse:
+        """The sparse squares, of δ."""
+        return Sparse(self.terms.form, self.terms.form_coef, self.terms.offset)
+
     def log_density(self, theta: Array, u: Array) -> float:
         """Return the log density at θ (D,) and u (P,), without the Jacobian of the logarithm."""
-        t = self.terms
         work = kernel.workspace(self.terms, self.dim)
-        kernel.weigh(t, u, work.phi)
-        kernel.evaluate(t, theta - self.centre, work)
-        return float(work.phi @ work.Q + (t.linear - 1.0) @ u + t.square @ u**2)
+        whole = kernel.log_density(self.terms, theta - self.centre, u, work)
+        return float(whole - u.sum())
 
     def on_rows(self, forms: Array, offsets: Array, coef: Array, linear: Array) -> Layout:
         """Return the density with other squares of θ in the place of its one group.
@@ -84,7 +87,7 @@ class Layout(NamedTuple):
         """
         t = self.terms
         powers = self.dense.powers
-        sparse = Sparse(t.form, t.form_coef, t.offset).about(-self.centre)
+        sparse = self.sparse.about(-self.centre)
         first = len(t.groups)
         sparse_coef = t.coef[first : first + len(t.offset)]
         centre = centred(forms, offsets, coef, sparse, sparse_coef)
@@ -115,11 +118,13 @@ def layout(parts: Sequence[Form], A: Array, b: Array, low: Array, high: Array) -
     """
     D = A.shape[1]
     size = len(low)
-    few = [p.squares for p in parts if len(p.squares.a) <= SPARSE_SIZE and below(p.squares, D)]
-    many = [p.squares for p in parts if not any(p.squares is s for s in few)]
+    few: list[Squares] = []
+    many: list[Squares] = []
+    for squares in (p.squares for p in parts):
+        (few if is_sparse(squares, A, b) else many).append(squares)
     powers, alone = stacked([s.powers for s in many]), stacked([s.powers for s in few])
     forms, offsets = matrix(many, A, b)
-    apart = listed(few)
+    apart = listed(*matrix(few, A, b))
     centre = centred(forms, offsets, powers.coef, apart, alone.coef)
     whole = Dense(forms, offsets - forms @ centre, powers)
     apart = apart.about(centre)
@@ -152,9 +157,12 @@ def layout(parts: Sequence[Form], A: Array, b: Array, low: Array, high: Array) -
     return Layout(terms, centre, whole)
 
 
-def below(squares: Squares, D: int) -> bool:
-    """Return whether no mean reward is in squares."""
-    return bool((squares.real < D).all())
+def is_sparse(squares: Squares, A: Array, b: Array) -> bool:
+    """Return whether no mean reward is in squares, and few coordinates are in each."""
+    if (squares.real >= A.shape[1]).any():
+        return False
+    forms, _ = matrix([squares], A, b)
+    return bool(((forms != 0.0).sum(axis=1) <= SPARSE_SIZE).all())
 
 
 def matrix(squares: Sequence[Squares], A: Array, b: Array) -> tuple[Array, Array]:
@@ -176,18 +184,12 @@ def matrix(squares: Sequence[Squares], A: Array, b: Array) -> tuple[Array, Array
     return np.concatenate(forms), np.concatenate(offsets)
 
 
-def listed(sparse: Sequence[Squares]) -> Sparse:
-    """Return squares of few coordinates."""
-    width = max((len(s.a) for s in sparse), default=0)
-    wide = [(0, 0), (0, 0)]
-    forms = [np.zeros((width, 0), np.int64)]
-    coefs = [np.zeros((width, 0))]
-    for s in sparse:
-        wide[0] = (0, width - len(s.a))
-        forms.append(np.pad(s.real, wide))
-        coefs.append(np.pad(s.a, wide))
-    form, coef = (np.ascontiguousarray(np.concatenate(a, axis=1).T) for a in (forms, coefs))
-    return Sparse(form, coef, np.concatenate([np.zeros(0), *(s.offset for s in sparse)]))
+def listed(forms: Array, offsets: Array) -> Sparse:
+    """Return squares of few coordinates each: forms (m, D), offsets (m,)."""
+    width = int((forms != 0.0).sum(axis=1).max(initial=0))
+    order = np.argsort(forms == 0.0, axis=1, kind="stable")[:, :width]
+    coef = np.take_along_axis(forms, order, axis=1)
+    return Sparse(np.ascontiguousarray(order), np.ascontiguousarray(coef), offsets)
 
 
 def centred(forms: Array, offsets: Array, coef: Array, sparse: Sparse, sparse_coef: Array) -> Array:

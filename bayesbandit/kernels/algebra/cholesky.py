@@ -11,11 +11,11 @@ carries along: from [A b] it leaves [U U'⁻¹b], A = U'U. What is below the dia
 
 import math
 
-from bayesbandit.kernels.algebra.dense import LOST_PIVOT
+from bayesbandit.kernels.algebra.dense import LOST_PIVOT, dot
 from bayesbandit.kernels.algebra.tile import LANES, ROWS, subtract_tile
 from bayesbandit.runtime.compiling import njit
 
-PANEL_ROWS = 64  # rows whose part in a tile is subtracted at once: what the first caches hold
+PANEL_ROWS = 64  # rows whose part is subtracted at once: what the first caches hold
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 
@@ -61,18 +61,12 @@ def factor(A, shift, W):
     floor = shift.copy()
     for j in range(D):
         floor[j] = LOST_PIVOT * D * (A[j, j] + shift[j])
-    base = A
-    for start in range(0, D, PANEL_ROWS):
-        stop = min(start + PANEL_ROWS, D)
-        for k in range(start, D, ROWS):
-            for i in range(k - k % LANES, M, LANES):
-                subtract_tile(W, base, W, W, k, i, start, min(k, stop))
-            if start == 0:
-                for r in range(k, k + ROWS):
-                    W[r, r] += shift[r]
-            if k < stop:
-                finish_rows(W, k, floor)
-        base = W
+    for k in range(0, D, ROWS):
+        for i in range(k - k % LANES, M, LANES):
+            subtract_tile(W, A, W, W, k, i, 0, k)
+        for r in range(k, k + ROWS):
+            W[r, r] += shift[r]
+        finish_rows(W, k, floor)
 
 
 @kernel
@@ -89,35 +83,6 @@ def add_gram(base, left, right, W):
 
 @kernel
 def solve_upper(W, v):
-    """Solve in place: v ← U⁻¹v, in 8 running sums."""
-    D = v.size
-    for j in range(D - 1, -1, -1):
-        u = W[j]
-        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-        first = j + 1
-        whole = first + (D - first) // 8 * 8
-        for i in range(first, whole, 8):
-            s0 += u[i] * v[i]
-            s1 += u[i + 1] * v[i + 1]
-            s2 += u[i + 2] * v[i + 2]
-            s3 += u[i + 3] * v[i + 3]
-            s4 += u[i + 4] * v[i + 4]
-            s5 += u[i + 5] * v[i + 5]
-            s6 += u[i + 6] * v[i + 6]
-            s7 += u[i + 7] * v[i + 7]
-        rest = v[j]
-        for i in range(whole, D):
-            rest -= u[i] * v[i]
-        v[j] = (rest - (((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7)))) / u[j]
-
-
-@kernel
-def solve_lower(W, v):
-    """Solve in place: v ← U'⁻¹v."""
-    D = v.size
-    for j in range(D):
-        u = W[j]
-        v[j] /= u[j]
-        c = v[j]
-        for i in range(j + 1, D):
-            v[i] -= c * u[i]
+    """Solve in place: v ← U⁻¹v."""
+    for j in range(v.size - 1, -1, -1):
+        v[j] = (v[j] - dot(v[j + 1 :], W[j, j + 1 :])) / W[j, j]

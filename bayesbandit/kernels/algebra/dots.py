@@ -12,8 +12,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from bayesbandit.kernels.algebra.tile import LANES, ROWS, has_vectors, vectors
-from bayesbandit.runtime.compiling import njit
+from bayesbandit.kernels.algebra.tile import LANES, ROWS, vectors
 
 
 def dots(typingctx, U, v, row, stride, start, stop):
@@ -63,16 +62,4 @@ def total_of(builder, at):
     return builder.extract_element(total, ir.Constant(ir.IntType(32), 0))
 
 
-@njit(cache=True, error_model="numpy")
-def plain_dots(U, v, row, stride, start, stop):
-    """Do as `dots`, without LLVM's vectors."""
-    s0 = s1 = s2 = s3 = 0.0
-    for j in range(start, stop):
-        s0 += U[row + j] * v[j]
-        s1 += U[row + stride + j] * v[j]
-        s2 += U[row + 2 * stride + j] * v[j]
-        s3 += U[row + 3 * stride + j] * v[j]
-    return s0, s1, s2, s3
-
-
-four_dots: Any = intrinsic(dots) if has_vectors() else plain_dots
+four_dots: Any = intrinsic(dots)

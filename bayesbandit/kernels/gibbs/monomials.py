@@ -7,7 +7,7 @@ In δ (D,), real, and u (P,), the logarithms of positive variables,
 where Q_t is the square of an affine form ρ_t of δ, a sum of such squares, or 1. Terms come in this
 order: rows (each a square of a dense form), groups of rows with the same φ (as statistics), sparse
 squares, and monomials (Q = 1). A sweep draws δ given u, which is Gaussian, each u_i given the rest,
-which is of the kind of `log_scale`, and then steps along the moves of `orbits`.
+which is of the kind of `log_scale`, and then takes the steps of `orbits`.
 """
 
 import math
@@ -71,10 +71,10 @@ class Work(NamedTuple):
     shift: Vector
     S: Vector
     direction: Vector  # (D,) in which a move stretches δ
-    slope: Vector  # (T,) of ρ along it
-    change: Matrix  # (g, D) of `image` along it
-    first: Vector  # (T,) of Q/2
+    change: Vector  # (D,)
+    first: Vector  # (T,) of Q/2 along it
     second: Vector  # (T,) the curvature of Q/2
+    rate: Vector  # (T,) of log φ along a move
 
 
 @kernel
@@ -179,6 +179,19 @@ def evaluate(terms, delta, work):
 
 
 @kernel
+def log_density(terms, delta, u, work):
+    """Compute φ, ρ and Q of all terms; return the log density of δ and u."""
+    weigh(terms, u, work.phi)
+    evaluate(terms, delta, work)
+    total = 0.0
+    for t in range(work.phi.size):
+        total += work.phi[t] * work.Q[t]
+    for i in range(u.size):
+        total += (terms.linear[i] + terms.square[i] * u[i]) * u[i]
+    return total
+
+
+@kernel
 def conditional(terms, i, u, work):
     """Return a and q of the log density of u_i + s, as `log_scale` has it; S goes into `work`."""
     S = work.S
@@ -229,8 +242,8 @@ def workspace(terms: Terms, D: int) -> Work:
         shift=shift,
         S=np.empty(terms.slot_exponent.shape[1]),
         direction=np.empty(D),
-        slope=np.zeros(T),
-        change=np.zeros((g, D)),
+        change=np.empty(D),
         first=np.zeros(T),
         second=np.zeros(T),
+        rate=np.zeros(T),
     )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bayesbandit.kernels.algebra.cholesky import add_gram, factor, solve_upper
 from bayesbandit.kernels.algebra.dense import dot
 from bayesbandit.kernels.gibbs import orbits
-from bayesbandit.kernels.gibbs.monomials import Vector, evaluate, precision, weigh
+from bayesbandit.kernels.gibbs.monomials import Vector, log_density, precision, weigh
 from bayesbandit.kernels.glm.families import NEGATIVE_BINOMIAL, PROBIT, totals
 from bayesbandit.kernels.glm.newton import predict, pseudo_rows
 from bayesbandit.kernels.glm.polya_gamma import draw
@@ -44,15 +44,12 @@ class Rewards(NamedTuple):
 
 
 @kernel
-def log_density(rewards, terms, state, work, eta):
+def log_posterior(rewards, terms, state, work, eta):
     """Return the log density of δ given all else, up to a constant. It fills eta (n,)."""
     terms.groups[0] = rewards.prior
-    evaluate(terms, state.delta, work)
+    prior = log_density(terms, state.delta, state.u, work)
     predict(rewards.A, rewards.offset, state.delta, eta)
-    total = totals(rewards.kind, rewards.number, eta, rewards.reward, rewards.weight)
-    for t in range(work.phi.size):
-        total += work.phi[t] * work.Q[t]
-    return total
+    return prior + totals(rewards.kind, rewards.number, eta, rewards.reward, rewards.weight)
 
 
 @kernel
@@ -84,14 +81,14 @@ def leap(rows, scaled, rewards, terms, state, work, rng):
     P = work.A.shape[0]
     before = state.delta.copy()
     eta = np.empty(rewards.reward.size)
-    ratio = -log_density(rewards, terms, state, work, eta)
+    ratio = -log_posterior(rewards, terms, state, work, eta)
     approximate(rows, scaled, rewards, terms, state, work, eta)
     for j in range(delta.size):
         z = rng.standard_normal()
         ratio -= math.log(W[j, j]) - 0.5 * z * z
         delta[j] = W[j, P] + z
     solve_upper(W, delta)
-    ratio += log_density(rewards, terms, state, work, eta)
+    ratio += log_posterior(rewards, terms, state, work, eta)
     approximate(rows, scaled, rewards, terms, state, work, eta)
     for j in range(delta.size):
         z = -W[j, P]
