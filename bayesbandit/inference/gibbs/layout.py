@@ -116,7 +116,6 @@ def layout(parts: Sequence[Form], A: Array, b: Array, low: Array, high: Array) -
     Reals are θ (D,) and then the mean rewards A θ + b (n,), for A (n, D) and b (n,). low, high
     (P,): the bounds of positive variables.
     """
-    D = A.shape[1]
     size = len(low)
     few: list[Squares] = []
     many: list[Squares] = []

@@ -104,12 +104,11 @@ class Divided:
 
 @dataclass(frozen=True)
 class Use:
-    """A product (or quotient, `divides`) of v, which is z or linear in it, and a scale."""
+    """A product of v, which is z or linear in it, and a scale."""
 
     v: Variable
     product: Variable
     scale: Variable
-    divides: bool
 
 
 def without_products(model: pm.Model) -> tuple[pm.Model, Scales | None]:
@@ -188,10 +187,8 @@ def _uses(
         if z in set(ancestors(others)):
             return None
         out = node.outputs[0]
-        name = elementwise_name(node.outputs[0])
-        divides = name == "TrueDiv" and i == 0
-        if (name == "Mul" or divides) and len(others) == 1 and _is_scale(others[0], positive):
-            found.append(Use(v, out, others[0], divides))
+        if elementwise_name(out) == "Mul" and len(others) == 1 and _is_scale(others[0], positive):
+            found.append(Use(v, out, others[0]))
             continue
         more = _uses(graph, out, z, positive) if _is_linear(node, i) else None
         if more is None:
@@ -226,7 +223,7 @@ def _common_scale(z: Variable, uses: list[Use]) -> Variable | None:
     then is multiplied itself."""
     [first, *others] = uses
     scale = bare(first.scale)
-    if any(bare(use.scale) is not scale or use.divides != first.divides for use in others):
+    if any(bare(use.scale) is not scale for use in others):
         return None
     if scale.type.ndim > 0:
         scale = first.scale
@@ -237,4 +234,4 @@ def _common_scale(z: Variable, uses: list[Use]) -> Variable | None:
             for use in uses
         ):
             return None
-    return pt.reciprocal(scale) if first.divides else scale
+    return scale

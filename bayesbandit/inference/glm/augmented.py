@@ -22,7 +22,7 @@ from bayesbandit.inference.base import matching, refuse
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.gibbs.blocks import Blocks, blocks, depends_on
 from bayesbandit.inference.gibbs.generic import Problem, Reading, problem
-from bayesbandit.inference.gibbs.sampler import ENGINE, TUNE, TUNE_WARM, Gibbs, Position, streams
+from bayesbandit.inference.gibbs.sampler import ENGINE, TUNE, TUNE_WARM, Gibbs, Position
 from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.glm.link import Link, working
 from bayesbandit.inference.glm.regression import mode
@@ -153,8 +153,6 @@ class Augmented:
         if tune is None:
             cold = TUNE if block.reading.rest else TUNE_COEFFICIENTS
             tune = cold if start is None else TUNE_WARM
-        kept: list[Position] = []
-        last: list[Position] = []
         with one_thread():
             self.link.check(rows)
             A, b = block.mean_map(rows)
@@ -164,18 +162,15 @@ class Augmented:
             groups = np.zeros_like(whole.layout.terms.groups)
             terms = whole.layout.terms._replace(groups=groups, group_rest=np.zeros(1))
             sweep = partial(sweeps.sweep, wide, np.zeros(wide.shape), rewards, terms)
-            for i, stream in enumerate(streams(seed, chains)):
-                rng = np.random.default_rng(stream)
-                state = (
-                    block.resumed(start[i % len(start)], rows) if start else block.start(rows, rng)
-                )
+
+            def chain(state: Position, rng: np.random.Generator) -> tuple[Position, Position]:
                 state = begin(whole, rewards, self.link, state)
-                values, state = whole.sample(state, draws, tune, rng, self.names, sweep)
-                kept.append(values)
-                last.append(state)
+                return whole.sample(state, draws, tune, rng, self.names, sweep)
+
+            drawn, last = block.run(rows, chains, seed, start, chain)
             whole.check(last[0], np.random.default_rng(0))
             self.link.check(rows, A @ whole.flat(last[0])[0] + b)
-        return SampledDraws({k: np.stack([v[k] for v in kept]) for k in self.names}, state=last)
+        return SampledDraws(drawn, state=last)
 
 
 def worked(reading: Reading) -> Problem:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, logit, ndtr, ndtri, owens_t
+from scipy.special import expit, logit, ndtr, ndtri
 
 from bayesbandit.kernels.glm import families as kernel
 from bayesbandit.kernels.glm import newton
@@ -76,11 +76,6 @@ class Family:
         flat = [np.ascontiguousarray(v).ravel() for v in (eta, sd)]
         flat += [NODES, WEIGHTS, GRID, mean.reshape(-1), out.reshape(-1)]
         kernel.mean_and_sd(self.kind, self.number, *flat)
-        if self.kind == PROBIT and (far := sd >= 1.0).any():  # Φ₂(h, h; ρ) by Owen's T (1956)
-            h = eta[far] / np.sqrt(1.0 + sd[far] ** 2)
-            mean[far] = ndtr(h)
-            both = mean[far] - 2.0 * owens_t(h, 1.0 / np.sqrt(1.0 + 2.0 * sd[far] ** 2))
-            out[far] = np.sqrt(np.maximum(both - mean[far] ** 2, 0.0))
         return mean, out
 
     def total(self, eta: np.ndarray, reward: np.ndarray, weight: np.ndarray) -> float:

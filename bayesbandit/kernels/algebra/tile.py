@@ -1,8 +1,8 @@
 """out = base − left'right on one tile of 4 rows by 8 columns: what a factorisation is made of.
 
 Compilers do not keep such a tile in registers by themselves, so it is written in LLVM's own
-vectors, which every processor has in some width. LAPACK takes 10 times as long at D = 50 to 100, and
-plain loops 3 to 6 times.
+vectors, which every processor has in some width. LAPACK takes 10 times as long at D = 50 to 100,
+and plain loops 3 to 6 times.
 """
 
 from typing import Any

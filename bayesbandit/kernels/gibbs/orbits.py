@@ -1,7 +1,7 @@
 """Steps of a scale together with what it is the scale of, and whole sweeps.
 
 A step adds s to one u_i, and multiplies by exp(r s) the forms ρ of the squares that are scaled by
-it, so that the product of their φ and Q stays: δ ← δ + (exp(r s) − 1) w, where the forms of w are ρ.
+it, so that the product of their φ and Q stays: δ ← δ + (exp(r s) − 1) w, where w has the forms ρ.
 This is a group, along which s has the density of the orbit: Liu and Sabatti (2000), Generalised
 Gibbs sampler and multigrid Monte Carlo. It is the step of the non-centred parametrisation, where
 `monomials` takes that of the centred one (Yu and Meng 2011, To center or not to center).

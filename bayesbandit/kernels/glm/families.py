@@ -111,15 +111,16 @@ def narrow(kind, m, s, nodes, weights):
 
 
 @kernel
-def wide(m, s, steps):
-    """Return the mean and variance of the chance under log odds η ~ N(m, s²), s ≥ 1, by integrals
+def wide(kind, m, s, steps):
+    """Return the mean and variance of the chance of success under η ~ N(m, s²), s ≥ 1, by integrals
     of P(η > t) over the chance at t. Their derivatives are analytic in a strip about the line, so
     that a uniform grid serves."""
     first = second = 0.0
     h = steps[1] - steps[0]
     for t in steps:
-        p = logistic(t)
-        above = h * 0.5 * math.erfc((t - m) / s * math.sqrt(0.5)) * p * (1.0 - p)
+        p = success(kind, t)
+        density = p * (1.0 - p) if kind == BINOMIAL else math.exp(-0.5 * t * t) / ROOT_2_PI
+        above = h * 0.5 * math.erfc((t - m) / s * math.sqrt(0.5)) * density
         first += above
         second += 2.0 * p * above
     return first, max(second - first * first, 0.0)
@@ -127,16 +128,15 @@ def wide(m, s, steps):
 
 @kernel
 def mean_and_sd(kind, number, eta, sd, nodes, weights, steps, mean, out):
-    """Fill in the mean and the sd of the mean reward under η ~ N(eta, sd²), arrays (n,); of a
-    probit one for sd < 1 alone."""
+    """Fill in the mean and the sd of the mean reward under η ~ N(eta, sd²), arrays (n,)."""
     for i in range(eta.size):
         m, s = eta[i], sd[i]
         if kind in (POISSON, NEGATIVE_BINOMIAL):
             mean[i] = math.exp(min(m + 0.5 * s * s, MOST))
             out[i] = mean[i] * math.sqrt(math.expm1(min(s * s, MOST)))
         else:
-            if s < 1.0 or kind == PROBIT:
+            if s < 1.0:
                 first, variance = narrow(kind, m, s, nodes, weights)
             else:
-                first, variance = wide(m, s, steps)
+                first, variance = wide(kind, m, s, steps)
             mean[i], out[i] = number * first, number * math.sqrt(variance)
