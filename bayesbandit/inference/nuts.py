@@ -11,7 +11,7 @@ import dataclasses
 import logging
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -118,7 +118,6 @@ class Nuts:
                 store_unconstrained=True,
                 save_warmup=False,
                 progress_bar=progress,
-                return_raw_trace=True,  # the way to xarray holds the interpreter for 40 ms
                 blocking=False,  # a call that blocks takes an interrupt for a wish for fewer draws
             )
             trace = waited(sampler)
@@ -134,16 +133,14 @@ class Nuts:
             sizes = [f"{what} {np.abs(data[k]).max():g}" for k, what in SIZED if data[k].size]
             said = f" (of size up to: {', '.join(sizes)})"
             raise RuntimeError(f"nuts: nutpie failed: {_first_line(error)}{said}") from error
-        drawn, stats = trace.get_arrow_trace()
-        drawn = drawn_alone(drawn, stats)
-        stats = drawn_alone(stats, stats)
-        kept = [name for name in STATS if name in stats[0].column_names]
+        drawn, stats = trace["posterior"], trace["sample_stats"]
+        states = stats["unconstrained_draw"].values
         return SampledDraws(
-            {name: by_chain(drawn, name) for name in self.names},
-            state=np.concatenate(by_chain(stats, "unconstrained_draw")),
-            divergences=int(by_chain(stats, "diverging").sum()),
-            acceptance=float(by_chain(stats, "mean_tree_accept").mean()),
-            stats={STATS[name]: by_chain(stats, name) for name in kept},
+            {name: drawn[name].values for name in self.names},
+            state=states.reshape(-1, states.shape[-1]),
+            divergences=int(stats["diverging"].values.sum()),
+            acceptance=float(stats["mean_tree_accept"].values.mean()),
+            stats={ours: stats[name].values for name, ours in STATS.items() if name in stats},
         )
 
     def _with(self, data: Mapping[str, np.ndarray]) -> Any:
@@ -185,29 +182,6 @@ def waited(sampler: Any) -> Any:
     except BaseException:
         sampler.cancel()
         raise
-
-
-def drawn_alone(tables: Sequence[Any], stats: Sequence[Any]) -> list[Any]:
-    """Return nutpie's tables, one for each chain, without the rows of the tuning."""
-    tuning = [int(numbers(one.column("tuning")).sum()) for one in stats]
-    return [table.slice(n) for table, n in zip(tables, tuning, strict=True)]
-
-
-def by_chain(tables: Sequence[Any], name: str) -> np.ndarray:
-    """Return a column of nutpie's tables, one for each chain, (chain, draw, …)."""
-    return np.stack([numbers(table.column(name)) for table in tables])
-
-
-def numbers(column: Any) -> np.ndarray:
-    """Return an Arrow column as an array of the shape that its metadata name, (draw, …)."""
-    import pyarrow as pa
-
-    values = pa.array(column)
-    if pa.types.is_large_list(values.type) or pa.types.is_list(values.type):
-        shape = column.field.metadata.get(b"shape", b"").decode()
-        sizes = [int(size) for size in shape.split(",") if size]
-        return values.flatten().to_numpy(False).reshape(len(values), *sizes)
-    return values.to_numpy(False)
 
 
 def tell(message: str) -> None:

@@ -1,27 +1,18 @@
 """Generalised linear models with learned scales, heavy-tailed priors or negative binomial rewards:
 draws against quadrature, calibration, and what is left to NUTS."""
 
-import sys
-from importlib import import_module
-from pathlib import Path
-
 import numpy as np
 import pymc as pm
 import pytest
 from scipy import stats
 
 import bayesbandit as bb
-from bayesbandit.inference.glm.augmented import NO_WEIGHT, Augmented, begin, match, observed
+from bayesbandit.inference.glm.augmented import Augmented, begin, match, observed
 from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.plan import plan
 from bayesbandit.inference.pymc_model.template import template
-from bayesbandit.kernels.algebra.cholesky import padded, room
-from bayesbandit.kernels.glm import sweeps
 from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, PROBIT
 from tests.cases import long_but
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-simulation = import_module("simulation")
 
 DRAWS, BINS = 31, 8
 
@@ -121,32 +112,6 @@ def test_one_coefficient_and_its_scale_against_quadrature(case, rng):
         assert abs(values.std() / sd - 1) < 4.5 * 3 / np.sqrt(2 * ess[v]), v
 
 
-@pytest.mark.slow
-def test_a_sweep_observes_what_its_variables_say(rng):
-    """With A = I: −ω/2 on the diagonal of the group, and −(κ − ω offset)/2 behind it; by latent
-    normals −w/2, and half the sum of w observations."""
-    reward, weight, P = np.array([1.0, 0.0, 1.0]), np.array([1.0, 2.0, 3.0]), padded(3)
-    for kind in (BINOMIAL, PROBIT):
-        found = match(template(learned(SCALES["HalfNormal"][0], kind, 0.4), 3, None))
-        rows = found.block.data(np.eye(3), reward, weight)
-        whole, (A, b) = found.whole, found.block.mean_map(rows)
-        rewards, wide = observed(whole, A, b, found.link, rows), np.zeros((3, room(3)[1]))
-        group, wide[:, :3] = np.zeros_like(rewards.base), A
-        sweeps.observe(wide, np.zeros_like(wide), rewards, np.zeros(3), group, rng)
-        omega = -2.0 * np.diag(group[:3, :3])
-        assert (omega > 0.0).all()
-        dust = 3 * NO_WEIGHT
-        np.testing.assert_allclose(group[:3, :3], -0.5 * np.diag(omega), rtol=0, atol=dust)
-        if kind == BINOMIAL:
-            kappa = weight * (reward - 0.5)
-            said = -0.5 * (kappa - omega * rewards.offset)
-            np.testing.assert_allclose(group[:3, P], said, rtol=1e-12)
-        else:
-            np.testing.assert_allclose(omega, weight, rtol=1e-14)
-            total = -2.0 * group[:3, P] + weight * rewards.offset
-            assert (total * np.where(reward > 0.5, 1.0, -1.0) > 0.0).all()
-
-
 def joint(rng, sigma=1.0, n=24, arms=3, d=2):
     """τ, θ, μ₀ and rewards of `hierarchical_logistic`, and its rows."""
     x, arm = rng.normal(size=(n, d)), np.arange(n) % arms
@@ -197,18 +162,6 @@ def test_a_hierarchy_of_arms_against_nuts(rng):
         flat, other = (w.reshape(-1, *w.shape[2:]) for w in (ours.values[k], v))
         n = 1 / (1 / ours.diagnostics.ess[k] + 1 / theirs.diagnostics.ess[k])
         assert (abs(flat.mean(0) - other.mean(0)) < 5 * other.std(0) / np.sqrt(n)).all(), k
-
-
-@pytest.mark.slow
-def test_it_is_what_explain_names_and_a_state_goes_on(rng):
-    model = bb.load_model("hierarchical_logistic")
-    assert model.explain(2).startswith("hierarchical_logistic: gibbs")
-    _, data = joint(rng)
-    found = plan(model, 2, 3).method
-    one, two = (found.sample(data, 5, 2, 10, seed=3) for _ in range(2))
-    np.testing.assert_array_equal(one.values["theta"], two.values["theta"])
-    more = found.sample(data, 5, 3, 0, start=one.state)
-    assert more.values["theta"].shape == (3, 5, 3, 2)
 
 
 @pytest.mark.slow
@@ -285,18 +238,6 @@ def test_draws_move_freely_whatever_the_counts(mean, model, rng):
     drawn = plan(model, 2, None, "gibbs").method.sample(data, 500, 4, 100)
     assert min(drawn.diagnostics.ess.values()) > 150
     assert max(drawn.diagnostics.rhat.values()) < 1.05
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("datasets", [60, pytest.param(1000, marks=pytest.mark.long)])
-def test_counts_are_calibrated(datasets):
-    """The truth's ranks are uniform. Those by draws that are too narrow are not, if there are many
-    data sets."""
-    case = simulation.Case("gibbs", counts, False, d=2, thin=20, tune=200)
-    found = simulation.calibrate(case, datasets)
-    assert len(found.names) * found.p_values.min() > 1e-3
-    assert found.correlation < 0.1
-    assert datasets < 1000 or len(found.names) * found.control_p_values.min() < 1e-6
 
 
 @pytest.mark.slow

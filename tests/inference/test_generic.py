@@ -14,7 +14,7 @@ from bayesbandit.inference.base import NotThisEngine, Refusal
 from bayesbandit.inference.gibbs.generic import problem
 from bayesbandit.inference.gibbs.sampler import Gibbs, match
 from bayesbandit.model import reward_model
-from tests.cases import few, quick_but
+from tests.cases import quick_but
 from tests.inference.declared import log_densities
 
 EACH = Prior("Normal", mu=0, sigma=1, dims="feature")
@@ -197,29 +197,6 @@ def test_a_term_of_another_form_is_refused(name):
     assert words in refusal.reason
 
 
-@pytest.mark.slow
-def test_clipped_rewards_are_those_clipped_beforehand():
-    plain = declared(lambda s, x, w, n: pt.sqrt(s / w), LAPLACE, IG)
-    clipped = declared(lambda s, x, w, n: pt.sqrt(s / w), LAPLACE, IG, lambda r: pt.clip(r, -5, 5))
-    data = rows(plain)
-    found = matched(clipped, data)
-    other = matched(plain, data)
-    before = data | {"reward": np.clip(data["reward"], -5, 5)}
-    a = found.sample(data, 50, 1, seed=1).values
-    b = other.sample(before, 50, 1, seed=1).values
-    np.testing.assert_allclose(a["s"], b["s"], rtol=1e-9)
-
-
-@few("[a wall]")
-@pytest.mark.parametrize("name", [name for name in SWEPT if "wall" in name])
-def test_no_draw_is_beyond_a_wall(name):
-    model = SWEPT[name]
-    draws = matched(model, rows(model)).sample(rows(model), 500, 2, seed=1).values
-    values = draws["tau2" if model is walled else "s"]
-    assert values.max() <= (2 if model is walled else 5)
-    assert values.min() >= (1 if name == "two walls" else 0)
-
-
 @pytest.fixture(scope="module")
 def of_size_one():
     """Draws of θ (chain, draw, d) for rewards of size one."""
@@ -242,15 +219,6 @@ def test_rewards_of_any_size(scale, of_size_one):
     means = matched(student, data).sample(large, 4000, 2, seed=1).values["theta"].mean(axis=(0, 1))
     off = np.abs(means / scale - of_size_one.mean(axis=(0, 1)))
     assert np.all(off < 0.15 * of_size_one.std(axis=(0, 1)))
-
-
-def test_large_rewards_under_small_priors_are_sampled():
-    """They were called improper."""
-    model = bb.load_model("student_t")
-    data = rows(model, scale=1e10)
-    draws = matched(model, data).sample(data, 200, 1, seed=1).values
-    assert np.isfinite(draws["theta"]).all()
-    assert draws["sigma2"].mean() > 1e18
 
 
 @pytest.mark.parametrize("size", [1.0, 1e6])
@@ -283,38 +251,6 @@ def test_means_that_are_far_from_rewards_of_known_noise_keep_their_digits():
     a, b = x[:, 0] @ x[:, 0], x[:, 0] @ (0.5 * x[:, 0] ** 2)
     assert abs(mean[0] - b / a) < 0.1 / np.sqrt(a)
     assert abs(covariance[0, 0] * a - 1) < 0.2
-
-
-@few("[0]")
-@pytest.mark.parametrize("before", [0, 1])
-def test_a_chain_begins_where_the_density_is(before):
-    """Rewards ask for θ of 10³ prior sds; under heavy tails they are outliers, however few they
-    are. Also where a chain goes on with rows that are new."""
-
-    @reward_model(theta=EACH)
-    def narrow(x, reward, theta):
-        mu = x @ theta
-        pm.StudentT("r", nu=4, mu=mu, sigma=1.0, observed=reward)
-        return mu
-
-    rng = np.random.default_rng(0)
-    x = 1e3 * rng.normal(size=(7, 2))
-    data = {"x": x, "reward": x @ [1e3, -1e3], "weight": np.ones(7)}
-    method, start = matched(narrow, data), None
-    if before:
-        start = method.sample({k: v[:before] for k, v in data.items()}, 50, 1, seed=1).state
-    draws = method.sample(data, 400, 1, seed=2, start=start).values["theta"]
-    assert np.abs(draws).max() < 6
-
-
-@pytest.mark.slow
-def test_a_state_of_other_rows_and_the_same_seed():
-    model = hierarchy
-    data, more = rows(model), rows(model, seed=1, n=60)
-    found = matched(model, data)
-    first = found.sample(data, 10, 2, seed=1)
-    runs = [found.sample(more, 10, 2, seed=2, start=first.state).values for _ in range(2)]
-    np.testing.assert_array_equal(runs[0]["tau"], runs[1]["tau"])
 
 
 def test_an_improper_block_is_named():

@@ -15,7 +15,7 @@ from bayesbandit.inference.gibbs.generic import problem
 from bayesbandit.inference.gibbs.sampler import Gibbs, match
 from bayesbandit.inference.plan import plan
 from bayesbandit.model import RewardModel, reward_model
-from tests.cases import few, in_gate
+from tests.cases import in_gate
 from tests.inference.declared import log_densities, rows
 
 IG = Prior("InverseGamma", alpha=2, beta=2)
@@ -218,18 +218,6 @@ def test_refused_with_the_variable_and_the_reason(name):
     assert reason in refusal.reason
 
 
-def test_the_sum_of_precisions_is_refused():
-    @reward_model(tau2=Prior("Gamma", alpha=2, beta=1, dims="feature"))
-    def summed(x, reward, tau2):
-        theta = pm.Normal("theta", 0, pm.math.sqrt(tau2.sum()), dims="feature")
-        pm.Normal("reward", x @ theta, 1, observed=reward)
-        return x @ theta
-
-    data = rows()
-    refusal = match(summed.build(data["x"], data["reward"]))
-    assert "'theta' ~ Normal: its precision is no monomial of 'tau2'" in str(refusal)
-
-
 # ---- agreement --------------------------------------------------------------------------------
 
 
@@ -309,16 +297,6 @@ def test_a_half_normal_scale_agrees_with_quadrature():
     assert abs(np.square(values).mean() - p @ s**2) < 5 * batch_error(values**2)
 
 
-@pytest.mark.slow
-def test_student_noise_agrees_with_its_declared_mixture():
-    data = rows()
-    a = engine(student, data).sample(data, 6000, 2, seed=6).values
-    b = engine(student_mixture, data).sample(data, 6000, 2, seed=7).values
-    for k in ("theta", "sigma2"):
-        error = np.hypot(batch_error(a[k]), batch_error(b[k]))
-        assert np.all(np.abs(a[k].mean(axis=(0, 1)) - b[k].mean(axis=(0, 1))) < 5 * error)
-
-
 @reward_model(tau2=IG)
 def offset(x, reward, tau2):
     """Neither weights nor the identity map."""
@@ -383,7 +361,7 @@ def test_other_rows_are_laid_out_as_if_their_density_were_read(name):
             theta, u = theta + seed, whole.inside(u)
             gaps.append(whole.layout.log_density(theta, u) - ours.layout.log_density(theta, u))
         np.testing.assert_allclose(gaps, gaps[0], atol=1e-8 * (1.0 + abs(gaps[0])))
-        assert found.problem(few).moves.speed.shape == whole.moves.speed.shape
+        assert found.problem(few).moves.element.tolist() == whole.moves.element.tolist()
 
 
 @reward_model(tau2=IG)
@@ -446,14 +424,6 @@ def test_chains_continue_on_more_rows(name):
 
 
 @pytest.mark.slow
-def test_hierarchical_variances_are_learnt():
-    data = rows(n=200, arms=4)
-    draws = engine(hierarchical, data).sample(data, 200, 1, 100, seed=11).values
-    assert draws["theta"].shape == (1, 200, 4, 3)
-    assert 0.7 < draws["sigma2"].mean() < 3.0
-
-
-@pytest.mark.slow
 def test_diabetes():
     """Park and Casella (2008), diabetes: posterior medians at λ = .237; λ under Gamma(1, 1.78)."""
     X, y = load_diabetes(return_X_y=True)
@@ -497,33 +467,9 @@ def test_log_normal_rewards_are_normal_ones_by_their_logarithms(rng):
     np.testing.assert_allclose(fitted.mean(x[:2]), means.mean(axis=0), rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", SWEPT)
-@few("student", "half-Cauchy")
-@in_gate(6)
-def test_rows_are_laid_out_as_if_they_were_the_first(name):
-    """To the last bit: a saved bandit has laid out no others before."""
-    model = SWEPT[name]
-
-    def laid_out(engine, seed, n):
-        given = rows(seed=seed, n=n, arms=2 if model.takes_arm else None)
-        if not model.takes_weight:
-            del given["weight"]
-        found = problem(engine.reading, engine.data(**given)).layout
-        return [np.asarray(array) for array in (*found.terms, found.centre)]
-
-    built = rows(n=30, arms=2 if model.takes_arm else None)
-    if not model.takes_weight:
-        del built["weight"]
-    old, new = (match(model.build(**built)) for _ in range(2))
-    for seed, n in ((1, 25), (2, 40)):
-        laid_out(old, seed, n)
-    for ours, theirs in zip(laid_out(old, 3, 33), laid_out(new, 3, 33), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.3, 0.01])
-def test_a_random_walk_of_small_steps_does_not_begin_where_its_scale_is_0(scale, rng):
+def test_the_scale_of_a_random_walk_mixes(scale, rng):
     """The scale's mean against quadrature, with the walk integrated out."""
     D, n = 10, 100
 
@@ -538,7 +484,8 @@ def test_a_random_walk_of_small_steps_does_not_begin_where_its_scale_is_0(scale,
     x = rng.normal(size=(n, D))
     reward = x @ np.cumsum(scale * rng.normal(size=D)) + rng.normal(size=n)
     drawn = plan(walk, D, None, "gibbs").sample({"x": x, "reward": reward}, 4000, 4, 1)
-    tau = np.linspace(0.005, 3.0, 600)
+    root = (np.arange(600) + 0.5) / 600
+    tau = 3.0 * root**2
     step = np.tril(np.ones((D, D)))
     first, others = x @ step[:, :1], x @ step[:, 1:]
     log_p = [
@@ -547,10 +494,11 @@ def test_a_random_walk_of_small_steps_does_not_begin_where_its_scale_is_0(scale,
         )
         for t in tau
     ]
-    p = np.exp(np.array(log_p) - max(log_p) - 0.5 * tau**2)
+    p = root * np.exp(np.array(log_p) - max(log_p) - 0.5 * tau**2)
     p /= p.sum()
     mean = tau @ p
     sd = np.sqrt((tau - mean) ** 2 @ p)
-    assert drawn.diagnostics.rhat["tau"] < 1.05
+    assert drawn.diagnostics.rhat["tau"] < 1.01
+    assert drawn.diagnostics.ess["tau"] > 1000
     ours = drawn.values["tau"].mean()
     assert abs(ours - mean) < 4.5 * sd / np.sqrt(drawn.diagnostics.ess["tau"])

@@ -71,22 +71,6 @@ def test_a_panic_is_a_runtime_error(monkeypatch):
         engine.sample(data(40))
 
 
-def test_a_failure_says_how_large_the_numbers_are(monkeypatch):
-    """As gradients of contexts of 1e50 overflow, and a panic says nothing of it."""
-    model = declared.known.build(*declared.rows())
-    engine = nuts.match(model)
-
-    def panic(*_, **__):
-        raise Panic("a poisoned mutex")
-
-    monkeypatch.setattr(nutpie, "sample", panic)
-    monkeypatch.setattr(engine, "_with", lambda data: None)
-    rows = data(40)
-    rows["x"][3, 1] = -1e30
-    with pytest.raises(RuntimeError, match=r"Panic: a poisoned mutex \(.*contexts 1e\+30, rewards"):
-        engine.sample(rows)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"tune": 10**8}, {"draws": 10**8}])
 def test_an_interrupt_is_one(engine, settings):
@@ -186,33 +170,3 @@ def test_a_state_from_which_nothing_can_be_drawn_gives_way_to_a_cold_start():
     warm = engine.sample(rows, 50, 1, seed=2, start=far)
     cold = engine.sample(rows, 50, 1, seed=2)
     np.testing.assert_array_equal(warm.values["theta"], cold.values["theta"])
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::bayesbandit.inference.draws.PoorDiagnostics")
-def test_draws_and_statistics_are_those_of_nutpies_tree(monkeypatch):
-    """Of variables of any shape, without the draws of the tuning."""
-    given = {}
-
-    def both(compiled, *, return_raw_trace, blocking, **settings):
-        given["tree"] = sample(compiled, **settings)
-        how = {"return_raw_trace": return_raw_trace, "blocking": blocking}
-        return sample(compiled, **how, **settings)
-
-    sample = nutpie.sample
-    monkeypatch.setattr(nutpie, "sample", both)
-    x, reward, weight = declared.rows(40)
-    rows = {"x": x, "reward": reward, "weight": weight, "arm": np.arange(40) % 2}
-    found = plan(declared.pooled, 3, 2, engine="nuts").sample(rows, 30, 2, seed=0, tune=60)
-    posterior, stats = given["tree"]["posterior"], given["tree"]["sample_stats"]
-    assert {v.ndim for v in found.values.values()} == {3, 4}
-    for name, values in found.values.items():
-        np.testing.assert_array_equal(values, posterior[name].values)
-    assert set(found.stats) == set(nuts.STATS.values())
-    for theirs, ours in nuts.STATS.items():
-        np.testing.assert_array_equal(found.stats[ours], stats[theirs].values)
-        assert found.stats[ours].dtype == stats[theirs].dtype
-    states = stats["unconstrained_draw"].values
-    np.testing.assert_array_equal(found.state, states.reshape(60, -1))
-    assert found.divergences == stats["diverging"].values.sum()
-    assert found.acceptance == stats["mean_tree_accept"].values.mean()

@@ -80,6 +80,13 @@ def test_noise_below_the_rounding_of_means_is_refused(name, zero):
 
 
 @pytest.mark.slow
+def test_noise_of_repeated_contexts_is_refused_whatever_the_number_of_features():
+    """Five rows of one context, of ten features: draws of σ went to 1e−100."""
+    with pytest.raises(Improper, match="all their digits"):
+        bb.fit(linear, np.ones((5, 10)), np.zeros(5), draws=300, chains=1, seed=0)
+
+
+@pytest.mark.slow
 def test_flat_means_of_too_few_rows_have_no_posterior_by_any_engine():
     """The next engine, the no-U-turn sampler, drew on."""
 

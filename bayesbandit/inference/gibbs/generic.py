@@ -303,13 +303,13 @@ class Problem:
         raise improper(self.reading.engine, reason)
 
     def _loses_digits(self, theta: np.ndarray, u: np.ndarray) -> bool:
-        """Return whether rows have noise below the rounding of their means, or noise at the limits
-        of u, and are more than their contexts' rank.
+        """Return whether rows have noise below the rounding of their means, or noise half-way to
+        the limits of u, and are more than their contexts' rank.
 
         Noise of a posterior without a proper one goes there, as for rewards that means fit exactly.
         """
         powers = self.layout.dense.powers
-        at_limit = (np.abs(u) >= kernel.FURTHEST)[powers.element] & (powers.exponent != 0.0)
+        at_limit = (np.abs(u) >= 0.5 * kernel.FURTHEST)[powers.element] & (powers.exponent != 0.0)
         lost = (self.layout.rounding(theta, u) > 1.0) | at_limit.any(axis=0)
         if not lost.any():
             return False

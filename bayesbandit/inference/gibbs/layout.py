@@ -257,22 +257,15 @@ def statistics(forms: Array, offsets: Array, coef: Array) -> tuple[Array, float]
 
 
 def by_element(powers: Block, size: int) -> dict[str, Array]:
-    """Return the terms of each of P = size elements, and its distinct exponents in them."""
+    """Return the terms of each of P = size elements, and the distinct exponents that there are."""
     t, k = np.nonzero(powers.exponent.T)
     order = np.argsort(powers.element[k, t], kind="stable")
     t, k = t[order], k[order]
-    element = powers.element[k, t]
     values, code = np.unique(powers.exponent[k, t], return_inverse=True)
-    pairs, which = np.unique(element * len(values) + code.ravel(), return_inverse=True)
-    owner = pairs // max(len(values), 1)
-    begin = np.searchsorted(owner, np.arange(size + 1))
-    place = np.arange(len(pairs)) - begin[owner]
-    exponents = np.zeros((size, int(np.diff(begin).max(initial=0))))
-    exponents[owner, place] = values[pairs % max(len(values), 1)] if len(values) else 0.0
-    term_at = np.searchsorted(element, np.arange(size + 1))
+    at = np.searchsorted(powers.element[k, t], np.arange(size + 1))
     return {
         "term": np.ascontiguousarray(t, dtype=np.int64),
-        "slot": np.ascontiguousarray(place[which.ravel()], dtype=np.int64),
-        "term_at": np.ascontiguousarray(term_at, dtype=np.int64),
-        "slot_exponent": exponents,
+        "slot": np.ascontiguousarray(code, dtype=np.int64),
+        "term_at": np.ascontiguousarray(at, dtype=np.int64),
+        "slot_exponent": values,
     }

@@ -42,7 +42,7 @@ class Terms(NamedTuple):
     term: Index  # the terms of each element, those of element i from term_at[i] on
     slot: Index  # which of `slot_exponent` the element has in the term
     term_at: Index  # (P + 1,)
-    slot_exponent: Matrix  # (P, s) the distinct exponents of each element; 0 beyond
+    slot_exponent: Vector  # (E,) the distinct exponents
     rows: Matrix  # (n, room): the forms of rows, and behind them their offsets
     groups: NDArray[np.float64]  # (g, *room): Σ c FF', and behind it Σ c F offset
     group_rest: Vector  # (g,) Σ c offset²
@@ -210,15 +210,14 @@ def draw_elements(terms, u, work, rng):
         low, high = terms.low[i] - u[i], terms.high[i] - u[i]
         if high <= low:  # held
             continue
-        e = terms.slot_exponent[i]
         a, q = conditional(terms, i, u, work)
-        s = log_scale.draw(a, q, e, S, low, high, rng)
+        s = log_scale.draw(a, q, terms.slot_exponent, S, low, high, rng)
         if not abs(s) < np.inf:
             return i
         s = min(max(u[i] + s, -FURTHEST), FURTHEST) - u[i]
         u[i] += s
-        for k in range(e.size):
-            S[k] = math.exp(e[k] * s)
+        for k in range(S.size):
+            S[k] = math.exp(terms.slot_exponent[k] * s)
         for k in range(terms.term_at[i], terms.term_at[i + 1]):
             phi[terms.term[k]] *= S[terms.slot[k]]
     return -1
@@ -240,7 +239,7 @@ def workspace(terms: Terms, D: int) -> Work:
         W=np.zeros(shape),
         scaled=np.empty(terms.rows.shape),
         shift=shift,
-        S=np.empty(terms.slot_exponent.shape[1]),
+        S=np.empty(terms.slot_exponent.size),
         direction=np.empty(D),
         change=np.empty(D),
         first=np.zeros(T),

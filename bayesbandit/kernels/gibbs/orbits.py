@@ -91,7 +91,7 @@ def step(terms, moves, m, state, work, rng):
     count = aim(terms, moves, m, work)
     work.rate[:] = 0.0
     for k in range(terms.term_at[i], terms.term_at[i + 1]):
-        work.rate[terms.term[k]] = terms.slot_exponent[i, terms.slot[k]]
+        work.rate[terms.term[k]] = terms.slot_exponent[terms.slot[k]]
     level = gain(terms, i, u, r, count, 0.0, work) - rng.standard_exponential()
     left = -rng.random()
     right = left + 1.0
