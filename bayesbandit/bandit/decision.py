@@ -13,8 +13,7 @@ from bayesbandit.forms import Numbers, check, demand
 from bayesbandit.history import Layout
 from bayesbandit.kernels.propensities import all_chances, put_own
 from bayesbandit.kernels.row_layout import ARM, PROPENSITY, TABULATED, TAIL
-from bayesbandit.many_arms import RowComparison
-from bayesbandit.predictions import Comparison, JointRows, deviation
+from bayesbandit.predictions import Comparison, deviation
 from bayesbandit.runtime.identifiers import BYTES, id_text, new_ids
 from bayesbandit.runtime.shown import html_table
 
@@ -35,8 +34,7 @@ FORM = {
     **dict.fromkeys(("id", "arm", *(name for name in NUMBERS if name != "tick"), "tick?"), object),
 }
 
-# what computes the probabilities of these arms, and the standard deviations of all
-Late = tuple[Comparison | RowComparison | None, np.ndarray, JointRows | None]
+Late = tuple[Comparison, np.ndarray]  # what computes the probabilities of these arms
 
 
 class Decision:
@@ -63,7 +61,7 @@ class Decision:
     ) -> None:
         self.layout = layout
         self.rows = rows  # (width,) or (n, width): see kernels/rounds.py
-        self.late = late  # computes missing probabilities of these arms, and sds of all
+        self.late = late  # computes probabilities when they are first needed
         self.ids = ids  # texts (…,), or bytes (…, 16) of new ids; None: no id so far
         self.tick = tick  # of the bandit's clock (…,); None: the bandit does not forget
         self.learned_by: Observed | None = None  # of a bandit that has learned it without its id
@@ -82,30 +80,15 @@ class Decision:
         rows: np.ndarray = fields["rows"]
         self.rows = rows if rows.flags.writeable else np.array(rows)
 
-    def settle(self, probabilities: bool = True, sds: bool = True) -> None:
-        """Compute the probabilities that are still missing, and the standard deviations."""
+    def settle(self) -> None:
+        """Compute the probabilities that are still missing."""
         if self.late is None:
             return
-        comparison, arms, prediction = self.late
+        comparison, arms = self.late
         rounds = np.atleast_1d(self.records)
-        if probabilities and comparison is not None:
-            rounds["last"] = 0.0
-            rounds["last"][:, arms] = comparison.probabilities()
-            comparison = None
-        if sds and prediction is not None:
-            rounds["scale"] = np.where(rounds["mean"] > -np.inf, prediction.sd, 0.0)
-            prediction = None
-        missing = comparison is not None or prediction is not None
-        self.late = (comparison, arms, prediction) if missing else None
-
-    def fill_propensity(self) -> None:
-        """Compute what the probability of the chosen arm takes, and of many arms no other."""
-        if self.late is None or not isinstance(self.late[0], RowComparison):
-            self.settle(sds=False)
-            return
-        rounds = np.atleast_1d(self.records)
-        if np.isnan(rounds["propensity"]).any():
-            rounds["propensity"] = self.late[0].propensities(rounds["arm"].astype(np.int64))
+        rounds["last"] = 0.0
+        rounds["last"][:, arms] = comparison.probabilities()
+        self.late = None
 
     def identify(self) -> np.ndarray:
         """Return the ids, texts (…,) or bytes (…, 16); make them if there are none."""
@@ -159,15 +142,13 @@ class Decision:
     @property
     def sd(self) -> np.ndarray:
         """Posterior standard deviations of the arms' mean rewards (…, K)."""
-        self.settle(probabilities=False)
         rounds = self.records
         return deviation(rounds["rule"][..., None], rounds["scale"], rounds["last"])
 
     @property
     def propensity(self) -> float | np.ndarray:
         """The chosen arm's probability, a float or (n,)."""
-        if self.late is not None:
-            self.fill_propensity()
+        self.settle()
         rows, layout = self.rows, self.layout
         if rows.ndim > 1:
             return layout.fill_propensities(rows).copy()
@@ -179,7 +160,7 @@ class Decision:
     @property
     def probabilities(self) -> np.ndarray:
         """Each arm's probability (…, K)."""
-        self.settle(sds=False)
+        self.settle()
         rows = self.rows.reshape(-1, self.layout.width)
         K = len(self.arms)
         out = np.empty((len(rows), K))
