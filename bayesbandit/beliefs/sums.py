@@ -12,11 +12,9 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
-from scipy.linalg.blas import dsyrk
 
 from bayesbandit.kernels import bulk, linear
 from bayesbandit.kernels.arm import (
-    HEAD,
     Arm,
     is_shifted,
     keeps_sums,
@@ -29,9 +27,7 @@ from bayesbandit.kernels.reward_moments import add_moments
 from bayesbandit.runtime.compiling import interpreted, without
 
 MIN_ROWS_TO_SUM = 1000  # an arm with at least so many new rows learns them together
-MIN_BLOCK = 8192  # a block of rows has at least so many,
-MIN_ROWS_OF_EACH = 32  # and so many for each arm and fold,
-MAX_NUMBERS = 2**22  # but at most so many numbers
+MAX_NUMBERS = 2**18  # of a block of rows
 MIN_PIVOT = 1e-5  # the least pivot, as a share of its diagonal, of a product that is factorised
 
 Array = np.ndarray
@@ -46,38 +42,60 @@ def learn(
     updated at the end.
     """
     count = np.bincount(arm, minlength=len(arms))
-    many = np.flatnonzero(count >= MIN_ROWS_TO_SUM)
-    if not many.size:
+    if count.max() < MIN_ROWS_TO_SUM:
         return np.ones(len(arm), dtype=np.bool_)
-    own = [view(arms[k], _sizes(settings)[0]) for k in many]
-    D, folds = _sizes(settings)
-    if interpreted(is_shifted)(settings):
-        first = np.empty(len(arms), dtype=np.int64)
-        first[arm[::-1]] = np.arange(len(arm))[::-1]  # the last one assigned stays
-        for k, one in zip(many, own, strict=True):
-            if one.head.n == 0.0:
-                one.origin[: D - 1], one.head.shift = x[first[k]], reward[first[k]]
-    new = np.zeros(len(many), HEAD)
-    F = max(folds, 1)
-    n = np.zeros((len(many), F))
-    products = np.zeros((len(many), F, D + 1, D + 1))
-    for i, f, A in _groups(many, own, F, new, x, arm, reward, weight):
-        n[i, f] += len(A)
-        products[i, f] += dsyrk(1.0, A.T)  # BLAS fills the upper triangle
-    products += np.triu(products, 1).swapaxes(2, 3)
-    for i, one in enumerate(own):
-        mine = arms[many[i]]
-        if _keeps_sums(settings):
-            _add_products(one, settings, n[i], products[i])
-        elif (R := root_of(products[i, 0])) is not None:
-            _add_root(mine, settings, R)
-        else:
-            spare = np.zeros(1, HEAD)
-            for _, _, A in _groups(many[[i]], [one], F, spare, x, arm, reward, weight):
-                _add_root(mine, settings, np.linalg.qr(A, mode="r"))
-        _count(one.head, n[i].sum(), new[i])
-        renew(mine, settings)
+    ends = np.cumsum(count)
+    order = np.argsort(arm, kind="stable")
+    for k in np.flatnonzero(count >= MIN_ROWS_TO_SUM):
+        mine = order[ends[k] - count[k] : ends[k]]
+        learn_arm(arms[k], settings, x[mine], reward[mine], weight[mine])
     return count[arm] < MIN_ROWS_TO_SUM
+
+
+def learn_arm(numbers: Array, settings: Array, x: Array, reward: Array, weight: Array) -> None:
+    """Learn rows of one arm: x (n, d), rewards and weights (n,)."""
+    D, folds = _sizes(settings)
+    arm = view(numbers, D)
+    if interpreted(is_shifted)(settings) and arm.head.n == 0.0:
+        arm.origin[: D - 1], arm.head.shift = x[0], reward[0]
+    F = max(folds, 1)
+    products = np.zeros((F, D + 1, D + 1))
+    start = 0
+    for A in _blocks(arm, x, reward, weight):
+        for f in range(F):
+            fold = A[(f - start) % F :: F]
+            products[f] += fold.T @ fold
+        start += len(A)
+    if _keeps_sums(settings):
+        n = np.bincount(np.arange(len(x)) % F, minlength=F)
+        _add_products(arm, settings, n, products)
+    elif (R := root_of(products[0])) is not None:
+        _add_root(numbers, settings, R)
+    else:
+        for A in _blocks(arm, x, reward, weight):
+            _add_root(numbers, settings, np.linalg.qr(A, mode="r"))
+    sum_w = weight.sum()
+    mean = weight @ reward / sum_w
+    gap = reward - mean
+    square = weight * gap**2
+    spread = square.sum()
+    share = square / (spread or 1.0)
+    moments = {"mean_r": mean, "spread": spread, "skew": share @ gap, "tail": share @ gap**2}
+    _count(arm.head, len(x), {"sum_w": sum_w, **moments})
+    renew(numbers, settings)
+
+
+def _blocks(arm: Arm, x: Array, reward: Array, weight: Array) -> Iterator[Array]:
+    """Give the rows A = √w (x − origin, 1, r − shift) of an arm, block after block."""
+    D = len(arm.d)
+    d = x.shape[1]
+    size = max(1, MAX_NUMBERS // (D + 1))
+    for part in (slice(i, i + size) for i in range(0, len(x), size)):
+        z = np.ones((len(x[part]), D + 1))
+        z[:, :d] = x[part] - arm.origin[:d]
+        z[:, D] = reward[part] - arm.head.shift
+        z *= np.sqrt(weight[part])[:, None]
+        yield z
 
 
 def merge(mine: Array, its: Array, settings: Array) -> None:
@@ -182,30 +200,6 @@ def _add_products(arm: Arm, settings: Array, n: Array, products: Array) -> None:
     arm.head.sum_wrr += total[D, D]
     sums.b[:] += total[:D, D]
     sums.G.reshape(D, -1)[:, :D] += total[:D, :D]
-
-
-def _groups(
-    which: Array, own: list[Arm], F: int, new: Array,
-    x: Array, arm: Array, reward: Array, weight: Array,
-) -> Iterator[tuple[int, int, Array]]:  # fmt: skip
-    """Give the rows A = √w (x − origin, 1, r − shift) of each of `which` arms and F folds, block
-    after block. Σw and the moments of the rewards are added to `new` (K,)."""
-    K = len(which)
-    D = len(own[0].d)
-    place = np.full(arm.max() + 1, -1)
-    place[which] = np.arange(K)
-    shift = np.array([one.head.shift for one in own])
-    origin = np.array([one.origin for one in own])
-    seen = np.zeros(K, dtype=np.int64)
-    size = max(1, min(max(MIN_BLOCK, MIN_ROWS_OF_EACH * K * F), MAX_NUMBERS // (D + 1), len(x)))
-    out = np.empty((size, D + 1))
-    ends = np.zeros(K * F + 1, dtype=np.int64)
-    for start in range(0, len(x), size):
-        part = slice(start, start + size)
-        rows = [np.ascontiguousarray(values[part]) for values in (x, reward, weight)]
-        bulk.stack(*rows, place[arm[part]], shift, origin, seen, F, out, ends, new)
-        for g in np.flatnonzero(np.diff(ends)):
-            yield *divmod(int(g), F), out[ends[g] : ends[g + 1]]
 
 
 def _sizes(settings: Array) -> tuple[int, int]:

@@ -27,7 +27,7 @@ models = st.sampled_from(MODELS)
 def in_bulk():
     """Learn 20 rows of an arm by their sums, and in blocks of 16 rows."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, size in {"MIN_ROWS_TO_SUM": 20, "MIN_BLOCK": 16, "MIN_ROWS_OF_EACH": 1}.items():
+        for name, size in {"MIN_ROWS_TO_SUM": 20, "MAX_NUMBERS": 60}.items():
             patch.setattr(sums, name, size)
         yield
 
