@@ -61,12 +61,6 @@ def test_best_is_the_share_of_draws(name, alpha, rng):
 
 
 @every
-def test_without_spread_the_largest_mean_is_best(name):
-    found = MADE[name]
-    np.testing.assert_allclose(found.best(0.0), np.eye(K)[found.mean.argmax(axis=1)])
-
-
-@every
 def test_some_arms_are_a_prediction_of_their_own(name, rng):
     found, some = MADE[name], np.array([True, False, True, True])
     for arms in (some, np.flatnonzero(some)):
@@ -100,15 +94,6 @@ def test_location_and_scale(df):
     np.testing.assert_allclose(found.sd, t.std())
     expected = oracle.best_arm(mean[0], 1.5 * scale[0], np.full(3, df))
     np.testing.assert_allclose(found.best(1.5), [expected], atol=1e-6)
-
-
-def test_a_scale_of_zero_is_a_point():
-    found = bb.LocationScale([[1.0, 1.0, 0.0]], np.zeros((1, 3)))
-    np.testing.assert_array_equal(found.sd, 0.0)
-    np.testing.assert_allclose(found.best(), [[0.5, 0.5, 0.0]])
-    np.testing.assert_array_equal(found.draw(2, np.random.default_rng(0)), [found.mean] * 2)
-    certain = bb.Joint([[1.0, 1.0, 0.0]], np.zeros((1, 3, 2)))
-    np.testing.assert_allclose(certain.best(), [[0.5, 0.5, 0.0]])
 
 
 def test_what_is_not_proper_is_not_drawn(rng):

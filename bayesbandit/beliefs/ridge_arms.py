@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,22 +11,14 @@ from scipy.linalg import cholesky
 from bayesbandit.beliefs import sums
 from bayesbandit.beliefs.memory import MIN_SHARE
 from bayesbandit.checks import COUNT
-from bayesbandit.forms import Numbers, Records, check, demand, records
+from bayesbandit.forms import ABOVE_ZERO, Numbers, Records
 from bayesbandit.kernels import arm as layout
 from bayesbandit.kernels import fading, scoring
 from bayesbandit.kernels import linear as kernel
-from bayesbandit.kernels.root import MAX_VARIANCE
 from bayesbandit.kernels.rounds import update_many
 from bayesbandit.runtime.compiling import interpreted, without
 
-LARGEST_NUMBER = 1e300  # of an arm: sums of a few stay finite
-LARGEST_COEFFICIENT = 1e150
-LARGEST_SHIFT = 1e100  # of what contexts and rewards are measured from
-NUMBER = Numbers(least=-LARGEST_NUMBER, most=LARGEST_NUMBER)
-SUMS = "sum_w", "sum_wrr", "loss", "residual", "walked"
-
 Array = np.ndarray
-Form = Callable[[object, str], None]
 
 
 def with_prior(settings: Array, mean: Array, precision: Array) -> Array:
@@ -45,7 +37,7 @@ def new_arms(n_arms: int, settings: Array) -> Array:
     return arms
 
 
-def form(settings: Array, total: int, n_arms: int, learns: bool = True) -> Form:
+def form(settings: Array, total: int, n_arms: int, learns: bool = True) -> Records:
     """Return the form of the numbers of arms after so many rounds.
 
     learns: whether they have all numbers, and not only those that predict.
@@ -53,56 +45,16 @@ def form(settings: Array, total: int, n_arms: int, learns: bool = True) -> Form:
     setting = interpreted(layout.named)(settings)
     D = int(setting.columns)
     width = layout.arm_width(settings) if learns else interpreted(layout.core_width)(D)
-    row = layout.arm_type(D, width)
     most_left = total * np.exp(setting.slack) * (1 + 1e-9)
-    parts: dict[str, object] = dict.fromkeys(row.names or (), NUMBER)
-    parts |= dict.fromkeys(SUMS, Numbers(least=0.0, most=LARGEST_NUMBER))
-    parts |= dict.fromkeys(("d", "lam", "w_bar"), Numbers(least=5e-324, most=LARGEST_NUMBER))
-    parts |= dict.fromkeys(("shift", "origin"), Numbers(least=-LARGEST_SHIFT, most=LARGEST_SHIFT))
+    parts: dict[str, object] = dict.fromkeys(("d", "lam", "w_bar"), ABOVE_ZERO)
     parts |= {
         "n": Numbers(least=0, most=total, whole=True),
         "left": Numbers(least=0.0, most=most_left),
         "clock": Numbers(least=0.0, most=COUNT),
         "sigma2": Numbers(least=0.0, most=np.inf),
         "df": Numbers(least=5e-324, most=np.inf),
-        "t": Numbers(least=-LARGEST_COEFFICIENT, most=LARGEST_COEFFICIENT),
-        "U": unit_triangular,
     }
-
-    def arms(value: object, where: str) -> None:
-        check(value, Records(row, n_arms, parts), where)
-        assert isinstance(value, np.ndarray)
-        check_roots(records(value, row), where)
-
-    return arms
-
-
-def unit_triangular(U: Any, where: str) -> None:
-    """Raise `Broken` unless matrices U (K, D, stride) are 0 below and 1 on the diagonal."""
-    D = U.shape[1]
-    diagonal = np.arange(D)
-    lower = any(U[:, i, :i].any() for i in range(D)) or U[:, :, D:].any()
-    demand(not lower, f"{where} must be 0 below the diagonal")
-    demand((U[:, diagonal, diagonal] == 1.0).all(), f"{where} must be 1 on the diagonal")
-
-
-def check_roots(arms: Any, where: str) -> None:
-    """Raise `Broken` unless roots predict a finite mean and variance at a context of ones.
-
-    A number of U that is not finite makes them so, too. An arm without rows may know nothing.
-    """
-    d, t, U = arms["d"], arms["t"], arms["U"]
-    D = d.shape[1]
-    is_old = arms["n"] > 0
-    with np.errstate(all="ignore"):
-        h = 1.0 - arms["origin"]
-        for k in range(D - 1):
-            h[:, k + 1 :] -= U[:, k, k + 1 : D] * h[:, k : k + 1]
-        mean = (h * t).sum(axis=1)
-        variance = (h * h / d).sum(axis=1)
-    finite = np.isfinite(mean) & np.isfinite(h).all(axis=1)
-    finite &= ~is_old | ((variance <= MAX_VARIANCE) & (arms["sigma2"] < np.inf))
-    demand(finite.all(), f"{where}: its roots do not predict finite rewards")
+    return Records(layout.arm_type(D, width), n_arms, parts)
 
 
 class RidgeArms:

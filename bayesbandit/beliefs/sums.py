@@ -75,12 +75,18 @@ def learn_arm(numbers: Array, settings: Array, x: Array, reward: Array, weight: 
         for A in _blocks(arm, x, reward, weight):
             _add_root(numbers, settings, np.linalg.qr(A, mode="r"))
     sum_w = weight.sum()
-    mean = weight @ reward / sum_w
-    gap = reward - mean
+    gap = reward - reward[0]  # exactly 0 of equal rewards
+    mean = weight @ gap / sum_w
+    gap = gap - mean
     square = weight * gap**2
     spread = square.sum()
     share = square / (spread or 1.0)
-    moments = {"mean_r": mean, "spread": spread, "skew": share @ gap, "tail": share @ gap**2}
+    moments = {
+        "mean_r": reward[0] + mean,
+        "spread": spread,
+        "skew": share @ gap,
+        "tail": share @ gap**2,
+    }
     _count(arm.head, len(x), {"sum_w": sum_w, **moments})
     renew(numbers, settings)
 

@@ -1,6 +1,5 @@
 """Exact beliefs of declared models: what streams in is what `bb.fit` finds, on every path."""
 
-import numpy as np
 import pytest
 
 from bayesbandit.model import RewardModel
@@ -9,7 +8,6 @@ from tests.beliefs.exact import (
     DECLARED,
     SLOW,
     UNLIKE,
-    K,
     agree,
     believed,
     every,
@@ -44,23 +42,3 @@ def test_long_streams_do_not_drift(name):
     """Over the refactorisations of a few thousand rounds."""
     model, rows = DECLARED[name], data(n=7000)
     agree(learn(believed(model), rows, (5000, 2000)), model, rows)
-
-
-@pytest.mark.slow
-@unlike
-def test_arms_come_and_go(name):
-    """A new arm knows the prior, or what the others teach; the rows of one that goes are as if
-    they had never been."""
-    model, rows = DECLARED[name], data(n=30)
-    belief = learn(believed(model), rows)
-    belief.add_arm()
-    agree(belief, model, rows, K + 1)
-    more = data(seed=1, n=20, K=K + 1)
-    both = {role: np.concatenate([rows[role], more[role]]) for role in rows}
-    agree(learn(belief, more), model, both, K + 1)
-    belief.remove_arm(1)
-    left = {role: v[both["arm"] != 1] for role, v in both.items()}
-    left["arm"] = left["arm"] - (left["arm"] > 1)
-    agree(belief, model, left, K)
-    agree(learn(belief, rows), model, {role: np.concatenate([left[role], rows[role]])
-                                       for role in rows}, K)  # fmt: skip

@@ -9,7 +9,7 @@ from bayesbandit.beliefs.counts import SUMS, Counts
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.inference.plan import plan
 from tests import declarations as declared
-from tests.cases import few, moments_of, slow_but
+from tests.cases import moments_of, slow_but
 
 NAMES = ("beta_bernoulli", "gamma_poisson")
 ARMS = ("a", "b", "c")
@@ -29,7 +29,6 @@ BALANCES = {
     "of mean 1": bb.InversePropensity(clip=0.1, normalize=True),
 }
 models = pytest.mark.parametrize("name", NAMES)
-policies = pytest.mark.parametrize("policy", slow_but(("Thompson", "floored", "UCB"), POLICIES))
 balances = pytest.mark.parametrize("balance", slow_but(("none", "of mean 1"), BALANCES))
 
 
@@ -79,44 +78,6 @@ def test_an_arms_posterior_is_that_of_its_rounds(name, balance):
             np.testing.assert_allclose(fitted.mean(np.empty((1, 0))), mean, rtol=1e-12)
 
 
-@few("[none-Thompson-gamma_poisson]")
-@models
-@policies
-@balances
-def test_a_run_is_its_rounds_to_the_last_bit(name, policy, balance):
-    stepped, run = played(bandit(name, policy, balance)), bandit(name, policy, balance)
-    run.play(np.empty((40, 0)), rewards(40))
-    np.testing.assert_array_equal(sums(stepped), sums(run))
-    np.testing.assert_array_equal(stepped.stream, run.stream)
-    np.testing.assert_array_equal(
-        stepped.choose().probabilities, run.choose(np.empty(0)).probabilities
-    )
-
-
-@models
-@policies
-@few("beta")
-def test_a_batch_is_its_decisions(name, policy):
-    one, many = played(bandit(name, policy, d=2)), played(bandit(name, policy, d=2))
-    x = np.random.default_rng(5).normal(size=(9, 2))
-    together = many.choose(x)
-    apart = [one.choose(row) for row in x]
-    assert [d.arm for d in apart] == together.arm.tolist()
-    for i, decision in enumerate(apart):
-        np.testing.assert_array_equal(decision.probabilities, together.probabilities[i])
-        assert decision.propensity == together.propensity[i]
-
-
-def test_a_new_arm_has_its_share():
-    made = bandit()
-    np.testing.assert_array_equal(made.choose().probabilities, np.full(3, 1 / 3))
-    made.update(np.empty((2, 0)), ["a", "b"], [1.0, 0.0], [0.5, 0.5])
-    p = made.choose().probabilities
-    assert p[2] == 1 / 3
-    np.testing.assert_allclose(p[:2].sum(), 2 / 3)
-    assert p[0] > p[1]
-
-
 @pytest.mark.slow
 @models
 @pytest.mark.parametrize("bad", [0.5, -1.0, np.nan])
@@ -138,21 +99,6 @@ def test_impossible_rewards_leave_no_trace(name, bad):
             made.observe(decision, 2.0)
         with pytest.raises(ValueError, match=r"likelihood 0.*: row 1, the context"):
             made.play(np.ones((2, 1)), [[1.0, 0.0, 1.0], [0.0, 2.0, 1.0]])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("balance", [bb.InversePropensity(propensity="estimated")])
-def test_weights_that_change_with_hindsight(balance):
-    made = bb.Bandit(ARMS, bb.load_model("beta_bernoulli"), bb.Thompson(), balance, n_features=1)
-    played(made, 60)
-    rows = made.history.to_frame()
-    known = made.belief.known(0)
-    assert known.a + known.b > 2
-    assert np.isfinite(rows["weight"]).all()
-    with pytest.raises(ValueError, match="snapshots"):
-        bb.Bandit(
-            ARMS, made.model, bb.Thompson(), bb.InversePropensity(propensity="pooled"), n_features=1
-        )
 
 
 @pytest.mark.slow
@@ -244,21 +190,6 @@ GUARDS = {
 def test_rewards_stream_where_it_is_known_which_have_a_likelihood(name):
     guard, streams = GUARDS[name]
     assert guarded(guard).streams == streams
-
-
-def test_without_features_no_contexts_are_needed():
-    made, twin, none = bandit(), bandit(), np.empty((3, 0))
-    r = rewards(3)
-    for one, x in ((made, None), (twin, none)):
-        one.update(x, ["a", "b", "c"], r[:, 0], [0.5, 0.4, 0.3])
-        one.play(x, r)
-    np.testing.assert_array_equal(sums(made), sums(twin))
-    np.testing.assert_array_equal(made.probabilities(), twin.probabilities(none)[:1])
-    assert made.greedy().tolist() == twin.greedy(none)[:1].tolist()
-    made.update(None, "a", 1.0)
-    assert made.posterior("a").mean(None).shape == (1,)
-    with pytest.raises(ValueError, match="must have 2 features; got none"):
-        bandit(d=2).probabilities()
 
 
 @pytest.mark.slow

@@ -1,14 +1,11 @@
 """What a round of probabilities or rates keeps: the a and b that its arms had at the decision."""
 
-import json
-from threading import Thread
-
 import numpy as np
 import pytest
 
 import bayesbandit as bb
 from bayesbandit.kernels.row_layout import BETA, GAMMA, TABULATED, THOMPSON, UCB
-from tests.beliefs.test_conjugate import ARMS, TRUTH, bandit, models, played, rewards, sums
+from tests.beliefs.test_conjugate import ARMS, bandit, models, played, rewards, sums
 from tests.cases import few, moments_of, slow_but
 from tests.kernels.test_rounds import fits
 
@@ -28,17 +25,6 @@ def test_a_round_keeps_a_and_b_to_the_last_bit(name):
         (decision.mean, decision.sd), moments_of(made.belief, EMPTY), strict=True
     ):
         np.testing.assert_array_equal(at, moment[0])
-
-
-@models
-@pytest.mark.parametrize("policy", ["UCB", "greedy"])
-def test_other_rules_keep_moments(name, policy):
-    made = played(bandit(name, policy))
-    decision = made.choose()
-    mean, sd = moments_of(made.belief, EMPTY)
-    np.testing.assert_array_equal(decision.mean, mean[0])
-    np.testing.assert_array_equal(decision.records["scale"], sd[0])
-    np.testing.assert_array_equal(decision.sd, sd[0])
 
 
 @few("[0-gamma_poisson]")
@@ -116,87 +102,9 @@ def tabulated(made):
         log["last"], log["scale"], log["rule"] = decision.probabilities, decision.sd, TABULATED
 
 
-@models
-def test_a_file_of_tabulated_rounds_is_read(name, tmp_path):
-    made = played(bandit(name))
-    expected = made.history.fork()
-    expected.detach()
-    expected = expected.propensity.copy()
-    tabulated(made)
-    made.history.records["propensity"] = np.nan
-    made.save(tmp_path / "b.npz")
-    again = bb.Bandit.load(tmp_path / "b.npz")
-    assert set(again.history.records["rule"]) == {TABULATED}
-    np.testing.assert_array_equal(again.history.propensity, expected)
-    decision = again.choose()
-    again.observe(decision, 1.0)
-    assert again.history.records["rule"][-1] == KINDS[name]
-    again.remove_arm("a")
-    np.testing.assert_array_equal(again.history.propensity[:-1], expected)
-
-
-BROKEN = {
-    "a of 0": ("last", 0.0),
-    "a infinite": ("last", np.inf),
-    "a that has no digits": ("last", 1e-300),
-    "b of 0": ("scale", 0.0),
-    "b below 0": ("scale", -1.0),
-    "b infinite": ("scale", np.inf),
-    "another rule": ("rule", 6.0),
-}
-
-
-@few("[b of 0-beta_bernoulli]")
-@models
-@pytest.mark.parametrize("case", BROKEN)
-def test_a_file_whose_arms_have_no_parameters_is_refused(name, case, tmp_path):
-    path, (which, value) = tmp_path / "b.npz", BROKEN[case]
-    made = played(bandit(name))
-    made.save(path)
-    with np.load(path) as archive:
-        arrays = {key: archive[key].copy() for key in archive.files}
-    made.layout.records(arrays["history"])[which][3:4] = value
-    assert "history" in json.loads(arrays["meta"].tobytes())["arrays"]
-    with open(path, "wb") as file:
-        np.savez(file, **arrays)
-    with pytest.raises(ValueError, match=r"b\.npz"):
-        bb.Bandit.load(path)
-
-
 def test_what_the_kernels_play_and_in_which_rows():
     belief = bandit().belief
     assert belief.kernel.kind(THOMPSON, (1.0, 0.0)) == BETA
     assert belief.kernel.kind(THOMPSON, (1.5, 0.0)) is None
     assert belief.kernel.kind(THOMPSON, None) is None
     assert belief.kernel.kind(UCB, None) == UCB
-
-
-@models
-def test_contexts_that_are_not_there(name):
-    one, other = played(bandit(name)), played(bandit(name))
-    for _ in range(5):
-        assert one.choose().rows.tobytes() == other.choose(None).rows.tobytes()
-    assert other.deciding is not None
-    assert other.choose(None, arms=["b"]).arm == "b"
-
-
-@models
-def test_threads_share_a_bandit(name):
-    made = bandit(name, history=None)
-
-    def rounds():
-        rng = np.random.default_rng(0)
-        for _ in range(300):
-            decision = made.choose()
-            made.observe(decision, float(rng.random() < TRUTH[ARMS.index(decision.arm)]))
-
-    threads = [Thread(target=rounds) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    frame = made.history.to_frame()
-    assert len(frame) == made.t == 1200
-    counted = frame.groupby("arm")["reward"].agg(["size", "sum"]).reindex(ARMS).fillna(0.0)
-    np.testing.assert_array_equal(sums(made)[:, :2], counted.to_numpy())
-    assert frame["propensity"].between(0.0, 1.0).all()

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import bayesbandit as bb
 from tests.beliefs import closed_form
 from tests.beliefs.closed_form import MODELS, data, learn
-from tests.beliefs.exact import DECLARED, K, believed, close, every, fitted, probe, shared
+from tests.beliefs.exact import K, believed, close, fitted, probe, shared
 from tests.cases import in_gate, moments_of
 
 # ---- arms that share a model ---------------------------------------------------------------------
@@ -58,21 +57,6 @@ def test_the_best_of_dependent_arms_is_an_orthant(name, alpha, n_arms):
         np.testing.assert_allclose(p[row], expected, atol=3e-3 if n_arms == 3 else 5e-3)
 
 
-@shared
-def test_it_is_not_what_independent_arms_would_give(name):
-    """What the arms share cancels in their differences; else the belief would be needless."""
-    belief, (mean, spread, df) = joint(name, 3, n=6)
-    sd = np.sqrt(np.einsum("nkk->nk", closed_form.variance(spread, df)))
-    apart = bb.choice_probabilities(mean, sd)
-    if name != "hierarchical, apart":
-        assert np.abs(belief.predict(probe()).best() - apart).max() > 0.02
-
-
-@shared
-def test_before_any_reward_all_arms_are_alike(name):
-    np.testing.assert_allclose(believed(MODELS[name]).predict(probe()).best(), 1 / 3, atol=3e-3)
-
-
 # ---- draws ---------------------------------------------------------------------------------------
 
 S = 20_000
@@ -103,14 +87,3 @@ def test_one_draw_spans_all_arms(name, rng):
     covariance = covariance[:K, :K]
     close(covariance, closed_form.variance(spread, df)[0])
     drawn_from(draws, mean[0], covariance, df)
-
-
-@pytest.mark.slow
-@every
-def test_upper_bounds_are_those_of_the_moments(name):
-    model, rows = DECLARED[name], data(n=40)
-    belief = learn(believed(model), rows)
-    mean, sd = moments_of(belief, probe())
-    for policy, score in ((bb.UCB(1.3), mean + 1.3 * sd), (bb.Greedy(), mean)):
-        p = policy.probabilities(belief.predict(probe()))
-        np.testing.assert_array_equal(p, np.eye(K)[score.argmax(axis=1)])

@@ -132,17 +132,6 @@ def test_a_number_multiplies_the_distance_of_mean_rewards_and_not_of_the_predict
     np.testing.assert_array_equal(*several)
 
 
-def test_arms_that_share_a_model_are_drawn_by_their_mean_rewards():
-    """Bandits with features of arms, too: α ≠ 1 decides by what `probabilities` says."""
-    model = bb.Shared(bb.Laplace(LOGISTIC))
-    x, arm = np.random.default_rng(3).normal(size=(30, K, D)), np.arange(30) % K
-    bandit = bb.Bandit(K, model, bb.Thompson(0.0), n_features=D, seed=1)
-    bandit.update(x[np.arange(30), arm], arm, (arm == 1).astype(float))
-    decision = bandit.choose(x)
-    np.testing.assert_array_equal(decision.arm, decision.mean.argmax(axis=1))
-    np.testing.assert_array_equal(decision.propensity, 1.0)
-
-
 def test_a_weight_is_a_power_of_the_likelihood():
     x, arm, reward, _ = rows("logistic", n=60)
     twice, copied = (believed(LOGISTIC, refit_every=1) for _ in range(2))
@@ -250,22 +239,6 @@ def test_what_is_no_generalised_linear_model_is_sampled():
     heavy = LOGISTIC.with_priors(theta=bb.Prior("StudentT", nu=5, mu=0, sigma=1, dims="feature"))
     spec = bb.Laplace(heavy)
     assert type(spec.belief(2, D, False, np.random.SeedSequence(0))) is SampledBelief
-
-
-@pytest.mark.parametrize("engine", slow_but(["laplace"], ["laplace", "gibbs"]))
-@pytest.mark.parametrize("balance", slow_but([None], [None, bb.InversePropensity(normalize=True)]))
-def test_a_saved_bandit_goes_on_alike(engine, balance, tmp_path):
-    model = bb.Laplace(LOGISTIC) if engine == "laplace" else bb.Sampled(LOGISTIC, engine, draws=50)
-    made = bb.Bandit(3, model, bb.Thompson(), balance, n_features=D, seed=1)
-    x, _, reward, _ = rows("logistic", n=40)
-    for i in range(30):
-        made.observe(made.choose(x[i]), reward[i])
-    made.save(tmp_path / "bandit")
-    other = bb.Bandit.load(tmp_path / "bandit", model=LOGISTIC)
-    for i in range(30, 40):
-        one, two = made.choose(x[i]), other.choose(x[i])
-        assert (one.arm, one.propensity) == (two.arm, two.propensity)
-        made.observe(one, reward[i]), other.observe(two, reward[i])
 
 
 @pytest.mark.slow

@@ -77,25 +77,6 @@ def test_three_rows_at_ten_million():
 
 
 @every
-@pytest.mark.parametrize("n", [2, 3, 24])
-def test_rows_one_by_one(offset, n):
-    x, r, w = rows(offset, n)
-    belief = learned(x[:0], r[:0], w[:0])
-    for i in range(n):
-        belief.update(x[i : i + 1], np.zeros(1, dtype=np.int64), r[i : i + 1], w[i : i + 1])
-    is_exact(belief, x, r, w, rows(offset, 5, seed=1)[0])
-
-
-@every
-def test_a_block_of_rows(offset, monkeypatch):
-    monkeypatch.setattr(sums, "MIN_ROWS_TO_SUM", 2)
-    x, r, w = rows(offset)
-    belief = learned(x[:7], r[:7], w[:7])
-    belief.update(x[7:], np.zeros(17, dtype=np.int64), r[7:], w[7:])
-    is_exact(belief, x, r, w, rows(offset, 5, seed=1)[0])
-
-
-@every
 def test_all_rows_again_as_a_balance_does(offset):
     x, r, w = rows(offset)
     belief = learned(x, r, np.ones(len(x)))
@@ -110,16 +91,6 @@ def test_parts_that_are_merged(offset):
     belief = learned(x[:9], r[:9], w[:9])
     belief.absorb(learned(x[9:], r[9:], w[9:]))
     is_exact(belief, x, r, w, rows(offset, 5, seed=1)[0])
-
-
-@every
-def test_copies_and_files(offset, tmp_path):
-    x, r, _ = rows(offset)
-    bandit = bb.Bandit(1, bb.Ridge(**KNOWN), bb.Thompson(), n_features=D)
-    bandit.update(x, np.zeros(len(x), dtype=int), r)
-    bandit.save(tmp_path / "bandit")
-    for other in (bandit.copy(), bb.Bandit.load(tmp_path / "bandit")):
-        is_exact(other.belief, x, r, np.ones(len(x)), rows(offset, 5, seed=1)[0])
 
 
 @every

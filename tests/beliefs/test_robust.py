@@ -48,16 +48,6 @@ def test_says_what_is_missing():
         short.posterior("a").robust()
 
 
-def test_shared_models_have_it():
-    bandit = bb.Bandit(ARMS, bb.Shared(bb.Ridge()), bb.Thompson(), n_features=D, seed=0)
-    rng = np.random.default_rng(0)
-    for x in rng.normal(size=(50, 2, D)):
-        bandit.observe(bandit.choose(x), rng.normal())
-    robust, plain = bandit.posterior("a").robust(), bandit.posterior("a")
-    np.testing.assert_array_equal(robust.location, plain.location)
-    assert 0.3 < robust.sd(POINTS[1:2])[0] / plain.sd(POINTS[1:2])[0] < 3.0
-
-
 @pytest.mark.slow
 def test_covers_where_the_posterior_does_not():
     """A correct model, exact propensities: a weighted posterior's 95 % intervals are too short."""

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.bandit import choosing
 from bayesbandit.kernels.prob_best import by_draws
 from tests.beliefs.by_draws import (
     EXACT,
@@ -12,7 +11,6 @@ from tests.beliefs.by_draws import (
     HETEROSCEDASTIC,
     LOGISTIC,
     SHARED,
-    D,
     K,
     believed,
     binary,
@@ -80,17 +78,6 @@ def test_arms_that_share_the_model(model):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["laplace", "bayesian_lasso"])
-def test_before_any_reward_the_draws_are_the_priors(name):
-    belief = believed(bb.load_model(name).with_priors(intercept=0), draws=4000)
-    mean, sd = moments_of(belief, probe())
-    near(mean, 0.0, 4000, sd)
-    if name == "laplace":  # Var θ_j = 2
-        expected = np.sqrt(2.0 * (probe() ** 2).sum(axis=1))
-        np.testing.assert_allclose(sd, np.repeat(expected[:, None], K, axis=1), rtol=0.1)
-
-
-@pytest.mark.slow
 def test_every_quantity_is_of_the_same_draws(rng):
     """`values` are the belief: moments, best and draw are theirs, arm by arm apart."""
     belief = learn(believed(HETEROSCEDASTIC, draws=50), data(n=30))
@@ -110,20 +97,6 @@ def test_every_quantity_is_of_the_same_draws(rng):
     for k in range(K):
         which = np.abs(drawn[:, 0, k, None] - values[0, k]).argmin(axis=1)
         np.testing.assert_allclose(drawn[:, :, k], values[:, k, which].T)  # one spans all contexts
-
-
-@pytest.mark.slow
-def test_many_contexts_in_parts(monkeypatch):
-    """However many contexts fit into memory at a time: the same numbers."""
-    made = bb.Bandit(K, bb.Sampled(HETEROSCEDASTIC, draws=20), bb.Thompson(0.7), n_features=D)
-    learn(made.belief, data(n=30))
-    x = np.random.default_rng(0).normal(size=(17, D))
-    whole = made.probabilities(x), made.greedy(x)
-    monkeypatch.setattr("bayesbandit.beliefs.sampled.belief.AT_ONCE", 3 * 20 * K)
-    assert len(list(choosing.parts(made.belief, x))) == 6
-    monkeypatch.setattr(type(made.belief), "count_decisions", lambda self, n: None)
-    for ours, theirs in zip((made.probabilities(x), made.greedy(x)), whole, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
 
 
 # ---- the no-U-turn sampler -----------------------------------------------------------------------

@@ -56,17 +56,6 @@ def test_a_schedule_of_refits(refit_every, expected):
     assert seen == expected
 
 
-@pytest.mark.slow
-def test_the_rounds_of_all_arms_count_where_they_share_the_model():
-    belief, rows = believed(SHARED, refit_every=10, draws=4), data(n=25)
-    seen = []
-    for i in range(25):
-        moments_of(belief, probe())
-        seen.append(belief.clouds[0].fitted)
-        learn(belief, {role: v[i : i + 1] for role, v in rows.items()})
-    assert seen == [0] + [1] * 10 + [11] * 10 + [21] * 4
-
-
 def test_draws_are_renewed_when_they_have_served():
     """As many decisions as there are draws; looking on does not wear them out."""
     belief = learn(believed(HETEROSCEDASTIC, draws=30), data(n=30))
@@ -125,35 +114,6 @@ def test_weights_are_powers_of_the_likelihood_where_the_model_says_so():
     near(mean, same, S, sd, thin=2)
     np.testing.assert_allclose(sd, same_sd, rtol=0.07)
     assert (wide > 1.15 * sd).all()
-
-
-def test_weights_are_precisions_where_the_model_says_so():
-    """With noise known, rows of weight 2 are rows twice; the posterior is a closed form."""
-    rows = data(n=30, K=1) | {"weight": np.full(30, 2.0)}
-    belief = learn(believed(HETEROSCEDASTIC, 1, draws=4000), rows)
-    mean, sd = moments_of(belief, probe())
-    x, w = rows["x"], 2.0 * np.exp(-rows["x"][:, 0])
-    covariance = np.linalg.inv(np.eye(D) + (x.T * w) @ x)
-    theta = covariance @ (x.T @ (w * rows["reward"]))
-    expected = np.sqrt(np.einsum("ni,ij,nj->n", probe(), covariance, probe()))
-    near(mean[:, 0], probe() @ theta, 4000, expected)
-    np.testing.assert_allclose(sd[:, 0], expected, rtol=4.5 / np.sqrt(8000))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("model", [HETEROSCEDASTIC, SHARED], ids=["own", "shared"])
-def test_normalised_weights_have_mean_one_in_each_arm(model):
-    """Then no unit of the weights matters, whatever the arm: bit for bit the same draws."""
-    rows = data(n=30)
-    mean = np.bincount(rows["arm"], rows["weight"]) / np.bincount(rows["arm"])
-    by_hand = learn(
-        believed(model, draws=20), rows | {"weight": rows["weight"] / mean[rows["arm"]]}
-    )
-    units = np.array([0.25, 2.0, 64.0])[rows["arm"]]
-    for scale in (1.0, units):
-        belief = learn(believed(model, normalize=True, draws=20),
-                       rows | {"weight": scale * rows["weight"]})  # fmt: skip
-        np.testing.assert_array_equal(belief.values(probe()), by_hand.values(probe()))
 
 
 @few("[own]")
@@ -224,27 +184,6 @@ def test_own_models_of_arms_that_come_and_go():
     np.testing.assert_array_equal(belief.posterior(1, {}).rows["reward"], kept["reward"])
 
 
-@pytest.mark.slow
-def test_a_shared_model_of_arms_that_come_and_go():
-    """The posterior is that of the other number of arms, on the rows that remain."""
-    rows, S = data(n=30), 2000
-    belief = learn(believed(SHARED, draws=S), rows)
-    belief.add_arm()
-    check(belief, rows, K + 1, S)
-    belief.remove_arm(1)
-    left = {role: v[rows["arm"] != 1] for role, v in rows.items()}
-    left["arm"] = left["arm"] - (left["arm"] > 1)
-    check(belief, left, K, S)
-
-
-def check(belief, rows, n_arms, S):
-    mean, sd = moments_of(belief, probe())
-    fit = bb.fit(belief.spec.declared, *(rows[r] for r in ("x", "reward", "weight")),
-                 arm=rows["arm"], n_arms=n_arms)  # fmt: skip
-    near(mean, fit.mean(probe()), S, fit.sd(probe()))
-    np.testing.assert_allclose(sd, fit.sd(probe()), rtol=4.5 / np.sqrt(2 * S))
-
-
 # ---- state ---------------------------------------------------------------------------------------
 
 
@@ -294,11 +233,3 @@ def test_the_posterior_is_of_all_rows(model):
     assert tree["log_likelihood"]["reward"].shape == (1, 8, 35)
     assert tree["observed_data"]["reward"].shape == (35,)
     assert belief.clouds[0].fitted == 30
-
-
-def test_the_posterior_of_a_frozen_draw_has_all_draws():
-    model, rows = bb.load_model("bayesian_lasso"), data(n=30)
-    belief = learn(believed(model, refit_every=1, draws=20, frozen=True), rows)
-    before = belief.values(probe())
-    assert (belief.posterior(1, {}).sd(probe()) > 0).all()
-    np.testing.assert_array_equal(belief.values(probe()), before)

@@ -1,6 +1,5 @@
 """Arms that share a model: contexts are (n, K, d), a row of features an arm."""
 
-import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,9 +8,7 @@ import pytest
 from scipy.stats import chi2, kstest, multivariate_normal, norm, t
 
 import bayesbandit as bb
-from bayesbandit.bandit import arm_features
 from bayesbandit.beliefs.linear import Ridge
-from bayesbandit.beliefs.regressions import FeatureMap, Regressions
 from bayesbandit.kernels.prob_best import joint, points
 from bayesbandit.systems.bootstrap.belief import Bootstrap
 from bayesbandit.systems.forest.belief import Forest
@@ -20,7 +17,6 @@ from bayesbandit.systems.policy_tree.belief import PolicyTree
 from bayesbandit.systems.super_ucb.belief import SuperUCB
 from tests import declarations
 from tests.cases import few, moments_of
-from tests.nouns import RECIPE
 
 K, D = 5, 3
 THETA = np.array([1.0, -0.5, 0.3])
@@ -160,17 +156,6 @@ def test_probabilities_are_those_of_the_decision():
     assert b.propensity == p == now[a.arms.index(a.arm)]
 
 
-@pytest.mark.parametrize("policy", [bb.UCB(), bb.Greedy(), bb.EpsilonGreedy(), bb.TopTwo()])
-def test_other_policies(policy):
-    made = played(bandit(policy=policy))
-    x = features(6, 2)
-    p, decision = made.probabilities(x), made.choose(x)
-    np.testing.assert_allclose(p.sum(axis=1), 1.0)
-    np.testing.assert_array_equal(decision.probabilities, p)
-    if isinstance(policy, bb.UCB):
-        np.testing.assert_array_equal(decision.arm, (decision.mean + decision.sd).argmax(axis=1))
-
-
 def test_some_of_the_arms():
     made, x = played(bandit()), features(1, 6)[0]
     decision = made.choose(x[[3, 1]], arms=[3, 1])
@@ -265,26 +250,6 @@ def test_a_balance_of_ones_own_weighs_all_rounds(balance, settled):
     np.testing.assert_allclose(made.posterior("a").location, fresh.posterior(0).location, rtol=1e-8)
 
 
-class Surprised:
-    """Weighs by how far off the belief is, which it asks so."""
-
-    def __init__(self, at):
-        self.at = at
-
-    def weights(self, history, belief):
-        mean, sd = moments_of(belief, self.at(history.x))
-        assert mean.shape == sd.shape == (len(history), 1)
-        return 1 / (1 + np.abs(history.reward - mean[:, 0]))
-
-
-def test_a_balance_of_ones_own_asks_the_belief():
-    """About the features of the arms that were chosen."""
-    made = played(bandit(balance=Surprised(lambda x: x[:, None])))
-    assert len(set(made.history.weight)) == 30
-    with pytest.raises(ValueError, match=r"asked at \(n, K, 3\), as x\[:, None\] .* \(1, 3\)"):
-        played(bandit(balance=Surprised(lambda x: x)))
-
-
 @pytest.mark.parametrize(
     "balance",
     [
@@ -297,72 +262,6 @@ def test_a_balance_of_ones_own_asks_the_belief():
 def test_balances_of_contexts_are_refused(balance):
     with pytest.raises(ValueError, match=r"balance must be Unweighted\(\)"):
         bandit(balance=balance)
-
-
-@pytest.mark.parametrize("variance", VARIANCES)
-def test_copies_and_files(variance, tmp_path):
-    made = played(bandit(bb.Ridge(variance=variance)))
-    made.save(tmp_path / "bandit")
-    x = features(5, 8)
-    for twin in (made.copy(), bb.Bandit.load(tmp_path / "bandit")):
-        assert repr(twin) == repr(made)
-        played(twin, 5, seed=6)
-        after = twin.choose(x)
-        again = played(made.copy(), 5, seed=6).choose(x)
-        np.testing.assert_array_equal(after.arm, again.arm)
-        np.testing.assert_array_equal(after.probabilities, again.probabilities)
-
-
-def test_rounds_logged_elsewhere():
-    """Of the chosen arms' features, or of all arms'; with propensities and without."""
-    source = played(bandit(policy=bb.Thompson(min_probability=0.05)))
-    history, made = source.history, bandit()
-    made.update(history.x, history.arm, history.reward, history.propensity)
-    np.testing.assert_allclose(made.posterior(0).location, source.posterior(0).location, rtol=1e-10)
-    np.testing.assert_array_equal(made.history.propensity, history.propensity)
-    x, fresh = features(4, 2), bandit()
-    fresh.update(x, [0, 1, 2, 3], [1.0, 0.0, 1.0, 0.0])
-    np.testing.assert_array_equal(fresh.history.x, x[np.arange(4), np.arange(4)])
-    assert np.isnan(fresh.history.propensity).all()
-    fresh.update(x[:, 0], [0] * 4, [1.0] * 4)
-    np.testing.assert_array_equal(fresh.history.x[4:], x[:, 0])
-
-
-def test_a_run_is_its_rounds():
-    x = features(40)
-    reward = x @ THETA
-    one, other = bandit(), bandit()
-    chosen, p = one.play(x, reward)
-    for context, rewards, k, propensity in zip(x, reward, chosen, p, strict=True):
-        decision = other.choose(context)
-        assert decision.arm == k
-        assert decision.propensity == propensity
-        other.observe(decision, float(rewards[k]))
-    assert one.summary().equals(other.summary())
-
-
-class Offers:
-    """An environment whose arms have features, of one θ."""
-
-    name, arms, n_features = "offers", tuple(range(K)), D
-
-    def sample(self, horizon, rng):
-        x, test = rng.normal(size=(horizon, K, D)), rng.normal(size=(200, K, D))
-        mean = x @ THETA
-        reward = mean + 0.3 * rng.normal(size=mean.shape)
-        return bb.environments.Sample(x, mean, reward, test_x=test, test_mean=test @ THETA)
-
-
-def sharing(arms, n_features, seed):
-    return bb.Bandit(arms, bb.Shared(bb.Ridge()), bb.Thompson(), n_features=n_features, seed=seed)
-
-
-@pytest.mark.slow
-def test_an_experiment():
-    table = bb.Experiment([Offers()], {"shared": sharing}, 200, replications=2).run(progress=False)
-    last = table[table.t == 200]
-    assert (last.regret < 20).all()
-    assert (last.agreement > 0.9).all()
 
 
 def declared(name, n=25, priors=None, **settings):
@@ -404,34 +303,11 @@ def test_declared_models(name, settings, tmp_path):
 WITHOUT_CONTEXTS = {"beta_bernoulli", "gamma_poisson"}
 
 
-def test_a_belief_known_by_draws():
-    made = played(bandit(RECIPE["belief"].Trees(draws=8)), 20)
-    p = made.probabilities(features(3, 4))
-    np.testing.assert_allclose(p.sum(axis=1), 1.0)
-    assert (p.max(axis=1) > 1 / K).all()
-
-
 @few("[beta_bernoulli]")
 @pytest.mark.parametrize("name", sorted(WITHOUT_CONTEXTS))
 def test_a_model_without_contexts_cannot_tell_arms_apart(name):
     with pytest.raises(ValueError, match=f"reward of {name} does not depend on x: .* alike"):
         bandit(bb.load_model(name))
-
-
-class Uncounted(Regressions):
-    """Whose rounds are not counted: new for ever."""
-
-    n = np.zeros(1)
-
-
-def test_a_belief_must_count_its_rounds():
-    model = SimpleNamespace(
-        belief=lambda K, d, normalize, seed: Uncounted(FeatureMap(Ridge(), d), K, d)
-    )
-    made = bandit(model)
-    with pytest.raises(ValueError, match=r"Uncounted.update must leave n = \[1.\], its rounds"):
-        played(made, 1)
-    assert made.history.total == 0
 
 
 def test_a_model_of_all_arms_is_not_shared_again():
@@ -463,12 +339,6 @@ def test_bad_contexts_change_nothing(name):
     np.testing.assert_array_equal(ours.arm, theirs.arm)
 
 
-def test_ragged_rounds_of_elsewhere():
-    for p in (None, [0.5, 0.5]):
-        with pytest.raises(ValueError, match="must be numbers: found rows of different lengths"):
-            bandit().update([[1.0] * D, [1.0]], [0, 1], [1.0, 2.0], p)
-
-
 @pytest.mark.parametrize("intercept", [True, False])
 def test_decisions_about_other_contexts_are_refused(intercept):
     """Of a bandit without features of arms, and the other way round."""
@@ -479,32 +349,6 @@ def test_decisions_about_other_contexts_are_refused(intercept):
     with pytest.raises(ValueError, match=r"contexts are \(d,\); got one about contexts \(K, d\)"):
         plain.observe(ours.choose(np.ones((2, K, D))), [1.0, 1.0])
     assert ours.history.total == plain.history.total == 0
-
-
-ASKED = {
-    "greedy": lambda made, x: made.greedy(x).tolist(),
-    "probabilities": lambda made, x: made.probabilities(x).tolist(),
-    "play": lambda made, x: [part.tolist() for part in made.play(x, x @ THETA)],
-}
-
-
-@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)
-def test_arms_stay_while_a_call_looks_at_them(ask, monkeypatch):
-    """Another thread that removes one waits until the answer is given."""
-    made, x, found, threads = played(bandit()), features(20), arm_features.of_all, []
-    right = ask(made.copy(), x)
-
-    def meanwhile(bandit, *args):
-        threads.append(threading.Thread(target=made.remove_arm, args=(0,)))
-        x = found(bandit, *args)
-        threads[0].start()
-        threads[0].join(0.1)
-        return x
-
-    monkeypatch.setattr(arm_features, "of_all", meanwhile)
-    assert ask(made, x) == right
-    threads[0].join()
-    assert made.arms == (1, 2, 3, 4)
 
 
 def test_bad_arms():
@@ -538,21 +382,6 @@ def test_equal_arms_have_equal_probabilities(arms, alpha, rng):
         np.testing.assert_allclose(p.sum(axis=1), 1.0)
 
 
-def test_an_arm_far_off_leaves_the_others_apart(rng):
-    """Fewer arms than features: two of them are told apart beside one that is 1e9 times larger."""
-    made = bandit(arms=3, n_features=10)
-    made.update(rng.normal(size=(6, 10)), [0] * 6, rng.normal(size=6), [0.5] * 6)
-    x = rng.normal(size=(8, 3, 10))
-    x[:, 0] *= 1e9
-    behind = made.posterior(0).location[:10]
-    x[:, 0] -= (behind @ x[:, 0].T / (behind @ behind))[:, None] * behind  # of mean 0
-    p, known = made.probabilities(x), made.posterior(0)
-    draws = rng.multivariate_normal(known.location, known.spread, size=100_000)[:, :10]
-    for context, own in zip(x, p, strict=True):
-        share = np.bincount((draws @ context.T).argmax(axis=1), minlength=3) / len(draws)
-        np.testing.assert_allclose(own, share, atol=0.012)
-
-
 @pytest.mark.parametrize("model", [Bootstrap(draw="normal"), Forest(trees=8, bag=2, least=4)])
 @pytest.mark.parametrize("alpha", [1.0, 2.0])
 def test_moments_alone_are_drawn_for_each_arm_by_itself(model, alpha, rng):
@@ -572,17 +401,6 @@ def test_moments_alone_are_drawn_for_each_arm_by_itself(model, alpha, rng):
         bb.choice_probabilities(*(part[:, some] for part in (mean, alpha * sd))),
         atol=1e-9,
     )
-
-
-def test_a_late_reward_after_a_change_of_arms():
-    """Of a decision whose table was encoded: as it was, however the arms have changed."""
-    names = ["a", "b", "c"]
-    made = bandit(arms=names, encoder=bb.Encoder.fit(frame(names)), n_features=None)
-    decision = made.choose(frame(names))
-    made.add_arm("d")
-    made.observe(decision, 1.0)
-    np.testing.assert_array_equal(made.history.x, [decision.x])
-    assert made.history.propensity.tolist() == [decision.propensity]
 
 
 def test_an_index_that_names_no_arms():

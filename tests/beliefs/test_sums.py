@@ -7,11 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import bayesbandit as bb
 from bayesbandit import Ridge
 from bayesbandit.beliefs import sums
-from tests import declarations as declared
-from tests.bandit.kinds import off_centre
 from tests.beliefs.test_linear import data, learned, seeds
 from tests.cases import moments_of
 
@@ -61,31 +58,3 @@ def test_where_products_would_lose_digits_rows_do_not(seed, scale):
     with in_bulk():
         belief.update(x, arm, r, w)
     same(belief, one_at_a_time, 1e-8)
-
-
-DECLARED = {
-    "known noise": declared.known, "with its own prior": declared.noncentred,
-    "unknown noise": off_centre, "arms together": declared.pooled, "logistic": declared.binary,
-    "a probability": bb.load_model("beta_bernoulli"),
-}  # fmt: skip
-
-
-@given(
-    seed=seeds, model=models, normalize=st.booleans(),
-    ends=st.lists(st.integers(0, 60), max_size=4), right=st.booleans(),
-)  # fmt: skip
-def test_beliefs_about_parts_become_the_belief_about_the_whole(seed, model, normalize, ends, right):
-    """Parts in their order, some of them empty or without an arm, added from the left or right."""
-    rows = data(seed, 60, D, K)
-    rows[1][:20] = 1
-    whole = learned(model, *rows, K, normalize)
-    parts = [
-        learned(model, *(v[part] for v in rows), K, normalize) if len(part)
-        else model.belief(K, D, normalize)
-        for part in np.split(np.arange(60), sorted(ends))
-    ]  # fmt: skip
-    while len(parts) > 1:
-        at = len(parts) - 2 if right else 0
-        parts[at].absorb(parts.pop(at + 1))
-    same(parts[0], whole)
-    np.testing.assert_array_equal(parts[0].lam, whole.lam)

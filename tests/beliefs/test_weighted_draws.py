@@ -201,28 +201,6 @@ def test_a_density_is_computed_in_pieces(rng, monkeypatch):
         assert sum(pieces) == S * N
 
 
-def averaged(x, reward, theta):
-    pm.Potential("fit", -(np.abs(reward - x @ theta)).mean())
-    return x @ theta
-
-
-def latent(x, reward, theta):
-    q = pm.Gamma("q", 2, 2, dims="row")
-    pm.Normal("reward", x @ theta, 1 / pm.math.sqrt(q), observed=reward)
-    return x @ theta
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("function", "why"),
-    [(averaged, "mean over rows"), (latent, "'q' has a value for each row")],
-)
-def test_rows_that_depend_on_each_other_are_refused_with_the_reason(function, why):
-    assert row_likelihood(function).refused == why
-    model = RewardModel(function, {"theta": THETA})
-    assert f"only at a refit, since rows depend: {why}" in model.explain(n_features=D)
-
-
 # ---- weights of draws ----------------------------------------------------------------------------
 
 
@@ -324,16 +302,6 @@ def test_draws_are_renewed_when_few_of_them_have_weight():
         assert belief.clouds[0].seen == len(known["reward"]) + len(rows["reward"])
 
 
-def test_no_weight_is_left_where_no_draw_makes_a_reward_likely():
-    chain = Cloud({"theta": np.zeros((4, 1))}, fitted=3, seen=3)
-    log = np.array([-np.inf, -2.0, -1.0, -np.inf])
-    some = chain.weighted(log, 4)
-    np.testing.assert_array_equal(some.weight, [0.0, np.exp(-1.0), 1.0, 0.0])
-    assert (some.seen, chain.effective) == (4, 1.0)
-    assert 0.25 < some.effective < 0.5
-    assert some.weighted(np.array([0.0, -np.inf, -np.inf, 0.0]), 5).effective == 0.0
-
-
 @pytest.mark.slow
 def test_what_cannot_be_weighted_waits_for_its_refit():
     """Frozen draws, weights that average 1, closed forms, rows that depend on each other."""
@@ -398,17 +366,6 @@ def test_a_samplers_points_are_finite_numbers():
 def learn_and_look(belief, rows):
     learn(belief, rows).predict(probe())
     return belief
-
-
-@pytest.mark.slow
-def test_arms_that_come_and_go_leave_the_others_weights():
-    known, new = parted(data(n=60), 54)
-    belief = learn(learn_and_look(believed(LASSO, draws=S), known), new)
-    weights = belief.predict(probe()) and belief.weights()
-    belief.add_arm()
-    np.testing.assert_array_equal(belief.predict(probe()) and belief.weights()[:K], weights)
-    belief.remove_arm(0)
-    np.testing.assert_array_equal(belief.predict(probe()) and belief.weights()[:-1], weights[1:])
 
 
 @pytest.mark.slow

@@ -90,16 +90,6 @@ def test_random_numbers_are_those_of_splitmix64():
         assert u == ((expected >> 11) + 0.5) / 2**53
 
 
-def test_no_random_number_serves_twice():
-    """The draws of a probability go on where one another's end."""
-    for a, b in ((0.3, 0.4), (5.0, 0.2), (3.0, 7.0)):
-        begin = np.uint64(families.seeded(0.1))
-        _, middle = families.log_gamma(a, begin)
-        _, end = families.log_gamma(b, np.uint64(middle))
-        assert families.log_odds(a, b, begin)[1] == end
-        assert families.log_rate(a, b, begin)[1] == middle
-
-
 @pytest.mark.slow
 @FAMILIES
 @pytest.mark.parametrize("a", [1e9, 1e13, 1e20])
@@ -203,13 +193,6 @@ def test_the_stream_is_never_read_beyond_its_end(K, family, a, seed, new, floor)
     assert (done < 100) == selection.is_short(stream, K)
     assert np.isin(record_of(rows[:done], K)["arm"], np.arange(K)).all()
     assert stream[0] < stream.size
-
-
-@FAMILIES
-def test_arms_without_digits_tie(family, rng):
-    """a = 1e-308, of which every draw is 0, or 0 and 1."""
-    row = row_of(np.full(3, 0.5), np.full(3, 1e-308), np.full(3, 1e-308), family)
-    fits(decisions(row, 3, family, 1.0, 3000, rng), np.full(3, 1 / 3))
 
 
 def test_the_standard_deviation_of_each_kind():

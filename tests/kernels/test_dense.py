@@ -1,10 +1,8 @@
 """Small dense linear algebra against NumPy, at every remainder of the unrolled loops."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import njit
 
 from bayesbandit.kernels.algebra import dense
 
@@ -36,16 +34,3 @@ def test_matrices(D, seed):
         stored[:, :D] = A
         dense.add_outer(stored.ravel(), M, -0.7, z)
         np.testing.assert_allclose(stored[:, :D], A - 0.7 * np.outer(z, z), rtol=1e-14, atol=1e-14)
-
-
-@njit
-def inlined(a, b):
-    return dense.dot(a, a) + dense.dot(a, b)
-
-
-@pytest.mark.slow
-@given(sizes, seeds)
-def test_same_bits_wherever_compiled(D, seed):
-    rng = np.random.default_rng(seed)
-    a, b = rng.normal(size=D), rng.normal(size=D)
-    assert inlined(a, b) == dense.dot(a, a) + dense.dot(a, b)

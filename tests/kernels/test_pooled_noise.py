@@ -78,26 +78,6 @@ def test_every_way_of_learning_says_the_same(seed, n):
             np.testing.assert_allclose(twin.posterior(k).spread, spread)
 
 
-def test_one_arm_has_itself_to_learn_from():
-    x, arm, r, w = data(0, 30, K=1)
-    belief = learned(Ridge(prior_rows=2.0), x, arm, r, w, K=1)
-    theta = oracle.sklearn_ridge(x, r, w, 1.0)
-    rss = w @ (r - oracle.design(x) @ theta) ** 2
-    s2, far = (rss + theta @ theta) / w.sum(), r - np.average(r, weights=w)
-    v, fourth = (np.average(far**p, weights=w) for p in (2, 4))
-    assert s2 < v
-    rows = 2 * fourth / v**2 * (s2 / v)
-    np.testing.assert_allclose(belief.sigma2, rss / 30 + rows * w.mean() * s2 / 30)
-
-
-def test_new_arms_know_no_noise_and_teach_none():
-    x, arm, r, w = data(1, 30)
-    belief = learned(Ridge(), x, arm, r, w, K=5)
-    np.testing.assert_array_equal(belief.sigma2[3:], np.inf)
-    np.testing.assert_array_equal(belief.sigma2[:3], learned(Ridge(), x, arm, r, w).sigma2)
-    np.testing.assert_array_equal(Ridge().belief(2, 2).sigma2, np.inf)
-
-
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 def test_zeros_leave_all_arms_alike(intercept):
     """No reward but 0 so far: σ² = 0 and even ties; the first other one makes all uncertain."""
@@ -109,13 +89,6 @@ def test_zeros_leave_all_arms_alike(intercept):
     bandit.update([[1.3]], [0], [1.0])
     assert (bandit.belief.sigma2 > 0).all()
     assert (bandit.choose([1.0]).probabilities > 0.01).all()
-
-
-def test_a_floor_that_is_given_holds():
-    belief = learned(
-        Ridge(min_variance=0.3), np.ones((3, 1)), np.arange(3), np.zeros(3), np.ones(3)
-    )
-    np.testing.assert_array_equal(belief.sigma2, 0.3)
 
 
 def rare(seed, n, K=3, d=2):

@@ -78,16 +78,6 @@ def test_draws_are_normal_or_student(df, rng):
     assert stream[0] == (20_000 if df == INF else 40_000)  # one normal, or two for Bailey's method
 
 
-def test_a_point_mass_is_its_mean(rng):
-    assert selection.draw(3.0, 0.0, INF, stream_of(rng, 2)) == 3.0
-
-
-def test_uniform_integers(rng):
-    stream = stream_of(rng, 30_000)
-    counts = np.bincount([selection.below(7, stream) for _ in range(30_000)])
-    fits(counts, np.full(7, 1 / 7))
-
-
 def test_spread_is_the_standard_deviation():
     assert predictions.spread(2.0, INF) == 2.0
     np.testing.assert_allclose(predictions.spread(2.0, 5.0), stats.t(5, 0, 2).std(), rtol=1e-12)
@@ -118,23 +108,6 @@ def test_chance_is_the_quadrature_and_the_frequency(kind, param, mean, scale, df
     np.testing.assert_allclose(p, expected, atol=1e-6)
     assert p.sum() == pytest.approx(1.0, abs=1e-8)
     fits(decisions(row, K, kind, param, 3000, rng), p)
-
-
-@pytest.mark.parametrize("kind", NAMES)
-def test_arms_out_of_reach(kind, rng):
-    """Mean −∞ and scale 0: never chosen, and the others share what there is."""
-    mean, scale = [-INF, 0.2, -INF, 0.2], [0.0, 1.0, 0.0, 1.0]
-    row = row_of(mean, scale, kind=kind, param=0.5)
-    np.testing.assert_allclose(chances(row, 4), [0.0, 0.5, 0.0, 0.5], atol=1e-9)
-    fits(decisions(row, 4, kind, 0.5, 3000, rng), np.array([0.0, 0.5, 0.0, 0.5]))
-
-
-def test_infinite_sd_and_alpha_zero():
-    """ν ≤ 2 has no variance; α = 0 is greedy all the same."""
-    row = row_of([0.1, 0.9, 0.4], [1.0, 1.0, 1.0], df=1.5, param=0.0)
-    np.testing.assert_array_equal(chances(row, 3), [0.0, 1.0, 0.0])
-    record_of(row, 3)["number"] = 0.1
-    np.testing.assert_allclose(chances(row, 3), np.full(3, 1 / 3))
 
 
 @given(
