@@ -131,19 +131,8 @@ class RidgeArms:
             left = np.flatnonzero(share >= MIN_SHARE)
             self.learn_at(tick[left], x[left], arm[left], reward[left], weight[left])
             return
-        weight = share * weight
-        if not self.setting.normalize:
-            self.count_left(arm, share)
-            self.learn(x, arm, reward, weight)
-            return
-        # the weights' average needs the rows that are left by then: of an arm's sums, or row by row
-        many = np.bincount(arm, minlength=len(self.arms))[arm] >= sums.MIN_ROWS_TO_SUM
-        self.count_left(arm[many], share[many])
-        sums.learn(self.arms, self.settings, x, arm, reward, weight)
-        for i in np.flatnonzero(~many)[:, None]:
-            self.count_left(arm[i], share[i])
-            self.learn(x[i], arm[i], reward[i], weight[i])
-        kernel.pool_noise(self.arms, self.settings)
+        self.count_left(arm, share)
+        self.learn(x, arm, reward, share * weight)
 
     def learn_scored(
         self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None = None

@@ -174,7 +174,7 @@ def settle(arm, settings, work):
     setting = named(settings)
     n, schedule = head.n, setting.schedule
     if setting.normalize > 0.0 and head.sum_w > 0.0:
-        head.w_bar = head.sum_w / rows_left(head, setting)
+        head.w_bar = head.sum_w / n
     if setting.folds > 0.0:
         head.lam = cross_validated(arm, settings, work)
     head.due = n + schedule if schedule > 0.0 else max(n + 1.0, np.ceil(n * (1.0 - schedule)))

@@ -98,19 +98,17 @@ def test_rows_count_by_the_time_of_their_decision(rule, seed, half_life):
         assert posterior.df == pytest.approx(df, rel=1e-12)
 
 
-@few("[0.3-True]")
-@pytest.mark.parametrize("normalize", [False, True])
+@few("[0.3]")
 @pytest.mark.parametrize("rule", RULES)
 @settings(max_examples=6, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), half_life=st.sampled_from([25.0, 800.0]))
-def test_blocks_of_weighted_rows_are_the_definition(rule, normalize, seed, half_life):
-    """Arms with few rows of a block, with many, and with none; weights that average 1 do so over
-    what is left of the rows."""
+def test_blocks_of_weighted_rows_are_the_definition(rule, seed, half_life):
+    """Arms with few rows of a block, with many, and with none."""
     rng, memory = (
         np.random.default_rng(seed),
         {"half_life": half_life, "ridge": 0.7, "min_variance": 0.0},
     )
-    bandit = bandit_of(bb.BLTS, variance=rule, normalize=normalize, **memory)
+    bandit = bandit_of(bb.BLTS, variance=rule, **memory)
     blocks = []
     for n in rng.choice([1, 2, 30, 1800], 5, p=[0.3, 0.3, 0.3, 0.1]):
         x, arm = rng.normal(size=(n, D)), rng.choice(3, n, p=[0.6, 0.38, 0.02])
@@ -120,10 +118,6 @@ def test_blocks_of_weighted_rows_are_the_definition(rule, normalize, seed, half_
     x, arm, r, w = (np.concatenate(values) for values in zip(*blocks, strict=True))
     share = 0.5 ** ((len(r) - 1 - np.arange(len(r))) / half_life)
     known = [k for k in range(3) if share[arm == k].sum() > 1e-6]
-    if normalize:
-        for k in known:
-            mine = arm == k
-            w[mine] *= share[mine].sum() / (share[mine] @ w[mine])
     losses = []
     for k in known:
         z, q, y = oracle.design(x[arm == k]), (share * w)[arm == k], r[arm == k]
@@ -303,12 +297,12 @@ def test_what_cannot_forget_says_so():
     for refused in (
         {"propensity": "estimated", "half_life": 5.0},
         {"propensity": "pooled", "drift": 0.1},
-        {"propensity": "pooled", "half_life": 5.0, "normalize": True},
     ):
         with pytest.raises(ValueError, match="weights past rounds again"):
             bandit_of(bb.BLTS, **refused)
-    with pytest.raises(ValueError, match="weights as they are"):
-        bandit_of(bb.BLTS, normalize=True, drift=0.1)
+    for memory in ({"drift": 0.1}, {"half_life": 5.0}, {"half_life": "auto"}):
+        with pytest.raises(ValueError, match="weights as they are"):
+            bandit_of(bb.BLTS, normalize=True, **memory)
     forgetful.play(*world(1, 9))
     with pytest.raises(ValueError, match="weights that do not fade"):
         forgetful.posterior("a").robust()
