@@ -75,24 +75,6 @@ def test_every_command_reads_a_file_by_the_same_options(command, name, tmp_path)
         assert bandit.encoder.columns == ("age",)
 
 
-@pytest.mark.slow
-def test_odd_lines_are_skipped_by_the_command(tmp_path):
-    path = tmp_path / "log.dsjson"
-    lines = [
-        f'{{"_label_cost": {k % 3}, "_label_probability": 0.5, "_labelIndex": {k % 2}, '
-        f'"a": [{k % 2 + 1}, {2 - k % 2}], "p": [0.5, 0.5], '
-        '"c": {"_multi": [{"id": "x"}, {"id": "y"}]}}'
-        for k in range(N)
-    ]
-    path.write_text("\n".join([*lines, lines[0][:-20]]))
-    result = run("evaluate", path, "--out", tmp_path)
-    assert result.exit_code == 2
-    assert f"line {N + 1} is no JSON, or cut off" in said(result)
-    assert "--errors skip" in said(result)
-    result = run("evaluate", path, "--errors", "skip", "--out", tmp_path)
-    assert result.exit_code == 0, said(result)
-
-
 @pytest.mark.parametrize("option", ["--sep", "--decimal", "--dates"])
 def test_an_option_of_files_needs_one(option, tmp_path):
     result = run("compare", "--data", "iris", option, ";", "--out", tmp_path)
@@ -100,34 +82,18 @@ def test_an_option_of_files_needs_one(option, tmp_path):
     assert f"{option} ; needs --csv" in said(result)
 
 
+@pytest.mark.parametrize("name", ["log.parquet", "log.jsonl"])
 @pytest.mark.parametrize("option", ["--sep", "--decimal", "--dates"])
-def test_an_option_of_csv_files_is_refused_with_others(option, tmp_path):
-    path = tmp_path / "log.parquet"
-    LOG.to_parquet(path)
+def test_an_option_of_csv_files_is_refused_with_others(name, option, tmp_path):
+    path = tmp_path / name
+    if name == "log.parquet":
+        LOG.to_parquet(path)
+    else:
+        LOG.to_json(path, orient="records", lines=True)
     given = {"--sep": ";", "--decimal": ",", "--dates": "%d/%m/%Y"}[option]
     result = run("evaluate", path, option, given, "--out", tmp_path)
     assert result.exit_code == 2
     assert f"{option[2:]}='{given}' is for CSV files" in said(result)
-
-
-LINE = (
-    '{"_label_cost": %d, "_label_probability": 0.5, "_labelIndex": 0, "a": [1, 2], '
-    '"p": [0.5, 0.5], "c": {"U": {"age": %d}, "_multi": [{"id": "x"}, {"id": "y"}]}}'
-)
-
-
-def test_train_learns_an_export(tmp_path):
-    path, out = tmp_path / "log.dsjson", tmp_path / "b.npz"
-    path.write_text("\n".join([*(LINE % (k % 2, k) for k in range(60)), "{"]))
-    refused = run("train", path, "--bandit", "BLTS", "--out", out)
-    assert refused.exit_code == 2
-    assert "line 61 is no JSON, or cut off" in said(refused)
-    result = run("train", path, "--bandit", "BLTS", "--out", out, "--errors", "skip")
-    assert result.exit_code == 0, said(result)
-    bandit = bb.Bandit.load(out)
-    assert bandit.arms == ("x", "y")
-    assert bandit.encoder.columns == ("U.age",)
-    np.testing.assert_array_equal(bandit.history.reward, [-(k % 2) for k in range(60)])
 
 
 def test_a_file_of_any_ending_is_trained_as_it_is_evaluated(tmp_path):

@@ -1,6 +1,5 @@
 """What users reported of other libraries, tried here. Each test names the report."""
 
-import json
 import pickle
 
 import numpy as np
@@ -81,24 +80,6 @@ def test_a_copy_by_pickle_draws_as_the_original():
     assert [bandit.choose([1.0]).arm for _ in range(20)] == [
         copy.choose([1.0]).arm for _ in range(20)
     ]
-
-
-@pytest.mark.parametrize("drop", [0.0, 0.9])
-def test_rounds_dropped_at_different_rates_are_no_sample(drop, tmp_path):
-    """Vowpal Wabbit 3054: `pdrop` was ignored, so that kept rounds counted too little."""
-    event = {
-        "_label_cost": -1.0, "_label_probability": 0.5, "_label_Action": 2, "_labelIndex": 1,
-        "a": [2, 1], "c": {"f": 1, "_multi": [{"id": "x"}, {"id": "y"}]}, "p": [0.5, 0.5],
-        "Timestamp": "2020-11-15T17:09:31.835Z",
-    }  # fmt: skip
-    lines = [{**event, "EventId": "1", "pdrop": 0.9}, {**event, "EventId": "2", "pdrop": drop}]
-    path = tmp_path / "log.dsjson"
-    path.write_text("\n".join(map(json.dumps, lines)))
-    if drop == 0.9:
-        assert len(bb.ope.read_log(path)) == 2
-    else:
-        with pytest.raises(ValueError, match="different rates"):
-            bb.ope.read_log(path)
 
 
 def test_replay_of_random_choices_has_no_bias(rng):

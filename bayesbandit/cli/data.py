@@ -14,8 +14,6 @@ from bayesbandit.tables.role_names import signs_of_a_log
 if TYPE_CHECKING:
     import pandas as pd
 
-DSJSON = ".dsjson"  # the ending of a log of `vw --dsjson`
-
 
 def data_sets(
     data: Sequence[str],
@@ -65,8 +63,6 @@ def _of_file(
             "--csv needs --target, the column to predict, or --column reward=NAME or cost=NAME for "
             "each arm" + (f"; got {' and '.join(asked)}" if asked else "")
         )
-    if csv.suffix == DSJSON:
-        raise ValueError(_is_log(csv, "as its lines are those of one", target))
     texts = [] if target is None else [target]
     table = read(csv, text=texts, **form)
     name = stem_of(csv)

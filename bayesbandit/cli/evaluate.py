@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +10,8 @@ import typer
 
 from bayesbandit.cli import options
 from bayesbandit.cli.output import check_folder, clear_errors, save, say, show, warn
+from bayesbandit.cli.serving import begun_log
+from bayesbandit.runtime.addresses import shown
 from bayesbandit.runtime.files import replacing
 
 if TYPE_CHECKING:
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
 
     from bayesbandit.bandit.bandit import Bandit
     from bayesbandit.ope import Best, Check, Evaluation, Log
-    from bayesbandit.ope.logs.files import LoggedTable
 
 LOGGED = "logged"
 ARMS = 10  # at most this many arms are evaluated, those most often chosen
@@ -28,13 +30,13 @@ HALF = 0.5  # the share of the rounds from which a policy learns
 def evaluate(
     ctx: typer.Context,
     log: Annotated[
-        Path, typer.Argument(help="A log: Parquet, CSV, JSON lines, or the lines of vw --dsjson.")
+        str,
+        typer.Argument(help="A log: Parquet, CSV or JSON lines; or the database of a service."),
     ],
     column: options.LogColumn = None,
     sep: options.Sep = None,
     decimal: options.Decimal = None,
     dates: options.Dates = None,
-    errors: options.Errors = "raise",
     bandit: Annotated[
         list[str] | None,
         typer.Option(
@@ -50,8 +52,8 @@ def evaluate(
     missing: Annotated[
         str | None,
         typer.Option(
-            help='What an empty reward is: "open", it may still come; "random"; or "bounds", '
-            "anything within --bounds."
+            help='What an empty reward is: "open", it may still come; or "random", it is lost '
+            "whatever it was."
         ),
     ] = None,
     out: options.Out = Path("runs"),
@@ -68,65 +70,96 @@ def evaluate(
         from bayesbandit.experiments.results_on_disk import record, write_record
         from bayesbandit.ope import check
         from bayesbandit.ope import evaluate as judge
-        from bayesbandit.ope.logs.files import read_table
 
         folder = out / "evaluate"
         check_folder(folder)
-        form: dict[str, Any] = {"sep": sep, "decimal": decimal, "dates": dates, "errors": errors}
-        table = read_table(log, **form, **options.columns_of(column))
-        data, policies, said = judged(table, bandit or [], ctx.obj)
-        said.insert(0, str(data.roles))
-        settings: dict[str, Any] = {
-            "missing": missing,
-            "bounds": bounds if missing == "bounds" else None,
-            "sequence": None if missing == "bounds" else bounds or "asymptotic",
-        }
+        form: dict[str, Any] = {"sep": sep, "decimal": decimal, "dates": dates}
+        read = reader(log, form, options.columns_of(column))
+        data, policies, said = judged(read, bandit or [], ctx.obj)
+        settings: dict[str, Any] = {"missing": missing, "sequence": bounds or "asymptotic"}
         result = judge(data, policies, **settings)
         doubt = check(data)
         if doubt.untested:
             said.append(f"The logged probabilities are not tested: {doubt.untested}.")
-        best = None if missing == "bounds" else result.best()
+        best = result.best()
         tables = titled(result, doubt, best)
         figures = pictures(result, doubt)
         policies_table = tables["Policies"]
         folder.mkdir(parents=True, exist_ok=True)
-        settings |= {"log": str(log), "columns": roles(data), "policies": list(policies)}
+        columns = str(data.roles or "")
+        where = shown(log) if "://" in log else log
+        settings |= {"log": where, "columns": columns, "policies": list(policies)}
         write_record(folder / "run.json", record(settings))
         with replacing(folder / "results.parquet") as beside:
             policies_table.astype({"policy": str}).to_parquet(beside, index=False)
     for text in said:
         say(text)
     short = policies_table[["policy", "estimate", "low", "high", "ess", "refused"]]
-    show(short, f"Policies by {len(data):,} rounds of {table.name}")
+    name = Path(where).name
+    show(short, f"Policies by {len(data):,} rounds of {name}")
     texts = [text for told in result.warnings.values() for text in told]
     for text in dict.fromkeys(texts):
         names = [str(name) for name, told in result.warnings.items() if text in told]
         warn(f"{', '.join(names)}: {text}")
     say(text := answer(result, doubt, best, tables))
-    title = f"What would have been earned by the log {table.name}?"
+    title = f"What would have been earned by the log {name}?"
     save(folder, policies_table, tables, figures, title=title, answer=" ".join([text, *said]))
 
 
+def reader(
+    log: str, form: dict[str, Any], columns: dict[str, Any]
+) -> Callable[[Bandit | None], Log]:
+    """Return a function that reads a log, with contexts as a saved bandit takes them.
+
+    log: a file, or the address of a service's database, whose contexts are as they are.
+    """
+    from bayesbandit.cli.bandits import check_contexts
+    from bayesbandit.ope import Log, read_log
+    from bayesbandit.ope.logs.files import read_rounds
+
+    if "://" in log:
+        with begun_log(log, "default") as opened:
+            stored = Log.of(opened)
+        return lambda bandit: stored
+    whole = read_log(log, **form, **columns)
+
+    def read(bandit: Bandit | None) -> Log:
+        if bandit is None:
+            return whole
+        if bandit.encoder is not None:
+            return read_log(log, encoder=bandit.encoder, **form, **columns)
+        contexts = [] if whole.roles is None else [*whole.roles.contexts]
+        check_contexts(bandit, contexts)
+        return Log.of(read_rounds(log, columns.get("arm"), **form), **columns | {"x": contexts})
+
+    return read
+
+
 def judged(
-    table: LoggedTable, texts: list[str], parts: list[str] | None
+    read: Callable[[Bandit | None], Log], texts: list[str], parts: list[str] | None
 ) -> tuple[Log, dict[Any, Any], list[str]]:
     """Return the log of the rounds for evaluation, the policies by name, and sentences to print.
 
-    texts: arms and bandits, as of --bandit. parts: what --part gives.
+    read: gives the log, as of `reader`. texts: arms and bandits, as of --bandit. parts: what --part
+    gives.
     """
     import numpy as np
 
     from bayesbandit.cli.bandits import is_saved, load_saved, made, parse_bandit
+    from bayesbandit.ope.targets import target_of
 
     if twice := [text for text in texts if texts.count(text) > 1]:
         raise ValueError(f"--bandit {twice[0]} is given more than once")
-    named = set(texts) & set(table.frame[table.columns.named["arm"]].astype(str))
+    data = read(None)
+    named = {*texts} & {*map(str, data.arms)}
     saved = [text for text in texts if text not in named and is_saved(text)]
-    new = [parse_bandit(text) for text in texts if text not in (*named, *saved)]
-    half = round(HALF * len(table.frame)) if new else 0
-    data = table.encoded(table.encoder(slice(half or None)))
-    said = list[str]()
-    later = data[half:]
+    try:
+        new = [parse_bandit(text) for text in texts if text not in (*named, *saved)]
+    except ValueError as error:
+        raise ValueError(f"{error}; the arms of the log are {list(data.arms)!r}") from error
+    half = round(HALF * len(data)) if new else 0
+    said = [str(data.roles)] if data.roles is not None else []
+    first, later = data[: half or None], data[half:]
     count = np.bincount(later.played, minlength=len(data.arms))
     most = {data.arms[k] for k in np.argsort(-count, kind="stable")[:ARMS]}
     judged_arms = [arm for arm in data.arms if arm in most or str(arm) in named]
@@ -139,8 +172,8 @@ def judged(
         said.append(f"Of {len(data.arms)} arms the {ARMS} most chosen are judged, and those named.")
     for label, factory in new:
         bandit = made((label, factory), data.arms, n_features=data.x.shape[1])
-        i = np.flatnonzero(~np.isnan(data.reward[:half]))
-        bandit.update(data.x[i], data.arm[i], data.reward[i], propensity=data.propensity[i])
+        i = np.flatnonzero(~np.isnan(first.reward))
+        bandit.update(first.x[i], first.arm[i], first.reward[i], propensity=first.propensity[i])
         policies[label] = bandit
     if new:
         n = len(data)
@@ -149,31 +182,18 @@ def judged(
             f"rounds {half + 1:,} to {n:,}."
         )
     for text in saved:
-        policies[Path(text).name] = frozen(table, load_saved(text, parts), half)
+        bandit = load_saved(text, parts)
+        policies[Path(text).name] = target_of(read(bandit)[half:], bandit)
     return later, policies, said
 
 
-def frozen(table: LoggedTable, bandit: Bandit, half: int) -> Any:
-    """Return a saved bandit's probabilities in the rounds from `half` on.
-
-    A bandit with an encoder encodes the contexts itself. Raise ValueError if they do not fit.
-    """
-    from bayesbandit.cli.bandits import check_contexts
-    from bayesbandit.ope.targets import target_of
-
-    if bandit.encoder is not None:
-        return target_of(table.encoded(bandit.encoder)[half:], bandit)
-    check_contexts(bandit, table.x)
-    return target_of(table.log(table.contexts)[half:], bandit)
-
-
-def titled(result: Evaluation, doubt: Check, best: Best | None) -> dict[str, pd.DataFrame]:
+def titled(result: Evaluation, doubt: Check, best: Best) -> dict[str, pd.DataFrame]:
     """Return the tables of the page by their titles."""
     import pandas as pd
 
     table = result.table.reset_index()
     said = {name: "; ".join(texts) for name, texts in result.warnings.items()}
-    if result.settings["sequence"] is not None and len(result.sequence):
+    if len(result.sequence):
         last = result.sequence.groupby("policy").tail(1).set_index("policy")
         table["always_low"] = table["policy"].map(last["low"])
         table["always_high"] = table["policy"].map(last["high"])
@@ -181,15 +201,12 @@ def titled(result: Evaluation, doubt: Check, best: Best | None) -> dict[str, pd.
     tables = {"Policies": table}
     if LOGGED not in result.unsupported and len(result.policies) > 1:
         tables[DIFFERENCES] = result.contrasts(LOGGED)
-    if best is not None:
-        p = best.p.rename_axis("policy").rename(columns=str).reset_index()
-        tables["Always-valid p of: the row earns no more than the column"] = p
+    p = best.p.rename_axis("policy").rename(columns=str).reset_index()
+    tables["Always-valid p of: the row earns no more than the column"] = p
     sizes = pd.concat([doubt.overlap, doubt.ess], axis=1).rename_axis("arm").reset_index()
     tables["Arms: rounds, probabilities, effective sample sizes"] = sizes
     if doubt.log.probabilities is not None:
         tables["Calibration of the logged probabilities"] = doubt.calibration
-        placebo = doubt.placebo.rename_axis("arm").reset_index()
-        tables["Placebo: z of what no arm can change"] = placebo
     return tables
 
 
@@ -200,17 +217,14 @@ def pictures(result: Evaluation, doubt: Check) -> dict[str, Figure]:
     figures = {"values": plots.policy_values(result)}
     if LOGGED not in result.unsupported and len(result.policies) > 1:
         figures["differences"] = plots.policy_contrasts(result, LOGGED)
-    figures["sample_sizes"] = plots.sample_sizes(result)
     if doubt.log.probabilities is not None:
         figures["calibration"] = plots.calibration(doubt)
-    if result.settings["sequence"] is not None and len(result.sequence):
+    if len(result.sequence):
         figures["sequences"] = plots.value_sequences(result)
     return figures
 
 
-def answer(
-    result: Evaluation, doubt: Check, best: Best | None, tables: dict[str, pd.DataFrame]
-) -> str:
+def answer(result: Evaluation, doubt: Check, best: Best, tables: dict[str, pd.DataFrame]) -> str:
     """Return the result of the evaluation in one to three sentences."""
     if doubt.refuted:
         return (
@@ -220,7 +234,7 @@ def answer(
     names = {name: e for name, e in result.estimates.items() if e is not None and not e.refused}
     if not names:
         return "No policy has an interval: the table says why."
-    proved = None if best is None else best.policy
+    proved = best.policy
     top = max(names, key=lambda name: names[name].value) if proved is None else proved
     row = result.simultaneous().loc[top]
     value = f"{row['estimate']:.4g} [{row['low']:.4g}, {row['high']:.4g}] a round"
@@ -235,13 +249,3 @@ def answer(
         gap, low, high = gaps.loc[gaps["one"] == top, columns].to_numpy(float)[0]
         said += f" That is {gap:+.4g} [{low:+.4g}, {high:+.4g}] against {LOGGED}."
     return said if len(names) == 1 else said + " These intervals hold for all policies at once."
-
-
-def roles(log: Log) -> dict[str, Any]:
-    """Return the columns of a log from a file by their roles."""
-    columns = log.roles
-    assert columns is not None
-    each = {str(arm): column for arm, column in columns.probabilities.items()}
-    left = {str(column): why for column, why in columns.left.items()}
-    contexts = list(columns.contexts)
-    return {**columns.named, "probabilities": each, "contexts": contexts, "left_out": left}

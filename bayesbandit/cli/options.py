@@ -13,7 +13,7 @@ from bayesbandit.runtime.addresses import hidden, shown
 from bayesbandit.tables.role_names import PROBABILITY, ROLES
 
 PANELS = {  # of the help, with their options
-    "Data": ("data", "csv", "target", "openml", "column", "sep", "decimal", "dates", "errors"),
+    "Data": ("data", "csv", "target", "openml", "column", "sep", "decimal", "dates"),
     "Bandits": ("bandit", "tune"),
     "Rewards, where a log begins": ("wait", "default_reward", "aggregate", "activation"),
 }
@@ -52,10 +52,6 @@ Dates = Annotated[
     str | None,
     typer.Option(help="The format of a CSV file's dates, as '%d/%m/%Y'."),
 ]
-Errors = Annotated[
-    str,
-    typer.Option(help='What becomes of an odd line of vw --dsjson: "raise", or "skip" it.'),
-]
 Jobs = Annotated[int, typer.Option(help="Processes to use; -1: all cores.")]
 Out = Annotated[
     Path,
@@ -71,6 +67,7 @@ FORMER_OPTIONS = {  # of older releases, alone or after their command, and what 
     "--cost": "`--column cost=NAME`",
     "--drop": "`--column drop=NAME`",
     "--keep": "`--column context=NAME`",
+    "--errors": "a few lines of Python, as docs/howto/migrate.md has them",
     "--log": "`bayesbandit evaluate LOG`",
     "--arm": "`--column arm=NAME`",
     "--reward": "`--column reward=NAME`",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from io import BytesIO
@@ -18,19 +18,22 @@ from bayesbandit.cli.serving import BanditName, LogUrl, begun_log
 from bayesbandit.runtime.files import replacing
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
     from matplotlib.figure import Figure
 
     from bayesbandit.beliefs.drift_test import EProcess
-    from bayesbandit.ope.pooled import ArmValue, MeanReward
+    from bayesbandit.checks import Name
+    from bayesbandit.ope import Log
     from bayesbandit.service.watching import Watch
     from bayesbandit.store.log import DecisionLog
+    from bayesbandit.store.reading import Chunk
 
 MAX_ARMS_SHOWN = 6  # that are drawn and judged, those most taken; the others are one line
 LOGGED = "as decided"
 DRIFT_ERROR_RATE = 0.01  # the chance of an alarm where nothing has changed
 YEAR = 366  # days
-HYPHEN = "\u2011"  # at which no line ends
+VALUES = ("estimate", "se", "low", "high", "ess")
 QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "largest": 1.0}
 
 
@@ -72,46 +75,45 @@ def report(
 def watch(
     log: DecisionLog, since: str | None = None, until: str | None = None
 ) -> tuple[dict[str, pd.DataFrame], dict[str, Figure], str]:
-    """Return the tables and pictures of a log by their titles and names, and what it comes to.
-
-    The log is read once, in parts: memory does not grow with it.
-    """
+    """Return the tables and pictures of a log by their titles and names, and what it comes to."""
     import numpy as np
+    import pandas as pd
 
     from bayesbandit import plots
     from bayesbandit.beliefs.drift_test import EProcess
     from bayesbandit.evaluation.text import HOURS_IN, unit_of
-    from bayesbandit.ope.pooled import ArmValue, MeanReward, parts
-    from bayesbandit.service.watching import Watch, most_taken, week_of
+    from bayesbandit.ope import Log
+    from bayesbandit.ope.logs.stored import AT_ONCE, of_chunks
+    from bayesbandit.service.watching import Watch, most_taken
+    from bayesbandit.store.reading import chunks
     from bayesbandit.store.rows import moment
 
     if log.ledger.settings() is None:
         raise log.ledger.no_bandit()
-    most = most_taken(log.ledger, moment(since, "since"), moment(until, "until"), MAX_ARMS_SHOWN)
+    begin, end = moment(since, "since"), moment(until, "until")
+    most = most_taken(log.ledger, begin, end, MAX_ARMS_SHOWN)
     seen = Watch(log.ledger, most)
-    everything = MeanReward()
-    weekly: dict[int, MeanReward] = {}
-    values = [ArmValue(arm) for arm in most]
-    evidence = EProcess()
-    for part in parts(log, since, until):
-        seen.add(part.chunk)
-        everything.add(part.reward, part.is_open)
-        if part.log is not None:
-            data = part.log
-            there = ~np.isnan(part.log.reward)
-            one_model = part.chunk[0][0].x is not None  # arms have features
-            arm = np.zeros(len(there)) if one_model else data.arm
-            evidence.add(data.x[there], arm[there], data.reward[there])
-        weeks = week_of(part.at)
-        for week in np.unique(weeks).tolist():
-            own = weeks == week
-            weekly.setdefault(week, MeanReward()).add(part.reward[own], part.is_open[own])
-        with warnings.catch_warnings(action="ignore"):
-            for value in values:
-                value.add(part.log, part.reward, part.is_open)
+    have_features = False  # the arms
+
+    def watched() -> Iterator[Chunk]:
+        nonlocal have_features
+        for chunk in chunks(log.ledger, begin, end, AT_ONCE):
+            seen.add(chunk)
+            have_features = chunk.decisions[0].x is not None
+            yield chunk
+
+    parts, is_open = of_chunks(log, watched())
     if not seen.n:
         raise ValueError(f"{log} has no decision in this time")
-    weeks_table = by_week(seen, weekly)
+    never = np.isnan(parts["reward"]) & ~is_open
+    evidence = EProcess()
+    data = None
+    if len(is_open) > 1 and not np.isnan(parts["reward"]).all():
+        data = Log.made(parts)
+        there = ~np.isnan(data.reward)
+        arm = np.zeros(len(data)) if have_features else data.arm
+        evidence.add(data.x[there], arm[there], data.reward[there])
+    weeks_table = by_week(seen, data, never)
     figures = {
         "counts": plots.daily_counts(by_day(seen)),
         "shares": plots.arm_shares(shares(seen)),
@@ -121,17 +123,46 @@ def watch(
     if seen.lags.n:
         hours, share = seen.lags.curve()
         figures["lags"] = plots.reward_lags(hours / HOURS_IN[unit], share, unit)
+    policies: list[tuple[str, Name | None]] = [(LOGGED, None), *((str(arm), arm) for arm in most)]
+    values = [{"policy": name, **value(data, arm, never)} for name, arm in policies]
     tables = {
-        "By week": weeks_table.assign(
-            week=weeks_table["week"].dt.strftime("%Y-%m-%d").str.replace("-", HYPHEN)
-        ),
-        "What each arm alone would have earned": of_arms(everything, values),
+        "By week": weeks_table.assign(week=weeks_table["week"].dt.strftime("%Y-%m-%d")),
+        "What each arm alone would have earned": pd.DataFrame(values),
         "How decisions were closed": closed(seen),
         f"{unit.capitalize()} from decision to reward": delays(seen, HOURS_IN[unit]),
         "Contexts against the first decisions": seen.drift.table(),
     }
     found = {title: table for title, table in tables.items() if len(table)}
     return found, figures, verdict(seen, weeks_table) + changed(evidence)
+
+
+def value(
+    data: Log | None, arm: Name | None, never: np.ndarray, rows: np.ndarray | None = None
+) -> dict[str, float | str]:
+    """Return estimate, se, low, high, ess, n, and why there is no interval, or "".
+
+    data: None if too little is known. arm: the policy that always chooses it; None: the mean
+    reward, which needs no propensities. never: a mask (n,) of rewards that will not come. rows: a
+    mask (n,) of the rounds; None: all. Only rounds before the first open reward count.
+    """
+    from bayesbandit.ope import estimate
+
+    found: dict[str, float | str] = dict.fromkeys(VALUES, nan)
+    if data is None:
+        return found | {"n": 0, "refused": "too few rewards are known"}
+    some = never if rows is None else never[rows]
+    if some.any():
+        said = f"{some.sum()} of {len(some)} decisions have no reward, and will have none"
+        return found | {"n": 0, "refused": said}
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            part = data if rows is None else data[rows]
+            one = estimate(part, arm, missing="open", force=arm is None)
+    except ValueError as error:
+        return found | {"n": 0, "refused": str(error)}
+    numbers = one.value, one.se, one.low, one.high, one.ess
+    found |= dict(zip(VALUES, numbers, strict=True))
+    return found | {"n": one.n, "refused": one.refused}
 
 
 def _dates(days: Iterable[int]) -> pd.DatetimeIndex:
@@ -173,17 +204,21 @@ def shares(seen: Watch) -> pd.DataFrame:
     return table.loc[:, table.any()]
 
 
-def by_week(seen: Watch, values: Mapping[int, MeanReward]) -> pd.DataFrame:
+def by_week(seen: Watch, data: Log | None, never: np.ndarray) -> pd.DataFrame:
     """Return a row a week, from Monday: decisions, their mean reward with its interval, and what
     there is to watch. A row without an interval says why."""
+    import numpy as np
     import pandas as pd
 
-    from bayesbandit.ope.pooled import MeanReward
+    from bayesbandit.service.watching import week_of
 
+    at = np.empty(0) if data is None else data.time
+    assert at is not None
+    weeks = week_of(np.round(at * 1e6).astype(np.int64))
     rows = []
     for week in sorted(seen.weeks):
         counts = seen.weeks[week]
-        found = values.get(week, MeanReward()).summary()
+        found = value(data, None, never, weeks == week)
         n = counts["decisions"]
         row = {
             "decisions": n,
@@ -200,15 +235,6 @@ def by_week(seen: Watch, values: Mapping[int, MeanReward]) -> pd.DataFrame:
     table = pd.DataFrame(rows)
     table.insert(0, "week", _dates(sorted(seen.weeks)))
     return table
-
-
-def of_arms(everything: MeanReward, values: Sequence[ArmValue]) -> pd.DataFrame:
-    """Return what the policy earned and each of the arms most taken would have earned, with
-    effective sample sizes."""
-    import pandas as pd
-
-    rows = [{"policy": LOGGED, **everything.summary()}]
-    return pd.DataFrame(rows + [{"policy": str(one.arm), **one.summary()} for one in values])
 
 
 def closed(seen: Watch) -> pd.DataFrame:

@@ -26,8 +26,8 @@ def train(
     data: Annotated[
         str,
         typer.Argument(
-            help='Parquet: a file, a folder, or a pattern as "log/*.parquet"; or a CSV file, JSON '
-            "lines, or the lines of vw --dsjson."
+            help='Parquet: a file, a folder, or a pattern as "log/*.parquet"; or a CSV file, '
+            "or JSON lines."
         ),
     ],
     bandit: Annotated[
@@ -45,7 +45,6 @@ def train(
     sep: options.Sep = None,
     decimal: options.Decimal = None,
     dates: options.Dates = None,
-    errors: options.Errors = "raise",
 ) -> None:
     """Let a bandit learn a log in files, and save it.
 
@@ -53,8 +52,6 @@ def train(
     role. A saved bandit has its own.
     """
     with clear_errors():
-        import numpy as np
-
         from bayesbandit.cli.bandits import is_saved
         from bayesbandit.ope.logs.files import read_rounds
         from bayesbandit.scale.learning import learn
@@ -65,8 +62,7 @@ def train(
         choices = options.columns_of(column)
         form = {"sep": sep, "decimal": decimal, "dates": dates}
         if Path(data).is_file() and not is_parquet(Path(data)):
-            read, choices = read_rounds(data, None, np.nan, errors, form, choices)
-            log = table_of(read)
+            log = table_of(read_rounds(data, choices.get("arm"), **form))
         else:
             log = table_of(data, **form)
         begin = _saved if is_saved(bandit) else _new

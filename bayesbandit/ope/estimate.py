@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypedDict
 
 import numpy as np
@@ -16,11 +15,11 @@ from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.means import learns
 from bayesbandit.ope.means import predictable as predictable_means
 from bayesbandit.ope.question import (
+    MISSING,
     Question,
     before,
     bounds_of,
     group_of,
-    observed_by,
     sizes_of,
     supported_by,
     targets_of,
@@ -59,8 +58,7 @@ class Estimate:
     sequence: intervals that hold at all rounds simultaneously, if asked for. If an exact one
         rejects every mean, the interval is refused, too.
     sums: running sums, for tests that hold at all rounds. None if scores or weights use later
-        rounds, or if missing rewards may be anything.
-    unknown: by how much missing rewards may move the value, with missing="bounds"; else 0.
+        rounds.
     carrying: how many rewards make up the variance V, each by its share in it. If rewards are
         rarely other than 0, about the number of those in the rounds that carry the weight.
     """
@@ -83,13 +81,12 @@ class Estimate:
     warnings: tuple[str, ...] = ()
     sequence: Sequence | None = None
     sums: Tally | None = None
-    unknown: float = 0.0
     carrying: float = np.nan
 
     @property
     def z(self) -> float:
-        """By how many standard errors the value is away from 0, whatever missing rewards are."""
-        return max(abs(self.value) - self.unknown, 0.0) / self.se if self.se > 0 else 0.0
+        """By how many standard errors the value is away from 0."""
+        return abs(self.value) / self.se if self.se > 0 else 0.0
 
     @property
     def p(self) -> float:
@@ -112,8 +109,7 @@ class Rest(TypedDict, total=False):
     lam: float
     force: bool
     predictable: bool
-    missing: Any
-    bounds: tuple[float, float] | None
+    missing: str | None
     while_available: bool
     subgroup: Any
 
@@ -132,8 +128,7 @@ def estimate(
     sequence: Any = None,
     force: bool = False,
     predictable: bool = True,
-    missing: Any = None,
-    bounds: tuple[float, float] | None = None,
+    missing: str | None = None,
     while_available: bool = False,
     subgroup: Any = None,
     planned: int | None = None,
@@ -145,7 +140,7 @@ def estimate(
         asks for the difference a − b, from paired scores.
     estimator: "dr" (doubly robust), "ips" or "snips". "clipped" (at `clip`), "dm", "switch" (at
         `tau`) and "shrunk" (by `lam`) are biased and give no interval.
-    mean: how rewards are predicted, from earlier rounds: "running", "arm", "ridge" or "quadratic";
+    mean: how rewards are predicted, from earlier rounds: "arm", "ridge" or "quadratic";
         "chosen", the best of these so far; "logged", the means in the log; a scikit-learn
         regressor; or numbers (n, K).
     weights: the weights of rounds: "stablevar", "minvar", "equal", or "contextual", which needs
@@ -156,8 +151,7 @@ def estimate(
     force: give an interval even if the log's probabilities are refuted.
     predictable: False if the given target or means were learned from these rounds.
     missing: what a NaN reward means. "open": it may still come, and only rounds before the first
-        one count. "random": missing at random. "bounds": anything within `bounds`; the result is
-        the union of two intervals. Or P(observed), a number or (n,).
+        one count. "random": it is lost, whatever it was.
     while_available: leave out the rounds in which the target wants an arm that was not available.
     subgroup: a mask (n,) of the rounds to use. It must be known before the arm is chosen.
     planned: the number of rounds for which a sequence is tuned; default: those of the log.
@@ -171,19 +165,18 @@ def estimate(
     number(level, "level", above=0, below=1)
     for value, what in ((clip, "clip"), (tau, "tau"), (lam, "lam")):
         number(value, what, above=0)
-    kind, limits = _sequence(sequence, bounds)
+    kind, limits = _sequence(sequence)
+    one_of(missing, "missing", MISSING)
     unpredictable = estimator == "snips" or weights == "contextual"
     if unpredictable and kind is not None:
         raise ValueError(
             "a sequence takes neither estimator='snips' nor weights='contextual': their scores use "
             "later rounds"
         )
-    if kind == "exact" and not (missing is None or isinstance(missing, str)):
-        raise ValueError("an exact sequence takes no P(observed)")
     if planned is not None:
         integer(planned, "planned", least=1)
     within_bounds(data.reward, limits)
-    if isinstance(missing, str) and missing == "open" and np.isnan(data.reward).any():
+    if missing == "open" and np.isnan(data.reward).any():
         n = len(data)
         first = int(np.isnan(data.reward).argmax())
         if first < 2:
@@ -192,25 +185,18 @@ def estimate(
         data = data[:first]
     on = np.ones(len(data), dtype=bool) if subgroup is None else group_of(subgroup, len(data))
     observed = ~np.isnan(data.reward)
-    ratio, on = observed_by(missing, observed, on, limits)
+    if missing is None and not observed.all():
+        raise ValueError(
+            f"{int((~observed).sum())} of {len(data)} rewards are missing (NaN): say what they are "
+            'by missing="open" or "random"'
+        )
+    on = on & observed
     if not on.any():
         raise Unsupported("the subgroup must have a round that counts; got none")
-    if isinstance(missing, str) and missing == "bounds" and not observed.all():
-        if kind is not None:
-            raise ValueError("a sequence takes no missing='bounds'")
-        settings = {
-            "estimator": estimator, "mean": mean, "weights": weights, "clip": clip, "tau": tau,
-            "lam": lam, "level": level, "force": force, "predictable": predictable,
-            "bounds": bounds, "while_available": while_available, "subgroup": subgroup,
-        }  # fmt: skip
-        assert limits is not None
-        return _united(data, target, limits, settings)
-
     targets = targets_of(data, target)
     on, warnings = supported_by(data, targets, on, while_available)
     reward = np.where(observed, data.reward, 0.0)
-    w = tuple(t.weights(data) * ratio for t in targets)
-    asked = Question(data, reward, targets, w, ratio, on)
+    asked = Question(data, reward, targets, tuple(t.weights(data) for t in targets), on)
     weights, more = _settled(asked, weights)
     warnings += more
     learned = np.where(observed & on, data.reward, np.nan)
@@ -249,7 +235,7 @@ def estimate(
     if kind == "asymptotic":
         rounds = np.flatnonzero(h > 0)
         at_rounds = sequences.asymptotic(tally, rounds, 1 - level, planned).unless(refused)
-    elif limits is not None and kind == "exact":
+    elif limits is not None:
         at_rounds = _exact(asked, m, limits, level).unless(invalid)
     refused = refused or too_few(last.carrying) or (at_rounds.refused if at_rounds else "")
     half = norm.ppf((1 + level) / 2) * se if not refused else np.nan
@@ -261,13 +247,13 @@ def estimate(
     )  # fmt: skip
 
 
-def _sequence(sequence: Any, bounds: Any) -> tuple[str | None, tuple[float, float] | None]:
+def _sequence(sequence: Any) -> tuple[str | None, tuple[float, float] | None]:
     """Return the kind of the sequence, and the declared bounds."""
     if isinstance(sequence, str) and sequence == "exact":
         raise ValueError("an exact sequence needs declared bounds: sequence=(lo, hi)")
     kind = sequence if sequence is None or isinstance(sequence, str) else "exact"
     one_of(kind, "sequence", (None, "asymptotic", "exact"))
-    return kind, bounds_of(sequence if kind == "exact" else bounds)
+    return kind, bounds_of(sequence) if kind == "exact" else None
 
 
 def _settled(asked: Question, weights: str) -> tuple[str, list[str]]:
@@ -321,28 +307,3 @@ def _exact(
     empty = np.flatnonzero(np.isnan(low))
     refused = f"{EMPTY} {rounds[empty[0]]}" if len(empty) else ""
     return Sequence(rounds, base + scale * low, base + scale * high, "exact", level, refused)
-
-
-def _united(
-    log: Log, target: Any, limits: tuple[float, float], settings: dict[str, Any]
-) -> Estimate:
-    """Return the union of two intervals: with the missing rewards at one bound and at the other."""
-    w = np.zeros(len(log))
-    for sign, part in zip((1, -1), targets_of(log, target), strict=False):
-        w += sign * part.weights(log)
-    ends = []
-    missing = np.isnan(log.reward)
-    for least, most in (limits, limits[::-1]):
-        full = copy(log)
-        full.reward = np.where(missing, np.where(w >= 0, least, most), log.reward)
-        ends.append(estimate(full, target, **settings))
-    low, high = ends
-    refused = low.refused or high.refused
-    said = f"{missing.mean():.1%} of rewards are missing: the union of two intervals"
-    return replace(
-        low, value=(low.value + high.value) / 2, se=max(low.se, high.se),
-        low=np.nan if refused else low.low, high=np.nan if refused else high.high,
-        scores=(low.scores + high.scores) / 2, refused=refused, sums=None,
-        warnings=tuple(dict.fromkeys((*low.warnings, *high.warnings, said))),
-        unknown=max(high.value - low.value, 0.0) / 2,
-    )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, product
@@ -126,8 +126,7 @@ class Evaluation:
         """Return the policy that is better than every other one, if there is enough evidence.
 
         You may ask after every round: the probability of an error stays below `alpha`. Raise
-        ValueError for "snips" and contextual weights, whose scores use later rounds, and if missing
-        rewards may be anything.
+        ValueError for "snips" and contextual weights, whose scores use later rounds.
         """
         number(alpha, "alpha", above=0, below=1)
         names = list(self.policies)
@@ -137,10 +136,7 @@ class Evaluation:
                 continue
             found = self.contrast(a, b)
             if found.sums is None:
-                raise ValueError(
-                    "best takes neither estimator='snips', weights='contextual' nor "
-                    "missing='bounds'"
-                )
+                raise ValueError("best takes neither estimator='snips' nor weights='contextual'")
             if not found.refused:
                 planned = self.settings["planned"]
                 p.loc[a, b], p.loc[b, a] = always_valid_p(found.sums, alpha, planned)
@@ -195,7 +191,7 @@ class Evaluation:
 
 def evaluate(
     data: Log,
-    policies: Mapping[Name, Any] | Sequence[Any],
+    policies: Mapping[Name, Any] | Iterable[Any],
     estimator: str = "dr",
     weights: str = DEFAULT,
     *,
@@ -212,6 +208,11 @@ def evaluate(
     """
     if not isinstance(data, Log):
         raise TypeError(f"evaluate takes a bb.ope.Log; got {data!r}")
+    if isinstance(policies, str) or not isinstance(policies, Iterable):
+        raise TypeError(
+            'policies must be a mapping, as {"red": "red", "logged": None}, or a list of arms; got '
+            f"{policies!r}"
+        )
     if not isinstance(policies, Mapping):
         named = [("logged" if target is None else target, target) for target in policies]
         names = [name for name, _ in named]
@@ -233,8 +234,8 @@ def max_t[Key](
     """Return low, high and adjusted p of each estimate: simultaneous intervals.
 
     The studentised estimates are about N(0, R), where R is the correlation of h(Γ − v)/Σh. The
-    interval is v ± c se with P(max |Z| ≤ c) = level, from `draws` of Z, and wider by `unknown`. NaN
-    if an interval is refused.
+    interval is v ± c se with P(max |Z| ≤ c) = level, from `draws` of Z. NaN if an interval is
+    refused.
     """
     found = {key: (e.low, e.high, e.p) for key, e in estimates.items()}
     good = {key: e for key, e in estimates.items() if not e.refused and e.se > 0}
@@ -253,7 +254,7 @@ def max_t[Key](
     for key, e in good.items():
         beyond = (int((most >= e.z).sum()) + 1) / (draws + 1)
         p = max(min(beyond, len(good) * e.p), e.p)  # Bonferroni if draws cannot tell
-        half = e.unknown + c * e.se
+        half = c * e.se
         found[key] = e.value - half, e.value + half, p
     return found
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from bayesbandit.checks import finite, floats, shown
 from bayesbandit.ope.logs.log import Log
 
-MEANS = ("chosen", "running", "arm", "ridge", "quadratic", "logged")
+MEANS = ("chosen", "arm", "ridge", "quadratic", "logged")
 CANDIDATES = ("arm", "ridge", "quadratic")  # for "chosen"
 FEWEST = 5  # rewards of an arm to which a regressor is fitted
 PENALTY = 1.0  # of coefficients of standardised features
@@ -119,15 +119,6 @@ class Arm:
         return took.astype(np.float64), y
 
 
-class Running(Arm):
-    """The mean r̄ of all earlier rewards, also of those in the batch; 0 before the first."""
-
-    def predict(self, rows: slice) -> np.ndarray:
-        n, total, _ = (sums.sum(axis=-1, keepdims=True) for sums in self._sums(rows))
-        mean = np.where(n > 0, self.origin + total / np.maximum(n, 1), 0.0)
-        return np.repeat(mean, self.K, axis=1)
-
-
 class ForwardRidge(Arm):
     """A ridge regression for each arm, of reward minus the arm's mean m̄_k, on features f (n, D).
 
@@ -225,9 +216,8 @@ def predictable(log: Log, reward: np.ndarray, w: np.ndarray, mean: Any) -> np.nd
             if log.mean is None:
                 raise ValueError("mean='logged' needs a log with mean=")
             return log.mean
-        f = features(log.x) if mean not in ("running", "arm") else np.empty((len(log), 0))
+        f = features(log.x) if mean != "arm" else np.empty((len(log), 0))
         makers = {
-            "running": lambda: Running(*given),
             "arm": lambda: Arm(*given),
             "ridge": lambda: ForwardRidge(f, *given),
             "quadratic": lambda: ForwardRidge(np.hstack([f, f[:, 1:] ** 2]), *given),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesbandit.checks import is_real, number, one_of
+from bayesbandit.checks import is_real, number
 from bayesbandit.ope.check import refuted
 from bayesbandit.ope.estimators import ESTIMATORS
 from bayesbandit.ope.logs.log import Log
@@ -21,7 +21,7 @@ FEW, SCARCE = 5.0, 50.0  # effective sample sizes: refused below FEW, with a war
 LUCKY = 3.0  # realised/expected effective sample size from which too much luck is suspected
 FEW_CARRY = 1.9  # refused below about two `carrying` rewards: from there on 95 % cover 93 %
 RAISED = 1.25  # a warning above this factor of the standard error
-MISSING = (None, "open", "random", "bounds")
+MISSING = (None, "open", "random")
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,7 @@ class Question:
     log: Log
     reward: np.ndarray  # (n,), numbers where `on`
     targets: tuple[Target, ...]
-    ratios: tuple[np.ndarray, ...]  # w (n,) of each target, times `factor`
-    factor: np.ndarray  # 1{observed}/P(observed) (n,), 1 where P is not given
+    ratios: tuple[np.ndarray, ...]  # w (n,) of each target
     on: np.ndarray  # rounds that count
 
     @cached_property
@@ -98,36 +97,6 @@ def group_of(subgroup: Any, n: int) -> np.ndarray:
             f"subgroup must be true or false for each of {n} rounds; got {g.dtype} {g.shape}"
         )
     return g
-
-
-def observed_by(
-    missing: Any, observed: np.ndarray, on: np.ndarray, limits: tuple[float, float] | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the factor 1{observed}/P(observed) (n,) of w, and the rounds that count (n,).
-
-    missing: as in `estimate`. on: a mask (n,) of the rounds that are asked for.
-    """
-    n = len(observed)
-    if missing is None or isinstance(missing, str):
-        one_of(missing, "missing", MISSING)
-        if observed.all():
-            return np.ones(n), on
-        if missing is None:
-            raise ValueError(
-                f"{int((~observed).sum())} of {n} rewards are missing (NaN): say what they are by "
-                'missing="open", "random", "bounds" or P(observed)'
-            )
-        if missing == "bounds" and limits is None:
-            raise ValueError('missing="bounds" needs bounds=(lo, hi)')
-        return np.ones(n), on & observed if missing == "random" else on
-    chance = np.broadcast_to(np.asarray(missing, dtype=np.float64), (n,))
-    if not ((chance[observed] > 0) & (chance[observed] <= 1)).all():
-        t = int(np.argmax(observed & ~((chance > 0) & (chance <= 1))))
-        raise ValueError(
-            "P(observed) must be in (0, 1] wherever a reward was observed; got "
-            f"{chance[t]:g} in round {t}"
-        )
-    return np.where(observed, 1 / np.where(observed, chance, 1.0), 0.0), on
 
 
 def targets_of(log: Log, target: Any) -> tuple[Target, ...]:

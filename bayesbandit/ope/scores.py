@@ -45,7 +45,7 @@ def scored(
             centre = base
             centres.append(base)
         if target.pi is None and e is None:
-            own = asked.factor * y  # the logged policy's, whatever the means
+            own = y  # the logged policy's, whatever the means
         else:
             if m is not None:
                 base = np.einsum("nk,nk->n", target.density(log), m)
@@ -60,7 +60,7 @@ def scored(
             return ratios
         chance = np.where(e[:, k] > 0, e[:, k], 1.0)
         shares = (target.density(log)[:, k] for target in asked.targets)
-        return tuple(weigh(asked.factor * pi / chance, tuning) for pi in shares)
+        return tuple(weigh(pi / chance, tuning) for pi in shares)
 
     def of(k: int) -> tuple[Any, Any, Any, Any]:
         each = [sign * w for sign, w in zip(signs, weights(k), strict=True)]

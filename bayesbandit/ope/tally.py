@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import comb
 
 Array = np.ndarray
 PROMISED_ROUNDS = 50.0  # the weight of the promised variance, in rounds
@@ -36,15 +35,6 @@ def powers(h: Any, d: Any) -> Array:
     h2, d2 = h**2, d**2
     each = (1.0, d, d2, d2 * d, d2**2)  # twice as fast as d**3 and d**4
     return np.array([h, h * d, *(h2 * p for p in each[:3]), *(h2**2 * p for p in each)])
-
-
-def moved(sums: Array, by: float) -> Array:
-    """Return the sums of `powers` of (h, d + by) from those of (h, d): the binomial theorem."""
-    j, i = np.indices((5, 5))
-    shift = comb(j, i) * by ** np.maximum(j - i, 0)
-    return np.concatenate(
-        [shift[: len(part), : len(part)] @ part for part in np.split(sums, [2, 5])]
-    )
 
 
 def mixed(seen: Any, excess: Any, size: Any) -> Any:
@@ -83,7 +73,7 @@ def noise(own: Any, left: Any, size: Any, pooled: Any) -> Any:
 
 @dataclass(frozen=True)
 class Arms:
-    """Sums over the rounds of each arm with a weight, (j,) each or (j, m); they add up over parts.
+    """Sums over the rounds of each arm with a weight, (j,) each or (j, m).
 
     n: rewards. own: Σ(Y − the arm's mean)². left: Σ(Y − m)² after the arm's first reward. u2, u4:
     powers of u, Y less the arm's mean so far. C: Σh²E[w²]. far: Σh²E[w²](mean − m)², what wrong
@@ -108,9 +98,6 @@ class Arms:
         """Return Σh²E[w²(Y − m)²], as far as it is known."""
         known = (self.n > 0) & (self.own <= self.left)
         return self.varies(pooled) + np.where(known, self.far, 0.0)
-
-    def __add__(self, other: Arms) -> Arms:
-        return Arms(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Arms)))
 
 
 @dataclass(frozen=True)
@@ -197,17 +184,6 @@ class Tally:
         """Return the sums after the last round."""
         running = ("powers", "ratios", "rewards", "seen", "excess")
         return replace(self, **{name: getattr(self, name)[..., -1] for name in running})
-
-    def __add__(self, other: Tally) -> Tally:
-        """Return the sums of two parts of a log, each after its last round."""
-        arms, seen = self.arms + other.arms, self.seen + other.seen
-        rewards = self.rewards + other.rewards
-        promised = arms.promised(rewards[1] / max(rewards[0], 1.0)).sum()
-        theirs = moved(other.powers, other.origin - self.origin)
-        return Tally(
-            self.origin, self.powers + theirs, self.ratios + other.ratios, rewards, seen,
-            promised - seen, arms,
-        )  # fmt: skip
 
 
 def deviations(arm: Array, y: Array) -> tuple[Array, Array]:

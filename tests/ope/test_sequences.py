@@ -6,14 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import bayesbandit as bb
 from bayesbandit.cli.evaluate import titled
-from bayesbandit.ope import Log, Monitor, check, estimate, evaluate
+from bayesbandit.ope import Log, check, estimate, evaluate
 from bayesbandit.ope.check import e_process
 from bayesbandit.ope.sequences import (
     BETS,
     Wealth,
-    always_valid_p,
     asymptotic,
     bet_scores,
     log_e,
@@ -101,76 +99,6 @@ def test_best_finds_the_best():
     result = evaluate(Log(None, arm, reward, e), [0, 1, 2], sequence="asymptotic")
     assert result.best().policy == 2
     assert result.sequence.groupby("policy").size().tolist() == [1381] * 3
-    monitor = Monitor(3, planned=n)
-    for a, r in zip(arm, reward, strict=True):
-        assert monitor.t >= 120 or monitor.best() is None
-        monitor.add(int(a), r, e[0])
-    assert monitor.best() == 2
-    table = monitor.values_table()
-    np.testing.assert_allclose(table.estimate, result.table.estimate)
-    assert (table.low < [0.3, 0.3, 0.6]).all()
-    assert (table.high > [0.3, 0.3, 0.6]).all()
-
-
-def test_a_monitor_stops_where_its_log_says_so():
-    """Without contexts, the p and the best arm of `evaluate`, by the rounds until then."""
-    rng, n = np.random.default_rng(6), 900
-    arm, e = rng.integers(3, size=n), np.full((n, 3), 1 / 3)
-    reward = (rng.random(n) < np.array([0.2, 0.35, 0.2])[arm]).astype(float)
-    monitor = Monitor(3, planned=2_000)
-    for a, r, p in zip(arm, reward, e, strict=True):
-        monitor.add(int(a), r, p)
-        if monitor.best() is not None:
-            break
-    assert 120 < monitor.t < n
-    for t, best in ((monitor.t - 1, None), (monitor.t, 1)):
-        found = evaluate(Log(None, arm[:t], reward[:t], e[:t]), [0, 1, 2], planned=2_000).best()
-        assert found.policy == best
-    np.testing.assert_allclose(monitor.p, found.p.to_numpy(np.float64), rtol=1e-9)
-
-
-@pytest.mark.slow
-def test_a_monitor_agrees_with_the_log():
-    """The same e-process as `always_valid_p` where weights are equal."""
-    rng = np.random.default_rng(2)
-    n, e = 400, np.array([0.5, 0.3, 0.2])
-    arm, reward = rng.choice(3, size=n, p=e), rng.normal(size=n)
-    monitor = Monitor(3, planned=n, block=10_000, bounds=(-9, 9))
-    monitor.left = 10_000  # one block: weights stay the same
-    for a, r in zip(arm, reward, strict=True):
-        monitor.add(int(a), r, e)
-    log = Log(None, arm, reward, np.tile(e, (n, 1)))
-    for a, b in ((0, 1), (2, 0)):
-        found = estimate(log, (a, b), mean="arm", weights="equal")
-        p, q = always_valid_p(found.sums, 0.05)
-        assert monitor.p.loc[a, b] == pytest.approx(p)
-        assert monitor.p.loc[b, a] == pytest.approx(q)
-    exact = monitor.values_table()
-    assert ((exact.low >= -9) & (exact.high <= 9) & (exact.low < exact.high)).all()
-
-
-@pytest.mark.parametrize(("scale", "origin"), [(1.0, 0.0), (-1e6, 0.0), (1.0, 1e6)])
-def test_a_monitor_is_the_log_round_by_round(scale, origin):
-    """The values, sequence and p of `evaluate` with arm means and the same batches."""
-    rng, n, block = np.random.default_rng(4), 400, 16
-    e = rng.dirichlet(np.full(3, 5.0), size=n) * 0.7 + 0.1
-    arm = (e.cumsum(axis=1) > rng.random((n, 1))).argmax(axis=1)
-    reward = origin + scale * (rng.random(n) < 0.2 + 0.2 * arm)
-    monitor, batch = Monitor(3, planned=n, block=block), []
-    for a, r, p in zip(arm, reward, e, strict=True):
-        batch.append(monitor.t - (monitor.size - monitor.left))
-        monitor.add(int(a), r, p)
-    log = Log(None, arm, reward, e, batch=batch)
-    assert [rows.stop - rows.start for rows in log.batches[:7]] == [1, 2, 4, 8, 16, 16, 16]
-    result = evaluate(log, [0, 1, 2], mean="arm", sequence="asymptotic", planned=n)
-    last = result.sequence.groupby("policy")[["low", "high"]].last()
-    table = monitor.values_table()
-    tight = {"rtol": 1e-6 if origin else 1e-9}
-    np.testing.assert_allclose(table.estimate, result.table.estimate, **tight)
-    np.testing.assert_allclose(table[["low", "high"]], last, **tight)
-    ours, theirs = monitor.p.to_numpy(), result.best().p.to_numpy(np.float64)
-    np.testing.assert_allclose(ours, theirs, rtol=1e-3)
-    assert monitor.best() == result.best().policy
 
 
 @pytest.mark.slow
@@ -188,27 +116,6 @@ def test_rare_rewards_and_rare_arms(chance, least):
         declared.append(evaluate(log, [0, 1], force=True).best().policy is not None)
     assert np.mean(covers) >= 0.95 - 3 * 0.0218
     assert np.mean(declared) <= 0.1 + 3 * 0.03
-
-
-@pytest.mark.parametrize("bounds", [(0, np.inf), (1, 0), ("a", "b"), (0, 1, 2), 1])
-def test_bounds_of_a_monitor_are_finite_numbers(bounds):
-    with pytest.raises(ValueError, match=r"bounds must be .*finite number"):
-        Monitor(2, planned=500, bounds=bounds)
-
-
-def test_what_a_monitor_refuses():
-    monitor = Monitor(["a", "b"], planned=500, bounds=np.array([0, 1]))
-    for args, said in (
-        (("c", 1.0, [0.5, 0.5]), "a round's arm must be among"),
-        (("a", 2.0, [0.5, 0.5]), "rewards must lie within"),
-        (("a", 1.0, [1.0, 0.0]), "probabilities must be"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            monitor.add(*args)
-    assert monitor.t == 0
-    bandit = bb.LinTS(["a", "b"], 0, min_probability=0.1)
-    monitor.observe(bandit.choose(), 1.0)
-    assert monitor.t == 1
 
 
 def test_the_propensity_test_is_a_martingale():
@@ -277,12 +184,6 @@ def test_peeking():
     assert np.mean(width) <= 0.24
 
 
-def test_a_monitor_says_that_a_round_has_one_arm():
-    bandit = bb.LinTS(["a", "b"], 1, min_probability=0.1)
-    with pytest.raises(ValueError, match=r"a round's arm must be among \['a', 'b'\]; got Names"):
-        Monitor(["a", "b"], planned=1_000).observe(bandit.choose(np.zeros((3, 1))), [1, 0, 1])
-
-
 def changed(n=400):
     """Rewards that are 0 for half of the rounds and then 1: no one mean has them."""
     arm = np.random.default_rng(0).integers(2, size=n)
@@ -315,12 +216,3 @@ def test_a_sequence_that_is_refused_for_another_reason_says_that():
     found = estimate(Log(None, arm, np.ones(n), np.full((n, 2), 0.5)), 0, sequence=(0, 1))
     assert "propensities are refuted" in found.refused
     assert found.sequence.refused == found.refused
-
-
-def test_a_monitor_that_rejects_every_mean_has_no_interval():
-    arm, reward, e = changed()
-    monitor = Monitor(2, planned=400, level=0.5, bounds=(0, 1))
-    for row in zip(arm, reward, e, strict=True):
-        monitor.add(*row)
-    table = monitor.values_table()
-    assert table[["low", "high"]].isna().all(axis=None)

@@ -1,13 +1,9 @@
 """What a standard error pays for: the rewards of its own arms, with the weights they are given."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from bayesbandit.ope import Log, Monitor, estimate, evaluate
-from bayesbandit.ope.pooled import ArmValue, MeanReward
-from bayesbandit.ope.tally import alike, tallied
+from bayesbandit.ope import Log, estimate, evaluate
 from bayesbandit_studies.evidence.designs import linear
 from bayesbandit_studies.evidence.measured import true
 
@@ -115,7 +111,7 @@ def test_a_mix_is_of_the_weights_that_are_used():
 
 
 def test_fewer_than_two_clicks_have_no_interval():
-    """In the arm, however many the others have; `mean` and the parts of a log say the same."""
+    """In the arm, however many the others have; the mean reward has its own."""
     rng = np.random.default_rng(3)
     arm, y = rng.integers(0, 2, 400), np.zeros(400)
     y[np.flatnonzero(arm == 1)[:40]] = 1.0
@@ -127,14 +123,10 @@ def test_fewer_than_two_clicks_have_no_interval():
         assert ("fewer than 2" in found.refused) == (n < 2)
         assert np.isnan(found.low) == (n < 2)
         assert evaluate(log, [0]).table.refused[0] == found.refused
-        parts = ArmValue(0)
-        parts.add(log, y, np.zeros(400, dtype=bool))
-        assert parts.summary()["refused"] == found.refused
     assert not estimate(log, 1).refused
     assert not estimate(log, (1, 0)).refused
-    mean = MeanReward()
-    mean.add(np.r_[np.zeros(99), 1.0], np.zeros(100, dtype=bool))
-    assert "fewer than 2" in mean.summary()["refused"]
+    once = Log(None, arm[:100], np.r_[np.zeros(99), 1.0], np.full((100, 2), 0.5))
+    assert "fewer than 2" in estimate(once, None).refused
 
 
 def test_a_contrast_is_carried_by_the_arm_that_varies():
@@ -166,38 +158,6 @@ def test_stablevar_is_the_default_in_all_places():
     assert evaluate(log, [0]).estimates[0].weights == "stablevar"
 
 
-@pytest.mark.parametrize("far", [0.0, -10.0, 1e3])
-def test_a_monitor_pays_for_its_own_arms(far):
-    """The numbers of `evaluate`, with a third arm that is far from the two."""
-    log = uniform(2, [0.0, 0.5, far], n=300)
-    monitor, batch = Monitor(3, planned=300, block=16), []
-    for a, r, p in zip(log.played, log.reward, log.probabilities, strict=True):
-        batch.append(monitor.t - (monitor.size - monitor.left))
-        monitor.add(int(a), r, p)
-    same = Log(None, log.played, log.reward, log.probabilities, batch=batch)
-    result = evaluate(same, [0, 1, 2], mean="arm", sequence="asymptotic", planned=300)
-    ends = result.sequence.groupby("policy")[["low", "high"]].last()
-    np.testing.assert_allclose(monitor.values_table()[["low", "high"]], ends, rtol=1e-6)
-
-
-def test_tallies_of_parts_add_up():
-    """Far from 0, and with parts that have other origins."""
-    rng = np.random.default_rng(0)
-    d, h = 1e4 + rng.normal(size=300), rng.random(300) + 0.5
-    d[100:] += 3.0
-
-    def end(rows):
-        ratio = (h[rows] ** 2,)
-        scored = replace(alike(d[rows], d[rows], ratio), arms=())  # nothing is promised
-        return tallied(scored, h[rows]).last()
-
-    whole, parts = end(slice(300)), end(slice(100)) + end(slice(100, 300))
-    for name in ("value", "H", "S", "V", "size"):
-        assert getattr(parts, name) == pytest.approx(getattr(whole, name), rel=1e-9)
-    v = (h @ d) / h.sum()
-    assert parts.se == pytest.approx(np.sqrt((h**2 * (d - v) ** 2).sum()) / h.sum(), rel=1e-9)
-
-
 STRANGE = {
     "two rounds": lambda a, y: (a[:2], y[:2], np.full((2, 2), 0.5)),
     "one arm": lambda a, y: (0 * a, y, np.ones((200, 1))),
@@ -223,7 +183,3 @@ def test_a_strange_log_has_an_interval_or_says_why_not(name):
             assert np.isfinite(found.ess)
             assert np.isnan([found.low, found.high]).all() == bool(found.refused)
             assert found.refused or found.low <= found.value <= found.high
-    parts = ArmValue(0)
-    parts.add(log, log.reward, np.zeros(len(log), dtype=bool))
-    row = parts.summary()
-    assert np.isnan(row["low"]) == bool(row["refused"])

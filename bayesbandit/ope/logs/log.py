@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from functools import cached_property
 from itertools import pairwise
@@ -10,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.checks import (
     LARGEST,
     ROUNDING,
@@ -38,7 +36,6 @@ from bayesbandit.store.log import DecisionLog
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.roles import Roles, blamed
 
-Snapshot = Callable[[Any, np.ndarray], Any]  # (batch, contexts (m, d)) → probabilities (m, K)
 BLOCKS = 50  # a log without batches gets new ones of at most a 50th of the rounds before
 FEWEST = 20  # or of this many rounds
 OF_ROUNDS = (  # attributes with a value for each round
@@ -70,8 +67,7 @@ class Log:
         weights change there, too. Default: batch sizes double from one round to a fiftieth of the
         rounds before, or to 20 rounds if that is more.
     mean: mean rewards (n, K) that were predicted before each round, for example by the bandit.
-    snapshots: the policies of the batches: an array (B, K) or (B, n, K), by batch; or a function of
-        a batch's label and contexts (m, d) that returns probabilities (m, K).
+    snapshots: the policies of the batches: their probabilities (B, n, K) at all contexts, by batch.
     available: a mask (n, K) of the available arms.
     time, reward_time: when each round was decided, and when its reward came (n,).
 
@@ -148,27 +144,28 @@ class Log:
         for name in OF_ROUNDS:
             values = getattr(self, name)
             setattr(some, name, None if values is None else values[which])
-        if isinstance(self.snapshots, np.ndarray) and self.snapshots.ndim == 3:
+        if self.snapshots is not None:
             some.snapshots = self.snapshots[:, which]
         return some
 
     @staticmethod
     def of(source: Any, **columns: Any) -> Log:
-        """Return the log of a bandit or its `history`, of a `DecisionLog`, or of a table.
+        """Return the log of a bandit's `history`, of a `DecisionLog`, or of a table.
 
         A `history` has its rounds in the order of their rewards. Decisions must have had the same
-        order: late rewards would bias all estimates. A bandit also gives its past policies, as
-        snapshots, which are learned again from the history. batch: labels of the rounds that it
-        decided between two rewards, if there are several.
+        order: late rewards would bias all estimates.
 
         For a table, arm, reward, propensity, time, reward_time, batch and weight are names of
         columns; probabilities is a dict from arms to columns. Without them, a role belongs to the
-        column with its own name ("arm", "reward", …; `read_log` has the list). All other columns
-        are contexts, which must be numbers. x: the columns of contexts instead. drop: columns to
-        leave out. keep: columns that are contexts, whatever their names, as keep=["time"].
-        encoder: an encoder that makes numbers of its columns. arms: the arms' names; default: those
-        with a probability, or those that were chosen.
-        `log.roles` says which column plays which role. The table of `history.to_frame()` has known
+        column with its own name: arm, reward, propensity, time, reward_time, batch; else action or
+        item_id, click, pscore, timestamp. `probability_ARM` or `p_ARM` are the arms' probabilities
+        if each arm that was chosen has such a column. An arm with probability 0 was not available.
+        All other columns are contexts, which must be numbers. x: the columns of contexts instead.
+        drop: columns to leave out. keep: columns that are contexts, although their names, or values
+        that look like dates or identifiers, say otherwise. encoder: an encoder that makes numbers
+        of its columns. arms: the arms' names; default: those with a probability, or those that
+        were chosen.
+        `print(log.roles)` says which column is what. The table of `history.to_frame()` has known
         columns: its weights, which tell the arm, are left out.
 
         For a `DecisionLog`, since and until are times. Decisions that were not shown are left out.
@@ -176,12 +173,9 @@ class Log:
         For files, see `read_log`.
         """
         from bayesbandit.ope.logs.readers import of_frame, of_history
-        from bayesbandit.ope.logs.relearned import of_bandit
         from bayesbandit.ope.logs.stored import of_decisions
 
-        if isinstance(source, Bandit):
-            parts = of_bandit(source, **columns)
-        elif isinstance(source, DecisionLog):
+        if isinstance(source, DecisionLog):
             parts = of_decisions(source, **columns)
         elif isinstance(source, Table):
             parts = of_frame(source, **columns)
@@ -221,21 +215,10 @@ class Log:
 
     def policy(self, b: int, rows: np.ndarray | slice) -> np.ndarray:
         """Return the probabilities (m, K) of batch number b's policy at the contexts of `rows`."""
-        x = self.x[rows]
-        snapshots = self.snapshots
         assert self.batch is not None
-        label = self.batch[self.batches[b].start]
-        if callable(snapshots):
-            e = floats(snapshots(label, x), "snapshots")
-        elif snapshots.ndim == 2:
-            e = np.broadcast_to(snapshots[int(label)], (len(x), len(self.arms)))
-        else:
-            e = snapshots[int(label)][rows]
-        if e.shape != (len(x), len(self.arms)):
-            raise ValueError(
-                f"snapshots must give probabilities {(len(x), len(self.arms))}; got {e.shape}"
-            )
-        return e
+        assert self.snapshots is not None
+        probabilities: np.ndarray = self.snapshots[int(self.batch[self.batches[b].start])][rows]
+        return probabilities
 
     def split(self, at: float = 0.5) -> tuple[Log, Log]:
         """Return the first share `at` of the rounds, and the rest.
@@ -265,35 +248,28 @@ class Log:
         some.reward = rewards_of(np.where(late, default, some.reward), len(some))
         return some
 
-    def _checked(self, snapshots: Any) -> Any:
+    def _checked(self, snapshots: Any) -> np.ndarray | None:
         """Return the snapshots. Raise ValueError if they differ from the logged probabilities."""
         if snapshots is None:
             return None
         if self.batch is None:
             raise ValueError("snapshots need batch=: the label of the policy of each round")
-        if not callable(snapshots):
-            snapshots = floats(snapshots, "snapshots")
-            B = len(self.batches)
-            n = len(self)
-            K = len(self.arms)
-            if snapshots.shape[1:] not in ((K,), (n, K)):
-                raise ValueError(
-                    f"snapshots must be (B, {K}) or (B, {n}, {K}), by batch=; got "
-                    f"{snapshots.shape} for {B} batches"
-                )
-            if not {float(b) for b in self.batch} <= set(range(len(snapshots))):
-                raise ValueError(
-                    f"batches must be 0 … {len(snapshots) - 1}, as snapshots; got "
-                    f"{self.batch[0]:g} … {self.batch[-1]:g}"
-                )
         if self.probabilities is None:
             raise ValueError("snapshots need the probabilities (n, K) that were logged")
-        self.snapshots = snapshots
-        for b, rows in enumerate(self.batches):
-            gap = np.abs(self.policy(b, rows) - self.probabilities[rows]).max()
-            if not gap <= ROUNDING:
-                raise ValueError(
-                    f"the snapshot of batch number {b} differs from the logged probabilities by "
-                    f"{gap:.3g}"
-                )
-        return snapshots
+        found = floats(snapshots, "snapshots")
+        n, K = self.probabilities.shape
+        if found.shape[1:] != (n, K):
+            raise ValueError(f"snapshots must be (B, {n}, {K}), by batch=; got {found.shape}")
+        if not {float(b) for b in self.batch} <= set(range(len(found))):
+            raise ValueError(
+                f"batches must be 0 … {len(found) - 1}, as snapshots; got {self.batch[0]:g} … "
+                f"{self.batch[-1]:g}"
+            )
+        gap = np.abs(found[self.batch.astype(int), np.arange(n)] - self.probabilities).max(axis=1)
+        if not gap.max() <= ROUNDING:
+            t = int(np.argmax(~(gap <= ROUNDING)))
+            raise ValueError(
+                f"the snapshot of batch {self.batch[t]:g} differs from the logged probabilities by "
+                f"{gap[t]:.3g} in round {t}"
+            )
+        return found

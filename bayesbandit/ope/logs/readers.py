@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -68,12 +69,25 @@ def of_history(history: Any) -> dict[str, Any]:
     return {**parts, "probabilities": e / e.sum(axis=1, keepdims=True), "available": on}
 
 
+def roles_in(frame: pd.DataFrame, name: str, *, arms: Any = None, **columns: Any) -> Roles:
+    """Return the role of each column of a log. name: what errors call it."""
+    if len(frame) < 2:
+        raise ValueError(f"a log needs at least two rounds; got {len(frame)} in {name}")
+    if {*map(str, frame.columns)} >= STORED:
+        raise ValueError(
+            f"{name} is one of DecisionLog.frame(), which does not say which rewards are settled: "
+            "bb.ope.Log.of(log) reads the log itself"
+        )
+    return roles_of(frame, name, arms=None if arms is None else arm_names(arms), **columns)
+
+
 def of_frame(
     table: Table,
+    name: str = "the table",
     *,
     x: Sequence[str] | None = None,
     arms: Any = None,
-    keep: Collection[str] = (),
+    keep: Collection[Name] = (),
     encoder: Encoder | None = None,
     **columns: Any,
 ) -> dict[str, Any]:
@@ -81,29 +95,29 @@ def of_frame(
 
     columns: those by role, probabilities and drop, as `roles_of` takes them.
     """
+    import pandas as pd
+
     frame, _ = inputs.table(table)
-    not_stored(frame, "the table")
-    arms = None if arms is None else arm_names(arms)
-    roles = roles_of(frame, "the table", x=x, keep=keep, encoder=encoder, arms=arms, **columns)
-    if x is None and encoder is None and not roles.of_history:
-        kept = names_in(keep)
-        check_no_identifier([name for name in roles.contexts if name not in kept], "x")
+    roles = roles_in(frame, name, x=x, keep=keep, encoder=encoder, arms=arms, **columns)
     contexts = frame[list(roles.contexts)]
-    strange = [name for name in contexts if contexts[name].dtype.kind not in "biuf"]
-    if encoder is None and strange:
+    if encoder is not None:
+        made = encoder.transform(contexts[list(encoder.columns)])
+        contexts = pd.DataFrame(made, columns=list(encoder.features))
+        left = {column: encoder.left.get(column, why) for column, why in roles.left.items()}
+        roles = replace(roles, left=left)
+    elif roles.of_history:
+        contexts = contexts.rename(columns={f"{name}{CONTEXT}": name for name in HISTORY})
+    elif x is None:
+        kept = names_in(keep)
+        check_no_identifier([column for column in roles.contexts if column not in kept], "x")
+    strange = [column for column in contexts if contexts[column].dtype.kind not in "biuf"]
+    if strange:
         raise ValueError(
             f"contexts must be numbers; column {strange[0]!r} is not. Name the columns that are, "
             "x=[…], leave it out, drop=[…], or give encoder=bb.Encoder.fit(…)"
         )
-    if encoder is not None:
-        contexts = encoded(contexts, encoder)
-    elif roles.of_history:
-        contexts = contexts.rename(columns={f"{name}{CONTEXT}": name for name in HISTORY})
-    return {
-        **of_rounds(frame, roles, arms),
-        "x": contexts if roles.contexts else None,
-        "encoder": encoder,
-    }
+    parts = of_rounds(frame, roles, None if arms is None else arm_names(arms))
+    return {**parts, "x": contexts if roles.contexts else None, "encoder": encoder}
 
 
 def of_rounds(
@@ -111,7 +125,8 @@ def of_rounds(
 ) -> dict[str, Any]:
     """Return the parts of the log of a table without its contexts.
 
-    arms: the arms' names. Default: those with a probability, or those that were chosen.
+    arms: the arms' names. Default: those with a probability, or those that were chosen. An arm with
+    probability 0 was not available.
     """
     named, each = roles.named, roles.probabilities
     k, arms = _arms_of(frame[named["arm"]], str(named["arm"]), arms or tuple(each))
@@ -121,7 +136,10 @@ def of_rounds(
             raise ValueError(
                 f"probabilities must have a column for each arm of {list(arms)!r}; got {each!r}"
             )
-        parts["probabilities"] = np.column_stack([numbers(frame[each[a]], f"P({a})") for a in arms])
+        p = np.column_stack([numbers(frame[each[a]], f"P({a})") for a in arms])
+        parts["probabilities"] = p
+        if (p == 0).any() and (p[np.arange(len(p)), k] > 0).all():
+            parts["available"] = p > 0
     with blamed(roles):
         parts |= {name: numbers(frame[named[name]], name) for name in NUMBERS if name in named}
         parts |= {name: moments(frame[named[name]], name) for name in TIMES if name in named}
@@ -170,20 +188,3 @@ def numbers(column: pd.Series, what: str) -> np.ndarray:
             f"column {column.name!r} ({what}) must be numbers; got {seen!r} in round {t}{hint}"
         )
     return found
-
-
-def not_stored(frame: pd.DataFrame, name: str) -> None:
-    """Raise ValueError for a table of `DecisionLog.frame()`."""
-    if {*map(str, frame.columns)} >= STORED:
-        raise ValueError(
-            f"{name} is one of DecisionLog.frame(), which does not say which rewards are settled: "
-            "bb.ope.Log.of(log) reads the log itself"
-        )
-
-
-def encoded(frame: pd.DataFrame, encoder: Encoder) -> pd.DataFrame:
-    """Return contexts as numbers, in columns with the names of the encoder's features."""
-    import pandas as pd
-
-    x = encoder.transform(frame[list(encoder.columns)])
-    return pd.DataFrame(x, columns=list(encoder.features))

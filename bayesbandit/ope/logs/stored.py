@@ -2,84 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.bandit import choosing
-from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.checks import Name
 from bayesbandit.history import name_array
-from bayesbandit.store import versions
 from bayesbandit.store.log import DecisionLog, Time
 from bayesbandit.store.records import INACTIVE
-from bayesbandit.store.rows import Parts, moment
+from bayesbandit.store.rows import moment
 from bayesbandit.store.settings import Settings
 from bayesbandit.tables.encoder import Encoder
 
 if TYPE_CHECKING:
     from bayesbandit.store.reading import Chunk
 
-Snapshots = Callable[[Any, np.ndarray], np.ndarray]
 AT_ONCE = 10_000  # decisions read at a time
-MOST = 200  # largest number of snapshots in memory, one for each version
 
 
 def of_decisions(
-    log: DecisionLog, since: Time | None = None, until: Time | None = None, snapshots: bool = True
+    log: DecisionLog, since: Time | None = None, until: Time | None = None
 ) -> dict[str, Any]:
     """Return the parts of the log of a database's decisions.
 
     Batches are the bandit's versions. If several processes decide, one may be a version behind: its
-    rounds then belong to the newest version that had decided before. There are snapshots if each
-    round was decided by the version of its batch, arms and policy never changed, and there are at
-    most 200 versions. snapshots: False leaves them out.
+    rounds then belong to the newest version that had decided before.
     """
     from bayesbandit.store.reading import chunks
 
+    found = chunks(log.ledger, moment(since, "since"), moment(until, "until"), AT_ONCE)
+    parts, is_open = of_chunks(log, found)
+    if len(is_open) < 2:
+        raise ValueError(
+            f"a log needs at least two rounds; {log} has {len(is_open)} decisions of this time"
+        )
+    return parts
+
+
+def of_chunks(log: DecisionLog, chunks: Iterable[Chunk]) -> tuple[dict[str, Any], np.ndarray]:
+    """Return the parts of the log of these decisions, and a mask (n,) of open rewards."""
     parts: dict[str, list[np.ndarray]] = {}
     arms: dict[Name, int] = {}
-    begin, end = moment(since, "since"), moment(until, "until")
-    settings = log.ledger.settings()
-    how = settings or Settings()
+    how = log.ledger.settings() or Settings()
     beginning = log.ledger.beginning() or {}
-    for chunk in chunks(log.ledger, begin, end, AT_ONCE):
+    for chunk in chunks:
         for row in chunk.decisions:
             for arm in row.arms:
                 arms.setdefault(arm, len(arms))
         for name, values in columns_of(chunk, arms, how, beginning["n_features"]).items():
             parts.setdefault(name, []).append(values)
-    n = sum(len(part) for part in parts.get("reward", ()))
-    if n < 2:
-        raise ValueError(f"a log needs at least two rounds; {log} has {n} decisions of this time")
+    if not parts:
+        return {}, np.empty(0, dtype=np.bool_)
     known: dict[str, Any] = {
         name: np.concatenate([_widened(part, len(arms), name) for part in values])
         for name, values in parts.items()
     }
-    version = known.pop("version")
-    del known["open"]
-    known["batch"] = np.maximum.accumulate(version).astype(np.float64)
+    known["batch"] = np.maximum.accumulate(known.pop("version")).astype(np.float64)
     known["arms"] = tuple(arms)
     if beginning["encoder"] is not None:
         known["encoder"] = Encoder.from_dict(beginning["encoder"])
         known["features"] = tuple(known["encoder"].features)
-    alike = len(np.unique(version)) <= MOST and known["available"].all()
-    if snapshots and alike and (version == known["batch"]).all():
-        known["snapshots"] = _policies(log, version)
-    return known
-
-
-def _policies(log: DecisionLog, version: np.ndarray) -> Snapshots | None:
-    """Return the policies of versions (n,), or None if they change from round to round."""
-    now = versions.first(log.ledger, Parts())
-    if now.bandit.of_arms or now.bandit.param is None:
-        return None
-    bandits: dict[float, Bandit] = {}
-    for number in np.unique(version).tolist():
-        now = versions.catch_up(log.ledger, now, Parts(), number)
-        bandits[float(number)] = now.bandit
-    return lambda label, x: choosing.probabilities(bandits[float(label)], x)
+    return known, known.pop("open")
 
 
 def columns_of(
