@@ -674,36 +674,3 @@ def test_a_setting_that_would_be_lost_is_refused(text, said, tmp_path):
     refused = run("compare", "--data", "iris", "--bandit", text, "--out", tmp_path / "runs")
     assert refused.exit_code != 0
     assert re.search(said, " ".join(refused.output.split()))
-
-
-def test_a_spreadsheet_computes_nothing_in_a_table_that_is_written(tmp_path):
-    """Texts that begin as a formula get an apostrophe; numbers, also negative ones, stay."""
-    from bayesbandit.cli.output import without_formulas
-
-    texts = ["=HYPERLINK(1)", "+1", "-a", "@x", "\t=1", "\r=1", "mail", "", "a=b", None, "-1"]
-    mixed = [*texts[:3], *range(-4, 4)]
-    table = pd.DataFrame({"=name": texts, "value": np.arange(11) - 5.0, "mixed": mixed})
-    table["kind"] = pd.Categorical(texts)
-    written = without_formulas(table)
-    assert list(written) == ["'=name", "value", "mixed", "kind"]
-    for column in ("'=name", "kind"):
-        cells = written[column].tolist()
-        assert cells[:6] == [f"'{text}" for text in texts[:6]]
-        assert cells[6:9] == texts[6:9]
-        assert pd.isna(cells[9])
-        assert cells[10] == "'-1"
-    assert written["value"].equals(table["value"])
-    assert written["mixed"].tolist() == ["'=HYPERLINK(1)", "'+1", "'-a", *range(-4, 4)]
-    assert table["=name"][0] == "=HYPERLINK(1)"  # the table itself is as it was
-
-
-def test_the_table_of_a_comparison_has_no_formula(tmp_path):
-    """A file's name is a name in the table."""
-    frame = pd.DataFrame({"x": np.arange(60) % 7, "y": np.arange(60) % 2})
-    frame.to_csv(tmp_path / "=1+1.csv", index=False)
-    done = run("compare", "--csv", tmp_path / "=1+1.csv", "--target", "y", "--bandit", "LinGreedy",
-               "--replications", 2, "--out", tmp_path)  # fmt: skip
-    assert done.exit_code == 0, done.output
-    lines = (tmp_path / "compare" / "table.csv").read_text().splitlines()
-    assert "'=1+1" in lines[1]
-    assert not [cell for line in lines for cell in line.split(",") if cell.startswith("=")]

@@ -5,16 +5,15 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot
-from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from scipy import stats
 
 import bayesbandit as bb
@@ -143,67 +142,6 @@ def test_one_replication_claims_no_error() -> None:
     assert title == "Cumulative regret, one replication"
 
 
-def close(environments: int, replications: int = 4) -> pd.DataFrame:
-    """Regret that runs up to thousands, while bandits differ by a few."""
-    table = simulated(environments, replications=replications)
-    shift = 100.0 * table["t"] + 50.0 * table["replication"] * table["t"]
-    return table.assign(regret=table["regret"] + shift, reward=table["reward"] - shift)
-
-
-def curves_of(ax: Axes) -> list[Line2D]:
-    """Without the line at 0."""
-    return [line for line in ax.lines if len(np.asarray(line.get_xdata())) > 2]
-
-
-@pytest.mark.slow
-def test_curves_that_coincide_are_drawn_as_differences_within_replications() -> None:
-    table = close(2)
-    figure = rendered(plots.regret_curves(table))
-    title = "Cumulative regret above the bandits' mean: mean ± SE over 4 replications"
-    assert figure.get_suptitle().split() == title.split()
-    for ax, name in zip(figure.axes, ("env 0", "env 1"), strict=True):
-        here = table[table["environment"] == name]
-        ends = here[here["t"] == here["t"].max()].pivot(
-            index="replication", columns="bandit", values="regret"
-        )
-        above = ends.sub(ends.mean(axis=1), axis=0)
-        for line, bandit, band in zip(curves_of(ax), BANDITS, ax.collections, strict=True):
-            assert line.get_ydata()[-1] == pytest.approx(above[bandit].mean())
-            corners = band.get_paths()[0].vertices
-            at_end = corners[corners[:, 0] == here["t"].max(), 1]
-            assert np.ptp(at_end) / 2 == pytest.approx(above[bandit].sem())
-        level = f"{ends.to_numpy().mean():,.0f} (units of reward)"
-        assert spoken(ax.get_ylabel()) == f"regret above the mean, which ends at {level}"
-
-
-@pytest.mark.slow
-def test_only_those_that_coincide() -> None:
-    apart = simulated(2, replications=4).replace({"environment": {"env 0": "x", "env 1": "y"}})
-    table = pd.concat([close(1), apart], ignore_index=True)
-    figure = rendered(plots.regret_curves(table))
-    assert "where curves coincide" in " ".join(figure.get_suptitle().split())
-    labels = [ax.get_ylabel().split()[0] for ax in figure.axes]
-    assert labels == ["regret", "cumulative", "cumulative"]
-    first = (table["environment"] == "env 0") & (table["replication"] == 0)
-    one = table[table["bandit"] == "UCB"]
-    twins = pd.concat([one, one.assign(bandit="twin")])
-    for other in (table[~(first & (table["bandit"] == "UCB"))], one, twins):
-        assert "above" not in plots.regret_curves(other).get_suptitle()
-
-
-@pytest.mark.slow
-def test_many_environments_that_coincide() -> None:
-    table = close(13)
-    figure = rendered(plots.regret_curves(table))
-    title = "Normalised regret above the bandits' mean: mean ± SE over 13 environments"
-    assert spoken(figure.get_suptitle()) == f"{title}, 4 replications each"
-    (ax,) = figure.axes
-    last = table[table["t"] == table.groupby("environment")["t"].transform("max")]
-    rate = (last["regret"] / last["t"]).groupby(last["bandit"]).mean()
-    for line, bandit in zip(curves_of(ax), BANDITS, strict=True):
-        assert line.get_ydata()[-1] == pytest.approx(rate[bandit] - rate.mean())
-
-
 @pytest.mark.slow
 def test_pairwise_scatter() -> None:
     table = simulated(6)
@@ -255,6 +193,11 @@ def test_differences_need_pairs_and_a_reference_that_played() -> None:
         plots.paired_differences(simulated(1, replications=1))
 
 
+def test_one_bandit_is_compared_with_none() -> None:
+    with pytest.raises(ValueError, match="at least two bandits"):
+        plots.pairwise_scatter(simulated(2).query("bandit == 'UCB'"))
+
+
 def test_of_many_bandits_the_best_are_compared_in_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "SHOWN", 2)
     table = simulated(2, replications=2)
@@ -264,14 +207,6 @@ def test_of_many_bandits_the_best_are_compared_in_pairs(monkeypatch: pytest.Monk
     assert {ax.get_title() for ax in figure.axes[:2]} == set(rate.index[:2])
     assert len(figure.axes) == 4
     assert "2 of 3 bandits, by regret" in " ".join(figure.get_suptitle().split())
-
-
-@pytest.mark.slow
-def test_the_bakeoff_picture_says_so_and_one_bandit_is_none() -> None:
-    figure = rendered(plots.pairwise_scatter(simulated(2), bakeoff_compat=True, level=0.1))
-    assert spoken(figure.get_suptitle()).endswith("(two-sided p < 0.1, bake-off script)")
-    with pytest.raises(ValueError, match="at least two bandits"):
-        plots.pairwise_scatter(simulated(2).query("bandit == 'UCB'"))
 
 
 @pytest.mark.slow
@@ -444,3 +379,54 @@ def test_an_arm_of_which_a_leaf_knows_nothing_has_no_point() -> None:
     for ax in rendered(plots.policy_tree(bandit)).axes[1:]:
         points = [line.lines[0].get_xdata()[0] for line in ax.containers]
         assert np.isfinite(points).tolist() == [True, True, False]
+
+
+BANDIT = bb.BLTS(["mail", "phone"], 2, min_probability=0.05, seed=0)
+for context in np.random.default_rng(0).normal(size=(200, 2)):
+    BANDIT.observe(BANDIT.choose(context), float(context[0]))
+EVALUATED = bb.ope.evaluate(bb.ope.Log.of(BANDIT.history), BANDIT.arms, sequence="asymptotic")
+PICTURES = {
+    "regret_curves": partial(plots.regret_curves, simulated(5)),
+    "propensities": partial(plots.propensities, simulated(5)),
+    "paired_differences": partial(plots.paired_differences, simulated(5)),
+    "pairwise_scatter": partial(plots.pairwise_scatter, simulated(5)),
+    "balance": partial(plots.balance, bb.balance_table(BANDIT.history)),
+    "policy_values": partial(plots.policy_values, EVALUATED),
+    "policy_contrasts": partial(plots.policy_contrasts, EVALUATED, against="mail"),
+    "calibration": partial(plots.calibration, bb.ope.check(EVALUATED.data)),
+    "value_sequences": partial(plots.value_sequences, EVALUATED),
+    "policy_tree": partial(plots.policy_tree, bb.PolicyTreeTS(["mail", "phone"], 2)),
+}
+WHOLE = ("pairwise_scatter", "policy_tree")  # of panels that belong together: no ax
+
+
+def test_every_picture_is_here() -> None:
+    assert set(PICTURES) == {name for name in plots.__all__ if callable(getattr(plots, name))}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_what_is_no_such_table_is_a_sentence(name: str) -> None:
+    draw = PICTURES[name]
+    others = (None, 3, "table", BANDIT.history, EVALUATED, pd.DataFrame({"a": [1.0]}))
+    for other in (one for one in others if type(one) is not type(draw.args[0])):
+        with pytest.raises((TypeError, ValueError), match=r"takes|needed|needs"):
+            draw.func(other, *draw.args[1:], **draw.keywords)
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_title_may_be_left_out(name: str) -> None:
+    assert PICTURES[name](title="").get_suptitle() == ""
+
+
+@pytest.mark.parametrize("name", [name for name in PICTURES if name not in WHOLE])
+def test_it_draws_on_axes_of_the_caller(name: str) -> None:
+    draw = PICTURES[name]
+    n = len(draw().axes)
+    mine = Figure(figsize=(12, 9))
+    axes = mine.subplots(1, n + 1)
+    assert draw(ax=axes[:n] if n > 1 else axes[0], title="mine") is mine
+    assert (mine.get_figwidth(), mine.get_figheight()) == (12, 9)
+    assert all(ax.has_data() for ax in axes[:n])
+    assert not axes[n].has_data()
+    with pytest.raises(ValueError, match=rf"ax must be {n} axes, one for each panel"):
+        draw(ax=axes)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from bayesbandit import plots
-from bayesbandit.ope import Log, check, evaluate, replay
+from bayesbandit.ope import Log, check, evaluate
 from bayesbandit_studies.evidence.designs import linear
-from tests.ope.test_replay import Always, uniform
+from tests.ope.test_replay import uniform
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +36,6 @@ def test_a_row_a_policy(result):
     differences = drawn(plots.policy_contrasts(result, "logged"))
     assert names(differences) == [r"arm \$0", "few"]
     assert "above that of logged" in differences.axes[0].get_xlabel()
-    sizes = drawn(plots.sample_sizes(result))
-    dots = sizes.axes[0].lines[0].get_xdata()
-    np.testing.assert_allclose(dots, result.table["ess"])
 
 
 @pytest.mark.slow
@@ -65,15 +62,6 @@ def test_a_panel_an_arm_or_policy(result):
     assert [ax.get_title() for ax in figure.axes] == ["0", "1", "2"]
     figure = drawn(plots.value_sequences(result))
     assert [ax.get_title() for ax in figure.axes] == ["logged", r"arm \$0", "few"]
-
-
-def test_curves_of_replays():
-    runs = [replay(uniform(), Always(), min_probability=0.1, seed=r).curve for r in range(3)]
-    figure = drawn(plots.replay_curves({"b": runs, "again": runs}))
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["b", "again"]
-    end = figure.axes[0].lines[0].get_ydata()[-1]
-    n = min(map(len, runs)) - 1
-    assert end == pytest.approx(np.mean([curve["mean"][n] for curve in runs]))
 
 
 def test_what_cannot_be_drawn_is_said():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 MAKER = "bayesbandit"  # the software that our PNG files name
 FOR_AUTHORS = DeprecationWarning, PendingDeprecationWarning, FutureWarning
 INTERRUPTED = 130  # the status of a command that Ctrl-C ended
-FORMULA = re.compile(r"[=+\-@\t\r]")  # a text that begins so is a formula to a spreadsheet
 
 console = Console()
 
@@ -62,7 +60,7 @@ def save(
     """Write a run's table.csv, table.md, pictures and report.html to a folder that has run.json.
 
     report.html has all tables, pictures and the answer. columns.md is written if `columns` has
-    tables. Pictures of an earlier run that are not overwritten are deleted.
+    tables.
     """
     from bayesbandit.evaluation.page import page
 
@@ -70,7 +68,7 @@ def save(
     pictures = {}
     with clear_errors():
         with replacing(folder / "table.csv") as beside:
-            without_formulas(table).to_csv(beside, index=False)
+            table.to_csv(beside, index=False)
         with replacing(folder / "table.md") as beside:
             beside.write_text(_markdown(titled), encoding="utf-8")
         if columns:
@@ -80,9 +78,6 @@ def save(
             with replacing(folder / f"{name}.png") as beside:
                 figure.savefig(beside, format="png", dpi=150, metadata={"Software": MAKER})
             pictures[name] = figure.get_suptitle() or name, (folder / f"{name}.png").read_bytes()
-        for old in folder.glob("*.png"):
-            if old.stem not in figures and _is_ours(old):
-                old.unlink()
         record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         with replacing(folder / "report.html") as beside:
             html = page(title, answer, pictures, titled | columns, record)
@@ -110,22 +105,6 @@ def check_file(path: Path) -> None:
         raise IsADirectoryError(f"{path} cannot be written: it is a folder; name a file in it")
 
 
-def without_formulas(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table for a spreadsheet: an apostrophe before each text that it would compute.
-
-    Such texts are names of arms, columns and files that others chose. Numbers stay as they are.
-    """
-
-    def safe(value: object) -> object:
-        return f"'{value}" if isinstance(value, str) and FORMULA.match(value) else value
-
-    found = table.rename(columns=safe)
-    for place, (_, column) in enumerate(table.items()):
-        if column.dtype.kind == "O":  # texts, categories and mixed columns
-            found.isetitem(place, [safe(value) for value in column])
-    return found
-
-
 def _markdown(titled: dict[str, pd.DataFrame]) -> str:
     """Return tables under their headings, as Markdown."""
     from bayesbandit import evaluation
@@ -134,12 +113,6 @@ def _markdown(titled: dict[str, pd.DataFrame]) -> str:
     return "\n".join(
         f"## {escaped(title)}\n\n{evaluation.markdown(frame)}\n" for title, frame in titled.items()
     )
-
-
-def _is_ours(picture: Path) -> bool:
-    """Return whether bayesbandit made a picture, by the software that the PNG's header names."""
-    with picture.open("rb") as file:
-        return f"Software\0{MAKER}".encode() in file.read(1000)
 
 
 def say(*parts: str | tuple[str, str]) -> None:

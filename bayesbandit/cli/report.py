@@ -79,11 +79,11 @@ def watch(
     import numpy as np
     import pandas as pd
 
-    from bayesbandit import plots
     from bayesbandit.beliefs.drift_test import EProcess
     from bayesbandit.evaluation.text import HOURS_IN, unit_of
     from bayesbandit.ope import Log
     from bayesbandit.ope.logs.stored import AT_ONCE, of_chunks
+    from bayesbandit.plots import service as plots
     from bayesbandit.service.watching import Watch, most_taken
     from bayesbandit.store.reading import chunks
     from bayesbandit.store.rows import moment

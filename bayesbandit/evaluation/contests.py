@@ -9,6 +9,7 @@ import pandas as pd
 from scipy.special import erfc
 from scipy.stats import t as student
 
+from bayesbandit.checks import number
 from bayesbandit.evaluation.results import RUN, SCHEMA, check, last, summary
 
 PAIR = ["environment", "row", "column"]
@@ -16,9 +17,7 @@ ALIKE = 1e-9  # gaps whose standard error is below this share of their mean coun
 ROUNDING = 1e-12  # a gap below this share of two regrets is a rounding error
 
 
-def pairwise(
-    table: pd.DataFrame, bakeoff_compat: bool = False, level: float = 0.05
-) -> pd.DataFrame:
+def pairwise(table: pd.DataFrame, level: float = 0.05) -> pd.DataFrame:
     """Return the wins and losses of every bandit against every other, in every environment.
 
     There is one row for each ordered pair. `row_regret`, `column_regret` are normalised means over
@@ -38,14 +37,8 @@ def pairwise(
     (classification), regret / t is an error rate over n rounds. The two rates are compared by
     z = (e_row − e_col) / √(2 ē(1 − ē)/n), with their mean ē. This assumes independent rounds, and
     ignores that another run might lock on to another arm. With other rewards p is NaN, a draw.
-
-    `bakeoff_compat` tests error rates as the script of the contextual bandit bake-off (Bietti,
-    Agarwal & Langford, 2021) and its copies do. It pools the rounds of all replications but not the
-    variances, and adds 1e-6 to the standard error. Its p = 1 − erf(|z|) lacks the √2 that makes it
-    2(1 − Φ(|z|)). So its "p < .05" has level .166, and far more with few and long replications.
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level}")
+    number(level, "level", above=0, below=1)
     table = check(table)
     rates = _classification(table)
     pairs = _gaps(table, rates)
@@ -56,13 +49,10 @@ def pairwise(
     )
     once = counts & (R == 1)
     mean = (a + b) / 2
-    script = counts & bakeoff_compat
     with np.errstate(divide="ignore", invalid="ignore"):
         se = np.where(once, np.sqrt(2 * mean * (1 - mean) / n), gap_se)
-        se = np.where(script, 1e-6 + np.sqrt((a * (1 - a) + b * (1 - b)) / n), se)
         z = np.where((gap == 0) & (se == 0), 0.0, gap / se)
     p = np.where(once, erfc(np.abs(z) / np.sqrt(2)), _paired(gap, gap_se, R))
-    p = np.where(script, erfc(np.abs(z)), p)
     outcome = np.where(p < level, np.where(gap < 0, "win", "loss"), "draw")
     columns = [*PAIR, "row_regret", "column_regret", "replications", "difference"]
     return pairs[columns].assign(difference_se=gap_se, statistic=z, p=p, outcome=outcome)
@@ -142,7 +132,7 @@ def differences(
     return frame.assign(p=_paired(*(frame[name].to_numpy(np.float64) for name in names[3:])))
 
 
-def ranking(table: pd.DataFrame, bakeoff_compat: bool = False, level: float = 0.05) -> pd.DataFrame:
+def ranking(table: pd.DataFrame, level: float = 0.05) -> pd.DataFrame:
     """Return one row for each bandit, the best first.
 
     The columns have means over environments of normalised regret, reward and rank, and the numbers
@@ -159,7 +149,7 @@ def ranking(table: pd.DataFrame, bakeoff_compat: bool = False, level: float = 0.
     cells["rank"] = cells.groupby("environment")["normalised_regret"].rank()
     cells["variance"] = cells["normalised_regret_se"] ** 2
     bandits = cells.groupby("bandit", sort=False)
-    pairs = pairwise(table, bakeoff_compat, level)
+    pairs = pairwise(table, level)
     count = pd.crosstab(pairs["row"], pairs["outcome"])
     count = count.reindex(index=played.index, columns=["win", "loss"], fill_value=0)
     n = len(everywhere)

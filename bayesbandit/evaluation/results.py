@@ -7,6 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
+from bayesbandit.checks import shown
+
 SCHEMA: dict[str, str] = {
     "environment": "str",
     "bandit": "str",
@@ -45,6 +47,8 @@ _CELL = ["environment", "bandit"]
 
 def check(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table with the schema's columns and dtypes; raise ValueError if it is invalid."""
+    if not isinstance(table, pd.DataFrame):
+        raise TypeError(f"a results table, of Experiment(…).run(), is needed; got {shown(table)}")
     missing = [name for name in SCHEMA if name not in table.columns]
     if missing:
         raise ValueError(f"the results table lacks {missing}; it has {list(table.columns)}")

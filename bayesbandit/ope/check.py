@@ -61,8 +61,10 @@ class Check:
         z = (chosen − expected)/√Σe(1 − e). Empty without probabilities (n, K).
         """
         rows = []
-        for k, arm in enumerate(self.log.arms if self.log.probabilities is not None else ()):
-            e, chosen = self._of(k)
+        p = self.log.probabilities
+        for k, arm in enumerate(self.log.arms if p is not None else ()):
+            assert p is not None
+            e, chosen = p[:, k], (self.log.played == k).astype(np.float64)
             place = np.clip(np.searchsorted(BINS, e, side="left") - 1, 0, len(BINS) - 2)
             for b in np.unique(place[e > 0]):
                 mine = (place == b) & (e > 0)
@@ -74,24 +76,6 @@ class Check:
                 )  # fmt: skip
         names = ["arm", "from", "to", "rounds", "chosen", "expected", "z"]
         return pd.DataFrame(rows, columns=names)
-
-    @cached_property
-    def placebo(self) -> pd.DataFrame:
-        """Return z statistics that are about N(0, 1) if the probabilities are true.
-
-        A row for each arm, a column for each g: 1 and each feature. With w the weights of "always
-        this arm", z = Σ(w − 1)g/√Σ(w − 1)²g² over rounds where the arm could be chosen. The arm
-        cannot change what was known before it was chosen. Empty without probabilities (n, K).
-        """
-        g = np.column_stack([np.ones(len(self.log)), self.log.x])
-        rows = {}
-        for k, arm in enumerate(self.log.arms if self.log.probabilities is not None else ()):
-            e, chosen = self._of(k)
-            terms = ((chosen / self.log.propensity) - (e > 0))[:, None] * g
-            size = np.sqrt((terms**2).sum(axis=0))
-            rows[arm] = np.where(size > 0, terms.sum(axis=0) / np.where(size > 0, size, 1.0), 0.0)
-        columns = ["1", *self.log.features]
-        return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
     @cached_property
     def overlap(self) -> pd.DataFrame:
@@ -117,11 +101,6 @@ class Check:
             )
         names = ["rounds", "smallest", "never", "below_01", "largest_weight"]
         return pd.DataFrame.from_dict(rows, orient="index", columns=names)
-
-    def _of(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return arm number k's probabilities (n,), and whether it was chosen (n,)."""
-        assert self.log.probabilities is not None
-        return self.log.probabilities[:, k], (self.log.played == k).astype(np.float64)
 
 
 def check(data: Log) -> Check:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -84,15 +83,6 @@ class Power:
         head = f"Power({self.one!r} − {self.other!r} = {self.difference:.4g}, {n} replications)"
         return f"{head}\n{self.table.round(3).to_string(index=False)}"
 
-    def cheapest(self, power: float = 0.8, always: bool = False) -> pd.Series | None:
-        """Return the row with the smallest `lost` among those with at least this power, or None.
-
-        always: use the power of the always-valid test instead.
-        """
-        number(power, "power", above=0, below=1)
-        enough = self.table[self.table["always" if always else "power"] >= power]
-        return enough.iloc[int(enough["lost"].argmin())] if len(enough) else None
-
 
 def power(
     world: Environment | Mapping[Name, float],
@@ -127,22 +117,20 @@ def power(
     from joblib import Parallel, delayed
 
     world = _world(world, noise)
-    K = len(world.arms)
     integer(seed, "seed")
     floors = _several(min_probabilities, "min_probabilities")
     ends = sorted(_several(horizons, "horizons"))
     for floor in floors:
-        if number(floor, "each of min_probabilities", least=0) > 1 / K:
-            raise ValueError(
-                f"each of min_probabilities must be ≤ 1/{K} for {K} arms; got {floor:g}"
-            )
+        number(floor, "each of min_probabilities", least=0, most=1 / len(world.arms))
     for end in ends:
         integer(end, "a horizon", least=2)
     number(level, "level", above=0, below=1)
     integer(replications, "replications", least=2)
     processes(jobs)
     size = -(-ends[-1] // BATCHES) if batch is None else integer(batch, "batch", least=1)
-    _takes_a_floor(bandit, world, floors[0])
+    made = bandit(world.arms, world.n_features, seed=0, min_probability=floors[0])
+    if not isinstance(made, Bandit):
+        raise TypeError(f"bandit must be a preset, which makes a bandit; it made {made!r}")
     mean = world.sample(DRAWN, _rng(seed, "truth")).mean
     pair = _pair(world.arms, mean.mean(axis=0), against)
     truth = _truth(world, pair, mean, world.sample(DRAWN, _rng(seed, "truth", "again")).mean)
@@ -172,35 +160,16 @@ def _world(world: Any, noise: float | None) -> Environment:
         number(noise, "noise", above=0)
     limits = {"least": 0, "most": 1} if noise is None else {}
     for arm, mean in world.items():
-        said = " where rewards are 0 or 1 (noise=None)" if noise is None else ""
-        number(mean, f"the mean reward of {arm!r}{said}", **limits)
+        number(mean, f"the mean reward of {arm!r}", **limits)
     return Arms(dict(world), noise)
 
 
-def _several(values: Any, what: str) -> list[Any]:
-    """Return numbers as a list; raise if there are none, or two are equal."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise TypeError(f"{what} must be numbers, as [{values!r}]; got {values!r}")
-    found = list(values)
+def _several(values: Iterable[Any], what: str) -> list[Any]:
+    """Return numbers as a list; raise ValueError if there are none, or two are equal."""
+    found: list[Any] = np.ravel(values).tolist()
     if not found or len(set(found)) < len(found):
         raise ValueError(f"{what} must be one or more different numbers; got {found!r}")
     return found
-
-
-def _takes_a_floor(bandit: Any, world: Environment, floor: float) -> None:
-    """Raise TypeError unless `bandit` makes a bandit with a minimum probability."""
-    if not callable(bandit) or isinstance(bandit, Bandit):
-        raise TypeError(f"bandit must be a preset, as bb.LinTS, not a bandit; got {bandit!r}")
-    # The signature of a partial with an unknown setting is an error that does not name it.
-    make = bandit.func if isinstance(bandit, partial) else bandit
-    parameters = inspect.signature(make).parameters
-    if "min_probability" not in parameters and all(
-        p.kind is not inspect.Parameter.VAR_KEYWORD for p in parameters.values()
-    ):
-        raise TypeError(f"bandit must take min_probability=, the floor; {bandit!r} does not")
-    made = bandit(world.arms, world.n_features, seed=0, min_probability=floor)
-    if not isinstance(made, Bandit):
-        raise TypeError(f"bandit must be a preset, which makes a bandit; it made {made!r}")
 
 
 def _pair(arms: Sequence[Name], value: np.ndarray, against: Any) -> tuple[Name, Name]:

@@ -6,8 +6,6 @@ recommendation algorithms.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +14,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.stats import norm
-from scipy.stats import t as student
 
 from bayesbandit.bandit import transactions
 from bayesbandit.bandit.bandit import Bandit
@@ -37,7 +34,7 @@ class Replay:
 
     value: the mean reward of the matched rounds, with its standard error `se` and an interval (low,
         high). The interval is for the expected mean reward of this run. It does not cover how much
-        other runs of the same bandit would differ: see `together`.
+        other runs of the same bandit would differ.
     refused: why there is no interval (low and high are NaN), or "". warnings: sentences.
     matched, expected: how many rounds matched, and how many were expected to, Σc.
     thinned: how many rounds the rejection step kept.
@@ -144,36 +141,6 @@ def replay(
         value, se, value - half, value + half, expected, len(kept), rounds, data.arm[rounds],
         reward, level, own, why, tuple(warnings),
     )  # fmt: skip
-
-
-def together(runs: Sequence[Replay], level: float = 0.95) -> tuple[float, float, float, float]:
-    """Return mean, standard error, low and high of several replays of one log with different seeds.
-
-    The runs differ in the rounds that the rejection step keeps and in what the bandit draws. So
-    their standard deviation s includes how differently the bandit may learn. The runs share rounds:
-    with ρ the share of a run's rounds that another run has, se = s √((1 + (R − 1)ρ)/R). The
-    interval is Student's t.
-    """
-    return pooled(np.array([run.value for run in runs]), overlap(runs), level)
-
-
-def pooled(values: np.ndarray, rho: float, level: float) -> tuple[float, float, float, float]:
-    """Return mean, standard error, low and high of R values (R,) with correlation ρ."""
-    R = len(values)
-    mean = float(values.mean())
-    if R < 2:
-        return mean, np.nan, np.nan, np.nan
-    se = float(values.std(ddof=1) * np.sqrt((1 + (R - 1) * rho) / R))
-    half = float(student.ppf((1 + level) / 2, R - 1)) * se
-    return mean, se, mean - half, mean + half
-
-
-def overlap(runs: Sequence[Replay]) -> float:
-    """Return the mean share of a run's rounds that another run of the same log has."""
-    count = Counter(np.concatenate([run.rounds for run in runs]).tolist())
-    total = sum(run.matched for run in runs)
-    R = len(runs)
-    return sum(c * (c - 1) for c in count.values()) / (total * (R - 1)) if R > 1 else 1.0
 
 
 def _check(log: Log, bandit: Player) -> None:

@@ -7,20 +7,15 @@ from bayesbandit.plots.evidence import (
     calibration,
     policy_contrasts,
     policy_values,
-    replay_curves,
-    sample_sizes,
     value_sequences,
 )
 from bayesbandit.plots.results import pairwise_scatter, propensities
-from bayesbandit.plots.service import arm_shares, daily_counts, reward_lags, weekly_values
 from bayesbandit.plots.trees import policy_tree
 
 __all__ = [
     "MANY",
-    "arm_shares",
     "balance",
     "calibration",
-    "daily_counts",
     "paired_differences",
     "pairwise_scatter",
     "policy_contrasts",
@@ -28,9 +23,5 @@ __all__ = [
     "policy_values",
     "propensities",
     "regret_curves",
-    "replay_curves",
-    "reward_lags",
-    "sample_sizes",
     "value_sequences",
-    "weekly_values",
 ]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -13,7 +11,6 @@ from bayesbandit.evaluation import check, curves, last
 from bayesbandit.plots.style import GREY, Given, dress, finish, looks, panels, ruled, words
 
 MANY = 12  # environments that still get a panel each
-CLOSE = 0.2  # of the largest regret at the end: curves that end within it coincide
 
 
 def regret_curves(
@@ -21,77 +18,36 @@ def regret_curves(
     *,
     ax: Given = None,
     title: str | None = None,
-    width: float | None = None,
 ) -> Figure:
     """Draw cumulative regret by round: mean ± standard error over replications, a panel for each
     environment.
 
-    If all bandits end within a fifth of the largest regret, their curves would look like one. The
-    panel then shows each bandit's regret above the mean of all bandits in the same replication;
-    axis and title say so. More than 12 environments share one panel: regret / t against the share
-    of the horizon played, mean ± standard error over environments.
+    More than 12 environments share one panel: regret / t against the share of the horizon played,
+    mean ± standard error over environments.
     """
     table = check(table)
-    column = "regret"
-    what = "Cumulative regret"
+    column, what = "regret", "Cumulative regret"
     label = "cumulative regret (units of reward)"
-    names = pd.unique(table["environment"]).tolist()
-    runs = last(table).pivot(
-        index=["environment", "replication"], columns="bandit", values=["regret", "t"]
-    )
-    if len(names) > MANY:
+    if table["environment"].nunique() > MANY:
         column, what = "normalised_regret", "Normalised regret"
         label = "regret a round (units of reward)"
-        rates = pd.DataFrame(runs["regret"] / runs["t"])
-        close = names if coincide(rates.groupby("environment").mean(), rates) else []
-    else:
-        regret = {name: runs["regret"].loc[name].dropna(axis=1, how="all") for name in names}
-        close = [name for name in names if coincide(regret[name], regret[name])]
-    if not close:
-        return over_time(table, column, what, label, ax=ax, title=title, width=width)
-    what += " above the bandits' mean" + " where curves coincide" * (len(close) < len(names))
-    labels = dict.fromkeys(names, label)
-    shown = label.split(" (")[0].removeprefix("cumulative ")
-    for name in close:
-        ends = rates if len(names) > MANY else regret[name]
-        end = ends.to_numpy().mean()
-        level = f"{end:,.0f}" if end >= 100.0 else f"{end:.3g}"
-        labels[name] = f"{shown} above the mean, which ends at {level} (units of reward)"
-    table = above_mean(table, close)
-    return over_time(table, column, what, labels, ax=ax, title=title, width=width)
-
-
-def coincide(means: pd.DataFrame, runs: pd.DataFrame) -> bool:
-    """Return whether the curves of bandits, a column each, coincide to the eye: `means` is what
-    they end at. There are two or more, all played all `runs`, and not all are exactly alike."""
-    ends = means.mean()
-    apart = ends.max() - ends.min()
-    whole = len(ends) > 1 and not runs.isna().to_numpy().any()
-    return bool(whole and 0.0 < apart <= CLOSE * ends.max())
-
-
-def above_mean(table: pd.DataFrame, environments: list[str]) -> pd.DataFrame:
-    """Return regret above the mean of all bandits in the same environment, replication and t."""
-    mean = table.groupby(["environment", "replication", "t"])["regret"].transform("mean")
-    some = table["environment"].isin(environments)
-    return table.assign(regret=table["regret"] - mean.where(some, 0.0))
+    return over_time(table, column, what, label, ax=ax, title=title)
 
 
 def over_time(
     table: pd.DataFrame,
     column: str,
     what: str,
-    label: str | Mapping[str, str],
+    label: str,
     share: bool = False,
     *,
     ax: Given = None,
     title: str | None = None,
-    width: float | None = None,
 ) -> Figure:
     """Draw mean ± standard error of a column of `curves`: a line for each bandit, a panel for each
     environment.
 
-    label: the label of the vertical axes, or one for each environment. share: whether values are
+    label: the label of the vertical axes. share: whether values are
     shares, so that axes end at 1; all begin above 0 if all values are above .5. Other axes begin
     at 0 if no value is negative, and have a line at 0 otherwise.
     """
@@ -107,12 +63,10 @@ def over_time(
         count = f"{len(names)} environments, {count} each"
         clock = "share of the horizon played (%)"
         many, once = "", False  # the error is that over environments
-        label = label if isinstance(label, str) else label[names[0]]
         points = _averaged(points, column)
         names = [""]
-    labels = dict.fromkeys(names, label) if isinstance(label, str) else label
     least = float((points[column] - points[f"{column}_se"].fillna(0.0)).min())
-    _, axes = panels(len(names), 4, 3.1, 2.6, ax, width)
+    _, axes = panels(len(names), 4, 3.1, 2.6, ax)
     for panel, name in zip(axes, names, strict=True):
         here = points[points["environment"] == name]
         for b, (bandit, style) in enumerate(styles.items()):
@@ -121,7 +75,7 @@ def over_time(
             every = (0.05 * b % 0.2, 0.2) if len(t) > 1 else 1
             panel.plot(t, mean, lw=1.6, ms=4.5, markevery=every, **style)
             panel.fill_between(t, mean - se, mean + se, color=style["color"], alpha=0.18, lw=0)
-        dress(panel, words(name), clock, labels[name], always=len(set(labels.values())) > 1)
+        dress(panel, words(name), clock, label)
         ruled(panel)
         panel.set_xlim(0, None)
         if here[column].min() < 0.0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -10,20 +10,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from bayesbandit.checks import shown
 from bayesbandit.ope import Check, Evaluation
 from bayesbandit.plots.curves import MANY
 from bayesbandit.plots.differences import LOOKS
 from bayesbandit.plots.style import (
     BLUE,
     GREY,
-    VERMILLION,
     Given,
     dot,
     dress,
     finish,
     label_rows,
     look,
-    looks,
     panels,
     plain,
     rows,
@@ -39,14 +38,14 @@ def policy_values(
     *,
     ax: Given = None,
     title: str | None = None,
-    width: float | None = None,
 ) -> Figure:
     """Draw estimated values with their intervals, a row for each policy.
 
     A policy whose interval is refused is grey, without an interval.
     """
+    _check(result, Evaluation, "policy_values takes bb.ope.evaluate(…)")
     table = result.table
-    panel, down = _rows(table.index, ax, width)
+    panel, down = _rows(table.index, ax)
     known = table["low"].notna().to_numpy()
     _bars(panel, table, "estimate", down, known, BLUE, "o")
     panel.plot(table["estimate"][~known], -down[~known], "D", color=GREY, ms=5)
@@ -63,16 +62,16 @@ def policy_contrasts(
     *,
     ax: Given = None,
     title: str | None = None,
-    width: float | None = None,
 ) -> Figure:
     """Draw how much more each policy earns than one of them, by paired scores.
 
     Thick lines are intervals for one difference. Thin lines hold for all differences at once.
     """
+    _check(result, Evaluation, "policy_contrasts takes bb.ope.evaluate(…)")
     table = result.contrasts(against)
     if table.empty:
         raise ValueError(f"no policy to compare with {against!r}: there is only one")
-    panel, down = _rows(table["one"], ax, width)
+    panel, down = _rows(table["one"], ax)
     known = table["low"].notna().to_numpy()
     sure = np.sign(table["difference"]) * ((table["low_all"] > 0) | (table["high_all"] < 0))
     for sign, (colour, marker, _) in LOOKS.items():
@@ -89,45 +88,23 @@ def policy_contrasts(
     return finish([panel], title, default, keys, handle=1)
 
 
-def sample_sizes(
-    result: Evaluation,
-    *,
-    ax: Given = None,
-    title: str | None = None,
-    width: float | None = None,
-) -> Figure:
-    """Draw effective sample sizes, a row for each policy: the log's, and those its probabilities
-    promised."""
-    table = result.table
-    panel, down = _rows(table.index, ax, width)
-    panel.hlines(-down, table["ess"], table["expected_ess"], color=GREY, lw=1.0)
-    panel.plot(table["ess"], -down, "o", color=BLUE, ms=5)
-    panel.plot(table["expected_ess"], -down, "D", color=VERMILLION, ms=5, fillstyle="none")
-    panel.set_xlim(0, None)
-    dress(panel, "", "rounds", "", inches=WIDE)
-    ruled(panel, "x")
-    default = "Effective sample sizes"
-    keys = [dot(BLUE, "o", "realised"), dot(VERMILLION, "D", "expected")]
-    return finish([panel], title, default, keys, handle=1)
-
-
 def calibration(
     found: Check,
     *,
     ax: Given = None,
     title: str | None = None,
-    width: float | None = None,
 ) -> Figure:
     """Draw how often arms were chosen against their logged probabilities, by bin, ± 2 standard
     errors.
 
     There is a panel for each arm.
     """
+    _check(found, Check, "calibration takes bb.ope.check(…)")
     table = found.calibration
     if table.empty:
         raise ValueError("the log has no probabilities of all arms: there is nothing to calibrate")
     arms = found.log.arms if len(found.log.arms) <= MANY else found.log.arms[:MANY]
-    _, axes = panels(len(arms), 4, 3.1, 2.6, ax, width)
+    _, axes = panels(len(arms), 4, 3.1, 2.6, ax)
     for panel, arm in zip(axes, arms, strict=True):
         here = table[table["arm"] == arm]
         n = here["rounds"].to_numpy()
@@ -148,17 +125,17 @@ def value_sequences(
     *,
     ax: Given = None,
     title: str | None = None,
-    width: float | None = None,
 ) -> Figure:
     """Draw the confidence sequence of each policy's value by round, a panel for each policy.
 
     A sequence holds at all rounds at once.
     """
+    _check(result, Evaluation, "value_sequences takes bb.ope.evaluate(…)")
     table = result.sequence
     known = [name for name in result.policies if (table["policy"] == name).any()]
     if not (names := known[:MANY]):
         raise ValueError("no policy has a sequence yet: asymptotic ones begin with round 120")
-    _, axes = panels(len(names), 4, 3.1, 2.6, ax, width)
+    _, axes = panels(len(names), 4, 3.1, 2.6, ax)
     for panel, name in zip(axes, names, strict=True):
         here = table[table["policy"] == name]
         here = here.iloc[np.unique(np.linspace(0, len(here) - 1, POINTS).astype(int))]
@@ -179,36 +156,9 @@ def value_sequences(
     return finish(axes, title, default, keys, handle=2)
 
 
-def replay_curves(
-    runs: Mapping[str, Sequence[pd.DataFrame]],
-    *,
-    ax: Given = None,
-    title: str | None = None,
-    width: float | None = None,
-) -> Figure:
-    """Draw the mean reward so far by matched round: a line for each bandit, with its runs' middle
-    half.
-
-    runs: by bandit, the `curve` of each replay. A line is the mean of the bandit's runs.
-    """
-    _, (panel,) = panels(1, 1, 6.0, 3.4, ax, width)
-    styles = looks(runs)
-    for b, (name, some) in enumerate(runs.items()):
-        n = min(len(curve) for curve in some)
-        t = np.unique(np.linspace(0, n - 1, POINTS).astype(int))
-        means = np.array([curve["mean"].to_numpy()[t] for curve in some])
-        low, high = np.quantile(means, [0.25, 0.75], axis=0)
-        own = styles[name]
-        panel.plot(
-            t + 1, means.mean(axis=0), lw=1.6, ms=4.5, markevery=(0.05 * b % 0.2, 0.2), **own
-        )
-        panel.fill_between(t + 1, low, high, color=own["color"], alpha=0.18, lw=0)
-    dress(panel, "", "matched round", "mean reward so far")
-    ruled(panel)
-    panel.set_xlim(0, None)
-    default = "Mean reward while learning, by replay: mean and middle half of the runs"
-    keys = [Line2D([], [], label=name, **own) for name, own in styles.items()]
-    return finish([panel], title, default, keys, handle=3)
+def _check(given: object, kind: type, said: str) -> None:
+    if not isinstance(given, kind):
+        raise TypeError(f"{said}; got {shown(given)}")
 
 
 def _close(axes: Sequence[Axes], table: pd.DataFrame) -> None:
@@ -222,10 +172,10 @@ def _close(axes: Sequence[Axes], table: pd.DataFrame) -> None:
             ax.set_ylim(low - room, high + room)
 
 
-def _rows(names: pd.Index | pd.Series, ax: Given, width: float | None) -> tuple[Axes, np.ndarray]:
+def _rows(names: pd.Index | pd.Series, ax: Given) -> tuple[Axes, np.ndarray]:
     """Return one panel with a row for each name, and how far down each row is."""
     labels, down, lines = rows(names)
-    _, (panel,) = panels(1, 1, WIDE, 0.9 + 0.2 * lines, ax, width)
+    _, (panel,) = panels(1, 1, WIDE, 0.9 + 0.2 * lines, ax)
     label_rows([panel], labels, down, lines)
     return panel, down
 

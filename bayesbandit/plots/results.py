@@ -24,7 +24,7 @@ from bayesbandit.plots.style import (
 )
 
 SHOWN = 12  # bandits that are compared in pairs, at most
-LEAST_SIDE, MARGIN = 1.0, 0.9  # inches of a panel at least, and beside all of them
+MARGIN = 0.9  # inches beside all panels
 CORNER = 0.17  # inches of a panel's corner that its counts need
 OUTCOMES = {"draw": (GREY, "D"), "loss": (VERMILLION, "^"), "win": (BLUE, "o")}
 
@@ -34,7 +34,6 @@ def propensities(
     *,
     ax: Given = None,
     title: str | None = None,
-    width: float | None = None,
 ) -> Figure:
     """Draw the mean propensity of the chosen arms in each twentieth of the rounds.
 
@@ -49,18 +48,14 @@ def propensities(
     mean = parts["propensity"].sum() / parts["n"].sum()
     table = parts.max().assign(propensity=mean).reset_index()
     label = "propensity of chosen arm"
-    return over_time(
-        table, "propensity", "Propensity", label, share=True, ax=ax, title=title, width=width
-    )
+    return over_time(table, "propensity", "Propensity", label, share=True, ax=ax, title=title)
 
 
 def pairwise_scatter(
     table: pd.DataFrame,
-    bakeoff_compat: bool = False,
     level: float = 0.05,
     *,
     title: str | None = None,
-    width: float | None = None,
 ) -> Figure:
     """Draw every bandit against every other, a point for each environment (paper, section 3.2).
 
@@ -68,7 +63,7 @@ def pairwise_scatter(
     the row's win, loss or draw by the test of `pairwise`. The area grows with −log₁₀ p, up to p =
     10⁻¹². Of more than 12 bandits it shows the 12 with the least regret, and the title says so.
     """
-    pairs = pairwise(table, bakeoff_compat, level)
+    pairs = pairwise(table, level)
     bandits = pd.unique(pairs["row"]).tolist()
     if (all_of_them := len(bandits)) < 2:
         raise ValueError("a pairwise comparison needs at least two bandits that met")
@@ -78,14 +73,12 @@ def pairwise_scatter(
     k = len(bandits)
     low, high = pairs["row_regret"].min(), pairs["row_regret"].max()  # pairs go both ways
     side = min(2.6, max(1.4, 11 / k))
-    if width is not None:
-        side = max(LEAST_SIDE, (width - MARGIN) / k)
     letters = 8.0 if side > 2.0 else 7.0  # points
     pad = max(0.16, CORNER / (side - 0.3 - 2 * CORNER)) * ((high - low) or abs(high) or 1.0)
     names = [plain(name, int(9 * side)) for name in bandits]
     label = 0.16 * max(name.count("\n") for name in names)  # inches of their further lines
     across = side * k + MARGIN + label
-    figure = picture(across, across + 0.2, width, least=LEAST_SIDE * k + MARGIN)
+    figure = picture(across, across + 0.2)
     axes = figure.subplots(k, k, sharex=True, sharey=True, subplot_kw={"box_aspect": 1})
     for (row, column), met in pairs.groupby(["row", "column"]):
         _versus(axes[bandits.index(row), bandits.index(column)], met, letters)
@@ -95,7 +88,7 @@ def pairwise_scatter(
         axes[i, i].set_facecolor("#F2F2F2")
     axes[0, 0].set(xlim=(low - pad, high + pad), ylim=(low - pad, high + pad))
     axes[0, 0].locator_params(nbins=4, steps=[1, 2, 5, 10])
-    test = f"two-sided p\u00a0<\u00a0{level:g}" + ", bake-off script" * bakeoff_compat
+    test = f"two-sided p\u00a0<\u00a0{level:g}"
     n = pairs["environment"].nunique()
     test += f", {k} of {all_of_them} bandits, by regret" * (k < all_of_them)
     over = f"{n} environment{'s' * (n > 1)}, {replications(pairs['replications'])}"

@@ -15,7 +15,6 @@ from bayesbandit.plots.style import (
     BLUE,
     GREY,
     VERMILLION,
-    Given,
     dress,
     finish,
     look,
@@ -31,13 +30,9 @@ LONGEST = 32  # characters of an arm's name
 
 def daily_counts(
     counts: pd.DataFrame,
-    *,
-    ax: Given = None,
-    title: str | None = None,
-    width: float | None = None,
 ) -> Figure:
     """Draw decisions and rewards a day. counts: `decisions` and `rewards` by day."""
-    panel = _panel(ax, width)
+    panel = _panel()
     _dated(panel, "a day", counts.index)
     keys = []
     for name, colour, marker in (("decisions", BLUE, "o"), ("rewards", VERMILLION, "s")):
@@ -45,18 +40,14 @@ def daily_counts(
         keys.append(Line2D([], [], color=colour, marker=marker, ms=4, label=name))
     panel.set_ylim(0, None)
     default = "Decisions and rewards a day"
-    return finish([panel], title, default, keys, handle=2)
+    return finish([panel], None, default, keys, handle=2)
 
 
 def arm_shares(
     shares: pd.DataFrame,
-    *,
-    ax: Given = None,
-    title: str | None = None,
-    width: float | None = None,
 ) -> Figure:
     """Draw each arm's share of the decisions of a day. shares: arms' columns by day, 0 to 1."""
-    panel = _panel(ax, width)
+    panel = _panel()
     _dated(panel, "share of decisions", shares.index)
     keys = []
     for i, arm in enumerate(shares.columns):
@@ -64,19 +55,15 @@ def arm_shares(
         keys.append(Line2D([], [], label=_short(arm), ms=4, **look(i)))
     panel.set_ylim(0, 1.03)
     default = "Arms' shares of a day's decisions"
-    return finish([panel], title, default, keys, handle=3)
+    return finish([panel], None, default, keys, handle=3)
 
 
 def weekly_values(
     values: pd.DataFrame,
-    *,
-    ax: Given = None,
-    title: str | None = None,
-    width: float | None = None,
 ) -> Figure:
     """Draw the mean reward of a decision by week, with its interval; grey without one where that is
     refused. values: `week`, `value`, `low` and `high`."""
-    panel = _panel(ax, width)
+    panel = _panel()
     _dated(panel, "reward a decision", values["week"])
     known = values["low"].notna().to_numpy()
     week = values["week"].to_numpy()
@@ -90,23 +77,19 @@ def weekly_values(
         Line2D([], [], color=BLUE, marker="o", ms=5, label="mean and interval"),
         Line2D([], [], color=GREY, marker="D", ls="", ms=5, label="interval refused"),
     ]
-    return finish([panel], title, default, keys[: 1 + int(not known.all())], handle=2)
+    return finish([panel], None, default, keys[: 1 + int(not known.all())], handle=2)
 
 
 def reward_lags(
     times: np.ndarray,
     share: np.ndarray,
     unit: str = "hours",
-    *,
-    ax: Given = None,
-    title: str | None = None,
-    width: float | None = None,
 ) -> Figure:
     """Draw the share (m,) of rewards that came within such times (m,) of their decision.
 
     unit: that of the times, in the plural.
     """
-    panel = _panel(ax, width)
+    panel = _panel()
     if len(times) == 1:
         panel.plot(times, share, "o", color=BLUE, ms=4)
     panel.step(times, share, where="post", color=BLUE, lw=1.6)
@@ -115,7 +98,7 @@ def reward_lags(
     panel.set_xscale("log")
     panel.set_ylim(0, 1.03)
     default = "How late rewards come"
-    return finish([panel], title, default)
+    return finish([panel], None, default)
 
 
 def _short(arm: object) -> str:
@@ -123,11 +106,10 @@ def _short(arm: object) -> str:
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
 
 
-def _panel(ax: Given, width: float | None) -> Axes:
-    """Return a panel: of the caller, or as wide as a telephone's page."""
-    figure, (panel,) = panels(1, 1, WIDTH, HEIGHT, ax, width)
-    if ax is None and width is None:
-        figure.set_figwidth(WIDTH)
+def _panel() -> Axes:
+    """Return a panel as wide as a telephone's page."""
+    figure, (panel,) = panels(1, 1, WIDTH, HEIGHT)
+    figure.set_figwidth(WIDTH)
     return panel
 
 

@@ -7,7 +7,6 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.ope import Log, replay
-from bayesbandit.ope.replay import overlap, together
 from bayesbandit_studies.evidence.designs import linear
 
 ARMS = ["a", "b", "c"]
@@ -170,18 +169,3 @@ def test_a_bandit_with_an_encoder():
     found = replay(log, bb.LinTS(ARMS, encoder=enc))
     assert found.bandit.encoder is enc
     assert found.matched > 100
-
-
-def test_several_replays():
-    """Of a uniform log all keep the same rounds: only what the bandit draws differs."""
-    log = uniform()
-    same = [replay(log, Always(), seed=r) for r in range(3)]
-    assert overlap(same) == 1.0
-    value, se, low, high = together(same)
-    assert (value, se, low, high) == (pytest.approx(same[0].value), 0, value, value)
-    some = [replay(log, Always(), min_probability=0.1, seed=r) for r in range(5)]
-    assert overlap(some) == pytest.approx(0.3, abs=0.08)
-    values = np.array([run.value for run in some])
-    se = values.std(ddof=1) * np.sqrt((1 + 4 * overlap(some)) / 5)
-    assert together(some)[1] == pytest.approx(se)
-    assert np.isnan(together(some[:1])[1])
