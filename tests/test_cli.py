@@ -127,19 +127,6 @@ def test_no_significant_difference_is_said_as_such(tmp_path):
     assert "LinTS: mean reward" in run("compare", *few, "--bandit", "LinTS").output
 
 
-@pytest.mark.slow
-def test_pictures_of_an_earlier_run_go_and_a_users_own_stay(tmp_path):
-    two = ["--data", "iris", "--replications", 2, "--horizon", 20, "--out", tmp_path]
-    run("compare", *two, "--bandit", "LinTS", "--bandit", "LinUCB")
-    folder = tmp_path / "compare"
-    (folder / "mine.png").write_bytes(b"no picture")
-    Figure().savefig(folder / "my own.png")
-    assert (folder / "differences.png").exists()
-    run("compare", *two, "--bandit", "LinTS")
-    left = {p.name for p in folder.glob("*.png")}
-    assert left == {"regret.png", "propensities.png", "mine.png", "my own.png"}
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -40,7 +40,8 @@ def policy_tree(
     the number of rounds that played the arm there. An arm with no estimate there has no point.
     features: their names.
     """
-    if not isinstance(belief := bandit.belief, TreeBelief):
+    belief = bandit.belief if isinstance(bandit, Bandit) else bandit
+    if not isinstance(belief, TreeBelief):
         raise TypeError(f"a picture of a tree needs a bandit with one; got {shown(belief)}")
     if features is not None and len(features) != bandit.n_features:
         raise ValueError(f"features must be {bandit.n_features} names; got {list(features)!r}")
