@@ -184,12 +184,6 @@ def test_the_list_of_models_goes_on(packages, monkeypatch, tmp_path):
     assert line.endswith("that of first-package 1.0 (fp_ok:offered) is hidden by it")
 
 
-def test_a_study_without_controls_refuses_them(packages, tmp_path):
-    result, text = run("reproduce", "fails", "--controls", "--out", tmp_path)
-    assert result.exit_code == 2
-    assert "the study 'fails' has no controls: omit --controls" in text
-
-
 @pytest.mark.slow
 def test_the_list_of_studies_goes_on(packages):
     result, text = run("reproduce")

@@ -33,7 +33,6 @@ def reproduce(
     study: Annotated[str | None, typer.Argument(help="Without it, all are listed.")] = None,
     replications: Annotated[int | None, typer.Option(min=1, help="Simulations.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small version, to see it.")] = False,
-    controls: Annotated[bool, typer.Option("--controls", help="Its controls, too.")] = False,
     seed: Seed = 0,
     jobs: Jobs = 1,
     out: Out = Path("runs"),
@@ -48,12 +47,9 @@ def reproduce(
         chosen = load(study)
         if quick and not chosen.quick:
             raise ValueError(f"the study {study!r} has no small version: omit --quick")
-        if controls and not chosen.controls:
-            raise ValueError(f"the study {study!r} has no controls: omit --controls")
-        folder = out / "-".join([study, *["controls"] * controls, *["quick"] * quick])
+        folder = out / (f"{study}-quick" if quick else study)
         check_folder(folder)
         with blamed(study, "environments"):
-            chosen = chosen.with_controls() if controls else chosen
             chosen = chosen.small() if quick else chosen
             experiment = chosen.experiment(seed, replications)
         results = experiment.run(jobs, folder)

@@ -47,7 +47,6 @@ class Study:
     printed: a function from the stored table to the printed one; by default they are the same.
     details: a function from the results to further printed tables by heading.
     replications, horizon, points: as in `Experiment`.
-    controls: the fields that are different with the study's controls, with their values.
     quick: the fields that are different in the small version, with their values.
     """
 
@@ -62,22 +61,16 @@ class Study:
     replications: int = 20
     horizon: int | None = None
     points: int = 100
-    controls: Mapping[str, Any] = field(default_factory=dict)
     quick: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = [field.name for field in fields(self)]
-        for given, values in {"quick": self.quick, "controls": self.controls}.items():
-            if unknown := [name for name in values if name not in names]:
-                raise ValueError(f"{given} must name fields of a study; got {unknown[0]!r}")
+        if unknown := [name for name in self.quick if name not in names]:
+            raise ValueError(f"quick must name fields of a study; got {unknown[0]!r}")
 
     def small(self) -> Study:
         """Return the study's small version."""
         return replace(self, **self.quick)
-
-    def with_controls(self) -> Study:
-        """Return the study with its controls."""
-        return replace(self, **self.controls)
 
     def experiment(self, seed: int = 0, replications: int | None = None) -> Runs:
         """Return the experiment or the simulations to run.

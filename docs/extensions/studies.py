@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 PAGE = re.compile(r"results/(\w+)/table")
-WITH_CONTROLS = {"table1"}  # the tables of these pages have the controls, too
+COMMANDS = {"table1": "table1_controls"}  # the page has the tables of another study
 LINK = re.compile(r"(?<!!)(\[[^\]]*\])\((\w+)/[\w.-]+\.png\)")  # to a picture, not the picture
 
 
@@ -24,8 +24,8 @@ def completed(app, page, source):
         study = found[1]
         titles = (results / "index.md").read_text(encoding="utf-8")
         title = re.search(rf"^(.+) <{study}/table>$", titles, flags=re.M)[1]
-        options = " --controls" * (study in WITH_CONTROLS)
-        command = f"```bash\nuv run bayesbandit reproduce {study}{options} --jobs 2\n```"
+        asked = COMMANDS.get(study, study)
+        command = f"```bash\nuv run bayesbandit reproduce {asked} --jobs 2\n```"
         tables = "\n".join(map(unbroken, source[0].splitlines()))
         names = sorted(picture.stem for picture in (results / study).glob("*.png"))
         shown = "\n\n".join(f"![{title}: {n.replace('_', ' ')}]({n}.png)" for n in names)

@@ -9,11 +9,14 @@ designs the truth is known, so that this is seen: the variance over replications
 bias, of each arm's estimated mean reward at contexts that are the same for all, early and at the
 end. Of a tree, that of its leaf means, and that of its outcome model (", model"), the linear
 bandit's own estimator on rounds that the tree assigned: the paper's argument by itself.
+
+The study `smoothing_controls` plays the tree with one setting changed at a time.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -34,6 +37,7 @@ from bayesbandit.plots.style import words
 from bayesbandit_studies import Factory, pictures
 from bayesbandit_studies.accuracy import accuracy, replayed
 from bayesbandit_studies.stops import stops
+from bayesbandit_studies.tables import above as regret_above
 from bayesbandit_studies.tables import by_pair, paired
 
 if TYPE_CHECKING:
@@ -46,6 +50,16 @@ PLAYERS: dict[str, Factory] = {
     "LinUCB": bb.LinUCB,
     UCB: bb.systems.PolicyTreeUCB,
     "BLTS": bb.BLTS,
+}
+CONTROLLED: dict[str, Factory] = {TS: bb.systems.PolicyTreeTS} | {
+    label: partial(bb.systems.PolicyTreeTS, **settings)
+    for label, settings in {
+        "depth 1": {"depth": 1},
+        "depth 4": {"depth": 4},
+        "balanced": {"balanced": True},
+        "plain variance": {"prior_rows": 0.0},
+        "classification": {"by": "classification"},
+    }.items()
 }
 PAIRS = [(TS, "LinTS"), (UCB, "LinUCB"), (TS, "BLTS")]
 DESIGNS: tuple[Environment, ...] = (
@@ -190,4 +204,11 @@ STUDY = bb.extend.Study(
     horizon=2000,  # or once through a shorter data set
     points=50,
     quick={"replications": 2, "horizon": 300},
+)
+CONTROLS = replace(
+    STUDY,
+    title="Regret of policy trees with one setting changed",
+    players=CONTROLLED,
+    details=paired([(name, TS) for name in CONTROLLED if name != TS]),
+    figures=regret_above(TS),
 )

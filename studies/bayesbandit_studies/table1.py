@@ -2,14 +2,15 @@
 
 Features (x, x²) or x with a penalised constant, λ by 5-fold cross-validation on {.1, 1, 10} at
 every update, σ² = RSS/n, α = 1, γ = .2: the closest of the settings that the paper leaves open.
-With `--controls` play the paper's grids of α and γ, too, and variants that the paper may be read
-as, and controls that it lacks: weights above 1 also shrink the penalty, so that LinTS and LinUCB
-must be seen with a weaker one, and BLTS with weights of mean 1.
+The study `table1_controls` plays the paper's grids of α and γ, too, and variants that the paper may
+be read as, and controls that it lacks: weights above 1 also shrink the penalty, so that LinTS and
+LinUCB must be seen with a weaker one, and BLTS with weights of mean 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -308,6 +309,6 @@ STUDY = bb.extend.Study(
     replications=500,
     horizon=10_000,
     points=20,
-    controls={"players": players()},
     quick={"replications": 10, "horizon": 2_000},
 )
+CONTROLS = replace(STUDY, title=f"{STUDY.title}: variants, grids and controls", players=players())

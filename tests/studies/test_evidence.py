@@ -138,6 +138,7 @@ def test_a_real_log(monkeypatch, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_claims():
     """Coverage ≥ 91 % of the default everywhere, and detection, at 15 replications."""
     results = evidence.simulations(15).run()

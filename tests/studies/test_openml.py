@@ -100,6 +100,7 @@ def test_the_bundled_sets_are_told_of_wherever_the_data_are(tmp_path, monkeypatc
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_reproduce_shows_all_protocols(tmp_path, monkeypatch):
     monkeypatch.setitem(openml.STUDY.quick, "horizon", 12)
     result = CliRunner().invoke(app, ["reproduce", "openml", "--quick", "--out", str(tmp_path)])

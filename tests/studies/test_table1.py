@@ -1,5 +1,7 @@
 """Table 1: its declaration, its arithmetic, and (slow) what it shows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +16,7 @@ from tests.cases import long_but
 def test_settings_are_those_stated():
     played = table1.STUDY.experiment().describe()["bandits"]
     assert list(played) == list(table1.FOUR)  # the paper's four come first
-    described = table1.STUDY.with_controls().experiment().describe()["bandits"]
+    described = table1.CONTROLS.experiment().describe()["bandits"]
     assert played.items() <= described.items()
     for name in ("LinTS", "LinUCB", "BLTS", "BLUCB"):
         assert "ridge='cv'" in described[name]
@@ -94,17 +96,18 @@ def test_reproduce_prints_ours_beside_the_papers(some, tmp_path, monkeypatch):
     if some:
         two = {name: table1.bandits()[name] for name in ("BLTS", "BLTS, mean 1")}
         monkeypatch.setattr(table1, "bandits", lambda: two)
-        monkeypatch.setitem(table1.STUDY.controls, "players", two)
+        study = replace(table1.CONTROLS, players=two)
+        monkeypatch.setattr("bayesbandit.cli.reproduce.load", lambda _: study)
         monkeypatch.setattr(table1, "FOUR", {"BLTS": bb.BLTS})
-    arguments = ["reproduce", "table1", "--controls", "--quick", "--replications", "2"]
+    arguments = ["reproduce", "table1_controls", "--quick", "--replications", "2"]
     arguments += ["--out", str(tmp_path)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
-    text = (tmp_path / "table1-controls-quick" / "table.md").read_text()
+    text = (tmp_path / "table1_controls-quick" / "table.md").read_text()
     assert "| BLTS " in text
     assert "mean 1" in text
     assert "2 simulations of 100 rounds" in text
-    assert (tmp_path / "table1-controls-quick" / "optimal_share.png").exists()
+    assert (tmp_path / "table1_controls-quick" / "optimal_share.png").exists()
 
 
 @pytest.mark.slow
