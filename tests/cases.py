@@ -18,7 +18,7 @@ def quick_but(slow: Container[Any], cases: Iterable[Any]) -> list[Any]:
 
 def few(*cases: str) -> pytest.MarkDecorator:
     """Above a test of many cases: those whose ids hold one of these texts are quick, the others
-    slow. Without it three are quick."""
+    slow. Without it two are quick."""
     return pytest.mark.few(*cases)
 
 

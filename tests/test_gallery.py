@@ -113,27 +113,6 @@ def test_a_model_may_be_another_with_other_priors(tmp_path):
     assert bb.load_model(path) == bb.load_model("ridge").with_priors(lam=100)
 
 
-def test_other_names_of_the_decorator_are_read(folder):
-    write(
-        folder / "renamed.py",
-        '''
-        from bayesbandit import reward_model as declare
-
-        @declare(level=0.5)
-        def renamed(x, reward, level):
-            """Its own title."""
-
-        @declare(level=0.5)
-        def _hidden(x, reward, level): ...
-
-        def no_model(x, reward, level): ...
-        ''',
-    )
-    assert {"renamed": "Its own title."}.items() <= bb.list_models().items()
-    assert not {"_hidden", "no_model"} & set(bb.list_models())
-    assert bb.load_model("renamed").priors == {"level": 0.5}
-
-
 def test_a_broken_file_is_named(folder):
     with pytest.raises(FileNotFoundError, match=r"there is no file .*nothing.py"):
         bb.load_model(folder / "nothing.py")

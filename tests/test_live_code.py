@@ -73,17 +73,6 @@ def test_a_file_that_changes_stops_the_run(tmp_path, monkeypatch, name):
     assert_frame_equal(run(file, out, name), table)
 
 
-def test_a_remark_of_a_file_stops_the_run_too(tmp_path, monkeypatch):
-    """The text is what is compared; started again, the run goes on."""
-    file, out = tmp_path / "mine.py", tmp_path / "out"
-    write(file, 0)
-    after(1, lambda: file.write_text("# a remark\n" + file.read_text()), monkeypatch)
-    with pytest.raises(ValueError, match="changed while the run was going"):
-        run(file, out)
-    monkeypatch.undo()
-    assert len(run(file, out)["replication"].unique()) == 4
-
-
 def test_a_factorys_own_body_counts(tmp_path):
     """What it gives is the same where a player is only described."""
     file, out = tmp_path / "mine.py", tmp_path / "out"
@@ -110,26 +99,6 @@ def test_a_module_that_is_loaded_again_stops_the_run(tmp_path, monkeypatch):
             run(tmp_path / "mine.py", tmp_path / "out")
     finally:
         del sys.modules["fp_library"]
-
-
-MODEL = """
-import bayesbandit as bb
-import pymc as pm
-@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
-def mine(x, reward, weight, theta):
-    pm.Normal("reward", x @ theta, {sigma} / pm.math.sqrt(weight), observed=reward)
-    return x @ theta
-"""
-
-
-@pytest.mark.slow
-def test_a_models_file_that_changes_stops_the_run(tmp_path, monkeypatch):
-    file = tmp_path / "mine.py"
-    file.write_text(MODEL.format(sigma=1))
-    players = dict([parse_bandit(str(file))])
-    after(1, lambda: file.write_text(MODEL.format(sigma=2)), monkeypatch)
-    with pytest.raises(ValueError, match=r"mine\.py changed while the run was going"):
-        bb.Experiment([IRIS], players, 5, 3, points=5).run(progress=False)
 
 
 @pytest.mark.slow

@@ -140,8 +140,6 @@ def test_what_stands_still_does_not_alarm(kind):
     assert alarms <= 0.02 * 100
 
 
-
-
 def test_half_lives_of_a_log():
     still, changes = played(3, 800).history, played(3, 800, flip=400).history
     table = bb.evaluation.drift(still)

@@ -137,7 +137,7 @@ def test_known_noise_whole_weights_are_repeated_rows(model, rng):
     assert abs(np.diff(weighted)).min() > 1e-3
 
 
-@pytest.mark.parametrize("d", [1, D, 7])
+@pytest.mark.parametrize("d", [1, D])
 def test_the_engine_that_is_listed_is_that_which_is_found(model, d):
     from bayesbandit.declaring.gallery import known_engines
     from bayesbandit.inference.plan import plan
@@ -145,12 +145,6 @@ def test_the_engine_that_is_listed_is_that_which_is_found(model, d):
     known = known_engines()
     assert set(known) == set(bb.list_models())
     assert plan(model, d, K if model.takes_arm else None).engine == known[model.name]
-
-
-def test_draws_a_graph(model, rng):
-    x, reward, weight, arm = rows(rng)
-    source = pm.model_to_graphviz(build(model, x, reward, weight, arm)).source
-    assert "mean_reward" in source
 
 
 def test_reads_back_from_text(model):

@@ -20,7 +20,7 @@ def test_pairs_are_of_players(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(  # the gate runs the first by the command
+@pytest.mark.parametrize(  # nonparametric has the players of lasso_ridge
     "name", long_but(("nonparametric", "bayesian_lasso"), STUDIES)
 )
 def test_reproduce_writes_its_table_and_pictures(name, tmp_path, monkeypatch):

@@ -63,14 +63,6 @@ def test_both_constraints_hold_for_every_policy(mu, psi):
     assert policies.index(found.leader) == mean.argmax()
 
 
-def test_the_linear_oracle_is_ridge_regression(rng):
-    x, gains, _ = history()
-    policy = LinearOracle(ridge=2.0).on(x)(gains)
-    z = np.column_stack([x, np.ones(len(x))])
-    fit = RidgeRegression(alpha=2.0, fit_intercept=False).fit(z, gains)
-    np.testing.assert_allclose(policy.scores(x), fit.predict(z), atol=1e-9)
-
-
 def test_gains_are_unbiased_and_doubly_robust_ones_vary_less():
     """Over logs with known propensities, of rewards that contexts explain."""
     rng, K = np.random.default_rng(1), 2
@@ -191,7 +183,7 @@ def test_the_least_probability_is_the_papers():
         assert spec.least_probability(n, K, 4) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("size", [1e-50, 1.0, 1e8, 1e50])
+@pytest.mark.parametrize("size", [1e-50, 1e50])
 @pytest.mark.parametrize("kind", ["equal", "constant", "nearly equal", "a multiple"])
 def test_no_finite_contexts_are_too_much(kind, size, rng):
     one = rng.normal(size=(60, 1))
@@ -210,8 +202,3 @@ def test_the_oracle_is_ridge_regression(size, rng):
     fit.fit(np.column_stack([x, np.ones(30)]), gains)
     scores = np.column_stack([x, np.ones(30)]) @ fit.coef_.T
     np.testing.assert_allclose(LinearOracle(0.7).on(x)(gains).scores(x), scores, atol=1e-8)
-
-
-def test_the_oracles_penalty_has_the_name_that_it_has_everywhere():
-    with pytest.raises(TypeError, match="LinearOracle has no setting 'penalty': it is now 'ridge'"):
-        LinearOracle(penalty=2.0)
