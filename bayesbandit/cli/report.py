@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from io import BytesIO
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
