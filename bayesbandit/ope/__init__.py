@@ -5,11 +5,12 @@ from bayesbandit.ope.estimate import Estimate, estimate
 from bayesbandit.ope.evaluate import Best, Evaluation, evaluate
 from bayesbandit.ope.logs.files import read_log
 from bayesbandit.ope.logs.log import Log
+from bayesbandit.ope.monitor import Monitor
 from bayesbandit.ope.power import Power, power
 from bayesbandit.ope.replay import Replay, replay
 from bayesbandit.ope.sequences import Sequence
 
 __all__ = [
-    "Best", "Check", "Estimate", "Evaluation", "Log", "Power", "Replay", "Sequence",
+    "Best", "Check", "Estimate", "Evaluation", "Log", "Monitor", "Power", "Replay", "Sequence",
     "check", "estimate", "evaluate", "power", "read_log", "replay",
 ]  # fmt: skip
