@@ -17,10 +17,11 @@ from scipy.special import betainc, betaincinv, gammainc, gammaincinv, ndtr
 
 from bayesbandit.checks import FLOAT64, floats, one_of
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
-from bayesbandit.kernels.prob_best import by_draws, joint, points
+from bayesbandit.kernels.prob_best import by_draws, joint, points, rows
 from bayesbandit.kernels.prob_best.located import best_of_location_scale
 from bayesbandit.kernels.prob_best.walk import best_of
 from bayesbandit.kernels.row_layout import BETA, GAMMA, HUGE, TABULATED, THOMPSON
+from bayesbandit.many_arms import MIN_ARMS_TO_BOUND, RowComparison
 from bayesbandit.runtime.compiling import interpreted
 
 Array = np.ndarray
@@ -174,6 +175,76 @@ class Joint:
 
     def ranking(self) -> Joint:
         return self
+
+
+@dataclass(frozen=True, eq=False)
+class JointRows(Prediction):
+    """Dependent arms with mean rewards z'θ of rows z of features, θ ~ N(location, RR') or t.
+
+    x (n, K, d), location (D,), of_theta R (D, P), and df, a number. D = d + 1: z ends with a
+    constant 1. It is the `Joint` of all rows, computed as far as it is needed.
+    """
+
+    x: Array
+    location: Array
+    of_theta: Array
+    df: float
+
+    @cached_property
+    def slopes(self) -> Array:
+        """The location of the coefficients of x, (d,)."""
+        return np.ascontiguousarray(self.location[: self.x.shape[2]])
+
+    @cached_property
+    def mean(self) -> Array:
+        out = np.empty(self.x.shape[:2])
+        rows.put_means(self.x, self.slopes, out)
+        return out + float(self.location[self.x.shape[2] :].sum()) if self.x.size else out
+
+    @cached_property
+    def whole(self) -> Joint:
+        """The prediction with the roots of all rows."""
+        return self._joint(self.mean, self.x)
+
+    def _joint(self, mean: Array, x: Array) -> Joint:
+        n, K, d = x.shape
+        roots = product(x.reshape(-1, d), self.of_theta[:d])
+        if len(self.of_theta) > d:
+            roots += self.of_theta[d]
+        return Joint(mean, roots.reshape(n, K, -1), self.df)
+
+    @cached_property
+    def axes(self) -> Array:
+        """The principal axes (d, d) of the spread of θ without its constant, the widest first."""
+        axes, scale, _ = np.linalg.svd(self.of_theta[: self.x.shape[2]], full_matrices=False)
+        return np.ascontiguousarray((axes * scale).T)
+
+    @property
+    def root(self) -> Array:
+        """Roots (n, K, P): see `Joint`."""
+        return self.whole.root
+
+    @property
+    def sd(self) -> Array:
+        return self.whole.sd
+
+    def draw(self, size: int, rng: np.random.Generator) -> Array:
+        return self.whole.draw(size, rng)
+
+    def best(self, alpha: Alpha = 1.0) -> Array:
+        K = self.x.shape[1]
+        if K < MIN_ARMS_TO_BOUND:
+            return self.whole.best(alpha)
+        return RowComparison(self, np.arange(K), np.ravel(alpha), np.zeros(1)).probabilities()
+
+    def among(self, arms: Array) -> Joint:
+        return self._joint(self.mean[:, arms], self.x[:, arms])
+
+    def entries(self, kind: int) -> tuple[Array, Array] | None:
+        return self.whole.entries(kind)
+
+    def ranking(self) -> Joint:
+        return self.whole
 
 
 class Comparison:

@@ -48,6 +48,24 @@ def shared(
     return {name: median(values) for name, values in spent.items()}
 
 
+def many(K: int, d: int, after: int, rounds: int) -> tuple[float, float, float]:
+    """Milliseconds of CPU of a decision, and of its propensity; the mean propensity."""
+    rng = np.random.default_rng(1)
+    theta = rng.normal(size=d) / np.sqrt(d)
+    bandit = bb.Bandit(K, bb.Shared(bb.Ridge()), bb.Thompson(), n_features=d, history=0)
+    z = rng.normal(size=(after, d))
+    bandit.update(z, np.arange(after) % K, z @ theta + 0.3 * rng.normal(size=after))
+    x, chosen, asked, p = rng.normal(size=(K, d)), [], [], []
+    for _ in range(rounds):
+        start = time.process_time()
+        decision = bandit.choose(x)
+        middle = time.process_time()
+        p.append(decision.propensity)
+        chosen.append(1e3 * (middle - start))
+        asked.append(1e3 * (time.process_time() - middle))
+    return median(chosen), median(asked), float(np.mean(p))
+
+
 def separate(K: int, rounds: int) -> dict[str, float]:
     """Milliseconds of a decision of LinTS, and of its probabilities."""
     rng = np.random.default_rng(1)
@@ -77,6 +95,10 @@ def main() -> None:
             ):
                 show(label, K, shared(K, policy, history, repeats, after))
             show("LinTS, a model each", K, separate(K, repeats))
+        print("Shared, d = 50, K = 100,000, CPU of a decision, and of its propensity")
+        for after in (3, 10, 30, 100, 300, 1000, 3000):
+            chosen, asked, p = many(100_000, 50, after, max(5, repeats // 3))
+            print(f"after {after:6d} rewards {chosen:8.1f} {asked:8.1f}; mean propensity {p:.4f}")
 
 
 def show(label: str, K: int, found: dict[str, float]) -> None:

@@ -17,12 +17,14 @@ from bayesbandit.beliefs.base import Belief, Forgets, Kernel, Refits, WithPoster
 from bayesbandit.checks import FLOAT64, LARGEST, Contexts, Name
 from bayesbandit.kernels import rounds
 from bayesbandit.kernels.row_layout import TABULATED, THOMPSON
+from bayesbandit.many_arms import MIN_ARMS_TO_BOUND, RowComparison
 from bayesbandit.policies import chosen
 from bayesbandit.predictions import (
     Comparison,
     Conjugate,
     Draws,
     Joint,
+    JointRows,
     LocationScale,
     Prediction,
     probabilities_in,
@@ -152,7 +154,7 @@ def _decide(
     arms = np.flatnonzero(available)
     done = 0
     kind = TABULATED
-    late: Comparison | None = None
+    late: Comparison | RowComparison | None = None
     D = layout.n_columns
     K = len(layout.arms)
     if (dependent := _dependent(bandit, x, numbers)) is None:
@@ -160,7 +162,11 @@ def _decide(
     else:
         prediction, ranking = dependent
         rows = np.empty((len(x), layout.width))
-        late = Comparison(ranking.among(arms), *numbers.T)
+        by_rows = prediction if isinstance(prediction, JointRows) else None
+        if by_rows is not None and len(arms) >= MIN_ARMS_TO_BOUND:
+            late = RowComparison(by_rows, arms, *numbers.T)
+        else:
+            late = Comparison(ranking.among(arms), *numbers.T)
     choose_many = (bandit.kernel or Kernel).functions.choose_many
     for end in range(1, len(rows) + 1) if digests else [len(rows)]:
         if digests:
@@ -173,16 +179,17 @@ def _decide(
             if done < end:
                 random_streams.refill(bandit)
     if dependent is not None:
-        put_moments(rows, D, available, prediction.mean, prediction.sd, np.nan)
+        sd = prediction.sd if by_rows is None else np.nan
+        put_moments(rows, D, available, prediction.mean, sd, np.nan)
     if bandit.of_arms:
         k = layout.records(rows)["arm"].astype(np.int64)
         rows[:, : bandit.n_features] = x[np.arange(len(x)), k]
-    return Decision(layout, rows, None if late is None else (late, arms))
+    return Decision(layout, rows, None if late is None else (late, arms, by_rows))
 
 
 def _dependent(
     bandit: Bandit, x: np.ndarray, numbers: np.ndarray
-) -> tuple[Prediction, Joint] | None:
+) -> tuple[Prediction, Joint | JointRows] | None:
     """Return the prediction at x (n, K, d) and the dependent arms that Thompson sampling draws.
 
     Probabilities of such decisions are computed when first needed. None unless arms have features,
@@ -195,7 +202,7 @@ def _dependent(
     if bandit.belief.new.any():
         return None
     prediction = predicted(bandit.belief, x)
-    ranking = prediction.ranking()
+    ranking = prediction if isinstance(prediction, JointRows) else prediction.ranking()
     if ranking is None or (ranking is not prediction and (numbers[:, 0] != 1.0).any()):
         return None
     return prediction, ranking
@@ -210,6 +217,8 @@ def predicted(belief: Belief, x: np.ndarray) -> Prediction:
             f"{what} must give a prediction, as bb.extend.LocationScale(mean, scale); "
             f"got {checks.shown(prediction)}"
         )
+    if isinstance(prediction, JointRows):
+        return prediction  # its sds are computed when they are needed
     shape, mean, sd = (len(x), len(belief.n)), *map(np.asarray, (prediction.mean, prediction.sd))
     if not mean.shape == sd.shape == shape:
         raise ValueError(f"{what} must be of {shape}; got means {mean.shape} and sds {sd.shape}")

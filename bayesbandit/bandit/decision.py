@@ -13,7 +13,8 @@ from bayesbandit.forms import Numbers, check, demand
 from bayesbandit.history import Layout
 from bayesbandit.kernels.propensities import all_chances, put_own
 from bayesbandit.kernels.row_layout import ARM, PROPENSITY, TABULATED, TAIL
-from bayesbandit.predictions import Comparison, deviation
+from bayesbandit.many_arms import RowComparison
+from bayesbandit.predictions import Comparison, JointRows, deviation
 from bayesbandit.runtime.identifiers import BYTES, id_text, new_ids
 from bayesbandit.runtime.shown import html_table
 
@@ -34,7 +35,8 @@ FORM = {
     **dict.fromkeys(("id", "arm", *(name for name in NUMBERS if name != "tick"), "tick?"), object),
 }
 
-Late = tuple[Comparison, np.ndarray]  # what computes the probabilities of these arms
+# what computes the probabilities of these arms, and the standard deviations of all
+Late = tuple[Comparison | RowComparison | None, np.ndarray, JointRows | None]
 
 
 class Decision:
@@ -61,7 +63,7 @@ class Decision:
     ) -> None:
         self.layout = layout
         self.rows = rows  # (width,) or (n, width): see kernels/rounds.py
-        self.late = late  # computes probabilities when they are first needed
+        self.late = late  # computes missing probabilities of these arms, and sds of all
         self.ids = ids  # texts (…,), or bytes (…, 16) of new ids; None: no id so far
         self.tick = tick  # of the bandit's clock (…,); None: the bandit does not forget
         self.learned_by: Observed | None = None  # of a bandit that has learned it without its id
@@ -80,15 +82,30 @@ class Decision:
         rows: np.ndarray = fields["rows"]
         self.rows = rows if rows.flags.writeable else np.array(rows)
 
-    def settle(self) -> None:
-        """Compute the probabilities that are still missing."""
+    def settle(self, probabilities: bool = True, sds: bool = True) -> None:
+        """Compute the probabilities that are still missing, and the standard deviations."""
         if self.late is None:
             return
-        comparison, arms = self.late
+        comparison, arms, prediction = self.late
         rounds = np.atleast_1d(self.records)
-        rounds["last"] = 0.0
-        rounds["last"][:, arms] = comparison.probabilities()
-        self.late = None
+        if probabilities and comparison is not None:
+            rounds["last"] = 0.0
+            rounds["last"][:, arms] = comparison.probabilities()
+            comparison = None
+        if sds and prediction is not None:
+            rounds["scale"] = np.where(rounds["mean"] > -np.inf, prediction.sd, 0.0)
+            prediction = None
+        missing = comparison is not None or prediction is not None
+        self.late = (comparison, arms, prediction) if missing else None
+
+    def fill_propensity(self) -> None:
+        """Compute what the probability of the chosen arm takes, and of many arms no other."""
+        if self.late is None or not isinstance(self.late[0], RowComparison):
+            self.settle(sds=False)
+            return
+        rounds = np.atleast_1d(self.records)
+        if np.isnan(rounds["propensity"]).any():
+            rounds["propensity"] = self.late[0].propensities(rounds["arm"].astype(np.int64))
 
     def identify(self) -> np.ndarray:
         """Return the ids, texts (…,) or bytes (…, 16); make them if there are none."""
@@ -142,13 +159,15 @@ class Decision:
     @property
     def sd(self) -> np.ndarray:
         """Posterior standard deviations of the arms' mean rewards (…, K)."""
+        self.settle(probabilities=False)
         rounds = self.records
         return deviation(rounds["rule"][..., None], rounds["scale"], rounds["last"])
 
     @property
     def propensity(self) -> float | np.ndarray:
         """The chosen arm's probability, a float or (n,)."""
-        self.settle()
+        if self.late is not None:
+            self.fill_propensity()
         rows, layout = self.rows, self.layout
         if rows.ndim > 1:
             return layout.fill_propensities(rows).copy()
@@ -160,7 +179,7 @@ class Decision:
     @property
     def probabilities(self) -> np.ndarray:
         """Each arm's probability (…, K)."""
-        self.settle()
+        self.settle(sds=False)
         rows = self.rows.reshape(-1, self.layout.width)
         K = len(self.arms)
         out = np.empty((len(rows), K))

@@ -41,8 +41,12 @@ def observe(bandit: Bandit, decision: Decision, reward: ArrayLike) -> None:
     with bandit.lock:
         transactions.release(bandit)
         context_warnings.look(bandit)
-        if bandit.history.limit != 0 or bandit.source != rounds.UNWEIGHTED:
+        if bandit.history.limit != 0:
             decision.settle()
+        elif bandit.source == rounds.DECISION:
+            decision.fill_propensity()
+        elif bandit.source != rounds.UNWEIGHTED:
+            decision.settle(sds=False)
         layout = bandit.layout
         one = decision.rows.ndim == 1
         rows = np.atleast_2d(decision.rows)

@@ -28,7 +28,7 @@ from bayesbandit.kernels.arm import NAMES
 from bayesbandit.kernels.root import MAX_VARIANCE
 from bayesbandit.kernels.rounds import describe_many
 from bayesbandit.kernels.row_layout import UCB, row_type
-from bayesbandit.predictions import Joint, LocationScale, Prediction, product, scaled
+from bayesbandit.predictions import Joint, JointRows, LocationScale, Prediction, product, scaled
 from bayesbandit.runtime.compiling import interpreted
 
 if TYPE_CHECKING:
@@ -238,11 +238,13 @@ class Regressions(HalfLives):
 
     def predict_together(self, x: Array) -> Prediction:
         known = self.linear_posterior(0)
+        if self.plain:
+            x = x if known.origin is None else x - known.origin
+            return JointRows(x, known.near, root_of(known.near_spread), known.df)
         n, m, d = x.shape
-        x = x.reshape(-1, d)
-        z, offset = self.features(x if known.origin is None else x - known.origin)
-        mean = product(z, known.near[:, None])[:, 0] + offset
-        root = product(z, root_of(known.near_spread))
+        z, offset = self.features(x.reshape(-1, d))
+        mean = product(z, known.location[:, None])[:, 0] + offset
+        root = product(z, root_of(known.spread))
         return self._linked(Joint(mean.reshape(n, m), root.reshape(n, m, -1), known.df))
 
     def _linked(self, eta: LocationScale | Joint) -> Prediction:
