@@ -16,7 +16,6 @@ FLOORS = [  # from the cellar up; rooms on one floor do not know each other
     {"runtime"},
     {"schedule", "tables", "growing_rows"},
     {"kernels"},
-    {"many_arms"},
     {"history", "predictions", "environments", "declaring"},
     {"inference"},
     {"model", "engines"},
