@@ -279,6 +279,30 @@ def test_a_saved_bandit_is_judged_where_rewards_are_open(log, tmp_path):
     assert np.isfinite(table.loc["saved.npz", "low"])
 
 
+def test_a_database_is_a_log(tmp_path):
+    pytest.importorskip("sqlalchemy")
+    url = f"sqlite:///{tmp_path}/log.db"
+    bandit = bb.LinTS(ARMS, 1, min_probability=0.2, seed=0)
+    with bb.DecisionLog(url) as log:
+        service = bb.Service(bandit, log)
+        batch = service.decide(np.random.default_rng(0).normal(size=(300, 1)))
+        service.reward(batch.id.tolist(), np.random.default_rng(1).normal(size=300))
+        service.learn()
+        expected = bb.ope.evaluate(bb.ope.Log.of(log), {"logged": None, "mail": "mail"}).table
+    result = run("evaluate", url, "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    table = pd.read_csv(tmp_path / "evaluate" / "table.csv").set_index("policy")
+    for policy in expected.index:
+        assert table.loc[policy, "estimate"] == pytest.approx(expected.loc[policy, "estimate"])
+
+
+def test_an_unknown_policy_is_told_the_arms(log, tmp_path):
+    result = run("evaluate", log, "--bandit", "yellow", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "unknown bandit 'yellow'" in said(result)
+    assert "the arms of the log are ['call', 'mail']" in said(result)
+
+
 @pytest.mark.slow
 def test_a_log_that_cannot_be_tested_is_said_not_to_be(tmp_path):
     rng = np.random.default_rng(0)

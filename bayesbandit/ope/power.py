@@ -166,7 +166,7 @@ def _world(world: Any, noise: float | None) -> Environment:
 
 def _several(values: Iterable[Any], what: str) -> list[Any]:
     """Return numbers as a list; raise ValueError if there are none, or two are equal."""
-    found: list[Any] = np.atleast_1d(np.asarray(values)).tolist()
+    found = list(values)
     if not found or len(set(found)) < len(found):
         raise ValueError(f"{what} must be one or more different numbers; got {found!r}")
     return found

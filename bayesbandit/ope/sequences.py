@@ -121,10 +121,10 @@ class Wealth:
     grid step too low.
     """
 
-    def __init__(self, k: float, alpha: float, grid: int = GRID) -> None:
+    def __init__(self, k: float, alpha: float) -> None:
         self.k, self.enough = k, 2 / alpha * len(BETS)
-        self.nu = np.arange(1, grid + 1) / grid
-        self.log = np.zeros((grid, len(BETS)))
+        self.nu = np.arange(1, GRID + 1) / GRID
+        self.log = np.zeros((GRID, len(BETS)))
         self.low = 0.0
 
     def add(self, phi: np.ndarray) -> np.ndarray:

@@ -212,22 +212,18 @@ def entitle(figure: Figure, text: str) -> None:
     figure.suptitle(fill(text, int(LETTERS * figure.get_figwidth())))
 
 
-def dress(
-    ax: Axes, title: str, x: str, y: str, always: bool = False, inches: float | None = None
-) -> None:
+def dress(ax: Axes, title: str, x: str, y: str, inches: float | None = None) -> None:
     """Give a panel its title, axis labels and ticks.
 
-    Only the first panel in a row has the label y, unless `always` is True. Labels have as many
-    lines as they need. inches: the panel's width, if labels beside it take a part of its share of
-    the figure.
+    Only the first panel in a row has the label y. Labels have as many lines as they need. inches:
+    the panel's width, if labels beside it take a part of its share of the figure.
     """
     place = ax.get_subplotspec()
     if inches is None:
         inches = figure_of(ax).get_figwidth()
         inches /= 1 if place is None else place.get_gridspec().ncols
-        inches -= 0.5 * always
     ax.set_title(plain(title, int(10.5 * inches)) if title else "", fontsize=10)
-    beside = always or place is None or place.is_first_col()
+    beside = place is None or place.is_first_col()
     lines = (y.replace(" (", "\n(") if len(y) > UPRIGHT else y).split("\n")
     upright = "\n".join(fill(line, UPRIGHT) for line in lines)
     ax.set(xlabel=fill(x, int(LETTERS * inches)), ylabel=upright if beside else "")

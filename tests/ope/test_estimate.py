@@ -341,6 +341,12 @@ def test_subgroups_by_hand():
     assert whole.n == N
 
 
+@pytest.mark.parametrize("wrong", ["red", None, 3])
+def test_policies_are_a_mapping_or_a_list(wrong):
+    with pytest.raises(TypeError, match="policies must be a mapping"):
+        evaluate(made()[0], wrong)
+
+
 def test_missing_rewards():
     log, pi = made()
     holes = log.reward.copy()

@@ -65,13 +65,13 @@ def test_scores_of_bets_by_enumeration():
 
 def test_wealth_by_hand():
     phi = np.random.default_rng(1).random(200)
-    ends = Wealth(1.0, 0.05, grid=100).add(phi)
+    ends = Wealth(1.0, 0.05).add(phi)
     nu = np.arange(1, 101) / 100
     gain = (phi[:, None, None] + 1) / (nu[:, None] + 1) - 1
     wealth = np.cumprod(1 + BETS * gain, axis=0).mean(axis=2)
     rich = np.maximum.accumulate(wealth, axis=0) >= 40
     np.testing.assert_allclose(ends, [nu[row].max(initial=0.0) for row in rich])
-    again = Wealth(1.0, 0.05, grid=100)
+    again = Wealth(1.0, 0.05)
     np.testing.assert_allclose(np.concatenate([again.add(phi[[t]]) for t in range(200)]), ends)
 
 

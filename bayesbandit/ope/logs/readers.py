@@ -76,7 +76,7 @@ def roles_in(frame: pd.DataFrame, name: str, *, arms: Any = None, **columns: Any
     if {*map(str, frame.columns)} >= STORED:
         raise ValueError(
             f"{name} is one of DecisionLog.frame(), which does not say which rewards are settled: "
-            "bb.ope.Log.of(log) reads the log itself"
+            "bb.ope.Log.of(log) reads the log itself (a command: bayesbandit evaluate DATABASE)"
         )
     return roles_of(frame, name, arms=None if arms is None else arm_names(arms), **columns)
 
