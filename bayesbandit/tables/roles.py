@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from bayesbandit.checks import Name
 from bayesbandit.tables.fitting import HERE
 from bayesbandit.tables.inputs import SHOWN
@@ -229,19 +227,12 @@ def _features_of_history(
 ) -> list[Name] | None:
     """Return the columns of features of a table of `history.to_frame()`; None of another table.
 
-    Such a table says so itself. A CSV file cannot: there its last columns and the values of its
-    weights say so. Raise ValueError if only the columns do.
+    Such a table says so itself, also in a Parquet file. Raise ValueError if only its columns do.
     """
     if MARK in frame.attrs:
         return list(frame.attrs[MARK])
     if tuple(frame.columns[-len(HISTORY) :]) != HISTORY or "weight" not in free:
         return None
-    weight, p = (frame[name] for name in ("weight", "propensity"))
-    if weight.dtype.kind not in "iuf" or p.dtype.kind not in "iuf" or not (weight > 0).all():
-        return None
-    constant = weight.min() == weight.max()
-    if constant or np.allclose(weight * np.maximum(p, 1 / weight.max()), 1.0, rtol=1e-6):
-        return list(frame.columns[: -len(HISTORY)])
     raise ValueError(
         f"the columns of {table} end as those of history.to_frame(), whose weight tells the arm: "
         'is "weight" a context, keep=["weight"], or not, drop=["weight"] (a command: '

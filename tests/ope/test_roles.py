@@ -248,7 +248,7 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("make", [bb.LinTS, bb.BLTS])
-@pytest.mark.parametrize("way", ["frame", "parquet", "csv"])
+@pytest.mark.parametrize("way", ["frame", "parquet"])
 def test_a_history_becomes_a_log_and_the_same_bandit(make, way, tmp_path):
     """The weight of a round, 1/p, tells the arm: it is no context."""
     past = player(make)
@@ -256,9 +256,6 @@ def test_a_history_becomes_a_log_and_the_same_bandit(make, way, tmp_path):
     if way == "parquet":
         frame.to_parquet(tmp_path / "log.parquet")
         frame = pd.read_parquet(tmp_path / "log.parquet")
-    if way == "csv":
-        frame.to_csv(tmp_path / "log.csv", index=False)
-        frame = pd.read_csv(tmp_path / "log.csv")
     log = Log.of(frame)
     assert log.features == ("x0", "x1")
     assert list(log.roles.left) == ["weight"]
