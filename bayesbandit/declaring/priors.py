@@ -75,13 +75,6 @@ def dims_of(value: object) -> tuple[str, ...]:
     return (dims,) if isinstance(dims, str) else tuple(dims)
 
 
-def with_dims(value: Prior, dims: tuple[str, ...]) -> Prior:
-    """Return a copy of the prior with these dimensions."""
-    value = deepcopy(value)
-    value.dims = dims
-    return value
-
-
 def _parameters(value: object) -> Mapping[str, Any]:
     """Return the parameters of a prior; another variable factory has none."""
     return value.parameters if isinstance(value, Prior) else {}
