@@ -298,10 +298,14 @@ def given_again(bandit: bb.Bandit) -> dict[str, Any]:
 
 
 def is_a_sum(bandit: bb.Bandit) -> bool:
-    """Whether a belief is sums over rounds, so that their order and their calls do not matter."""
+    """Whether a belief is sums over rounds, so that their order and their calls do not matter.
+
+    Not Laplace's approximation, whose mode is found now and then.
+    """
     belief = getattr(bandit.belief, "common", bandit.belief)
     memory = getattr(bandit.model, "half_life", None) == "auto" or getattr(bandit.spec, "drift", 0)
-    return isinstance(belief, Mergeable) and bandit.reweighting is None and not memory
+    sums = isinstance(belief, Mergeable) and getattr(belief, "link", None) is None
+    return sums and bandit.reweighting is None and not memory
 
 
 # ---- declared models -----------------------------------------------------------------------------

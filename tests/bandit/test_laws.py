@@ -85,9 +85,9 @@ TIMELESS = of_kinds(lambda kind: kind().belief.clock is None)
 
 @TIMELESS
 def test_a_batch_is_as_many_single_choices(name):
-    """Each row has a draw of its own, from one stream."""
+    """Each row has a draw of its own, from one stream; no more rows than a belief has draws."""
     batch, single = lived(name), lived(name)
-    x = contexts(batch, np.random.default_rng(2), 40)
+    x = contexts(batch, np.random.default_rng(2), 12)
     together = batch.choose(x)
     for i, context in enumerate(rows(x)):
         decision = single.choose(context)
