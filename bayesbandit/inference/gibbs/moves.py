@@ -35,7 +35,7 @@ def moves(layout: Layout, owner: np.ndarray) -> Moves:
             F = forms[own]
             spread = np.linalg.lstsq(F @ F.T, F)[0]
             if np.allclose(F @ spread.T, np.eye(len(own)), rtol=0.0, atol=FITS):
-                found.append((int(i), -0.5 * rates[own[0]], own, spread))
+                found.append((int(i), -0.5 * float(rates[own[0]]), own, spread))
     k = max((len(own) for _, _, own, _ in found), default=0)
     whole = Moves(
         element=np.array([i for i, *_ in found], dtype=np.int64),
