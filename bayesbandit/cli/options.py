@@ -76,7 +76,6 @@ FORMER_OPTIONS = {  # of older releases, alone or after their command, and what 
     "--time": "`--column time=NAME`",
     "--batch": "`--column batch=NAME`",
     "--key-file": "the environment variable BAYESBANDIT_API_KEY",
-    "--log-format": "the environment variable BAYESBANDIT_LOG_FORMAT",
     "--fallback": "`bb.Client(…, default=…)`, in Python",
     "--every": "two seconds, always",
     "--until": "`bb.DecisionLog(…).frame(since, until)`, in Python",

@@ -131,7 +131,7 @@ def watch(
         "What each arm alone would have earned": pd.DataFrame(values),
         "How decisions were closed": closed(seen),
         f"{unit.capitalize()} from decision to reward": delays(seen, HOURS_IN[unit]),
-        "Contexts against the first decisions": seen.drift.table(),
+        "Contexts against the first 1,000": seen.drift.table(),
     }
     found = {title: table for title, table in tables.items() if len(table)}
     return found, figures, verdict(seen, weeks_table) + changed(evidence)

@@ -23,6 +23,7 @@ DAY = 86_400_000_000  # microseconds
 NEAR = 1.001  # a probability up to this factor above the minimum is at the floor
 SHORTEST = 1e-6  # hours
 EDGES = SHORTEST * 1.01 ** np.arange(3000)  # of bins of lags, in hours; the last is 10⁶
+REFERENCE = 1000  # contexts with which later ones are compared
 ROUNDING = 1e-12  # a standard deviation below this share of the largest value is a rounding error
 OTHERS = "all others"
 
@@ -138,7 +139,7 @@ def _at_floor(rows: Sequence[Stored]) -> np.ndarray:
 
 
 class Drift:
-    """How the numbers of contexts differ from those of the first decisions that are added.
+    """How the numbers of contexts differ from those of the first 1,000 contexts.
 
     names: of the d numbers. If arms have features, each arm's are a context.
     """
@@ -160,9 +161,10 @@ class Drift:
             return
         x = np.concatenate(there).reshape(-1, d)
         if not self.n:
-            sd = x.std(axis=0)
-            self.mean = x.mean(axis=0)
-            self.constant = sd <= ROUNDING * np.abs(x).max(axis=0)
+            first = x[:REFERENCE]
+            sd = first.std(axis=0)
+            self.mean = first.mean(axis=0)
+            self.constant = sd <= ROUNDING * np.abs(first).max(axis=0)
             self.sd = np.where(self.constant, 1.0, sd)
         z = (x - self.mean) / self.sd
         self.n += len(z)

@@ -24,10 +24,7 @@ PLACES = {  # by what goes wrong
     "a wrong option": "127.0.0.1:1/offers?sslmode=sometimes",
     "an unknown option": "127.0.0.1:1/offers?nonsense=1",
 }
-SCHEMES = (
-    *("postgres", "postgresql", "POSTGRES", "postgresql+psycopg", "postgresql+psycopg2"),
-    *("postgresql+asyncpg", "postgresql+nonsense", "mysql", "mysql+pymysql", "redis"),
-)
+SCHEMES = "postgres", "POSTGRES", "postgresql+psycopg", "postgresql+asyncpg", "mysql"
 USERS = {
     "a password": f"admin:{SECRET}@",
     "a password alone": f":{SECRET}@",
@@ -81,7 +78,7 @@ def test_no_error_has_the_secret_of_an_address():
     assert not told
 
 
-@pytest.mark.parametrize("url", ADDRESSES[:: len(SCHEMES)])
+@pytest.mark.parametrize("url", ADDRESSES[::9])
 @pytest.mark.parametrize(
     "words", [["learn", "--once", "--log"], ["report", "--log"], ["evaluate"], ["learn"]]
 )
