@@ -40,6 +40,7 @@ from bayesbandit.store.records import (
     Due,
     NotStored,
     Stored,
+    Unavailable,
 )
 from bayesbandit.store.rows import (
     Parts,
@@ -143,6 +144,7 @@ class Service:
         self._counting, self._t = RLock(), 0
         self._secret = log.ledger.secret()
         self._version = newest(log.ledger, parts)
+        self._lost = False  # whether the log has no bandit any more
         self._evidence: EProcess | None = None  # of a learner
 
     def __repr__(self) -> str:
@@ -223,6 +225,8 @@ class Service:
                 )
             )
         ]  # fmt: skip
+        if self._lost:
+            raise Unavailable(f"the log {self.log.ledger} has no bandit any more")
         wait = self.settings.wait
         if not self.log.ledger.append(made, None if wait is None else now + wait):
             made = self._again(ids, texts, among)
@@ -449,7 +453,9 @@ class Service:
                 self._version = follow(ledger, own, self.parts)
                 return self._version.number
             pruned = known is None and ledger.newest() > own.number
+            self._lost = True  # until there is a version
             self._version = newest(ledger, self.parts)
+            self._lost = False
             if not pruned:
                 self._evidence = None
                 logger.error(

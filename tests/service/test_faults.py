@@ -291,7 +291,5 @@ def test_a_scrape_reads_numbers(tmp_path, monkeypatch):
     assert {*sys.modules} == modules
     assert min(spent) < 0.02
     [line] = [line for line in text.splitlines() if line.startswith("bayesbandit_surprise ")]
-    assert float(line.split()[1]) == server.surprise().largest > 2
-    assert server.surprise().alarm
-    assert server.surprise().rounds == 5000
+    assert float(line.split()[1]) == server.surprise() > 2
     assert service._evidence.log_e.size == 0
