@@ -153,7 +153,7 @@ def test_no_id_makes_postgresql_fail(tmp_path):
     from bayesbandit.service.server import application
 
     service = bb.Service(bb.LinTS(ARMS, 2, seed=0), bb.DecisionLog(fresh("postgresql", tmp_path)))
-    client = TestClient(application(service, KEY), headers={"Authorization": f"Bearer {KEY}"})
+    client = TestClient(application(service, KEY, deadline=10), headers=HEADERS)
     for id_ in HOSTILE:
         for path, body in (
             ("/decide", {"context": [0.0, 0.0], "id": id_}),
