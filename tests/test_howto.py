@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import bayesbandit as bb
-from tests.cases import few, quick_but
+from tests.cases import few, in_gate, quick_but
 from tests.ports import free_port
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -37,6 +37,7 @@ def test_every_howto_is_found():
     } <= set(PAGES)
 
 
+@in_gate(10)
 @pytest.mark.parametrize("page", quick_but(LONG, PAGES))
 @few(
     "delayed",

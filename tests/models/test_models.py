@@ -11,7 +11,7 @@ import pymc as pm
 import pytest
 
 import bayesbandit as bb
-from tests.cases import few, slow_but
+from tests.cases import few, in_gate, slow_but
 
 FILES = sorted((Path(__file__).parents[2] / "models").glob("*.py"))
 N, D, K = 6, 3, 2
@@ -64,17 +64,18 @@ def set_rows(built, x, reward, weight, arm):
     pm.set_data({k: v for k, v in new.items() if k in built}, model=built)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_file_is_short_and_titled(path):
-    text = path.read_text(encoding="utf-8")
-    assert text.count("\n") <= 60
-    title = ast.get_docstring(ast.parse(text)).partition("\n")[0]
-    assert title
-    assert bb.list_models()[path.stem] == title == bb.load_model(path).title
-    assert bb.load_model(path).name == path.stem
+def test_files_are_short_and_titled():
+    for path in FILES:
+        text = path.read_text(encoding="utf-8")
+        assert text.count("\n") <= 60, path.stem
+        title = ast.get_docstring(ast.parse(text)).partition("\n")[0]
+        assert title
+        assert bb.list_models()[path.stem] == title == bb.load_model(path).title
+        assert bb.load_model(path).name == path.stem
 
 
 @few("hierarchical")
+@in_gate(len(FILES))
 def test_builds_with_a_finite_density_at_any_number_of_rows(model, rng):
     x, reward, weight, arm = rows(rng)
     built = build(model, x, reward, weight, arm)
