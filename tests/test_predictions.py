@@ -92,6 +92,8 @@ def test_location_and_scale(df):
     found = bb.LocationScale(mean, scale, df)
     t = stats.norm(mean, scale) if np.isinf(df) else stats.t(df, mean, scale)
     np.testing.assert_allclose(found.sd, t.std())
+    draws = found.draw(2000, np.random.default_rng(1))
+    assert (stats.kstest(t.cdf(draws)[:, 0], "uniform").pvalue > 0.01).all()
     expected = oracle.best_arm(mean[0], 1.5 * scale[0], np.full(3, df))
     np.testing.assert_allclose(found.best(1.5), [expected], atol=1e-6)
 
