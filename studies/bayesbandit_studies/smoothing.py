@@ -51,15 +51,13 @@ PLAYERS: dict[str, Factory] = {
     UCB: bb.systems.PolicyTreeUCB,
     "BLTS": bb.BLTS,
 }
-CONTROLLED: dict[str, Factory] = {TS: bb.systems.PolicyTreeTS} | {
-    label: partial(bb.systems.PolicyTreeTS, **settings)
-    for label, settings in {
-        "depth 1": {"depth": 1},
-        "depth 4": {"depth": 4},
-        "balanced": {"balanced": True},
-        "plain variance": {"prior_rows": 0.0},
-        "classification": {"by": "classification"},
-    }.items()
+CONTROLLED: dict[str, Factory] = {
+    TS: bb.systems.PolicyTreeTS,
+    "depth 1": partial(bb.systems.PolicyTreeTS, depth=1),
+    "depth 4": partial(bb.systems.PolicyTreeTS, depth=4),
+    "balanced": partial(bb.systems.PolicyTreeTS, balanced=True),
+    "plain variance": partial(bb.systems.PolicyTreeTS, prior_rows=0.0),
+    "classification": partial(bb.systems.PolicyTreeTS, by="classification"),
 }
 PAIRS = [(TS, "LinTS"), (UCB, "LinUCB"), (TS, "BLTS")]
 DESIGNS: tuple[Environment, ...] = (
