@@ -138,6 +138,8 @@ s = pt.scalar("s")
         (pm.logp(pm.InverseGamma.dist(2.0, 1.0), s), None),
         (pm.logp(pm.Gamma.dist(2.0, 1.0), s), None),
         (pm.logp(pm.HalfNormal.dist(1.0), s), None),
+        (pt.switch(pt.eq(-2.0 * s, 0.0), -np.inf, s), None),
+        (pt.switch(pt.eq(s, s), pt.gammaln(s), -np.inf), None),
         (pt.switch(s >= 1, pt.log(s), -np.inf), "non-polynomial function ge of 's'"),
         (pt.switch(s - 1 >= 0, 0.0, s), "non-polynomial function ge of 's'"),
         (pt.switch(pt.eq(pt.log(s - 1), -np.inf), 0.0, s), "non-polynomial function eq of 's'"),
@@ -162,6 +164,12 @@ def test_the_guards_of_a_uniform_are_beyond_its_bounds():
     assert Analytic([graph], {s: 1.0}).fault(graph, most=1)
     assert Analytic([graph], {s: 1.0}, between={s: (0.5, 10.0)}).fault(graph, most=1) is None
     assert Analytic([graph], {s: 1.0}, between={s: (0.5, 11.0)}).fault(graph, most=1)
+
+
+def test_the_numbers_of_a_vector_are_not_one_number():
+    v = pt.vector("v", shape=(3,))
+    graph = pt.switch(v[:, None] > v, 1.0, 2.0).sum()
+    assert "gt" in (Analytic([graph], {v: 1.0}).fault(graph, most=1) or "")
 
 
 @pytest.mark.parametrize(

@@ -311,7 +311,9 @@ class Analytic(Degrees):
         """Return whether a node compares a value with itself, what has one sign with 0, a positive
         value with one that is not positive, a seed with a number beyond its bounds, or an infinity
         with a sum or with the logarithm of a positive value."""
-        if bare(node.inputs[0]) is bare(node.inputs[1]):
+        one, other = node.inputs
+        aligned = bare(one).type.ndim <= 1 and one.type.broadcastable == other.type.broadcastable
+        if bare(one) is bare(other) and aligned:
             return True
         for subject, bound in (node.inputs, node.inputs[::-1]):
             limit, inside = number(bound), bare(subject)
