@@ -114,7 +114,8 @@ class PossibleRewards:
         """Return which rows (n,) have a likelihood at some point.
 
         Each row is tried alone where a term is of all rows together, and where an index is beyond
-        the model's: a row alone with such an index has no likelihood.
+        the model's: a row alone with such an index has no likelihood. Rows that depend on each
+        other are left to the engine.
         """
         n = len(rows["reward"])
         try:
@@ -126,6 +127,8 @@ class PossibleRewards:
         if all(each.all() for each in finite):
             return np.ones(n, dtype=bool)
         if n > 1 and any(each.shape[1:2] != (n,) for each in finite):
+            if self._log_density.refused:
+                return np.ones(n, dtype=bool)  # no row has a likelihood of its own
             rest = ({role: v[[i]] for role, v in rows.items()} for i in range(n))
             return np.concatenate([self._are_likely(points, row) for row in rest])
         likely = np.ones((1, n), dtype=bool)
