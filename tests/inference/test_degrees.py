@@ -164,6 +164,9 @@ def test_the_guards_of_a_uniform_are_beyond_its_bounds():
     assert Analytic([graph], {s: 1.0}).fault(graph, most=1)
     assert Analytic([graph], {s: 1.0}, between={s: (0.5, 10.0)}).fault(graph, most=1) is None
     assert Analytic([graph], {s: 1.0}, between={s: (0.5, 11.0)}).fault(graph, most=1)
+    rest = pt.switch(pt.eq(1.0 - s, 0.0), -np.inf, pt.log(1.0 - s))
+    assert Analytic([rest], {s: 1.0}, between={s: (0.0, 1.0)}).fault(rest, most=1) is None
+    assert Analytic([rest], {s: 1.0}).fault(rest, most=1)
 
 
 def test_the_numbers_of_a_vector_are_not_one_number():

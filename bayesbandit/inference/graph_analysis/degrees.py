@@ -259,9 +259,17 @@ class Analytic(Degrees):
         super().__init__(outputs, seeds)
 
     def visit(self, node: Apply, given: Sequence[float]) -> Sequence[float]:
-        if keeps_positive(node, self.positive):
+        if keeps_positive(node, self.positive) or self._is_rest_of_bound(node):
             self.positive.update(node.outputs)
         return super().visit(node, given)
+
+    def _is_rest_of_bound(self, node: Apply) -> bool:
+        """Return whether a node is a number less a seed whose upper bound is no larger."""
+        if elementwise_name(node.outputs[0]) != "Sub":
+            return False
+        whole, subject = number(node.inputs[0]), bare(node.inputs[1])
+        bound = self.between.get(subject, (0.0, math.inf))[1]
+        return whole is not None and math.inf > whole >= bound
 
     def rule(self, node: Apply, given: Sequence[float]) -> Outcome:
         if kind(node) == "check":
