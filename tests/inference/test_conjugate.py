@@ -344,7 +344,7 @@ REFUSED = {
     "half of it": (declared(observes(lambda p: p / 2)), NOT_AFFINE),
     "a power of it": (declared(observes(lambda p: p**2)), NOT_AFFINE),
     "used twice": (
-        declared(observes(lambda p: p * (1 - p))), "'reward' ~ .*log1p of what may be 0, of 'p'"
+        declared(observes(lambda p: p * (1 - p))), NOT_AFFINE
     ),
     "clipped": (declared(observes(lambda p: pt.clip(p, 0.1, 0.9))), "clip"),
     "a switch": (declared(observes(lambda p: pt.switch(p > 0.5, p, 0.5))), NOT_AFFINE),
