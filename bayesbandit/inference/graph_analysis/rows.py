@@ -85,6 +85,8 @@ def _filled(node: Apply, reach: Sequence[Reach]) -> Reach | None:
 def _reshaped(node: Apply, reach: Sequence[Reach]) -> Reach | None:
     """Interpret a reshape that keeps the axis of the rows first, except for axes of length 1."""
     array, shape = reach
+    if array.kind == POSITION:
+        return COUNT if _is_column(node.inputs[1]) else None
     if array.kind != ALONG or any(k != 1 for k in node.inputs[0].type.shape[: array.axis]):
         return None
     if shape.kind == SHAPE:
@@ -96,6 +98,12 @@ def _reshaped(node: Apply, reach: Sequence[Reach]) -> Reach | None:
     sizes = [int(k) for k in node.inputs[1].data]
     known = None not in source and None not in target and sizes[:1] == [-1]
     return Reach(ALONG, 0) if known and np.prod(source) == np.prod(target) else None
+
+
+def _is_column(shape: Variable) -> bool:
+    """Return whether a shape is (−1, 1, …, 1)."""
+    sizes = shape.data.tolist() if isinstance(shape, Constant) else []
+    return bool(sizes) and sizes == [-1] + [1] * (len(sizes) - 1)
 
 
 def _full(index: object) -> bool:
