@@ -328,8 +328,8 @@ class Analytic(Degrees):
             if limit is None:
                 continue
             if math.isinf(limit):
-                log = elementwise_name(inside) == "Log" and inside.owner.inputs[0] in self.positive
-                if log or self._is_sum(inside):
+                log = elementwise_name(inside) == "Log"
+                if (log and self._has_one_sign(inside.owner.inputs[0])) or self._is_sum(inside):
                     return True
                 continue
             low, high = self.between.get(inside, (-math.inf, math.inf))
