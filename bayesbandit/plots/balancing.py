@@ -32,6 +32,7 @@ def balance(
     title: str | None = None,
     *,
     ax: Given = None,
+    width: float | None = None,
 ) -> Figure:
     """Draw the standardised mean differences of a `balance_table`, before and after weighting.
 
@@ -44,7 +45,7 @@ def balance(
     size = table["before"].abs().groupby(level="feature", sort=False).max()
     features = size.sort_values(ascending=False, kind="stable").index
     labels, down, lines = rows(features)
-    _, axes = panels(len(arms), 4, WIDTH, 1.0 + 0.22 * lines, ax)
+    _, axes = panels(len(arms), 4, WIDTH, 1.0 + 0.22 * lines, ax, width)
     end = 1.05 * max(float(table[["before", "after"]].abs().to_numpy().max(initial=0.0)), 2 * LIMIT)
     for panel, arm in zip(axes, arms, strict=True):
         here = table.loc[arm].reindex(features)

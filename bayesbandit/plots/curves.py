@@ -18,6 +18,7 @@ def regret_curves(
     *,
     ax: Given = None,
     title: str | None = None,
+    width: float | None = None,
 ) -> Figure:
     """Draw cumulative regret by round: mean ± standard error over replications, a panel for each
     environment.
@@ -31,7 +32,7 @@ def regret_curves(
     if table["environment"].nunique() > MANY:
         column, what = "normalised_regret", "Normalised regret"
         label = "regret a round (units of reward)"
-    return over_time(table, column, what, label, ax=ax, title=title)
+    return over_time(table, column, what, label, ax=ax, title=title, width=width)
 
 
 def over_time(
@@ -43,13 +44,14 @@ def over_time(
     *,
     ax: Given = None,
     title: str | None = None,
+    width: float | None = None,
 ) -> Figure:
     """Draw mean ± standard error of a column of `curves`: a line for each bandit, a panel for each
     environment.
 
-    label: the label of the vertical axes. share: whether values are
-    shares, so that axes end at 1; all begin above 0 if all values are above .5. Other axes begin
-    at 0 if no value is negative, and have a line at 0 otherwise.
+    label: the label of the vertical axes. share: whether values are shares, so that axes end at 1;
+    all begin above 0 if all values are above .5. Other axes begin at 0 if no value is negative, and
+    have a line at 0 otherwise.
     """
     points = curves(table)
     styles = looks(pd.unique(points["bandit"]))
@@ -66,7 +68,7 @@ def over_time(
         points = _averaged(points, column)
         names = [""]
     least = float((points[column] - points[f"{column}_se"].fillna(0.0)).min())
-    _, axes = panels(len(names), 4, 3.1, 2.6, ax)
+    _, axes = panels(len(names), 4, 3.1, 2.6, ax, width)
     for panel, name in zip(axes, names, strict=True):
         here = points[points["environment"] == name]
         for b, (bandit, style) in enumerate(styles.items()):

@@ -38,6 +38,7 @@ def policy_values(
     *,
     ax: Given = None,
     title: str | None = None,
+    width: float | None = None,
 ) -> Figure:
     """Draw estimated values with their intervals, a row for each policy.
 
@@ -45,7 +46,7 @@ def policy_values(
     """
     _check(result, Evaluation, "policy_values takes bb.ope.evaluate(…)")
     table = result.table
-    panel, down = _rows(table.index, ax)
+    panel, down = _rows(table.index, ax, width)
     known = table["low"].notna().to_numpy()
     _bars(panel, table, "estimate", down, known, BLUE, "o")
     panel.plot(table["estimate"][~known], -down[~known], "D", color=GREY, ms=5)
@@ -62,6 +63,7 @@ def policy_contrasts(
     *,
     ax: Given = None,
     title: str | None = None,
+    width: float | None = None,
 ) -> Figure:
     """Draw how much more each policy earns than one of them, by paired scores.
 
@@ -71,7 +73,7 @@ def policy_contrasts(
     table = result.contrasts(against)
     if table.empty:
         raise ValueError(f"no policy to compare with {against!r}: there is only one")
-    panel, down = _rows(table["one"], ax)
+    panel, down = _rows(table["one"], ax, width)
     known = table["low"].notna().to_numpy()
     sure = np.sign(table["difference"]) * ((table["low_all"] > 0) | (table["high_all"] < 0))
     for sign, (colour, marker, _) in LOOKS.items():
@@ -93,6 +95,7 @@ def calibration(
     *,
     ax: Given = None,
     title: str | None = None,
+    width: float | None = None,
 ) -> Figure:
     """Draw how often arms were chosen against their logged probabilities, by bin, ± 2 standard
     errors.
@@ -104,7 +107,7 @@ def calibration(
     if table.empty:
         raise ValueError("the log has no probabilities of all arms: there is nothing to calibrate")
     arms = found.log.arms if len(found.log.arms) <= MANY else found.log.arms[:MANY]
-    _, axes = panels(len(arms), 4, 3.1, 2.6, ax)
+    _, axes = panels(len(arms), 4, 3.1, 2.6, ax, width)
     for panel, arm in zip(axes, arms, strict=True):
         here = table[table["arm"] == arm]
         n = here["rounds"].to_numpy()
@@ -125,6 +128,7 @@ def value_sequences(
     *,
     ax: Given = None,
     title: str | None = None,
+    width: float | None = None,
 ) -> Figure:
     """Draw the confidence sequence of each policy's value by round, a panel for each policy.
 
@@ -135,7 +139,7 @@ def value_sequences(
     known = [name for name in result.policies if (table["policy"] == name).any()]
     if not (names := known[:MANY]):
         raise ValueError("no policy has a sequence yet: asymptotic ones begin with round 120")
-    _, axes = panels(len(names), 4, 3.1, 2.6, ax)
+    _, axes = panels(len(names), 4, 3.1, 2.6, ax, width)
     for panel, name in zip(axes, names, strict=True):
         here = table[table["policy"] == name]
         here = here.iloc[np.unique(np.linspace(0, len(here) - 1, POINTS).astype(int))]
@@ -172,10 +176,10 @@ def _close(axes: Sequence[Axes], table: pd.DataFrame) -> None:
             ax.set_ylim(low - room, high + room)
 
 
-def _rows(names: pd.Index | pd.Series, ax: Given) -> tuple[Axes, np.ndarray]:
+def _rows(names: pd.Index | pd.Series, ax: Given, width: float | None) -> tuple[Axes, np.ndarray]:
     """Return one panel with a row for each name, and how far down each row is."""
     labels, down, lines = rows(names)
-    _, (panel,) = panels(1, 1, WIDE, 0.9 + 0.2 * lines, ax)
+    _, (panel,) = panels(1, 1, WIDE, 0.9 + 0.2 * lines, ax, width)
     label_rows([panel], labels, down, lines)
     return panel, down
 

@@ -24,7 +24,7 @@ from bayesbandit.plots.style import (
 )
 
 SHOWN = 12  # bandits that are compared in pairs, at most
-MARGIN = 0.9  # inches beside all panels
+LEAST_SIDE, MARGIN = 1.0, 0.9  # inches of a panel at least, and beside all of them
 CORNER = 0.17  # inches of a panel's corner that its counts need
 OUTCOMES = {"draw": (GREY, "D"), "loss": (VERMILLION, "^"), "win": (BLUE, "o")}
 
@@ -34,6 +34,7 @@ def propensities(
     *,
     ax: Given = None,
     title: str | None = None,
+    width: float | None = None,
 ) -> Figure:
     """Draw the mean propensity of the chosen arms in each twentieth of the rounds.
 
@@ -48,7 +49,9 @@ def propensities(
     mean = parts["propensity"].sum() / parts["n"].sum()
     table = parts.max().assign(propensity=mean).reset_index()
     label = "propensity of chosen arm"
-    return over_time(table, "propensity", "Propensity", label, share=True, ax=ax, title=title)
+    return over_time(
+        table, "propensity", "Propensity", label, share=True, ax=ax, title=title, width=width
+    )
 
 
 def pairwise_scatter(
@@ -56,6 +59,7 @@ def pairwise_scatter(
     level: float = 0.05,
     *,
     title: str | None = None,
+    width: float | None = None,
 ) -> Figure:
     """Draw every bandit against every other, a point for each environment (paper, section 3.2).
 
@@ -73,12 +77,14 @@ def pairwise_scatter(
     k = len(bandits)
     low, high = pairs["row_regret"].min(), pairs["row_regret"].max()  # pairs go both ways
     side = min(2.6, max(1.4, 11 / k))
+    if width is not None:
+        side = max(LEAST_SIDE, (width - MARGIN) / k)
     letters = 8.0 if side > 2.0 else 7.0  # points
     pad = max(0.16, CORNER / (side - 0.3 - 2 * CORNER)) * ((high - low) or abs(high) or 1.0)
     names = [plain(name, int(9 * side)) for name in bandits]
     label = 0.16 * max(name.count("\n") for name in names)  # inches of their further lines
     across = side * k + MARGIN + label
-    figure = picture(across, across + 0.2)
+    figure = picture(across, across + 0.2, width, least=LEAST_SIDE * k + MARGIN)
     axes = figure.subplots(k, k, sharex=True, sharey=True, subplot_kw={"box_aspect": 1})
     for (row, column), met in pairs.groupby(["row", "column"]):
         _versus(axes[bandits.index(row), bandits.index(column)], met, letters)

@@ -24,7 +24,7 @@ from bayesbandit.plots.style import (
 from bayesbandit.systems.policy_tree.belief import TreeBelief
 from bayesbandit.systems.policy_tree.tree import Tree
 
-WIDTH = 2.3  # inches of a leaf
+WIDTH, LEAST_LEAF = 2.3, 1.2  # inches of a leaf
 QUESTION = 32  # characters of a feature's name on one line: a split is over two leaves at least
 BOX = {"boxstyle": "round,pad=0.35", "fc": "white", "ec": GREY, "lw": 0.8}
 
@@ -33,6 +33,8 @@ def policy_tree(
     bandit: Bandit,
     features: Sequence[object] | None = None,
     title: str | None = None,
+    *,
+    width: float | None = None,
 ) -> Figure:
     """Draw the policy tree of a bandit such as `PolicyTreeTS`.
 
@@ -59,7 +61,7 @@ def policy_tree(
     across, level = places(tree)
     height = (1.0 + 0.17 * longest) * int(level.max())
     leaf = 0.9 + 0.22 * max(lines, 3)
-    figure = picture(max(WIDTH * L, 4.0), 0.6 + height + leaf)
+    figure = picture(max(WIDTH * L, 4.0), 0.6 + height + leaf, width, LEAST_LEAF * L)
     grid = figure.add_gridspec(2, L, height_ratios=[max(height, 0.05), leaf])
     top = figure.add_subplot(grid[0, :])
     top.set(xlim=(0, L), ylim=(-level.max() - 0.1, 0.4))

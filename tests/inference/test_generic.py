@@ -290,3 +290,24 @@ def test_a_variable_by_row_before_others_leaves_them_in_their_places():
         data = found.data(**rows(model, n=n))
         state = found.start(data, np.random.default_rng(0))
         problem(found.reading, data).check(state, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_chain_begins_where_the_density_is(before):
+    """Rewards ask for θ of 10³ prior sds; under heavy tails they are outliers, however few they
+    are. Also where a chain goes on with rows that are new."""
+
+    @reward_model(theta=EACH)
+    def narrow(x, reward, theta):
+        mu = x @ theta
+        pm.StudentT("r", nu=4, mu=mu, sigma=1.0, observed=reward)
+        return mu
+
+    rng = np.random.default_rng(0)
+    x = 1e3 * rng.normal(size=(7, 2))
+    data = {"x": x, "reward": x @ [1e3, -1e3], "weight": np.ones(7)}
+    method, start = matched(narrow, data), None
+    if before:
+        start = method.sample({k: v[:before] for k, v in data.items()}, 50, 1, seed=1).state
+    draws = method.sample(data, 400, 1, seed=2, start=start).values["theta"]
+    assert np.abs(draws).max() < 6

@@ -13,9 +13,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.linalg import cho_solve
 
 from bayesbandit.inference.base import NotThisEngine, matching
 from bayesbandit.inference.draws import SampledDraws
+from bayesbandit.inference.exact.distributions import factor
 from bayesbandit.inference.exact.gaussian import GaussianBlock
 from bayesbandit.inference.gibbs.blocks import (
     ENGINE,
@@ -28,6 +30,8 @@ from bayesbandit.inference.gibbs.generic import Problem, Reading, problem
 from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
 from bayesbandit.inference.graph_analysis.recognise import Form, features, row_wise
 from bayesbandit.inference.graph_analysis.row_noise import RowNoise, positive, row_noise
+from bayesbandit.kernels.gibbs import monomials as kernel
+from bayesbandit.kernels.gibbs import orbits
 from bayesbandit.runtime.one_thread import one_thread
 
 if TYPE_CHECKING:
@@ -35,8 +39,62 @@ if TYPE_CHECKING:
 
 TUNE, TUNE_WARM = 500, 50  # sweeps before the draws, of a random start and of an earlier state
 TESTED = "rows tested"  # in a state: how many there were when the identity was tested
+SWEEPS_TO_COMPARE = 5  # two beginnings of a chain
+BETTER_BY = 50.0  # and ten sds of a log density, where the other beginning is taken
 
 Position = dict[str, np.ndarray]  # where a chain stands: all variables, auxiliary ones too
+
+
+def better(
+    problem: Problem, state: Mapping[str, np.ndarray], seed: int = 0
+) -> Mapping[str, np.ndarray]:
+    """Return the state from which a chain should begin: this one, or one near another mode.
+
+    A sweep draws the Gaussian block first. The other state is reached from this one by a few sweeps
+    after the positive variables were drawn first. It is returned if the log density there is so
+    much larger that a chain which begins here would not find it.
+    """
+    theta, u = problem.flat(state)
+    ends = []
+    for positive_first in (False, True):
+        held = kernel.MonomialState(theta - problem.layout.centre, problem.inside(u))
+        rng = np.random.default_rng(seed)
+        ends.append((_after(problem, held, positive_first, rng), held))
+    (here, _), (there, held) = ends
+    if np.isfinite(there) and there > here + BETTER_BY + 10.0 * np.sqrt(len(theta) + len(u)):
+        return problem.named(held.delta + problem.layout.centre, held.u)
+    return state
+
+
+def _after(
+    problem: Problem, held: kernel.MonomialState, positive_first: bool, rng: np.random.Generator
+) -> float:
+    """Run a few sweeps on `held`; return the log density of log v then, with the Gaussian block
+    integrated out, −∞ if one fails.
+
+    The density of both together has no bound where a scale goes to 0 with what it is the scale of:
+    few draws are there.
+    """
+    terms, D = problem.layout.terms, problem.layout.dim
+    work = kernel.workspace(terms, D)
+    none = np.zeros(0, dtype=np.int64)
+    if positive_first:
+        kernel.weigh(terms, held.u, work.phi)
+        kernel.evaluate(terms, held.delta, work)
+        if kernel.draw_elements(terms, held.u, work, rng) >= 0:
+            return -np.inf
+    delta = np.empty((1, D))
+    logs = np.empty((1, 0))
+    fixed = terms, problem.moves, held, work, delta, logs, none
+    if orbits.sweep(*fixed, SWEEPS_TO_COMPARE, rng) >= 0:
+        return -np.inf
+    precision, shift = problem.natural(held.u)
+    L = factor(precision)
+    if isinstance(L, int):  # singular to rounding
+        return -np.inf
+    mean = cho_solve((L, True), shift)
+    at_mean = problem.layout.log_density(mean + problem.layout.centre, held.u)
+    return float(at_mean + held.u.sum() - np.log(np.diag(L)).sum())
 
 
 class Gibbs(GaussianBlock):
@@ -96,6 +154,8 @@ class Gibbs(GaussianBlock):
             whole = self.problem(rows)
 
             def chain(state: Position, rng: np.random.Generator) -> tuple[Position, Position]:
+                if self.by_row or not start:
+                    state = dict(better(whole, state))
                 self.solve(*whole.natural(whole.inside(whole.flat(state)[1])))
                 return whole.sample(state, draws, tune, rng, self.names)
 

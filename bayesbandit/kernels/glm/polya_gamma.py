@@ -9,12 +9,88 @@ and ω given η is PG(b, η): Polson, Scott and Windle (2013), J. Amer. Statist.
 
 import math
 
+from bayesbandit.kernels.student import normal_cdf
 from bayesbandit.runtime.compiling import njit
 
+CUT = 0.64  # where the two series of the density meet
+FEW = 2.0  # the most draws of PG(1, c) that are added; beyond, and for fractions, gammas are
 TERMS, NEAR_TERMS = 8, 4  # of the gammas; the rest is one gamma of its mean and variance
 NEAR = 4.0  # |c| below which fewer do: third cumulants err by 2e-5 of theirs, as by 8 where c is 8
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
+
+
+@kernel
+def coefficient(n, x):
+    """Return a_n(x), of the alternating series of the density of PG(1, 0) at x/4 (Devroye 2009)."""
+    half = n + 0.5
+    if x > CUT:
+        return math.pi * half * math.exp(-0.5 * (half * math.pi) ** 2 * x)
+    u = 2.0 / (math.pi * x)
+    return u * math.sqrt(u) * math.pi * half * math.exp(-2.0 * half * half / x)
+
+
+@kernel
+def right_of_cut(z):
+    """Return the share of the proposal beyond the cut. The proposal is exponential there, and an
+    inverse Gaussian of mean 1/z before it."""
+    rate = 0.125 * math.pi * math.pi + 0.5 * z * z
+    root = math.sqrt(1.0 / CUT)
+    first = math.log(rate) + rate * CUT
+    left = normal_cdf(root * (CUT * z - 1.0))
+    mirrored = normal_cdf(-root * (CUT * z + 1.0))
+    total = math.exp(first - z) * left
+    if mirrored > 0.0:
+        total += math.exp(first + z) * mirrored
+    return 1.0 / (1.0 + 4.0 / math.pi * total)
+
+
+@kernel
+def inverse_gaussian_below(z, rng):
+    """Return a draw, below the cut, of an inverse Gaussian of mean 1/z and shape 1."""
+    if z * CUT < 1.0:
+        while True:
+            first, second = rng.standard_exponential(), rng.standard_exponential()
+            if first * first <= 2.0 * second / CUT:
+                x = 1.0 + CUT * first
+                x = CUT / (x * x)
+                if rng.random() <= math.exp(-0.5 * z * z * x):
+                    return x
+    mean = 1.0 / z
+    while True:
+        normal = rng.standard_normal()
+        q = 0.5 * mean * normal * normal
+        x = mean / (1.0 + q + math.sqrt(q * (2.0 + q)))
+        if rng.random() > mean / (mean + x):
+            x = mean * mean / x
+        if x < CUT:
+            return x
+
+
+@kernel
+def draw_one(c, rng):
+    """Return a draw ω ~ PG(1, c), exact (Devroye's method)."""
+    z = 0.5 * abs(c)
+    rate = 0.125 * math.pi * math.pi + 0.5 * z * z
+    beyond = right_of_cut(z)
+    while True:
+        if rng.random() < beyond:
+            x = CUT + rng.standard_exponential() / rate
+        else:
+            x = inverse_gaussian_below(z, rng)
+        total = coefficient(0, x)
+        level = rng.random() * total
+        n = 0
+        while True:
+            n += 1
+            if n % 2 == 1:
+                total -= coefficient(n, x)
+                if level <= total:
+                    return 0.25 * x
+            else:
+                total += coefficient(n, x)
+                if level > total:
+                    break
 
 
 @kernel
@@ -30,11 +106,9 @@ def moments(c):
 
 
 @kernel
-def draw(b, c, rng):
-    """Return a draw ω ~ PG(b, c) for any b ≥ 0, as a sum of gammas; one gamma stands for the last
+def draw_by_gammas(b, c, rng):
+    """Return a draw ω ~ PG(b, c) for any b > 0, as a sum of gammas; one gamma stands for the last
     ones."""
-    if b <= 0.0:
-        return 0.0
     mean, variance = moments(c)
     shift = 0.25 * c * c / (math.pi * math.pi)
     total = 0.0
@@ -45,3 +119,17 @@ def draw(b, c, rng):
         variance -= d * d
     scale = variance / mean
     return total + scale * rng.standard_gamma(b * mean / scale)
+
+
+@kernel
+def draw(b, c, rng):
+    """Return a draw ω ~ PG(b, c), b ≥ 0."""
+    if b <= 0.0:
+        return 0.0
+    whole = math.floor(b)
+    if b != whole or b > FEW:
+        return draw_by_gammas(b, c, rng)
+    total = 0.0
+    for _ in range(int(whole)):
+        total += draw_one(c, rng)
+    return total

@@ -1,0 +1,128 @@
+"""Every picture fits a column or a page, and the caller's own axes."""
+
+from functools import cache, partial
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+import bayesbandit as bb
+from bayesbandit import plots
+from tests.test_plots import simulated
+
+COLUMN, PAGE = 3.4, 7.0  # inches of journals
+SMALLEST = 5.5  # points of a letter
+ARMS = ["mail", "phone", "a long name of an arm"]
+
+
+@cache
+def played() -> bb.Bandit:
+    rng = np.random.default_rng(0)
+    bandit = bb.BLTS(ARMS, 2, min_probability=0.05, seed=0)
+    for x in rng.normal(size=(300, 2)):
+        decision = bandit.choose(x)
+        bandit.observe(decision, float(x[0] > 0) * (decision.arm == "mail") + rng.normal())
+    return bandit
+
+
+@cache
+def log() -> bb.ope.Log:
+    return bb.ope.Log.of(played().history)
+
+
+@cache
+def evaluated():
+    return bb.ope.evaluate(log(), {arm: arm for arm in ARMS}, sequence="asymptotic")
+
+
+@cache
+def tree() -> bb.Bandit:
+    bandit = bb.PolicyTreeTS(["mail", "phone"], 2, seed=0)
+    for x in np.random.default_rng(1).normal(size=(120, 2)):
+        bandit.observe(decision := bandit.choose(x), float(x[0] > 0) * (decision.arm == "mail"))
+    return bandit
+
+
+PICTURES = {
+    "regret_curves": lambda: partial(plots.regret_curves, simulated(5)),
+    "propensities": lambda: partial(plots.propensities, simulated(5)),
+    "paired_differences": lambda: partial(plots.paired_differences, simulated(5)),
+    "pairwise_scatter": lambda: partial(plots.pairwise_scatter, simulated(5)),
+    "balance": lambda: partial(plots.balance, bb.balance_table(played().history)),
+    "policy_values": lambda: partial(plots.policy_values, evaluated()),
+    "policy_contrasts": lambda: partial(plots.policy_contrasts, evaluated(), "mail"),
+    "calibration": lambda: partial(plots.calibration, bb.ope.check(log())),
+    "value_sequences": lambda: partial(plots.value_sequences, evaluated()),
+    "policy_tree": lambda: partial(plots.policy_tree, tree()),
+}
+WHOLE = ("pairwise_scatter", "policy_tree")  # of panels that belong together: no ax
+
+
+def test_every_picture_is_here():
+    assert set(PICTURES) == {name for name in plots.__all__ if callable(getattr(plots, name))}
+
+
+def words(figure: Figure) -> list[Text]:
+    """What is written in a figure, once it is drawn."""
+    figure.draw_without_rendering()
+    texts = [text for text in figure.findobj(Text) if isinstance(text, Text)]
+    return [text for text in texts if text.get_visible() and text.get_text().strip()]
+
+
+@pytest.mark.parametrize("width", [COLUMN, PAGE])
+@pytest.mark.parametrize("name", PICTURES)
+def test_it_has_the_width_that_is_asked_for(name, width):
+    draw = PICTURES[name]()
+    if name in WHOLE and width == COLUMN:
+        with pytest.raises(ValueError, match=r"width must be .* ≥ (3.9|4.8) "):
+            draw(width=width)
+        return
+    figure = draw(width=width, title="Seen in a journal")
+    assert figure.get_figwidth() == width
+    written = words(figure)
+    assert all(float(text.get_fontsize()) >= SMALLEST for text in written)
+    assert any(text.get_text() == "Seen in a journal" for text in written)
+    box = figure.get_tightbbox()  # in inches
+    assert box.x0 > -0.05
+    assert box.x1 < width + 0.05
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_title_may_be_left_out(name):
+    figure = PICTURES[name]()(title="")
+    assert figure.get_suptitle() == ""
+
+
+@pytest.mark.parametrize("name", [name for name in PICTURES if name not in WHOLE])
+def test_it_draws_on_axes_of_the_caller(name):
+    draw = PICTURES[name]()
+    n = len(draw().axes)
+    mine = Figure(figsize=(12, 9))
+    axes = mine.subplots(1, n + 1)
+    assert draw(ax=axes[:n] if n > 1 else axes[0], title="mine") is mine
+    assert (mine.get_figwidth(), mine.get_figheight()) == (12, 9)
+    assert all(ax.has_data() for ax in axes[:n])
+    assert not axes[n].has_data()
+    assert any(text.get_text() == "mine" for text in words(mine))
+    with pytest.raises(ValueError, match=rf"ax must be {n} axes, one for each panel"):
+        draw(ax=axes)
+    with pytest.raises(ValueError, match=r"width is that of a new figure"):
+        draw(ax=axes[:n], width=COLUMN)
+
+
+@pytest.mark.parametrize("width", [0, -1, np.nan, np.inf, "7", 1e9])
+def test_widths_are_checked(width):
+    with pytest.raises(ValueError, match="width must be a finite number"):
+        plots.regret_curves(simulated(1), width=width)
+
+
+def test_sequences_have_one_scale():
+    limits = {ax.get_ylim() for ax in plots.value_sequences(evaluated()).axes}
+    assert len(limits) == 1
+
+
+def test_shares_have_one_scale():
+    table = simulated(2)
+    table.loc[table["environment"] == "env 0", "propensity"] = 0.3
+    assert {ax.get_ylim()[0] for ax in plots.propensities(table).axes} == {0.0}
