@@ -26,17 +26,22 @@ Seed = int | np.random.SeedSequence | None  # None: from the operating system
 Alpha = float | Callable[[int], float]  # a policy's setting: a number, or a function of round t
 
 FLOAT64 = np.dtype(np.float64)
-HUGEST = int(sys.float_info.max)
-COUNT = 2**53 - 1  # the largest counter: float64 holds it exactly
-LATEST = 2**52  # the latest tick to which a clock is put: it may count as many again
-MANY = 2**20 - 1  # the most draws, replicates or trees of one belief
-LONGEST = 2**4096 - 1  # the largest name or seed: Python does not write much longer numbers
-STRANGE = (str, bytes, np.datetime64, np.timedelta64)  # NumPy would convert these to numbers
-LARGEST = 1e50  # the largest |context| or |reward|: products of four stay finite
-ROUNDING = 1e-4  # by how much rounded probabilities and their sums may be off
-EXACT = 1e-6  # by how much they may be off without a word
-HERE = (str(Path(__file__).parent),)  # a warning is of the line that called the package
-SIZES = {"largest": 1e100, "smallest": 1e-100}  # bounds of settings > 0; 1e100 = LARGEST²
+LARGEST_FLOAT = int(sys.float_info.max)
+MAX_COUNT = 2**53 - 1  # the largest counter: float64 holds it exactly
+MAX_TICK = 2**52  # the latest tick to which a clock is put: it may count as many again
+MAX_DRAWS = 2**20 - 1  # the most draws, replicates or trees of one belief
+LARGEST_INTEGER = 2**4096 - 1  # the largest name or seed: Python does not write much longer numbers
+NON_NUMERIC_TYPES = (
+    str,
+    bytes,
+    np.datetime64,
+    np.timedelta64,
+)  # NumPy would convert these to numbers
+MAX_ABS_VALUE = 1e50  # the largest |context| or |reward|: products of four stay finite
+PROBABILITY_TOLERANCE = 1e-4  # by how much rounded probabilities and their sums may be off
+SILENT_TOLERANCE = 1e-6  # by how much they may be off without a word
+PACKAGE_FOLDER = (str(Path(__file__).parent),)  # a warning is of the line that called the package
+SETTING_BOUNDS = {"largest": 1e100, "smallest": 1e-100}  # bounds of settings > 0; 1e100 = LARGEST²
 
 
 @runtime_checkable
@@ -76,7 +81,9 @@ def floats(values: object, what: str) -> np.ndarray:
         )
     try:
         array = _filled(values)
-        strange = array.dtype == object and any(isinstance(v, STRANGE) for v in array.flat)
+        strange = array.dtype == object and any(
+            isinstance(v, NON_NUMERIC_TYPES) for v in array.flat
+        )
         if array.dtype.kind not in "biufO" or strange:
             raise TypeError(f"found {array.ravel()[:3].tolist()}")
         return np.ascontiguousarray(array, dtype=np.float64)
@@ -214,12 +221,12 @@ def contexts(x: object, n_features: int, n: int = 1) -> np.ndarray:
         raise ValueError(
             f"contexts must have shape ({n_features},) or (n, {n_features}); got {x.shape}"
         )
-    return finite(np.atleast_2d(x), "contexts", LARGEST)
+    return finite(np.atleast_2d(x), "contexts", MAX_ABS_VALUE)
 
 
 def column(values: object, n: int, what: str) -> np.ndarray:
     """Return one finite number for each row, (n,); a single number is one row."""
-    return finite(one_a_row(values, n, what), what, LARGEST)
+    return finite(one_a_row(values, n, what), what, MAX_ABS_VALUE)
 
 
 def one_a_row(values: object, n: int, what: str) -> np.ndarray:
@@ -272,12 +279,13 @@ def propensities(values: object, n: int) -> np.ndarray:
     """
     p = one_a_row(repeated(values, n), n, "propensities")
     present(p, "propensities")
-    if not ((p > 0) & (p <= 1 + ROUNDING)).all():
-        t = int(np.flatnonzero((p <= 0) | (p > 1 + ROUNDING))[0])
+    if not ((p > 0) & (p <= 1 + PROBABILITY_TOLERANCE)).all():
+        t = int(np.flatnonzero((p <= 0) | (p > 1 + PROBABILITY_TOLERANCE))[0])
         raise ValueError(f"propensities must be in (0, 1]; got {p[t]} in round {t}")
-    if p.max() > 1 + EXACT:
+    if p.max() > 1 + SILENT_TOLERANCE:
         warnings.warn(
-            f"propensities up to {p.max():g} are 1 up to rounding", skip_file_prefixes=HERE
+            f"propensities up to {p.max():g} are 1 up to rounding",
+            skip_file_prefixes=PACKAGE_FOLDER,
         )
     return np.minimum(p, 1.0)
 
@@ -298,19 +306,19 @@ def rescaled(p: np.ndarray, what: str) -> np.ndarray:
     Rows whose sum is off by rounding, by 1e-6 to 1e-4, are divided by it, and a warning says so.
     """
     total = p.sum(axis=1)
-    if (off := np.flatnonzero(~(np.abs(total - 1) <= ROUNDING))).size:
+    if (off := np.flatnonzero(~(np.abs(total - 1) <= PROBABILITY_TOLERANCE))).size:
         t = int(off[0])
         raise ValueError(
             f"{what} must sum to 1 in every round; they sum to {total[t]:.6g} in round {t}, and "
             f"not to 1 in {off.size} of {len(p)}"
         )
-    rounded = np.abs(total - 1) > EXACT
+    rounded = np.abs(total - 1) > SILENT_TOLERANCE
     if not rounded.any():
         return p
     warnings.warn(
         f"{what} of {int(rounded.sum()):,} of {len(p):,} rounds sum to 1 only up to rounding, and "
         "are divided by their sum",
-        skip_file_prefixes=HERE,
+        skip_file_prefixes=PACKAGE_FOLDER,
     )
     return np.where(rounded[:, None], p / total[:, None], p)
 
@@ -377,12 +385,12 @@ def probabilities(values: object) -> np.ndarray:
 
 def is_real(value: object) -> TypeGuard[float]:
     """Return whether a value is a real number that a float can hold, and not a bool."""
-    if isinstance(value, int) and abs(value) > HUGEST:
+    if isinstance(value, int) and abs(value) > LARGEST_FLOAT:
         return False
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_ | np.timedelta64)
 
 
-def integer(value: object, what: str, least: int = 0, most: int = LONGEST) -> int:
+def integer(value: object, what: str, least: int = 0, most: int = LARGEST_INTEGER) -> int:
     """Return an integer from `least` to `most`."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         raise ValueError(f"{what} must be an integer ≥ {least}; got {value!r}")
@@ -410,8 +418,8 @@ def arm_name(value: object) -> Name:
     if isinstance(value, str):
         return str.__str__(value)  # an Enum may print itself in another way
     if isinstance(value, Integral) and not isinstance(value, bool):
-        if abs(int(value)) > LONGEST:
-            raise ValueError(f"an arm's name must be within ±2**{LONGEST.bit_length()}")
+        if abs(int(value)) > LARGEST_INTEGER:
+            raise ValueError(f"an arm's name must be within ±2**{LARGEST_INTEGER.bit_length()}")
         return int(value)
     raise TypeError(f"an arm's name must be a string or an integer; got {value!r}")
 

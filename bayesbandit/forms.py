@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.checks import COUNT, HUGEST, LONGEST
+from bayesbandit.checks import LARGEST_FLOAT, LARGEST_INTEGER, MAX_COUNT
 
 
 class Broken(ValueError):
@@ -39,7 +39,7 @@ def demand(truth: object, what: str) -> None:
 @dataclass(frozen=True)
 class Whole:
     least: int = 0
-    most: int = COUNT
+    most: int = MAX_COUNT
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class Numbers:
     nan: whether NaN is allowed. dtype: float64 or int64; None: either."""
 
     shape: tuple[int | None, ...] | None = None
-    least: float = -HUGEST
-    most: float = HUGEST
+    least: float = -LARGEST_FLOAT
+    most: float = LARGEST_FLOAT
     whole: bool = False
     nan: bool = False
     dtype: str | None = "<f8"
@@ -107,7 +107,7 @@ class Records:
             part = records(value, self.row)[name]
             if part.ndim < 3:  # short rows are read faster, and more than once, from a copy
                 part = np.ascontiguousarray(part)
-            check(part, self.parts.get(name, FINITE), f"{where}[{name!r}]")
+            check(part, self.parts.get(name, FINITE_NUMBERS), f"{where}[{name!r}]")
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,8 @@ class Row(tuple[object, ...]):
         return super().__new__(cls, forms)
 
 
-NAME = OneOf(str, Whole(-LONGEST, LONGEST))  # of an arm
-FINITE = Numbers()
+ARM_NAME = OneOf(str, Whole(-LARGEST_INTEGER, LARGEST_INTEGER))  # of an arm
+FINITE_NUMBERS = Numbers()
 ABOVE_ZERO = Numbers(least=5e-324)
 AT_LEAST_ZERO = Numbers(least=0.0)
 
@@ -223,9 +223,9 @@ def unprefixed(state: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 
 def brief(value: object) -> str:
     """Return a value in a few words."""
-    if isinstance(value, list | dict) or (isinstance(value, int) and abs(value) > LONGEST):
+    if isinstance(value, list | dict) or (isinstance(value, int) and abs(value) > LARGEST_INTEGER):
         return f"a {type(value).__name__}"
     return repr(value)[:80]
 
 
-PLAIN = OneOf(None, bool, float, str, Whole(-LONGEST, LONGEST))
+PLAIN_VALUE = OneOf(None, bool, float, str, Whole(-LARGEST_INTEGER, LARGEST_INTEGER))

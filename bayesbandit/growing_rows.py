@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 FIRST_ROOM = 32  # rows that are allocated at first, after which a bandit looks at its contexts
-ROOM = 256  # rows that are allocated next, at least
+MIN_GROWTH = 256  # rows that are allocated next, at least
 
 
 def unheld[N: (int, float)](count: N) -> N:
@@ -96,7 +96,7 @@ class GrowingRows:
         """Make room for n more rows, or for `limit` if that is less."""
         if not self.has_room(n):
             past = self.ordered()
-            least = ROOM if len(past) else FIRST_ROOM
+            least = MIN_GROWTH if len(past) else FIRST_ROOM
             size = max(len(past) + self.kept(n), 2 * len(past), least)
             rows = np.empty((size, self.rows.shape[1]))
             rows[: len(past)] = past

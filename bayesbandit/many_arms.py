@@ -63,7 +63,7 @@ class RowComparison:
 
     def _raised(self, wins: Array) -> Array:
         """Return probabilities, from numbers of draws (…, n) under which arms are best."""
-        share = np.minimum(wins / points.POINTS, 1.0)
+        share = np.minimum(wins / points.JOINT_DRAWS, 1.0)
         return self.floor + (1.0 - len(self.arms) * self.floor) * share
 
     def _wins(self, i: int, own: int | None = None) -> Array:
@@ -73,10 +73,10 @@ class RowComparison:
         """
         joint = self.joint
         P, d = joint.axes.shape
-        noise = np.empty((P + 1, points.POINTS))
-        spread = np.empty(points.POINTS)
+        noise = np.empty((P + 1, points.JOINT_DRAWS))
+        spread = np.empty(points.JOINT_DRAWS)
         put_noise(self.seeds[i], *self.points, self.alpha[i], spread, noise)
-        theta = np.empty((points.POINTS, d))
+        theta = np.empty((points.JOINT_DRAWS, d))
         rows.put_thetas(noise, spread, joint.slopes, joint.axes, theta)
         x = joint.x[i] if len(self.arms) == joint.x.shape[1] else joint.x[i, self.arms]
         draws, near = rivals(x, theta, joint.slopes, own)

@@ -182,7 +182,7 @@ class RewardModel(Declaration):
         arms = from_bambi.levels_of(built, arm, arms)
         encoder = encoder or from_bambi.encoder_of(built, arm)
         rows = from_bambi.affine_parts(built, encoder, arm, arms)
-        mean = built.parameters[from_bambi.MEANS[built.family.name]]
+        mean = built.parameters[from_bambi.MEAN_PARAMETERS[built.family.name]]
         made = RewardModel.from_pymc(
             backend.model, mean.alias or mean.name, None, rows, weighted=weighted, name=name
         )

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesbandit.checks import LARGEST, SIZES, Alpha, finite, floats, number
+from bayesbandit.checks import MAX_ABS_VALUE, SETTING_BOUNDS, Alpha, finite, floats, number
 from bayesbandit.kernels.prob_best.located import best_of_location_scale
-from bayesbandit.kernels.row_layout import EPSILON_GREEDY, HUGE, THOMPSON
+from bayesbandit.kernels.row_layout import EPSILON_GREEDY, INFINITE_SD, THOMPSON
 from bayesbandit.kernels.row_layout import UCB as UCB_RULE
 from bayesbandit.predictions import Prediction, probabilities_in
 from bayesbandit.runtime.capabilities import declares
@@ -93,7 +93,7 @@ def numbers(policy: Policy, kind: int | None, t: int, K: int) -> tuple[float, fl
     if kind is None or not isinstance(policy, Ruled):
         return 0.0, floor
     most = 1.0 if kind == EPSILON_GREEDY else np.inf
-    return number(policy.param(t), f"param({t})", least=0, most=most, largest=LARGEST), floor
+    return number(policy.param(t), f"param({t})", least=0, most=most, largest=MAX_ABS_VALUE), floor
 
 
 def is_constant(policy: Policy) -> bool:
@@ -179,11 +179,11 @@ class Scaled(Floored):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check(self.alpha, "alpha", least=0, largest=LARGEST)
+        _check(self.alpha, "alpha", least=0, largest=MAX_ABS_VALUE)
 
     def param(self, t: Rounds) -> Any:
-        alpha = _number(self.alpha, t, "alpha", least=0, largest=LARGEST)
-        return alpha * (alpha >= SIZES["smallest"])
+        alpha = _number(self.alpha, t, "alpha", least=0, largest=MAX_ABS_VALUE)
+        return alpha * (alpha >= SETTING_BOUNDS["smallest"])
 
 
 @savable
@@ -212,7 +212,7 @@ class UCB(Scaled):
     kind: ClassVar[int] = UCB_RULE
 
     def probabilities(self, prediction: Prediction, t: Rounds = 1) -> np.ndarray:
-        return _winners(prediction.mean + self.param(t) * np.minimum(prediction.sd, HUGE))
+        return _winners(prediction.mean + self.param(t) * np.minimum(prediction.sd, INFINITE_SD))
 
 
 @savable

@@ -20,15 +20,15 @@ from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
 from bayesbandit.kernels.prob_best import by_draws, joint, points, rows
 from bayesbandit.kernels.prob_best.located import best_of_location_scale
 from bayesbandit.kernels.prob_best.walk import best_of
-from bayesbandit.kernels.row_layout import BETA, GAMMA, HUGE, TABULATED, THOMPSON
+from bayesbandit.kernels.row_layout import BETA, GAMMA, INFINITE_SD, TABULATED, THOMPSON
 from bayesbandit.many_arms import MIN_ARMS_TO_BOUND, RowComparison
 from bayesbandit.runtime.compiling import interpreted
 
 Array = np.ndarray
 Alpha = float | Array  # the factor of posterior sds: a number, or one for each context
 FAMILIES = {"beta": BETA, "gamma": GAMMA}
-IMPROPER = "the posterior is not proper before there are more rewards"
-SQUARABLE = 1e150  # the largest number whose square fits into float64
+IMPROPER_POSTERIOR = "the posterior is not proper before there are more rewards"
+MAX_SQUARABLE = 1e150  # the largest number whose square fits into float64
 
 
 @runtime_checkable
@@ -106,7 +106,7 @@ class LocationScale:
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
         if not np.isfinite(self.scale).all():
-            raise ValueError(IMPROPER)
+            raise ValueError(IMPROPER_POSTERIOR)
         z = rng.standard_normal((size, *self.mean.shape))
         if (finite := np.isfinite(self.degrees)).any():
             df = np.where(finite, self.degrees, 1.0)
@@ -114,7 +114,7 @@ class LocationScale:
         return self.mean + self.scale * z
 
     def best(self, alpha: Alpha = 1.0) -> Array:
-        scale = np.reshape(alpha, (-1, 1)) * np.minimum(self.scale, HUGE)
+        scale = np.reshape(alpha, (-1, 1)) * np.minimum(self.scale, INFINITE_SD)
         return best_of_location_scale(self.mean, scale, self.degrees)
 
     def among(self, arms: Array) -> LocationScale:
@@ -325,9 +325,9 @@ class Draws(Prediction):
     def sd(self) -> Array:
         values = self.values
         unit = np.ones((1, 1, 1))
-        if not np.abs(values).max() <= SQUARABLE:  # NaN too
+        if not np.abs(values).max() <= MAX_SQUARABLE:  # NaN too
             size = np.abs(values).max(axis=2, keepdims=True)
-            unit = np.where(size > SQUARABLE, size, 1.0)
+            unit = np.where(size > MAX_SQUARABLE, size, 1.0)
             values = values / unit
         if self.weights is None:
             sd = values.std(axis=2)
@@ -351,7 +351,7 @@ class Draws(Prediction):
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
         if not self.known.all():
-            raise ValueError(IMPROPER)
+            raise ValueError(IMPROPER_POSTERIOR)
         _, K, S = self.values.shape
         if self.weights is not None and self.weights.ndim == 2:
             s = np.stack([rng.choice(S, size, p=p) for p in self._shares], axis=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from bayesbandit.checks import COUNT, integer, number
+from bayesbandit.checks import MAX_COUNT, integer, number
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Schedule:
         if n == 0:
             return 1
         if isinstance(self.every, float):
-            return max(n + 1, math.ceil(min(n * (1.0 + self.every), COUNT)))
-        return min(n + self.every, COUNT)
+            return max(n + 1, math.ceil(min(n * (1.0 + self.every), MAX_COUNT)))
+        return min(n + self.every, MAX_COUNT)
 
     def latest(self, done: int, n: int, least: int) -> int:
         """Return the rounds, at most n, at which a computation was last due.

@@ -14,7 +14,7 @@ import bayesbandit as bb
 from bayesbandit import evaluation
 from bayesbandit.cli import output, reproduce, tuning
 from bayesbandit.cli.app import app
-from bayesbandit.cli.bandits import PLAYED, lacks_constant, parse_bandit
+from bayesbandit.cli.bandits import DEFAULT_BANDITS, lacks_constant, parse_bandit
 from tests.cases import slow_but
 
 
@@ -44,13 +44,13 @@ def test_compare_answers_the_question(compared):
     folder = out / "compare"
     table = pd.read_parquet(folder / "results.parquet")
     evaluation.check(table)
-    assert set(table["bandit"]) == set(PLAYED)
+    assert set(table["bandit"]) == set(DEFAULT_BANDITS)
     best = evaluation.ranking(table)["bandit"].iloc[0]
     said = " ".join(result.output.split())
     assert f"Best on this data: {best}," in said or f"no significant difference: {best}," in said
     for picture in ("regret", "propensities", "differences"):
         assert (folder / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
-    assert len(pd.read_csv(folder / "table.csv")) == 2 * len(PLAYED)
+    assert len(pd.read_csv(folder / "table.csv")) == 2 * len(DEFAULT_BANDITS)
     assert "| LinTS" in (folder / "table.md").read_text()
     report = (folder / "report.html").read_text(encoding="utf-8")
     assert report.count("data:image/png;base64") == 3
@@ -205,7 +205,7 @@ def test_warnings_are_lines_of_the_command(tmp_path):
     assert "UserWarning" not in result.stderr
 
 
-@pytest.mark.parametrize("name", PLAYED)
+@pytest.mark.parametrize("name", DEFAULT_BANDITS)
 def test_settings_not_given_are_those_of_the_preset(name):
     label, factory = parse_bandit(name)
     assert label == name

@@ -13,7 +13,7 @@ import pymc as pm
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.declaring.declaration import DATA
+from bayesbandit.declaring.declaration import DATA_NAMES
 from bayesbandit.model import RewardModel
 from tests.cases import slow_but
 
@@ -139,7 +139,7 @@ def test_data_stand_in_their_containers(rng):
     assert {"x", "observed_reward", "weight"} == {v.name for v in built.data_vars}
     np.testing.assert_array_equal(built["weight"].get_value(), np.ones(5))
     arms = shared.build(x, reward, arm=[0, 2, 1, 0, 0])
-    assert arms[DATA["arm"]].get_value().tolist() == [0, 2, 1, 0, 0]
+    assert arms[DATA_NAMES["arm"]].get_value().tolist() == [0, 2, 1, 0, 0]
     assert arms.coords["arm"] == (0, 1, 2)
     assert shared.build(x, reward, arm=[0] * 5, n_arms=4).coords["arm"] == (0, 1, 2, 3)
     assert shared.build(np.empty((0, 3)), [], arm=[], n_arms=4).coords["arm"] == (0, 1, 2, 3)

@@ -199,7 +199,7 @@ def test_one_bandit_is_compared_with_none() -> None:
 
 
 def test_of_many_bandits_the_best_are_compared_in_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "SHOWN", 2)
+    monkeypatch.setattr(results, "MAX_PAIRED_BANDITS", 2)
     table = simulated(2, replications=2)
     figure = plots.pairwise_scatter(table)
     ends = table[table["t"] == table.groupby("environment")["t"].transform("max")]

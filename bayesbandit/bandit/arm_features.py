@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesbandit.checks import LARGEST, Contexts, Name, arm_name, finite, floats
+from bayesbandit.checks import MAX_ABS_VALUE, Contexts, Name, arm_name, finite, floats
 from bayesbandit.checks import contexts as checked
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def contexts(
         )
     one = x.ndim == 2
     K = len(bandit.arms)
-    x = finite(x.reshape(-1, A, d), "contexts", LARGEST)
+    x = finite(x.reshape(-1, A, d), "contexts", MAX_ABS_VALUE)
     if listed == list(range(K)):
         return x, bandit.all_arms, one
     whole = np.zeros((len(x), K, d))

@@ -26,7 +26,7 @@ from bayesbandit.bandit import (
     transactions,
     validation,
 )
-from bayesbandit.bandit.choosing import NOTHING
+from bayesbandit.bandit.choosing import EMPTY_CONTEXT
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.fast_path import Deciding, Learning
 from bayesbandit.bandit.logged import Logged
@@ -41,7 +41,7 @@ from bayesbandit.beliefs.base import (
     needed,
 )
 from bayesbandit.beliefs.drift_test import DriftTest, EProcess
-from bayesbandit.checks import FLOAT64, LARGEST, Contexts, Name
+from bayesbandit.checks import FLOAT64, MAX_ABS_VALUE, Contexts, Name
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.rounds import DONE
 from bayesbandit.model import RewardModel
@@ -61,10 +61,10 @@ if TYPE_CHECKING:
     from bayesbandit.beliefs.linear_posterior import LinearPosterior
     from bayesbandit.posteriors.posterior import Posterior
 
-BLOCK = 4096  # normals drawn at a time
-DECISIONS = 0  # key of the random stream of decisions
-ADJACENT = (8,)  # strides that need no conversion
-NUMBERS = (float, int, np.int64, np.bool_)  # types of rewards for the compiled call
+NORMALS_PER_BLOCK = 4096  # normals drawn at a time
+DECISION_STREAM = 0  # key of the random stream of decisions
+CONTIGUOUS_STRIDES = (8,)  # strides that need no conversion
+REWARD_TYPES = (float, int, np.int64, np.bool_)  # types of rewards for the compiled call
 
 
 class Bandit:
@@ -144,13 +144,15 @@ class Bandit:
             spec.declared.check_features(encoder.features)
         balance = Unweighted() if balance is None else balance
         if seed is None:
-            seed = np.random.SeedSequence(spawn_key=(DECISIONS,))
+            seed = np.random.SeedSequence(spawn_key=(DECISION_STREAM,))
         elif not isinstance(seed, np.random.SeedSequence):
             # another stream than default_rng(seed), with which a user may draw the contexts
-            seed = np.random.SeedSequence(checks.integer(seed, "seed"), spawn_key=(DECISIONS,))
+            seed = np.random.SeedSequence(
+                checks.integer(seed, "seed"), spawn_key=(DECISION_STREAM,)
+            )
         validation.check(spec, policy, balance, len(names), n_features)
         if history is not None:
-            checks.integer(history, "history", most=checks.COUNT)
+            checks.integer(history, "history", most=checks.MAX_COUNT)
         self.spec, self.balance, self.seed = spec, balance, seed
         self.ahead, self.now = 0.0, None
         self.looked = 0
@@ -164,7 +166,7 @@ class Bandit:
         self.reweighting = begin(balance)
         self.history = History(self.layout, None if self.reweighting is not None else history)
         self.rng = np.random.Generator(np.random.PCG64(seed))
-        self.stream = np.zeros(2 + BLOCK)
+        self.stream = np.zeros(2 + NORMALS_PER_BLOCK)
         fast_path.set_policy(self, policy)
         self.numbers(1)
         transactions.guard(self)
@@ -201,7 +203,7 @@ class Bandit:
     @transactions.exclusive
     def __getstate__(self) -> dict[str, Any]:
         state = vars(transactions.fork(self))
-        return {k: v for k, v in state.items() if k not in ("lock", *fast_path.CALLS)}
+        return {k: v for k, v in state.items() if k not in ("lock", *fast_path.COMPILED_CALLS)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -372,19 +374,19 @@ class Bandit:
 
     surprise = drift_test  # its old name
 
-    def choose(self, x: Contexts = NOTHING, arms: Iterable[Name] | None = None) -> Decision:
+    def choose(self, x: Contexts = EMPTY_CONTEXT, arms: Iterable[Name] | None = None) -> Decision:
         """Choose an arm for one context (d,) or for each of a batch (n, d), drawn independently.
 
         x: not needed if n_features=0. arms: the arms that are available; None: all. If arms have
         features, x has the rows of the available arms, in their order or named by a table's index.
         """
         live = self.deciding
-        x = NOTHING if x is None else x
-        if self.encoder is not None and x is not NOTHING and not self.of_arms:
+        x = EMPTY_CONTEXT if x is None else x
+        if self.encoder is not None and x is not EMPTY_CONTEXT and not self.of_arms:
             x = self.encoded(x)
         if live is not None and arms is None and type(x) is np.ndarray and x.dtype is FLOAT64:
             choose_one, layout, stats, all_arms, settings, kind, param, floor, stream = live
-            if x.shape == layout.shape and (x.strides == ADJACENT or not x.size):
+            if x.shape == layout.shape and (x.strides == CONTIGUOUS_STRIDES or not x.size):
                 row = np.empty(layout.width)
                 if param is not None and (
                     choose_one(row, x, stats, all_arms, settings, kind, param, floor, stream) >= 0
@@ -401,7 +403,7 @@ class Bandit:
         10,000 ids, and its file none.
         """
         live = self.learning
-        if live is not None and type(decision) is Decision and isinstance(reward, NUMBERS):
+        if live is not None and type(decision) is Decision and isinstance(reward, REWARD_TYPES):
             observe_one, layout, stats, settings, source, clip, history, count = live
             row = decision.rows
             if (
@@ -409,7 +411,7 @@ class Bandit:
                 and decision.ids is None
                 and decision.learned_by is None
                 and row.ndim == 1
-                and -LARGEST <= reward <= LARGEST
+                and -MAX_ABS_VALUE <= reward <= MAX_ABS_VALUE
             ):
                 r = reward if type(reward) is float else float(reward)
                 done = observe_one(row, r, stats, settings, source, clip, history, count)
@@ -524,10 +526,10 @@ class Bandit:
 
         Raise ValueError if the bandit does not forget: see `half_life` and `drift` of `Ridge`.
         """
-        checks.number(steps, "steps", least=0, largest=checks.LATEST)
+        checks.number(steps, "steps", least=0, largest=checks.MAX_TICK)
         if self.belief.clock is None:
             raise ValueError(f"{self.model} does not forget: give it a half_life or a drift")
-        checks.number(ticks.tick(self) + steps, "the clock, after steps,", most=checks.LATEST)
+        checks.number(ticks.tick(self) + steps, "the clock, after steps,", most=checks.MAX_TICK)
         self.ahead += float(steps)
 
     def copy(self) -> Bandit:

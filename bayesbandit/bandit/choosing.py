@@ -14,7 +14,7 @@ from bayesbandit.bandit import arm_features, fast_path, random_streams, ticks, t
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.fast_path import Deciding
 from bayesbandit.beliefs.base import Belief, Forgets, Kernel, Refits, WithPosterior, needed
-from bayesbandit.checks import FLOAT64, LARGEST, Contexts, Name
+from bayesbandit.checks import FLOAT64, MAX_ABS_VALUE, Contexts, Name
 from bayesbandit.kernels import rounds
 from bayesbandit.kernels.row_layout import TABULATED, THOMPSON
 from bayesbandit.many_arms import MIN_ARMS_TO_BOUND, RowComparison
@@ -33,7 +33,7 @@ from bayesbandit.predictions import (
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
 
-NOTHING = np.empty(0)  # the context of a bandit without features
+EMPTY_CONTEXT = np.empty(0)  # the context of a bandit without features
 
 
 def choose(bandit: Bandit, x: Contexts, arms: Iterable[Name] | None) -> Decision:
@@ -104,12 +104,12 @@ def _contexts(
         and x.dtype is FLOAT64
         and x.shape == bandit.layout.shape
         # compiled calls look for themselves; a sum of squares reads once, and is not exact
-        and (bandit.deciding is not None or np.vdot(x, x) <= LARGEST)
+        and (bandit.deciding is not None or np.vdot(x, x) <= MAX_ABS_VALUE)
     ):
         return np.ascontiguousarray(x)[None], bandit.all_arms, True
     if bandit.of_arms:
         return arm_features.contexts(bandit, x, arms)
-    if x is NOTHING and d > 0:
+    if x is EMPTY_CONTEXT and d > 0:
         raise ValueError(f"contexts must have {d} features; got none")
     x = checks.floats(x if bandit.encoder is not None else bandit.encoded(x), "contexts")
     available = bandit.all_arms if arms is None else bandit.among(arms)

@@ -27,7 +27,9 @@ MIN_MEAN = 3.0  # below it a feature is penalised for its scale, and not for its
 MAX_NAMES_SHOWN = 5
 NEVER_AGAIN = -1
 
-HERE = (str(Path(__file__).parents[1]),)  # a warning is of the line that called the package
+PACKAGE_FOLDER = (
+    str(Path(__file__).parents[1]),
+)  # a warning is of the line that called the package
 
 
 def at_making(spec: BeliefModel, encoder: Encoder | None, n_arms: int, n_features: int) -> None:
@@ -138,4 +140,4 @@ def _no_constant(spec: object) -> str:
 
 
 def _warn(sentence: str) -> None:
-    warnings.warn(sentence, skip_file_prefixes=HERE)
+    warnings.warn(sentence, skip_file_prefixes=PACKAGE_FOLDER)

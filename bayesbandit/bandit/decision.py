@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from bayesbandit.bandit.observed import Observed, keys_of
-from bayesbandit.checks import LARGEST, LATEST, Name, arm_names, floats, one_of
+from bayesbandit.checks import MAX_ABS_VALUE, MAX_TICK, Name, arm_names, floats, one_of
 from bayesbandit.forms import Numbers, check, demand
 from bayesbandit.history import Layout
 from bayesbandit.kernels.propensities import all_chances, put_own
@@ -18,21 +18,25 @@ from bayesbandit.predictions import Comparison, JointRows, deviation
 from bayesbandit.runtime.identifiers import BYTES, id_text, new_ids
 from bayesbandit.runtime.shown import html_table
 
-SLACK = 1e-9  # of probabilities
-NUMBERS: dict[str, tuple[str, float, float]] = {  # of a context: one for each of what, and bounds
-    "x": ("d", -LARGEST, LARGEST),
-    "mean": ("K", -(LARGEST**2), LARGEST**2),
+PROBABILITY_TOLERANCE = 1e-9  # of probabilities
+LISTS_OF_NUMBERS: dict[
+    str, tuple[str, float, float]
+] = {  # of a context: one for each of what, and bounds
+    "x": ("d", -MAX_ABS_VALUE, MAX_ABS_VALUE),
+    "mean": ("K", -(MAX_ABS_VALUE**2), MAX_ABS_VALUE**2),
     "sd": ("K", 0.0, np.inf),
-    "probabilities": ("K", 0.0, 1.0 + SLACK),
-    "propensity": ("", 5e-324, 1.0 + SLACK),
+    "probabilities": ("K", 0.0, 1.0 + PROBABILITY_TOLERANCE),
+    "propensity": ("", 5e-324, 1.0 + PROBABILITY_TOLERANCE),
     "min_probability": ("", 0.0, 1.0),
-    "tick": ("", -LATEST, 2.0 * LATEST),
+    "tick": ("", -MAX_TICK, 2.0 * MAX_TICK),
 }
 FORM = {
     "arms": list,
     "constant": bool,
     "features_of_arms": bool,
-    **dict.fromkeys(("id", "arm", *(name for name in NUMBERS if name != "tick"), "tick?"), object),
+    **dict.fromkeys(
+        ("id", "arm", *(name for name in LISTS_OF_NUMBERS if name != "tick"), "tick?"), object
+    ),
 }
 
 # what computes the probabilities of these arms, and the standard deviations of all
@@ -220,7 +224,9 @@ class Decision:
         check(values, FORM, "the decision")
         arms = arm_names(values["arms"])
         one = not isinstance(values["arm"], list)
-        several = {k: [v] if one else v for k, v in values.items() if k in (*NUMBERS, "arm", "id")}
+        several = {
+            k: [v] if one else v for k, v in values.items() if k in (*LISTS_OF_NUMBERS, "arm", "id")
+        }
         check(several["id"], [str], "id")
         check(several["arm"], list, "arm")
         n = len(several["arm"])
@@ -228,19 +234,21 @@ class Decision:
         demand(n > 0, "a decision must be about one context or more; this one has none")
         demand(len(several["id"]) == n, f"there must be {n} ids; got {len(several['id'])}")
         taken = [arms.index(one_of(arm, "arm", arms)) for arm in several["arm"]]
-        found = {name: floats(several[name], name) for name in NUMBERS if name in several}
+        found = {name: floats(several[name], name) for name in LISTS_OF_NUMBERS if name in several}
         for name, array in found.items():
-            shape, least, most = NUMBERS[name]
+            shape, least, most = LISTS_OF_NUMBERS[name]
             size = (n, K if shape == "K" else None) if shape else (n,)
             Numbers(size, least, most, nan=name in ("mean", "sd")).check(array, name)
         x, mean, sd, p = (found[name] for name in ("x", "mean", "sd", "probabilities"))
         own, floor, tick = found["propensity"], found["min_probability"], found.get("tick")
         there = ~np.isnan(mean)
-        whole = (np.abs(p.sum(axis=1) - 1) <= SLACK * K).all() and not p[~there].any()
+        whole = (np.abs(p.sum(axis=1) - 1) <= PROBABILITY_TOLERANCE * K).all() and not p[
+            ~there
+        ].any()
         demand(whole, f"probabilities must sum to 1; got {p}")
-        given = np.abs(own - p[np.arange(n), taken]) <= SLACK
+        given = np.abs(own - p[np.arange(n), taken]) <= PROBABILITY_TOLERANCE
         demand(given.all(), f"propensity must be the arm's probability; got {own}")
-        least_p = p.min(axis=1, where=there, initial=1.0) + SLACK
+        least_p = p.min(axis=1, where=there, initial=1.0) + PROBABILITY_TOLERANCE
         demand((floor <= least_p).all(), f"min_probability is {floor}")
         ids = np.array(several["id"])
         layout = Layout(

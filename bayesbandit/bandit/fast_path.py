@@ -22,7 +22,7 @@ from bayesbandit.runtime.compiling import without
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
 
-CALLS = ("deciding", "learning")
+COMPILED_CALLS = ("deciding", "learning")
 
 
 class Deciding(NamedTuple):
@@ -69,7 +69,7 @@ def calls(bandit: Bandit) -> dict[str, Any]:
     history = bandit.history
     learning = None
     if bandit.belief.clock is not None or kernel is None or not kernel.plain:
-        return dict.fromkeys(CALLS)
+        return dict.fromkeys(COMPILED_CALLS)
     if bandit.reweighting is None:
         learning = Learning(
             observer(bandit, kernel), bandit.layout, kernel.arms, kernel.settings,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
 
 Batch = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # contexts, arms, rewards, weights
-SIMPLE = "string", "integer"  # kinds of names that are looked up once each
+SIMPLE_NAME_KINDS = "string", "integer"  # kinds of names that are looked up once each
 
 
 def observe(bandit: Bandit, decision: Decision, reward: ArrayLike) -> None:
@@ -70,7 +70,7 @@ def observe(bandit: Bandit, decision: Decision, reward: ArrayLike) -> None:
             arm, p = np.atleast_1d(decision.arm), np.atleast_1d(decision.propensity)
             _update(bandit, x, arm, r, p, decision.layout.floors(rows), tick)
         else:
-            checks.finite(r, what, checks.LARGEST)
+            checks.finite(r, what, checks.MAX_ABS_VALUE)
             if not one or tick is not None or not _is_learned(bandit, decision.rows, float(r[0])):
                 rows = rows.copy()
                 layout.records(rows)["reward"] = r
@@ -186,7 +186,7 @@ def _numbers_of(bandit: Bandit, arm: np.ndarray) -> np.ndarray:
         if whole and arm.min() >= 0 and arm.max() < K and bandit.arms == tuple(range(K)):
             return arm.astype(np.int64)
         # of mixed objects, 1 and True and 1.0 would be one
-        if whole or pd.api.types.infer_dtype(arm, skipna=False) in SIMPLE:
+        if whole or pd.api.types.infer_dtype(arm, skipna=False) in SIMPLE_NAME_KINDS:
             code, names = pd.factorize(arm)
             return np.array([bandit.number(name) for name in names])[code]
     return np.array([bandit.number(name) for name in arm], dtype=np.int64)

@@ -18,7 +18,7 @@ from bayesbandit.checks import shown
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
 
-SAME = 10  # rounds that two bandits have in common by no accident
+MIN_COMMON_ROUNDS = 10  # rounds that two bandits have in common by no accident
 
 
 @transactions.exclusive
@@ -88,7 +88,7 @@ def _check(bandit: Bandit, other: Bandit) -> None:
             f"the history would keep {needed} rounds of the other bandit, which has kept {kept}: "
             "make both with the same history="
         )
-    if (same := _in_common(bandit, other)) >= SAME:
+    if (same := _in_common(bandit, other)) >= MIN_COMMON_ROUNDS:
         raise ValueError(
             f"the two have {same} rounds in common, which would count twice: merge bandits that "
             "began without data, or from rounds of their own"

@@ -25,7 +25,7 @@ from bayesbandit.bandit.player import step
 from bayesbandit.beliefs.regressions import Regressions
 from bayesbandit.checks import Contexts
 from bayesbandit.kernels import rounds
-from bayesbandit.kernels.play import NEVER, NOTHING_KNOWN
+from bayesbandit.kernels.play import NO_ARM_DUE, NOTHING_KNOWN
 from bayesbandit.kernels.play import play as rounds_in_loop
 from bayesbandit.kernels.propensities import ruled_out
 from bayesbandit.kernels.selection import is_short
@@ -41,7 +41,7 @@ Played = tuple[np.ndarray, np.ndarray]
 
 def play(bandit: Bandit, x: Contexts, reward: ArrayLike, every: int) -> Played:
     """Check contexts x (T, d) and rewards (T, K), play them, and update the bandit."""
-    reward = checks.finite(checks.floats(reward, "rewards"), "rewards", checks.LARGEST)
+    reward = checks.finite(checks.floats(reward, "rewards"), "rewards", checks.MAX_ABS_VALUE)
     x = arm_features.of_all(bandit, x, len(np.atleast_1d(reward)))
     checks.integer(every, "every", least=1)
     shape = len(x), len(bandit.arms)
@@ -105,8 +105,8 @@ def loop(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Playe
     while done < T:
         done = run(
             x, reward, done, every, tick, arms, bandit.all_arms, settings, log_weight, kind, params,
-            bandit.source, bandit.clip, NOTHING_KNOWN, NEVER, bandit.stream, chosen, propensity,
-            ring,
+            bandit.source, bandit.clip, NOTHING_KNOWN, NO_ARM_DUE, bandit.stream, chosen,
+            propensity, ring,
         )  # fmt: skip
         if done < T:
             random_streams.refill(bandit)

@@ -59,11 +59,11 @@ def check_past(bandit: Bandit, ticks: np.ndarray | None) -> None:
     if ticks is None:
         return
     now = tick(bandit)
-    valid = (ticks <= now) & (ticks >= -checks.LATEST)
+    valid = (ticks <= now) & (ticks >= -checks.MAX_TICK)
     if not valid.all():
         raise ValueError(
             f"time must be at most now, {now - bandit.ahead:.0f} seconds since 1970, and at least "
-            f"{-checks.LATEST}; got {ticks[~valid][0] - bandit.ahead:.16g}"
+            f"{-checks.MAX_TICK}; got {ticks[~valid][0] - bandit.ahead:.16g}"
         )
 
 
@@ -87,5 +87,5 @@ def ticks_of(bandit: Bandit, decision: Decision) -> np.ndarray | None:
         return None
     n = len(np.atleast_2d(decision.rows))
     known = tick(bandit) if decision.tick is None else decision.tick
-    checks.finite(np.asarray(known), "the decision's tick", checks.LATEST)
+    checks.finite(np.asarray(known), "the decision's tick", checks.MAX_TICK)
     return np.broadcast_to(known, n).astype(np.float64)

@@ -12,7 +12,7 @@ import numpy as np
 from bayesbandit.beliefs.base import Belief, Clock
 from bayesbandit.beliefs.memory import Memory
 from bayesbandit.beliefs.rounds import Rounds
-from bayesbandit.checks import COUNT, floats
+from bayesbandit.checks import MAX_COUNT, floats
 from bayesbandit.forms import Numbers, Real
 from bayesbandit.predictions import Draws, LocationScale, Prediction
 from bayesbandit.runtime.memory import AT_ONCE
@@ -225,7 +225,7 @@ class ByDraws(Belief):
 
     def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
         gone = Numbers((2, len(self.n)), 0, total, whole=True)
-        window = {"tick": Real(0.0, COUNT), "gone": gone} if self.clock else {}
+        window = {"tick": Real(0.0, MAX_COUNT), "gone": gone} if self.clock else {}
         return {"rounds": self.rounds.form(len(self.n)), **window}
 
     def restore(self, state: dict[str, Any]) -> None:

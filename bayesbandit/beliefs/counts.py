@@ -10,12 +10,12 @@ import numpy as np
 from bayesbandit.beliefs.base import Belief, Kernel
 from bayesbandit.beliefs.half_lives import HalfLives
 from bayesbandit.beliefs.memory import FOR_EVER, MIN_SHARE, Memory
-from bayesbandit.checks import COUNT
+from bayesbandit.checks import MAX_COUNT
 from bayesbandit.forms import AT_LEAST_ZERO, Numbers, Records
 from bayesbandit.inference.exact.beta_gamma import Beta
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.plan import Plan
-from bayesbandit.inference.pymc_model.possible_rewards import EXAMPLES, impossible_reward
+from bayesbandit.inference.pymc_model.possible_rewards import EXAMPLE_REWARDS, impossible_reward
 from bayesbandit.kernels.conjugate import arms as kernel
 from bayesbandit.kernels.conjugate import fading
 from bayesbandit.kernels.conjugate.fading import CLOCK
@@ -25,8 +25,8 @@ from bayesbandit.posteriors.posterior import Posterior
 from bayesbandit.predictions import Conjugate
 
 Array = np.ndarray
-SUMS = slice(kernel.N, kernel.REST + 1)
-FADING = slice(kernel.HITS, kernel.REST + 1)
+SUM_COLUMNS = slice(kernel.N, kernel.REST + 1)
+FADING_COLUMNS = slice(kernel.HITS, kernel.REST + 1)
 
 
 class Counts(HalfLives):
@@ -119,7 +119,7 @@ class Counts(HalfLives):
         impossible = np.flatnonzero(excludes(np.asarray(reward)))
         if len(impossible):
             rows = {"x": x, "reward": reward}
-            allowed = EXAMPLES[~excludes(EXAMPLES)].tolist()
+            allowed = EXAMPLE_REWARDS[~excludes(EXAMPLE_REWARDS)].tolist()
             raise impossible_reward(self.plan.model.name, rows, int(impossible[0]), allowed)
 
     def reweigh(
@@ -146,13 +146,13 @@ class Counts(HalfLives):
         blocks = self.blocks.copy()
         blocks[..., kernel.N] += other.blocks[..., kernel.N]
         blocks[..., CLOCK] = np.maximum(blocks[..., CLOCK], other.blocks[..., CLOCK])
-        blocks[..., FADING] = 0.0
+        blocks[..., FADING_COLUMNS] = 0.0
         for part in (self.blocks, other.blocks):
             share = np.exp(self.rates[:, None] * (part[..., CLOCK] - blocks[..., CLOCK]))
-            blocks[..., FADING] += share[..., None] * part[..., FADING]
+            blocks[..., FADING_COLUMNS] += share[..., None] * part[..., FADING_COLUMNS]
         if self.clock:
             left = blocks[..., kernel.REST] + blocks[..., kernel.HITS] * (self.family == BETA)
-            blocks[left < MIN_SHARE, SUMS] = 0.0
+            blocks[left < MIN_SHARE, SUM_COLUMNS] = 0.0
         self._set(blocks)
         self._absorb_probabilities(other)
 
@@ -182,7 +182,7 @@ class Counts(HalfLives):
 
     def arms_form(self, total: int) -> Records:
         rounds = Numbers(least=0, most=total, whole=True)
-        clock = Numbers(least=0, most=COUNT)
+        clock = Numbers(least=0, most=MAX_COUNT)
         parts = {"n": rounds, "hits": AT_LEAST_ZERO, "rest": AT_LEAST_ZERO, "clock": clock}
         return Records(kernel.HEAD, len(self.n), parts)
 

@@ -15,7 +15,7 @@ from bayesbandit.beliefs.declared_features import regressions
 from bayesbandit.beliefs.glm.link import linearized
 from bayesbandit.beliefs.memory import Memory
 from bayesbandit.beliefs.sampled.belief import SampledBelief
-from bayesbandit.checks import MANY, integer, number, one_of, shown
+from bayesbandit.checks import MAX_DRAWS, integer, number, one_of, shown
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
 from bayesbandit.inference.graph_analysis.degrees import depends_on
 from bayesbandit.inference.plan import Plan, plan
@@ -197,9 +197,9 @@ class Sampled(Declared):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        integer(self.draws, "draws", least=2, most=MANY)
+        integer(self.draws, "draws", least=2, most=MAX_DRAWS)
         if self.tune is not None:
-            integer(self.tune, "tune", least=0, most=MANY)
+            integer(self.tune, "tune", least=0, most=MAX_DRAWS)
         _ = renewal(self.refit_every)
         number(self.refit_below, "refit_below", least=0, most=1)
         one_of(self.background, "background", (False, True))
@@ -272,4 +272,6 @@ def renewal(refit_every: int | float | None) -> Schedule:
     return Schedule(REFIT_GROWTH if refit_every is None else refit_every)
 
 
-KINDS = {kind.__name__: kind for kind in (Declared, Sampled, Laplace)}  # by name in a file
+LEARNING_MODELS = {
+    kind.__name__: kind for kind in (Declared, Sampled, Laplace)
+}  # by name in a file

@@ -11,14 +11,14 @@ import numpy as np
 
 from bayesbandit.beliefs.memory import Memory
 from bayesbandit.beliefs.regressions import FeatureMap, Regressions
-from bayesbandit.checks import SIZES, integer, number, one_of
+from bayesbandit.checks import SETTING_BOUNDS, integer, number, one_of
 from bayesbandit.kernels import arm as layout
 from bayesbandit.runtime.savable import savable
 from bayesbandit.runtime.shown import settings_repr
 from bayesbandit.schedule import Schedule
 
-LAMBDAS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
-RULES = {
+RIDGE_CANDIDATES = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
+VARIANCE_RULES = {
     "empirical_bayes": layout.EMPIRICAL_BAYES,
     "rss/n": layout.RSS_N,
     "rss": layout.RSS,
@@ -88,7 +88,7 @@ class Ridge:
     variance: float | Literal["empirical_bayes", "rss/n", "rss", "nig"] = "empirical_bayes"
     intercept: bool | Literal["unpenalised"] = True
     min_variance: float | None = None
-    grid: tuple[float, ...] = LAMBDAS
+    grid: tuple[float, ...] = RIDGE_CANDIDATES
     folds: int = 5
     refit_every: int | float | None = None
     prior: tuple[float, float] = (1.0, 1.0)
@@ -101,18 +101,20 @@ class Ridge:
         if isinstance(self.ridge, str):
             one_of(self.ridge, "ridge, where it is not a number > 0,", ("cv",))
         else:
-            number(self.ridge, "ridge", above=0, **SIZES)
+            number(self.ridge, "ridge", above=0, **SETTING_BOUNDS)
         if isinstance(self.variance, str):
-            one_of(self.variance, "variance", tuple(RULES))
+            one_of(self.variance, "variance", tuple(VARIANCE_RULES))
         else:
-            number(self.variance, "a known variance", above=0, **SIZES)
+            number(self.variance, "a known variance", above=0, **SETTING_BOUNDS)
         one_of(self.intercept, "intercept", (True, False, "unpenalised"))
         if self.min_variance is not None:
-            number(self.min_variance, "min_variance", least=0, largest=SIZES["largest"])
-        number(self.prior_rows, "prior_rows", above=0, **SIZES)
+            number(self.min_variance, "min_variance", least=0, largest=SETTING_BOUNDS["largest"])
+        number(self.prior_rows, "prior_rows", above=0, **SETTING_BOUNDS)
         if isinstance(self.grid, str) or not isinstance(self.grid, Iterable):
             raise ValueError(f"grid must be a sequence of numbers > 0; got {self.grid!r}")
-        grid = tuple(number(lam, "each λ of the grid", above=0, **SIZES) for lam in self.grid)
+        grid = tuple(
+            number(lam, "each λ of the grid", above=0, **SETTING_BOUNDS) for lam in self.grid
+        )
         if not grid:
             raise ValueError("the grid of λ must not be empty")
         object.__setattr__(self, "grid", grid)
@@ -126,8 +128,8 @@ class Ridge:
             self,
             "prior",
             (
-                number(shape, "prior shape", above=0, **SIZES),
-                number(scale, "prior scale", above=0, **SIZES),
+                number(shape, "prior shape", above=0, **SETTING_BOUNDS),
+                number(scale, "prior scale", above=0, **SETTING_BOUNDS),
             ),
         )
 
@@ -175,7 +177,7 @@ class Ridge:
         """Return the settings for the kernels (`kernels/arm.py`)."""
         D = self.n_columns(n_features)
         if isinstance(self.variance, str):
-            rule = RULES[self.variance]
+            rule = VARIANCE_RULES[self.variance]
             value = self.prior_rows
         else:
             rule = layout.KNOWN_SIGMA2

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from bayesbandit.beliefs.base import Clock
-from bayesbandit.checks import SIZES, is_real, number, one_of, seconds
+from bayesbandit.checks import SETTING_BOUNDS, is_real, number, one_of, seconds
 from bayesbandit.kernels.fading import MIN_ROWS_LEFT
 
 CLOCKS = "rounds", "time"
@@ -37,7 +37,7 @@ class Memory:
             _ = self._ticks  # which raises ValueError if it is no number
         if self.drift is None:
             return
-        number(self.drift, "drift", least=0, **(SIZES if self.drift else {}))
+        number(self.drift, "drift", least=0, **(SETTING_BOUNDS if self.drift else {}))
         if self.half_life is not None:
             raise ValueError(
                 "half_life and drift are two rules for one thing: give one of them; got "
@@ -50,7 +50,7 @@ class Memory:
         timed = self.clock == "time" and isinstance(self.half_life, str)
         ticks = seconds(self.half_life, "half_life") if timed else self.half_life
         try:
-            return number(ticks, "half_life", above=0, **SIZES)
+            return number(ticks, "half_life", above=0, **SETTING_BOUNDS)
         except ValueError:
             if is_real(ticks):
                 raise

@@ -24,7 +24,7 @@ from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.checks import integer
 from bayesbandit.kernels import arm as layout
 from bayesbandit.kernels import scoring
-from bayesbandit.kernels.arm import NAMES
+from bayesbandit.kernels.arm import HEAD_FIELDS
 from bayesbandit.kernels.root import MAX_VARIANCE
 from bayesbandit.kernels.rounds import describe_many
 from bayesbandit.kernels.row_layout import UCB, row_type
@@ -120,8 +120,8 @@ class Regressions(HalfLives):
     observations of each arm.
     """
 
-    n_at = NAMES.index("n")
-    clock_at = NAMES.index("clock")
+    n_at = HEAD_FIELDS.index("n")
+    clock_at = HEAD_FIELDS.index("clock")
 
     def __init__(
         self, features: FeatureMap, n_arms: int, n_features: int, normalize: bool = False, *,

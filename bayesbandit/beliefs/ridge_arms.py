@@ -10,7 +10,7 @@ from scipy.linalg import cholesky
 
 from bayesbandit.beliefs import sums
 from bayesbandit.beliefs.memory import MIN_SHARE
-from bayesbandit.checks import COUNT
+from bayesbandit.checks import MAX_COUNT
 from bayesbandit.forms import ABOVE_ZERO, Numbers, Records
 from bayesbandit.kernels import arm as layout
 from bayesbandit.kernels import fading, scoring
@@ -50,7 +50,7 @@ def form(settings: Array, total: int, n_arms: int, learns: bool = True) -> Recor
     parts |= {
         "n": Numbers(least=0, most=total, whole=True),
         "left": Numbers(least=0.0, most=most_left),
-        "clock": Numbers(least=0.0, most=COUNT),
+        "clock": Numbers(least=0.0, most=MAX_COUNT),
         "sigma2": Numbers(least=0.0, most=np.inf),
         "df": Numbers(least=5e-324, most=np.inf),
     }

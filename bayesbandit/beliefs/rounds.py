@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayesbandit.checks import COUNT, LARGEST
+from bayesbandit.checks import MAX_ABS_VALUE, MAX_COUNT
 from bayesbandit.forms import ABOVE_ZERO, Numbers, Records
 from bayesbandit.growing_rows import GrowingRows
 
@@ -93,7 +93,7 @@ class Rounds(GrowingRows):
         return self.ordered()
 
     def form(
-        self, n_arms: int, least: int = 0, nan: bool = False, most: float = LARGEST
+        self, n_arms: int, least: int = 0, nan: bool = False, most: float = MAX_ABS_VALUE
     ) -> Records:
         """Return the form of a state.
 
@@ -102,9 +102,9 @@ class Rounds(GrowingRows):
         parts = {
             "x": Numbers(least=-most, most=most, nan=nan),
             "arm": Numbers(least=least, most=n_arms - 1, whole=True),
-            "reward": Numbers(least=-LARGEST, most=LARGEST),
+            "reward": Numbers(least=-MAX_ABS_VALUE, most=MAX_ABS_VALUE),
             "weight": ABOVE_ZERO,
-            "tick": Numbers(least=-COUNT, most=COUNT),
+            "tick": Numbers(least=-MAX_COUNT, most=MAX_COUNT),
         }
         return Records(self.row_type, None, parts)
 

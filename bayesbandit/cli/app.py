@@ -144,7 +144,7 @@ def compile_kernels(
 
     with clear_errors():
         named = []
-        for text in bandit or bandits.PLAYED:
+        for text in bandit or bandits.DEFAULT_BANDITS:
             if bandits.is_saved(text):
                 named.append((text, bandits.like(bandits.load_saved(text, ctx.obj))))
             else:

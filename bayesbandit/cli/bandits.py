@@ -53,7 +53,7 @@ PRESETS = (
 BANDITS = {preset.__name__: preset for preset in PRESETS}
 
 # The bandits that `compare` plays by default, with their presets' default settings.
-PLAYED = ("LinTS", "LinUCB", "BLTS", "BLUCB", "LinGreedy")
+DEFAULT_BANDITS = ("LinTS", "LinUCB", "BLTS", "BLUCB", "LinGreedy")
 
 # settings of a declared model
 MODEL_SETTINGS = ("alpha", "engine", "refit_every", "draws", "refit_below")
@@ -61,7 +61,7 @@ MODEL_SETTINGS = ("alpha", "engine", "refit_every", "draws", "refit_below")
 REHEARSED_ARMS = ("a", "b", "c")
 REHEARSED_FEATURES = 2
 IN_FILE = re.compile(r"(.+?\.py)(?::(\w+))?(?=\s*(?:\(|$))")  # FILE.py or FILE.py:NAME
-PARTS = ("policy", "model", "balance")  # that a saved bandit's file need not hold
+UNSAVED_PARTS = ("policy", "model", "balance")  # that a saved bandit's file need not hold
 ERRORS_OF_SETTINGS = ValueError, TypeError, OSError, ImportError
 
 
@@ -125,8 +125,8 @@ def parts_of(texts: Sequence[str] | None) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for text in texts or ():
         part, _, where = text.partition("=")
-        if part not in PARTS or not where:
-            raise ValueError(f"--part takes {', '.join(PARTS)}=FILE.py:NAME; got {text!r}")
+        if part not in UNSAVED_PARTS or not where:
+            raise ValueError(f"--part takes {', '.join(UNSAVED_PARTS)}=FILE.py:NAME; got {text!r}")
         if part in found:
             raise ValueError(f"--part takes each part once; got {', '.join(texts or ())}")
         file = IN_FILE.fullmatch(where)

@@ -81,13 +81,13 @@ def compare(
     import pandas as pd
 
     from bayesbandit import evaluation, plots
-    from bayesbandit.cli.bandits import PLAYED, lacks_constant, parse_bandits
+    from bayesbandit.cli.bandits import DEFAULT_BANDITS, lacks_constant, parse_bandits
     from bayesbandit.cli.data import columns_by_title, data_sets
     from bayesbandit.cli.tuning import play_tuned
     from bayesbandit.experiments.experiment import Experiment
 
     with clear_errors():
-        bandits = parse_bandits(bandit or PLAYED)
+        bandits = parse_bandits(bandit or DEFAULT_BANDITS)
         for sentence in filter(None, dict.fromkeys(map(lacks_constant, bandits.values()))):
             warn(sentence)
         form = {"sep": sep, "decimal": decimal, "dates": dates}
@@ -101,7 +101,7 @@ def compare(
         choices: dict[str, pd.DataFrame] = {}
         if tune:
             results, chosen = play_tuned(
-                sets, bandit or PLAYED, horizon, replications, seed, jobs, folder
+                sets, bandit or DEFAULT_BANDITS, horizon, replications, seed, jobs, folder
             )
             half = f"Settings chosen on {replications // 2} of {replications} streams"
             choices = {half: chosen} if len(chosen) else {}

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
     from bayesbandit.ope import Best, Check, Evaluation, Log
 
-LOGGED = "logged"
-ARMS = 10  # at most this many arms are evaluated, those most often chosen
-DIFFERENCES = f"Paired differences: policies less {LOGGED}"
-HALF = 0.5  # the share of the rounds from which a policy learns
+LOGGED_POLICY = "logged"
+MAX_ARMS = 10  # at most this many arms are evaluated, those most often chosen
+DIFFERENCES = f"Paired differences: policies less {LOGGED_POLICY}"
+LEARNING_SHARE = 0.5  # the share of the rounds from which a policy learns
 
 
 def evaluate(
@@ -157,19 +157,21 @@ def judged(
         new = [parse_bandit(text) for text in texts if text not in (*named, *saved)]
     except ValueError as error:
         raise ValueError(f"{error}; the arms of the log are {list(data.arms)!r}") from error
-    half = round(HALF * len(data)) if new else 0
+    half = round(LEARNING_SHARE * len(data)) if new else 0
     said = [str(data.roles)] if data.roles is not None else []
     first, later = data[: half or None], data[half:]
     count = np.bincount(later.played, minlength=len(data.arms))
-    most = {data.arms[k] for k in np.argsort(-count, kind="stable")[:ARMS]}
+    most = {data.arms[k] for k in np.argsort(-count, kind="stable")[:MAX_ARMS]}
     judged_arms = [arm for arm in data.arms if arm in most or str(arm) in named]
-    names = [LOGGED, *map(str, judged_arms), *(label for label, _ in new)]
+    names = [LOGGED_POLICY, *map(str, judged_arms), *(label for label, _ in new)]
     names += [Path(text).name for text in saved]
     if twice := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"two policies are named {twice[0]!r}: rename one")
-    policies: dict[Any, Any] = {LOGGED: None} | {arm: arm for arm in judged_arms}
-    if len(data.arms) > ARMS:
-        said.append(f"Of {len(data.arms)} arms the {ARMS} most chosen are judged, and those named.")
+    policies: dict[Any, Any] = {LOGGED_POLICY: None} | {arm: arm for arm in judged_arms}
+    if len(data.arms) > MAX_ARMS:
+        said.append(
+            f"Of {len(data.arms)} arms the {MAX_ARMS} most chosen are judged, and those named."
+        )
     for label, factory in new:
         bandit = made((label, factory), data.arms, n_features=data.x.shape[1])
         i = np.flatnonzero(~np.isnan(first.reward))
@@ -199,8 +201,8 @@ def titled(result: Evaluation, doubt: Check, best: Best) -> dict[str, pd.DataFra
         table["always_high"] = table["policy"].map(last["high"])
     table["warnings"] = table["policy"].map(said).fillna("")
     tables = {"Policies": table}
-    if LOGGED not in result.unsupported and len(result.policies) > 1:
-        tables[DIFFERENCES] = result.contrasts(LOGGED)
+    if LOGGED_POLICY not in result.unsupported and len(result.policies) > 1:
+        tables[DIFFERENCES] = result.contrasts(LOGGED_POLICY)
     p = best.p.rename_axis("policy").rename(columns=str).reset_index()
     tables["Always-valid p of: the row earns no more than the column"] = p
     sizes = pd.concat([doubt.overlap, doubt.ess], axis=1).rename_axis("arm").reset_index()
@@ -215,8 +217,8 @@ def pictures(result: Evaluation, doubt: Check) -> dict[str, Figure]:
     from bayesbandit import plots
 
     figures = {"values": plots.policy_values(result)}
-    if LOGGED not in result.unsupported and len(result.policies) > 1:
-        figures["differences"] = plots.policy_contrasts(result, LOGGED)
+    if LOGGED_POLICY not in result.unsupported and len(result.policies) > 1:
+        figures["differences"] = plots.policy_contrasts(result, LOGGED_POLICY)
     if doubt.log.probabilities is not None:
         figures["calibration"] = plots.calibration(doubt)
     if len(result.sequence):
@@ -244,8 +246,8 @@ def answer(result: Evaluation, doubt: Check, best: Best, tables: dict[str, pd.Da
         said = f"No policy is shown to be better than all others; {top} has the largest estimate, "
         said += f"{value}."
     gaps = tables.get(DIFFERENCES)
-    if top != LOGGED and gaps is not None:
+    if top != LOGGED_POLICY and gaps is not None:
         columns = ["difference", "low_all", "high_all"]
         gap, low, high = gaps.loc[gaps["one"] == top, columns].to_numpy(float)[0]
-        said += f" That is {gap:+.4g} [{low:+.4g}, {high:+.4g}] against {LOGGED}."
+        said += f" That is {gap:+.4g} [{low:+.4g}, {high:+.4g}] against {LOGGED_POLICY}."
     return said if len(names) == 1 else said + " These intervals hold for all policies at once."

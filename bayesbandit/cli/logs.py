@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from bayesbandit.runtime.addresses import hidden
 
-LEVELS = {  # of the loggers whose records become lines
+LOG_LEVELS = {  # of the loggers whose records become lines
     "bayesbandit": logging.INFO,
     "uvicorn": logging.WARNING,
     "py.warnings": logging.WARNING,
@@ -32,12 +32,12 @@ def lines() -> Iterator[logging.Logger]:
     """Send records and warnings to stderr as lines; yield the logger of the toolkit."""
     handler = logging.StreamHandler()
     handler.setFormatter(Lines())
-    loggers = {name: logging.getLogger(name) for name in LEVELS}
+    loggers = {name: logging.getLogger(name) for name in LOG_LEVELS}
     before = {name: (one.handlers, one.level, one.propagate) for name, one in loggers.items()}
     logging.captureWarnings(True)
     for name, logger in loggers.items():
         logger.handlers = [handler]
-        logger.setLevel(LEVELS[name])
+        logger.setLevel(LOG_LEVELS[name])
         logger.propagate = False
     try:
         yield loggers["bayesbandit"]

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from bayesbandit.runtime.addresses import hidden, shown
-from bayesbandit.tables.role_names import PROBABILITY, ROLES
+from bayesbandit.tables.role_names import PROBABILITY_PREFIX, ROLES
 
 PANELS = {  # of the help, with their options
     "Data": ("data", "csv", "target", "openml", "column", "sep", "decimal", "dates"),
@@ -29,7 +29,7 @@ LogColumn = Annotated[
     typer.Option(
         metavar="ROLE=NAME",
         help="The column of a role, where its name does not tell: reward=clicked. Roles are "
-        f"{', '.join(ROLES)}, and {PROBABILITY}ARM for each arm; {BESIDE_ROLES}",
+        f"{', '.join(ROLES)}, and {PROBABILITY_PREFIX}ARM for each arm; {BESIDE_ROLES}",
     ),
 ]
 DataColumn = Annotated[
@@ -72,7 +72,7 @@ FORMER_OPTIONS = {  # of older releases, alone or after their command, and what 
     "--arm": "`--column arm=NAME`",
     "--reward": "`--column reward=NAME`",
     "--propensity": "`--column propensity=NAME`",
-    "--probability-of": f"`--column {PROBABILITY}ARM=NAME`",
+    "--probability-of": f"`--column {PROBABILITY_PREFIX}ARM=NAME`",
     "--time": "`--column time=NAME`",
     "--batch": "`--column batch=NAME`",
     "--key-file": "the environment variable BAYESBANDIT_API_KEY",
@@ -158,7 +158,7 @@ def columns_of(texts: Sequence[str] | None) -> dict[str, Any]:
     each: dict[str | int, str] = {}
     listed: dict[str, list[str]] = {role: [] for role in ROLES_OF_SEVERAL_COLUMNS}
     for role, column in _pairs(texts):
-        arm = role.removeprefix(PROBABILITY)
+        arm = role.removeprefix(PROBABILITY_PREFIX)
         if role in found or (arm != role and _name(arm) in each):
             raise ValueError(f"--column takes each role once; got {', '.join(texts or ())}")
         if role in ROLES_OF_SEVERAL_COLUMNS:
@@ -169,8 +169,8 @@ def columns_of(texts: Sequence[str] | None) -> dict[str, Any]:
             each[_name(arm)] = column
         else:
             raise ValueError(
-                f"--column: a role is one of {', '.join(ROLES_OF_LOGS)}, {PROBABILITY}ARM; got "
-                f"{role!r}"
+                f"--column: a role is one of {', '.join(ROLES_OF_LOGS)}, {PROBABILITY_PREFIX}ARM; "
+                f"got {role!r}"
             )
     found |= {"drop": listed["drop"], "keep": listed["context"]}
     return found | ({"probabilities": each} if each else {})

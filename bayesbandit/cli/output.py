@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-MAKER = "bayesbandit"  # the software that our PNG files name
+PNG_SOFTWARE = "bayesbandit"  # the software that our PNG files name
 FOR_AUTHORS = DeprecationWarning, PendingDeprecationWarning, FutureWarning
-INTERRUPTED = 130  # the status of a command that Ctrl-C ended
+EXIT_INTERRUPTED = 130  # the status of a command that Ctrl-C ended
 
 console = Console()
 
@@ -76,7 +76,7 @@ def save(
                 beside.write_text(_markdown(columns), encoding="utf-8")
         for name, figure in figures.items():
             with replacing(folder / f"{name}.png") as beside:
-                figure.savefig(beside, format="png", dpi=150, metadata={"Software": MAKER})
+                figure.savefig(beside, format="png", dpi=150, metadata={"Software": PNG_SOFTWARE})
             pictures[name] = figure.get_suptitle() or name, (folder / f"{name}.png").read_bytes()
         record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         with replacing(folder / "report.html") as beside:
@@ -157,4 +157,4 @@ def clear_errors() -> Iterator[None]:
             raise typer.Exit(1 if isinstance(error, Failed) else 2) from error
         except KeyboardInterrupt as error:
             Console(stderr=True).print("Interrupted.")
-            raise typer.Exit(INTERRUPTED) from error
+            raise typer.Exit(EXIT_INTERRUPTED) from error

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesbandit.cli.output import MAKER, check_file, clear_errors, counted, say
+from bayesbandit.cli.output import PNG_SOFTWARE, check_file, clear_errors, counted, say
 from bayesbandit.cli.serving import BanditName, LogUrl, begun_log
 from bayesbandit.runtime.files import replacing
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from bayesbandit.store.reading import Chunk
 
 MAX_ARMS_SHOWN = 6  # that are drawn and judged, those most taken; the others are one line
-LOGGED = "as decided"
+LOGGED_POLICY = "as decided"
 DRIFT_ERROR_RATE = 0.01  # the chance of an alarm where nothing has changed
-YEAR = 366  # days
+DAYS_PER_YEAR = 366  # days
 VALUES = ("estimate", "se", "low", "high", "ess")
 QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "largest": 1.0}
 
@@ -124,7 +124,10 @@ def watch(
     if seen.lags.n:
         hours, share = seen.lags.curve()
         figures["lags"] = plots.reward_lags(hours / HOURS_IN[unit], share, unit)
-    policies: list[tuple[str, Name | None]] = [(LOGGED, None), *((str(arm), arm) for arm in most)]
+    policies: list[tuple[str, Name | None]] = [
+        (LOGGED_POLICY, None),
+        *((str(arm), arm) for arm in most),
+    ]
     values = [{"policy": name, **value(data, arm, never)} for name, arm in policies]
     tables = {
         "By week": weeks_table.assign(week=weeks_table["week"].dt.strftime("%Y-%m-%d")),
@@ -180,7 +183,7 @@ def by_day(seen: Watch) -> pd.DataFrame:
 
     # clocks may be wrong
     first = min(seen.decided)
-    last = max(seen.decided) + YEAR
+    last = max(seen.decided) + DAYS_PER_YEAR
     days = sorted({*seen.decided, *(day for day in seen.rewarded if first <= day <= last)})
     counts = {
         "decisions": [seen.decided[day] for day in days],
@@ -194,10 +197,10 @@ def shares(seen: Watch) -> pd.DataFrame:
     """Return the arms' shares by day, those most taken first; the others are one."""
     import pandas as pd
 
-    from bayesbandit.service.watching import OTHERS
+    from bayesbandit.service.watching import OTHER_LEVELS
 
     days = sorted(seen.decided)
-    names = [*dict.fromkeys([*seen.most.values(), OTHERS])]
+    names = [*dict.fromkeys([*seen.most.values(), OTHER_LEVELS])]
     table = pd.DataFrame(
         {name: [seen.taken[day, name] / seen.decided[day] for day in days] for name in names},
         index=_dates(days),
@@ -304,5 +307,5 @@ def changed(evidence: EProcess) -> str:
 
 def _png(figure: Figure) -> bytes:
     file = BytesIO()
-    figure.savefig(file, format="png", dpi=150, metadata={"Software": MAKER})
+    figure.savefig(file, format="png", dpi=150, metadata={"Software": PNG_SOFTWARE})
     return file.getvalue()

@@ -17,12 +17,12 @@ from bayesbandit.cli.output import clear_errors, counted
 if TYPE_CHECKING:
     from bayesbandit.store.log import DecisionLog
 
-KEY = "BAYESBANDIT_API_KEY"
+KEY_VARIABLE = "BAYESBANDIT_API_KEY"
 SHORTEST_KEY = 16  # characters
-CONNECTIONS = 500  # at most
-GRACE = 30  # seconds for requests at hand, when the server ends
+MAX_CONNECTIONS = 500  # at most
+SHUTDOWN_SECONDS = 30  # seconds for requests at hand, when the server ends
 SECONDS_BETWEEN_LOOKS = 2.0  # of a learner that has found no reward
-CHUNK = 5000  # decisions that are learned before a learner looks whether it is to end
+DECISIONS_PER_CHUNK = 5000  # decisions that are learned before a learner looks whether it is to end
 
 LogUrl = Annotated[
     str,
@@ -124,7 +124,7 @@ def serve(
 
     config = uvicorn.Config(
         app, host=host, port=port, log_config=None, access_log=False, server_header=False,
-        limit_concurrency=CONNECTIONS, timeout_graceful_shutdown=GRACE,
+        limit_concurrency=MAX_CONNECTIONS, timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )  # fmt: skip
     server = Server(config)
     with logs.lines() as logger:
@@ -157,9 +157,11 @@ def begun_log(url: str, name: str | None) -> DecisionLog:
 
 def api_key() -> str:
     """Return the key of clients. Raise ValueError where there is none, or a short one."""
-    key = os.environ.get(KEY, "").strip()
+    key = os.environ.get(KEY_VARIABLE, "").strip()
     if not key:
-        raise ValueError(f"a server needs a key: set {KEY}; `openssl rand -hex 32` makes one")
+        raise ValueError(
+            f"a server needs a key: set {KEY_VARIABLE}; `openssl rand -hex 32` makes one"
+        )
     if len(key) < SHORTEST_KEY or not (key.isascii() and key.isprintable()):
         raise ValueError(f"the key must have {SHORTEST_KEY} ASCII characters or more")
     return key
@@ -189,7 +191,7 @@ def learn(
             while not stop.is_set():
                 before = service.version
                 try:
-                    learned = service.learn(limit=CHUNK)
+                    learned = service.learn(limit=DECISIONS_PER_CHUNK)
                 except OSError as error:
                     if once:
                         raise

@@ -15,10 +15,10 @@ from bayesbandit.environments.base import Environment
 from bayesbandit.evaluation.results import in_order
 from bayesbandit.experiments.experiment import Experiment
 
-ALPHAS = {"TS": (0.1, 0.25, 0.5, 1.0), "UCB": (0.25, 0.5, 1.0, 2.0)}
-RIDGES = (0.1, 1.0, 10.0)
-LINEAR = "LinTS", "LinUCB", "BLTS", "BLUCB", "LinGreedy"
-OTHERS = {"ILTCB": {"exploration": (0.01, 0.1, 1.0)}}
+ALPHA_CANDIDATES = {"TS": (0.1, 0.25, 0.5, 1.0), "UCB": (0.25, 0.5, 1.0, 2.0)}
+RIDGE_CANDIDATES = (0.1, 1.0, 10.0)
+LINEAR_BANDITS = "LinTS", "LinUCB", "BLTS", "BLUCB", "LinGreedy"
+OTHER_GRIDS = {"ILTCB": {"exploration": (0.01, 0.1, 1.0)}}
 
 
 def tried(text: str) -> dict[str, tuple[float, ...]]:
@@ -29,12 +29,14 @@ def tried(text: str) -> dict[str, tuple[float, ...]]:
     exploration; any other player is played as it is.
     """
     name, given = parse(text)
-    found: dict[str, tuple[float, ...]] = dict(OTHERS.get(name, {}))
-    kind = next((kind for kind in ALPHAS if name in BANDITS and name.endswith(kind)), None)
+    found: dict[str, tuple[float, ...]] = dict(OTHER_GRIDS.get(name, {}))
+    kind = next(
+        (kind for kind in ALPHA_CANDIDATES if name in BANDITS and name.endswith(kind)), None
+    )
     if kind is not None:
-        found["alpha"] = ALPHAS[kind]
-    if name in LINEAR:
-        found["ridge"] = RIDGES
+        found["alpha"] = ALPHA_CANDIDATES[kind]
+    if name in LINEAR_BANDITS:
+        found["ridge"] = RIDGE_CANDIDATES
     return {key: values for key, values in found.items() if key not in given}
 
 

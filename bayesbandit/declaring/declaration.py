@@ -17,7 +17,7 @@ import numpy as np
 
 from bayesbandit import checks
 from bayesbandit.declaring.advice import dims_wanted, index_wanted, values_wanted
-from bayesbandit.declaring.observed import DATA as DATA
+from bayesbandit.declaring.observed import DATA_NAMES as DATA_NAMES
 from bayesbandit.declaring.observed import (
     check_not_random,
     check_observed,
@@ -29,10 +29,12 @@ from bayesbandit.runtime.pytensor_lock import COMPILE
 if TYPE_CHECKING:
     import pymc as pm
 
-ROLE = "role_of_rows"  # the attribute of a data container's tag with its role, also in copies
+ROLE_ATTRIBUTE = (
+    "role_of_rows"  # the attribute of a data container's tag with its role, also in copies
+)
 
-_NAMES = (*DATA.values(), "mean_reward", "feature", "row")
-_TAKEN = tuple(dict.fromkeys((*DATA, *_NAMES)))  # names that a prior must not have
+_NAMES = (*DATA_NAMES.values(), "mean_reward", "feature", "row")
+_TAKEN = tuple(dict.fromkeys((*DATA_NAMES, *_NAMES)))  # names that a prior must not have
 _CLASH = re.compile(r"[Nn]ame '?(\w+)'? (?:already exists|conflicts)")  # PyMC's error messages
 
 
@@ -167,7 +169,7 @@ class Declaration:
         x may be (n, 0), or None, if no variable has the dimension "feature".
         arm (n,): numbers 0 … K − 1, for a declaration that takes `arm`.
         n_arms: K; None: one more than the largest arm.
-        The data are in the containers that `DATA` names. `pm.set_data` may change n. The mean
+        The data are in the containers that `DATA_NAMES` names. `pm.set_data` may change n. The mean
         reward (n,) is the deterministic "mean_reward".
         """
         import pymc as pm
@@ -178,11 +180,13 @@ class Declaration:
             coords["arm"] = range(n_arms)
         with COMPILE, pm.Model(coords=coords, model=None) as model:
             inputs = {
-                role: pm.Data(DATA[role], v, dims=("row", "feature")[: v.ndim], shape=_known(v))
+                role: pm.Data(
+                    DATA_NAMES[role], v, dims=("row", "feature")[: v.ndim], shape=_known(v)
+                )
                 for role, v in rows.items()
             }
             for role, v in inputs.items():
-                setattr(v.tag, ROLE, role)
+                setattr(v.tag, ROLE_ATTRIBUTE, role)
             try:
                 mean = self.declare(inputs, coords)
                 if isinstance(mean, numbers.Real):
@@ -243,7 +247,7 @@ class Declaration:
         """Return the data by role, checked, and the number of arms."""
         if x is None:
             x = np.empty((checks.floats(reward, "rewards").size, 0))
-        x = checks.finite(checks.floats(x, "contexts"), "contexts", checks.LARGEST)
+        x = checks.finite(checks.floats(x, "contexts"), "contexts", checks.MAX_ABS_VALUE)
         if x.ndim != 2:
             raise ValueError(f"contexts must have shape (n, d), d ≥ 1; got {x.shape}")
         n = len(x)
@@ -353,5 +357,5 @@ def _check_declaration(function: object, priors: Mapping[str, Any]) -> None:
             taken = f"; taken are {', '.join(_TAKEN)}" if prior in _TAKEN else ""
             raise TypeError(f"prior {prior!r} {why} of {name}{taken}")
     for argument, p in arguments.items():
-        if argument not in (*DATA, *priors) and p.default is p.empty:
+        if argument not in (*DATA_NAMES, *priors) and p.default is p.empty:
             raise TypeError(f"{name} has no prior for {argument!r}: reward_model({argument}=…)")

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from bambi.backend.pymc import PyMCModel
     from pytensor.tensor.variable import TensorVariable
 
-MEANS = {  # families whose mean reward is a parameter of the likelihood
+MEAN_PARAMETERS = {  # families whose mean reward is a parameter of the likelihood
     **dict.fromkeys(("gaussian", "t", "laplace", "poisson", "negativebinomial"), "mu"),
     **dict.fromkeys(("gamma", "beta", "exponential", "wald"), "mu"),
     "bernoulli": "p",
 }
 ROWS_FOR_EACH, MIN_ROWS = 3, 40  # of each arm, by unknown and at least; half of them are tests
-TOLERANCE = 1e-9  # of a column of a design, relative to its largest number
+DESIGN_TOLERANCE = 1e-9  # of a column of a design, relative to its largest number
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def built(
         if data is None:
             raise TypeError("a formula needs data=, the table to which it is fitted")
         formula = bambi.Model(formula, data, family=family, priors=dict(priors or {}))
-    one_of(formula.family.name, "family", tuple(MEANS))
+    one_of(formula.family.name, "family", tuple(MEAN_PARAMETERS))
     for component in formula.distributional_components.values():
         if component.hsgp_terms:
             raise ValueError(
@@ -200,7 +200,7 @@ def affine_parts(
     for part in parts(model):
         y = np.asarray(part.design(frame), dtype=float).reshape(*z.shape[:2], -1)
         w = np.stack([_solved(a, b) for a, b in zip(z[:, :half], y[:, :half], strict=True)])
-        if not (np.abs(z @ w - y) <= TOLERANCE * np.abs(y).max(axis=(0, 1))).all():
+        if not (np.abs(z @ w - y) <= DESIGN_TOLERANCE * np.abs(y).max(axis=(0, 1))).all():
             features = ", ".join(encoder.features) if encoder else "(none)"
             raise ValueError(
                 f"{part.name}: not linear in the features {features}; give an encoder with "
@@ -238,8 +238,8 @@ def _solved(z: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return w (d + 1, p) with z w = y, without what is rounding."""
     w = np.linalg.lstsq(z, y)[0]
     weight = np.abs(w) * np.abs(z).max(axis=0)[:, None]
-    w[weight <= TOLERANCE * np.abs(y).max(axis=0, initial=1e-300)] = 0.0
-    near = np.abs(w - np.round(w)) <= TOLERANCE
+    w[weight <= DESIGN_TOLERANCE * np.abs(y).max(axis=0, initial=1e-300)] = 0.0
+    near = np.abs(w - np.round(w)) <= DESIGN_TOLERANCE
     return np.where(near, np.round(w), w)
 
 

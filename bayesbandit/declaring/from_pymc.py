@@ -15,14 +15,20 @@ import numpy as np
 
 from bayesbandit.checks import integer, one_of
 from bayesbandit.declaring.distribution_means import mean_of
-from bayesbandit.declaring.observed import DATA, check_trees
+from bayesbandit.declaring.observed import DATA_NAMES, check_trees
 
 if TYPE_CHECKING:
     import pymc as pm
     from pytensor.graph.basic import Variable
 
 Rows = Mapping[Any, Any] | Iterable[tuple[Any, Any]]
-OWN = {"feature", "row", "arm", "mean_reward", *DATA.values()}  # names that a declaration has
+RESERVED_NAMES = {
+    "feature",
+    "row",
+    "arm",
+    "mean_reward",
+    *DATA_NAMES.values(),
+}  # names that a declaration has
 
 
 class Handover:
@@ -305,7 +311,7 @@ def _roles(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def _renamed(name: str) -> str:
-    return f"{name} of the model" if name in OWN else name
+    return f"{name} of the model" if name in RESERVED_NAMES else name
 
 
 def _value(variable: Any) -> np.ndarray:

@@ -22,9 +22,10 @@ from pathlib import Path
 from bayesbandit.declaring.declaration import Declaration
 from bayesbandit.runtime.plugins import hides, module_of, plugin, plugins, refused, said
 
-VARIABLE = "BAYESBANDIT_MODELS"
+MODELS_VARIABLE = "BAYESBANDIT_MODELS"
 FROM_FILE = f"{__name__}:"  # prefix of the module name of a loaded file
-ENGINES = {  # of our own models, as `plan` finds them (tests/models); to find them takes seconds
+# of our own models, as `plan` finds them (tests/models); to find them takes seconds
+GALLERY_ENGINES = {
     "bayesian_lasso": "gibbs",
     "beta_bernoulli": "conjugate",
     "censored_time": "nuts",
@@ -59,10 +60,12 @@ class Entry:
 
 def folders() -> list[Path]:
     """Return the folders in which models are searched, in this order."""
-    named = [Path(f).expanduser() for f in os.environ.get(VARIABLE, "").split(os.pathsep) if f]
+    named = [
+        Path(f).expanduser() for f in os.environ.get(MODELS_VARIABLE, "").split(os.pathsep) if f
+    ]
     for folder in named:
         if not folder.is_dir():
-            raise FileNotFoundError(f"{VARIABLE} names {folder}, which is not a folder")
+            raise FileNotFoundError(f"{MODELS_VARIABLE} names {folder}, which is not a folder")
     return [*named, *own_folder()]
 
 
@@ -101,9 +104,9 @@ def known_engines() -> dict[str, str]:
     """Return the engines of the gallery's own models by name, where no other model has the name."""
     own = own_folder()
     return {
-        name: ENGINES[name]
+        name: GALLERY_ENGINES[name]
         for name, found in _entries().items()
-        if name in ENGINES and [e.path.parent for e in found] == own
+        if name in GALLERY_ENGINES and [e.path.parent for e in found] == own
     }
 
 

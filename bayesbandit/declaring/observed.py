@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pymc as pm
     from pytensor.graph.basic import Variable
 
-DATA = {"x": "x", "reward": "observed_reward", "weight": "weight", "arm": "arm_index"}
+DATA_NAMES = {"x": "x", "reward": "observed_reward", "weight": "weight", "arm": "arm_index"}
 """The names of the built model's data containers, by role.
 
 Names in a PyMC model are unique. "reward" is left for the declaration's observed variable, and
@@ -31,12 +31,12 @@ def check_observed(model: pm.Model, declared: str, reward: np.ndarray) -> None:
     n = len(reward)
     values = [model.rvs_to_values[v] for v in model.observed_RVs]
     likelihood = [*model.observed_RVs, *values, *model.potentials]
-    if model[DATA["reward"]] not in ancestors(likelihood):
+    if model[DATA_NAMES["reward"]] not in ancestors(likelihood):
         raise ValueError(
             f"{declared} declares no likelihood of the rewards: observe them by "
             "observed=reward, or by a potential of them"
         )
-    rows = {model[name] for name in DATA.values() if name in model.named_vars}
+    rows = {model[name] for name in DATA_NAMES.values() if name in model.named_vars}
     for v, value in zip(model.observed_RVs, values, strict=True):
         of_rows = isinstance(value, Constant) and not rows.isdisjoint(ancestors([v]))
         if of_rows and value.type.ndim and len(value.data) != n:
@@ -45,7 +45,7 @@ def check_observed(model: pm.Model, declared: str, reward: np.ndarray) -> None:
                 f"and there are {n} rows: compute what is observed from the rows, as 0 * reward"
             )
     for name, made in made_whole(model):
-        plain = made is model[DATA["reward"]]
+        plain = made is model[DATA_NAMES["reward"]]
         whole = reward if plain else made.eval(mode="FAST_COMPILE")
         check_whole(repr(name), reward, np.asarray(whole))
 
@@ -90,7 +90,7 @@ def made_whole(model: pm.Model) -> Iterator[tuple[str, Any]]:
     from pytensor.scalar import Cast
     from pytensor.tensor.elemwise import Elemwise
 
-    reward = model[DATA["reward"]]
+    reward = model[DATA_NAMES["reward"]]
     for v in model.observed_RVs:
         for u in ancestors([model.rvs_to_values[v]]):
             node = u.owner

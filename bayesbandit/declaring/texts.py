@@ -29,16 +29,17 @@ from pymc_extras.prior import (
 from bayesbandit.checks import floats
 from bayesbandit.declaring.priors import text
 
-KEYS = ("dist", "kwargs", "dims", "centered", "transform")
+PRIOR_KEYS = ("dist", "kwargs", "dims", "centered", "transform")
 TRANSFORMS = tuple(  # allowed in a text, besides those of `register_tensor_transform`
     "abs cumsum exp expm1 invlogit invprobit log log1p logit neg reciprocal sigmoid softmax "
     "softplus sqr sqrt square tanh".split()
 )
-UNNAMED = (  # not allowed: abstract, with functions as parameters, or starting a C compiler
+# abstract, with functions as parameters, or starting a C compiler
+FORBIDDEN_DISTRIBUTIONS = (
     "Distribution Continuous Discrete SymbolicRandomVariable CustomDist DensityDist Simulator "
     "AR EulerMaruyama GARCH11"
 ).split()
-REFUSALS = (  # the errors of an invalid prior
+INVALID_PRIOR_ERRORS = (  # the errors of an invalid prior
     ValueError,
     TypeError,
     AttributeError,
@@ -168,7 +169,7 @@ def _check_transform(name: object, what: str) -> None:
 
 
 def _prior(data: Mapping[str, Any], what: str) -> Prior:
-    _known(data, KEYS, f"{what}: unknown key")
+    _known(data, PRIOR_KEYS, f"{what}: unknown key")
     if "dist" not in data:
         raise ValueError(f"{what} has no 'dist'; found {_listed(data)}")
     distributions = _distributions()
@@ -194,7 +195,7 @@ def _prior(data: Mapping[str, Any], what: str) -> Prior:
             **settings,
             **values,
         )
-    except REFUSALS as error:
+    except INVALID_PRIOR_ERRORS as error:
         raise ValueError(f"{what}: {_line(error)}") from error
 
 
@@ -204,7 +205,9 @@ def _line(error: Exception) -> str:
 
 def _distributions() -> dict[str, Any]:
     """Return PyMC's distributions by name."""
-    named = {name: vars(pm)[name] for name in sorted(vars(pm)) if name not in UNNAMED}
+    named = {
+        name: vars(pm)[name] for name in sorted(vars(pm)) if name not in FORBIDDEN_DISTRIBUTIONS
+    }
     return {k: v for k, v in named.items() if isinstance(v, type) and "dist" in dir(v)}
 
 

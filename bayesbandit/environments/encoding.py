@@ -20,7 +20,7 @@ type Features = np.ndarray | pd.DataFrame
 type Labels = Sequence[Any] | np.ndarray | pd.Series
 
 MANY_CLASSES = 200  # more classes get a warning
-ANY = 10**9  # features
+ANY_NUMBER = 10**9  # features
 NO_VARIANCE = 1e-9  # of a principal component, relative to the first
 FEW_CLASSES = 20  # more classes must be at most half as many as the rows
 
@@ -57,7 +57,7 @@ def prepare(
         integer(max_features, "max_features", least=1)
         same_rows(x=x, y=y)
         label, arms = classes(y)
-        encoder, features, notes = fitted(x, drop=drop, keep=keep, max_features=ANY)
+        encoder, features, notes = fitted(x, drop=drop, keep=keep, max_features=ANY_NUMBER)
         if len(features) != len(label):
             raise ValueError(f"x has {len(features)} rows and y has {len(label)} labels")
     except TypeError as error:

@@ -23,7 +23,7 @@ Specification = Literal["well", "mis"]
 #     2 ∫_{s>c} (s²/4 + s + 1/2) dN(s; 0, 2) = 2 Φ(−a) + (a + 2√2) φ(a).
 BEST_LINEAR_VALUE = 2.20523529  # the mean reward of the best such policy, c = −2 + √2
 
-SHARE = 0.95  # of agreement (well) or of BEST_LINEAR_VALUE (mis) that counts as solved
+SOLVED_SHARE = 0.95  # of agreement (well) or of BEST_LINEAR_VALUE (mis) that counts as solved
 
 WARM_ROUNDS = 50
 WARM_INTERVAL = (-1.15, -0.85)
@@ -108,8 +108,8 @@ class SyntheticExample:
         best linear policy's. The paper says only "finds the optimal assignment".
         """
         if self.specification == "well":
-            return agreement >= SHARE
-        return value >= SHARE * BEST_LINEAR_VALUE
+            return agreement >= SOLVED_SHARE
+        return value >= SOLVED_SHARE * BEST_LINEAR_VALUE
 
 
 @dataclass(frozen=True)

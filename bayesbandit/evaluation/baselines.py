@@ -10,9 +10,9 @@ import pandas as pd
 from bayesbandit.environments.base import Environment
 
 RANDOM, BEST, OFFLINE = "(a random arm)", "(the best arm always)", "(full-information ridge)"
-FOLDS = 5
-PENALTIES = np.geomspace(1e-3, 1e4, 15)
-MOST = 20_000  # the most rounds that are used
+CV_FOLDS = 5
+RIDGE_CANDIDATES = np.geomspace(1e-3, 1e4, 15)
+MAX_ROUNDS = 20_000  # the most rounds that are used
 
 
 def baselines(
@@ -33,7 +33,7 @@ def baselines(
     rows = []
     for environment in environments:
         drawn = environment.sample(horizon, np.random.default_rng(seed))
-        x, reward, mean = (part[:MOST] for part in (drawn.x, drawn.reward, drawn.mean))
+        x, reward, mean = (part[:MAX_ROUNDS] for part in (drawn.x, drawn.reward, drawn.mean))
         missed = mean.max(axis=1, keepdims=True) - mean  # (T, K)
         regrets = {RANDOM: missed.mean(), BEST: missed.mean(axis=0).min()}
         regrets[OFFLINE] = _offline(x, reward, missed, seed)
@@ -49,15 +49,15 @@ def _offline(x: np.ndarray, reward: np.ndarray, missed: np.ndarray, seed: int) -
     from sklearn.linear_model import RidgeCV
     from sklearn.model_selection import KFold
 
-    if len(x) < 2 * FOLDS:
+    if len(x) < 2 * CV_FOLDS:
         return np.nan
     if x.shape[-1] == 0:
         x = np.zeros((len(x), 1))  # without contexts: each arm's mean
     rows = (-1, x.shape[-1])  # of contexts (n, d), or of the features of all arms (n, K, d)
     target = (-1,) if x.ndim == 3 else (-1, reward.shape[1])
     total = 0.0
-    for train, test in KFold(FOLDS, shuffle=True, random_state=seed).split(x):
-        ridge = RidgeCV(PENALTIES).fit(x[train].reshape(rows), reward[train].reshape(target))
+    for train, test in KFold(CV_FOLDS, shuffle=True, random_state=seed).split(x):
+        ridge = RidgeCV(RIDGE_CANDIDATES).fit(x[train].reshape(rows), reward[train].reshape(target))
         predicted = ridge.predict(x[test].reshape(rows)).reshape(missed[test].shape)
         total += missed[test, predicted.argmax(axis=1)].sum()
     return total / len(x)

@@ -12,9 +12,11 @@ from scipy.stats import t as student
 from bayesbandit.checks import number
 from bayesbandit.evaluation.results import RUN, SCHEMA, check, last, summary
 
-PAIR = ["environment", "row", "column"]
-ALIKE = 1e-9  # gaps whose standard error is below this share of their mean count as equal
-ROUNDING = 1e-12  # a gap below this share of two regrets is a rounding error
+PAIR_COLUMNS = ["environment", "row", "column"]
+EQUAL_GAP_TOLERANCE = (
+    1e-9  # gaps whose standard error is below this share of their mean count as equal
+)
+RELATIVE_ROUNDING = 1e-12  # a gap below this share of two regrets is a rounding error
 
 
 def pairwise(table: pd.DataFrame, level: float = 0.05) -> pd.DataFrame:
@@ -54,7 +56,7 @@ def pairwise(table: pd.DataFrame, level: float = 0.05) -> pd.DataFrame:
         z = np.where((gap == 0) & (se == 0), 0.0, gap / se)
     p = np.where(once, erfc(np.abs(z) / np.sqrt(2)), _paired(gap, gap_se, R))
     outcome = np.where(p < level, np.where(gap < 0, "win", "loss"), "draw")
-    columns = [*PAIR, "row_regret", "column_regret", "replications", "difference"]
+    columns = [*PAIR_COLUMNS, "row_regret", "column_regret", "replications", "difference"]
     return pairs[columns].assign(difference_se=gap_se, statistic=z, p=p, outcome=outcome)
 
 
@@ -63,7 +65,7 @@ def _paired(gap: np.ndarray, se: np.ndarray, R: np.ndarray) -> np.ndarray:
 
     It is the t-test's p; the sign test's if all gaps are equal; NaN with one replication.
     """
-    alike = (gap != 0) & (se <= ALIKE * np.abs(gap))
+    alike = (gap != 0) & (se <= EQUAL_GAP_TOLERANCE * np.abs(gap))
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where((gap == 0) & (se == 0), 0.0, gap / se)
     p = 2 * student.sf(np.abs(t), np.maximum(R - 1, 1))
@@ -81,7 +83,9 @@ def _gaps(table: pd.DataFrame, rates: list[str]) -> pd.DataFrame:
     both = ends.merge(ends, on=["environment", "replication"], suffixes=("_row", "_column"))
     both = both[both["bandit_row"] != both["bandit_column"]]
     both = both.rename(columns={"bandit_row": "row", "bandit_column": "column"})
-    groups = both.assign(gap=_gap(both["rate_row"], both["rate_column"])).groupby(PAIR, sort=False)
+    groups = both.assign(gap=_gap(both["rate_row"], both["rate_column"])).groupby(
+        PAIR_COLUMNS, sort=False
+    )
     return groups.agg(
         row_regret=("rate_row", "mean"),
         column_regret=("rate_column", "mean"),
@@ -95,7 +99,7 @@ def _gaps(table: pd.DataFrame, rates: list[str]) -> pd.DataFrame:
 def _gap(row: pd.Series, column: pd.Series) -> pd.Series:
     """Return row − column; 0 where they differ by rounding errors only."""
     gap = row - column
-    return gap.mask(gap.abs() <= ROUNDING * (row.abs() + column.abs()), 0.0)
+    return gap.mask(gap.abs() <= RELATIVE_ROUNDING * (row.abs() + column.abs()), 0.0)
 
 
 def differences(

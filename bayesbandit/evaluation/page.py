@@ -11,8 +11,8 @@ import pandas as pd
 
 from bayesbandit.evaluation.text import cells
 
-SHARP = 1.5
-STYLE = """
+PIXEL_RATIO = 1.5
+PAGE_STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 70rem; margin: 2rem auto;
        padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.5rem; }
@@ -56,7 +56,7 @@ def page(
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{escape(title)}</title>
-<style>{STYLE}</style>
+<style>{PAGE_STYLE}</style>
 </head>
 <body>
 <h1>{escape(title)}</h1>
@@ -72,7 +72,7 @@ def page(
 
 def _width(png: bytes) -> int:
     """Return the width on the page, in pixels. The picture has 1.5 times as many pixels."""
-    return round(int.from_bytes(png[16:20], "big") / SHARP)
+    return round(int.from_bytes(png[16:20], "big") / PIXEL_RATIO)
 
 
 def _table(frame: pd.DataFrame) -> str:

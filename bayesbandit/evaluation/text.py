@@ -10,10 +10,10 @@ import pandas as pd
 
 # Characters with a meaning in Markdown or HTML. An underscore within a word has none, nor has "<"
 # before a blank.
-MARKUP = r"[\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)"
+MARKDOWN_CHARACTERS = r"[\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)"
 ESCAPES = {"<": "&lt;", "&": "&amp;"}
 HOURS_IN = {"days": 24.0, "hours": 1.0, "minutes": 1 / 60, "seconds": 1 / 3600}  # a unit of time
-LONG = 1e15  # numbers of this size or more are written with powers of ten
+SCIENTIFIC_FROM = 1e15  # numbers of this size or more are written with powers of ten
 
 
 def markdown(frame: pd.DataFrame, digits: int = 4) -> str:
@@ -35,7 +35,9 @@ def markdown(frame: pd.DataFrame, digits: int = 4) -> str:
 def escaped(text: str) -> str:
     """Return the text on one line, escaped: Markdown reads no HTML, links or emphasis in it."""
     return re.sub(
-        MARKUP, lambda match: ESCAPES.get(match[0], "\\" + match[0]), " ".join(text.splitlines())
+        MARKDOWN_CHARACTERS,
+        lambda match: ESCAPES.get(match[0], "\\" + match[0]),
+        " ".join(text.splitlines()),
     )
 
 
@@ -61,7 +63,7 @@ def within(mean: float, se: float, digits: int = 0, sign: bool = False) -> str:
     if mean != mean:
         return "–"
     numbers = [abs(number) for number in (mean, se) if number == number]
-    form = f".{digits}f" if max(numbers) < LONG else ".3g"
+    form = f".{digits}f" if max(numbers) < SCIENTIFIC_FROM else ".3g"
     text = f"{mean:{'+' if sign else ''}z{form}}"
     return (text if se != se else f"{text} ± {se:{form}}").replace("inf", "∞")
 
@@ -129,7 +131,7 @@ def texts(values: pd.Series, digits: int = 4) -> list[str]:
 def _numerals(values: np.ndarray, digits: int) -> list[str]:
     finite = values[np.isfinite(values)]
     largest = np.abs(finite).max(initial=0.0)
-    if largest >= LONG or 0.0 < largest < 0.5 * 10.0**-digits:
+    if largest >= SCIENTIFIC_FROM or 0.0 < largest < 0.5 * 10.0**-digits:
         numbers = [f"{value:.{digits}g}" for value in values]
     else:
         digits = max(0, digits - (len(str(int(largest))) if largest >= 1 else 0))

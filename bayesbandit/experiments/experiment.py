@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 
 Made = tuple[Player, tuple[Any, ...]]  # a player, and its factory, class and parts
 
-AUDITED = 16  # rounds per checkpoint whose propensity is computed if the weights do not need it
+AUDITED_ROUNDS = (
+    16  # rounds per checkpoint whose propensity is computed if the weights do not need it
+)
 
 
 @runtime_checkable
@@ -277,7 +279,7 @@ def play(
     regret = 0.0
     for t in checkpoints(len(sample.x), points).tolist():
         part = slice(start, t)
-        every = max(1, (t - start) // AUDITED)
+        every = max(1, (t - start) // AUDITED_ROUNDS)
         data = sample.x[part].copy(), sample.reward[part].copy()  # a player may write into them
         chosen, propensity = rounds_of(player, rounds_by(*data, every), *data[1].shape)
         rounds = np.arange(start, t)

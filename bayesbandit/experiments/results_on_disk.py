@@ -22,10 +22,14 @@ from bayesbandit.runtime.files import replacing
 if TYPE_CHECKING:
     import pandas as pd
 
-KEY = ["environment", "bandit", "replication"]
-NUMBERS = {"seed", "horizon", "points"}  # these settings are the same for all results of a folder
-OTHERWISE = "give another folder (out=, or --out), or delete this one"
-LIBRARIES = ("bayesbandit", "numpy", "numba", "scipy", "scikit-learn", "pandas")
+RUN_KEY = ["environment", "bandit", "replication"]
+SHARED_SETTINGS = {
+    "seed",
+    "horizon",
+    "points",
+}  # these settings are the same for all results of a folder
+OTHER_FOLDER_ADVICE = "give another folder (out=, or --out), or delete this one"
+RECORDED_LIBRARIES = ("bayesbandit", "numpy", "numba", "scipy", "scikit-learn", "pandas")
 
 
 class Ledger:
@@ -61,7 +65,8 @@ class Ledger:
         files = [*folder.glob("results.parquet"), *sorted(parts.glob("[!.]*.parquet"))]
         if files and not past:
             raise ValueError(
-                f"{folder} holds results, and no run.json says how they were made; {OTHERWISE}"
+                f"{folder} holds results, and no run.json says how they were made; "
+                f"{OTHER_FOLDER_ADVICE}"
             )
         before = past.get("settings", {"environments": {}, "bandits": {}})
         _check_same(folder, before, settings)
@@ -104,9 +109,9 @@ class Ledger:
         """Write all rows to one file; return the rows asked for, in the order of the names."""
         import pandas as pd
 
-        table = pd.concat(self.frames).drop_duplicates([*KEY, "t"])
+        table = pd.concat(self.frames).drop_duplicates([*RUN_KEY, "t"])
         if self.folder is not None:
-            ordered = table.sort_values([*KEY, "t"], ignore_index=True)
+            ordered = table.sort_values([*RUN_KEY, "t"], ignore_index=True)
             _write(self.folder / "results.parquet", ordered)
             shutil.rmtree(self.folder / "parts")
             if len(self.frames) > self.n_loaded:
@@ -123,7 +128,7 @@ class Ledger:
 
 
 def _keys(frame: pd.DataFrame) -> set[tuple[str, str, int]]:
-    return set(frame[KEY].itertuples(index=False, name=None))
+    return set(frame[RUN_KEY].itertuples(index=False, name=None))
 
 
 def locked(folder: Path) -> IO[str]:
@@ -150,7 +155,7 @@ def record(settings: Mapping[str, object], **more: object) -> dict[str, Any]:
         "settings": dict(settings),
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "python": platform.python_version(),
-        "versions": {library: version(library) for library in LIBRARIES},
+        "versions": {library: version(library) for library in RECORDED_LIBRARIES},
         **more,
     }
 
@@ -170,26 +175,26 @@ def _record(file: Path) -> dict[str, Any]:
         settings = past["settings"]
         named = settings["environments"].keys() | settings["bandits"].keys()
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{file} is broken: {error!r}; {OTHERWISE}") from error
-    if not (named and {*settings} >= NUMBERS):
-        raise ValueError(f"{file} is broken: its settings are {settings!r}; {OTHERWISE}")
+        raise ValueError(f"{file} is broken: {error!r}; {OTHER_FOLDER_ADVICE}") from error
+    if not (named and {*settings} >= SHARED_SETTINGS):
+        raise ValueError(f"{file} is broken: its settings are {settings!r}; {OTHER_FOLDER_ADVICE}")
     return past
 
 
 def _check_same(folder: Path, before: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     """Raise ValueError if results in a folder were made by other settings."""
-    for key in sorted(NUMBERS):
+    for key in sorted(SHARED_SETTINGS):
         if before.get(key, settings[key]) != settings[key]:
             raise ValueError(
                 f"{folder} holds results with {key} = {before[key]!r}, not {settings[key]!r}; "
-                + OTHERWISE
+                + OTHER_FOLDER_ADVICE
             )
     for kind in ("environments", "bandits"):
         for name, now in settings[kind].items():
             if (then := before[kind].get(name, now)) != now:
                 raise ValueError(
                     f"{folder} holds results of another {name}: {then}, not {now}; give it another "
-                    f"name, or {OTHERWISE}"
+                    f"name, or {OTHER_FOLDER_ADVICE}"
                 )
 
 
@@ -205,7 +210,7 @@ def _read(file: Path) -> pd.DataFrame:
     try:
         frame = pd.read_parquet(file, page_checksum_verification=True)
         found = frame.dtypes.astype(str).to_dict()
-        if found != evaluation.SCHEMA or frame[KEY].isna().any(axis=None):
+        if found != evaluation.SCHEMA or frame[RUN_KEY].isna().any(axis=None):
             raise ValueError(f"its columns are {found}")
     except Exception as error:  # the reader may raise anything for a broken file
         raise ValueError(f"{file} is broken: {error}; delete it to go on") from error

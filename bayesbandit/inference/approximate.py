@@ -19,12 +19,12 @@ import numpy as np
 import pytensor
 from pytensor.graph.traversal import ancestors
 
-from bayesbandit.inference.graph_analysis.quadratic import PYTHON
+from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE
 from bayesbandit.inference.target import Normal, Run, Target
 
 ADVI_STEPS = 30_000
 ADVI_RATE = 0.02
-FAR = 100.0  # on the logarithm of a scale
+MAX_LOG_SCALE = 100.0  # on the logarithm of a scale
 
 
 def has_mode(target: Target) -> str | None:
@@ -40,11 +40,11 @@ def has_mode(target: Target) -> str | None:
     scales = [v for v in model.free_RVs if model.rvs_to_transforms[v] and v not in direct]
     if not scales:
         return None
-    log_prior = model.compile_logp(vars=model.free_RVs, mode=PYTHON)
+    log_prior = model.compile_logp(vars=model.free_RVs, mode=UNCOMPILED_MODE)
     at = model.initial_point()
     for some in (*([v] for v in scales), scales):
         values = [model.rvs_to_values[v].name for v in some]
-        for step, to in ((-FAR, "0"), (FAR, "infinity")):
+        for step, to in ((-MAX_LOG_SCALE, "0"), (MAX_LOG_SCALE, "infinity")):
             near, far = (log_prior(at | {k: at[k] + n * step for k in values}) for n in (1, 2))
             if far - near > 1.0:
                 return (

@@ -88,7 +88,7 @@ class ClosedForm(Protocol):
 
 Method = Sampler | ClosedForm
 Kind = Literal["exact", "sampler", "approximation"]
-ANY = ("auto", "exact")  # instead of a name: the first engine, or closed form, that fits
+ENGINE_GROUPS = ("auto", "exact")  # instead of a name: the first engine, or closed form, that fits
 
 
 @dataclass(frozen=True)

@@ -16,17 +16,17 @@ import numpy as np
 if TYPE_CHECKING:
     import pymc as pm
 
-BATCHES = 8
+ESS_BATCHES = 8
 RHAT_ONE = 1.1  # the limit of R̂ for the one chain of a bandit,
-SHARE = 0.05  # and the least ESS/S
-RHAT = 1.01  # Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021)
-ESS = 400.0  # the same
+MIN_ESS_SHARE = 0.05  # and the least MIN_ESS/S
+MAX_RHAT = 1.01  # Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021)
+MIN_ESS = 400.0  # the same
 
 
 Moments = tuple[Any, Any]  # of a number, mean and sd; of an array, mean and covariance (k, k)
 
 
-DRAWS = 4000  # for moments that have no closed form, of a posterior that has one
+MOMENT_DRAWS = 4000  # for moments that have no closed form, of a posterior that has one
 
 
 class Planned(Protocol):
@@ -64,13 +64,13 @@ class Diagnostics:
     def complaints(self) -> list[str]:
         """Return what is wrong, one sentence each."""
         complaints = []
-        if unmixed := {k: v for k, v in self.rhat.items() if not (v <= RHAT or math.isnan(v))}:
+        if unmixed := {k: v for k, v in self.rhat.items() if not (v <= MAX_RHAT or math.isnan(v))}:
             name = max(unmixed, key=lambda k: unmixed[k])
-            complaints.append(f"R-hat of '{name}' is {unmixed[name]:.3f} (> {RHAT})")
-        if few := {k: v for k, v in self.ess.items() if not v >= ESS}:
+            complaints.append(f"R-hat of '{name}' is {unmixed[name]:.3f} (> {MAX_RHAT})")
+        if few := {k: v for k, v in self.ess.items() if not v >= MIN_ESS}:
             name = min(few, key=lambda k: few[k])
             complaints.append(
-                f"the effective sample size of '{name}' is {few[name]:.0f} (< {ESS:.0f})"
+                f"the effective sample size of '{name}' is {few[name]:.0f} (< {MIN_ESS:.0f})"
             )
         if self.divergences:
             complaints.append(f"{self.divergences} trajectories diverged")
@@ -217,17 +217,17 @@ def mixed_badly(values: np.ndarray) -> str | None:
     effective sample size of its two half chains decide (milliseconds).
     """
     S = len(values)
-    if S < 8 * BATCHES:
+    if S < 8 * ESS_BATCHES:
         return None
-    batches = values[: S - S % BATCHES].reshape(BATCHES, S // BATCHES, -1)
+    batches = values[: S - S % ESS_BATCHES].reshape(ESS_BATCHES, S // ESS_BATCHES, -1)
     within = batches.var(axis=1).mean(axis=0)
     between = batches.mean(axis=1).var(axis=0, ddof=1)
-    longest = between * S / (BATCHES * np.where(within > 0.0, within, np.inf))  # S / S_e
+    longest = between * S / (ESS_BATCHES * np.where(within > 0.0, within, np.inf))  # S / S_e
     j = int(longest.argmax())
-    if not longest[j] * SHARE > 0.5:
+    if not longest[j] * MIN_ESS_SHARE > 0.5:
         return None
     ess, rhat = _worst(values[: S - S % 2, j].reshape(2, S // 2, 1))
-    if ess < SHARE * S:
+    if ess < MIN_ESS_SHARE * S:
         return f"the effective sample size of a mean reward is {ess:.0f} of {S} draws"
     if rhat > RHAT_ONE:
         return f"the halves of the chain of a mean reward differ: split R-hat {rhat:.2f}"

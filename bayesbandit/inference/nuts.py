@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.declaring.declaration import DATA
+from bayesbandit.declaring.declaration import DATA_NAMES
 from bayesbandit.inference.base import COMPILE, NotFinite, Refusal, check_start
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.graph_analysis.density import row_axes
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     import pymc as pm
 
 ENGINE = "nuts"
-TUNE = 600
+TUNING_DRAWS = 600
 TUNE_WARM = 200
-TRIAL = 20  # draws of a first run, which takes a second longer than later ones
-SIZED = ("x", "contexts"), ("reward", "rewards")  # data whose size a failure reports
-STATS = {  # nutpie's names to ArviZ's
+TRIAL_DRAWS = 20  # draws of a first run, which takes a second longer than later ones
+DATA_LABELS = ("x", "contexts"), ("reward", "rewards")  # data whose size a failure reports
+ARVIZ_NAMES = {  # nutpie's names to ArviZ's
     "logp": "lp",
     "diverging": "diverging",
     "energy": "energy",
@@ -76,7 +76,7 @@ class Nuts:
             data = rows_of(self.model)
             self._with(data)
             try:
-                self.sample(data, TRIAL, 1, TRIAL)
+                self.sample(data, TRIAL_DRAWS, 1, TRIAL_DRAWS)
             except (RuntimeError, NotFinite) as error:  # a likelihood may exclude made-up rows
                 log.info("%s: no trial run: %s", name, error)
             log.info("%s compiled in %.1f s", name, time.perf_counter() - began)
@@ -105,7 +105,7 @@ class Nuts:
         if start is not None and start.shape[-1] == compiled.n_dim:
             compiled = dataclasses.replace(compiled, initial_point_func=_one_of(start))
         if tune is None:
-            tune = TUNE if start is None else TUNE_WARM
+            tune = TUNING_DRAWS if start is None else TUNE_WARM
         try:
             sampler = nutpie.sample(
                 compiled,
@@ -130,7 +130,7 @@ class Nuts:
             with COMPILE:
                 set_rows(self.model, data)
                 check_start(ENGINE, at_start(self.model))
-            sizes = [f"{what} {np.abs(data[k]).max():g}" for k, what in SIZED if data[k].size]
+            sizes = [f"{what} {np.abs(data[k]).max():g}" for k, what in DATA_LABELS if data[k].size]
             said = f" (of size up to: {', '.join(sizes)})"
             raise RuntimeError(f"nuts: nutpie failed: {_first_line(error)}{said}") from error
         drawn, stats = trace["posterior"], trace["sample_stats"]
@@ -140,14 +140,18 @@ class Nuts:
             state=states.reshape(-1, states.shape[-1]),
             divergences=int(stats["diverging"].values.sum()),
             acceptance=float(stats["mean_tree_accept"].values.mean()),
-            stats={ours: stats[name].values for name, ours in STATS.items() if name in stats},
+            stats={ours: stats[name].values for name, ours in ARVIZ_NAMES.items() if name in stats},
         )
 
     def _with(self, data: Mapping[str, np.ndarray]) -> Any:
         """Return the compiled model with these rows in place of its own."""
         n = len(data["x"])
         key = n if self.by_row else 0
-        rows = {DATA[role]: v for role, v in data.items() if DATA[role] in self.model.named_vars}
+        rows = {
+            DATA_NAMES[role]: v
+            for role, v in data.items()
+            if DATA_NAMES[role] in self.model.named_vars
+        }
         with COMPILE:
             if key not in self._compiled:
                 if self.by_row:

@@ -22,8 +22,8 @@ from pytensor.graph.traversal import ancestors
 from bayesbandit.checks import integer, shown
 from bayesbandit.declaring.declaration import Declaration
 from bayesbandit.inference.base import (
-    ANY,
     COMPILE,
+    ENGINE_GROUPS,
     Engine,
     Improper,
     NotFinite,
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
 
 KEPT_BYTES = 256_000_000  # bytes of the rows of all kept plans
-SAID = 5  # rewards that an error names
+MAX_NAMED_REWARDS = 5  # rewards that an error names
 PRIOR_DRAWS = 50  # by which the mean rewards at two contexts are compared
 
 Data = Mapping[str, np.ndarray]  # rows, by role, or draws, by name
@@ -273,8 +273,8 @@ class Plan:
         except NotFinite as error:
             self.check_possible(rows)
             at = self.likelihood.lost(rows)
-            told = [f"{rows['reward'][i]:g} (row {i})" for i in at[:SAID].tolist()]
-            told += [f"{len(at) - SAID} more"] if len(at) > SAID else []
+            told = [f"{rows['reward'][i]:g} (row {i})" for i in at[:MAX_NAMED_REWARDS].tolist()]
+            told += [f"{len(at) - MAX_NAMED_REWARDS} more"] if len(at) > MAX_NAMED_REWARDS else []
             by = f", by the rewards {', '.join(told)}" if told else ""
             raise ValueError(f"{self.model.name}: {error}{by}") from error
 
@@ -342,7 +342,7 @@ class Plan:
             try:
                 return plan, by(plan)
             except NotThisEngine as error:
-                if plan.asked not in ANY or isinstance(error, Improper):
+                if plan.asked not in ENGINE_GROUPS or isinstance(error, Improper):
                     raise
                 plan = (without or plan.without)(error.refusal)
 

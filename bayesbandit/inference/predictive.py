@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from bayesbandit.inference.plan import Plan
 
-PYTHON = {"mode": "FAST_COMPILE"}  # compiling with numba takes longer than it saves here
-QUIET = {"progressbar": False, "compile_kwargs": PYTHON}
+UNCOMPILED = {"mode": "FAST_COMPILE"}  # compiling with numba takes longer than it saves here
+QUIET_SAMPLING = {"progressbar": False, "compile_kwargs": UNCOMPILED}
 CHECK_DRAWS = 2000
 LARGEST_Z = 5.0  # of a difference between rewards and the mean reward that is no chance
 
@@ -58,7 +58,7 @@ def prior_predictive(
     with COMPILE, silenced():
         return pm.sample_prior_predictive(
             draws, model=built, var_names=list(dict.fromkeys(names)), random_seed=seed,
-            compile_kwargs=PYTHON,
+            compile_kwargs=UNCOMPILED,
         )  # fmt: skip
 
 
@@ -128,7 +128,12 @@ def responses(plan: Plan, draws: Draws, x: np.ndarray, seed: int) -> np.ndarray:
     given = az.convert_to_dataset({k: v[None] for k, v in draws.items()})
     with COMPILE, silenced():
         tree = pm.sample_posterior_predictive(
-            given, model=built, var_names=[name], freeze_vars=list(draws), random_seed=seed, **QUIET
+            given,
+            model=built,
+            var_names=[name],
+            freeze_vars=list(draws),
+            random_seed=seed,
+            **QUIET_SAMPLING,
         )
     drawn = tree["posterior_predictive"][name].to_numpy()[0]
     return drawn if plan.n_arms is None else drawn.reshape(-1, n, K)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from bayesbandit.checks import one_of
 from bayesbandit.inference import nuts
 from bayesbandit.inference.approximate import advi, has_mode, laplace
-from bayesbandit.inference.base import ANY, Engine, Kind, Method, Refusal
+from bayesbandit.inference.base import ENGINE_GROUPS, Engine, Kind, Method, Refusal
 from bayesbandit.inference.exact import conjugate, gaussian, normal_inverse_gamma
 from bayesbandit.inference.gibbs import sampler as gibbs
 from bayesbandit.inference.gibbs.rewrite_products import Divided, without_products
@@ -86,7 +86,7 @@ def register(engine: Engine, before: str | None = None) -> Engine:
     """
     if not isinstance(engine, Engine):
         raise TypeError(f"an engine is an `Engine(name, match, cost)`; got {engine!r}")
-    if engine.name in ANY:
+    if engine.name in ENGINE_GROUPS:
         raise ValueError(f"{engine.name!r} is no name of an engine; it means any that fits")
     others = [other for other in engines if other.name != engine.name]
     names = [other.name for other in others]
@@ -134,7 +134,7 @@ sampler("advi", "an approximation: independent normals", kind="approximation", i
 
 def choices() -> tuple[str, ...]:
     """Return the allowed values of the argument `engine`."""
-    return (*ANY, *(engine.name for engine in engines))
+    return (*ENGINE_GROUPS, *(engine.name for engine in engines))
 
 
 def candidates(asked: str) -> tuple[Engine, ...]:

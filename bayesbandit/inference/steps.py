@@ -23,9 +23,17 @@ from scipy import special
 from bayesbandit.inference.graph_analysis.operations import kind
 
 Call = Callable[..., Any]
-PLAIN = {"check", "move", "product", "put", "reduction", "shape", "take"}  # classes of operations
+PLAIN_CLASSES = {
+    "check",
+    "move",
+    "product",
+    "put",
+    "reduction",
+    "shape",
+    "take",
+}  # classes of operations
 NAMES = {"AllocEmpty", "ARange", "CumOp"}  # and others, by name
-SHORT = 7  # numbers that NumPy adds one after the other
+MAX_SEQUENTIAL_SUM = 7  # numbers that NumPy adds one after the other
 
 
 def _log1mexp(x: np.ndarray) -> np.ndarray:
@@ -113,7 +121,7 @@ def _call(node: Apply) -> Call | None:
         return _reduced(node)
     if isinstance(op, Alloc):
         return lambda x, *shape: _filled(x, tuple([int(n) for n in shape]))
-    plain = kind(node) in PLAIN or type(op).__name__ in NAMES
+    plain = kind(node) in PLAIN_CLASSES or type(op).__name__ in NAMES
     return _performed(node) if plain else None
 
 
@@ -144,7 +152,7 @@ def _reduced(node: Apply) -> Call:
         values = np.asarray(values, before)
         for axis in sorted(axes, reverse=True):
             length = values.shape[axis]
-            if 0 < length <= SHORT:
+            if 0 < length <= MAX_SEQUENTIAL_SUM:
                 index = (slice(None),) * axis
                 values = reduce(ufunc, [values[(*index, i)] for i in range(length)])
             else:

@@ -22,7 +22,7 @@ from bayesbandit.inference.base import COMPILE, Refusal, check_start
 from bayesbandit.inference.draws import Planned, SampledDraws
 from bayesbandit.inference.graph_analysis.density import lengths
 from bayesbandit.inference.graph_analysis.eligibility import discrete
-from bayesbandit.inference.graph_analysis.quadratic import PYTHON
+from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE
 from bayesbandit.inference.graph_analysis.transforms import support
 from bayesbandit.inference.pymc_model.of_draws import OfDraws, with_known_lengths
 from bayesbandit.inference.pymc_model.template import set_rows
@@ -30,11 +30,13 @@ from bayesbandit.inference.pymc_model.template import set_rows
 if TYPE_CHECKING:
     import pymc as pm
 
-STEP = np.finfo(np.float64).eps ** (1 / 3)  # of central differences
-STEPS = 50  # of Newton's method, once near the mode
-POINTS = 2000  # that stand for a normal, beside their mirror images
-CLOSE = 1e-5  # the size of Newton's next step, in posterior sds, where the mode counts as found
-ADVICE = '; posterior draws need no mode: engine="auto"'
+DIFFERENCE_STEP = np.finfo(np.float64).eps ** (1 / 3)  # of central differences
+MAX_NEWTON_STEPS = 50  # of Newton's method, once near the mode
+NORMAL_POINTS = 2000  # that stand for a normal, beside their mirror images
+MODE_TOLERANCE = (
+    1e-5  # the size of Newton's next step, in posterior sds, where the mode counts as found
+)
+DRAWS_ADVICE = '; posterior draws need no mode: engine="auto"'
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class Normal:
         So functions of them have the right moments where they are affine.
         """
         D = len(self.mean)
-        half = np.random.default_rng(0).standard_normal((D, max(POINTS, 2 * D)))
+        half = np.random.default_rng(0).standard_normal((D, max(NORMAL_POINTS, 2 * D)))
         noise = np.concatenate([half, -half], axis=1)
         root = cholesky(noise @ noise.T / (noise.shape[1] - 1), lower=True)
         return self._of(solve_triangular(root, noise, lower=True))
@@ -175,7 +177,7 @@ class Target:
 
     @cached_property
     def _density(self) -> Callable[[np.ndarray], tuple[Any, np.ndarray]]:
-        density = self.model.logp_dlogp_function(ravel_inputs=True, mode=PYTHON)
+        density = self.model.logp_dlogp_function(ravel_inputs=True, mode=UNCOMPILED_MODE)
         density.set_extra_values({})
         return density
 
@@ -252,24 +254,24 @@ def peak(density: Callable[[np.ndarray], tuple[Any, np.ndarray]], start: np.ndar
         return (value, -np.asarray(gradient)) if np.isfinite(value) else (np.inf, np.zeros_like(z))
 
     z = np.asarray(minimize(down, start, jac=True, method="L-BFGS-B", options={"maxiter": 5000}).x)
-    for _ in range(STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         try:
             L = Normal(z, curvature(density, z)).cholesky
         except (LinAlgError, ValueError) as error:
             raise RuntimeError(
-                f"laplace: the posterior has no curvature at its mode{ADVICE}"
+                f"laplace: the posterior has no curvature at its mode{DRAWS_ADVICE}"
             ) from error
         value, gradient = down(z)
         half = solve_triangular(L, -gradient, lower=True)
         step = solve_triangular(L, half, lower=True, trans=1)
-        if np.linalg.norm(half) <= CLOSE:
+        if np.linalg.norm(half) <= MODE_TOLERANCE:
             return Normal(z + step, curvature(density, z + step))
         size = next((s for s in 0.5 ** np.arange(30) if down(z + s * step)[0] <= value), 0.0)
         if size == 0.0:
             break
         z = z + size * step
     away = f"{np.linalg.norm(half):.2g} sds away"
-    raise RuntimeError(f"laplace: the mode was not found, {away}{ADVICE}")
+    raise RuntimeError(f"laplace: the mode was not found, {away}{DRAWS_ADVICE}")
 
 
 def curvature(density: Callable[[np.ndarray], tuple[Any, np.ndarray]], z: np.ndarray) -> np.ndarray:
@@ -277,7 +279,7 @@ def curvature(density: Callable[[np.ndarray], tuple[Any, np.ndarray]], z: np.nda
     H = np.empty((len(z), len(z)))
     for j in range(len(z)):
         h = np.zeros(len(z))
-        h[j] = STEP * max(1.0, abs(z[j]))
+        h[j] = DIFFERENCE_STEP * max(1.0, abs(z[j]))
         up = np.array(density(z + h)[1])
         low = np.array(density(z - h)[1])
         H[j] = (low - up) / (2.0 * h[j])

@@ -34,8 +34,8 @@ HEAD = np.dtype((np.record, [(name, "f8") for name in (
     "due",  # the number of rows at which to factorise again, where sums are kept
     "spare0", "spare1", "spare2", "spare3",
 )]))  # fmt: skip
-NAMES = HEAD.names or ()
-WIDTH = len(NAMES)  # a whole number of cache lines
+HEAD_FIELDS = HEAD.names or ()
+HEAD_WIDTH = len(HEAD_FIELDS)  # a whole number of cache lines
 
 # The settings: `settings_of` puts them into the array that kernels take, `named` reads them.
 # columns, and those that are penalised; variance: the rule of σ²; number: the known σ², or the rows
@@ -108,7 +108,7 @@ def stride(D):
 @njit(cache=True)
 def core_width(D):
     """Return how many numbers an arm takes that predicts but does not learn."""
-    return WIDTH + (3 + D) * stride(D)
+    return HEAD_WIDTH + (3 + D) * stride(D)
 
 
 def arm_width(settings: np.ndarray) -> int:
@@ -125,17 +125,17 @@ def arm_width(settings: np.ndarray) -> int:
 @njit(cache=True, inline="always")
 def head_of(numbers):
     """Return the head of one arm's numbers."""
-    return numbers[:WIDTH].view(HEAD)[0]
+    return numbers[:HEAD_WIDTH].view(HEAD)[0]
 
 
 @njit(cache=True, inline="always")
 def arm_of(numbers, D):
     """Return the named views of one arm's numbers."""
     M = stride(D)
-    origin = WIDTH
-    d = WIDTH + M
-    t = WIDTH + 2 * M
-    U = WIDTH + 3 * M
+    origin = HEAD_WIDTH
+    d = HEAD_WIDTH + M
+    t = HEAD_WIDTH + 2 * M
+    U = HEAD_WIDTH + 3 * M
     return Arm(
         head_of(numbers),
         numbers[origin : origin + D],
@@ -167,11 +167,11 @@ def arm_type(D: int, width: int) -> np.dtype:
     """
     M = interpreted(stride)(D)
     core = interpreted(core_width)(D)
-    parts: list[tuple[str, Any, int]] = [(name, "f8", i) for i, name in enumerate(NAMES)]
+    parts: list[tuple[str, Any, int]] = [(name, "f8", i) for i, name in enumerate(HEAD_FIELDS)]
     for i, name in enumerate(("origin", "d", "t")):
-        start = WIDTH + i * M
+        start = HEAD_WIDTH + i * M
         parts += [(name, (float, D), start), (f"fill of {name}", (float, M - D), start + D)]
-    parts += [("U", (float, (D, M)), WIDTH + 3 * M), ("kept", (float, width - core), core)]
+    parts += [("U", (float, (D, M)), HEAD_WIDTH + 3 * M), ("kept", (float, width - core), core)]
     names, formats, places = zip(*parts, strict=True)
     offsets = [8 * place for place in places]
     return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": 8 * width})
@@ -185,7 +185,7 @@ def view(numbers: np.ndarray, D: int) -> Arm:
 
 def heads(arms: np.ndarray) -> Any:
     """Return the heads of arms (…, width) by name: a view."""
-    return arms[..., :WIDTH].view(HEAD)[..., 0]
+    return arms[..., :HEAD_WIDTH].view(HEAD)[..., 0]
 
 
 @njit(cache=True)

@@ -23,7 +23,7 @@ MOVING = True  # whether rows may fade, or coefficients walk; see `kernels/fadin
 CHOOSING = True  # whether rewards choose the half-life
 REWEIGHTED = True  # whether past rounds are weighed again
 NOTHING_KNOWN = Known()
-NEVER = np.empty(0)  # no arm is ever due
+NO_ARM_DUE = np.empty(0)  # no arm is ever due
 
 
 @njit(cache=True)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesbandit.checks import LARGEST
+from bayesbandit.checks import MAX_ABS_VALUE
 from bayesbandit.kernels.algebra.dense import copy_into
 from bayesbandit.kernels.arm import columns_of, head_of, named, stride
 from bayesbandit.kernels.conjugate import arms as conjugate
@@ -123,7 +123,7 @@ def choose_one(numbers, x, arms, available, settings, kind, param, floor, stream
     """Check, and choose by `choose_into`, with the row's numbers (width,). NOT_FINITE (or too
     large) and STREAM_EMPTY leave all as it was."""
     for i in range(x.size):
-        if not abs(x[i]) <= LARGEST:
+        if not abs(x[i]) <= MAX_ABS_VALUE:
             return NOT_FINITE
     if is_short(stream, arms.shape[0]):
         return STREAM_EMPTY

@@ -24,7 +24,7 @@ KINDS = range(6)
 THOMPSON, UCB, EPSILON_GREEDY, TABULATED, BETA, GAMMA = KINDS
 DRAWN = BETA, GAMMA
 ANY, NEW, OLD = np.arange(3)  # among which arms; for a Python int numba compiles again
-HUGE = 1e100  # stands for an infinite standard deviation, so that α = 0 leaves the mean
+INFINITE_SD = 1e100  # stands for an infinite standard deviation, so that α = 0 leaves the mean
 
 
 class Row(NamedTuple):

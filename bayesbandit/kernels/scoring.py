@@ -11,7 +11,7 @@ import numpy as np
 from bayesbandit.kernels.arm import columns_of, head_of, is_moving
 from bayesbandit.kernels.fading import advance, pass_time
 from bayesbandit.kernels.glm.families import beyond, log_normal_cdf
-from bayesbandit.kernels.glm.newton import FLAT
+from bayesbandit.kernels.glm.newton import MIN_CURVATURE
 from bayesbandit.kernels.linear import pool_noise, scratch
 from bayesbandit.kernels.moments import moments
 from bayesbandit.kernels.rounds import learn
@@ -80,7 +80,7 @@ def learn_chances(arms, settings, tick, z, arm, happened, out):
         t = up * mean / sd
         out[i], more = log_normal_cdf(t), beyond(-t)  # φ(t)/Φ(t) + t
         slope = more - t
-        w = max(slope * more / (1.0 + s2 * (1.0 - slope * more)), FLAT)
+        w = max(slope * more / (1.0 + s2 * (1.0 - slope * more)), MIN_CURVATURE)
         y = mean + up * slope / sd * (1.0 / w + s2)
         learn_one(own, settings, tick[i], z[i], 0, y, w, work)
 

@@ -14,7 +14,7 @@ from bayesbandit.kernels.row_layout import (
     BETA,
     DRAWN,
     EPSILON_GREEDY,
-    HUGE,
+    INFINITE_SD,
     NEW,
     OLD,
     TABULATED,
@@ -70,7 +70,7 @@ def draw(mean, scale, df, stream):
 @njit(cache=True)
 def ucb_score(row, k, alpha):
     """Return the mean of an arm and α of its standard deviations."""
-    return row.mean[k] + alpha * min(spread_of(row.scale[k], row.last[k]), HUGE)
+    return row.mean[k] + alpha * min(spread_of(row.scale[k], row.last[k]), INFINITE_SD)
 
 
 @njit(cache=True)

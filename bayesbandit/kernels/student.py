@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesbandit.runtime.compiling import njit
 
-NEGLIGIBLE = 1e-10  # what a cut may lose: a rival, a tail, a skipped panel
+NEGLIGIBLE_MASS = 1e-10  # what a cut may lose: a rival, a tail, a skipped panel
 NORMAL_REACH = 6.5  # Φ(-6.5) = 4e-11
 
 # No fastmath: a probability must have the same bits wherever it is computed.
@@ -44,5 +44,5 @@ def reach(df: float) -> float:
     """
     if df == np.inf:
         return NORMAL_REACH
-    power = math.sqrt(df) * (peak(df) / (math.sqrt(df) * NEGLIGIBLE)) ** (1.0 / df)
+    power = math.sqrt(df) * (peak(df) / (math.sqrt(df) * NEGLIGIBLE_MASS)) ** (1.0 / df)
     return min(power, math.sqrt(df * math.expm1(NORMAL_REACH**2 / max(df - 0.5, 0.25))))

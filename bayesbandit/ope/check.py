@@ -13,12 +13,12 @@ from bayesbandit.kernels import njit
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.tally import ess
 
-POWERS = (0.0, 0.5, 0.8, 1.25, 2.0)  # β of q ∝ e^β
-REFUTED = np.log(100.0)  # if the probabilities are true, P(E ever ≥ 100) ≤ .01
-CALM = 10  # first rounds, in which contexts are not used
-FURTHEST = 5.0  # largest absolute value of a standardised context
+CALIBRATION_POWERS = (0.0, 0.5, 0.8, 1.25, 2.0)  # β of q ∝ e^β
+REFUTED_LOG_E = np.log(100.0)  # if the probabilities are true, P(E ever ≥ 100) ≤ .01
+ROUNDS_WITHOUT_CONTEXTS = 10  # first rounds, in which contexts are not used
+MAX_STANDARDISED = 5.0  # largest absolute value of a standardised context
 TILT_STEP = 0.5  # of Adagrad, by which the probabilities are tilted
-BINS = np.array([0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0])  # edges of `calibration`
+CALIBRATION_EDGES = np.array([0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0])  # edges of `calibration`
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,14 +65,18 @@ class Check:
         for k, arm in enumerate(self.log.arms if p is not None else ()):
             assert p is not None
             e, chosen = p[:, k], (self.log.played == k).astype(np.float64)
-            place = np.clip(np.searchsorted(BINS, e, side="left") - 1, 0, len(BINS) - 2)
+            place = np.clip(
+                np.searchsorted(CALIBRATION_EDGES, e, side="left") - 1,
+                0,
+                len(CALIBRATION_EDGES) - 2,
+            )
             for b in np.unique(place[e > 0]):
                 mine = (place == b) & (e > 0)
                 sd = np.sqrt((e[mine] * (1 - e[mine])).sum())
                 gap = chosen[mine].sum() - e[mine].sum()
                 rows.append(
-                    (arm, BINS[b], BINS[b + 1], mine.sum(), chosen[mine].sum(), e[mine].sum(),
-                     gap / sd if sd > 0 else 0.0)
+                    (arm, *CALIBRATION_EDGES[b : b + 2], mine.sum(), chosen[mine].sum(),
+                     e[mine].sum(), gap / sd if sd > 0 else 0.0)
                 )  # fmt: skip
         names = ["arm", "from", "to", "rounds", "chosen", "expected", "z"]
         return pd.DataFrame(rows, columns=names)
@@ -133,7 +137,7 @@ def refuted(log: Log) -> str:
 
 def _check(log: Log) -> Check:
     path = e_process(log)
-    reached = np.flatnonzero(path >= REFUTED)
+    reached = np.flatnonzero(path >= REFUTED_LOG_E)
     at = int(reached[0]) if reached.size else None
     most = float(path.max()) if path.size else np.nan
     return Check(most, at is not None, at, path, _sizes(log), log)
@@ -149,7 +153,7 @@ def e_process(log: Log) -> np.ndarray:
         return np.empty(0)
     K = (e > 0).sum(axis=1)
     p = log.propensity
-    ratios = [np.log(p ** (beta - 1) / powers(e, beta)) for beta in POWERS]
+    ratios = [np.log(p ** (beta - 1) / powers(e, beta)) for beta in CALIBRATION_POWERS]
     ratios.append(np.log((1 + 1 / (K * p)) / 2))
     paths = [np.cumsum(ratio) for ratio in ratios]
     one = np.ones((len(e), 1))
@@ -171,9 +175,14 @@ def standardised(x: np.ndarray) -> np.ndarray:
     mean = np.cumsum(c, axis=0) / t
     spread = np.sqrt(np.maximum(np.cumsum(c**2, axis=0) / t - mean**2, 0.0))
     z = np.zeros_like(x)
-    sd = spread[CALM - 1 : -1]
-    z[CALM:] = np.where(sd > 0, (c[CALM:] - mean[CALM - 1 : -1]) / np.where(sd > 0, sd, 1.0), 0.0)
-    return np.clip(z, -FURTHEST, FURTHEST)
+    sd = spread[ROUNDS_WITHOUT_CONTEXTS - 1 : -1]
+    z[ROUNDS_WITHOUT_CONTEXTS:] = np.where(
+        sd > 0,
+        (c[ROUNDS_WITHOUT_CONTEXTS:] - mean[ROUNDS_WITHOUT_CONTEXTS - 1 : -1])
+        / np.where(sd > 0, sd, 1.0),
+        0.0,
+    )
+    return np.clip(z, -MAX_STANDARDISED, MAX_STANDARDISED)
 
 
 def _sizes(log: Log) -> pd.DataFrame:

@@ -33,8 +33,8 @@ from bayesbandit.ope.sequences import Sequence
 from bayesbandit.ope.tally import Tally, tallied
 from bayesbandit.ope.targets import Target, Unsupported
 from bayesbandit.ope.weights import (
-    DEFAULT,
-    FAINT,
+    DEFAULT_WEIGHTS,
+    WEIGHT_BEFORE,
     WEIGHTS,
     contextual,
     informed,
@@ -119,7 +119,7 @@ def estimate(
     target: Any,
     estimator: str = "dr",
     mean: Any = "chosen",
-    weights: str = DEFAULT,
+    weights: str = DEFAULT_WEIGHTS,
     *,
     clip: float = 10.0,
     tau: float = 10.0,
@@ -207,7 +207,7 @@ def estimate(
     else:
         h = predictable_weights(data, asked.delta, on, weights)
     if needs_m and learns(mean):
-        h = h * np.where(informed(data, asked.delta, on, learned), 1.0, FAINT)
+        h = h * np.where(informed(data, asked.delta, on, learned), 1.0, WEIGHT_BEFORE)
     found = scored(asked, estimator, Tuning(clip, tau, lam), m, h, learned)
     tally = tallied(found, h)
     last = tally.last()
@@ -269,7 +269,7 @@ def _settled(asked: Question, weights: str) -> tuple[str, list[str]]:
     if weights == "equal" or asked.follows_the_log:
         return "equal", []
     if log.probabilities is None:
-        if weights != DEFAULT:
+        if weights != DEFAULT_WEIGHTS:
             raise ValueError(f"weights={weights!r} need the probabilities (n, K)")
         return "equal", ["only chosen arms' probabilities are logged: rounds count alike"]
     return weights, []

@@ -17,11 +17,11 @@ from bayesbandit.ope.estimate import Estimate, Rest, estimate
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.sequences import always_valid_p
 from bayesbandit.ope.targets import Unsupported
-from bayesbandit.ope.weights import DEFAULT
+from bayesbandit.ope.weights import DEFAULT_WEIGHTS
 from bayesbandit.runtime.shown import html_table
 
-DRAWS, CHUNK = 100_000, 10_000  # number of draws of max |t|, and of those at a time
-LEVELS = 20  # the largest number of subgroups
+MAX_T_DRAWS, DRAWS_PER_CHUNK = 100_000, 10_000  # number of draws of max |t|, and of those at a time
+MAX_SUBGROUPS = 20  # the largest number of subgroups
 
 
 @dataclass(frozen=True)
@@ -154,8 +154,10 @@ class Evaluation:
         whole = self.settings.get("subgroup")
         on = np.ones(len(labels), dtype=bool) if whole is None else np.asarray(whole)
         values = sorted(set(labels[on].tolist()), key=lambda v: (isinstance(v, str), v))
-        if len(values) > LEVELS:
-            raise ValueError(f"subgroups must be at most {LEVELS}; got {len(values)} of {column!r}")
+        if len(values) > MAX_SUBGROUPS:
+            raise ValueError(
+                f"subgroups must be at most {MAX_SUBGROUPS}; got {len(values)} of {column!r}"
+            )
         settings = {**self.settings, "sequence": None}
         asked = {
             (name, value): (self.policies[name], {**settings, "subgroup": on & (labels == value)})
@@ -193,7 +195,7 @@ def evaluate(
     data: Log,
     policies: Mapping[Name, Any] | Iterable[Any],
     estimator: str = "dr",
-    weights: str = DEFAULT,
+    weights: str = DEFAULT_WEIGHTS,
     *,
     mean: Any = "chosen",
     level: float = 0.95,
@@ -229,7 +231,7 @@ def evaluate(
 
 
 def max_t[Key](
-    estimates: Mapping[Key, Estimate], level: float, draws: int = DRAWS, seed: int = 0
+    estimates: Mapping[Key, Estimate], level: float, draws: int = MAX_T_DRAWS, seed: int = 0
 ) -> dict[Key, tuple[float, float, float]]:
     """Return low, high and adjusted p of each estimate: simultaneous intervals.
 
@@ -247,8 +249,8 @@ def max_t[Key](
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     rng = np.random.default_rng(seed)
     most = np.empty(draws)
-    for start in range(0, draws, CHUNK):
-        part = most[start : start + CHUNK]
+    for start in range(0, draws, DRAWS_PER_CHUNK):
+        part = most[start : start + DRAWS_PER_CHUNK]
         part[:] = np.abs(rng.normal(size=(len(part), len(good))) @ root.T).max(axis=1)
     c = max(float(np.quantile(most, level)), float(norm.ppf((1 + level) / 2)))
     for key, e in good.items():

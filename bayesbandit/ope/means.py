@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike
 from bayesbandit.checks import finite, floats, shown
 from bayesbandit.ope.logs.log import Log
 
-MEANS = ("chosen", "arm", "ridge", "quadratic", "logged")
-CANDIDATES = ("arm", "ridge", "quadratic")  # for "chosen"
-FEWEST = 5  # rewards of an arm to which a regressor is fitted
-PENALTY = 1.0  # of coefficients of standardised features
+OUTCOME_MODELS = ("chosen", "arm", "ridge", "quadratic", "logged")
+CHOSEN_AMONG = ("arm", "ridge", "quadratic")  # for "chosen"
+MIN_REWARDS_OF_ARM = 5  # rewards of an arm to which a regressor is fitted
+RIDGE_PENALTY = 1.0  # of coefficients of standardised features
 
 
 @runtime_checkable
@@ -143,7 +143,9 @@ class ForwardRidge(Arm):
         T[:, 0] -= centre / np.sqrt(spread)
         means = self.arm_means
         b = np.einsum("ij,kj->ki", T, self.c - means[:, None] * self.G[:, 0])
-        theta = np.linalg.solve(T @ self.G @ T.T + PENALTY * np.eye(len(T)), b[..., None])[..., 0]
+        theta = np.linalg.solve(T @ self.G @ T.T + RIDGE_PENALTY * np.eye(len(T)), b[..., None])[
+            ..., 0
+        ]
         return self.clipped(means + self.f[rows] @ (theta @ T).T)
 
     def learn(self, rows: slice) -> None:
@@ -175,7 +177,7 @@ class Forward(Arm):
         past = self.observed[: self.seen]
         for k in range(self.K):
             mine = np.flatnonzero(past & (self.played[: self.seen] == k))
-            if mine.size >= FEWEST:
+            if mine.size >= MIN_REWARDS_OF_ARM:
                 fitted = clone(self.regressor).fit(self.x[mine], self.reward[mine])
                 m[:, k] = fitted.predict(self.x[rows])
         return self.clipped(m)
@@ -210,8 +212,10 @@ def predictable(log: Log, reward: np.ndarray, w: np.ndarray, mean: Any) -> np.nd
     K = len(log.arms)
     given = (log.played, reward, len(log.arms))
     if isinstance(mean, str):
-        if mean not in MEANS:
-            raise ValueError(f"mean must be one of {MEANS}, a regressor or (n, K); got {mean!r}")
+        if mean not in OUTCOME_MODELS:
+            raise ValueError(
+                f"mean must be one of {OUTCOME_MODELS}, a regressor or (n, K); got {mean!r}"
+            )
         if mean == "logged":
             if log.mean is None:
                 raise ValueError("mean='logged' needs a log with mean=")
@@ -224,7 +228,7 @@ def predictable(log: Log, reward: np.ndarray, w: np.ndarray, mean: Any) -> np.nd
         }
         if mean != "chosen":
             return forward(log, [makers[mean]()], reward, w)
-        names = CANDIDATES if log.x.shape[1] else ("arm",)
+        names = CHOSEN_AMONG if log.x.shape[1] else ("arm",)
         return forward(log, [makers[name]() for name in names], reward, w)
     if isinstance(mean, Regressor):
         return forward(log, [Forward(mean, log.x, *given)], reward, w)

@@ -12,7 +12,7 @@ from bayesbandit.checks import Name, arm_names, finite, floats, integer, number,
 from bayesbandit.ope.evaluate import Evaluation, evaluate
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.question import bounds_of
-from bayesbandit.ope.sequences import START
+from bayesbandit.ope.sequences import FIRST_VERDICT_ROUND
 
 
 class Monitor:
@@ -37,7 +37,7 @@ class Monitor:
         bounds: tuple[float, float] | None = None,
     ) -> None:
         self.arms = arm_names(arms)
-        self.planned = integer(planned, "planned", least=START)
+        self.planned = integer(planned, "planned", least=FIRST_VERDICT_ROUND)
         self.level = number(level, "level", above=0, below=1)
         self.bounds = bounds_of(bounds)
         self._rounds: list[tuple[Name, float, np.ndarray]] = []
@@ -110,4 +110,6 @@ class Monitor:
 
         The experiment may stop as soon as there is one.
         """
-        return self.evaluation().best(1 - self.level).policy if self.t >= START else None
+        return (
+            self.evaluation().best(1 - self.level).policy if self.t >= FIRST_VERDICT_ROUND else None
+        )

@@ -21,9 +21,9 @@ from bayesbandit.ope.sequences import always_valid_p
 from bayesbandit.ope.targets import Unsupported
 from bayesbandit.runtime.progress import bar
 
-BATCHES = 50  # number of batches of the longest horizon, if `batch` is not given
-DRAWN = 10_000  # simulated rounds from which the true values are computed
-SURE = 6.0  # standard errors beyond which two samples have other true values
+MAX_BATCHES = 50  # number of batches of the longest horizon, if `batch` is not given
+TRUTH_ROUNDS = 10_000  # simulated rounds from which the true values are computed
+DIFFERENT_TRUTH_SE = 6.0  # standard errors beyond which two samples have other true values
 
 
 @dataclass(frozen=True)
@@ -127,13 +127,13 @@ def power(
     number(level, "level", above=0, below=1)
     integer(replications, "replications", least=2)
     processes(jobs)
-    size = -(-ends[-1] // BATCHES) if batch is None else integer(batch, "batch", least=1)
+    size = -(-ends[-1] // MAX_BATCHES) if batch is None else integer(batch, "batch", least=1)
     made = bandit(world.arms, world.n_features, seed=0, min_probability=floors[0])
     if not isinstance(made, Bandit):
         raise TypeError(f"bandit must be a preset, which makes a bandit; it made {made!r}")
-    mean = world.sample(DRAWN, _rng(seed, "truth")).mean
+    mean = world.sample(TRUTH_ROUNDS, _rng(seed, "truth")).mean
     pair = _pair(world.arms, mean.mean(axis=0), against)
-    truth = _truth(world, pair, mean, world.sample(DRAWN, _rng(seed, "truth", "again")).mean)
+    truth = _truth(world, pair, mean, world.sample(TRUTH_ROUNDS, _rng(seed, "truth", "again")).mean)
 
     run = partial(_run, world, bandit, floors, ends, pair, truth, size, level, seed)
     rows: list[dict[str, Any]] = []
@@ -194,7 +194,7 @@ def _truth(
     gaps = [part[:, one] - part[:, other] for part in (mean, again)]
     truth, there = (float(gap.mean()) for gap in gaps)
     se = np.sqrt(sum(gap.var() / len(gap) for gap in gaps))
-    if abs(truth - there) > SURE * se + 1e-9 * abs(truth):
+    if abs(truth - there) > DIFFERENT_TRUTH_SE * se + 1e-9 * abs(truth):
         raise ValueError(
             f"{world.name} has other mean rewards in every sample, so there is no true difference "
             f"of {pair[0]!r} and {pair[1]!r}: it is {truth:.4g} in one and {there:.4g} in another"

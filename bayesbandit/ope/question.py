@@ -17,10 +17,15 @@ from bayesbandit.ope.tally import ess
 from bayesbandit.ope.targets import Target, Unsupported, supported, target_of
 from bayesbandit.ope.weights import spread
 
-FEW, SCARCE = 5.0, 50.0  # effective sample sizes: refused below FEW, with a warning below SCARCE
-LUCKY = 3.0  # realised/expected effective sample size from which too much luck is suspected
+MIN_ESS, WARN_BELOW_ESS = (
+    5.0,
+    50.0,
+)  # effective sample sizes: refused below MIN_ESS, with a warning below WARN_BELOW_ESS
+SUSPICIOUS_ESS_RATIO = (
+    3.0  # realised/expected effective sample size from which too much luck is suspected
+)
 FEW_CARRY = 1.9  # refused below about two `carrying` rewards: from there on 95 % cover 93 %
-RAISED = 1.25  # a warning above this factor of the standard error
+RAISED_SE_RATIO = 1.25  # a warning above this factor of the standard error
 MISSING = (None, "open", "random")
 
 
@@ -180,9 +185,9 @@ def too_little(
     whether much luck refuses an interval; else it warns.
     """
     warned = list[str]()
-    lucky = size >= LUCKY * expected
-    if size < FEW:
-        return f"the effective sample size is {size:.1f}, below {FEW:g}", warned
+    lucky = size >= SUSPICIOUS_ESS_RATIO * expected
+    if size < MIN_ESS:
+        return f"the effective sample size is {size:.1f}, below {MIN_ESS:g}", warned
     if steady == 0:
         return "all rewards are the same within each arm: how much they vary is not known", warned
     if lucky and fragile:
@@ -190,7 +195,7 @@ def too_little(
             f"the effective sample size, {size:.0f}, is {size / expected:.1f} times the expected "
             f"{expected:.0f}: rounds that carry much weight are still to come"
         ), warned
-    if raised > RAISED:
+    if raised > RAISED_SE_RATIO:
         warned.append(
             f"the scores vary less than the probabilities and rewards promise: the standard error "
             f"is {raised:.1f} times as large for it"
@@ -200,8 +205,8 @@ def too_little(
             f"the effective sample size is {size:.0f}, {expected:.0f} were expected: rounds that "
             "carry much weight are still to come, and the interval may be too narrow"
         )
-    if size < SCARCE:
-        warned.append(f"the effective sample size is {size:.0f}, below {SCARCE:g}")
+    if size < WARN_BELOW_ESS:
+        warned.append(f"the effective sample size is {size:.0f}, below {WARN_BELOW_ESS:g}")
     return "", warned
 
 

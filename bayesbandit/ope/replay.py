@@ -19,13 +19,13 @@ from bayesbandit.bandit import transactions
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.logged import check_encoder
 from bayesbandit.bandit.player import Player
-from bayesbandit.checks import ROUNDING, floats, integer, number, shown
+from bayesbandit.checks import PROBABILITY_TOLERANCE, floats, integer, number, shown
 from bayesbandit.ope.check import refuted
 from bayesbandit.ope.logs.log import Log
 from bayesbandit.ope.targets import trained_on
 
-FEWEST = 50  # smallest expected number of matched rounds
-THINNING = 11  # key of a stream of random numbers
+MIN_MATCHED_ROUNDS = 50  # smallest expected number of matched rounds
+THINNING_STREAM = 11  # key of a stream of random numbers
 
 
 @dataclass(frozen=True, repr=False)
@@ -120,13 +120,13 @@ def replay(
     _check(data, bandit)
     least, warnings = _least(data, min_probability)
     expected = float(least.sum())
-    if expected < FEWEST:
+    if expected < MIN_MATCHED_ROUNDS:
         raise ValueError(
             f"a replay of these {len(data)} rounds would match {expected:.1f} on average, fewer "
-            f"than {FEWEST}: the least probability of an arm is {least.min():.3g}"
+            f"than {MIN_MATCHED_ROUNDS}: the least probability of an arm is {least.min():.3g}"
         )
     rng = np.random.default_rng(
-        np.random.SeedSequence(integer(seed, "seed"), spawn_key=(THINNING,))
+        np.random.SeedSequence(integer(seed, "seed"), spawn_key=(THINNING_STREAM,))
     )
     kept = np.flatnonzero(rng.random(len(data)) * data.propensity < least)
     rounds, own = _played(data, bandit, kept)
@@ -187,8 +187,8 @@ def _least(log: Log, given: Any) -> tuple[np.ndarray, list[str]]:
     if given is not None:
         least = np.broadcast_to(floats(given, "min_probability"), (n,))
         lowest = log.propensity if e is None else np.where(could, e, np.inf).min(axis=1)
-        if not ((least > 0) & (least <= lowest + ROUNDING)).all():  # NaN: neither
-            t = int(np.argmin((least > 0) & (least <= lowest + ROUNDING)))
+        if not ((least > 0) & (least <= lowest + PROBABILITY_TOLERANCE)).all():  # NaN: neither
+            t = int(np.argmin((least > 0) & (least <= lowest + PROBABILITY_TOLERANCE)))
             raise ValueError(
                 f"min_probability must be above 0 and at most every logged probability; got "
                 f"{least[t]:g} in round {t}, which has one of {lowest[t]:g}"

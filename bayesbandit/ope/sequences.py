@@ -14,11 +14,11 @@ from scipy.special import log_ndtr
 
 from bayesbandit.ope.tally import Tally
 
-START = 120  # the first round in which an asymptotic sequence may have a verdict
-STEADY = 20.0  # the smallest `Tally.steady` for a verdict
-GRID = 500  # number of means ν that an exact sequence tries
-BETS = 2.0 ** -np.arange(1, 15)  # c_j, shares of the wealth
-CHUNK = 64  # rounds at a time
+FIRST_VERDICT_ROUND = 120  # the first round in which an asymptotic sequence may have a verdict
+MIN_STEADY = 20.0  # the smallest `Tally.steady` for a verdict
+TRIED_MEANS = 500  # number of means ν that an exact sequence tries
+WEALTH_SHARES = 2.0 ** -np.arange(1, 15)  # c_j, shares of the wealth
+ROUNDS_PER_CHUNK = 64  # rounds at a time
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ def begin(tally: Tally) -> int | None:
 
     It is at least round 120, and `steady` has reached 20.
     """
-    ready = (tally.steady >= STEADY) & (tally.V > 0)
-    ready[: START - 1] = False
+    ready = (tally.steady >= MIN_STEADY) & (tally.V > 0)
+    ready[: FIRST_VERDICT_ROUND - 1] = False
     return int(ready.argmax()) if ready.any() else None
 
 
@@ -122,18 +122,18 @@ class Wealth:
     """
 
     def __init__(self, k: float, alpha: float) -> None:
-        self.k, self.enough = k, 2 / alpha * len(BETS)
-        self.nu = np.arange(1, GRID + 1) / GRID
-        self.log = np.zeros((GRID, len(BETS)))
+        self.k, self.enough = k, 2 / alpha * len(WEALTH_SHARES)
+        self.nu = np.arange(1, TRIED_MEANS + 1) / TRIED_MEANS
+        self.log = np.zeros((TRIED_MEANS, len(WEALTH_SHARES)))
         self.low = 0.0
 
     def add(self, phi: np.ndarray) -> np.ndarray:
         """Bet on scores (m,); return the lower end of the interval after each, (m,)."""
         ends = np.empty(len(phi))
-        for start in range(0, len(phi), CHUNK):
-            part = phi[start : start + CHUNK]
+        for start in range(0, len(phi), ROUNDS_PER_CHUNK):
+            part = phi[start : start + ROUNDS_PER_CHUNK]
             gain = (part[:, None] + self.k) / (self.nu + self.k) - 1
-            path = np.log1p(BETS * gain[..., None])
+            path = np.log1p(WEALTH_SHARES * gain[..., None])
             path[0] += self.log
             np.cumsum(path, axis=0, out=path)
             with np.errstate(over="ignore"):  # infinite wealth also rejects

@@ -17,12 +17,12 @@ import numpy as np
 Array = np.ndarray
 PROMISED_ROUNDS = 50.0  # the weight of the promised variance, in rounds
 CLICKS_NEEDED = 2.0  # effective rewards that an arm needs of its own, and that are added to them
-TINY = 1e-300
+MIN_WEIGHT_SUM = 1e-300
 
 
 def effective(total: Any, squares: Any) -> Any:
     """Return (Σu)²/Σu², how many terms make up Σu (Kish 1965); 0 where Σu² is 0."""
-    return np.where(squares > 0, total**2 / np.maximum(squares, TINY), 0.0)
+    return np.where(squares > 0, total**2 / np.maximum(squares, MIN_WEIGHT_SUM), 0.0)
 
 
 def ess(w: Array) -> float:
@@ -67,7 +67,7 @@ def noise(own: Any, left: Any, size: Any, pooled: Any) -> Any:
     below 2 borrows `pooled`, the variance within all arms.
     """
     known = np.minimum(size / CLICKS_NEEDED, 1.0)
-    added = np.minimum(size / CLICKS_NEEDED, CLICKS_NEEDED / np.maximum(size, TINY))
+    added = np.minimum(size / CLICKS_NEEDED, CLICKS_NEEDED / np.maximum(size, MIN_WEIGHT_SUM))
     return np.minimum(own, left) * (1 + added) + (1 - known) * pooled
 
 
@@ -149,7 +149,7 @@ class Tally:
     def raised(self) -> Array:
         """The factor by which the standard error is larger than the one that was seen."""
         seen, V = self._variances
-        return np.sqrt(np.where(seen > 0, V / np.maximum(seen, TINY), 1.0))
+        return np.sqrt(np.where(seen > 0, V / np.maximum(seen, MIN_WEIGHT_SUM), 1.0))
 
     @property
     def size(self) -> Array:

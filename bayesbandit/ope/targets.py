@@ -15,9 +15,9 @@ from bayesbandit.checks import shown
 from bayesbandit.ope.logs.columns import distribution
 from bayesbandit.ope.logs.log import Log
 
-WINDOW = 50  # consecutive rounds that identify a log if its rows repeat
+IDENTIFYING_ROUNDS = 50  # consecutive rounds that identify a log if its rows repeat
 MIN_PROBABILITY = 1e-50  # of an arm that was possible
-DISTINCT = 0.99  # share of different rows above which one row identifies a log
+DISTINCT_ROWS_SHARE = 0.99  # share of different rows above which one row identifies a log
 
 
 class Unsupported(ValueError):
@@ -141,9 +141,9 @@ def trained_on(log: Log, bandit: Bandit) -> int:
     _, number = np.unique(np.vstack([own, theirs]), axis=0, return_inverse=True)
     mine = number.ravel()[: len(own)]
     seen = number.ravel()[len(own) :]
-    if len(np.unique(mine)) >= DISTINCT * len(mine):
+    if len(np.unique(mine)) >= DISTINCT_ROWS_SHARE * len(mine):
         return int(np.isin(mine, seen).sum())
-    size = min(WINDOW, len(mine))
+    size = min(IDENTIFYING_ROUNDS, len(mine))
     if len(seen) < size:
         return 0
     windows = np.lib.stride_tricks.sliding_window_view

@@ -11,12 +11,16 @@ import numpy as np
 from bayesbandit.ope.logs.log import Log
 
 WEIGHTS = ("equal", "stablevar", "minvar", "contextual")
-DEFAULT = "stablevar"
-POWER = {"stablevar": 0.5, "minvar": 1.0}
-CONTEXTS = 10_000  # largest number of earlier contexts over which a snapshot is averaged
-WAIT = 50  # rounds, after which all count in full, whatever arms were seen
-FAINT = 1e-12  # the share of its weight that a round has before; never 0, so that some round counts
-LEAST = 0.1  # smallest φ, as a share of the average so far: two policies may agree for a while
+DEFAULT_WEIGHTS = "stablevar"
+WEIGHT_POWERS = {"stablevar": 0.5, "minvar": 1.0}
+MAX_CONTEXTS = 10_000  # largest number of earlier contexts over which a snapshot is averaged
+SEEN_ARMS_ROUNDS = 50  # rounds, after which all count in full, whatever arms were seen
+WEIGHT_BEFORE = (
+    1e-12  # the share of its weight that a round has before; never 0, so that some round counts
+)
+MIN_PHI_SHARE = (
+    0.1  # smallest φ, as a share of the average so far: two policies may agree for a while
+)
 
 
 def spread(delta: np.ndarray, e: np.ndarray) -> np.ndarray:
@@ -40,7 +44,7 @@ def phi(log: Log, delta: np.ndarray, on: np.ndarray) -> np.ndarray:
     for b, rows in enumerate(log.batches):
         if log.snapshots is not None and b > 0:
             before = np.flatnonzero(on[: rows.start])
-            before = before[:: -(-len(before) // CONTEXTS)] if len(before) else before
+            before = before[:: -(-len(before) // MAX_CONTEXTS)] if len(before) else before
             costs = spread(delta[before], log.policy(b, before)) if len(before) else own[:0]
         else:
             last = log.batches[max(b - 1, 0)]
@@ -48,7 +52,7 @@ def phi(log: Log, delta: np.ndarray, on: np.ndarray) -> np.ndarray:
         if n == 0 or len(costs) == 0:  # no earlier rounds: its own; or the average so far
             costs = own[rows][on[rows]] if n == 0 else np.array([so_far / n])
         mean = costs.mean() if len(costs) else 0.0
-        found[b] = max(mean, LEAST * so_far / max(n, 1))
+        found[b] = max(mean, MIN_PHI_SHARE * so_far / max(n, 1))
         if found[b] == 0.0:  # two policies that agree so far: the largest possible cost
             found[b] = spread(np.sign(log.probabilities[rows]), log.probabilities[rows]).mean()
         so_far = so_far + own[rows][on[rows]].sum()
@@ -71,7 +75,7 @@ def informed(log: Log, delta: np.ndarray, on: np.ndarray, reward: np.ndarray) ->
     total = share.sum(axis=1)
     missing = (share * ~seen).sum(axis=1)
     known = seen.any(axis=1) & ((2 * missing < total) | (total == 0))
-    return known | (np.cumsum(on) > WAIT)
+    return known | (np.cumsum(on) > SEEN_ARMS_ROUNDS)
 
 
 def by_batch(log: Log, values: np.ndarray) -> np.ndarray:
@@ -89,7 +93,7 @@ def averaged(log: Log, h: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 def predictable_weights(log: Log, delta: np.ndarray, on: np.ndarray, weights: str) -> np.ndarray:
     """Return weights h (n,): φ^−½ (StableVar) or φ^−1 (MinVar); 0 if a round does not count."""
-    return by_batch(log, phi(log, delta, on) ** -POWER[weights]) * on
+    return by_batch(log, phi(log, delta, on) ** -WEIGHT_POWERS[weights]) * on
 
 
 def contextual(log: Log, delta: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, float, float]:

@@ -20,8 +20,8 @@ from bayesbandit.plots.style import (
     rows,
 )
 
-LIMIT = 0.1  # a standardised difference that is commonly called small
-WIDTH = 2.8  # inches of a panel
+SMALL_DIFFERENCE = 0.1  # a standardised difference that is commonly called small
+PANEL_INCHES = 2.8  # inches of a panel
 # What is alike before and after is a point in a ring.
 BEFORE: dict[str, Any] = {"ls": "", "marker": "o", "color": VERMILLION, "mfc": "white", "ms": 7}
 AFTER: dict[str, Any] = {"ls": "", "marker": "o", "color": BLUE, "ms": 4}
@@ -45,18 +45,20 @@ def balance(
     size = table["before"].abs().groupby(level="feature", sort=False).max()
     features = size.sort_values(ascending=False, kind="stable").index
     labels, down, lines = rows(features)
-    _, axes = panels(len(arms), 4, WIDTH, 1.0 + 0.22 * lines, ax, width)
-    end = 1.05 * max(float(table[["before", "after"]].abs().to_numpy().max(initial=0.0)), 2 * LIMIT)
+    _, axes = panels(len(arms), 4, PANEL_INCHES, 1.0 + 0.22 * lines, ax, width)
+    end = 1.05 * max(
+        float(table[["before", "after"]].abs().to_numpy().max(initial=0.0)), 2 * SMALL_DIFFERENCE
+    )
     for panel, arm in zip(axes, arms, strict=True):
         here = table.loc[arm].reindex(features)
-        panel.axvspan(-LIMIT, LIMIT, color="#F2F2F2", lw=0)
+        panel.axvspan(-SMALL_DIFFERENCE, SMALL_DIFFERENCE, color="#F2F2F2", lw=0)
         panel.axvline(0.0, color=GREY, lw=0.7)
         panel.hlines(-down, here["before"], here["after"], color="#D0D0D0", lw=1)
         panel.plot(here["before"], -down, **BEFORE)
         panel.plot(here["after"], -down, **AFTER)
         n = int(here["rounds"].iloc[0])
         name = f"arm {arm} ({n:,} round{'s' * (n != 1)})"
-        dress(panel, name, "difference of means (sds)", "", inches=WIDTH)
+        dress(panel, name, "difference of means (sds)", "", inches=PANEL_INCHES)
         panel.set_xlim(-end, end)
     label_rows(axes, labels, down, lines)
     keys = [

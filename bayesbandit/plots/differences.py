@@ -24,8 +24,8 @@ from bayesbandit.plots.style import (
     words,
 )
 
-LEVEL = 0.95
-WIDTH = 3.1  # inches of a panel
+CONFIDENCE_LEVEL = 0.95
+PANEL_INCHES = 3.1  # inches of a panel
 LOOKS = {
     -1: (BLUE, "o", "better than"),
     1: (VERMILLION, "^", "worse than"),
@@ -62,11 +62,11 @@ def paired_differences(
         raise ValueError("no pair of bandits met in two replications or more")
     names = pd.unique(found["environment"]).tolist()
     labels, down, lines = rows(others)
-    _, axes = panels(len(names), 4, WIDTH, 0.9 + 0.2 * lines, ax, width)
+    _, axes = panels(len(names), 4, PANEL_INCHES, 0.9 + 0.2 * lines, ax, width)
     for panel, name in zip(axes, names, strict=True):
         here = found[found["environment"] == name].set_index("one").reindex(others)
         mean, se, n = (here[c].to_numpy(np.float64) for c in ("difference", "se", "replications"))
-        reach = se * t.ppf(0.5 + LEVEL / 2, n - 1)
+        reach = se * t.ppf(0.5 + CONFIDENCE_LEVEL / 2, n - 1)
         sure = np.sign(mean) * (np.abs(mean) > reach)
         for sign, (colour, marker, _) in LOOKS.items():
             some = sure == sign
@@ -74,10 +74,12 @@ def paired_differences(
                 mean[some], -down[some], xerr=reach[some], fmt=marker, color=colour, ms=5, lw=1.6
             )
         panel.axvline(0.0, color="black", lw=0.9, zorder=1)
-        dress(panel, words(name), plain(f"regret above that of {reference}"), "", inches=WIDTH)
+        dress(
+            panel, words(name), plain(f"regret above that of {reference}"), "", inches=PANEL_INCHES
+        )
         ruled(panel, "x")
     label_rows(axes, labels, down, lines)
-    over = f"mean and {LEVEL:.0%} interval over {replications(found['replications'])}"
+    over = f"mean and {CONFIDENCE_LEVEL:.0%} interval over {replications(found['replications'])}"
     default = f"Paired differences of regret {horizon(table)}: {over}"
     keys = [dot(colour, marker, f"{name} {reference}") for colour, marker, name in LOOKS.values()]
     return finish(axes, title, default, keys, handle=1)

@@ -29,8 +29,8 @@ from bayesbandit.plots.style import (
     ruled,
 )
 
-WIDE = 5.5  # inches of a single panel
-POINTS = 500  # of a line
+PANEL_INCHES = 5.5  # inches of a single panel
+LINE_POINTS = 500  # of a line
 
 
 def policy_values(
@@ -50,7 +50,7 @@ def policy_values(
     known = table["low"].notna().to_numpy()
     _bars(panel, table, "estimate", down, known, BLUE, "o")
     panel.plot(table["estimate"][~known], -down[~known], "D", color=GREY, ms=5)
-    dress(panel, "", "mean reward a round", "", inches=WIDE)
+    dress(panel, "", "mean reward a round", "", inches=PANEL_INCHES)
     ruled(panel, "x")
     default = f"What policies would have earned: {100 * result.level:g}% intervals"
     keys = [dot(BLUE, "o", "estimate and interval"), dot(GREY, "D", "interval refused")]
@@ -83,7 +83,7 @@ def policy_contrasts(
         panel.hlines(-down[some], *ends, color=colour, lw=0.8)
     panel.plot(table["difference"][~known], -down[~known], "x", color=GREY, ms=5)
     panel.axvline(0.0, color="black", lw=0.9, zorder=1)
-    dress(panel, "", plain(f"mean reward a round above that of {against}"), "", inches=WIDE)
+    dress(panel, "", plain(f"mean reward a round above that of {against}"), "", inches=PANEL_INCHES)
     ruled(panel, "x")
     default = f"Paired differences: {100 * result.level:g}% intervals, thin: all at once"
     keys = [dot(colour, marker, f"{what} {against}") for colour, marker, what in LOOKS.values()]
@@ -142,7 +142,7 @@ def value_sequences(
     _, axes = panels(len(names), 4, 3.1, 2.6, ax, width)
     for panel, name in zip(axes, names, strict=True):
         here = table[table["policy"] == name]
-        here = here.iloc[np.unique(np.linspace(0, len(here) - 1, POINTS).astype(int))]
+        here = here.iloc[np.unique(np.linspace(0, len(here) - 1, LINE_POINTS).astype(int))]
         own = look(0)
         panel.fill_between(here["round"], here["low"], here["high"], color=own["color"], alpha=0.25)
         if (estimate := result.estimates[name]) is not None:
@@ -179,7 +179,7 @@ def _close(axes: Sequence[Axes], table: pd.DataFrame) -> None:
 def _rows(names: pd.Index | pd.Series, ax: Given, width: float | None) -> tuple[Axes, np.ndarray]:
     """Return one panel with a row for each name, and how far down each row is."""
     labels, down, lines = rows(names)
-    _, (panel,) = panels(1, 1, WIDE, 0.9 + 0.2 * lines, ax, width)
+    _, (panel,) = panels(1, 1, PANEL_INCHES, 0.9 + 0.2 * lines, ax, width)
     label_rows([panel], labels, down, lines)
     return panel, down
 

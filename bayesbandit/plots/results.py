@@ -23,9 +23,9 @@ from bayesbandit.plots.style import (
     plain,
 )
 
-SHOWN = 12  # bandits that are compared in pairs, at most
+MAX_PAIRED_BANDITS = 12  # bandits that are compared in pairs, at most
 LEAST_SIDE, MARGIN = 1.0, 0.9  # inches of a panel at least, and beside all of them
-CORNER = 0.17  # inches of a panel's corner that its counts need
+CORNER_INCHES = 0.17  # inches of a panel's corner that its counts need
 OUTCOMES = {"draw": (GREY, "D"), "loss": (VERMILLION, "^"), "win": (BLUE, "o")}
 
 
@@ -72,7 +72,7 @@ def pairwise_scatter(
     if (all_of_them := len(bandits)) < 2:
         raise ValueError("a pairwise comparison needs at least two bandits that met")
     regret = pairs.groupby("row")["row_regret"].mean().sort_values()
-    bandits = [name for name in bandits if name in regret.index[:SHOWN]]
+    bandits = [name for name in bandits if name in regret.index[:MAX_PAIRED_BANDITS]]
     pairs = pairs[pairs["row"].isin(bandits) & pairs["column"].isin(bandits)]
     k = len(bandits)
     low, high = pairs["row_regret"].min(), pairs["row_regret"].max()  # pairs go both ways
@@ -80,7 +80,9 @@ def pairwise_scatter(
     if width is not None:
         side = max(LEAST_SIDE, (width - MARGIN) / k)
     letters = 8.0 if side > 2.0 else 7.0  # points
-    pad = max(0.16, CORNER / (side - 0.3 - 2 * CORNER)) * ((high - low) or abs(high) or 1.0)
+    pad = max(0.16, CORNER_INCHES / (side - 0.3 - 2 * CORNER_INCHES)) * (
+        (high - low) or abs(high) or 1.0
+    )
     names = [plain(name, int(9 * side)) for name in bandits]
     label = 0.16 * max(name.count("\n") for name in names)  # inches of their further lines
     across = side * k + MARGIN + label

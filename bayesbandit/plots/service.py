@@ -24,8 +24,8 @@ from bayesbandit.plots.style import (
 
 WIDTH, HEIGHT = 3.65, 2.9  # inches: a telephone's page is as wide
 FEW_DATES = 3  # at most so many have a tick each
-BESIDE = 1.0  # days before the first and after the last of few dates
-LONGEST = 32  # characters of an arm's name
+DAYS_BESIDE = 1.0  # days before the first and after the last of few dates
+MAX_NAME_LENGTH = 32  # characters of an arm's name
 
 
 def daily_counts(
@@ -103,7 +103,7 @@ def reward_lags(
 
 def _short(arm: object) -> str:
     name = str(arm)
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+    return name if len(name) <= MAX_NAME_LENGTH else f"{name[: MAX_NAME_LENGTH - 1]}…"
 
 
 def _panel() -> Axes:
@@ -121,7 +121,7 @@ def _dated(ax: Axes, label: str, dates: Iterable[pd.Timestamp]) -> None:
     if 0 < len(known) <= FEW_DATES:
         at = date2num(known.to_numpy())  # in days
         ax.set_xticks(at, [f"{date:%Y-%m-%d}" for date in known])
-        ax.set_xlim(at.min() - BESIDE, at.max() + BESIDE)
+        ax.set_xlim(at.min() - DAYS_BESIDE, at.max() + DAYS_BESIDE)
         return
     locator = AutoDateLocator(minticks=2, maxticks=5)
     ax.xaxis.set_major_locator(locator)

@@ -51,12 +51,12 @@ DESIGNS = {
     r"breast_cancer": r"breast cancer",
 }
 
-LONGEST = 50  # characters of a name on one line of a legend
+MAX_LEGEND_LENGTH = 50  # characters of a name on one line of a legend
 BESIDE, LETTER = 24, 0.08  # characters of a row's name on one line, and inches of one
-UPRIGHT = 24  # characters of a vertical label on one line: no panel is lower
-LETTERS = 10  # of a figure's title to the inch
-DPI = 80  # of pictures in a notebook
-LINE = 0.24  # inches, of a legend
+VERTICAL_LABEL_LENGTH = 24  # characters of a vertical label on one line: no panel is lower
+LETTERS_PER_INCH = 10  # of a figure's title to the inch
+NOTEBOOK_DPI = 80  # of pictures in a notebook
+LEGEND_LINE_INCHES = 0.24  # inches, of a legend
 LEAST_WIDTH, MOST_WIDTH = 1.5, 60.0  # inches of a picture
 LETTER_POINTS = 10.0  # of letters
 SMALL_LETTERS = 0.8  # letters of a picture whose width is asked for: 8 points, as in journals
@@ -76,7 +76,7 @@ class Picture(Figure):
 
     def _repr_png_(self) -> bytes:
         file = BytesIO()
-        self.savefig(file, format="png", dpi=DPI)
+        self.savefig(file, format="png", dpi=NOTEBOOK_DPI)
         return file.getvalue()
 
 
@@ -261,7 +261,7 @@ def finish(
 
 def entitle(figure: Figure, text: str) -> None:
     """Put a title over all panels, on as many lines as it needs."""
-    figure.suptitle(fill(text, int(LETTERS * figure.get_figwidth() / letters(figure))))
+    figure.suptitle(fill(text, int(LETTERS_PER_INCH * figure.get_figwidth() / letters(figure))))
 
 
 def dress(
@@ -284,9 +284,9 @@ def dress(
         inches /= size
     ax.set_title(plain(title, int(10.5 * inches)) if title else "", fontsize=10)
     beside = always or place is None or place.is_first_col()
-    lines = (y.replace(" (", "\n(") if len(y) > UPRIGHT else y).split("\n")
-    upright = "\n".join(fill(line, UPRIGHT) for line in lines)
-    ax.set(xlabel=fill(x, int(LETTERS * inches)), ylabel=upright if beside else "")
+    lines = (y.replace(" (", "\n(") if len(y) > VERTICAL_LABEL_LENGTH else y).split("\n")
+    upright = "\n".join(fill(line, VERTICAL_LABEL_LENGTH) for line in lines)
+    ax.set(xlabel=fill(x, int(LETTERS_PER_INCH * inches)), ylabel=upright if beside else "")
     ax.spines[["top", "right"]].set_visible(False)
     ax.locator_params("x", nbins=5, steps=[1, 2, 2.5, 5, 10])
     ax.xaxis.get_offset_text().set(x=1.0, ha="left")  # a power of ten, beside the label of the axis
@@ -303,13 +303,15 @@ def legend(figure: Figure, keys: list[Line2D], handle: float) -> None:
 
     The figure grows with the lines of the legend.
     """
-    names = [plain(key.get_label(), LONGEST) for key in keys]
+    names = [plain(key.get_label(), MAX_LEGEND_LENGTH) for key in keys]
     longest = max(len(line) for name in names for line in name.split("\n"))
     across = figure.get_figwidth() / letters(figure)
     columns = max(1, min(len(keys), int(across / (0.35 + 0.14 * handle + 0.085 * longest))))
     columns = -(-len(keys) // -(-len(keys) // columns))
     lines = sum(sorted((1 + name.count("\n") for name in names), reverse=True)[::columns])
-    figure.set_figheight(figure.get_figheight() + LINE * letters(figure) * (lines - 1))
+    figure.set_figheight(
+        figure.get_figheight() + LEGEND_LINE_INCHES * letters(figure) * (lines - 1)
+    )
     place: dict[str, Any] = {"loc": "outside lower center", "frameon": False, "ncols": columns}
     # Matplotlib leaves out labels that begin with "_": the texts are set afterwards.
     drawn = figure.legend(

@@ -25,7 +25,9 @@ from bayesbandit.systems.policy_tree.belief import TreeBelief
 from bayesbandit.systems.policy_tree.tree import Tree
 
 WIDTH, LEAST_LEAF = 2.3, 1.2  # inches of a leaf
-QUESTION = 32  # characters of a feature's name on one line: a split is over two leaves at least
+QUESTION_LENGTH = (
+    32  # characters of a feature's name on one line: a split is over two leaves at least
+)
 BOX = {"boxstyle": "round,pad=0.35", "fc": "white", "ec": GREY, "lw": 0.8}
 
 
@@ -54,7 +56,7 @@ def policy_tree(
     names = [f"x{j}" for j in range(bandit.n_features)] if features is None else list(features)
     labels, down, lines = rows(bandit.arms)
     questions = {
-        node: f"{plain(names[tree.feature[node]], QUESTION)} ≤ {tree.threshold[node]:.3g}"
+        node: f"{plain(names[tree.feature[node]], QUESTION_LENGTH)} ≤ {tree.threshold[node]:.3g}"
         for node in np.flatnonzero(tree.feature >= 0)
     }
     longest = max((text.count("\n") for text in questions.values()), default=0)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pytensor.graph.traversal import ancestors
 
-from bayesbandit.declaring.declaration import DATA
+from bayesbandit.declaring.declaration import DATA_NAMES
 from bayesbandit.inference.approximate import silenced
 from bayesbandit.inference.base import COMPILE
 from bayesbandit.inference.graph_analysis.density import containers, row_dimension
-from bayesbandit.inference.predictive import PYTHON, QUIET, along_rows
+from bayesbandit.inference.predictive import QUIET_SAMPLING, UNCOMPILED, along_rows
 from bayesbandit.inference.pymc_model.log_density import LogDensity
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def datatree(
             "posterior": {**free, **rest},
             "sample_stats": dict(stats),
             "observed_data": {k: np.asarray(v.eval()) for k, v in observed.items()},
-            "constant_data": {DATA[role]: v for role, v in data.items() if role != "reward"},
+            "constant_data": {DATA_NAMES[role]: v for role, v in data.items() if role != "reward"},
         },
         coords=coords,
         dims={k: list(v) for k, v in model.named_vars_to_dims.items()},
@@ -81,13 +81,13 @@ def datatree(
     with COMPILE, silenced():
         groups |= _prior(model, [*free, *rest], list(observed), before)
         groups["log_prior"] = pm.stats.compute_log_prior(
-            tree, model=model, extend_inferencedata=False, **QUIET
+            tree, model=model, extend_inferencedata=False, **QUIET_SAMPLING
         )
         if observed:
             try:
                 predicted = pm.sample_posterior_predictive(
                     tree, model=model, var_names=list(observed), freeze_vars=list(free),
-                    random_seed=after, **QUIET,
+                    random_seed=after, **QUIET_SAMPLING,
                 )  # fmt: skip
                 groups["posterior_predictive"] = predicted["posterior_predictive"]
             except NotImplementedError as error:
@@ -105,7 +105,7 @@ def datatree(
             )
         elif observed:
             groups["log_likelihood"] = pm.compute_log_likelihood(
-                tree, model=unweighted, extend_inferencedata=False, **QUIET
+                tree, model=unweighted, extend_inferencedata=False, **QUIET_SAMPLING
             )
     for group, found in groups.items():
         values = getattr(found, "dataset", found)  # a node's dataset
@@ -122,7 +122,7 @@ def _prior(model: pm.Model, names: list[str], observed: list[str], seed: int) ->
         try:
             drawn = pm.sample_prior_predictive(
                 PRIOR_DRAWS, model=model, var_names=[*names, *predicted], random_seed=seed,
-                compile_kwargs=PYTHON,
+                compile_kwargs=UNCOMPILED,
             )  # fmt: skip
         except NotImplementedError as error:
             missing = error

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from bayesbandit import checks
 from bayesbandit.checks import Contexts
-from bayesbandit.inference.draws import DRAWS, Diagnostics, Known, Moments
+from bayesbandit.inference.draws import MOMENT_DRAWS, Diagnostics, Known, Moments
 from bayesbandit.inference.plan import Plan
 from bayesbandit.inference.predictive import responses
 from bayesbandit.runtime.shown import html_table
@@ -162,7 +162,7 @@ class Posterior:
 
         They are all draws of a sampled posterior, or 4,000 draws from a closed form.
         """
-        values, rest = self._chains(4, DRAWS // 4)
+        values, rest = self._chains(4, MOMENT_DRAWS // 4)
         return {k: v.reshape(-1, *v.shape[2:]) for k, v in (values | rest).items()}
 
     def _chains(
@@ -190,7 +190,7 @@ class Posterior:
         """
         import arviz as az
 
-        values, rest = self._chains(4, DRAWS // 4)
+        values, rest = self._chains(4, MOMENT_DRAWS // 4)
         return az.summary(az.from_dict({"posterior": values | rest}), **settings)
 
     def explain(self) -> str:

@@ -26,7 +26,7 @@ from typing import Any
 from bayesbandit.runtime import locks
 
 PACKAGE = Path(__file__).parents[1]
-OWN = "UserProvidedCacheLocator"  # numba's class of NUMBA_CACHE_DIR
+USER_CACHE_LOCATOR = "UserProvidedCacheLocator"  # numba's class of NUMBA_CACHE_DIR
 
 
 def settle() -> None:
@@ -91,7 +91,7 @@ def add_place() -> None:
     kinds = caching.FunctionCache._impl_class._locator_classes  # PyTensor adds to it, too
     if any(kind.__module__ == __name__ for kind in kinds):
         return
-    base: Any = next(kind for kind in kinds if kind.__name__.lstrip("_") == OWN)
+    base: Any = next(kind for kind in kinds if kind.__name__.lstrip("_") == USER_CACHE_LOCATOR)
 
     class Place(base):
         @classmethod

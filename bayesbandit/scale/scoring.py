@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ROOM = 2**25  # numbers at most that are computed at once
-EACH = "probability_"  # begins the columns of the arms' probabilities
+PROBABILITY_PREFIX = "probability_"  # begins the columns of the arms' probabilities
 
 
 def score(
@@ -80,7 +80,7 @@ def _check(there: list[Name], bandit: Bandit, features: Sequence[Name]) -> None:
 
 
 def _new_columns(bandit: Bandit) -> list[str]:
-    return ["arm", "propensity", *(f"{EACH}{arm}" for arm in bandit.arms)]
+    return ["arm", "propensity", *(f"{PROBABILITY_PREFIX}{arm}" for arm in bandit.arms)]
 
 
 def _scored(

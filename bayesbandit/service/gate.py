@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LARGEST_BODY = 1_000_000  # bytes
-OPEN = ("/healthz", "/readyz", "/openapi.json")  # need no key
+PATHS_WITHOUT_KEY = ("/healthz", "/readyz", "/openapi.json")  # need no key
 SENTENCES = {
     401: "send the key of this server as the header Authorization: Bearer KEY",
     413: f"a body has at most {LARGEST_BODY:,} bytes, and the header Content-Length",
@@ -53,7 +53,7 @@ class Gate:
     def _refusal(self, path: str, headers: Headers) -> int:
         """Return the status by which a request is refused; 0 if it is not."""
         given = headers.get("authorization", "").encode("latin-1", "replace")
-        if path not in OPEN and not secrets.compare_digest(given, self.key):
+        if path not in PATHS_WITHOUT_KEY and not secrets.compare_digest(given, self.key):
             return 401
         length = headers.get("content-length", "0")[:20]
         too_large = not length.isdecimal() or int(length) > LARGEST_BODY

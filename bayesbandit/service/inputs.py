@@ -10,7 +10,7 @@ import numpy as np
 from bayesbandit import checks
 from bayesbandit.bandit import arm_features
 from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.bandit.choosing import NOTHING
+from bayesbandit.bandit.choosing import EMPTY_CONTEXT
 from bayesbandit.checks import Name
 from bayesbandit.store.rows import check_id
 
@@ -27,8 +27,8 @@ def encoded(
         x, available, one = arm_features.contexts(bandit, context, names)
         among = tuple(a for a, on in zip(bandit.arms, available, strict=True) if on)
         return x[:, available], among, one
-    x = NOTHING if context is None else bandit.encoded(context)
-    if x is NOTHING and bandit.n_features:
+    x = EMPTY_CONTEXT if context is None else bandit.encoded(context)
+    if x is EMPTY_CONTEXT and bandit.n_features:
         raise ValueError(f"contexts must have {bandit.n_features} features; got none")
     x = checks.floats(x, "contexts")
     one = x.ndim == 1

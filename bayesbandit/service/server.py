@@ -41,12 +41,12 @@ DEADLINE = 0.2  # seconds until a request is answered
 FURTHER = 0.001  # seconds more for each further one of a list
 THREADS = 24  # requests at work; each has a connection of its own to the log
 PROBED = 1.0  # seconds for which /readyz gives the same answer
-LONGEST = 500  # characters of a sentence
+MAX_SENTENCE_LENGTH = 500  # characters of a sentence
 UNAVAILABLE = (
     "the log cannot be read or written now, so nothing was decided or stored; send the same "
     "request again with an id of yours, or show an arm of your choice and send no reward of it"
 )
-SAID = {
+HTTP_ERRORS = {
     400: "The body is not JSON.",
     401: "The key is missing or wrong.",
     404: "The log has no such decision. A reward of it is stored, and not learned.",
@@ -89,7 +89,9 @@ def application(
         docs_url=None,  # these pages load scripts from other sites
         redoc_url=None,
         dependencies=[Security(HTTPBearer(auto_error=False, description="The server's key."))],
-        responses={code: {"model": Problem, "description": said} for code, said in SAID.items()},
+        responses={
+            code: {"model": Problem, "description": said} for code, said in HTTP_ERRORS.items()
+        },
     )
     app.add_middleware(Gate, key=key, observe=server.metrics.observe)
     soon = server.soon
@@ -272,7 +274,7 @@ def _unavailable(request: Request, error: Exception) -> Response:
 
 
 def _problem(status: int, said: str) -> Response:
-    text = said if len(said) <= LONGEST else said[:LONGEST] + "…"
+    text = said if len(said) <= MAX_SENTENCE_LENGTH else said[:MAX_SENTENCE_LENGTH] + "…"
     safe = text.encode("utf-8", "backslashreplace").decode()
     headers = {"Retry-After": "1"} if status == 503 else None
     return JSONResponse({"detail": safe}, status, headers)

@@ -60,9 +60,9 @@ if TYPE_CHECKING:
     from bayesbandit.weighting.base import Balance
 
 logger = logging.getLogger("bayesbandit")
-CHUNK = 1000  # decisions learned in one transaction
+DECISIONS_PER_TRANSACTION = 1000  # decisions learned in one transaction
 RECENT = 10_000  # rounds before a learner began that its evidence of changes is about, too
-ATTEMPTS = 100  # at changing a version before another process does
+MAX_ATTEMPTS = 100  # at changing a version before another process does
 
 
 class Service:
@@ -336,7 +336,7 @@ class Service:
         with self._changing, ledger.learner() as elected:
             while elected and left > 0:
                 self.sync()
-                due, broken = ledger.due(self._now(), int(min(CHUNK, left)))
+                due, broken = ledger.due(self._now(), int(min(DECISIONS_PER_TRANSACTION, left)))
                 due = self._readable(due, broken)
                 if broken:
                     ledger.set_aside(broken)
@@ -346,7 +346,7 @@ class Service:
                 else:
                     closed, new = self._learn(due)
                     failed = 0 if closed else failed + 1
-                    if failed == ATTEMPTS:
+                    if failed == MAX_ATTEMPTS:
                         raise TimeoutError("the log refuses a version each time; see log.verify()")
                     left -= closed
                     learned += new
@@ -426,7 +426,7 @@ class Service:
 
     def _change(self, kind: str, arm: Name) -> None:
         with self._changing:
-            for _ in range(ATTEMPTS):
+            for _ in range(MAX_ATTEMPTS):
                 self.sync()
                 before = self._version
                 number = self.version + 1

@@ -12,20 +12,22 @@ from sqlalchemy import func, select
 from bayesbandit.checks import Name
 from bayesbandit.kernels.row_layout import FLOOR, TAIL
 from bayesbandit.store.ledger import Ledger
-from bayesbandit.store.reading import NEVER, OPEN, Chunk, joined_rewards, moments
+from bayesbandit.store.reading import BEFORE_ALL_TIME, OPEN_STATE, Chunk, joined_rewards, moments
 from bayesbandit.store.records import Stored
 from bayesbandit.store.rows import arm_named
 from bayesbandit.store.settings import Settings
 from bayesbandit.store.tables import decisions
 from bayesbandit.tables.encoder import Encoder
 
-DAY = 86_400_000_000  # microseconds
-NEAR = 1.001  # a probability up to this factor above the minimum is at the floor
+MICROSECONDS_PER_DAY = 86_400_000_000  # microseconds
+FLOOR_FACTOR = 1.001  # a probability up to this factor above the minimum is at the floor
 SHORTEST = 1e-6  # hours
 EDGES = SHORTEST * 1.01 ** np.arange(3000)  # of bins of lags, in hours; the last is 10⁶
 REFERENCE = 1000  # contexts with which later ones are compared
-ROUNDING = 1e-12  # a standard deviation below this share of the largest value is a rounding error
-OTHERS = "all others"
+RELATIVE_ROUNDING = (
+    1e-12  # a standard deviation below this share of the largest value is a rounding error
+)
+OTHER_LEVELS = "all others"
 
 
 def most_taken(ledger: Ledger, begin: int | None, end: int | None, number: int) -> list[Name]:
@@ -97,13 +99,13 @@ class Watch:
         _, came, status = joined_rewards(chunk, self.how)
         at = np.array([row.decided_at for row in rows])
         came_at = np.array(came, dtype=np.int64)
-        known = came_at != NEVER
+        known = came_at != BEFORE_ALL_TIME
         self.first, self.last = self.first if self.n else int(at[0]), int(at[-1])
         self.n += len(rows)
-        days = at // DAY
+        days = at // MICROSECONDS_PER_DAY
         self.decided.update(days.tolist())
-        self.rewarded.update((came_at[known] // DAY).tolist())
-        names = [self.most.get(row.arm, OTHERS) for row in rows]
+        self.rewarded.update((came_at[known] // MICROSECONDS_PER_DAY).tolist())
+        names = [self.most.get(row.arm, OTHER_LEVELS) for row in rows]
         self.taken.update(zip(days.tolist(), names, strict=True))
         self.lags.add((came_at[known] - at[known]) / 3.6e9)
         for one, when in zip(status, at.tolist(), strict=True):
@@ -112,7 +114,7 @@ class Watch:
         seen = {
             "decisions": np.ones(len(rows), dtype=np.bool_),
             "rewards": known,
-            "open": np.array([one == OPEN for one in status]),
+            "open": np.array([one == OPEN_STATE for one in status]),
             "floor": _at_floor(rows),
         }
         weeks = week_of(at)
@@ -124,7 +126,7 @@ class Watch:
 
 def week_of(at: np.ndarray) -> np.ndarray:
     """Return the Monday on which the week of each time (n,) begins, in days since 1970."""
-    days = at // DAY
+    days = at // MICROSECONDS_PER_DAY
     return days - (days + 3) % 7  # 1970 began on a Thursday
 
 
@@ -134,7 +136,7 @@ def _at_floor(rows: Sequence[Stored]) -> np.ndarray:
     for which, _, means, _ in moments(rows):
         floor = np.array([rows[i].row[FLOOR - TAIL] for i in which])
         p = np.where(means > -np.inf, np.stack([rows[i].probabilities for i in which]), np.inf)
-        found[which] = (floor > 0) & (p.min(axis=1) <= floor * NEAR)
+        found[which] = (floor > 0) & (p.min(axis=1) <= floor * FLOOR_FACTOR)
     return found
 
 
@@ -164,7 +166,7 @@ class Drift:
             first = x[:REFERENCE]
             sd = first.std(axis=0)
             self.mean = first.mean(axis=0)
-            self.constant = sd <= ROUNDING * np.abs(first).max(axis=0)
+            self.constant = sd <= RELATIVE_ROUNDING * np.abs(first).max(axis=0)
             self.sd = np.where(self.constant, 1.0, sd)
         z = (x - self.mean) / self.sd
         self.n += len(z)
@@ -180,7 +182,7 @@ class Drift:
         n = max(self.n, 1)
         mean = self.z / n
         sd = np.sqrt(np.maximum(self.z2 / n - mean**2, 0.0))
-        sd[self.constant & (self.z2 <= ROUNDING * n)] = 1.0
+        sd[self.constant & (self.z2 <= RELATIVE_ROUNDING * n)] = 1.0
         return pd.DataFrame(
             {"column": self.names, "contexts": self.n, "mean_shift": mean, "sd_ratio": sd}
         )

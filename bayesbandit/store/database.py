@@ -42,11 +42,11 @@ from bayesbandit.store.tables import metadata
 
 RELEASE = version("bayesbandit")
 DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
-EXAMPLES = '"sqlite:///offers.db" or "postgresql+psycopg://user@host/name"'
+ADDRESS_EXAMPLES = '"sqlite:///offers.db" or "postgresql+psycopg://user@host/name"'
 TIMEOUT = 10.0  # seconds that a statement or a lock may take, if the address has no ?timeout=
-CONNECTIONS = 10  # that stay open
+OPEN_CONNECTIONS = 10  # that stay open
 MORE_CONNECTIONS = 20  # at most, while they are needed
-MAKER = 0x62616E646975  # key of PostgreSQL's advisory lock: one process creates the tables
+CREATION_LOCK = 0x62616E646975  # key of PostgreSQL's advisory lock: one process creates the tables
 _open: WeakSet[Database] = WeakSet()
 
 
@@ -82,7 +82,8 @@ class Database:
 
     def _engine(self) -> Engine:
         pool = {
-            "pool_size": CONNECTIONS, "max_overflow": MORE_CONNECTIONS, "pool_timeout": self.timeout
+            "pool_size": OPEN_CONNECTIONS, "max_overflow": MORE_CONNECTIONS,
+            "pool_timeout": self.timeout,
         }  # fmt: skip
         if self.sqlite:
             engine = _engine(self.url, **pool)
@@ -92,11 +93,11 @@ class Database:
         engine = _engine(self.url, pool_pre_ping=True, **pool)
         from psycopg import Error
 
-        from bayesbandit.store.postgresql import SETTINGS, Bounded
+        from bayesbandit.store.postgresql import SERVER_SETTINGS, Bounded
 
         self.failures = (SQLAlchemyError, Error)
 
-        own = {name: value for name, value in SETTINGS.items() if name not in self.url.query}
+        own = {name: value for name, value in SERVER_SETTINGS.items() if name not in self.url.query}
         event.listen(
             engine, "do_connect", lambda _, __, given, named: Bounded.connect(*given, **own | named)
         )
@@ -256,7 +257,9 @@ class Database:
                 return
         with self.write(patient=True) as connection:
             if not self.sqlite:  # one at a time
-                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": MAKER})
+                connection.execute(
+                    text("SELECT pg_advisory_xact_lock(:key)"), {"key": CREATION_LOCK}
+                )
             if not self._known(connection):
                 metadata.create_all(connection)
 
@@ -302,10 +305,12 @@ def _url(url: object) -> URL:
     except (ArgumentError, ValueError) as error:  # ValueError: of a port that is no number
         error.args = ("the address cannot be read",)  # SQLAlchemy's text may quote it
         got = shown(url) if has_scheme else "a text without ://"
-        raise ValueError(f"url must be as {EXAMPLES}; got {got}") from error
+        raise ValueError(f"url must be as {ADDRESS_EXAMPLES}; got {got}") from error
     backend = known.get_backend_name()
     if backend not in ("sqlite", "postgresql"):
-        raise ValueError(f"a log lives in SQLite or PostgreSQL, as {EXAMPLES}; got {backend!r}")
+        raise ValueError(
+            f"a log lives in SQLite or PostgreSQL, as {ADDRESS_EXAMPLES}; got {backend!r}"
+        )
     if backend == "postgresql" and known.get_driver_name() != "psycopg":
         raise ValueError(
             f'a log in PostgreSQL needs "postgresql+psycopg://…"; got {known.drivername!r}'
@@ -336,7 +341,9 @@ def _engine(url: URL, **options: Any) -> Engine:
         ) from error
     except (ArgumentError, NoSuchModuleError, TypeError) as error:
         without_secrets(error, _secrets(url))
-        raise ValueError(f"url must be as {EXAMPLES}; got {shown(str(url))}: {error}") from error
+        raise ValueError(
+            f"url must be as {ADDRESS_EXAMPLES}; got {shown(str(url))}: {error}"
+        ) from error
 
 
 def _secrets(url: URL) -> set[str]:

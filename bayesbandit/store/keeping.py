@@ -18,7 +18,7 @@ from bayesbandit.store.tables import decisions, metadata, rewards, states, versi
 from bayesbandit.store.versions import newest
 
 AT_ONCE = 1000  # rows
-ATTEMPTS = 100  # at making a version before another process does
+MAX_ATTEMPTS = 100  # at making a version before another process does
 
 
 def backup(ledger: Ledger, path: Path) -> None:
@@ -42,7 +42,7 @@ def backup(ledger: Ledger, path: Path) -> None:
 
 def checkpoint(ledger: Ledger, parts: Parts) -> int:
     """Store a version with a snapshot that vouches for all before it; return its number."""
-    for _ in range(ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         version = newest(ledger, parts)
         number = version.number + 1
         closed = select(func.count()).where(ledger.own(states), states.c.version.is_not(None))

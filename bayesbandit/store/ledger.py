@@ -53,10 +53,10 @@ from bayesbandit.store.together import Together
 
 DEFAULT = "default"  # the name of a bandit that is alone in its database
 PROBE = 32_768  # bytes
-CLOCKS = 60_000_000  # microseconds by which the clocks of two machines may differ
+CLOCK_TOLERANCE = 60_000_000  # microseconds by which the clocks of two machines may differ
 AT_ONCE = 1000  # rewards that are stored in one transaction, ids that are asked for in one query
 STATE = states.c
-CLOSE = (  # compiled once, as are all statements of this module by SQLAlchemy's cache
+CLOSE_DECISION = (  # compiled once, as are all statements of this module by SQLAlchemy's cache
     update(states)
     .where(STATE.bandit == bindparam("name"), STATE.decision_id == bindparam("one"))
     .values(
@@ -73,15 +73,15 @@ def mistimed(at: int, decided_at: int | None, now: int) -> ValueError | None:
 
     decided_at: None for a decision that the log has not. Times are microseconds since 1970.
     """
-    if at > now + CLOCKS:
+    if at > now + CLOCK_TOLERANCE:
         limit = f"in the future: it is dated {_shown(at)}, and now is {_shown(now)}"
-    elif decided_at is not None and at < decided_at - CLOCKS:
+    elif decided_at is not None and at < decided_at - CLOCK_TOLERANCE:
         limit = f"before its decision: it is dated {_shown(at)}, the decision {_shown(decided_at)}"
     else:
         return None
     return ValueError(
         f"a reward cannot be observed {limit}; give seconds (not milliseconds) since 1970, or a "
-        f"date with its time zone; clocks may differ by {CLOCKS // 10**6} seconds"
+        f"date with its time zone; clocks may differ by {CLOCK_TOLERANCE // 10**6} seconds"
     )
 
 
@@ -420,7 +420,7 @@ class Ledger:
             {"name": self.name, "one": id_, "outcome": UNREADABLE, "reason": reason}
             for id_, reason in broken.items()
         ]
-        close = CLOSE.values(reward=None, version=None, place=None, due=None)
+        close = CLOSE_DECISION.values(reward=None, version=None, place=None, due=None)
         with self.database.write() as connection:
             connection.execute(close, rows)
 
@@ -454,7 +454,7 @@ class Ledger:
                     now = self._lock(connection, [*read])
                     if {i: (row.outcome, row.came, row.shown) for i, row in now.items()} != read:
                         raise Stale
-                    connection.execute(CLOSE, rows)
+                    connection.execute(CLOSE_DECISION, rows)
                 if data is not None:
                     self._forget_snapshots(connection, number)
         except (IntegrityError, Stale):

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from bayesbandit.store.ledger import Ledger
     from bayesbandit.weighting.base import Balance
 
-MOST = 2**14 - 1  # decisions in a part of a table: databases take so many ids in a query
+DECISIONS_PER_PART = (
+    2**14 - 1
+)  # decisions in a part of a table: databases take so many ids in a query
 Time = str | float | datetime  # a date as text, seconds since 1970, or a datetime
 
 
@@ -128,7 +130,7 @@ class DecisionLog:
         """Yield the rows of `frame` in tables of at most `size` rows, in bounded memory."""
         from bayesbandit.store.reading import frames
 
-        integer(size, "size", least=1, most=MOST)
+        integer(size, "size", least=1, most=DECISIONS_PER_PART)
         return frames(self.ledger, since, until, size)
 
     def counts(self) -> dict[str, int]:

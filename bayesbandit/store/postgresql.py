@@ -14,8 +14,10 @@ import psycopg
 from bayesbandit.store.deadlines import left
 
 LOOK = 0.02  # seconds between two looks at the deadline
-GRACE = 0.1  # seconds for the server to end a statement by itself, which keeps the connection
-SETTINGS = {  # each is another one if the address has it
+STATEMENT_GRACE_SECONDS = (
+    0.1  # seconds for the server to end a statement by itself, which keeps the connection
+)
+SERVER_SETTINGS = {  # each is another one if the address has it
     "connect_timeout": 2,  # seconds; libpq takes no less
     "tcp_user_timeout": 5_000,  # milliseconds without an answer of the other machine
     "keepalives_idle": 5,  # seconds
@@ -49,7 +51,7 @@ class NoAnswer(psycopg.OperationalError):
 
 def _end() -> float:
     """Return when the server must have answered, by `time.monotonic`."""
-    return time.monotonic() + max(left(), 0.0) + GRACE
+    return time.monotonic() + max(left(), 0.0) + STATEMENT_GRACE_SECONDS
 
 
 def _until(gen: Generator[Any, int, Any], end: float) -> Generator[Any, int, Any]:

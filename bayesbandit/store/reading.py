@@ -20,8 +20,8 @@ from bayesbandit.store.settings import Settings, joined
 from bayesbandit.store.tables import decisions, rewards, states, versions
 from bayesbandit.store.versions import Version, catch_up, first
 
-OPEN = "open"
-NEVER = -(2**63)
+OPEN_STATE = "open"
+BEFORE_ALL_TIME = -(2**63)
 Closed = dict[str, tuple[str, float | None]]  # by decision id: the outcome, and the reward learned
 Came = dict[str, list[tuple[float, int]]]  # by decision id: rewards in time, and when observed
 
@@ -132,11 +132,11 @@ def joined_rewards(chunk: Chunk, how: Settings) -> tuple[np.ndarray, list[int], 
     for i, row in enumerate(chunk.decisions):
         told = chunk.came.get(row.id, [])
         own = joined([value for value, _ in told], how)
-        outcome, learned = chunk.closed.get(row.id, (OPEN, own))
+        outcome, learned = chunk.closed.get(row.id, (OPEN_STATE, own))
         known = own if learned is None and outcome != INACTIVE else learned
         reward[i] = np.nan if known is None else known
         status.append(outcome)
-        at.append(told[0 if how.aggregate == "first" else -1][1] if told else NEVER)
+        at.append(told[0 if how.aggregate == "first" else -1][1] if told else BEFORE_ALL_TIME)
     return reward, at, status
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bayesbandit.weighting.base import Balance
 
 LONGEST_ID = 200  # characters
-LATEST = 2**62  # microseconds since 1970
+MAX_MICROSECONDS = 2**62  # microseconds since 1970
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ def moment(at: object, what: str) -> int | None:
         return None
     try:
         found = round(float(at) * 1e6) if is_real(at) else _of_date(at)
-        if abs(found) > LATEST:  # NaT too
+        if abs(found) > MAX_MICROSECONDS:  # NaT too
             raise ValueError("no database holds this time")
         return found
     except (TypeError, ValueError, OverflowError) as error:

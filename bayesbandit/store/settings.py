@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bayesbandit.checks import LARGEST, number, one_of, seconds
+from bayesbandit.checks import MAX_ABS_VALUE, number, one_of, seconds
 from bayesbandit.store.records import DEFAULT, EXPIRED, INACTIVE, RETIRED, REWARD, Due, Outcome
 
 AGGREGATES = ("first", "sum", "last")
@@ -69,7 +69,7 @@ def settings_of(
     if span is None and aggregate != "first":
         raise ValueError(f'aggregate={aggregate!r} needs wait, as wait="1d": when all have come')
     if default_reward is not None:
-        default_reward = number(default_reward, "default_reward", largest=LARGEST)
+        default_reward = number(default_reward, "default_reward", largest=MAX_ABS_VALUE)
     if not isinstance(activation, bool):
         raise TypeError(f"activation must be True or False; got {activation!r}")
     microseconds = None if span is None else math.ceil(span * 1e6)

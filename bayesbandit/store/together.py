@@ -18,7 +18,7 @@ from bayesbandit.store.deadlines import before, deadline, left, limited
 from bayesbandit.store.records import NotStored, Unavailable
 from bayesbandit.store.tables import decisions, states
 
-FIRST = {"came": 0, "shown": 0}  # of a new decision's state
+INITIAL_STATE = {"came": 0, "shown": 0}  # of a new decision's state
 
 
 @dataclass(eq=False)
@@ -54,14 +54,14 @@ class Together:
             if not self.turn.acquire(timeout=max(left(), 0.0)):
                 with suppress(ValueError):  # of a call that another thread stores now
                     self.waiting.remove(own)
-                raise NotStored(f"{NONE}the log {self.database.shown} did not answer in time")
+                raise NotStored(f"{NOT_STORED}the log {self.database.shown} did not answer in time")
         try:
             if own.stored is None and own.failure is None:
                 self._store([self.waiting.popleft() for _ in range(len(self.waiting))])
         finally:
             self.turn.release()
         if own.failure is not None:
-            raise NotStored(f"{NONE}{own.failure}") from own.failure
+            raise NotStored(f"{NOT_STORED}{own.failure}") from own.failure
         return bool(own.stored)
 
     def _store(self, some: Sequence[Waiting]) -> None:
@@ -86,7 +86,7 @@ class Together:
 
     def _committed(self, rows: Sequence[Mapping[str, Any]]) -> bool:
         opened = [
-            {"bandit": row["bandit"], "decision_id": row["id"], "due": row["due"], **FIRST}
+            {"bandit": row["bandit"], "decision_id": row["id"], "due": row["due"], **INITIAL_STATE}
             for row in rows
         ]
         made = [{name: value for name, value in row.items() if name != "due"} for row in rows]
@@ -99,4 +99,4 @@ class Together:
         return True
 
 
-NONE = "the decision could not be stored, so there is none: "
+NOT_STORED = "the decision could not be stored, so there is none: "

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Row, Select, or_, select
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.checks import floats
 from bayesbandit.store.ledger import (
-    CLOCKS,
+    CLOCK_TOLERANCE,
     Ledger,
     Snapshot,
     chained,
@@ -47,7 +47,7 @@ from bayesbandit.store.tables import decisions, rewards, states, versions
 from bayesbandit.store.versions import Erased, Version, decided, digests, restored
 
 AT_ONCE = 1000  # rows read, and decisions made again, at a time
-CLOSE = 1e-9  # by how much a number may differ on another machine
+PROBABILITY_TOLERANCE = 1e-9  # by how much a number may differ on another machine
 COLUMNS = ("kind", "id", "expected", "found", "said")
 
 
@@ -132,7 +132,7 @@ class Verification:
     def check_rewards(self) -> None:
         """Find rewards that count though they came before their decision, or too late."""
         at, decided_at = rewards.c.observed_at, decisions.c.decided_at
-        wrong = at < decided_at - CLOCKS
+        wrong = at < decided_at - CLOCK_TOLERANCE
         if self.how.wait is not None:
             wrong = or_(wrong, at > decided_at + self.how.wait)
         counted = (
@@ -340,7 +340,9 @@ def _arms(one: Stored) -> tuple[object, object]:
 def _close(one: Any, other: Any) -> bool:
     """Return whether two arrays have the same numbers, but for rounding."""
     same = np.shape(one) == np.shape(other)
-    return same and np.allclose(one, other, rtol=CLOSE, atol=CLOSE, equal_nan=True)
+    return same and np.allclose(
+        one, other, rtol=PROBABILITY_TOLERANCE, atol=PROBABILITY_TOLERANCE, equal_nan=True
+    )
 
 
 def _contexts(bandit: Bandit, some: Sequence[Stored], x: np.ndarray) -> np.ndarray:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.checks import Name, shown
-from bayesbandit.tables.dates import DAY, microseconds
-from bayesbandit.tables.words import EXACT, NUMBERS, float_of, text_of
+from bayesbandit.tables.dates import MICROSECONDS_PER_DAY, microseconds
+from bayesbandit.tables.words import MAX_EXACT_INTEGER, NUMBER_TYPES, float_of, text_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,10 @@ LARGEST_VALUE = 1e100  # of numbers whose variance float64 can hold
 NESTED = (list, tuple, dict, set, frozenset, np.ndarray)
 LOGICAL = ("False", "True")  # the levels of a column of booleans
 ZEROS = -1  # the code of a level for which all features of its column are 0
-NEW, ABSENT = -1, -2  # places of what is none of the levels of the fit, and of what is missing
+UNSEEN_LEVEL, MISSING_VALUE = (
+    -1,
+    -2,
+)  # places of what is none of the levels of the fit, and of what is missing
 
 
 def is_missing(value: Any) -> bool:
@@ -61,12 +64,12 @@ def is_arrow_category(column: pd.Series) -> bool:
 
 def level_of(value: Any) -> str:
     """Return the text of a level. Whole numbers of any type are one level: 1, 1.0 and "1"."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, NUMBERS):
+    if isinstance(value, bool | np.bool_) or not isinstance(value, NUMBER_TYPES):
         return text_of(value)
     if isinstance(value, Integral):
         return str(int(value))
     number = float_of(value)
-    if number.is_integer() and abs(number) < EXACT:
+    if number.is_integer() and abs(number) < MAX_EXACT_INTEGER:
         return str(int(number))
     return str(number) if isinstance(value, Decimal) else str(value)
 
@@ -94,7 +97,7 @@ class Number:
 
     def value(self, value: object) -> float:
         """Return a value as a number; NaN if it is missing."""
-        if isinstance(value, NESTED) or not (isinstance(value, NUMBERS) or is_missing(value)):
+        if isinstance(value, NESTED) or not (isinstance(value, NUMBER_TYPES) or is_missing(value)):
             raise ValueError(f"column {self.name!r} holds numbers; got {shown(value)}")
         if is_missing(value):
             return nan
@@ -131,7 +134,7 @@ class Date(Number):
 
     def known(self, values: Values) -> np.ndarray:
         moments, missing = microseconds(values, f"column {self.name!r} holds dates")
-        return np.where(missing, nan, (moments - self.origin) / DAY)
+        return np.where(missing, nan, (moments - self.origin) / MICROSECONDS_PER_DAY)
 
     def value(self, value: object) -> float:
         return float(self.known([value])[0])
@@ -188,24 +191,26 @@ class Levels:
         if isinstance(value, NESTED):
             raise ValueError(f"column {self.name!r} holds levels; got {shown(value)}")
         if is_missing(value):
-            return ABSENT
+            return MISSING_VALUE
         try:
             text = level_of(value)
         except ValueError:  # bytes that are no text, or an integer of too many digits
-            return NEW
+            return UNSEEN_LEVEL
         place = self._places.get(text)
         if place is None and self._is_logical:
-            if isinstance(value, NUMBERS) and text in ("0", "1"):
+            if isinstance(value, NUMBER_TYPES) and text in ("0", "1"):
                 return int(text)
             if text.capitalize() not in LOGICAL:
                 raise ValueError(f"column {self.name!r} holds True and False; got {shown(value)}")
             place = self._places[text.capitalize()]
-        return NEW if place is None else place
+        return UNSEEN_LEVEL if place is None else place
 
     def places(self, values: Values) -> np.ndarray:
         """Return the position (n,) of each value in `levels`."""
         inverse, found = distinct(values)
-        places = np.array([*map(self.place, found), ABSENT])  # −1, of a missing one, is the last
+        places = np.array(
+            [*map(self.place, found), MISSING_VALUE]
+        )  # −1, of a missing one, is the last
         return places[:-1] if inverse is None else places[inverse]
 
     def encode(self, values: Values, features: np.ndarray) -> None:

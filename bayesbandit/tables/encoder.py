@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import LARGEST, Name, Table, contexts, integer, one_of
+from bayesbandit.checks import MAX_ABS_VALUE, Name, Table, contexts, integer, one_of
 from bayesbandit.tables import fitting, inputs
 from bayesbandit.tables.columns import Column, LeftOut, Levels, Used, unique
 from bayesbandit.tables.samples import sample
@@ -198,11 +198,11 @@ class Encoder:
             features = np.insert(features, 0, 1.0, axis=1) if self.constant else features
         else:
             features = self._encoded(values)
-        if not (np.abs(features) <= LARGEST).all():
-            row, j = np.argwhere(~(np.abs(features) <= LARGEST))[0]
+        if not (np.abs(features) <= MAX_ABS_VALUE).all():
+            row, j = np.argwhere(~(np.abs(features) <= MAX_ABS_VALUE))[0]
             raise ValueError(
-                f"feature {self.features[j]!r} must be finite and at most {LARGEST:g} in size; got "
-                f"{features[row, j]:g} in row {row + 1}"
+                f"feature {self.features[j]!r} must be finite and at most {MAX_ABS_VALUE:g} in "
+                f"size; got {features[row, j]:g} in row {row + 1}"
             )
         return features
 

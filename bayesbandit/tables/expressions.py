@@ -22,8 +22,22 @@ from bayesbandit.tables.inputs import named
 type Columns = Mapping[Name, np.ndarray]  # each (n,)
 type Compute = Callable[[Columns], Any]  # numbers (n,); of a spline and poly, several of them
 
-PLAIN = ("log", "log1p", "log2", "log10", "exp", "expm1", "sqrt", "abs", "square", "tanh", "sign")
-SETTINGS: dict[str, tuple[str, ...]] = {  # of the functions that learn, in formulaic's order
+ELEMENTWISE_FUNCTIONS = (
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "exp",
+    "expm1",
+    "sqrt",
+    "abs",
+    "square",
+    "tanh",
+    "sign",
+)
+FUNCTION_SETTINGS: dict[
+    str, tuple[str, ...]
+] = {  # of the functions that learn, in formulaic's order
     "bs": ("df", "knots", "degree", "include_intercept"),
     "cr": ("df", "knots"),
     "cs": ("df", "knots"),
@@ -34,7 +48,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {  # of the functions that learn, in form
     "standardize": (),
 }
 SPLINES = ("bs", "cr", "cs", "cc")
-FUNCTIONS = (*SETTINGS, *PLAIN, "I")
+FUNCTIONS = (*FUNCTION_SETTINGS, *ELEMENTWISE_FUNCTIONS, "I")
 OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -131,11 +145,13 @@ class Reader:
                 return lambda columns: compute(first(columns), second(columns))
             case ast.Call(func=ast.Name(id="I"), args=[data], keywords=[]):
                 return self.compiled(data, depth)
-            case ast.Call(func=ast.Name(id=name), args=[data], keywords=[]) if name in PLAIN:
+            case ast.Call(func=ast.Name(id=name), args=[data], keywords=[]) if (
+                name in ELEMENTWISE_FUNCTIONS
+            ):
                 function = vars(np)[name]
                 inner = self.compiled(data, depth + 1)
                 return lambda columns: function(inner(columns))
-            case ast.Call(func=ast.Name(id=name), args=[data, *_]) if name in SETTINGS:
+            case ast.Call(func=ast.Name(id=name), args=[data, *_]) if name in FUNCTION_SETTINGS:
                 if depth and name in (*SPLINES, "poly"):
                     raise self._refused(node, "it gives several features, and stands alone")
                 settings = self._settings(node, name)
@@ -165,7 +181,7 @@ class Reader:
     def _settings(self, node: ast.Call, name: str) -> dict[str, Any]:
         """Return the settings of a function that learns, checked; a spline continues at its edge as
         it is there."""
-        known = SETTINGS[name]
+        known = FUNCTION_SETTINGS[name]
         given = node.args[1:]
         pairs = [*zip(known, given, strict=False), *((one.arg, one.value) for one in node.keywords)]
         settings: dict[str, Any] = {"extrapolation": "clip"} if name in SPLINES else {}
@@ -220,4 +236,4 @@ def transforms() -> dict[str, Callable[..., Any]]:
     """Return formulaic's functions that learn. They return the same for a row as for a table."""
     from formulaic.transforms import TRANSFORMS
 
-    return {name: TRANSFORMS[name] for name in SETTINGS}
+    return {name: TRANSFORMS[name] for name in FUNCTION_SETTINGS}

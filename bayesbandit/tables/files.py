@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bayesbandit.tables.words import ABSENT
+from bayesbandit.tables.words import MISSING_WORDS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -201,7 +201,7 @@ def _csv(
         frame[name] = frame[name].where(frame[name] != "")
         if decimal_given is None and name not in text:
             known = frame[name].dropna()
-            refuse_decimal_commas(known[~known.isin(ABSENT)])
+            refuse_decimal_commas(known[~known.isin(MISSING_WORDS)])
         if name in text and frame[name].dropna().str.fullmatch(WHOLE).all():
             frame[name] = pd.to_numeric(frame[name])
     if dates is not None:
@@ -224,7 +224,7 @@ def _table(data: bytes, sep: str, decimal: str, text: Iterable[str]) -> pa.Table
             arrow.ReadOptions(use_threads=False, block_size=len(data) + 1),  # types of all rows
             arrow.ParseOptions(delimiter=sep, newlines_in_values=True),
             arrow.ConvertOptions(
-                decimal_point=decimal, null_values=["", *ABSENT], strings_can_be_null=False,
+                decimal_point=decimal, null_values=["", *MISSING_WORDS], strings_can_be_null=False,
                 column_types=dict.fromkeys(text, pa.string()),
             ),
         )  # fmt: skip
@@ -263,7 +263,7 @@ def _read_dates(frame: pd.DataFrame, written: pd.DataFrame, dates: str) -> None:
         raise ValueError(f"dates must be a format, such as '%d/%m/%Y'; got {dates!r}")
     found = False
     for name in written:
-        known = written[name][~written[name].isin(["", *ABSENT])]
+        known = written[name][~written[name].isin(["", *MISSING_WORDS])]
         moments = pd.to_datetime(known, format=dates, errors="coerce", utc="%z" in dates)
         if len(known) and moments.notna().all():
             frame[name], found = moments.reindex(frame.index), True

@@ -31,10 +31,10 @@ from bayesbandit.tables.words import words_in
 if TYPE_CHECKING:
     import pandas as pd
 
-NUMBERS = {"integer", "floating", "mixed-integer-float", "decimal"}  # by pandas' infer_dtype
+NUMERIC_KINDS = {"integer", "floating", "mixed-integer-float", "decimal"}  # by pandas' infer_dtype
 DATES = {"datetime64", "datetime", "date", "period"}
 TEXT = {"string", "bytes", "mixed", "mixed-integer"}
-LEVELS = {*TEXT, "boolean", "categorical"}
+LEVEL_KINDS = {*TEXT, "boolean", "categorical"}
 
 MAX_LEVELS = 20  # of a column of text, and features of any column; rarer levels are pooled
 IDENTIFYING = {"id", "ids", "uid", "uuid", "guid", "identifier", "rowid", "userid", "customerid"}
@@ -43,7 +43,9 @@ MIN_ROWS_TO_BE_NUMBERED = 100  # for whole numbers to be an identifier by themse
 MAX_GAPS = 0.05  # more numbers in their range than there are of them
 DROPPED, CONSTANT, EMPTY = "dropped", "it never varies", "it has no value"  # no warning says so
 ALL_DIFFER = "all of its values differ"
-HERE = (str(Path(__file__).parents[1]),)  # a warning is of the line that called the package
+PACKAGE_FOLDER = (
+    str(Path(__file__).parents[1]),
+)  # a warning is of the line that called the package
 
 
 class NoFeatures(ValueError):
@@ -67,11 +69,13 @@ def _column(name: Name, values: pd.Series, keep: bool) -> Column:
     if values.isna().all():
         return LeftOut(name, EMPTY)
     kind = "categorical" if is_arrow_category(values) else pd.api.types.infer_dtype(values)
-    if kind in NUMBERS:
+    if kind in NUMERIC_KINDS:
         return _number(Number(name, 0.0), values, kind == "integer", keep)
     if kind in DATES:
         return _date(name, values, keep)
-    if kind in LEVELS and not (kind == "mixed" and any(isinstance(one, NESTED) for one in values)):
+    if kind in LEVEL_KINDS and not (
+        kind == "mixed" and any(isinstance(one, NESTED) for one in values)
+    ):
         return _levels(name, values, kind in TEXT, keep)
     raise TypeError(
         f"column {name!r} holds {kind} ({values.dtype}); allowed are numbers, text, "
@@ -219,7 +223,7 @@ def remarks(columns: Sequence[Column]) -> list[str]:
 def warn_of(sentences: Iterable[str], name: str = "") -> None:
     """Warn of each sentence. name: the name of the data."""
     for sentence in sentences:
-        warnings.warn(f"{name and name + ': '}{sentence}", skip_file_prefixes=HERE)
+        warnings.warn(f"{name and name + ': '}{sentence}", skip_file_prefixes=PACKAGE_FOLDER)
 
 
 def check_no_identifier(names: Collection[Name], option: str) -> None:

@@ -20,7 +20,16 @@ import numpy as np
 
 from bayesbandit.checks import Name, shown
 from bayesbandit.tables import fitting
-from bayesbandit.tables.columns import ABSENT, NEW, Column, LeftOut, Levels, Used, Values, unique
+from bayesbandit.tables.columns import (
+    MISSING_VALUE,
+    UNSEEN_LEVEL,
+    Column,
+    LeftOut,
+    Levels,
+    Used,
+    Values,
+    unique,
+)
 from bayesbandit.tables.expressions import Factor, Reader
 
 if TYPE_CHECKING:
@@ -33,7 +42,7 @@ MAX_FEATURES = 5000
 MAX_LEARNED = 250  # numbers of one kind that a function learns
 POOLED = "other"
 BROKEN = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError)  # by odd values
-PARTS = {"text", "state", "features"}
+FORMULA_FIELDS = {"text", "state", "features"}
 
 type Products = tuple[tuple[tuple[int, bool], ...], ...]  # of factors; whether without their first
 
@@ -326,8 +335,10 @@ def _typed(column: Used, values: Values) -> np.ndarray:
     −1. Raise ValueError for a missing value."""
     if isinstance(column, Levels):
         places = column.places(values)
-        gaps = places == ABSENT
-        found = np.where(places == NEW, len(column.levels) if column.pooled else -1, places)
+        gaps = places == MISSING_VALUE
+        found = np.where(
+            places == UNSEEN_LEVEL, len(column.levels) if column.pooled else -1, places
+        )
     else:
         found = column.known(values)
         gaps = np.isnan(found)
@@ -363,8 +374,8 @@ def restored(stored: object, columns: Sequence[Used]) -> Formula:
 
     columns: those that it uses.
     """
-    if not (isinstance(stored, dict) and stored.keys() == PARTS):
-        raise ValueError(f"a formula's parts are {', '.join(sorted(PARTS))}")
+    if not (isinstance(stored, dict) and stored.keys() == FORMULA_FIELDS):
+        raise ValueError(f"a formula's parts are {', '.join(sorted(FORMULA_FIELDS))}")
     text = stored["text"]
     if not isinstance(stored["state"], dict) or not all(
         isinstance(learned, dict) and all(map(_is_learned, learned.values()))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from bayesbandit.tables.columns import Values
 
-SHOWN = 20  # names at most in an error
+MAX_NAMES_IN_ERROR = 20  # names at most in an error
 
 
 @runtime_checkable
@@ -37,8 +37,10 @@ class Sparse(Protocol):
 
 def named(names: Sequence[Any]) -> str:
     """Return names as an error lists them."""
-    more = f", … and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(map(repr, names[:SHOWN])) + more
+    more = (
+        f", … and {len(names) - MAX_NAMES_IN_ERROR} more" if len(names) > MAX_NAMES_IN_ERROR else ""
+    )
+    return ", ".join(map(repr, names[:MAX_NAMES_IN_ERROR])) + more
 
 
 def frame_of(x: object) -> pd.DataFrame | None:

@@ -18,7 +18,7 @@ DEFAULTS = {  # exact names; the first that a table has is its column of the rol
     "batch": ("batch",),
 }
 OF_EACH_ARM = ("probability_", "p_")  # with an arm's name: the column of its probability
-PROBABILITY = "probability:"  # with an arm's name: its role in a command
+PROBABILITY_PREFIX = "probability:"  # with an arm's name: its role in a command
 HISTORY = ("arm", "reward", "propensity", "weight")  # the last columns of `history.to_frame()`
 MARK = "features"  # the attribute of such a table that names its other columns
 CONTEXT = " (context)"  # ends the name of a feature that is called as one of these columns

@@ -10,14 +10,14 @@ from numbers import Integral
 from typing import TYPE_CHECKING
 
 from bayesbandit.checks import Name
-from bayesbandit.tables.fitting import HERE
-from bayesbandit.tables.inputs import SHOWN
+from bayesbandit.tables.fitting import PACKAGE_FOLDER
+from bayesbandit.tables.inputs import MAX_NAMES_IN_ERROR
 from bayesbandit.tables.role_names import (
     DEFAULTS,
     HISTORY,
     MARK,
     OF_EACH_ARM,
-    PROBABILITY,
+    PROBABILITY_PREFIX,
     RENAME,
     ROLES,
 )
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from bayesbandit.tables.encoder import Encoder
 
-OUTCOMES = ("arm", "reward", "propensity")  # roles that say what was decided and earned
+OUTCOME_ROLES = ("arm", "reward", "propensity")  # roles that say what was decided and earned
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,10 @@ def blamed(roles: Roles | None) -> Iterator[None]:
 
 
 def _listed(names: Sequence[Name]) -> str:
-    more = f", … and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(map(str, names[:SHOWN])) + more
+    more = (
+        f", … and {len(names) - MAX_NAMES_IN_ERROR} more" if len(names) > MAX_NAMES_IN_ERROR else ""
+    )
+    return ", ".join(map(str, names[:MAX_NAMES_IN_ERROR])) + more
 
 
 def roles_of(
@@ -143,8 +145,8 @@ def roles_of(
         raise ValueError(
             f"{table} has no probabilities: propensity= must name the column of the chosen arms' "
             "probabilities, or probabilities= a column for each arm (a command: --column "
-            f"propensity=COLUMN, or --column {PROBABILITY}ARM=COLUMN for each); the columns are "
-            f"{there!r}"
+            f"propensity=COLUMN, or --column {PROBABILITY_PREFIX}ARM=COLUMN for each); the columns "
+            f"are {there!r}"
         )
     if of_history is not None and "weight" in free:
         left["weight"] = "the weights of a bandit's history; keep makes it a context"
@@ -152,7 +154,7 @@ def roles_of(
         left[found.pop("weight")] = "weights"
     taken = {*found.values(), *vectors.values(), *left}
     if contexts is None:
-        named = [role for role in OUTCOMES if given.get(role) is not None]
+        named = [role for role in OUTCOME_ROLES if given.get(role) is not None]
         for role in named:
             others = [c for c in DEFAULTS[role] if c in there and c not in (*taken, *kept)]
             left |= dict.fromkeys(others, f"the {role} is {found[role]!r}; keep uses this one")
@@ -167,13 +169,13 @@ def roles_of(
 
 def _warn_of_outcomes(table: str, found: Mapping[str, Name], contexts: Sequence[Name]) -> None:
     """Warn of contexts whose names are those of outcomes, too, such as click beside reward."""
-    for role in OUTCOMES:
+    for role in OUTCOME_ROLES:
         if others := [c for c in DEFAULTS[role] if c in contexts]:
             warnings.warn(
                 f"{table}: {others[0]!r} is a context, and {found.get(role)!r} the {role}; "
                 f"drop={others!r} leaves it out, keep={others!r} says that it is one (a command: "
                 f"--column drop={others[0]}, --column context={others[0]})",
-                skip_file_prefixes=HERE,
+                skip_file_prefixes=PACKAGE_FOLDER,
             )
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import dask.dataframe as dd
     import pandas as pd
 
-MOST = 100_000  # rows of a sample
-RANK = "rank of the row"  # the column by which rows are drawn
+MAX_SAMPLE_ROWS = 100_000  # rows of a sample
+RANK_COLUMN = "rank of the row"  # the column by which rows are drawn
 
 
 def reduced[T](
@@ -60,7 +60,7 @@ def sample(table: pd.DataFrame | dd.DataFrame) -> pd.DataFrame:
 
     if isinstance(table, pd.DataFrame):
         return table
-    return reduced(table, list(table.columns), _ranked, _least).drop(columns=RANK)
+    return reduced(table, list(table.columns), _ranked, _least).drop(columns=RANK_COLUMN)
 
 
 def _ranked(frame: pd.DataFrame, number: int) -> pd.DataFrame:
@@ -69,13 +69,15 @@ def _ranked(frame: pd.DataFrame, number: int) -> pd.DataFrame:
     The ranks depend only on the number of the partition and on its length.
     """
     rank = np.random.default_rng([number, len(frame)]).random(len(frame))
-    return _least(frame.assign(**{RANK: rank}))
+    return _least(frame.assign(**{RANK_COLUMN: rank}))
 
 
 def _least(*frames: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     frame = pd.concat(frames, ignore_index=True)
-    if len(frame) <= MOST:
+    if len(frame) <= MAX_SAMPLE_ROWS:
         return frame
-    return frame.iloc[np.sort(np.argpartition(frame[RANK].to_numpy(), MOST)[:MOST])]
+    return frame.iloc[
+        np.sort(np.argpartition(frame[RANK_COLUMN].to_numpy(), MAX_SAMPLE_ROWS)[:MAX_SAMPLE_ROWS])
+    ]

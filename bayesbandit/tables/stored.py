@@ -9,15 +9,15 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from bayesbandit.checks import shown
-from bayesbandit.forms import NAME, Broken, Whole, brief, check, demand
+from bayesbandit.forms import ARM_NAME, Broken, Whole, brief, check, demand
 from bayesbandit.tables.columns import LARGEST_VALUE, Column, Date, LeftOut, Levels, Number
 
 if TYPE_CHECKING:
     from bayesbandit.tables.encoder import Encoder
     from bayesbandit.tables.formula import Formula
 
-FORMAT, VERSION = "bayesbandit.Encoder", 3
-KINDS: dict[str, type[Any]] = {kind.kind: kind for kind in (Number, Date, Levels, LeftOut)}
+FILE_FORMAT, FILE_VERSION = "bayesbandit.Encoder", 3
+COLUMN_KINDS: dict[str, type[Any]] = {kind.kind: kind for kind in (Number, Date, Levels, LeftOut)}
 MAX_ORIGIN = 2**62  # microseconds from 1970
 
 
@@ -33,27 +33,27 @@ def is_positive(value: object, where: str) -> None:
     demand(isinstance(value, int | float) and value > 0, f"{where} is {brief(value)}")
 
 
-OF_ALL = {"kind": str, "name": NAME}
-NUMBERS = {**OF_ALL, "median": is_number, "mean": is_number, "scale": is_positive}
+OF_ALL = {"kind": str, "name": ARM_NAME}
+NUMBER_FIELDS = {**OF_ALL, "median": is_number, "mean": is_number, "scale": is_positive}
 FORMS = {
-    Number.kind: NUMBERS,
-    Date.kind: {**NUMBERS, "origin": Whole(-MAX_ORIGIN, MAX_ORIGIN)},
+    Number.kind: NUMBER_FIELDS,
+    Date.kind: {**NUMBER_FIELDS, "origin": Whole(-MAX_ORIGIN, MAX_ORIGIN)},
     Levels.kind: {
         **OF_ALL, "levels": [str], "missing": bool, "pooled": bool,
     },
     LeftOut.kind: {**OF_ALL, "why": str},
 }  # fmt: skip
-HEADER = {
-    "format": FORMAT, "version": VERSION, "named": bool, "columns": list, "formula": object,
-    "constant": bool, "digest": str,
+HEADER_FIELDS = {
+    "format": FILE_FORMAT, "version": FILE_VERSION, "named": bool, "columns": list,
+    "formula": object, "constant": bool, "digest": str,
 }  # fmt: skip
 
 
 def stored(encoder: Encoder) -> dict[str, Any]:
     """Return format, version, columns, formula, constant, and a digest of them all."""
     plain: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": FILE_FORMAT,
+        "version": FILE_VERSION,
         "named": encoder.named,
         "columns": [_column(column) for column in encoder.fitted],
         "formula": None if encoder.spec is None else encoder.spec.stored(),
@@ -86,11 +86,11 @@ def _restored(plain: Mapping[str, Any]) -> tuple[tuple[Column, ...], bool, Formu
     demand(isinstance(plain, Mapping), f"not a dict but {shown(plain)[:80]}")
     kind, version = plain.get("format"), plain.get("version")
     demand(
-        kind == FORMAT and version == VERSION,
-        f"format {kind!r} version {version!r}; this release reads {FORMAT!r} version {VERSION}: "
-        "fit the encoder again",
+        kind == FILE_FORMAT and version == FILE_VERSION,
+        f"format {kind!r} version {version!r}; this release reads {FILE_FORMAT!r} version "
+        f"{FILE_VERSION}: fit the encoder again",
     )
-    check(dict(plain), HEADER)
+    check(dict(plain), HEADER_FIELDS)
     demand(plain["columns"], "it has no columns")
     columns = tuple(_column_of(one) for one in plain["columns"])
     names = [column.name for column in columns]
@@ -114,9 +114,9 @@ def _column_of(plain: object) -> Column:
     if not isinstance(plain, dict):
         raise Broken(f"a column is {brief(plain)}")
     kind, name = plain.get("kind"), plain.get("name")
-    if not isinstance(kind, str) or kind not in KINDS:
+    if not isinstance(kind, str) or kind not in COLUMN_KINDS:
         raise Broken(f"a column's kind is {brief(kind)}")
-    check(name, NAME, "a column's name")
+    check(name, ARM_NAME, "a column's name")
     where = f"column {name!r}"
     check(plain, FORMS[kind], where)
     if kind == Levels.kind:
@@ -124,5 +124,7 @@ def _column_of(plain: object) -> Column:
         demand(len(set(levels)) == len(levels), f"{where} repeats a level")
         demand(levels or plain["missing"] or plain["pooled"], f"{where} has no level")
         plain = {**plain, "levels": levels}
-    column: Column = KINDS[kind](**{key: value for key, value in plain.items() if key != "kind"})
+    column: Column = COLUMN_KINDS[kind](
+        **{key: value for key, value in plain.items() if key != "kind"}
+    )
     return column

@@ -13,12 +13,12 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-NUMBERS = (Real, Decimal, np.bool_)  # types of numbers
-EXACT = 2**53  # floats below it hold each whole number
+NUMBER_TYPES = (Real, Decimal, np.bool_)  # types of numbers
+MAX_EXACT_INTEGER = 2**53  # floats below it hold each whole number
 WORDS = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+"
 ISO = r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?\s?(Z|[+-]\d\d(:?\d\d)?)?)?"  # dates
 # texts that stand for a missing value in a column of numbers
-ABSENT = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "NaT")
+MISSING_WORDS = ("NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "NaT")
 
 
 def words_in(name: object) -> list[str]:
@@ -35,7 +35,7 @@ def text_of(value: object) -> str:
 
 def whole(column: pd.Series) -> pd.Series:
     """Return a column of names; whole numbers that are stored as floats become integers."""
-    floats = column.dtype.kind == "f" and bool((column.abs() < EXACT).all())
+    floats = column.dtype.kind == "f" and bool((column.abs() < MAX_EXACT_INTEGER).all())
     return column.astype(np.int64) if floats and (column % 1 == 0).all() else column
 
 
@@ -48,7 +48,7 @@ def numbers_of(column: pd.Series) -> np.ndarray:
 
     if column.dtype.kind in "biuf":
         return column.to_numpy(np.float64, na_value=np.nan)
-    read = [value if isinstance(value, (*NUMBERS, str)) else None for value in column]
+    read = [value if isinstance(value, (*NUMBER_TYPES, str)) else None for value in column]
     try:
         found = pd.to_numeric(pd.Series(read, dtype=object), errors="coerce")
     except OverflowError as error:

@@ -24,7 +24,7 @@ from bayesbandit.kernels.rounds import GIVEN
 from bayesbandit.runtime.capabilities import declares
 from bayesbandit.schedule import Schedule
 
-EACH = Schedule(1)
+EVERY_ROUND = Schedule(1)
 
 
 @runtime_checkable
@@ -63,7 +63,7 @@ class Normalized(Protocol):
 
 def schedule_of(balance: Balance) -> Schedule:
     """Return the schedule by which a balance reweights past rounds."""
-    return balance.schedule if isinstance(balance, Scheduled) else EACH
+    return balance.schedule if isinstance(balance, Scheduled) else EVERY_ROUND
 
 
 def is_normalized(balance: Balance) -> bool:

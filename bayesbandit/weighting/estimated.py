@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.checks import Name
-from bayesbandit.forms import NAME, Numbers
+from bayesbandit.forms import ARM_NAME, Numbers
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.reweighted import Known, shares
 from bayesbandit.runtime.one_thread import one_thread
@@ -17,7 +17,7 @@ from bayesbandit.weighting.base import measured
 from bayesbandit.weighting.reweighting import Form, Inverse
 
 ACCURACY = 1e-4  # the gradient's tolerance, in coordinates with a curvature of about 1
-WIDE = 100  # with more columns than this and than rows, fit in the span of the rows
+MANY_COLUMNS = 100  # with more columns than this and than rows, fit in the span of the rows
 
 
 class Estimated(Inverse):
@@ -60,7 +60,7 @@ class Estimated(Inverse):
     def form(self, state: Mapping[str, Any], layout: Layout, belief: Belief, total: int) -> Form:
         A = len(state["arms"])
         shape = (A, layout.n_features + 1) if A else (0, 0)
-        return {"arms": [NAME], "coef": Numbers(shape)}
+        return {"arms": [ARM_NAME], "coef": Numbers(shape)}
 
     def restore(self, state: dict[str, Any], belief: Belief) -> None:
         self.arms, self.coef = tuple(state["arms"]), state["coef"]
@@ -80,7 +80,7 @@ def logistic(x: np.ndarray, label: np.ndarray) -> np.ndarray:
     from scipy.optimize import minimize
 
     n, d = x.shape
-    if n < d and d > WIDE:
+    if n < d and d > MANY_COLUMNS:
         span, coordinates = qr(x.T, mode="economic")
         w = logistic(coordinates.T, label)
         return np.column_stack([w[:, :-1] @ span.T, w[:, -1]])

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.checks import LARGEST, integer, number, one_of
+from bayesbandit.checks import MAX_ABS_VALUE, integer, number, one_of
 from bayesbandit.history import History
 from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.runtime.savable import savable
@@ -27,9 +27,12 @@ from bayesbandit.weighting.by_arm import ByArm, standardised
 
 Array = np.ndarray
 KERNELS = "rbf", "laplacian", "linear", "polynomial"
-STEPS, ACCURATE = 5000, 1e-6  # most gradient steps; tolerance of weights that average 1
+MAX_GRADIENT_STEPS, WEIGHT_TOLERANCE = (
+    5000,
+    1e-6,
+)  # most gradient steps; tolerance of weights that average 1
 SAMPLE = 500  # most rows for the median distance
-BLOCK = 1000  # rows whose kernel is computed at a time
+ROWS_PER_BLOCK = 1000  # rows whose kernel is computed at a time
 
 
 @savable
@@ -60,11 +63,11 @@ class KernelBalance(ByArm):
     refit_every: float | int = 0.25
 
     def __post_init__(self) -> None:
-        number(self.noise, "noise", above=0, largest=LARGEST, smallest=1 / LARGEST)
+        number(self.noise, "noise", above=0, largest=MAX_ABS_VALUE, smallest=1 / MAX_ABS_VALUE)
         number(self.least, "least", above=0, most=1)
         one_of(self.kernel, "kernel", KERNELS)
         if self.gamma is not None:
-            number(self.gamma, "gamma", above=0, largest=LARGEST)
+            number(self.gamma, "gamma", above=0, largest=MAX_ABS_VALUE)
         integer(self.landmarks, "landmarks", least=1)
         Schedule(self.refit_every)
 
@@ -94,7 +97,7 @@ class KernelBalance(ByArm):
             F = features[mine]
             return lambda W: F @ (F.T @ W), F @ features.mean(axis=0)
         K = pairwise_kernels(z[mine], metric=self.kernel, **gamma)
-        blocks = [z[i : i + BLOCK] for i in range(0, len(z), BLOCK)]
+        blocks = [z[i : i + ROWS_PER_BLOCK] for i in range(0, len(z), ROWS_PER_BLOCK)]
         sums = [pairwise_kernels(b, z[mine], metric=self.kernel, **gamma).sum(0) for b in blocks]
         return lambda W: K @ W, sum(sums) / len(z)
 
@@ -119,11 +122,11 @@ def kernel_weights(
     step = m / (largest_eigenvalue(product, m) + noise)
     W = ahead = np.ones(m)
     pace = 1.0
-    for _ in range(STEPS):
+    for _ in range(MAX_GRADIENT_STEPS):
         gradient = (product(ahead) + noise * ahead) / m - mean
         new = projected(ahead - step * gradient, least)
         move = new - W
-        if np.abs(new - ahead).max() <= ACCURATE:
+        if np.abs(new - ahead).max() <= WEIGHT_TOLERANCE:
             return new
         faster = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * pace**2))
         overshot = (ahead - new) @ move > 0.0

@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from bayesbandit.beliefs.base import Belief, Recallable, Snapshot, needed
-from bayesbandit.checks import HUGEST, Name
-from bayesbandit.forms import NAME, Real, Row, Whole, demand, prefixed, unprefixed
+from bayesbandit.checks import LARGEST_FLOAT, Name
+from bayesbandit.forms import ARM_NAME, Real, Row, Whole, demand, prefixed, unprefixed
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.propensities import chances
 from bayesbandit.kernels.reweighted import Known
@@ -121,11 +121,11 @@ class Pooled(Inverse):
         past = needed(belief, Recallable, WHEN)
         n = len(state["periods"])
         demand(len(state["arms"]) == n, "its snapshots are not all there")
-        form: Form = {"stale": bool, "periods": [Whole()], "arms": [[NAME]]}
+        form: Form = {"stale": bool, "periods": [Whole()], "arms": [[ARM_NAME]]}
         rules = []
         for i, arms in enumerate(state["arms"]):
             floor = Real(0.0, (1.0 + 1e-9) / max(1, len(arms)))
-            rules.append(Row(Whole(0, TABULATED - 1), Real(0.0, HUGEST), floor))
+            rules.append(Row(Whole(0, TABULATED - 1), Real(0.0, LARGEST_FLOAT), floor))
             form |= prefixed(f"{i}.", past.recall_form(len(arms), total))
         return {**form, "rules": Row(*rules)}
 

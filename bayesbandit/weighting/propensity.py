@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from bayesbandit.beliefs.base import Belief
-from bayesbandit.checks import LARGEST, integer, number, one_of
+from bayesbandit.checks import MAX_ABS_VALUE, integer, number, one_of
 from bayesbandit.history import History
 from bayesbandit.kernels.rounds import DECISION, GIVEN, UNWEIGHTED
 from bayesbandit.runtime.savable import savable
@@ -74,7 +74,7 @@ class InversePropensity:
     compiled: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        number(self.clip, "clip", above=0, most=1, smallest=1 / LARGEST)
+        number(self.clip, "clip", above=0, most=1, smallest=1 / MAX_ABS_VALUE)
         one_of(self.propensity, "propensity", ("decision", "pooled", "estimated"))
         one_of(self.normalize, "normalize", (True, False))
         Schedule(self.refit_every)

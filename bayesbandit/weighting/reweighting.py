@@ -14,8 +14,8 @@ from typing import Any, Self
 import numpy as np
 
 from bayesbandit.beliefs.base import Belief, Reweighable, needed
-from bayesbandit.checks import LARGEST, Name, column, shown
-from bayesbandit.forms import NAME, Row, Whole
+from bayesbandit.checks import MAX_ABS_VALUE, Name, column, shown
+from bayesbandit.forms import ARM_NAME, Row, Whole
 from bayesbandit.history import History, Layout
 from bayesbandit.kernels.reweighted import Known
 from bayesbandit.policies import Policy
@@ -128,8 +128,10 @@ class Weighed(Weigher):
         w = column(weights, n, f"what {what} gives as `{method}`")
         if not (w > 0.0).all():
             raise ValueError(f"{what} must give `{method}` > 0; got {w.min():g}")
-        if w.min(initial=1.0) < 1 / LARGEST:
-            raise ValueError(f"{what} must give `{method}` ≥ {1 / LARGEST:g}; got {w.min():g}")
+        if w.min(initial=1.0) < 1 / MAX_ABS_VALUE:
+            raise ValueError(
+                f"{what} must give `{method}` ≥ {1 / MAX_ABS_VALUE:g}; got {w.min():g}"
+            )
         return w
 
     def past(self, arm: Name, rows: np.ndarray, mine: np.ndarray, layout: Layout) -> np.ndarray:
@@ -218,7 +220,7 @@ class Reweighting:
 
     def form(self, state: Mapping[str, Any], layout: Layout, belief: Belief, total: int) -> Form:
         """Return the form of each part of a state, after `total` rounds."""
-        form: Form = {"due": [Row(NAME, Whole())]}
+        form: Form = {"due": [Row(ARM_NAME, Whole())]}
         return form | self.weigher.form(state, layout, belief, total)
 
 

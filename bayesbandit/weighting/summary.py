@@ -12,8 +12,10 @@ from bayesbandit.history import History
 if TYPE_CHECKING:
     import pandas as pd
 
-LEAST = 5  # effective rounds that an se needs; rounds that the minimum probability must give an arm
-FEW = 50  # effective rounds below which an se may be too small
+MIN_EFFECTIVE_ROUNDS = (
+    5  # effective rounds that an se needs; rounds that the minimum probability must give an arm
+)
+WARN_BELOW_ROUNDS = 50  # effective rounds below which an se may be too small
 
 
 def summary(history: History, min_probability: float | None = None) -> pd.DataFrame:
@@ -96,7 +98,7 @@ def _lacks_floor(floors: np.ndarray) -> str:
         return "no min_probability was under all of its decisions"
     if later.min(initial=1.0) < earlier.min(initial=1.0):
         return "the least probability falls"
-    if floor * len(floors) < LEAST:
+    if floor * len(floors) < MIN_EFFECTIVE_ROUNDS:
         return f"a least probability of {floor:g} is too small for {len(floors):,} rounds"
     return ""
 
@@ -107,8 +109,8 @@ def _refusal(n: int, n_known: int, effective: float, lacks: str) -> str:
         return "no propensity was logged" if n else "no rounds"
     if lacks:
         return f"no ipw_se: {lacks}"
-    if effective < LEAST:
-        return f"no ipw_se: fewer than {LEAST} effective rounds"
+    if effective < MIN_EFFECTIVE_ROUNDS:
+        return f"no ipw_se: fewer than {MIN_EFFECTIVE_ROUNDS} effective rounds"
     return ""
 
 
@@ -116,4 +118,4 @@ def _remarks(n: int, n_known: int, effective: float) -> tuple[str, str]:
     """Return notes on an arm with n rounds, `n_known` of them with a propensity; "": no note."""
     part = f"{n_known:,} of {n:,} rounds have a propensity" if 0 < n_known < n else ""
     few = "few effective rounds: ipw_se may be too small"
-    return part, few if LEAST <= effective < FEW else ""
+    return part, few if MIN_EFFECTIVE_ROUNDS <= effective < WARN_BELOW_ROUNDS else ""

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from bayesbandit.beliefs.linear import LAMBDAS
+from bayesbandit.beliefs.linear import RIDGE_CANDIDATES
 from tests import oracle
 
 NODES, SHARES = np.polynomial.legendre.leggauss(24)
@@ -45,7 +45,7 @@ class Naive:
         self.refresh, self.snapshots, self.intercept = refresh, snapshots, intercept
         self.variance, self.prior, self.normalize = variance, prior, normalize
         self.prior_rows = prior_rows
-        self.grid, self.folds = LAMBDAS if grid == "default" else grid, folds
+        self.grid, self.folds = RIDGE_CANDIDATES if grid == "default" else grid, folds
         self.rounds, self.due, self.stale = [], {}, True
         self.past = []  # [periods, arms, posteriors, chances by context] of each snapshot
         self.fit, self.known = None, {}

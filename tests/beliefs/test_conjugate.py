@@ -5,7 +5,7 @@ import pymc as pm
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.beliefs.counts import SUMS, Counts
+from bayesbandit.beliefs.counts import SUM_COLUMNS, Counts
 from bayesbandit.beliefs.sampled.belief import SampledBelief
 from bayesbandit.inference.plan import plan
 from tests import declarations as declared
@@ -54,7 +54,7 @@ def played(made, n=40, seed=0):
 
 
 def sums(made):
-    return made.belief.arms[:, SUMS].copy()
+    return made.belief.arms[:, SUM_COLUMNS].copy()
 
 
 @pytest.mark.slow

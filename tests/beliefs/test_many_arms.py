@@ -13,7 +13,7 @@ from bayesbandit.many_arms import RowComparison
 from bayesbandit.predictions import JointRows
 from tests.beliefs.test_linear import seeds
 
-K, D, S = 60, 3, points.POINTS
+K, D, S = 60, 3, points.JOINT_DRAWS
 
 
 def world(seed, rounds, model=None, policy=None, arms=K, d=D, **settings):

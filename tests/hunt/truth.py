@@ -16,7 +16,7 @@ import pytensor
 import pytensor.tensor as pt
 from pytensor.graph.replace import clone_replace, vectorize_graph
 
-from bayesbandit.declaring.declaration import DATA
+from bayesbandit.declaring.declaration import DATA_NAMES
 from bayesbandit.model import RewardModel
 
 MODE = "FAST_COMPILE"
@@ -173,7 +173,7 @@ class Truth:
 
     @cached_property
     def _containers(self) -> dict[str, Any]:
-        found = {role: self.built.named_vars.get(name) for role, name in DATA.items()}
+        found = {role: self.built.named_vars.get(name) for role, name in DATA_NAMES.items()}
         return {role: v for role, v in found.items() if v is not None}
 
     @cached_property

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pymc as pm
 
-from bayesbandit.declaring.declaration import DATA
+from bayesbandit.declaring.declaration import DATA_NAMES
 
 FAST = "FAST_COMPILE"
 
@@ -31,7 +31,7 @@ def built(declare: Callable[..., Any], data: dict[str, np.ndarray]) -> pm.Model:
         coords["arm"] = range(int(data["arm"].max()) + 1)
     with pm.Model(coords=coords) as model:
         dims = dict.fromkeys(data, ("row",)) | {"x": ("row", "feature")}
-        inputs = {role: pm.Data(DATA[role], v, dims=dims[role]) for role, v in data.items()}
+        inputs = {role: pm.Data(DATA_NAMES[role], v, dims=dims[role]) for role, v in data.items()}
         mean = declare(**inputs)
         pm.Deterministic("mean_reward", getattr(mean, "values", mean), dims="row")
     return model

@@ -10,7 +10,7 @@ from scipy import stats
 import bayesbandit as bb
 from bayesbandit.inference.gibbs.rewrite_products import Divided, without_products
 from bayesbandit.inference.graph_analysis.density import read
-from bayesbandit.inference.graph_analysis.quadratic import PYTHON, total
+from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE, total
 from bayesbandit.inference.plan import plan
 from bayesbandit.inference.pymc_model.template import template
 from tests.cases import slow_but
@@ -102,7 +102,9 @@ def test_the_density_is_the_same(name, rng):
             given = {density.values[k]: at[k] for k in density.values}
             given |= {density.inputs[k]: density.own[k] for k in density.inputs}
             graphs = total([t.graph for t in density.terms]), density.mean
-            values.append([g.eval(given, mode=PYTHON, on_unused_input="ignore") for g in graphs])
+            values.append(
+                [g.eval(given, mode=UNCOMPILED_MODE, on_unused_input="ignore") for g in graphs]
+            )
         assert values[1][0] + jacobian == pytest.approx(values[0][0], rel=1e-9)
         np.testing.assert_allclose(values[1][1], values[0][1], rtol=1e-9)
 

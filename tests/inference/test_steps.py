@@ -7,7 +7,7 @@ import pytest
 from pytensor.graph.replace import vectorize_graph
 
 from bayesbandit.inference.base import Compiled
-from bayesbandit.inference.graph_analysis.quadratic import PYTHON
+from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE
 from bayesbandit.inference.steps import steps
 
 
@@ -40,8 +40,8 @@ def given(n, rng):
 @pytest.mark.slow
 def test_steps_are_the_graph(rng):
     inputs, outputs = graphs()
-    function = pytensor.function(inputs, outputs, mode=PYTHON)
-    ours = Compiled(inputs, outputs, PYTHON, trusted=True)
+    function = pytensor.function(inputs, outputs, mode=UNCOMPILED_MODE)
+    ours = Compiled(inputs, outputs, UNCOMPILED_MODE, trusted=True)
     assert ours._steps is not None
     for n in (1, 6, 12):
         arguments = given(n, rng)
@@ -52,15 +52,15 @@ def test_steps_are_the_graph(rng):
 
 def test_what_loops_in_python_is_left_to_pytensor():
     x, v = pt.tensor3("x"), pt.vector("v")
-    left = pytensor.function([x], [pt.linalg.cholesky(x)], mode=PYTHON)
-    parts = pytensor.function([v], pt.split(v, splits_size=[1, 2]), mode=PYTHON)
+    left = pytensor.function([x], [pt.linalg.cholesky(x)], mode=UNCOMPILED_MODE)
+    parts = pytensor.function([v], pt.split(v, splits_size=[1, 2]), mode=UNCOMPILED_MODE)
     assert steps(left.maker.fgraph) is None
     assert steps(parts.maker.fgraph) is None
 
 
 def test_shared_variables_have_the_values_of_the_moment():
     x, scale = pt.vector("x"), pytensor.shared(np.array(2.0))
-    scaled = Compiled([x], [x * scale + 1.0], PYTHON, trusted=True)
+    scaled = Compiled([x], [x * scale + 1.0], UNCOMPILED_MODE, trusted=True)
     assert scaled._steps is not None
     for value in (2.0, 5.0):
         scale.set_value(np.array(value))

@@ -222,7 +222,7 @@ def test_draws_by_gammas_are_draws_by_devroyes_method(b, rng):
 def test_the_share_right_of_the_cut_is_an_integral():
     """Of the proposal: the exponential's part of both (Polson, Scott and Windle, appendix)."""
     for z in (0.0, 0.7, 3.0, 20.0):
-        cut = polya_gamma.CUT
+        cut = polya_gamma.SERIES_MEET
         rate = np.pi**2 / 8 + z * z / 2
         right = np.pi / 2 * np.exp(-rate * cut) / rate
         left = integrate.quad(

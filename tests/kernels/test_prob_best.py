@@ -8,7 +8,7 @@ from scipy.special import ndtr, stdtr
 from scipy.stats import norm, t
 
 from bayesbandit.kernels.prob_best.located import best_from, best_probabilities, by_walk, place
-from bayesbandit.kernels.student import NEGLIGIBLE, normal_cdf, peak, reach
+from bayesbandit.kernels.student import NEGLIGIBLE_MASS, normal_cdf, peak, reach
 from tests.cases import few, in_gate, long_but
 
 INF = np.inf
@@ -106,8 +106,10 @@ def test_normal_cdf():
 @pytest.mark.parametrize("df", [0.5, 1, 1.5, 4, 20, 150, 199.9, 200.1, 1e3, 1e8, 1e300, INF])
 def test_peak_and_reach(df):
     assert peak(df) == pytest.approx(pdf(0.0, df), rel=1e-11)
-    assert cdf(-reach(df), df) <= NEGLIGIBLE
-    assert reach(df) <= 1.1 * -(norm.ppf(NEGLIGIBLE) if df > 1e9 else t.ppf(NEGLIGIBLE, df))
+    assert cdf(-reach(df), df) <= NEGLIGIBLE_MASS
+    assert reach(df) <= 1.1 * -(
+        norm.ppf(NEGLIGIBLE_MASS) if df > 1e9 else t.ppf(NEGLIGIBLE_MASS, df)
+    )
 
 
 # --- known values

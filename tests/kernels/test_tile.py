@@ -19,7 +19,7 @@ def test_a_tile(k, i, start, stop, rng):
     out = np.full((8, 16), 7.0)
     vector_tile(out, base, left, right, k, i, start, stop)
     expected = np.full((8, 16), 7.0)
-    here = np.s_[k : k + tile.ROWS, i : i + tile.LANES]
+    here = np.s_[k : k + tile.TILE_ROWS, i : i + tile.TILE_LANES]
     expected[here] = (base - left[start:stop].T @ right[start:stop])[here]
     np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-13)
 

@@ -10,7 +10,7 @@ from bayesbandit.cli.evaluate import titled
 from bayesbandit.ope import Log, check, estimate, evaluate
 from bayesbandit.ope.check import e_process
 from bayesbandit.ope.sequences import (
-    BETS,
+    WEALTH_SHARES,
     Wealth,
     asymptotic,
     bet_scores,
@@ -68,7 +68,7 @@ def test_wealth_by_hand():
     ends = Wealth(1.0, 0.05).add(phi)
     nu = np.arange(1, 501) / 500
     gain = (phi[:, None, None] + 1) / (nu[:, None] + 1) - 1
-    wealth = np.cumprod(1 + BETS * gain, axis=0).mean(axis=2)
+    wealth = np.cumprod(1 + WEALTH_SHARES * gain, axis=0).mean(axis=2)
     rich = np.maximum.accumulate(wealth, axis=0) >= 40
     np.testing.assert_allclose(ends, [nu[row].max(initial=0.0) for row in rich])
     again = Wealth(1.0, 0.05)

@@ -61,7 +61,7 @@ def test_an_encoder_learns_a_sample_of_a_table_on_a_cluster(monkeypatch):
     table = log(0, 2000)[["u", "arm"]]
     frame = dd.from_pandas(table, npartitions=20)
     assert bb.Encoder.fit(frame) == bb.Encoder.fit(table)
-    monkeypatch.setattr(samples, "MOST", 500)
+    monkeypatch.setattr(samples, "MAX_SAMPLE_ROWS", 500)
     rows = samples.sample(frame)
     assert len(rows) == 500
     pd.testing.assert_frame_equal(rows, samples.sample(frame))

@@ -604,7 +604,7 @@ def test_a_reward_that_becomes_visible_late_is_neither_skipped_nor_counted_twice
 def test_a_learner_does_not_try_for_ever(lite, monkeypatch):
     service, _ = begun(lite)
     service.reward(service.decide([0.0, 0.0]).id, 1.0)
-    monkeypatch.setattr("bayesbandit.service.service.ATTEMPTS", 3)
+    monkeypatch.setattr("bayesbandit.service.service.MAX_ATTEMPTS", 3)
     monkeypatch.setattr(service.log.ledger, "commit", lambda *_: None)
     with pytest.raises(TimeoutError, match="refuses a version each time"):
         service.learn()

@@ -246,7 +246,7 @@ def test_a_run_is_its_rounds_to_the_last_bit(how, policy, model, limit, rng, mon
     """In stretches, each to the next settlement or as far as there is room; a log has begun, arms
     go and come, and the block of random numbers ends on the way."""
     monkeypatch.setattr(simulation, "AT_ONCE", 1000)
-    monkeypatch.setattr(module_of_bandits, "BLOCK", 100)
+    monkeypatch.setattr(module_of_bandits, "NORMALS_PER_BLOCK", 100)
     x, reward = world(rng, 180)
     run, stepped = (
         bb.Bandit(

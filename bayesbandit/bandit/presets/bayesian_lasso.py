@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from bayesbandit.beliefs.declared import Sampled
 
-WARM = 10  # sweeps before the kept ones, from the sampler's last state
+WARM_SWEEPS = 10  # sweeps before the kept ones, from the sampler's last state
 
 
 @preset()
@@ -84,7 +84,7 @@ def _lasso(
     priors: dict[str, Any] = {"sigma2": noise, "intercept": constant}
     priors["lambda2"] = lam if isinstance(lam, Prior) else number(lam, "lam", above=0) ** 2
     model = load_model("bayesian_lasso").with_priors(**priors)
-    tune = 0 if frozen else WARM
+    tune = 0 if frozen else WARM_SWEEPS
     return Sampled(
         model, "gibbs", half_life, clock, draws=draws, tune=tune, refit_every=refit_every,
         frozen=frozen,

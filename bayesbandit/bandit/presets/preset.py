@@ -18,7 +18,7 @@ from bayesbandit.weighting.propensity import InversePropensity
 # What explains settings, after the model.
 EXPLAINED_BY = (InversePropensity, EpsilonGreedy, Scaled, Floored, Bandit)
 OF_BANDITS = inspect.signature(Bandit).parameters
-EXPLANATION = re.compile(r"([a-z]\w*(?:, [a-z]\w*)*): ")
+SETTING_EXPLANATION = re.compile(r"([a-z]\w*(?:, [a-z]\w*)*): ")
 
 
 def preset[**P](
@@ -102,7 +102,7 @@ def explanations(doc: str) -> dict[str, str]:
     told: dict[str, str] = {}
     names: list[str] = []
     for line in doc.splitlines():
-        if item := EXPLANATION.match(line):
+        if item := SETTING_EXPLANATION.match(line):
             names = item[1].split(", ")
             told |= dict.fromkeys(names, line)
         elif not line.strip():

@@ -16,7 +16,7 @@ from bayesbandit.bandit.storage import verify
 from bayesbandit.bandit.storage.settings import DECLARED, decode, encode, made
 from bayesbandit.beliefs.base import Declaring, Storable, needed
 from bayesbandit.beliefs.shared.belief import Shared
-from bayesbandit.forms import PLAIN, Broken, check
+from bayesbandit.forms import PLAIN_VALUE, Broken, check
 from bayesbandit.growing_rows import unheld
 from bayesbandit.model import RewardModel
 from bayesbandit.policies import Greedy, Policy
@@ -27,10 +27,10 @@ from bayesbandit.weighting.base import Balance
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
 
-FORMAT = "bayesbandit.Bandit"
-VERSION = 4
+FILE_FORMAT = "bayesbandit.Bandit"
+FILE_VERSION = 4
 DTYPES = ("<f8", "<i8", "|u1")  # of arrays
-RAW = (  # errors that a file's wrong values can cause
+INVALID_VALUE_ERRORS = (  # errors that a file's wrong values can cause
     *(Broken, TypeError, AttributeError, LookupError, ArithmeticError, MemoryError, RecursionError),
     *(AssertionError, NotImplementedError),  # by PyMC and PyTensor, for wrong priors
 )
@@ -52,8 +52,8 @@ def state(bandit: Bandit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             else:
                 parts[part][key] = _keyed_by_text(value, f"{part}.{key}")
     meta: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": FILE_FORMAT,
+        "version": FILE_VERSION,
         "names": list(bandit.arms),
         "n_features": bandit.n_features,
         "encoder": None if bandit.encoder is None else bandit.encoder.to_dict(),
@@ -158,7 +158,7 @@ def load(
     try:
         verify.check(meta, arrays)
         bandit = restore(make, meta, arrays, policy, model, balance)
-    except RAW as error:
+    except INVALID_VALUE_ERRORS as error:
         why = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
         raise ValueError(f"{path} is broken: {why}") from error
     if fresh is not False:
@@ -219,10 +219,10 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     except Exception as error:  # a zip's reader raises what it likes when the file is broken
         raise ValueError(f"{path} is not a saved bandit, or is broken: {error}") from error
     kind, version = meta["format"], meta["version"]
-    if kind != FORMAT or type(version) is not int or version != VERSION:
+    if kind != FILE_FORMAT or type(version) is not int or version != FILE_VERSION:
         raise ValueError(
-            f"{path} holds {kind!r} version {version!r}; this release reads {FORMAT!r} "
-            f"version {VERSION}"
+            f"{path} holds {kind!r} version {version!r}; this release reads {FILE_FORMAT!r} "
+            f"version {FILE_VERSION}"
         )
     if sorted(arrays) != meta.get("arrays"):
         raise ValueError(f"{path} is broken: it holds the arrays {sorted(arrays)}")
@@ -261,10 +261,10 @@ def _model(encoded: dict[str, Any], model: Any) -> Any:
         return decode(encoded, "model", model)
     if isinstance(model, Declaring):
         return model
-    from bayesbandit.beliefs.declared import KINDS  # loads PyMC
+    from bayesbandit.beliefs.declared import LEARNING_MODELS  # loads PyMC
     from bayesbandit.inference.registry import choices
 
-    check(encoded, {"kind": str, "declared": str, ...: PLAIN}, "its model")
+    check(encoded, {"kind": str, "declared": str, ...: PLAIN_VALUE}, "its model")
     settings = {k: v for k, v in encoded.items() if k not in ("kind", "declared")}
     try:
         declared = RewardModel.from_yaml(encoded["declared"]) if model is None else model
@@ -275,7 +275,7 @@ def _model(encoded: dict[str, Any], model: Any) -> Any:
             f"the bandit's engine is {engine!r}, which is not registered; the engines are "
             f"{', '.join(choices())}: import the module that registers it, then load again"
         )
-    return made(KINDS[encoded["kind"]], {"declared": declared, **settings})
+    return made(LEARNING_MODELS[encoded["kind"]], {"declared": declared, **settings})
 
 
 def _kind(encoded: object) -> object:

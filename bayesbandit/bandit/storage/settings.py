@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit.forms import PLAIN, OneOf, check
+from bayesbandit.forms import PLAIN_VALUE, OneOf, check
 from bayesbandit.model import RewardModel
 from bayesbandit.runtime.savable import KINDS, META, is_registered, kind_of, name_of, with_new_names
 
@@ -22,10 +22,10 @@ DECLARED = "Declared", "Sampled", "Laplace"  # whose classes are imported only w
 
 def setting(value: object, where: str) -> None:
     """Raise `Broken` unless a value is what `_stored` gives."""
-    check(value, PART if isinstance(value, dict) else OneOf(PLAIN, [setting]), where)
+    check(value, PART_FORM if isinstance(value, dict) else OneOf(PLAIN_VALUE, [setting]), where)
 
 
-PART = {"kind": str, "foreign?": True, ...: setting}  # a dataclass or an Enum's member
+PART_FORM = {"kind": str, "foreign?": True, ...: setting}  # a dataclass or an Enum's member
 
 
 def encode(value: Any) -> dict[str, Any]:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit import forms
-from bayesbandit.bandit.storage.settings import PART
+from bayesbandit.bandit.storage.settings import PART_FORM
 from bayesbandit.beliefs.base import Described
-from bayesbandit.checks import COUNT, LARGEST, LONGEST
+from bayesbandit.checks import LARGEST_INTEGER, MAX_ABS_VALUE, MAX_COUNT
 from bayesbandit.forms import (
     ABOVE_ZERO,
-    NAME,
+    ARM_NAME,
     Numbers,
     OneOf,
     Real,
@@ -34,20 +34,20 @@ from bayesbandit.kernels.row_layout import KINDS, TAIL, row_type
 if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
 
-PARTS = ("belief", "reweighting")  # parts with a state
-SEED = Whole(0, LONGEST)
-CONTEXT_OR_REWARD = Numbers(least=-LARGEST, most=LARGEST)
-HEADER = {
+STATEFUL_PARTS = ("belief", "reweighting")  # parts with a state
+SEED_FORM = Whole(0, LARGEST_INTEGER)
+CONTEXT_OR_REWARD = Numbers(least=-MAX_ABS_VALUE, most=MAX_ABS_VALUE)
+HEADER_FORM = {
     "format": str,
     "version": int,
-    "names": [NAME],
-    "retired": [NAME],
+    "names": [ARM_NAME],
+    "retired": [ARM_NAME],
     "n_features": Whole(),
     "encoder": OneOf(None, dict),
-    **dict.fromkeys(("model", "policy", "balance"), PART),
-    "seed": Row(OneOf(SEED, [SEED]), [SEED]),
+    **dict.fromkeys(("model", "policy", "balance"), PART_FORM),
+    "seed": Row(OneOf(SEED_FORM, [SEED_FORM]), [SEED_FORM]),
     "t": Whole(),
-    "ahead?": Real(-COUNT, COUNT),
+    "ahead?": Real(-MAX_COUNT, MAX_COUNT),
     "rng": {
         "bit_generator": "PCG64",
         "state": {"state": Whole(0, 2**128 - 1), "inc": Whole(0, 2**128 - 1)},
@@ -56,7 +56,7 @@ HEADER = {
     },
     "limit": OneOf(None, Whole()),
     "total": Whole(),
-    **dict.fromkeys(PARTS, dict),
+    **dict.fromkeys(STATEFUL_PARTS, dict),
     "digest?": OneOf(None, str),
     "arrays": [str],
 }
@@ -65,12 +65,14 @@ FORMS_OF_ARRAYS = {"stream": Numbers((None,)), "history": np.ndarray, ...: np.nd
 
 def check_form(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Raise `Broken` if the types, sizes or names in a file are wrong."""
-    forms.check(meta, HEADER)
+    forms.check(meta, HEADER_FORM)
     forms.check(arrays, FORMS_OF_ARRAYS)
     demand(meta["names"], "its arms have no names")
     for name in arrays.keys() - {"stream", "history"}:
         part, _, key = name.partition(".")
-        demand(part in PARTS and key not in meta[part], f"it has an unknown array {name!r}")
+        demand(
+            part in STATEFUL_PARTS and key not in meta[part], f"it has an unknown array {name!r}"
+        )
 
 
 def check(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -98,7 +100,7 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
         "last": Numbers(least=-np.inf, most=np.inf),
         "arm": Numbers(least=-len(meta["retired"]), most=K - 1, whole=True),
         "rule": Numbers(least=min(KINDS), most=max(KINDS), whole=True),
-        "number": Numbers(least=0.0, most=LARGEST),
+        "number": Numbers(least=0.0, most=MAX_ABS_VALUE),
         "min_probability": Numbers(least=0.0),
         "propensity": Numbers(least=0.0, most=UNLOGGED, nan=True),
         "reward": CONTEXT_OR_REWARD,
@@ -110,7 +112,7 @@ def _check_history(meta: dict[str, Any], rows: np.ndarray) -> None:
 
 def states(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, dict[str, Any]]:
     """Return the states of the parts that a file holds."""
-    return {part: {**meta[part], **unprefixed(arrays, f"{part}.")} for part in PARTS}
+    return {part: {**meta[part], **unprefixed(arrays, f"{part}.")} for part in STATEFUL_PARTS}
 
 
 def check_state(bandit: Bandit, part: str, state: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from scipy.special import ndtr, ndtri
 
 from bayesbandit.inference.glm.families import Family
 from bayesbandit.kernels.prob_best import by_draws
-from bayesbandit.kernels.prob_best.points import POINTS, cells
+from bayesbandit.kernels.prob_best.points import JOINT_DRAWS, cells
 from bayesbandit.predictions import Alpha, Draws, Joint, LocationScale, Prediction
 
 Array = np.ndarray
@@ -55,7 +55,7 @@ class Increasing(Prediction):
         """Return `best` (K,) at context i for one α; dependent arms by the points of `Joint`."""
         eta = self.eta
         if isinstance(eta, Joint):
-            z = ndtri((cells(eta.root.shape[2]) + 0.5) / POINTS)
+            z = ndtri((cells(eta.root.shape[2]) + 0.5) / JOINT_DRAWS)
             draws = self.family.mean(eta.mean[i, :, None] + eta.root[i] @ z)
             return Draws(draws[None], joint=True).best(alpha)[0]
         K = len(self.mean[i])

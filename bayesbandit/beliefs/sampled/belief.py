@@ -32,7 +32,7 @@ from bayesbandit.inference.gibbs import sampler as gibbs
 from bayesbandit.inference.graph_analysis.density import lengths, row_dimension
 from bayesbandit.inference.plan import Plan, plan
 from bayesbandit.posteriors.posterior import Posterior
-from bayesbandit.predictions import IMPROPER
+from bayesbandit.predictions import IMPROPER_POSTERIOR
 from bayesbandit.runtime.memory import AT_ONCE
 from bayesbandit.runtime.one_thread import one_thread
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 ROUNDS_AT_ONCE = 64  # whose likelihoods are computed in one call
-STATES = {nuts.ENGINE: np.ndarray, gibbs.ENGINE: list}  # the type of a sampler's state
+SAMPLER_STATE_TYPES = {nuts.ENGINE: np.ndarray, gibbs.ENGINE: list}  # the type of a sampler's state
 # With refits in the background, a decision first weights the draws:
 MAX_ROUNDS_BEHIND = 8  # by at most so many rounds, so that it stays quick,
 MIN_SHARE_BEHIND = 0.05  # and by no round that would leave a smaller effective share of the draws
@@ -446,7 +446,7 @@ class SampledBelief(ByDraws):
             twin._refit(g)
         cloud = twin.clouds[g]
         if not cloud.values:
-            raise ValueError(f"{self.plan.model.name}: {IMPROPER}")
+            raise ValueError(f"{self.plan.model.name}: {IMPROPER_POSTERIOR}")
         sampled = _one_chain(cloud.values)
         sampled = replace(sampled, independent=twin.plan.closed_form)
         return Posterior(twin.plan, rows, sampled, 0)
@@ -473,8 +473,8 @@ class SampledBelief(ByDraws):
         form |= {"refused": list, "chains": Row(*[counts(total) for _ in self.clouds])}
         for g in range(len(self.clouds)):
             drawn = self._shapes(plan)
-            held = {**self._shapes_of_state(plan), f"{gibbs.TESTED}?": ()}
-            kind = STATES.get(plan.engine, object)
+            held = {**self._shapes_of_state(plan), f"{gibbs.TESTED_ROWS_KEY}?": ()}
+            kind = SAMPLER_STATE_TYPES.get(plan.engine, object)
             cloud = cloud_form(unprefixed(state, f"{g}."), drawn, held, kind)
             form |= prefixed(f"{g}.", cloud)
         return form

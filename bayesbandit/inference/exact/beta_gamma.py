@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import betaln, gammaln
 
-from bayesbandit.inference.draws import DRAWS, Moments, Planned
+from bayesbandit.inference.draws import MOMENT_DRAWS, Moments, Planned
 from bayesbandit.inference.exact.distributions import Exact
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
 from bayesbandit.runtime.compiling import interpreted
@@ -80,7 +80,7 @@ class OneNumber(Exact):
     ) -> tuple[np.ndarray, np.ndarray]:
         if plan.method.itself:
             return np.full(len(x), self.mean), np.full(len(x), self.sd)
-        means = self.rewards(plan, x, DRAWS, rng)
+        means = self.rewards(plan, x, MOMENT_DRAWS, rng)
         return means.mean(axis=0), means.std(axis=0, ddof=1)
 
     def coefficients(self, plan: Planned, rng: np.random.Generator) -> dict[str, Moments]:

@@ -27,7 +27,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
-from bayesbandit.declaring.declaration import DATA
+from bayesbandit.declaring.declaration import DATA_NAMES
 from bayesbandit.declaring.observed import made_whole
 from bayesbandit.inference.base import (
     Improper,
@@ -62,13 +62,15 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 ENGINE = "conjugate"
-TOLERANCE = 1e-9  # relative, of identities that are tested at points
-FAMILIES = {kind.upper: kind for kind in (Beta, Gamma)}
+IDENTITY_TOLERANCE = 1e-9  # relative, of identities that are tested at points
+CONJUGATE_PRIORS = {kind.upper: kind for kind in (Beta, Gamma)}
 TO_WHOLE = {"Floor", "Ceil", "Trunc", "RoundHalfToEven", "Cast"}
-INSIDE = 1e-200, 1.0 - 1e-9  # where log v and log(1 − v) keep their digits
+UNIT_INTERVAL = 1e-200, 1.0 - 1e-9  # where log v and log(1 − v) keep their digits
 
-COUNTS = np.array([0.0, 1.0, 2.0, 3.0, 11.0, 1e3, 1e6, -1.0, -2.0, -1e3])  # rewards that are tested
-TESTED = np.array([*COUNTS, 0.5, 1.5, 0.1, 100.3, -0.5, -7.3])
+TESTED_COUNTS = np.array(
+    [0.0, 1.0, 2.0, 3.0, 11.0, 1e3, 1e6, -1.0, -2.0, -1e3]
+)  # rewards that are tested
+TESTED_REWARDS = np.array([*TESTED_COUNTS, 0.5, 1.5, 0.1, 100.3, -0.5, -7.3])
 
 
 def refused(reason: str, of_rows: bool = False) -> NotThisEngine:
@@ -159,7 +161,7 @@ class ConjugateEngine:
     def __init__(self, density: Density, name: str, upper: float, whole: bool) -> None:
         self.density = density
         self.name = name
-        self.family = FAMILIES[upper]
+        self.family = CONJUGATE_PRIORS[upper]
         self.n_features = density.n_features
         self.n_arms = density.n_arms
         self._value = value = density.values[name]
@@ -210,7 +212,9 @@ class ConjugateEngine:
         """Run the identity test: at some v from the middle and the tails, the model's own log
         density of these rows is that of `found`, to rounding or to 1e-5."""
         points = np.array([0.3, *found.distribution.ppf([0.5, 1e-4, 1.0 - 1e-4]), 0.7])
-        inside = (points > INSIDE[0]) & ((points < INSIDE[1]) | (self.family is Gamma))
+        inside = (points > UNIT_INTERVAL[0]) & (
+            (points < UNIT_INTERVAL[1]) | (self.family is Gamma)
+        )
         points = points[inside & np.isfinite(points)]
         values = self._values(points, data)[0].sum(axis=0)
         if not np.isfinite(values).all():
@@ -242,7 +246,7 @@ class ConjugateEngine:
 
     def _evaluated(self, function: OfDraws, points: Array, data: Data) -> list[Array]:
         """Return some graphs at values (S,), (S, …) each."""
-        return function({self.name: points}, dict(zip(DATA, data, strict=True)))
+        return function({self.name: points}, dict(zip(DATA_NAMES, data, strict=True)))
 
     def _values(self, points: Array, data: Data) -> tuple[Array, Array]:
         """Return the log densities of all terms, and their slopes, at values (S,): (terms, S)."""
@@ -269,7 +273,7 @@ class ConjugateEngine:
         alpha = h[0] + tau * v[0]
         off = np.abs(h - (alpha - tau * v)).max()
         finite = np.isfinite(value)
-        if finite.any() and not (finite.all() and off <= TOLERANCE * np.abs(h).max()):
+        if finite.any() and not (finite.all() and off <= IDENTITY_TOLERANCE * np.abs(h).max()):
             form = f"log(1 − {name})" if beta else name
             raise refused(f"{term.label}: not affine in log {name} and {form}")
         found = Coefficients(0.0, float(alpha), float(tau - alpha if beta else tau))
@@ -285,7 +289,7 @@ class ConjugateEngine:
         if analytic([mean], self._value, self.family.upper, inputs).of(mean) > 1:
             return False
         points = self.family.points
-        [means] = self._evaluated(self._mean, points, self._random(COUNTS))
+        [means] = self._evaluated(self._mean, points, self._random(TESTED_COUNTS))
         return bool(np.isclose(means, points[:, None], rtol=1e-12, atol=0.0).all())
 
     def _random(self, reward: Array) -> Data:
@@ -308,7 +312,7 @@ class ConjugateEngine:
         """
         binary = self.family is Beta
         reward = self.density.inputs["reward"]
-        x, tested, weight, arm = self._random(COUNTS if whole else TESTED)
+        x, tested, weight, arm = self._random(TESTED_COUNTS if whole else TESTED_REWARDS)
         added = {}  # by reward, of those that have a likelihood
         for i, (r, w) in enumerate(zip(tested.tolist(), weight.tolist(), strict=True)):
             row = slice(i, i + 1)
@@ -316,11 +320,13 @@ class ConjugateEngine:
             if math.isfinite(one.constant):
                 added[r] = one
                 wanted = w * np.array([r, 1.0 - r if binary else 1.0])
-                if not np.allclose([one.alpha, one.beta], wanted, rtol=TOLERANCE, atol=TOLERANCE):
+                if not np.allclose(
+                    [one.alpha, one.beta], wanted, rtol=IDENTITY_TOLERANCE, atol=IDENTITY_TOLERANCE
+                ):
                     return None
         support = RewardSupport(binary, whole or binary or 0.5 not in added)
         if support.whole:
-            tested = COUNTS
+            tested = TESTED_COUNTS
         if set(added) != set(tested[~support.excludes(tested)].tolist()):
             return None
         rows = [v for v in self.density.inputs.values() if v is not reward or not binary]

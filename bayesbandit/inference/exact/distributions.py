@@ -15,7 +15,7 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.special import gammaln
 
-from bayesbandit.inference.draws import DRAWS, Known, Moments, Planned, described, moments
+from bayesbandit.inference.draws import MOMENT_DRAWS, Known, Moments, Planned, described, moments
 from bayesbandit.inference.graph_analysis.quadratic import Additive, affine
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Exact(Known):
         """Return the moments, by draws, of deterministic quantities that have no moments yet."""
         if not set(plan.outcomes.deterministic) - set(known):
             return {}
-        draws = plan.outcomes.rest(self.samples(plan, DRAWS, rng))
+        draws = plan.outcomes.rest(self.samples(plan, MOMENT_DRAWS, rng))
         return {k: moments(v) for k, v in draws.items() if k not in known}
 
 
@@ -87,7 +87,7 @@ class ExactDistribution(Exact):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the moments of A θ + b, if mean rewards are that; else the moments of draws."""
         if not plan.method.affine:
-            means = self.rewards(plan, x, DRAWS, rng)
+            means = self.rewards(plan, x, MOMENT_DRAWS, rng)
             return means.mean(axis=0), means.std(axis=0, ddof=1)
         A, b = plan.method.linear_map(x)
         half = solve_triangular(self.cholesky, A.reshape(-1, A.shape[-1]).T, lower=True)

@@ -24,7 +24,7 @@ from bayesbandit.inference.graph_analysis.quadratic import (
     Natural,
     Quadratic,
 )
-from bayesbandit.inference.graph_analysis.recognise import TOLERANCE, Form, part, recognise
+from bayesbandit.inference.graph_analysis.recognise import RELATIVE_TOLERANCE, Form, part, recognise
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -241,9 +241,9 @@ class ExactGaussian(GaussianBlock):
         size = np.abs(theta) @ np.abs(known.precision) + np.abs(known.precision @ known.mean)
         sds = np.linalg.norm(solve_triangular(known.cholesky, off.T, lower=True), axis=0)
         close = 1e-5 * (1.0 + np.linalg.norm(z, axis=1))
-        wrong = (np.abs(off) > TOLERANCE * size).any(axis=1) & ~(sds <= close)
+        wrong = (np.abs(off) > RELATIVE_TOLERANCE * size).any(axis=1) & ~(sds <= close)
         gap = values - values[0] + 0.5 * (z**2).sum(axis=1)
-        most = np.maximum(1e-5 * (1.0 + (z**2).sum(axis=1)), TOLERANCE * np.abs(values))
+        most = np.maximum(1e-5 * (1.0 + (z**2).sum(axis=1)), RELATIVE_TOLERANCE * np.abs(values))
         wrong |= ~(np.abs(gap) <= most)
         if wrong.any():
             reason = (

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 ENGINE = "normal_inverse_gamma"
-CONDITIONAL = "so the posterior is only conditionally Gaussian"
-AGAIN = (0.3, 2.7, 11.0)  # values of a scale at which what holds at 1 must hold again
-TRIED = 5  # rows on which a density is compared with its closed form, where rows are apart
+CONDITIONALLY_GAUSSIAN = "so the posterior is only conditionally Gaussian"
+TESTED_SCALES = (0.3, 2.7, 11.0)  # values of a scale at which what holds at 1 must hold again
+TESTED_ROWS = 5  # rows on which a density is compared with its closed form, where rows are apart
 
 
 def not_conjugate(reason: str) -> NotThisEngine:
@@ -53,14 +53,14 @@ def noise_scale(model: pm.Model) -> str:
         raise not_conjugate("no positive variable that could be the noise scale")
     if len(positive) > 1:
         two = " and ".join(f"'{v.name}' ~ {distribution(v)}" for v in positive[:2])
-        raise not_conjugate(f"{two} are both positive, {CONDITIONAL}")
+        raise not_conjugate(f"{two} are both positive, {CONDITIONALLY_GAUSSIAN}")
     return str(positive[0].name)
 
 
 def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
     """Return k, where the natural parameters of prior and likelihood are proportional to s^k."""
     rewards = next((t.label for t in quadratic.density.terms if t.on_data), "the likelihood")
-    unscaled = f"its precision is not scaled by the noise '{name}', {CONDITIONAL}"
+    unscaled = f"its precision is not scaled by the noise '{name}', {CONDITIONALLY_GAUSSIAN}"
     one, two = (quadratic.likelihood(data, (s,)).precision for s in (1.0, 2.0))
     largest = np.abs(one).argmax()
     ratio = two.flat[largest] / (one.flat[largest] or math.inf)
@@ -68,11 +68,13 @@ def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
         raise not_conjugate(f"{rewards}: {unscaled}")
     k = round(math.log2(ratio), 6)
     if k == 0.0:
-        raise not_conjugate(f"{rewards}: its precision does not depend on '{name}', {CONDITIONAL}")
+        raise not_conjugate(
+            f"{rewards}: its precision does not depend on '{name}', {CONDITIONALLY_GAUSSIAN}"
+        )
     parts = (lambda s: quadratic.likelihood(data, (s,))), (lambda s: quadratic.prior((s,)))
     for part, label in zip(parts, (rewards, ""), strict=True):
         base = part(1.0)
-        for s in AGAIN:
+        for s in TESTED_SCALES:
             now = part(s)
             precision, shift = now.precision / s**k, now.shift / s**k
             if not (close(precision, base.precision) and close(shift, base.shift)):
@@ -89,7 +91,9 @@ def trial(quadratic: Quadratic, apart: bool) -> Data:
     own = density.own
     n = len(density.own["x"])
     all_roles = {"weight": np.ones(n), "arm": np.zeros(n)} | own
-    x, reward, weight = (all_roles[k][: TRIED if apart else n].astype(float) for k in FLOATS)
+    x, reward, weight = (
+        all_roles[k][: TESTED_ROWS if apart else n].astype(float) for k in FLOAT_ROLES
+    )
     data = x, reward, weight, all_roles["arm"][: len(x)].astype(np.int64)
     at_0 = quadratic.log_likelihood(np.zeros((1, quadratic.dim)), data, (1.0,))
     return random_rows(density, seed=0) if apart and not (n and np.isfinite(at_0)) else data
@@ -101,7 +105,7 @@ def conjugate(engine: NormalInverseGamma, data: Data) -> None:
     k = engine.exponent
     for prior, stats in ((True, engine.prior()), (False, engine.statistics(data))):
         shape = Natural(stats.precision, stats.shift)(theta)
-        for s in (*AGAIN, 1.0):
+        for s in (*TESTED_SCALES, 1.0):
             q = s**k
             if prior:
                 value = engine.quadratic.log_prior(theta, (s,))
@@ -111,11 +115,11 @@ def conjugate(engine: NormalInverseGamma, data: Data) -> None:
             closed = stats.constant + stats.power * math.log(q) - stats.rate * q + q * shape
             if not close(closed, value):
                 label = engine.quadratic.density.label(engine.scale_name)
-                raise not_conjugate(f"{label}: not inverse gamma, {CONDITIONAL}")
+                raise not_conjugate(f"{label}: not inverse gamma, {CONDITIONALLY_GAUSSIAN}")
 
 
-FLOATS = "x", "reward", "weight"
-PRECISIONS = (2.0**20, 2.0**-40, 2.0**-80)  # q where βq outweighs h log q, and two where not
+FLOAT_ROLES = "x", "reward", "weight"
+TESTED_PRECISIONS = (2.0**20, 2.0**-40, 2.0**-80)  # q where βq outweighs h log q, and two where not
 
 
 class NormalInverseGamma(GaussianBlock):
@@ -206,7 +210,7 @@ class NormalInverseGamma(GaussianBlock):
     @property
     def _scales(self) -> list[float]:
         """s at `PRECISIONS`."""
-        return [q ** (1.0 / self.exponent) for q in PRECISIONS]
+        return [q ** (1.0 / self.exponent) for q in TESTED_PRECISIONS]
 
     def posterior(
         self, x: Array, reward: Array, weight: Array | None = None, arm: Array | None = None
@@ -228,7 +232,7 @@ class NormalInverseGamma(GaussianBlock):
         rows = self.of_rows(data, (1.0,))
         precision = prior.precision + rows.precision
         _, _, mean = self.solve(precision, prior.shift + rows.shift)
-        means = np.tile(mean, (len(PRECISIONS), 1))
+        means = np.tile(mean, (len(TESTED_PRECISIONS), 1))
         at = self.quadratic.values(means, data, [np.array(self._scales)]).tolist()
         return NaturalGamma(precision, np.zeros_like(mean), *self._as_of_q(*read_off(at))), mean
 
@@ -280,7 +284,7 @@ def match(model: pm.Model) -> NormalInverseGamma:
     density = read(model)
     s = density.values[name]
     if s.type.ndim:
-        raise not_conjugate(f"{density.label(name)}: not a scalar, {CONDITIONAL}")
+        raise not_conjugate(f"{density.label(name)}: not a scalar, {CONDITIONALLY_GAUSSIAN}")
     for term in density.terms:
         if why := Analytic([term.graph], {s: 1.0}).fault(term.graph, most=1):
             raise not_conjugate(f"{term.label}: {why}")
@@ -298,7 +302,7 @@ def match(model: pm.Model) -> NormalInverseGamma:
 
 def read_off(values: list[float]) -> tuple[float, float, float]:
     """Return h, β and c of f(q) = c + h log q − βq, from its values at `PRECISIONS`."""
-    (many, few, fewest), rate = PRECISIONS, 0.0
+    (many, few, fewest), rate = TESTED_PRECISIONS, 0.0
     at_many, at_few, at_fewest = values
     for _ in range(2):  # β hardly matters to h and c; the second time, not at all
         power = (at_few + rate * few - at_fewest - rate * fewest) / math.log(few / fewest)

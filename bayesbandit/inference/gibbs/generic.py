@@ -32,14 +32,14 @@ from bayesbandit.inference.graph_analysis.form import (
     added,
     summands,
 )
-from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, total
+from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE, Data, total
 from bayesbandit.inference.graph_analysis.row_noise import RowNoise
 from bayesbandit.kernels.gibbs import monomials as kernel
 from bayesbandit.kernels.gibbs import orbits
 
 Sweep = Callable[..., int]  # `orbits.sweep` of some terms, which are not among its arguments
 
-SAME = 1e-8  # relative to the terms that a log density is a sum of
+RELATIVE_TOLERANCE = 1e-8  # relative to the terms that a log density is a sum of
 MEAN = "mean_reward"
 
 
@@ -176,7 +176,7 @@ class Reading:
     def log_density(self) -> Compiled:
         """The model's own log density, of all variables and of the data that it has."""
         inputs = [*self.density.values.values(), *self.density.inputs.values()]
-        return Compiled(inputs, [total([t.graph for t in self.density.terms])], PYTHON)
+        return Compiled(inputs, [total([t.graph for t in self.density.terms])], UNCOMPILED_MODE)
 
 
 @dataclass(frozen=True)
@@ -309,7 +309,9 @@ class Problem:
         Noise of a posterior without a proper one goes there, as for rewards that means fit exactly.
         """
         powers = self.layout.dense.powers
-        at_limit = (np.abs(u) >= 0.5 * kernel.FURTHEST)[powers.element] & (powers.exponent != 0.0)
+        at_limit = (np.abs(u) >= 0.5 * kernel.MAX_ABS_LOG_SCALE)[powers.element] & (
+            powers.exponent != 0.0
+        )
         lost = (self.layout.rounding(theta, u) > 1.0) | at_limit.any(axis=0)
         if not lost.any():
             return False
@@ -342,7 +344,7 @@ class Problem:
             ours = self.layout.log_density(theta, u)
             gaps.append(float(model) - ours)
             largest = max(largest, abs(float(model)), abs(ours))
-        if not np.ptp(gaps) <= SAME * largest:
+        if not np.ptp(gaps) <= RELATIVE_TOLERANCE * largest:
             raise self.reading.refusal(
                 f"the log density differs from the sampler's on these rows, by {np.ptp(gaps):.3g}"
             )

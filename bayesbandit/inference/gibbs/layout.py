@@ -14,7 +14,7 @@ from bayesbandit.kernels.gibbs import monomials as kernel
 SPARSE_SIZE = 4  # coordinates that a square may have to be kept sparse
 CENTRE_DIGITS = 1e-10  # of the precision that a centre is found with
 LARGEST_AT_CENTRE = 1e20  # of a prior's square there; beyond it θ would lose its digits
-EPSILON = float(np.finfo(np.float64).eps)
+FLOAT_EPSILON = float(np.finfo(np.float64).eps)
 
 Array = np.ndarray
 
@@ -107,7 +107,7 @@ class Layout(NamedTuple):
         forms, offsets, powers = self.dense
         size = np.abs(forms) @ np.abs(theta) + np.abs(offsets + forms @ self.centre)
         log_precision = (powers.exponent * u[powers.element]).sum(axis=0)
-        return EPSILON * size * np.sqrt(-2.0 * powers.coef) * np.exp(0.5 * log_precision)
+        return FLOAT_EPSILON * size * np.sqrt(-2.0 * powers.coef) * np.exp(0.5 * log_precision)
 
 
 def layout(parts: Sequence[Form], A: Array, b: Array, low: Array, high: Array) -> Layout:

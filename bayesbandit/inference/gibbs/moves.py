@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayesbandit.inference.gibbs.layout import EPSILON, Layout
+from bayesbandit.inference.gibbs.layout import FLOAT_EPSILON, Layout
 from bayesbandit.kernels.gibbs.orbits import Moves
 
 MAX_ELEMENTS = 32  # of a variable, for each of them to be tried
-LOST = 1e-4  # of a log density, by rounding, that changes no step
+NEGLIGIBLE_LOG_DENSITY = 1e-4  # of a log density, by rounding, that changes no step
 FITS = 1e-6  # of a direction, whose forms are to be those of the squares
 
 
@@ -57,4 +57,4 @@ def loses_digits(layout: Layout) -> bool:
     powers = layout.dense.powers
     known = (powers.exponent == 0.0).all(axis=0)
     far = np.abs(powers.coef[known]) @ layout.dense.offsets[known] ** 2
-    return bool(far * EPSILON > LOST)
+    return bool(far * FLOAT_EPSILON > NEGLIGIBLE_LOG_DENSITY)

@@ -58,7 +58,7 @@ def half_gamma(parameters: list[Any], size: tuple[Any, ...]) -> tuple[Any, Calla
     return mixing, lambda q: pm.HalfNormal.dist(sigma / pt.sqrt(q), size=size)
 
 
-MIXTURES: dict[str, tuple[Mixture, str]] = {
+SCALE_MIXTURES: dict[str, tuple[Mixture, str]] = {
     "Laplace": (exponential, "variance"),
     "StudentT": (gamma, "precision"),
     "Cauchy": (lambda p, size: gamma([1.0, *p], size), "precision"),
@@ -91,9 +91,9 @@ def mixed(model: pm.Model) -> tuple[pm.Model, dict[str, str]]:
         free = isinstance(node.op, ModelFreeRV)
         if isinstance(rv.type, XTensorType):  # of pymc.dims, which has operations of its own
             continue
-        if distribution(rv) not in MIXTURES or not (free or (rv.type.ndim == 1 and row)):
+        if distribution(rv) not in SCALE_MIXTURES or not (free or (rv.type.ndim == 1 and row)):
             continue
-        mixture, role = MIXTURES[distribution(rv)]
+        mixture, role = SCALE_MIXTURES[distribution(rv)]
         mixing, given = mixture(list(rv.owner.op.dist_params(rv.owner)), tuple(rv.shape))
         helper = f"{name}_{role}"
         while helper in model.named_vars:

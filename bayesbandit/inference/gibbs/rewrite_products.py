@@ -28,8 +28,8 @@ from bayesbandit.inference.gibbs.blocks import ENGINE
 from bayesbandit.inference.graph_analysis.degrees import Analytic
 from bayesbandit.inference.graph_analysis.density import distribution, graph_of
 from bayesbandit.inference.graph_analysis.operations import (
-    MOVES,
-    PRODUCTS,
+    MATRIX_PRODUCTS,
+    SHAPE_CHANGES,
     bare,
     elementwise_name,
     kind,
@@ -37,7 +37,7 @@ from bayesbandit.inference.graph_analysis.operations import (
     operation,
     reduced_by,
 )
-from bayesbandit.inference.graph_analysis.quadratic import PYTHON
+from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE
 from bayesbandit.inference.graph_analysis.transforms import support
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def without_products(model: pm.Model) -> tuple[pm.Model, Scales | None]:
         if not names:
             return model, None
         draws = list(positive.values())
-        compiled = Compiled(draws, list(vectorize_graph(scales, positive)), PYTHON)
+        compiled = Compiled(draws, list(vectorize_graph(scales, positive)), UNCOMPILED_MODE)
         of = tuple(str(v.name) for v in draws)
         return model_from_fgraph(graph, mutate_fgraph=True), Scales(tuple(names), of, compiled)
 
@@ -215,7 +215,7 @@ def _is_linear(node: Apply, i: int) -> bool:
         case "reduction":
             return reduced_by(node) == "Add"
     name = operation(node)[1]
-    return name in PRODUCTS or (name in MOVES and i == 0)
+    return name in MATRIX_PRODUCTS or (name in SHAPE_CHANGES and i == 0)
 
 
 def _common_scale(z: Variable, uses: list[Use]) -> Variable | None:

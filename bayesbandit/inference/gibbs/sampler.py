@@ -37,8 +37,11 @@ from bayesbandit.runtime.one_thread import one_thread
 if TYPE_CHECKING:
     import pymc as pm
 
-TUNE, TUNE_WARM = 500, 50  # sweeps before the draws, of a random start and of an earlier state
-TESTED = "rows tested"  # in a state: how many there were when the identity was tested
+WARM_UP_SWEEPS, TUNE_WARM = (
+    500,
+    50,
+)  # sweeps before the draws, of a random start and of an earlier state
+TESTED_ROWS_KEY = "rows tested"  # in a state: how many there were when the identity was tested
 SWEEPS_TO_COMPARE = 5  # two beginnings of a chain
 BETTER_BY = 50.0  # and ten sds of a log density, where the other beginning is taken
 
@@ -147,9 +150,9 @@ class Gibbs(GaussianBlock):
         """
         rows = self.data(**data)
         if tune is None:
-            tune = TUNE if start is None else TUNE_WARM
+            tune = WARM_UP_SWEEPS if start is None else TUNE_WARM
         n = len(rows[0])
-        tested = int(start[0].get(TESTED, 0)) if start else 0
+        tested = int(start[0].get(TESTED_ROWS_KEY, 0)) if start else 0
         with one_thread():
             whole = self.problem(rows)
 
@@ -164,7 +167,7 @@ class Gibbs(GaussianBlock):
                 whole.check(last[0], np.random.default_rng(0))
                 tested = n
         for state in last:
-            state[TESTED] = np.array(tested)
+            state[TESTED_ROWS_KEY] = np.array(tested)
         return SampledDraws(drawn, state=last)
 
     def run(

@@ -22,7 +22,7 @@ from bayesbandit.inference.graph_analysis.operations import (
 Interval = tuple[float, float]
 Bounds = dict[Variable, Interval]
 
-ABOVE = {"GT": True, "GE": True, "LT": False, "LE": False}
+BOUND_IS_LOWER = {"GT": True, "GE": True, "LT": False, "LE": False}
 
 
 def within(a: Interval, b: Interval) -> Interval:
@@ -62,9 +62,9 @@ def bounds(condition: Variable, holds: bool, variables: Mapping[Variable, str]) 
             for v, interval in walls.items():
                 found[v] = within(interval, found.get(v, interval))
         return found
-    if name not in ABOVE:
+    if name not in BOUND_IS_LOWER:
         return None
-    above = ABOVE[name] == holds
+    above = BOUND_IS_LOWER[name] == holds
     for subject, limit in (inputs, inputs[::-1]):
         v, value = bare(subject), number(limit)
         if v in variables and value is not None:

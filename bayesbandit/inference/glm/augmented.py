@@ -22,7 +22,7 @@ from bayesbandit.inference.base import matching, refuse
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.gibbs.blocks import Blocks, blocks, depends_on
 from bayesbandit.inference.gibbs.generic import Problem, Reading, problem
-from bayesbandit.inference.gibbs.sampler import ENGINE, TUNE, TUNE_WARM, Gibbs, Position
+from bayesbandit.inference.gibbs.sampler import ENGINE, TUNE_WARM, WARM_UP_SWEEPS, Gibbs, Position
 from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.glm.link import Link, working
 from bayesbandit.inference.glm.regression import mode
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 TUNE_COEFFICIENTS = 200  # sweeps before the draws, where there are no scales to be learned
 MAX_PROBIT_WEIGHT = 1000.0  # a probit reward has as many latent variables
-UNLIKELY = 20.0  # a log density below the mode's, beside D: draws hardly ever are there
+UNLIKELY_LOG_DENSITY = 20.0  # a log density below the mode's, beside D: draws hardly ever are there
 NO_WEIGHT = 1e-100  # a weight that leaves sums as they are, where 0 would leave terms out
 
 
@@ -110,7 +110,7 @@ def begin(whole: Problem, rewards: sweeps.Rewards, link: Link, state: Position) 
         link.family.total(z @ phi + offset, *of_rows) - 0.5 * float(phi @ phi)
         for phi in (best, here)
     )
-    if there - now < len(m) + UNLIKELY:
+    if there - now < len(m) + UNLIKELY_LOG_DENSITY:
         return state
     return whole.named(R @ (best + m) + centre, u)
 
@@ -151,7 +151,7 @@ class Augmented:
         whole = self.whole
         rows = block.data(**data)
         if tune is None:
-            cold = TUNE if block.reading.rest else TUNE_COEFFICIENTS
+            cold = WARM_UP_SWEEPS if block.reading.rest else TUNE_COEFFICIENTS
             tune = cold if start is None else TUNE_WARM
         with one_thread():
             self.link.check(rows)

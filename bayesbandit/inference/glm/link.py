@@ -27,20 +27,20 @@ from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees, depends_on
 from bayesbandit.inference.graph_analysis.density import Density, Term
 from bayesbandit.inference.graph_analysis.operations import elementwise_name, number, operands
-from bayesbandit.inference.graph_analysis.quadratic import PYTHON, Data, total
+from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE, Data, total
 from bayesbandit.inference.graph_analysis.recognise import DATA_ROW, simplified
 from bayesbandit.inference.graph_analysis.rewrites import merged
 from bayesbandit.inference.graph_analysis.rows import RowWalk
 from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, POISSON, PROBIT
 
-MULTIPLIES = {"Neg", "Mul", "TrueDiv", "Identity"}
-ADDS = {"Add", "Sub"}
-POINTS = 8  # at which a likelihood is compared with the family's,
-AROUND = 5.0  # and how far η goes
-TOLERANCE = 1e-7  # of a log likelihood, relative: PyTensor has √2 in single precision
+MULTIPLICATIVE = {"Neg", "Mul", "TrueDiv", "Identity"}
+ADDITIVE = {"Add", "Sub"}
+LIKELIHOOD_POINTS = 8  # at which a likelihood is compared with the family's,
+MAX_ABS_ETA = 5.0  # and how far η goes
+LIKELIHOOD_TOLERANCE = 1e-7  # of a log likelihood, relative: PyTensor has √2 in single precision
 ROW_TOLERANCE = 1e-5  # of one at a posterior's own η, absolute, a row
 END_TOLERANCE = 0.01  # of one where 1 − p is next to nothing, relative
-LINKS = 241  # points at which a mean reward is compared with the family's
+LINK_POINTS = 241  # points at which a mean reward is compared with the family's
 REWARDS_AT_ONCE = 16  # rewards that are compared in one sum
 LARGE_ETA = 30.0  # where a chance is 1
 FAR_ETA = (60.0, 61.0)  # where a chance of 0 falls as far as it will
@@ -117,10 +117,10 @@ class Link:
         for term, graph in zip(on_data, likely, strict=True):
             self._check_graph(term.label, graph, value, data={"reward", "weight"})
         self.weighted = "weight" in depends_on(likely, self.density.inputs)
-        low, high = Compiled([value], [at], PYTHON)(np.array([0.0, 1.0]))[0].tolist()
+        low, high = Compiled([value], [at], UNCOMPILED_MODE)(np.array([0.0, 1.0]))[0].tolist()
         compiled = (
-            Compiled([value], [mean], PYTHON),
-            Compiled([value, *self.density.inputs.values()], [total(likely)], PYTHON),
+            Compiled([value], [mean], UNCOMPILED_MODE),
+            Compiled([value, *self.density.inputs.values()], [total(likely)], UNCOMPILED_MODE),
         )
         self.family, self.cut = recognised(Cut(self.density, *compiled, high - low, low), engine)
         sign = self.cut.slope / (high - low)
@@ -163,16 +163,20 @@ class Link:
         for i in range(0, len(new), REWARDS_AT_ONCE):
             self._check_rewards(new[i : i + REWARDS_AT_ONCE])
         if eta is not None and len(eta):
-            self._compare(eta, data[1], self.weights(data), TOLERANCE, ROW_TOLERANCE * len(eta))
+            self._compare(
+                eta, data[1], self.weights(data), LIKELIHOOD_TOLERANCE, ROW_TOLERANCE * len(eta)
+            )
 
     def _check_rewards(self, reward: np.ndarray) -> None:
         """Test rewards (n,): by what is proved of the graph, it holds for all rows that have
         them."""
         n = len(reward)
         rng = np.random.default_rng(0)
-        for _ in range(POINTS):
+        for _ in range(LIKELIHOOD_POINTS):
             weight = rng.uniform(0.3, 2.5, n) if self.weighted else np.ones(n)
-            self._compare(rng.uniform(-AROUND, AROUND, n), reward, weight, TOLERANCE)
+            self._compare(
+                rng.uniform(-MAX_ABS_ETA, MAX_ABS_ETA, n), reward, weight, LIKELIHOOD_TOLERANCE
+            )
         for end in self.family.ends:
             self._compare(np.full(n, end), reward, np.ones(n), END_TOLERANCE)
         self._tested.update(reward.tolist())
@@ -205,7 +209,7 @@ def recognised(cut: Cut, engine: str) -> tuple[Family, Cut]:
         trials = float(np.round(np.clip(most, 1.0, None)))
         for family in (Family(PROBIT), Family(BINOMIAL, trials), Family(POISSON)):
             moved = mirrored.moved(float(family.linked(np.array(level))))
-            eta = np.linspace(*family.ends, LINKS)
+            eta = np.linspace(*family.ends, LINK_POINTS)
             with np.errstate(all="ignore"):
                 same = np.allclose(moved.means(eta), family.mean(eta), 1e-5, 1e-9)
             if same:
@@ -240,8 +244,8 @@ def predictor(density: Density, engine: str) -> tuple[Variable, Variable]:
     while behind:
         v = behind.pop()
         if 0 < degrees.of(v) <= 1:
-            node = below(v, MULTIPLIES)
-            affine[below(node, MULTIPLIES | ADDS)] = node
+            node = below(v, MULTIPLICATIVE)
+            affine[below(node, MULTIPLICATIVE | ADDITIVE)] = node
         elif degrees.of(v) > 1:
             behind.extend(operands(v))
     if len(affine) != 1:

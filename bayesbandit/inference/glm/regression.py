@@ -24,10 +24,10 @@ from bayesbandit.runtime.one_thread import one_thread
 if TYPE_CHECKING:
     import pymc as pm
 
-STEPS = 100
-HALVINGS = 40
-CLOSE = 1e-10  # the squared size of a step, in posterior sds, from which it is the last
-ROUNDING = 1e-12  # of a log density, relative
+MAX_NEWTON_STEPS = 100
+MAX_HALVINGS = 40
+LAST_STEP_SIZE = 1e-10  # the squared size of a step, in posterior sds, from which it is the last
+RELATIVE_ROUNDING = 1e-12  # of a log density, relative
 
 
 class Regression(Link):
@@ -129,20 +129,20 @@ def mode(
     phi = np.zeros(z.shape[1]) if start is None else start
     with one_thread():
         here = log_density(phi)
-        for _ in range(STEPS):
+        for _ in range(MAX_NEWTON_STEPS):
             eta = z @ phi + offset
             y, v = family.pseudo_rows(eta, reward, power)
             gradient = z.T @ (v * (y - eta)) - phi
             step = np.linalg.solve(np.eye(len(phi)) + (z.T * v) @ z, gradient)
             size = float(gradient @ step)
-            tries = (phi + 0.5**k * step for k in range(HALVINGS))
-            least = here - ROUNDING * abs(here)
+            tries = (phi + 0.5**k * step for k in range(MAX_HALVINGS))
+            least = here - RELATIVE_ROUNDING * abs(here)
             better = next((phi for phi in tries if log_density(phi) >= least), None)
             if better is None or not size < np.inf:
                 break
             phi = better
             here = log_density(better)
-            if size <= CLOSE:
+            if size <= LAST_STEP_SIZE:
                 return phi
     raise RuntimeError(f"{family.name}: the posterior's mode was not found")
 

@@ -18,12 +18,12 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 
 from bayesbandit.inference.graph_analysis.operations import (
+    ANALYTIC_OPERATIONS,
     COMPARISONS,
     ELEMENTWISE,
-    MATRICES,
-    MOVES,
-    SIZED,
-    SMOOTH,
+    MATRIX_OPERATIONS,
+    SHAPE_CHANGES,
+    SIZE_OPERATIONS,
     bare,
     elementwise_name,
     exponent,
@@ -70,7 +70,7 @@ def keeps_positive(node: Apply, positive: Collection[Variable]) -> bool:
     if name == "ExtractDiag":
         before = node.inputs[0].owner
         return before is not None and operation(before)[1] == "Cholesky"
-    return (name in MOVES or isinstance(op, CheckAndRaise)) and sure(node.inputs[0])
+    return (name in SHAPE_CHANGES or isinstance(op, CheckAndRaise)) and sure(node.inputs[0])
 
 
 Outcome = float | str  # a degree, or why there is none
@@ -118,7 +118,7 @@ class Degrees(Walk[float]):
             case "shape":
                 fixed = self._has_fixed_shape(node.inputs[0])
                 return 0 if fixed else "shape that depends on the value"
-            case "move" if name in SIZED:
+            case "move" if name in SIZE_OPERATIONS:
                 return given[0] if max(given[1:], default=0) == 0 else "shape"
             case "move":
                 return max(given)
@@ -228,7 +228,7 @@ def depends_on(graphs: Sequence[Variable], among: Mapping[str, Variable]) -> fro
     )
 
 
-BRANCHED = {"Sqrt", "Log", "Log1p"}  # analytic on one side of a point
+ANALYTIC_ON_ONE_SIDE = {"Sqrt", "Log", "Log1p"}  # analytic on one side of a point
 PRODUCTS_OF = {
     *("Mul", "TrueDiv", "Reciprocal", "Sqrt", "Sqr", "Pow", "Neg", "Abs", "Identity", "Second"),
 }
@@ -278,9 +278,16 @@ class Analytic(Degrees):
         if max(given) < math.inf:
             power = name == "Pow" and given[1] == 0
             whole = power and (number(node.inputs[1]) or 0.5) % 1 == 0
-            if (name in BRANCHED or (power and not whole)) and not self._has_one_branch(node):
+            if (name in ANALYTIC_ON_ONE_SIDE or (power and not whole)) and not self._has_one_branch(
+                node
+            ):
                 return f"{'power' if power else f'function {name.lower()}'} of what may be 0,"
-            if name in SMOOTH or name in MATRICES or name == "TrueDiv" or power:
+            if (
+                name in ANALYTIC_OPERATIONS
+                or name in MATRIX_OPERATIONS
+                or name == "TrueDiv"
+                or power
+            ):
                 return 1
             if name in ("Sign", "Abs", "GammaLn") and node.inputs[0] in self.positive:
                 return 0 if name == "Sign" else 1
@@ -310,7 +317,7 @@ class Analytic(Degrees):
         node = v.owner
         if node is None or v in self.seeds:
             return False
-        if operation(node)[1] in MOVES:
+        if operation(node)[1] in SHAPE_CHANGES:
             return self._has_one_sign(node.inputs[0])
         values = node.inputs[1:] if elementwise_name(v) == "Second" else node.inputs
         return elementwise_name(v) in PRODUCTS_OF and all(map(self._has_one_sign, values))

@@ -22,7 +22,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.type import RandomType
 from pytensor.xtensor.basic import TensorFromXTensor
 
-from bayesbandit.declaring.declaration import DATA, ROLE
+from bayesbandit.declaring.declaration import DATA_NAMES, ROLE_ATTRIBUTE
 from bayesbandit.inference.graph_analysis.rewrites import (
     by_rows,
     floating,
@@ -72,7 +72,7 @@ class Density:
     def arguments(self, data: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the rows x (n, d), reward, weight, arm (n,) that the model has, as arguments of
         functions of `inputs`."""
-        by = dict(zip(DATA, data, strict=True))
+        by = dict(zip(DATA_NAMES, data, strict=True))
         return [by[role] for role in self.inputs]
 
     def label(self, name: str) -> str:
@@ -82,10 +82,10 @@ class Density:
 
 def containers(model: pm.Model) -> dict[str, Any]:
     """Return the model's data containers by role."""
-    by_role = {role: model.named_vars[k] for role, k in DATA.items() if k in model.named_vars}
+    by_role = {role: model.named_vars[k] for role, k in DATA_NAMES.items() if k in model.named_vars}
     for role in ("x", "reward"):
         if role not in by_role:
-            raise ValueError(f"the model has no data named {DATA[role]!r}")
+            raise ValueError(f"the model has no data named {DATA_NAMES[role]!r}")
     return by_role
 
 
@@ -213,7 +213,9 @@ def _read(model: pm.Model) -> Density:
         swap[model.rvs_to_values[v]] = like(model.rvs_to_values[v], values[v.name])
     for v in ancestors(raw):
         if isinstance(v, SharedVariable) and v not in swap and not isinstance(v.type, RandomType):
-            role = getattr(v.tag, ROLE, None)  # a density may hold the data of what was copied
+            role = getattr(
+                v.tag, ROLE_ATTRIBUTE, None
+            )  # a density may hold the data of what was copied
             constant = v.type.constant_type(v.type, v.get_value())
             swap[v] = constant if role is None else like(v, inputs[role])
     graphs = clone_replace(raw, swap, rebuild_strict=False)

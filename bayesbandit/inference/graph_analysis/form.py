@@ -35,17 +35,17 @@ from bayesbandit.inference.graph_analysis.operations import (
     operation,
     reduced_by,
 )
-from bayesbandit.inference.graph_analysis.quadratic import PYTHON
+from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE
 
 Array = np.ndarray
-EPSILON = float(np.finfo(np.float64).eps)
-FAR = 2.0**300  # of z: what is not squared is rounding there
-OUT = np.array([8.0, 15.0, 25.0, 40.0, 60.0, 90.0, 120.0, 150.0])  # of u, to both sides
-GRID = np.concatenate([-OUT[::-1], np.linspace(-4.0, 4.0, 9), OUT])
-LOST = 1e-12  # of a logarithm, by rounding of squares that are 0
-DIGITS = 12  # of the coefficients of monomials
-RANK = 1e-9  # what a square may leave of second derivatives, relative to them
-SAME = 1e-8  # relative to the terms of a sum, in tests at random points
+FLOAT_EPSILON = float(np.finfo(np.float64).eps)
+FAR_POINT = 2.0**300  # of z: what is not squared is rounding there
+OUTER_POINTS = np.array([8.0, 15.0, 25.0, 40.0, 60.0, 90.0, 120.0, 150.0])  # of u, to both sides
+LOG_SCALE_GRID = np.concatenate([-OUTER_POINTS[::-1], np.linspace(-4.0, 4.0, 9), OUTER_POINTS])
+LOGARITHM_ROUNDING = 1e-12  # of a logarithm, by rounding of squares that are 0
+COEFFICIENT_DIGITS = 12  # of the coefficients of monomials
+RANK_TOLERANCE = 1e-9  # what a square may leave of second derivatives, relative to them
+RELATIVE_TOLERANCE = 1e-8  # relative to the terms of a sum, in tests at random points
 FAR_OUT = 60.0  # where powers are larger than logarithms
 SMALLEST_POWER = 0.1  # that is told from a logarithm there
 MAX_NUMBERS = 30_000_000  # that one evaluation may compute
@@ -192,7 +192,7 @@ class Part:
     def _compiled(self) -> Compiled:
         many = {v: v.type.clone(shape=(None, *v.type.shape))(k) for k, v in self.unknown.items()}
         graphs = vectorize_graph([self.graph], many) if many else [self.graph]
-        return Compiled([*many.values(), *self.inputs.values()], list(graphs), PYTHON)
+        return Compiled([*many.values(), *self.inputs.values()], list(graphs), UNCOMPILED_MODE)
 
     def __call__(self, values: Sequence[Array], rows: Sequence[Array], points: int) -> Array:
         """Return the numbers (S, E) at S points: values (S, *shape) of the unknown."""
@@ -319,7 +319,7 @@ class Reader:
         """Return the form; raise `NoForm` where it is another."""
         if not self.numbers:
             return Form.empty(self.variables.positives)
-        far, other = FAR * self.rng.normal(size=(2, self.zero.size))
+        far, other = FAR_POINT * self.rng.normal(size=(2, self.zero.size))
         reals = [k for k in self.places if k not in self.positive]
         self.real = list(self.slots(reals, lambda i: (far, moved(far, i, other), self.base)))
         factors = self.factors()
@@ -383,17 +383,19 @@ class Reader:
         found = [(none.astype(np.int64), np.zeros((R, 0)), none, none, np.zeros((0, 0)))]
         if not R:
             return Factors(*found[0])
-        far = [slot.moved(self.zero, sign * FAR) for slot in self.real for sign in (1.0, -1.0)]
+        far = [
+            slot.moved(self.zero, sign * FAR_POINT) for slot in self.real for sign in (1.0, -1.0)
+        ]
         values = self.values(np.array(far), self.base).reshape(R, 2, E)
         if not np.isfinite(values).all():
             raise NoForm("not finite on these rows")
-        bend = (values.sum(axis=1) - 2.0 * self.at_zero) / FAR**2
-        least = (64.0 * EPSILON) ** 2 * np.abs(bend).max(axis=1, keepdims=True)
+        bend = (values.sum(axis=1) - 2.0 * self.at_zero) / FAR_POINT**2
+        least = (64.0 * FLOAT_EPSILON) ** 2 * np.abs(bend).max(axis=1, keepdims=True)
         bend[np.abs(bend) <= least] = 0.0  # the difference of two equal rows
         slope = self._slopes(bend)
         left = bend.copy()
         done = list[tuple[Array, Array]]()
-        while (live := np.abs(left) > RANK * np.abs(bend)).any() and len(done) <= R:
+        while (live := np.abs(left) > RANK_TOLERANCE * np.abs(bend)).any() and len(done) <= R:
             p = int(live.sum(axis=1).argmax())
             column = self._column(p, bend)
             for a, top in done:
@@ -411,7 +413,7 @@ class Reader:
             exponent = np.zeros((0, mine.size))
             found.append((mine, a[:, mine], 0.5 * top[mine], offset[mine], exponent))
         size = np.abs(bend) * self._of(self.real, self.steps, np.arange(E))
-        if (np.abs(slope) > SAME * size).any():
+        if (np.abs(slope) > RELATIVE_TOLERANCE * size).any():
             raise NoForm(f"{self._names(self.real)} enters, but not squared")
         return Factors(*(np.concatenate(v, axis=-1) for v in zip(*found, strict=True)))
 
@@ -434,7 +436,7 @@ class Reader:
         """Return the second derivatives (R, E) by all reals and that of slot p, from values where
         the squares of both are of one size."""
         size = np.sqrt(np.abs(bend).max(axis=1))
-        h = FAR / np.where(size > 0.0, size, 1.0)
+        h = FAR_POINT / np.where(size > 0.0, size, 1.0)
         out = bend.copy()
         others = [r for r in range(len(bend)) if r != p]
         if others:
@@ -476,7 +478,7 @@ class Reader:
             depends = np.array([slot.depends[of] for slot in self.scale])
             e = quartered(np.where(depends, 0.5 * log[:-1], 0.0), 1e-9)
             gap = log[-1] - self._logs(of, e, tried - self.base)
-        if not (np.abs(gap) <= SAME).all():
+        if not (np.abs(gap) <= RELATIVE_TOLERANCE).all():
             raise NoForm(f"its precision is no monomial of {self._names(self.scale)}")
         return e
 
@@ -491,7 +493,7 @@ class Reader:
         """Return the squares (N,) at z, before they are multiplied, and their rounding."""
         each = np.vstack([factors.a * self._of(self.real, z, factors.of), -factors.offset])
         form = each.sum(axis=0)
-        blur = 64.0 * EPSILON * np.abs(each).sum(axis=0)
+        blur = 64.0 * FLOAT_EPSILON * np.abs(each).sum(axis=0)
         return form**2, blur**2 + blur * np.abs(form)
 
     def _logs(self, of: Array, exponent: Array, u: Array) -> Array:
@@ -508,12 +510,12 @@ class Reader:
         gap, blur = self._gaps(factors, mode)
         at_base = factors.coef * np.exp(self._logs(factors.of, factors.exponent, self.base))
         for q, slot in enumerate(self.scale):
-            u = np.array([slot.moved(self.base, t) for t in GRID])
+            u = np.array([slot.moved(self.base, t) for t in LOG_SCALE_GRID])
             y = self.values(mode, u).copy()
             with np.errstate(all="ignore"):
-                by = at_base * np.exp(factors.exponent[q] * GRID[:, None])
+                by = at_base * np.exp(factors.exponent[q] * LOG_SCALE_GRID[:, None])
                 np.subtract.at(y.T, factors.of, (by * gap).T)
-                point, which = np.nonzero(np.abs(by) * blur > LOST)
+                point, which = np.nonzero(np.abs(by) * blur > LOGARITHM_ROUNDING)
             y[point, factors.of[which]] = np.nan
             mine = np.flatnonzero(slot.depends)
             linear[q, mine], alone = logarithms(y[:, mine])
@@ -527,7 +529,7 @@ class Reader:
             linear[q] -= 2.0 * square[q] * slot.of(self.base)  # of u, not of u − base
         monomials = joined(found, Q)
         log = self._logs(monomials.of, monomials.exponent, self.base)
-        coef = rounded(monomials.coef * np.exp(-log), DIGITS)
+        coef = rounded(monomials.coef * np.exp(-log), COEFFICIENT_DIGITS)
         return Rest(linear, square, monomials._replace(coef=coef))
 
     def fault(self, factors: Factors, rest: Rest, mode: Array) -> NoForm | None:
@@ -544,13 +546,13 @@ class Reader:
             log, (gap, blur) = self._of(self.scale, u[k], every), self._gaps(factors, z[k])
             by = factors.coef * np.exp(self._logs(factors.of, factors.exponent, u[k]))
             powers = monomials.coef * np.exp(self._logs(monomials.of, monomials.exponent, u[k]))
-            np.add.at(size[k], factors.of, np.abs(by) * blur / SAME)
+            np.add.at(size[k], factors.of, np.abs(by) * blur / RELATIVE_TOLERANCE)
             terms = [(factors.of, by * gap), (monomials.of, powers)]
             terms += [(every, values) for values in (*(linear * log), *(square * log**2))]
             for of, values in terms:
                 np.subtract.at(off[k], of, values)
                 np.add.at(size[k], of, np.abs(values))
-        if (np.abs(off - off[0]) <= SAME * (size + size[0] + 1e-3)).all():
+        if (np.abs(off - off[0]) <= RELATIVE_TOLERANCE * (size + size[0] + 1e-3)).all():
             return None
         slots = [*self.real, *self.scale]
         by_row = any(slot.name in self.variables.by_row for slot in slots)
@@ -600,7 +602,7 @@ def logarithms(y: Array) -> tuple[Array, Array]:
     fine = np.isfinite(y).all(axis=1)
     if fine.sum() < 3:
         return np.zeros(y.shape[1]), np.zeros(y.shape[1], bool)
-    X = np.column_stack([np.ones(len(GRID)), GRID])[fine]
+    X = np.column_stack([np.ones(len(LOG_SCALE_GRID)), LOG_SCALE_GRID])[fine]
     w = np.linalg.lstsq(X, y[fine])[0]
     size = 1.0 + np.abs(y[fine]).max(axis=0)
     return quartered(w[1], 1e-11), (np.abs(X @ w - y[fine]) <= 1e-11 * size).all(axis=0)
@@ -632,18 +634,18 @@ def split(y: Array, near: Array) -> tuple[float, float, list[tuple[float, float]
     """
     fine = np.isfinite(y)
     powers = list[float]()
-    far = np.flatnonzero(fine & (np.abs(GRID) >= FAR_OUT))
-    left = far[GRID[far] < 0.0][:2]
-    right = far[GRID[far] > 0.0][:-3:-1]
+    far = np.flatnonzero(fine & (np.abs(LOG_SCALE_GRID) >= FAR_OUT))
+    left = far[LOG_SCALE_GRID[far] < 0.0][:2]
+    right = far[LOG_SCALE_GRID[far] > 0.0][:-3:-1]
     for i, j in [pair for pair in (left, right) if pair.size == 2]:
         ratio = y[i] / y[j] if y[j] else 0.0
-        e = math.log(ratio) / (GRID[i] - GRID[j]) if ratio > 0.0 else 0.0
-        if e * np.sign(GRID[i]) > SMALLEST_POWER:
+        e = math.log(ratio) / (LOG_SCALE_GRID[i] - LOG_SCALE_GRID[j]) if ratio > 0.0 else 0.0
+        if e * np.sign(LOG_SCALE_GRID[i]) > SMALLEST_POWER:
             powers.append(float(quartered(np.array(e), 1e-6)))
     for more in ([], [0.5 * e for e in powers], [e for e in set(near.tolist()) if e]):
         for with_square in (False, True):
             every = list(dict.fromkeys([*powers, *more]))
-            fit = fitted(y[fine], GRID[fine], every, with_square)
+            fit = fitted(y[fine], LOG_SCALE_GRID[fine], every, with_square)
             if fit is not None:
                 alpha, beta, *c = fit
                 return alpha, beta, list(zip(c, every, strict=True))

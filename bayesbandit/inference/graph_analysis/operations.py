@@ -12,25 +12,36 @@ from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.exceptions import NotScalarConstantError
 
 # Operations that move numbers about or add them: the greatest degree of what they are given.
-LINEAR = {
+LINEAR_OPERATIONS = {
     *("Alloc", "AllocDiag", "DeepCopyOp", "DimShuffle", "ExpandDims", "ExtractDiag", "Join"),
     *("JoinDims", "MakeVector", "Repeat", "Reshape", "ScalarFromTensor", "SpecifyAssumptions"),
     *("SpecifyShape", "Split", "SplitDims", "Squeeze", "TensorFromScalar", "Unbroadcast", "ViewOp"),
     *("TensorFromXTensor", "XTensorFromTensor", "Rename"),
 }
-TAKES = {"Subtensor", "AdvancedSubtensor", "AdvancedSubtensor1"}  # x, then indices
-PUTS = {"IncSubtensor", "AdvancedIncSubtensor", "AdvancedIncSubtensor1"}  # x, y, then indices
-SHAPES = {"Shape", "Shape_i"}
-PRODUCTS = {"Dot", "BatchedDot", "Dot22", "Matmul"}
-SOLVES = {"Solve", "SolveTriangular"}  # A, b
+INDEXING = {"Subtensor", "AdvancedSubtensor", "AdvancedSubtensor1"}  # x, then indices
+INDEXED_WRITES = {
+    "IncSubtensor",
+    "AdvancedIncSubtensor",
+    "AdvancedIncSubtensor1",
+}  # x, y, then indices
+SHAPE_OPERATIONS = {"Shape", "Shape_i"}
+MATRIX_PRODUCTS = {"Dot", "BatchedDot", "Dot22", "Matmul"}
+LINEAR_SOLVES = {"Solve", "SolveTriangular"}  # A, b
 ELEMENTWISE = {"Add", "Sub", "Neg", "Identity"}
 COMPARISONS = {"EQ", "NEQ", "LT", "LE", "GT", "GE"}
-MATRICES = {"Cholesky", "MatrixInverse", "Solve", "SolveTriangular", "CholeskySolve", "Det"}
-MOVES = {
+MATRIX_OPERATIONS = {
+    "Cholesky",
+    "MatrixInverse",
+    "Solve",
+    "SolveTriangular",
+    "CholeskySolve",
+    "Det",
+}
+SHAPE_CHANGES = {
     *("Alloc", "DimShuffle", "ExpandDims", "Squeeze", "Reshape", "SpecifyShape", "ViewOp"),
     *("Subtensor", "AdvancedSubtensor", "AdvancedSubtensor1", "ScalarFromTensor"),
 }  # the elements of their first input, elsewhere
-SIZED = {
+SIZE_OPERATIONS = {
     *(
         "Alloc",
         "JoinDims",
@@ -42,17 +53,17 @@ SIZED = {
         "Unbroadcast",
     ),
 }  # x, then lengths
-KINDS = {
-    **dict.fromkeys(LINEAR, "move"),
-    **dict.fromkeys(TAKES, "take"),
-    **dict.fromkeys(PUTS, "put"),
-    **dict.fromkeys(SHAPES, "shape"),
-    **dict.fromkeys(PRODUCTS, "product"),
-    **dict.fromkeys(SOLVES, "solve"),
+OPERATION_KINDS = {
+    **dict.fromkeys(LINEAR_OPERATIONS, "move"),
+    **dict.fromkeys(INDEXING, "take"),
+    **dict.fromkeys(INDEXED_WRITES, "put"),
+    **dict.fromkeys(SHAPE_OPERATIONS, "shape"),
+    **dict.fromkeys(MATRIX_PRODUCTS, "product"),
+    **dict.fromkeys(LINEAR_SOLVES, "solve"),
     "CumOp": "cumulation",
     "IfElse": "branch",
 }
-SMOOTH = {
+ANALYTIC_OPERATIONS = {
     *("Sqrt", "Exp", "Expm1", "Log", "Log1p", "Log1mexp", "Reciprocal", "Sigmoid", "Softplus"),
     *("Tanh", "Erf", "Erfc", "Erfcx"),
 }
@@ -72,7 +83,7 @@ def kind(node: Apply) -> str:
         return "elementwise"
     if isinstance(op, CheckAndRaise):
         return "check"
-    return "reduction" if isinstance(op, CAReduce) else KINDS.get(name, "other")
+    return "reduction" if isinstance(op, CAReduce) else OPERATION_KINDS.get(name, "other")
 
 
 def reduced_by(node: Apply) -> str:

@@ -16,7 +16,7 @@ from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import Density
 from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
 from bayesbandit.inference.graph_analysis.rewrites import rewritten
-from bayesbandit.inference.graph_analysis.row_noise import TOLERANCE, RowNoise, row_noise
+from bayesbandit.inference.graph_analysis.row_noise import RELATIVE_TOLERANCE, RowNoise, row_noise
 from bayesbandit.inference.graph_analysis.rows import ALONG, Reach, RowWalk
 
 MAP_SIZE = 4_000_000  # numbers that a map from contexts to features may take
@@ -104,7 +104,7 @@ def differs(values: np.ndarray, closed: np.ndarray) -> str:
     agree to rounding or to 1e-5."""
     gap = (values - values[0]) - (closed - closed[0])
     size = np.abs(closed - closed[0])
-    if (np.abs(gap) <= 1e-5 * (1.0 + size) + TOLERANCE * np.abs(values).max()).all():
+    if (np.abs(gap) <= 1e-5 * (1.0 + size) + RELATIVE_TOLERANCE * np.abs(values).max()).all():
         return ""
     return f"on these rows the log density differs from its closed form by {np.abs(gap).max():.2g}"
 

@@ -40,7 +40,7 @@ class Frozen(Protocol):
     def unfreeze(self) -> FunctionGraph: ...
 
 
-EXPANDS = ("DimShuffle", "ExpandDims")
+EXPANDING = ("DimShuffle", "ExpandDims")
 
 
 def plain(graphs: Sequence[Variable]) -> list[Variable]:
@@ -176,7 +176,7 @@ def _number(mean: Variable) -> Variable | None:
 
 def _expands(v: Variable) -> bool:
     """Return whether a node turns a number into an array of length 1."""
-    if v.owner is None or operation(v.owner)[1] not in EXPANDS:
+    if v.owner is None or operation(v.owner)[1] not in EXPANDING:
         return False
     return v.type.ndim == 1 and v.owner.inputs[0].type.ndim == 0
 

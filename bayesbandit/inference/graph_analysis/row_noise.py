@@ -30,8 +30,8 @@ from bayesbandit.inference.graph_analysis.form import (
 from bayesbandit.inference.graph_analysis.operations import elementwise_name, kind
 from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
 
-TOLERANCE = 1e-9  # relative to the largest number compared
-DIGITS = 14  # of a variance
+RELATIVE_TOLERANCE = 1e-9  # relative to the largest number compared
+VARIANCE_DIGITS = 14  # of a variance
 LOGS_TOLERANCE = 1e-7  # of the number of logarithms
 MEAN = "mean reward"
 WEIGHT = "weight"
@@ -148,7 +148,7 @@ def told(form: Form, variables: Variables, given: Sequence[str], reward: str) ->
     precision = -2.0 * squares.powers.coef * of_mean**2
     if not (precision[0] > 0.0 and close(precision, np.full(len(precision), precision[0]))):
         return nothing
-    [factor] = rounded(1.0 / precision[:1], DIGITS)
+    [factor] = rounded(1.0 / precision[:1], VARIANCE_DIGITS)
     powers = {k: -float(e[0]) for k, e in entering.items()}
     return RowNoise(by_weight, weighted, normal, float(factor), powers)
 
@@ -207,7 +207,7 @@ def positive(density: Density, n: int, seed: int = 0) -> dict[str, np.ndarray]:
     return {"x": x, "reward": np.exp(rng.normal(size=n))}
 
 
-def close(a: np.ndarray, b: np.ndarray, tolerance: float = TOLERANCE) -> bool:
+def close(a: np.ndarray, b: np.ndarray, tolerance: float = RELATIVE_TOLERANCE) -> bool:
     """Return whether two arrays have one shape, are finite and differ by `tolerance` at most.
 
     The tolerance is relative to the largest absolute value in the two.

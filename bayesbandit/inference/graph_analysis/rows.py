@@ -28,7 +28,7 @@ from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.subtensor import indices_from_subtensor
 
 from bayesbandit.inference.graph_analysis.operations import (
-    PRODUCTS,
+    MATRIX_PRODUCTS,
     elementwise_name,
     kind,
     number,
@@ -188,8 +188,15 @@ def _entry(indices: list[Any], at: int, length: int | None) -> Reach | None:
     return NUMBER if k % length == at else NONE
 
 
-KEEPS = {"DeepCopyOp", "SpecifyShape", "Unbroadcast", "ViewOp", "SpecifyAssumptions", "Mark"}
-ADDS = {"Add", "Sub", "Neg", "Identity", "Cast"}
+ROW_PRESERVING = {
+    "DeepCopyOp",
+    "SpecifyShape",
+    "Unbroadcast",
+    "ViewOp",
+    "SpecifyAssumptions",
+    "Mark",
+}
+ADDITIVE = {"Add", "Sub", "Neg", "Identity", "Cast"}
 
 Given = Sequence[Reach]
 
@@ -228,7 +235,7 @@ class RowWalk(Walk[Reach]):
         """Return the kind of a node's outputs given those of its inputs; None if it mixes rows."""
         op, name = operation(node)
         what = kind(node)
-        if what == "check" or name in KEEPS:
+        if what == "check" or name in ROW_PRESERVING:
             return None if given[0].kind == MIXED else given[0]
         if what == "shape":
             return _length(node, *given)
@@ -281,7 +288,7 @@ def _blockwise(node: Apply, op: Blockwise, given: Given) -> Reach | None:
     batch = op.batch_ndim(node)
     if all(r.kind == CONSTANT or (r.kind == ALONG and r.axis < batch) for r in given):
         return _aligned(node.inputs, given)
-    plain = operation(node)[1] in PRODUCTS and not batch
+    plain = operation(node)[1] in MATRIX_PRODUCTS and not batch
     return _product(node, given) if plain else None
 
 
@@ -297,7 +304,7 @@ def _elementwise(node: Apply, given: Given) -> Reach | None:
         lengths = [r.kind == LENGTH for r in given]
         rest = [v for v, n in zip(node.inputs, lengths, strict=True) if not n]
         return NUMBER if sum(lengths) == 1 and all(number(v) == 1.0 for v in rest) else None
-    if kinds == {SUM} and name in ADDS:
+    if kinds == {SUM} and name in ADDITIVE:
         return TOTAL
     if kinds == {SUM, CONSTANT}:
         sums = [r.kind == SUM for r in given]

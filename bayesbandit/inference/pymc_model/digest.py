@@ -29,7 +29,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
 
 from bayesbandit.inference.graph_analysis.density import containers, lengths, row_dimension
-from bayesbandit.inference.graph_analysis.quadratic import PYTHON
+from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE
 from bayesbandit.runtime.fingerprints import fingerprint, installed
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _constants(
     asked = [v for v in dict.fromkeys((*entering, *outputs)) if v in fixed]
     if not asked:
         return {}
-    values = pytensor.function([], asked, mode=PYTHON)()
+    values = pytensor.function([], asked, mode=UNCOMPILED_MODE)()
     keys = {v: ("constant", _of(value)) for v, value in zip(asked, values, strict=True)}
     return dict.fromkeys(fixed, "inside a constant") | keys
 

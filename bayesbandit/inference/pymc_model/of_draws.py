@@ -12,12 +12,12 @@ from pytensor.graph.traversal import ancestors
 
 from bayesbandit.inference.base import COMPILE, Compiled
 from bayesbandit.inference.graph_analysis.operations import number, operation
-from bayesbandit.inference.graph_analysis.quadratic import PYTHON
+from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE
 
 Draws = Mapping[str, np.ndarray]  # of variables by name, (S, *shape)
 Rows = Mapping[str, np.ndarray]  # x (n, d), reward, weight, arm (n,), by role
 
-LENGTHS = "Subtensor", "Shape_i"  # operations that may give the length of an axis
+LENGTH_OPERATIONS = "Subtensor", "Shape_i"  # operations that may give the length of an axis
 
 
 class OfDraws:
@@ -42,7 +42,7 @@ class OfDraws:
             }
             batches = vectorize_graph(list(graphs), many) if graphs else []
             inputs = [*many.values(), *(rows or {}).values()]
-            self._function = Compiled(inputs, batches, PYTHON, trusted=True)
+            self._function = Compiled(inputs, batches, UNCOMPILED_MODE, trusted=True)
 
     def __call__(self, draws: Draws, rows: Rows | None = None) -> list[np.ndarray]:
         """Return each graph's values, (S, …), or (1, …) where no variable enters. Roles that are
@@ -70,7 +70,7 @@ def with_known_lengths(
 
 def is_length(v: Variable) -> bool:
     """Return whether a variable may be the length of an axis."""
-    return v.owner is not None and v.type.ndim == 0 and operation(v.owner)[1] in LENGTHS
+    return v.owner is not None and v.type.ndim == 0 and operation(v.owner)[1] in LENGTH_OPERATIONS
 
 
 def _known_length(v: Variable) -> Variable | None:

@@ -16,7 +16,7 @@ from bayesbandit.inference.graph_analysis.density import (
     row_axes,
     unviewed,
 )
-from bayesbandit.inference.graph_analysis.quadratic import PYTHON
+from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE
 from bayesbandit.inference.graph_analysis.rewrites import like, plain, rewritten
 from bayesbandit.inference.pymc_model.of_draws import Draws, OfDraws
 from bayesbandit.runtime.memory import AT_ONCE
@@ -91,5 +91,5 @@ def _shapes(variables: list[Any]) -> list[tuple[int, ...]]:
     """Return the shapes of some quantities, from their types or else by computing them."""
     known = [v.type.shape for v in variables]
     if any(k is None for shape in known for k in shape):
-        known = [tuple(v.shape.eval(mode=PYTHON)) for v in variables]
+        known = [tuple(v.shape.eval(mode=UNCOMPILED_MODE)) for v in variables]
     return known

@@ -20,12 +20,12 @@ from bayesbandit.inference.base import COMPILE, NoElement
 from bayesbandit.inference.graph_analysis.density import containers
 from bayesbandit.inference.pymc_model.log_density import LogDensity
 from bayesbandit.inference.pymc_model.of_draws import Draws, OfDraws, Rows
-from bayesbandit.inference.pymc_model.prior import SIZE, PriorDraws
+from bayesbandit.inference.pymc_model.prior import PRIOR_DRAWS, PriorDraws
 
 if TYPE_CHECKING:
     import pymc as pm
 
-EXAMPLES = np.array([-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0])  # rewards that an error may name
+EXAMPLE_REWARDS = np.array([-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0])  # rewards that an error may name
 
 
 class PossibleRewards:
@@ -70,7 +70,7 @@ class PossibleRewards:
         if not allowed.all():
             i = int(allowed.argmin())
             row = {role: v[[i]] for role, v in rows.items()}
-            examples = [r for r in EXAMPLES.tolist() if self._allows(row, r, draws)]
+            examples = [r for r in EXAMPLE_REWARDS.tolist() if self._allows(row, r, draws)]
             if not examples:
                 self._log_density.of_terms(self._prior.start, row)  # raises NoElement
             raise impossible_reward(name, rows, i, examples)
@@ -142,7 +142,7 @@ class PossibleRewards:
         yield self._points
         for more in draws:
             if more:
-                some = np.linspace(0, len(next(iter(more.values()))) - 1, SIZE).astype(int)
+                some = np.linspace(0, len(next(iter(more.values()))) - 1, PRIOR_DRAWS).astype(int)
                 yield {k: v[some] for k, v in more.items()}
 
     @cached_property

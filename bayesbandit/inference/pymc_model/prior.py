@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.inference.base import COMPILE
-from bayesbandit.inference.graph_analysis.quadratic import PYTHON
+from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE
 from bayesbandit.inference.graph_analysis.transforms import transform_name
 
 if TYPE_CHECKING:
     import pymc as pm
 
-PULLED = (0.01, 0.1, 0.3, 1.0)  # shares of the way from the initial point to a draw
-SIZE = 20  # draws of the prior, and at most so many of the posterior
+SHARES_TO_DRAW = (0.01, 0.1, 0.3, 1.0)  # shares of the way from the initial point to a draw
+PRIOR_DRAWS = 20  # draws of the prior, and at most so many of the posterior
 
 
 class PriorDraws:
@@ -59,11 +59,11 @@ class PriorDraws:
     def points(self) -> dict[str, np.ndarray]:
         """Return by name, (S, *shape), points between the initial one and draws of the prior; the
         initial one alone if the prior is improper."""
-        drawn = self(SIZE, 0)
+        drawn = self(PRIOR_DRAWS, 0)
         points = {}
         for name, middle in self.start.items():
             way = drawn.get(name, middle) - middle
-            points[name] = np.concatenate([middle, *(middle + s * way for s in PULLED)])
+            points[name] = np.concatenate([middle, *(middle + s * way for s in SHARES_TO_DRAW)])
         return points
 
     @cached_property
@@ -72,4 +72,6 @@ class PriorDraws:
         from pymc.pytensorf import collect_default_updates, compile
 
         variables = self._model.free_RVs
-        return compile([], variables, mode=PYTHON), list(collect_default_updates(outputs=variables))
+        return compile([], variables, mode=UNCOMPILED_MODE), list(
+            collect_default_updates(outputs=variables)
+        )

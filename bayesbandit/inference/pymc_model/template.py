@@ -17,9 +17,9 @@ import pymc as pm
 import pytensor.tensor as pt
 from pymc.exceptions import ShapeWarning
 
-from bayesbandit.declaring.declaration import DATA, Declaration
+from bayesbandit.declaring.declaration import DATA_NAMES, Declaration
 from bayesbandit.inference.graph_analysis.density import containers
-from bayesbandit.inference.graph_analysis.quadratic import PYTHON
+from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE
 
 HSGP = (
     "; pm.gp.HSGP takes its centre, and by `c` its bounds, from the first contexts that it is given"
@@ -30,7 +30,9 @@ HSGP = (
 def set_rows(model: pm.Model, data: Mapping[str, Any]) -> None:
     """Give a built model other rows, by role; all of its data together, so that PyMC's advice to
     resize the others as well is followed."""
-    known = {DATA[role]: v for role, v in data.items() if DATA[role] in model.named_vars}
+    known = {
+        DATA_NAMES[role]: v for role, v in data.items() if DATA_NAMES[role] in model.named_vars
+    }
     with model, warnings.catch_warnings(action="ignore", category=ShapeWarning):
         pm.set_data(known)
 
@@ -42,7 +44,7 @@ def rows_of(model: pm.Model) -> dict[str, np.ndarray]:
 
 def at_start(model: pm.Model) -> float:
     """Return the log density at the variables' initial point."""
-    return float(model.compile_logp(mode=PYTHON)(model.initial_point()))
+    return float(model.compile_logp(mode=UNCOMPILED_MODE)(model.initial_point()))
 
 
 def reads_rows(model: Declaration, n_features: int, n_arms: int | None) -> str:
@@ -52,13 +54,13 @@ def reads_rows(model: Declaration, n_features: int, n_arms: int | None) -> str:
         coords["arm"] = range(n_arms)
     with pm.Model(coords=coords, model=None) as built:
         inputs = {
-            "x": pt.tensor(DATA["x"], shape=(None, n_features)),
-            "reward": pt.tensor(DATA["reward"], shape=(None,)),
+            "x": pt.tensor(DATA_NAMES["x"], shape=(None, n_features)),
+            "reward": pt.tensor(DATA_NAMES["reward"], shape=(None,)),
         }
         if model.takes_weight:
-            inputs["weight"] = pt.tensor(DATA["weight"], shape=(None,))
+            inputs["weight"] = pt.tensor(DATA_NAMES["weight"], shape=(None,))
         if n_arms is not None:
-            inputs["arm"] = pt.tensor(DATA["arm"], shape=(None,), dtype="int32")
+            inputs["arm"] = pt.tensor(DATA_NAMES["arm"], shape=(None,), dtype="int32")
         built.add_coord("row", length=inputs["x"].shape[0])
         for v in inputs.values():
             built.register_data_var(v, dims=("row", "feature")[: v.type.ndim])

@@ -12,7 +12,7 @@ carries along: from [A b] it leaves [U U'⁻¹b], A = U'U. What is below the dia
 import math
 
 from bayesbandit.kernels.algebra.dense import LOST_PIVOT, dot
-from bayesbandit.kernels.algebra.tile import LANES, ROWS, subtract_tile
+from bayesbandit.kernels.algebra.tile import TILE_LANES, TILE_ROWS, subtract_tile
 from bayesbandit.runtime.compiling import njit
 
 PANEL_ROWS = 64  # rows whose part is subtracted at once: what the first caches hold
@@ -22,19 +22,19 @@ kernel = njit(cache=True, error_model="numpy", nogil=True)
 
 def padded(D: int) -> int:
     """Return how many rows a matrix of D rows takes; its right-hand sides begin there."""
-    return -(-D // ROWS) * ROWS
+    return -(-D // TILE_ROWS) * TILE_ROWS
 
 
 def room(D: int, extra: int = 1) -> tuple[int, int]:
     """Return the shape that a D × D matrix with `extra` right-hand sides takes."""
-    return padded(D), -(-(padded(D) + extra) // LANES) * LANES
+    return padded(D), -(-(padded(D) + extra) // TILE_LANES) * TILE_LANES
 
 
 @kernel
 def finish_rows(W, k, floor):
     """Finish rows k … k + 3 of U, from which all rows above have been subtracted."""
-    start = k - k % LANES
-    for r in range(k, k + ROWS):
+    start = k - k % TILE_LANES
+    for r in range(k, k + TILE_ROWS):
         row = W[r, start:]
         for q in range(k, r):
             c = W[q, r]
@@ -61,10 +61,10 @@ def factor(A, shift, W):
     floor = shift.copy()
     for j in range(D):
         floor[j] = LOST_PIVOT * D * (A[j, j] + shift[j])
-    for k in range(0, D, ROWS):
-        for i in range(k - k % LANES, M, LANES):
+    for k in range(0, D, TILE_ROWS):
+        for i in range(k - k % TILE_LANES, M, TILE_LANES):
             subtract_tile(W, A, W, W, k, i, 0, k)
-        for r in range(k, k + ROWS):
+        for r in range(k, k + TILE_ROWS):
             W[r, r] += shift[r]
         finish_rows(W, k, floor)
 
@@ -75,8 +75,8 @@ def add_gram(base, left, right, W):
     D, M = W.shape
     for start in range(0, left.shape[0], PANEL_ROWS):
         stop = min(start + PANEL_ROWS, left.shape[0])
-        for k in range(0, D, ROWS):
-            for i in range(k - k % LANES, M, LANES):
+        for k in range(0, D, TILE_ROWS):
+            for i in range(k - k % TILE_LANES, M, TILE_LANES):
                 subtract_tile(W, base, left, right, k, i, start, stop)
         base = W
 

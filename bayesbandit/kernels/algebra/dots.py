@@ -12,7 +12,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from bayesbandit.kernels.algebra.tile import LANES, ROWS, vectors
+from bayesbandit.kernels.algebra.tile import TILE_LANES, TILE_ROWS, vectors
 
 
 def dots(typingctx, U, v, row, stride, start, stop):
@@ -26,12 +26,12 @@ def dots(typingctx, U, v, row, stride, start, stop):
             context.make_array(kind)(context, builder, array).data
             for kind, array in zip(signature.args[:2], args[:2], strict=True)
         )
-        zero = ir.Constant(ir.VectorType(ir.DoubleType(), LANES), [0.0] * LANES)
-        sums = [cgutils.alloca_once_value(builder, zero) for _ in range(ROWS)]
+        zero = ir.Constant(ir.VectorType(ir.DoubleType(), TILE_LANES), [0.0] * TILE_LANES)
+        sums = [cgutils.alloca_once_value(builder, zero) for _ in range(TILE_ROWS)]
         begins = [row]
-        for _ in range(ROWS - 1):
+        for _ in range(TILE_ROWS - 1):
             begins.append(builder.add(begins[-1], stride))
-        step = ir.Constant(row.type, LANES)
+        step = ir.Constant(row.type, TILE_LANES)
         with cgutils.for_range_slice(builder, start, stop, step) as (j, _):
             values = load(builder.gep(v, [j]))
             for begin, total in zip(begins, sums, strict=True):
@@ -42,13 +42,13 @@ def dots(typingctx, U, v, row, stride, start, stop):
 
     if not all(isinstance(a, types.Array) and a.layout == "C" and a.ndim == 1 for a in (U, v)):
         return None
-    return types.UniTuple(types.float64, ROWS)(U, v, *[types.intp] * 4), codegen
+    return types.UniTuple(types.float64, TILE_ROWS)(U, v, *[types.intp] * 4), codegen
 
 
 def total_of(builder, at):
     """Return the sum of a vector: its halves, added until one number is left."""
     total = builder.load(at)
-    size = LANES
+    size = TILE_LANES
     while size > 1:
         size //= 2
         low, high = (

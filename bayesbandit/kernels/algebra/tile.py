@@ -12,18 +12,18 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-ROWS, LANES = 4, 8  # one tile: 4 registers of 8 doubles (AVX-512), or 8 of 4 (AVX2)
+TILE_ROWS, TILE_LANES = 4, 8  # one tile: 4 registers of 8 doubles (AVX-512), or 8 of 4 (AVX2)
 
 
 def vectors(builder, module):
     """Load, store, broadcast and fused multiply-add of LANES doubles, as IR."""
     double = ir.DoubleType()
     index = ir.IntType(32)
-    vector = ir.VectorType(double, LANES)
+    vector = ir.VectorType(double, TILE_LANES)
     blank = ir.Constant(vector, ir.Undefined)
-    first = ir.Constant(ir.VectorType(index, LANES), [0] * LANES)
+    first = ir.Constant(ir.VectorType(index, TILE_LANES), [0] * TILE_LANES)
     fma = cgutils.get_or_insert_function(
-        module, ir.FunctionType(vector, [vector] * 3), f"llvm.fmuladd.v{LANES}f64"
+        module, ir.FunctionType(vector, [vector] * 3), f"llvm.fmuladd.v{TILE_LANES}f64"
     )
 
     def load(at):
@@ -63,7 +63,7 @@ def tile(typingctx, out, base, left, right, k, i, start, stop):
         def at(matrix, row, column):
             return builder.gep(matrix[0], [builder.add(builder.mul(row, matrix[1]), column)])
 
-        rows = [builder.add(k, ir.Constant(word, r)) for r in range(ROWS)]
+        rows = [builder.add(k, ir.Constant(word, r)) for r in range(TILE_ROWS)]
         sums = [cgutils.alloca_once_value(builder, load(at(base, row, i))) for row in rows]
         with cgutils.for_range_slice(builder, start, stop, ir.Constant(word, 1)) as (p, _):
             values = load(at(right, p, i))

@@ -13,10 +13,10 @@ import numpy as np
 
 from bayesbandit.runtime.compiling import njit
 
-STEP = np.uint64(0x9E3779B97F4A7C15)
+SPLITMIX_STEP = np.uint64(0x9E3779B97F4A7C15)
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 LEFT, MIDDLE, RIGHT, SPARE = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
-UNIT = 2.0**-53
+UNIT_OF_53_BITS = 2.0**-53
 LOWEST_LOG = -1e300  # of a logarithm, where a is so small that it would be −∞
 SERIES_BELOW = 1e-3  # below it the acceptance is told by two terms of its series, to 1e-11
 
@@ -51,8 +51,8 @@ def seeded(z):
 @njit(cache=True)
 def uniform(state):
     """Return a uniform number within (0, 1), and the next state."""
-    state = state + STEP
-    return (np.float64(mixed(state) >> SPARE) + 0.5) * UNIT, state
+    state = state + SPLITMIX_STEP
+    return (np.float64(mixed(state) >> SPARE) + 0.5) * UNIT_OF_53_BITS, state
 
 
 @njit(cache=True)

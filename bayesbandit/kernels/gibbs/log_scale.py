@@ -16,7 +16,7 @@ kernel = njit(cache=True, error_model="numpy", nogil=True)
 
 MAX_STEPS = 60  # of width 1, by which a slice steps out to each side
 MAX_SHRINKS = 600  # of a slice
-SMALLEST = 1e-300  # exp(e s) is kept above it
+MIN_SCALE = 1e-300  # exp(e s) is kept above it
 SAME_SHAPE = 1e-12  # a/e within it of ±½ is ±½
 
 
@@ -99,7 +99,7 @@ def draw(a, q, e, S, low, high, rng):
     if concave and q == 0.0 and low == -math.inf and high == math.inf:
         shape = a / e[last]
         if live == 1:  # x = exp(e s) has the density x^(shape − 1) exp(S x)
-            return math.log(max(rng.standard_gamma(shape) / -S[last], SMALLEST)) / e[last]
+            return math.log(max(rng.standard_gamma(shape) / -S[last], MIN_SCALE)) / e[last]
         if live == 2 and e[last] == -e[other] and abs(abs(shape) - 0.5) < SAME_SHAPE:
             if shape < 0.0:
                 last, other = other, last
@@ -107,5 +107,5 @@ def draw(a, q, e, S, low, high, rng):
             # inverse Gaussian
             m = math.sqrt(S[other] / S[last])
             x = inverse_of_inverse_gaussian(m, -2.0 * S[last], rng)
-            return math.log(max(x, SMALLEST)) / e[last]
+            return math.log(max(x, MIN_SCALE)) / e[last]
     return slice_from(a, q, e, S, low, high, rng)

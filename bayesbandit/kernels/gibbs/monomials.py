@@ -26,7 +26,7 @@ kernel = njit(cache=True, error_model="numpy", nogil=True)
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]
-FURTHEST = 230.0  # |u| is kept below it: exp(u) within 1e±100
+MAX_ABS_LOG_SCALE = 230.0  # |u| is kept below it: exp(u) within 1e±100
 
 
 class Terms(NamedTuple):
@@ -214,7 +214,7 @@ def draw_elements(terms, u, work, rng):
         s = log_scale.draw(a, q, terms.slot_exponent, S, low, high, rng)
         if not abs(s) < np.inf:
             return i
-        s = min(max(u[i] + s, -FURTHEST), FURTHEST) - u[i]
+        s = min(max(u[i] + s, -MAX_ABS_LOG_SCALE), MAX_ABS_LOG_SCALE) - u[i]
         u[i] += s
         for k in range(S.size):
             S[k] = math.exp(terms.slot_exponent[k] * s)

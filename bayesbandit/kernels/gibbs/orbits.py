@@ -14,7 +14,7 @@ import numpy as np
 
 from bayesbandit.kernels.algebra.dense import add_scaled, dot
 from bayesbandit.kernels.gibbs.monomials import (
-    FURTHEST,
+    MAX_ABS_LOG_SCALE,
     Index,
     Vector,
     draw_delta,
@@ -85,7 +85,7 @@ def step(terms, moves, m, state, work, rng):
     """Take a step along move m, by a slice (Neal 2003)."""
     i, r = moves.element[m], moves.stretch[m]
     u = state.u[i]
-    low, high = max(terms.low[i], -FURTHEST) - u, min(terms.high[i], FURTHEST) - u
+    low, high = max(terms.low[i], -MAX_ABS_LOG_SCALE) - u, min(terms.high[i], MAX_ABS_LOG_SCALE) - u
     if not low < 0.0 < high:
         return
     count = aim(terms, moves, m, work)

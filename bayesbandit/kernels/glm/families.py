@@ -14,8 +14,8 @@ import math
 from bayesbandit.runtime.compiling import njit
 
 BINOMIAL, PROBIT, POISSON, NEGATIVE_BINOMIAL = range(4)
-FAR = 20.0  # sds, from which on the normal's tail is a continued fraction
-MOST = 700.0  # what an exponent may be
+TAIL_FROM = 20.0  # sds, from which on the normal's tail is a continued fraction
+MAX_EXPONENT = 700.0  # what an exponent may be
 ROOT_2_PI = math.sqrt(2.0 * math.pi)
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
@@ -37,7 +37,7 @@ def logistic(x):
 @kernel
 def beyond(t):
     """Return φ(t)/Φ(−t) − t, by which the normal's hazard exceeds t."""
-    if t < FAR:
+    if t < TAIL_FROM:
         return 2.0 * math.exp(-0.5 * t * t) / (ROOT_2_PI * math.erfc(t * math.sqrt(0.5))) - t
     tail = t
     for k in range(8, 1, -1):
@@ -48,7 +48,7 @@ def beyond(t):
 @kernel
 def log_normal_cdf(x):
     """Return log Φ(x)."""
-    if x > -FAR:
+    if x > -TAIL_FROM:
         return math.log(0.5 * math.erfc(-x * math.sqrt(0.5)))
     return -0.5 * x * x - math.log(ROOT_2_PI * (beyond(-x) - x))
 
@@ -61,7 +61,7 @@ def log_likelihood(kind, number, eta, r):
     if kind == PROBIT:
         return r * log_normal_cdf(eta) + (1.0 - r) * log_normal_cdf(-eta)
     if kind == POISSON:
-        return r * eta - math.exp(min(eta, MOST))
+        return r * eta - math.exp(min(eta, MAX_EXPONENT))
     psi = eta - math.log(number)
     return r * psi - (r + number) * log_one_plus_exp(psi)
 
@@ -75,7 +75,7 @@ def slope_and_curvature(kind, number, eta, r):
         slope = r * (one - eta) - (1.0 - r) * (other + eta)
         return slope, r * (one - eta) * one + (1.0 - r) * (other + eta) * other
     if kind == POISSON:
-        mean = math.exp(min(eta, MOST))
+        mean = math.exp(min(eta, MAX_EXPONENT))
         return r - mean, mean
     trials = number if kind == BINOMIAL else r + number
     psi = eta if kind == BINOMIAL else eta - math.log(number)
@@ -132,8 +132,8 @@ def mean_and_sd(kind, number, eta, sd, nodes, weights, steps, mean, out):
     for i in range(eta.size):
         m, s = eta[i], sd[i]
         if kind in (POISSON, NEGATIVE_BINOMIAL):
-            mean[i] = math.exp(min(m + 0.5 * s * s, MOST))
-            out[i] = mean[i] * math.sqrt(math.expm1(min(s * s, MOST)))
+            mean[i] = math.exp(min(m + 0.5 * s * s, MAX_EXPONENT))
+            out[i] = mean[i] * math.sqrt(math.expm1(min(s * s, MAX_EXPONENT)))
         else:
             if s < 1.0:
                 first, variance = narrow(kind, m, s, nodes, weights)

@@ -12,7 +12,7 @@ from bayesbandit.kernels.glm.families import slope_and_curvature
 from bayesbandit.kernels.root import mean_and_variance
 from bayesbandit.runtime.compiling import njit
 
-FLAT = 1e-100  # the least curvature of a row
+MIN_CURVATURE = 1e-100  # the least curvature of a row
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 
@@ -91,7 +91,7 @@ def pseudo(eta, kind, number, r, w):
     """Return y and v: an observation y of η with precision v, whose log density has the slope and
     the curvature that w ℓ has at η."""
     slope, curvature = slope_and_curvature(kind, number, eta, r)
-    v = max(w * curvature, FLAT)
+    v = max(w * curvature, MIN_CURVATURE)
     return eta + w * slope / v, v
 
 

@@ -12,10 +12,14 @@ import math
 from bayesbandit.kernels.student import normal_cdf
 from bayesbandit.runtime.compiling import njit
 
-CUT = 0.64  # where the two series of the density meet
-FEW = 2.0  # the most draws of PG(1, c) that are added; beyond, and for fractions, gammas are
-TERMS, NEAR_TERMS = 8, 4  # of the gammas; the rest is one gamma of its mean and variance
-NEAR = 4.0  # |c| below which fewer do: third cumulants err by 2e-5 of theirs, as by 8 where c is 8
+SERIES_MEET = 0.64  # where the two series of the density meet
+MAX_ADDED_DRAWS = (
+    2.0  # the most draws of PG(1, c) that are added; beyond, and for fractions, gammas are
+)
+GAMMA_TERMS, NEAR_TERMS = 8, 4  # of the gammas; the rest is one gamma of its mean and variance
+NEAR_TERMS_BELOW = (
+    4.0  # |c| below which fewer do: third cumulants err by 2e-5 of theirs, as by 8 where c is 8
+)
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 
@@ -24,7 +28,7 @@ kernel = njit(cache=True, error_model="numpy", nogil=True)
 def coefficient(n, x):
     """Return a_n(x), of the alternating series of the density of PG(1, 0) at x/4 (Devroye 2009)."""
     half = n + 0.5
-    if x > CUT:
+    if x > SERIES_MEET:
         return math.pi * half * math.exp(-0.5 * (half * math.pi) ** 2 * x)
     u = 2.0 / (math.pi * x)
     return u * math.sqrt(u) * math.pi * half * math.exp(-2.0 * half * half / x)
@@ -35,10 +39,10 @@ def right_of_cut(z):
     """Return the share of the proposal beyond the cut. The proposal is exponential there, and an
     inverse Gaussian of mean 1/z before it."""
     rate = 0.125 * math.pi * math.pi + 0.5 * z * z
-    root = math.sqrt(1.0 / CUT)
-    first = math.log(rate) + rate * CUT
-    left = normal_cdf(root * (CUT * z - 1.0))
-    mirrored = normal_cdf(-root * (CUT * z + 1.0))
+    root = math.sqrt(1.0 / SERIES_MEET)
+    first = math.log(rate) + rate * SERIES_MEET
+    left = normal_cdf(root * (SERIES_MEET * z - 1.0))
+    mirrored = normal_cdf(-root * (SERIES_MEET * z + 1.0))
     total = math.exp(first - z) * left
     if mirrored > 0.0:
         total += math.exp(first + z) * mirrored
@@ -48,12 +52,12 @@ def right_of_cut(z):
 @kernel
 def inverse_gaussian_below(z, rng):
     """Return a draw, below the cut, of an inverse Gaussian of mean 1/z and shape 1."""
-    if z * CUT < 1.0:
+    if z * SERIES_MEET < 1.0:
         while True:
             first, second = rng.standard_exponential(), rng.standard_exponential()
-            if first * first <= 2.0 * second / CUT:
-                x = 1.0 + CUT * first
-                x = CUT / (x * x)
+            if first * first <= 2.0 * second / SERIES_MEET:
+                x = 1.0 + SERIES_MEET * first
+                x = SERIES_MEET / (x * x)
                 if rng.random() <= math.exp(-0.5 * z * z * x):
                     return x
     mean = 1.0 / z
@@ -63,7 +67,7 @@ def inverse_gaussian_below(z, rng):
         x = mean / (1.0 + q + math.sqrt(q * (2.0 + q)))
         if rng.random() > mean / (mean + x):
             x = mean * mean / x
-        if x < CUT:
+        if x < SERIES_MEET:
             return x
 
 
@@ -75,7 +79,7 @@ def draw_one(c, rng):
     beyond = right_of_cut(z)
     while True:
         if rng.random() < beyond:
-            x = CUT + rng.standard_exponential() / rate
+            x = SERIES_MEET + rng.standard_exponential() / rate
         else:
             x = inverse_gaussian_below(z, rng)
         total = coefficient(0, x)
@@ -112,7 +116,7 @@ def draw_by_gammas(b, c, rng):
     mean, variance = moments(c)
     shift = 0.25 * c * c / (math.pi * math.pi)
     total = 0.0
-    for k in range(NEAR_TERMS if abs(c) < NEAR else TERMS):
+    for k in range(NEAR_TERMS if abs(c) < NEAR_TERMS_BELOW else GAMMA_TERMS):
         d = 0.5 / (math.pi * math.pi * ((k + 0.5) * (k + 0.5) + shift))
         total += d * rng.standard_gamma(b)
         mean -= d
@@ -127,7 +131,7 @@ def draw(b, c, rng):
     if b <= 0.0:
         return 0.0
     whole = math.floor(b)
-    if b != whole or b > FEW:
+    if b != whole or b > MAX_ADDED_DRAWS:
         return draw_by_gammas(b, c, rng)
     total = 0.0
     for _ in range(int(whole)):

@@ -25,7 +25,7 @@ kernel = njit(cache=True, error_model="numpy", nogil=True)
 
 Matrix = NDArray[np.float64]
 LEAP_EVERY = 8  # sweeps, where draws given the auxiliary variables move by themselves
-TAIL = 0.45  # sds, from which on a truncated normal is drawn by an exponential proposal
+EXPONENTIAL_FROM = 0.45  # sds, from which on a truncated normal is drawn by an exponential proposal
 
 
 class Rewards(NamedTuple):
@@ -102,7 +102,7 @@ def leap(rows, scaled, rewards, terms, state, work, rng):
 @kernel
 def above(a, rng):
     """Return a standard normal draw given that it is > a (Robert 1995, Stat. Comput. 5, 121)."""
-    if a < TAIL:
+    if a < EXPONENTIAL_FROM:
         while True:
             z = rng.standard_normal()
             if z > a:

@@ -9,7 +9,9 @@ from bayesbandit.runtime.compiling import njit
 
 LANES_AT_A_TIME = 8  # lanes are filled up to a multiple of it
 LEAST_DOUBT = 1e-12  # of an error, as a share of Σwr²
-ROUNDING = 4.0 * np.finfo(np.float64).eps  # times D and how much a pivot cancels: the rounding of θ
+PIVOT_ROUNDING = (
+    4.0 * np.finfo(np.float64).eps
+)  # times D and how much a pivot cancels: the rounding of θ
 
 
 @njit(cache=True)
@@ -104,7 +106,7 @@ def put_doubts(arm, settings, U, L, out):
                 if folds[f, 0] < arm.head.n:
                     entry = (G[i * M + i] - folds[f, 2 + D + i * D + i]) / arm.head.w_bar + lam
                     lost = max(lost, entry * inverse[f * m + k] ** 2)
-        out[k] = max(LEAST_DOUBT, ROUNDING * D * lost) * arm.head.sum_wrr
+        out[k] = max(LEAST_DOUBT, PIVOT_ROUNDING * D * lost) * arm.head.sum_wrr
 
 
 @njit(cache=True)

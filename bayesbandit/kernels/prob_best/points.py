@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesbandit.kernels.prob_best import joint
 
-POINTS = 4096  # joint draws; a power of 2
+JOINT_DRAWS = 4096  # joint draws; a power of 2
 WIDTH_STEPS = 256  # of the cubics of `log_width`
 
 
@@ -18,7 +18,7 @@ def cells(P: int) -> np.ndarray:
     each of POINTS cells once."""
     from scipy.stats import qmc  # what few bandits need, and takes long to load
 
-    return (qmc.Sobol(P, seed=0).random(POINTS).T * POINTS).astype(np.int64)
+    return (qmc.Sobol(P, seed=0).random(JOINT_DRAWS).T * JOINT_DRAWS).astype(np.int64)
 
 
 @cache
@@ -28,8 +28,8 @@ def normals() -> np.ndarray:
     from scipy.interpolate import CubicHermiteSpline
     from scipy.stats import norm
 
-    z = norm.ppf(np.clip(np.arange(POINTS + 1) / POINTS, 1e-9, 1.0 - 1e-9))
-    return CubicHermiteSpline(np.arange(POINTS + 1), z, 1.0 / (POINTS * norm.pdf(z))).c
+    z = norm.ppf(np.clip(np.arange(JOINT_DRAWS + 1) / JOINT_DRAWS, 1e-9, 1.0 - 1e-9))
+    return CubicHermiteSpline(np.arange(JOINT_DRAWS + 1), z, 1.0 / (JOINT_DRAWS * norm.pdf(z))).c
 
 
 @lru_cache(maxsize=32)

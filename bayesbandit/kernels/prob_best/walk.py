@@ -27,13 +27,15 @@ N_NODES = 12
 FEW_ARMS = 4
 SPAN_OF_FEW = 3.6  # length of a panel in standard deviations of the narrowest arm, of few arms
 SPAN_OF_MANY = 2.8  # of more, whose product is steeper
-STEEPEST = 14.0  # greatest fall of a log density along a panel, where it is no longer curved,
+MAX_LOG_FALL = 14.0  # greatest fall of a log density along a panel, where it is no longer curved,
 STEEPEST_TOGETHER = 7.0  # and of the product of all arms, below their modes
 TAIL_SHARE = 0.7  # greatest length of a panel of Student's t, beside the distance of ±i√df
 EARLY_SHARE = 0.15  # of its reach, by which a located arm may come in early: panels are shared
 ENTRY_FALL = 24.0  # how far below its mode's an arm's log density is where it comes in
-NEGLIGIBLE = 1e-11
-SHARPEST = 1e-13  # standard deviation of z, beside |mode| or 1, that floating point still resolves
+NEGLIGIBLE_MASS = 1e-11
+MIN_RELATIVE_SD = (
+    1e-13  # standard deviation of z, beside |mode| or 1, that floating point still resolves
+)
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 LOCATED = THOMPSON  # the family of normals and of Student's t, beside BETA and GAMMA
@@ -125,7 +127,7 @@ def reshape(shape, a, b, family):
     """
     shape[MODE] = math.log(a / b)
     sd = 1.0 / math.sqrt(a) if family == GAMMA else math.sqrt(1.0 / a + 1.0 / b)
-    shape[SD] = max(sd, SHARPEST * max(1.0, abs(shape[MODE])))
+    shape[SD] = max(sd, MIN_RELATIVE_SD * max(1.0, abs(shape[MODE])))
     if sd < shape[SD]:
         blunter = (sd / shape[SD]) ** 2
         a, b = a * blunter, b * blunter
@@ -175,7 +177,7 @@ def located_length(z, df, span):
     tails are powers of z, and panels there are a share of z.
     """
     if df == np.inf:
-        return min(span, STEEPEST / max(abs(z), 1e-300))
+        return min(span, MAX_LOG_FALL / max(abs(z), 1e-300))
     far = TAIL_SHARE * math.hypot(math.sqrt(df), z)
     if z > 0.0:
         far /= 1.0 + TAIL_SHARE
@@ -192,7 +194,7 @@ def length(shape, z, family, span):
         return 0.0
     a, b = shape[A], shape[B]
     steep = max(abs(slope(shape, z, family)), 1e-300)
-    L = STEEPEST / steep
+    L = MAX_LOG_FALL / steep
     bent = curvature(a, b, z, family)
     L = min(L, span / math.sqrt(max(bent, 1e-300)))
     if family == GAMMA:
@@ -302,7 +304,7 @@ def walk(shapes, available, family, bottom, out):
             x = max(x, shapes[k, BEGIN])
             count = count + 1
     span = SPAN_OF_FEW if count <= FEW_ARMS else SPAN_OF_MANY
-    while left > NEGLIGIBLE and bottom < x < np.inf:
+    while left > NEGLIGIBLE_MASS and bottom < x < np.inf:
         L = np.inf
         follows = bottom
         steep = 1e-300

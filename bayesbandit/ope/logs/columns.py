@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesbandit.checks import (
-    LARGEST,
-    ROUNDING,
+    MAX_ABS_VALUE,
+    PROBABILITY_TOLERANCE,
     Arms,
     Name,
     Table,
@@ -52,7 +52,7 @@ def contexts_of(x: Any, n: int) -> tuple[tuple[str, ...], np.ndarray]:
     """Return the names of the features, and the contexts (n, d)."""
     if x is None:
         return (), np.empty((n, 0))
-    array = finite(floats(x, "contexts"), "contexts", LARGEST)
+    array = finite(floats(x, "contexts"), "contexts", MAX_ABS_VALUE)
     if array.ndim != 2 or len(array) != n:
         raise ValueError(f"contexts must have shape ({n}, d); got {array.shape}")
     names = list(x.columns) if isinstance(x, Table) else range(array.shape[1])
@@ -62,7 +62,7 @@ def contexts_of(x: Any, n: int) -> tuple[tuple[str, ...], np.ndarray]:
 def rewards_of(values: Any, n: int) -> np.ndarray:
     """Return rewards (n,); raise ValueError if one is infinite or all are NaN."""
     r = column_of(values, n, "rewards")
-    finite(r[~np.isnan(r)], "rewards", LARGEST)
+    finite(r[~np.isnan(r)], "rewards", MAX_ABS_VALUE)
     if np.isnan(r).all():
         raise ValueError(f"rewards must not all be missing; got NaN in {n} rounds")
     return r
@@ -105,8 +105,8 @@ def distribution(values: Any, n: int, arms: Sequence[Name], what: str) -> np.nda
     """Return probabilities (n, K): each within [0, 1], rows that sum to 1."""
     p = matrix_of(values, n, arms, what)
     present(p.sum(axis=1), what)
-    if not ((p >= 0) & (p <= 1 + ROUNDING)).all():
-        t, k = np.argwhere(~((p >= 0) & (p <= 1 + ROUNDING)))[0].tolist()
+    if not ((p >= 0) & (p <= 1 + PROBABILITY_TOLERANCE)).all():
+        t, k = np.argwhere(~((p >= 0) & (p <= 1 + PROBABILITY_TOLERANCE)))[0].tolist()
         raise ValueError(f"{what} must be in [0, 1]; got {p[t, k]} for {arms[k]!r} in round {t}")
     return rescaled(p, what)
 
@@ -125,7 +125,7 @@ def propensities_of(
         p = e[rows, played]
     if propensity is not None:
         given = propensities(column_of(propensity, n, "propensities"), n)
-        if e is not None and not (gap := np.abs(given - p)).max() <= ROUNDING:
+        if e is not None and not (gap := np.abs(given - p)).max() <= PROBABILITY_TOLERANCE:
             t = int(gap.argmax())
             raise ValueError(
                 f"the propensity {given[t]:.6g} of round {t} is not the probability of its arm, "

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from bayesbandit.checks import (
-    LARGEST,
-    ROUNDING,
+    MAX_ABS_VALUE,
+    PROBABILITY_TOLERANCE,
     Table,
     finite,
     floats,
@@ -36,18 +36,18 @@ from bayesbandit.store.log import DecisionLog
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.roles import Roles, blamed
 
-BLOCKS = 50  # a log without batches gets new ones of at most a 50th of the rounds before
-FEWEST = 20  # or of this many rounds
+MAX_BLOCK_SHARE = 50  # a log without batches gets new ones of at most a 50th of the rounds before
+MIN_BLOCK_ROUNDS = 20  # or of this many rounds
 OF_ROUNDS = (  # attributes with a value for each round
     "x", "played", "reward", "propensity", "probabilities", "available", "batch", "time",
     "reward_time", "mean",
 )  # fmt: skip
-COMPUTED = "batches", "checked"  # what a log keeps of its rounds
+CACHED_FIELDS = "batches", "checked"  # what a log keeps of its rounds
 
 
 def next_size(size: int, rounds: int) -> int:
     """Return the size of the batch after one of `size`, with `rounds` rounds before it."""
-    return min(2 * size, max(FEWEST, rounds // BLOCKS))
+    return min(2 * size, max(MIN_BLOCK_ROUNDS, rounds // MAX_BLOCK_SHARE))
 
 
 class Log:
@@ -139,7 +139,7 @@ class Log:
         if len(which) < 2:
             raise ValueError(f"a log needs at least two rounds; got {len(which)} of {len(self)}")
         some = copy(self)
-        for name in COMPUTED:
+        for name in CACHED_FIELDS:
             vars(some).pop(name, None)
         for name in OF_ROUNDS:
             values = getattr(self, name)
@@ -236,7 +236,7 @@ class Log:
         estimates. Times are numbers (seconds, for datetimes).
         """
         if default == default:  # NaN: not known
-            number(default, "default", largest=LARGEST)
+            number(default, "default", largest=MAX_ABS_VALUE)
         if self.time is None or self.reward_time is None:
             raise ValueError("within needs a log with time= and reward_time=")
         came = np.nan_to_num(self.reward_time, nan=-np.inf)
@@ -266,8 +266,8 @@ class Log:
                 f"{self.batch[-1]:g}"
             )
         gap = np.abs(found[self.batch.astype(int), np.arange(n)] - self.probabilities).max(axis=1)
-        if not gap.max() <= ROUNDING:
-            t = int(np.argmax(~(gap <= ROUNDING)))
+        if not gap.max() <= PROBABILITY_TOLERANCE:
+            t = int(np.argmax(~(gap <= PROBABILITY_TOLERANCE)))
             raise ValueError(
                 f"the snapshot of batch {self.batch[t]:g} differs from the logged probabilities by "
                 f"{gap[t]:.3g} in round {t}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import EXACT, Name, Table, arm_names
+from bayesbandit.checks import SILENT_TOLERANCE, Name, Table, arm_names
 from bayesbandit.environments.encoding import classes
 from bayesbandit.history import History, name_array
 from bayesbandit.kernels.propensities import all_chances
@@ -24,9 +24,14 @@ from bayesbandit.tables.words import numbers_of, text_of, whole
 if TYPE_CHECKING:
     import pandas as pd
 
-NUMBERS = ("reward", "propensity", "batch")
-TIMES = ("time", "reward_time")
-STORED = {"decision_id", "decided_at", "probabilities", "status"}  # columns of `DecisionLog.frame`
+NUMERIC_ROLES = ("reward", "propensity", "batch")
+TIME_ROLES = ("time", "reward_time")
+DECISION_LOG_COLUMNS = {
+    "decision_id",
+    "decided_at",
+    "probabilities",
+    "status",
+}  # columns of `DecisionLog.frame`
 
 
 def of_history(history: Any) -> dict[str, Any]:
@@ -54,7 +59,11 @@ def of_history(history: Any) -> dict[str, Any]:
     inside = played < K
     own = e[np.arange(len(rows)), np.where(inside, played, 0)]
     # these are the probabilities of the decision, unless another propensity was given
-    whole = inside & (np.abs(own - p) <= EXACT) & (np.abs(e.sum(axis=1) - 1) <= EXACT)
+    whole = (
+        inside
+        & (np.abs(own - p) <= SILENT_TOLERANCE)
+        & (np.abs(e.sum(axis=1) - 1) <= SILENT_TOLERANCE)
+    )
     x = None if layout.of_arms else now.x
     names = name_array(arms)[played]
     parts = {"x": x, "arm": names, "reward": now.reward, "arms": arms}
@@ -73,7 +82,7 @@ def roles_in(frame: pd.DataFrame, name: str, *, arms: Any = None, **columns: Any
     """Return the role of each column of a log. name: what errors call it."""
     if len(frame) < 2:
         raise ValueError(f"a log needs at least two rounds; got {len(frame)} in {name}")
-    if {*map(str, frame.columns)} >= STORED:
+    if {*map(str, frame.columns)} >= DECISION_LOG_COLUMNS:
         raise ValueError(
             f"{name} is one of DecisionLog.frame(), which does not say which rewards are settled: "
             "bb.ope.Log.of(log) reads the log itself (a command: bayesbandit evaluate DATABASE)"
@@ -141,8 +150,10 @@ def of_rounds(
         if (p == 0).any() and (p[np.arange(len(p)), k] > 0).all():
             parts["available"] = p > 0
     with blamed(roles):
-        parts |= {name: numbers(frame[named[name]], name) for name in NUMBERS if name in named}
-        parts |= {name: moments(frame[named[name]], name) for name in TIMES if name in named}
+        parts |= {
+            name: numbers(frame[named[name]], name) for name in NUMERIC_ROLES if name in named
+        }
+        parts |= {name: moments(frame[named[name]], name) for name in TIME_ROLES if name in named}
     return parts
 
 

@@ -74,11 +74,11 @@ def columns_of(
     Decisions that were not shown are left out. The reward of an open decision is NaN if it is not
     known yet: none has come, or others may still be added to it or take its place.
     """
-    from bayesbandit.store.reading import OPEN, joined_rewards, moments
+    from bayesbandit.store.reading import OPEN_STATE, joined_rewards, moments
 
     rows = chunk.decisions
     reward, at, status = joined_rewards(chunk, how)
-    is_open = np.array([one == OPEN for one in status])
+    is_open = np.array([one == OPEN_STATE for one in status])
     if how.aggregate != "first":
         reward[is_open] = np.nan  # more may come
     n, K = len(rows), len(arms)

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from bayesbandit.checks import MANY, SIZES, integer, number, one_of
+from bayesbandit.checks import MAX_DRAWS, SETTING_BOUNDS, integer, number, one_of
 from bayesbandit.extend import ByDraws, ByNormal, Schedule, one_thread, savable, settings_repr
 from bayesbandit.forms import Numbers
 from bayesbandit.systems.bootstrap.replicates import (
@@ -61,15 +61,15 @@ class Bootstrap:
 
     def __post_init__(self) -> None:
         one_of(self.penalty, "penalty", ("lasso", "ridge"))
-        integer(self.replicates, "replicates", least=2, most=MANY)
+        integer(self.replicates, "replicates", least=2, most=MAX_DRAWS)
         if isinstance(self.lam, str):
             one_of(self.lam, "lam, where it is not a number > 0,", ("cv",))
         else:
-            number(self.lam, "lam", above=0, **SIZES)
+            number(self.lam, "lam", above=0, **SETTING_BOUNDS)
         one_of(self.draw, "draw", ("replicate", "normal"))
         one_of(self.degree, "degree", (1, 2))
-        integer(self.n_lams, "n_lams", least=2, most=MANY)
-        integer(self.folds, "folds", least=2, most=MANY)
+        integer(self.n_lams, "n_lams", least=2, most=MAX_DRAWS)
+        integer(self.folds, "folds", least=2, most=MAX_DRAWS)
         Schedule(self.refit_every)
         integer(self.least, "least", least=2)
 

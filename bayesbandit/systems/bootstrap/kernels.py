@@ -13,8 +13,8 @@ from bayesbandit.kernels import njit
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 
-SWEEPS = 10_000  # the most sweeps over the coordinates
-FEW = 9  # one sweep over all coordinates, then eight over those that are not 0
+MAX_SWEEPS = 10_000  # the most sweeps over the coordinates
+SWEEPS_PER_FULL_ONE = 9  # one sweep over all coordinates, then eight over those that are not 0
 
 
 @kernel
@@ -65,11 +65,11 @@ def descend(G, q, theta, lam, tolerance, g):
             for i in range(q.size):
                 g[i] -= theta[j] * G[j, i]
     off = violation(g, theta, lam)
-    for k in range(SWEEPS):
+    for k in range(MAX_SWEEPS):
         if off <= tolerance:
             break
-        sweep(G, g, theta, lam, k % FEW != 0)
-        if k % FEW == FEW - 1:
+        sweep(G, g, theta, lam, k % SWEEPS_PER_FULL_ONE != 0)
+        if k % SWEEPS_PER_FULL_ONE == SWEEPS_PER_FULL_ONE - 1:
             off = violation(g, theta, lam)
     return off
 

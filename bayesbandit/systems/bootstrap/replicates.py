@@ -17,10 +17,13 @@ from bayesbandit.systems.bootstrap import kernels as lasso
 Array = np.ndarray
 Penalty = Literal["lasso", "ridge"]
 
-TOLERANCE = 1e-7  # of the subgradient, in standard deviations of the rewards
-REACH, SHORT = 1e-3, 1e-2  # the smallest λ of a path, as a share of the λ that sets every θ to 0
-ROUNDING = float(np.finfo(np.float64).eps)
-DISTINCT = 1.0 - np.exp(-1.0)  # the expected share of distinct rows in a replicate
+SUBGRADIENT_TOLERANCE = 1e-7  # of the subgradient, in standard deviations of the rewards
+PATH_END, SHORT_PATH_END = (
+    1e-3,
+    1e-2,
+)  # the smallest λ of a path, as a share of the λ that sets every θ to 0
+FLOAT_EPSILON = float(np.finfo(np.float64).eps)
+DISTINCT_ROW_SHARE = 1.0 - np.exp(-1.0)  # the expected share of distinct rows in a replicate
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,10 @@ def penalties(q: Array, n: int, count: int, penalty: Penalty) -> Array:
     a hundredth, as in glmnet.
     """
     largest = max(float(np.abs(q).max(initial=0.0)), 1e-8)
-    begin = largest / REACH if penalty == "ridge" else largest
-    return np.geomspace(begin, largest * (REACH if DISTINCT * n >= q.size else SHORT), count)
+    begin = largest / PATH_END if penalty == "ridge" else largest
+    return np.geomspace(
+        begin, largest * (PATH_END if DISTINCT_ROW_SHARE * n >= q.size else SHORT_PATH_END), count
+    )
 
 
 def moments(rows: Scaled, v: Array) -> tuple[Array, Array, Array]:
@@ -96,7 +101,7 @@ def along(G: Array, q: Array, lams: Array, penalty: Penalty, start: Array | None
     if penalty == "ridge":
         values, vectors = np.linalg.eigh(G)
         rotated = np.einsum("mij,mi->mj", vectors, q)
-        tolerance = ROUNDING * p * values[:, -1:]  # a smaller eigenvalue counts as 0
+        tolerance = FLOAT_EPSILON * p * values[:, -1:]  # a smaller eigenvalue counts as 0
         values, rotated = (
             np.where(values > tolerance, values, 0.0),
             np.where(values > tolerance, rotated, 0.0),
@@ -106,7 +111,7 @@ def along(G: Array, q: Array, lams: Array, penalty: Penalty, start: Array | None
     out = np.zeros((m, len(lams), p))
     if start is not None:
         out[:, 0] = start
-    lasso.paths(G, q, lams, TOLERANCE, out)
+    lasso.paths(G, q, lams, SUBGRADIENT_TOLERANCE, out)
     return out
 
 

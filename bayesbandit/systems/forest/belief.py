@@ -11,14 +11,14 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from bayesbandit import Encoder
-from bayesbandit.checks import LARGEST, MANY, contexts, integer, number, one_of
+from bayesbandit.checks import MAX_ABS_VALUE, MAX_DRAWS, contexts, integer, number, one_of
 from bayesbandit.extend import ByNormal, LocationScale, Schedule, savable, settings_repr
 from bayesbandit.forms import Numbers, prefixed, unprefixed
 from bayesbandit.systems.forest.arm import ArmForest
 from bayesbandit.systems.forest.trees import Growth, Trees, Weighing, joined, trees_form
 
 Array = np.ndarray
-NODES = tuple(f.name for f in fields(Trees))
+TREE_ARRAYS = tuple(f.name for f in fields(Trees))
 
 
 @savable
@@ -78,7 +78,7 @@ class Forest:
 
     def __post_init__(self) -> None:
         integer(self.bag, "bag", least=2)
-        if integer(self.trees, "trees", least=2 * self.bag, most=MANY) % self.bag:
+        if integer(self.trees, "trees", least=2 * self.bag, most=MAX_DRAWS) % self.bag:
             raise ValueError(f"trees must be in whole bags of {self.bag}; got {self.trees}")
         if number(self.share, "share", above=0) > 0.5:
             raise ValueError(f"share must be at most ½; got {self.share}")
@@ -264,14 +264,14 @@ class ForestBelief(ByNormal):
         state = super().state() | {"level": level, "sd": sd, "fitted": self.fitted}
         for k, forest in enumerate(self.forests):
             if forest.trees is not None:
-                state |= {f"{k}.{name}": vars(forest.trees)[name] for name in NODES}
+                state |= {f"{k}.{name}": vars(forest.trees)[name] for name in TREE_ARRAYS}
         return state
 
     def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
         K = len(self.n)
         form = super().form(state, total)
-        form["level"] = Numbers((K,), -LARGEST, LARGEST)
-        form["sd"] = Numbers((K,), 0.0, LARGEST)
+        form["level"] = Numbers((K,), -MAX_ABS_VALUE, MAX_ABS_VALUE)
+        form["sd"] = Numbers((K,), 0.0, MAX_ABS_VALUE)
         form["fitted"] = Numbers((K,), 0, total, whole=True)
         for k in np.flatnonzero(state["fitted"]):
             trees = trees_form(unprefixed(state, f"{k}."), self.spec.trees, self.n_features)
@@ -284,5 +284,5 @@ class ForestBelief(ByNormal):
 
     def _restored(self, state: dict[str, Any], k: int) -> ArmForest:
         n, level, sd = (float(state[name][k]) for name in ("fitted", "level", "sd"))
-        trees = Trees(**{name: state[f"{k}.{name}"] for name in NODES}) if n else None
+        trees = Trees(**{name: state[f"{k}.{name}"] for name in TREE_ARRAYS}) if n else None
         return ArmForest(self.spec.bag, int(n), level, sd, trees)

@@ -12,7 +12,7 @@ import numpy as np
 
 from bayesbandit.kernels import njit
 
-SURE = -30.0  # below this z, φ(z)/Φ(z) is replaced by its asymptote
+ASYMPTOTE_BELOW = -30.0  # below this z, φ(z)/Φ(z) is replaced by its asymptote
 
 
 @njit(cache=True, error_model="numpy")
@@ -137,7 +137,7 @@ def positive(estimate, size, bags):
     if not error > 0.0:
         return 0.0
     z = estimate / error
-    if z < SURE:
+    if z < ASYMPTOTE_BELOW:
         return -error / z
     density = math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
     return estimate + error * density / (0.5 * math.erfc(-z / math.sqrt(2.0)))

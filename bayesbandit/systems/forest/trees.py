@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bayesbandit.checks import LARGEST
+from bayesbandit.checks import MAX_ABS_VALUE
 from bayesbandit.forms import Numbers, Records, check, demand
 from bayesbandit.systems.forest import kernels as honest
 
@@ -67,8 +67,8 @@ def trees_form(state: Mapping[str, Any], n_trees: int, n_features: int) -> dict[
         check(value, Numbers((N,)), where)
         check(value[state["feature"] == n_features], Numbers(least=0.0, most=1.0), where)
 
-    weight = Numbers(least=1 / LARGEST, most=LARGEST)
-    reward = Numbers(least=-(LARGEST**2), most=LARGEST**2)
+    weight = Numbers(least=1 / MAX_ABS_VALUE, most=MAX_ABS_VALUE)
+    reward = Numbers(least=-(MAX_ABS_VALUE**2), most=MAX_ABS_VALUE**2)
     return {
         "feature": Numbers((N,), -1, n_features, dtype="<i8"),
         "roots": roots,

@@ -20,8 +20,8 @@ import numpy as np
 from bayesbandit.systems.iltcb.oracle import Oracle, Scorer
 
 Array = np.ndarray
-STEPS = 1000  # the most policies; a few dozen are usual
-ROUNDING = 1e-9
+MAX_POLICIES = 1000  # the most policies; a few dozen are usual
+EXCESS_TOLERANCE = 1e-9
 
 
 @dataclass
@@ -64,7 +64,7 @@ def solve(x: Array, gains: Array, mu: float, oracle: Oracle, psi: float = 100.0)
     choices = np.zeros((0, n), np.int64)
     gain = np.zeros(0)
     Q = np.zeros((n, K))
-    for _ in range(STEPS):
+    for _ in range(MAX_POLICIES):
         regret = float(mixture.weights @ (2.0 * K + (best - gain) / (psi * mu)))
         if regret > 2.0 * K:
             mixture.weights *= 2.0 * K / regret
@@ -77,7 +77,7 @@ def solve(x: Array, gains: Array, mu: float, oracle: Oracle, psi: float = 100.0)
             mixture.leader, best = policy, value
         v = inverse[row, choice]
         excess = v.mean() - 2.0 * K - (best - value) / (psi * mu)
-        if not excess > ROUNDING * K:
+        if not excess > EXCESS_TOLERANCE * K:
             break
         step = (v.mean() + excess) / (2.0 * (1.0 - K * mu) * float(v @ v) / n)
         Q[row, choice] += step

@@ -17,7 +17,9 @@ from bayesbandit.checks import number
 from bayesbandit.extend import savable, settings_repr
 
 Array = np.ndarray
-ROUNDING = 1e-11  # share of a column's sum of squares; rounding over a million rows is smaller
+DIAGONAL_SHARE = (
+    1e-11  # share of a column's sum of squares; rounding over a million rows is smaller
+)
 
 
 class Scorer(Protocol):
@@ -76,4 +78,4 @@ def penalised(G: Array, penalty: float) -> Array:
 
     The result is positive definite despite rounding, also with equal columns of any size.
     """
-    return G + np.diag(penalty + ROUNDING * np.diag(G))
+    return G + np.diag(penalty + DIAGONAL_SHARE * np.diag(G))

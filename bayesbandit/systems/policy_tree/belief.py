@@ -10,7 +10,16 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from bayesbandit import Ridge
-from bayesbandit.checks import COUNT, HUGEST, LARGEST, finite, integer, number, one_of, shown
+from bayesbandit.checks import (
+    LARGEST_FLOAT,
+    MAX_ABS_VALUE,
+    MAX_COUNT,
+    finite,
+    integer,
+    number,
+    one_of,
+    shown,
+)
 from bayesbandit.extend import (
     Belief,
     BeliefModel,
@@ -26,8 +35,8 @@ from bayesbandit.systems.policy_tree.leaves import Leaves
 from bayesbandit.systems.policy_tree.tree import Tree, grown, tree_form
 
 Array = np.ndarray
-TREE, INNER = "tree.", "inner."  # prefixes of array names in a saved state
-DEEPEST = 16
+TREE_PREFIX, INNER_PREFIX = "tree.", "inner."  # prefixes of array names in a saved state
+MAX_DEPTH = 16
 
 
 @savable
@@ -88,13 +97,13 @@ class PolicyTree:
                 f"belief(n_arms, n_features, normalize, seed); got {shown(model)}"
             )
         integer(self.depth, "depth", least=1)
-        number(self.depth, "depth", most=DEEPEST)
+        number(self.depth, "depth", most=MAX_DEPTH)
         one_of(self.by, "by", ("value", "classification"))
         if self.cuts is not None:
             integer(self.cuts, "cuts, where it is not None,", least=1)
         integer(self.least, "least", least=1)
         Schedule(self.refit_every)
-        number(self.prior_rows, "prior_rows", least=0, largest=LARGEST)
+        number(self.prior_rows, "prior_rows", least=0, largest=MAX_ABS_VALUE)
         one_of(self.balanced, "balanced", (True, False))
 
     def refuses_weights(self, n_arms: int, n_features: int) -> str:
@@ -323,22 +332,24 @@ class TreeBelief(Belief):
 
     def state(self) -> dict[str, Any]:
         """Return the rounds, the tree and the outcome model. `restore` computes the leaves."""
-        tree = {TREE + name: array for name, array in self.tree.state().items()}
+        tree = {TREE_PREFIX + name: array for name, array in self.tree.state().items()}
         inner = self._of_inner("state", "the bandit is saved")()
-        inner = {INNER + name: value for name, value in inner.items()}
+        inner = {INNER_PREFIX + name: value for name, value in inner.items()}
         window = {"tick": self.tick, "lost": self.lost} if self.clock else {}
         return {"log": self.log.state(), "fitted": self.fitted, **window, **tree, **inner}
 
     def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
         # Contexts, and the outcome model's means of each arm.
-        log = self.log.form(len(self.n), least=-1, nan=True, most=HUGEST)
+        log = self.log.form(len(self.n), least=-1, nan=True, most=LARGEST_FLOAT)
         form: dict[Any, Any] = {"log": log, "fitted": Whole(0, total)}
         if self.clock is not None:
-            form |= {"tick": Real(0.0, COUNT), "lost": Whole(0, total)}
-        form |= prefixed(TREE, tree_form(unprefixed(state, TREE), self.n_features))
+            form |= {"tick": Real(0.0, MAX_COUNT), "lost": Whole(0, total)}
+        form |= prefixed(TREE_PREFIX, tree_form(unprefixed(state, TREE_PREFIX), self.n_features))
         if not isinstance(self.inner, Described):
             return {**form, ...: object}
-        return form | prefixed(INNER, self.inner.form(unprefixed(state, INNER), total))
+        return form | prefixed(
+            INNER_PREFIX, self.inner.form(unprefixed(state, INNER_PREFIX), total)
+        )
 
     def restore(self, state: dict[str, Any]) -> None:
         self.log.restore(state["log"])
@@ -346,9 +357,9 @@ class TreeBelief(Belief):
         if self.clock is not None:
             self.tick = state["tick"]
             self.lost = state["lost"]
-        self._of_inner("restore", "a saved bandit is loaded")(unprefixed(state, INNER))
+        self._of_inner("restore", "a saved bandit is loaded")(unprefixed(state, INNER_PREFIX))
         if self.clock is None and not np.array_equal(self.n, self.inner.n):
             raise ValueError(f"the outcome model has {self.inner.n} rounds, not {self.n}")
-        self.tree = Tree(**unprefixed(state, TREE))
+        self.tree = Tree(**unprefixed(state, TREE_PREFIX))
         self.fitted = state["fitted"]
         self._fill()

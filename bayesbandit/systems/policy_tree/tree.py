@@ -12,7 +12,9 @@ from bayesbandit.forms import Numbers, check, demand
 from bayesbandit.systems.policy_tree.kernels import descend, first_split
 
 Array = np.ndarray
-ROUNDING = 1e-12  # share of the scores' absolute sum by which a split must improve the value
+MIN_RELATIVE_GAIN = (
+    1e-12  # share of the scores' absolute sum by which a split must improve the value
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +159,7 @@ LEAF = (-1, 0, -1, -1)
 
 def _searched(code: Array, score: Array, depth: int, least: int) -> Nodes:
     score = score - score.mean(axis=1, keepdims=True)  # which arm is best does not depend on it
-    slack = ROUNDING * float(np.abs(score).sum())
+    slack = MIN_RELATIVE_GAIN * float(np.abs(score).sum())
     C = int(code.max()) + 1
     nodes: Nodes = []
 

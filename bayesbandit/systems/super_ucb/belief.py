@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesbandit.checks import LARGEST, SIZES, integer, number, one_of
+from bayesbandit.checks import MAX_ABS_VALUE, SETTING_BOUNDS, integer, number, one_of
 from bayesbandit.extend import Belief, Prediction, savable, settings_repr
 from bayesbandit.forms import Numbers
 
@@ -63,8 +63,8 @@ class SuperUCB:
     def __post_init__(self) -> None:
         integer(self.horizon, "horizon", least=2)
         if self.alpha is not None:
-            number(self.alpha, "alpha", above=0, largest=LARGEST)
-        number(self.ridge, "ridge", above=0, **SIZES)
+            number(self.alpha, "alpha", above=0, largest=MAX_ABS_VALUE)
+        number(self.ridge, "ridge", above=0, **SETTING_BOUNDS)
         one_of(self.intercept, "intercept", (True, False))
 
     @property
@@ -224,7 +224,7 @@ class SuperUCBBelief(Belief):
         return {"root": self.root, "theta": self.theta, "level": self.level, "n": self.n}
 
     def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
-        bounds = -(LARGEST**3), LARGEST**3
+        bounds = -(MAX_ABS_VALUE**3), MAX_ABS_VALUE**3
         return {
             "root": Numbers(self.root.shape, *bounds),
             "theta": Numbers(self.theta.shape, *bounds),

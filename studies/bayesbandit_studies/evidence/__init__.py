@@ -33,7 +33,12 @@ import pandas as pd
 import bayesbandit as bb
 from bayesbandit import checks, evaluation
 from bayesbandit.experiments.experiment import stream
-from bayesbandit.experiments.results_on_disk import OTHERWISE, locked, record, write_record
+from bayesbandit.experiments.results_on_disk import (
+    OTHER_FOLDER_ADVICE,
+    locked,
+    record,
+    write_record,
+)
 from bayesbandit.runtime.files import replacing
 from bayesbandit.runtime.progress import bar
 from bayesbandit_studies import pictures
@@ -89,7 +94,8 @@ class Simulations:
             past = json.loads(run.read_text()) if run.exists() else record(settings, seconds=0.0)
             if past["settings"] != settings:
                 raise ValueError(
-                    f"{folder} holds results of {past['settings']}, not {settings}; {OTHERWISE}"
+                    f"{folder} holds results of {past['settings']}, not {settings}; "
+                    f"{OTHER_FOLDER_ADVICE}"
                 )
             if results.exists():
                 return pd.read_parquet(results)

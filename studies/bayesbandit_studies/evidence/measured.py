@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import norm
 
 from bayesbandit.ope import Estimate, Log, check, estimate
-from bayesbandit.ope.sequences import START, always_valid_p
+from bayesbandit.ope.sequences import FIRST_VERDICT_ROUND, always_valid_p
 from bayesbandit.ope.sequences import Sequence as Bounds
 from bayesbandit_studies.evidence.designs import (
     APART,
@@ -48,7 +48,7 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 ESTIMATORS = (SAMPLE_MEAN, DEFAULT, *METHODS)
 CLAIMS = ("true", "1/K", "swapped", "arm means")
-LOOKS = tuple(range(START, 1001, BATCH))
+LOOKS = tuple(range(FIRST_VERDICT_ROUND, 1001, BATCH))
 FIXED, ASYMPTOTIC, EXACT = "ordinary interval", "asymptotic sequence", "exact sequence"
 BEST = ("sample means, peeked", "z-test, peeked", "always-valid test")
 SHORT = 500  # rounds of a log whose propensities are tested
