@@ -41,7 +41,10 @@ MAX_ABS_VALUE = 1e50  # the largest |context| or |reward|: products of four stay
 PROBABILITY_TOLERANCE = 1e-4  # by how much rounded probabilities and their sums may be off
 SILENT_TOLERANCE = 1e-6  # by how much they may be off without a word
 PACKAGE_FOLDER = (str(Path(__file__).parent),)  # a warning is of the line that called the package
-SETTING_BOUNDS = {"largest": 1e100, "smallest": 1e-100}  # bounds of settings > 0; 1e100 = LARGEST²
+SETTING_BOUNDS = {
+    "largest": 1e100,
+    "smallest": 1e-100,
+}  # of settings > 0; 1e100 = MAX_ABS_VALUE²
 
 
 @runtime_checkable

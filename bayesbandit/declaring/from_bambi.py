@@ -103,7 +103,7 @@ def built(
             raise TypeError("a formula needs data=, the table to which it is fitted")
         formula = bambi.Model(formula, data, family=family, priors=dict(priors or {}))
     one_of(formula.family.name, "family", tuple(MEAN_PARAMETERS))
-    for component in formula.distributional_components.values():
+    for component in formula.conditional_parameters.values():
         if component.hsgp_terms:
             raise ValueError(
                 f"{', '.join(component.hsgp_terms)}: a hsgp term is no design of rows; declare the "
@@ -123,7 +123,7 @@ def built(
 
 def parts(model: bambi.Model) -> Iterator[Part]:
     """Return the arrays that depend on rows."""
-    for known in model.distributional_components.values():
+    for known in model.conditional_parameters.values():
         for name, term in known.offset_terms.items():
             of = known.design.common.terms[term.term.name]
             yield Part(name, np.squeeze(term.data), of.eval_new_data)
@@ -155,7 +155,7 @@ def _common(model: bambi.Model, component: Any) -> Part:
 def variables(model: bambi.Model) -> list[str]:
     """Return the columns of the data that the terms of a model name."""
     names: set[str] = set()
-    for component in model.distributional_components.values():
+    for component in model.conditional_parameters.values():
         for design in (component.design.common, component.design.group):
             if design is not None:
                 names.update(*(term.var_names for term in design.terms.values()))
@@ -165,7 +165,7 @@ def variables(model: bambi.Model) -> list[str]:
 def encoder_of(model: bambi.Model, arm: str) -> Encoder | None:
     """Return an encoder with the model's terms, without arms; None if there are none."""
     terms: dict[str, None] = {}
-    for component in model.distributional_components.values():
+    for component in model.conditional_parameters.values():
         common, group = component.design.common, component.design.group
         found = [] if common is None else list(common.terms.values())
         for term in () if group is None else group.terms.values():

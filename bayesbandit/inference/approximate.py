@@ -19,8 +19,8 @@ import numpy as np
 import pytensor
 from pytensor.graph.traversal import ancestors
 
-from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE
 from bayesbandit.inference.target import Normal, Run, Target
+from bayesbandit.inference.uncompiled import UNCOMPILED_MODE
 
 ADVI_STEPS = 30_000
 ADVI_RATE = 0.02

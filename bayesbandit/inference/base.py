@@ -191,20 +191,20 @@ class Compiled:
         self,
         inputs: Sequence[Variable],
         outputs: Sequence[Variable],
-        mode: str,
         trusted: bool = False,
     ) -> None:
         import pytensor
 
         from bayesbandit.inference.steps import steps
+        from bayesbandit.inference.uncompiled import UNCOMPILED_MODE
 
-        self._graph = list(inputs), list(outputs), mode, trusted
+        self._graph = list(inputs), list(outputs), trusted
         self._trusted = trusted
         with COMPILE:
             self._function = pytensor.function(
                 list(inputs),
                 list(outputs),
-                mode=mode,
+                mode=UNCOMPILED_MODE,
                 on_unused_input="ignore",
                 trust_input=trusted,
             )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 ESS_BATCHES = 8
 RHAT_ONE = 1.1  # the limit of R̂ for the one chain of a bandit,
-MIN_ESS_SHARE = 0.05  # and the least MIN_ESS/S
+MIN_ESS_SHARE = 0.05  # and the least ESS/S
 MAX_RHAT = 1.01  # Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021)
 MIN_ESS = 400.0  # the same
 

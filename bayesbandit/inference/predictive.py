@@ -17,6 +17,7 @@ from bayesbandit.inference.approximate import silenced
 from bayesbandit.inference.base import COMPILE
 from bayesbandit.inference.graph_analysis.density import containers, row_dimension
 from bayesbandit.inference.graph_analysis.transforms import transform_name
+from bayesbandit.inference.uncompiled import UNCOMPILED_MODE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from bayesbandit.inference.plan import Plan
 
-UNCOMPILED = {"mode": "FAST_COMPILE"}  # compiling with numba takes longer than it saves here
+UNCOMPILED = {"mode": UNCOMPILED_MODE}  # compiling with numba takes longer than it saves here
 QUIET_SAMPLING = {"progressbar": False, "compile_kwargs": UNCOMPILED}
 CHECK_DRAWS = 2000
 LARGEST_Z = 5.0  # of a difference between rewards and the mean reward that is no chance

@@ -22,10 +22,10 @@ from bayesbandit.inference.base import COMPILE, Refusal, check_start
 from bayesbandit.inference.draws import Planned, SampledDraws
 from bayesbandit.inference.graph_analysis.density import lengths
 from bayesbandit.inference.graph_analysis.eligibility import discrete
-from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE
 from bayesbandit.inference.graph_analysis.transforms import support
 from bayesbandit.inference.pymc_model.of_draws import OfDraws, with_known_lengths
 from bayesbandit.inference.pymc_model.template import set_rows
+from bayesbandit.inference.uncompiled import UNCOMPILED_MODE
 
 if TYPE_CHECKING:
     import pymc as pm

@@ -10,9 +10,10 @@ from scipy import stats
 import bayesbandit as bb
 from bayesbandit.inference.gibbs.rewrite_products import Divided, without_products
 from bayesbandit.inference.graph_analysis.density import read
-from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE, total
+from bayesbandit.inference.graph_analysis.quadratic import total
 from bayesbandit.inference.plan import plan
 from bayesbandit.inference.pymc_model.template import template
+from bayesbandit.inference.uncompiled import UNCOMPILED_MODE
 from tests.cases import slow_but
 
 MU0 = bb.Prior("Normal", mu=0, sigma=1, dims="feature")

@@ -7,8 +7,8 @@ import pytest
 from pytensor.graph.replace import vectorize_graph
 
 from bayesbandit.inference.base import Compiled
-from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE
 from bayesbandit.inference.steps import steps
+from bayesbandit.inference.uncompiled import UNCOMPILED_MODE
 
 
 def graphs():
@@ -41,7 +41,7 @@ def given(n, rng):
 def test_steps_are_the_graph(rng):
     inputs, outputs = graphs()
     function = pytensor.function(inputs, outputs, mode=UNCOMPILED_MODE)
-    ours = Compiled(inputs, outputs, UNCOMPILED_MODE, trusted=True)
+    ours = Compiled(inputs, outputs, trusted=True)
     assert ours._steps is not None
     for n in (1, 6, 12):
         arguments = given(n, rng)
@@ -60,7 +60,7 @@ def test_what_loops_in_python_is_left_to_pytensor():
 
 def test_shared_variables_have_the_values_of_the_moment():
     x, scale = pt.vector("x"), pytensor.shared(np.array(2.0))
-    scaled = Compiled([x], [x * scale + 1.0], UNCOMPILED_MODE, trusted=True)
+    scaled = Compiled([x], [x * scale + 1.0], trusted=True)
     assert scaled._steps is not None
     for value in (2.0, 5.0):
         scale.set_value(np.array(value))

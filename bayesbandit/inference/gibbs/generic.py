@@ -32,7 +32,7 @@ from bayesbandit.inference.graph_analysis.form import (
     added,
     summands,
 )
-from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE, Data, total
+from bayesbandit.inference.graph_analysis.quadratic import Data, total
 from bayesbandit.inference.graph_analysis.row_noise import RowNoise
 from bayesbandit.kernels.gibbs import monomials as kernel
 from bayesbandit.kernels.gibbs import orbits
@@ -176,7 +176,7 @@ class Reading:
     def log_density(self) -> Compiled:
         """The model's own log density, of all variables and of the data that it has."""
         inputs = [*self.density.values.values(), *self.density.inputs.values()]
-        return Compiled(inputs, [total([t.graph for t in self.density.terms])], UNCOMPILED_MODE)
+        return Compiled(inputs, [total([t.graph for t in self.density.terms])])
 
 
 @dataclass(frozen=True)

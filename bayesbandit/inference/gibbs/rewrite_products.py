@@ -37,7 +37,6 @@ from bayesbandit.inference.graph_analysis.operations import (
     operation,
     reduced_by,
 )
-from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE
 from bayesbandit.inference.graph_analysis.transforms import support
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ def without_products(model: pm.Model) -> tuple[pm.Model, Scales | None]:
         if not names:
             return model, None
         draws = list(positive.values())
-        compiled = Compiled(draws, list(vectorize_graph(scales, positive)), UNCOMPILED_MODE)
+        compiled = Compiled(draws, list(vectorize_graph(scales, positive)))
         of = tuple(str(v.name) for v in draws)
         return model_from_fgraph(graph, mutate_fgraph=True), Scales(tuple(names), of, compiled)
 

@@ -27,7 +27,7 @@ from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.graph_analysis.degrees import Analytic, Degrees, depends_on
 from bayesbandit.inference.graph_analysis.density import Density, Term
 from bayesbandit.inference.graph_analysis.operations import elementwise_name, number, operands
-from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE, Data, total
+from bayesbandit.inference.graph_analysis.quadratic import Data, total
 from bayesbandit.inference.graph_analysis.recognise import DATA_ROW, simplified
 from bayesbandit.inference.graph_analysis.rewrites import merged
 from bayesbandit.inference.graph_analysis.rows import RowWalk
@@ -117,10 +117,10 @@ class Link:
         for term, graph in zip(on_data, likely, strict=True):
             self._check_graph(term.label, graph, value, data={"reward", "weight"})
         self.weighted = "weight" in depends_on(likely, self.density.inputs)
-        low, high = Compiled([value], [at], UNCOMPILED_MODE)(np.array([0.0, 1.0]))[0].tolist()
+        low, high = Compiled([value], [at])(np.array([0.0, 1.0]))[0].tolist()
         compiled = (
-            Compiled([value], [mean], UNCOMPILED_MODE),
-            Compiled([value, *self.density.inputs.values()], [total(likely)], UNCOMPILED_MODE),
+            Compiled([value], [mean]),
+            Compiled([value, *self.density.inputs.values()], [total(likely)]),
         )
         self.family, self.cut = recognised(Cut(self.density, *compiled, high - low, low), engine)
         sign = self.cut.slope / (high - low)

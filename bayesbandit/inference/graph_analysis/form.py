@@ -35,7 +35,6 @@ from bayesbandit.inference.graph_analysis.operations import (
     operation,
     reduced_by,
 )
-from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE
 
 Array = np.ndarray
 FLOAT_EPSILON = float(np.finfo(np.float64).eps)
@@ -192,7 +191,7 @@ class Part:
     def _compiled(self) -> Compiled:
         many = {v: v.type.clone(shape=(None, *v.type.shape))(k) for k, v in self.unknown.items()}
         graphs = vectorize_graph([self.graph], many) if many else [self.graph]
-        return Compiled([*many.values(), *self.inputs.values()], list(graphs), UNCOMPILED_MODE)
+        return Compiled([*many.values(), *self.inputs.values()], list(graphs))
 
     def __call__(self, values: Sequence[Array], rows: Sequence[Array], points: int) -> Array:
         """Return the numbers (S, E) at S points: values (S, *shape) of the unknown."""

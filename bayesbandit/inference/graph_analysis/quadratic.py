@@ -31,8 +31,6 @@ Data = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # x (n, d), reward
 
 Given = Sequence[float | np.ndarray]  # values of the variables that the block is given
 
-UNCOMPILED_MODE = "FAST_COMPILE"  # ready at once; a numba function takes seconds
-
 
 @dataclass(frozen=True)
 class Additive:
@@ -139,7 +137,7 @@ class Quadratic:
 
     def _compiled(self, inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Compiled:
         """Return a function of some inputs, and of those data that the model has."""
-        return Compiled([*inputs, *self.density.inputs.values()], outputs, UNCOMPILED_MODE)
+        return Compiled([*inputs, *self.density.inputs.values()], outputs)
 
     @cached_property
     def _prior(self) -> Compiled:
@@ -152,7 +150,7 @@ class Quadratic:
     def _part(self, graph: Variable, rows: Iterable[Variable]) -> Compiled:
         """Return gradients and values of a part of the log density as a function of Z (S, D)."""
         graphs = vectorize_graph([gradient(graph, self._z), graph], {self._z: self._Z})
-        return Compiled([self._Z, *self.given, *rows], list(graphs), UNCOMPILED_MODE)
+        return Compiled([self._Z, *self.given, *rows], list(graphs))
 
     @cached_property
     def _means(self) -> Compiled:

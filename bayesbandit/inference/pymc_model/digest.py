@@ -29,7 +29,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
 
 from bayesbandit.inference.graph_analysis.density import containers, lengths, row_dimension
-from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE
+from bayesbandit.inference.uncompiled import UNCOMPILED_MODE
 from bayesbandit.runtime.fingerprints import fingerprint, installed
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from pytensor.graph.traversal import ancestors
 
 from bayesbandit.inference.base import COMPILE, Compiled
 from bayesbandit.inference.graph_analysis.operations import number, operation
-from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE
 
 Draws = Mapping[str, np.ndarray]  # of variables by name, (S, *shape)
 Rows = Mapping[str, np.ndarray]  # x (n, d), reward, weight, arm (n,), by role
@@ -42,7 +41,7 @@ class OfDraws:
             }
             batches = vectorize_graph(list(graphs), many) if graphs else []
             inputs = [*many.values(), *(rows or {}).values()]
-            self._function = Compiled(inputs, batches, UNCOMPILED_MODE, trusted=True)
+            self._function = Compiled(inputs, batches, trusted=True)
 
     def __call__(self, draws: Draws, rows: Rows | None = None) -> list[np.ndarray]:
         """Return each graph's values, (S, …), or (1, …) where no variable enters. Roles that are

@@ -16,9 +16,9 @@ from bayesbandit.inference.graph_analysis.density import (
     row_axes,
     unviewed,
 )
-from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE
 from bayesbandit.inference.graph_analysis.rewrites import like, plain, rewritten
 from bayesbandit.inference.pymc_model.of_draws import Draws, OfDraws
+from bayesbandit.inference.uncompiled import UNCOMPILED_MODE
 from bayesbandit.runtime.memory import AT_ONCE
 
 if TYPE_CHECKING:

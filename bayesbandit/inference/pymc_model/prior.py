@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.inference.base import COMPILE
-from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE
 from bayesbandit.inference.graph_analysis.transforms import transform_name
+from bayesbandit.inference.uncompiled import UNCOMPILED_MODE
 
 if TYPE_CHECKING:
     import pymc as pm

@@ -19,7 +19,7 @@ from pymc.exceptions import ShapeWarning
 
 from bayesbandit.declaring.declaration import DATA_NAMES, Declaration
 from bayesbandit.inference.graph_analysis.density import containers
-from bayesbandit.inference.graph_analysis.quadratic import UNCOMPILED_MODE
+from bayesbandit.inference.uncompiled import UNCOMPILED_MODE
 
 HSGP = (
     "; pm.gp.HSGP takes its centre, and by `c` its bounds, from the first contexts that it is given"
