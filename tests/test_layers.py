@@ -16,6 +16,7 @@ FLOORS = [  # from the cellar up; rooms on one floor do not know each other
     {"runtime"},
     {"schedule", "tables", "growing_rows"},
     {"kernels"},
+    {"many_arms"},
     {"history", "predictions", "environments", "declaring"},
     {"inference"},
     {"model", "engines"},

@@ -140,7 +140,7 @@ def estimate(
         asks for the difference a − b, from paired scores.
     estimator: "dr" (doubly robust), "ips" or "snips". "clipped" (at `clip`), "dm", "switch" (at
         `tau`) and "shrunk" (by `lam`) are biased and give no interval.
-    mean: how rewards are predicted, from earlier rounds: "arm", "ridge" or "quadratic";
+    mean: how rewards are predicted, from earlier rounds: "running", "arm", "ridge" or "quadratic";
         "chosen", the best of these so far; "logged", the means in the log; a scikit-learn
         regressor; or numbers (n, K).
     weights: the weights of rounds: "stablevar", "minvar", "equal", or "contextual", which needs

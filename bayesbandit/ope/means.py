@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from bayesbandit.checks import finite, floats, shown
 from bayesbandit.ope.logs.log import Log
 
-OUTCOME_MODELS = ("chosen", "arm", "ridge", "quadratic", "logged")
+OUTCOME_MODELS = ("chosen", "running", "arm", "ridge", "quadratic", "logged")
 CHOSEN_AMONG = ("arm", "ridge", "quadratic")  # for "chosen"
 MIN_REWARDS_OF_ARM = 5  # rewards of an arm to which a regressor is fitted
 RIDGE_PENALTY = 1.0  # of coefficients of standardised features
@@ -119,6 +119,15 @@ class Arm:
         return took.astype(np.float64), y
 
 
+class Running(Arm):
+    """The mean r̄ of all earlier rewards, also of those in the batch; 0 before the first."""
+
+    def predict(self, rows: slice) -> np.ndarray:
+        n, total, _ = (sums.sum(axis=-1, keepdims=True) for sums in self._sums(rows))
+        mean = np.where(n > 0, self.origin + total / np.maximum(n, 1), 0.0)
+        return np.repeat(mean, self.K, axis=1)
+
+
 class ForwardRidge(Arm):
     """A ridge regression for each arm, of reward minus the arm's mean m̄_k, on features f (n, D).
 
@@ -143,9 +152,8 @@ class ForwardRidge(Arm):
         T[:, 0] -= centre / np.sqrt(spread)
         means = self.arm_means
         b = np.einsum("ij,kj->ki", T, self.c - means[:, None] * self.G[:, 0])
-        theta = np.linalg.solve(T @ self.G @ T.T + RIDGE_PENALTY * np.eye(len(T)), b[..., None])[
-            ..., 0
-        ]
+        penalised = T @ self.G @ T.T + RIDGE_PENALTY * np.eye(len(T))
+        theta = np.linalg.solve(penalised, b[..., None])[..., 0]
         return self.clipped(means + self.f[rows] @ (theta @ T).T)
 
     def learn(self, rows: slice) -> None:
@@ -220,8 +228,9 @@ def predictable(log: Log, reward: np.ndarray, w: np.ndarray, mean: Any) -> np.nd
             if log.mean is None:
                 raise ValueError("mean='logged' needs a log with mean=")
             return log.mean
-        f = features(log.x) if mean != "arm" else np.empty((len(log), 0))
+        f = features(log.x) if mean not in ("running", "arm") else np.empty((len(log), 0))
         makers = {
+            "running": lambda: Running(*given),
             "arm": lambda: Arm(*given),
             "ridge": lambda: ForwardRidge(f, *given),
             "quadratic": lambda: ForwardRidge(np.hstack([f, f[:, 1:] ** 2]), *given),

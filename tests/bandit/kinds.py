@@ -220,7 +220,7 @@ FORGETTING = {
     "fading, cv": Kind(partial(bb.LinUCB, half_life=20.0, ridge="cv")),
     "half-lives": Kind(partial(bb.LinTS, half_life="auto")),
     "walking": Kind(partial(bb.LinTS, drift=0.01)),
-    "fading, balanced": Kind(partial(bb.BLTS, half_life=20.0, normalize=True)),
+    "fading, balanced": Kind(partial(bb.BLTS, half_life=20.0)),
     "fading, shared": Kind(_shared(bb.Ridge(half_life=20.0))),
     "fading, affine": Kind(_made(declared.noncentred, half_life=20.0), d=D),
     "fading, joint": Kind(_made(declared.pooled, half_life=20.0), d=D),

@@ -88,7 +88,7 @@ def test_rewards_that_become_0_are_a_change():
     reward[600:] *= np.random.default_rng(9).random(200) < 0.7
     evidence = EProcess()
     evidence.add(x, arm, reward)
-    assert 600 < evidence.test(0.01).at < 700
+    assert 600 < evidence.test(0.01).at < 800
 
 
 def test_a_change_is_noticed_and_a_bandit_that_forgets_notices_it_too():

@@ -147,7 +147,7 @@ def test_what_would_not_load_is_not_saved(tmp_path):
     bandit.save(path)
     before = path.read_bytes()
     bandit.belief.arms[0, -1] = np.inf
-    with pytest.raises(ValueError, match=r"cannot be saved, no file of it .*'U'\] must be 0"):
+    with pytest.raises(ValueError, match=r"cannot be saved, no file of it .*'U'\] must be finite"):
         bandit.save(path)
     assert path.read_bytes() == before
 
