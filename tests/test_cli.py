@@ -594,3 +594,24 @@ def test_a_setting_that_would_be_lost_is_refused(text, said, tmp_path):
     refused = run("compare", "--data", "iris", "--bandit", text, "--out", tmp_path / "runs")
     assert refused.exit_code != 0
     assert re.search(said, " ".join(refused.output.split()))
+
+
+def test_a_spreadsheet_computes_nothing_in_a_table_that_is_written(tmp_path):
+    """Texts that begin as a formula get an apostrophe; numbers, also negative ones, stay."""
+    from bayesbandit.cli.output import without_formulas
+
+    texts = ["=HYPERLINK(1)", "+1", "-a", "@x", "\t=1", "\r=1", "mail", "", "a=b", None, "-1"]
+    mixed = [*texts[:3], *range(-4, 4)]
+    table = pd.DataFrame({"=name": texts, "value": np.arange(11) - 5.0, "mixed": mixed})
+    table["kind"] = pd.Categorical(texts)
+    written = without_formulas(table)
+    assert list(written) == ["'=name", "value", "mixed", "kind"]
+    for column in ("'=name", "kind"):
+        cells = written[column].tolist()
+        assert cells[:6] == [f"'{text}" for text in texts[:6]]
+        assert cells[6:9] == texts[6:9]
+        assert pd.isna(cells[9])
+        assert cells[10] == "'-1"
+    assert written["value"].equals(table["value"])
+    assert written["mixed"].tolist() == ["'=HYPERLINK(1)", "'+1", "'-a", *range(-4, 4)]
+    assert table["=name"][0] == "=HYPERLINK(1)"  # the table itself is as it was

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 PNG_SOFTWARE = "bayesbandit"  # the software that our PNG files name
 FOR_AUTHORS = DeprecationWarning, PendingDeprecationWarning, FutureWarning
 EXIT_INTERRUPTED = 130  # the status of a command that Ctrl-C ended
+SPREADSHEET_FORMULA = re.compile(r"[=+\-@\t\r]")  # how a text begins that a spreadsheet computes
 
 console = Console()
 
@@ -68,7 +70,7 @@ def save(
     pictures = {}
     with clear_errors():
         with replacing(folder / "table.csv") as beside:
-            table.to_csv(beside, index=False)
+            without_formulas(table).to_csv(beside, index=False)
         with replacing(folder / "table.md") as beside:
             beside.write_text(_markdown(titled), encoding="utf-8")
         if columns:
@@ -103,6 +105,22 @@ def check_file(path: Path) -> None:
     check_folder(folder)
     if path.is_dir():
         raise IsADirectoryError(f"{path} cannot be written: it is a folder; name a file in it")
+
+
+def without_formulas(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table for a spreadsheet: an apostrophe before each text that it would compute.
+
+    Such texts are names of arms, columns and files that others chose. Numbers stay as they are.
+    """
+
+    def safe(value: object) -> object:
+        return f"'{value}" if isinstance(value, str) and SPREADSHEET_FORMULA.match(value) else value
+
+    found = table.rename(columns=safe)
+    for place, (_, column) in enumerate(table.items()):
+        if column.dtype.kind == "O":  # texts, categories and mixed columns
+            found.isetitem(place, [safe(value) for value in column])
+    return found
 
 
 def _markdown(titled: dict[str, pd.DataFrame]) -> str:
