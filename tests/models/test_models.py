@@ -360,3 +360,20 @@ def test_the_mean_of_a_censored_time_is_its_limit_where_times_are_long():
     m = np.exp(theta)  # of the exponential
     np.testing.assert_allclose(found[:, :1], m * (1 - np.exp(-10 / m)), rtol=1e-12)
     np.testing.assert_allclose(found[:, 1], [0, 0, 1 - np.exp(-10), 10, 10], atol=1e-12)
+
+
+@few("hierarchical")
+@in_gate(len(FILES))
+def test_fit_uses_the_engine_that_explain_names_or_says_why_not(model, rng):
+    x, reward, _, arm = rows(rng, 30)
+    arms = {"arm": arm, "n_arms": K} if model.takes_arm else {}
+    named = (
+        model.explain(D, **({"n_arms": K} if model.takes_arm else {}))
+        .splitlines()[0]
+        .split(": ")[1]
+    )
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        posterior = bb.fit(model, x, reward, **arms, draws=50, chains=1, seed=0)
+    told = [str(w.message) for w in seen if "the engine that `explain` names" in str(w.message)]
+    assert (posterior.engine == named) != bool(told)
