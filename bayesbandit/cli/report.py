@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MAX_ARMS_SHOWN = 6  # that are drawn and judged, those most taken; the others are one line
 LOGGED_POLICY = "as decided"
 DRIFT_ERROR_RATE = 0.01  # the chance of an alarm where nothing has changed
-DAYS_PER_YEAR = 366  # days
+DAYS_PER_YEAR = 366
 VALUES = ("estimate", "se", "low", "high", "ess")
 QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "largest": 1.0}
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 KEY_VARIABLE = "BAYESBANDIT_API_KEY"
 SHORTEST_KEY = 16  # characters
-MAX_CONNECTIONS = 500  # at most
+MAX_CONNECTIONS = 500
 SHUTDOWN_SECONDS = 30  # seconds for requests at hand, when the server ends
 SECONDS_BETWEEN_LOOKS = 2.0  # of a learner that has found no reward
 DECISIONS_PER_CHUNK = 5000  # decisions that are learned before a learner looks whether it is to end

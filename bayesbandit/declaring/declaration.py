@@ -29,9 +29,8 @@ from bayesbandit.runtime.pytensor_lock import COMPILE
 if TYPE_CHECKING:
     import pymc as pm
 
-ROLE_ATTRIBUTE = (
-    "role_of_rows"  # the attribute of a data container's tag with its role, also in copies
-)
+# the attribute of a data container's tag with its role, also in copies
+ROLE_ATTRIBUTE = "role_of_rows"
 
 _NAMES = (*DATA_NAMES.values(), "mean_reward", "feature", "row")
 _TAKEN = tuple(dict.fromkeys((*DATA_NAMES, *_NAMES)))  # names that a prior must not have

@@ -13,9 +13,8 @@ from bayesbandit.checks import number
 from bayesbandit.evaluation.results import RUN, SCHEMA, check, last, summary
 
 PAIR_COLUMNS = ["environment", "row", "column"]
-EQUAL_GAP_TOLERANCE = (
-    1e-9  # gaps whose standard error is below this share of their mean count as equal
-)
+# gaps whose standard error is below this share of their mean count as equal
+EQUAL_GAP_TOLERANCE = 1e-9
 RELATIVE_ROUNDING = 1e-12  # a gap below this share of two regrets is a rounding error
 
 

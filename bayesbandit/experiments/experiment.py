@@ -43,9 +43,8 @@ if TYPE_CHECKING:
 
 Made = tuple[Player, tuple[Any, ...]]  # a player, and its factory, class and parts
 
-AUDITED_ROUNDS = (
-    16  # rounds per checkpoint whose propensity is computed if the weights do not need it
-)
+# rounds per checkpoint whose propensity is computed if the weights do not need it
+AUDITED_ROUNDS = 16
 
 
 @runtime_checkable

@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 DIFFERENCE_STEP = np.finfo(np.float64).eps ** (1 / 3)  # of central differences
 MAX_NEWTON_STEPS = 50  # of Newton's method, once near the mode
 NORMAL_POINTS = 2000  # that stand for a normal, beside their mirror images
-MODE_TOLERANCE = (
-    1e-5  # the size of Newton's next step, in posterior sds, where the mode counts as found
-)
+# the size of Newton's next step, in posterior sds, where the mode counts as found
+MODE_TOLERANCE = 1e-5
 DRAWS_ADVICE = '; posterior draws need no mode: engine="auto"'
 
 

@@ -21,9 +21,8 @@ MIN_ESS, WARN_BELOW_ESS = (
     5.0,
     50.0,
 )  # effective sample sizes: refused below MIN_ESS, with a warning below WARN_BELOW_ESS
-SUSPICIOUS_ESS_RATIO = (
-    3.0  # realised/expected effective sample size from which too much luck is suspected
-)
+# realised/expected effective sample size from which too much luck is suspected
+SUSPICIOUS_ESS_RATIO = 3.0
 FEW_CARRY = 1.9  # refused below about two `carrying` rewards: from there on 95 % cover 93 %
 RAISED_SE_RATIO = 1.25  # a warning above this factor of the standard error
 MISSING = (None, "open", "random")

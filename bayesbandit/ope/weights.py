@@ -15,12 +15,10 @@ DEFAULT_WEIGHTS = "stablevar"
 WEIGHT_POWERS = {"stablevar": 0.5, "minvar": 1.0}
 MAX_CONTEXTS = 10_000  # largest number of earlier contexts over which a snapshot is averaged
 SEEN_ARMS_ROUNDS = 50  # rounds, after which all count in full, whatever arms were seen
-WEIGHT_BEFORE = (
-    1e-12  # the share of its weight that a round has before; never 0, so that some round counts
-)
-MIN_PHI_SHARE = (
-    0.1  # smallest φ, as a share of the average so far: two policies may agree for a while
-)
+# the share of its weight that a round has before; never 0, so that some round counts
+WEIGHT_BEFORE = 1e-12
+# smallest φ, as a share of the average so far: two policies may agree for a while
+MIN_PHI_SHARE = 0.1
 
 
 def spread(delta: np.ndarray, e: np.ndarray) -> np.ndarray:

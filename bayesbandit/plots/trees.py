@@ -25,9 +25,8 @@ from bayesbandit.systems.policy_tree.belief import TreeBelief
 from bayesbandit.systems.policy_tree.tree import Tree
 
 WIDTH, LEAST_LEAF = 2.3, 1.2  # inches of a leaf
-QUESTION_LENGTH = (
-    32  # characters of a feature's name on one line: a split is over two leaves at least
-)
+# characters of a feature's name on one line: a split is over two leaves at least
+QUESTION_LENGTH = 32
 BOX = {"boxstyle": "round,pad=0.35", "fc": "white", "ec": GREY, "lw": 0.8}
 
 

@@ -19,14 +19,13 @@ from bayesbandit.store.settings import Settings
 from bayesbandit.store.tables import decisions
 from bayesbandit.tables.encoder import Encoder
 
-MICROSECONDS_PER_DAY = 86_400_000_000  # microseconds
+MICROSECONDS_PER_DAY = 86_400_000_000
 FLOOR_FACTOR = 1.001  # a probability up to this factor above the minimum is at the floor
 SHORTEST = 1e-6  # hours
 EDGES = SHORTEST * 1.01 ** np.arange(3000)  # of bins of lags, in hours; the last is 10⁶
 REFERENCE = 1000  # contexts with which later ones are compared
-RELATIVE_ROUNDING = (
-    1e-12  # a standard deviation below this share of the largest value is a rounding error
-)
+# a standard deviation below this share of the largest value is a rounding error
+RELATIVE_ROUNDING = 1e-12
 OTHER_LEVELS = "all others"
 
 

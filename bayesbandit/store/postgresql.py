@@ -14,9 +14,8 @@ import psycopg
 from bayesbandit.store.deadlines import left
 
 LOOK = 0.02  # seconds between two looks at the deadline
-STATEMENT_GRACE_SECONDS = (
-    0.1  # seconds for the server to end a statement by itself, which keeps the connection
-)
+# seconds for the server to end a statement by itself, which keeps the connection
+STATEMENT_GRACE_SECONDS = 0.1
 SERVER_SETTINGS = {  # each is another one if the address has it
     "connect_timeout": 2,  # seconds; libpq takes no less
     "tcp_user_timeout": 5_000,  # milliseconds without an answer of the other machine

@@ -14,7 +14,7 @@ from bayesbandit.tables.words import ISO
 if TYPE_CHECKING:
     import pandas as pd
 
-MICROSECONDS_PER_DAY = 86_400_000_000  # microseconds
+MICROSECONDS_PER_DAY = 86_400_000_000
 
 
 def microseconds(values: pd.Series | list[Any], what: str) -> tuple[np.ndarray, np.ndarray]:

@@ -12,9 +12,8 @@ from bayesbandit.history import History
 if TYPE_CHECKING:
     import pandas as pd
 
-MIN_EFFECTIVE_ROUNDS = (
-    5  # effective rounds that an se needs; rounds that the minimum probability must give an arm
-)
+# effective rounds that an se needs; rounds that the minimum probability must give an arm
+MIN_EFFECTIVE_ROUNDS = 5
 WARN_BELOW_ROUNDS = 50  # effective rounds below which an se may be too small
 
 

@@ -34,9 +34,8 @@ DEPLOY = ROOT / "deploy"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))
 NOBODY = 65534
-READS = (
-    "-all,+dac_read_search"  # nobody may read what root has, as this checkout; and write nothing
-)
+# nobody may read what root has, as this checkout; and write nothing
+READS = "-all,+dac_read_search"
 SEALED = f"""
 set -e
 mount --make-rprivate /

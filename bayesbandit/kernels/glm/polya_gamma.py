@@ -13,13 +13,11 @@ from bayesbandit.kernels.student import normal_cdf
 from bayesbandit.runtime.compiling import njit
 
 SERIES_MEET = 0.64  # where the two series of the density meet
-MAX_ADDED_DRAWS = (
-    2.0  # the most draws of PG(1, c) that are added; beyond, and for fractions, gammas are
-)
+# the most draws of PG(1, c) that are added; beyond, and for fractions, gammas are
+MAX_ADDED_DRAWS = 2.0
 GAMMA_TERMS, NEAR_TERMS = 8, 4  # of the gammas; the rest is one gamma of its mean and variance
-NEAR_TERMS_BELOW = (
-    4.0  # |c| below which fewer do: third cumulants err by 2e-5 of theirs, as by 8 where c is 8
-)
+# |c| below which fewer do: third cumulants err by 2e-5 of theirs, as by 8 where c is 8
+NEAR_TERMS_BELOW = 4.0
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 

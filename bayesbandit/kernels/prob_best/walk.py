@@ -33,9 +33,8 @@ TAIL_SHARE = 0.7  # greatest length of a panel of Student's t, beside the distan
 EARLY_SHARE = 0.15  # of its reach, by which a located arm may come in early: panels are shared
 ENTRY_FALL = 24.0  # how far below its mode's an arm's log density is where it comes in
 NEGLIGIBLE_MASS = 1e-11
-MIN_RELATIVE_SD = (
-    1e-13  # standard deviation of z, beside |mode| or 1, that floating point still resolves
-)
+# standard deviation of z, beside |mode| or 1, that floating point still resolves
+MIN_RELATIVE_SD = 1e-13
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 LOCATED = THOMPSON  # the family of normals and of Student's t, beside BETA and GAMMA

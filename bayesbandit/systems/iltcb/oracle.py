@@ -17,9 +17,8 @@ from bayesbandit.checks import number
 from bayesbandit.extend import savable, settings_repr
 
 Array = np.ndarray
-DIAGONAL_SHARE = (
-    1e-11  # share of a column's sum of squares; rounding over a million rows is smaller
-)
+# share of a column's sum of squares; rounding over a million rows is smaller
+DIAGONAL_SHARE = 1e-11
 
 
 class Scorer(Protocol):

@@ -12,9 +12,8 @@ from bayesbandit.forms import Numbers, check, demand
 from bayesbandit.systems.policy_tree.kernels import descend, first_split
 
 Array = np.ndarray
-MIN_RELATIVE_GAIN = (
-    1e-12  # share of the scores' absolute sum by which a split must improve the value
-)
+# share of the scores' absolute sum by which a split must improve the value
+MIN_RELATIVE_GAIN = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
