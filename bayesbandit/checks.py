@@ -31,12 +31,13 @@ MAX_COUNT = 2**53 - 1  # the largest counter: float64 holds it exactly
 MAX_TICK = 2**52  # the latest tick to which a clock is put: it may count as many again
 MAX_DRAWS = 2**20 - 1  # the most draws, replicates or trees of one belief
 LARGEST_INTEGER = 2**4096 - 1  # the largest name or seed: Python does not write much longer numbers
+# NumPy would convert these to numbers
 NON_NUMERIC_TYPES = (
     str,
     bytes,
     np.datetime64,
     np.timedelta64,
-)  # NumPy would convert these to numbers
+)
 MAX_ABS_VALUE = 1e50  # the largest |context| or |reward|: products of four stay finite
 PROBABILITY_TOLERANCE = 1e-4  # by how much rounded probabilities and their sums may be off
 SILENT_TOLERANCE = 1e-6  # by how much they may be off without a word

@@ -27,9 +27,8 @@ MIN_MEAN = 3.0  # below it a feature is penalised for its scale, and not for its
 MAX_NAMES_SHOWN = 5
 NEVER_AGAIN = -1
 
-PACKAGE_FOLDER = (
-    str(Path(__file__).parents[1]),
-)  # a warning is of the line that called the package
+# a warning is of the line that called the package
+PACKAGE_FOLDER = (str(Path(__file__).parents[1]),)
 
 
 def at_making(spec: BeliefModel, encoder: Encoder | None, n_arms: int, n_features: int) -> None:

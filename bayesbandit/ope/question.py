@@ -17,10 +17,9 @@ from bayesbandit.ope.tally import ess
 from bayesbandit.ope.targets import Target, Unsupported, supported, target_of
 from bayesbandit.ope.weights import spread
 
-MIN_ESS, WARN_BELOW_ESS = (
-    5.0,
-    50.0,
-)  # effective sample sizes: refused below MIN_ESS, with a warning below WARN_BELOW_ESS
+# effective sample sizes: refused below MIN_ESS, with a warning below WARN_BELOW_ESS
+MIN_ESS = 5.0
+WARN_BELOW_ESS = 50.0
 # realised/expected effective sample size from which too much luck is suspected
 SUSPICIOUS_ESS_RATIO = 3.0
 FEW_CARRY = 1.9  # refused below about two `carrying` rewards: from there on 95 % cover 93 %

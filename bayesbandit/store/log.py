@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from bayesbandit.store.ledger import Ledger
     from bayesbandit.weighting.base import Balance
 
-DECISIONS_PER_PART = (
-    2**14 - 1
-)  # decisions in a part of a table: databases take so many ids in a query
+# decisions in a part of a table: databases take so many ids in a query
+DECISIONS_PER_PART = 2**14 - 1
 Time = str | float | datetime  # a date as text, seconds since 1970, or a datetime
 
 

@@ -25,10 +25,9 @@ LARGEST_VALUE = 1e100  # of numbers whose variance float64 can hold
 NESTED = (list, tuple, dict, set, frozenset, np.ndarray)
 LOGICAL = ("False", "True")  # the levels of a column of booleans
 ZEROS = -1  # the code of a level for which all features of its column are 0
-UNSEEN_LEVEL, MISSING_VALUE = (
-    -1,
-    -2,
-)  # places of what is none of the levels of the fit, and of what is missing
+# places of what is none of the levels of the fit, and of what is missing
+UNSEEN_LEVEL = -1
+MISSING_VALUE = -2
 
 
 def is_missing(value: Any) -> bool:
@@ -113,6 +112,11 @@ class Number:
 
     def encode(self, values: Values, features: np.ndarray) -> None:
         """Write the feature into features (n, 1)."""
+        if isinstance(values, list):  # a few rows, faster one by one
+            known = [self.value(one) for one in values]
+            filled = [self.median if one != one else one for one in known]
+            features[:, 0] = [(one - self.mean) / self.scale for one in filled]
+            return
         known = self.known(values)
         features[:, 0] = (np.where(np.isnan(known), self.median, known) - self.mean) / self.scale
 
@@ -208,13 +212,16 @@ class Levels:
     def places(self, values: Values) -> np.ndarray:
         """Return the position (n,) of each value in `levels`."""
         inverse, found = distinct(values)
-        places = np.array(
-            [*map(self.place, found), MISSING_VALUE]
-        )  # −1, of a missing one, is the last
+        places = np.array([*map(self.place, found), MISSING_VALUE])  # the last is that of −1
         return places[:-1] if inverse is None else places[inverse]
 
     def encode(self, values: Values, features: np.ndarray) -> None:
         """Write 1 into the features (n, width) of the values' levels; they are 0 before."""
+        if isinstance(values, list):  # a few rows, faster one by one
+            for row, value in enumerate(values):
+                if (code := self.codes[self.place(value)]) != ZEROS:
+                    features[row, code] = 1.0
+            return
         codes = np.array(self.codes)[self.places(values)]
         rows = np.flatnonzero(codes != ZEROS)
         features[rows, codes[rows]] = 1.0

@@ -43,9 +43,8 @@ MIN_ROWS_TO_BE_NUMBERED = 100  # for whole numbers to be an identifier by themse
 MAX_GAPS = 0.05  # more numbers in their range than there are of them
 DROPPED, CONSTANT, EMPTY = "dropped", "it never varies", "it has no value"  # no warning says so
 ALL_DIFFER = "all of its values differ"
-PACKAGE_FOLDER = (
-    str(Path(__file__).parents[1]),
-)  # a warning is of the line that called the package
+# a warning is of the line that called the package
+PACKAGE_FOLDER = (str(Path(__file__).parents[1]),)
 
 
 class NoFeatures(ValueError):

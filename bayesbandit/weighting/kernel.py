@@ -27,10 +27,9 @@ from bayesbandit.weighting.by_arm import ByArm, standardised
 
 Array = np.ndarray
 KERNELS = "rbf", "laplacian", "linear", "polynomial"
-MAX_GRADIENT_STEPS, WEIGHT_TOLERANCE = (
-    5000,
-    1e-6,
-)  # most gradient steps; tolerance of weights that average 1
+# most gradient steps; tolerance of weights that average 1
+MAX_GRADIENT_STEPS = 5000
+WEIGHT_TOLERANCE = 1e-6
 SAMPLE = 500  # most rows for the median distance
 ROWS_PER_BLOCK = 1000  # rows whose kernel is computed at a time
 

@@ -37,10 +37,9 @@ from bayesbandit.runtime.one_thread import one_thread
 if TYPE_CHECKING:
     import pymc as pm
 
-WARM_UP_SWEEPS, TUNE_WARM = (
-    500,
-    50,
-)  # sweeps before the draws, of a random start and of an earlier state
+# sweeps before the draws, of a random start and of an earlier state
+WARM_UP_SWEEPS = 500
+TUNE_WARM = 50
 TESTED_ROWS_KEY = "rows tested"  # in a state: how many there were when the identity was tested
 SWEEPS_TO_COMPARE = 5  # two beginnings of a chain
 BETTER_BY = 50.0  # and ten sds of a log density, where the other beginning is taken

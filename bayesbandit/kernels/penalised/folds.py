@@ -9,9 +9,8 @@ from bayesbandit.runtime.compiling import njit
 
 LANES_AT_A_TIME = 8  # lanes are filled up to a multiple of it
 LEAST_DOUBT = 1e-12  # of an error, as a share of Σwr²
-PIVOT_ROUNDING = (
-    4.0 * np.finfo(np.float64).eps
-)  # times D and how much a pivot cancels: the rounding of θ
+# times D and how much a pivot cancels: the rounding of θ
+PIVOT_ROUNDING = 4.0 * np.finfo(np.float64).eps
 
 
 @njit(cache=True)

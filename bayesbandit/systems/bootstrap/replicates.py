@@ -18,10 +18,9 @@ Array = np.ndarray
 Penalty = Literal["lasso", "ridge"]
 
 SUBGRADIENT_TOLERANCE = 1e-7  # of the subgradient, in standard deviations of the rewards
-PATH_END, SHORT_PATH_END = (
-    1e-3,
-    1e-2,
-)  # the smallest λ of a path, as a share of the λ that sets every θ to 0
+# the smallest λ of a path, as a share of the λ that sets every θ to 0
+PATH_END = 1e-3
+SHORT_PATH_END = 1e-2
 FLOAT_EPSILON = float(np.finfo(np.float64).eps)
 DISTINCT_ROW_SHARE = 1.0 - np.exp(-1.0)  # the expected share of distinct rows in a replicate
 
