@@ -90,6 +90,8 @@ FORMER_OPTIONS = {  # of older releases, alone or after their command, and what 
     "compile --model": "`--bandit`",
     "evaluate --policy": "`--bandit`",
     "evaluate --seed": '`--bandit "LinTS(seed=…)"`',
+    "train --jobs": "a cluster of Dask, or its scheduler",
+    "serve --apprentice": "`bayesbandit train FILE` on the present system's log, before",
     "log --log": "`bayesbandit log COMMAND --log …`",
     "explain --model": "`bayesbandit explain MODEL`",
     "learn --data": "`bayesbandit train FILE`",
@@ -110,7 +112,7 @@ class NoSuchOption(Protocol):
     """The error for an option that a command does not have."""
 
     option_name: str
-    ctx: typer.Context
+    ctx: typer.Context | None
 
 
 class Command(TyperCommand):
@@ -142,7 +144,8 @@ class Commands(TyperGroup):
             message = error.message
             if isinstance(error, NoSuchOption):
                 option = error.option_name
-                of_command = f"{error.ctx.info_name} {option}"
+                command = "" if error.ctx is None else error.ctx.info_name
+                of_command = f"{command} {option}"
                 if now := FORMER_OPTIONS.get(of_command, FORMER_OPTIONS.get(option)):
                     message = f"{option} of older releases is now {now}."
                     vars(error)["possibilities"] = None

@@ -26,8 +26,8 @@ def train(
     data: Annotated[
         str,
         typer.Argument(
-            help='Parquet: a file, a folder, or a pattern as "log/*.parquet"; or a CSV file, '
-            "or JSON lines."
+            help='Parquet, by the extra "dask": a file, a folder, or a pattern as '
+            '"log/*.parquet"; or a CSV file, or JSON lines.'
         ),
     ],
     bandit: Annotated[
@@ -59,6 +59,8 @@ def train(
         from bayesbandit.tables.files import is_parquet
 
         check_file(out)
+        if data.startswith(("sqlite:", "postgresql")):
+            raise ValueError("train reads files; `bayesbandit learn` learns the log of a database")
         choices = options.columns_of(column)
         form = {"sep": sep, "decimal": decimal, "dates": dates}
         if Path(data).is_file() and not is_parquet(Path(data)):

@@ -74,6 +74,9 @@ def test_a_context_is_erased_and_the_replay_says_so(url, caplog):
     erased = service.log.frame().set_index("decision_id").loc[ids]
     assert erased["context"].tolist() == ["", ""]
     assert np.isnan(np.stack(erased["x"])).all()
+    with pytest.warns(UserWarning, match="the contexts of 2 decisions are erased"):
+        data = bb.ope.Log.of(service.log)
+    assert len(data) == len(service.log.frame()) - 2
     live(service, clock, days=1, seed=1)
     assert service.log.verify().empty
     assert same(service.log.replay(), service.bandit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,11 @@ def of_chunks(log: DecisionLog, chunks: Iterable[Chunk]) -> tuple[dict[str, Any]
         name: np.concatenate([_widened(part, len(arms), name) for part in values])
         for name, values in parts.items()
     }
+    erased = np.isnan(known["x"]).any(axis=1)
+    if erased.any():
+        n = int(erased.sum())
+        warnings.warn(f"the contexts of {n} decisions are erased: they are left out", stacklevel=3)
+        known = {name: values[~erased] for name, values in known.items()}
     known["batch"] = np.maximum.accumulate(known.pop("version")).astype(np.float64)
     known["arms"] = tuple(arms)
     if beginning["encoder"] is not None:
