@@ -163,7 +163,6 @@ def test_a_service_in_ten_lines_serves_and_learns(tmp_path, monkeypatch):
         told = [*objects(out)]
         assert [one["id"] for one in told[:2]] == ["order-1", "order-1"]
         assert told[1]["status"] == "timely"
-        assert told[2]["advice"]["variant"] in ("mail", "call", "wait")
         assert "1 decision" in (tmp_path / "offers.html").read_text()
         with bb.DecisionLog("sqlite:///offers.db") as log:
             end = time.monotonic() + 60

@@ -50,6 +50,8 @@ def _parquet(path: str) -> dd.DataFrame:
         frame = dd.read_parquet(path)
     except ArrowInvalid as error:
         raise ValueError(f"{path} has other files than Parquet: {error}") from error
-    if not len(frame.columns):
+    except FileNotFoundError:
+        frame = None
+    if frame is None or not len(frame.columns):
         raise FileNotFoundError(f"there are no Parquet files, and no other file, {path!r}")
     return frame

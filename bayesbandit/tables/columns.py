@@ -113,8 +113,8 @@ class Number:
     def encode(self, values: Values, features: np.ndarray) -> None:
         """Write the feature into features (n, 1)."""
         if isinstance(values, list):  # a few rows, faster one by one
-            known = [self.value(one) for one in values]
-            filled = [self.median if one != one else one for one in known]
+            each = [self.value(one) for one in values]
+            filled = [self.median if one != one else one for one in each]
             features[:, 0] = [(one - self.mean) / self.scale for one in filled]
             return
         known = self.known(values)

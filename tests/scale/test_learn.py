@@ -96,10 +96,10 @@ FORGETFUL = {
 @pytest.mark.parametrize("kind", FORGETFUL)
 @settings(max_examples=4, deadline=None)
 @given(
-    seed=seeds, normalize=st.booleans(), ends=st.lists(st.integers(0, 300), max_size=9),
+    seed=seeds, ends=st.lists(st.integers(0, 300), max_size=9),
     begun=st.integers(1, 299),
 )  # fmt: skip
-def test_any_partitions_give_the_same_where_rows_fade(kind, seed, normalize, ends, begun):
+def test_any_partitions_give_the_same_where_rows_fade(kind, seed, ends, begun):
     """Also to a bandit that has learned before, and whose clock was put forward.
 
     A row is forgotten when less than 1e-9 of it is left, and sooner where a part ends meanwhile. So
@@ -112,7 +112,7 @@ def test_any_partitions_give_the_same_where_rows_fade(kind, seed, normalize, end
     if kind == "a probability":
         frame["reward"], balance = (frame["reward"] > 0) * 1.0, None
     else:
-        balance = bb.InversePropensity(clip=0.2, normalize=normalize)
+        balance = bb.InversePropensity(clip=0.2)
     if kind == "by time":
         frame["at"] = 1.7e9 + np.random.default_rng(seed).uniform(0.0, 3e4, 300)
         timed = {"time": "at"}

@@ -316,14 +316,12 @@ def test_a_log_of_decisions_is_a_log(tmp_path):
     np.testing.assert_array_equal(log.mean, np.stack(frame["mean"]))
     assert log.arm.tolist() == frame["arm"].tolist()
     assert log.batch.tolist() == frame["version"].tolist()
-    assert callable(log.snapshots)  # which the log has compared with its probabilities
     assert (log.reward_time[1] > log.time[1]) or np.isnan(log.reward_time[1])
     service.add_arm("fax")
     service.decide([0.0, 0.0])
     wider = bb.ope.Log.of(service.log)
     assert wider.arms == ("mail", "call", "wait", "fax")
     assert wider.available[:, 3].tolist() == [False] * 60 + [True]
-    assert wider.snapshots is None
     assert np.isnan(wider.reward[-1])
     assert len(bb.ope.Log.of(service.log, until=frame["decided_at"][30])) == 30
 
