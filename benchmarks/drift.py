@@ -16,8 +16,8 @@ take a step of variance q in each coordinate a round. The table has the regret o
 how it differs from that of never forgetting in the same worlds, with standard errors.
 
 With --alarm arms are played by chance, and the tests of `bandit.drift_test` are counted that ever
-alarm at level .05: in worlds of 1,000 rounds that stand still, with 3, 10 and 20 features; and in
-those with 3 features where from the middle on each arm has what the next one had.
+alarm at level .05: in worlds that stand still, with 3, 10 and 20 features, of 1,000 and of 10,000
+rounds; and in those with 3 features where from the middle on each arm has what the next one had.
 """
 
 import argparse
@@ -135,7 +135,7 @@ KINDS = (
     "normal", "Student's t, 5", "exponential noise", "clipped at 0 and 1", "counts",
     "50 % ones", "10 % ones", "1 % ones", "3 % amounts",
 )  # fmt: skip
-WORLDS = ((1_000, 3), (1_000, 10), (1_000, 20))
+WORLDS = ((1_000, 3), (1_000, 10), (1_000, 20), (10_000, 3), (10_000, 10))
 
 
 def alarms(kind: str, rounds: int, d: int, changes: bool, seed: int) -> bool:

@@ -362,11 +362,12 @@ class Bandit:
     def drift_test(self, level: float = 0.01) -> DriftTest:
         """Return an e-process: evidence that the rewards in `history` have changed over time.
 
-        Probit regressions that forget bet against one that does not: on whether a reward is above
-        the mean of the first 50. If nothing changes and these regressions are right, what they win
-        ever reaches 1/level with probability `level` at most, however often you look. It does not
-        depend on the bandit's model. Arms with features have one regression together. Rounds come
-        in the order of `history`. `Service.surprise` goes on when the history is full.
+        Regressions that forget bet against one that does not: on whether a reward is the usual one,
+        as 0 is, and on how large the others are. If nothing changes and these regressions are
+        right, what they win ever reaches 1/level with probability `level` at most, however often
+        you look. It does not depend on the bandit's model. Arms with features have one regression
+        together. Rounds come in the order of `history`. `Service.surprise` goes on when the history
+        is full.
         """
         evidence = EProcess()
         evidence.follow(self.history)

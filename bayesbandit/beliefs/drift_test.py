@@ -1,13 +1,14 @@
 """An e-process that tests whether rewards have changed over time, given contexts.
 
-Probit regressions foretell whether a reward is above the mean of the first ones (`Chances`). So
-rewards may be 0 or 1, however rare the ones are, or amounts of any tails. Regressions that forget
-bet against one that does not: their wealth is an e-process.
+A reward is foretold in two parts: whether it is the usual one, as 0 is, by probit regressions
+(`Chances`), and how large it is if not, by ridge regressions (`Amounts`). So rewards may be 0 or 1,
+and ones may be rare, or amounts that are mostly 0. In both parts regressions that forget bet
+against one that does not: the wealth of each part, and their product, is an e-process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,18 +25,21 @@ Array = np.ndarray
 PRIOR_OF_CHANGE = 0.01  # the prior weight of the half-lives that forget
 COEFFICIENT_SDS = (3.0, 1.0, 0.3, 0.1, 0.03)  # of features of sd 1
 CONSTANT_SD = 1.0
-ROUNDS_OF_SCALES = 50  # they tell the sizes of features and the mean reward, and are no evidence
+ROUNDS_OF_SCALES = 50  # they tell the sizes of features and the usual reward, and are no evidence
+MAX_LOG_RATIO = 30.0  # by which one amount speaks against a prior: outliers have no say
+MIN_ERRORS = 10  # of fewer, a mean square may by chance be far too small
+MAX_WIDTH = 2.0  # a reward's variance over its noise's, where mean and noise are as uncertain
 
 
 @dataclass(frozen=True)
 class DriftTest:
     """Evidence that rewards have changed over time, given contexts.
 
-    log_e (n,): the log of the e-process after each round. If nothing changes, and whether a reward
-    is above the mean of the first ones follows a probit regression, as that of a linear mean with
-    normal errors does, then its mean is 1 at most, but for what is not yet known of the
-    coefficients. So it ever reaches 1/level with probability `level` at most, however often you
-    look (Ville's inequality).
+    log_e (n,): the log of the e-process after each round. If nothing changes, whether a reward is
+    the usual one follows a probit regression, and the others have errors that are symmetric about a
+    linear mean, then its mean is 1 at most, but for what is not yet known of the coefficients. So
+    it ever reaches 1/level with probability `level` at most, however often you look (Ville's
+    inequality).
     half_life: the half-life that predicts best at the end, in rounds; None: never forgets.
     """
 
@@ -105,13 +109,13 @@ class Forecasts:
         return np.reshape(found, (len(self.models), len(x))).T.copy()
 
 
-class Chances(Forecasts):
-    """Probit regressions of each arm that bet against the first half-life, the hypothesis.
+class Bettors(Forecasts):
+    """Regressions of each arm that bet against the first half-life, which is the hypothesis.
 
-    The chance that a reward is high is Φ(θ₀ + x'θ). Each half-life has several priors. The constant
-    is θ₀ ~ N(0, CONSTANT_SD²) and θ ~ N(0, s²I). s is one of `COEFFICIENT_SDS`, each as probable as
-    the others at first: a prior too wide would let what forgets, and so returns to 0, win where θ
-    is about 0.
+    Each half-life has several priors of its coefficients. The constant is θ₀ ~ N(0, CONSTANT_SD²)
+    and θ ~ N(0, s²I), in units of the noise. s is one of `COEFFICIENT_SDS`, each as probable as the
+    others at first: a prior too wide would let what forgets, and so returns to 0, win where θ is
+    about 0.
 
     log_s (M, S): the log probabilities of the s, by each half-life. log_weight (M,): those of the
     half-lives. log: the logarithm of the wealth of their mixture after the last reward.
@@ -126,32 +130,106 @@ class Chances(Forecasts):
         weight[0] = 1.0 - PRIOR_OF_CHANGE
         self.log_weight, self.log = np.log(weight), 0.0
 
-    def wealth(self, x: Array, arm: Array, high: Array) -> Array:
-        """Learn rounds x (n, d), arms (n,) and whether rewards are high (n,).
+    def wealth(self, x: Array, arm: Array, reward: Array) -> Array:
+        """Learn rounds x (n, d), arms and rewards (n,), NaN where they are the usual one.
 
         Return the logarithm of the wealth (n,) after each.
         """
         log = np.empty(len(x))
-        scoring.evidence(self.scores(x, arm, high), self.log_weight, log)
+        scoring.evidence(self.scores(x, arm, reward), self.log_weight, log)
         log += self.log
         self.log = float(log[-1]) if len(log) else self.log
         return log
 
-    def scores(self, x: Array, arm: Array, high: Array) -> Array:
-        """Learn rounds as `wealth`. Return the log probability (n, M) of whether each reward is
-        high, before it was learned, by each half-life."""
-        M, S = self.log_s.shape
-        designs = [np.column_stack([s * x, np.full(len(x), CONSTANT_SD)]) for s in COEFFICIENT_SDS]
+    def _designs(self, x: Array) -> list[Array]:
+        """Return the design (n, D) of each regression: features x (n, d), and a constant."""
+        columns = [np.column_stack([s * x, np.full(len(x), CONSTANT_SD)]) for s in COEFFICIENT_SDS]
+        return columns * len(self.half_lives)
+
+    def _learned(
+        self,
+        kernel: Callable[..., None],
+        width: tuple[int, ...],
+        designs: list[Array],
+        *rows: Array,
+    ) -> Array:
+        """Learn rows by a kernel, in order; return what it says of each, (n, M, S, *width)."""
+        found = np.empty((len(designs), len(designs[0]), *width))
+        tick, *rest = map(np.ascontiguousarray, rows)
+        for belief, design, out in zip(self.beliefs, designs, found, strict=True):
+            kernel(belief.arms, belief.settings, tick, design, *rest, out)
+        return np.moveaxis(found, 0, 1).reshape(-1, *self.log_s.shape, *width)
+
+    def _weigh(self, scores: Array) -> tuple[Array, Array]:
+        """Update the probabilities of the s by the log densities (n, M, S) of rewards; return their
+        logarithms before each reward, and how probable all are together: (n, M, S), (n, M)."""
+        sums = np.cumsum([self.log_s, *scores], axis=0)
+        total = logsumexp(sums, axis=2, keepdims=True)  # (1 + n, M, 1)
+        self.log_s = sums[-1] - total[-1]
+        return sums[:-1] - total[:-1], np.diff(total[..., 0], axis=0)
+
+
+class Chances(Bettors):
+    """Probit regressions of whether a reward is not the usual one: its chance is Φ(θ₀ + x'θ)."""
+
+    def scores(self, x: Array, arm: Array, reward: Array) -> Array:
+        """Learn rounds as `wealth`. Return the log probability (n, M) of whether each reward is the
+        usual one, before it was learned, by each half-life."""
+        designs = self._designs(x)
+        happened = (~np.isnan(reward)).astype(float)
+        rows = *self.begin(designs[0], arm), happened
+        found = self._learned(scoring.learn_chances, (), designs, *rows)
+        return np.ascontiguousarray(self._weigh(found)[1])
+
+
+class Amounts(Bettors):
+    """Ridge regressions of each arm's rewards that are not the usual one, by several half-lives.
+
+    A half-life bets that the hypothesis's error e has the sign of the difference δ of their means:
+    by exp(λe − λ²e²/2), with λ = δ/v and v the variance that the hypothesis foretells. If v is
+    right this is on average the ratio of their normal densities. Its mean is 1 at most for any
+    error that is symmetric about 0, however heavy its tails, and whatever v is (de la Peña 1999,
+    Annals of Probability 27, 537–564).
+
+    The noise variance is the mean square of earlier errors whose mean varies less than the noise.
+    """
+
+    def __init__(self, half_lives: Sequence[float | None]) -> None:
+        super().__init__(half_lives)
+        self.squares, self.errors = 0.0, 0  # sum and number
+
+    def scores(self, x: Array, arm: Array, reward: Array) -> Array:
+        """Learn rounds as `wealth`. Return the logarithms (n, M) of what each half-life gained by
+        each reward; NaN where it is the usual one, or while the noise is not known."""
+        designs = self._designs(x)
         ticks, played = self.begin(designs[0], arm)
-        found = np.empty((M * S, len(x)))
-        for belief, design, out in zip(self.beliefs, designs * M, found, strict=False):
-            scoring.learn_chances(
-                belief.arms, belief.settings, ticks, design, played, high.astype(float), out
-            )
-        sums = np.cumsum([self.log_s, *found.T.reshape(-1, M, S)], axis=0)
-        total = logsumexp(sums, axis=2)  # (1 + n, M)
-        self.log_s = sums[-1] - total[-1][:, None]
-        return np.diff(total, axis=0)
+        out = np.full((len(x), len(self.half_lives)), np.nan)
+        there = ~np.isnan(reward)
+        if not there.any():
+            return out
+        rows = ticks[there], played[there], reward[there], np.ones(there.sum())
+        designs = [design[there] for design in designs]
+        found = self._learned(scoring.learn_foretold, (2,), designs, *rows)
+        error, width = np.moveaxis(found, 3, 0)  # (n, M, S)
+        noise = self._noise(error[:, 0, 0], width[:, 0, 0])
+        score = -0.5 * (np.log(width) + error**2 / (width * noise[:, None, None]))
+        score = np.maximum(score - score.max(axis=2, keepdims=True), -MAX_LOG_RATIO)
+        weight = np.exp(self._weigh(np.where(np.isnan(score), 0.0, score))[0])
+        error = (weight * error).sum(axis=2)
+        width = (weight * width)[:, 0].sum(axis=1)
+        own = error[:, :1]  # of the hypothesis
+        bet = own * (own - error) / (width * noise)[:, None]
+        out[there] = bet - 0.5 * bet**2
+        return out
+
+    def _noise(self, error: Array, width: Array) -> Array:
+        """Return the noise variance (n,) as known before each error; NaN where it is not."""
+        sure = width <= MAX_WIDTH
+        squares = np.cumsum([self.squares, *np.where(sure, error**2 / width, 0.0)])
+        errors = np.cumsum([self.errors, *sure])
+        self.squares, self.errors = float(squares[-1]), int(errors[-1])
+        known = (errors >= MIN_ERRORS) & (squares > 0.0)
+        return np.where(known, squares / np.maximum(errors, 1), np.nan)[:-1]
 
 
 class EProcess:
@@ -163,26 +241,27 @@ class EProcess:
     n: rewards so far. largest: the largest value of log_e so far, 0 at least.
 
     The first rounds are no evidence. They tell the mean and the standard deviation of each feature,
-    by which it is centred and scaled, and the mean reward. A reward above it is high; if all are
-    equal, one that differs from them.
+    by which it is centred and scaled, the usual reward, which is the most frequent one, or 0 if all
+    differ, and the mean of the others, by which they are centred.
     """
 
     def __init__(
         self, half_lives: Sequence[float | None] = HALF_LIVES, keep: int | None = None
     ) -> None:
         self.half_lives = tuple(half_lives)
-        self.chances = Chances(half_lives)
+        self.parts: tuple[Bettors, ...] = Chances(half_lives), Amounts(half_lives)
         self.log_e, self.keep = np.empty(0), keep
         self.n, self.largest = 0, 0.0
         self.early: list[tuple[Array, Array, Array]] = []
         self.centre, self.unit = np.empty(0), np.empty(0)  # of features
-        self.mean, self.are_equal = 0.0, False  # of early rewards
+        self.usual, self.mean = 0.0, 0.0  # rewards
         self.followed = 0  # rounds of a history
 
     def add(self, x: Array, arm: Array, reward: Array) -> None:
         """Learn rounds x (n, d), arms and rewards (n,)."""
         if self.n >= ROUNDS_OF_SCALES:
-            self._note(self.chances.wealth(*self._scaled(x, arm, reward)))
+            x, arm, reward = self._scaled(x, arm, reward)
+            self._note(np.sum([part.wealth(x, arm, reward) for part in self.parts], axis=0))
             return
         self.early.append((x, arm, reward))
         x, arm, reward = (np.concatenate(column) for column in zip(*self.early, strict=True))
@@ -191,7 +270,8 @@ class EProcess:
             m = ROUNDS_OF_SCALES
             self.early = []
             self._begin(x[:m], reward[:m])
-            self.chances.scores(*self._scaled(x[:m], arm[:m], reward[:m]))
+            for part in self.parts:
+                part.scores(*self._scaled(x[:m], arm[:m], reward[:m]))
             self.add(x[m:], arm[m:], reward[m:])
 
     def _note(self, log_e: Array) -> None:
@@ -207,13 +287,15 @@ class EProcess:
         from_first = x - x[0]  # a constant is exactly 0
         sd = from_first.std(axis=0)
         self.centre, self.unit = x[0] + from_first.mean(axis=0), np.where(sd > 0.0, sd, 1.0)
-        self.mean = float(reward[0] + (reward - reward[0]).mean())
-        self.are_equal = bool((reward == reward[0]).all())
+        values, counts = np.unique(reward, return_counts=True)
+        self.usual = float(values[counts.argmax()]) if counts.max() > 1 else 0.0
+        others = reward[reward != self.usual]
+        self.mean = float(others.mean()) if len(others) else self.usual
 
     def _scaled(self, x: Array, arm: Array, reward: Array) -> tuple[Array, Array, Array]:
-        """Return rounds with scaled features, and whether each reward is high."""
-        high = reward != self.mean if self.are_equal else reward > self.mean
-        return (x - self.centre) / self.unit, arm, high
+        """Return rounds with scaled features, and rewards that are NaN where they are the usual."""
+        reward = np.where(reward == self.usual, np.nan, reward - self.mean)
+        return (x - self.centre) / self.unit, arm, reward
 
     def follow(self, history: History) -> None:
         """Learn the rounds that a history has got since the last call, as far as it keeps them.
@@ -229,5 +311,6 @@ class EProcess:
 
     def test(self, level: float) -> DriftTest:
         """Return what the rounds so far say."""
-        half_life = self.half_lives[int(self.chances.log_weight.argmax())]
+        most = max(self.parts, key=lambda part: part.log)
+        half_life = self.half_lives[int(most.log_weight.argmax())]
         return DriftTest(self.log_e, checks.number(level, "level", above=0, below=1), half_life)

@@ -169,7 +169,7 @@ def test_it_says_whether_rewards_have_changed(shared, tmp_path):
     assert "Nothing says that the rewards have changed" in said[0]
     found = re.search(r"have changed: the evidence passed 100 at reward (\d+)", said[1])
     assert found is not None
-    assert 150 < int(found[1]) < 330
+    assert 150 < int(found[1]) < 230
 
 
 @pytest.mark.parametrize("shared", [False, True])
