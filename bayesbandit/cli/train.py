@@ -26,7 +26,7 @@ def train(
     data: Annotated[
         str,
         typer.Argument(
-            help='Parquet, by the extra "dask": a file, a folder, or a pattern as '
+            help='Parquet: a file, or with the extra "dask" a folder or a pattern as '
             '"log/*.parquet"; or a CSV file, or JSON lines.'
         ),
     ],

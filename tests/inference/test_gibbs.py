@@ -44,7 +44,7 @@ def deviation(x, reward, weight, theta, sigma):
 
 
 @reward_model(sigma2=IG, lam=2.0)
-def ridge(x, reward, weight, sigma2, lam):
+def conjugate_ridge(x, reward, weight, sigma2, lam):
     theta = pm.Normal("theta", 0, pm.math.sqrt(sigma2 / lam), dims="feature")
     mu = x @ theta
     pm.Normal("reward", mu, pm.math.sqrt(sigma2 / weight), observed=reward, dims="row")
@@ -117,7 +117,7 @@ LAPLACE = Prior("Laplace", mu=0, b=1, dims="feature")
 KERNEL = {
     "known noise": plain.with_priors(sigma2=1.0),
     "noise apart": plain,
-    "ridge": ridge,
+    "ridge": conjugate_ridge,
     "laplace": plain.with_priors(theta=LAPLACE),
     "laplace, known noise": plain.with_priors(theta=LAPLACE, sigma2=0.7),
     "laplace, learnt scale": plain.with_priors(
@@ -224,8 +224,8 @@ def test_refused_with_the_variable_and_the_reason(name):
 @pytest.mark.slow
 def test_ridge_agrees_with_the_exact_engine():
     data = rows()
-    closed = normal_inverse_gamma.match(ridge.build(**data)).posterior(**data)
-    draws = engine(ridge, data).sample(data, 1000, 2, 100, seed=1).values
+    closed = normal_inverse_gamma.match(conjugate_ridge.build(**data)).posterior(**data)
+    draws = engine(conjugate_ridge, data).sample(data, 1000, 2, 100, seed=1).values
     error = 1 / np.sqrt(2000)
     sd = np.sqrt(np.diag(closed.covariance))
     agree(draws["theta"].mean(axis=(0, 1)), closed.mean, sd, error)
