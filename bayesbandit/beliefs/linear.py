@@ -194,7 +194,7 @@ class Ridge:
         if normalize and self.memory.ticks:
             raise ValueError(
                 "a half_life or drift needs weights as they are, and normalize rescales them: the "
-                "balance must have normalize=False"
+                "balance must have normalize=False, and propensity='decision'"
             )
         has_number = rule in (layout.EMPIRICAL_BAYES, layout.KNOWN_SIGMA2)
         shape, scale = self.prior

@@ -12,13 +12,15 @@ from pymc.distributions.truncated import TruncatedRV
 from pymc.exceptions import UndefinedMomentException
 from pytensor.graph.basic import Constant
 from pytensor.graph.traversal import graph_inputs
-from pytensor.tensor.random.basic import CategoricalRV, NegBinomialRV, NormalRV, PoissonRV
+from pytensor.tensor.random.basic import CategoricalRV, NegBinomialRV, PoissonRV
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.type_other import NoneConst
 
 MIXTURE_OPS = "MixtureRV", "_HurdleRV"  # that of hurdles has no public name
 # PyMC's formula is another: of ExGaussian mu + sigma, not mu + nu; of VonMises a mean angle.
 OPS_WITH_OTHER_MEANS = "ExGaussianRV", "RiceRV", "SkewStudentTRV", "VonMisesRV"
+# Their mean is the location. PyMC broadcasts it by an operation that few engines know.
+LOCATION_SCALE_OPS = "NormalRV", "StudentTRV", "LaplaceRV", "LogisticRV"
 COUNT_OPS = PoissonRV, NegBinomialRV
 # They have a mean if their first parameter, ν or α, is above 1.
 HEAVY_OPS = "StudentTRV", "ParetoRV", "InvGammaRV"
@@ -60,8 +62,8 @@ def _mean(rv: Any) -> Any:
     if isinstance(op, CategoricalRV):
         [p] = parameters
         return (p * pt.arange(p.shape[-1])).sum(axis=-1)
-    if isinstance(op, NormalRV):  # PyMC broadcasts it by an operation that few engines know
-        mu, sigma = parameters
+    if type(op).__name__ in LOCATION_SCALE_OPS:
+        mu, sigma = parameters[-2:]
         return mu + pt.zeros_like(sigma) if 1 in mu.type.shape else mu
     # PyMC fills the size of the variable, which is that of the data, with the mean
     return moments.mean(op.make_node(rng, NoneConst, *parameters).outputs[1])

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from functools import partial
 
 import numpy as np
 import nutpie
@@ -341,3 +342,26 @@ def test_lkj_is_compiled_once_for_two_fits(monkeypatch):
         county, floor, y = (of[:n] for of in rows())
         bb.fit(model, floor[:, None], y, arm=county, n_arms=J, draws=20, chains=1, tune=20, seed=0)
     assert len(compiled) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [partial(pm.StudentT, nu=4), pm.Laplace], ids=["t", "laplace"])
+def test_the_mean_of_rewards_with_a_location_is_the_location(noise):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(50, 2))
+    reward = x @ [1.0, -1.0] + rng.normal(size=50)
+    with pm.Model() as model:
+        rows = pm.Data("rows", x, dims=("row", "column"))
+        theta = pm.Normal("theta", 0, 1, shape=2)
+        scale = pm.HalfNormal("scale", 1)
+        mu = pm.Deterministic("mu", rows @ theta, dims="row")
+        of_scale = {"b": scale} if noise is pm.Laplace else {"sigma": scale}
+        noise("reward", mu=mu, **of_scale, observed=reward, dims="row")
+    given = {"reward": "reward", "rows": {"rows": lambda x: x}}
+    means = []
+    for mean in (None, "mu"):
+        declared = bb.RewardModel.from_pymc(model, mean=mean, **given)
+        posterior = bb.fit(declared, x, reward, seed=1)
+        assert posterior.engine == "gibbs"
+        means.append(posterior.mean(np.eye(2)))
+    np.testing.assert_allclose(*means, atol=0.02)
