@@ -397,7 +397,6 @@ PICTURES = {
     "value_sequences": partial(plots.value_sequences, EVALUATED),
     "policy_tree": partial(plots.policy_tree, bb.PolicyTreeTS(["mail", "phone"], 2)),
 }
-WHOLE = ("pairwise_scatter", "policy_tree")  # of panels that belong together: no ax
 
 
 def test_every_picture_is_here() -> None:
@@ -411,22 +410,3 @@ def test_what_is_no_such_table_is_a_sentence(name: str) -> None:
     for other in (one for one in others if type(one) is not type(draw.args[0])):
         with pytest.raises((TypeError, ValueError), match=r"takes|needed|needs"):
             draw.func(other, *draw.args[1:], **draw.keywords)
-
-
-@pytest.mark.parametrize("name", PICTURES)
-def test_a_title_may_be_left_out(name: str) -> None:
-    assert PICTURES[name](title="").get_suptitle() == ""
-
-
-@pytest.mark.parametrize("name", [name for name in PICTURES if name not in WHOLE])
-def test_it_draws_on_axes_of_the_caller(name: str) -> None:
-    draw = PICTURES[name]
-    n = len(draw().axes)
-    mine = Figure(figsize=(12, 9))
-    axes = mine.subplots(1, n + 1)
-    assert draw(ax=axes[:n] if n > 1 else axes[0], title="mine") is mine
-    assert (mine.get_figwidth(), mine.get_figheight()) == (12, 9)
-    assert all(ax.has_data() for ax in axes[:n])
-    assert not axes[n].has_data()
-    with pytest.raises(ValueError, match=rf"ax must be {n} axes, one for each panel"):
-        draw(ax=axes)

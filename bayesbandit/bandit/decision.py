@@ -240,7 +240,9 @@ class Decision:
             size = (n, K if shape == "K" else None) if shape else (n,)
             Numbers(size, least, most, nan=name in ("mean", "sd")).check(array, name)
         x, mean, sd, p = (found[name] for name in ("x", "mean", "sd", "probabilities"))
-        own, floor, tick = found["propensity"], found["min_probability"], found.get("tick")
+        own = found["propensity"]
+        floor = found["min_probability"]
+        tick = found.get("tick")
         there = ~np.isnan(mean)
         whole = (np.abs(p.sum(axis=1) - 1) <= PROBABILITY_TOLERANCE * K).all() and not p[
             ~there

@@ -159,7 +159,8 @@ def judged(
         raise ValueError(f"{error}; the arms of the log are {list(data.arms)!r}") from error
     half = round(LEARNING_SHARE * len(data)) if new else 0
     said = [str(data.roles)] if data.roles is not None else []
-    first, later = data[: half or None], data[half:]
+    first = data[: half or None]
+    later = data[half:]
     count = np.bincount(later.played, minlength=len(data.arms))
     most = {data.arms[k] for k in np.argsort(-count, kind="stable")[:MAX_ARMS]}
     judged_arms = [arm for arm in data.arms if arm in most or str(arm) in named]

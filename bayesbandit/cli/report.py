@@ -34,7 +34,7 @@ MAX_ARMS_SHOWN = 6  # that are drawn and judged, those most taken; the others ar
 LOGGED_POLICY = "as decided"
 DRIFT_ERROR_RATE = 0.01  # the chance of an alarm where nothing has changed
 DAYS_PER_YEAR = 366
-VALUES = ("estimate", "se", "low", "high", "ess")
+VALUE_COLUMNS = ("estimate", "se", "low", "high", "ess")
 QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "largest": 1.0}
 
 
@@ -151,7 +151,7 @@ def value(
     """
     from bayesbandit.ope import estimate
 
-    found: dict[str, float | str] = dict.fromkeys(VALUES, nan)
+    found: dict[str, float | str] = dict.fromkeys(VALUE_COLUMNS, nan)
     if data is None:
         return found | {"n": 0, "refused": "too few rewards are known"}
     some = never if rows is None else never[rows]
@@ -165,7 +165,7 @@ def value(
     except ValueError as error:
         return found | {"n": 0, "refused": str(error)}
     numbers = one.value, one.se, one.low, one.high, one.ess
-    found |= dict(zip(VALUES, numbers, strict=True))
+    found |= dict(zip(VALUE_COLUMNS, numbers, strict=True))
     return found | {"n": one.n, "refused": one.refused}
 
 

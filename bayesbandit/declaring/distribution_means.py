@@ -15,6 +15,7 @@ from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.random.basic import CategoricalRV, NegBinomialRV, PoissonRV
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.type_other import NoneConst
+from pytensor.tensor.variable import TensorVariable
 
 MIXTURE_OPS = "MixtureRV", "_HurdleRV"  # that of hurdles has no public name
 # PyMC's formula is another: of ExGaussian mu + sigma, not mu + nu; of VonMises a mean angle.
@@ -69,7 +70,7 @@ def _mean(rv: Any) -> Any:
     return moments.mean(op.make_node(rng, NoneConst, *parameters).outputs[1])
 
 
-def _is_at_most_one(parameter: Any) -> bool:
+def _is_at_most_one(parameter: TensorVariable) -> bool:
     """Return whether a parameter is constant, and somewhere at most 1."""
     known = all(isinstance(v, Constant) for v in graph_inputs([parameter]))
     return known and bool((parameter.eval(mode="FAST_COMPILE") <= 1.0).any())

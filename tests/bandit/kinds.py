@@ -79,7 +79,7 @@ DECLARATIONS = {
 @bb.savable
 @dataclass(frozen=True)
 class Loud:
-    """A balance of one's own, of all of the past."""
+    """A balance that a user writes; it weights all past rounds."""
 
     def weights(self, history: Any, belief: Any) -> np.ndarray:
         return np.asarray(1.0 + np.abs(history.reward))
@@ -106,7 +106,7 @@ class Kind:
 
     @property
     def changes(self) -> bool:
-        """Whether arms come and go at once, without a model that is compiled anew."""
+        """Whether arms can be added and removed without compiling a model again."""
         return self.naive is not None or self.common is not None
 
     def __call__(self, seed: int = 0) -> bb.Bandit:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FILE_FORMAT = "bayesbandit.Bandit"
 FILE_VERSION = 4
-DTYPES = ("<f8", "<i8", "|u1")  # of arrays
+ARRAY_DTYPES = ("<f8", "<i8", "|u1")
 INVALID_VALUE_ERRORS = (  # errors that a file's wrong values can cause
     *(Broken, TypeError, AttributeError, LookupError, ArithmeticError, MemoryError, RecursionError),
     *(AssertionError, NotImplementedError),  # by PyMC and PyTensor, for wrong priors
@@ -106,7 +106,7 @@ def _keyed_by_text(value: object, name: str) -> object:
 
 def _storable(array: np.ndarray, name: str) -> np.ndarray:
     """Return an array in the order that files hold; raise TypeError for another dtype."""
-    if array.dtype.str not in DTYPES:
+    if array.dtype.str not in ARRAY_DTYPES:
         raise TypeError(f"{name} is an array of {array.dtype}; a file holds float64, int64, uint8")
     return np.asarray(array, order="C")
 
@@ -218,7 +218,8 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         meta, arrays = _content(path)
     except Exception as error:  # a zip's reader raises what it likes when the file is broken
         raise ValueError(f"{path} is not a saved bandit, or is broken: {error}") from error
-    kind, version = meta["format"], meta["version"]
+    kind = meta["format"]
+    version = meta["version"]
     if kind != FILE_FORMAT or type(version) is not int or version != FILE_VERSION:
         raise ValueError(
             f"{path} holds {kind!r} version {version!r}; this release reads {FILE_FORMAT!r} "

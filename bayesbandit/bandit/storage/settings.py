@@ -113,7 +113,7 @@ def _restored(stored: object, part: str) -> object:
 
 
 def _foreign(stored: object) -> str:
-    """Return the kind of an object of which a file holds only the name, in a setting; "": none."""
+    """Return the kind of the object in a setting that a file holds by name only; "" if none."""
     if isinstance(stored, dict):
         if stored.get("foreign"):
             return str(stored["kind"])

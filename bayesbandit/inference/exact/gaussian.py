@@ -39,7 +39,8 @@ class GaussianBlock:
     def __init__(self, quadratic: Quadratic, form: Form) -> None:
         self.quadratic, self.form = quadratic, form
         self.names, self.dim = quadratic.names, quadratic.dim
-        self.slices, self.shapes = quadratic.slices, quadratic.shapes
+        self.slices = quadratic.slices
+        self.shapes = quadratic.shapes
         self.n_features, self.n_arms = quadratic.density.n_features, quadratic.density.n_arms
 
     def split(self, theta: Array) -> dict[str, Array]:

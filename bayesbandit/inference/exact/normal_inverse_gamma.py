@@ -76,7 +76,8 @@ def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
         base = part(1.0)
         for s in TESTED_SCALES:
             now = part(s)
-            precision, shift = now.precision / s**k, now.shift / s**k
+            precision = now.precision / s**k
+            shift = now.shift / s**k
             if not (close(precision, base.precision) and close(shift, base.shift)):
                 off = np.abs(precision - base.precision).max(axis=1) + np.abs(shift - base.shift)
                 owner = quadratic.density.label(quadratic.owner(int(off.argmax())))

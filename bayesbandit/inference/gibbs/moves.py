@@ -14,7 +14,7 @@ from bayesbandit.kernels.gibbs.orbits import Moves
 
 MAX_ELEMENTS = 32  # of a variable, for each of them to be tried
 NEGLIGIBLE_LOG_DENSITY = 1e-4  # of a log density, by rounding, that changes no step
-FITS = 1e-6  # of a direction, whose forms are to be those of the squares
+DIRECTION_TOLERANCE = 1e-6  # of a direction, whose forms are to be those of the squares
 
 
 def moves(layout: Layout, owner: np.ndarray) -> Moves:
@@ -34,7 +34,7 @@ def moves(layout: Layout, owner: np.ndarray) -> Moves:
         if 2 <= len(own) <= D and np.ptp(rates[own]) == 0.0:
             F = forms[own]
             spread = np.linalg.lstsq(F @ F.T, F)[0]
-            if np.allclose(F @ spread.T, np.eye(len(own)), rtol=0.0, atol=FITS):
+            if np.allclose(F @ spread.T, np.eye(len(own)), rtol=0.0, atol=DIRECTION_TOLERANCE):
                 found.append((int(i), -0.5 * float(rates[own[0]]), own, spread))
     k = max((len(own) for _, _, own, _ in found), default=0)
     whole = Moves(
