@@ -8,6 +8,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pymc.distributions import moments
+from pymc.distributions.distribution import SymbolicRandomVariable
 from pymc.distributions.truncated import TruncatedRV
 from pymc.exceptions import UndefinedMomentException
 from pytensor.graph.basic import Constant
@@ -55,6 +56,9 @@ def _mean(rv: Any) -> Any:
         return _mean_from_one(op, *rv.owner.inputs)
     if type(op).__name__ in OPS_WITH_OTHER_MEANS:
         raise UnknownMean("PyMC's formula is not the mean")
+    # PyMC fills the size of the variable, which is that of the data, with the mean
+    if isinstance(op, SymbolicRandomVariable):
+        return moments.mean(op.rv_op(*op.dist_params(rv.owner)))
     if not isinstance(op, RandomVariable):
         return moments.mean(rv)
     rng, _, *parameters = rv.owner.inputs
@@ -66,7 +70,6 @@ def _mean(rv: Any) -> Any:
     if type(op).__name__ in LOCATION_SCALE_OPS:
         mu, sigma = parameters[-2:]
         return mu + pt.zeros_like(sigma) if 1 in mu.type.shape else mu
-    # PyMC fills the size of the variable, which is that of the data, with the mean
     return moments.mean(op.make_node(rng, NoneConst, *parameters).outputs[1])
 
 

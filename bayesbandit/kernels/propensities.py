@@ -1,5 +1,8 @@
 """With what probability a rule picks an arm, given the row of a round (`kernels/row_layout.py`)."""
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 
 from bayesbandit.kernels.prob_best.located import best_from
@@ -164,10 +167,18 @@ def ruled_out(kind: int) -> tuple[str, ...]:
     return RULED_OUT.get(kind, RULES)
 
 
+@cache
+def putting(kind: int) -> Callable[..., None]:
+    """Return `put_many` as it is compiled for rows of this KIND."""
+    kernel: Callable[..., None] = without(put_many, *ruled_out(kind))
+    return kernel
+
+
 def put_own(row: np.ndarray, D: int, K: int) -> float:
     """Put the probability of the row's arm into the row, and return it."""
     at = PROPENSITY - TAIL
-    chances(row[None], -1, D, K, row[at : at + 1])
+    one = row[None]
+    putting(int(row[KIND - TAIL]))(one, -1, D, K, one[:, at : at + 1])
     return float(row[at])
 
 
@@ -185,7 +196,7 @@ def _put(rows: np.ndarray, arm: int, D: int, K: int, out: np.ndarray) -> None:
     """Do as `put_many`, whatever the rows' rules are."""
     kinds = rows[:, KIND - TAIL]
     for kind in kinds if len(rows) == 1 else np.unique(kinds):
-        put = without(put_many, *ruled_out(int(kind)))
+        put = putting(int(kind))
         mine = kinds == kind
         if mine.all():
             put(rows, arm, D, K, out)

@@ -64,10 +64,10 @@ class Kernel(CPUDispatcher):
 
     @cached_property
     def part(self) -> Any:
-        """The same function, compiled for other kernels alone."""
-        return CPUDispatcher(
-            self.py_func, targetoptions=self.targetoptions | UNWRAPPED, pipeline_class=PartCompiler
-        )
+        """The same function, compiled for other kernels alone, which take it in: as an argument a
+        tuple of views is some fifty numbers, and costs more than most of what is done with it."""
+        options = self.targetoptions | UNWRAPPED | {"forceinline": True}
+        return CPUDispatcher(self.py_func, targetoptions=options, pipeline_class=PartCompiler)
 
     def enable_caching(self: Any) -> None:
         """Keep what is compiled; where that fails, say so and go on."""

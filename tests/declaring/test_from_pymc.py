@@ -8,6 +8,7 @@ import numpy as np
 import nutpie
 import pandas as pd
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 
 import bayesbandit as bb
@@ -234,6 +235,22 @@ DISTRIBUTIONS = [
 def test_the_mean_of_a_distribution(made, mean):
     found = mean_of(made()).eval(mode="FAST_COMPILE")
     np.testing.assert_allclose(found, mean, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda v, n: pm.AsymmetricLaplace.dist(mu=v, b=1, q=0.8, size=n),
+        lambda v, n: pm.Kumaraswamy.dist(a=v, b=2, size=n),
+        lambda v, n: pm.Weibull.dist(alpha=2, beta=v, size=n),
+        lambda v, n: pm.HalfStudentT.dist(nu=5, sigma=v, size=n),
+        lambda v, n: pm.Gamma.dist(mu=v, sigma=1, size=n),
+    ],
+)
+def test_the_mean_is_of_other_rows_than_those_of_the_model(of):
+    v = pt.vector("v")
+    found = mean_of(of(v, 60)).eval({v: V}, mode="FAST_COMPILE")
+    np.testing.assert_allclose(found, mean_of(of(V, 2)).eval(mode="FAST_COMPILE"))
 
 
 @pytest.mark.parametrize(
