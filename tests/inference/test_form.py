@@ -35,11 +35,11 @@ def test_a_normal_density_in_any_units(unit):
     """About a mean far from 0, with scales of each and of all."""
     mu = unit * np.array([1.0, -2.0, 1e3])
     found = form((-0.5 * ((Z - mu) / (unit * V * W**0.5)) ** 2 - pt.log(V) - 0.5 * pt.log(W)).sum())
-    s = found.squares
-    np.testing.assert_array_equal(s.powers.element, [[0, 1, 2], [3, 3, 3]])
-    np.testing.assert_array_equal(s.powers.exponent, [[-2.0] * 3, [-1.0] * 3])
-    np.testing.assert_allclose(s.powers.coef * s.a**2, [[-0.5 / unit**2] * 3], rtol=1e-12)
-    np.testing.assert_allclose(s.offset / s.a[0], mu, rtol=1e-12)
+    s, a = found.squares, found.squares.forms.diagonal()
+    powers = np.column_stack([-2.0 * np.eye(3), -np.ones(3)])
+    np.testing.assert_array_equal(s.by.powers.toarray(), powers)
+    np.testing.assert_allclose(s.by.coef * a**2, [-0.5 / unit**2] * 3, rtol=1e-12)
+    np.testing.assert_allclose(s.offset / a, mu, rtol=1e-12)
     np.testing.assert_array_equal(found.linear, [-1.0, -1.0, -1.0, -1.5])
     assert not found.square.any()
     assert not found.pure.coef.size
@@ -49,29 +49,29 @@ def test_a_normal_density_in_any_units(unit):
 def test_an_inverse_gamma_in_any_units(unit):
     found = form(-3.7 * pt.log(W) - 2.0 * unit / W)
     np.testing.assert_allclose(found.linear, [0, 0, 0, -3.7], rtol=1e-9)
-    np.testing.assert_array_equal(found.pure.exponent, [[-1.0]])
+    np.testing.assert_array_equal(found.pure.powers.toarray(), [[0.0, 0.0, 0.0, -1.0]])
     np.testing.assert_allclose(found.pure.coef, [-2.0 * unit], rtol=1e-9)
 
 
 def test_squares_of_several_reals_share_no_scale_with_others():
     C = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 2.0]])
     found = form(-0.5 * (Z - 1.0) @ pt.constant(C) @ (Z - 1.0) / W)
-    s, forms = found.squares, np.zeros((3, 3))
-    np.add.at(forms, (np.arange(3)[:, None], s.real.T), s.a.T)
-    np.testing.assert_allclose(-2.0 * (forms.T * s.powers.coef) @ forms, C, atol=1e-12)
+    s, forms = found.squares, found.squares.forms.toarray()
+    np.testing.assert_allclose(-2.0 * (forms.T * s.by.coef) @ forms, C, atol=1e-12)
     np.testing.assert_allclose(np.linalg.solve(forms, s.offset), np.ones(3), atol=1e-12)
-    np.testing.assert_array_equal(s.powers.exponent, [[-1.0] * 3])
+    np.testing.assert_array_equal(s.by.powers.toarray(), [[0.0, 0.0, 0.0, -1.0]] * 3)
 
 
 def test_one_monomial_of_two_variables_is_found_once():
     found = form((-2.0 * V * W**1.5).sum())
-    np.testing.assert_array_equal(found.pure.exponent, [[1.0] * 3, [1.5] * 3])
+    powers = np.column_stack([np.eye(3), np.full(3, 1.5)])
+    np.testing.assert_array_equal(found.pure.powers.toarray(), powers)
     np.testing.assert_allclose(found.pure.coef, [-2.0] * 3, rtol=1e-10)
 
 
 def test_two_powers_between_bounds():
     found = form(-0.5 * (W - 1.0) ** 2 + 3.0 * pt.log(W), between=(0.2, 5.0))
-    by_exponent = dict(zip(found.pure.exponent[0], found.pure.coef, strict=True))
+    by_exponent = dict(zip(found.pure.powers.data, found.pure.coef, strict=True))
     assert by_exponent == pytest.approx({2.0: -0.5, 1.0: 1.0}, rel=1e-6)
     assert found.linear[3] == pytest.approx(3.0, rel=1e-6)
 
@@ -97,7 +97,7 @@ def test_a_sum_of_squares_of_different_scales_is_one_of_two_graphs():
     whole = -(Z**2) / V - (Z - 1) ** 2 / W
     with pytest.raises(NoForm, match="no monomial"):
         form(whole)
-    assert [form(sign * g).squares.powers.coef.size for g, sign in added(whole, 1.0)] == [3, 3]
+    assert [form(sign * g).squares.by.coef.size for g, sign in added(whole, 1.0)] == [3, 3]
 
 
 def observed(sd=lambda x, reward, weight, s: 1.0, seen=lambda reward: reward):

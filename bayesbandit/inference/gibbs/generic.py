@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
 from pytensor.graph.basic import Variable
+from scipy.sparse import csr_array
 
 from bayesbandit.inference.base import Compiled, NotThisEngine, check_start, improper, refuse
 from bayesbandit.inference.exact.gaussian import GaussianBlock
@@ -26,8 +27,10 @@ from bayesbandit.inference.graph_analysis.form import (
     Form,
     NoForm,
     Part,
+    Products,
     Reader,
     RowsTogether,
+    Squares,
     Variables,
     added,
     summands,
@@ -96,11 +99,6 @@ class Reading:
         parts = [Part(g, sign, unknown, inputs) for g, sign in graphs]
         return [part for part in parts if part.unknown]
 
-    @property
-    def fixed_but_for_rows(self) -> bool:
-        """Whether no row enters a term that is not a likelihood."""
-        return all(p.fixed for t, parts in self._parts.items() if not t.on_data for p in parts)
-
     def refusal(self, reason: str) -> NotThisEngine:
         return refuse(self.engine, reason)
 
@@ -130,11 +128,20 @@ class Reading:
         of_rows = {MEAN, *(k for k, has in by_row.items() if has)}
         return Variables(places, self.bounds, of_rows, ends[True] + n, ends[False])
 
-    def __call__(self, data: Data, variables: Variables) -> list[Form]:
-        """Return the forms whose sum is the log density of these rows."""
+    def __call__(
+        self, data: Data, variables: Variables, noise: RowNoise | None = None
+    ) -> list[Form]:
+        """Return the forms whose sum is the log density of these rows.
+
+        noise: of every row, by which the likelihood is known without being read.
+        """
         rows = self.density.arguments(data)
         forms = list[Form]()
+        if noise is not None:
+            forms.append(likelihood(noise, data, variables))
         for term, parts in self._parts.items():
+            if term.on_data and noise is not None:
+                continue
             try:
                 try:
                     forms += self._forms(term, parts, rows, variables)
@@ -170,7 +177,7 @@ class Reading:
             if not part.fixed:
                 return form
             self._fixed[part] = form
-        return self._fixed[part]
+        return self._fixed[part].among(variables.reals, variables.positives)
 
     @cached_property
     def log_density(self) -> Compiled:
@@ -179,12 +186,30 @@ class Reading:
         return Compiled(inputs, [total([t.graph for t in self.density.terms])])
 
 
+def likelihood(noise: RowNoise, data: Data, variables: Variables) -> Form:
+    """Return the form of rows of such noise: Σ −½ log σ² − weight (mean reward − reward)² / 2σ²,
+    σ² = κ Π v^e."""
+    assert noise.factor is not None
+    _, reward, weight, _ = data
+    n = len(reward)
+    empty = Form.empty(variables.reals, variables.positives)
+    exponent = np.zeros(variables.positives)
+    for k, e in noise.powers.items():
+        exponent[variables.places[k]] = e
+    coef = -0.5 / noise.factor * (weight if noise.weighted else np.ones(n))
+    powers = csr_array(np.broadcast_to(-exponent, (n, len(exponent))))
+    where = np.arange(n), variables.places[MEAN]
+    forms = csr_array((np.ones(n), where), (n, variables.reals))
+    squares = Squares(Products(coef, powers), forms, reward)
+    return empty._replace(squares=squares, linear=-0.5 * n * exponent)
+
+
 @dataclass(frozen=True)
 class Problem:
     """A reading laid out for rows at hand.
 
     owner (P,): the number in `reading.rest` of each element's variable. places: of the elements of
-    all variables. size: P. like: a problem with the same moves.
+    all variables. size: P.
     """
 
     reading: Reading
@@ -193,31 +218,11 @@ class Problem:
     owner: np.ndarray
     places: Mapping[str, np.ndarray]
     size: int
-    like: Problem | None = None
 
     @cached_property
     def moves(self) -> orbits.Moves:
         """The joint moves that make it mix."""
-        return moves(self.layout, self.owner) if self.like is None else self.like.moves
-
-    @property
-    def of_rows_alone(self) -> bool:
-        """Whether rows enter by one group, which has nothing else."""
-        return len(self.layout.dense.offsets) == len(self.data[1]) and (
-            len(self.layout.terms.groups) == 1 and self.reading.fixed_but_for_rows
-        )
-
-    def on_rows(self, data: Data, noise: RowNoise) -> Problem:
-        """Return the problem of other rows of such noise."""
-        assert noise.factor is not None
-        _, reward, weight, _ = data
-        A, b = self.reading.block.mean_map(data)
-        linear = self.layout.terms.linear.copy()
-        for k, e in noise.powers.items():  # each row has −½ log σ²
-            linear[self.places[k]] -= 0.5 * e * (len(reward) - len(self.data[1]))
-        coef = -0.5 / noise.factor * (weight if noise.weighted else np.ones(len(reward)))
-        layout = self.layout.on_rows(A, reward - b, coef, linear)
-        return replace(self, data=data, layout=layout, like=self if noise.powers else None)
+        return moves(self.layout, self.owner)
 
     def flat(self, state: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Return θ (D,) and u = log v (P,) of a state."""
@@ -308,11 +313,9 @@ class Problem:
 
         Noise of a posterior without a proper one goes there, as for rewards that means fit exactly.
         """
-        powers = self.layout.dense.powers
-        at_limit = (np.abs(u) >= 0.5 * kernel.MAX_ABS_LOG_SCALE)[powers.element] & (
-            powers.exponent != 0.0
-        )
-        lost = (self.layout.rounding(theta, u) > 1.0) | at_limit.any(axis=0)
+        at_limit = np.abs(u) >= 0.5 * kernel.MAX_ABS_LOG_SCALE
+        lost = abs(self.layout.dense.by.powers) @ at_limit > 0.0
+        lost |= self.layout.rounding(theta, u) > 1.0
         if not lost.any():
             return False
         return bool(lost.sum() > np.linalg.matrix_rank(self.layout.dense.forms[lost]))
@@ -350,10 +353,13 @@ class Problem:
             )
 
 
-def problem(reading: Reading, data: Data) -> Problem:
-    """Return the density of these rows, laid out; refuse rows whose terms have another form."""
+def problem(reading: Reading, data: Data, noise: RowNoise | None = None) -> Problem:
+    """Return the density of these rows, laid out; refuse rows whose terms have another form.
+
+    noise: of every row, where that is known.
+    """
     variables = reading.variables(len(data[0]))
-    forms = reading(data, variables)
+    forms = reading(data, variables, noise)
     P = variables.positives
     places = {k: v for k, v in variables.places.items() if k != MEAN}
     low = np.zeros(P)

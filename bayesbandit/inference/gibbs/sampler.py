@@ -105,9 +105,8 @@ class Gibbs(GaussianBlock):
     names, shapes: the declared variables. block: those that are Gaussian given the rest.
     auxiliary: for each variable that was mixed over, the declared one that it belongs to; it is not
     in `names`, nor in the draws. by_row: variables with a value for each row. affine: whether mean
-    rewards are affine in the block; if not, the density is without them. own: the rows that the
-    model was built with, laid out. noise: the variance of every row, if that is proved; others are
-    then laid out without reading the density.
+    rewards are affine in the block; if not, the density is without them. noise: the variance of
+    every row, if that is proved; the likelihood is then laid out without reading the density.
     """
 
     engine = ENGINE
@@ -120,7 +119,6 @@ class Gibbs(GaussianBlock):
         self.by_row = apart.by_row
         self.block = quadratic.names
         self.reading = Reading(self, apart.rest, apart.between)
-        self.own: Problem | None = None
         self.noise: RowNoise | None = None
         values = quadratic.density.values
         self.names = tuple(k for k in values if k not in self.auxiliary)
@@ -191,9 +189,7 @@ class Gibbs(GaussianBlock):
 
     def problem(self, data: Data) -> Problem:
         """Return the log density of these rows, laid out."""
-        if self.own is None or self.noise is None:
-            return problem(self.reading, data)
-        return self.own.on_rows(data, self.noise)
+        return problem(self.reading, data, self.noise)
 
     def start(self, data: Data, rng: np.random.Generator) -> Position:
         """Return where a chain may begin: positive variables about 1, the block at 0."""
@@ -221,10 +217,10 @@ def streams(seed: int | np.random.SeedSequence, chains: int) -> list[np.random.S
     ]
 
 
-def own_problem(reading: Reading) -> Problem:
-    """Return the rows with which the model was built, laid out.
+def check_own_rows(reading: Reading) -> None:
+    """Refuse a model whose own rows have another form.
 
-    If the model refuses them, rows with positive rewards take their place, as a log-normal
+    If they do, rows with positive rewards take their place, as a log-normal
     likelihood has no rewards of 0, or rows with rewards between 0 and 1.
     """
     density = reading.density
@@ -241,7 +237,8 @@ def own_problem(reading: Reading) -> Problem:
         (other["x"], shares),
     ):
         try:
-            return problem(reading, (x, reward, weight, arm))
+            problem(reading, (x, reward, weight, arm))
+            return
         except NotThisEngine as error:
             refused = refused or error
     assert refused is not None
@@ -258,8 +255,8 @@ def match(model: pm.Model) -> Gibbs:
     if not affine:
         apart = replace(apart, density=without_mean(density))
     engine = Gibbs(apart, affine)
-    engine.own = own_problem(engine.reading)
-    if engine.own.of_rows_alone and not apart.by_row and row_wise(engine.quadratic):
+    check_own_rows(engine.reading)
+    if affine and not apart.by_row and row_wise(engine.quadratic):
         noise = row_noise(engine.quadratic)
         if noise.normal and noise.factor is not None:
             engine.noise = noise

@@ -181,8 +181,7 @@ def worked(reading: Reading) -> Problem:
     x = own["x"][:1] if n else np.ones((1, reading.density.n_features))
     arm = own.get("arm", np.zeros(n, dtype=np.int64))[:1] if n else np.zeros(1, dtype=np.int64)
     whole = problem(reading, (x, np.zeros(1), np.full(1, NO_WEIGHT), arm))
-    dense = whole.layout.dense.powers
-    if len(whole.layout.terms.groups) != 1 or dense.exponent.any():
+    if len(whole.layout.terms.groups) != 1 or whole.layout.dense.by.powers.nnz:
         raise refuse(ENGINE, "a prior of many coefficients together, whose scale is to be learned")
     return whole
 

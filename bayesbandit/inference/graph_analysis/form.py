@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +28,8 @@ from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.elemwise import CAReduce
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.linalg import splu
 
 from bayesbandit.inference.base import Compiled
 from bayesbandit.inference.graph_analysis.operations import (
@@ -42,6 +45,8 @@ FAR_POINT = 2.0**300  # of z: what is not squared is rounding there
 OUTER_POINTS = np.array([8.0, 15.0, 25.0, 40.0, 60.0, 90.0, 120.0, 150.0])  # of u, to both sides
 LOG_SCALE_GRID = np.concatenate([-OUTER_POINTS[::-1], np.linspace(-4.0, 4.0, 9), OUTER_POINTS])
 LOGARITHM_ROUNDING = 1e-12  # of a logarithm, by rounding of squares that are 0
+FORM_ROUNDING = 64.0 * FLOAT_EPSILON  # of a form, relative to the terms that it is a sum of
+LEAST_PULL = 1e-12  # to 0, of reals that squares leave unknown, relative to their precision
 COEFFICIENT_DIGITS = 12  # of the coefficients of monomials
 RANK_TOLERANCE = 1e-9  # what a square may leave of second derivatives, relative to them
 RELATIVE_TOLERANCE = 1e-8  # relative to the terms of a sum, in tests at random points
@@ -62,49 +67,79 @@ class RowsTogether(NoForm):
     """Numbers that depend on the values of a variable at several rows."""
 
 
-class Block(NamedTuple):
-    """N products c Π v^e: coef (N,); elements v and exponents e (q, N), exponent 0 for none."""
+class Products(NamedTuple):
+    """N products c exp(e'u): coef (N,); powers (N, P), sparse: the exponents e."""
 
     coef: Array
-    element: Array
-    exponent: Array
+    powers: csr_array
 
-    @property
-    def keys(self) -> Array:
-        """(N, 2q), equal for terms with the same powers."""
-        order = np.argsort(np.where(self.exponent == 0.0, -1, self.element), axis=0)
-        element = np.take_along_axis(self.element, order, axis=0)
-        exponent = np.take_along_axis(self.exponent, order, axis=0)
-        return np.vstack([np.where(exponent == 0.0, -1, element), exponent]).T
+    def at(self, u: Array) -> Array:
+        """Return the products (N,) at logarithms u (P,)."""
+        return np.asarray(self.coef * np.exp(self.powers @ u))
 
 
 class Squares(NamedTuple):
-    """N squares (Σ_j a_j z_j − o)², and what multiplies each.
+    """N squares (a'z − o)² and what multiplies each: forms (N, D), sparse: the a; offset o (N,)."""
 
-    a (j, N), 0 for none; real (j, N): the places of z_j; offset o (N,).
-    """
-
-    powers: Block
-    a: Array
-    real: Array
+    by: Products
+    forms: csr_array
     offset: Array
+
+    def gaps(self, z: Array) -> tuple[Array, Array]:
+        """Return the forms a'z − o (N,) at z (D,), and the rounding of their squares."""
+        gap = self.forms @ z - self.offset
+        blur = FORM_ROUNDING * (abs(self.forms) @ np.abs(z) + np.abs(self.offset))
+        return gap, blur**2 + blur * np.abs(gap)
 
 
 class Form(NamedTuple):
-    """What a part adds to a log density of P positive variables. linear, square (P,): α and β."""
+    """What a part adds to a log density of D reals and P positive variables.
+
+    linear, square (P,): α and β.
+    """
 
     squares: Squares
-    pure: Block
+    pure: Products
     linear: Array
     square: Array
 
+    def log_density(self, z: Array, u: Array) -> tuple[float, float]:
+        """Return the value at reals z (D,) and logarithms u (P,), and the size of what it is a sum
+        of, with the rounding of squares that are nearly 0."""
+        gap, blur = self.squares.gaps(z)
+        by = self.squares.by.at(u)
+        terms = [by * gap**2, self.pure.at(u), self.linear * u, self.square * u**2]
+        size = sum(np.abs(v).sum() for v in terms) + np.abs(by) @ blur / RELATIVE_TOLERANCE
+        return sum(v.sum() for v in terms), size
+
+    def about(self, base: Array) -> Form:
+        """Return the form as a function of u, of one that is a function of u − base."""
+        squares, pure, linear, square = self
+        moved = pure._replace(coef=rounded(pure.at(-base), COEFFICIENT_DIGITS))
+        by = squares.by._replace(coef=squares.by.at(-base))
+        return Form(squares._replace(by=by), moved, linear - 2.0 * square * base, square)
+
+    def among(self, reals: int, positives: int) -> Form:
+        """Return the same among another number of variables, of which the last do not enter."""
+
+        def wide(matrix: csr_array, width: int) -> csr_array:
+            return csr_array((matrix.data, matrix.indices, matrix.indptr), (matrix.shape[0], width))
+
+        by, forms, offset = self.squares
+        by = by._replace(powers=wide(by.powers, positives))
+        pure = self.pure._replace(powers=wide(self.pure.powers, positives))
+        logs = np.zeros((2, positives))
+        same = min(positives, len(self.linear))
+        logs[:, :same] = self.linear[:same], self.square[:same]
+        return Form(Squares(by, wide(forms, reals), offset), pure, *logs)
+
     @classmethod
-    def empty(cls, positives: int) -> Form:
+    def empty(cls, reals: int, positives: int) -> Form:
         """Return the form of no numbers."""
-        none = stacked([])
-        of_none = np.zeros((0, 0))
-        squares = Squares(none, of_none, of_none.astype(np.int64), none.coef)
-        return cls(squares, none, *np.zeros((2, positives)))
+        none = np.zeros(0)
+        products = Products(none, csr_array((0, positives)))
+        squares = Squares(products, csr_array((0, reals)), none)
+        return cls(squares, products, *np.zeros((2, positives)))
 
 
 # ---- the numbers that a term is a sum of ---------------------------------------------------------
@@ -234,10 +269,6 @@ class Slot(NamedTuple):
         """(E,) which numbers depend on one of them."""
         return self.owner >= 0
 
-    @property
-    def coordinates(self) -> Array:
-        return self.owner[self.depends]
-
     def of(self, values: Array) -> Array:
         """Return the value (E,) that each number depends on, 0 for none."""
         return np.where(self.depends, values[self.owner], 0.0)
@@ -245,44 +276,16 @@ class Slot(NamedTuple):
     def moved(self, start: Array, by: Array | float) -> Array:
         """Return all coordinates, these moved by numbers."""
         out = start.copy()
-        out[self.coordinates] += np.broadcast_to(by, start.shape)[self.coordinates]
+        mine = self.owner[self.depends]
+        out[mine] += np.broadcast_to(by, start.shape)[mine]
         return out
-
-
-class Factors(NamedTuple):
-    """N squares c exp(e'u) (a'z − o)² of one real of each slot: a (R, N), e (Q, N), c and o (N,).
-
-    of (N,): the number that each is in.
-    """
-
-    of: Array
-    a: Array
-    coef: Array
-    offset: Array
-    exponent: Array
-
-
-class Monomials(NamedTuple):
-    """m products c exp(e'u): e (Q, m), c (m,), and the number that each is in, of (m,)."""
-
-    of: Array
-    coef: Array
-    exponent: Array
-
-
-class Rest(NamedTuple):
-    """What numbers are beside squares: α and β (Q, E), and monomials."""
-
-    linear: Array
-    square: Array
-    monomials: Monomials
 
 
 class Reader:
     """Reads the form of a part.
 
-    base (P,): the u about which it is read. at_zero (E,): the numbers there, at z = 0. steps (D,):
-    the size of each real in the squares.
+    base (P,): the u about which it is read, as a function of t = u − base. at_zero (E,): the
+    numbers there, at z = 0. steps (D,): the size of each real in the squares.
     """
 
     def __init__(self, part: Part, rows: Sequence[Array], variables: Variables) -> None:
@@ -295,16 +298,18 @@ class Reader:
             low, high = variables.between[k]
             middle = 0.5 * (low + high) if high < math.inf else low + 1.0
             self.base[self.places[k]] = math.log(middle) + self.rng.uniform(-0.05, 0.05)
-        self.zero, self.numbers = np.zeros(variables.reals), 1
+        self.zero = np.zeros(variables.reals)
+        self.still = np.zeros(variables.positives)
+        self.numbers = 1
         self.steps = self.zero + 1.0
-        [self.at_zero] = self.values(self.zero, self.base)
+        [self.at_zero] = self.values(self.zero, self.still)
         self.numbers = self.at_zero.size
         if not np.isfinite(self.at_zero).all():
             raise NoForm("not finite on these rows")
 
-    def values(self, z: Array, u: Array) -> Array:
-        """Return the numbers (S, E) at reals z (S, D) and logarithms u (S, P), or one of either."""
-        z, u = np.atleast_2d(z), np.atleast_2d(u)
+    def values(self, z: Array, t: Array) -> Array:
+        """Return the numbers (S, E) at reals z (S, D) and u = base + t (S, P), or one of either."""
+        z, u = np.atleast_2d(z), np.atleast_2d(self.base + t)
         S = max(len(z), len(u))
         given = []
         if S * self.numbers > MAX_NUMBERS:
@@ -316,81 +321,88 @@ class Reader:
 
     def read(self) -> Form:
         """Return the form; raise `NoForm` where it is another."""
+        D, P = self.zero.size, self.still.size
         if not self.numbers:
-            return Form.empty(self.variables.positives)
-        far, other = FAR_POINT * self.rng.normal(size=(2, self.zero.size))
+            return Form.empty(D, P)
+        far, other = FAR_POINT * self.rng.normal(size=(2, D))
         reals = [k for k in self.places if k not in self.positive]
-        self.real = list(self.slots(reals, lambda i: (far, moved(far, i, other), self.base)))
-        factors = self.factors()
-        mode = self.mode(factors)
+        self.real = self.slots(
+            reals,
+            self.values(far, self.still),
+            lambda i: self.values(moved(far, i, other[i]), self.still),
+        )
+        of, a, coef, offset = self.factors()
+        forms = self.placed(self.real, a, of, D)
+        mode = least(forms, offset, np.abs(coef))
         at = np.array([mode, far])
-        self.scale = list(self.slots(self.positive, lambda i: (at, at, moved(self.base, i))))
-        factors = self._at_one(factors, self.exponents(factors, far))
-        rest = self.rest(factors, mode)
-        if why := self.fault(factors, rest, mode):
-            raise why
-        return self.form(factors, rest)
+        self.scale = self.slots(
+            self.positive,
+            self.values(at, self.still),
+            lambda i: self.values(at, moved(self.still, i, 2.0)),
+        )
+        e = self.exponents(of, far)
+        squares = Squares(Products(coef, self.placed(self.scale, e, of, P)), forms, offset)
+        found = self.rest(of, squares, e, mode)
+        form = found.about(self.base)
+        self.check(form, mode)
+        return form
+
+    def placed(self, slots: Sequence[Slot], values: Array, of: Array, width: int) -> csr_array:
+        """Return values (slots, N) of terms of the numbers `of` (N,), by place: (N, width)."""
+        owner = np.array([slot.owner[of] for slot in slots], np.int64).reshape(len(slots), of.size)
+        slot, term = np.nonzero(values)
+        where = term, owner[slot, term]
+        return csr_array((values[slot, term], where), shape=(of.size, width))
 
     # ---- what numbers depend on ------------------------------------------------------------------
 
     def slots(
-        self, names: Sequence[str], change: Callable[[int], tuple[Array, Array, Array]]
-    ) -> Iterator[Slot]:
-        """Yield the coordinates of variables: one slot of all of them if no number depends on two.
+        self, names: Sequence[str], before: Array, after: Callable[[int], Array]
+    ) -> list[Slot]:
+        """Return the coordinates of variables: of one, one slot if no number depends on two.
 
         Of variables with a value for each row the i-th is taken for that of the i-th number, which
-        the test at random points confirms. change: from a place to z, and another z and u where
-        that coordinate differs.
+        the test at random points confirms. before, after: the numbers at some points, and where the
+        coordinate at a place is another.
         """
+        slots = []
         for name in names:
             where = self.places[name].ravel()
-            if name in self.variables.by_row and where.size > 1:
+            if where.size == 1:
+                slots.append(Slot(name, np.repeat(where, self.numbers)))
+                continue
+            if name in self.variables.by_row:
                 if where.size != self.numbers:
                     raise RowsTogether(f"rows are not apart in '{name}'")
-                yield Slot(name, where)
-                continue
-            if where.size == 1:
-                yield Slot(name, np.repeat(where, self.numbers))
+                slots.append(Slot(name, where))
                 continue
             if where.size * self.numbers > MAX_NUMBERS:
                 raise NoForm("too many numbers in one term")
-            depends = np.zeros((where.size, self.numbers), bool)
-            for row, place in zip(depends, where, strict=True):
-                before, after, u = change(place)
-                row[:] = (self.values(before, self.base) != self.values(after, u)).any(axis=0)
+            depends = np.array([(after(i) != before).any(axis=0) for i in where])
             if (depends.sum(axis=0) <= 1).all():
-                yield Slot(name, np.where(depends.any(axis=0), where[depends.argmax(axis=0)], -1))
+                depends = np.where(depends, where[:, None], -1).max(axis=0, keepdims=True)
+                slots.append(Slot(name, depends[0]))
                 continue
-            for row, place in zip(depends, where, strict=True):
-                if row.any():
-                    yield Slot(name, np.where(row, place, -1))
+            slots += [Slot(name, np.where(d, i, -1)) for i, d in zip(where, depends, strict=True)]
+        return slots
 
     def _names(self, slots: Sequence[Slot]) -> str:
         return " and ".join(f"'{name}'" for name in sorted({slot.name for slot in slots}))
 
-    def _of(self, slots: Sequence[Slot], values: Array, of: Array) -> Array:
-        """Return the value (slots, N) in each slot that some numbers depend on."""
-        return np.array([slot.of(values)[of] for slot in slots]).reshape(len(slots), of.size)
-
     # ---- squares ---------------------------------------------------------------------------------
 
-    def factors(self) -> Factors:
-        """Return the squares at the base of u, by an LDL' factorisation of second derivatives."""
+    def factors(self) -> tuple[Array, Array, Array, Array]:
+        """Return N squares c (Σ_r a_r z_r − o)² of one real of each slot r, at t = 0: the number
+        that each is in (N,), a (R, N), c and o (N,).
+
+        By an LDL' factorisation of second derivatives.
+        """
         R = len(self.real)
-        E = self.numbers
         none = np.zeros(0)
-        found = [(none.astype(np.int64), np.zeros((R, 0)), none, none, np.zeros((0, 0)))]
+        found = [(none.astype(np.int64), np.zeros((R, 0)), none, none)]
         if not R:
-            return Factors(*found[0])
-        far = [
-            slot.moved(self.zero, sign * FAR_POINT) for slot in self.real for sign in (1.0, -1.0)
-        ]
-        values = self.values(np.array(far), self.base).reshape(R, 2, E)
-        if not np.isfinite(values).all():
-            raise NoForm("not finite on these rows")
-        bend = (values.sum(axis=1) - 2.0 * self.at_zero) / FAR_POINT**2
-        least = (64.0 * FLOAT_EPSILON) ** 2 * np.abs(bend).max(axis=1, keepdims=True)
-        bend[np.abs(bend) <= least] = 0.0  # the difference of two equal rows
+            return found[0]
+        bend = self._bends()
         slope = self._slopes(bend)
         left = bend.copy()
         done = list[tuple[Array, Array]]()
@@ -409,12 +421,23 @@ class Reader:
             left[p][live[p]] = 0.0
             done.append((a, top))
             mine = np.flatnonzero(live[p])
-            exponent = np.zeros((0, mine.size))
-            found.append((mine, a[:, mine], 0.5 * top[mine], offset[mine], exponent))
-        size = np.abs(bend) * self._of(self.real, self.steps, np.arange(E))
+            found.append((mine, a[:, mine], 0.5 * top[mine], offset[mine]))
+        size = np.abs(bend) * np.array([slot.of(self.steps) for slot in self.real])
         if (np.abs(slope) > RELATIVE_TOLERANCE * size).any():
             raise NoForm(f"{self._names(self.real)} enters, but not squared")
-        return Factors(*(np.concatenate(v, axis=-1) for v in zip(*found, strict=True)))
+        of, *rest = (np.concatenate(v, axis=-1) for v in zip(*found, strict=True))
+        return of, *rest
+
+    def _bends(self) -> Array:
+        """Return the second derivatives (R, E) by the real of each slot, from values far out."""
+        far = [slot.moved(self.zero, sign * FAR_POINT) for slot in self.real for sign in (1, -1)]
+        values = self.values(np.array(far), self.still).reshape(-1, 2, self.numbers)
+        if not np.isfinite(values).all():
+            raise NoForm("not finite on these rows")
+        bend = (values.sum(axis=1) - 2.0 * self.at_zero) / FAR_POINT**2
+        lost = FORM_ROUNDING**2 * np.abs(bend).max(axis=1, keepdims=True)
+        bend[np.abs(bend) <= lost] = 0.0  # the difference of two equal rows
+        return bend
 
     def _slopes(self, bend: Array) -> Array:
         """Return slopes (R, E) at z = 0, by steps of the size of a square's offset or sd."""
@@ -424,10 +447,10 @@ class Reader:
             self.real, np.sqrt(2.0 * np.abs(self.at_zero) + 2.0) / root, strict=True
         ):
             size = np.zeros(self.zero.size)
-            np.maximum.at(size, slot.coordinates, one[slot.depends])
+            np.maximum.at(size, slot.owner[slot.depends], one[slot.depends])
             self.steps = np.where(size > 0.0, size, self.steps)
             moves += [slot.moved(self.zero, self.steps), slot.moved(self.zero, -self.steps)]
-        values = self.values(np.array(moves), self.base).reshape(len(self.real), 2, self.numbers)
+        values = self.values(np.array(moves), self.still).reshape(len(self.real), 2, self.numbers)
         by = np.array([np.where(slot.depends, slot.of(self.steps), 1.0) for slot in self.real])
         return (values[:, 0] - values[:, 1]) / (2.0 * by)
 
@@ -443,137 +466,88 @@ class Reader:
             by = h[others, None]
             both = np.array([self.real[r].moved(start, h[r]) for r in others])
             alone = 0.5 * bend[others] * by**2 + 0.5 * bend[p] * h[p] ** 2
-            out[others] = (self.values(both, self.base) - alone) / (by * h[p])
+            out[others] = (self.values(both, self.still) - alone) / (by * h[p])
         return out
 
-    def mode(self, factors: Factors) -> Array:
-        """Return reals (D,) at which squares are 0, or as small as least squares make them."""
-        z = self.zero.copy()
-        if not factors.offset.any():
-            return z
-        owner = np.array([slot.owner[factors.of] for slot in self.real])
-        by_row = self.real[0].name in self.variables.by_row
-        if len(self.real) == 1 and (by_row or np.unique(owner).size == owner.size):
-            z[owner[0]] = factors.offset / factors.a[0]
-            return z
-        used, place = np.unique(owner, return_inverse=True)
-        forms = np.zeros((factors.of.size, used.size))
-        np.add.at(forms, (np.arange(len(forms)), place.reshape(owner.shape)), factors.a)
-        root = np.sqrt(np.abs(factors.coef))
-        z[used] = np.linalg.lstsq(forms * root[:, None], factors.offset * root)[0]
-        return z
-
-    def exponents(self, factors: Factors, far: Array) -> Array:
-        """Return e (Q, N), by which each square is proportional to exp(e'u)."""
-        of = factors.of
+    def exponents(self, of: Array, far: Array) -> Array:
+        """Return e (Q, N), by which the square of each of N numbers `of` is proportional to
+        exp(e't)."""
         Q = len(self.scale)
         if not of.size or not Q:
             return np.zeros((Q, of.size))
-        tried = self.base + 2.0 * self.rng.uniform(size=self.base.size)
-        u = np.array([self.base, *(slot.moved(self.base, 2.0) for slot in self.scale), tried])
+        tried = 2.0 * self.rng.uniform(size=self.still.size)
+        t = np.array([self.still, *(slot.moved(self.still, 2.0) for slot in self.scale), tried])
         with np.errstate(all="ignore"):
-            values = self.values(far, u)[:, of]
+            values = self.values(far, t)[:, of]
             log = np.log(values[1:] / values[0])
             depends = np.array([slot.depends[of] for slot in self.scale])
             e = quartered(np.where(depends, 0.5 * log[:-1], 0.0), 1e-9)
-            gap = log[-1] - self._logs(of, e, tried - self.base)
+            gap = log[-1] - self.placed(self.scale, e, of, tried.size) @ tried
         if not (np.abs(gap) <= RELATIVE_TOLERANCE).all():
             raise NoForm(f"its precision is no monomial of {self._names(self.scale)}")
         return e
 
-    def _at_one(self, factors: Factors, e: Array) -> Factors:
-        """Return squares with e (Q, N), and c at u = 0."""
-        coef = factors.coef * np.exp(-self._logs(factors.of, e, self.base))
-        return factors._replace(coef=coef, exponent=e)
-
     # ---- what is left ----------------------------------------------------------------------------
 
-    def _gaps(self, factors: Factors, z: Array) -> tuple[Array, Array]:
-        """Return the squares (N,) at z, before they are multiplied, and their rounding."""
-        each = np.vstack([factors.a * self._of(self.real, z, factors.of), -factors.offset])
-        form = each.sum(axis=0)
-        blur = 64.0 * FLOAT_EPSILON * np.abs(each).sum(axis=0)
-        return form**2, blur**2 + blur * np.abs(form)
-
-    def _logs(self, of: Array, exponent: Array, u: Array) -> Array:
-        """Return e'u (N,) of numbers at one point u."""
-        return (exponent * self._of(self.scale, u, of)).sum(axis=0)
-
-    def rest(self, factors: Factors, mode: Array) -> Rest:
-        """Return what numbers are beside the squares."""
-        Q = len(self.scale)
-        E = self.numbers
-        linear = np.zeros((Q, E))
-        square = np.zeros((Q, E))
+    def rest(self, of: Array, squares: Squares, e: Array, mode: Array) -> Form:
+        """Return the form of numbers with such squares, as a function of t."""
+        linear, square = np.zeros((2, self.still.size))
         found = []
-        gap, blur = self._gaps(factors, mode)
-        at_base = factors.coef * np.exp(self._logs(factors.of, factors.exponent, self.base))
+        gap, blur = squares.gaps(mode)
         for q, slot in enumerate(self.scale):
-            u = np.array([slot.moved(self.base, t) for t in LOG_SCALE_GRID])
-            y = self.values(mode, u).copy()
+            t = np.array([slot.moved(self.still, step) for step in LOG_SCALE_GRID])
+            y = self.values(mode, t).copy()
             with np.errstate(all="ignore"):
-                by = at_base * np.exp(factors.exponent[q] * LOG_SCALE_GRID[:, None])
-                np.subtract.at(y.T, factors.of, (by * gap).T)
+                by = np.array([squares.by.at(one) for one in t])
+                np.subtract.at(y.T, of, (by * gap**2).T)
                 point, which = np.nonzero(np.abs(by) * blur > LOGARITHM_ROUNDING)
-            y[point, factors.of[which]] = np.nan
+            y[point, of[which]] = np.nan
             mine = np.flatnonzero(slot.depends)
-            linear[q, mine], alone = logarithms(y[:, mine])
-            mine = mine[~alone]
-            for column, which in alike(y[:, mine]):
-                out = split(column, factors.exponent[q, np.isin(factors.of, mine[which])])
+            fine = np.isfinite(y[:, mine]).all(axis=1)
+            for column, which in alike(y[fine][:, mine]):
+                out = split(LOG_SCALE_GRID[fine], column, np.unique(e[q]))
                 if out is None:
                     raise NoForm(f"no sum of logarithms and powers of '{slot.name}'")
-                linear[q, mine[which]], square[q, mine[which]], powers = out
-                found += [(q, c, e, mine[which]) for c, e in powers]
-            linear[q] -= 2.0 * square[q] * slot.of(self.base)  # of u, not of u − base
-        monomials = joined(found, Q)
-        log = self._logs(monomials.of, monomials.exponent, self.base)
-        coef = rounded(monomials.coef * np.exp(-log), COEFFICIENT_DIGITS)
-        return Rest(linear, square, monomials._replace(coef=coef))
+                alpha, beta, powers = out
+                np.add.at(linear, slot.owner[mine[which]], alpha)
+                np.add.at(square, slot.owner[mine[which]], beta)
+                found += [(q, c, power, mine[which]) for c, power in powers]
+        pure, coef, exponents = joined(found, len(self.scale))
+        powers = self.placed(self.scale, exponents, pure, self.still.size)
+        return Form(squares, Products(coef, powers), linear, square)
 
-    def fault(self, factors: Factors, rest: Rest, mode: Array) -> NoForm | None:
-        """Return an error unless the numbers are the form's at random points, up to a constant."""
-        linear, square, monomials = rest
+    def check(self, form: Form, mode: Array) -> None:
+        """Raise an error unless the numbers are the form's at random points, up to a constant."""
         z = mode + self.steps * np.array([[0.0], [0.0], [1.0], [1.0]]) * self.rng.normal(
             size=(4, mode.size)
         )
-        u = self.base + 2.0 * self.rng.normal(size=(4, self.base.size))
-        every = np.arange(self.numbers)
-        off = self.values(z, u).copy()
-        size = np.abs(off)
-        for k in range(len(z)):
-            log, (gap, blur) = self._of(self.scale, u[k], every), self._gaps(factors, z[k])
-            by = factors.coef * np.exp(self._logs(factors.of, factors.exponent, u[k]))
-            powers = monomials.coef * np.exp(self._logs(monomials.of, monomials.exponent, u[k]))
-            np.add.at(size[k], factors.of, np.abs(by) * blur / RELATIVE_TOLERANCE)
-            terms = [(factors.of, by * gap), (monomials.of, powers)]
-            terms += [(every, values) for values in (*(linear * log), *(square * log**2))]
-            for of, values in terms:
-                np.subtract.at(off[k], of, values)
-                np.add.at(size[k], of, np.abs(values))
-        if (np.abs(off - off[0]) <= RELATIVE_TOLERANCE * (size + size[0] + 1e-3)).all():
-            return None
+        t = 2.0 * self.rng.normal(size=(4, self.base.size))
+        values = self.values(z, t)
+        ours = np.array([form.log_density(*at) for at in zip(z, self.base + t, strict=True)])
+        gap = values.sum(axis=1) - ours[:, 0]
+        size = np.abs(values).sum(axis=1) + ours[:, 1]
+        if (np.abs(gap - gap[0]) <= RELATIVE_TOLERANCE * (size + size[0] + 1e-3)).all():
+            return
         slots = [*self.real, *self.scale]
         by_row = any(slot.name in self.variables.by_row for slot in slots)
         error = RowsTogether if by_row and self.numbers > 1 else NoForm
-        return error(f"no sum of squares, logarithms and monomials of {self._names(slots)}")
+        raise error(f"no sum of squares, logarithms and monomials of {self._names(slots)}")
 
-    def form(self, factors: Factors, rest: Rest) -> Form:
-        """Return the form by places."""
-        linear, square, monomials = rest
 
-        def owners(slots: Sequence[Slot], of: Array) -> Array:
-            every = [slot.owner[of] for slot in slots]
-            return np.array(every, np.int64).reshape(len(slots), of.size)
-
-        powers = compact(factors.coef, owners(self.scale, factors.of), factors.exponent)
-        real = np.where(factors.a != 0.0, owners(self.real, factors.of), 0)
-        pure = compact(monomials.coef, owners(self.scale, monomials.of), monomials.exponent)
-        logs = np.zeros((2, self.variables.positives))
-        for total, each in zip(logs, (linear, square), strict=True):
-            for slot, values in zip(self.scale, each, strict=True):
-                np.add.at(total, slot.coordinates, values[slot.depends])
-        return Form(Squares(powers, factors.a, real, factors.offset), pure, *logs)
+def least(forms: csr_array, offset: Array, weight: Array) -> Array:
+    """Return reals (D,) at which squares of forms (N, D) are 0, or as small as least squares make
+    them."""
+    z = np.zeros(forms.shape[1])
+    if not offset.any():
+        return z
+    left = forms.T @ diags_array(weight)
+    precision = left @ forms
+    own = precision.diagonal()
+    pull = diags_array(np.where(own > 0.0, LEAST_PULL * own, 1.0))
+    solver = splu((precision + pull).tocsc())
+    for _ in range(2):  # the second time without what is pulled
+        z = z + solver.solve(left @ (offset - forms @ z))
+    return z
 
 
 def rounded(values: Array, digits: int) -> Array:
@@ -583,10 +557,10 @@ def rounded(values: Array, digits: int) -> Array:
     return np.where(np.isfinite(unit) & (unit > 0.0), np.round(values * unit) / unit, values)
 
 
-def moved(start: Array, place: int, to: Array | None = None) -> Array:
-    """Return numbers with another one at a place: that of `to`, or larger by 2."""
+def moved(start: Array, place: int, to: float) -> Array:
+    """Return numbers with another one at a place."""
     out = start.copy()
-    out[place] = out[place] + 2.0 if to is None else to[place]
+    out[place] = to
     return out
 
 
@@ -596,34 +570,19 @@ def quartered(e: Array, within: float) -> Array:
     return np.where(np.abs(e - quarter) <= within, quarter, e)
 
 
-def logarithms(y: Array) -> tuple[Array, Array]:
-    """Return α (m,) of columns y (T, m) that are α u and a constant on the grid, and which are."""
-    fine = np.isfinite(y).all(axis=1)
-    if fine.sum() < 3:
-        return np.zeros(y.shape[1]), np.zeros(y.shape[1], bool)
-    X = np.column_stack([np.ones(len(LOG_SCALE_GRID)), LOG_SCALE_GRID])[fine]
-    w = np.linalg.lstsq(X, y[fine])[0]
-    size = 1.0 + np.abs(y[fine]).max(axis=0)
-    return quartered(w[1], 1e-11), (np.abs(X @ w - y[fine]) <= 1e-11 * size).all(axis=0)
-
-
 def alike(y: Array) -> Iterator[tuple[Array, Array]]:
     """Yield columns of y (T, m), and which are equal to them but for a constant and rounding."""
     if not y.size:
         return
-    with np.errstate(all="ignore"):
-        gap = y - y[np.nan_to_num(np.abs(y), nan=np.inf).max(axis=1).argmin()]
-        digits = 10.0 ** (10 - np.ceil(np.log10(np.abs(gap) + 1e-3)))
-        near = np.round(gap * digits) / digits
-    if (near == near[:, :1]).all():
-        yield gap[:, 0], np.arange(y.shape[1])
-        return
+    gap = y - y[np.abs(y).max(axis=1).argmin()]
+    digits = 10.0 ** (10 - np.ceil(np.log10(np.abs(gap) + 1e-3)))
+    near = np.round(gap * digits) / digits
     _, first, which = np.unique(near, axis=1, return_index=True, return_inverse=True)
     for k, i in enumerate(first):
         yield gap[:, i], np.flatnonzero(np.ravel(which) == k)
 
 
-def split(y: Array, near: Array) -> tuple[float, float, list[tuple[float, float]]] | None:
+def split(u: Array, y: Array, near: Array) -> tuple[float, float, list[tuple[float, float]]] | None:
     """Return a function y of u on the grid as α u + β u² + Σ c e^{eu} + a constant: α, β, and pairs
     of c and e; None if it is another.
 
@@ -631,51 +590,43 @@ def split(y: Array, near: Array) -> tuple[float, float, list[tuple[float, float]
     e is tried, too, for a power that is in a square beside a constant. The exponents `near`, of the
     squares of reals, are tried last: a square that cannot become 0 leaves such a power.
     """
-    fine = np.isfinite(y)
-    powers = list[float]()
-    far = np.flatnonzero(fine & (np.abs(LOG_SCALE_GRID) >= FAR_OUT))
-    left = far[LOG_SCALE_GRID[far] < 0.0][:2]
-    right = far[LOG_SCALE_GRID[far] > 0.0][:-3:-1]
-    for i, j in [pair for pair in (left, right) if pair.size == 2]:
-        ratio = y[i] / y[j] if y[j] else 0.0
-        e = math.log(ratio) / (LOG_SCALE_GRID[i] - LOG_SCALE_GRID[j]) if ratio > 0.0 else 0.0
-        if e * np.sign(LOG_SCALE_GRID[i]) > SMALLEST_POWER:
-            powers.append(float(quartered(np.array(e), 1e-6)))
-    for more in ([], [0.5 * e for e in powers], [e for e in set(near.tolist()) if e]):
-        for with_square in (False, True):
-            every = list(dict.fromkeys([*powers, *more]))
-            fit = fitted(y[fine], LOG_SCALE_GRID[fine], every, with_square)
-            if fit is not None:
-                alpha, beta, *c = fit
-                return alpha, beta, list(zip(c, every, strict=True))
+    ends = list[float]()
+    for far in (np.flatnonzero(u <= -FAR_OUT)[:2], np.flatnonzero(u >= FAR_OUT)[:-3:-1]):
+        if far.size == 2 and y[far].all() and np.ptp(np.sign(y[far])) == 0.0:
+            e = np.diff(np.log(np.abs(y[far]))) / np.diff(u[far])
+            if e[0] * np.sign(u[far[0]]) > SMALLEST_POWER:
+                ends.append(float(quartered(e, 1e-6)[0]))
+    half = [0.5 * e for e in ends]
+    for powers, degree in product((ends, ends + half, [*ends, *near.tolist()]), (1, 2)):
+        exponents = list(dict.fromkeys(e for e in powers if e))
+        w = fitted(y, np.hstack([np.vander(u, degree + 1, True), np.exp(np.outer(u, exponents))]))
+        if w is not None:
+            alpha = float(quartered(w[1], 1e-11))
+            beta = float(w[2]) if degree == 2 else 0.0
+            return alpha, beta, list(zip(w[degree + 1 :].tolist(), exponents, strict=True))
     return None
 
 
-def fitted(y: Array, u: Array, powers: Sequence[float], with_square: bool) -> list[float] | None:
-    """Return α, β and the c of known exponents, by least squares; None where it leaves
-    something."""
-    columns = [
-        np.ones(u.size),
-        u,
-        *([u**2] if with_square else []),
-        *(np.exp(e * u) for e in powers),
-    ]
-    if y.size <= len(columns):  # any numbers would fit
+def fitted(y: Array, X: Array) -> Array | None:
+    """Return the coefficients of columns X by least squares; None where they leave something of
+    y."""
+    if len(y) <= X.shape[1]:  # any numbers would fit
         return None
     weight = 1.0 / (1.0 + np.abs(y))
-    X = np.column_stack(columns) * weight[:, None]
+    X = X * weight[:, None]
     size = np.abs(X).max(axis=0)
     w = np.linalg.lstsq(X / size, y * weight)[0]
-    if not (np.abs(X / size @ w - y * weight) <= 1e-9).all():
-        return None
-    _, alpha, *rest = (w / size).tolist()
-    beta = rest.pop(0) if with_square else 0.0
-    return [float(quartered(np.array(alpha), 1e-11)), beta, *rest]
+    off = np.abs(X / size @ w - y * weight)
+    return w / size if (off <= 1e-9).all() else None
 
 
-def joined(found: Sequence[tuple[int, float, float, Array]], Q: int) -> Monomials:
-    """Return monomials, of powers found along each variable: their variable, value at the base,
-    exponent and numbers. Powers of one value are of one monomial, for the base is random."""
+def joined(found: Sequence[tuple[int, float, float, Array]], Q: int) -> tuple[Array, Array, Array]:
+    """Return M products of powers found along each of Q variables: the number that each is in and
+    its value at the base (M,), and exponents (Q, M).
+
+    found: variable, value at the base, exponent and numbers of a power. Powers of one value are of
+    one product, for the base is random.
+    """
     by_number: dict[int, list[tuple[float, Array]]] = {}
     for q, value, power, which in found:
         for i in which.tolist():
@@ -686,32 +637,7 @@ def joined(found: Sequence[tuple[int, float, float, Array]], Q: int) -> Monomial
                 exponent = np.zeros(Q)
                 mine.append((value, exponent))
             exponent[q] = power
-    flat = [(i, c, e) for i, mine in by_number.items() for c, e in mine]
-    of, coef, exponents = ([f[k] for f in flat] for k in range(3))
-    exponent = np.array(exponents).reshape(len(flat), Q).T
-    return Monomials(np.array(of, np.int64), np.array(coef, np.float64), exponent)
-
-
-# ---- products of powers --------------------------------------------------------------------------
-
-
-def compact(coef: Array, element: Array, exponent: Array) -> Block:
-    """Return products without variables that have no exponent; one that is there twice, once."""
-    used = np.flatnonzero((exponent != 0.0).any(axis=1))
-    element, exponent = element[used].copy(), exponent[used].copy()
-    for k in range(len(element)):
-        for m in range(k):
-            same = (element[m] == element[k]) & (exponent[m] != 0.0)
-            exponent[m, same] += exponent[k, same]
-            exponent[k, same] = 0.0
-    return Block(coef, np.where(exponent != 0.0, element, 0), exponent)
-
-
-def stacked(blocks: Sequence[Block]) -> Block:
-    """Return the products of several blocks as those of one."""
-    q = max((len(b.element) for b in blocks), default=0)
-    wide = [[np.pad(a, ((0, q - len(a)), (0, 0))) for a in b[1:]] for b in blocks]
-    element = [np.zeros((q, 0), np.int64), *(w[0] for w in wide)]
-    exponent = [np.zeros((q, 0)), *(w[1] for w in wide)]
-    coef = np.concatenate([np.zeros(0), *(b.coef for b in blocks)])
-    return Block(coef, np.concatenate(element, axis=1), np.concatenate(exponent, axis=1))
+    every = [(i, c, e) for i, mine in by_number.items() for c, e in mine]
+    of = np.array([i for i, _, _ in every], np.int64)
+    coef = np.array([c for _, c, _ in every])
+    return of, coef, np.array([e for _, _, e in every]).reshape(len(every), Q).T

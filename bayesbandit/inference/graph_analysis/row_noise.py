@@ -18,10 +18,10 @@ from pytensor.graph.traversal import ancestors, toposort
 from bayesbandit.inference.graph_analysis.degrees import Analytic
 from bayesbandit.inference.graph_analysis.density import Density
 from bayesbandit.inference.graph_analysis.form import (
-    Block,
     Form,
     NoForm,
     Part,
+    Products,
     Reader,
     Variables,
     rounded,
@@ -126,26 +126,26 @@ def told(form: Form, variables: Variables, given: Sequence[str], reward: str) ->
     squares = form.squares
     places = variables.places
     weighted = WEIGHT in places
-    by_weight = not weighted or bool((exponents(squares.powers, places[WEIGHT]) == 1.0).all())
+    by_weight = not weighted or bool((exponents(squares.by, places[WEIGHT]) == 1.0).all())
     if any(places[k].ndim for k in given):
         return RowNoise(by_weight, weighted)
-    entering = {k: exponents(squares.powers, places[k]) for k in given}
+    entering = {k: exponents(squares.by, places[k]) for k in given}
     alike = all((e == e[0]).all() for e in entering.values())
     normal = by_weight and alike and all(has_logs(form, places[k], e) for k, e in entering.items())
     nothing = RowNoise(by_weight, weighted, normal)
     if not (by_weight and alike and reward):
         return nothing
-    of_mean = np.where(np.isin(squares.real, places[MEAN]), squares.a, 0.0).sum(axis=0)
-    of_reward = np.where(np.isin(squares.real, places[reward]), squares.a, 0.0).sum(axis=0)
-    more = (np.count_nonzero(squares.a, axis=0) > 2).any() or squares.offset.any()
+    of_mean = np.asarray(squares.forms[:, places[MEAN]].sum(axis=1))
+    of_reward = np.asarray(squares.forms[:, places[reward]].sum(axis=1))
+    more = (np.diff(squares.forms.indptr) > 2).any() or squares.offset.any()
     more |= any(
-        exponents(squares.powers, places[k]).any()
+        exponents(squares.by, places[k]).any()
         for k in variables.between
         if k not in (*given, WEIGHT)
     )
     if more or not close(of_mean, -of_reward):
         return nothing
-    precision = -2.0 * squares.powers.coef * of_mean**2
+    precision = -2.0 * squares.by.coef * of_mean**2
     if not (precision[0] > 0.0 and close(precision, np.full(len(precision), precision[0]))):
         return nothing
     [factor] = rounded(1.0 / precision[:1], VARIANCE_DIGITS)
@@ -161,10 +161,10 @@ def has_logs(form: Form, place: np.ndarray, e: np.ndarray) -> bool:
     return not more and close(logs, np.array([0.5 * e.sum()]), LOGS_TOLERANCE)
 
 
-def exponents(powers: Block, place: np.ndarray) -> np.ndarray:
+def exponents(products: Products, place: np.ndarray) -> np.ndarray:
     """Return the exponents (N,) of variables in N products: of one, or of one for each product."""
-    mine = powers.element == place if place.ndim == 0 else powers.element == place.ravel()
-    return np.where(mine, powers.exponent, 0.0).sum(axis=0)
+    every = products.powers.toarray()
+    return every[:, place] if place.ndim == 0 else every[np.arange(len(every)), place.ravel()]
 
 
 def of_rows(

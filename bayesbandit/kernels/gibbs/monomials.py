@@ -37,17 +37,19 @@ class Terms(NamedTuple):
     low: Vector  # (P,) walls of u; where they meet, u is held
     high: Vector  # (P,)
     coef: Vector  # (T,) c
-    element: Index  # (T, k) the elements of u in each term
-    exponent: Matrix  # (T, k) their exponents; 0 where there are fewer than k
+    element_at: Index  # (T + 1,)
+    element: Index  # the elements of u in each term, those of term t from element_at[t] on
+    exponent: Vector  # their exponents
+    term_at: Index  # (P + 1,)
     term: Index  # the terms of each element, those of element i from term_at[i] on
     slot: Index  # which of `slot_exponent` the element has in the term
-    term_at: Index  # (P + 1,)
     slot_exponent: Vector  # (E,) the distinct exponents
     rows: Matrix  # (n, room): the forms of rows, and behind them their offsets
     groups: NDArray[np.float64]  # (g, *room): Σ c FF', and behind it Σ c F offset
     group_rest: Vector  # (g,) Σ c offset²
-    form: Index  # (m, j) the coordinates in each sparse square
-    form_coef: Matrix  # (m, j) their coefficients; 0 where there are fewer than j
+    form_at: Index  # (m + 1,)
+    form: Index  # the coordinates in each sparse square, those of square k from form_at[k] on
+    form_coef: Vector  # their coefficients
     offset: Vector  # (m,) of sparse squares: Q = (form − offset)²
 
 
@@ -74,7 +76,6 @@ class Work(NamedTuple):
     change: Vector  # (D,)
     first: Vector  # (T,) of Q/2 along it
     second: Vector  # (T,) the curvature of Q/2
-    rate: Vector  # (T,) of log φ along a move
 
 
 @kernel
@@ -82,8 +83,8 @@ def weigh(terms, u, phi):
     """Compute φ of all terms."""
     for t in range(phi.size):
         total = 0.0
-        for k in range(terms.element.shape[1]):
-            total += terms.exponent[t, k] * u[terms.element[t, k]]
+        for k in range(terms.element_at[t], terms.element_at[t + 1]):
+            total += terms.exponent[k] * u[terms.element[k]]
         phi[t] = terms.coef[t] * math.exp(total)
 
 
@@ -108,14 +109,11 @@ def precision(terms, D, work):
                     target[j] += c * source[j]
     for t in range(terms.offset.size):
         c = -2.0 * phi[n + g + t]
-        form = terms.form[t]
-        coef = terms.form_coef[t]
-        for k in range(form.size):
-            i = form[k]
-            A[i, P] += c * coef[k] * terms.offset[t]
-            for j in range(form.size):
-                if form[j] >= i:
-                    A[i, form[j]] += c * coef[k] * coef[j]
+        for k in range(terms.form_at[t], terms.form_at[t + 1]):
+            i, one = terms.form[k], c * terms.form_coef[k]
+            A[i, P] += one * terms.offset[t]
+            for j in range(k, terms.form_at[t + 1]):
+                A[i, terms.form[j]] += one * terms.form_coef[j]
     if n > 0:
         scaled = work.scaled
         for t in range(n):
@@ -151,8 +149,8 @@ def multiply(G, v, out):
 def sparse_form(terms, t, v):
     """Return the form of sparse square t at v, without its offset."""
     total = 0.0
-    for k in range(terms.form.shape[1]):
-        total += terms.form_coef[t, k] * v[terms.form[t, k]]
+    for k in range(terms.form_at[t], terms.form_at[t + 1]):
+        total += terms.form_coef[k] * v[terms.form[k]]
     return total
 
 
@@ -244,5 +242,4 @@ def workspace(terms: Terms, D: int) -> Work:
         change=np.empty(D),
         first=np.zeros(T),
         second=np.zeros(T),
-        rate=np.zeros(T),
     )

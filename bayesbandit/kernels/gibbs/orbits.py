@@ -1,10 +1,11 @@
-"""Steps of a scale together with what it is the scale of, and whole sweeps.
+"""Joint steps of scales and of what they are the scales of, and whole sweeps.
 
-A step adds s to one u_i, and multiplies by exp(r s) the forms ρ of the squares that are scaled by
-it, so that the product of their φ and Q stays: δ ← δ + (exp(r s) − 1) w, where w has the forms ρ.
-This is a group, along which s has the density of the orbit: Liu and Sabatti (2000), Generalised
-Gibbs sampler and multigrid Monte Carlo. It is the step of the non-centred parametrisation, where
-`monomials` takes that of the centred one (Yu and Meng 2011, To center or not to center).
+A step adds s d to u, and multiplies by exp(r s) the forms ρ of the squares that are scaled by it,
+so that the product of their φ and Q stays: δ ← δ + (exp(r s) − 1) w, where w has the forms ρ; or
+r = 0, and δ stays. This is a group, along which s has the density of the orbit: Liu and Sabatti
+(2000), Generalised Gibbs sampler and multigrid Monte Carlo. With δ it is the step of the
+non-centred parametrisation, where `monomials` takes that of the centred one (Yu and Meng 2011, To
+center or not to center).
 """
 
 import math
@@ -13,9 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from bayesbandit.kernels.algebra.dense import add_scaled, dot
+from bayesbandit.kernels.gibbs import log_scale
 from bayesbandit.kernels.gibbs.monomials import (
     MAX_ABS_LOG_SCALE,
     Index,
+    Matrix,
     Vector,
     draw_delta,
     draw_elements,
@@ -30,15 +33,17 @@ from bayesbandit.runtime.compiling import njit
 
 kernel = njit(cache=True, error_model="numpy", nogil=True)
 
-MAX_STEPS = 100  # of a slice, outwards and inwards
-
 
 class Moves(NamedTuple):
-    """M steps, each of at most k sparse squares."""
+    """M steps of P elements, each of at most k sparse squares; T terms."""
 
-    element: Index  # (M,) i
+    speed: Matrix  # (M, P) d
     stretch: Vector  # (M,) r
-    own: Index  # (M, k) the squares; −1 where there are fewer
+    # (M, T) where, in `exponent`, there are those of a term: of its φ, and this with r and 2 r; −1
+    # for the squares that are scaled
+    kind: Index
+    exponent: Matrix
+    own: Index  # (M, k) these squares; −1 where there are fewer
     spread: np.ndarray  # (M, k, D): w = Σ ρ spread
 
 
@@ -69,52 +74,39 @@ def aim(terms, moves, m, work):
 
 
 @kernel
-def gain(terms, i, u, r, count, s, work):
-    """Return by how much the log density of the orbit at s exceeds a constant."""
-    phi, Q, first, second, rate = work.phi, work.Q, work.first, work.second, work.rate
-    c = math.exp(r * s) - 1.0
-    total = (r * count + terms.linear[i] + terms.square[i] * (2.0 * u + s)) * s
-    for t in range(phi.size):
-        term = phi[t] * (Q[t] + c * (2.0 * first[t] + c * second[t]))
-        total += term if rate[t] == 0.0 else term * math.exp(rate[t] * s)
-    return total
-
-
-@kernel
 def step(terms, moves, m, state, work, rng):
-    """Take a step along move m, by a slice (Neal 2003)."""
-    i, r = moves.element[m], moves.stretch[m]
-    u = state.u[i]
-    low, high = max(terms.low[i], -MAX_ABS_LOG_SCALE) - u, min(terms.high[i], MAX_ABS_LOG_SCALE) - u
+    """Take a step along move m, by a slice of the log density a s + q s² + Σ S exp(e s)."""
+    u, d, r, e = state.u, moves.speed[m], moves.stretch[m], moves.exponent[m]
+    a = q = 0.0
+    low, high = -np.inf, np.inf
+    for i in range(u.size):
+        if d[i] != 0.0:
+            a += d[i] * (terms.linear[i] + 2.0 * terms.square[i] * u[i])
+            q += d[i] * d[i] * terms.square[i]
+            one = (max(terms.low[i], -MAX_ABS_LOG_SCALE) - u[i]) / d[i]
+            other = (min(terms.high[i], MAX_ABS_LOG_SCALE) - u[i]) / d[i]
+            low, high = max(low, min(one, other)), min(high, max(one, other))
     if not low < 0.0 < high:
         return
-    count = aim(terms, moves, m, work)
-    work.rate[:] = 0.0
-    for k in range(terms.term_at[i], terms.term_at[i + 1]):
-        work.rate[terms.term[k]] = terms.slot_exponent[terms.slot[k]]
-    level = gain(terms, i, u, r, count, 0.0, work) - rng.standard_exponential()
-    left = -rng.random()
-    right = left + 1.0
-    for _ in range(MAX_STEPS):
-        if left <= low or not gain(terms, i, u, r, count, left, work) > level:
-            break
-        left -= 1.0
-    for _ in range(MAX_STEPS):
-        if right >= high or not gain(terms, i, u, r, count, right, work) > level:
-            break
-        right += 1.0
-    left, right = max(left, low), min(right, high)
-    for _ in range(MAX_STEPS):
-        s = left + rng.random() * (right - left)
-        if gain(terms, i, u, r, count, s, work) > level:
-            state.u[i] = u + s
-            add_scaled(state.delta, math.exp(r * s) - 1.0, work.direction)
-            log_density(terms, state.delta, state.u, work)
-            return
-        if s < 0.0:
-            left = s
-        else:
-            right = s
+    S = np.zeros(e.size)
+    if r != 0.0:
+        a += r * aim(terms, moves, m, work)
+    for t in range(work.phi.size):
+        k, phi, Q = moves.kind[m, t], work.phi[t], work.Q[t]
+        if k >= 0 and r == 0.0:
+            S[k] += phi * Q
+        elif k >= 0:  # Q(δ + (c − 1) w) is a polynomial of degree 2 in c = exp(r s)
+            b, c = work.first[t], work.second[t]
+            S[k] += phi * (Q - 2.0 * b + c)
+            S[k + 1] += 2.0 * phi * (b - c)
+            S[k + 2] += phi * c
+    s = log_scale.slice_from(a, q, e, S, low, high, rng)
+    add_scaled(u, s, d)
+    if r == 0.0:
+        weigh(terms, u, work.phi)
+    else:
+        add_scaled(state.delta, math.exp(r * s) - 1.0, work.direction)
+        log_density(terms, state.delta, u, work)
 
 
 @kernel
@@ -135,7 +127,7 @@ def sweep(terms, moves, state, work, delta, u, kept, tune, rng):
         wrong = draw_elements(terms, state.u, work, rng)
         if wrong >= 0:
             return wrong
-        for m in range(moves.element.size):
+        for m in range(moves.stretch.size):
             step(terms, moves, m, state, work, rng)
         if s >= 0:
             delta[s] = state.delta
