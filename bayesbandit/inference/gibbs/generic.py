@@ -192,16 +192,18 @@ def likelihood(noise: RowNoise, data: Data, variables: Variables) -> Form:
     assert noise.factor is not None
     _, reward, weight, _ = data
     n = len(reward)
-    empty = Form.empty(variables.reals, variables.positives)
-    exponent = np.zeros(variables.positives)
-    for k, e in noise.powers.items():
-        exponent[variables.places[k]] = e
+    places = np.array([int(variables.places[k]) for k in noise.powers], np.int64)
+    exponents = np.array(list(noise.powers.values()))
+    linear = np.zeros(variables.positives)
+    linear[places] = -0.5 * n * exponents
+    term = np.repeat(np.arange(n), len(places))
+    where = term, np.tile(places, n)
+    powers = csr_array((np.tile(-exponents, n), where), (n, variables.positives))
     coef = -0.5 / noise.factor * (weight if noise.weighted else np.ones(n))
-    powers = csr_array(np.broadcast_to(-exponent, (n, len(exponent))))
-    where = np.arange(n), variables.places[MEAN]
-    forms = csr_array((np.ones(n), where), (n, variables.reals))
-    squares = Squares(Products(coef, powers), forms, reward)
-    return empty._replace(squares=squares, linear=-0.5 * n * exponent)
+    ones = np.ones(n), (np.arange(n), variables.places[MEAN])
+    squares = Squares(Products(coef, powers), csr_array(ones, (n, variables.reals)), reward)
+    empty = Form.empty(variables.reals, variables.positives)
+    return empty._replace(squares=squares, linear=linear)
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, find, vstack
 
 from bayesbandit.inference.gibbs.layout import FLOAT_EPSILON, Layout
 from bayesbandit.kernels.gibbs.orbits import Moves
 
 MAX_ELEMENTS = 32  # of a variable, for each of them to be tried
-MAX_MOVES = 40
 NEGLIGIBLE_LOG_DENSITY = 1e-4  # of a log density, by rounding, that changes no step
 DIRECTION_TOLERANCE = 1e-6  # of a direction, whose forms are to be those of the squares
 RATE_DIGITS = 12  # of rates
@@ -44,35 +43,34 @@ def moves(layout: Layout, owner: Array) -> Moves:
     """
     first = len(layout.terms.rows) + len(layout.terms.groups)
     none = Stretch(0.0, np.zeros(0, np.int64), np.zeros((0, layout.dim)))
-    found: list[tuple[Array, Array, Stretch]] = []
+    speeds, strides, kinds, exponents, spreads = [], [], [], [], []
     for speed in directions(layout.powers, owner):
         rates = np.round(layout.powers @ speed, RATE_DIGITS)
         stretch = stretched(layout, rates[first : first + len(layout.sparse.offset)])
-        if stretch is not None or np.count_nonzero(speed) > 1:
-            found.append((speed, rates, stretch or none))
-    del found[MAX_MOVES:]
-    M, P, T = len(found), len(owner), len(layout.terms.coef)
-    width = max((len(np.unique(rates)) for _, rates, _ in found), default=0)
-    most = max((len(s.own) for _, _, s in found), default=0)
-    whole = Moves(
-        speed=np.zeros((M, P)),
-        stretch=np.array([s.rate for _, _, s in found]),
-        kind=np.zeros((M, T), np.int64),
-        exponent=np.zeros((M, 3 * width)),
-        own=np.full((M, most), -1),
-        spread=np.zeros((M, most, layout.dim)),
-    )
-    for m, (speed, rates, stretch) in enumerate(found):
+        if stretch is None and np.count_nonzero(speed) == 1:
+            continue
+        rate, own, spread = stretch or none
         distinct, kind = np.unique(rates, return_inverse=True)
-        powers = distinct[:, None] + stretch.rate * np.arange(3.0)
-        k = len(stretch.own)
-        whole.speed[m] = speed
-        whole.kind[m] = 3 * kind
-        whole.kind[m, first + stretch.own] = -1
-        whole.exponent[m, : powers.size] = powers.ravel()
-        whole.own[m, :k] = stretch.own
-        whole.spread[m, :k] = stretch.spread
-    return whole
+        kind = 3 * kind
+        kind[first + own] = -1
+        speeds.append(speed)
+        strides.append((rate, rate * len(own)))
+        kinds.append(kind)
+        exponents.append((distinct[:, None] + rate * np.arange(3.0)).ravel())
+        spreads.append(csr_array(spread.T) @ csr_array(np.eye(len(layout.sparse.offset))[own]))
+    M = len(speeds)
+    width = max(map(len, exponents), default=0)
+    spread = vstack([csr_array((0, len(layout.sparse.offset))), *spreads], format="csr")
+    return Moves(
+        speed=np.array(speeds).reshape(M, len(owner)),
+        stretch=np.array([r for r, _ in strides]),
+        jacobian=np.array([j for _, j in strides]),
+        kind=np.array(kinds, np.int64).reshape(M, len(layout.terms.coef)),
+        exponent=np.array([np.pad(e, (0, width - len(e))) for e in exponents]).reshape(M, width),
+        square_at=spread.indptr.astype(np.int64),
+        square=spread.indices.astype(np.int64),
+        share=spread.data,
+    )
 
 
 def directions(powers: csr_array, owner: Array) -> Iterator[Array]:
@@ -81,20 +79,24 @@ def directions(powers: csr_array, owner: Array) -> Iterator[Array]:
 
     powers (T, P): the exponents of all terms.
     """
-    by_element = powers.tocsc()
-    for i in np.flatnonzero(np.bincount(owner)[owner] <= MAX_ELEMENTS):
-        mine = by_element[:, [i]].toarray().ravel()
+    term, element, exponent = find(powers)
+    few = np.bincount(owner)[owner] <= MAX_ELEMENTS
+    enters = np.zeros((powers.shape[0], owner.max(initial=-1) + 1))  # a variable in a term
+    enters[term, owner[element]] = 1.0
+    shared = np.zeros((len(owner), enters.shape[1]))  # terms of an element with a variable
+    np.add.at(shared, element, enters[term])
+    shared[np.arange(len(owner)), owner] = 0.0
+    for i in np.flatnonzero(few & (np.bincount(element, minlength=len(owner)) > 1)):
         alone = np.zeros(len(owner))
         alone[i] = 1.0
         yield alone
-        shared = powers[np.flatnonzero(mine)].tocoo()
-        for v in np.unique(owner[shared.col]):
-            of = owner[shared.col] == v
-            term, other = shared.row[of], shared.col[of]
-            apart = len(np.unique(other)) == len(np.unique(term)) == len(term) > 1
-            if v != owner[i] and apart:
+        mine = np.zeros(powers.shape[0])
+        mine[term[element == i]] = exponent[element == i]
+        for v in np.flatnonzero(shared[i] > 1.0):
+            of = (mine[term] != 0.0) & (owner[element] == v)
+            if len(np.unique(element[of])) == np.count_nonzero(of) == shared[i, v]:
                 speed = alone.copy()
-                speed[other] = -mine[np.flatnonzero(mine)][term] / shared.data[of]
+                speed[element[of]] = -mine[term[of]] / exponent[of]
                 yield speed
 
 

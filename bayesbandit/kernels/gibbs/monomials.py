@@ -73,7 +73,8 @@ class Work(NamedTuple):
     shift: Vector
     S: Vector
     direction: Vector  # (D,) in which a move stretches δ
-    change: Vector  # (D,)
+    change: Matrix  # (g, D) what it adds to `image`
+    slope: Vector  # (T,) and to ρ
     first: Vector  # (T,) of Q/2 along it
     second: Vector  # (T,) the curvature of Q/2
 
@@ -239,7 +240,8 @@ def workspace(terms: Terms, D: int) -> Work:
         shift=shift,
         S=np.empty(terms.slot_exponent.size),
         direction=np.empty(D),
-        change=np.empty(D),
+        change=np.empty((g, D)),
+        slope=np.zeros(T),
         first=np.zeros(T),
         second=np.zeros(T),
     )

@@ -23,7 +23,6 @@ from bayesbandit.kernels.gibbs.monomials import (
     draw_delta,
     draw_elements,
     evaluate,
-    log_density,
     multiply,
     sparse_form,
     weigh,
@@ -35,42 +34,53 @@ kernel = njit(cache=True, error_model="numpy", nogil=True)
 
 
 class Moves(NamedTuple):
-    """M steps of P elements, each of at most k sparse squares; T terms."""
+    """M steps of P elements; T terms."""
 
     speed: Matrix  # (M, P) d
     stretch: Vector  # (M,) r
+    jacobian: Vector  # (M,) r, times the number of squares that are scaled
     # (M, T) where, in `exponent`, there are those of a term: of its φ, and this with r and 2 r; −1
     # for the squares that are scaled
     kind: Index
     exponent: Matrix
-    own: Index  # (M, k) these squares; −1 where there are fewer
-    spread: np.ndarray  # (M, k, D): w = Σ ρ spread
+    # w_j of move m is a sum of shares in ρ of sparse squares, from square_at[m D + j] on
+    square_at: Index
+    square: Index
+    share: Vector
 
 
 @kernel
 def aim(terms, moves, m, work):
-    """Compute the direction w of a move, and how Q(δ + t w) = Q + 2 first t + second t² changes.
-    Return how many squares are its own."""
+    """Compute the direction w of a move, and how Q(δ + t w) = Q + 2 first t + second t² changes,
+    by its slope in ρ."""
     n, g = terms.rows.shape[0], terms.groups.shape[0]
-    w, rho, first, second = work.direction, work.rho, work.first, work.second
-    w[:] = 0.0
-    count = 0
-    for k in range(moves.own.shape[1]):
-        if moves.own[m, k] >= 0:
-            add_scaled(w, rho[n + g + moves.own[m, k]], moves.spread[m, k])
-            count += 1
+    w, rho, slope = work.direction, work.rho, work.slope
+    for j in range(w.size):
+        w[j] = 0.0
+        for k in range(moves.square_at[m * w.size + j], moves.square_at[m * w.size + j + 1]):
+            w[j] += moves.share[k] * rho[n + g + moves.square[k]]
     for t in range(n):
-        slope = dot(w, terms.rows[t])
-        first[t], second[t] = rho[t] * slope, slope * slope
+        slope[t] = dot(w, terms.rows[t])
+    for t in range(terms.offset.size):
+        slope[n + g + t] = sparse_form(terms, t, w)
+    for t in range(n + g + terms.offset.size):
+        work.first[t], work.second[t] = rho[t] * slope[t], slope[t] * slope[t]
     for k in range(g):
-        change = work.change
+        change = work.change[k]
         change[:] = 0.0
         multiply(terms.groups[k], w, change)
-        first[n + k], second[n + k] = dot(w, work.image[k]), dot(w, change)
-    for t in range(n + g, n + g + terms.offset.size):
-        slope = sparse_form(terms, t - n - g, w)
-        first[t], second[t] = rho[t] * slope, slope * slope
-    return count
+        work.first[n + k], work.second[n + k] = dot(w, work.image[k]), dot(w, change)
+
+
+@kernel
+def stretch(c, delta, work):
+    """Add c w to δ, and what it changes."""
+    add_scaled(delta, c, work.direction)
+    for t in range(work.Q.size):
+        work.Q[t] += c * (2.0 * work.first[t] + c * work.second[t])
+        work.rho[t] += c * work.slope[t]
+    for k in range(work.image.shape[0]):
+        add_scaled(work.image[k], c, work.change[k])
 
 
 @kernel
@@ -90,7 +100,8 @@ def step(terms, moves, m, state, work, rng):
         return
     S = np.zeros(e.size)
     if r != 0.0:
-        a += r * aim(terms, moves, m, work)
+        a += moves.jacobian[m]
+        aim(terms, moves, m, work)
     for t in range(work.phi.size):
         k, phi, Q = moves.kind[m, t], work.phi[t], work.Q[t]
         if k >= 0 and r == 0.0:
@@ -102,11 +113,9 @@ def step(terms, moves, m, state, work, rng):
             S[k + 2] += phi * c
     s = log_scale.slice_from(a, q, e, S, low, high, rng)
     add_scaled(u, s, d)
-    if r == 0.0:
-        weigh(terms, u, work.phi)
-    else:
-        add_scaled(state.delta, math.exp(r * s) - 1.0, work.direction)
-        log_density(terms, state.delta, u, work)
+    weigh(terms, u, work.phi)
+    if r != 0.0:
+        stretch(math.exp(r * s) - 1.0, state.delta, work)
 
 
 @kernel
