@@ -7,11 +7,13 @@ import pytest
 from scipy import stats
 
 import bayesbandit as bb
-from bayesbandit.inference.glm.augmented import Augmented, begin, match, observed
+from bayesbandit.inference.glm.augmented import Augmented, match
 from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.plan import plan
 from bayesbandit.inference.pymc_model.template import template
+from bayesbandit.kernels.gibbs.monomials import MonomialState, workspace
 from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, PROBIT
+from bayesbandit.kernels.glm.sweeps import climb
 from tests.cases import long_but
 
 DRAWS, BINS = 31, 8
@@ -255,12 +257,13 @@ def test_a_state_of_few_rows_may_be_far_from_the_posterior_of_many(rng):
         a, b = (v.values["theta"].reshape(-1, 3) for v in (cold, warm))
         assert (abs(a.mean(axis=0) - b.mean(axis=0)) < 0.3 * a.std(axis=0)).all()
         assert max(warm.diagnostics.rhat.values()) < 1.05
-        rows = found.block.data(**data)
-        whole, (A, b) = found.whole, found.block.mean_map(rows)
-        rewards = observed(whole, A, b, found.link, rows)
-        for state in cold.state:
-            assert begin(whole, rewards, found.link, state) is state
-        assert begin(whole, rewards, found.link, few.state[0]) is not few.state[0]
+        whole, sweep = found.target(found.data(**data))
+        for state in (*cold.state, few.state[0]):
+            theta, u = whole.flat(state)
+            held = MonomialState(theta - whole.layout.centre, u)
+            climb(*sweep.args, held, workspace(whole.layout.terms, whole.layout.dim))
+            stays = np.array_equal(held.delta, theta - whole.layout.centre)
+            assert stays == (state is not few.state[0])
 
 
 @pytest.mark.slow

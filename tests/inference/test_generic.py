@@ -268,7 +268,7 @@ def test_the_identity_is_tested_on_the_rows():
     data = rows(model)
     found = matched(model, data)
     whole = problem(found.reading, found.data(**data))
-    state = found.start(found.data(**data), np.random.default_rng(0))
+    state = found.start(len(data["x"]), np.random.default_rng(0))
     whole.check(state, np.random.default_rng(1))
     whole.layout.terms.linear[0] += 1e-3
     with pytest.raises(NotThisEngine, match="differs from the sampler's on these rows"):
@@ -288,7 +288,7 @@ def test_a_variable_by_row_before_others_leaves_them_in_their_places():
     found = matched(model, rows(model, n=30))
     for n in (12, 30, 45):
         data = found.data(**rows(model, n=n))
-        state = found.start(data, np.random.default_rng(0))
+        state = found.start(len(data[0]), np.random.default_rng(0))
         problem(found.reading, data).check(state, np.random.default_rng(1))
 
 

@@ -111,7 +111,7 @@ def test_ranks_are_uniform(name, datasets, thin):
     ranks = []
     for i, reward in enumerate(rewards):
         whole = problem(found.reading, found.data(x, reward, arm=arm))
-        start = found.start(whole.data, rng)
+        start = found.start(len(whole.data[0]), rng)
         every = thin * DRAWS
         values, _ = whole.sample(start, every, 200, rng, found.names)
         ranks.append([

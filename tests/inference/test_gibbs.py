@@ -330,7 +330,7 @@ def test_a_sweep_takes_the_block_from_the_log_density(name):
     whole, data = problem(found.reading, found.data(**data)), found.data(**data)
     assert (len(whole.layout.terms.rows) > 0) == (name in ("student", "student mixture"))
     for seed in (1, 2):
-        theta, u = whole.flat(found.start(data, np.random.default_rng(seed)))
+        theta, u = whole.flat(found.start(len(data[0]), np.random.default_rng(seed)))
         u = whole.inside(u)
         state = whole.named(theta, u)
         given = [state[v.name] for v in found.quadratic.given]
@@ -354,14 +354,14 @@ def test_other_rows_are_laid_out_as_if_their_density_were_read(name):
     data = rows(n=17, seed=5, arms=arms)
     for n in (17, 1):
         few = found.data(**{k: v[:n] for k, v in data.items()})
-        whole, ours = problem(found.reading, few), found.problem(few)
+        whole, ours = problem(found.reading, few), found.target(few)[0]
         gaps = []
         for seed in (1, 2, 3):
-            theta, u = whole.flat(found.start(few, np.random.default_rng(seed)))
+            theta, u = whole.flat(found.start(len(few[0]), np.random.default_rng(seed)))
             theta, u = theta + seed, whole.inside(u)
             gaps.append(whole.layout.log_density(theta, u) - ours.layout.log_density(theta, u))
         np.testing.assert_allclose(gaps, gaps[0], atol=1e-8 * (1.0 + abs(gaps[0])))
-        assert found.problem(few).moves.element.tolist() == whole.moves.element.tolist()
+        np.testing.assert_array_equal(found.target(few)[0].moves.speed, whole.moves.speed)
 
 
 @reward_model(tau2=IG)

@@ -8,7 +8,7 @@ Laplace, Student-t, half-Cauchy and the like are mixtures of such (`rewrite_mixt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ from bayesbandit.inference.gibbs.blocks import (
     depends_on,
     without_mean,
 )
-from bayesbandit.inference.gibbs.generic import Problem, Reading, problem
+from bayesbandit.inference.gibbs.generic import Problem, Reading, Sweep, problem
 from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
 from bayesbandit.inference.graph_analysis.recognise import Form, features, row_wise
 from bayesbandit.inference.graph_analysis.row_noise import RowNoise, positive, row_noise
@@ -147,55 +147,54 @@ class Gibbs(GaussianBlock):
         """
         rows = self.data(**data)
         if tune is None:
-            tune = WARM_UP_SWEEPS if start is None else TUNE_WARM
+            tune = self.warm_up if start is None else TUNE_WARM
         n = len(rows[0])
         tested = int(start[0].get(TESTED_ROWS_KEY, 0)) if start else 0
+        kept: list[Position] = []
+        last: list[Position] = []
         with one_thread():
-            whole = self.problem(rows)
-
-            def chain(state: Position, rng: np.random.Generator) -> tuple[Position, Position]:
-                if self.by_row or not start:
-                    state = dict(better(whole, state))
-                self.solve(*whole.natural(whole.inside(whole.flat(state)[1])))
-                return whole.sample(state, draws, tune, rng, self.names)
-
-            drawn, last = self.run(rows, chains, seed, start, chain)
+            whole, sweep = self.target(rows)
+            for i, stream in enumerate(streams(seed, chains)):
+                rng = np.random.default_rng(stream)
+                state = self.resumed(start[i % len(start)], rows) if start else self.start(n, rng)
+                state = self.beginning(whole, state, cold=not start)
+                values, state = whole.sample(state, draws, tune, rng, self.names, sweep)
+                kept.append(values)
+                last.append(state)
             if not tested <= n < 2 * tested:
-                whole.check(last[0], np.random.default_rng(0))
+                self.check(whole, rows, last[0])
                 tested = n
         for state in last:
             state[TESTED_ROWS_KEY] = np.array(tested)
+        drawn = {k: np.stack([v[k] for v in kept]) for k in self.names}
         return SampledDraws(drawn, state=last)
 
-    def run(
-        self,
-        data: Data,
-        chains: int,
-        seed: int | np.random.SeedSequence,
-        start: Sequence[Position] | None,
-        chain: Callable[[Position, np.random.Generator], tuple[Position, Position]],
-    ) -> tuple[dict[str, np.ndarray], list[Position]]:
-        """Return draws (chain, draw, *shape) by name, and the last states, of chains that each
-        begin at a state."""
-        kept: list[Position] = []
-        last: list[Position] = []
-        for i, stream in enumerate(streams(seed, chains)):
-            rng = np.random.default_rng(stream)
-            state = self.resumed(start[i % len(start)], data) if start else self.start(data, rng)
-            values, state = chain(state, rng)
-            kept.append(values)
-            last.append(state)
-        return {k: np.stack([v[k] for v in kept]) for k in self.names}, last
+    @property
+    def warm_up(self) -> int:
+        """How many sweeps there are before the draws of chains that begin anywhere."""
+        return WARM_UP_SWEEPS
 
-    def problem(self, data: Data) -> Problem:
-        """Return the log density of these rows, laid out."""
-        return problem(self.reading, data, self.noise)
+    def target(self, rows: Data) -> tuple[Problem, Sweep | None]:
+        """Return the log density of these rows, laid out, and how it is swept, if not as it is."""
+        return problem(self.reading, rows, self.noise), None
 
-    def start(self, data: Data, rng: np.random.Generator) -> Position:
-        """Return where a chain may begin: positive variables about 1, the block at 0."""
+    def beginning(self, whole: Problem, state: Position, cold: bool) -> Position:
+        """Return where a chain begins that was to begin at a state; refuse a density that has no
+        Gaussian block there."""
+        if self.by_row or cold:
+            state = dict(better(whole, state))
+        self.solve(*whole.natural(whole.inside(whole.flat(state)[1])))
+        return state
+
+    def check(self, whole: Problem, rows: Data, state: Position) -> None:
+        """Run the identity test on these rows, about a state."""
+        whole.check(state, np.random.default_rng(0))
+
+    def start(self, n: int, rng: np.random.Generator) -> Position:
+        """Return where a chain of n rows may begin: positive variables about 1, the block at 0."""
         return {
             k: np.zeros(shape) if k in self.block else np.exp(0.5 * rng.standard_normal(shape))
-            for k, shape in self.reading.shapes(len(data[0])).items()
+            for k, shape in self.reading.shapes(n).items()
         }
 
     def resumed(self, state: Position, data: Data) -> Position:

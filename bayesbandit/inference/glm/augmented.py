@@ -10,34 +10,28 @@ normals, such as Laplace, Student-t and horseshoe; its scales are fixed or learn
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from bayesbandit.inference.base import matching, refuse
-from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.gibbs.blocks import Blocks, blocks, depends_on
-from bayesbandit.inference.gibbs.generic import Problem, Reading, problem
-from bayesbandit.inference.gibbs.sampler import ENGINE, TUNE_WARM, WARM_UP_SWEEPS, Gibbs, Position
+from bayesbandit.inference.gibbs.generic import Problem, Reading, Sweep, problem
+from bayesbandit.inference.gibbs.sampler import ENGINE, WARM_UP_SWEEPS, Gibbs, Position
 from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.glm.link import Link, working
-from bayesbandit.inference.glm.regression import mode
 from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
 from bayesbandit.kernels.algebra.cholesky import padded
 from bayesbandit.kernels.glm import sweeps
 from bayesbandit.kernels.glm.families import NEGATIVE_BINOMIAL, POISSON, PROBIT
-from bayesbandit.runtime.one_thread import one_thread
 
 if TYPE_CHECKING:
     import pymc as pm
 
 TUNE_COEFFICIENTS = 200  # sweeps before the draws, where there are no scales to be learned
 MAX_PROBIT_WEIGHT = 1000.0  # a probit reward has as many latent variables
-UNLIKELY_LOG_DENSITY = 20.0  # a log density below the mode's, beside D: draws hardly ever are there
 NO_WEIGHT = 1e-100  # a weight that leaves sums as they are, where 0 would leave terms out
 
 
@@ -88,89 +82,40 @@ def observed(
     return sweeps.Rewards(*family, A, offset, reward, weight, shape, psi_offset, prior, base)
 
 
-def begin(whole: Problem, rewards: sweeps.Rewards, link: Link, state: Position) -> Position:
-    """Return a state, or one with the likeliest coefficients given the other variables if these are
-    much likelier: chains hardly move from afar."""
-    theta, u = whole.flat(state)
-    u = whole.inside(u)
-    centre = whole.layout.centre
-    precision, shift = whole.natural(u)
-    try:
-        root = cholesky(precision, lower=True)
-    except LinAlgError:  # singular to rounding, as of a scale near 0: sweeps lift its pivots
-        return state
-    m = solve_triangular(root, shift, lower=True)
-    R = solve_triangular(root, np.eye(len(m)), lower=True).T  # δ = R (φ + m), φ ~ N(0, I)
-    z = np.ascontiguousarray(rewards.A @ R)
-    offset = rewards.offset + rewards.A @ R @ m
-    of_rows = rewards.reward, rewards.weight
-    here = root.T @ (theta - centre) - m
-    best = mode(link.family, z, offset, *of_rows)
-    there, now = (
-        link.family.total(z @ phi + offset, *of_rows) - 0.5 * float(phi @ phi)
-        for phi in (best, here)
-    )
-    if there - now < len(m) + UNLIKELY_LOG_DENSITY:
-        return state
-    return whole.named(R @ (best + m) + centre, u)
-
-
-class Augmented:
+class Augmented(Gibbs):
     """A generalised linear model whose likelihood is a mixture of normals.
 
-    block: the sampler of the working model. whole: the working model, laid out for `observed`.
-    names, shapes: the declared variables.
+    It is the sampler of the working model, with observations that every sweep draws. whole: the
+    working model, laid out for `observed`.
     """
 
-    engine = ENGINE
-
-    def __init__(self, link: Link, block: Gibbs) -> None:
+    def __init__(self, link: Link, apart: Blocks) -> None:
+        super().__init__(replace(apart, density=working(link)))
         self.link = link
-        self.block = block
-        self.whole = worked(block.reading)
-        self.names = block.names
-        self.shapes = block.shapes
-        self.all_shapes = block.all_shapes
+        self.whole = worked(self.reading)
 
-    def sample(
-        self,
-        data: Mapping[str, np.ndarray],
-        draws: int = 1000,
-        chains: int = 4,
-        tune: int | None = None,
-        seed: int | np.random.SeedSequence = 0,
-        start: Sequence[Position] | None = None,
-    ) -> SampledDraws:
-        """Return draws of the declared variables given rows x (n, d), reward, weight, arm (n,), by
-        role.
+    @property
+    def warm_up(self) -> int:
+        return WARM_UP_SWEEPS if self.reading.rest else TUNE_COEFFICIENTS
 
-        start: states, such as `SampledDraws.state` of an earlier run on these or on other rows;
-        without it, random ones. A chain that would begin far from the mode begins there.
-        """
-        block = self.block
-        whole = self.whole
-        rows = block.data(**data)
-        if tune is None:
-            cold = WARM_UP_SWEEPS if block.reading.rest else TUNE_COEFFICIENTS
-            tune = cold if start is None else TUNE_WARM
-        with one_thread():
-            self.link.check(rows)
-            A, b = block.mean_map(rows)
-            rewards = observed(whole, A, b, self.link, rows)
-            wide = np.zeros((len(A), whole.layout.terms.groups.shape[2]))
-            wide[:, : A.shape[1]] = A
-            groups = np.zeros_like(whole.layout.terms.groups)
-            terms = whole.layout.terms._replace(groups=groups, group_rest=np.zeros(1))
-            sweep = partial(sweeps.sweep, wide, np.zeros(wide.shape), rewards, terms)
+    def target(self, rows: Data) -> tuple[Problem, Sweep]:
+        self.link.check(rows)
+        A, b = self.mean_map(rows)
+        rewards = observed(self.whole, A, b, self.link, rows)
+        terms = self.whole.layout.terms
+        wide = np.zeros((len(A), terms.groups.shape[2]))
+        wide[:, : A.shape[1]] = A
+        terms = terms._replace(groups=np.zeros_like(terms.groups), group_rest=np.zeros(1))
+        return self.whole, partial(sweeps.sweep, wide, np.zeros(wide.shape), rewards, terms)
 
-            def chain(state: Position, rng: np.random.Generator) -> tuple[Position, Position]:
-                state = begin(whole, rewards, self.link, state)
-                return whole.sample(state, draws, tune, rng, self.names, sweep)
+    def beginning(self, whole: Problem, state: Position, cold: bool) -> Position:
+        """Return the state, from which sweeps climb."""
+        return state
 
-            drawn, last = block.run(rows, chains, seed, start, chain)
-            whole.check(last[0], np.random.default_rng(0))
-            self.link.check(rows, A @ whole.flat(last[0])[0] + b)
-        return SampledDraws(drawn, state=last)
+    def check(self, whole: Problem, rows: Data, state: Position) -> None:
+        super().check(whole, rows, state)
+        A, b = self.mean_map(rows)
+        self.link.check(rows, A @ whole.flat(state)[0] + b)
 
 
 def worked(reading: Reading) -> Problem:
@@ -209,6 +154,6 @@ def match(model: pm.Model) -> Augmented:
         raise refuse(ENGINE, "a Poisson likelihood is no known mixture of normals")
     if names := depends_on(link.eta, apart.density, apart.rest):
         raise refuse(ENGINE, f"the linear predictor depends on {names} beside its coefficients")
-    block = Gibbs(replace(apart, density=working(link)))
-    check_proper(apart, block.quadratic)
-    return Augmented(link, block)
+    found = Augmented(link, apart)
+    check_proper(apart, found.quadratic)
+    return found

@@ -25,6 +25,10 @@ kernel = njit(cache=True, error_model="numpy", nogil=True)
 
 Matrix = NDArray[np.float64]
 LEAP_EVERY = 8  # sweeps, where draws given the auxiliary variables move by themselves
+MAX_STEPS = 100  # of Newton's method
+MAX_HALVINGS = 40  # of a step
+LAST_GAIN = 1e-3  # of a log density, by the last step
+UNLIKELY_LOG_DENSITY = 20.0  # a log density below the mode's, beside D: draws hardly ever are there
 EXPONENTIAL_FROM = 0.45  # sds, from which on a truncated normal is drawn by an exponential proposal
 
 
@@ -69,6 +73,35 @@ def approximate(rows, scaled, rewards, terms, state, work, eta):
         add_gram(rewards.prior, scaled, rows, terms.groups[0])
     precision(terms, D, work)
     factor(work.A, work.shift, work.W)
+
+
+@kernel
+def climb(rows, scaled, rewards, terms, state, work):
+    """Move δ to its mode given the scales, if it is much likelier there: chains hardly move from
+    afar. By Newton steps, halved until the log density does not fall."""
+    delta = state.delta
+    P = work.A.shape[0]
+    first = delta.copy()
+    eta = np.empty(rewards.reward.size)
+    weigh(terms, state.u, work.phi)
+    here = begin = log_posterior(rewards, terms, state, work, eta)
+    for _ in range(MAX_STEPS):
+        last = delta.copy()
+        approximate(rows, scaled, rewards, terms, state, work, eta)
+        for j in range(delta.size):
+            delta[j] = work.W[j, P]
+        solve_upper(work.W, delta)
+        there = log_posterior(rewards, terms, state, work, eta)
+        for _ in range(MAX_HALVINGS):
+            if there >= here:
+                break
+            delta[:] = 0.5 * (delta + last)
+            there = log_posterior(rewards, terms, state, work, eta)
+        if not there > here + LAST_GAIN:
+            break
+        here = there
+    if not here > begin + delta.size + UNLIKELY_LOG_DENSITY:
+        delta[:] = first
 
 
 @kernel
@@ -147,10 +180,11 @@ def observe(rows, scaled, rewards, delta, group, rng):
 
 @kernel
 def sweep(rows, scaled, rewards, terms, moves, state, work, delta, u, kept, tune, rng):
-    """Sweep as `orbits.sweep`, of terms whose one group is of observations of the rewards.
+    """Climb, and sweep as `orbits.sweep`, of terms whose one group is of observations of rewards.
 
     rows, scaled (n, M): A in as many columns as a group has, and room.
     """
+    climb(rows, scaled, rewards, terms, state, work)
     for s in range(-tune, delta.shape[0]):
         if rewards.kind == NEGATIVE_BINOMIAL or s % LEAP_EVERY == 0:
             weigh(terms, state.u, work.phi)
