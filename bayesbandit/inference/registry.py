@@ -14,7 +14,7 @@ from bayesbandit.inference.approximate import advi, has_mode, laplace
 from bayesbandit.inference.base import ENGINE_GROUPS, Engine, Kind, Method, Refusal
 from bayesbandit.inference.exact import conjugate, gaussian, normal_inverse_gamma
 from bayesbandit.inference.gibbs import sampler as gibbs
-from bayesbandit.inference.gibbs.rewrite_products import Divided, without_products
+from bayesbandit.inference.gibbs.rewrite_products import without_products
 from bayesbandit.inference.gibbs.sampler import Gibbs
 from bayesbandit.inference.glm import augmented
 from bayesbandit.inference.glm.augmented import Augmented
@@ -30,9 +30,9 @@ def _gibbs(model: pm.Model) -> Method | Refusal:
     """Match what is conditionally normal, in its centred form."""
     rewritten, scales = without_products(model)
     found = _conditional(rewritten)
-    if scales is None or isinstance(found, Refusal):
-        return found
-    return Divided(found, scales)
+    if not isinstance(found, Refusal):
+        found.scales = scales
+    return found
 
 
 def _conditional(model: pm.Model) -> Gibbs | Augmented | Refusal:

@@ -19,7 +19,7 @@ from scipy.sparse import csr_array
 from bayesbandit.inference.base import Compiled, NotThisEngine, check_start, improper, refuse
 from bayesbandit.inference.exact.gaussian import GaussianBlock
 from bayesbandit.inference.gibbs.layout import Layout, layout
-from bayesbandit.inference.gibbs.moves import moves
+from bayesbandit.inference.gibbs.moves import loses_digits, moves
 from bayesbandit.inference.gibbs.walls import Interval, unwalled, within
 from bayesbandit.inference.graph_analysis.degrees import Analytic
 from bayesbandit.inference.graph_analysis.density import Term
@@ -34,6 +34,7 @@ from bayesbandit.inference.graph_analysis.form import (
     Variables,
     added,
     summands,
+    together,
 )
 from bayesbandit.inference.graph_analysis.quadratic import Data, total
 from bayesbandit.inference.graph_analysis.row_noise import RowNoise
@@ -64,6 +65,8 @@ class Reading:
         self.block, self.density, self.engine = block, density, quadratic.engine
         self.rest, self.reals = tuple(rest), quadratic.names
         self.between = dict(between)
+        self.last_moves: tuple[tuple[bool | bytes, ...], orbits.Moves] | None = None
+        self._prior: Form | None = None
         self._fixed: dict[Part, Form] = {}  # the forms of parts that no row enters
         self._whole: dict[Term, list[Part]] = {}
         self._parts = {t: self._numbers(t, summands(t.given_mean)) for t in density.terms}
@@ -128,30 +131,34 @@ class Reading:
         of_rows = {MEAN, *(k for k, has in by_row.items() if has)}
         return Variables(places, self.bounds, of_rows, ends[True] + n, ends[False])
 
-    def __call__(
-        self, data: Data, variables: Variables, noise: RowNoise | None = None
-    ) -> list[Form]:
-        """Return the forms whose sum is the log density of these rows.
+    def __call__(self, data: Data, variables: Variables, noise: RowNoise | None = None) -> Form:
+        """Return the form of the log density of these rows.
 
         noise: of every row, by which the likelihood is known without being read.
         """
+        terms = self.density.terms
+        if noise is None:
+            return self._terms(terms, data, variables)
+        if self._prior is None:
+            self._prior = self._terms([t for t in terms if not t.on_data], data, variables)
+        prior = self._prior.among(variables.reals, variables.positives)
+        return together([prior, likelihood(noise, data, variables)])
+
+    def _terms(self, terms: Sequence[Term], data: Data, variables: Variables) -> Form:
+        """Return the form of some terms."""
         rows = self.density.arguments(data)
-        forms = list[Form]()
-        if noise is not None:
-            forms.append(likelihood(noise, data, variables))
-        for term, parts in self._parts.items():
-            if term.on_data and noise is not None:
-                continue
+        forms = [Form.empty(variables.reals, variables.positives)]
+        for term in terms:
             try:
                 try:
-                    forms += self._forms(term, parts, rows, variables)
+                    forms += self._forms(term, self._parts[term], rows, variables)
                 except RowsTogether:  # as a function of θ, not of mean rewards
                     if term not in self._whole:
                         self._whole[term] = self._numbers(term, summands(term.graph))
                     forms += self._forms(term, self._whole[term], rows, variables)
             except NoForm as error:
                 raise self.refusal(f"{term.label}: {error}") from None
-        return forms
+        return together(forms)
 
     def _forms(
         self, term: Term, parts: list[Part], rows: Sequence[np.ndarray], variables: Variables
@@ -223,8 +230,16 @@ class Problem:
 
     @cached_property
     def moves(self) -> orbits.Moves:
-        """The joint moves that make it mix."""
-        return moves(self.layout, self.owner)
+        """The joint moves that make it mix, the same ones for layouts that are alike."""
+        powers, forms = self.layout.powers, self.layout.sparse.forms
+        alike = (
+            loses_digits(self.layout),
+            *(v.tobytes() for m in (powers, forms) for v in (m.data, m.indices, m.indptr)),
+        )
+        last = self.reading.last_moves
+        if last is None or last[0] != alike:
+            last = self.reading.last_moves = alike, moves(self.layout, self.owner)
+        return last[1]
 
     def flat(self, state: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Return θ (D,) and u = log v (P,) of a state."""
@@ -361,7 +376,7 @@ def problem(reading: Reading, data: Data, noise: RowNoise | None = None) -> Prob
     noise: of every row, where that is known.
     """
     variables = reading.variables(len(data[0]))
-    forms = reading(data, variables, noise)
+    form = reading(data, variables, noise)
     P = variables.positives
     places = {k: v for k, v in variables.places.items() if k != MEAN}
     low = np.zeros(P)
@@ -371,5 +386,5 @@ def problem(reading: Reading, data: Data, noise: RowNoise | None = None) -> Prob
         low[places[name]], high[places[name]] = reading.bounds[name]
         owner[places[name]] = k
     A, b = reading.block.mean_map(data)
-    whole = layout(forms, A, b, low, high)
+    whole = layout(form, A, b, low, high)
     return Problem(reading, data, whole, owner, places, P)

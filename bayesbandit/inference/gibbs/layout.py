@@ -1,14 +1,13 @@
-"""Layouts: the arrays of a log density for the compiled sweep, made from the forms of its parts."""
+"""Layouts: the arrays of a log density for the compiled sweep, made from its form."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
-from bayesbandit.inference.graph_analysis.form import Form, Products, Squares
+from bayesbandit.inference.graph_analysis.form import Form, Products, Squares, stacked
 from bayesbandit.kernels.algebra.cholesky import padded, room
 from bayesbandit.kernels.gibbs import monomials as kernel
 
@@ -67,32 +66,34 @@ class Layout(NamedTuple):
         return np.asarray(FLOAT_EPSILON * size * np.sqrt(-2.0 * by.at(u)))
 
 
-def layout(parts: Sequence[Form], A: Array, b: Array, low: Array, high: Array) -> Layout:
-    """Return the density whose logarithm is the sum of all parts.
+def layout(form: Form, A: Array, b: Array, low: Array, high: Array) -> Layout:
+    """Return the density whose logarithm has a form.
 
-    Reals are θ (D,) and then the mean rewards A θ + b (n,), for A (n, D) and b (n,). low, high
+    Its reals are θ (D,) and then the mean rewards A θ + b (n,), for A (n, D) and b (n,). low, high
     (P,): the bounds of positive variables.
     """
     D = A.shape[1]
-    many, few = (
-        joined([p.squares for p in parts if is_sparse(p.squares, D) == kind], len(low), D + len(A))
-        for kind in (False, True)
+    by, forms, offset = form.squares
+    means = forms[:, D:]
+    forms = forms[:, :D]
+    few = (np.diff(means.indptr) == 0) & (np.diff(forms.indptr) <= SPARSE_SIZE)
+    many = ~few
+    dense = Dense(
+        by.some(many), forms[many].toarray() + means[many] @ A, (offset - means @ b)[many]
     )
-    means = many.forms[:, D:]
-    dense = Dense(many.by, many.forms[:, :D].toarray() + means @ A, many.offset - means @ b)
-    sparse = few._replace(forms=few.forms[:, :D])
+    sparse = Squares(by.some(few), forms[few], offset[few])
     centre = centred(dense, sparse)
     dense = dense._replace(offset=dense.offset - dense.forms @ centre)
     sparse = sparse._replace(offset=sparse.offset - sparse.forms @ centre)
     rows = grouped(dense)
-    every = stacked([rows.by, sparse.by, *(p.pure for p in parts)], len(low))
+    every = stacked([rows.by, sparse.by, form.pure])
     by_element = every.powers.tocsc()
     exponents, slot = np.unique(by_element.data, return_inverse=True)
     with np.errstate(divide="ignore"):
         low, high = np.log(low), np.log(high)
     terms = kernel.Terms(
-        linear=np.ones(len(low)) + sum(p.linear for p in parts),  # of log v: 1, for its Jacobian
-        square=np.zeros(len(low)) + sum(p.square for p in parts),
+        linear=1.0 + form.linear,  # of log v: 1, for its Jacobian
+        square=form.square,
         low=low,
         high=high,
         coef=every.coef,
@@ -112,26 +113,6 @@ def layout(parts: Sequence[Form], A: Array, b: Array, low: Array, high: Array) -
         offset=sparse.offset,
     )
     return Layout(terms, centre, dense, sparse, every.powers)
-
-
-def is_sparse(squares: Squares, D: int) -> bool:
-    """Return whether no mean reward is in squares, and few of D coordinates are in each."""
-    forms = squares.forms
-    few = (np.diff(forms.indptr) <= SPARSE_SIZE).all()
-    return bool(few and (forms.indices < D).all())
-
-
-def stacked(products: Sequence[Products], P: int) -> Products:
-    """Return several products of P variables as one."""
-    coef = np.concatenate([np.zeros(0), *(p.coef for p in products)])
-    return Products(coef, vstack([csr_array((0, P)), *(p.powers for p in products)], format="csr"))
-
-
-def joined(squares: Sequence[Squares], P: int, reals: int) -> Squares:
-    """Return several squares of reals and P variables as one."""
-    forms = vstack([csr_array((0, reals)), *(s.forms for s in squares)], format="csr")
-    offset = np.concatenate([np.zeros(0), *(s.offset for s in squares)])
-    return Squares(stacked([s.by for s in squares], P), forms, offset)
 
 
 def centred(dense: Dense, sparse: Squares) -> Array:
@@ -181,7 +162,7 @@ def grouped(dense: Dense) -> Rows:
             groups[g, :D, :D] = (F.T * c) @ F
             groups[g, :D, padded(D)] = F.T @ (c * o)
             rest[g] = c @ o**2
-        return Rows(Products(np.ones(G), by.powers[first]), np.zeros((0, shape[1])), groups, rest)
+        return Rows(by.some(first)._replace(coef=np.ones(G)), np.zeros((0, shape[1])), groups, rest)
     rows = np.zeros((n, shape[1]))
     rows[:, :D] = forms
     rows[:, padded(D)] = offset

@@ -38,32 +38,23 @@ def exponential(parameters: list[Any], size: tuple[Any, ...]) -> tuple[Any, Call
 
 
 def gamma(parameters: list[Any], size: tuple[Any, ...]) -> tuple[Any, Callable[[Any], Any]]:
-    """Rewrite a Student-t distribution as a mixture of normals whose precision is gamma."""
+    """Rewrite a Student-t distribution, or a half one, as a mixture of normals, or half-normals,
+    whose precision is gamma."""
     import pymc as pm
 
-    nu, mu, sigma = parameters
+    nu, *mu, sigma = parameters
     half = 0.5 * pt.as_tensor(nu, dtype="float64")
+    normal = pm.Normal if mu else pm.HalfNormal
     mixing = pm.Gamma.dist(half, half, size=size)
-    return mixing, lambda q: pm.Normal.dist(mu, sigma / pt.sqrt(q), size=size)
-
-
-def half_gamma(parameters: list[Any], size: tuple[Any, ...]) -> tuple[Any, Callable[[Any], Any]]:
-    """Rewrite a half Student-t distribution as a mixture of half-normals whose precision is
-    gamma."""
-    import pymc as pm
-
-    nu, sigma = parameters
-    half = 0.5 * pt.as_tensor(nu, dtype="float64")
-    mixing = pm.Gamma.dist(half, half, size=size)
-    return mixing, lambda q: pm.HalfNormal.dist(sigma / pt.sqrt(q), size=size)
+    return mixing, lambda q: normal.dist(*mu, sigma / pt.sqrt(q), size=size)
 
 
 SCALE_MIXTURES: dict[str, tuple[Mixture, str]] = {
     "Laplace": (exponential, "variance"),
     "StudentT": (gamma, "precision"),
     "Cauchy": (lambda p, size: gamma([1.0, *p], size), "precision"),
-    "HalfStudentT": (half_gamma, "precision"),
-    "HalfCauchy": (lambda p, size: half_gamma([1.0, *p], size), "precision"),
+    "HalfStudentT": (gamma, "precision"),
+    "HalfCauchy": (lambda p, size: gamma([1.0, *p], size), "precision"),
 }
 
 

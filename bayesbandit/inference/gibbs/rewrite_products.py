@@ -10,8 +10,8 @@ must stand nowhere else; τ is computed of positive variables and constants, and
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytensor.tensor as pt
@@ -22,9 +22,7 @@ from pytensor.graph.rewriting.basic import MergeOptimizer
 from pytensor.graph.traversal import ancestors
 from pytensor.xtensor.type import XTensorType
 
-from bayesbandit.inference.base import COMPILE, Compiled, Sampler, Shaped
-from bayesbandit.inference.draws import SampledDraws
-from bayesbandit.inference.gibbs.blocks import ENGINE
+from bayesbandit.inference.base import COMPILE, Compiled
 from bayesbandit.inference.graph_analysis.degrees import Analytic
 from bayesbandit.inference.graph_analysis.density import distribution, graph_of
 from bayesbandit.inference.graph_analysis.operations import (
@@ -63,42 +61,6 @@ class Scales:
             wide = tau.reshape(*tau.shape, *(1,) * (v.ndim - 1 - tau.ndim))
             out[name] = (v.reshape(-1, *v.shape[2:]) / wide).reshape(v.shape)
         return out
-
-
-class Whole(Sampler, Shaped, Protocol):
-    """A sampler of a rewritten model."""
-
-
-class Divided:
-    """A sampler of a rewritten model, with draws of the declared variables."""
-
-    engine = ENGINE
-
-    def __init__(self, whole: Whole, scales: Scales) -> None:
-        self.whole, self.scales = whole, scales
-
-    @property
-    def all_shapes(self) -> dict[str, tuple[int | None, ...]]:
-        return self.whole.all_shapes
-
-    def sample(
-        self,
-        data: Mapping[str, np.ndarray],
-        draws: int = 1000,
-        chains: int = 4,
-        tune: int | None = None,
-        seed: int = 0,
-        start: object = None,
-    ) -> SampledDraws:
-        """Return draws of the declared variables given rows x (n, d), reward, weight, arm (n,), by
-        role.
-
-        start: the state of an earlier run, on these or on other rows.
-        """
-        drawn = self.whole.sample(
-            data, draws=draws, chains=chains, tune=tune, seed=seed, start=start
-        )
-        return replace(drawn, values=self.scales.divided(drawn.values))
 
 
 @dataclass(frozen=True)

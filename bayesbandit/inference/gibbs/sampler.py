@@ -27,6 +27,7 @@ from bayesbandit.inference.gibbs.blocks import (
     without_mean,
 )
 from bayesbandit.inference.gibbs.generic import Problem, Reading, Sweep, problem
+from bayesbandit.inference.gibbs.rewrite_products import Scales
 from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
 from bayesbandit.inference.graph_analysis.recognise import Form, features, row_wise
 from bayesbandit.inference.graph_analysis.row_noise import RowNoise, positive, row_noise
@@ -107,6 +108,7 @@ class Gibbs(GaussianBlock):
     in `names`, nor in the draws. by_row: variables with a value for each row. affine: whether mean
     rewards are affine in the block; if not, the density is without them. noise: the variance of
     every row, if that is proved; the likelihood is then laid out without reading the density.
+    scales: by which draws are divided, of a model that was rewritten without products.
     """
 
     engine = ENGINE
@@ -120,6 +122,7 @@ class Gibbs(GaussianBlock):
         self.block = quadratic.names
         self.reading = Reading(self, apart.rest, apart.between)
         self.noise: RowNoise | None = None
+        self.scales: Scales | None = None
         values = quadratic.density.values
         self.names = tuple(k for k in values if k not in self.auxiliary)
         self.all_shapes = {k: tuple(v.type.shape) for k, v in values.items()}
@@ -167,7 +170,7 @@ class Gibbs(GaussianBlock):
         for state in last:
             state[TESTED_ROWS_KEY] = np.array(tested)
         drawn = {k: np.stack([v[k] for v in kept]) for k in self.names}
-        return SampledDraws(drawn, state=last)
+        return SampledDraws(self.scales.divided(drawn) if self.scales else drawn, state=last)
 
     @property
     def warm_up(self) -> int:

@@ -28,7 +28,7 @@ from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.elemwise import CAReduce
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array, diags_array, vstack
 from scipy.sparse.linalg import splu
 
 from bayesbandit.inference.base import Compiled
@@ -76,6 +76,10 @@ class Products(NamedTuple):
     def at(self, u: Array) -> Array:
         """Return the products (N,) at logarithms u (P,)."""
         return np.asarray(self.coef * np.exp(self.powers @ u))
+
+    def some(self, which: Array) -> Products:
+        """Return some of them."""
+        return Products(self.coef[which], self.powers[which])
 
 
 class Squares(NamedTuple):
@@ -140,6 +144,23 @@ class Form(NamedTuple):
         products = Products(none, csr_array((0, positives)))
         squares = Squares(products, csr_array((0, reals)), none)
         return cls(squares, products, *np.zeros((2, positives)))
+
+
+def stacked(products: Sequence[Products]) -> Products:
+    """Return several products of the same variables as one."""
+    coef = np.concatenate([p.coef for p in products])
+    return Products(coef, vstack([p.powers for p in products], format="csr"))
+
+
+def together(forms: Sequence[Form]) -> Form:
+    """Return the form of several parts of a log density of the same variables."""
+    squares = [f.squares for f in forms]
+    offset = np.concatenate([s.offset for s in squares])
+    matrix = vstack([s.forms for s in squares], format="csr")
+    by = stacked([s.by for s in squares])
+    pure = stacked([f.pure for f in forms])
+    linear, square = np.sum([[f.linear, f.square] for f in forms], axis=0)
+    return Form(Squares(by, matrix, offset), pure, linear, square)
 
 
 # ---- the numbers that a term is a sum of ---------------------------------------------------------

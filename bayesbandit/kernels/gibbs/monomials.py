@@ -95,19 +95,10 @@ def precision(terms, D, work):
     A, phi = work.A, work.phi
     n, g = terms.rows.shape[0], terms.groups.shape[0]
     P = A.shape[0]
-    if g == 0:
-        A[:] = 0.0
+    A[:] = 0.0
     for k in range(g):
-        c = -2.0 * phi[n + k]
-        G = terms.groups[k]
         for i in range(D):
-            target, source = A[i], G[i]
-            if k == 0:
-                for j in range(i, source.size):
-                    target[j] = c * source[j]
-            else:
-                for j in range(i, source.size):
-                    target[j] += c * source[j]
+            add_scaled(A[i], -2.0 * phi[n + k], terms.groups[k, i])
     for t in range(terms.offset.size):
         c = -2.0 * phi[n + g + t]
         for k in range(terms.form_at[t], terms.form_at[t + 1]):
