@@ -13,6 +13,8 @@ import os
 import reprlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from bayesbandit.tables.encoder import Encoder
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class RewardModel(Declaration):
     """A reward model: a declaration and its priors.
 
@@ -44,7 +47,14 @@ class RewardModel(Declaration):
         number or an array is broadcast over them.
     features: the names of x's columns, by which the function may take them: x["age"]. coords: the
         labels of more dimensions, which priors may have.
+    encoder, arms: of a model `from_bambi`, the encoder of its contexts, and its arms in their order
+        if it knows them; else None.
+    made_by: makes again a model that was not declared, such as `from_pymc`.
     """
+
+    encoder: Encoder | None = None
+    arms: tuple[Any, ...] | None = None
+    made_by: Callable[[], RewardModel] | None = None
 
     def explain(self, n_features: int, n_arms: int | None = None, bandit: bool = False) -> str:
         """Return the engine chosen for the model, and why each faster engine does not fit.
@@ -138,8 +148,11 @@ class RewardModel(Declaration):
         name = name or own or "from_pymc"
         if not name.isidentifier():
             raise ValueError(f"name must be one of Python; got {name!r}")
-        arguments = model, mean, reward, rows, arm_dim, encoder, weighted, name
-        made = RewardModel(declaration(handover, name, (_handed_over, arguments)), {})
+        made_by = partial(
+            RewardModel.from_pymc, model, mean, reward, rows, arm_dim,
+            encoder=encoder, weighted=weighted, name=name,
+        )  # fmt: skip
+        made = RewardModel(declaration(handover, name), {}, made_by=made_by)
         gallery.register(made)
         return made
 
@@ -186,19 +199,13 @@ class RewardModel(Declaration):
         made = RewardModel.from_pymc(
             backend.model, mean.alias or mean.name, None, rows, weighted=weighted, name=name
         )
-        given = formula, family, priors, data, arm, arms, encoder, weighted, name
-        vars(made.function).update(encoder=encoder, arms=arms, made_by=(_of_bambi, given))
+        made_by = partial(
+            RewardModel.from_bambi, formula, family, priors, data,
+            arm=arm, arms=arms, encoder=encoder, weighted=weighted, name=name,
+        )  # fmt: skip
+        made = replace(made, encoder=encoder, arms=arms, made_by=made_by)
+        gallery.register(made)
         return made
-
-    @property
-    def encoder(self) -> Encoder | None:
-        """The encoder of the contexts of a model `from_bambi`; None of others."""
-        return getattr(self.function, "encoder", None)
-
-    @property
-    def arms(self) -> tuple[Any, ...] | None:
-        """The arms of a model `from_bambi` that knows them, in their order; None of others."""
-        return getattr(self.function, "arms", None)
 
     @staticmethod
     def from_yaml(text: str) -> RewardModel:
@@ -220,14 +227,12 @@ class RewardModel(Declaration):
         return cast(RewardModel, model.with_priors(**given))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if made_by := getattr(self.function, "made_by", None):
-            return made_by
+        if self.made_by is not None:
+            return self.made_by, ()
         module = self.function.__module__ or ""
         state = (dict(self.priors), dict(self.dims or {}), self.features, dict(self.coords or {}))
-        if module.startswith(gallery.FROM_FILE):
-            return _from_file, (module.removeprefix(gallery.FROM_FILE), self.name, *state)
-        if module not in ("", "__main__") and _is_importable(self.function):
-            return _from_module, (module, self.function.__qualname__, *state)
+        if module.startswith(gallery.FROM_FILE) or _is_importable(self.function):
+            return _declared_in, (module, self.function.__qualname__, *state)
         return RewardModel, (self.function, *state)
 
 
@@ -265,35 +270,20 @@ def load_model(name: str | os.PathLike[str]) -> RewardModel:
     return cast(RewardModel, gallery.load(name))
 
 
-def _from_file(
-    path: str,
+def _declared_in(
+    module: str,
     name: str,
     priors: dict[str, Any],
     dims: dict[str, tuple[str, ...]],
-    features: Sequence[str] | None = None,
-    coords: Mapping[str, Sequence[Any]] | None = None,
+    features: Sequence[str] | None,
+    coords: Mapping[str, Sequence[Any]],
 ) -> RewardModel:
-    function = gallery.declared_in(path)[name].function
-    return RewardModel(function, priors, dims, features, coords)
-
-
-def _handed_over(
-    model: Any, mean: str, reward: str | None, rows: Rows, arm_dim: str | None, encoder: Any,
-    weighted: bool, name: str,
-) -> RewardModel:  # fmt: skip
-    return RewardModel.from_pymc(
-        model, mean, reward, rows, arm_dim, encoder=encoder, weighted=weighted, name=name
-    )
-
-
-def _of_bambi(
-    formula: Any, family: str, priors: Any, data: Any, arm: str, arms: Any, encoder: Any,
-    weighted: bool, name: str,
-) -> RewardModel:  # fmt: skip
-    return RewardModel.from_bambi(
-        formula, family, priors, data,
-        arm=arm, arms=arms, encoder=encoder, weighted=weighted, name=name,
-    )  # fmt: skip
+    """Return a pickled model, whose declaration is in a module or in a file of the gallery."""
+    if module.startswith(gallery.FROM_FILE):
+        model = gallery.declared_in(module.removeprefix(gallery.FROM_FILE))[name]
+    else:
+        model = attrgetter(name)(import_module(module))
+    return RewardModel(model.function, priors, dims, features, coords)
 
 
 def _is_importable(function: Callable[..., Any]) -> bool:
@@ -301,20 +291,10 @@ def _is_importable(function: Callable[..., Any]) -> bool:
 
     Pickle then stores the name, since it finds the model there and not the function.
     """
+    if function.__module__ in ("", "__main__", None):
+        return False
     try:
         model = attrgetter(function.__qualname__)(sys.modules[function.__module__])
     except (AttributeError, KeyError):
         return False
     return isinstance(model, RewardModel) and model.function is function
-
-
-def _from_module(
-    module: str,
-    name: str,
-    priors: dict[str, Any],
-    dims: dict[str, tuple[str, ...]],
-    features: Sequence[str] | None = None,
-    coords: Mapping[str, Sequence[Any]] | None = None,
-) -> RewardModel:
-    function = attrgetter(name)(import_module(module)).function
-    return RewardModel(function, priors, dims, features, coords)

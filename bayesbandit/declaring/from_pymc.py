@@ -234,22 +234,15 @@ class Handover:
         return here.register_rv(made, name, observed=value, dims=self._dims(str(rv.name)))
 
 
-def declaration(handover: Handover, name: str, made_by: tuple[Any, ...]) -> Callable[..., Any]:
-    """Return the function of a declaration: its arguments are the roles that the model takes.
-
-    made_by: a function and its arguments, by which a pickled reward model is made again.
-    """
+def declaration(handover: Handover, name: str) -> Callable[..., Any]:
+    """Return the function of a declaration: its arguments are the roles that the model takes."""
 
     def of_rows(x: Any, reward: Any, **given: Any) -> Any:
         return handover.declare(x, reward, **given)
 
-    roles = [role for role in ("weight", "arm") if role in handover.takes]
-    parameters = [
-        inspect.Parameter(role, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        for role in ("x", "reward", *roles)
-    ]
-    of_rows.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    of_rows.made_by = made_by  # type: ignore[attr-defined]
+    roles = ["x", "reward", *(role for role in ("weight", "arm") if role in handover.takes)]
+    named = [inspect.Parameter(role, inspect.Parameter.POSITIONAL_OR_KEYWORD) for role in roles]
+    vars(of_rows).update(__signature__=inspect.Signature(named))
     of_rows.__name__ = of_rows.__qualname__ = name
     return of_rows
 

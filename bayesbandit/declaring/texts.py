@@ -16,15 +16,7 @@ import numpy as np
 import pymc as pm
 import yaml
 from pymc_extras.deserialize import DeserializableError, deserialize
-from pymc_extras.prior import (
-    CUSTOM_TRANSFORMS,
-    MuAlreadyExistsError,
-    Prior,
-    UnknownTransformError,
-    UnsupportedDistributionError,
-    UnsupportedParameterizationError,
-    UnsupportedShapeError,
-)
+from pymc_extras.prior import CUSTOM_TRANSFORMS
 
 from bayesbandit.checks import floats
 from bayesbandit.declaring.priors import text
@@ -47,17 +39,6 @@ FORBIDDEN_DISTRIBUTIONS = (
     "Distribution Continuous Discrete SymbolicRandomVariable CustomDist DensityDist Simulator "
     "AR EulerMaruyama GARCH11"
 ).split()
-INVALID_PRIOR_ERRORS = (  # the errors of an invalid prior
-    ValueError,
-    TypeError,
-    AttributeError,
-    LookupError,
-    MuAlreadyExistsError,
-    UnknownTransformError,
-    UnsupportedDistributionError,
-    UnsupportedParameterizationError,
-    UnsupportedShapeError,
-)
 
 
 def dump(name: str, priors: Mapping[str, Any]) -> str:
@@ -110,35 +91,23 @@ def to_data(value: object, what: str) -> Any:
 
     Raise ValueError or TypeError for a prior that cannot be written. what: its name in errors.
     """
-    if isinstance(value, Prior):
-        named = f"{what}: a text cannot name the distribution"
-        _known([value.distribution], _distributions(), named)
-        if value.transform:
-            _check_transform(value.transform, what)
-        kwargs = {k: to_data(v, f"{what}.{k}") for k, v in value.parameters.items()}
-        data: dict[str, Any] = {"dist": value.distribution}
-        data |= {"kwargs": kwargs} if kwargs else {}
-        data |= {"dims": list(value.dims)} if value.dims is not None else {}
-        data |= {} if value.centered else {"centered": False}
-        return data | ({"transform": value.transform} if value.transform else {})
-    if isinstance(value, np.ndarray | np.number):
+    data = _plain(value, what)
+    _checked(data, what)
+    return data
+
+
+def _plain(value: object, what: str) -> Any:
+    """Return a prior, or what is in it, as plain values."""
+    value = value.to_dict() if isinstance(value, Serialisable) else value
+    if isinstance(value, Mapping):
+        return {key: _plain(one, f"{what}.{key}") for key, one in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(one, what) for one in value]
+    if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
-    if isinstance(value, Real):
-        return value if isinstance(value, int) else float(value)
-    if isinstance(value, Serialisable):
-        data = _plain(value.to_dict())
-        _check_inside(data, what)
-        return data
+    if value is None or isinstance(value, Real | str):
+        return value
     raise TypeError(f"{what} cannot be written as text: {text(value)}")
-
-
-def _plain(data: object) -> Any:
-    """Return nested data with tuples and arrays as lists, and NumPy's numbers as Python's."""
-    if isinstance(data, Mapping):
-        return {key: _plain(value) for key, value in data.items()}
-    if isinstance(data, tuple | list):
-        return [_plain(value) for value in data]
-    return data.tolist() if isinstance(data, np.ndarray | np.generic) else data
 
 
 def from_data(data: object, what: str) -> Any:
@@ -146,76 +115,69 @@ def from_data(data: object, what: str) -> Any:
 
     Raise ValueError for a wrong key, distribution or parameter; it names the allowed ones.
     """
+    data = _checked(data, what)
+    if not isinstance(data, dict):
+        return np.array(data) if isinstance(data, list) else data
+    try:
+        return deserialize(data)
+    except DeserializableError as error:
+        cause: BaseException = error
+        while isinstance(cause, DeserializableError) and cause.__cause__ is not None:
+            cause = cause.__cause__
+        raise ValueError(f"{what}: {_line(cause)[:200]}") from error
+
+
+def _checked(data: object, what: str) -> Any:
+    """Return a prior or a number of a text, without names that are not allowed.
+
+    This check is needed because `deserialize` looks up any attribute of PyMC and PyTensor.
+    """
     if isinstance(data, Mapping):
-        if "class" in data and "dist" not in data:
-            _check_inside(data, what)
-            try:
-                return deserialize(dict(data))
-            except DeserializableError as error:
-                raise ValueError(f"{what}: {_line(error)[:200]}") from error
-        return _prior(data, what)
+        other = "class" in data and "dist" not in data
+        return _inside(data, what) if other else _prior(data, what)
     if isinstance(data, bool) or not isinstance(data, Real | str | list):
         raise ValueError(
             f"{what} must be a number, a list of numbers or a prior (a mapping with a 'dist'); "
             f"got {reprlib.repr(data)}"
         )
+    if isinstance(data, list):
+        floats(data, what)
     if isinstance(data, str):  # YAML reads 1e-3 as a text
         try:
             return float(data)
         except ValueError:
             raise ValueError(f"{what} must be a number; got {reprlib.repr(data)}") from None
-    return np.array(data) if isinstance(data, list) and floats(data, what).size else data
+    return data
 
 
-def _check_inside(data: Mapping[str, Any] | list[Any], what: str) -> None:
-    """Raise ValueError for a nested prior with a name that is not allowed.
-
-    This check is needed because `deserialize` looks up any attribute of PyMC and PyTensor.
-    """
-    for key, value in data.items() if isinstance(data, Mapping) else enumerate(data):
-        if isinstance(value, Mapping) and isinstance(value.get("dist"), str):
-            _prior(value, f"{what}.{key}")
-        elif isinstance(value, Mapping | list):
-            _check_inside(value, f"{what}.{key}")
+def _inside(data: object, what: str) -> Any:
+    """Return what is in another variable factory, whose priors are checked."""
+    if isinstance(data, Mapping):
+        if isinstance(data.get("dist"), str):
+            return _prior(data, what)
+        return {key: _inside(value, f"{what}.{key}") for key, value in data.items()}
+    return [_inside(value, what) for value in data] if isinstance(data, list) else data
 
 
-def _check_transform(name: object, what: str) -> None:
-    known = (*TRANSFORMS, *CUSTOM_TRANSFORMS)
-    _known([name], known, f"{what}: a text cannot name the transform")
-
-
-def _prior(data: Mapping[str, Any], what: str) -> Prior:
+def _prior(data: Mapping[str, Any], what: str) -> dict[str, Any]:
+    """Return a prior of a text, whose names are checked."""
     _known(data, PRIOR_KEYS, f"{what}: unknown key")
     if "dist" not in data:
         raise ValueError(f"{what} has no 'dist'; found {_listed(data)}")
     distributions = _distributions()
     _known([data["dist"]], distributions, f"{what}: a text cannot name the distribution")
     if (transform := data.get("transform")) is not None:
-        _check_transform(transform, what)
+        named = f"{what}: a text cannot name the transform"
+        _known([transform], (*TRANSFORMS, *CUSTOM_TRANSFORMS), named)
     kwargs = data.get("kwargs") or {}
     if not isinstance(kwargs, Mapping):
         raise ValueError(f"{what}: kwargs must be a mapping; got {kwargs!r}")
-    parameters = [
-        p
-        for p in signature(distributions[data["dist"]].dist).parameters
-        if p not in ("args", "kwargs")
-    ]
-    _known(kwargs, parameters, f"{what}: {data['dist']} has no parameter")
-    dims = data.get("dims")
-    settings = {"centered": data.get("centered", True), "transform": transform}
-    values = {k: from_data(v, f"{what}.{k}") for k, v in kwargs.items()}
-    try:
-        return Prior(
-            data["dist"],
-            dims=tuple(dims) if isinstance(dims, list) else dims,
-            **settings,
-            **values,
-        )
-    except INVALID_PRIOR_ERRORS as error:
-        raise ValueError(f"{what}: {_line(error)}") from error
+    parameters = set(signature(distributions[data["dist"]].dist).parameters) - {"args", "kwargs"}
+    _known(kwargs, sorted(parameters), f"{what}: {data['dist']} has no parameter")
+    return {**data, "kwargs": {k: _checked(v, f"{what}.{k}") for k, v in kwargs.items()}}
 
 
-def _line(error: Exception) -> str:
+def _line(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 

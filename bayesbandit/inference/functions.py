@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesbandit.inference.base import COMPILE, Engine, Method, Refusal
 from bayesbandit.inference.glm.regression import Regression, regression
-from bayesbandit.inference.graph_analysis.density import containers
+from bayesbandit.inference.graph_analysis.density import containers, read
 from bayesbandit.inference.pymc_model.log_density import LogDensity
 from bayesbandit.inference.pymc_model.outcomes import Outcomes
 from bayesbandit.inference.pymc_model.possible_rewards import PossibleRewards
@@ -61,7 +61,7 @@ class Functions:
     @cached_property
     def row_likelihood(self) -> LogDensity:
         """The log likelihood of rows under draws, and the joint log density."""
-        return LogDensity(self.built)
+        return LogDensity(read(self.built))
 
     @cached_property
     def prior(self) -> PriorDraws:

@@ -39,7 +39,6 @@ from bayesbandit.inference.gibbs import sampler as gibbs
 from bayesbandit.inference.glm.regression import Regression
 from bayesbandit.inference.graph_analysis.density import (
     containers,
-    read_once,
     row_axes,
     whole_graph,
 )
@@ -478,7 +477,6 @@ def planned(
         return kept
 
 
-@read_once()
 def _first(
     model: Declaration,
     built: pm.Model,

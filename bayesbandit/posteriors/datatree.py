@@ -12,7 +12,7 @@ from pytensor.graph.traversal import ancestors
 from bayesbandit.declaring.declaration import DATA_NAMES
 from bayesbandit.inference.approximate import silenced
 from bayesbandit.inference.base import COMPILE
-from bayesbandit.inference.graph_analysis.density import containers, row_dimension
+from bayesbandit.inference.graph_analysis.density import containers, read, row_dimension
 from bayesbandit.inference.predictive import QUIET_SAMPLING, UNCOMPILED, along_rows
 from bayesbandit.inference.pymc_model.log_density import LogDensity
 
@@ -63,7 +63,7 @@ def datatree(
     chains = next(iter(free.values())).shape[:2]
     flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in free.items()}
     if "lp" not in stats:
-        stats = {**stats, "lp": LogDensity(model).joint(flat, data).reshape(chains)}
+        stats = {**stats, "lp": LogDensity(read(model)).joint(flat, data).reshape(chains)}
     observed = {str(v.name): model.rvs_to_values[v] for v in model.observed_RVs}
     tree = az.from_dict(
         {
@@ -99,7 +99,7 @@ def datatree(
             told = ", ".join(map(repr, potentials))
             _without("log_likelihood", f"the potential {told} is no sum over rows: {no_sum}")
         elif potentials:
-            each = _of_rows(LogDensity(model), flat, data).reshape(*chains, -1)
+            each = _of_rows(LogDensity(read(model)), flat, data).reshape(*chains, -1)
             groups["log_likelihood"] = az.convert_to_dataset(
                 {"row_likelihood": each}, dims={"row_likelihood": [row]}
             )

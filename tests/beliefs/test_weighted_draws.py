@@ -11,6 +11,7 @@ from scipy import special, stats
 import bayesbandit as bb
 from bayesbandit.beliefs.sampled.cloud import Cloud, cloud_form
 from bayesbandit.forms import check
+from bayesbandit.inference.graph_analysis.density import read
 from bayesbandit.inference.pymc_model.log_density import LogDensity
 from bayesbandit.inference.pymc_model.template import template
 from bayesbandit.model import RewardModel
@@ -117,7 +118,7 @@ def drawn(function, rng):
 def row_likelihood(function):
     priors = {} if function is clicks else {"theta": THETA}
     model = RewardModel(function, priors)
-    return LogDensity(template(model, D, K if model.takes_arm else None))
+    return LogDensity(read(template(model, D, K if model.takes_arm else None)))
 
 
 @cache

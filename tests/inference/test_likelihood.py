@@ -7,6 +7,7 @@ from pymc.model.transform.conditioning import remove_value_transforms
 
 import bayesbandit as bb
 from bayesbandit.inference.functions import Functions
+from bayesbandit.inference.graph_analysis.density import read
 from bayesbandit.inference.pymc_model.log_density import LogDensity
 from bayesbandit.inference.pymc_model.prior import PriorDraws
 from bayesbandit.inference.pymc_model.template import template
@@ -68,7 +69,7 @@ def test_the_log_density_is_pymcs(model):
         function({plain.rvs_to_values[plain[k]].name: v[s] for k, v in draws.items()})
         for s in range(5)
     ]
-    found = LogDensity(built).joint(draws, data)
+    found = LogDensity(read(built)).joint(draws, data)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 

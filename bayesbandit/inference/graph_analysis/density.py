@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytensor.tensor as pt
@@ -50,10 +49,10 @@ class Term:
 class Density:
     """The terms of a log density, and the mean reward, as functions of values and data.
 
-    values: one input for each free variable, of known shape. inputs: x (n, d), reward (n,),
-    weight (n,), arm (n,), by role, each present only if the model has it. given_mean: an input that
-    stands for the mean reward. own: the model's own data, at the time it was read. n_arms: K, where
-    the declaration takes the arm.
+    values: one input for each free variable, of known shape, but along the rows (`row_axes`).
+    inputs: x (n, d), reward (n,), weight (n,), arm (n,), by role, each present only if the model
+    has it. given_mean: an input that stands for the mean reward. own: the model's own data, at the
+    time it was read. n_arms: K, where the declaration takes the arm.
     """
 
     terms: tuple[Term, ...]
@@ -161,29 +160,15 @@ def marked(model: pm.Model) -> pm.Model:
     return model_from_fgraph(graph, mutate_fgraph=True)
 
 
-_READ: ContextVar[list[tuple[pm.Model, Density]] | None] = ContextVar("read", default=None)
-
-
-@contextmanager
-def read_once() -> Iterator[None]:
-    """Read a model once for all engines, within the context; its data must not change."""
-    token = _READ.set([])
-    try:
-        yield
-    finally:
-        _READ.reset(token)
+_READ: WeakKeyDictionary[pm.Model, Density] = WeakKeyDictionary()
 
 
 def read(model: pm.Model) -> Density:
-    """Return the model's log density: see `_read`. Within `read_once`, return the same again."""
-    known = _READ.get()
-    if known is None:
-        return _read(model)
-    density = next((density for other, density in known if other is model), None)
-    if density is None:
-        density = _read(model)
-        known.append((model, density))
-    return density
+    """Return the model's log density, read once: see `_read`. `Density.own` are its rows now."""
+    if model not in _READ:
+        _READ[model] = _read(model)
+    own = {role: np.asarray(v.get_value()) for role, v in containers(model).items()}
+    return replace(_READ[model], own=own)
 
 
 def _read(model: pm.Model) -> Density:
@@ -200,7 +185,9 @@ def _read(model: pm.Model) -> Density:
     shared = containers(model)
     own = {role: np.asarray(v.get_value()) for role, v in shared.items()}
     inputs = {role: _input(role, v) for role, v in shared.items()}
-    shapes = lengths(model)
+    shapes: dict[str, tuple[int | None, ...]] = {**lengths(model)}
+    for name, axis in row_axes(model).items():
+        shapes[name] = (*shapes[name][:axis], None, *shapes[name][axis + 1 :])
     values: dict[str, Variable] = {
         v.name: pt.TensorType(v.type.dtype, shapes[v.name])(v.name) for v in free
     }

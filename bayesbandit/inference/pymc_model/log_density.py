@@ -6,16 +6,13 @@ It is in the variables' own space: the draws stay where they are, so there is no
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
-from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit.inference.base import COMPILE
-from bayesbandit.inference.graph_analysis.density import read, row_axes
+from bayesbandit.inference.graph_analysis.density import Density
 from bayesbandit.inference.graph_analysis.rewrites import guarded
 from bayesbandit.inference.graph_analysis.rows import ALONG, CONSTANT, LENGTH, Reach, RowWalk
 from bayesbandit.inference.pymc_model.of_draws import (
@@ -27,9 +24,6 @@ from bayesbandit.inference.pymc_model.of_draws import (
 )
 from bayesbandit.runtime.memory import PIECE
 
-if TYPE_CHECKING:
-    import pymc as pm
-
 
 class LogDensity:
     """The log likelihood of rows, and the joint log density, each compiled when first used.
@@ -38,13 +32,13 @@ class LogDensity:
     are not proved to be independent given the variables; "" if they are.
     """
 
-    def __init__(self, model: pm.Model) -> None:
+    def __init__(self, density: Density) -> None:
+        self.density = density
+        self._row_axis = {
+            k: v.type.shape.index(None) for k, v in density.values.items() if None in v.type.shape
+        }
         with COMPILE:
-            self.density = density = read(model)
-            self._row_axis = row_axes(model)
-            self._variables = {k: self._of_any_length(k, v) for k, v in density.values.items()}
-            values = {v: self._variables[k] for k, v in density.values.items()}
-            raw = clone_replace([t.graph for t in density.terms], values, rebuild_strict=False)
+            raw = [term.graph for term in density.terms]
             walk = RowWalk(raw, dict.fromkeys(density.inputs.values(), Reach(ALONG, 0)))
             by_row = [f"{name!r} has a value for each row" for name in self._row_axis]
             mixed = [why for g in raw if (why := walk.mixed(g))]
@@ -53,18 +47,10 @@ class LogDensity:
             lengths = (v for v in ancestors(raw) if is_length(v) and walk.of(v).kind == LENGTH)
             of_rows = {v: pt.cast(n, v.type.dtype) for v in lengths}
             graphs = guarded(with_known_lengths(raw, of_rows))
-            by_rows = [walk.of(g).kind != CONSTANT for g in raw]
-            terms = list(zip(density.terms, graphs, by_rows, strict=True))
-            self.likelihood = {t.name: g for t, g, adds in terms if adds}
-            self._prior = [g for _, g, adds in terms if not adds]
-
-    def _of_any_length(self, name: str, value: Variable) -> Variable:
-        """Return a variable's input, of any length along the rows."""
-        axis = self._row_axis.get(name)
-        shape = value.type.shape
-        if axis is None:
-            return value
-        return value.type.clone(shape=(*shape[:axis], None, *shape[axis + 1 :]))(name)
+            adds = {term.name: walk.of(term.graph).kind != CONSTANT for term in density.terms}
+            named = dict(zip(adds, graphs, strict=True))
+            self.likelihood = {name: g for name, g in named.items() if adds[name]}
+            self._prior = [g for name, g in named.items() if not adds[name]]
 
     def __call__(self, draws: Draws, rows: Rows) -> np.ndarray:
         """Return the log likelihoods (S,) of all rows together; −∞ instead of NaN.
@@ -116,11 +102,11 @@ class LogDensity:
 
     @cached_property
     def _likelihood(self) -> OfDraws:
-        return OfDraws(list(self.likelihood.values()), self._variables, self.density.inputs)
+        return OfDraws(list(self.likelihood.values()), self.density.values, self.density.inputs)
 
     @cached_property
     def _rest(self) -> OfDraws:
-        return OfDraws(self._prior, self._variables, self.density.inputs)
+        return OfDraws(self._prior, self.density.values, self.density.inputs)
 
     def failure(self, draws: Draws) -> str:
         """Return how the terms fail on other rows than those of the built model; "" if they do
