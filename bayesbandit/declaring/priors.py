@@ -146,15 +146,5 @@ def same(a: Value, b: Value) -> bool:
 
 def text(value: object) -> str:
     """Return a prior as Python code, without memory addresses."""
-    if isinstance(value, Prior):
-        parts = [f'"{value.distribution}"']
-        parts += [f"{name}={text(v)}" for name, v in value.parameters.items()]
-        if value.dims is not None:
-            dims = value.dims[0] if len(value.dims) == 1 else value.dims
-            parts.append(f"dims={dims!r}")
-        parts += [] if value.centered else ["centered=False"]
-        parts += [f"transform={value.transform!r}"] if value.transform else []
-        return f"Prior({', '.join(parts)})".replace("'", '"')
-    if isinstance(value, np.number):
-        value = value.item()
+    value = value.item() if isinstance(value, np.number) else value
     return " ".join(re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value)).split())

@@ -16,8 +16,8 @@ import numpy as np
 if TYPE_CHECKING:
     import pymc as pm
 
-ESS_BATCHES = 8
-RHAT_ONE = 1.1  # the limit of R̂ for the one chain of a bandit,
+MIN_DRAWS_TO_JUDGE = 64  # of the one chain of a bandit
+RHAT_ONE = 1.1  # the limit of its R̂,
 MIN_ESS_SHARE = 0.05  # and the least ESS/S
 MAX_RHAT = 1.01  # Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021)
 MIN_ESS = 400.0  # the same
@@ -212,21 +212,12 @@ class SampledDraws(Known):
 def mixed_badly(values: np.ndarray) -> str | None:
     """Return what is wrong with one chain's draws (S, m) of m numbers; None if nothing is.
 
-    A cheap test comes first (microseconds). The means of 8 batches vary by 8/S_e of the variance of
-    a draw, if S_e is the effective sample size. If the worst number looks suspect, R̂ and the
-    effective sample size of its two half chains decide (milliseconds).
+    R̂ and the effective sample size are those of the two halves of the chain.
     """
     S = len(values)
-    if S < 8 * ESS_BATCHES:
+    if S < MIN_DRAWS_TO_JUDGE:
         return None
-    batches = values[: S - S % ESS_BATCHES].reshape(ESS_BATCHES, S // ESS_BATCHES, -1)
-    within = batches.var(axis=1).mean(axis=0)
-    between = batches.mean(axis=1).var(axis=0, ddof=1)
-    longest = between * S / (ESS_BATCHES * np.where(within > 0.0, within, np.inf))  # S / S_e
-    j = int(longest.argmax())
-    if not longest[j] * MIN_ESS_SHARE > 0.5:
-        return None
-    ess, rhat = _worst(values[: S - S % 2, j].reshape(2, S // 2, 1))
+    ess, rhat = _worst(values[: S - S % 2].reshape(2, S // 2, -1))
     if ess < MIN_ESS_SHARE * S:
         return f"the effective sample size of a mean reward is {ess:.0f} of {S} draws"
     if rhat > RHAT_ONE:

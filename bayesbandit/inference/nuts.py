@@ -30,7 +30,6 @@ ENGINE = "nuts"
 TUNING_DRAWS = 600
 TUNE_WARM = 200
 TRIAL_DRAWS = 20  # draws of a first run, which takes a second longer than later ones
-DATA_LABELS = ("x", "contexts"), ("reward", "rewards")  # data whose size a failure reports
 ARVIZ_NAMES = {  # nutpie's names to ArviZ's
     "logp": "lp",
     "diverging": "diverging",
@@ -130,9 +129,7 @@ class Nuts:
             with COMPILE:
                 set_rows(self.model, data)
                 check_start(ENGINE, at_start(self.model))
-            sizes = [f"{what} {np.abs(data[k]).max():g}" for k, what in DATA_LABELS if data[k].size]
-            said = f" (of size up to: {', '.join(sizes)})"
-            raise RuntimeError(f"nuts: nutpie failed: {_first_line(error)}{said}") from error
+            raise RuntimeError(f"nuts: nutpie failed: {_first_line(error)}") from error
         drawn, stats = trace["posterior"], trace["sample_stats"]
         states = stats["unconstrained_draw"].values
         return SampledDraws(

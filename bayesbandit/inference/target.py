@@ -116,10 +116,10 @@ class Target:
 
     def __init__(self, model: pm.Model) -> None:
         self.model = model
-        self.shapes = lengths(model)
         self.constraints = {
             str(v.name): support(v, model.rvs_to_transforms[v]) for v in model.free_RVs
         }
+        self.shapes = lengths(model)
         self.start = self._begin()
         self.dim = len(self.start)
         self.rows: Mapping[str, np.ndarray] = {}
@@ -129,7 +129,11 @@ class Target:
         set_rows(self.model, rows)
         self.rows = rows
         self.start = self._begin()
-        self.dim = len(self.start)
+        if len(self.start) != self.dim:  # of a variable with a value for each row
+            self.shapes = lengths(self.model)
+            self.dim = len(self.start)
+            for compiled in ("_declared", "_density"):
+                vars(self).pop(compiled, None)
         return self
 
     def _begin(self) -> np.ndarray:
