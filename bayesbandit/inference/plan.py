@@ -182,11 +182,6 @@ class Plan:
         """The log likelihood of rows under draws, and the joint log density."""
         return self.functions.row_likelihood
 
-    @property
-    def affine(self) -> bool:
-        """Whether the mean reward is affine in the variables, by a map that the method has."""
-        return isinstance(self.method, GaussianBlock) and self.method.affine
-
     @cached_property
     def linearized(self) -> Regression | None:
         """The generalised linear model that is approximated by Laplace's method; None if it is not
@@ -407,10 +402,7 @@ class Plan:
 
         A model that takes `arm` gives (S, n, K).
         """
-        if not self.affine:
-            return self.outcomes.mean_reward(draws, x)
-        A, b = self.method.linear_map(x)
-        return np.tensordot(self.method.stacked(draws), A, axes=(1, -1)) + b
+        return self.outcomes.mean_reward(draws, x)
 
     def __reduce__(self) -> tuple[Any, ...]:
         rows = rows_of(self.built) if self.reads_rows else None

@@ -8,32 +8,22 @@ threads may share them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
 from typing import Any
 
 import numpy as np
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import FunctionGraph
-from pytensor.tensor.basic import Alloc, Join
+from pytensor.tensor.basic import Join
 from pytensor.tensor.blockwise import Blockwise
-from pytensor.tensor.elemwise import CAReduce, Elemwise
+from pytensor.tensor.elemwise import Elemwise
 from scipy import special
 
 from bayesbandit.inference.graph_analysis.operations import kind
 
 Call = Callable[..., Any]
-PLAIN_CLASSES = {
-    "check",
-    "move",
-    "product",
-    "put",
-    "reduction",
-    "shape",
-    "take",
-}  # classes of operations
+PLAIN_CLASSES = {"check", "move", "product", "put", "reduction", "shape", "take"}
 NAMES = {"AllocEmpty", "ARange", "CumOp"}  # and others, by name
-MAX_SEQUENTIAL_SUM = 7  # numbers that NumPy adds one after the other
 
 
 def _log1mexp(x: np.ndarray) -> np.ndarray:
@@ -42,13 +32,7 @@ def _log1mexp(x: np.ndarray) -> np.ndarray:
 
 def _second(like: np.ndarray, x: np.ndarray) -> np.ndarray:
     shape = tuple([m if n == 1 else n for n, m in zip(like.shape, x.shape, strict=True)])
-    return _filled(x, shape)
-
-
-def _filled(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """Return an array of this shape with the numbers of x, which are repeated: quicker than
-    `np.broadcast_to`."""
-    out = np.empty(shape, x.dtype)
+    out = np.empty(shape, x.dtype)  # quicker than `np.broadcast_to`
     out[...] = x
     return out
 
@@ -117,10 +101,6 @@ def _call(node: Apply) -> Call | None:
         return lambda values: np.asarray(special.logsumexp(values, axis=op.axis))
     if isinstance(op, Elemwise):
         return _elementwise(node)
-    if isinstance(op, CAReduce):
-        return _reduced(node)
-    if isinstance(op, Alloc):
-        return lambda x, *shape: _filled(x, tuple([int(n) for n in shape]))
     plain = kind(node) in PLAIN_CLASSES or type(op).__name__ in NAMES
     return _performed(node) if plain else None
 
@@ -138,28 +118,6 @@ def _elementwise(node: Apply) -> Call | None:
     if known and (signature := getattr(node.tag, "sig", None)):
         return lambda *values: np.asarray(function(*values, sig=signature), dtype)
     return lambda *values: np.asarray(function(*values), dtype)
-
-
-def _reduced(node: Apply) -> Call:
-    """Return a reduction, axis by axis; along a short axis, where NumPy is slow, slice by slice."""
-    op = node.op
-    dtype = np.dtype(node.outputs[0].type.dtype)
-    axes = range(node.inputs[0].type.ndim) if op.axis is None else op.axis
-    ufunc = op.ufunc
-    before = np.dtype(op.acc_dtype or dtype)
-
-    def call(values: np.ndarray) -> np.ndarray:
-        values = np.asarray(values, before)
-        for axis in sorted(axes, reverse=True):
-            length = values.shape[axis]
-            if 0 < length <= MAX_SEQUENTIAL_SUM:
-                index = (slice(None),) * axis
-                values = reduce(ufunc, [values[(*index, i)] for i in range(length)])
-            else:
-                values = ufunc.reduce(values, axis=axis, dtype=before)
-        return np.asarray(values, dtype)
-
-    return call
 
 
 def _joined(node: Apply) -> Call | None:
