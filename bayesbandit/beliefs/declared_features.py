@@ -180,7 +180,7 @@ def regression(plan: Plan, intercept: bool) -> tuple[Ridge, Gaussian | StudentT]
     """
     engine = plan.method
     noise = plan.method.noise or 1.0
-    prior = engine.distribution(engine.prior())
+    prior = engine.distribution(engine.prior)
     if not engine.learns_noise:
         return Ridge(noise, noise, intercept), prior
     return Ridge(noise, "nig", intercept, prior=(prior.shape, prior.scale * noise)), prior

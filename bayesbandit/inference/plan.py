@@ -220,7 +220,7 @@ class Plan:
         ):
             return False
         try:
-            method.distribution(method.prior())
+            method.distribution(method.prior)
         except NotThisEngine:
             return False
         return True

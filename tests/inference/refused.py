@@ -88,11 +88,6 @@ def potential(x, reward, weight):
     return observed(x @ theta, reward, weight)
 
 
-def singular(x, reward, weight):
-    z = pt.concatenate([x, x[:, [0]]], axis=1)
-    return observed(z @ pm.Flat("theta", shape=4), reward, weight)
-
-
 def no_variable(x, reward, weight):
     return observed(x.sum(axis=1), reward, weight)
 
@@ -151,6 +146,5 @@ REFUSED = {
     "potential": (potential, "potential 'penalty': non-polynomial function abs of 'theta'"),
     "missing rewards": (missing, "'r_unobserved' ~ Normal: missing rewards are imputed"),
     "one for each row": (each_row, "'u' ~ Normal: one value for each row"),
-    "singular": (singular, "'theta' ~ Flat: improper, the posterior precision is singular"),
     "nothing free": (no_variable, "the model has no free variable"),
 }

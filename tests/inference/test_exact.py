@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 import pytest
 from scipy.stats import multivariate_normal
 
-from bayesbandit.inference.base import NotThisEngine, Refusal
+from bayesbandit.inference.base import Improper, NotThisEngine
 from bayesbandit.inference.exact import gaussian as exact
 from bayesbandit.inference.exact.gaussian import ExactGaussian
 from bayesbandit.inference.graph_analysis.recognise import not_additive
@@ -83,7 +83,7 @@ def test_closed_form_minus_log_density_is_constant(declare):
     engine, data, model = matched(declare)
     posterior = engine.posterior(**data)
     rng = np.random.default_rng(1)
-    theta = posterior.mean + 3 * (posterior.draw(8, rng) - posterior.mean)
+    theta = posterior.mean + 3 * (posterior.draw(8, rng)[0] - posterior.mean)
     points = [{k: v[i] for k, v in engine.split(theta).items()} for i in range(len(theta))]
     logp = log_densities(model, points)
     gap = theta - posterior.mean
@@ -98,7 +98,7 @@ def test_closed_form_minus_log_density_is_constant(declare):
 def test_streaming_is_batch_in_any_order(declare):
     engine, data, _ = matched(declare)
     assert not not_additive(engine.quadratic.density)
-    batch, natural = engine.posterior(**data), engine.prior()
+    batch, natural = engine.posterior(**data), engine.prior
     for i in np.random.default_rng(2).permutation(N):
         natural = natural + engine.likelihood(**part(data, [i]))
     one_by_one = engine.distribution(natural)
@@ -172,7 +172,7 @@ def test_rows_say_what_the_gradients_say(declare):
     if declare is logarithms:  # whose mean reward is not affine
         assert not engine.row_wise
         return
-    together = engine.of_rows(engine.data(**data))
+    together = engine.likelihood(**data)
     assert np.allclose(together.precision, by_gradient.precision, rtol=1e-10, atol=1e-10)
     assert np.allclose(together.shift, by_gradient.shift, rtol=1e-10, atol=1e-10)
     assert np.isclose(together.constant, by_gradient.constant, rtol=1e-10)
@@ -252,7 +252,7 @@ def test_large_rewards_do_not_swamp_small_features():
 def test_draws_have_the_posteriors_moments():
     engine, data, _ = matched(mv_cov)
     posterior = engine.posterior(**data)
-    theta = posterior.draw(20_000, np.random.default_rng(4))
+    theta, _ = posterior.draw(20_000, np.random.default_rng(4))
     sd = np.sqrt(np.diag(posterior.covariance))
     assert np.abs((theta.mean(axis=0) - posterior.mean) / sd).max() < 4 / np.sqrt(20_000)
     assert np.allclose(np.cov(theta.T), posterior.covariance, atol=0.05 * (sd**2).max())
@@ -261,12 +261,10 @@ def test_draws_have_the_posteriors_moments():
 @pytest.mark.slow
 def test_an_improper_prior_needs_rows():
     engine, data, _ = matched(improper)
-    with pytest.raises(NotThisEngine, match=r"'theta' ~ Flat: improper.*singular"):
+    with pytest.raises(Improper, match=r"'theta' ~ Flat: improper.*singular"):
         engine.posterior(**part(data, slice(0, 2)))
-    refusal = exact.match(built(improper, part(data, slice(0, 2))))
-    assert isinstance(refusal, Refusal)
-    assert "improper" in refusal.reason
-    assert isinstance(exact.match(built(improper, part(data, slice(0, 0)))), ExactGaussian)
+    for n in (0, 2):
+        assert isinstance(exact.match(built(improper, part(data, slice(0, n)))), ExactGaussian)
 
 
 def test_the_door():

@@ -101,6 +101,28 @@ def test_flat_means_of_too_few_rows_have_no_posterior_by_any_engine():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("n", [D + 1, D + 2, 30])
+@pytest.mark.parametrize("scale", [1.0, 1e-9])
+def test_rewards_on_a_plane_leave_a_flat_noise_scale_improper(n, scale):
+    """The residuals are rounding. Noise tells the scale, however small the rewards are."""
+
+    @reward_model(theta=Prior("Flat", dims="feature"), sigma=Prior("HalfFlat"))
+    def flat(x, reward, theta, sigma):
+        mu = x @ theta
+        pm.Normal("r", mu, sigma, observed=reward)
+        return mu
+
+    data = rows(n)
+    data["reward"] = scale * data["reward"]
+    with pytest.raises(Improper, match="'sigma' ~ HalfFlat: improper"):
+        bb.fit(flat, **data)
+    noisy = rows(30, exact=False)
+    one, other = (bb.fit(flat, noisy["x"], c * noisy["reward"]).known for c in (1.0, scale))
+    assert np.isclose(other.scale, scale**2 * one.scale, rtol=1e-12)
+    assert np.isclose(other.shape, one.shape)
+
+
+@pytest.mark.slow
 def test_a_variable_whose_conditional_is_improper_is_named():
     @reward_model(theta=THETA)
     def unbounded(x, reward, theta):

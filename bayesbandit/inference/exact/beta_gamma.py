@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import betaln, gammaln
 
-from bayesbandit.inference.draws import MOMENT_DRAWS, Moments, Planned
+from bayesbandit.inference.draws import Moments, Planned
 from bayesbandit.inference.exact.distributions import Exact
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
 from bayesbandit.runtime.compiling import interpreted
@@ -48,11 +48,6 @@ class OneNumber(Exact):
 
     @property
     @abstractmethod
-    def log_volume(self) -> float:
-        """log of the integral over the support of the density without its constant."""
-
-    @property
-    @abstractmethod
     def distribution(self) -> Any:
         """The same, of scipy.stats."""
 
@@ -80,12 +75,10 @@ class OneNumber(Exact):
     ) -> tuple[np.ndarray, np.ndarray]:
         if plan.method.itself:
             return np.full(len(x), self.mean), np.full(len(x), self.sd)
-        means = self.rewards(plan, x, MOMENT_DRAWS, rng)
-        return means.mean(axis=0), means.std(axis=0, ddof=1)
+        return super().moments(plan, x, rng)
 
-    def coefficients(self, plan: Planned, rng: np.random.Generator) -> dict[str, Moments]:
-        moments: dict[str, Moments] = {self.name: (self.mean, self.sd)}
-        return moments | self.others(plan, rng, moments)
+    def closed(self, plan: Planned) -> dict[str, Moments]:
+        return {self.name: (self.mean, self.sd)}
 
     def marginals(self, plan: Planned) -> dict[str, Any]:
         return {self.name: self.distribution}

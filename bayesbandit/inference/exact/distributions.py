@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -16,10 +15,9 @@ from scipy.linalg.lapack import dpotrf
 from scipy.special import gammaln
 
 from bayesbandit.inference.draws import MOMENT_DRAWS, Known, Moments, Planned, described, moments
-from bayesbandit.inference.graph_analysis.quadratic import Additive, affine
+from bayesbandit.inference.graph_analysis.quadratic import affine
 
-if TYPE_CHECKING:
-    from bayesbandit.inference.exact.gaussian import GaussianBlock
+HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 class Exact(Known):
@@ -28,88 +26,38 @@ class Exact(Known):
     log_evidence: float
 
     @property
+    @abstractmethod
+    def log_volume(self) -> float:
+        """The log of the integral of the density without its constant."""
+
+    @abstractmethod
+    def closed(self, plan: Planned) -> dict[str, Moments]:
+        """Return the moments, by name, that have a closed form."""
+
+    @property
     def evidence(self) -> float | None:
         return None if math.isnan(self.log_evidence) else self.log_evidence
-
-    def others(
-        self, plan: Planned, rng: np.random.Generator, known: Collection[str]
-    ) -> dict[str, Moments]:
-        """Return the moments, by draws, of deterministic quantities that have no moments yet."""
-        if not set(plan.outcomes.deterministic) - set(known):
-            return {}
-        draws = plan.outcomes.rest(self.samples(plan, MOMENT_DRAWS, rng))
-        return {k: moments(v) for k, v in draws.items() if k not in known}
-
-
-class ExactDistribution(Exact):
-    """A distribution of θ (D,) around `mean`, with precision Λ = LL', L = `cholesky` (D, D)."""
-
-    mean: np.ndarray
-    cholesky: np.ndarray
-
-    @abstractmethod
-    def drawn(
-        self, method: GaussianBlock, size: int, rng: np.random.Generator
-    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Return draws of θ (size, D), and of the variables by name."""
-
-    @property
-    @abstractmethod
-    def widening(self) -> float:
-        """The ratio of the sds to those of N(mean, Λ⁻¹)."""
-
-    @property
-    @abstractmethod
-    def covariance(self) -> np.ndarray:
-        """The covariance of θ (D, D)."""
-
-    @abstractmethod
-    def further(self, plan: Planned) -> dict[str, Moments]:
-        """Return moments by name, in closed form, of quantities that are not in θ."""
-
-    def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Return independent draws by name."""
-        drawn = self.drawn(plan.method, size, rng)[1]
-        return {k: drawn[k] for k in plan.outcomes.names}
-
-    def rewards(
-        self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
-    ) -> np.ndarray:
-        method = plan.method
-        theta = self.drawn(plan.method, size, rng)[0]
-        if not method.affine:
-            return np.asarray(method.mean_reward(theta, x))
-        A, b = method.linear_map(x)
-        return np.asarray(np.tensordot(theta, A, axes=(1, -1)) + b)
 
     def moments(
         self, plan: Planned, x: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the moments of A θ + b, if mean rewards are that; else the moments of draws."""
-        if not plan.method.affine:
-            means = self.rewards(plan, x, MOMENT_DRAWS, rng)
-            return means.mean(axis=0), means.std(axis=0, ddof=1)
-        A, b = plan.method.linear_map(x)
-        half = solve_triangular(self.cholesky, A.reshape(-1, A.shape[-1]).T, lower=True)
-        sd = np.sqrt((half**2).sum(axis=0)) * self.widening
-        return A @ self.mean + b, sd.reshape(b.shape)
+        """Return the moments of draws."""
+        means = self.rewards(plan, x, MOMENT_DRAWS, rng)
+        return means.mean(axis=0), means.std(axis=0, ddof=1)
 
     def coefficients(self, plan: Planned, rng: np.random.Generator) -> dict[str, Moments]:
         """Return moments in closed form, or of draws where there is no closed form."""
-        inside = plan.method.moments(self.mean, self.covariance)
-        moments = {k: described(mean, covariance) for k, (mean, covariance) in inside.items()}
-        moments |= self.further(plan)
-        moments |= self.others(plan, rng, moments)
+        found = self.closed(plan)
         order = [*plan.outcomes.names, *plan.outcomes.deterministic]
-        return {k: moments[k] for k in order}
-
-
-HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+        if not found.keys() >= set(order):
+            draws = plan.outcomes.rest(self.samples(plan, MOMENT_DRAWS, rng))
+            found |= {k: moments(v) for k, v in draws.items() if k not in found}
+        return {k: found[k] for k in order}
 
 
 @dataclass(frozen=True)
-class Gaussian(ExactDistribution):
-    """θ ~ N(mean, precision⁻¹).
+class ExactDistribution(Exact):
+    """θ given a noise precision q is N(mean, (qΛ)⁻¹).
 
     mean (D,), precision Λ (D, D), cholesky L (D, D) lower with Λ = LL'. log_evidence: log of the
     density of the rewards given everything else, all constants included.
@@ -118,85 +66,143 @@ class Gaussian(ExactDistribution):
     mean: np.ndarray
     precision: np.ndarray
     cholesky: np.ndarray
-    log_evidence: float
 
-    @cached_property
-    def covariance(self) -> np.ndarray:
-        """Λ⁻¹ (D, D)."""
-        return np.asarray(cho_solve((self.cholesky, True), np.eye(len(self.mean))))
+    @property
+    @abstractmethod
+    def variance(self) -> float:
+        """The mean of 1/q."""
+
+    @abstractmethod
+    def variances(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Return draws of 1/q (S,)."""
+
+    @abstractmethod
+    def precisions(self, p: np.ndarray) -> np.ndarray:
+        """Return the quantiles of q at probabilities p."""
+
+    @abstractmethod
+    def log_kernel(self, q: np.ndarray) -> np.ndarray:
+        """Return the log density (n,) at θ = mean and q (n,), without its constant `log_volume`."""
+
+    @abstractmethod
+    def marginal(self, mean: np.ndarray, root: np.ndarray) -> Any:
+        """Return the distribution of elements of θ, of scipy.stats; their sds are `root` at
+        q = 1."""
 
     @property
     def log_volume(self) -> float:
         """log ∫ exp(−½ (θ − mean)'Λ(θ − mean)) dθ."""
         return float(len(self.mean) * HALF_LOG_2PI - np.log(np.diag(self.cholesky)).sum())
 
-    def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Return draws of θ, (S, D)."""
-        noise = rng.standard_normal((len(self.mean), size))
-        return self.mean + solve_triangular(self.cholesky, noise, lower=True, trans=1).T
-
-    def drawn(
-        self, method: GaussianBlock, size: int, rng: np.random.Generator
-    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        theta = self.draw(size, rng)
-        return theta, method.split(theta)
-
-    def marginals(self, plan: Planned) -> dict[str, Any]:
-        return {
-            k: stats.norm(mean, scales(mean, covariance))
-            for k, (mean, covariance) in plan.method.moments(self.mean, self.covariance).items()
-        }
+    @cached_property
+    def inverse(self) -> np.ndarray:
+        """Λ⁻¹ (D, D)."""
+        return np.asarray(cho_solve((self.cholesky, True), np.eye(len(self.mean))))
 
     @property
-    def widening(self) -> float:
-        return 1.0
+    def covariance(self) -> np.ndarray:
+        """The covariance of θ (D, D); infinite where it is not defined."""
+        inverse = self.inverse
+        zero = np.zeros_like(inverse)
+        return np.multiply(inverse, self.variance, where=inverse != 0.0, out=zero)
 
-    def further(self, plan: Planned) -> dict[str, Moments]:
-        """Return the moments of those deterministic quantities that are affine in θ."""
-        method = plan.method
-        rest = plan.outcomes.rest
-        moments = {}
-        if not plan.outcomes.deterministic:
-            return {}
-        points = np.random.default_rng(0).normal(size=(3, method.dim))
-        at_points = rest(method.split(points))
-        for name, shape in plan.outcomes.deterministic.items():
+    def draw(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Return draws of θ (S, D) and of 1/q (S,)."""
+        sigma2 = self.variances(size, rng)
+        noise = rng.standard_normal((len(self.mean), size)) * np.sqrt(sigma2)
+        return self.mean + solve_triangular(self.cholesky, noise, lower=True, trans=1).T, sigma2
 
-            def value(Z: np.ndarray, name: str = name) -> np.ndarray:
-                return rest(method.split(Z))[name].reshape(len(Z), -1)
+    def samples(self, plan: Planned, size: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """Return independent draws by name."""
+        theta, sigma2 = self.draw(size, rng)
+        drawn = plan.method.split(theta) | plan.method.noise_drawn(sigma2)
+        return {k: drawn[k] for k in plan.outcomes.names}
 
-            T, b = affine(value, method.dim)
-            if np.allclose(points @ T + b, at_points[name].reshape(3, -1), rtol=1e-9, atol=1e-9):
-                mean = (self.mean @ T + b).reshape(shape)
-                moments[name] = described(mean, T.T @ self.covariance @ T)
-        return moments
+    def rewards(
+        self, plan: Planned, x: np.ndarray, size: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        theta = self.draw(size, rng)[0]
+        if not plan.method.affine:
+            return np.asarray(plan.method.mean_reward(theta, x))
+        A, b = plan.method.linear_map(x)
+        return np.asarray(np.tensordot(theta, A, axes=(1, -1)) + b)
+
+    def moments(
+        self, plan: Planned, x: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the moments of A θ + b, if mean rewards are that; else the moments of draws."""
+        if not plan.method.affine:
+            return super().moments(plan, x, rng)
+        A, b = plan.method.linear_map(x)
+        half = solve_triangular(self.cholesky, A.reshape(-1, A.shape[-1]).T, lower=True)
+        sd = np.sqrt((half**2).sum(axis=0)) * math.sqrt(self.variance)
+        return A @ self.mean + b, sd.reshape(b.shape)
+
+    def closed(self, plan: Planned) -> dict[str, Moments]:
+        inside = plan.method.moments(self.mean, self.covariance)
+        return {k: described(mean, covariance) for k, (mean, covariance) in inside.items()}
+
+    def marginals(self, plan: Planned) -> dict[str, Any]:
+        inside = plan.method.moments(self.mean, self.inverse)
+        return {k: self.marginal(m, scales(m, square)) for k, (m, square) in inside.items()}
 
 
 @dataclass(frozen=True)
-class NaturalGamma(Additive):
-    """Statistics of exp(c + h log q − βq + q(η'θ − ½θ'Λθ)).
+class Gaussian(ExactDistribution):
+    """θ ~ N(mean, Λ⁻¹): q is 1."""
 
-    precision: Λ (D, D). shift: η (D,). power: h. rate: β. constant: c.
-    """
+    log_evidence: float
 
-    precision: np.ndarray
-    shift: np.ndarray
-    power: float
-    rate: float
-    constant: float = 0.0
+    @property
+    def variance(self) -> float:
+        return 1.0
+
+    def variances(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        return np.ones(size)
+
+    def precisions(self, p: np.ndarray) -> np.ndarray:
+        return np.ones_like(p)
+
+    def log_kernel(self, q: np.ndarray) -> np.ndarray:
+        return np.zeros_like(q)
+
+    def marginal(self, mean: np.ndarray, root: np.ndarray) -> Any:
+        return stats.norm(mean, root)
+
+    def closed(self, plan: Planned) -> dict[str, Moments]:
+        """Return moments of the variables, and of those deterministic quantities that are affine
+        in them."""
+        found = super().closed(plan)
+        method = plan.method
+        if not plan.outcomes.deterministic:
+            return found
+
+        shapes = plan.outcomes.deterministic
+
+        def quantities(Z: np.ndarray) -> np.ndarray:
+            values = plan.outcomes.rest(method.split(Z))
+            return np.concatenate([values[k].reshape(len(Z), -1) for k in shapes], axis=1)
+
+        T, b = affine(quantities, method.dim)
+        points = np.random.default_rng(0).normal(size=(3, method.dim))
+        close = np.isclose(points @ T + b, quantities(points), rtol=1e-9, atol=1e-9).all(axis=0)
+        covariance = self.covariance
+        stop = 0
+        for name, shape in shapes.items():
+            its = slice(stop, stop := stop + math.prod(shape))
+            if close[its].all():
+                mean = (self.mean @ T[:, its] + b[its]).reshape(shape)
+                found[name] = described(mean, T[:, its].T @ covariance @ T[:, its])
+        return found
 
 
 @dataclass(frozen=True)
 class StudentT(ExactDistribution):
-    """σ² ~ InverseGamma(shape, scale), θ | σ² ~ N(mean, σ² precision⁻¹).
+    """1/q = σ² ~ InverseGamma(shape, scale).
 
-    mean (D,), precision Λ (D, D), cholesky L (D, D) lower with Λ = LL'; θ by itself is Student-t
-    with 2 shape degrees of freedom. log_evidence: as of a Gaussian posterior.
+    θ by itself is Student-t with 2 shape degrees of freedom.
     """
 
-    mean: np.ndarray
-    precision: np.ndarray
-    cholesky: np.ndarray
     shape: float
     scale: float
     log_evidence: float
@@ -206,52 +212,39 @@ class StudentT(ExactDistribution):
         """Degrees of freedom of θ."""
         return 2.0 * self.shape
 
-    @cached_property
-    def spread(self) -> np.ndarray:
-        """The scale matrix of θ's Student-t, (scale / shape) Λ⁻¹ (D, D)."""
-        inverse = cho_solve((self.cholesky, True), np.eye(len(self.mean)))
-        return np.asarray(self.scale / self.shape * inverse)
+    @property
+    def variance(self) -> float:
+        return self.scale / (self.shape - 1.0) if self.shape > 1.0 else math.inf
+
+    def variances(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        return np.asarray(self.scale / rng.standard_gamma(self.shape, size))
+
+    def precisions(self, p: np.ndarray) -> np.ndarray:
+        return np.asarray(stats.gamma.ppf(p, self.shape) / self.scale)
+
+    def log_kernel(self, q: np.ndarray) -> np.ndarray:
+        power = self.shape - 1.0 + 0.5 * len(self.mean)
+        return np.asarray(power * np.log(q) - self.scale * q)
+
+    def marginal(self, mean: np.ndarray, root: np.ndarray) -> Any:
+        return stats.t(self.df, mean, root * math.sqrt(self.scale / self.shape))
 
     @property
-    def covariance(self) -> np.ndarray:
-        """The covariance of θ (D, D): infinite up to two degrees of freedom."""
-        factor = self.df / (self.df - 2.0) if self.df > 2.0 else math.inf
-        return np.multiply(
-            self.spread, factor, where=self.spread != 0.0, out=np.zeros_like(self.spread)
-        )
-
-    def draw(self, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Return draws of θ (S, D) and of σ² (S,)."""
-        sigma2 = self.scale / rng.standard_gamma(self.shape, size)
-        noise = rng.standard_normal((len(self.mean), size)) * np.sqrt(sigma2)
-        return self.mean + solve_triangular(self.cholesky, noise, lower=True, trans=1).T, sigma2
-
-    def drawn(
-        self, method: GaussianBlock, size: int, rng: np.random.Generator
-    ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        theta, sigma2 = self.draw(size, rng)
-        return theta, method.split(theta) | method.noise_drawn(sigma2)
+    def log_volume(self) -> float:
+        """The log integral of q^{shape − 1 + D/2} exp(−q (scale + ½ (θ − mean)'Λ(θ − mean)))."""
+        gamma = math.lgamma(self.shape) - self.shape * math.log(self.scale)
+        return super().log_volume + gamma
 
     def marginals(self, plan: Planned) -> dict[str, Any]:
         """Return Student-t marginals of θ; of the scale q^(1/k), a generalised gamma."""
-        method = plan.method
         k = float(plan.method.exponent)
-        moments: dict[str, Any] = {
-            name: stats.t(self.df, mean, scales(mean, spread))
-            for name, (mean, spread) in method.moments(self.mean, self.spread).items()
-        }
         scale = stats.gengamma(self.shape, k, scale=self.scale ** (-1.0 / k))
-        return moments | {method.scale_name: scale}
+        return super().marginals(plan) | {plan.method.scale_name: scale}
 
-    @property
-    def widening(self) -> float:
-        if self.df <= 2.0:
-            return math.inf
-        return math.sqrt(self.scale / self.shape * self.df / (self.df - 2.0))
-
-    def further(self, plan: Planned) -> dict[str, Moments]:
-        """Return the moments of the noise scale as it is declared, a power of q."""
-        return {plan.method.scale_name: self.power(1.0 / plan.method.exponent)}
+    def closed(self, plan: Planned) -> dict[str, Moments]:
+        """Return moments of the variables, the noise scale as it is declared among them."""
+        noise = self.power(1.0 / plan.method.exponent)
+        return super().closed(plan) | {plan.method.scale_name: noise}
 
     def power(self, p: float) -> Moments:
         """Return mean and sd of q^p, q = 1/σ² ~ Gamma(shape, scale); ∞ where they are infinite."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from bayesbandit.inference.base import NotFinite, improper, matching, sound
-from bayesbandit.inference.exact.distributions import Gaussian, factor
+from bayesbandit.inference.exact.distributions import ExactDistribution, Gaussian, factor
 from bayesbandit.inference.graph_analysis.density import read
 from bayesbandit.inference.graph_analysis.eligibility import eligible, on_own_rows
 from bayesbandit.inference.graph_analysis.quadratic import (
@@ -24,13 +25,20 @@ from bayesbandit.inference.graph_analysis.quadratic import (
     Natural,
     Quadratic,
 )
-from bayesbandit.inference.graph_analysis.recognise import RELATIVE_TOLERANCE, Form, part, recognise
+from bayesbandit.inference.graph_analysis.recognise import (
+    RELATIVE_TOLERANCE,
+    Form,
+    differs,
+    part,
+    recognise,
+)
 
 if TYPE_CHECKING:
     import pymc as pm
 
 Array = np.ndarray
 ENGINE = "exact_gaussian"
+TESTED_QUANTILES = np.array([0.5, 1e-4, 1.0 - 1e-4])  # of q
 
 
 class GaussianBlock:
@@ -157,15 +165,6 @@ class GaussianBlock:
         parts = [np.reshape(draws[k], (-1, s.stop - s.start)) for k, s in self.slices.items()]
         return np.concatenate(parts, axis=1)
 
-    def of_rows(self, data: Data, given: Given = ()) -> Natural:
-        """Return natural parameters of rows. Where they are `row_wise` each is an observation of
-        precision p and shift u of its mean reward A θ + b: Λ = A'diag(p)A, η = A'u."""
-        if not self.row_wise:
-            return self.quadratic.likelihood(data, given)
-        A, b = self.mean_map(data)
-        shift, curvature, value = self.quadratic.curvature(b, data, given)
-        return Natural((A.T * -curvature) @ A, A.T @ shift, value)
-
     def solve(self, precision: Array, shift: Array) -> tuple[Array, Array, Array]:
         """Return L with Λ = LL', L⁻¹η and Λ⁻¹η; where Λ is singular, names the variable left
         unknown.
@@ -185,95 +184,142 @@ class GaussianBlock:
 
 
 class ExactGaussian(GaussianBlock):
-    """A model whose posterior is Gaussian, and how to compute it.
+    """A model whose posterior is Gaussian given the precision q of the noise, and how to compute
+    it.
 
-    names, shapes: the free variables; slices: where each is in θ (D,), `dim` D.
+    Its log density is c + h log q − βq + q (η'θ − ½ θ'Λθ), see `Natural`. Here the noise is known,
+    and q is 1.
     """
 
     engine = ENGINE
     learns_noise = False
 
-    def __init__(self, quadratic: Quadratic, form: Form) -> None:
-        super().__init__(quadratic, form)
-        self._prior = quadratic.prior()
-
     @property
     def noise(self) -> float | None:
-        """σ² where rewards are N(mean reward, σ²/weight), else None (see `RowNoise`)."""
+        """σ² q where rewards are N(mean reward, σ²/weight), else None (see `RowNoise`)."""
         return self.form.rows.factor
 
     @property
     def ridge(self) -> float | None:
         """λ where θ ~ N(0, σ²/λ I) beside such noise: a ridge regression, else None."""
-        lam = ridge(self._prior)
-        return None if self.noise is None or lam is None else self.noise * lam
+        prior = self.prior
+        c = prior.precision[0, 0]
+        off = np.abs(prior.precision - c * np.eye(self.dim)).max()
+        plain = c > 0.0 and off <= 1e-12 * c and not prior.shift.any()
+        return None if self.noise is None or not plain else float(self.noise * c)
 
+    # ---- as functions of q -----------------------------------------------------------------------
+
+    def given(self, q: float) -> Given:
+        """Return the value of the noise scale where its precision is q, if it is unknown."""
+        return ()
+
+    def log_jacobian(self, q: float) -> float:
+        """Return what makes a density in the noise scale one in q."""
+        return 0.0
+
+    def log_density(self, theta: Array, q: float, *parts: Data | None) -> float:
+        """Return the log density of θ (D,) and q, of rows and of the prior, None, among the
+        parts."""
+        values = [self.quadratic.part(theta[None], data, self.given(q))[1][0] for data in parts]
+        return float(sum(values)) + self.log_jacobian(q) * (None in parts)
+
+    def scalars(self, theta: Array, *parts: Data | None) -> tuple[float, float, float]:
+        """Return h, β and c of `log_density` at θ (D,) as c + h log q − βq."""
+        return 0.0, 0.0, self.log_density(theta, 1.0, *parts)
+
+    # ---- prior, rows, posterior ------------------------------------------------------------------
+
+    @cached_property
     def prior(self) -> Natural:
-        """Return natural parameters of the prior: Λ (D, D), η (D,)."""
-        return self._prior
+        """Natural parameters of the prior."""
+        natural = self.quadratic.prior(self.given(1.0))
+        return Natural(natural.precision, natural.shift, *self.scalars(np.zeros(self.dim), None))
 
     def likelihood(
         self, x: Array, reward: Array, weight: Array | None = None, arm: Array | None = None
     ) -> Natural:
         """Return natural parameters of rows x (n, d), reward, weight, arm (n,); of batches, they
         add up if `form.not_additive` is empty."""
-        return self.of_rows(self.data(x, reward, weight, arm))
+        data = self.data(x, reward, weight, arm)
+        return Natural(*self.of_rows(data), *self.scalars(np.zeros(self.dim), data))
+
+    def of_rows(self, data: Data) -> tuple[Array, Array]:
+        """Return Λ and η of rows. Where they are `row_wise` each is an observation of precision p
+        and shift u of its mean reward A θ + b: Λ = A'diag(p)A, η = A'u."""
+        if not self.row_wise:
+            natural = self.quadratic.likelihood(data, self.given(1.0))
+            return natural.precision, natural.shift
+        A, b = self.mean_map(data)
+        shift, curvature, _ = self.quadratic.curvature(b, data, self.given(1.0))
+        return (A.T * -curvature) @ A, A.T @ shift
 
     def posterior(
         self, x: Array, reward: Array, weight: Array | None = None, arm: Array | None = None
-    ) -> Gaussian:
+    ) -> ExactDistribution:
         """Return the posterior given rows x (n, d), reward, weight, arm (n,), if it is
-        `checked`."""
-        known = self.distribution(self.prior() + self.likelihood(x, reward, weight, arm))
-        at_mean = self.checked(known, self.data(x, reward, weight, arm))
-        return replace(known, log_evidence=at_mean + known.log_volume)
+        `checked`.
 
-    def checked(self, known: Gaussian, data: Data) -> float:
-        """Run the identity test: at the mean and up to four sds from it, the model's log density
-        of these rows and its gradient are those of N(mean, Λ⁻¹), to rounding or 1e-5 posterior sds.
-        Returns the log density at the mean."""
-        z = tried(self.dim)
-        theta = known.mean + solve_triangular(known.cholesky, z.T, lower=True, trans=1).T
-        slopes, values = self.quadratic.at(theta, data)
-        if not np.isfinite(values[0]):
-            raise self.quadratic.not_finite(values[0])
-        expected = (known.mean - theta) @ known.precision
-        off = slopes - expected
-        size = np.abs(theta) @ np.abs(known.precision) + np.abs(known.precision @ known.mean)
-        sds = np.linalg.norm(solve_triangular(known.cholesky, off.T, lower=True), axis=0)
-        close = 1e-5 * (1.0 + np.linalg.norm(z, axis=1))
-        wrong = (np.abs(off) > RELATIVE_TOLERANCE * size).any(axis=1) & ~(sds <= close)
-        gap = values - values[0] + 0.5 * (z**2).sum(axis=1)
-        most = np.maximum(1e-5 * (1.0 + (z**2).sum(axis=1)), RELATIVE_TOLERANCE * np.abs(values))
-        wrong |= ~(np.abs(gap) <= most)
-        if wrong.any():
-            reason = (
-                "on these rows the log density differs from its closed form: by "
-                f"{np.abs(gap).max():.2g}, and its mean by {np.nanmax(sds):.2g} posterior sds"
-            )
-            raise self.quadratic.refusal(reason, of_rows=True)
-        return float(values[0])
+        What is left beside the square is read at the mean: at 0 it would be lost to rounding if
+        rewards are far from 0.
+        """
+        data = self.data(x, reward, weight, arm)
+        precision, shift = self.of_rows(data)
+        precision = self.prior.precision + precision
+        L, _, mean = self.solve(precision, self.prior.shift + shift)
+        power, rate, constant = self.scalars(mean, None, data)
+        if not np.isfinite(constant):
+            raise self.quadratic.not_finite(constant)
+        known = self.about(mean, precision, L, power, rate, constant)
+        self.checked(known, data)
+        return known
 
-    def distribution(self, natural: Natural) -> Gaussian:
+    def distribution(self, natural: Natural) -> ExactDistribution:
         """Return the distribution that has these natural parameters; refused where it is
         improper."""
         L, half, mean = self.solve(natural.precision, natural.shift)
-        known = Gaussian(mean, natural.precision, L, 0.0)
-        evidence = natural.constant + 0.5 * (half @ half) + known.log_volume
-        return replace(known, log_evidence=float(evidence))
+        rate = natural.rate - 0.5 * float(half @ half)
+        return self.about(mean, natural.precision, L, natural.power, rate, natural.constant)
+
+    def about(
+        self, mean: Array, precision: Array, L: Array, power: float, rate: float, constant: float
+    ) -> ExactDistribution:
+        """Return the distribution about a mean (D,), where η is 0; refused where it is improper."""
+        known = Gaussian(mean, precision, L, 0.0)
+        return replace(known, log_evidence=constant - rate + known.log_volume)
+
+    def checked(self, known: ExactDistribution, data: Data) -> None:
+        """Run the identity test: at the mean and up to four sds from it, at q from the middle and
+        the tails, the model's log density of these rows and its gradient in θ are those of
+        `known`, to rounding or to 1e-5 posterior sds."""
+        z = tried(self.dim)
+        q = known.precisions(TESTED_QUANTILES)
+        root = np.sqrt(q)
+        half = solve_triangular(known.cholesky, z.T, lower=True, trans=1)
+        theta = known.mean + (half / root).T
+        at = [self.quadratic.at(one, data, self.given(p)) for one, p in zip(theta, q, strict=True)]
+        slopes = np.array([slope for slope, _ in at]) / q[:, None]
+        values = np.array([value for _, value in at]) + [self.log_jacobian(p) for p in q]
+        if not np.isfinite(values[0]):
+            raise self.quadratic.not_finite(values[0])
+        if why := differs(values, known.log_kernel(q) - 0.5 * (z**2).sum(axis=1)):
+            raise self.quadratic.refusal(why, of_rows=True)
+        off = slopes - (known.mean - theta) @ known.precision
+        size = np.abs(theta) @ np.abs(known.precision) + np.abs(known.precision @ known.mean)
+        sds = root * np.linalg.norm(solve_triangular(known.cholesky, off.T, lower=True), axis=0)
+        close = sds <= 1e-5 * (1.0 + np.linalg.norm(z, axis=1))
+        if ((np.abs(off) > RELATIVE_TOLERANCE * size).any(axis=1) & ~close).any():
+            reason = (
+                "on these rows the mean of the log density differs from its closed form by "
+                f"{np.nanmax(sds):.2g} posterior sds"
+            )
+            raise self.quadratic.refusal(reason, of_rows=True)
 
 
 def tried(dim: int) -> Array:
     """Return points (3, D) at which a posterior is tested: its mean, one and four sds from it."""
     z = np.random.default_rng(0).standard_normal((3, dim))
     return z * np.array([[0.0], [1.0], [4.0]])
-
-
-def ridge(prior: Natural) -> float | None:
-    """Return c where the prior precision is c I about 0, else None."""
-    c = prior.precision[0, 0]
-    off = np.abs(prior.precision - c * np.eye(len(prior.shift))).max()
-    return float(c) if c > 0 and off <= 1e-12 * c and not prior.shift.any() else None
 
 
 @matching

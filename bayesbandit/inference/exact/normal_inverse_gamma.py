@@ -12,20 +12,21 @@ on θ that is not scaled by σ leaves a model that is only conditionally Gaussia
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.stats import gamma
 
 from bayesbandit.inference.base import NotThisEngine, improper, matching, refuse
-from bayesbandit.inference.exact.distributions import HALF_LOG_2PI, NaturalGamma, StudentT
-from bayesbandit.inference.exact.gaussian import GaussianBlock, ridge, tried
+from bayesbandit.inference.exact.distributions import StudentT
+from bayesbandit.inference.exact.gaussian import ExactGaussian
 from bayesbandit.inference.graph_analysis.degrees import Analytic, depends_on
 from bayesbandit.inference.graph_analysis.density import distribution, read
 from bayesbandit.inference.graph_analysis.eligibility import eligible, on_own_rows
-from bayesbandit.inference.graph_analysis.quadratic import Data, Natural, Quadratic
-from bayesbandit.inference.graph_analysis.recognise import Form, differs, recognise
+from bayesbandit.inference.graph_analysis.form import quartered
+from bayesbandit.inference.graph_analysis.quadratic import Data, Given, Quadratic
+from bayesbandit.inference.graph_analysis.recognise import Form, recognise
 from bayesbandit.inference.graph_analysis.row_noise import close, random_rows
 from bayesbandit.inference.graph_analysis.transforms import transform_name
 
@@ -36,6 +37,14 @@ Array = np.ndarray
 ENGINE = "normal_inverse_gamma"
 CONDITIONALLY_GAUSSIAN = "so the posterior is only conditionally Gaussian"
 TESTED_SCALES = (0.3, 2.7, 11.0)  # values of a scale at which what holds at 1 must hold again
+FLOAT_ROLES = "x", "reward", "weight"
+# q where βq outweighs h log q if β is about 1, and two where it does not
+TESTED_PRECISIONS = np.array([2.0**20, 2.0**-40, 2.0**-80])
+SMALL_RATE, LARGE_RATE = 2.0**-10, 2.0**20  # of β, for which these do
+MAX_UNITS = 8  # of q that are tried
+POWER_ROUNDING = 1e-13  # of h, which is often a quarter of a whole number
+ROUNDINGS = 1e-14  # of a log density, relative
+RESIDUAL_ROUNDING = 1e-13  # of the rewards' distances from their means, relative to the rewards
 TESTED_ROWS = 5  # rows on which a density is compared with its closed form, where rows are apart
 
 
@@ -96,34 +105,24 @@ def trial(quadratic: Quadratic, apart: bool) -> Data:
         all_roles[k][: TESTED_ROWS if apart else n].astype(float) for k in FLOAT_ROLES
     )
     data = x, reward, weight, all_roles["arm"][: len(x)].astype(np.int64)
-    at_0 = quadratic.log_likelihood(np.zeros((1, quadratic.dim)), data, (1.0,))
+    at_0 = quadratic.part(np.zeros((1, quadratic.dim)), data, (1.0,))[1]
     return random_rows(density, seed=0) if apart and not (n and np.isfinite(at_0)) else data
 
 
-def conjugate(engine: NormalInverseGamma, data: Data) -> None:
-    """Run the identity test: the density is what its statistics say, at random θ and s."""
-    theta = np.random.default_rng(0).normal(size=(3, engine.dim))
-    k = engine.exponent
-    for prior, stats in ((True, engine.prior()), (False, engine.statistics(data))):
-        shape = Natural(stats.precision, stats.shift)(theta)
-        for s in (*TESTED_SCALES, 1.0):
-            q = s**k
-            if prior:
-                value = engine.quadratic.log_prior(theta, (s,))
-                value = value + (1.0 / k - 1.0) * math.log(q) - math.log(abs(k))
-            else:
-                value = engine.quadratic.log_likelihood(theta, data, (s,))
-            closed = stats.constant + stats.power * math.log(q) - stats.rate * q + q * shape
-            if not close(closed, value):
-                label = engine.quadratic.density.label(engine.scale_name)
-                raise not_conjugate(f"{label}: not inverse gamma, {CONDITIONALLY_GAUSSIAN}")
+def check_inverse_gamma(engine: NormalInverseGamma, data: Data) -> None:
+    """Run the identity test: at θ = 0, prior and likelihood are c + h log q − βq."""
+    zero = np.zeros(engine.dim)
+    precisions = np.array([*TESTED_SCALES, 1.0]) ** engine.exponent
+    for part in (None, data):
+        power, rate, constant = engine.scalars(zero, part)
+        closed = constant + power * np.log(precisions) - rate * precisions
+        values = np.array([engine.log_density(zero, q, part) for q in precisions])
+        if not close(closed, values):
+            label = engine.quadratic.density.label(engine.scale_name)
+            raise not_conjugate(f"{label}: not inverse gamma, {CONDITIONALLY_GAUSSIAN}")
 
 
-FLOAT_ROLES = "x", "reward", "weight"
-TESTED_PRECISIONS = (2.0**20, 2.0**-40, 2.0**-80)  # q where βq outweighs h log q, and two where not
-
-
-class NormalInverseGamma(GaussianBlock):
+class NormalInverseGamma(ExactGaussian):
     """A model whose posterior is normal-inverse-gamma, and how to compute it.
 
     scale_name: the variable s of the noise; exponent: k, with s^k = q the noise precision (−1 where
@@ -135,146 +134,58 @@ class NormalInverseGamma(GaussianBlock):
     engine = ENGINE
     learns_noise = True
 
-    def __init__(
-        self,
-        quadratic: Quadratic,
-        form: Form,
-        scale_name: str,
-        exponent: float,
-    ) -> None:
+    def __init__(self, quadratic: Quadratic, form: Form, scale_name: str, exponent: float) -> None:
         super().__init__(quadratic, form)
         self.scale_name = scale_name
         self.exponent = exponent
         self.unit_powers = form.rows.by_weight and form.rows.normal
-        self._prior = self._prior_statistics()
 
     @property
     def streams(self) -> bool:
         return super().streams and self.unit_powers
 
     @property
-    def ridge(self) -> float | None:
-        """λ where rewards are N(mean reward, σ²/weight) and θ | σ² ~ N(0, σ²/λ I), else None."""
-        lam = ridge(Natural(self._prior.precision, self._prior.shift))
-        noise = self.noise
-        return None if lam is None or noise is None else noise * lam
+    def noise(self) -> float | None:
+        return super().noise if self.unit_powers else None
 
     @property
     def noise_prior(self) -> tuple[float, float] | None:
         """Shape and scale of the rewards' variance at weight 1: an inverse gamma; else None."""
         if self.noise is None:
             return None
-        return self._prior.power + 1.0 - self.dim / 2, self._prior.rate * self.noise
-
-    @property
-    def noise(self) -> float | None:
-        """σ² q where rewards are N(mean reward, σ²/weight), whatever their context, else None."""
-        return self.form.rows.factor if self.unit_powers else None
+        return self.prior.power + 1.0 - self.dim / 2, self.prior.rate * self.noise
 
     def scale(self, sigma2: Array) -> Array:
         """Return the declared scale variable where σ² = 1/q is given."""
         return sigma2 ** (-1.0 / self.exponent)
 
     def noise_drawn(self, sigma2: Array) -> dict[str, Array]:
-        """Return the declared noise scale by name, where σ² = 1/q (S,) is drawn."""
         return {self.scale_name: self.scale(sigma2)}
 
-    def prior(self) -> NaturalGamma:
-        """Return statistics of the prior, as a density in θ and q."""
-        return self._prior
+    def given(self, q: float) -> Given:
+        return (q ** (1.0 / self.exponent),)
 
-    def likelihood(
-        self, x: Array, reward: Array, weight: Array | None = None, arm: Array | None = None
-    ) -> NaturalGamma:
-        """Return the statistics of rows x (n, d), reward, weight, arm (n,). The statistics of
-        batches add up if `form.not_additive` is empty."""
-        return self.statistics(self.data(x, reward, weight, arm))
+    def log_jacobian(self, q: float) -> float:
+        return (1.0 / self.exponent - 1.0) * math.log(q) - math.log(abs(self.exponent))
 
-    def statistics(self, data: Data) -> NaturalGamma:
-        """Return statistics of the likelihood of rows."""
-        zero = np.zeros((1, self.dim))
-        natural = self.of_rows(data, (1.0,))
-        if self.row_wise:
-            means = self.quadratic.mean_reward(zero, data)[0]
-            at = [self.quadratic.curvature(means, data, (s,))[2] for s in self._scales]
-        else:
-            at = [float(self.quadratic.log_likelihood(zero, data, (s,))[0]) for s in self._scales]
-        return NaturalGamma(natural.precision, natural.shift, *read_off(at))
+    def scalars(self, theta: Array, *parts: Data | None) -> tuple[float, float, float]:
+        return read_off(lambda q: self.log_density(theta, q, *parts))
 
-    def _prior_statistics(self) -> NaturalGamma:
-        """Return statistics of the prior: a density in s becomes one in q."""
-        zero = np.zeros((1, self.dim))
-        natural = self.quadratic.prior((1.0,))
-        at = [float(self.quadratic.log_prior(zero, (s,))[0]) for s in self._scales]
-        return NaturalGamma(natural.precision, natural.shift, *self._as_of_q(*read_off(at)))
-
-    @property
-    def _scales(self) -> list[float]:
-        """s at `PRECISIONS`."""
-        return [q ** (1.0 / self.exponent) for q in TESTED_PRECISIONS]
-
-    def posterior(
-        self, x: Array, reward: Array, weight: Array | None = None, arm: Array | None = None
+    def about(
+        self, mean: Array, precision: Array, L: Array, power: float, rate: float, constant: float
     ) -> StudentT:
-        """Return the posterior given rows x (n, d), reward, weight, arm (n,), if it is
-        `checked`."""
-        data = self.data(x, reward, weight, arm)
-        known = self.distribution(*self.centred(data))
-        self.checked(known, data)
-        return known
+        """Return the distribution about a mean (D,), where η is 0; refused where it is improper.
 
-    def centred(self, data: Data) -> tuple[NaturalGamma, Array]:
-        """Return statistics about the mean of θ, where the shift is 0, and that mean (D,).
-
-        They are of prior and rows together. About 0 the rate would be lost to rounding if rewards
-        are far from 0.
+        So it is where rewards are fitted to all their digits, unless the prior bounds the noise.
         """
-        prior = self._prior
-        rows = self.of_rows(data, (1.0,))
-        precision = prior.precision + rows.precision
-        _, _, mean = self.solve(precision, prior.shift + rows.shift)
-        means = np.tile(mean, (len(TESTED_PRECISIONS), 1))
-        at = self.quadratic.values(means, data, [np.array(self._scales)]).tolist()
-        return NaturalGamma(precision, np.zeros_like(mean), *self._as_of_q(*read_off(at))), mean
-
-    def _as_of_q(self, power: float, rate: float, constant: float) -> tuple[float, float, float]:
-        """Return h, β and c of a density in s as those of one in q."""
-        k = self.exponent
-        return power + 1.0 / k - 1.0, rate, constant - math.log(abs(k))
-
-    def checked(self, known: StudentT, data: Data) -> None:
-        """Run the identity test: at some θ and s from the middle and the tails of the posterior,
-        the model's log density is that of `known`, to rounding or to 1e-5."""
-        quantiles = np.array([0.5, 1e-4, 1.0 - 1e-4])
-        q = gamma.ppf(quantiles, known.shape) / known.scale
-        z = tried(self.dim)
-        half = solve_triangular(known.cholesky, z.T, lower=True, trans=1)
-        theta = known.mean + (half / np.sqrt(q)).T
-        k = self.exponent
-        values = self.quadratic.values(theta, data, [q ** (1.0 / k)])
-        if not np.isfinite(values[0]):
-            raise self.quadratic.not_finite(values[0])
-        power = known.shape - 1.0 + self.dim / 2 + 1.0 - 1.0 / k
-        closed = power * np.log(q) - q * known.scale - 0.5 * (z**2).sum(axis=1)
-        if why := differs(values, closed):
-            raise self.quadratic.refusal(why, of_rows=True)
-
-    def distribution(self, natural: NaturalGamma, about: Array | float = 0.0) -> StudentT:
-        """Return the distribution that has these statistics about a point (D,).
-
-        Raise `Improper` if there is none.
-        """
-        L, half, step = self.solve(natural.precision, natural.shift)
-        a = natural.power + 1.0 - self.dim / 2
-        b = natural.rate - 0.5 * float(half @ half)
+        a = power + 1.0 - self.dim / 2
+        rounding = RESIDUAL_ROUNDING**2 * 0.5 * float(mean @ precision @ mean)
+        b = 0.0 if rate <= rounding and self.prior.rate < 0.5 * rate else rate
         if a <= 0.0 or b <= 0.0:
             label = self.quadratic.density.label(self.scale_name)
-            reason = f"{label}: improper, inverse gamma of ({a:g}, {b:g})"
-            raise improper(ENGINE, reason)
-        log_root = np.log(np.diag(L)).sum()  # of Λ's determinant
-        evidence = natural.constant + self.dim * HALF_LOG_2PI - log_root
-        evidence += math.lgamma(a) - a * math.log(b)
-        return StudentT(about + step, natural.precision, L, a, b, float(evidence))
+            raise improper(ENGINE, f"{label}: improper, inverse gamma of ({a:g}, {b:g})")
+        known = StudentT(mean, precision, L, a, b, 0.0)
+        return replace(known, log_evidence=constant + known.log_volume)
 
 
 @matching
@@ -296,17 +207,41 @@ def match(model: pm.Model) -> NormalInverseGamma:
     data = trial(quadratic, form.row_wise)
     k = exponent(quadratic, data, name)
     engine = NormalInverseGamma(quadratic, form, name, k)
-    conjugate(engine, data)
+    check_inverse_gamma(engine, data)
     on_own_rows(engine)
     return engine
 
 
-def read_off(values: list[float]) -> tuple[float, float, float]:
-    """Return h, β and c of f(q) = c + h log q − βq, from its values at `PRECISIONS`."""
-    (many, few, fewest), rate = TESTED_PRECISIONS, 0.0
-    at_many, at_few, at_fewest = values
+def read_off(f: Callable[[float], float]) -> tuple[float, float, float]:
+    """Return h, β and c of f(q) = c + h log q − βq.
+
+    They are read in a unit of q in which β is about 1. β is 0 where it is lost in rounding in all
+    units.
+    """
+    unit = 1.0
+    readings = []
+    for _ in range(MAX_UNITS):
+        q = unit * TESTED_PRECISIONS
+        at = np.array([f(one) for one in q])
+        power, rate, constant = solved(q, at)
+        readings.append((power, 0.0, constant))
+        if not np.isfinite([*at, rate]).all():
+            break
+        if abs(rate) * q[0] <= ROUNDINGS * np.abs(at).max():
+            unit *= LARGE_RATE**2
+        elif SMALL_RATE <= abs(rate) * unit <= LARGE_RATE:
+            return power, rate, constant
+        else:
+            unit = 2.0 ** -round(math.log2(abs(rate)))
+    return readings[0]
+
+
+def solved(q: Array, at: Array) -> tuple[float, float, float]:
+    """Return h, β and c from values of f at three q, the first much larger than the others."""
+    rate = 0.0
     for _ in range(2):  # β hardly matters to h and c; the second time, not at all
-        power = (at_few + rate * few - at_fewest - rate * fewest) / math.log(few / fewest)
-        constant = at_fewest + rate * fewest - power * math.log(fewest)
-        rate = (constant + power * math.log(many) - at_many) / many
-    return power, rate, constant
+        power = (at[1] + rate * q[1] - at[2] - rate * q[2]) / math.log(q[1] / q[2])
+        power = float(quartered(power, POWER_ROUNDING * (1.0 + abs(power))))
+        constant = at[2] + rate * q[2] - power * math.log(q[2])
+        rate = (constant + power * math.log(q[0]) - at[0]) / q[0]
+    return power, float(rate), float(constant)

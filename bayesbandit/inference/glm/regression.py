@@ -41,7 +41,7 @@ class Regression(Link):
         super().__init__(density, engine)
         quadratic = Quadratic(working(self), engine)
         self.block = ExactGaussian(quadratic, recognise(quadratic))
-        prior = self.block.distribution(self.block.prior())  # refused where it is improper
+        prior = self.block.distribution(self.block.prior)  # refused where it is improper
         root = solve_triangular(prior.cholesky, np.eye(self.block.dim), lower=True).T
         self.whitening = prior.mean, root
 
@@ -52,7 +52,7 @@ class Regression(Link):
         power = self.weights(data)
         theta = m + R @ mode(self.family, A @ R, b + A @ m, reward, power)
         _, v = self.family.pseudo_rows(A @ theta + b, reward, power)
-        precision = self.block.prior().precision + (A.T * v) @ A
+        precision = self.block.prior.precision + (A.T * v) @ A
         L = self.block.solve(precision, np.zeros(len(theta)))[0]
         return Gaussian(theta, precision, L, np.nan)
 

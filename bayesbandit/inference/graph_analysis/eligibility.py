@@ -9,7 +9,7 @@ import numpy as np
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
-from bayesbandit.inference.base import NotThisEngine, Refusal, refuse
+from bayesbandit.inference.base import Improper, NotThisEngine, Refusal, refuse
 from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import (
     containers,
@@ -73,9 +73,10 @@ def discrete(model: pm.Model, engine: str) -> Refusal | None:
 
 
 def on_own_rows(engine: ExactGaussian | NormalInverseGamma) -> None:
-    """Raise `NotThisEngine` if the engine's posterior of the model's own rows is improper or wrong.
+    """Raise `NotThisEngine` if the engine's posterior of the model's own rows is wrong.
 
-    Template rows may have no density under the model; then nothing is refused. Raise PyMC's error
+    Template rows may have no density under the model, or leave the posterior improper; then nothing
+    is refused. Raise PyMC's error
     for a parameter that is out of its bounds on positive rows, too, as a fixed scale of 0 is.
     """
     density = engine.quadratic.density
@@ -85,6 +86,8 @@ def on_own_rows(engine: ExactGaussian | NormalInverseGamma) -> None:
     weight, arm = data.get("weight"), data.get("arm")
     try:
         engine.posterior(data["x"], data["reward"], weight, arm)
+    except Improper:  # other rows may make it proper
+        return
     except NotThisEngine:
         raise
     except ValueError as error:

@@ -42,19 +42,17 @@ class Additive:
 
 @dataclass(frozen=True)
 class Natural(Additive):
-    """Natural parameters of exp(c + η'θ − ½ θ'Λθ).
+    """Natural parameters of exp(c + h log q − βq + q (η'θ − ½ θ'Λθ)), q the precision of the noise.
 
-    precision: Λ (D, D). shift: η (D,). constant: c, the log density at θ = 0.
+    precision: Λ (D, D). shift: η (D,). power: h. rate: β. constant: c. Without an unknown noise
+    q = 1, and h = β = 0.
     """
 
     precision: np.ndarray
     shift: np.ndarray
+    power: float = 0.0
+    rate: float = 0.0
     constant: float = 0.0
-
-    def __call__(self, theta: np.ndarray) -> np.ndarray:
-        """Return the log density at θ (…, D): (…,)."""
-        quadratic = np.einsum("...i,ij,...j->...", theta, self.precision, theta)
-        return self.constant + theta @ self.shift - 0.5 * quadratic
 
 
 def affine(function: Callable[[np.ndarray], np.ndarray], dim: int) -> tuple[np.ndarray, np.ndarray]:
@@ -128,16 +126,9 @@ class Quadratic:
     @cached_property
     def _flat(self) -> list[Variable]:
         """The prior, the likelihood and the mean rewards, as functions of θ."""
-        on_data = [t.on_data for t in self.density.terms]
-        totals = [
-            total([t.graph for t, on in zip(self.density.terms, on_data, strict=True) if on == k])
-            for k in (False, True)
-        ]
+        terms = self.density.terms
+        totals = [total([t.graph for t in terms if t.on_data == on]) for on in (False, True)]
         return list(clone_replace([*totals, self.density.mean], self._parts, rebuild_strict=False))
-
-    def _compiled(self, inputs: Sequence[Variable], outputs: Sequence[Variable]) -> Compiled:
-        """Return a function of some inputs, and of those data that the model has."""
-        return Compiled([*inputs, *self.density.inputs.values()], outputs)
 
     @cached_property
     def _prior(self) -> Compiled:
@@ -154,7 +145,8 @@ class Quadratic:
 
     @cached_property
     def _means(self) -> Compiled:
-        return self._compiled([self._Z], [vectorize_graph(self._flat[2], {self._z: self._Z})])
+        means = vectorize_graph(self._flat[2], {self._z: self._Z})
+        return Compiled([self._Z, *self.density.inputs.values()], [means])
 
     @cached_property
     def _curvature(self) -> Compiled:
@@ -162,7 +154,8 @@ class Quadratic:
         cut = self.through_mean
         assert cut is not None
         slope = gradient(cut, m)
-        return self._compiled([m, *self.given], [slope, gradient(slope.sum(), m), cut])
+        inputs = [m, *self.given, *self.density.inputs.values()]
+        return Compiled(inputs, [slope, gradient(slope.sum(), m), cut])
 
     @cached_property
     def through_mean(self) -> Variable | None:
@@ -175,42 +168,38 @@ class Quadratic:
             return None
         return cut if Degrees([cut], {self.density.given_mean: 1.0}).of(cut) <= 2 else None
 
-    def _arguments(self, data: Data, given: Given = ()) -> list[np.ndarray]:
+    def _arguments(self, data: Data | None, given: Given = ()) -> list[np.ndarray]:
         """Return given values and those data that the model has, as compiled functions take
         them."""
-        return [*_floats(given), *self.density.arguments(data)]
+        values = [np.asarray(v, dtype=np.float64) for v in given]
+        return values if data is None else [*values, *self.density.arguments(data)]
 
     def prior(self, given: Given = ()) -> Natural:
         """Return the natural parameters of the prior, which no row enters."""
-        return self._natural(self._prior, _floats(given))
+        return self._natural(None, given)
 
     def likelihood(self, data: Data, given: Given = ()) -> Natural:
         """Return the natural parameters of the likelihood of rows."""
-        return self._natural(self._likelihood, self._arguments(data, given))
+        return self._natural(data, given)
 
-    def log_prior(self, Z: np.ndarray, given: Given = ()) -> np.ndarray:
-        """Return log densities (S,) of the prior at Z (S, D)."""
-        return _at(self._prior, Z, _floats(given))[1]
+    def _natural(self, data: Data | None, given: Given) -> Natural:
+        slopes, shift = affine(lambda Z: self.part(Z, data, given)[0], self.dim)
+        constant = self.part(np.zeros((1, self.dim)), data, given)[1]
+        return Natural(-0.5 * (slopes + slopes.T), shift.copy(), constant=float(constant[0]))
 
-    def log_likelihood(self, Z: np.ndarray, data: Data, given: Given = ()) -> np.ndarray:
-        """Return log likelihoods (S,) of rows at Z (S, D)."""
-        return _at(self._likelihood, Z, self._arguments(data, given))[1]
+    def part(
+        self, Z: np.ndarray, data: Data | None, given: Given = ()
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return gradients (S, D) and values (S,) of the likelihood of rows at Z (S, D); without
+        rows, of the prior."""
+        function = self._prior if data is None else self._likelihood
+        slopes, values = function(Z, *self._arguments(data, given))
+        return np.broadcast_to(slopes, Z.shape), np.broadcast_to(values, len(Z))
 
-    def at(self, Z: np.ndarray, data: Data, given: Given = ()) -> tuple[np.ndarray, np.ndarray]:
-        """Return gradients (S, D) and values (S,) of the whole log density at Z (S, D)."""
-        prior = _at(self._prior, Z, _floats(given))
-        likelihood = _at(self._likelihood, Z, self._arguments(data, given))
-        return prior[0] + likelihood[0], prior[1] + likelihood[1]
-
-    def _natural(self, part: Compiled, rest: Sequence[np.ndarray]) -> Natural:
-        slopes, shift = affine(lambda Z: _at(part, Z, rest)[0], self.dim)
-        constant = _at(part, np.zeros((1, self.dim)), rest)[1]
-        return Natural(-0.5 * (slopes + slopes.T), shift.copy(), float(constant[0]))
-
-    def values(self, Z: np.ndarray, data: Data, given: Given = ()) -> np.ndarray:
-        """Return the whole log density at Z (S, D) and given values (S, *shape): (S,)."""
-        points = ((z[None], [np.asarray(g)[i] for g in given]) for i, z in enumerate(Z))
-        return np.array([self.at(z, data, g)[1][0] for z, g in points])
+    def at(self, z: np.ndarray, data: Data, given: Given = ()) -> tuple[np.ndarray, float]:
+        """Return the gradient (D,) and the value of the whole log density at z (D,)."""
+        prior, likelihood = (self.part(z[None], rows, given) for rows in (None, data))
+        return prior[0][0] + likelihood[0][0], float(prior[1][0] + likelihood[1][0])
 
     def curvature(
         self, m: np.ndarray, data: Data, given: Given = ()
@@ -230,16 +219,6 @@ class Quadratic:
         n = len(data[0])
         [means] = self._means(theta, *self._arguments(data))
         return np.broadcast_to(means, (len(theta), n))
-
-
-def _at(part: Compiled, Z: np.ndarray, rest: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Return gradients (S, D) and values (S,) of a part of a log density at Z (S, D)."""
-    slopes, values = part(Z, *rest)
-    return np.broadcast_to(slopes, Z.shape), np.broadcast_to(values, len(Z))
-
-
-def _floats(given: Given) -> list[np.ndarray]:
-    return [np.asarray(v, dtype=np.float64) for v in given]
 
 
 def total(graphs: Sequence[Variable]) -> Variable:

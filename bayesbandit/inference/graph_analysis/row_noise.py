@@ -7,34 +7,24 @@ what holds at random points then holds everywhere. Where it is not, nothing is k
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors, toposort
 
+from bayesbandit.inference.base import Compiled, NotFinite
 from bayesbandit.inference.graph_analysis.degrees import Analytic
 from bayesbandit.inference.graph_analysis.density import Density
-from bayesbandit.inference.graph_analysis.form import (
-    Form,
-    NoForm,
-    Part,
-    Products,
-    Reader,
-    Variables,
-    rounded,
-    summands,
-)
+from bayesbandit.inference.graph_analysis.form import rounded
 from bayesbandit.inference.graph_analysis.operations import elementwise_name, kind
-from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
+from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic, gradient
 
 RELATIVE_TOLERANCE = 1e-9  # relative to the largest number compared
 VARIANCE_DIGITS = 14  # of a variance
 LOGS_TOLERANCE = 1e-7  # of the number of logarithms
-MEAN = "mean reward"
-WEIGHT = "weight"
 
 
 @dataclass(frozen=True)
@@ -55,116 +45,103 @@ class RowNoise:
     powers: Mapping[str, float] = field(default_factory=dict)
 
 
+Point = dict[Variable, np.ndarray]  # values of variables
+
+
 def row_noise(quadratic: Quadratic) -> RowNoise:
     """Return how precise rows are, of a likelihood in which each row has its own mean reward m
     alone.
 
     The likelihood is read as a function of m, of weights, of what it is given, and of all that is
-    computed of contexts, rewards and arms alone, as a clipped reward is.
+    computed of contexts, rewards and arms alone, as a clipped reward is. Each of these takes random
+    values of its own. In m, a row is −½ precision (m − centre)² + peak.
     """
     density = quadratic.density
+    mean = density.given_mean
     cut = quadratic.through_mean
     assert cut is not None
     behind = set(ancestors([cut]))
-    unknown = {str(v.name): v for v in quadratic.given if v in behind}
-    given = list(unknown)
-    weight = density.inputs.get("weight")
-    if weight is not None and weight in behind:
-        unknown[WEIGHT] = weight
-    weighted = WEIGHT in unknown
-    nothing = RowNoise(not weighted, weighted)
-    rows = [v for v in density.inputs.values() if v is not weight]
-    parts = of_rows(cut, [density.given_mean, *unknown.values()], rows)
-    if any(v.type.ndim != 1 or not str(v.type.dtype).startswith("float") for v in parts):
+    given = [v for v in quadratic.given if v in behind]
+    weights = [v for k, v in density.inputs.items() if k == "weight" and v in behind]
+    nothing = RowNoise(not weights, bool(weights))
+    rows = [v for k, v in density.inputs.items() if k != "weight"]
+    parts = of_rows(cut, [mean, *given, *weights], rows)
+    vectors = all(v.type.ndim == 1 and str(v.type.dtype).startswith("float") for v in parts)
+    if not vectors or any(v.type.ndim for v in given):
         return nothing
+    fresh = {v: v.type.clone(dtype="float64")() for v in parts}
     above_zero = Analytic(parts, dict.fromkeys(rows, 1.0), ()).positive
-    computed = {f"part {i}": v for i, v in enumerate(parts)}
-    scales = [*unknown, *(k for k, v in computed.items() if v in above_zero)]
-    fresh = {k: v.type.clone(dtype="float64")() for k, v in computed.items()}
-    swap = {v: fresh[k] for k, v in computed.items()}
-    [graph] = clone_replace([cut], swap, rebuild_strict=False)
-    unknown |= fresh
-    positive = [unknown[k] for k in scales]
-    unknown[MEAN] = density.given_mean
-    analytic = Analytic([graph], dict.fromkeys(unknown.values(), 1.0), positive)
-    numbers = summands(graph)
-    if len(numbers) != 1 or analytic.fault(graph, most=1):
+    positive = [*given, *weights, *(fresh[v] for v in parts if v in above_zero)]
+    unknown = [mean, *given, *weights, *fresh.values()]
+    [graph] = clone_replace([cut], fresh, rebuild_strict=False)
+    if Analytic([graph], dict.fromkeys(unknown, 1.0), positive).fault(graph, most=1):
         return nothing
-    data = random_rows(density, seed=0)
-    n = len(data[0])
-    part = Part(*numbers[0], unknown, list(density.inputs.values()))
-    variables = placed(unknown, scales, n)
+    slope = gradient(graph, mean)
+    derivatives = Compiled([*unknown, *rows], [slope, gradient(slope.sum(), mean), graph])
+    x, reward, _, arm = random_rows(density, seed=0)
+    of_role = {"x": x, "reward": reward, "arm": arm}
+    lengths = [of_role[k] for k in density.inputs if k != "weight"]  # the rest of them is in parts
+    rng = np.random.default_rng(0)
+
+    def random() -> Point:
+        drawn = {v: rng.normal(size=() if v in given else len(x)) for v in unknown}
+        return {v: np.exp(z) if v in positive else np.asarray(z) for v, z in drawn.items()}
+
+    def at(point: Point) -> tuple[np.ndarray, np.ndarray, float]:
+        slope, curvature, value = derivatives(*(point[v] for v in unknown), *lengths)
+        precision = np.broadcast_to(-curvature, len(x))
+        if not ((precision > 0.0).all() and np.isfinite(value)):
+            raise NotFinite("no precision")
+        step = slope / precision
+        return precision, point[mean] + step, float(value + 0.5 * (slope * step).sum())
+
     try:
-        form = Reader(part, density.arguments(data), variables).read()
-    except NoForm:
+        return told(at, random(), random(), given, weights, fresh.get(density.inputs["reward"]))
+    except NotFinite:
         return nothing
-    if len(form.squares.offset) != n:
-        return nothing
-    reward = next((k for k, v in computed.items() if v is density.inputs["reward"]), "")
-    return told(form, variables, given, reward)
 
 
-def placed(unknown: Mapping[str, Variable], scales: Sequence[str], n: int) -> Variables:
-    """Return the places of variables, those with a value for each of n rows among them."""
-    places = {}
-    ends = {True: 0, False: 0}
-    by_row = {k for k, v in unknown.items() if None in v.type.shape}
-    for k, v in unknown.items():
-        shape = tuple(n if m is None else m for m in v.type.shape)
-        end = ends[k in scales]
-        places[k] = np.arange(end, end + math.prod(shape)).reshape(shape)
-        ends[k in scales] += math.prod(shape)
-    bounds = dict.fromkeys(scales, (0.0, math.inf))
-    return Variables(places, bounds, by_row, ends[False], ends[True])
+def told(
+    at: Callable[[Point], tuple[np.ndarray, np.ndarray, float]],
+    here: Point,
+    there: Point,
+    given: Sequence[Variable],
+    weights: Sequence[Variable],
+    reward: Variable | None,
+) -> RowNoise:
+    """Return what a likelihood says of every row, from its values about two random points.
 
-
-def told(form: Form, variables: Variables, given: Sequence[str], reward: str) -> RowNoise:
-    """Return what the form of n rows, a square of each, says of every row.
-
-    reward: the name of the rewards among the variables; "" if they are none.
+    at: returns the precision and the centre (n,) of each row, and the sum of their peaks. reward:
+    the variable of the rewards; None if they do not enter as they are.
     """
-    squares = form.squares
-    places = variables.places
-    weighted = WEIGHT in places
-    by_weight = not weighted or bool((exponents(squares.by, places[WEIGHT]) == 1.0).all())
-    if any(places[k].ndim for k in given):
-        return RowNoise(by_weight, weighted)
-    entering = {k: exponents(squares.by, places[k]) for k in given}
-    alike = all((e == e[0]).all() for e in entering.values())
-    normal = by_weight and alike and all(has_logs(form, places[k], e) for k, e in entering.items())
-    nothing = RowNoise(by_weight, weighted, normal)
-    if not (by_weight and alike and reward):
-        return nothing
-    of_mean = np.asarray(squares.forms[:, places[MEAN]].sum(axis=1))
-    of_reward = np.asarray(squares.forms[:, places[reward]].sum(axis=1))
-    more = (np.diff(squares.forms.indptr) > 2).any() or squares.offset.any()
-    more |= any(
-        exponents(squares.by, places[k]).any()
-        for k in variables.between
-        if k not in (*given, WEIGHT)
-    )
-    if more or not close(of_mean, -of_reward):
-        return nothing
-    precision = -2.0 * squares.by.coef * of_mean**2
-    if not (precision[0] > 0.0 and close(precision, np.full(len(precision), precision[0]))):
-        return nothing
-    [factor] = rounded(1.0 / precision[:1], VARIANCE_DIGITS)
-    powers = {k: -float(e[0]) for k, e in entering.items()}
-    return RowNoise(by_weight, weighted, normal, float(factor), powers)
-
-
-def has_logs(form: Form, place: np.ndarray, e: np.ndarray) -> bool:
-    """Return whether a variable of exponents e (n,) in squares has ½ Σ e log v beside them, as a
-    normal density does, and enters nowhere else."""
-    logs = np.array([form.linear[place].sum()])
-    more = form.square[place].any() or exponents(form.pure, place).any()
-    return not more and close(logs, np.array([0.5 * e.sum()]), LOGS_TOLERANCE)
-
-
-def exponents(products: Products, place: np.ndarray) -> np.ndarray:
-    """Return the exponents (N,) of variables in N products: of one, or of one for each product."""
-    every = products.powers.toarray()
-    return every[:, place] if place.ndim == 0 else every[np.arange(len(every)), place.ravel()]
+    precision, centre, peak = at(here)
+    scaled, _, scaled_peak = at(here | {v: there[v] for v in given})
+    heavier = at(here | {v: there[v] for v in weights})[0]
+    elsewhere, its_centre, _ = at(there)
+    by_weight = all(close(heavier / precision, there[v] / here[v]) for v in weights)
+    powers = {}
+    for v in given:
+        doubled = at(here | {v: 2.0 * here[v]})[0] / precision
+        powers[v] = float(np.round(4.0 * np.log2(doubled[0])) / 4.0)
+    ratio = math.prod(float(there[v] / here[v]) ** e for v, e in powers.items())
+    n = len(precision)
+    noise = RowNoise(by_weight, bool(weights))
+    if not (by_weight and close(scaled / precision, np.full(n, ratio))):
+        return noise
+    logs = 0.5 * n * math.log(ratio)
+    normal = abs(scaled_peak - peak - logs) <= LOGS_TOLERANCE * (1.0 + abs(peak) + abs(logs))
+    noise = replace(noise, normal=normal)
+    if reward is None or not (close(centre, here[reward]) and close(its_centre, there[reward])):
+        return noise
+    for v, e in [*powers.items(), *((v, 1.0) for v in weights)]:
+        precision = precision / here[v] ** e
+        elsewhere = elsewhere / there[v] ** e
+    constant = np.full(n, precision[0])
+    if not (close(precision, constant) and close(elsewhere, constant)):
+        return noise
+    [factor] = rounded(1.0 / constant[:1], VARIANCE_DIGITS)
+    named = {str(v.name): -e for v, e in powers.items()}
+    return replace(noise, factor=float(factor), powers=named)
 
 
 def of_rows(
