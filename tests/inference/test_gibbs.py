@@ -334,7 +334,7 @@ def test_a_sweep_takes_the_block_from_the_log_density(name):
         u = whole.inside(u)
         state = whole.named(theta, u)
         given = [state[v.name] for v in found.quadratic.given]
-        prior, likelihood = found.quadratic.prior(given), found.quadratic.likelihood(data, given)
+        prior, likelihood = (found.quadratic.natural(part, given) for part in (None, data))
         precision, shift = whole.natural(u)
         shift = shift + precision @ whole.layout.centre
         both = prior + likelihood

@@ -13,8 +13,6 @@ from scipy.special import betaln, gammaln
 
 from bayesbandit.inference.draws import Moments, Planned
 from bayesbandit.inference.exact.distributions import Exact
-from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
-from bayesbandit.runtime.compiling import interpreted
 
 
 @dataclass(frozen=True)
@@ -33,27 +31,22 @@ class OneNumber(Exact):
     upper: ClassVar[float]
     points: ClassVar[np.ndarray]
 
-    @staticmethod
-    @abstractmethod
-    def mean_and_sd(a: float, b: float) -> tuple[float, float]:
-        """Return both, as a kernel computes them."""
-
     @property
     def mean(self) -> float:
-        return float(interpreted(self.mean_and_sd)(self.a, self.b)[0])
+        return float(self.distribution.mean())
 
     @property
     def sd(self) -> float:
-        return float(interpreted(self.mean_and_sd)(self.a, self.b)[1])
+        return float(self.distribution.std())
 
     @property
     @abstractmethod
     def distribution(self) -> Any:
         """The same, of scipy.stats."""
 
-    @abstractmethod
     def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
         """Return draws (size,)."""
+        return np.asarray(self.distribution.rvs(size, random_state=rng))
 
     @abstractmethod
     def log_kernel(self, v: np.ndarray) -> np.ndarray:
@@ -90,7 +83,6 @@ class Beta(OneNumber):
 
     upper = 1.0
     points = np.array([0.5, 0.25, 0.7, 0.05])
-    mean_and_sd = staticmethod(beta_moments)
 
     @property
     def log_volume(self) -> float:
@@ -99,9 +91,6 @@ class Beta(OneNumber):
     @property
     def distribution(self) -> Any:
         return stats.beta(self.a, self.b)
-
-    def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        return rng.beta(self.a, self.b, size)
 
     def log_kernel(self, v: np.ndarray) -> np.ndarray:
         return np.asarray((self.a - 1.0) * np.log(v) + (self.b - 1.0) * np.log1p(-v))
@@ -113,7 +102,6 @@ class Gamma(OneNumber):
 
     upper = math.inf
     points = np.array([1.0, 2.0, 0.3, 7.0])
-    mean_and_sd = staticmethod(gamma_moments)
 
     @property
     def log_volume(self) -> float:
@@ -122,9 +110,6 @@ class Gamma(OneNumber):
     @property
     def distribution(self) -> Any:
         return stats.gamma(self.a, scale=1.0 / self.b)
-
-    def draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        return rng.gamma(self.a, 1.0 / self.b, size)
 
     def log_kernel(self, v: np.ndarray) -> np.ndarray:
         return np.asarray((self.a - 1.0) * np.log(v) - self.b * v)

@@ -17,7 +17,7 @@ exposure x add w r and w x, exponential times w and w r.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,6 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import ancestors
 
-from bayesbandit.declaring.declaration import DATA_NAMES
 from bayesbandit.declaring.observed import made_whole
 from bayesbandit.inference.base import (
     Improper,
@@ -46,14 +45,13 @@ from bayesbandit.inference.graph_analysis.density import (
     distribution,
     read,
 )
-from bayesbandit.inference.graph_analysis.eligibility import eligible
+from bayesbandit.inference.graph_analysis.eligibility import eligible, on_own_rows
 from bayesbandit.inference.graph_analysis.operations import (
     elementwise_name,
     operands,
 )
-from bayesbandit.inference.graph_analysis.quadratic import Additive, Data, gradient
+from bayesbandit.inference.graph_analysis.quadratic import gradient
 from bayesbandit.inference.graph_analysis.recognise import differs, not_additive
-from bayesbandit.inference.graph_analysis.row_noise import positive
 from bayesbandit.inference.graph_analysis.transforms import ends
 from bayesbandit.inference.pymc_model.of_draws import OfDraws
 
@@ -61,15 +59,16 @@ if TYPE_CHECKING:
     import pymc as pm
 
 Array = np.ndarray
+Rows = Mapping[str, Array]  # x (n, d), reward, weight, arm (n,), by role
 ENGINE = "conjugate"
 IDENTITY_TOLERANCE = 1e-9  # relative, of identities that are tested at points
 CONJUGATE_PRIORS = {kind.upper: kind for kind in (Beta, Gamma)}
 TO_WHOLE = {"Floor", "Ceil", "Trunc", "RoundHalfToEven", "Cast"}
-UNIT_INTERVAL = 1e-200, 1.0 - 1e-9  # where log v and log(1 − v) keep their digits
+# v between which log v and log(1 − v) keep their digits, the upper one relative to the support's
+PLAIN_DIGITS = 1e-200, 1.0 - 1e-9
 
-TESTED_COUNTS = np.array(
-    [0.0, 1.0, 2.0, 3.0, 11.0, 1e3, 1e6, -1.0, -2.0, -1e3]
-)  # rewards that are tested
+# rewards that are tested
+TESTED_COUNTS = np.array([0.0, 1.0, 2.0, 3.0, 11.0, 1e3, 1e6, -1.0, -2.0, -1e3])
 TESTED_REWARDS = np.array([*TESTED_COUNTS, 0.5, 1.5, 0.1, 100.3, -0.5, -7.3])
 
 
@@ -118,19 +117,6 @@ def of_whole(graphs: Sequence[Variable], reward: Variable) -> list[Variable]:
 
 
 @dataclass(frozen=True)
-class Coefficients(Additive):
-    """c, α and β of a log density: see the head of this module."""
-
-    constant: float
-    alpha: float
-    beta: float
-
-    def of(self, family: type[OneNumber], name: str) -> OneNumber:
-        """Return the distribution of a variable that has such a log density."""
-        return family(name, self.alpha + 1.0, self.beta + (1.0 if family is Beta else 0.0))
-
-
-@dataclass(frozen=True)
 class RewardSupport:
     """The rewards that have a likelihood: 0 and 1 for a probability, rewards ≥ 0 for a rate.
 
@@ -162,8 +148,6 @@ class ConjugateEngine:
         self.density = density
         self.name = name
         self.family = CONJUGATE_PRIORS[upper]
-        self.n_features = density.n_features
-        self.n_arms = density.n_arms
         self._value = value = density.values[name]
         graphs = [term.graph for term in density.terms]
         known = analytic(graphs, value, upper)
@@ -172,17 +156,10 @@ class ConjugateEngine:
                 raise refused(f"{term.label}: {why}")
         values = [pt.sum(graph) for graph in graphs]
         slopes = [gradient(v, value) for v in values]
-        given = {name: value}, density.inputs
-        self._at = OfDraws([*values, *slopes], *given)
-        self._mean = OfDraws([density.mean], *given)
+        self._at = OfDraws([*values, *slopes], {name: value}, density.inputs)
         self._prior = self._sum(self._rows(np.ones(0)), on_data=False)
         self.itself = self._mean_is_value()
         self.reward_support = self._reward_support(whole) if self.itself else None
-
-    @property
-    def affine(self) -> bool:
-        """Whether the mean reward is known as A θ + b: it is the variable itself."""
-        return False
 
     @property
     def streams(self) -> bool:
@@ -202,83 +179,76 @@ class ConjugateEngine:
     ) -> OneNumber:
         """Return the posterior given rows x (n, d), reward and weight (n,), if it is `checked`."""
         data = self._rows(np.asarray(reward, dtype=np.float64), x, weight)
-        rows = self._sum(data, on_data=True)
-        found = self.distribution(self._prior + rows)
+        sums = self._prior + self._sum(data, on_data=True)
+        found = self.distribution(sums)
         self.checked(found, data)
-        constant = self._prior.constant + rows.constant
-        return replace(found, log_evidence=constant + found.log_volume)
+        return replace(found, log_evidence=float(sums[0]) + found.log_volume)
 
-    def checked(self, found: OneNumber, data: Data) -> None:
+    def checked(self, found: OneNumber, data: Rows) -> None:
         """Run the identity test: at some v from the middle and the tails, the model's own log
         density of these rows is that of `found`, to rounding or to 1e-5."""
         points = np.array([0.3, *found.distribution.ppf([0.5, 1e-4, 1.0 - 1e-4]), 0.7])
-        inside = (points > UNIT_INTERVAL[0]) & (
-            (points < UNIT_INTERVAL[1]) | (self.family is Gamma)
-        )
-        points = points[inside & np.isfinite(points)]
+        low, high = PLAIN_DIGITS
+        points = points[(points > low) & (points < high * self.family.upper)]
         values = self._values(points, data)[0].sum(axis=0)
         if not np.isfinite(values).all():
             raise NotFinite(f"the log density of the rows is not finite; got {values[0]}")
         if why := differs(values, found.log_kernel(points)):
             raise refused(why, True)
 
-    def distribution(self, sums: Coefficients) -> OneNumber:
-        """Return the distribution that has these coefficients; refused where there is none."""
-        if not math.isfinite(sums.constant):
-            raise NotFinite(f"the log density of the rows is not finite; got {sums.constant}")
-        found = sums.of(self.family, self.name)
+    def distribution(self, sums: Array) -> OneNumber:
+        """Return the distribution of c, α and β; refused where there is none."""
+        constant, alpha, beta = sums.tolist()
+        if not math.isfinite(constant):
+            raise NotFinite(f"the log density of the rows is not finite; got {constant}")
+        found = self._of(alpha, beta)
         if not (0.0 < found.a < math.inf and 0.0 < found.b < math.inf):
             label = self.density.label(self.name)
             kind = self.family.__name__.lower()
             raise improper(ENGINE, f"{label}: improper, {kind} of ({found.a:g}, {found.b:g})")
         return found
 
+    def _of(self, alpha: float, beta: float) -> OneNumber:
+        """Return the distribution of α and β, which may be improper."""
+        return self.family(self.name, alpha + 1.0, beta + (1.0 if self.family is Beta else 0.0))
+
     # ---- evaluation ------------------------------------------------------------------------------
 
-    def _rows(self, reward: Array, x: Array | None = None, weight: Array | None = None) -> Data:
-        """Return rows as the compiled functions take them; contexts and weights are 1 unless
-        given."""
+    def _rows(self, reward: Array, x: Array | None = None, weight: Array | None = None) -> Rows:
+        """Return rows by role; contexts and weights are 1 unless given."""
         n = len(reward)
-        x = np.ones((n, self.n_features)) if x is None else x
+        x = np.ones((n, self.density.n_features)) if x is None else x
         weight = np.ones(n) if weight is None else weight
-        x, weight = (np.ascontiguousarray(v, dtype=np.float64) for v in (x, weight))
-        return x, reward, weight, np.zeros(n, dtype=np.int64)
+        return {"x": x, "reward": reward, "weight": weight, "arm": np.zeros(n)}
 
-    def _evaluated(self, function: OfDraws, points: Array, data: Data) -> list[Array]:
-        """Return some graphs at values (S,), (S, …) each."""
-        return function({self.name: points}, dict(zip(DATA_NAMES, data, strict=True)))
-
-    def _values(self, points: Array, data: Data) -> tuple[Array, Array]:
+    def _values(self, points: Array, data: Rows) -> tuple[Array, Array]:
         """Return the log densities of all terms, and their slopes, at values (S,): (terms, S)."""
-        found = self._evaluated(self._at, points, data)
+        found = self._at({self.name: points}, data)
         values, slopes = np.stack([v + 0.0 * points for v in found]).reshape(2, -1, len(points))
         return values, slopes
 
-    def _sum(self, data: Data, on_data: bool) -> Coefficients:
-        """Return the sum of the coefficients of the terms of the likelihood, or of the prior."""
-        points = self.family.points
-        values, slopes = self._values(points, data)
-        total = Coefficients(0.0, 0.0, 0.0)
-        for term, value, slope in zip(self.density.terms, values, slopes, strict=True):
-            if term.on_data == on_data:
-                total += self._coefficients(term, points, value, slope)
-        return total
+    def _sum(self, data: Rows, on_data: bool) -> Array:
+        """Return the sums (3,) of c, α and β of the terms of the likelihood, or of the prior."""
+        values, slopes = self._values(self.family.points, data)
+        each = zip(self.density.terms, values, slopes, strict=True)
+        mine = [self._coefficients(*one) for one in each if one[0].on_data == on_data]
+        return np.sum([np.zeros(3), *mine], axis=0)
 
-    def _coefficients(self, term: Term, v: Array, value: Array, slope: Array) -> Coefficients:
-        """Return c, α and β of a term's log density from its values and slopes at v (S,)."""
+    def _coefficients(self, term: Term, value: Array, slope: Array) -> Array:
+        """Return c, α and β of a term's log density from its values and slopes (S,) at points."""
+        v = self.family.points
         beta = self.family is Beta
-        name = self.name
         h = slope * v * (1.0 - v) if beta else slope * v  # = α − τ v
         tau = (h[0] - h[1]) / (v[1] - v[0])
         alpha = h[0] + tau * v[0]
         off = np.abs(h - (alpha - tau * v)).max()
         finite = np.isfinite(value)
         if finite.any() and not (finite.all() and off <= IDENTITY_TOLERANCE * np.abs(h).max()):
-            form = f"log(1 − {name})" if beta else name
-            raise refused(f"{term.label}: not affine in log {name} and {form}")
-        found = Coefficients(0.0, float(alpha), float(tau - alpha if beta else tau))
-        [kernel] = found.of(self.family, name).log_kernel(v[:1])
-        return replace(found, constant=float(value[0] - kernel))
+            form = f"log(1 − {self.name})" if beta else self.name
+            raise refused(f"{term.label}: not affine in log {self.name} and {form}")
+        last = tau - alpha if beta else tau
+        [kernel] = self._of(alpha, last).log_kernel(v[:1])
+        return np.array([value[0] - kernel, alpha, last])
 
     # ---- rows one by one -------------------------------------------------------------------------
 
@@ -289,13 +259,14 @@ class ConjugateEngine:
         if analytic([mean], self._value, self.family.upper, inputs).of(mean) > 1:
             return False
         points = self.family.points
-        [means] = self._evaluated(self._mean, points, self._random(TESTED_COUNTS))
+        at = OfDraws([mean], {self.name: self._value}, self.density.inputs)
+        [means] = at({self.name: points}, self._random(TESTED_COUNTS))
         return bool(np.isclose(means, points[:, None], rtol=1e-12, atol=0.0).all())
 
-    def _random(self, reward: Array) -> Data:
+    def _random(self, reward: Array) -> Rows:
         """Return rows with random contexts, and with random weights where these have a use."""
         rng = np.random.default_rng(0)
-        x = np.exp(rng.normal(size=(len(reward), self.n_features)))
+        x = np.exp(rng.normal(size=(len(reward), self.density.n_features)))
         weighted = self.density.inputs.get("weight") in set(ancestors(self._likelihood))
         return self._rows(reward, x, rng.uniform(0.5, 2.0, len(reward)) if weighted else None)
 
@@ -312,22 +283,15 @@ class ConjugateEngine:
         """
         binary = self.family is Beta
         reward = self.density.inputs["reward"]
-        x, tested, weight, arm = self._random(TESTED_COUNTS if whole else TESTED_REWARDS)
-        added = {}  # by reward, of those that have a likelihood
-        for i, (r, w) in enumerate(zip(tested.tolist(), weight.tolist(), strict=True)):
-            row = slice(i, i + 1)
-            one = self._sum((x[row], tested[row], weight[row], arm[row]), on_data=True)
-            if math.isfinite(one.constant):
-                added[r] = one
-                wanted = w * np.array([r, 1.0 - r if binary else 1.0])
-                if not np.allclose(
-                    [one.alpha, one.beta], wanted, rtol=IDENTITY_TOLERANCE, atol=IDENTITY_TOLERANCE
-                ):
-                    return None
-        support = RewardSupport(binary, whole or binary or 0.5 not in added)
-        if support.whole:
-            tested = TESTED_COUNTS
-        if set(added) != set(tested[~support.excludes(tested)].tolist()):
+        tested = TESTED_COUNTS if whole else TESTED_REWARDS
+        data = self._random(tested)
+        each = [{k: v[[i]] for k, v in data.items()} for i in range(len(tested))]
+        constant, *added = np.array([self._sum(one, on_data=True) for one in each]).T
+        possible = np.isfinite(constant)
+        support = RewardSupport(binary, whole or binary or not possible[tested == 0.5].any())
+        wanted = data["weight"] * [tested, 1.0 - tested if binary else np.ones(len(tested))]
+        close = np.isclose(added, wanted, rtol=IDENTITY_TOLERANCE, atol=IDENTITY_TOLERANCE)
+        if not close[:, possible].all() or (possible == support.excludes(tested)).any():
             return None
         rows = [v for v in self.density.inputs.values() if v is not reward or not binary]
         graphs = of_whole(self._likelihood, reward) if support.whole else self._likelihood
@@ -337,27 +301,12 @@ class ConjugateEngine:
 
 @matching
 def match(model: pm.Model) -> ConjugateEngine:
-    """Return the conjugate engine of a built model.
-
-    An improper prior is accepted where the model's own rows make the posterior proper.
-    """
+    """Return the conjugate engine of a built model."""
     variable, upper = one_variable(model)
     density = read(model)
     if why := not_additive(density):
         raise refused(why)
     whole = any(made_whole(model))
     engine = ConjugateEngine(density, str(variable.name), upper, whole)
-    data = density.own
-    try:
-        engine.posterior(data["x"], data["reward"], data.get("weight"))
-    except NotThisEngine:
-        raise
-    except NotFinite:
-        pass
-    except ValueError as error:  # a parameter out of its bounds, as an exposure of less than 0
-        other = positive(density, len(data["x"]))
-        try:
-            engine.posterior(other["x"], np.ones(len(data["x"])), data.get("weight"))
-        except ValueError:
-            raise refused(str(error).splitlines()[0], True) from error
+    on_own_rows(engine, density, ENGINE)
     return engine

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from bayesbandit.inference.base import NotFinite, improper, matching, sound
+from bayesbandit.inference.base import improper, matching, sound
 from bayesbandit.inference.exact.distributions import ExactDistribution, Gaussian, factor
 from bayesbandit.inference.graph_analysis.density import read
 from bayesbandit.inference.graph_analysis.eligibility import eligible, on_own_rows
@@ -29,7 +29,6 @@ from bayesbandit.inference.graph_analysis.recognise import (
     RELATIVE_TOLERANCE,
     Form,
     differs,
-    part,
     recognise,
 )
 
@@ -89,13 +88,8 @@ class GaussianBlock:
         given = (1.0,) * len(self.quadratic.given)
         shift, curvature, value = self.quadratic.curvature(np.zeros(len(data[0])), data, given)
         precision = -curvature
-        sound = np.isfinite(shift) & np.isfinite(precision)
-        if not (sound.all() and np.isfinite(value)):
-            each = (part(data, slice(i, i + 1)) for i in range(len(sound)))
-            values = [self.quadratic.curvature(np.zeros(1), one, given)[2] for one in each]
-            row = int(np.argmin(sound & np.isfinite(values)))
-            said = f"reward {data[1][row]:g} in context {data[0][row].tolist()}"
-            raise NotFinite(f"the log density of a row is not finite: {said}")
+        if not np.isfinite([*shift, *precision, value]).all():
+            raise self.quadratic.not_finite(value)
         if (precision < 0.0).any():
             raise ValueError(f"rows must have precisions ≥ 0; got {precision.min():g}")
         if shift[precision == 0.0].any():
@@ -233,7 +227,7 @@ class ExactGaussian(GaussianBlock):
     @cached_property
     def prior(self) -> Natural:
         """Natural parameters of the prior."""
-        natural = self.quadratic.prior(self.given(1.0))
+        natural = self.quadratic.natural(None, self.given(1.0))
         return Natural(natural.precision, natural.shift, *self.scalars(np.zeros(self.dim), None))
 
     def likelihood(
@@ -248,7 +242,7 @@ class ExactGaussian(GaussianBlock):
         """Return Λ and η of rows. Where they are `row_wise` each is an observation of precision p
         and shift u of its mean reward A θ + b: Λ = A'diag(p)A, η = A'u."""
         if not self.row_wise:
-            natural = self.quadratic.likelihood(data, self.given(1.0))
+            natural = self.quadratic.natural(data, self.given(1.0))
             return natural.precision, natural.shift
         A, b = self.mean_map(data)
         shift, curvature, _ = self.quadratic.curvature(b, data, self.given(1.0))
@@ -324,12 +318,9 @@ def tried(dim: int) -> Array:
 
 @matching
 def match(model: pm.Model) -> ExactGaussian:
-    """Return the exact Gaussian engine of a built model.
-
-    An improper prior is accepted where the model's own rows make the posterior proper.
-    """
+    """Return the exact Gaussian engine of a built model. Its prior may be improper."""
     eligible(model, ENGINE)
     quadratic = Quadratic(read(model), ENGINE)
     engine = ExactGaussian(quadratic, recognise(quadratic))
-    on_own_rows(engine)
+    on_own_rows(engine, quadratic.density, ENGINE)
     return engine

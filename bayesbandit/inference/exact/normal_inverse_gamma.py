@@ -20,7 +20,7 @@ import numpy as np
 
 from bayesbandit.inference.base import NotThisEngine, improper, matching, refuse
 from bayesbandit.inference.exact.distributions import StudentT
-from bayesbandit.inference.exact.gaussian import ExactGaussian
+from bayesbandit.inference.exact.gaussian import ExactGaussian, GaussianBlock
 from bayesbandit.inference.graph_analysis.degrees import Analytic, depends_on
 from bayesbandit.inference.graph_analysis.density import distribution, read
 from bayesbandit.inference.graph_analysis.eligibility import eligible, on_own_rows
@@ -37,7 +37,6 @@ Array = np.ndarray
 ENGINE = "normal_inverse_gamma"
 CONDITIONALLY_GAUSSIAN = "so the posterior is only conditionally Gaussian"
 TESTED_SCALES = (0.3, 2.7, 11.0)  # values of a scale at which what holds at 1 must hold again
-FLOAT_ROLES = "x", "reward", "weight"
 # q where βq outweighs h log q if β is about 1, and two where it does not
 TESTED_PRECISIONS = np.array([2.0**20, 2.0**-40, 2.0**-80])
 SMALL_RATE, LARGE_RATE = 2.0**-10, 2.0**20  # of β, for which these do
@@ -70,9 +69,8 @@ def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
     """Return k, where the natural parameters of prior and likelihood are proportional to s^k."""
     rewards = next((t.label for t in quadratic.density.terms if t.on_data), "the likelihood")
     unscaled = f"its precision is not scaled by the noise '{name}', {CONDITIONALLY_GAUSSIAN}"
-    one, two = (quadratic.likelihood(data, (s,)).precision for s in (1.0, 2.0))
-    largest = np.abs(one).argmax()
-    ratio = two.flat[largest] / (one.flat[largest] or math.inf)
+    one, two = (np.abs(quadratic.natural(data, (s,)).precision).max() for s in (1.0, 2.0))
+    ratio = two / (one or math.inf)
     if not 0.0 < ratio < math.inf:
         raise not_conjugate(f"{rewards}: {unscaled}")
     k = round(math.log2(ratio), 6)
@@ -80,33 +78,28 @@ def exponent(quadratic: Quadratic, data: Data, name: str) -> float:
         raise not_conjugate(
             f"{rewards}: its precision does not depend on '{name}', {CONDITIONALLY_GAUSSIAN}"
         )
-    parts = (lambda s: quadratic.likelihood(data, (s,))), (lambda s: quadratic.prior((s,)))
-    for part, label in zip(parts, (rewards, ""), strict=True):
-        base = part(1.0)
+    for part in (data, None):
+        base = quadratic.natural(part, (1.0,))
         for s in TESTED_SCALES:
-            now = part(s)
+            now = quadratic.natural(part, (s,))
             precision = now.precision / s**k
             shift = now.shift / s**k
             if not (close(precision, base.precision) and close(shift, base.shift)):
                 off = np.abs(precision - base.precision).max(axis=1) + np.abs(shift - base.shift)
                 owner = quadratic.density.label(quadratic.owner(int(off.argmax())))
-                raise not_conjugate(f"{label or owner}: {unscaled}")
+                raise not_conjugate(f"{owner if part is None else rewards}: {unscaled}")
     return k
 
 
-def trial(quadratic: Quadratic, apart: bool) -> Data:
-    """Return some of the model's own rows, or all of them where they are not `apart`; random ones
+def trial(block: GaussianBlock) -> Data:
+    """Return some of the model's own rows, or all of them where they are not apart; random ones
     where it has none, or where these have no density."""
-    density = quadratic.density
-    own = density.own
-    n = len(density.own["x"])
-    all_roles = {"weight": np.ones(n), "arm": np.zeros(n)} | own
-    x, reward, weight = (
-        all_roles[k][: TESTED_ROWS if apart else n].astype(float) for k in FLOAT_ROLES
-    )
-    data = x, reward, weight, all_roles["arm"][: len(x)].astype(np.int64)
-    at_0 = quadratic.part(np.zeros((1, quadratic.dim)), data, (1.0,))[1]
-    return random_rows(density, seed=0) if apart and not (n and np.isfinite(at_0)) else data
+    density = block.quadratic.density
+    some = slice(TESTED_ROWS if block.row_wise else None)
+    data = block.data(**{k: v[some] for k, v in density.own.items()})
+    at_0 = block.quadratic.part(np.zeros((1, block.dim)), data, (1.0,))[1]
+    useful = len(data[0]) and np.isfinite(at_0)
+    return data if useful or not block.row_wise else random_rows(density, seed=0)
 
 
 def check_inverse_gamma(engine: NormalInverseGamma, data: Data) -> None:
@@ -204,11 +197,11 @@ def match(model: pm.Model) -> NormalInverseGamma:
         raise not_conjugate(f"'mean_reward': depends on '{name}'")
     quadratic = Quadratic(density, ENGINE, given=(name,))
     form = recognise(quadratic)
-    data = trial(quadratic, form.row_wise)
+    data = trial(GaussianBlock(quadratic, form))
     k = exponent(quadratic, data, name)
     engine = NormalInverseGamma(quadratic, form, name, k)
     check_inverse_gamma(engine, data)
-    on_own_rows(engine)
+    on_own_rows(engine, quadratic.density, ENGINE)
     return engine
 
 

@@ -138,7 +138,7 @@ def check_proper(apart: Blocks, quadratic: Quadratic) -> None:
             raise refuse(ENGINE, f"{term.label}: improper")
     middle = {k: 0.5 * (low + min(high, low + 2.0)) for k, (low, high) in apart.between.items()}
     given = [np.full(v.type.shape, middle.get(str(v.name), 1.0)) for v in quadratic.given]
-    precision = quadratic.prior(given).precision
+    precision = quadratic.natural(None, given).precision
     if not (np.isfinite(precision).all() and np.linalg.eigvalsh(precision)[0] > 0.0):
         raise refuse(ENGINE, "the coefficients' prior is improper")
 

@@ -9,7 +9,7 @@ import numpy as np
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 
-from bayesbandit.inference.base import Improper, NotThisEngine, Refusal, refuse
+from bayesbandit.inference.base import Improper, NotFinite, NotThisEngine, Refusal, refuse
 from bayesbandit.inference.graph_analysis.degrees import Degrees
 from bayesbandit.inference.graph_analysis.density import (
     containers,
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import pymc as pm
     from pymc.logprob.transforms import Transform
 
-    from bayesbandit.inference.exact.gaussian import ExactGaussian
-    from bayesbandit.inference.exact.normal_inverse_gamma import NormalInverseGamma
+    from bayesbandit.inference.base import ClosedForm
+    from bayesbandit.inference.graph_analysis.density import Density
 
 
 SUM_OUT = (
@@ -72,34 +72,34 @@ def discrete(model: pm.Model, engine: str) -> Refusal | None:
     return None
 
 
-def on_own_rows(engine: ExactGaussian | NormalInverseGamma) -> None:
+def on_own_rows(engine: ClosedForm, density: Density, name: str) -> None:
     """Raise `NotThisEngine` if the engine's posterior of the model's own rows is wrong.
 
     Template rows may have no density under the model, or leave the posterior improper; then nothing
-    is refused. Raise PyMC's error
-    for a parameter that is out of its bounds on positive rows, too, as a fixed scale of 0 is.
+    is refused. Raise PyMC's error for a parameter that is out of its bounds on positive rows, too,
+    as a fixed scale of 0 is.
     """
-    density = engine.quadratic.density
-    data = density.own
-    if not len(data["x"]):
+    own = density.own
+    n = len(own["x"])
+    if not n:
         return
-    weight, arm = data.get("weight"), data.get("arm")
+    other = own | positive(density, n)
     try:
-        engine.posterior(data["x"], data["reward"], weight, arm)
-    except Improper:  # other rows may make it proper
+        try:
+            engine.posterior(**own)
+        except ValueError as error:
+            if not is_out_of_bounds(error):
+                raise
+            engine.posterior(**other)
+    except (Improper, NotFinite):
         return
     except NotThisEngine:
         raise
     except ValueError as error:
         if is_out_of_bounds(error):
-            other = positive(density, len(data["x"]))
-            try:
-                engine.posterior(other["x"], other["reward"], weight, arm)
-            except ValueError as again:
-                if is_out_of_bounds(again):
-                    raise
+            raise
         if "finite" not in str(error):
-            raise engine.quadratic.refusal(str(error).splitlines()[0], of_rows=True) from error
+            raise refuse(name, str(error).splitlines()[0], of_rows=True) from error
 
 
 def is_out_of_bounds(error: ValueError) -> bool:

@@ -174,15 +174,8 @@ class Quadratic:
         values = [np.asarray(v, dtype=np.float64) for v in given]
         return values if data is None else [*values, *self.density.arguments(data)]
 
-    def prior(self, given: Given = ()) -> Natural:
-        """Return the natural parameters of the prior, which no row enters."""
-        return self._natural(None, given)
-
-    def likelihood(self, data: Data, given: Given = ()) -> Natural:
-        """Return the natural parameters of the likelihood of rows."""
-        return self._natural(data, given)
-
-    def _natural(self, data: Data | None, given: Given) -> Natural:
+    def natural(self, data: Data | None, given: Given = ()) -> Natural:
+        """Return the natural parameters of the likelihood of rows; without rows, of the prior."""
         slopes, shift = affine(lambda Z: self.part(Z, data, given)[0], self.dim)
         constant = self.part(np.zeros((1, self.dim)), data, given)[1]
         return Natural(-0.5 * (slopes + slopes.T), shift.copy(), constant=float(constant[0]))
