@@ -32,8 +32,7 @@ def full_after(size):
 
 
 def content(folder):
-    """All files but the empty `.lock`, which says nothing."""
-    files = (file for file in folder.rglob("*") if file.is_file() and file.name != ".lock")
+    files = (file for file in folder.rglob("*") if file.is_file())
     return {file.relative_to(folder): file.read_bytes() for file in files}
 
 

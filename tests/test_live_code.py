@@ -66,21 +66,25 @@ def test_a_file_that_changes_stops_the_run(tmp_path, monkeypatch, name):
     ):
         run(file, out, name)
     monkeypatch.undo()
-    assert len(list((out / "parts").glob("*.parquet"))) == 2
-    with pytest.raises(ValueError, match=f"holds results of another {name}: "):
-        run(file, out, name)
+    assert len(list((out / "runs").glob("*.parquet"))) == 2
+    assert not run(file, out, name).equals(table)
     write(file, 0)
+    begun = []
+    after(1, lambda: begun.append(0), monkeypatch)
     assert_frame_equal(run(file, out, name), table)
+    assert begun == [0]  # two of four were there, and were not played again
 
 
-def test_a_factorys_own_body_counts(tmp_path):
+def test_a_factorys_own_body_counts(tmp_path, monkeypatch):
     """What it gives is the same where a player is only described."""
     file, out = tmp_path / "mine.py", tmp_path / "out"
     write(file, 0)
     run(file, out, "player")
     write(file, 0, twice="n_features + 0")
-    with pytest.raises(ValueError, match="holds results of another player: "):
-        run(file, out, "player")
+    begun = []
+    after(0, lambda: begun.append(0), monkeypatch)
+    run(file, out, "player")
+    assert begun
 
 
 def test_a_module_that_is_loaded_again_stops_the_run(tmp_path, monkeypatch):

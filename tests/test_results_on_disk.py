@@ -1,7 +1,6 @@
-"""Results on disk: one run a folder, nothing half-written, nothing counted twice."""
+"""Results on disk: nothing half-written, nothing counted twice, each table by all that determines it."""
 
 import json
-import shutil
 
 import numpy as np
 import pandas as pd
@@ -9,84 +8,56 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.experiments import results_on_disk as module
-from bayesbandit.experiments.results_on_disk import Ledger
-from bayesbandit.runtime import locks
-
-SETTINGS = {"seed": 0, "horizon": 9, "points": 2, "environments": {"e": "e"}, "bandits": {"b": "b"}}
+from bayesbandit.experiments.results_on_disk import Cache, key, write_results
 
 
-DEEP = "[" * 100_000
+def table(k):
+    return pd.DataFrame({"name": ["a", "b"], "number": [k, k + 0.1]})
 
 
-def settings():
-    return json.loads(json.dumps(SETTINGS))
+def same(cache, n):
+    """Whether a cache has the tables 0 … n − 1, and no others."""
+    assert cache.tables.keys() == {str(k) for k in range(n)}
+    for k in range(n):
+        pd.testing.assert_frame_equal(cache.tables[str(k)].reset_index(drop=True), table(k))
+    return True
 
 
-def rows(replication=0, bandit="b", reward=1.0):
-    return [
-        {
-            "environment": "e", "bandit": bandit, "replication": replication, "t": t,
-            "reward": reward, "regret": 1.0, "propensity": 0.5, "value": np.nan,
-            "agreement": np.nan, "optimal": False,
-        }
-        for t in (5, 9)
-    ]  # fmt: skip
+def test_runs_into_one_folder_keep_each_others_tables(tmp_path):
+    """Also where one puts all tables into one file, or was killed before it removed the others."""
+    one, other = Cache(tmp_path), Cache(tmp_path)
+    one.put({"0": table(0)})
+    other.put({"1": table(1)})
+    other.put({"0": table(0), "2": table(2)})
+    scattered = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    assert same(both := Cache(tmp_path), 3)
+    both.gather()
+    assert len(list(tmp_path.iterdir())) == 1
+    one.gather()
+    other.gather()
+    assert same(Cache(tmp_path), 3)
+    for file, content in scattered.items():
+        file.write_bytes(content)
+    assert same(Cache(tmp_path), 3)
 
 
-def test_one_run_at_a_time(tmp_path):
-    first = Ledger(tmp_path, settings())
-    with pytest.raises(ValueError, match="another run writes into"):
-        Ledger(tmp_path, settings())
-    first.append(rows())
-    assert len(first.finish(["e"], ["b"], 1)) == 2
-    assert Ledger(tmp_path, settings()).done("e", 0) == {"b"}
+def test_a_broken_file_is_named_and_the_others_stay(tmp_path):
+    cache = Cache(tmp_path)
+    for k in range(3):
+        cache.put({str(k): table(k)})
+    file = cache.files[2]
+    for content in (b"half", b""):
+        file.write_bytes(content)
+        with pytest.raises(ValueError, match=rf"{file.name} is broken: .*; delete it to go on"):
+            Cache(tmp_path)
+    file.unlink()
+    assert same(Cache(tmp_path), 2)
 
 
-def test_parts_never_take_each_others_place(tmp_path):
-    """A broken part is deleted, as the message advises; the next keeps the finished ones."""
-    first = Ledger(tmp_path, settings())
-    for replication in range(3):
-        first.append(rows(replication))
-    first.lock.close()
-    parts = sorted((tmp_path / "parts").iterdir())
-    parts[0].write_bytes(b"half")
-    with pytest.raises(ValueError, match="is broken"):
-        Ledger(tmp_path, settings())
-    parts[0].unlink()
-    again = Ledger(tmp_path, settings())
-    lost = {0, 1, 2} - {r for _, _, r in again.finished}
-    assert len(lost) == 1
-    again.append(rows(*lost))
-    assert len(again.finish(["e"], ["b"], 3)) == 6
-
-
-def test_a_round_that_is_there_twice_counts_once(tmp_path):
-    ledger = Ledger(tmp_path, settings())
-    ledger.append(rows())
-    ledger.append(rows())
-    assert len(ledger.finish(["e"], ["b"], 1)) == 2
-    assert len(pd.read_parquet(tmp_path / "results.parquet")) == 2
-
-
-def test_a_run_killed_before_its_parts_are_cleared_away_counts_once(tmp_path):
-    """Results and parts then hold the same rows; whoever resumes has each of them once."""
-    ledger = Ledger(tmp_path, settings())
-    ledger.append(rows())
-    (part,) = (tmp_path / "parts").iterdir()
-    whole = part.read_bytes()
-    ledger.finish(["e"], ["b"], 1)
-    part.parent.mkdir()
-    part.write_bytes(whole)
-    again = Ledger(tmp_path, settings())
-    again.append(rows(1))
-    assert len(again.finish(["e"], ["b"], 2)) == 4
-    assert len(pd.read_parquet(tmp_path / "results.parquet")) == 4
-
-
-@pytest.mark.parametrize("file", ["results", "parts"])
-def test_writes_are_whole_or_not_at_all(file, tmp_path, monkeypatch):
-    ledger = Ledger(tmp_path, settings())
-    ledger.append(rows())
+def test_writes_are_whole_or_not_at_all(tmp_path, monkeypatch):
+    cache = Cache(tmp_path)
+    cache.put({"0": table(0)})
+    cache.put({"1": table(1)})
 
     def half(frame, path, **_):
         path.write_bytes(b"half of it")
@@ -94,54 +65,53 @@ def test_writes_are_whole_or_not_at_all(file, tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(pd.DataFrame, "to_parquet", half)
-        with pytest.raises(OSError, match="disk is full"):
-            ledger.append(rows(1)) if file == "parts" else ledger.finish(["e"], ["b"], 1)
-    ledger.lock.close()
+        for write in (cache.gather, lambda: cache.put({"2": table(2)})):
+            with pytest.raises(OSError, match="disk is full"):
+                write()
     assert not list(tmp_path.rglob("*.tmp"))
-    assert Ledger(tmp_path, settings()).done("e", 0) == {"b"}
+    assert same(Cache(tmp_path), 2)
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", "{", '{"settings": 3}', '{"settings": {}}', DEEP])
-def test_a_broken_record_is_named(text, tmp_path):
-    (tmp_path / "run.json").write_text(text)
-    with pytest.raises(ValueError, match=r"run\.json is broken|holds results, and no"):
-        Ledger(tmp_path, settings())
-
-
-@pytest.mark.parametrize("finished", [False, True])
-def test_results_of_which_nothing_is_said_are_not_taken_for_this_run(finished, tmp_path):
-    first = Ledger(tmp_path, settings())
-    first.append(rows())
-    if finished:
-        first.finish(["e"], ["b"], 1)
-    first.close()
-    (tmp_path / "run.json").unlink()
-    with pytest.raises(ValueError, match=r"no run\.json says how they were made"):
-        Ledger(tmp_path, settings() | {"seed": 1})
-    assert not (tmp_path / "run.json").exists()
-
-
-def test_the_record_says_how_long_it_took_and_not_where(tmp_path, monkeypatch):
-    clock = iter([10.0, 13.5, 100.0, 101.0, 200.0])
-    monkeypatch.setattr(module.time, "monotonic", lambda: next(clock))
+@pytest.mark.parametrize("before", [None, "{", "[]", '{"settings": 3}', '{"seconds": 9.0}'])
+def test_the_record_says_how_long_it_took_and_not_where(tmp_path, monkeypatch, before):
+    if before is not None:
+        (tmp_path / "run.json").write_text(before)
     monkeypatch.setattr(module.sys, "argv", [str(tmp_path / "bin" / "bayesbandit"), "compare"])
-    for replication, seconds in ((0, 3.5), (1, 4.5), (None, 4.5)):  # the last adds nothing
-        ledger = Ledger(tmp_path, settings())
-        if replication is not None:
-            ledger.append(rows(replication))
-        ledger.finish(["e"], ["b"], 2)
+    steps = ((0, 3.5, 3.5), (0, 1.0, 4.5), (0, 0.0, 4.5), (1, 2.0, 2.0))
+    for seed, seconds, total in steps:
+        write_results(tmp_path, table(seed), {"seed": seed}, seconds)
         record = json.loads((tmp_path / "run.json").read_text())
-        assert record["seconds"] == seconds
+        assert record["seconds"] == total
         assert record["command"] == ["bayesbandit", "compare"]
+        assert record["settings"] == {"seed": seed}
 
 
-def test_other_versions_are_said(tmp_path):
-    Ledger(tmp_path, settings()).lock.close()
-    record = json.loads((tmp_path / "run.json").read_text())
-    record["versions"]["numpy"] = "0.1"
-    (tmp_path / "run.json").write_text(json.dumps(record))
-    with pytest.warns(UserWarning, match=r"results of other versions: numpy 0\.1, now"):
-        Ledger(tmp_path, settings())
+def test_other_settings_and_other_versions_have_another_key(monkeypatch):
+    keys = {key(seed=0), key(seed=1), key(seed=0, bandit="b"), key(seed="0")}
+    assert key(bandit="b", seed=0) in keys
+    monkeypatch.setattr(module, "version", lambda library: "0.1")
+    assert len(keys | {key(seed=0)}) == 5
+
+
+@pytest.mark.slow
+def test_flipped_bytes_of_the_pages_are_no_other_numbers(tmp_path):
+    cache = Cache(tmp_path)
+    cache.put({str(k): table(k) for k in range(300)})
+    [file] = cache.files
+    whole = file.read_bytes()
+    pages = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    refused = 0
+    for at in range(4, pages, 101):
+        broken = bytearray(whole)
+        broken[at] ^= 0x10
+        file.write_bytes(broken)
+        try:
+            found = Cache(tmp_path)
+        except ValueError:
+            refused += 1
+        else:
+            assert same(found, 300), f"byte {at}"
+    assert refused
 
 
 @pytest.mark.parametrize("odd", ["?", "1,234"])
@@ -161,72 +131,25 @@ def test_two_columns_of_one_name_are_named(tmp_path):
         bb.environments.from_csv(path, "label")
 
 
-def test_a_run_that_begins_as_another_ends_has_a_place_for_its_parts(tmp_path, monkeypatch):
-    """The folder `parts` goes with the one that ends, and comes with the one that has the lock."""
-    take = locks.take
-
-    def others_end(file):
-        shutil.rmtree(tmp_path / "parts", ignore_errors=True)
-        take(file)
-
-    monkeypatch.setattr(locks, "take", others_end)
-    ledger = Ledger(tmp_path, settings())
-    ledger.append(rows())
-    assert len(ledger.finish(["e"], ["b"], 1)) == 2
-
-
-@pytest.mark.slow
-def test_flipped_bytes_of_the_pages_are_no_other_numbers(tmp_path):
-    ledger = Ledger(tmp_path, settings())
-    ledger.append([row for k in range(300) for row in rows(k, reward=float(k) + 0.1)])
-    ledger.finish(["e"], ["b"], 300)
-    file, refused = tmp_path / "results.parquet", 0
-    whole = file.read_bytes()
-    pages = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
-    right = pd.read_parquet(file)
-    for at in range(4, pages, 101):
-        broken = bytearray(whole)
-        broken[at] ^= 0x10
-        file.write_bytes(broken)
-        try:
-            ledger = Ledger(tmp_path, settings())
-        except ValueError:
-            refused += 1
-        else:
-            ledger.close()
-            assert ledger.frames[0].equals(right), f"byte {at}"
-    assert refused
-
-
-@pytest.mark.slow
-def test_a_failed_run_lets_go_of_its_folder(tmp_path):
-    """Though its traceback is kept, as in a notebook."""
-    lame, out = tmp_path / "lame", tmp_path / "runs"
+def test_a_failed_run_goes_on_where_it_stopped(tmp_path):
+    lame = tmp_path / "lame"
+    begun = []
 
     def limps(arms, n_features, seed):
-        if isinstance(seed, np.random.SeedSequence) and lame.exists():
-            raise KeyboardInterrupt
+        if isinstance(seed, np.random.SeedSequence):
+            begun.append(seed)
+            if lame.exists() and len(begun) == 3:
+                raise KeyboardInterrupt
         return bb.LinTS(arms, n_features, seed=seed)
 
-    experiment = bb.Experiment(bb.environments.bundled("iris"), {"b": limps}, 9, 1)
+    experiment = bb.Experiment(bb.environments.bundled("iris"), {"b": limps}, 9, 4)
     lame.touch()
-    with pytest.raises(KeyboardInterrupt) as kept:
-        experiment.run(out=out, progress=False)
-    (out / "parts" / "x.parquet").write_bytes(b"half")
-    with pytest.raises(ValueError, match="is broken") as other:
-        experiment.run(out=out, progress=False)
-    (out / "parts" / "x.parquet").unlink()
+    with pytest.raises(KeyboardInterrupt):
+        experiment.run(out=tmp_path, progress=False)
+    assert not (tmp_path / "results.parquet").exists()
+    begun.clear()
     lame.unlink()
-    assert len(experiment.run(out=out, progress=False))
-    del kept, other
-
-
-def test_a_disk_without_locks_is_written_to(tmp_path, monkeypatch):
-    def flock(*_):
-        raise OSError(95, "Operation not supported")
-
-    monkeypatch.setattr(locks.fcntl, "flock", flock)
-    with pytest.warns(UserWarning, match="cannot be locked .*let no two runs write"):
-        found = Ledger(tmp_path, settings())
-    found.append(rows())
-    assert len(found.finish(["e"], ["b"], 1)) == 2
+    table = experiment.run(out=tmp_path, progress=False)
+    assert len(begun) == 2
+    pd.testing.assert_frame_equal(table, experiment.run(progress=False))
+    pd.testing.assert_frame_equal(table, pd.read_parquet(tmp_path / "results.parquet"))

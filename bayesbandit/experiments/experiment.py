@@ -6,16 +6,18 @@ A killed experiment can be resumed, and any number of jobs gives the same table.
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from math import nan
 from pathlib import Path
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+import pandas as pd
 
 from bayesbandit import checks
 from bayesbandit.bandit.bandit import Bandit
@@ -32,16 +34,15 @@ from bayesbandit.bandit.player import (
 )
 from bayesbandit.checks import Name
 from bayesbandit.environments.base import Environment, HasFingerprint, HasOptimum, Sample
-from bayesbandit.experiments.results_on_disk import Ledger
+from bayesbandit.evaluation.results import RUN, SCHEMA
+from bayesbandit.experiments.results_on_disk import Cache, key, write_results
 from bayesbandit.runtime import fingerprints, user_modules
 from bayesbandit.runtime.plugins import Failed, said
 from bayesbandit.runtime.progress import bar
 from bayesbandit.runtime.shown import in_full
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 Made = tuple[Player, tuple[Any, ...]]  # a player, and its factory, class and parts
+Run = tuple[str, str, int]  # environment, bandit and replication
 
 # rounds per checkpoint whose propensity is computed if the weights do not need it
 AUDITED_ROUNDS = 16
@@ -124,6 +125,79 @@ class Experiment:
         """
         return self._described(self._first())
 
+    def run(
+        self, jobs: int = 1, out: str | Path | None = None, progress: bool = True
+    ) -> pd.DataFrame:
+        """Return the results table (`evaluation.SCHEMA`), in order of declaration.
+
+        `attrs` has the seed. Raise `Failed` for an error in a player's code.
+
+        out: a folder for `results.parquet`. It also keeps each finished run, in `runs`, by its
+            settings, the player's code and the versions of libraries. A run that is there is not
+            repeated, so a killed experiment continues where it stopped, and others may be added.
+        jobs: joblib processes (−1: all cores). Inside `joblib.parallel_config(backend="dask")` the
+            work goes to a Dask cluster.
+        progress: whether to show a progress bar.
+        """
+        checks.processes(jobs)
+        begun = time.monotonic()
+        first = self._first()
+        texts = fingerprints.texts(*(parts for _, parts in first.values()))
+        described = self._described(first)
+        user_modules.unchanged(texts)
+        cache = Cache(None if out is None else Path(out) / "runs")
+        keys = self._keys(described)
+        left = [run for run in keys if keys[run] not in cache.tables]
+        if left:
+            self._play(left, keys, cache, jobs, progress, texts)
+        table = pd.concat([cache.tables[key] for key in keys.values()], ignore_index=True)
+        if out is not None:
+            cache.gather()
+            seconds = time.monotonic() - begun if left else 0.0
+            write_results(Path(out), table, described, seconds)
+        table.attrs["seed"] = self.seed
+        return table
+
+    def _keys(self, described: Mapping[str, Any]) -> dict[Run, str]:
+        """Return the key of each run, by environment, bandit and replication."""
+        common = {name: described[name] for name in ("seed", "horizon", "points")}
+        runs = product(described["environments"], described["bandits"], range(self.replications))
+        return {
+            (environment, bandit, replication): key(
+                environment=[environment, described["environments"][environment]],
+                bandit=[bandit, described["bandits"][bandit]],
+                replication=replication,
+                **common,
+            )
+            for environment, bandit, replication in runs
+        }
+
+    def _play(
+        self, left: Iterable[Run], keys: Mapping[Run, str], cache: Cache, jobs: int, shown: bool,
+        texts: Mapping[str, str],
+    ) -> None:  # fmt: skip
+        """Play runs, and keep each replication's as it ends."""
+        from joblib import Parallel, delayed
+
+        units = dict[tuple[str, int], dict[str, Factory]]()
+        for environment, bandit, replication in left:
+            units.setdefault((environment, replication), {})[bandit] = self._factories()[bandit]
+        worlds = {environment.name: environment for environment in self.environments}
+        settings = {
+            "horizon": self.horizon, "seed": self.seed, "points": self.points, "texts": texts,
+        }  # fmt: skip
+        work = (
+            delayed(play_unit)(worlds[name], replication, factories, **settings)
+            for (name, replication), factories in units.items()
+        )
+        waiting = sum(map(len, units.values()))
+        with bar("runs", len(keys), len(keys) - waiting, shown) as advance:
+            for rows in Parallel(n_jobs=jobs, return_as="generator_unordered")(work):
+                frame = pd.DataFrame(rows).astype(SCHEMA)[list(SCHEMA)]
+                runs = frame.groupby(RUN, sort=False)
+                cache.put({keys[run]: table.reset_index(drop=True) for run, table in runs})
+                advance(runs.ngroups)
+
     def _described(self, first: Mapping[str, Made]) -> dict[str, Any]:
         return {
             "seed": self.seed,
@@ -132,61 +206,6 @@ class Experiment:
             "environments": {e.name: fingerprint(e) for e in self.environments},
             "bandits": {name: self._settings(*made) for name, made in first.items()},
         }
-
-    def run(
-        self, jobs: int = 1, out: str | Path | None = None, progress: bool = True
-    ) -> pd.DataFrame:
-        """Return the results table (`evaluation.SCHEMA`), in order of declaration.
-
-        `attrs` has the seed. Raise `Failed` for an error in a player's code.
-
-        out: a folder that keeps `results.parquet`. Runs that it already has are not repeated, so a
-            killed experiment continues where it stopped.
-        jobs: joblib processes (−1: all cores). Inside `joblib.parallel_config(backend="dask")` the
-            work goes to a Dask cluster.
-        progress: whether to show a progress bar.
-        """
-        checks.processes(jobs)
-        first = self._first()
-        texts = fingerprints.texts(*(parts for _, parts in first.values()))
-        described = self._described(first)
-        user_modules.unchanged(texts)
-        with closing(Ledger(out, described)) as ledger:
-            return self._run(ledger, jobs, progress, texts)
-
-    def _run(
-        self, ledger: Ledger, jobs: int, shown: bool, texts: Mapping[str, str]
-    ) -> pd.DataFrame:
-        from joblib import Parallel, delayed
-
-        units = []
-        waiting = 0
-        for environment in self.environments:
-            for replication in range(self.replications):
-                done = ledger.done(environment.name, replication)
-                left = {name: made for name, made in self._factories().items() if name not in done}
-                if left:
-                    waiting += len(left)
-                    unit = partial(
-                        play_unit,
-                        environment,
-                        replication,
-                        left,
-                        horizon=self.horizon,
-                        seed=self.seed,
-                        points=self.points,
-                        texts=texts,
-                    )
-                    units.append(delayed(unit)())
-        total = len(self.environments) * self.replications * len(self._factories())
-        with bar("runs", total, total - waiting, shown) as advance:
-            for rows in Parallel(n_jobs=jobs, return_as="generator_unordered")(units):
-                ledger.append(rows)
-                advance(len({row["bandit"] for row in rows}))
-        names = [e.name for e in self.environments]
-        table = ledger.finish(names, list(self._factories()), self.replications)
-        table.attrs["seed"] = self.seed
-        return table
 
     def _settings(self, player: Player, made_of: tuple[Any, ...]) -> str:
         """Return a bandit's settings on the first environment as text, without memory addresses.

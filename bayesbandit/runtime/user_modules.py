@@ -122,8 +122,8 @@ def unchanged(digests: Mapping[str, str]) -> None:
             file = _file(name) or name
             raise ChangedCode(
                 f"{file} changed while the run was going, or since its processes loaded it: start "
-                "it again, in a new Python process. What was finished before is kept, and goes on "
-                "with the same code only; for other code, give another folder"
+                "it again, in a new Python process. What was finished before is kept for the code "
+                "that made it"
             )
 
 

@@ -27,9 +27,9 @@ def run(folder):
 
 
 def kill_after(parts, folder):
-    """SIGKILL once so many parts of the study are on disk, and not all of it is."""
+    """SIGKILL once so many runs of the study are on disk, and not all of it is."""
     child = subprocess.Popen([sys.executable, "-c", RUN, folder])
-    kept = folder / "parts"
+    kept = folder / "runs"
     deadline = time.monotonic() + 300
     while len(list(kept.glob("[!.]*.parquet"))) < parts and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -18,8 +18,6 @@ right model and the constant floor, values differ by 1, 10 and 100 standard devi
 
 from __future__ import annotations
 
-import json
-import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -33,13 +31,7 @@ import pandas as pd
 import bayesbandit as bb
 from bayesbandit import checks, evaluation
 from bayesbandit.experiments.experiment import stream
-from bayesbandit.experiments.results_on_disk import (
-    OTHER_FOLDER_ADVICE,
-    locked,
-    record,
-    write_record,
-)
-from bayesbandit.runtime.files import replacing
+from bayesbandit.experiments.results_on_disk import Cache, key, write_results
 from bayesbandit.runtime.progress import bar
 from bayesbandit_studies import pictures
 from bayesbandit_studies.evidence import measured, open_bandit
@@ -81,36 +73,20 @@ class Simulations:
         out: a folder that keeps the results, each block as it comes. An interrupted run continues
         from there.
         """
+        begun = time.monotonic()
         blocks = range(-(-self.replications // BLOCK))
         units = [(p, d, b) for p, designs in PARTS.items() for d, b in product(designs, blocks)]
-        if out is None:
-            return self._whole(_measured(units, self.seed, jobs))
-        folder = Path(out)
-        settings = asdict(self)
-        begun = time.monotonic()
-        folder.mkdir(parents=True, exist_ok=True)
-        run, results, parts = folder / "run.json", folder / "results.parquet", folder / "parts"
-        with locked(folder):
-            past = json.loads(run.read_text()) if run.exists() else record(settings, seconds=0.0)
-            if past["settings"] != settings:
-                raise ValueError(
-                    f"{folder} holds results of {past['settings']}, not {settings}; "
-                    f"{OTHER_FOLDER_ADVICE}"
-                )
-            if results.exists():
-                return pd.read_parquet(results)
-            parts.mkdir(exist_ok=True)
-            write_record(run, past)
-            files = {unit: parts / f"{i:04}.parquet" for i, unit in enumerate(units)}
-            left = [unit for unit in units if not files[unit].exists()]
-            done = len(units) - len(left)
-            for unit, frame in zip(left, _measured(left, self.seed, jobs, done), strict=True):
-                _write(files[unit], frame)
-            table = self._whole(map(pd.read_parquet, files.values()))
-            _write(results, table)
-            taken = past["seconds"] + time.monotonic() - begun
-            write_record(run, record(settings, seconds=round(taken, 1)))
-            shutil.rmtree(parts)
+        cache = Cache(None if out is None else Path(out) / "runs")
+        keys = {unit: key(unit=unit, size=BLOCK, seed=self.seed) for unit in units}
+        left = [unit for unit in units if keys[unit] not in cache.tables]
+        done = len(units) - len(left)
+        for unit, frame in zip(left, _measured(left, self.seed, jobs, done), strict=True):
+            cache.put({keys[unit]: frame})
+        table = self._whole(cache.tables[keys[unit]] for unit in units)
+        if out is not None:
+            cache.gather()
+            seconds = time.monotonic() - begun if left else 0.0
+            write_results(Path(out), table, asdict(self), seconds)
         return table
 
     def _whole(self, frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
@@ -146,11 +122,6 @@ def block(part: str, design: str, number: int, seed: int) -> pd.DataFrame:
     frame["replication"] += number * BLOCK
     frame.insert(0, "part", part)
     return frame
-
-
-def _write(file: Path, frame: pd.DataFrame) -> None:
-    with replacing(file) as beside:
-        frame.to_parquet(beside, index=False)
 
 
 def simulations(replications: int, seed: int = 0) -> Simulations:
