@@ -1,4 +1,4 @@
-"""Results on disk: nothing half-written, nothing counted twice, each table by all that determines it."""
+"""Results on disk: nothing half-written, nothing counted twice, nothing of other settings."""
 
 import json
 
@@ -30,7 +30,8 @@ def test_runs_into_one_folder_keep_each_others_tables(tmp_path):
     other.put({"1": table(1)})
     other.put({"0": table(0), "2": table(2)})
     scattered = {file: file.read_bytes() for file in tmp_path.iterdir()}
-    assert same(both := Cache(tmp_path), 3)
+    both = Cache(tmp_path)
+    assert same(both, 3)
     both.gather()
     assert len(list(tmp_path.iterdir())) == 1
     one.gather()
