@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -42,7 +43,11 @@ def pairwise(table: pd.DataFrame, level: float = 0.05) -> pd.DataFrame:
     number(level, "level", above=0, below=1)
     table = check(table)
     rates = _classification(table)
-    pairs = _gaps(table, rates)
+    ends = last(table)
+    # regrets that count errors are whole numbers
+    regret = ends["regret"].where(~ends["environment"].isin(rates), ends["regret"].round())
+    pairs = _gaps(ends.assign(value=regret / ends["t"]))
+    pairs = pairs[pairs["row"] != pairs["column"]].reset_index(drop=True)
     counts = pairs["environment"].isin(rates).to_numpy()
     a, b, n, R, gap, gap_se = (
         pairs[name].to_numpy(np.float64)
@@ -71,26 +76,23 @@ def _paired(gap: np.ndarray, se: np.ndarray, R: np.ndarray) -> np.ndarray:
     return np.where(alike, 2.0 ** (1 - R), p)
 
 
-def _gaps(table: pd.DataFrame, rates: list[str]) -> pd.DataFrame:
+def _gaps(ends: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each ordered pair that played the same replications of an environment.
 
-    rates: environments whose regrets are counts of errors; they are rounded to whole numbers.
+    ends: environment, bandit, replication, rounds t and the `value` that is compared.
     """
-    ends = last(table)
-    regret = ends["regret"].where(~ends["environment"].isin(rates), ends["regret"].round())
-    ends = ends[[*RUN, "t"]].assign(rate=regret / ends["t"])
+    ends = ends[[*RUN, "t", "value"]]
     both = ends.merge(ends, on=["environment", "replication"], suffixes=("_row", "_column"))
-    both = both[both["bandit_row"] != both["bandit_column"]]
     both = both.rename(columns={"bandit_row": "row", "bandit_column": "column"})
-    groups = both.assign(gap=_gap(both["rate_row"], both["rate_column"])).groupby(
+    groups = both.assign(gap=_gap(both["value_row"], both["value_column"])).groupby(
         PAIR_COLUMNS, sort=False
     )
     return groups.agg(
-        row_regret=("rate_row", "mean"),
-        column_regret=("rate_column", "mean"),
+        row_regret=("value_row", "mean"),
+        column_regret=("value_column", "mean"),
         difference=("gap", "mean"),
         gap_se=("gap", "sem"),
-        replications=("gap", "size"),
+        replications=("gap", "count"),
         n=("t_row", "sum"),
     ).reset_index()
 
@@ -111,27 +113,17 @@ def differences(
     number of `replications` and the two-sided `p`. p is that of `pairwise`, not adjusted for the
     number of pairs. Raise ValueError unless `column` has numbers.
     """
-    ends = last(check(table))
-    pairs = list(pairs)
-    rows = []
     if column not in (known := [name for name, kind in SCHEMA.items() if kind != "str"]):
         raise ValueError(f"column must be one of {known}; got {column!r}")
-    wide = ends.assign(value=ends[column].astype(np.float64)).pivot(
-        index=["environment", "replication"], columns="bandit", values="value"
-    )
-    for environment in pd.unique(ends["environment"]):
-        for one, other in pairs:
-            if not {one, other} <= set(wide.columns):
-                continue
-            here = wide.loc[environment]
-            gap = _gap(here[one], here[other]).dropna().to_numpy()
-            if (R := len(gap)) < 2:
-                continue
-            mean = gap.mean()
-            se = gap.std(ddof=1) / np.sqrt(R)
-            rows.append((environment, one, other, mean, se, R))
+    ends = last(check(table))
+    met = _gaps(ends.assign(value=ends[column].astype(np.float64)))
+    met = met[met["replications"] >= 2]
+    met = met.set_index(PAIR_COLUMNS)
+    places = met.index.unique("environment")
+    asked = [(place, *pair) for place, pair in product(places, pairs)]
+    found = met.loc[[pair for pair in asked if pair in met.index]].reset_index()
     names = ["environment", "one", "other", "difference", "se", "replications"]
-    frame = pd.DataFrame(rows, columns=names)
+    frame = found[[*PAIR_COLUMNS, "difference", "gap_se", "replications"]].set_axis(names, axis=1)
     return frame.assign(p=_paired(*(frame[name].to_numpy(np.float64) for name in names[3:])))
 
 

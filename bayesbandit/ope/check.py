@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -29,15 +29,13 @@ class Check:
     refuted: whether E reached 100. If the probabilities are true, this happens with probability .01
     at most, however long the log is.
     path: log E after each round (n,). at: the round in which E first reached 100, or None.
-    ess: by arm, the realised and the expected effective sample size of "always this arm".
     """
 
     log_e: float
     refuted: bool
     at: int | None
     path: np.ndarray
-    ess: pd.DataFrame
-    log: Log = field(repr=False)
+    log: Log
 
     def __repr__(self) -> str:
         said = f"refuted in round {self.at}" if self.refuted else "not refuted"
@@ -60,26 +58,25 @@ class Check:
         often the arm was `chosen`, how often that was `expected` (Σe), and
         z = (chosen − expected)/√Σe(1 − e). Empty without probabilities (n, K).
         """
-        rows = []
-        p = self.log.probabilities
-        for k, arm in enumerate(self.log.arms if p is not None else ()):
-            assert p is not None
-            e, chosen = p[:, k], (self.log.played == k).astype(np.float64)
-            place = np.clip(
-                np.searchsorted(CALIBRATION_EDGES, e, side="left") - 1,
-                0,
-                len(CALIBRATION_EDGES) - 2,
-            )
-            for b in np.unique(place[e > 0]):
-                mine = (place == b) & (e > 0)
-                sd = np.sqrt((e[mine] * (1 - e[mine])).sum())
-                gap = chosen[mine].sum() - e[mine].sum()
-                rows.append(
-                    (arm, *CALIBRATION_EDGES[b : b + 2], mine.sum(), chosen[mine].sum(),
-                     e[mine].sum(), gap / sd if sd > 0 else 0.0)
-                )  # fmt: skip
         names = ["arm", "from", "to", "rounds", "chosen", "expected", "z"]
-        return pd.DataFrame(rows, columns=names)
+        if (p := self.log.probabilities) is None:
+            return pd.DataFrame(columns=names)
+        n, K = p.shape
+        each = pd.DataFrame({"arm": np.tile(np.arange(K), n), "e": p.ravel()})
+        each["bin"] = pd.cut(each["e"].clip(upper=1.0), CALIBRATION_EDGES, labels=False)
+        each["chosen"] = (self.log.played[:, None] == np.arange(K)).ravel().astype(np.float64)
+        each["variance"] = each["e"] * (1 - each["e"])
+        bins = each.groupby(["arm", "bin"])
+        table = bins[["chosen", "e", "variance"]].sum().rename(columns={"e": "expected"})
+        table = table.assign(rounds=bins.size()).reset_index()
+        gap = table["chosen"] - table["expected"]
+        sd = np.sqrt(table["variance"])
+        place = table["bin"].astype(int).to_numpy()
+        return table.assign(
+            arm=[self.log.arms[k] for k in table["arm"]],
+            z=np.where(sd > 0, gap / sd.where(sd > 0, 1.0), 0.0),
+            **{"from": CALIBRATION_EDGES[place], "to": CALIBRATION_EDGES[place + 1]},
+        )[names]
 
     @cached_property
     def overlap(self) -> pd.DataFrame:
@@ -90,21 +87,33 @@ class Check:
         `largest_weight`, the largest share of one round in Σw. If only the chosen arms'
         probabilities are known, these are taken over the arm's own rounds.
         """
+        return self._of_arms[["rounds", "smallest", "never", "below_01", "largest_weight"]]
+
+    @property
+    def ess(self) -> pd.DataFrame:
+        """By arm, the `realised` and the `expected` effective sample size of "always this arm"."""
+        return self._of_arms[["realised", "expected"]]
+
+    @cached_property
+    def _of_arms(self) -> pd.DataFrame:
         rows = {}
         log = self.log
         for k, arm in enumerate(log.arms):
             chosen = log.played == k
             e = log.propensity[chosen] if log.probabilities is None else log.probabilities[:, k]
             w = 1 / log.propensity[chosen]
-            rows[arm] = (
-                int(chosen.sum()),
-                e.min() if e.size else np.nan,
-                (e == 0).mean() if e.size else np.nan,
-                (e < 0.01).mean() if e.size else np.nan,
-                w.max() / w.sum() if w.size else np.nan,
-            )
-        names = ["rounds", "smallest", "never", "below_01", "largest_weight"]
-        return pd.DataFrame.from_dict(rows, orient="index", columns=names)
+            on = e[e > 0]
+            expected = on.size**2 / (1 / on).sum() if on.size else 0.0
+            rows[arm] = {
+                "rounds": int(chosen.sum()),
+                "smallest": e.min() if e.size else np.nan,
+                "never": (e == 0).mean() if e.size else np.nan,
+                "below_01": (e < 0.01).mean() if e.size else np.nan,
+                "largest_weight": w.max() / w.sum() if w.size else np.nan,
+                "realised": ess(w),
+                "expected": np.nan if log.probabilities is None else expected,
+            }
+        return pd.DataFrame.from_dict(rows, orient="index")
 
 
 def check(data: Log) -> Check:
@@ -140,7 +149,7 @@ def _check(log: Log) -> Check:
     reached = np.flatnonzero(path >= REFUTED_LOG_E)
     at = int(reached[0]) if reached.size else None
     most = float(path.max()) if path.size else np.nan
-    return Check(most, at is not None, at, path, _sizes(log), log)
+    return Check(most, at is not None, at, path, log)
 
 
 def e_process(log: Log) -> np.ndarray:
@@ -156,8 +165,7 @@ def e_process(log: Log) -> np.ndarray:
     ratios = [np.log(p ** (beta - 1) / powers(e, beta)) for beta in CALIBRATION_POWERS]
     ratios.append(np.log((1 + 1 / (K * p)) / 2))
     paths = [np.cumsum(ratio) for ratio in ratios]
-    one = np.ones((len(e), 1))
-    paths += [tilted(e, a, one), tilted(e, a, np.hstack([one, standardised(log.x)]))]
+    paths += [tilted(e, a, log.x[:, :0]), tilted(e, a, log.x)]
     return np.asarray(logsumexp(paths, axis=0) - np.log(len(paths)))
 
 
@@ -166,72 +174,51 @@ def powers(e: np.ndarray, beta: float) -> np.ndarray:
     return np.where(e > 0, e**beta, 0.0).sum(axis=1)
 
 
-def standardised(x: np.ndarray) -> np.ndarray:
-    """Return contexts (n, d) standardised by earlier rounds, within ±5; 0 in the first ten."""
-    if not x.size:
-        return x
-    c = x - x[0]
-    t = np.arange(1, len(x) + 1)[:, None]
-    mean = np.cumsum(c, axis=0) / t
-    spread = np.sqrt(np.maximum(np.cumsum(c**2, axis=0) / t - mean**2, 0.0))
-    z = np.zeros_like(x)
-    sd = spread[ROUNDS_WITHOUT_CONTEXTS - 1 : -1]
-    z[ROUNDS_WITHOUT_CONTEXTS:] = np.where(
-        sd > 0,
-        (c[ROUNDS_WITHOUT_CONTEXTS:] - mean[ROUNDS_WITHOUT_CONTEXTS - 1 : -1])
-        / np.where(sd > 0, sd, 1.0),
-        0.0,
-    )
-    return np.clip(z, -MAX_STANDARDISED, MAX_STANDARDISED)
-
-
-def _sizes(log: Log) -> pd.DataFrame:
-    """Return by arm the realised and expected effective sample sizes of "always this arm"."""
-    rows = {}
-    for k, arm in enumerate(log.arms):
-        expected = np.nan
-        if log.probabilities is not None:
-            e = log.probabilities[:, k]
-            on = e > 0
-            expected = on.sum() ** 2 / (1 / e[on]).sum() if on.any() else 0.0
-        rows[arm] = ess((log.played == k) / log.propensity), expected
-    return pd.DataFrame.from_dict(rows, orient="index", columns=["realised", "expected"])
-
-
 @njit(cache=True)
-def tilted(e: np.ndarray, arm: np.ndarray, z: np.ndarray) -> np.ndarray:
+def tilted(e: np.ndarray, arm: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Return log Π_{s≤t} q_s(A_s)/e_s(A_s), (n,), of q ∝ e exp(θ_k'z) with θ by Adagrad on log
     q(A).
 
-    e (n, K), arm (n,), z (n, D). θ_t uses earlier rounds alone.
+    e (n, K), arm (n,), x (n, d). z is 1 and the contexts, standardised by earlier rounds and within
+    ±5; 0 in the first ten rounds. θ_t uses earlier rounds alone.
     """
-    n, K, D = e.shape[0], e.shape[1], z.shape[1]
-    theta, squares = np.zeros((K, D)), np.zeros((K, D))
+    n, K = e.shape
+    d = x.shape[1]
+    theta = np.zeros((K, 1 + d))
+    squares = np.zeros_like(theta)
+    score = np.empty(K)
     q = np.empty(K)
+    z = np.zeros(1 + d)
+    z[0] = 1.0
+    sums = np.zeros((2, d))  # of x − x_0 and its squares
     out = np.empty(n)
     total = 0.0
     for t in range(n):
-        most = -np.inf
+        for j in range(d):
+            c = x[t, j] - x[0, j]
+            if t >= ROUNDS_WITHOUT_CONTEXTS:
+                mean = sums[0, j] / t
+                sd = np.sqrt(max(sums[1, j] / t - mean**2, 0.0))
+                standard = (c - mean) / sd if sd > 0.0 else 0.0
+                z[1 + j] = min(max(standard, -MAX_STANDARDISED), MAX_STANDARDISED)
+            sums[0, j] += c
+            sums[1, j] += c**2
         for k in range(K):
-            q[k] = -np.inf
-            if e[t, k] > 0.0:
-                q[k] = 0.0
-                for j in range(D):
-                    q[k] += theta[k, j] * z[t, j]
-                most = max(most, q[k])
+            score[k] = 0.0 if e[t, k] > 0.0 else -np.inf
+            for j in range(1 + d):
+                score[k] += theta[k, j] * z[j]
+        most = score.max()
         norm = 0.0
         for k in range(K):
-            q[k] = e[t, k] * np.exp(q[k] - most) if e[t, k] > 0.0 else 0.0
+            q[k] = e[t, k] * np.exp(score[k] - most)
             norm += q[k]
-        a = arm[t]
-        total += np.log(q[a] / norm / e[t, a])
+        total += np.log(q[arm[t]] / norm / e[t, arm[t]])
         out[t] = total
         for k in range(K):
-            if e[t, k] > 0.0:
-                gap = (1.0 if k == a else 0.0) - q[k] / norm
-                for j in range(D):
-                    g = gap * z[t, j]
-                    squares[k, j] += g * g
-                    if squares[k, j] > 0.0:
-                        theta[k, j] += TILT_STEP * g / np.sqrt(squares[k, j])
+            gap = (k == arm[t]) - q[k] / norm
+            for j in range(1 + d):
+                g = gap * z[j]
+                squares[k, j] += g**2
+                if squares[k, j] > 0.0:
+                    theta[k, j] += TILT_STEP * g / np.sqrt(squares[k, j])
     return out

@@ -34,7 +34,10 @@ class Means(Protocol):
     """Predicted mean rewards. For each batch, `predict` is called first, then `learn`."""
 
     def predict(self, rows: slice) -> np.ndarray:
-        """Return every arm's mean reward (m, K) at the contexts of `rows`, a slice of the log."""
+        """Return every arm's mean reward at the contexts of `rows`, a slice of the log.
+
+        (m, K), or (m, 1) if it is the same for all arms.
+        """
         ...
 
     def learn(self, rows: slice) -> None:
@@ -66,6 +69,7 @@ def shrunk(count: np.ndarray, total: np.ndarray, squares: Any) -> np.ndarray:
 class Arm:
     """Each arm's mean reward so far, also in the batch, shrunk as in `shrunk`; 0 before the first.
 
+    Of one arm it is the mean of all rewards so far.
     count, sum (K,), squares: numbers and sums of rewards less `origin`, and the sum of squares.
     """
 
@@ -117,15 +121,6 @@ class Arm:
         took = (self.played[rows][:, None] == np.arange(self.K)) & self.observed[rows][:, None]
         y = np.where(took, self.reward[rows][:, None] - self.origin, 0.0)
         return took.astype(np.float64), y
-
-
-class Running(Arm):
-    """The mean r̄ of all earlier rewards, also of those in the batch; 0 before the first."""
-
-    def predict(self, rows: slice) -> np.ndarray:
-        n, total, _ = (sums.sum(axis=-1, keepdims=True) for sums in self._sums(rows))
-        mean = np.where(n > 0, self.origin + total / np.maximum(n, 1), 0.0)
-        return np.repeat(mean, self.K, axis=1)
 
 
 class ForwardRidge(Arm):
@@ -218,7 +213,7 @@ def predictable(log: Log, reward: np.ndarray, w: np.ndarray, mean: Any) -> np.nd
     "quadratic", whichever has the smallest Σ w²(Y − m)² over earlier batches.
     """
     K = len(log.arms)
-    given = (log.played, reward, len(log.arms))
+    given = (log.played, reward, K)
     if isinstance(mean, str):
         if mean not in OUTCOME_MODELS:
             raise ValueError(
@@ -230,7 +225,7 @@ def predictable(log: Log, reward: np.ndarray, w: np.ndarray, mean: Any) -> np.nd
             return log.mean
         f = features(log.x) if mean not in ("running", "arm") else np.empty((len(log), 0))
         makers = {
-            "running": lambda: Running(*given),
+            "running": lambda: Arm(np.zeros_like(log.played), reward, 1),  # as if of one arm
             "arm": lambda: Arm(*given),
             "ridge": lambda: ForwardRidge(f, *given),
             "quadratic": lambda: ForwardRidge(np.hstack([f, f[:, 1:] ** 2]), *given),
@@ -262,7 +257,7 @@ def forward(log: Log, candidates: Sequence[Means], reward: np.ndarray, w: np.nda
         w2 = w[rows] ** 2
         for i, candidate in enumerate(candidates):
             if i == pick or len(candidates) > 1:
-                found = candidate.predict(rows)
+                found = np.broadcast_to(candidate.predict(rows), m[rows].shape)
                 if i == pick:
                     m[rows] = found
                 residual = y - np.take_along_axis(found, own, axis=1)[:, 0]
