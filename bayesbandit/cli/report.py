@@ -116,8 +116,10 @@ def watch(
         evidence.add(data.x[there], arm[there], data.reward[there])
     weeks_table = by_week(seen, data, never)
     figures = {
-        "counts": plots.daily_counts(by_day(seen)),
-        "shares": plots.arm_shares(shares(seen)),
+        "counts": plots.daily(by_day(seen), "a day", "Decisions and rewards a day"),
+        "shares": plots.daily(
+            shares(seen), "share of decisions", "Arms' shares of a day's decisions", top=1.03
+        ),
         "values": plots.weekly_values(weeks_table),
     }
     unit = unit_of(seen.lags.quantile(0.5)) if seen.lags.n else "hours"

@@ -10,8 +10,9 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from itertools import groupby, product
 from math import nan
+from operator import itemgetter
 from pathlib import Path
 from types import FunctionType
 from typing import Any, Protocol, runtime_checkable
@@ -193,10 +194,12 @@ class Experiment:
         waiting = sum(map(len, units.values()))
         with bar("runs", len(keys), len(keys) - waiting, shown) as advance:
             for rows in Parallel(n_jobs=jobs, return_as="generator_unordered")(work):
-                frame = pd.DataFrame(rows).astype(SCHEMA)[list(SCHEMA)]
-                runs = frame.groupby(RUN, sort=False)
-                cache.put({keys[run]: table.reset_index(drop=True) for run, table in runs})
-                advance(runs.ngroups)
+                found = {
+                    keys[run]: pd.DataFrame(own).astype(SCHEMA)[list(SCHEMA)]
+                    for run, own in groupby(rows, itemgetter(*RUN))
+                }
+                cache.put(found)
+                advance(len(found))
 
     def _described(self, first: Mapping[str, Made]) -> dict[str, Any]:
         return {

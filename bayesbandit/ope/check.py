@@ -63,7 +63,7 @@ class Check:
             return pd.DataFrame(columns=names)
         n, K = p.shape
         each = pd.DataFrame({"arm": np.tile(np.arange(K), n), "e": p.ravel()})
-        each["bin"] = pd.cut(each["e"].clip(upper=1.0), CALIBRATION_EDGES, labels=False)
+        each["bin"] = pd.cut(each["e"].clip(upper=1.0), CALIBRATION_EDGES.tolist(), labels=False)
         each["chosen"] = (self.log.played[:, None] == np.arange(K)).ravel().astype(np.float64)
         each["variance"] = each["e"] * (1 - each["e"])
         bins = each.groupby(["arm", "bin"])

@@ -16,6 +16,7 @@ from bayesbandit.ope.means import learns
 from bayesbandit.ope.means import predictable as predictable_means
 from bayesbandit.ope.question import (
     MISSING,
+    Bounds,
     Question,
     before,
     bounds_of,
@@ -125,7 +126,7 @@ def estimate(
     tau: float = 10.0,
     lam: float = 100.0,
     level: float = 0.95,
-    sequence: Any = None,
+    sequence: str | Bounds | None = None,
     force: bool = False,
     predictable: bool = True,
     missing: str | None = None,
@@ -247,13 +248,14 @@ def estimate(
     )  # fmt: skip
 
 
-def _sequence(sequence: Any) -> tuple[str | None, tuple[float, float] | None]:
+def _sequence(sequence: str | Bounds | None) -> tuple[str | None, Bounds | None]:
     """Return the kind of the sequence, and the declared bounds."""
-    if isinstance(sequence, str) and sequence == "exact":
+    if sequence == "exact":
         raise ValueError("an exact sequence needs declared bounds: sequence=(lo, hi)")
-    kind = sequence if sequence is None or isinstance(sequence, str) else "exact"
-    one_of(kind, "sequence", (None, "asymptotic", "exact"))
-    return kind, bounds_of(sequence) if kind == "exact" else None
+    if sequence is None or isinstance(sequence, str):
+        one_of(sequence, "sequence", (None, "asymptotic", "exact"))
+        return sequence, None
+    return "exact", bounds_of(sequence)
 
 
 def _settled(asked: Question, weights: str) -> tuple[str, list[str]]:
@@ -281,9 +283,7 @@ EMPTY = (
 )
 
 
-def _exact(
-    asked: Question, m: np.ndarray | None, limits: tuple[float, float], level: float
-) -> Sequence:
+def _exact(asked: Question, m: np.ndarray | None, limits: Bounds, level: float) -> Sequence:
     """Return the exact confidence sequence of a value, or of a difference, from rewards in [lo,
     hi]."""
     log, (lo, hi) = asked.log, limits

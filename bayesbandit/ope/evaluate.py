@@ -15,6 +15,7 @@ from scipy.stats import norm
 from bayesbandit.checks import Name, number
 from bayesbandit.ope.estimate import Estimate, Rest, estimate
 from bayesbandit.ope.logs.log import Log
+from bayesbandit.ope.question import Bounds
 from bayesbandit.ope.sequences import always_valid_p
 from bayesbandit.ope.targets import Unsupported
 from bayesbandit.ope.weights import DEFAULT_WEIGHTS
@@ -199,7 +200,7 @@ def evaluate(
     *,
     mean: Any = "chosen",
     level: float = 0.95,
-    sequence: Any = None,
+    sequence: str | Bounds | None = None,
     planned: int | None = None,
     **settings: Unpack[Rest],
 ) -> Evaluation:

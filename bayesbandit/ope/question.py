@@ -26,6 +26,8 @@ FEW_CARRY = 1.9  # refused below about two `carrying` rewards: from there on 95 
 RAISED_SE_RATIO = 1.25  # a warning above this factor of the standard error
 MISSING = (None, "open", "random")
 
+Bounds = tuple[float, float]  # of rewards, lo < hi
+
 
 @dataclass(frozen=True)
 class Question:
@@ -60,7 +62,7 @@ class Question:
         return any(target.pi is None for target in self.targets)
 
 
-def bounds_of(given: tuple[float, float] | None) -> tuple[float, float] | None:
+def bounds_of(given: Bounds | None) -> Bounds | None:
     """Return declared bounds (lo, hi) of the rewards, checked."""
     if given is None:
         return None
@@ -70,7 +72,7 @@ def bounds_of(given: tuple[float, float] | None) -> tuple[float, float] | None:
     return lo, hi
 
 
-def within_bounds(reward: np.ndarray, limits: tuple[float, float] | None) -> None:
+def within_bounds(reward: np.ndarray, limits: Bounds | None) -> None:
     """Raise ValueError where a reward is outside the declared bounds."""
     if limits is None:
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bayesbandit.evaluation import check, differences, ranking
@@ -27,8 +28,8 @@ from bayesbandit.plots.style import (
 CONFIDENCE_LEVEL = 0.95
 PANEL_INCHES = 3.1  # inches of a panel
 LOOKS = {
-    -1: (BLUE, "o", "better than"),
-    1: (VERMILLION, "^", "worse than"),
+    1: (BLUE, "o", "better than"),
+    -1: (VERMILLION, "^", "worse than"),
     0: (GREY, "D", "not told apart from"),
 }
 
@@ -67,13 +68,7 @@ def paired_differences(
         here = found[found["environment"] == name].set_index("one").reindex(others)
         mean, se, n = (here[c].to_numpy(np.float64) for c in ("difference", "se", "replications"))
         reach = se * t.ppf(0.5 + CONFIDENCE_LEVEL / 2, n - 1)
-        sure = np.sign(mean) * (np.abs(mean) > reach)
-        for sign, (colour, marker, _) in LOOKS.items():
-            some = sure == sign
-            panel.errorbar(
-                mean[some], -down[some], xerr=reach[some], fmt=marker, color=colour, ms=5, lw=1.6
-            )
-        panel.axvline(0.0, color="black", lw=0.9, zorder=1)
+        compare(panel, down, mean, mean - reach, mean + reach, np.abs(mean) > reach, -1)
         dress(
             panel, words(name), plain(f"regret above that of {reference}"), "", inches=PANEL_INCHES
         )
@@ -83,3 +78,28 @@ def paired_differences(
     default = f"Paired differences of regret {horizon(table)}: {over}"
     keys = [dot(colour, marker, f"{name} {reference}") for colour, marker, name in LOOKS.values()]
     return finish(axes, title, default, keys, handle=1)
+
+
+def compare(
+    ax: Axes, down: np.ndarray, value: np.ndarray, low: np.ndarray, high: np.ndarray,
+    sure: np.ndarray, better: int,
+) -> None:  # fmt: skip
+    """Draw differences with their intervals in rows, and a line at 0.
+
+    (n,) each; down: how far down rows are. sure: whether a difference is told apart from 0. better:
+    its sign where the row is better, 1 or −1. Rows with NaN are not drawn.
+    """
+    sign = np.where(np.isnan(low), np.nan, better * np.sign(value) * sure)
+    for which, (colour, marker, _) in LOOKS.items():
+        some = sign == which
+        bars(ax, down[some], value[some], low[some], high[some], colour, marker)
+    ax.axvline(0.0, color="black", lw=0.9, zorder=1)
+
+
+def bars(
+    ax: Axes, down: np.ndarray, value: np.ndarray, low: np.ndarray, high: np.ndarray, colour: str,
+    marker: str,
+) -> None:  # fmt: skip
+    """Draw values with their intervals in rows, (n,) each."""
+    reach = [value - low, high - value]
+    ax.errorbar(value, -down, xerr=reach, fmt=marker, color=colour, ms=5, lw=1.8)

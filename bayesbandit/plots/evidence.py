@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from bayesbandit.checks import shown
 from bayesbandit.ope import Check, Evaluation
 from bayesbandit.plots.curves import MANY
-from bayesbandit.plots.differences import LOOKS
+from bayesbandit.plots.differences import LOOKS, bars, compare
 from bayesbandit.plots.style import (
     BLUE,
     GREY,
@@ -45,11 +45,11 @@ def policy_values(
     A policy whose interval is refused is grey, without an interval.
     """
     _check(result, Evaluation, "policy_values takes bb.ope.evaluate(…)")
-    table = result.table
-    panel, down = _rows(table.index, ax, width)
-    known = table["low"].notna().to_numpy()
-    _bars(panel, table, "estimate", down, known, BLUE, "o")
-    panel.plot(table["estimate"][~known], -down[~known], "D", color=GREY, ms=5)
+    value, low, high = result.table[["estimate", "low", "high"]].to_numpy(np.float64).T
+    panel, down = _rows(result.table.index, ax, width)
+    known = ~np.isnan(low)
+    bars(panel, down, value, low, high, BLUE, "o")
+    panel.plot(value[~known], -down[~known], "D", color=GREY, ms=5)
     dress(panel, "", "mean reward a round", "", inches=PANEL_INCHES)
     ruled(panel, "x")
     default = f"What policies would have earned: {100 * result.level:g}% intervals"
@@ -74,15 +74,12 @@ def policy_contrasts(
     if table.empty:
         raise ValueError(f"no policy to compare with {against!r}: there is only one")
     panel, down = _rows(table["one"], ax, width)
-    known = table["low"].notna().to_numpy()
-    sure = np.sign(table["difference"]) * ((table["low_all"] > 0) | (table["high_all"] < 0))
-    for sign, (colour, marker, _) in LOOKS.items():
-        some = known & (sure == -sign).to_numpy()  # less regret is more reward
-        _bars(panel, table, "difference", down, some, colour, marker)
-        ends = table.loc[some, ["low_all", "high_all"]].to_numpy().T
-        panel.hlines(-down[some], *ends, color=colour, lw=0.8)
-    panel.plot(table["difference"][~known], -down[~known], "x", color=GREY, ms=5)
-    panel.axvline(0.0, color="black", lw=0.9, zorder=1)
+    columns = ["difference", "low", "high", "low_all", "high_all"]
+    value, low, high, low_all, high_all = table[columns].to_numpy(np.float64).T
+    compare(panel, down, value, low, high, (low_all > 0) | (high_all < 0), better=1)
+    panel.hlines(-down, low_all, high_all, color="black", lw=0.8, zorder=1)
+    refused = np.isnan(low)
+    panel.plot(value[refused], -down[refused], "x", color=GREY, ms=5)
     dress(panel, "", plain(f"mean reward a round above that of {against}"), "", inches=PANEL_INCHES)
     ruled(panel, "x")
     default = f"Paired differences: {100 * result.level:g}% intervals, thin: all at once"
@@ -182,12 +179,3 @@ def _rows(names: pd.Index | pd.Series, ax: Given, width: float | None) -> tuple[
     _, (panel,) = panels(1, 1, PANEL_INCHES, 0.9 + 0.2 * lines, ax, width)
     label_rows([panel], labels, down, lines)
     return panel, down
-
-
-def _bars(
-    ax: Axes, table: pd.DataFrame, centre: str, down: np.ndarray, some: np.ndarray, colour: str,
-    marker: str,
-) -> None:  # fmt: skip
-    value, low, high = (table[name].to_numpy()[some] for name in (centre, "low", "high"))
-    reach = [value - low, high - value]
-    ax.errorbar(value, -down[some], xerr=reach, fmt=marker, color=colour, ms=5, lw=1.8)

@@ -14,7 +14,6 @@ from matplotlib.lines import Line2D
 from bayesbandit.plots.style import (
     BLUE,
     GREY,
-    VERMILLION,
     dress,
     finish,
     look,
@@ -28,47 +27,29 @@ DAYS_BESIDE = 1.0  # days before the first and after the last of few dates
 MAX_NAME_LENGTH = 32  # characters of an arm's name
 
 
-def daily_counts(
-    counts: pd.DataFrame,
-) -> Figure:
-    """Draw decisions and rewards a day. counts: `decisions` and `rewards` by day."""
+def daily(values: pd.DataFrame, label: str, title: str, top: float | None = None) -> Figure:
+    """Draw a line for each column of `values` by day.
+
+    label: that of the vertical axis, which begins at 0. top: where it ends.
+    """
     panel = _panel()
-    _dated(panel, "a day", counts.index)
+    _dated(panel, label, values.index)
     keys = []
-    for name, colour, marker in (("decisions", BLUE, "o"), ("rewards", VERMILLION, "s")):
-        panel.plot(counts.index, counts[name], color=colour, marker=marker, ms=4, lw=1.6)
-        keys.append(Line2D([], [], color=colour, marker=marker, ms=4, label=name))
-    panel.set_ylim(0, None)
-    default = "Decisions and rewards a day"
-    return finish([panel], None, default, keys, handle=2)
+    for i, name in enumerate(values.columns):
+        panel.plot(values.index, values[name], ms=4, lw=1.6, **look(i))
+        keys.append(Line2D([], [], label=_short(name), ms=4, **look(i)))
+    panel.set_ylim(0, top)
+    return finish([panel], None, title, keys, handle=3)
 
 
-def arm_shares(
-    shares: pd.DataFrame,
-) -> Figure:
-    """Draw each arm's share of the decisions of a day. shares: arms' columns by day, 0 to 1."""
-    panel = _panel()
-    _dated(panel, "share of decisions", shares.index)
-    keys = []
-    for i, arm in enumerate(shares.columns):
-        panel.plot(shares.index, shares[arm], ms=4, lw=1.6, **look(i))
-        keys.append(Line2D([], [], label=_short(arm), ms=4, **look(i)))
-    panel.set_ylim(0, 1.03)
-    default = "Arms' shares of a day's decisions"
-    return finish([panel], None, default, keys, handle=3)
-
-
-def weekly_values(
-    values: pd.DataFrame,
-) -> Figure:
+def weekly_values(values: pd.DataFrame) -> Figure:
     """Draw the mean reward of a decision by week, with its interval; grey without one where that is
     refused. values: `week`, `value`, `low` and `high`."""
     panel = _panel()
     _dated(panel, "reward a decision", values["week"])
     known = values["low"].notna().to_numpy()
     week = values["week"].to_numpy()
-    value = values["value"].to_numpy(dtype=np.float64)
-    low, high = values["low"].to_numpy(dtype=np.float64), values["high"].to_numpy(dtype=np.float64)
+    value, low, high = values[["value", "low", "high"]].to_numpy(dtype=np.float64).T
     panel.vlines(week[known], low[known], high[known], color=BLUE, lw=1.6)
     panel.plot(week[known], value[known], "o", color=BLUE, ms=5)
     panel.plot(week[~known], value[~known], "D", color=GREY, ms=5)
@@ -80,11 +61,7 @@ def weekly_values(
     return finish([panel], None, default, keys[: 1 + int(not known.all())], handle=2)
 
 
-def reward_lags(
-    times: np.ndarray,
-    share: np.ndarray,
-    unit: str = "hours",
-) -> Figure:
+def reward_lags(times: np.ndarray, share: np.ndarray, unit: str = "hours") -> Figure:
     """Draw the share (m,) of rewards that came within such times (m,) of their decision.
 
     unit: that of the times, in the plural.
@@ -97,8 +74,7 @@ def reward_lags(
     ruled(panel)
     panel.set_xscale("log")
     panel.set_ylim(0, 1.03)
-    default = "How late rewards come"
-    return finish([panel], None, default)
+    return finish([panel], None, "How late rewards come")
 
 
 def _short(arm: object) -> str:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bayesbandit.checks import (
     MAX_ABS_VALUE,
@@ -248,7 +249,7 @@ class Log:
         some.reward = rewards_of(np.where(late, default, some.reward), len(some))
         return some
 
-    def _checked(self, snapshots: Any) -> np.ndarray | None:
+    def _checked(self, snapshots: ArrayLike | None) -> np.ndarray | None:
         """Return the snapshots. Raise ValueError if they differ from the logged probabilities."""
         if snapshots is None:
             return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import SILENT_TOLERANCE, Name, Table, arm_names
+from bayesbandit.checks import SILENT_TOLERANCE, Arms, Name, Table, arm_names
 from bayesbandit.environments.encoding import classes
 from bayesbandit.history import History, name_array
 from bayesbandit.kernels.propensities import all_chances
@@ -78,7 +78,7 @@ def of_history(history: Any) -> dict[str, Any]:
     return {**parts, "probabilities": e / e.sum(axis=1, keepdims=True), "available": on}
 
 
-def roles_in(frame: pd.DataFrame, name: str, *, arms: Any = None, **columns: Any) -> Roles:
+def roles_in(frame: pd.DataFrame, name: str, *, arms: Arms | None = None, **columns: Any) -> Roles:
     """Return the role of each column of a log. name: what errors call it."""
     if len(frame) < 2:
         raise ValueError(f"a log needs at least two rounds; got {len(frame)} in {name}")
@@ -95,7 +95,7 @@ def of_frame(
     name: str = "the table",
     *,
     x: Sequence[str] | None = None,
-    arms: Any = None,
+    arms: Arms | None = None,
     keep: Collection[Name] = (),
     encoder: Encoder | None = None,
     **columns: Any,
