@@ -187,8 +187,9 @@ def _least(log: Log, given: Any) -> tuple[np.ndarray, list[str]]:
     if given is not None:
         least = np.broadcast_to(floats(given, "min_probability"), (n,))
         lowest = log.propensity if e is None else np.where(could, e, np.inf).min(axis=1)
-        if not ((least > 0) & (least <= lowest + PROBABILITY_TOLERANCE)).all():  # NaN: neither
-            t = int(np.argmin((least > 0) & (least <= lowest + PROBABILITY_TOLERANCE)))
+        fits = (least > 0) & (least <= lowest + PROBABILITY_TOLERANCE)  # NaN does not
+        if not fits.all():
+            t = int(np.argmin(fits))
             raise ValueError(
                 f"min_probability must be above 0 and at most every logged probability; got "
                 f"{least[t]:g} in round {t}, which has one of {lowest[t]:g}"

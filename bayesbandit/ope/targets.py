@@ -56,7 +56,6 @@ def target_of(log: Log, target: Any) -> Target:
     target: an arm's name; probabilities (n, K); a bandit; a function of contexts (n, d) that
     returns names (n,) or probabilities (n, K), such as `bandit.greedy`; or None, the logged policy.
     """
-    K = len(log.arms)
     if target is None:
         return Target(None)
     if isinstance(target, Target):
@@ -64,9 +63,7 @@ def target_of(log: Log, target: Any) -> Target:
     if isinstance(target, str | int | np.integer) and not isinstance(target, bool):
         if target not in log.arms:
             raise ValueError(f"a target must be among {list(log.arms)!r}; got {target!r}")
-        pi = np.zeros((len(log), K))
-        pi[:, log.arms.index(target)] = 1.0
-        return Target(pi)
+        return Target(_one_hot(log, np.full(len(log), target)))
     if isinstance(target, Bandit):
         frozen = _plain(target, log)
         with frozen.lock:

@@ -105,8 +105,8 @@ def distribution(values: Any, n: int, arms: Sequence[Name], what: str) -> np.nda
     """Return probabilities (n, K): each within [0, 1], rows that sum to 1."""
     p = matrix_of(values, n, arms, what)
     present(p.sum(axis=1), what)
-    if not ((p >= 0) & (p <= 1 + PROBABILITY_TOLERANCE)).all():
-        t, k = np.argwhere(~((p >= 0) & (p <= 1 + PROBABILITY_TOLERANCE)))[0].tolist()
+    if len(outside := np.argwhere((p < 0) | (p > 1 + PROBABILITY_TOLERANCE))):
+        t, k = outside[0].tolist()
         raise ValueError(f"{what} must be in [0, 1]; got {p[t, k]} for {arms[k]!r} in round {t}")
     return rescaled(p, what)
 
@@ -117,7 +117,7 @@ def propensities_of(
     """Return every arm's probability (n, K), if known, and the chosen arm's (n,)."""
     n = len(played)
     e = None
-    rows = np.arange(len(played))
+    rows = np.arange(n)
     if probabilities is None and propensity is None:
         raise ValueError("a log needs probabilities (n, K), or the propensity (n,); got neither")
     if probabilities is not None:
@@ -154,11 +154,12 @@ def available_of(
     if (strange := found[~np.isin(found, (0.0, 1.0))]).size:
         raise ValueError(f"available must be true or false; got {strange[0]}")
     on = found == 1.0
-    if not on[np.arange(len(played)), played].all():
-        t = int(np.argmin(on[np.arange(len(played)), played]))
+    own = on[np.arange(len(played)), played]
+    if not own.all():
+        t = int(np.argmin(own))
         raise ValueError(f"the arm of round {t}, {arms[played[t]]!r}, was not available")
-    if e is not None and (e[~on] > 0).any():
-        t, k = np.argwhere(~on & (e > 0))[0].tolist()
+    if e is not None and len(chosen := np.argwhere(~on & (e > 0))):
+        t, k = chosen[0].tolist()
         raise ValueError(
             f"an arm that is not available must have probability 0; got {e[t, k]:g} for "
             f"{arms[k]!r} in round {t}"

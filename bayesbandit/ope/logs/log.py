@@ -267,8 +267,9 @@ class Log:
                 f"{self.batch[-1]:g}"
             )
         gap = np.abs(found[self.batch.astype(int), np.arange(n)] - self.probabilities).max(axis=1)
-        if not gap.max() <= PROBABILITY_TOLERANCE:
-            t = int(np.argmax(~(gap <= PROBABILITY_TOLERANCE)))
+        fits = gap <= PROBABILITY_TOLERANCE  # NaN does not
+        if not fits.all():
+            t = int(np.argmin(fits))
             raise ValueError(
                 f"the snapshot of batch {self.batch[t]:g} differs from the logged probabilities by "
                 f"{gap[t]:.3g} in round {t}"
