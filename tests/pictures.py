@@ -4,12 +4,11 @@ import warnings
 from itertools import combinations
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 
 SLACK = 3  # pixels
 
 
-def inside(figure: Figure) -> Figure:
+def inside(figure):
     """The figure drawn without a warning, all its texts and axes within it, labels within the
     reach of their axes, and no two texts of a panel, or panels, over each other."""
     canvas, whole = FigureCanvasAgg(figure), figure.bbox
@@ -41,12 +40,12 @@ def inside(figure: Figure) -> Figure:
     return figure
 
 
-def apart(boxes: list, what: str) -> None:
+def apart(boxes, what):
     for one, two in combinations(boxes, 2):
         assert not over(one, two), what
 
 
-def over(one, two) -> bool:
+def over(one, two):
     """Whether two boxes share more than their edges."""
     across = min(one.x1, two.x1) - max(one.x0, two.x0)
     down = min(one.y1, two.y1) - max(one.y0, two.y0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import combinations
 
@@ -13,7 +12,6 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
 from scipy import stats
 
 import bayesbandit as bb
@@ -24,7 +22,7 @@ from bayesbandit.plots import results, style
 BANDITS = ("LinTS", "BLTS", "UCB")
 
 
-def simulated(environments: int, tested: bool = True, replications: int = 3) -> pd.DataFrame:
+def simulated(environments, tested=True, replications=3):
     """Classification runs of three bandits over horizons that differ between environments."""
     rng = np.random.default_rng(0)
     runs = []
@@ -42,7 +40,7 @@ def simulated(environments: int, tested: bool = True, replications: int = 3) -> 
     return pd.concat(runs, ignore_index=True)[list(SCHEMA)].astype(SCHEMA)
 
 
-def rendered(figure: Figure) -> Figure:
+def rendered(figure):
     """The figure, after it has proved to draw as a PNG of some content."""
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=40)
@@ -51,12 +49,12 @@ def rendered(figure: Figure) -> Figure:
     return figure
 
 
-def spoken(text: str) -> str:
+def spoken(text):
     """On one line."""
     return " ".join(text.split())
 
 
-def legend(figure: Figure) -> list[str]:
+def legend(figure):
     found = figure.legends + [ax.get_legend() for ax in figure.axes if ax.get_legend()]
     return [text.get_text() for box in found for text in box.get_texts()]
 
@@ -69,7 +67,7 @@ def legend(figure: Figure) -> list[str]:
         (plots.propensities, "Propensity", "propensity of chosen arm"),
     ],
 )
-def test_curves_over_rounds(draw: Callable[[pd.DataFrame], Figure], title: str, label: str) -> None:
+def test_curves_over_rounds(draw, title, label):
     figure = rendered(draw(simulated(5)))
     assert figure.get_suptitle().startswith(title)
     assert "mean ± SE over 3 replications" in figure.get_suptitle()
@@ -83,7 +81,7 @@ def test_curves_over_rounds(draw: Callable[[pd.DataFrame], Figure], title: str, 
         assert len({line.get_marker() for line in ax.lines}) == 3
 
 
-def test_the_curve_is_the_mean_regret() -> None:
+def test_the_curve_is_the_mean_regret():
     table = simulated(1)
     line = plots.regret_curves(table).axes[0].lines[2]
     mean = table[table["bandit"] == "UCB"].groupby("t")["regret"].mean()
@@ -91,7 +89,7 @@ def test_the_curve_is_the_mean_regret() -> None:
     np.testing.assert_allclose(line.get_ydata(), mean)
 
 
-def test_propensities_are_means_over_rounds() -> None:
+def test_propensities_are_means_over_rounds():
     """Twentieths of the rounds, whatever the checkpoints: windows count by their rounds."""
     table = simulated(2)
     rng = np.random.default_rng(4)
@@ -115,14 +113,14 @@ def test_propensities_are_means_over_rounds() -> None:
 
 
 @pytest.mark.slow
-def test_a_single_checkpoint_is_a_visible_point() -> None:
+def test_a_single_checkpoint_is_a_visible_point():
     last = simulated(2).groupby(["environment", "bandit", "replication"]).last().reset_index()
     lines = rendered(plots.regret_curves(last)).axes[0].lines
     assert all(line.get_markevery() == 1 for line in lines)
 
 
 @pytest.mark.slow
-def test_many_environments_share_a_panel() -> None:
+def test_many_environments_share_a_panel():
     table = simulated(13)
     figure = rendered(plots.regret_curves(table))
     (ax,) = figure.axes
@@ -137,13 +135,13 @@ def test_many_environments_share_a_panel() -> None:
         assert line.get_ydata()[-1] == pytest.approx(rate[bandit])
 
 
-def test_one_replication_claims_no_error() -> None:
+def test_one_replication_claims_no_error():
     title = plots.regret_curves(simulated(2, replications=1)).get_suptitle()
     assert title == "Cumulative regret, one replication"
 
 
 @pytest.mark.slow
-def test_pairwise_scatter() -> None:
+def test_pairwise_scatter():
     table = simulated(6)
     figure = rendered(plots.pairwise_scatter(table))
     title = "Pairwise comparison after 40 to 90 rounds: 6 environments, 3 replications"
@@ -168,7 +166,7 @@ def test_pairwise_scatter() -> None:
 
 
 @pytest.mark.slow
-def test_paired_differences_are_intervals_of_students_t() -> None:
+def test_paired_differences_are_intervals_of_students_t():
     table = simulated(2, replications=5)
     figure = rendered(plots.paired_differences(table, "LinTS"))
     assert [ax.get_title() for ax in figure.axes] == ["env 0", "env 1"]
@@ -186,19 +184,19 @@ def test_paired_differences_are_intervals_of_students_t() -> None:
     assert by_default == f"regret above that of {ranking(table)['bandit'].iloc[0]}"
 
 
-def test_differences_need_pairs_and_a_reference_that_played() -> None:
+def test_differences_need_pairs_and_a_reference_that_played():
     with pytest.raises(ValueError, match=r"must be one of \['LinTS', 'BLTS', 'UCB'\]; got 'TS'"):
         plots.paired_differences(simulated(1), "TS")
     with pytest.raises(ValueError, match="no pair of bandits met in two replications"):
         plots.paired_differences(simulated(1, replications=1))
 
 
-def test_one_bandit_is_compared_with_none() -> None:
+def test_one_bandit_is_compared_with_none():
     with pytest.raises(ValueError, match="at least two bandits"):
         plots.pairwise_scatter(simulated(2).query("bandit == 'UCB'"))
 
 
-def test_of_many_bandits_the_best_are_compared_in_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_bandits_the_best_are_compared_in_pairs(monkeypatch):
     monkeypatch.setattr(results, "MAX_PAIRED_BANDITS", 2)
     table = simulated(2, replications=2)
     figure = plots.pairwise_scatter(table)
@@ -210,7 +208,7 @@ def test_of_many_bandits_the_best_are_compared_in_pairs(monkeypatch: pytest.Monk
 
 
 @pytest.mark.slow
-def test_untested_pairs_are_drawn_as_draws() -> None:
+def test_untested_pairs_are_drawn_as_draws():
     table = simulated(2, replications=1)
     table["reward"] += 0.5
     rendered(plots.pairwise_scatter(table))
@@ -232,13 +230,13 @@ DICHROMATS = {
 
 
 @pytest.mark.parametrize("matrix", DICHROMATS.values(), ids=DICHROMATS)
-def test_colours_survive_colour_blindness(matrix: list[list[float]]) -> None:
+def test_colours_survive_colour_blindness(matrix):
     """Every two colours stay apart, and a win from a loss by a wide margin (distance in sRGB)."""
 
-    def seen(colour: str) -> np.ndarray:
+    def seen(colour):
         return np.clip(np.array(matrix) @ np.array(to_rgb(colour)) ** 2.2, 0, 1) ** (1 / 2.2)
 
-    def nearest(colours: Iterable[str]) -> float:
+    def nearest(colours):
         return min(float(np.linalg.norm(seen(a) - seen(b))) for a, b in combinations(colours, 2))
 
     assert nearest(style.PALETTE) > 0.15
@@ -248,7 +246,7 @@ def test_colours_survive_colour_blindness(matrix: list[list[float]]) -> None:
 
 
 @pytest.mark.slow
-def test_no_global_state() -> None:
+def test_no_global_state():
     before, opened = dict(pyplot.rcParams), pyplot.get_fignums()
     figure = rendered(plots.regret_curves(simulated(2)))
     assert pyplot.get_fignums() == opened
@@ -257,7 +255,7 @@ def test_no_global_state() -> None:
 
 
 @pytest.mark.slow
-def test_policy_tree() -> None:
+def test_policy_tree():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 2))
     best = np.where(x[:, 0] > 0, np.where(x[:, 1] > 0, 0, 1), 2)
@@ -313,7 +311,7 @@ ODD = [
     "draw",
     [plots.regret_curves, plots.propensities, plots.paired_differences, plots.pairwise_scatter],
 )
-def test_names_of_any_kind_are_drawn_as_they_are(draw: Callable[[pd.DataFrame], Figure]) -> None:
+def test_names_of_any_kind_are_drawn_as_they_are(draw):
     """No mathematics, no label that is left out, nothing outside the picture."""
     table = simulated(2)
     for name in ODD[len(BANDITS) :]:
@@ -334,7 +332,7 @@ def test_names_of_any_kind_are_drawn_as_they_are(draw: Callable[[pd.DataFrame], 
 
 
 @pytest.mark.slow
-def test_a_legend_of_many_lines_leaves_the_panels_their_room() -> None:
+def test_a_legend_of_many_lines_leaves_the_panels_their_room():
     one = simulated(1)
     ucb = one[one["bandit"] == "UCB"]
     many = pd.concat([ucb.assign(bandit=f"bandit {i} " + "x" * 50) for i in range(30)])
@@ -366,12 +364,12 @@ def test_designs_are_named_in_words():
         assert "-linear-" not in style.words(world.name)
 
 
-def test_an_error_over_environments_is_named_also_with_one_replication() -> None:
+def test_an_error_over_environments_is_named_also_with_one_replication():
     title = plots.regret_curves(simulated(13, replications=1)).get_suptitle()
     assert spoken(title).startswith("Normalised regret: mean ± SE over 13 environments, one repl")
 
 
-def test_an_arm_of_which_a_leaf_knows_nothing_has_no_point() -> None:
+def test_an_arm_of_which_a_leaf_knows_nothing_has_no_point():
     rng = np.random.default_rng(0)
     x, arm = rng.normal(size=(80, 1)), rng.integers(2, size=80)
     bandit = bb.PolicyTreeTS(["red", "green", "blue"], 1)
@@ -399,12 +397,12 @@ PICTURES = {
 }
 
 
-def test_every_picture_is_here() -> None:
+def test_every_picture_is_here():
     assert set(PICTURES) == {name for name in plots.__all__ if callable(getattr(plots, name))}
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_what_is_no_such_table_is_a_sentence(name: str) -> None:
+def test_what_is_no_such_table_is_a_sentence(name):
     draw = PICTURES[name]
     others = (None, 3, "table", BANDIT.history, EVALUATED, pd.DataFrame({"a": [1.0]}))
     for other in (one for one in others if type(one) is not type(draw.args[0])):

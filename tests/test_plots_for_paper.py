@@ -17,7 +17,7 @@ ARMS = ["mail", "phone", "a long name of an arm"]
 
 
 @cache
-def played() -> bb.Bandit:
+def played():
     rng = np.random.default_rng(0)
     bandit = bb.BLTS(ARMS, 2, min_probability=0.05, seed=0)
     for x in rng.normal(size=(300, 2)):
@@ -27,7 +27,7 @@ def played() -> bb.Bandit:
 
 
 @cache
-def log() -> bb.ope.Log:
+def log():
     return bb.ope.Log.of(played().history)
 
 
@@ -37,7 +37,7 @@ def evaluated():
 
 
 @cache
-def tree() -> bb.Bandit:
+def tree():
     bandit = bb.PolicyTreeTS(["mail", "phone"], 2, seed=0)
     for x in np.random.default_rng(1).normal(size=(120, 2)):
         bandit.observe(decision := bandit.choose(x), float(x[0] > 0) * (decision.arm == "mail"))
@@ -63,7 +63,7 @@ def test_every_picture_is_here():
     assert set(PICTURES) == {name for name in plots.__all__ if callable(getattr(plots, name))}
 
 
-def words(figure: Figure) -> list[Text]:
+def words(figure):
     """What is written in a figure, once it is drawn."""
     figure.draw_without_rendering()
     texts = [text for text in figure.findobj(Text) if isinstance(text, Text)]
