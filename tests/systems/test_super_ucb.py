@@ -94,8 +94,8 @@ def test_weights_of_the_past_are_those_of_the_balance():
     history, belief = bandit.history, bandit.belief
     fresh = belief.fork()
     fresh.reweigh(range(3), history.x, history.played(), history.reward, history.weight)
-    np.testing.assert_allclose(fresh.root, belief.root, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(fresh.theta, belief.theta, rtol=1e-8, atol=1e-10)
+    for mine, other in zip(fresh.levels, belief.levels, strict=True):
+        np.testing.assert_allclose(moments_of(mine, x), moments_of(other, x), rtol=1e-8, atol=1e-10)
     assert (history.weight > 1).any()
 
 
@@ -130,9 +130,9 @@ def test_rounds_one_by_one_or_together():
     together.update(x, arm, earned)
     for i in range(80):
         apart.update(x[[i]], arm[[i]], earned[[i]])
-    for name in ("root", "theta", "level"):
-        mine, other = getattr(together.belief, name), getattr(apart.belief, name)
-        np.testing.assert_array_equal(mine, other)
+    np.testing.assert_array_equal(together.belief.level, apart.belief.level)
+    for mine, other in zip(together.belief.levels, apart.belief.levels, strict=True):
+        np.testing.assert_array_equal(mine.arms, other.arms)
 
 
 @pytest.mark.parametrize("size", [1.0, 1e7, 1.7e9])
@@ -148,8 +148,9 @@ def test_contexts_of_any_size_keep_their_digits(size):
         if not mine.any():
             continue
         mean, sd = exact_ridge(z[mine], reward[mine], z[-1])
-        np.testing.assert_allclose(belief.theta[s, 0] @ z[-1], mean, rtol=1e-5, atol=1e-5)
-        np.testing.assert_allclose(np.linalg.norm(z[-1] @ belief.root[s, 0]), sd, rtol=1e-5)
+        found = belief.levels[s].predict(x[-1:])
+        np.testing.assert_allclose(found.mean, mean, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(found.sd, sd, rtol=1e-5)
     assert np.isfinite(moments_of(belief, x)).all()
 
 

@@ -21,9 +21,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from bayesbandit import Ridge
 from bayesbandit.checks import MAX_ABS_VALUE, SETTING_BOUNDS, integer, number, one_of
 from bayesbandit.extend import Belief, Prediction, savable, settings_repr
-from bayesbandit.forms import Numbers
+from bayesbandit.forms import Numbers, prefixed, unprefixed
 
 Array = np.ndarray
 
@@ -97,11 +98,10 @@ class SuperUCB:
 
 
 class SuperUCBBelief(Belief):
-    """A ridge regression for each arm at each level, and a last one for all levels together.
+    """A ridge regression of each arm at each level, and one of all levels together.
 
-    theta (S + 1, K, D): estimates.
-    root (S + 1, K, D, D): W with WW' = B⁻¹. With large contexts W loses half as many digits as B⁻¹.
-    level (n,): the level that learned from each round; −1 where none did.
+    levels: S + 1 beliefs of `Ridge`, the last of all rounds from which any level learned.
+    level (n,): the number of the level that learned from each round; −1 where none did.
     """
 
     n: Array
@@ -109,17 +109,12 @@ class SuperUCBBelief(Belief):
     def __init__(self, spec: SuperUCB, n_arms: int, n_features: int) -> None:
         self.spec, self.n_features, self.n = spec, n_features, np.zeros(n_arms)
         self.S = spec.n_levels
-        self.D = n_features + bool(spec.intercept)
         self.level = np.zeros(0)
-        self.root, self.theta = self._empty(n_arms)
+        model = Ridge(spec.ridge, variance=1.0, intercept=spec.intercept)
+        self.levels = [model.belief(n_arms, n_features) for _ in range(self.S + 1)]
 
     def __repr__(self) -> str:
         return f"SuperUCBBelief({self.S} levels, {len(self.n)} arms, {self.n_features} features)"
-
-    def _empty(self, n_arms: int) -> tuple[Array, Array]:
-        shape = (self.S + 1, n_arms, self.D)
-        width = 1.0 / math.sqrt(self.spec.ridge)
-        return np.tile(width * np.eye(self.D), (*shape[:2], 1, 1)), np.zeros(shape)
 
     @property
     def alpha(self) -> float:
@@ -128,22 +123,20 @@ class SuperUCBBelief(Belief):
             return self.spec.alpha
         return ucb_alpha(self.spec.horizon, len(self.n))
 
-    def _design(self, x: Array) -> Array:
-        return np.column_stack([x, np.ones(len(x))]) if self.spec.intercept else x
+    def _bounds(self, x: Array, s: int, arms: Array) -> tuple[Array, Array]:
+        """Return estimates and widths of arms at level s, at a context x (1, d)."""
+        found = self.levels[s].predict(x)
+        return found.mean[0, arms], self.alpha * found.sd[0, arms]
 
-    def _bounds(self, z: Array, s: int, arms: Array) -> tuple[Array, Array]:
-        """Return estimates and widths of arms at level s, at z (D,)."""
-        return self.theta[s, arms] @ z, self.alpha * np.linalg.norm(z @ self.root[s, arms], axis=1)
-
-    def climb(self, z: Array, arms: Array, taken: int | None = None) -> tuple[Array, int]:
-        """Return the tied best arms at z (D,), and the level that learns from the round.
+    def climb(self, x: Array, arms: Array, taken: int | None = None) -> tuple[Array, int]:
+        """Return the tied best arms at x (1, d), and the level that learns from the round.
 
         arms: the numbers of the available arms. The level is −1 where none learns.
         taken: an arm that was chosen for another reason. The level is then the first one where its
         width is large, or −1, and all arms are returned.
         """
         for s in range(self.S):
-            mean, width = self._bounds(z, s, arms)
+            mean, width = self._bounds(x, s, arms)
             upper = mean + width
             wide = width > 2.0 ** -(s + 1)
             if taken is not None:
@@ -158,7 +151,7 @@ class SuperUCBBelief(Belief):
         return arms, -1
 
     def predict(self, x: Array) -> Climb:
-        return Climb(self, self._design(x), np.arange(len(self.n)))
+        return Climb(self, x, np.arange(len(self.n)))
 
     # ---- rewards ---------------------------------------------------------------------------------
 
@@ -169,45 +162,33 @@ class SuperUCBBelief(Belief):
         """
         weight = np.ones(len(x)) if weight is None else weight
         all_arms = np.arange(len(self.n))
-        for z, k, r, w in zip(self._design(x), arm.tolist(), reward, weight, strict=True):
-            best, s = self.climb(z, all_arms)
+        for i, k in enumerate(arm.tolist()):
+            row = slice(i, i + 1)
+            best, s = self.climb(x[row], all_arms)
             if k not in best:
-                _, s = self.climb(z, all_arms, taken=k)
-            self._learn(z, k, r, w, s)
+                _, s = self.climb(x[row], all_arms, taken=k)
+            for level in (s, -1) if s >= 0 else ():
+                self.levels[level].update(x[row], arm[row], reward[row], weight[row])
             self.level = np.append(self.level, float(s))
             self.n = self.n + (all_arms == k)
-
-    def _learn(self, z: Array, k: int, r: float, w: float, s: int) -> None:
-        """Update level s and the last one by Potter's square-root formula: W − c Wvv', v = W'z.
-
-        WW' = B⁻¹ holds again afterwards.
-        """
-        for level in (s, -1) if s >= 0 else ():
-            root, theta = self.root[level, k], self.theta[level, k]
-            v = z @ root
-            gain = root @ v
-            grown = 1.0 + w * (v @ v)
-            theta += (w * (r - z @ theta) / grown) * gain
-            root -= np.outer(gain, v) * (w / (grown + math.sqrt(grown)))
 
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
     ) -> None:
         """Learn again with new weights. Each round keeps its level."""
-        z, (root, theta) = self._design(x), self._empty(len(self.n))
-        for k in due:
-            self.root[:, k], self.theta[:, k] = root[:, k], theta[:, k]
-            for i in np.flatnonzero(arm == k):
-                self._learn(z[i], k, reward[i], weight[i], int(self.level[i]))
+        due = list(due)
+        for s, belief in enumerate(self.levels):
+            mine = self.level >= 0 if s == self.S else self.level == s
+            belief.reweigh(due, x[mine], arm[mine], reward[mine], weight[mine])
 
     def add_arm(self) -> None:
-        root, theta = self._empty(1)
-        self.root = np.concatenate([self.root, root], axis=1)
-        self.theta = np.concatenate([self.theta, theta], axis=1)
+        for belief in self.levels:
+            belief.add_arm()
         self.n = np.append(self.n, 0.0)
 
     def remove_arm(self, k: int) -> None:
-        self.root, self.theta = (np.delete(v, k, axis=1) for v in (self.root, self.theta))
+        for belief in self.levels:
+            belief.remove_arm(k)
         self.n = np.delete(self.n, k)
 
     def fork(self) -> Self:
@@ -217,53 +198,58 @@ class SuperUCBBelief(Belief):
 
     def posterior(self, k: int, rows: dict[str, Array]) -> Any:
         raise TypeError(
-            "SuperLinUCB has no posterior; its levels are in belief.root and belief.theta"
+            "SuperLinUCB has no posterior; belief.levels has the regressions of its levels"
         )
 
     def state(self) -> dict[str, Any]:
-        return {"root": self.root, "theta": self.theta, "level": self.level, "n": self.n}
+        state: dict[str, Any] = {"level": self.level, "n": self.n}
+        for s, belief in enumerate(self.levels):
+            state |= prefixed(f"{s}.", belief.state())
+        return state
 
     def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
-        bounds = -(MAX_ABS_VALUE**3), MAX_ABS_VALUE**3
-        return {
-            "root": Numbers(self.root.shape, *bounds),
-            "theta": Numbers(self.theta.shape, *bounds),
+        form: dict[Any, Any] = {
             "level": Numbers((total,), -1, self.S - 1, whole=True),
             "n": Numbers(self.n.shape, 0, total, whole=True),
         }
+        for s, belief in enumerate(self.levels):
+            form |= prefixed(f"{s}.", belief.form(unprefixed(state, f"{s}."), total))
+        return form
 
     def restore(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
+        self.level = state["level"]
+        self.n = state["n"]
+        for s, belief in enumerate(self.levels):
+            belief.restore(unprefixed(state, f"{s}."))
 
 
 class Climb(Prediction):
-    """The levels' prediction for some arms (their numbers) at contexts z (n, D).
+    """The levels' prediction for some arms (their numbers) at contexts x (n, d).
 
     It changes when the belief learns. mean, sd: the estimates and √(z'B⁻¹z) of all levels together.
     """
 
-    def __init__(self, belief: SuperUCBBelief, z: Array, arms: Array) -> None:
-        self.belief, self.z, self.arms = belief, z, arms
+    def __init__(self, belief: SuperUCBBelief, x: Array, arms: Array) -> None:
+        self.belief, self.x, self.arms = belief, x, arms
 
     @property
     def mean(self) -> Array:
-        return self.z @ self.belief.theta[-1, self.arms].T
+        return self.belief.levels[-1].predict(self.x).mean[:, self.arms]
 
     @property
     def sd(self) -> Array:
-        root = self.belief.root[-1, self.arms]
-        return np.linalg.norm(np.einsum("nd,kde->nke", self.z, root), axis=2)
+        return self.belief.levels[-1].predict(self.x).sd[:, self.arms]
 
     def draw(self, size: int, rng: np.random.Generator) -> Array:
-        return self.mean + self.sd * rng.standard_normal((size, len(self.z), len(self.arms)))
+        return self.mean + self.sd * rng.standard_normal((size, len(self.x), len(self.arms)))
 
     def best(self, alpha: float | Array = 1.0) -> Array:
         """Return probabilities (n, K): 1 for the arm that the levels choose, or shared by ties."""
-        p = np.zeros((len(self.z), len(self.arms)))
-        for row, z in zip(p, self.z, strict=True):
-            best = np.isin(self.arms, self.belief.climb(z, self.arms)[0])
+        p = np.zeros((len(self.x), len(self.arms)))
+        for i, row in enumerate(p):
+            best = np.isin(self.arms, self.belief.climb(self.x[i : i + 1], self.arms)[0])
             row[best] = 1.0 / best.sum()
         return p
 
     def among(self, arms: Array) -> Climb:
-        return Climb(self.belief, self.z, self.arms[arms])
+        return Climb(self.belief, self.x, self.arms[arms])
