@@ -13,15 +13,15 @@ from functools import cached_property
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
-from scipy.special import betainc, betaincinv, gammainc, gammaincinv, ndtr
+from scipy.special import betaincinv, gammaincinv
 
 from bayesbandit.checks import FLOAT64, floats, one_of
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
-from bayesbandit.kernels.prob_best import by_draws, joint, points, rows
+from bayesbandit.kernels.prob_best import by_draws, joint
 from bayesbandit.kernels.prob_best.located import best_of_location_scale
 from bayesbandit.kernels.prob_best.walk import best_of
 from bayesbandit.kernels.row_layout import BETA, GAMMA, INFINITE_SD, TABULATED, THOMPSON
-from bayesbandit.many_arms import MIN_ARMS_TO_BOUND, RowComparison
+from bayesbandit.many_arms import MIN_ARMS_TO_BOUND, Comparison
 from bayesbandit.runtime.compiling import interpreted
 
 Array = np.ndarray
@@ -165,7 +165,18 @@ class Joint:
 
     def best(self, alpha: Alpha = 1.0) -> Array:
         """Return shares of 4,096 quasi-random joint draws, the same draws at every call."""
-        return Comparison(self, np.ravel(alpha), np.zeros(1)).probabilities()
+        return self.compared(np.ravel(alpha), np.zeros(1)).probabilities()
+
+    def compared(self, alpha: Array, floor: Array) -> Comparison:
+        """Return Thompson sampling of the arms: rows (m, f) with θ = (1, ε), by `principal` axes.
+
+        alpha, floor: see `Comparison`.
+        """
+        factor = principal(self.root).transpose(0, 2, 1)
+        x = np.concatenate([self.mean[:, :, None], factor], axis=2)
+        P = factor.shape[2]
+        location = np.eye(1, P + 1)[0]
+        return Comparison(x, location, np.eye(P, P + 1, 1), self.df, alpha, floor)
 
     def among(self, arms: Array) -> Joint:
         return Joint(self.mean[:, arms], self.root[:, arms], self.df)
@@ -198,7 +209,7 @@ class JointRows(Prediction):
     @cached_property
     def mean(self) -> Array:
         out = np.empty(self.x.shape[:2])
-        rows.put_means(self.x, self.slopes, out)
+        joint.put_means(self.x, self.slopes, out)
         return out + float(self.location[self.x.shape[2] :].sum()) if self.x.size else out
 
     @cached_property
@@ -235,7 +246,12 @@ class JointRows(Prediction):
         K = self.x.shape[1]
         if K < MIN_ARMS_TO_BOUND:
             return self.whole.best(alpha)
-        return RowComparison(self, np.arange(K), np.ravel(alpha), np.zeros(1)).probabilities()
+        return self.compared(np.arange(K), np.ravel(alpha), np.zeros(1)).probabilities()
+
+    def compared(self, arms: Array, alpha: Array, floor: Array) -> Comparison:
+        """Return Thompson sampling of many arms, whose numbers are in order: see `Comparison`."""
+        x = self.x if len(arms) == self.x.shape[1] else self.x[:, arms]
+        return Comparison(x, self.slopes, self.axes, self.df, alpha, floor, bounded=True)
 
     def among(self, arms: Array) -> Joint:
         return self._joint(self.mean[:, arms], self.x[:, arms])
@@ -245,41 +261,6 @@ class JointRows(Prediction):
 
     def ranking(self) -> Joint:
         return self.whole
-
-
-class Comparison:
-    """Thompson sampling from a `Joint`; probabilities are computed when they are first needed.
-
-    alpha, floor: the factor of the sds and the minimum probability, (n,) or (1,) each.
-    seeds (n,): each context's random shift of the quasi-random points. It is 0 until `choose` draws
-    it.
-    """
-
-    def __init__(self, joint: Joint, alpha: Array, floor: Array) -> None:
-        self.alpha, self.floor = np.broadcast_arrays(alpha.astype(float), floor.astype(float))
-        self.mean, self.factor = np.ascontiguousarray(joint.mean), principal(joint.root)
-        self.df, self.seeds = joint.df, np.zeros(len(joint.mean))
-
-    def choose(self, rows: Array, done: int, D: int, K: int, arms: Array, stream: Array) -> int:
-        """Choose an arm in each row of a batch from number `done` on, and write it into the row.
-
-        rows: (n, width), for D columns of contexts and K arms: see kernels/row_layout.py. arms: the
-        numbers (A,) of those that may be chosen. stream: normal random numbers, which are used up.
-        Return the number of the first row that the stream did not reach; n if it reached all.
-        """
-        return int(joint.choose_jointly(rows, done, D, K, arms, *self._known(), stream))
-
-    def probabilities(self) -> Array:
-        """Return the probabilities of the arms (n, A)."""
-        joint.shares_of(*self._known(), out := np.empty(self.mean.shape))
-        return out
-
-    def _known(self) -> tuple[Array, ...]:
-        """Return the arguments that the kernels share."""
-        P = self.factor.shape[1]
-        normals = points.normals()
-        known = points.cells(P + 1), normals, points.log_width(self.df), self.alpha, self.floor
-        return self.mean, self.factor, self.seeds, *known
 
 
 @dataclass(frozen=True, eq=False)
@@ -432,16 +413,10 @@ class Conjugate(Prediction):
 
     def _scaled(self, row: Array) -> Array:
         """Return `best` (K,) for one α, and a and b (K,) each, in one row."""
-        K = self.a.shape[1]
-        a, b = row[1 : K + 1], row[K + 1 :]
-        p = ndtr(by_draws.nodes(K))
+        a, b = np.split(row[1:], 2)
         if self.family == "beta":
-            return by_draws.scaled(
-                a / (a + b), row[0], betaincinv(a, b, p), lambda v: betainc(a, b, np.clip(v, 0, 1))
-            )
-        return by_draws.scaled(
-            a / b, row[0], gammaincinv(a, p) / b, lambda v: gammainc(a, b * np.maximum(v, 0))
-        )
+            return by_draws.scaled(a / (a + b), row[0], betaincinv(a, b, by_draws.LEVELS))
+        return by_draws.scaled(a / b, row[0], gammaincinv(a, by_draws.LEVELS) / b)
 
     def among(self, arms: Array) -> Conjugate:
         return Conjugate(self.family, self.a[:, arms], self.b[:, arms])

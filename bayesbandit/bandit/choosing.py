@@ -17,10 +17,9 @@ from bayesbandit.beliefs.base import Belief, Forgets, Kernel, Refits, WithPoster
 from bayesbandit.checks import FLOAT64, MAX_ABS_VALUE, Contexts, Name
 from bayesbandit.kernels import rounds
 from bayesbandit.kernels.row_layout import TABULATED, THOMPSON
-from bayesbandit.many_arms import MIN_ARMS_TO_BOUND, RowComparison
+from bayesbandit.many_arms import MIN_ARMS_TO_BOUND, Comparison
 from bayesbandit.policies import chosen
 from bayesbandit.predictions import (
-    Comparison,
     Conjugate,
     Draws,
     Joint,
@@ -154,7 +153,7 @@ def _decide(
     arms = np.flatnonzero(available)
     done = 0
     kind = TABULATED
-    late: Comparison | RowComparison | None = None
+    late: Comparison | None = None
     D = layout.n_columns
     K = len(layout.arms)
     if (dependent := _dependent(bandit, x, numbers)) is None:
@@ -164,9 +163,9 @@ def _decide(
         rows = np.empty((len(x), layout.width))
         by_rows = prediction if isinstance(prediction, JointRows) else None
         if by_rows is not None and len(arms) >= MIN_ARMS_TO_BOUND:
-            late = RowComparison(by_rows, arms, *numbers.T)
+            late = by_rows.compared(arms, *numbers.T)
         else:
-            late = Comparison(ranking.among(arms), *numbers.T)
+            late = ranking.among(arms).compared(*numbers.T)
     choose_many = (bandit.kernel or Kernel).functions.choose_many
     for end in range(1, len(rows) + 1) if digests else [len(rows)]:
         if digests:

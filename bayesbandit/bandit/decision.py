@@ -13,8 +13,8 @@ from bayesbandit.forms import Numbers, check, demand
 from bayesbandit.history import Layout
 from bayesbandit.kernels.propensities import all_chances, put_own
 from bayesbandit.kernels.row_layout import ARM, PROPENSITY, TABULATED, TAIL
-from bayesbandit.many_arms import RowComparison
-from bayesbandit.predictions import Comparison, JointRows, deviation
+from bayesbandit.many_arms import Comparison
+from bayesbandit.predictions import JointRows, deviation
 from bayesbandit.runtime.identifiers import BYTES, id_text, new_ids
 from bayesbandit.runtime.shown import html_table
 
@@ -40,7 +40,7 @@ FORM = {
 }
 
 # what computes the probabilities of these arms, and the standard deviations of all
-Late = tuple[Comparison | RowComparison | None, np.ndarray, JointRows | None]
+Late = tuple[Comparison | None, np.ndarray, JointRows | None]
 
 
 class Decision:
@@ -104,12 +104,15 @@ class Decision:
 
     def fill_propensity(self) -> None:
         """Compute what the probability of the chosen arm takes, and of many arms no other."""
-        if self.late is None or not isinstance(self.late[0], RowComparison):
+        if self.late is None:
+            return
+        comparison, arms, _ = self.late
+        if comparison is None or not comparison.bounded:
             self.settle(sds=False)
             return
         rounds = np.atleast_1d(self.records)
         if np.isnan(rounds["propensity"]).any():
-            rounds["propensity"] = self.late[0].propensities(rounds["arm"].astype(np.int64))
+            rounds["propensity"] = comparison.propensities(np.searchsorted(arms, rounds["arm"]))
 
     def identify(self) -> np.ndarray:
         """Return the ids, texts (…,) or bytes (…, 16); make them if there are none."""

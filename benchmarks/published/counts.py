@@ -33,22 +33,6 @@ def poisson_offset() -> Handed:
     return Handed(model, handed, np.column_stack([x, np.log(exposure)]), count)
 
 
-@published("Gelman, Hill and Vehtari 2020, ch. 15 (roaches, negative binomial)")
-def negative_binomial_offset() -> Handed:
-    x, exposure, count = roaches()
-    with pm.Model(coords={"predictor": ["roach1", "treatment", "senior"]}) as model:
-        X = pm.Data("X", x, dims=("flat", "predictor"))
-        log_exposure = pm.Data("log_exposure", np.log(exposure), dims="flat")
-        intercept = pm.Normal("intercept", 0, 5)
-        beta = pm.Normal("beta", 0, 2.5, dims="predictor")
-        mu = pm.math.exp(intercept + X @ beta + log_exposure)
-        phi = pm.Exponential("phi", 1)
-        pm.NegativeBinomial("y", mu=mu, alpha=phi, observed=count, dims="flat")
-    rows = {"X": lambda x: x[:, :3], "log_exposure": 3}
-    handed = bb.RewardModel.from_pymc(model, rows=rows)
-    return Handed(model, handed, np.column_stack([x, np.log(exposure)]), count)
-
-
 def visits(seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return a predictor and counts of 200 visits; many visitors buy nothing."""
     rng = np.random.default_rng(seed)
@@ -70,23 +54,6 @@ def hurdle_poisson() -> Handed:
     return Handed(model, handed, x[:, None], count)
 
 
-@published("Heilbron 1994; PyMC: HurdleNegativeBinomial, a logit of the hurdle")
-def hurdle_negative_binomial() -> Handed:
-    x, count = visits(6)
-    with pm.Model() as model:
-        x_data = pm.Data("x", x, dims="obs")
-        a = pm.Normal("a", 0, 1.5)
-        b = pm.Normal("b", 0, 1)
-        c = pm.Normal("c", 0, 1.5)
-        d = pm.Normal("d", 0, 1)
-        alpha = pm.Exponential("alpha", 0.5)
-        psi = pm.math.sigmoid(c + d * x_data)
-        mu = pm.math.exp(a + b * x_data)
-        pm.HurdleNegativeBinomial("y", psi=psi, mu=mu, alpha=alpha, observed=count, dims="obs")
-    handed = bb.RewardModel.from_pymc(model, rows={"x": 0})
-    return Handed(model, handed, x[:, None], count)
-
-
 @published("Lambert 1992; McElreath 2020, ch. 12 (monks); PyMC: ZeroInflatedPoisson")
 def zero_inflated_poisson() -> Handed:
     x, count = visits(7)
@@ -98,23 +65,6 @@ def zero_inflated_poisson() -> Handed:
         p = pm.math.invlogit(ap)
         lam = pm.math.exp(al + bl * x_data)
         pm.ZeroInflatedPoisson("y", psi=1 - p, mu=lam, observed=count, dims="obs")
-    handed = bb.RewardModel.from_pymc(model, rows={"x": 0})
-    return Handed(model, handed, x[:, None], count)
-
-
-@published("PyMC: ZeroInflatedNegativeBinomial (fish)")
-def zero_inflated_negative_binomial() -> Handed:
-    x, count = visits(8)
-    with pm.Model() as model:
-        x_data = pm.Data("x", x, dims="obs")
-        a = pm.Normal("a", 0, 1)
-        b = pm.Normal("b", 0, 1)
-        psi = pm.Beta("psi", 2, 2)
-        alpha = pm.Exponential("alpha", 1)
-        mu = pm.math.exp(a + b * x_data)
-        pm.ZeroInflatedNegativeBinomial(
-            "y", psi=psi, mu=mu, alpha=alpha, observed=count, dims="obs"
-        )
     handed = bb.RewardModel.from_pymc(model, rows={"x": 0})
     return Handed(model, handed, x[:, None], count)
 
@@ -137,47 +87,12 @@ def ordered_logit() -> Handed:
     return Handed(model, handed, x, rating)
 
 
-@published("Kruschke 2015, ch. 23; PyMC: OrderedProbit")
-def ordered_probit() -> Handed:
-    rng = np.random.default_rng(10)
-    arm = np.arange(200) % 3
-    rating = np.digitize(np.array([0.0, 0.5, -0.3])[arm] + rng.normal(size=200), [-1.0, 0.0, 1.0])
-    with pm.Model(coords={"group": list("abc")}) as model:
-        group = pm.Data("group_idx", arm, dims="obs")
-        mu = pm.Normal("mu", 0, 1, dims="group")
-        cutpoints = pm.Normal(
-            "cutpoints", 0, 2, shape=3, transform=ordered, initval=np.array([-1.0, 0.0, 1.0])
-        )
-        pm.OrderedProbit(
-            "y", eta=mu[group], cutpoints=cutpoints, sigma=1, observed=rating, dims="obs"
-        )
-    rows = {"group_idx": lambda arm: arm}
-    handed = bb.RewardModel.from_pymc(model, rows=rows, arm_dim="group")
-    return Handed(model, handed, np.zeros((200, 1)), rating, arm)
-
-
 def answers() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return person, item and whether the answer is right, of 12 persons and 10 items, twice."""
     rng = np.random.default_rng(11)
     person, item = np.divmod(np.arange(240) % 120, 10)
     logit = rng.normal(size=12)[person] - rng.normal(size=10)[item]
     return person, item, (rng.random(240) < 1 / (1 + np.exp(-logit))).astype(int)
-
-
-@published("Rasch 1960; Stan: IRT 1PL; PyMC: item response, 1PL")
-def irt_1pl() -> Handed:
-    person, item, right = answers()
-    coords = {"person": np.arange(12), "item": np.arange(10)}
-    with pm.Model(coords=coords) as model:
-        person_idx = pm.Data("person_idx", person, dims="answer")
-        item_idx = pm.Data("item_idx", item, dims="answer")
-        sigma = pm.HalfNormal("sigma", 1)
-        theta = pm.Normal("theta", 0, 1, dims="person")
-        b = pm.Normal("b", 0, sigma, dims="item")
-        pm.Bernoulli("y", logit_p=theta[person_idx] - b[item_idx], observed=right, dims="answer")
-    rows = {"person_idx": 0, "item_idx": lambda arm: arm}
-    handed = bb.RewardModel.from_pymc(model, rows=rows, arm_dim="item")
-    return Handed(model, handed, person[:, None].astype(float), right, item)
 
 
 @published("Birnbaum 1968; Stan: IRT 2PL")

@@ -20,43 +20,6 @@ def radon() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return floor, county, level[county] + slope[county] * floor + 0.7 * rng.normal(size=240)
 
 
-@published("Gelman and Hill 2007, ch. 12; PyMC: multilevel modeling")
-def radon_intercepts_centred() -> Handed:
-    floor, county, log_radon = radon()
-    with pm.Model(coords={"county": COUNTIES, "obs_id": np.arange(240)}) as model:
-        floor_idx = pm.Data("floor_idx", floor, dims="obs_id")
-        county_idx = pm.Data("county_idx", county, dims="obs_id")
-        mu_a = pm.Normal("mu_a", 0, 10)
-        sigma_a = pm.Exponential("sigma_a", 1)
-        alpha = pm.Normal("alpha", mu=mu_a, sigma=sigma_a, dims="county")
-        beta = pm.Normal("beta", 0, 10)
-        y_hat = alpha[county_idx] + beta * floor_idx
-        sigma = pm.Exponential("sigma", 1)
-        pm.Normal("y", mu=y_hat, sigma=sigma, observed=log_radon, dims="obs_id")
-    rows = {"floor_idx": 0, "county_idx": lambda arm: arm}
-    handed = bb.RewardModel.from_pymc(model, rows=rows, arm_dim="county")
-    return Handed(model, handed, floor[:, None], log_radon, county)
-
-
-@published("PyMC: multilevel modeling (non-centred)")
-def radon_intercepts_non_centred() -> Handed:
-    floor, county, log_radon = radon()
-    with pm.Model(coords={"county": COUNTIES, "obs_id": np.arange(240)}) as model:
-        floor_idx = pm.Data("floor_idx", floor, dims="obs_id")
-        county_idx = pm.Data("county_idx", county, dims="obs_id")
-        mu_a = pm.Normal("mu_a", 0, 10)
-        sigma_a = pm.Exponential("sigma_a", 1)
-        z_a = pm.Normal("z_a", 0, 1, dims="county")
-        alpha = pm.Deterministic("alpha", mu_a + z_a * sigma_a, dims="county")
-        beta = pm.Normal("beta", 0, 10)
-        mu = pm.Deterministic("mu", alpha[county_idx] + beta * floor_idx, dims="obs_id")
-        sigma = pm.Exponential("sigma", 1)
-        pm.Normal("y", mu=mu, sigma=sigma, observed=log_radon, dims="obs_id")
-    rows = {"floor_idx": 0, "county_idx": lambda arm: arm}
-    handed = bb.RewardModel.from_pymc(model, "mu", rows=rows, arm_dim="county")
-    return Handed(model, handed, floor[:, None], log_radon, county)
-
-
 @published("Gelman and Hill 2007, ch. 13; PyMC: multilevel modeling (varying slopes)")
 def radon_slopes_centred() -> Handed:
     floor, county, log_radon = radon()

@@ -91,26 +91,6 @@ def media() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return spend, control, 3 + saturated + 0.4 * control + 0.3 * rng.normal(size=130)
 
 
-@published("Jin et al. 2017; PyMC-Marketing: MMM, logistic saturation")
-def mmm_saturation() -> Handed:
-    spend, control, sales = media()
-    with pm.Model(coords={"channel": ["tv", "search"]}) as model:
-        channel_data = pm.Data("channel_data", spend, dims=("date", "channel"))
-        control_data = pm.Data("control_data", control, dims="date")
-        intercept = pm.Normal("intercept", mu=3, sigma=2)
-        lam = pm.Gamma("lam", alpha=3, beta=1, dims="channel")
-        beta = pm.HalfNormal("beta", sigma=2, dims="channel")
-        gamma = pm.Normal("gamma", mu=0, sigma=1)
-        z = pm.math.exp(-lam * channel_data)
-        saturated = beta * (1 - z) / (1 + z)
-        contributions = pm.Deterministic("contributions", saturated, dims=("date", "channel"))
-        mu = intercept + contributions.sum(axis=-1) + gamma * control_data
-        pm.Normal("y", mu, pm.HalfNormal("sigma", 1), observed=sales, dims="date")
-    rows = {"channel_data": lambda x: x[:, :2], "control_data": 2}
-    handed = bb.RewardModel.from_pymc(model, rows=rows)
-    return Handed(model, handed, np.column_stack([spend, control]), sales)
-
-
 LAGS = 4
 
 

@@ -9,7 +9,6 @@ import bayesbandit as bb
 from bayesbandit import many_arms, predictions
 from bayesbandit.bandit import choosing
 from bayesbandit.kernels.prob_best import joint, points
-from bayesbandit.many_arms import RowComparison
 from bayesbandit.predictions import JointRows
 from tests.beliefs.test_linear import seeds
 
@@ -35,7 +34,7 @@ def shares(found, i, arms, alpha, seed):
     """The shares of the draws under which each of these arms is best, by all scores; ties split."""
     P, log_width = len(found.axes), points.log_width(found.df)
     noise, width = np.empty((P + 1, S)), np.empty(S)
-    joint.put_noise(seed, points.cells(P + 1), points.normals(), log_width, alpha, width, noise)
+    joint.put_noise(seed, points.cells(P + 1), 0, points.normals(), log_width, alpha, width, noise)
     theta = found.slopes[:, None] + width * (found.axes.T @ noise[:P])
     score = found.x[i, arms] @ theta
     best = score >= score.max(axis=0) - 1e-9
@@ -69,7 +68,7 @@ def test_shares_are_those_of_all_scores(seed, rounds, variance, intercept, alpha
     arms = np.arange(1, K) if seed % 2 else np.arange(K)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(many_arms, "FIRST_BLOCK", 3)
-        compared = RowComparison(found, arms, np.array([alpha]), np.array([floor]))
+        compared = found.compared(arms, np.array([alpha]), np.array([floor]))
         compared.seeds[:] = np.random.default_rng(seed).normal(size=2)
         p = compared.probabilities()
         for i in range(2):
@@ -77,7 +76,7 @@ def test_shares_are_those_of_all_scores(seed, rounds, variance, intercept, alpha
             expected = floor + (1.0 - len(arms) * floor) * expected
             np.testing.assert_allclose(p[i], expected, atol=1e-12)
         for places in (p.argmax(axis=1), p.argmin(axis=1), np.searchsorted(arms, [7, 7])):
-            own = compared.propensities(arms[places])
+            own = compared.propensities(places)
             np.testing.assert_array_equal(own, p[np.arange(2), places])
     np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-9)
 

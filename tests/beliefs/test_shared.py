@@ -114,15 +114,15 @@ def test_shares_of_decisions_are_right_on_average(variance, p):
 @pytest.mark.slow
 def test_points_are_uniform_whatever_the_shift(rng):
     """Each point of each shift: normal, its coordinates independent; and alone as among all."""
-    cells, normals = points.cells(3), points.normals()
-    noise, column, one = np.empty((3, 4096)), np.empty(4096), np.empty(3)
+    rest = points.normals(), points.log_width(np.inf), 1.0
+    noise, column, alone = np.empty((3, 4096)), np.empty(4096), np.empty((3, 1))
     found = []
     for seed in rng.normal(size=150):
-        joint.put_noise(seed, cells, normals, points.log_width(np.inf), 1.0, column, noise)
-        joint.put_point(seed, 17, cells, normals, one)
-        np.testing.assert_array_equal(one, noise[:, 17])
+        joint.put_noise(seed, points.cells(3), 0, *rest, column, noise)
+        joint.put_noise(seed, points.cells(3), 17, *rest, column[:1], alone)
+        np.testing.assert_array_equal(alone[:, 0], noise[:, 17])
         assert all(kstest(noise[j], "norm").statistic < 1 / 4096 + 1e-7 for j in range(3))
-        found.append(one.copy())
+        found.append(alone[:, 0].copy())
     drawn = np.array(found)
     assert all(kstest(drawn[:, j], "norm").pvalue > 1e-4 for j in range(3))
     assert np.abs(np.corrcoef(drawn.T) - np.eye(3)).max() < 4 / np.sqrt(150)

@@ -54,7 +54,6 @@ OTHERS = {
     "ridge": Bootstrap("ridge", replicates=4, draw="normal"),
     "squares": Bootstrap("ridge", lam=1e-12, replicates=4, degree=2),
     "Forest": Forest(trees=8),
-    "covariate": Forest(trees=8, weights="covariate"),
     "PolicyTree": PolicyTree(),
     "PolicyTree, cv": PolicyTree(base=bb.Ridge("cv"), prior_rows=0),
 }

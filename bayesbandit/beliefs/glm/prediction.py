@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from bayesbandit.inference.glm.families import Family
 from bayesbandit.kernels.prob_best import by_draws
@@ -58,13 +58,8 @@ class Increasing(Prediction):
             z = ndtri((cells(eta.root.shape[2]) + 0.5) / JOINT_DRAWS)
             draws = self.family.mean(eta.mean[i, :, None] + eta.root[i] @ z)
             return Draws(draws[None], joint=True).best(alpha)[0]
-        K = len(self.mean[i])
-
-        def cdf(v: Array) -> Array:
-            return ndtr((self.family.linked(v) - eta.mean[i]) / eta.scale[i])
-
-        values = self.family.mean(eta.mean[i] + eta.scale[i] * by_draws.nodes(K))
-        return by_draws.scaled(self.mean[i], alpha, values, cdf)
+        values = self.family.mean(eta.mean[i] + eta.scale[i] * ndtri(by_draws.LEVELS))
+        return by_draws.scaled(self.mean[i], alpha, values)
 
     def among(self, arms: Array) -> Increasing:
         return Increasing(self.eta.among(arms), self.family)

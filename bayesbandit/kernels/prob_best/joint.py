@@ -1,4 +1,4 @@
-"""Arms that share coefficients, compared by joint draws: mean rewards m + a ε'F, one ε for all.
+"""Arms that share coefficients, compared by joint draws: mean rewards x'θ, one θ for all arms.
 
 A decision shifts S quasi-random points by a digital shift of its own, takes one of them at random,
 and the arm that is best under it. The share of its S points under which an arm is best is therefore
@@ -14,6 +14,7 @@ import math
 
 import numpy as np
 
+from bayesbandit.kernels.algebra.dense import add_scaled, dot
 from bayesbandit.kernels.conjugate.families import seeded, uniform
 from bayesbandit.kernels.row_layout import TABULATED, record, row_of
 from bayesbandit.kernels.selection import below, is_short, normal
@@ -79,28 +80,64 @@ def width_at(z, log_width):
 
 
 @njit(cache=True)
-def put_noise(seed, cells, normals, log_width, alpha, spread, noise):
-    """Put the points of cells (P + 1, S), shifted by this seed, as normals into noise (P + 1, S),
-    and α times their widths into spread (S,), which is scratch before."""
-    P, S = noise.shape
+def put_noise(seed, cells, first, normals, log_width, alpha, spread, noise):
+    """Put points of cells (P + 1, S), from the first on, as normals into noise (P + 1, m), and α
+    times their widths into spread (m,). The seed is that of the shift of all points."""
+    P = noise.shape[0] - 1
     state = seeded(seed)
-    for j in range(P):
-        mask, within, state = next_shift(state, S)
-        for c in range(S):
-            spread[c] = normal_in(c, within, normals)
-        for s in range(S):
-            noise[j, s] = spread[cells[j, s] ^ mask]
-    for s in range(S):
-        spread[s] = alpha * width_at(noise[P - 1, s], log_width)
+    for j in range(P + 1):
+        mask, within, state = next_shift(state, cells.shape[1])
+        for s in range(spread.size):
+            noise[j, s] = normal_in(cells[j, first + s] ^ mask, within, normals)
+    for s in range(spread.size):
+        spread[s] = alpha * width_at(noise[P, s], log_width)
 
 
 @njit(cache=True)
-def put_point(seed, s, cells, normals, noise):
-    """Put point s alone into noise (P + 1,), as `put_noise` does."""
-    state = seeded(seed)
-    for j in range(noise.size):
-        mask, within, state = next_shift(state, cells.shape[1])
-        noise[j] = normal_in(cells[j, s] ^ mask, within, normals)
+def put_theta(location, axes, noise, spread, theta):
+    """Put location + spread · axes'ε into theta (d, m), for the ε of noise (P + 1, m)."""
+    noise, theta = unmanaged(noise), unmanaged(theta)
+    for i in range(theta.shape[0]):
+        coordinate = theta[i]
+        coordinate[:] = 0.0
+        for j in range(axes.shape[0]):
+            if axes[j, i] != 0.0:  # of a `Joint` most are 0
+                add_scaled(coordinate, axes[j, i], noise[j])
+        for s in range(spread.size):
+            coordinate[s] = location[i] + spread[s] * coordinate[s]
+
+
+@njit(cache=True)
+def score_of(row, theta, s):
+    """Return x'θ of a row x (d,) and column s of theta (d, m), in the order of `put_wins`."""
+    total = 0.0
+    for i in range(row.size):
+        total += row[i] * theta[i, s]
+    return total
+
+
+@njit(cache=True)
+def put_means(x, location, out):
+    """Put x'location of rows x (n, K, d) into out (n, K)."""
+    x, location = unmanaged(x), unmanaged(location)
+    for i in range(out.shape[0]):
+        for k in range(out.shape[1]):
+            out[i, k] = dot(x[i, k], location)
+
+
+@njit(cache=True)
+def put_lengths(x, unit, direction, part, length):
+    """Put the part of each row of x / unit (K, d) along a direction, and its length, into the
+    others (K,)."""
+    x, direction, row = unmanaged(x), unmanaged(direction), np.empty(direction.size)
+    scaled = unmanaged(row)
+    inverse = 1.0 / unit
+    for k in range(part.size):
+        for i in range(scaled.size):
+            scaled[i] = x[k, i] * inverse
+        part[k] = dot(scaled, direction)
+        length[k] = math.sqrt(dot(scaled, scaled))
+    keep_alive(row)
 
 
 @njit(cache=True)
@@ -111,18 +148,6 @@ def product(a, b, out):
         for j in range(a.shape[1]):
             for p in range(b.shape[1]):
                 out[i, p] += a[i, j] * b[j, p]
-
-
-@njit(cache=True)
-def put_scores(mean, factor, noise, a, out):
-    """Fill out (A,) with the mean rewards of arms with means (A,) and factors (P, A) under one draw
-    ε (P,)."""
-    out[:] = 0.0
-    for j in range(factor.shape[0]):
-        for k in range(out.size):
-            out[k] += noise[j] * factor[j, k]
-    for k in range(out.size):
-        out[k] = mean[k] + a * out[k]
 
 
 @njit(cache=True)
@@ -146,90 +171,65 @@ def winner(scores, stream):
 
 
 @njit(cache=True)
-def add_shares(mean, factor, noise, spread, start, scores, best, ties, out):
-    """Add to out (A,) the number of points under which each arm is best; a tie is split evenly.
-
-    They are POINT_BLOCK points of noise (P + 1, S) with these spreads (S,), from `start` on. scores
-    (A, POINT_BLOCK), best and ties (POINT_BLOCK,): workspace.
-    """
-    noise, spread, scores = unmanaged(noise), unmanaged(spread), unmanaged(scores)
-    wide = spread[start : start + POINT_BLOCK]
-    best[:], ties[:] = -np.inf, 0
-    for k in range(mean.size):
-        score = scores[k]
-        score[:] = 0.0
-        for j in range(factor.shape[0]):
-            along = noise[j, start : start + POINT_BLOCK]
-            f = factor[j, k]
-            for b in range(POINT_BLOCK):
-                score[b] += along[b] * f
-        for b in range(POINT_BLOCK):
-            score[b] = mean[k] + wide[b] * score[b]
-            best[b] = max(best[b], score[b])
-    for k in range(mean.size):
-        score = scores[k]
-        count = 0
-        for b in range(POINT_BLOCK):
-            ties[b] += score[b] == best[b]
-            count += score[b] == best[b]
-        out[k] += count
-    for b in range(POINT_BLOCK):
-        if ties[b] > 1:
-            for k in range(mean.size):
-                if scores[k, b] == best[b]:
-                    out[k] -= 1.0 - 1.0 / ties[b]
-
-
-@njit(cache=True)
-def shares_of(mean, factor, seeds, cells, normals, log_width, alpha, floor, out):
-    """Fill out (n, A) with probabilities for means (n, A), factors (n, P, A), seeds (n,) of the
-    shifts, factors α of the sds and minimum probabilities, (n,) or (1,) each.
-
-    cells (P + 1, S): of the points. normals, log_width: see `normal_in` and `width_at`.
-    """
-    n, P, A = factor.shape
-    S = cells.shape[1]
-    noise = np.empty((P + 1, S))
-    spread = np.empty(S)
-    scores, best, ties = (
-        np.empty((A, POINT_BLOCK)),
-        np.empty(POINT_BLOCK),
-        np.empty(POINT_BLOCK, np.int64),
-    )
-    for i in range(n):
-        at = i if alpha.size > 1 else 0
-        put_noise(seeds[i], cells, normals, log_width, alpha[at], spread, noise)
-        out[i] = 0.0
-        for start in range(0, S, POINT_BLOCK):
-            add_shares(mean[i], factor[i], noise, spread, start, scores, best, ties, out[i])
-        for k in range(A):
-            share = min(out[i, k] / S, 1.0)
-            out[i, k] = floor[at] + (1.0 - A * floor[at]) * share
+def put_wins(x, theta, out):
+    """Put the number of points θ, of theta (d, S), under which each arm of rows x (A, d) is best
+    into out (A,); a tie is split evenly."""
+    x, theta = unmanaged(x), unmanaged(theta)
+    memory = np.empty((4, POINT_BLOCK))
+    score, best = unmanaged(memory)[0], unmanaged(memory)[1]
+    winner, ties = unmanaged(memory)[2], unmanaged(memory)[3]
+    out[:] = 0.0
+    for start in range(0, theta.shape[1], POINT_BLOCK):
+        m = min(POINT_BLOCK, theta.shape[1] - start)
+        best[:], ties[:] = -np.inf, 0.0
+        for a in range(x.shape[0]):
+            score[:] = 0.0
+            for i in range(x.shape[1]):
+                add_scaled(score[:m], x[a, i], theta[i, start : start + m])
+            for b in range(m):
+                is_higher = score[b] > best[b]
+                ties[b] = 1.0 if is_higher else ties[b] + (score[b] == best[b])
+                winner[b] = a if is_higher else winner[b]
+                best[b] = score[b] if is_higher else best[b]
+        for b in range(m):
+            if ties[b] == 1.0:
+                out[int(winner[b])] += 1.0
+            else:
+                for a in range(x.shape[0]):
+                    if score_of(x[a], theta, start + b) == best[b]:
+                        out[a] += 1.0 / ties[b]
+    keep_alive(memory)
 
 
 @njit(cache=True)
 def choose_jointly(
-    rows, start, D, K, arms, mean, factor, seeds, cells, normals, log_width, alpha, floor, stream
-):
-    """Decide for rows (n, width) from `start` on among the arms of these numbers (A,), until the
-    stream runs short; the next row to do. It fills `seeds`; else see `shares_of`."""
-    rows = unmanaged(rows)
-    stream = unmanaged(stream)
-    A = arms.size
-    P = factor.shape[1]
-    memory = np.empty(A + P + 1)
-    scores = unmanaged(memory)[:A]
-    noise = unmanaged(memory)[A:]
+    rows, start, D, K, needed, arms, x, location, axes, seeds, cells, normals, log_width, alpha,
+    floor, stream,
+):  # fmt: skip
+    """Decide for rows (n, width) from `start` on among the arms of these numbers (A,), with rows x
+    (n, A, d), until the stream runs short; return the next row to do.
+
+    θ = location + α width · axes'ε, axes (P, d). needed: for how many arms the stream must have
+    random numbers. cells (P + 1, S): of the points. normals, log_width: see `normal_in` and
+    `width_at`. alpha and floor (n,). It fills seeds (n,).
+    """
+    rows, x, stream = unmanaged(rows), unmanaged(x), unmanaged(stream)
+    A, (P, d) = arms.size, axes.shape
+    memory = np.empty(A), np.empty((P + 1, 1)), np.empty(1), np.empty((d, 1))
+    scores, noise, spread, theta = unmanaged(memory)
     i = start
-    while i < rows.shape[0] and not is_short(stream, K):
-        at, seeds[i] = i if alpha.size > 1 else 0, normal(stream)
-        if floor[at] > 0.0 and normal_cdf(normal(stream)) < A * floor[at]:
+    while i < rows.shape[0] and not is_short(stream, needed):
+        seeds[i] = normal(stream)
+        if floor[i] > 0.0 and normal_cdf(normal(stream)) < A * floor[i]:
             k = below(A, stream)
         else:
-            put_point(seeds[i], below(cells.shape[1], stream), cells, normals, noise)
-            put_scores(mean[i], factor[i], noise, alpha[at] * width_at(noise[P], log_width), scores)
+            s = below(cells.shape[1], stream)
+            put_noise(seeds[i], cells, s, normals, log_width, alpha[i], spread, noise)
+            put_theta(location, axes, noise, spread, theta)
+            for a in range(A):
+                scores[a] = score_of(x[i, a], theta, 0)
             k = winner(scores, stream)
-        record(row_of(rows[i], D, K), arms[k], TABULATED, alpha[at], floor[at])
+        record(row_of(rows[i], D, K), arms[k], TABULATED, alpha[i], floor[i])
         i += 1
     stream[-1] += i - start
     keep_alive(memory)
