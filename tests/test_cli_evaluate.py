@@ -179,12 +179,9 @@ def test_bad_input_is_a_sentence(text, log, tmp_path):
 def test_options_that_are_wrong(log, tmp_path):
     out = ("--out", tmp_path)
     for options, text in {
-        ("--against", "call"): "now `bb.ope.evaluate(…).contrasts(…)`",
-        ("--policy", "LinTS"): "--policy of older releases is now `--bandit`",
         ("--bandit", "LinTZ"): "unknown bandit 'LinTZ'",
         ("--bandit", "LinTS", "--bandit", "LinTS"): "LinTS is given more than once",
         ("--missing", "later"): "missing must be",
-        ("--arm", "what"): "--arm of older releases is now `--column arm=NAME`",
         ("--column", "arm=nothing"): "has no column 'nothing' (arm)",
     }.items():
         result = run("evaluate", log, *options, *out)

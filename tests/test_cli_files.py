@@ -118,9 +118,8 @@ def test_a_file_of_any_ending_is_trained_as_it_is_evaluated(tmp_path):
 
 @pytest.mark.parametrize(
     "names",
-    [["isClick"], ["revenue_usd"], ["ips_weight"], ["propensityScore"], ["logging_prob"],
-     ["P(action)"], ["Reward"], ["p_a", "p_b"], ["probability_a", "probability_b"]],
-)  # fmt: skip
+    [["click"], ["pscore"], ["Reward"], ["p_a", "p_b"], ["probability_a", "probability_b"]],
+)
 def test_a_log_is_no_data_set(names, tmp_path):
     path = tmp_path / "log.csv"
     frame = pd.DataFrame({"offer": ["a", "b"] * 50, "age": range(100), "p_value": 0.5})
@@ -133,7 +132,7 @@ def test_a_log_is_no_data_set(names, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["conversion_rate", "p_value", "price", "clicks_last_week", "prob_a"]
+    "name", ["conversion_rate", "p_value", "price", "clicks_last_week", "prob_a", "p_a"]
 )
 def test_a_data_set_is_no_log(name):
     assert signs_of_a_log([name, "age"], ["a", "b"]) == []

@@ -11,7 +11,6 @@ import typer
 from typer.testing import CliRunner
 
 from bayesbandit.cli.app import app
-from bayesbandit.cli.options import FORMER_OPTIONS
 
 HEAVY = {
     *("pymc", "pytensor", "arviz", "numba", "numpy", "scipy", "pandas", "pyarrow", "matplotlib"),
@@ -132,25 +131,6 @@ def test_pages_show_options_that_there_are():
             if known is not None:
                 shown = {*re.findall(r"(?<![\w-])--[a-z][a-z-]*", rest)}
                 assert shown <= known, f"{page.name}: bayesbandit {words} has no {shown - known}"
-
-
-@pytest.mark.parametrize("former", FORMER_OPTIONS)
-def test_an_option_of_older_releases_is_refused_with_what_replaces_it(former):
-    """Everywhere where it is none today; and what is named in its place exists."""
-    command, _, option = former.rpartition(" ")
-    named = [command] if command else ["compare", "evaluate", "serve", "learn", "train", "report"]
-    absent = [one for one in named if option not in options_of(one)]
-    assert absent
-    more = {"evaluate": ["log.csv"], "train": ["log.csv"]}
-    for one in absent:
-        found = CliRunner().invoke(app, [one, *more.get(one, []), option, "x"])
-        assert found.exit_code == 2
-        output = " ".join(found.output.replace("│", " ").split())
-        assert f"{option} of older releases is now" in output, one
-    for words, now in re.findall(r"bayesbandit ([a-z]+)[^`]*?(--[a-z-]+)?", FORMER_OPTIONS[former]):
-        known = options_of(words)
-        assert known is not None
-        assert not now or now in known
 
 
 def test_a_part_is_for_commands_that_load_a_bandit():

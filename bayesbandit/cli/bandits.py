@@ -236,24 +236,6 @@ def model_of(factory: Factory) -> str | None:
     return None
 
 
-def lacks_constant(factory: Factory) -> str:
-    """Return a sentence if a factory's reward model has no constant; "" otherwise."""
-    from bayesbandit.beliefs.declared import Declared
-    from bayesbandit.model import load_model
-
-    where = model_of(factory)
-    if where is None:
-        return ""
-    model = load_model(where)
-    if Declared(model).has_constant(len(REHEARSED_ARMS), REHEARSED_FEATURES):
-        return ""
-    return (
-        f"{model.name} has no constant, and the presets have one: with contexts that have none, "
-        "its mean rewards do not follow the general level of an arm's rewards. Add an intercept "
-        "with a prior to its mean to compare like with like"
-    )
-
-
 def rehearse(named: tuple[str, Factory]) -> float:
     """Call the methods that a program calls, with one context and a batch, and serve a few rounds
     by a log, where SQLAlchemy is installed; return the seconds.

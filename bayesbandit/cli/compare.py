@@ -81,15 +81,13 @@ def compare(
     import pandas as pd
 
     from bayesbandit import evaluation, plots
-    from bayesbandit.cli.bandits import DEFAULT_BANDITS, lacks_constant, parse_bandits
+    from bayesbandit.cli.bandits import DEFAULT_BANDITS, parse_bandits
     from bayesbandit.cli.data import columns_by_title, data_sets
     from bayesbandit.cli.tuning import play_tuned
     from bayesbandit.experiments.experiment import Experiment
 
     with clear_errors():
         bandits = parse_bandits(bandit or DEFAULT_BANDITS)
-        for sentence in filter(None, dict.fromkeys(map(lacks_constant, bandits.values()))):
-            warn(sentence)
         form = {"sep": sep, "decimal": decimal, "dates": dates}
         columns = options.columns_of_data_set(column)
         sets = data_sets(data or [], csv, target, openml or [], columns, form)

@@ -1,4 +1,4 @@
-"""Options that several commands have, and what replaces options of older releases."""
+"""Options that several commands have."""
 
 from __future__ import annotations
 
@@ -59,60 +59,12 @@ Out = Annotated[
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything.")]
 
-PART_EXAMPLE = "`bayesbandit --part {}=FILE.py:NAME COMMAND`"
-FORMER_OPTIONS = {  # of older releases, alone or after their command, and what replaces them
-    "--player": "`--bandit FILE.py:NAME`",
-    "--preset": "`--bandit`",
-    "--folder": "`--data FOLDER`",
-    "--cost": "`--column cost=NAME`",
-    "--drop": "`--column drop=NAME`",
-    "--keep": "`--column context=NAME`",
-    "--errors": "a few lines of Python, as docs/howto/migrate.md has them",
-    "--log": "`bayesbandit evaluate LOG`",
-    "--arm": "`--column arm=NAME`",
-    "--reward": "`--column reward=NAME`",
-    "--propensity": "`--column propensity=NAME`",
-    "--probability-of": f"`--column {PROBABILITY_PREFIX}ARM=NAME`",
-    "--time": "`--column time=NAME`",
-    "--batch": "`--column batch=NAME`",
-    "--key-file": "the environment variable BAYESBANDIT_API_KEY",
-    "--fallback": "`bb.Client(…, default=…)`, in Python",
-    "--every": "two seconds, always",
-    "--until": "`bb.DecisionLog(…).frame(since, until)`, in Python",
-    "--level": "`bb.ope.evaluate(…, level=…)`, in Python",
-    "--force": "`bb.ope.evaluate(…, force=True)`, in Python",
-    "--while-available": "`bb.ope.evaluate(…, while_available=True)`, in Python",
-    "--against": "`bb.ope.evaluate(…).contrasts(…)`, in Python",
-    "--model": PART_EXAMPLE.format("model"),
-    "--policy": PART_EXAMPLE.format("policy"),
-    "--balance": PART_EXAMPLE.format("balance"),
-    "compare --model": "`--bandit`",
-    "compile --model": "`--bandit`",
-    "evaluate --policy": "`--bandit`",
-    "evaluate --seed": '`--bandit "LinTS(seed=…)"`',
-    "train --jobs": "a cluster of Dask, or its scheduler",
-    "serve --apprentice": "`bayesbandit train FILE` on the present system's log, before",
-    "log --log": "`bayesbandit log COMMAND --log …`",
-    "explain --model": "`bayesbandit explain MODEL`",
-    "learn --data": "`bayesbandit train FILE`",
-    "learn --bandit": "`bayesbandit train FILE --bandit …`",
-    "learn --preset": "`bayesbandit train FILE --bandit …`",
-}
-
 
 @runtime_checkable
 class UsageError(Protocol):
     """An error of a command line."""
 
     message: str
-
-
-@runtime_checkable
-class NoSuchOption(Protocol):
-    """The error for an option that a command does not have."""
-
-    option_name: str
-    ctx: typer.Context | None
 
 
 class Command(TyperCommand):
@@ -127,11 +79,7 @@ class Command(TyperCommand):
 
 
 class Commands(TyperGroup):
-    """The commands.
-
-    A usage error names what replaces an option of an older release. It quotes what was typed, but
-    no password of a database.
-    """
+    """The commands. A usage error quotes what was typed, but no password of a database."""
 
     def invoke(self, ctx: Any) -> Any:
         """Invoke the command that the context names."""
@@ -142,16 +90,9 @@ class Commands(TyperGroup):
             if not isinstance(error, UsageError):
                 raise
             message = error.message
-            if isinstance(error, NoSuchOption):
-                option = error.option_name
-                command = "" if error.ctx is None else error.ctx.info_name
-                of_command = f"{command} {option}"
-                if now := FORMER_OPTIONS.get(of_command, FORMER_OPTIONS.get(option)):
-                    message = f"{option} of older releases is now {now}."
-                    vars(error)["possibilities"] = None
             for word in filter(lambda word: "://" in word, words):
                 message = message.replace(word, shown(word))
-            vars(error)["message"] = hidden(message)
+            error.message = hidden(message)
             raise
 
 

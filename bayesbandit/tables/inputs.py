@@ -37,10 +37,14 @@ class Sparse(Protocol):
 
 def named(names: Sequence[Any]) -> str:
     """Return names as an error lists them."""
-    more = (
-        f", … and {len(names) - MAX_NAMES_IN_ERROR} more" if len(names) > MAX_NAMES_IN_ERROR else ""
-    )
-    return ", ".join(map(repr, names[:MAX_NAMES_IN_ERROR])) + more
+    return listed([repr(name) for name in names])
+
+
+def listed(names: Sequence[Any]) -> str:
+    """Return names in one line; of many the first, and how many more there are."""
+    first = names[:MAX_NAMES_IN_ERROR]
+    more = f", … and {len(names) - len(first)} more" if len(names) > len(first) else ""
+    return ", ".join(map(str, first)) + more
 
 
 def frame_of(x: object) -> pd.DataFrame | None:

@@ -22,32 +22,17 @@ PROBABILITY_PREFIX = "probability:"  # with an arm's name: its role in a command
 HISTORY = ("arm", "reward", "propensity", "weight")  # the last columns of `history.to_frame()`
 MARK = "features"  # the attribute of such a table that names its other columns
 CONTEXT = " (context)"  # ends the name of a feature that is called as one of these columns
-CHOICES = {"propensity", "pscore", "reward", "rewards"}  # words of a log: first or last in a name
-EARNED = {  # a name of one of these words alone, or with some of BESIDE
-    "click", "clicked", "clicks", "conversion", "converted", "payoff", "payout", "profit",
-    "revenue", "ips", "p", "prob", "probability",
-}  # fmt: skip
-BESIDE = {
-    "action", "arm", "chosen", "eur", "has", "is", "logged", "logging", "usd", "was", "weight",
-}  # fmt: skip
 
 
 def signs_of_a_log(columns: Iterable[str | int], classes: Iterable[object] = ()) -> list[str | int]:
     """Return the columns whose names say that a table is a bandit's log, not a data set.
 
-    A data set has no probability of a choice, and no reward of one arm alone. classes: those of the
-    target, which a log calls arms.
+    They are those of a reward, of a propensity, and of a probability for each class, as a log has
+    them by default. classes: those of the target, which a log calls arms.
     """
-    from bayesbandit.tables.words import words_in
-
     names = list(columns)
-    signs = list[str | int]()
-    for name in names:
-        words = words_in(name)
-        if CHOICES.intersection(words[:1] + words[-1:]) or (
-            len(EARNED.intersection(words)) == 1 and {*words} - BESIDE <= EARNED
-        ):
-            signs.append(name)
+    usual = {*DEFAULTS["reward"], *DEFAULTS["propensity"]}
+    signs = [name for name in names if str(name).lower() in usual]
     for prefix in OF_EACH_ARM:
         each = [f"{prefix}{one}" for one in classes]
         if each and {*each} <= {*map(str, names)}:

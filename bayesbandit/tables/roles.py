@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bayesbandit.checks import Name
 from bayesbandit.tables.fitting import PACKAGE_FOLDER
-from bayesbandit.tables.inputs import MAX_NAMES_IN_ERROR
+from bayesbandit.tables.inputs import listed
 from bayesbandit.tables.role_names import (
     DEFAULTS,
     HISTORY,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from bayesbandit.tables.encoder import Encoder
 
 OUTCOME_ROLES = ("arm", "reward", "propensity")  # roles that say what was decided and earned
+EXCLUSIVE_USES = {*OUTCOME_ROLES, "drop"}  # a column that has one of them has no other use
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,11 @@ class Roles:
         """The roles in one line, as --column takes them."""
         said = [", ".join(f"{role}={column}" for role, column in self.named.items())]
         if self.probabilities:
-            said.append(f"probabilities: {_listed([*self.probabilities.values()])}")
-        said.append(f"contexts: {_listed(self.contexts) or 'none'}")
+            said.append(f"probabilities: {listed([*self.probabilities.values()])}")
+        said.append(f"contexts: {listed(self.contexts) or 'none'}")
         if self.left:
             left = [f"{column} ({why})" for column, why in self.left.items()]
-            said.append(f"left out: {_listed(left)}")
+            said.append(f"left out: {listed(left)}")
         return f"Columns: {'; '.join(said)}."
 
 
@@ -71,13 +72,6 @@ def blamed(roles: Roles | None) -> Iterator[None]:
         if roles is None:
             raise
         raise ValueError(f"{error}. {roles} {RENAME}") from error
-
-
-def _listed(names: Sequence[Name]) -> str:
-    more = (
-        f", … and {len(names) - MAX_NAMES_IN_ERROR} more" if len(names) > MAX_NAMES_IN_ERROR else ""
-    )
-    return ", ".join(map(str, names[:MAX_NAMES_IN_ERROR])) + more
 
 
 def roles_of(
@@ -111,8 +105,7 @@ def roles_of(
     there: list[Name] = list(frame.columns)
     found: dict[str, Name] = {role: c for role, c in given.items() if c is not None}
     vectors = dict(probabilities or {})
-    dropped = names_in(drop)
-    kept = names_in(keep)
+    dropped, kept = names_in(drop), names_in(keep)
     contexts = None if x is None else names_in(x)
     if encoder is not None:
         if lost := [c for c in encoder.columns if c not in (contexts or encoder.columns)]:
@@ -120,10 +113,13 @@ def roles_of(
                 f"x has no column {lost[0]!r}, which the encoder needs; got {contexts!r}"
             )
         contexts = list(encoder.columns)
-    _check_there(table, there, found, vectors, contexts or [], dropped, kept)
-    _check_apart(found, vectors, contexts or [], dropped, kept)
-    free = [c for c in there if c not in {*found.values(), *vectors.values(), *dropped, *kept}]
-    free = [c for c in free if c not in (contexts or ())]
+    asked = [*(contexts or ()), *kept]
+    uses = [*((c, role) for role, c in found.items())]
+    uses += [(c, f"probability of {arm!r}") for arm, c in vectors.items()]
+    uses += [(c, "context") for c in asked]
+    uses += [(c, "drop") for c in dropped]
+    _check_uses(uses, table, there)
+    free = [c for c in there if c not in dict(uses)]
     left: dict[Name, str] = dict.fromkeys(dropped, "dropped")
     of_history = _features_of_history(frame, free, table)
     free = [c for c in free if c not in (of_history or ())]
@@ -150,7 +146,7 @@ def roles_of(
         )
     if of_history is not None and "weight" in free:
         left["weight"] = "the weights of a bandit's history; keep makes it a context"
-    elif "weight" in found and found["weight"] not in (contexts or ()):
+    elif "weight" in found and found["weight"] not in asked:
         left[found.pop("weight")] = "weights"
     taken = {*found.values(), *vectors.values(), *left}
     if contexts is None:
@@ -159,7 +155,7 @@ def roles_of(
             others = [c for c in DEFAULTS[role] if c in there and c not in (*taken, *kept)]
             left |= dict.fromkeys(others, f"the {role} is {found[role]!r}; keep uses this one")
         taken |= left.keys()
-        contexts = [c for c in there if c not in taken]
+        contexts = [c for c in there if c not in taken or c in kept]
         _warn_of_outcomes(table, found, [c for c in contexts if c not in kept])
     why = "not in x" if x is not None else "the encoder does not use it"
     left |= {c: why for c in there if c not in taken and c not in contexts}
@@ -188,40 +184,20 @@ def names_in(names: object) -> list[Name]:
     return list(names)
 
 
-def _check_there(
-    table: str, there: list[Name], found: Mapping[str, Name], vectors: Mapping[Name, Name],
-    contexts: list[Name], dropped: list[Name], kept: list[Name],
-) -> None:  # fmt: skip
-    """Raise ValueError for a named column that the table has not."""
-    wanted = [*((c, role) for role, c in found.items())]
-    wanted += [(c, f"probability of {arm!r}") for arm, c in vectors.items()]
-    wanted += [(c, "context") for c in contexts]
-    wanted += [(c, "drop") for c in dropped] + [(c, "keep") for c in kept]
-    for column, role in wanted:
+def _check_uses(uses: Iterable[tuple[Name, str]], table: str, there: Sequence[Name]) -> None:
+    """Raise ValueError for a column that a table does not have, or whose uses exclude each other.
+
+    uses: each column with its role, "context" or "drop".
+    """
+    first: dict[Name, str] = {}
+    for column, use in uses:
         if column not in there:
-            raise ValueError(f"{table} has no column {column!r} ({role}); it has {there!r}")
-
-
-def _check_apart(
-    found: Mapping[str, Name], vectors: Mapping[Name, Name], contexts: list[Name],
-    dropped: list[Name], kept: list[Name],
-) -> None:  # fmt: skip
-    """Raise ValueError for a column that is to be two things that exclude each other."""
-    uses = {
-        **{c: f"the {role}" for role, c in found.items()},
-        **{c: f"the probability of {arm!r}" for arm, c in vectors.items()},
-    }
-    one = {role: found[role] for role in ("arm", "reward", "propensity") if role in found}
-    if len({*one.values()}) < len(one):
-        raise ValueError(f"arm, reward and propensity must be different columns; got {one!r}")
-    for role, c in one.items():
-        if c in contexts:
-            raise ValueError(f"column {c!r} is the {role}, and a context of x= or of the encoder")
-    for c in (c for c in kept if c in uses):
-        raise ValueError(f"column {c!r} is {uses[c]}, and keep makes it a context: give one")
-    uses |= dict.fromkeys(contexts, "a context") | dict.fromkeys(kept, "a context (keep)")
-    for c in (c for c in dropped if c in uses):
-        raise ValueError(f"column {c!r} is {uses[c]}, and drop leaves it out: give one")
+            raise ValueError(f"{table} has no column {column!r} ({use}); it has {there!r}")
+        before = first.setdefault(column, use)
+        if use != before and EXCLUSIVE_USES.intersection((before, use)):
+            raise ValueError(
+                f"column {column!r} is given as {before} and as {use}, which exclude each other"
+            )
 
 
 def _features_of_history(

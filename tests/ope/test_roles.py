@@ -114,16 +114,21 @@ def test_a_role_can_be_overridden(tmp_path):
     np.testing.assert_array_equal(other.time, np.arange(60))
     assert sorted(other.features) == ["age", "batch"]
     assert other.roles.left == {"time": "dropped"}
+    day = frame.assign(day=np.arange(60))
+    both = Log.of(day, time="day", drop=["time"], keep=["batch", "day"])
+    np.testing.assert_array_equal(both.time, np.arange(60))
+    assert sorted(both.features) == ["age", "batch", "day"]
     assert "time=day; contexts: age, batch; left out: time (dropped)." in str(other.roles)
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"keep": ["reward"], "reward": "reward"}, "'reward' is the reward, and keep makes it"),
-        ({"drop": ["age"], "keep": ["age"]}, "'age' is a context .keep., and drop leaves it out"),
-        ({"drop": ["age"], "x": ["age"]}, "'age' is a context, and drop leaves it out"),
-        ({"arm": "age", "reward": "age"}, "arm, reward and propensity must be different columns"),
+        ({"keep": ["reward"], "reward": "reward"}, "'reward' is given as reward and as context"),
+        ({"drop": ["age"], "keep": ["age"]}, "'age' is given as context and as drop"),
+        ({"drop": ["age"], "x": ["age"]}, "'age' is given as context and as drop"),
+        ({"drop": ["age"], "time": "age"}, "'age' is given as time and as drop"),
+        ({"arm": "age", "reward": "age"}, "'age' is given as arm and as reward"),
         ({"keep": ["reward"]}, "no column that is recognised as reward .reward, click.: name it"),
         ({"drop": ["wage"]}, "no column 'wage' .drop."),
         ({"weights": "age"}, "'weights'"),
@@ -148,7 +153,7 @@ def test_contexts_of_an_encoder_are_those_that_it_needs(reader, tmp_path):
     assert read().roles.left == {"wage": "the encoder does not use it"}
     with pytest.raises(ValueError, match="x has no column 'plan', which the encoder needs"):
         read(x=["age"])
-    with pytest.raises(ValueError, match=r"'plan' is the arm, and a context of x= or of the enc"):
+    with pytest.raises(ValueError, match="'plan' is given as arm and as context"):
         read(arm="plan")
     assert read(arms=["a", "b", "c"]).arms == ("a", "b", "c")
     with pytest.raises(ValueError, match=r"'arm' .arm. has 'b'; the arms"):
@@ -330,9 +335,6 @@ def test_commands_say_the_roles_and_take_all_contexts(tmp_path):
     without, _ = run("train", path, "--bandit", "BLTS", "--out", out, "--column", "drop=time")
     assert without.exit_code == 0, without.output
     assert sorted(bb.Bandit.load(out).encoder.columns) == ["p_value", "prob_churn", "weight"]
-    former, said = run("learn", "--data", path, "--preset=BLTS")
-    assert former.exit_code == 2
-    assert "--data of older releases is now `bayesbandit train FILE`" in said
 
 
 def test_a_history_is_trained_without_its_weights(tmp_path):
