@@ -3,6 +3,7 @@
 import numpy as np
 import pymc as pm
 import pytest
+from arviz_stats.base import array_stats
 from scipy import stats
 from sklearn.datasets import load_diabetes
 
@@ -465,6 +466,21 @@ def test_log_normal_rewards_are_normal_ones_by_their_logarithms(rng):
     theta, sigma = fitted.draws["theta"], fitted.draws["sigma"]
     means = np.exp(theta @ x[:2].T + 0.5 * sigma[:, None] ** 2)
     np.testing.assert_allclose(fitted.mean(x[:2]), means.mean(axis=0), rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_the_common_scale_of_a_horseshoe_mixes(rng):
+    """It moves together with those of each coefficient: without, 130 draws of 4000 count."""
+    d, n = 20, 500
+    found = plan(horseshoe, d, None, "gibbs").method
+    x = rng.normal(size=(n, d))
+    data = {"x": x, "reward": x[:, :3] @ [2.0, -1.0, 1.0] + rng.normal(size=n)}
+    whole, _ = found.target(found.data(**data))
+    of = np.zeros(whole.size)
+    of[whole.places["tau2"]], of[whole.places["lambda2"]] = 1.0, -1.0
+    assert (whole.moves.speed == of).all(axis=1).any()
+    draws = np.log(found.sample(data, 4000, 2, seed=1).values["tau2"])
+    assert array_stats.ess(draws, chain_axis=0, draw_axis=1) > 400
 
 
 @pytest.mark.slow
