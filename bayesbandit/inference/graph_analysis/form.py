@@ -446,8 +446,8 @@ class Reader:
         size = np.abs(bend) * np.array([slot.of(self.steps) for slot in self.real])
         if (np.abs(slope) > RELATIVE_TOLERANCE * size).any():
             raise NoForm(f"{self._names(self.real)} enters, but not squared")
-        of, *rest = (np.concatenate(v, axis=-1) for v in zip(*found, strict=True))
-        return of, *rest
+        of, a, coef, offset = (np.concatenate(v, axis=-1) for v in zip(*found, strict=True))
+        return of, a, coef, offset
 
     def _bends(self) -> Array:
         """Return the second derivatives (R, E) by the real of each slot, from values far out."""
@@ -534,8 +534,8 @@ class Reader:
                 np.add.at(square, slot.owner[mine[which]], beta)
                 found += [(q, c, power, mine[which]) for c, power in powers]
         pure, coef, exponents = joined(found, len(self.scale))
-        powers = self.placed(self.scale, exponents, pure, self.still.size)
-        return Form(squares, Products(coef, powers), linear, square)
+        placed = self.placed(self.scale, exponents, pure, self.still.size)
+        return Form(squares, Products(coef, placed), linear, square)
 
     def check(self, form: Form, mode: Array) -> None:
         """Raise an error unless the numbers are the form's at random points, up to a constant."""
