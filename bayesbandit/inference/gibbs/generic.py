@@ -65,7 +65,7 @@ class Reading:
         self.block, self.density, self.engine = block, density, quadratic.engine
         self.rest, self.reals = tuple(rest), quadratic.names
         self.between = dict(between)
-        self.last_moves: tuple[tuple[bool | bytes, ...], orbits.Moves] | None = None
+        self.last_moves: tuple[tuple[object, ...], orbits.Moves] | None = None
         self._prior: Form | None = None
         self._fixed: dict[Part, Form] = {}  # the forms of parts that no row enters
         self._whole: dict[Term, list[Part]] = {}
@@ -237,9 +237,11 @@ class Problem:
             *(v.tobytes() for m in (powers, forms) for v in (m.data, m.indices, m.indptr)),
         )
         last = self.reading.last_moves
-        if last is None or last[0] != alike:
-            last = self.reading.last_moves = alike, moves(self.layout, self.owner)
-        return last[1]
+        if last is not None and last[0] == alike:
+            return last[1]
+        found = moves(self.layout, self.owner)
+        self.reading.last_moves = alike, found
+        return found
 
     def flat(self, state: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """Return θ (D,) and u = log v (P,) of a state."""
