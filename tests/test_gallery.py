@@ -47,7 +47,7 @@ def test_lists_the_models_without_pymc():
 
 def test_loads_by_name():
     model = bb.load_model("bayesian_lasso")
-    assert (model.name, model.title) == ("bayesian_lasso", bb.list_models()["bayesian_lasso"])
+    assert model.name == "bayesian_lasso"
     assert bb.load_model("bayesian_lasso") is model
     with pytest.raises(ValueError, match="there is no model 'lasso'; there are: bayesian_lasso, "):
         bb.load_model("lasso")
@@ -56,7 +56,7 @@ def test_loads_by_name():
 def test_loads_a_file_anywhere(tmp_path, monkeypatch):
     path = write(tmp_path / "a file.py", MINE.format(name="anywhere"))
     assert bb.load_model(path).name == bb.load_model(str(path)).name == "anywhere"
-    assert bb.load_model(f"{path}:anywhere").title == "My own ridge."
+    assert bb.load_model(f"{path}:anywhere").name == "anywhere"
     monkeypatch.chdir(tmp_path)
     model = bb.load_model("a file.py").with_priors(sigma=2)
     assert bb.RewardModel.from_yaml(model.to_yaml()) == model
@@ -70,9 +70,8 @@ def test_finds_own_folders_first(folder, tmp_path_factory, monkeypatch):
     write(other / "mine.py", MINE.format(name="mine").replace("My own", "Another"))
     monkeypatch.setenv("BAYESBANDIT_MODELS", os.pathsep.join([str(folder), str(other)]))
     listed = bb.list_models()
-    assert listed["mine"] == listed["ridge"] == bb.load_model("ridge").title == "My own ridge."
+    assert listed["mine"] == listed["ridge"] == "My own ridge."
     assert bb.load_model("mine") is bb.load_model("file") is bb.load_model(folder / "file.py")
-    assert listed["horseshoe"] == bb.load_model("horseshoe").title
     monkeypatch.setenv("BAYESBANDIT_MODELS", str(folder / "nowhere"))
     with pytest.raises(FileNotFoundError, match=r"BAYESBANDIT_MODELS names .*nowhere"):
         bb.list_models()

@@ -47,10 +47,9 @@ def rows(rng, n=5, d=3):
 
 
 def test_says_what_it_takes():
-    assert (robust.name, robust.title) == ("robust", "A title of its own.")
+    assert robust.name == "robust"
     assert (robust.takes_arm, robust.takes_weight) == (False, True)
     assert (shared.takes_arm, shared.takes_weight) == (True, False)
-    assert shared.title == __doc__.partition("\n")[0]
     assert list(robust.priors) == ["theta", "sigma"]
 
 

@@ -78,13 +78,6 @@ class Declaration:
         return self.function.__name__
 
     @property
-    def title(self) -> str:
-        """Return the first line of the function's docstring; without one, of its file's."""
-        namespace = self.function.__globals__
-        doc = self.function.__doc__ or (namespace.get("__doc__") if "__file__" in namespace else "")
-        return inspect.cleandoc(doc or "").partition("\n")[0]
-
-    @property
     def takes_arm(self) -> bool:
         """Return whether the declaration takes `arm`, so that all arms share the model."""
         return "arm" in inspect.signature(self.function).parameters

@@ -272,14 +272,18 @@ class Plan:
             by = f", by the rewards {', '.join(told)}" if told else ""
             raise ValueError(f"{self.model.name}: {error}{by}") from error
 
-    def explain(self) -> str:
-        """Return the engine, what it costs, and one line for each faster one saying why not."""
+    def explain(self, bandit: bool = False) -> str:
+        """Return the engine, what it costs, and one line for each faster one saying why not.
+
+        bandit: whether to add how a bandit learns it.
+        """
         lines = [f"{self.model.name}: {self.engine}", f"  {self.kind.cost}"]
         if not self.closed_form and (why := self.row_likelihood.refused):
             lines += [f"  a bandit's draws learn rewards only at a refit, since rows depend: {why}"]
-        return "\n".join(lines + [f"  not {refusal}" for refusal in self.refusals])
+        lines += [f"  not {refusal}" for refusal in self.refusals]
+        return "\n".join([*lines, self._explain_bandit()] if bandit else lines)
 
-    def explain_bandit(self) -> str:
+    def _explain_bandit(self) -> str:
         """Return how a bandit learns the model, or why it cannot use it."""
         if self.no_bandit:
             return f"  no bandit plays it: {self.model.name}{self.no_bandit}"
@@ -529,4 +533,4 @@ def explain(
     n_arms: None means 2 if the model takes `arm`. bandit: whether to add how a bandit learns it.
     """
     found = plan(model, n_features, 2 if model.takes_arm and n_arms is None else n_arms)
-    return "\n".join([found.explain(), *([found.explain_bandit()] if bandit else [])])
+    return found.explain(bandit)

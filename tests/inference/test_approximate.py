@@ -105,6 +105,25 @@ def test_a_hierarchy_with_a_mode_is_learned_by_it(declared_as, rng):
     assert bandit.probabilities(np.ones(2)).sum() == pytest.approx(1.0)
 
 
+def effects(x, reward, theta, effect):
+    pm.StudentT("reward", nu=5, mu=x @ theta + effect, sigma=1.0, observed=reward)
+    return x @ theta
+
+
+def test_a_variable_of_each_row_is_fitted_on_any_number_of_rows(rng):
+    """What is compiled for the first rows is none for more."""
+    priors = {dim: bb.Prior("Normal", mu=0, sigma=1, dims=dim) for dim in ("feature", "row")}
+    given = {"theta": priors["feature"], "effect": priors["row"]}
+    x, reward = rng.normal(size=(9, 2)), rng.normal(size=9)
+    model = RewardModel(effects, given)
+    for n in (5, 9):
+        found = bb.fit(model, x[:n], reward[:n], engine="laplace", seed=0).coefficients
+        mean = found["effect"][0]
+        gap = reward[:n] - x[:n] @ found["theta"][0] - mean
+        score = 6 / 5 * gap / (1 + gap**2 / 5)
+        np.testing.assert_allclose(score, mean, atol=1e-6)  # at the mode
+
+
 @pytest.mark.parametrize("kind", [bb.Laplace, bb.Sampled], ids=lambda kind: kind.__name__)
 def test_variables_of_each_row_are_refused_by_engines_of_a_fixed_space(kind):
     model = bb.load_model("student_t_mixture")

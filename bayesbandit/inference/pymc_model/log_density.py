@@ -86,8 +86,7 @@ class LogDensity:
         total = np.zeros(len(next(iter(draws.values()))))
         with np.errstate(all="ignore"):  # a density of 0 is no news
             for each in terms(self._values(draws, len(rows["x"])), rows):
-                flat = each.reshape(len(each), -1)
-                total += flat[:, 0] if flat.shape[1] == 1 else flat.sum(axis=1)
+                total += each.reshape(len(each), -1).sum(axis=1)
         total[np.isnan(total)] = -np.inf
         return total
 
