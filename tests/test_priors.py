@@ -24,11 +24,21 @@ from tests.test_model import robust, shared
             bb.Prior("Normal", mu=bb.Prior("Normal", dims="group"), dims=("feature", "group")),
             "has the dimension 'group'; allowed: feature, row",
         ),
+        (bb.Prior("Normal", sigma=np.nan), "sigma of prior 'theta' of robust must be a number"),
+        (bb.Prior("Normal", mu=np.array([1.0, np.nan])), "must be a number; got .*nan"),
+        (bb.Prior("Normal", mu=bb.Prior("Gamma", mu=np.nan)), "must be a number; got nan"),
+        (bb.Prior("Normal", sigma=np.inf), "sigma of prior 'theta' .*must be finite; got inf"),
     ],
 )
 def test_a_prior_is_checked(prior, message):
     with pytest.raises((TypeError, ValueError), match=message):
         robust.with_priors(theta=prior)
+
+
+def test_bounds_may_be_infinite():
+    half = bb.Prior("TruncatedNormal", mu=0, sigma=1, lower=0, upper=np.inf)
+    for prior in (bb.Prior("Uniform", lower=0, upper=np.inf), half):
+        assert robust.with_priors(sigma=prior).priors["sigma"] == prior
 
 
 ODD = robust.with_priors(
@@ -203,22 +213,6 @@ def test_a_text_runs_no_file(tmp_path):
         with pytest.raises(ValueError, match="is not a bare name"):
             bb.RewardModel.from_yaml(f"name: {json.dumps(name)}\npriors: {{}}\n")
     assert not ran.exists()
-
-
-@pytest.mark.parametrize("wrong", [np.nan, np.array([1.0, np.nan]), bb.Prior("Gamma", mu=np.nan)])
-def test_a_priors_parameter_is_a_number(wrong):
-    with pytest.raises(ValueError, match=r"of prior 'sigma' of robust must be a number; got .*nan"):
-        robust.with_priors(sigma=bb.Prior("HalfNormal", sigma=wrong))
-    assert robust.with_priors(sigma=bb.Prior("Uniform", lower=0, upper=np.inf)).priors["sigma"]
-
-
-def test_a_priors_parameter_is_finite_but_for_bounds():
-    with pytest.raises(
-        ValueError, match=r"sigma of prior 'sigma' of robust must be finite; got inf"
-    ):
-        robust.with_priors(sigma=bb.Prior("HalfNormal", sigma=np.inf))
-    half = bb.Prior("TruncatedNormal", mu=0, sigma=1, lower=0, upper=np.inf)
-    assert robust.with_priors(sigma=half).priors["sigma"]
 
 
 def test_a_prior_of_another_length_is_named():
