@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import invgamma, multivariate_normal
 
 from bayesbandit.inference.exact import gaussian, normal_inverse_gamma
+from bayesbandit.inference.exact.distributions import StudentT
 from tests.cases import in_gate
 from tests.inference import linear, unknown_noise
 from tests.inference.declared import built, constant, log_densities, rows
@@ -61,3 +62,13 @@ def test_draws_have_the_posteriors_moments(declare):
     assert np.abs((theta.mean(axis=0) - posterior.mean) / sd).max() < 4 / np.sqrt(20_000)
     assert np.allclose(np.cov(theta.T), posterior.covariance, atol=0.06 * (sd**2).max())
     assert np.isclose(sigma2.mean(), posterior.variance, rtol=0.03)
+
+
+@pytest.mark.parametrize("shape", [30.0, 1e5, 1e10])
+def test_the_spread_of_a_noise_sd_keeps_its_digits_after_many_rows(shape):
+    """σ/E[σ] − 1 of an inverse gamma σ² has the variance 1/(4a) + O(1/a²)."""
+    one = np.eye(1)
+    known = StudentT(np.zeros(1), one, one, shape, 2.0 * shape, 0.0)
+    mean, sd = known.power(-0.5)
+    assert np.isclose(mean, np.sqrt(2.0), rtol=1.0 / shape)
+    assert np.isclose(sd / mean, 0.5 / np.sqrt(shape), rtol=1.0 / shape + 1e-5)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import stats
 from scipy.linalg import cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotrf
-from scipy.special import gammaln
+from scipy.special import poch
 
 from bayesbandit.inference.draws import MOMENT_DRAWS, Known, Moments, Planned, described, moments
 from bayesbandit.inference.graph_analysis.quadratic import affine
@@ -252,8 +252,7 @@ class StudentT(ExactDistribution):
         def moment(k: float) -> float:
             if self.shape + k <= 0.0:
                 return math.inf
-            log = gammaln(self.shape + k) - gammaln(self.shape) - k * math.log(self.scale)
-            return float(math.exp(log))
+            return float(poch(self.shape, k)) * self.scale**-k  # Γ(a + k) / Γ(a) · b^−k
 
         mean = moment(p)
         square = moment(2.0 * p)
