@@ -107,7 +107,7 @@ OTHERS = {
 }
 
 
-@few("[seed]")
+@few("seed")
 @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
 def test_results_stay_and_those_of_other_settings_are_not_used(tmp_path, monkeypatch, other):
     base = {"environments": [IRIS], "bandits": BANDITS, "replications": 2, "points": 5}
