@@ -7,6 +7,7 @@ import pytest
 
 from bayesbandit import plots
 from bayesbandit.ope import Log, check, evaluate
+from bayesbandit.plots.style import BLUE, VERMILLION
 from bayesbandit_studies.evidence.designs import linear
 from tests.ope.test_replay import uniform
 
@@ -46,6 +47,17 @@ def test_titles_say_the_level_in_full(result):
         plots.value_sequences(found),
     ):  # fmt: skip
         assert "97.5%" in figure.get_suptitle()
+
+
+def test_a_better_policy_is_blue_and_a_worse_one_is_not():
+    rng = np.random.default_rng(0)
+    arm = rng.integers(2, size=600)
+    log = Log(None, arm, arm + rng.normal(size=600), np.full((600, 2), 0.5))
+    result = evaluate(log, {"low": 0, "high": 1})
+    for against, colour in (("low", BLUE), ("high", VERMILLION)):
+        [ax] = plots.policy_contrasts(result, against).axes
+        [point] = [line for line in ax.lines if len(line.get_xdata()) == 1]
+        assert point.get_color() == colour
 
 
 def test_a_refused_interval_is_a_grey_point():

@@ -166,6 +166,13 @@ def test_swapping_arms_changes_nothing():
         assert (a.value, a.se, a.ess) == pytest.approx((b.value, b.se, b.ess))
 
 
+def test_the_running_mean_is_that_of_all_earlier_rewards():
+    log, _ = made()
+    m = estimate(log, 0, mean="running").m
+    before = np.cumsum(log.reward)[:-1] / np.arange(1, N)
+    np.testing.assert_allclose(m, np.tile(np.r_[0.0, before][:, None], K), atol=1e-12)
+
+
 def test_means_are_predictable():
     """Later rewards do not change earlier means, nor weights of rounds."""
     from sklearn.linear_model import LinearRegression

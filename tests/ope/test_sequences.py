@@ -129,6 +129,17 @@ def test_the_propensity_test_is_a_martingale():
     assert mean == pytest.approx(1.0)
 
 
+def test_the_propensity_test_knows_contexts_from_the_eleventh_round_on():
+    """In any units: they are standardised by earlier rounds."""
+    log = next(linear(1, seed=4).logs())
+    others = (log.x[:, :0], 7.0 + 1e3 * log.x)
+    without, scaled = (e_process(Log(x, log.played, log.reward, log.probabilities)) for x in others)
+    path = e_process(log)
+    np.testing.assert_allclose(path[:11], without[:11], rtol=1e-12, atol=1e-12)
+    assert np.abs(path[12:] - without[12:]).min() > 1e-9
+    np.testing.assert_allclose(path, scaled, rtol=1e-6, atol=1e-8)
+
+
 def test_calibration_of_a_true_log():
     log = next(linear(1, seed=4).logs())
     found = check(log)
