@@ -35,8 +35,8 @@ class Comparison:
     ) -> None:  # fmt: skip
         n = len(x)
         self.x, self.location, self.axes, self.df = x, location, axes, df
-        self.alpha = np.broadcast_to(alpha, n) * 1.0
-        self.floor = np.broadcast_to(floor, n) * 1.0
+        self.alpha = np.zeros(n) + alpha
+        self.floor = np.zeros(n) + floor
         self.bounded = bounded
         self.seeds = np.zeros(n)
 
@@ -124,14 +124,16 @@ def rivals(x: Array, theta: Array, location: Array, own: int | None = None) -> t
     size = FIRST_BLOCK
     while start < len(x) and draws.size and bound[order[start]] >= best[draws].min() - slack:
         block = order[start : start + size]
-        scores = (x[block] / unit).astype(np.float32) @ theta[:, draws]
+        scores = (x[block] / unit).astype(np.float32) @ theta
         top = scores.max(axis=0)
         if own is None:
             best = np.maximum(best, top)
+            kept = np.ones(len(draws), np.bool_)
         else:
             kept = top <= best[draws] + slack
-            draws, scores = draws[kept], scores[:, kept]
-        near.append(block[(scores >= best[draws] - slack).any(axis=1)])
+        least = np.where(kept, best[draws] - slack, np.inf)
+        near.append(block[(scores >= least).any(axis=1)])
+        draws, theta = draws[kept], theta[:, kept]
         start += size
         size = min(2 * size, LARGEST_BLOCK)
     return draws, np.sort(np.concatenate(near))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -174,9 +174,7 @@ class Joint:
         """
         factor = principal(self.root).transpose(0, 2, 1)
         x = np.concatenate([self.mean[:, :, None], factor], axis=2)
-        P = factor.shape[2]
-        location = np.eye(1, P + 1)[0]
-        return Comparison(x, location, np.eye(P, P + 1, 1), self.df, alpha, floor)
+        return Comparison(x, *standard_axes(factor.shape[2]), self.df, alpha, floor)
 
     def among(self, arms: Array) -> Joint:
         return Joint(self.mean[:, arms], self.root[:, arms], self.df)
@@ -467,6 +465,13 @@ def principal(root: Array) -> Array:
     for i in range(n):
         out[i] = product(apart[i], axes[i]).T
     return out
+
+
+@lru_cache(maxsize=32)
+def standard_axes(P: int) -> tuple[Array, Array]:
+    """Return the location (P + 1,) and the axes (P, P + 1) of (1, ε), ε standard normal."""
+    identity = np.eye(P + 1)
+    return identity[0], identity[1:]
 
 
 def product(a: Array, b: Array) -> Array:

@@ -156,17 +156,6 @@ def test_rounds_one_by_one_or_together(penalty, refit_every):
         np.testing.assert_array_equal(mine, other)
 
 
-@pytest.mark.parametrize(
-    ("settings", "match"),
-    [({"penalty": "elastic"}, "penalty must be"), ({"replicates": 1}, "replicates"),
-     ({"lam": 0.0}, "lam"), ({"lam": "aic"}, "lam"), ({"draw": "mean"}, "draw must be"),
-     ({"degree": 3}, "degree"), ({"folds": 1}, "folds"), ({"least": 1}, "least")],
-)  # fmt: skip
-def test_settings_that_are_refused(settings, match):
-    with pytest.raises(ValueError, match=match):
-        Bootstrap(**settings)
-
-
 @pytest.mark.parametrize("preset", [bb.BootstrapLassoTS, bb.BootstrapRidgeUCB])
 def test_what_to_ask_in_the_place_of_a_posterior_is_said(preset):
     bandit = preset(2, 3)

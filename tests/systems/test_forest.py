@@ -341,19 +341,6 @@ def test_weights_that_change_grow_a_forest_anew():
 # ---- the door ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("settings", "match"),
-    [({"trees": 10}, "bags of 4; got 10"), ({"trees": 4}, "trees"), ({"bag": 1}, "bag"),
-     ({"share": 0.6}, "share must be"), ({"share": 0.0}, "share"), ({"min_node": 0}, "min_node"),
-     ({"min_leaf": 0}, "min_leaf"), ({"tried": 0}, "tried"), ({"weights": "none"}, "weights must"),
-     ({"variance_floor": -1.0}, "variance_floor"), ({"least": 3}, "least"),
-     ({"refit_every": 0.0}, "refit_every")],
-)  # fmt: skip
-def test_settings_that_are_refused(settings, match):
-    with pytest.raises(ValueError, match=match):
-        Forest(**settings)
-
-
 @pytest.mark.parametrize("weights", ["sample_weight", "replicate"])
 def test_it_plays_and_is_kept(weights, tmp_path):
     made = bb.ForestTS(ARMS, D, weights=weights, balance=bb.InversePropensity(), least=5, **FEW)

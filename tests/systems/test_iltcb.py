@@ -1,6 +1,5 @@
 """ILOVETOCONBANDITS: its optimisation problem by enumeration of policies, and its probabilities."""
 
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -161,19 +160,6 @@ def test_rewards_of_another_range():
         wide.observe(decision, 5.0 if decision.arm == 1 else -5.0)
     assert wide.greedy(np.ones((1, 1))).tolist() == [1]
     assert wide.belief.predict(np.ones((1, 1))).mean[0] == pytest.approx([-5.0, 5.0], abs=1.5)
-
-
-@pytest.mark.parametrize(
-    ("settings", "match"),
-    [({"exploration": 0.0}, "exploration"), ({"delta": 1.0}, "delta"), ({"psi": -1.0}, "psi"),
-     ({"rewards": (1.0, 0.0)}, "rewards must be"), ({"gains": "dm"}, "gains must be"),
-     ({"refit_every": 0}, "refit_every"), ({"log_policies": -1.0}, "log_policies")],
-)  # fmt: skip
-def test_settings_that_are_refused(settings, match):
-    with pytest.raises(ValueError, match=match):
-        PolicyMixture(**settings)
-    with pytest.raises(TypeError, match=r"oracle must have a method on\(x\)"):
-        PolicyMixture(oracle=partial(print))
 
 
 def test_the_least_probability_is_the_papers():

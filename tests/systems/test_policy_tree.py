@@ -350,18 +350,6 @@ def test_a_file_that_is_not_whole_is_refused(crafted, tmp_path):
         bb.Bandit.load(path)
 
 
-@pytest.mark.parametrize(
-    ("settings", "match"),
-    [({"depth": 0}, "depth"), ({"depth": 40}, "depth"), ({"by": "gini"}, "by must be"),
-     ({"cuts": 0}, "cuts"), ({"least": 0}, "least"), ({"refit_every": 0.0}, "refit_every"),
-     ({"prior_rows": -1.0}, "prior_rows"), ({"prior_rows": np.nan}, "prior_rows"),
-     ({"balanced": 1}, "balanced")],
-)  # fmt: skip
-def test_settings_that_are_refused(settings, match):
-    with pytest.raises(ValueError, match=match):
-        PolicyTree(**settings)
-
-
 def test_what_is_no_outcome_model_is_named():
     for wrong in ("ridge", bb.Ridge):
         with pytest.raises(TypeError, match="base must be Ridge"):

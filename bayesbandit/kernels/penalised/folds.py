@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from bayesbandit.kernels.algebra.lanes import factor, lanes, solve
+from bayesbandit.kernels.algebra.lanes import factor, solve
 from bayesbandit.kernels.arm import GRID, named, stride, sums_of
 from bayesbandit.runtime.compiling import njit
 
@@ -43,27 +43,26 @@ def cross_validated(arm, settings, work):
     m = grid.size
     folds = sums_of(arm, K).folds
     L = lanes_of(K, m)
-    A = work[: D * D * L]
-    theta = work[D * D * L : (D * D + D) * L]
-    diagonal = work[(D * D + D) * L : (D * D + 2 * D) * L]
-    half = lanes(work, D * D + 2 * D, L)
-    error = lanes(work, D * D + 2 * D + 1, L)
+    A = work[: D * D * L].reshape(D, D, L)
+    vectors = work[D * D * L :][: (2 * D + 2) * L].reshape(2 * D + 2, L)
+    theta, diagonal = vectors[:D], vectors[D : 2 * D]
+    half, error = vectors[2 * D], vectors[2 * D + 1]
     total = work[(D * D + 2 * D + 2) * L :][:m]
     doubt = work[(D * D + 2 * D + 2) * L + m :][:m]
-    others(arm, settings, A, theta, L)
-    factor(A, diagonal, L)
-    put_doubts(arm, settings, A, L, doubt)
-    solve(A, theta, L)
+    others(arm, settings, A, theta)
+    factor(A, diagonal)
+    put_doubts(arm, settings, A, doubt)
+    solve(A, theta)
     fill(error, 0.0)
     for i in range(D):  # ½ error − ½ Σwr² = Σ_i θ_i (½ G_ii θ_i + Σ_{j>i} G_ij θ_j − b_i)
-        coef = lanes(theta, i, L)
+        coef = theta[i]
         for f in range(K):
             g = 0.5 * folds[f, 2 + D + i * D + i]
             linear = folds[f, 2 + i]
             for p in range(f * m, f * m + m):
                 half[p] = g * coef[p] - linear
         for j in range(i + 1, D):
-            other = lanes(theta, j, L)
+            other = theta[j]
             for f in range(K):
                 g = folds[f, 2 + D + i * D + j]
                 for p in range(f * m, f * m + m):
@@ -84,7 +83,7 @@ def cross_validated(arm, settings, work):
 
 
 @njit(cache=True)
-def put_doubts(arm, settings, U, L, out):
+def put_doubts(arm, settings, U, out):
     """Fill out (m,) with what rounding may do to the error of each λ, from the factors in U.
 
     A pivot that is a share 1/c of its diagonal entry has lost as many digits as c has.
@@ -99,7 +98,7 @@ def put_doubts(arm, settings, U, L, out):
     for k in range(m):
         lost = 0.0
         for i in range(D):
-            inverse = lanes(U, i * D + i, L)
+            inverse = U[i, i]
             lam = grid[k] if i < penalised else 0.0
             for f in range(K):
                 if folds[f, 0] < arm.head.n:
@@ -116,9 +115,9 @@ def fill(v, value):
 
 
 @njit(cache=True)
-def others(arm, settings, A, b, L):
+def others(arm, settings, A, b):
     """Compute for each fold and λ, from all rows that are not the fold's: X'WX + λI, its upper
-    triangle, in A (D·D·L,), and X'Wr in b (D·L,)."""
+    triangle, in A (D, D, L), and X'Wr in b (D, L)."""
     D = arm.d.size
     penalised = int(named(settings).penalised)
     K = int(named(settings).folds)
@@ -128,18 +127,18 @@ def others(arm, settings, A, b, L):
     sums = sums_of(arm, K)
     m, folds, G, rhs = grid.size, sums.folds, sums.G, sums.b
     for i in range(D):
-        mine = lanes(b, i, L)
+        mine = b[i]
         for f in range(K):
             fill(mine[f * m : f * m + m], (rhs[i] - folds[f, 2 + i]) * inverse)
         fill(mine[K * m :], 0.0)
         for j in range(i, D):
-            mine = lanes(A, i * D + j, L)
+            mine = A[i, j]
             g = G[i * M + j]
             for f in range(K):
                 fill(mine[f * m : f * m + m], (g - folds[f, 2 + D + i * D + j]) * inverse)
             fill(mine[K * m :], 1.0)
         if i < penalised:
-            mine = lanes(A, i * D + i, L)
+            mine = A[i, i]
             for f in range(K):
                 for k in range(m):
                     mine[f * m + k] += grid[k]

@@ -43,15 +43,15 @@ def lower_quantile(u):
 
 @njit(cache=True)
 def normal_in(cell, within, normals):
-    """Return Φ⁻¹((cell + within)/S). normals (4, S): a cubic in each cell, highest power first."""
-    S = normals.shape[1]
+    """Return Φ⁻¹((cell + within)/S). normals (S, 4): a cubic in each cell, highest power first."""
+    S = normals.shape[0]
     if cell < EDGE_CELLS:
         return lower_quantile((cell + within) / S)
     if cell >= S - EDGE_CELLS:
         return -lower_quantile((S - 1 - cell + 1.0 - within) / S)
-    z = normals[0, cell]
+    z = normals[cell, 0]
     for power in range(1, 4):
-        z = z * within + normals[power, cell]
+        z = z * within + normals[cell, power]
     return z
 
 
@@ -171,33 +171,42 @@ def winner(scores, stream):
 
 
 @njit(cache=True)
+def split_tie(x, theta, s, best, out):
+    """Share point s among the arms whose score is the best."""
+    ties = 0.0
+    for a in range(x.shape[0]):
+        ties += score_of(x[a], theta, s) == best
+    for a in range(x.shape[0]):
+        if score_of(x[a], theta, s) == best:
+            out[a] += 1.0 / ties
+
+
+@njit(cache=True)
 def put_wins(x, theta, out):
     """Put the number of points θ, of theta (d, S), under which each arm of rows x (A, d) is best
     into out (A,); a tie is split evenly."""
     x, theta = unmanaged(x), unmanaged(theta)
     memory = np.empty((4, POINT_BLOCK))
     score, best = unmanaged(memory)[0], unmanaged(memory)[1]
-    winner, ties = unmanaged(memory)[2], unmanaged(memory)[3]
+    second, winner = unmanaged(memory)[2], unmanaged(memory)[3]
     out[:] = 0.0
     for start in range(0, theta.shape[1], POINT_BLOCK):
         m = min(POINT_BLOCK, theta.shape[1] - start)
-        best[:], ties[:] = -np.inf, 0.0
+        best[:], second[:] = -np.inf, -np.inf
         for a in range(x.shape[0]):
-            score[:] = 0.0
+            part = score[:m]
+            part[:] = 0.0
             for i in range(x.shape[1]):
-                add_scaled(score[:m], x[a, i], theta[i, start : start + m])
+                add_scaled(part, x[a, i], theta[i, start : start + m])
             for b in range(m):
-                is_higher = score[b] > best[b]
-                ties[b] = 1.0 if is_higher else ties[b] + (score[b] == best[b])
-                winner[b] = a if is_higher else winner[b]
-                best[b] = score[b] if is_higher else best[b]
+                second[b] = max(second[b], min(score[b], best[b]))
+                winner[b] = a if score[b] > best[b] else winner[b]
+                best[b] = max(best[b], score[b])
         for b in range(m):
-            if ties[b] == 1.0:
+            if second[b] < best[b]:
                 out[int(winner[b])] += 1.0
             else:
-                for a in range(x.shape[0]):
-                    if score_of(x[a], theta, start + b) == best[b]:
-                        out[a] += 1.0 / ties[b]
+                split_tie(x, theta, start + b, best[b], out)
     keep_alive(memory)
 
 

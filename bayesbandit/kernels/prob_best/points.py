@@ -14,8 +14,8 @@ WIDTH_STEPS = 256  # of the cubics of `log_width`
 
 @lru_cache(maxsize=32)  # offers may come in any number
 def cells(P: int) -> np.ndarray:
-    """Return the cells (P, POINTS) of points of a scrambled Sobol sequence: of each coordinate,
-    each of POINTS cells once."""
+    """Return the cells (P, JOINT_DRAWS) of points of a scrambled Sobol sequence: of each
+    coordinate, each cell once."""
     from scipy.stats import qmc  # what few bandits need, and takes long to load
 
     return (qmc.Sobol(P, seed=0).random(JOINT_DRAWS).T * JOINT_DRAWS).astype(np.int64)
@@ -23,20 +23,21 @@ def cells(P: int) -> np.ndarray:
 
 @cache
 def normals() -> np.ndarray:
-    """Return Φ⁻¹ as a cubic in each of POINTS cells (4, POINTS), by its values and slopes; those at
-    the ends are of no use."""
+    """Return Φ⁻¹ as a cubic in each of S = JOINT_DRAWS cells (S, 4), by values and slopes; those
+    at the ends are of no use."""
     from scipy.interpolate import CubicHermiteSpline
     from scipy.stats import norm
 
     z = norm.ppf(np.clip(np.arange(JOINT_DRAWS + 1) / JOINT_DRAWS, 1e-9, 1.0 - 1e-9))
-    return CubicHermiteSpline(np.arange(JOINT_DRAWS + 1), z, 1.0 / (JOINT_DRAWS * norm.pdf(z))).c
+    spline = CubicHermiteSpline(np.arange(JOINT_DRAWS + 1), z, 1.0 / (JOINT_DRAWS * norm.pdf(z)))
+    return np.ascontiguousarray(spline.c.T)
 
 
 @lru_cache(maxsize=32)
 def log_width(df: float) -> np.ndarray:
     """Return log √(ν/χ²) of a χ² with ν degrees of freedom as a function of its normal score, a
-    cubic in each of STEPS steps (4, STEPS); (4, 0) where ν is infinite. It is nearly linear (Wilson
-    and Hilferty 1931)."""
+    cubic in each of N = WIDTH_STEPS steps (4, N); (4, 0) where ν is infinite. It is nearly linear
+    (Wilson and Hilferty 1931)."""
     if np.isinf(df):
         return np.empty((4, 0))
     from scipy.interpolate import CubicSpline
