@@ -113,7 +113,7 @@ def test_a_file_of_any_ending_is_trained_as_it_is_evaluated(tmp_path):
     pytest.importorskip("dask")
     result = run("train", tmp_path / "*.data", "--bandit", "LinTS", *out)
     assert result.exit_code == 2
-    assert "has other files than Parquet" in said(result)
+    assert "*.data cannot be read as Parquet files" in said(result)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from importlib.metadata import version
 from typing import Annotated
 
@@ -12,7 +11,7 @@ from bayesbandit.cli.compare import compare
 from bayesbandit.cli.evaluate import evaluate
 from bayesbandit.cli.log import log
 from bayesbandit.cli.options import Command, Commands
-from bayesbandit.cli.output import FOR_AUTHORS, clear_errors, console, say, show, warn
+from bayesbandit.cli.output import clear_errors, console, say, show, warn
 from bayesbandit.cli.report import report
 from bayesbandit.cli.reproduce import reproduce
 from bayesbandit.cli.serving import learn, serve
@@ -92,16 +91,11 @@ def models() -> None:
             from bayesbandit.model import load_model
 
             try:
-                with warnings.catch_warnings(record=True, action="always") as told:
-                    for category in FOR_AUTHORS:
-                        warnings.simplefilter("ignore", category)
-                    model = load_model(name)
+                model = load_model(name)
                 found = plan(model, EXPLAINED_FEATURES, 2 if model.takes_arm else None)
             except Exception as error:  # a broken model does not hide the others
                 warn(f"{name} is left out: {said(error)}")
                 continue
-            for warning in told:
-                warn(str(warning.message))
             rows.append({"model": name, "title": title, "engine": found.engine})
     show(pd.DataFrame(rows), "Declared reward models")
 

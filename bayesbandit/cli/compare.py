@@ -9,7 +9,6 @@ import typer
 
 from bayesbandit.cli import options
 from bayesbandit.cli.output import check_folder, clear_errors, save, say, show, warn
-from bayesbandit.runtime.progress import bar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,19 +110,15 @@ def compare(
             "one replication cannot show a bandit that at times locks on to the wrong arm; "
             "the test of significance takes its rounds for independent"
         )
-    with bar("tables and pictures", 3) as advance:
-        ranking, summary = evaluation.ranking(results), evaluation.summary(results)
-        titled = choices | {"Ranking": ranking, "Every data set": summary}
-        advance(1)
-        normalised = None
-        if len(sets) <= plots.MANY:
-            beside = evaluation.baselines(sets, horizon, seed)
-            titled["Beside the bandits: normalised regret"] = beside
-            every = pd.concat([summary, beside])
-            normalised = evaluation.wide(every, 3, "bandit", "environment", "normalised_regret")
-        advance(1)
-        figures = pictures(results, len(sets))
-        advance(1)
+    ranking, summary = evaluation.ranking(results), evaluation.summary(results)
+    titled = choices | {"Ranking": ranking, "Every data set": summary}
+    normalised = None
+    if len(sets) <= plots.MANY:
+        beside = evaluation.baselines(sets, horizon, seed)
+        titled["Beside the bandits: normalised regret"] = beside
+        every = pd.concat([summary, beside])
+        normalised = evaluation.wide(every, 3, "bandit", "environment", "normalised_regret")
+    figures = pictures(results, len(sets))
     for heading, frame in choices.items():
         show(frame, heading)
     if normalised is not None:

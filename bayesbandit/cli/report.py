@@ -126,11 +126,8 @@ def watch(
     if seen.lags.n:
         hours, share = seen.lags.curve()
         figures["lags"] = plots.reward_lags(hours / HOURS_IN[unit], share, unit)
-    policies: list[tuple[str, Name | None]] = [
-        (LOGGED_POLICY, None),
-        *((str(arm), arm) for arm in most),
-    ]
-    values = [{"policy": name, **value(data, arm, never)} for name, arm in policies]
+    values = [{"policy": LOGGED_POLICY, **value(data, None, never)}]
+    values += [{"policy": str(arm), **value(data, arm, never)} for arm in most]
     tables = {
         "By week": weeks_table.assign(week=weeks_table["week"].dt.strftime("%Y-%m-%d")),
         "What each arm alone would have earned": pd.DataFrame(values),
@@ -153,22 +150,23 @@ def value(
     """
     from bayesbandit.ope import estimate
 
-    found: dict[str, float | str] = dict.fromkeys(VALUE_COLUMNS, nan)
+    unknown: dict[str, float | str] = {**dict.fromkeys(VALUE_COLUMNS, nan), "n": 0}
     if data is None:
-        return found | {"n": 0, "refused": "too few rewards are known"}
+        return unknown | {"refused": "too few rewards are known"}
     some = never if rows is None else never[rows]
     if some.any():
         said = f"{some.sum()} of {len(some)} decisions have no reward, and will have none"
-        return found | {"n": 0, "refused": said}
+        return unknown | {"refused": said}
     try:
         with warnings.catch_warnings(action="ignore"):
             part = data if rows is None else data[rows]
             one = estimate(part, arm, missing="open", force=arm is None)
     except ValueError as error:
-        return found | {"n": 0, "refused": str(error)}
-    numbers = one.value, one.se, one.low, one.high, one.ess
-    found |= dict(zip(VALUE_COLUMNS, numbers, strict=True))
-    return found | {"n": one.n, "refused": one.refused}
+        return unknown | {"refused": str(error)}
+    return {
+        "estimate": one.value, "se": one.se, "low": one.low, "high": one.high, "ess": one.ess,
+        "n": one.n, "refused": one.refused,
+    }  # fmt: skip
 
 
 def _dates(days: Iterable[int]) -> pd.DatetimeIndex:
@@ -225,19 +223,15 @@ def by_week(seen: Watch, data: Log | None, never: np.ndarray) -> pd.DataFrame:
     for week in sorted(seen.weeks):
         counts = seen.weeks[week]
         found = value(data, None, never, weeks == week)
-        n = counts["decisions"]
-        row = {
-            "decisions": n,
-            "rewards": counts["rewards"],
-            "open": counts["open"],
-            "value": found["estimate"],
-            "se": found["se"],
-            "low": found["low"],
-            "high": found["high"],
-            "at_floor": counts["floor"] / n,
-            "refused": found["refused"],
-        }
-        rows.append(row)
+        rows.append(
+            {
+                **{name: counts[name] for name in ("decisions", "rewards", "open")},
+                "value": found["estimate"],
+                **{name: found[name] for name in ("se", "low", "high")},
+                "at_floor": counts["floor"] / counts["decisions"],
+                "refused": found["refused"],
+            }
+        )
     table = pd.DataFrame(rows)
     table.insert(0, "week", _dates(sorted(seen.weeks)))
     return table

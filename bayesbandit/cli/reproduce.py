@@ -134,9 +134,7 @@ def pace(results: pd.DataFrame, folder: Path) -> str:
     """Return a sentence with the time that the runs in a folder took."""
     seconds = json.loads((folder / "run.json").read_text(encoding="utf-8"))["seconds"]
     n = results.groupby(["environment", "replication"]).ngroups
-    of_each = f" of {results['bandit'].nunique()} bandits each" if "bandit" in results else ""
-    rate = f": {n / seconds:,.{0 if n > 10 * seconds else 2}f} a second" if seconds > 0 else ""
-    return f"{n:,} simulations{of_each} took {seconds:,.0f} s{rate}."
+    return f"{n:,} simulations took {seconds:,.0f} s."
 
 
 def size(results: pd.DataFrame) -> str:

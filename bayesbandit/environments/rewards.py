@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.checks import Name, arm_names, integer
+from bayesbandit.checks import Name, arm_names, finite, integer
 from bayesbandit.environments.base import Sample
 from bayesbandit.tables.encoder import fitted
 from bayesbandit.tables.fitting import warn_of
-from bayesbandit.tables.words import numbers_of
+from bayesbandit.tables.words import numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,12 +54,15 @@ class KnownRewards:
                 + ", ".join(map(repr, columns[:50]))
             )
         self.name, self.arms = name, arm_names(chosen)
-        paid = np.column_stack([_numbers(df[column], name) for column in chosen])
-        self._reward = -paid if costs else paid
         try:
+            each = [numbers(df[column], "reward") for column in chosen]
+            for column, values in zip(chosen, each, strict=True):
+                finite(values, f"column {column!r} of rewards")
             self.encoder, self._x, notes = fitted(df.drop(columns=chosen), drop=drop, keep=keep)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{name}: {error}") from error
+        paid = np.column_stack(each)
+        self._reward = -paid if costs else paid
         warn_of(notes, name)
 
     def __repr__(self) -> str:
@@ -87,15 +90,3 @@ class KnownRewards:
         rows = rng.permutation(len(self._x))[:T]
         reward = self._reward[rows]
         return Sample(self._x[rows], reward, reward)
-
-
-def _numbers(column: pd.Series, name: str) -> np.ndarray:
-    """Return a column of rewards (n,), checked."""
-    values = numbers_of(column)
-    if len(bad := np.flatnonzero(~np.isfinite(values))):
-        raise ValueError(
-            f"{name}: column {column.name!r} of rewards has {column.iloc[bad[0]]!r} in row "
-            f"{bad[0] + 1}"
-            + (f", and {len(bad) - 1} more that are no finite numbers" if len(bad) > 1 else "")
-        )
-    return values

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.fitting import check_no_identifier
 from bayesbandit.tables.role_names import HISTORY
 from bayesbandit.tables.samples import reduced
-from bayesbandit.tables.words import whole
+from bayesbandit.tables.words import numbers, whole
 from bayesbandit.weighting.base import Balance
 
 if TYPE_CHECKING:
@@ -215,14 +215,14 @@ def _taught(empty: Bandit, columns: Columns, frame: pd.DataFrame, number: int) -
     if frame.empty:
         return Taught(bandit)
     arm = whole(frame[columns.arm])
-    reward = _numbers(frame[columns.reward])
     if missing := int(frame[columns.reward].isna().sum()):
         raise ValueError(
             f"partition {number} of the log: {missing} of {len(frame)} rewards are missing, and no "
             "bandit can learn them: leave these rows out, or fill in what no reward means"
         )
-    p = None if columns.propensity is None else _numbers(frame[columns.propensity])
     try:
+        reward = numbers(frame[columns.reward], "reward")
+        p = None if columns.propensity is None else numbers(frame[columns.propensity], "propensity")
         time = None if columns.time is None else moments(frame[columns.time], "time")
         with one_thread():
             bandit.update(contexts(bandit, frame, columns.features), arm, reward, p, time=time)
@@ -244,12 +244,6 @@ def _together(first: Taught, later: Taught) -> Taught:
     known = first if first.times else later
     # Dask may use `first` again, if a machine is lost.
     return replace(known, bandit=_join(first.bandit.copy(), later.bandit))
-
-
-def _numbers(column: pd.Series) -> Any:
-    """Return a column with NaN where a number is missing; one of no numbers is unchanged."""
-    numeric = column.dtype.kind in "biuf"
-    return column.to_numpy(np.float64, na_value=np.nan) if numeric else column
 
 
 def contexts(bandit: Bandit, frame: pd.DataFrame, features: Sequence[Name]) -> Contexts:

@@ -47,12 +47,10 @@ def _parquet(path: str) -> dd.DataFrame:
             "Dask reads several Parquet files: pip install 'bayesbandit[dask]', or give one "
             "file, or the table that pandas.read_parquet reads"
         ) from error
-    from pyarrow import ArrowInvalid
-
     try:
         frame = dd.read_parquet(path)
-    except ArrowInvalid as error:
-        raise ValueError(f"{path} has other files than Parquet: {error}") from error
+    except ValueError as error:  # of Dask, and of pyarrow for a file that is none
+        raise ValueError(f"{path} cannot be read as Parquet files: {error}") from error
     except FileNotFoundError:
         frame = None
     if frame is None or not len(frame.columns):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, islice, pairwise
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -149,30 +149,19 @@ class Encoder:
         return (unique([*names, CONSTANT])[-1], *names) if self.constant else names
 
     @cached_property
-    def _ordered(self) -> list[Used]:
-        """In the order of the features: numbers first, then levels."""
-        return sorted(self._used, key=lambda column: isinstance(column, Levels))
-
-    @cached_property
-    def _width(self) -> int:
-        return self.constant + sum(column.width for column in self._used)
-
-    @cached_property
     def _blocks(self) -> list[tuple[Used, slice]]:
-        """The columns, each with the places of its features."""
-        stops = np.cumsum([self.constant, *(column.width for column in self._ordered)]).tolist()
-        return [
-            (column, slice(*place))
-            for column, place in zip(self._ordered, pairwise(stops), strict=True)
-        ]
+        """The columns, numbers before levels, each with the places of its features."""
+        ordered = sorted(self._used, key=lambda column: isinstance(column, Levels))
+        stops = accumulate((column.width for column in ordered), initial=int(self.constant))
+        places = [slice(*place) for place in pairwise(stops)]
+        return list(zip(ordered, places, strict=True))
 
     @cached_property
     def _features_by_column(self) -> dict[Name, tuple[str, ...]]:
-        found = [column.names(self._label(column.name)) for column in self._ordered]
+        columns = [column for column, _ in self._blocks]
+        found = [column.names(self._label(column.name)) for column in columns]
         names = iter(unique(name for names in found for name in names))
-        return {
-            column.name: tuple(next(names) for _ in range(column.width)) for column in self._ordered
-        }
+        return {column.name: tuple(islice(names, column.width)) for column in columns}
 
     @cached_property
     def spans_constant(self) -> bool:
@@ -207,7 +196,8 @@ class Encoder:
         return features
 
     def _encoded(self, values: Mapping[Name, Any]) -> np.ndarray:
-        features = np.zeros((len(values[self.columns[0]]), self._width))
+        width = self._blocks[-1][1].stop
+        features = np.zeros((len(values[self.columns[0]]), width))
         features[:, : self.constant] = 1.0
         for column, place in self._blocks:
             column.encode(values[column.name], features[:, place])

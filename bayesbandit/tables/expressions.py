@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -35,9 +35,7 @@ ELEMENTWISE_FUNCTIONS = (
     "tanh",
     "sign",
 )
-FUNCTION_SETTINGS: dict[
-    str, tuple[str, ...]
-] = {  # of the functions that learn, in formulaic's order
+FUNCTION_SETTINGS: dict[str, tuple[str, ...]] = {  # of those that learn, in formulaic's order
     "bs": ("df", "knots", "degree", "include_intercept"),
     "cr": ("df", "knots"),
     "cs": ("df", "knots"),
@@ -60,9 +58,9 @@ OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
 }
 MAX_CHARACTERS = 1000  # of a factor
 MAX_DEPTH = 50  # of calls and arithmetic in each other
-MAX_EXPONENT = 100
 MAX_KNOTS = 100  # and features of a spline
 MAX_DEGREE = 20
+MAX_WHOLE = {"df": MAX_KNOTS, "degree": MAX_DEGREE}  # of the settings that are whole numbers
 MAX_NUMBER = 1e300
 
 
@@ -131,15 +129,13 @@ class Reader:
             case ast.Name(id=identifier):
                 return self._column(self.aliases.get(identifier, identifier))
             case ast.Constant(value=value) if _is_number(value):
-                number = float(value)  # type: ignore[arg-type]
+                number = np.float64(value)  # its powers are inf or nan, never huge or complex
                 return lambda _: number
             case ast.UnaryOp(op=op, operand=operand) if type(op) in OPERATORS:
                 sign = OPERATORS[type(op)]
                 only = self.compiled(operand, depth + 1)
                 return lambda columns: sign(only(columns))
             case ast.BinOp(op=op, left=left, right=right) if type(op) in OPERATORS:
-                if isinstance(op, ast.Pow) and not _is_exponent(right):
-                    raise self._refused(node, f"an exponent is a number within ±{MAX_EXPONENT}")
                 compute = OPERATORS[type(op)]
                 first, second = self.compiled(left, depth + 1), self.compiled(right, depth + 1)
                 return lambda columns: compute(first(columns), second(columns))
@@ -182,10 +178,16 @@ class Reader:
         """Return the settings of a function that learns, checked; a spline continues at its edge as
         it is there."""
         known = FUNCTION_SETTINGS[name]
-        given = node.args[1:]
-        pairs = [*zip(known, given, strict=False), *((one.arg, one.value) for one in node.keywords)]
         settings: dict[str, Any] = {"extrapolation": "clip"} if name in SPLINES else {}
-        for setting, value in pairs:
+        given = [*zip(known, node.args[1:], strict=False)]
+        given += [(one.arg or "**", one.value) for one in node.keywords]
+        if len(node.args) > 1 + len(known):
+            raise self._refused(node, f"{name} has {len(known)} settings")
+        for setting, part in given:
+            try:
+                value = ast.literal_eval(part)
+            except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+                value = None
             if setting not in known or setting in settings or not _fits(setting, value):
                 raise self._refused(
                     node,
@@ -193,41 +195,25 @@ class Reader:
                     f"numbers, df up to {MAX_KNOTS} and degree up to {MAX_DEGREE}; knots=[…], up "
                     f"to {MAX_KNOTS} numbers; True and False",
                 )
-            settings[setting] = ast.literal_eval(value)
-        if len(given) > len(known):
-            raise self._refused(node, f"{name} has {len(known)} settings")
+            settings[setting] = value
         if name in SPLINES and ("df" in settings) == ("knots" in settings):
             raise self._refused(node, "a spline needs either df or knots")
         return settings
 
 
-def _is_number(value: object) -> bool:
-    return type(value) in (int, float) and abs(value) <= MAX_NUMBER  # type: ignore[arg-type]
+def _is_number(value: object) -> TypeGuard[float]:
+    """Return whether a value is a number, and neither True nor too large."""
+    real = isinstance(value, int | float) and not isinstance(value, bool)
+    return real and abs(value) <= MAX_NUMBER
 
 
-def _is_exponent(node: ast.expr) -> bool:
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        node = node.operand
-    return (
-        isinstance(node, ast.Constant)
-        and _is_number(node.value)
-        and abs(node.value) <= MAX_EXPONENT  # type: ignore[arg-type]
-    )
-
-
-def _fits(setting: str, node: ast.expr) -> bool:
-    """Return whether a node is a plain value that this setting may have."""
-    try:
-        value = ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-        return False
-    match setting:
-        case "df" | "degree":
-            most = MAX_KNOTS if setting == "df" else MAX_DEGREE
-            return type(value) is int and 1 <= value <= most
-        case "knots":
-            some = isinstance(value, list | tuple) and 0 < len(value) <= MAX_KNOTS
-            return some and all(map(_is_number, value))
+def _fits(setting: str, value: object) -> bool:
+    """Return whether a setting may have a value."""
+    if setting in MAX_WHOLE:
+        return type(value) is int and 1 <= value <= MAX_WHOLE[setting]
+    if setting == "knots":
+        some = isinstance(value, list | tuple) and 0 < len(value) <= MAX_KNOTS
+        return some and all(map(_is_number, value))
     return type(value) is bool
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import warnings
 from codecs import BOM_UTF8
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bayesbandit.tables.words import MISSING_WORDS
+from bayesbandit.tables.words import MISSING_WORDS, PACKAGE_FOLDER
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +23,7 @@ CSV = (".csv", ".tsv", ".txt")
 PACKED = (".gz", ".bz2", ".zst", ".lz4")  # which pyarrow unpacks
 SEPARATORS = ",;\t|"  # which no header of a single column has
 DECIMAL_COMMA = r"[+-]?\d+,\d+"
+DECIMAL_POINT = r"[+-]?\d+\.\d+"
 WHOLE = r"(-?(0|[1-9]\d{0,17})(\.0+)?)?"  # a whole number, or nothing, among names
 SAVE_AS_TEXT = (
     "save it as text in UTF-8 (in a spreadsheet: CSV UTF-8), not packed or as " + ", ".join(PACKED)
@@ -46,7 +48,7 @@ def read(
 
     sep: the separator. None: a comma, or a tab in a file that is called .tsv.
     decimal: the decimal mark, "." or ",". None: ".", and a column of numbers with commas is
-        refused.
+        refused. A column of numbers with points is text, with a warning, if it is ",".
     dates: the format of dates, such as "%d/%m/%Y", for columns in which all values have it. Dates
         of ISO 8601 need none.
     text: columns of names, such as the arms. They are text, unless all are whole numbers.
@@ -199,9 +201,9 @@ def _csv(
         if not kinds.is_string(kind):
             continue
         frame[name] = frame[name].where(frame[name] != "")
-        if decimal_given is None and name not in text:
+        if name not in text:
             known = frame[name].dropna()
-            refuse_decimal_commas(known[~known.isin(MISSING_WORDS)])
+            check_decimal_mark(known[~known.isin(MISSING_WORDS)], decimal_given)
         if name in text and frame[name].dropna().str.fullmatch(WHOLE).all():
             frame[name] = pd.to_numeric(frame[name])
     if dates is not None:
@@ -246,12 +248,22 @@ def check_separator(data: bytes, sep: str) -> None:
         )
 
 
-def refuse_decimal_commas(values: pd.Series) -> None:
-    """Raise ValueError for a column whose texts all are numbers with a comma."""
-    if len(values) and values.str.fullmatch(DECIMAL_COMMA).all():
+def check_decimal_mark(values: pd.Series, given: str | None) -> None:
+    """Look for texts of a column that all are numbers with another decimal mark than was given.
+
+    Raise ValueError for commas if none was given; warn of points if it is the comma.
+    """
+    if given is None and len(values) and values.str.fullmatch(DECIMAL_COMMA).all():
         raise ValueError(
             f"column {values.name!r} has {values.iloc[0]!r}: decimal=',', or --decimal ',', reads "
-            "numbers with decimal commas, and decimal='.' leaves them as text"
+            "numbers with decimal commas, and decimal='.' leaves them as text; commas between "
+            "thousands must be removed"
+        )
+    if given == "," and len(values) and values.str.fullmatch(DECIMAL_POINT).all():
+        warnings.warn(
+            f"column {values.name!r} is text, as {values.iloc[0]!r}: with decimal=',', or "
+            "--decimal ',', a number has no point",
+            skip_file_prefixes=PACKAGE_FOLDER,
         )
 
 

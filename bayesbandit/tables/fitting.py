@@ -7,7 +7,6 @@ import shlex
 import warnings
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from bayesbandit.tables.columns import (
     level_of,
 )
 from bayesbandit.tables.dates import microseconds
-from bayesbandit.tables.words import words_in
+from bayesbandit.tables.words import PACKAGE_FOLDER, words_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,8 +42,6 @@ MIN_ROWS_TO_BE_NUMBERED = 100  # for whole numbers to be an identifier by themse
 MAX_GAPS = 0.05  # more numbers in their range than there are of them
 DROPPED, CONSTANT, EMPTY = "dropped", "it never varies", "it has no value"  # no warning says so
 ALL_DIFFER = "all of its values differ"
-# a warning is of the line that called the package
-PACKAGE_FOLDER = (str(Path(__file__).parents[1]),)
 
 
 class NoFeatures(ValueError):

@@ -74,7 +74,8 @@ class Formula:
         for factors in self.products:
             kept = [parts[k][first:] for k, first in factors]
             for chosen in product(*reversed(kept)):  # as formulaic: the first changes fastest
-                features[:, start] = math.prod(reversed(chosen))
+                with np.errstate(all="ignore"):  # `Encoder.transform` refuses what is not finite
+                    features[:, start] = math.prod(reversed(chosen))
                 start += 1
         return features
 
@@ -146,9 +147,8 @@ def formula_of(
     if not names:
         raise ValueError(f"the formula {text!r} has no feature")
     spans = any(all(factors[k].levels and not first for k, first in one) for one in products)
-    constant = "1" in skeleton.split() and ["1"] in [
-        [factor.expr for factor in term.factors] for term in _parsed(skeleton, implied=False)
-    ]  # the text itself names the constant term, as 1 + age
+    written = _parsed(skeleton, implied=False)
+    constant = any([one.expr for one in term.factors] == ["1"] for term in written)
     return Formula(text, state, factors, products, constant, spans, unique(names), tuple(uses))
 
 

@@ -10,7 +10,6 @@ from numbers import Integral
 from typing import TYPE_CHECKING
 
 from bayesbandit.checks import Name
-from bayesbandit.tables.fitting import PACKAGE_FOLDER
 from bayesbandit.tables.inputs import listed
 from bayesbandit.tables.role_names import (
     DEFAULTS,
@@ -21,6 +20,7 @@ from bayesbandit.tables.role_names import (
     RENAME,
     ROLES,
 )
+from bayesbandit.tables.words import PACKAGE_FOLDER
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,6 +6,7 @@ import re
 from decimal import Decimal
 from math import inf
 from numbers import Real
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
+PACKAGE_FOLDER = (str(Path(__file__).parents[1]),)  # a warning is of the line that called it
 NUMBER_TYPES = (Real, Decimal, np.bool_)  # types of numbers
 MAX_EXACT_INTEGER = 2**53  # floats below it hold each whole number
 WORDS = r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+"
@@ -54,6 +56,22 @@ def numbers_of(column: pd.Series) -> np.ndarray:
     except OverflowError as error:
         raise ValueError(f"column {column.name!r} must be numbers: {error}") from error
     return found.to_numpy(np.float64, na_value=np.nan)
+
+
+def numbers(column: pd.Series, what: str) -> np.ndarray:
+    """Return a column as numbers (n,), NaN if a value is missing."""
+    found = numbers_of(column)
+    strange = np.isnan(found) & np.asarray(column.notna())
+    if strange.any():
+        t = int(np.argmax(strange))
+        seen = column.iloc[t]
+        hint = (
+            ": decimal=',', or --decimal ',', reads decimal commas" if isinstance(seen, str) else ""
+        )
+        raise ValueError(
+            f"column {column.name!r} ({what}) must be numbers; got {seen!r} in round {t}{hint}"
+        )
+    return found
 
 
 def float_of(value: Any) -> float:

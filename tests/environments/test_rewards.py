@@ -35,9 +35,9 @@ def test_costs_are_rewards_below_zero(frame):
 @pytest.mark.parametrize(
     ("bad", "match"),
     [
-        (np.nan, "column 'a' of rewards has nan in row 3"),
-        (np.inf, "column 'a' of rewards has inf in row 3"),
-        ("much", "column 'a' of rewards has 'much' in row 3"),
+        (np.nan, "column 'a' of rewards must be finite; found nan at .2."),
+        (np.inf, "column 'a' of rewards must be finite; found inf at .2."),
+        ("much", "column 'a' .reward. must be numbers; got 'much'"),
     ],
 )
 def test_a_reward_that_is_none(frame, bad, match):
@@ -51,7 +51,7 @@ def test_a_reward_that_is_none(frame, bad, match):
 def test_dates_are_no_rewards(frame, range_of):
     start = pd.Timedelta("1D") if range_of is pd.timedelta_range else "2026-01-01"
     frame["a"] = range_of(start, periods=len(frame), freq="D")
-    with pytest.raises(ValueError, match=r"column 'a' of rewards has .* in row 1, and"):
+    with pytest.raises(ValueError, match=r"column 'a' .reward. must be numbers; got"):
         KnownRewards(frame, ["a", "b"])
 
 

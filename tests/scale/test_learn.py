@@ -205,7 +205,10 @@ def test_times_that_are_dates_in_one_part_alone_are_refused(dates_first, tmp_pat
 @pytest.mark.parametrize("column", ["reward", "propensity"])
 def test_dates_are_no_numbers(column):
     frame = log().assign(**{column: pd.date_range("2025-01-01", periods=300)})
-    with pytest.raises(ValueError, match=r"partition 0 of the log: .* must be numbers: found"):
+    with pytest.raises(
+        ValueError,
+        match=f"of the log: column .{column}. .* must be numbers; got",
+    ):
         bb.learn(frame, bb.Ridge(), bb.Thompson(), bb.InversePropensity(), features=["u", "v"])
 
 
@@ -334,9 +337,9 @@ def test_other_things_are_no_log(tmp_path):
         bb.learn(frame, bb.Ridge(), time="at")
     with pytest.raises(ValueError, match=r"keeps no sums, .* by bandit.update"):
         bb.learn(frame, bb.Sampled(declared.lasso, draws=50))
-    for column, role in (("reward", "rewards"), ("propensity", "propensities")):
+    for column in ("reward", "propensity"):
         for strange in ("high", pd.Timestamp("2026-01-01")):
-            with pytest.raises(ValueError, match=f"partition 0 of the log: {role} must be numbers"):
+            with pytest.raises(ValueError, match=f"log: column '{column}' .* must be numbers; got"):
                 bb.learn(frame.assign(**{column: strange}), bb.Ridge())
     frame.loc[7, "reward"] = np.nan
     with pytest.raises(ValueError, match="partition 0 of the log: 1 of 300 rewards are missing"):
@@ -392,16 +395,11 @@ def test_the_command_line_learns_files(tmp_path):
         (command, "Missing option '--bandit'"),
         (["learn"], "Missing option '--log'"),
         ([*command, "--bandit", "BLTS", "--once"], "No such option: --once"),
-        ([*command, "--bandit", "BLTS", "--model", "ridge"], "`bayesbandit --part model="),
         (["--part", "model=ridge", *command, "--bandit", "BLTS"], "is for a saved bandit"),
         ([*command, "--bandit", "lost.npz"], "there is no file lost.npz"),
         (
             [*command, "--bandit", str(out), "--column", "drop=id"],
             "--column drop=id: the bandit's encoder says",
-        ),
-        (
-            ["learn", "--log", f"sqlite:///{tmp_path}/log.db", "--preset", "BLTS"],
-            "`bayesbandit train FILE",
         ),
     ]:
         refused = CliRunner().invoke(app, wrong)

@@ -47,6 +47,9 @@ def test_interactions_by_hand():
     assert encoder.features == ("age", "country[T.FR]", "country[T.IT]", "age:country[T.FR]",
                                 "age:country[T.IT]")  # fmt: skip
     assert encoder.columns == ("age", "country")
+    power = bb.Encoder.formula("~ 1 + I(income ** (age / 40))", FRAME)
+    by_hand = [np.ones(N), FRAME["income"] ** (FRAME["age"] / 40)]
+    np.testing.assert_allclose(power.transform(FRAME), np.column_stack(by_hand), rtol=1e-14)
     full = bb.Encoder.formula("~ 0 + country", FRAME)
     np.testing.assert_array_equal(full.transform(FRAME).sum(axis=1), 1.0)
     np.testing.assert_array_equal(full.transform({"country": "ES"}), np.zeros((1, 3)))
@@ -158,8 +161,10 @@ def test_missing_values_are_named():
         ("~ I((lambda: 1)())", "is not allowed"),
         ("~ C(age)", "is not allowed"),
         ("~ lag(age)", "is not allowed"),
-        ("~ I(2 ** 9999999)", "an exponent is a number within ±100"),
-        ("~ I(age ** 1000)", "an exponent is a number within ±100"),
+        ("~ I(2 ** 9999999)", "names no column"),
+        ("~ I(age ** 1000)", "must be finite"),
+        ("~ I(age * (0 - 1) ** 0.5)", "must be finite"),
+        ("~ bs(age, df=True)", "df: the settings of bs are"),
         ("~ bs(age, df=10**9)", "df: the settings of bs are"),
         ("~ bs(age, df=1000000)", "df up to 100"),
         ("~ bs(age, df=income)", "df: the settings of bs are"),
@@ -263,10 +268,10 @@ SUM = "+".join(COLUMNS)
 @pytest.mark.parametrize(
     ("formula", "message"),
     [
-        ("~ I(c1 + (((9*9)**100)**100)**100)", "cannot be computed"),
-        ("~ I(c1 + 9**9**9)", "an exponent is a number"),
-        ("~ I(c1 + 10**(10*10)**9)", "an exponent is a number"),
-        ("~ I(c1 ** c2)", "an exponent is a number"),
+        ("~ I(c1 + (((9*9)**100)**100)**100)", "must be finite"),
+        ("~ I(c1 + 9**9**9)", "must be finite"),
+        ("~ I(c1 + 10**(10*10)**9)", "must be finite"),
+        ("~ I(c1 ** c2)", "must be finite"),
         ("~ I(c1 + " + "9" * 800 + ")", "is not allowed"),
         ("~ I(c1 + 1e999)", "is not allowed"),
         ("~ I(c1 * [0] * 1500000000)", "is not allowed"),

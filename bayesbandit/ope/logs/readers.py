@@ -19,7 +19,7 @@ from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.fitting import check_no_identifier
 from bayesbandit.tables.role_names import CONTEXT, HISTORY
 from bayesbandit.tables.roles import Roles, blamed, names_in, roles_of
-from bayesbandit.tables.words import numbers_of, text_of, whole
+from bayesbandit.tables.words import numbers, text_of, whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -183,19 +183,3 @@ def _one_arm(column: pd.Series) -> tuple[np.ndarray, tuple[Name, ...]]:
     return np.zeros(len(column), dtype=int), (
         int(value) if isinstance(value, Integral) else text_of(value),
     )
-
-
-def numbers(column: pd.Series, what: str) -> np.ndarray:
-    """Return a column as numbers (n,), NaN if a value is missing."""
-    found = numbers_of(column)
-    strange = np.isnan(found) & np.asarray(column.notna())
-    if strange.any():
-        t = int(np.argmax(strange))
-        seen = column.iloc[t]
-        hint = (
-            ": decimal=',', or --decimal ',', reads decimal commas" if isinstance(seen, str) else ""
-        )
-        raise ValueError(
-            f"column {column.name!r} ({what}) must be numbers; got {seen!r} in round {t}{hint}"
-        )
-    return found
