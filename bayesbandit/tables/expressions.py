@@ -203,8 +203,9 @@ class Reader:
 
 def _is_number(value: object) -> TypeGuard[float]:
     """Return whether a value is a number, and neither True nor too large."""
-    real = isinstance(value, int | float) and not isinstance(value, bool)
-    return real and abs(value) <= MAX_NUMBER
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) <= MAX_NUMBER
 
 
 def _fits(setting: str, value: object) -> bool:
@@ -212,8 +213,8 @@ def _fits(setting: str, value: object) -> bool:
     if setting in MAX_WHOLE:
         return type(value) is int and 1 <= value <= MAX_WHOLE[setting]
     if setting == "knots":
-        some = isinstance(value, list | tuple) and 0 < len(value) <= MAX_KNOTS
-        return some and all(map(_is_number, value))
+        knots = value if isinstance(value, list | tuple) else ()
+        return 0 < len(knots) <= MAX_KNOTS and all(map(_is_number, knots))
     return type(value) is bool
 
 
@@ -222,4 +223,10 @@ def transforms() -> dict[str, Callable[..., Any]]:
     """Return formulaic's functions that learn. They return the same for a row as for a table."""
     from formulaic.transforms import TRANSFORMS
 
-    return {name: TRANSFORMS[name] for name in FUNCTION_SETTINGS}
+    def poly(x: np.ndarray, degree: int = 1, raw: bool = False, *, _state: dict[str, Any]) -> Any:
+        there = degree if raw or _state else len(np.unique(x)) - 1
+        if there < degree:  # the last of the polynomials would be rounding errors
+            raise ValueError(f"poly of degree {degree} needs {degree + 1} different values")
+        return TRANSFORMS["poly"](x, degree, raw, _state=_state)
+
+    return {name: TRANSFORMS[name] for name in FUNCTION_SETTINGS} | {"poly": poly}

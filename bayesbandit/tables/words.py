@@ -41,10 +41,11 @@ def whole(column: pd.Series) -> pd.Series:
     return column.astype(np.int64) if floats and (column % 1 == 0).all() else column
 
 
-def numbers_of(column: pd.Series) -> np.ndarray:
-    """Return a column as numbers (n,), also of texts; NaN where one is missing or is no number.
+def numbers(column: pd.Series, what: str) -> np.ndarray:
+    """Return a column as numbers (n,), also of texts; NaN where one is missing.
 
-    Dates and durations, which pandas would read as whole numbers, are none.
+    Dates and durations, which pandas would read as whole numbers, are none. what: the column's
+    role. Raise ValueError for a value that is no number.
     """
     import pandas as pd
 
@@ -52,15 +53,10 @@ def numbers_of(column: pd.Series) -> np.ndarray:
         return column.to_numpy(np.float64, na_value=np.nan)
     read = [value if isinstance(value, (*NUMBER_TYPES, str)) else None for value in column]
     try:
-        found = pd.to_numeric(pd.Series(read, dtype=object), errors="coerce")
+        coerced = pd.to_numeric(pd.Series(read, dtype=object), errors="coerce")
     except OverflowError as error:
         raise ValueError(f"column {column.name!r} must be numbers: {error}") from error
-    return found.to_numpy(np.float64, na_value=np.nan)
-
-
-def numbers(column: pd.Series, what: str) -> np.ndarray:
-    """Return a column as numbers (n,), NaN if a value is missing."""
-    found = numbers_of(column)
+    found = coerced.to_numpy(np.float64, na_value=np.nan)
     strange = np.isnan(found) & np.asarray(column.notna())
     if strange.any():
         t = int(np.argmax(strange))

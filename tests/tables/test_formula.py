@@ -177,12 +177,13 @@ def test_missing_values_are_named():
         ("~ . + age:country", "there is '.'"),
         ("~ I(country + 1)", "computes with 'country', which has levels"),
         ("~ log(age - 1000)", "must be finite"),
+        ("~ poly(few, 3)", "poly of degree 3 needs 4 different values"),
     ],
 )
 def test_formulas_that_are_refused(formula, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match=message):
-        bb.Encoder.formula(formula, FRAME)
+        bb.Encoder.formula(formula, FRAME.assign(few=np.arange(N) % 3))
     assert not list(tmp_path.iterdir())
 
 
