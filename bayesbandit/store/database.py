@@ -85,12 +85,13 @@ class Database:
             "pool_size": OPEN_CONNECTIONS, "max_overflow": MORE_CONNECTIONS,
             "pool_timeout": self.timeout,
         }  # fmt: skip
-        if self.sqlite:
-            engine = _engine(self.url, **pool)
+        if self.sqlite:  # "named": a row is a dict for SQLite as it is for PostgreSQL
+            engine = _engine(self.url, paramstyle="named", **pool)
             event.listen(engine, "connect", _durable)
-            event.listen(engine, "begin", _begin)
+            event.listen(engine, "begin", _begin_sqlite)
             return engine
-        engine = _engine(self.url, pool_pre_ping=True, **pool)
+        engine = _engine(self.url, isolation_level="AUTOCOMMIT", **pool)  # but for `_begin`
+        event.listen(engine, "begin", _begin_postgresql)
         from psycopg import Error
 
         from bayesbandit.store.postgresql import SERVER_SETTINGS, Bounded
@@ -182,16 +183,26 @@ class Database:
         limit = math.inf if patient and not self.sqlite else self.timeout
         with self._answering(), limited(limit):
             self._check_deadline()
-            with self.connected().connect() as connection:
-                if self.sqlite:
-                    connection.execution_options(writes=writes)
-                elif not writes:
-                    connection.execution_options(isolation_level="REPEATABLE READ")
-                with connection.begin():
-                    if not self.sqlite and left() < math.inf:  # of this transaction alone
-                        span = max(1, int(1000 * left()))
-                        connection.exec_driver_sql(f"SET LOCAL statement_timeout = {span}")
-                    yield connection
+            with self._begun(writes) as connection:
+                yield connection
+                connection.commit()
+
+    def _begun(self, writes: bool = False) -> Connection:
+        """Return a connection in a transaction, which is rolled back where it is closed.
+
+        The server may have closed a connection that stayed open, as when it starts again. Then this
+        is another one.
+        """
+        connection = self.connected().connect().execution_options(writes=writes)
+        try:
+            connection.begin()
+        except DBAPIError as error:
+            connection.close()
+            if not error.connection_invalidated or left() <= 0:
+                raise
+            connection = self.connected().connect().execution_options(writes=writes)
+            connection.begin()
+        return connection
 
     def _check_deadline(self) -> None:
         if left() <= 0:
@@ -240,11 +251,7 @@ class Database:
             "SELECT pg_try_advisory_xact_lock(:key) "
             "FROM set_config('idle_in_transaction_session_timeout', '0', true)"
         )
-        with (
-            limited(self.timeout),
-            self.connected().connect() as connection,
-            connection.begin(),
-        ):
+        with limited(self.timeout), self._begun() as connection:
             named = {"key": int.from_bytes(key, signed=True)}
             yield bool(connection.execute(taken, named).scalar())
 
@@ -387,14 +394,24 @@ def _durable(connection: sqlite3.Connection, record: object) -> None:
             time.sleep(0.01)
 
 
-def _begin(connection: Connection) -> None:
+def _begin_sqlite(connection: Connection) -> None:
     """Begin a transaction of SQLite; one that writes first waits for the lock."""
     if not connection.get_execution_options().get("writes", False):
         connection.exec_driver_sql("BEGIN")
         return
     span = int(1000 * max(left(), 0.0))
-    connection.exec_driver_sql(f"PRAGMA busy_timeout={span}").close()
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    driver.executescript(f"PRAGMA busy_timeout={span}; BEGIN IMMEDIATE")
+
+
+def _begin_postgresql(connection: Connection) -> None:
+    """Begin a transaction of PostgreSQL, and limit its statements, in one message."""
+    writes = connection.get_execution_options().get("writes", False)
+    begin = "BEGIN" if writes else "BEGIN ISOLATION LEVEL REPEATABLE READ"
+    if left() < math.inf:  # of this transaction alone
+        begin += f"; SET LOCAL statement_timeout = {max(1, int(1000 * left()))}"
+    connection.exec_driver_sql(begin)
 
 
 def _forget_connections() -> None:

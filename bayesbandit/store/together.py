@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from sqlalchemy import insert
+from sqlalchemy import BigInteger, String, bindparam, insert, literal_column, select
+from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import IntegrityError
 
 from bayesbandit.store.database import Database
@@ -18,14 +19,32 @@ from bayesbandit.store.deadlines import before, deadline, left, limited
 from bayesbandit.store.records import NotStored, Unavailable
 from bayesbandit.store.tables import decisions, states
 
-INITIAL_STATE = {"came": 0, "shown": 0}  # of a new decision's state
+NOT_STORED = "the decision could not be stored, so there is none: "
+
+
+def storing(dialect: Dialect) -> list[str]:
+    """Return the statements that store a row of `Together.store`, compiled once as text.
+
+    PostgreSQL takes both in one statement, which is one message less.
+    """
+    given = (
+        bindparam("bandit", type_=String), bindparam("id", type_=String),
+        bindparam("due", type_=BigInteger),
+    )  # fmt: skip
+    opened = select(*given, literal_column("0"), literal_column("0"))
+    columns = ["bandit", "decision_id", "due", "came", "shown"]
+    first = str(insert(decisions).compile(dialect=dialect))
+    second = str(insert(states).from_select(columns, opened).compile(dialect=dialect))
+    if dialect.name == "sqlite":
+        return [first, second]
+    return [f"WITH stored AS ({first}) {second}"]
 
 
 @dataclass(eq=False)
 class Waiting:
     """The rows of a call that waits to be stored. stored: None while it waits."""
 
-    rows: Sequence[Mapping[str, Any]]
+    rows: Sequence[dict[str, Any]]
     deadline: float
     stored: bool | None = None
     failure: Unavailable | None = None
@@ -36,14 +55,16 @@ class Together:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self.statements = storing(database.connected().dialect)
         self._begin()
 
     def _begin(self) -> None:
         self.turn, self.waiting, self.pid = Lock(), deque[Waiting](), os.getpid()
 
-    def store(self, rows: Sequence[Mapping[str, Any]]) -> bool:
+    def store(self, rows: Sequence[dict[str, Any]]) -> bool:
         """Store decisions with their states; return False, and store none, if an id is taken.
 
+        rows: the columns of each decision, and `due` of its state.
         Raise NotStored unless it is certain that they are stored.
         """
         if self.pid != os.getpid():  # a fork has other threads
@@ -84,19 +105,11 @@ class Together:
             for one in some:
                 self._store([one])
 
-    def _committed(self, rows: Sequence[Mapping[str, Any]]) -> bool:
-        opened = [
-            {"bandit": row["bandit"], "decision_id": row["id"], "due": row["due"], **INITIAL_STATE}
-            for row in rows
-        ]
-        made = [{name: value for name, value in row.items() if name != "due"} for row in rows]
+    def _committed(self, rows: list[dict[str, Any]]) -> bool:
         try:
             with self.database.write() as connection:
-                connection.execute(insert(decisions), made)
-                connection.execute(insert(states), opened)
+                for one in self.statements:
+                    connection.exec_driver_sql(one, rows)
         except IntegrityError:
             return False
         return True
-
-
-NOT_STORED = "the decision could not be stored, so there is none: "
