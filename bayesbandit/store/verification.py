@@ -36,6 +36,7 @@ from bayesbandit.store.records import (
     RETIRED,
     STARTED,
     TIMELY,
+    UNKNOWN,
     Change,
     Due,
     Outcome,
@@ -117,11 +118,15 @@ class Verification:
     # ---- what rows show by themselves ------------------------------------------------------------
 
     def check_references(self) -> None:
-        """Find states and rewards without a decision, and decisions without a state."""
+        """Find states and rewards without a decision, and decisions without a state.
+
+        A reward that was of an unknown decision when it came is what it says, and no violation.
+        """
         own = self.ledger.own
-        for kind, table in (("state", states), ("reward", rewards)):
+        had_decision = rewards.c.status != UNKNOWN
+        for kind, table, claims in (("state", states, True), ("reward", rewards, had_decision)):
             lost = select(table.c.decision_id).outerjoin(decisions, of_decision(table))
-            for row in self.rows(lost.where(own(table), decisions.c.id.is_(None))):
+            for row in self.rows(lost.where(own(table), decisions.c.id.is_(None), claims)):
                 said = f"there is a row of {kind} and no decision {row.decision_id!r}"
                 self.add(f"{kind} without decision", row.decision_id, "a decision", None, said)
         lost = select(decisions.c.id).outerjoin(states, of_decision(states))

@@ -98,7 +98,7 @@ def test_a_database_that_hangs_does_not_hang_the_server(kind, tmp_path):
         assert statuses[1] in ("timely", "again")
     with bb.DecisionLog(url) as log:
         assert log.frame()["decision_id"].tolist() == ["order-0"]
-        assert log.verify()["kind"].tolist() == ["reward without decision"]
+        assert log.verify().empty
 
 
 def insist(client, asked):

@@ -257,7 +257,7 @@ def test_many_at_once(shared):
     assert len(set(ids)) == 64
     assert all(one == same[0] for one in same)
     assert sorted(statuses) == ["again"] * 64 + ["timely"] * 64
-    assert not set(log.verify()["kind"]) - {"reward without decision", "clock"}
+    assert not set(log.verify()["kind"]) - {"clock"}
 
 
 def test_tables_are_asked_by_name(tmp_path):

@@ -318,8 +318,8 @@ def test_rewards_of_nobody_are_kept(url):
     assert said == ["unknown", "timely", "refused"]
     assert service.learn() == 1
     assert {row["status"] for row in rows(service, "rewards")} == {"unknown", "timely"}
-    [violation] = service.log.verify().itertuples()
-    assert (violation.kind, violation.id) == ("reward without decision", "nobody")
+    assert service.log.counts()["rewards: unknown"] == 1
+    assert service.log.verify().empty
 
 
 def test_a_reward_before_its_decision_takes_nothing_from_it(url):
@@ -826,7 +826,7 @@ def test_while_the_server_is_down_there_is_no_decision(tmp_path):
     assert service.reward("order-2", 1.0) == "unknown"
     assert service.reward("order-1", 1.0) == "timely"
     assert service.learn() == 1
-    assert service.log.verify()["kind"].tolist() == ["reward without decision"]
+    assert service.log.verify().empty
 
 
 # ---- an alarm ----------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ def test_one_does_not_depend_on_the_other(url):
     assert said(other) == after
     assert one.log.names() == ["one", "other"]
     for service in (one, other):
-        assert service.log.verify()["kind"].tolist() == ["reward without decision"]
+        assert service.log.verify().empty
         assert same(service.log.replay(), service.bandit)
 
 
@@ -135,7 +135,7 @@ def test_the_longest_names_ids_and_keys_fit_into_an_index(url):
     service.activate(one)
     assert service.reward([one, longest], [1.0, 1.0], key=longest) == ["timely", "unknown"]
     assert service.learn() == 1
-    assert service.log.verify()["kind"].tolist() == ["reward without decision"]
+    assert service.log.verify().empty
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_all_are_listed(forge):
     found = forge(
         f"DELETE FROM bandit_states WHERE decision_id = {FIRST}",
         "UPDATE bandit_decisions SET propensity = 0.9 WHERE version = 2",
-        "INSERT INTO bandit_rewards VALUES ('default', 'nobody', '', 1, 2, 3, 'unknown')",
+        "INSERT INTO bandit_rewards VALUES ('default', 'nobody', '', 1, 2, 3, 'timely')",
     )
     assert {"state", "digest", "propensity", "reward without decision"} <= set(found["kind"])
 
