@@ -41,7 +41,7 @@ def choose(bandit: Bandit, x: Contexts, arms: Iterable[Name] | None) -> Decision
     If arms have features, contexts are as in `arm_features.contexts`.
     """
     with bandit.lock:
-        x, available, one = _contexts(bandit, x, arms)
+        x, available, one = contexts(bandit, x, arms)
         live = bandit.deciding
         if live is None and bandit.compiled and bandit.rule is not None:  # a fork, or it forgets
             live = fast_path.deciding(bandit)
@@ -92,7 +92,7 @@ def choose_by_seeds(
     return decision
 
 
-def _contexts(
+def contexts(
     bandit: Bandit, x: Contexts, arms: Iterable[Name] | None
 ) -> tuple[np.ndarray, np.ndarray, bool]:
     """Return contexts (n, …), a mask (K,) of the available arms, and whether x is one context."""

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesbandit import checks
-from bayesbandit.bandit import arm_features
+from bayesbandit.bandit import choosing
 from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.bandit.choosing import EMPTY_CONTEXT
 from bayesbandit.checks import Name
 from bayesbandit.store.rows import check_id
 
@@ -23,22 +21,15 @@ def encoded(
     Contexts are (n, d), or (n, A, d) if the A available arms have features. Arms are in the
     bandit's order; None: all.
     """
-    if bandit.of_arms:
-        x, available, one = arm_features.contexts(bandit, context, names)
-        among = tuple(a for a, on in zip(bandit.arms, available, strict=True) if on)
-        return x[:, available], among, one
-    x = EMPTY_CONTEXT if context is None else bandit.encoded(context)
-    if x is EMPTY_CONTEXT and bandit.n_features:
-        raise ValueError(f"contexts must have {bandit.n_features} features; got none")
-    x = checks.floats(x, "contexts")
-    one = x.ndim == 1
-    x = checks.contexts(x, bandit.n_features)
+    if not bandit.of_arms:
+        context = choosing.EMPTY_CONTEXT if context is None else bandit.encoded(context)
+    x, available, one = choosing.contexts(bandit, context, names)
     if not len(x):
         raise ValueError("contexts must have at least one row; got none")
-    if names is None:
+    if names is None and not bandit.of_arms:
         return x, None, one
-    available = bandit.among(names)
-    return x, tuple(a for a, on in zip(bandit.arms, available, strict=True) if on), one
+    among = tuple(arm for arm, on in zip(bandit.arms, available, strict=True) if on)
+    return x[:, available] if bandit.of_arms else x, among, one
 
 
 def arms_listed(arms: Iterable[Name] | None) -> tuple[Name, ...] | None:

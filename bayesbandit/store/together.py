@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from sqlalchemy import BigInteger, String, bindparam, insert, literal_column, select
+from sqlalchemy import BigInteger, Integer, String, bindparam, insert, literal_column, select
 from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import IntegrityError
 
@@ -31,7 +31,8 @@ def storing(dialect: Dialect) -> list[str]:
         bindparam("bandit", type_=String), bindparam("id", type_=String),
         bindparam("due", type_=BigInteger),
     )  # fmt: skip
-    opened = select(*given, literal_column("0"), literal_column("0"))
+    zero = literal_column("0", Integer)
+    opened = select(*given, zero, zero)
     columns = ["bandit", "decision_id", "due", "came", "shown"]
     first = str(insert(decisions).compile(dialect=dialect))
     second = str(insert(states).from_select(columns, opened).compile(dialect=dialect))

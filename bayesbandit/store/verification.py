@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import Connection, Row, Select, or_, select
+from sqlalchemy import Connection, Row, Select, or_, select, true
 
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.checks import floats
@@ -124,7 +124,7 @@ class Verification:
         """
         own = self.ledger.own
         had_decision = rewards.c.status != UNKNOWN
-        for kind, table, claims in (("state", states, True), ("reward", rewards, had_decision)):
+        for kind, table, claims in (("state", states, true()), ("reward", rewards, had_decision)):
             lost = select(table.c.decision_id).outerjoin(decisions, of_decision(table))
             for row in self.rows(lost.where(own(table), decisions.c.id.is_(None), claims)):
                 said = f"there is a row of {kind} and no decision {row.decision_id!r}"
