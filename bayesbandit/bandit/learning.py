@@ -103,6 +103,7 @@ def update(
         _update(bandit, z, arm, reward, propensity, tick=tick)
 
 
+@transactions.exclusive
 def _update(
     bandit: Bandit, x: np.ndarray, arm: ArrayLike, reward: ArrayLike, propensity: ArrayLike | None,
     floor: np.ndarray | float = 0.0, tick: np.ndarray | None = None,
@@ -116,59 +117,48 @@ def _update(
     arm = np.atleast_1d(checks.unmasked(arm, "arm"))
     checks.same_length(arm, n)
     reward = checks.column(reward, n, "rewards")
-    p = UNLOGGED if propensity is None else checks.propensities(propensity, n)
-    with bandit.lock:
-        transactions.release(bandit)
-        context_warnings.look(bandit, x)
-        k = _numbers_of(bandit, arm)
-        now = bandit.numbers(1)
-        forgets = bandit.belief.clock is not None
-        draft = bandit
-        if forgets or not bandit.compiled:
-            draft = transactions.fork_to_decide(bandit)
-        is_weighed = propensity is not None or weighs_by_propensity(bandit)
-        if propensity is None and is_weighed:
-            arm_features.check_weighable(bandit, x)
-        if x.ndim == 3 and not is_weighed:
-            x = x[np.arange(n), k]
-        has_moments = is_weighed and (x.ndim == 3 or not bandit.of_arms)
-        batch = None
-        kept = slice(None)
-        if n >= MIN_ROWS_TO_SUM and _needs_no_moments(draft, has_moments, propensity is not None):
-            batch = _in_bulk(bandit, x, k, reward, p)
-            has_moments = False
+    p = (
+        np.full(n, UNLOGGED)
+        if propensity is None
+        else np.broadcast_to(checks.propensities(propensity, n), n)
+    )
+    context_warnings.look(bandit, x)
+    k = _numbers_of(bandit, arm)
+    now = bandit.numbers(1)
+    draft = transactions.fork(bandit)
+    batch = None
+    kept = slice(None)
+    if propensity is None and weighs_by_propensity(bandit):
+        arm_features.check_weighable(bandit, x)
+        # not as of now: what is learned later, as in a replay, is the same
+        latest = None if tick is None else float(tick.max())
+        rows, rule = choosing.describe(draft, x, bandit.all_arms, now, held=True, tick=latest)
+        if x.ndim == 3:
+            rows[:, : bandit.n_features] = x[np.arange(n), k]
+    else:
+        x = x[np.arange(n), k] if x.ndim == 3 else x
+        if bandit.reweighting is None:
+            batch = _weighed_batch(bandit, x, k, reward, p)
             kept = slice(n - bandit.history.kept(n), n)  # no rows of other rounds
-        z = x[kept]
-        arms = k[kept]
-        if has_moments:  # not as of now: what is learned later, as in a replay, is the same
-            latest = None if tick is None else float(tick.max())
-            rows, rule = choosing.describe(draft, z, bandit.all_arms, now, held=True, tick=latest)
-            if z.ndim == 3:
-                rows[:, : bandit.n_features] = z[np.arange(len(z)), arms]
-        else:
-            rows = _rows_without_moments(bandit, z, arms)
-            rule = TABULATED
-        log = bandit.layout.records(rows)
-        log["arm"], log["rule"], log["reward"] = arms, rule, reward[kept]
-        log["propensity"] = np.broadcast_to(p, n)[kept]
-        floor = np.broadcast_to(floor, n)[kept]
-        log["number"], log["min_probability"] = now.T if propensity is None else (0.0, floor)
-        log["weight"] = np.nan if batch is None else batch[3][kept]
-        if tick is None and forgets:
-            tick = ticks.next_ticks(bandit, n)
-            draft.ahead += n if bandit.belief.clock == "rounds" else 0
-        learn(draft, rows, batch, tick)
-        if draft is not bandit:
-            transactions.commit(bandit, draft)
+        rows = _rows_without_moments(bandit, x[kept], k[kept])
+        rule = TABULATED
+    log = bandit.layout.records(rows)
+    log["arm"], log["rule"], log["reward"] = k[kept], rule, reward[kept]
+    log["propensity"] = p[kept]
+    floor = np.broadcast_to(floor, n)[kept]
+    log["number"], log["min_probability"] = now.T if propensity is None else (0.0, floor)
+    log["weight"] = np.nan if batch is None else batch[3][kept]
+    if tick is None and bandit.belief.clock is not None:
+        tick = ticks.next_ticks(bandit, n)
+        draft.ahead += n if bandit.belief.clock == "rounds" else 0
+    _learn(draft, rows, batch, tick)
+    transactions.commit(bandit, draft)
 
 
-def _in_bulk(
-    bandit: Bandit, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, p: np.ndarray | float
+def _weighed_batch(
+    bandit: Bandit, x: np.ndarray, arm: np.ndarray, reward: np.ndarray, p: np.ndarray
 ) -> Batch:
-    """Return rounds with their weights, as `learn` takes them where rows have no moments.
-
-    p: their propensities (n,), if weights depend on them.
-    """
+    """Return rounds with their weights, by propensities p (n,) if weights depend on them."""
     if bandit.kernel is None or not x.flags.writeable:  # kernels alone leave x as it is
         x = x.copy()
     balanced = bandit.source == rounds.DECISION
@@ -190,18 +180,6 @@ def _numbers_of(bandit: Bandit, arm: np.ndarray) -> np.ndarray:
             code, names = pd.factorize(arm)
             return np.array([bandit.number(name) for name in names])[code]
     return np.array([bandit.number(name) for name in arm], dtype=np.int64)
-
-
-def _needs_no_moments(bandit: Bandit, has_moments: bool, has_propensity: bool) -> bool:
-    """Return whether rounds can be learned without the moments of the arms.
-
-    has_moments: whether their rows get moments, which may change a belief without kernels.
-    """
-    if bandit.reweighting is not None or (has_moments and bandit.kernel is None):
-        return False
-    return bandit.source == rounds.UNWEIGHTED or (
-        bandit.source == rounds.DECISION and has_propensity
-    )
 
 
 def weighs_by_propensity(bandit: Bandit) -> bool:
@@ -241,19 +219,17 @@ def _is_learned(bandit: Bandit, row: np.ndarray, reward: float) -> bool:
     return bool(done == rounds.DONE)
 
 
-def learn(
-    bandit: Bandit, rows: np.ndarray, batch: Batch | None = None, tick: np.ndarray | None = None
-) -> None:
-    """Weight rows (n, width) with their rewards, update the belief, and log the rows.
+def learn(bandit: Bandit, rows: np.ndarray, tick: np.ndarray | None = None) -> None:
+    """Learn decided rows (n, width) with their rewards.
 
-    batch: all rounds, already weighed, if there are only rows of those that the history keeps.
-    tick: when all rounds were decided, if the bandit forgets.
+    tick: when they were decided, (n,), if the bandit forgets.
     """
-    kernel = bandit.kernel if batch is None and len(rows) < MIN_ROWS_TO_SUM else None
-    if bandit.reweighting is None and bandit.belief.clock is None and kernel is not None:
+    kernel = bandit.kernel
+    few = len(rows) < MIN_ROWS_TO_SUM
+    if few and kernel is not None and bandit.reweighting is None and bandit.belief.clock is None:
         _learn_compiled(bandit, kernel, rows)
     else:
-        _learn_on_fork(bandit, rows, batch, tick)
+        _learn_on_fork(bandit, rows, tick)
 
 
 def _learn_compiled(bandit: Bandit, kernel: Kernel, rows: np.ndarray) -> None:
@@ -267,17 +243,25 @@ def _learn_compiled(bandit: Bandit, kernel: Kernel, rows: np.ndarray) -> None:
 
 
 @transactions.exclusive
-def _learn_on_fork(
-    bandit: Bandit, rows: np.ndarray, batch: Batch | None, tick: np.ndarray | None
-) -> None:
+def _learn_on_fork(bandit: Bandit, rows: np.ndarray, tick: np.ndarray | None) -> None:
     """Update a fork; the bandit takes its state over if nothing fails. Arguments: see `learn`."""
     draft = transactions.fork(bandit)
+    _learn(draft, rows, None, tick)
+    transactions.commit(bandit, draft)
+
+
+def _learn(draft: Bandit, rows: np.ndarray, batch: Batch | None, tick: np.ndarray | None) -> None:
+    """Weight rows (n, width) with their rewards, update the belief of a fork, and log the rows.
+
+    batch: all rounds, already weighed, if there are only rows of those that the history keeps.
+    tick: when all rounds were decided, if the bandit forgets.
+    """
     belief = draft.belief
     history = draft.history
     reweighting = draft.reweighting
     if reweighting is not None:
-        reweighting.weigh(rows, belief, bandit.policy, bandit.layout, max(bandit.t, 1))
-    batch = batch or _weighed(bandit, rows)
+        reweighting.weigh(rows, belief, draft.policy, draft.layout, max(draft.t, 1))
+    batch = batch or _weighed(draft, rows)
     if tick is not None:
         ticks.catch_up(draft, float(tick.max()))
     before = np.array(belief.n)
@@ -289,7 +273,6 @@ def _learn_on_fork(
     history.extend(rows, len(batch[0]))
     if reweighting is not None:
         reweighting.settle(rows, belief, history)
-    transactions.commit(bandit, draft)
 
 
 def _weighed(bandit: Bandit, rows: np.ndarray) -> Batch:
