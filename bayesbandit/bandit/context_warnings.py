@@ -1,4 +1,4 @@
-"""Warnings about contexts that do not suit a model: no constant, two constants, values far from 0.
+"""Warnings about contexts that do not suit a model: no constant, or values far from 0.
 
 The encoder is looked at when a bandit is made, and contexts when the number of rounds has doubled.
 So a round costs nothing.
@@ -32,19 +32,10 @@ PACKAGE_FOLDER = (str(Path(__file__).parents[1]),)
 
 
 def at_making(spec: BeliefModel, encoder: Encoder | None, n_arms: int, n_features: int) -> None:
-    """Warn if neither encoder nor model has a constant, or both have one."""
-    if encoder is None or not isinstance(spec, WithConstant):
+    """Warn if neither encoder nor a declared model has a constant."""
+    if encoder is None or encoder.spans_constant or _declared(spec) is None:
         return
-    declared = _declared(spec)
-    has = spec.has_constant(n_arms, n_features)
-    takes_contexts = declared is None or not declared.refuses_sharing(n_features)
-    if has and encoder.constant and takes_contexts:
-        _warn(
-            f"both the encoder and {_name(spec)} have a constant, and a prior shrinks each: leave "
-            "one out, by intercept=False of Ridge, .with_priors(intercept=0) of a declared model, "
-            "or an encoder without constant=True or '1 +'"
-        )
-    elif not has and declared is not None and not encoder.spans_constant:
+    if isinstance(spec, WithConstant) and not spec.has_constant(n_arms, n_features):
         _warn(_no_constant(spec))
 
 

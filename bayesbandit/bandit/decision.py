@@ -72,19 +72,10 @@ class Decision:
         self.tick = tick  # of the bandit's clock (…,); None: the bandit does not forget
         self.learned_by: Observed | None = None  # of a bandit that has learned it without its id
 
-    def __getstate__(self) -> tuple[None, dict[str, Any]]:
-        """Return the state of a copy: it has the same id, so that both are learned once."""
-        self.identify()
-        names = "ids", "late", "layout", "rows", "tick"
-        return None, {name: getattr(self, name) for name in names}
-
-    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
-        """Set the state, with a copy of rows that are read-only, as another process lends them."""
-        fields = state[1]
-        self.layout, self.late = fields["layout"], fields["late"]
-        self.ids, self.tick, self.learned_by = fields["ids"], fields["tick"], None
-        rows: np.ndarray = fields["rows"]
-        self.rows = rows if rows.flags.writeable else np.array(rows)
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what makes a copy: it has the same id, so that both are learned once."""
+        ids = self.identify()
+        return _restored, (self.layout, self.rows, self.late, ids, self.tick)
 
     def settle(self, probabilities: bool = True, sds: bool = True) -> None:
         """Compute the probabilities that are still missing, and the standard deviations."""
@@ -230,8 +221,11 @@ class Decision:
         several = {
             k: [v] if one else v for k, v in values.items() if k in (*LISTS_OF_NUMBERS, "arm", "id")
         }
+        demand(
+            one or isinstance(values["id"], list),
+            f"id must be a list, with a text for each arm of the list; got {values['id']!r}",
+        )
         check(several["id"], [str], "id")
-        check(several["arm"], list, "arm")
         n = len(several["arm"])
         K = len(arms)
         demand(n > 0, "a decision must be about one context or more; this one has none")
@@ -304,3 +298,8 @@ class Decision:
         propensities = np.asarray(self.propensity).tolist()
         chosen = list(zip(range(len(self)), arms, propensities, strict=True))
         return html_table(f"Decision: {len(self)} contexts", columns, chosen)
+
+
+def _restored(layout: Layout, rows: np.ndarray, *rest: Any) -> Decision:
+    """Return a copied decision, with a copy of rows that another process lends to read."""
+    return Decision(layout, rows if rows.flags.writeable else np.array(rows), *rest)

@@ -61,89 +61,69 @@ def play(bandit: Bandit, x: Contexts, reward: ArrayLike, every: int) -> Played:
 
 
 def by(bandit: Bandit) -> Callable[..., Played]:
-    """Return the fastest function that can play this bandit: `loop`, `stretches` or `step`."""
+    """Return the faster function that can play this bandit: `loop` or `step`."""
     kernel = bandit.kernel
     if kernel is None or fast_path.kind_played(bandit) is None:
         return step
-    compiled = kernel.functions is rounds.REGRESSIONS and bandit.reweighting is None
-    if bandit.belief.clock is not None and not compiled:
-        return step
+    linear = kernel.functions is rounds.REGRESSIONS
     if bandit.reweighting is None:
-        return loop
+        return loop if linear or bandit.belief.clock is None else step
     weigher = bandit.reweighting.weigher
-    if kernel.functions is not rounds.REGRESSIONS or not isinstance(weigher, Inverse):
-        return step
-    return step if weigher.known(bandit.layout) is None else stretches
+    known = linear and isinstance(weigher, Inverse) and weigher.known(bandit.layout) is not None
+    return loop if known else step
 
 
 def loop(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Played:
-    """Play a run in one compiled loop."""
+    """Play a run in compiled loops. Each ends at the end of a block of random numbers, or where
+    past rounds must be reweighted."""
     T = len(x)
-    params = bandit.numbers(len(x))
-    done = 0
-    chosen = np.empty(T, dtype=np.int64)
-    propensity = np.full(T, np.nan)
-    belief = bandit.belief
-    kernel = bandit.kernel
+    belief, kernel, layout = bandit.belief, bandit.kernel, bandit.layout
     kind = fast_path.kind_played(bandit)
     assert kernel is not None
     assert kind is not None
     for of_arm in reward.T:
         kernel.check_rewards(x, of_arm)
-    ring = bandit.history.room(T)
-    tick = ticks.tick(bandit, 1) if belief.clock is not None else 0.0
-    absent = "REWEIGHTED", *kernel.functions.unreached(kernel.settings), *ruled_out(kind)
-    if isinstance(belief, Regressions) and len(belief.blocks) > 1:
-        arms, settings, log_weight = belief.blocks, belief.rules, belief.log_weight
-        absent = ("REWEIGHTED", *ruled_out(kind))
-    else:
-        arms = kernel.arms[None]
-        settings = kernel.settings[None]
-        log_weight = np.zeros(1)
-        absent = "CHOOSING", *absent
-    run = without(rounds_in_loop, *absent)
-    while done < T:
-        done = run(
-            x, reward, done, every, tick, arms, bandit.all_arms, settings, log_weight, kind, params,
-            bandit.source, bandit.clip, NOTHING_KNOWN, NO_ARM_DUE, bandit.stream, chosen,
-            propensity, ring,
-        )  # fmt: skip
-        if done < T:
-            random_streams.refill(bandit)
-    bandit.history.count_in(T)
-    return chosen, propensity
-
-
-def stretches(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Played:
-    """Play a run in several compiled loops. Each ends when past rounds must be reweighted."""
-    T = len(x)
-    params = bandit.numbers(len(x))
-    done = 0
-    chosen = np.empty(T, dtype=np.int64)
-    propensity = np.full(T, np.nan)
-    belief, kernel, layout = bandit.belief, bandit.kernel, bandit.layout
-    assert kernel is not None
-    rows = np.empty((min(T, 1 + AT_ONCE // layout.width), layout.width))
-    reweighting: Any = bandit.reweighting
-    weigher: Inverse = reweighting.weigher
+    absent = ["CHOOSING", *kernel.functions.unreached(kernel.settings)]
     arms = kernel.arms[None]
     settings = kernel.settings[None]
     log_weight = np.zeros(1)
-    run = without(rounds_in_loop, "CHOOSING", *kernel.functions.unreached(kernel.settings))
+    if isinstance(belief, Regressions) and len(belief.blocks) > 1:
+        absent = []
+        arms, settings, log_weight = belief.blocks, belief.rules, belief.log_weight
+    reweighting = bandit.reweighting
+    source, clip = bandit.source, bandit.clip
+    known, due = NOTHING_KNOWN, NO_ARM_DUE
+    if reweighting is None:
+        absent += ["REWEIGHTED", *ruled_out(kind)]
+        rows = bandit.history.room(T)
+    else:
+        weigher: Any = reweighting.weigher
+        clip = weigher.clip
+        rows = np.empty((min(T, 1 + AT_ONCE // layout.width), layout.width))
+    run = without(rounds_in_loop, *absent)
+    params = bandit.numbers(T)
+    tick = ticks.tick(bandit, 1) if belief.clock is not None else 0.0
+    chosen = np.empty(T, dtype=np.int64)
+    propensity = np.full(T, np.nan)
+    done = 0
     while done < T:
-        t = bandit.t + 1
         start = done
-        weigher.count(belief, bandit.policy, layout, t, 0)
-        due = np.array([float(reweighting.due.get(arm, 1)) for arm in layout.arms])
+        t = bandit.t + 1
+        if reweighting is not None:
+            weigher.count(belief, bandit.policy, layout, t, 0)
+            known = weigher.known(layout)
+            due = np.array([float(reweighting.due.get(arm, 1)) for arm in layout.arms])
         done = run(
-            x, reward, start, every, 0.0, arms, bandit.all_arms, settings, log_weight, bandit.rule,
-            params, rounds.GIVEN, weigher.clip, weigher.known(layout), due, bandit.stream, chosen,
-            propensity, rows,
+            x, reward, start, every, tick, arms, bandit.all_arms, settings, log_weight, kind,
+            params, source, clip, known, due, bandit.stream, chosen, propensity, rows,
         )  # fmt: skip
-        if done > start:
-            weigher.count(belief, bandit.policy, layout, t, done - start)
-            bandit.history.extend(rows[: done - start])
-            reweighting.settle(rows[done - start - 1 : done - start], belief, bandit.history)
-        if is_short(bandit.stream, len(layout.arms)):
+        if reweighting is not None and done > start:
+            played = rows[: done - start]
+            weigher.count(belief, bandit.policy, layout, t, len(played))
+            bandit.history.extend(played)
+            reweighting.settle(played[-1:], belief, bandit.history)
+        if done < T and is_short(bandit.stream, len(layout.arms)):
             random_streams.refill(bandit)
+    if reweighting is None:
+        bandit.history.count_in(T)
     return chosen, propensity

@@ -197,6 +197,12 @@ DECLARED = {
         most=3, slow=True, rewards="binary",
     ),
     "conjugate": Kind(_made(CLICKS), d=0, rewards="binary"),
+    "conjugate, compiled": Kind(
+        _made(CLICKS, bb.Thompson(min_probability=0.05)), d=0, rewards="binary"
+    ),
+    "rates, compiled": Kind(
+        _made(SALES, bb.Thompson(), bb.InversePropensity(normalize=True)), d=0, rewards="counts"
+    ),
     "Laplace": Kind(_made(declared.binary, engine="laplace"), d=D, rewards="binary"),
 }  # fmt: skip
 ALONE = {"rule": ("Greedy", 0.0)}  # of one arm, which stands for all

@@ -92,18 +92,6 @@ def test_contexts_without_a_constant_are_warned_about_where_a_model_has_none(rng
     assert not said(lambda: rounds_of(bandit(bb.Ridge(intercept=False), n_features=2), x))
 
 
-# ---- two constants ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("model", "remedy"), [(bb.Ridge(), "intercept=False"), (LOGISTIC, "with_priors(intercept=0)")]
-)
-def test_two_constants_are_warned_about(model, remedy):
-    (text,) = said(lambda: bandit(model, encoder=FORMULA("~ 1 + age", TABLE)))
-    assert "both the encoder and" in text
-    assert remedy in text
-
-
 # ---- contexts far from 0 ------------------------------------------------------------------------
 
 YEARS = 2020.0 + np.random.default_rng(0).normal(size=(70, 1))

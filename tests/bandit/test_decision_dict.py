@@ -60,7 +60,7 @@ def test_new_arms_and_arms_with_features():
 
 HOSTILE = [
     ({"arm": "zz"}, "arm must be one of"),
-    ({"arm": ["a"]}, "id"),
+    ({"arm": ["a"]}, "id must be a list, with a text for each arm"),
     ({"arms": ["a", "a", "c"]}, "more than once"),
     ({"arms": "abc"}, "['arms'] is 'abc'"),
     ({"x": [1.0, np.nan]}, "finite"),

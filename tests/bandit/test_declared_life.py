@@ -2,7 +2,6 @@
 
 import re
 
-import numpy as np
 import pymc as pm
 import pytest
 
@@ -10,10 +9,10 @@ import bayesbandit as bb
 from bayesbandit.checks import shown
 from bayesbandit.model import RewardModel
 from tests import declarations as declared
-from tests.bandit.kinds import D, agree, bandit_of, probe
+from tests.bandit.kinds import D
 from tests.cases import few
 from tests.inference import linear
-from tests.players import anatomy, world
+from tests.players import anatomy
 
 # ---- what is refused -----------------------------------------------------------------------------
 
@@ -109,33 +108,6 @@ def test_a_model_that_is_nowhere_to_be_found_is_given_again(tmp_path):
     assert anatomy(loaded) == anatomy(bandit)
     assert loaded.model == bandit.model
     assert loaded.spec.draws == 77
-
-
-# ---- arms, history, posteriors -------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["affine", "joint"])
-def test_arms_come_and_go(kind, rng):
-    """The belief is what `bb.fit` finds in the rounds of the arms that there are."""
-    x, reward = world(rng, 30)
-    bandit = bandit_of(kind, balance=bb.InversePropensity())
-    bandit.play(x, reward)
-    late = bandit.choose(probe(8))
-    bandit.add_arm("new")
-    p = bandit.choose(probe()).probabilities
-    np.testing.assert_allclose(p[:, 3], 0.25)
-    np.testing.assert_allclose(p.sum(axis=1), 1.0)
-    assert not np.allclose(p, 0.25)
-    agree(bandit)
-    bandit.update(probe(), ["new"] * 4, np.ones(4), np.full(4, 0.5))
-    bandit.observe(late, np.ones(8))  # of a decision among fewer arms
-    agree(bandit)
-    bandit.remove_arm("b")
-    agree(bandit)
-    bandit.play(x, reward)
-    agree(bandit)
-    assert bandit.arms == ("a", 3, "new")
 
 
 # ---- experiments ---------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ import pytest
 from scipy import stats
 
 import bayesbandit as bb
-from tests.players import world
 
 
 def test_a_precision_is_not_used_as_a_covariance(rng):
@@ -25,19 +24,6 @@ def test_an_unseen_arm_has_variance_one_over_lambda(lam):
     bandit = bb.LinUCB(2, 2, ridge=lam, variance=1.0, intercept=False)
     decision = bandit.choose([3.0, 4.0])
     np.testing.assert_allclose(decision.sd, 5.0 / np.sqrt(lam), rtol=1e-12)
-
-
-def test_each_row_of_a_batch_has_a_draw_of_its_own(rng):
-    """With one draw for the whole batch, equal contexts would all get the same arm."""
-    x, reward = world(rng, 20, d=2)
-    bandit = bb.LinTS(2, 2, alpha=5.0)
-    bandit.update(x, np.arange(20) % 2, reward[:, 0])
-    decision = bandit.choose(np.tile([0.5, -0.5], (4000, 1)))
-    same = decision.arm[1:] == decision.arm[:-1]
-    p = decision.probabilities[0]
-    assert p.min() > 0.05
-    agreement = (p**2).sum()  # of two independent draws
-    assert abs(same.mean() - agreement) < 4 * np.sqrt(agreement * (1 - agreement) / 2000)
 
 
 @pytest.mark.parametrize("settings", [{}, {"half_life": 9.0}, {"drift": 0.1}], ids=str)

@@ -251,10 +251,7 @@ def test_times_of_a_log():
 
 
 BAD = [
-    (lambda: bandit_of(declared.known, half_life=0.0), "half_life must be a finite number > 0"),
     (lambda: bandit_of(declared.known, half_life="7d"), "half_life must be a finite number > 0"),
-    (lambda: bandit_of(declared.known, drift=0.1), "two rules for one thing"),
-    (lambda: bandit_of(declared.known, half_life=None, drift=-1.0), "drift must be a finite"),
     (lambda: bandit_of(declared.known, half_life="auto", clock="time"), "chooses among rounds"),
     (lambda: bandit_of(declared.lasso, half_life="auto"), "lasso is known by posterior draws"),
     (lambda: made("a rate", half_life=None, drift=0.1), "drift=0.1 needs .* or gamma posterior"),
@@ -270,9 +267,7 @@ BAD = [
         ),
         "drift needs weights as they are",
     ),
-    (lambda: bandit_of(declared.known, clock="pulls"), "clock must be"),
     (lambda: bandit_of(declared.lasso, background=True), "background must be False"),
-    (lambda: bb.ForestTS(ARMS, D, half_life=-1.0), "half_life must be a finite number > 0"),
     (lambda: bb.PolicyTreeTS(ARMS, D, base=bb.Ridge(drift=0.1)), "a base whose rounds fade"),
     (lambda: bb.PolicyTreeTS(ARMS, D, base=bb.Ridge(half_life="auto")), "a base whose rounds fade"),
     (

@@ -62,26 +62,6 @@ def test_its_rows_have_the_weights_of_now(make):
     np.testing.assert_array_equal(rows["weight"], bandit.history.weight[mine])
 
 
-@pytest.mark.slow
-def test_it_is_the_posterior_of_all_rounds():
-    """Held against a fit of the same rows, where rewards have moved; decisions know them too."""
-    model = bb.load_model("bayesian_lasso").with_priors(sigma2=0.01)
-    bandit = bb.Bandit(
-        1, bb.Sampled(model, refit_every=1000, draws=400), bb.Thompson(), n_features=1
-    )
-    rng = np.random.default_rng(0)
-    for level, n in ((0.0, 20), (1.0, 60)):
-        bandit.update(np.ones((n, 1)), [0] * n, level + 0.1 * rng.normal(size=n))
-        bandit.choose([1.0])
-    asked, frame = bandit.posterior(0), bandit.history
-    whole = bb.fit(model, frame.x, frame.reward, seed=0)
-    x = np.ones((1, 1))
-    np.testing.assert_allclose(asked.mean(x), whole.mean(x), atol=5 * whole.sd(x)[0] / 20)
-    assert asked.mean(x)[0] > 0.7
-    decided = bandit.choose([1.0]).mean
-    np.testing.assert_allclose(decided, asked.mean(x), atol=5 * whole.sd(x)[0] / 20)
-
-
 def test_a_forest_is_of_all_rounds():
     bandit = played(forest(), 97)
     at_once = played(forest(), 97).belief

@@ -195,37 +195,3 @@ def test_arms_begin_a_cache_line(how, tmp_path):
             bandit.remove_arm(0)
         belief = bandit.belief.fork() if how == "forked" else bandit.belief
         assert belief.arms.ctypes.data % 64 == 0
-
-
-def test_normal_inverse_gamma_textbook(rng):
-    """Sequential conjugate updates (Λ, μ, a, b) as in the textbooks, one row at a time."""
-    a, b, lam = 2.0, 3.0, 0.5
-    x, _, r, w = data(3, 12)
-    z = oracle.design(x)
-    prec, mu = lam * np.eye(4), np.zeros(4)
-    for z_i, r_i, w_i in zip(z, r, w, strict=True):
-        after = prec + w_i * np.outer(z_i, z_i)
-        mean = np.linalg.solve(after, prec @ mu + w_i * r_i * z_i)
-        b += 0.5 * (w_i * r_i**2 + mu @ prec @ mu - mean @ after @ mean)
-        a, prec, mu = a + 0.5, after, mean
-    posterior = only(Ridge(lam, "nig", prior=(2.0, 3.0)), x, r, w)
-    np.testing.assert_allclose(posterior.location, mu, **close)
-    np.testing.assert_allclose(posterior.spread, b / a * np.linalg.inv(prec), **close)
-    assert posterior.df == 2 * a
-
-
-def test_known_noise_by_quadrature():
-    x, r, w = np.array([[0.5], [-1.0], [2.0]]), np.array([1.0, 0.3, 1.7]), np.array([1.0, 4.0, 0.5])
-    posterior = only(Ridge(2.0, 0.3, intercept=False), x, r, w)
-
-    def density(theta):
-        exponent = w @ (r - x[:, 0] * theta) ** 2 + 2.0 * theta**2  # θ ~ N(0, σ²/λ)
-        return np.exp(-0.5 * exponent / 0.3)
-
-    total, first, second = (
-        integrate.quad(lambda t, p=p: t**p * density(t), -8, 8, epsabs=1e-13)[0] for p in range(3)
-    )
-    np.testing.assert_allclose(posterior.location[0], first / total, **close)
-    np.testing.assert_allclose(
-        posterior.spread[0, 0], second / total - (first / total) ** 2, **close
-    )
