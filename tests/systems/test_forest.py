@@ -130,6 +130,44 @@ def test_the_part_above_0_far_below_it():
     assert honest.positive(3.0, 0.0, 4) == 0.0
 
 
+def test_a_split_on_the_propensity_is_averaged_over():
+    """Shares of the left side, two levels deep, and a split on a context between."""
+    nodes = {
+        "feature": np.array([1, 0, -1, -1, 1, -1, -1]),
+        "threshold": np.array([0.25, 0.0, 0.0, 0.0, 0.5, 0.0, 0.0]),
+        "left": np.array([1, 2, 0, 0, 5, 0, 0]),
+        "right": np.array([4, 3, 0, 0, 6, 0, 0]),
+    }
+    value = np.column_stack([np.ones(7), np.arange(7.0)])
+    asked = Trees(**nodes, value=value, roots=np.array([0, 7])).ask(np.array([[-1.0], [1.0]]))[0]
+    np.testing.assert_allclose(asked[:, 0], 1.0)
+    np.testing.assert_allclose(asked[:, 1], [0.25 * left + 0.75 * 5.5 for left in (2.0, 3.0)])
+
+
+def test_the_propensity_as_a_covariate_takes_its_bias_away():
+    """Rewards and propensities depend on what no context says: the mean of all rounds is biased,
+    the average over strata of the propensity is not."""
+    rng = np.random.default_rng(3)
+    hidden = rng.integers(2, size=4000)
+    p = np.where(hidden == 0, 0.8, 0.2)
+    taken = rng.random(4000) < p
+    reward = 2.0 * hidden + 0.1 * rng.normal(size=4000)
+    x, n = rng.normal(size=(4000, 1)), int(taken.sum())
+    means = {}
+    for weights, weight in (
+        ("covariate", 1 / p),
+        ("sample_weight", 1 / p),
+        ("plain", np.ones(4000)),
+    ):
+        spec = Forest(**FEW, refit_every=1, weights="covariate" if weights == "plain" else weights)
+        belief = spec.belief(1, 1)
+        belief.update(x[taken], np.zeros(n, int), reward[taken], weight[taken])
+        means[weights] = moments_of(belief, np.zeros((1, 1)))[0].item()
+    assert means["plain"] == pytest.approx(0.4, abs=0.25)
+    assert means["covariate"] == pytest.approx(1.0, abs=0.15)
+    assert means["sample_weight"] == pytest.approx(1.0, abs=0.4)
+
+
 # ---- econml --------------------------------------------------------------------------------------
 
 
@@ -341,7 +379,7 @@ def test_weights_that_change_grow_a_forest_anew():
 # ---- the door ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("weights", ["sample_weight", "replicate"])
+@pytest.mark.parametrize("weights", ["sample_weight", "replicate", "covariate"])
 def test_it_plays_and_is_kept(weights, tmp_path):
     made = bb.ForestTS(ARMS, D, weights=weights, balance=bb.InversePropensity(), least=5, **FEW)
     played(made, 40)

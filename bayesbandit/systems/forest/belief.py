@@ -36,7 +36,8 @@ class Forest:
     tried: how many features are tried at each split; None: min(d, ⌈√d + 20⌉), as in grf.
     weights: what a balance's weights w do. "sample_weight": they weight rounds when trees are
     grown and filled. "replicate": a round counts w times, rounded, in its half (paper, section
-    2.3), so its copies never grow and fill the same tree.
+    2.3), so its copies never grow and fill the same tree. "covariate": 1/w, the propensity, is one
+    more feature, and predictions average over it.
     variance_floor: the variance is at least variance_floor s² / n: about one in `variance_floor` of
     the arm's n rounds is near a context. s² is the variance of the arm's rewards or of all rewards,
     the larger. With 0, an arm whose first rewards are equal, or whose first trees have no splits,
@@ -85,7 +86,7 @@ class Forest:
         integer(self.min_leaf, "min_leaf", least=1)
         if self.tried is not None:
             integer(self.tried, "tried", least=1)
-        one_of(self.weights, "weights", ("sample_weight", "replicate"))
+        one_of(self.weights, "weights", ("sample_weight", "replicate", "covariate"))
         number(self.variance_floor, "variance_floor", least=0)
         Schedule(self.refit_every)
         integer(self.least, "least", least=4)
@@ -108,7 +109,8 @@ class Forest:
         level = float(np.average(reward, weights=weight))
         sd = float(np.sqrt(np.average((reward - level) ** 2, weights=weight)))
         sd = 0.0 if sd <= 1e-12 * float(np.abs(reward).max()) else sd  # all rewards are equal
-        columns = x if x.size else np.zeros((n, 1))  # scikit-learn needs a column
+        columns = np.column_stack([x, 1.0 / weight]) if self.weights == "covariate" else x
+        columns = columns if columns.size else np.zeros((n, 1))  # scikit-learn needs a column
         p = columns.shape[1]
         growth = Growth(
             columns, (reward - level) / (sd or 1.0), weight, self.weights, self.min_node,

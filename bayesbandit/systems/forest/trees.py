@@ -15,7 +15,7 @@ from bayesbandit.systems.forest import kernels as honest
 
 Array = np.ndarray
 VALUE = np.dtype([("weight", "f8"), ("reward", "f8")])  # of a node: averages of its rows
-Weighing = Literal["sample_weight", "replicate"]
+Weighing = Literal["sample_weight", "replicate", "covariate"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +63,16 @@ def trees_form(state: Mapping[str, Any], n_trees: int, n_features: int) -> dict[
         behind = (child > np.flatnonzero(is_split)) & (child < end)
         demand(behind.all(), f"{where}: a node must be in its parent's tree, behind it")
 
+    def thresholds(value: Any, where: str) -> None:
+        check(value, Numbers((N,)), where)
+        check(value[state["feature"] == n_features], Numbers(least=0.0, most=1.0), where)
+
     weight = Numbers(least=1 / MAX_ABS_VALUE, most=MAX_ABS_VALUE)
     reward = Numbers(least=-(MAX_ABS_VALUE**2), most=MAX_ABS_VALUE**2)
     return {
-        "feature": Numbers((N,), -1, n_features - 1, dtype="<i8"),
+        "feature": Numbers((N,), -1, n_features, dtype="<i8"),
         "roots": roots,
-        "threshold": Numbers((N,)),
+        "threshold": thresholds,
         "left": children,
         "right": children,
         "value": Records(VALUE, N, {"weight": weight, "reward": reward}),
@@ -133,12 +137,27 @@ class Growth:
             np.where(inner, column, end).astype(np.int64) for column, end in columns
         )
         threshold = np.empty(len(feature))
-        value = np.empty((len(feature), 2))
+        averages = np.empty((len(feature), 3))
         code = np.ascontiguousarray(grown.threshold)
         honest.halfway(self.codes[grow], self.x[grow], feature, code, left, right, threshold)
         nodes = feature, threshold, left, right
-        honest.fill(self.x[fill], self.sums[fill], *nodes, self.min_leaf, value)
-        return Trees(*nodes, value, np.array([0, len(feature)]))
+        total = honest.fill(self.x[fill], self.sums[fill], *nodes, self.min_leaf, averages)
+        if self.how == "covariate":
+            self._share(feature, threshold, left, right, total[:, -1])
+        roots = np.array([0, len(feature)])
+        return Trees(feature, threshold, left, right, averages[:, :2].copy(), roots)
+
+    def _share(
+        self, feature: Array, threshold: Array, left: Array, right: Array, mass: Array
+    ) -> None:
+        """Replace thresholds on the propensity by the left side's share of the population.
+
+        mass (N,): the sum of inverse propensities in each node.
+        """
+        [split] = np.nonzero(feature == self.x.shape[1] - 1)
+        both = mass[left[split]] + mass[right[split]]
+        share = mass[left[split]] / np.where(both > 0.0, both, 1.0)
+        threshold[split] = np.where(both > 0.0, share, 0.5)
 
     @cached_property
     def codes(self) -> Array:
@@ -152,7 +171,10 @@ class Growth:
 
     @cached_property
     def sums(self) -> Array:
-        """Return a row's count, weight and weighted reward (n, 3): nodes have their sums."""
+        """Return the numbers (n, 4) that are summed in the nodes.
+
+        They are a row's count, weight, weighted reward and inverse propensity.
+        """
         count = self.copies if self.how == "replicate" else np.ones(len(self.weight))
         v = self.weight if self.how == "sample_weight" else np.ones(len(self.weight))
-        return np.column_stack([count, count * v, count * v * self.reward])
+        return np.column_stack([count, count * v, count * v * self.reward, self.weight])
