@@ -120,7 +120,7 @@ class Plan:
     @cached_property
     def uses_weight(self) -> bool:
         """Whether the weights enter the likelihood, where the declaration takes them."""
-        if isinstance(self.method, GaussianBlock):
+        if isinstance(self.method, GaussianBlock) and self.method.affine:
             return self.method.quadratic.takes_weight
         weight = containers(self.built).get("weight")
         return weight in set(ancestors([*self.built.observed_RVs, *self.built.potentials]))

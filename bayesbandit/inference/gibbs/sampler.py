@@ -130,7 +130,8 @@ class Gibbs(GaussianBlock):
 
     @property
     def affine(self) -> bool:
-        return self._affine
+        """Whether mean rewards are affine in the declared variables of the block."""
+        return self._affine and self.scales is None
 
     def sample(
         self,

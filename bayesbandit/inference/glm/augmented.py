@@ -90,7 +90,7 @@ class Augmented(Gibbs):
     """
 
     def __init__(self, link: Link, apart: Blocks) -> None:
-        super().__init__(replace(apart, density=working(link)))
+        super().__init__(replace(apart, density=working(link)), affine=False)
         self.link = link
         self.whole = worked(self.reading)
 
