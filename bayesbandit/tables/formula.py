@@ -71,12 +71,12 @@ class Formula:
         parts = computed(self.text, self.factors, typed)
         features = np.empty((len(next(iter(typed.values()))), len(self.features)))
         start = 0
-        for factors in self.products:
-            kept = [parts[k][first:] for k, first in factors]
-            for chosen in product(*reversed(kept)):  # as formulaic: the first changes fastest
-                with np.errstate(all="ignore"):  # `Encoder.transform` refuses what is not finite
+        with np.errstate(all="ignore"):  # `Encoder.transform` refuses what is not finite
+            for factors in self.products:
+                kept = [parts[k][first:] for k, first in factors]
+                for chosen in product(*reversed(kept)):  # as formulaic: the first changes fastest
                     features[:, start] = math.prod(reversed(chosen))
-                start += 1
+                    start += 1
         return features
 
     def features_of(self, column: Name) -> list[str]:
