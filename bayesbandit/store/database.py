@@ -187,21 +187,21 @@ class Database:
                 yield connection
                 connection.commit()
 
-    def _begun(self, writes: bool = False) -> Connection:
+    def _begun(self, writes: bool = False, again: bool = True) -> Connection:
         """Return a connection in a transaction, which is rolled back where it is closed.
 
-        The server may have closed a connection that stayed open, as when it starts again. Then this
-        is another one.
+        again: whether another connection is tried if the server has closed this one, which stayed
+        open, as when it starts again.
         """
         connection = self.connected().connect().execution_options(writes=writes)
         try:
             connection.begin()
-        except DBAPIError as error:
+        except BaseException as error:
             connection.close()
-            if not error.connection_invalidated or left() <= 0:
+            stale = isinstance(error, DBAPIError) and error.connection_invalidated
+            if not (stale and again and left() > 0):
                 raise
-            connection = self.connected().connect().execution_options(writes=writes)
-            connection.begin()
+            return self._begun(writes, again=False)
         return connection
 
     def _check_deadline(self) -> None:
