@@ -148,6 +148,9 @@ def test_the_log_likelihood_is_unweighted_and_the_posterior_is_not():
     x, reward, weight = declared.rows()
     tree = posterior.to_datatree(chains=1, draws=100)
     theta = tree["posterior"]["theta"].values[0]
+    mean = tree["posterior"]["mean_reward"]
+    assert mean.dims == ("chain", "draw", "row")
+    np.testing.assert_allclose(mean.values[0], theta @ x.T, rtol=1e-10)
     expected = norm.logpdf(reward, theta @ x.T, declared.SIGMA)
     np.testing.assert_allclose(tree["log_likelihood"]["reward"].values[0], expected, rtol=1e-10)
     spread = tree["posterior_predictive"]["reward"].values[0].std(axis=0)
@@ -160,11 +163,11 @@ def test_arviz_works_on_the_tree():
     narrow = declared.known.with_priors(theta=Prior("Normal", mu=0, sigma=0.1, dims="feature"))
     other, _ = fitted(narrow)
     trees = {"wide": full.to_datatree(), "narrow": other.to_datatree()}
-    summary = az.summary(trees["wide"])
+    summary = az.summary(trees["wide"], var_names=["theta"])
     assert list(summary.index) == ["theta[0]", "theta[1]", "theta[2]"]
     assert np.isfinite(az.loo(trees["wide"]).elpd)
     assert next(iter(az.compare(trees).index)) == "wide"
-    az.plot_forest(trees["wide"])
+    az.plot_forest(trees["wide"], var_names=["theta"])
     az.plot_ppc_dist(trees["wide"])
 
 
@@ -178,6 +181,23 @@ def test_what_cannot_be_drawn_is_left_out_and_said():
     with pytest.warns(UserWarning, match="the tree is without prior"):
         tree = flat.to_datatree(chains=1, draws=50)
     assert set(tree.children) == GROUPS - {"prior", "prior_predictive"}
+
+
+@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=100, dims="feature"))
+def wide_counts(x, reward, weight, theta):
+    rate = pm.math.exp(x @ theta)
+    pm.Poisson("reward", rate, observed=reward)
+    return rate
+
+
+@pytest.mark.slow
+def test_counts_beyond_any_number_are_left_out_and_said():
+    """A prior has means of e^100, from which no count can be drawn."""
+    x = np.ones((8, 1))
+    posterior = bb.fit(wide_counts, x, np.arange(8.0), engine="laplace", seed=0)
+    with pytest.warns(UserWarning, match="the tree is without prior_predictive: lam value too lar"):
+        tree = posterior.to_datatree(chains=1, draws=50)
+    assert set(tree.children) == GROUPS - {"prior_predictive"}
 
 
 def sampled(values, **said):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pymc.exceptions import TruncationError
 from pytensor.graph.traversal import ancestors
 
 from bayesbandit.declaring.declaration import DATA_NAMES
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 PRIOR_DRAWS = 1000
+# What PyMC and NumPy raise where a distribution cannot be drawn from, or not at such parameters: a
+# wide prior of a count's log mean has means beyond any count.
+NOT_DRAWN = NotImplementedError, ValueError, TruncationError
 
 Draws = Mapping[str, np.ndarray]  # by name, (chain, draw, *shape)
 
@@ -56,20 +60,21 @@ def datatree(
 
     row = str(row_dimension(model))
     data = {role: np.asarray(v.get_value()) for role, v in containers(model).items()}
+    observed = {str(v.name): np.asarray(model.rvs_to_values[v].eval()) for v in model.observed_RVs}
+    whole = [k for k in along_rows(model) if len(observed[k]) == len(data["x"])]
     for one in (model, unweighted):
-        one.named_vars_to_dims.update(dict.fromkeys(along_rows(one), (row,)))
+        one.named_vars_to_dims.update(dict.fromkeys(whole, (row,)))
     coords = {k: np.asarray(v) for k, v in model.coords.items() if v is not None}
     coords |= {row: np.arange(len(data["x"])), **{k: np.asarray(v) for k, v in names.items()}}
     chains = next(iter(free.values())).shape[:2]
     flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in free.items()}
     if "lp" not in stats:
         stats = {**stats, "lp": LogDensity(read(model)).joint(flat, data).reshape(chains)}
-    observed = {str(v.name): model.rvs_to_values[v] for v in model.observed_RVs}
     tree = az.from_dict(
         {
             "posterior": {**free, **rest},
             "sample_stats": dict(stats),
-            "observed_data": {k: np.asarray(v.eval()) for k, v in observed.items()},
+            "observed_data": observed,
             "constant_data": {DATA_NAMES[role]: v for role, v in data.items() if role != "reward"},
         },
         coords=coords,
@@ -78,7 +83,12 @@ def datatree(
     )
     before, after = np.random.SeedSequence(seed).generate_state(2).tolist()
     groups: dict[str, Any] = {}
+    of_rows = [str(v.name) for v in model.deterministics if v.name not in rest]
     with COMPILE, silenced():
+        groups["posterior"] = pm.compute_deterministics(
+            tree["posterior"].dataset, model=model, var_names=of_rows, merge_dataset=True,
+            **QUIET_SAMPLING,
+        )  # fmt: skip
         groups |= _prior(model, [*free, *rest], list(observed), before)
         groups["log_prior"] = pm.stats.compute_log_prior(
             tree, model=model, extend_inferencedata=False, **QUIET_SAMPLING
@@ -90,8 +100,8 @@ def datatree(
                     random_seed=after, **QUIET_SAMPLING,
                 )  # fmt: skip
                 groups["posterior_predictive"] = predicted["posterior_predictive"]
-            except NotImplementedError as error:
-                _without("posterior_predictive", error)
+            except NOT_DRAWN as error:
+                _without("posterior_predictive", str(error).splitlines()[0])
         else:
             _without("posterior_predictive", "no variable is observed")
         potentials = _on_rows(unweighted)
@@ -118,18 +128,17 @@ def _prior(model: pm.Model, names: list[str], observed: list[str], seed: int) ->
     """Return draws of the prior and its predictive, as far as they can be drawn, by group."""
     import pymc as pm
 
-    for predicted in (observed, []):  # perhaps only rewards cannot be drawn
+    for predicted in (observed, []) if observed else ([],):  # perhaps only rewards cannot be drawn
+        groups = ["prior", *["prior_predictive"] * bool(predicted)]
         try:
             drawn = pm.sample_prior_predictive(
                 PRIOR_DRAWS, model=model, var_names=[*names, *predicted], random_seed=seed,
                 compile_kwargs=UNCOMPILED,
             )  # fmt: skip
-        except NotImplementedError as error:
-            missing = error
+        except NOT_DRAWN as error:
+            _without(groups[-1], str(error).splitlines()[0])
         else:
-            groups = ["prior", *["prior_predictive"] * bool(predicted)]
             return {group: drawn[group] for group in groups}
-    _without("prior", missing)
     return {}
 
 

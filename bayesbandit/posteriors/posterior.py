@@ -208,10 +208,11 @@ class Posterior:
     ) -> xr.DataTree:
         """Return the posterior as ArviZ's DataTree.
 
-        Its groups are posterior, prior, prior_predictive, posterior_predictive, log_likelihood
-        (pointwise, every weight 1; one value a row if there are potentials of rows, and none if
-        these are no sum over rows), log_prior, sample_stats (at least `lp`), observed_data and
-        constant_data. The engine and its diagnostics are attributes.
+        Its groups are posterior (with each row's mean reward, and what else is computed of rows),
+        prior, prior_predictive, posterior_predictive, log_likelihood (pointwise, every weight 1;
+        one value a row if there are potentials of rows, and none if these are no sum over rows),
+        log_prior, sample_stats (at least `lp`), observed_data and constant_data. The engine and its
+        diagnostics are attributes.
 
         chains, draws: how many independent draws to take from a closed form. A sampled posterior
         ignores them and has its own chains.

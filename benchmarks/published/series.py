@@ -61,7 +61,7 @@ def change_of_slope() -> Handed:
         offset = m + pm.math.dot(changes, -s * delta)
         trend = pm.Deterministic("trend", growth * time + offset, dims="time")
         pm.Normal("y", trend, pm.HalfNormal("sigma", 0.5), observed=y, dims="time")
-    rows = {"t": 0, "A": lambda x: pt.cast(x[:, :1] > s, "float64")}
+    rows = {"t": 0, "A": lambda x: pt.cast(x[:, 0, None] > s, "float64")}
     handed = bb.RewardModel.from_pymc(model, "trend", rows=rows)
     return Handed(model, handed, t[:, None], y)
 

@@ -323,6 +323,16 @@ def test_a_part_of_the_rewards_is_observed_and_a_bandit_plays():
         handed_masked(weighted=True)
 
 
+@pytest.mark.slow
+def test_what_a_part_of_the_rows_observes_has_no_dimension_of_rows():
+    model, x, r = handed_masked()
+    posterior = bb.fit(model, x, r, engine="laplace", seed=0)
+    with pytest.warns(UserWarning, match="the tree is without log_likelihood"):
+        tree = posterior.to_datatree(chains=1, draws=20)
+    assert tree["observed_data"]["y"].shape == ((r < 1).sum(),)
+    assert tree["posterior"]["mean_reward"].dims == ("chain", "draw", "row")
+
+
 def correlated():
     """Slopes of counties, correlated by LKJ."""
     county, floor, y = rows()
