@@ -149,8 +149,7 @@ class Experiment:
         cache = Cache(None if out is None else Path(out) / "runs")
         keys = self._keys(described)
         left = [run for run in keys if keys[run] not in cache.tables]
-        if left:
-            self._play(left, keys, cache, jobs, progress, texts)
+        self._play(left, keys, cache, jobs, progress, texts)
         table = pd.concat([cache.tables[key] for key in keys.values()], ignore_index=True)
         if out is not None:
             cache.gather()

@@ -182,14 +182,6 @@ def test_ranks_are_uniform(datasets, thin):
     assert p_values(found, 6.0, 32)[0] < 1e-4
 
 
-@pytest.mark.parametrize("likelihood", [normal, won])
-def test_mean_rewards_are_those_of_the_declaration(likelihood):
-    """And not what the sweep draws: v in the place of z, or the linear predictor."""
-    found = plan(declared(likelihood), D, K)
-    assert found.engine == "gibbs"
-    assert not found.affine
-
-
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize("likelihood", [normal, won])

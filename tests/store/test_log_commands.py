@@ -112,7 +112,7 @@ def test_an_export_is_a_frame_that_evaluate_takes_as_a_log(url, service, tmp_pat
         (["export", "--out", "log.csv", "--name", "nobody"], "has no bandit"),
         (["erase"], "Missing argument"),
         (["prune", "--name", "nobody"], "has no bandit"),
-        (["prune", "--policy", "mine.py:POLICY"], "`bayesbandit --part policy=FILE.py:NAME"),
+        (["prune", "--policy", "mine.py:POLICY"], "No such option: --policy"),
     ],
 )
 def test_a_wrong_word_changes_nothing(url, service, tmp_path, monkeypatch, words, said):
