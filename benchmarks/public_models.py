@@ -42,12 +42,13 @@ Models that others have published, written as their authors write them, and hand
   data are.
 - **means**: the largest difference to the means by plain PyMC (`pm.sample` with nutpie) of all
   variables, in standard errors of both. **sds**: the ratio of standard deviations that is farthest
-  from 1.
+  from 1. The scales of a horseshoe are half-Cauchy. Their posterior density falls as λ⁻³, so they
+  have no standard deviation.
 - A dash is what was not measured so far: the command goes on with those.
 - **seconds**: of `bb.fit`, with compilation, beside `pm.sample` with as many **draws** (in two
   chains), on a busy machine.
 - **bandit**: the seconds of {ROUNDS} rounds, without those that make it. Rewards are drawn from the
-  data.
+  data. *no*: a draw of the prior has an infinite mean reward, Γ(1 + 1/α) of a shape α near 0.
 
 | model | source | rewrite | engine | means | sds | draws | seconds, beside PyMC | bandit |
 |---|---|---|---|--:|--:|--:|--:|--:|
