@@ -21,7 +21,10 @@ from bayesbandit.kernels.student import kernel, normal_cdf, reach
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-FIRST_ARM: Any = np.int64(0)  # for a Python int numba would compile again
+# for a Python int numba would compile all that it is given to again
+FIRST_ARM: Any = np.int64(0)
+NONE: Any = np.int64(0)
+NOBODY: Any = np.int64(-1)
 ORTHANT_NODES, ORTHANT_WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
@@ -144,8 +147,8 @@ def best_from(first: int, mean: Vector, scale: Vector, df: Vector, out: Vector) 
     for k in range(K):
         extent[k] = reach(df[k]) * scale[k]
     floor = place(mean, extent, shift, alive)
-    n = points = students = 0
-    i = j = third = -1
+    n = points = students = NONE
+    i = j = third = NOBODY
     for k in range(K):
         if alive[k]:
             i, j, third = k, i, j
