@@ -483,6 +483,28 @@ def test_the_common_scale_of_a_horseshoe_mixes(rng):
     assert array_stats.ess(draws, chain_axis=0, draw_axis=1) > 400
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_coefficients_of_many_sds_of_the_noise_have_the_sds_of_least_squares(known, rng):
+    """A common scale stretches coefficients of 1, of which the noise moves the tenth digit."""
+    noise = 1e-9
+
+    @bb.reward_model(tau2=IG)
+    def precise(x, reward, tau2):
+        theta = pm.Normal("theta", 0, pm.math.sqrt(tau2), dims="feature")
+        sigma2 = noise**2 if known else pm.InverseGamma("sigma2", 20, 19 * noise**2)
+        mu = x @ theta
+        pm.Normal("reward", mu, pm.math.sqrt(sigma2), observed=reward)
+        return mu
+
+    x = rng.normal(size=(40, 3))
+    reward = x @ np.array([1.0, -0.5, 0.3]) + noise * rng.normal(size=40)
+    draws = engine(precise, {"x": x, "reward": reward}).sample(
+        {"x": x, "reward": reward}, 2000, 1, seed=0
+    )
+    sds = noise * np.sqrt(np.diag(np.linalg.inv(x.T @ x)))
+    np.testing.assert_allclose(draws.values["theta"][0].std(axis=0), sds, rtol=0.2)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.3, 0.01])
 def test_the_scale_of_a_random_walk_mixes(scale, rng):

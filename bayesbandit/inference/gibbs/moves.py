@@ -51,12 +51,11 @@ def moves(layout: Layout, owner: Array) -> Moves:
             continue
         rate, own, spread = stretch or none
         distinct, kind = np.unique(rates, return_inverse=True)
-        kind = 3 * kind
         kind[first + own] = -1
         speeds.append(speed)
         strides.append((rate, rate * len(own)))
         kinds.append(kind)
-        exponents.append((distinct[:, None] + rate * np.arange(3.0)).ravel())
+        exponents.append(distinct)
         spreads.append(csr_array(spread.T) @ csr_array(np.eye(len(layout.sparse.offset))[own]))
     M = len(speeds)
     width = max(map(len, exponents), default=0)

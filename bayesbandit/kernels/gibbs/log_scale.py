@@ -55,23 +55,37 @@ def inverse_of_inverse_gaussian(m, shape, rng):
 
 
 @kernel
-def slice_from(a, q, e, S, low, high, rng):
-    """Return the next point of a slice sampler that stands at 0."""
-    level = height(0.0, a, q, e, S) - rng.standard_exponential()
+def stretched_height(s, a, q, e, S, r, first, second):
+    """Return g(s) with S_k + 2 first_k c + second_k c² in place of S_k, for c = exp(r s) − 1."""
+    if r == 0.0:
+        return height(s, a, q, e, S)
+    g = (a + q * s) * s
+    c = math.expm1(r * s)
+    for k in range(e.size):
+        total = S[k] + c * (2.0 * first[k] + c * second[k])
+        if total != 0.0:
+            g += total * math.exp(e[k] * s)
+    return g
+
+
+@kernel
+def slice_from(a, q, e, S, r, first, second, low, high, rng):
+    """Return the next point of a slice sampler of `stretched_height` that stands at 0."""
+    level = stretched_height(0.0, a, q, e, S, r, first, second) - rng.standard_exponential()
     left = -rng.random()
     right = left + 1.0
     for _ in range(MAX_STEPS):
-        if left <= low or not height(left, a, q, e, S) > level:
+        if left <= low or not stretched_height(left, a, q, e, S, r, first, second) > level:
             break
         left -= 1.0
     for _ in range(MAX_STEPS):
-        if right >= high or not height(right, a, q, e, S) > level:
+        if right >= high or not stretched_height(right, a, q, e, S, r, first, second) > level:
             break
         right += 1.0
     left, right = max(left, low), min(right, high)
     for _ in range(MAX_SHRINKS):
         s = left + rng.random() * (right - left)
-        if height(s, a, q, e, S) > level:
+        if stretched_height(s, a, q, e, S, r, first, second) > level:
             return s
         if s < 0.0:
             left = s
@@ -108,4 +122,4 @@ def draw(a, q, e, S, low, high, rng):
             m = math.sqrt(S[other] / S[last])
             x = inverse_of_inverse_gaussian(m, -2.0 * S[last], rng)
             return math.log(max(x, MIN_SCALE)) / e[last]
-    return slice_from(a, q, e, S, low, high, rng)
+    return slice_from(a, q, e, S, 0.0, S, S, low, high, rng)

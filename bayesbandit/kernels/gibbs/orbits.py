@@ -39,10 +39,8 @@ class Moves(NamedTuple):
     speed: Matrix  # (M, P) d
     stretch: Vector  # (M,) r
     jacobian: Vector  # (M,) r, times the number of squares that are scaled
-    # (M, T) where, in `exponent`, there are those of a term: of its φ, and this with r and 2 r; −1
-    # for the squares that are scaled
-    kind: Index
-    exponent: Matrix
+    kind: Index  # (M, T) where, in `exponent`, that of a term's φ is; −1 of squares that are scaled
+    exponent: Matrix  # (M, E)
     # w_j of move m is a sum of shares in ρ of sparse squares, from square_at[m D + j] on
     square_at: Index
     square: Index
@@ -85,7 +83,12 @@ def stretch(c, delta, work):
 
 @kernel
 def step(terms, moves, m, state, work, rng):
-    """Take a step along move m, by a slice of the log density a s + q s² + Σ S exp(e s)."""
+    """Take a step along move m, by a slice of the log density
+
+        a s + q s² + Σ (S + 2 first c + second c²) exp(e s),    c = exp(r s) − 1.
+
+    In powers of exp(r s), S would drown where means lie many sds of the noise from prior means.
+    """
     u, d, r, e = state.u, moves.speed[m], moves.stretch[m], moves.exponent[m]
     a = q = 0.0
     low, high = -np.inf, np.inf
@@ -98,24 +101,22 @@ def step(terms, moves, m, state, work, rng):
             low, high = max(low, min(one, other)), min(high, max(one, other))
     if not low < 0.0 < high:
         return
-    S = np.zeros(e.size)
+    S, first, second = np.zeros((3, e.size))
     if r != 0.0:
         a += moves.jacobian[m]
         aim(terms, moves, m, work)
     for t in range(work.phi.size):
-        k, phi, Q = moves.kind[m, t], work.phi[t], work.Q[t]
-        if k >= 0 and r == 0.0:
-            S[k] += phi * Q
-        elif k >= 0:  # Q(δ + (c − 1) w) is a polynomial of degree 2 in c = exp(r s)
-            b, c = work.first[t], work.second[t]
-            S[k] += phi * (Q - 2.0 * b + c)
-            S[k + 1] += 2.0 * phi * (b - c)
-            S[k + 2] += phi * c
-    s = log_scale.slice_from(a, q, e, S, low, high, rng)
+        k, phi = moves.kind[m, t], work.phi[t]
+        if k >= 0:
+            S[k] += phi * work.Q[t]
+            if r != 0.0:
+                first[k] += phi * work.first[t]
+                second[k] += phi * work.second[t]
+    s = log_scale.slice_from(a, q, e, S, r, first, second, low, high, rng)
     add_scaled(u, s, d)
     weigh(terms, u, work.phi)
     if r != 0.0:
-        stretch(math.exp(r * s) - 1.0, state.delta, work)
+        stretch(math.expm1(r * s), state.delta, work)
 
 
 @kernel
