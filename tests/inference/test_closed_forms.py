@@ -1,6 +1,7 @@
 """Laws of closed forms of θ and a noise scale, known or unknown, on many declarations of each."""
 
 import numpy as np
+import pymc as pm
 import pytest
 from scipy.stats import invgamma, multivariate_normal
 
@@ -72,3 +73,18 @@ def test_the_spread_of_a_noise_sd_keeps_its_digits_after_many_rows(shape):
     mean, sd = known.power(-0.5)
     assert np.isclose(mean, np.sqrt(2.0), rtol=1.0 / shape)
     assert np.isclose(sd / mean, 0.5 / np.sqrt(shape), rtol=1.0 / shape + 1e-5)
+
+
+@pytest.mark.parametrize("shape", [1e-3, 1e-6])
+def test_without_rows_a_vague_prior_is_the_posterior(shape):
+    """Although quantiles of the noise precision are below all floats: the log evidence is 0."""
+
+    def vague(x, reward, weight):
+        q = pm.Gamma("q", shape, shape)
+        theta = pm.Normal("theta", 0, tau=q, dims="feature")
+        return unknown_noise.observe(x @ theta, 1 / q, reward, weight)
+
+    data = rows(n=0)
+    posterior = normal_inverse_gamma.match(built(vague, data)).posterior(**data)
+    np.testing.assert_allclose([posterior.shape, posterior.scale], shape, rtol=1e-9)
+    np.testing.assert_allclose(posterior.log_evidence, 0.0, atol=1e-9)

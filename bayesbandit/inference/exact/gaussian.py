@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 ENGINE = "exact_gaussian"
 TESTED_QUANTILES = np.array([0.5, 1e-4, 1.0 - 1e-4])  # of q
+LEAST_TESTED = 1e-200  # of q, whose quantiles are below all floats for a small shape
 
 
 class GaussianBlock:
@@ -287,7 +288,7 @@ class ExactGaussian(GaussianBlock):
         the tails, the model's log density of these rows and its gradient in θ are those of
         `known`, to rounding or to 1e-5 posterior sds."""
         z = tried(self.dim)
-        q = known.precisions(TESTED_QUANTILES)
+        q = np.maximum(known.precisions(TESTED_QUANTILES), LEAST_TESTED)
         root = np.sqrt(q)
         half = solve_triangular(known.cholesky, z.T, lower=True, trans=1)
         theta = known.mean + (half / root).T
