@@ -100,7 +100,11 @@ def test_deterministic_quantities_are_coefficients():
         posterior.coefficients["theta"], other.coefficients["theta"], strict=True
     ):
         np.testing.assert_allclose(found, true, rtol=1e-9, atol=1e-12)
-    assert set(posterior.to_datatree(2, 50)["posterior"]) == {"theta_offset", "theta"}
+    assert set(posterior.to_datatree(2, 50)["posterior"]) == {
+        "theta_offset",
+        "theta",
+        "mean_reward",
+    }
 
 
 @pytest.mark.slow
@@ -287,7 +291,7 @@ def sensitivity(model, engine):
     posterior, _ = fitted(model, draws=500, chains=2, engine=engine)
     tree = posterior.to_datatree(chains=2, draws=500)
     assert tree["log_prior"]["theta"].dims == ("chain", "draw", "feature")
-    found = az.psense_summary(tree, round_to=6)
+    found = az.psense_summary(tree, var_names=["theta"], round_to=6)
     assert list(found.index) == ["theta[0]", "theta[1]", "theta[2]"]
     return found["prior"]
 

@@ -85,10 +85,11 @@ def datatree(
     groups: dict[str, Any] = {}
     of_rows = [str(v.name) for v in model.deterministics if v.name not in rest]
     with COMPILE, silenced():
-        groups["posterior"] = pm.compute_deterministics(
-            tree["posterior"].dataset, model=model, var_names=of_rows, merge_dataset=True,
-            **QUIET_SAMPLING,
-        )  # fmt: skip
+        drawn = tree["posterior"].dataset
+        computed = pm.compute_deterministics(
+            drawn, model=model, var_names=of_rows, **QUIET_SAMPLING
+        )
+        groups["posterior"] = drawn.assign(computed.data_vars)
         groups |= _prior(model, [*free, *rest], list(observed), before)
         groups["log_prior"] = pm.stats.compute_log_prior(
             tree, model=model, extend_inferencedata=False, **QUIET_SAMPLING

@@ -505,8 +505,11 @@ class Ledger:
         return None if row is None else Snapshot(*row)
 
     def add_snapshot(self, number: int, data: bytes) -> None:
-        """Store a snapshot of a version, in the place of older ones."""
-        own = self.own(versions), versions.c.number == number
+        """Store a snapshot of a version, in the place of older ones.
+
+        Version 0 has one from the beginning until it is pruned, and gets no other.
+        """
+        own = self.own(versions), versions.c.number == number, versions.c.kind != STARTED
         with self.database.write() as connection:
             connection.execute(update(versions).where(*own).values(snapshot=data))
             self._forget_snapshots(connection, number)

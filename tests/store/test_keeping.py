@@ -52,6 +52,7 @@ def test_what_a_checkpoint_vouches_for_may_go(url):
     number = service.log.checkpoint()
     assert service.sync() == number
     assert service.log.prune() == 40
+    assert follower.snapshot() == 0  # which is gone, and stays so
     assert service.log.counts()["decisions"] == 1
     assert service.log.verify().empty
     live(service, clock, days=1, seed=1)

@@ -166,7 +166,8 @@ _READ: WeakKeyDictionary[pm.Model, Density] = WeakKeyDictionary()
 def read(model: pm.Model) -> Density:
     """Return the model's log density, read once: see `_read`. `Density.own` are its rows now."""
     if model not in _READ:
-        _READ[model] = _read(model)
+        with COMPILE:
+            _READ[model] = _read(model)
     own = {role: np.asarray(v.get_value()) for role, v in containers(model).items()}
     return replace(_READ[model], own=own)
 
