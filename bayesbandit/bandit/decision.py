@@ -300,6 +300,13 @@ class Decision:
         return html_table(f"Decision: {len(self)} contexts", columns, chosen)
 
 
-def _restored(layout: Layout, rows: np.ndarray, *rest: Any) -> Decision:
+def _restored(
+    layout: Layout,
+    rows: np.ndarray,
+    late: Late | None,
+    ids: np.ndarray | None,
+    tick: np.ndarray | None,
+) -> Decision:
     """Return a copied decision, with a copy of rows that another process lends to read."""
-    return Decision(layout, rows if rows.flags.writeable else np.array(rows), *rest)
+    own = rows if rows.flags.writeable else np.array(rows)
+    return Decision(layout, own, late, ids, tick)

@@ -7,7 +7,7 @@ NaN except in every `every`-th round.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,7 @@ from bayesbandit.kernels import rounds
 from bayesbandit.kernels.play import NO_ARM_DUE, NOTHING_KNOWN
 from bayesbandit.kernels.play import play as rounds_in_loop
 from bayesbandit.kernels.propensities import ruled_out
+from bayesbandit.kernels.reweighted import Known
 from bayesbandit.kernels.selection import is_short
 from bayesbandit.runtime.compiling import without
 from bayesbandit.runtime.memory import AT_ONCE
@@ -77,7 +78,9 @@ def loop(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Playe
     """Play a run in compiled loops. Each ends at the end of a block of random numbers, or where
     past rounds must be reweighted."""
     T = len(x)
-    belief, kernel, layout = bandit.belief, bandit.kernel, bandit.layout
+    belief = bandit.belief
+    kernel = bandit.kernel
+    layout = bandit.layout
     kind = fast_path.kind_played(bandit)
     assert kernel is not None
     assert kind is not None
@@ -91,13 +94,15 @@ def loop(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Playe
         absent = []
         arms, settings, log_weight = belief.blocks, belief.rules, belief.log_weight
     reweighting = bandit.reweighting
-    source, clip = bandit.source, bandit.clip
-    known, due = NOTHING_KNOWN, NO_ARM_DUE
-    if reweighting is None:
+    weigher = None if reweighting is None else reweighting.weigher
+    assert weigher is None or isinstance(weigher, Inverse)
+    clip = bandit.clip
+    known: Known | None = NOTHING_KNOWN
+    due = NO_ARM_DUE
+    if weigher is None:
         absent += ["REWEIGHTED", *ruled_out(kind)]
         rows = bandit.history.room(T)
     else:
-        weigher: Any = reweighting.weigher
         clip = weigher.clip
         rows = np.empty((min(T, 1 + AT_ONCE // layout.width), layout.width))
     run = without(rounds_in_loop, *absent)
@@ -109,15 +114,15 @@ def loop(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Playe
     while done < T:
         start = done
         t = bandit.t + 1
-        if reweighting is not None:
+        if reweighting is not None and weigher is not None:
             weigher.count(belief, bandit.policy, layout, t, 0)
             known = weigher.known(layout)
             due = np.array([float(reweighting.due.get(arm, 1)) for arm in layout.arms])
         done = run(
             x, reward, start, every, tick, arms, bandit.all_arms, settings, log_weight, kind,
-            params, source, clip, known, due, bandit.stream, chosen, propensity, rows,
+            params, bandit.source, clip, known, due, bandit.stream, chosen, propensity, rows,
         )  # fmt: skip
-        if reweighting is not None and done > start:
+        if reweighting is not None and weigher is not None and done > start:
             played = rows[: done - start]
             weigher.count(belief, bandit.policy, layout, t, len(played))
             bandit.history.extend(played)

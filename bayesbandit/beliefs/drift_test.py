@@ -196,7 +196,8 @@ class Amounts(Bettors):
 
     def __init__(self, half_lives: Sequence[float | None]) -> None:
         super().__init__(half_lives)
-        self.squares, self.errors = 0.0, 0  # sum and number
+        self.squares = 0.0  # their sum
+        self.errors = 0  # their number
 
     def scores(self, x: Array, arm: Array, reward: Array) -> Array:
         """Learn rounds as `wealth`. Return the logarithms (n, M) of what each half-life gained by
@@ -254,7 +255,8 @@ class EProcess:
         self.n, self.largest = 0, 0.0
         self.early: list[tuple[Array, Array, Array]] = []
         self.centre, self.unit = np.empty(0), np.empty(0)  # of features
-        self.usual, self.mean = 0.0, 0.0  # rewards
+        self.usual = 0.0  # the most frequent reward
+        self.mean = 0.0  # of the others
         self.followed = 0  # rounds of a history
 
     def add(self, x: Array, arm: Array, reward: Array) -> None:

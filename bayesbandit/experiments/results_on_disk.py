@@ -64,7 +64,8 @@ class Cache:
     def gather(self) -> None:
         """Put all tables into one file."""
         if len(self.files) > 1:
-            scattered, self.files = self.files, []
+            scattered = self.files
+            self.files = []
             self.put(self.tables)
             for file in scattered:
                 file.unlink(missing_ok=True)

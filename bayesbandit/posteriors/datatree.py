@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PRIOR_DRAWS = 1000
 # What PyMC and NumPy raise where a distribution cannot be drawn from, or not at such parameters: a
 # wide prior of a count's log mean has means beyond any count.
-NOT_DRAWN = NotImplementedError, ValueError, TruncationError
+DRAWING_ERRORS = NotImplementedError, ValueError, TruncationError
 
 Draws = Mapping[str, np.ndarray]  # by name, (chain, draw, *shape)
 
@@ -101,7 +101,7 @@ def datatree(
                     random_seed=after, **QUIET_SAMPLING,
                 )  # fmt: skip
                 groups["posterior_predictive"] = predicted["posterior_predictive"]
-            except NOT_DRAWN as error:
+            except DRAWING_ERRORS as error:
                 _without("posterior_predictive", str(error).splitlines()[0])
         else:
             _without("posterior_predictive", "no variable is observed")
@@ -136,7 +136,7 @@ def _prior(model: pm.Model, names: list[str], observed: list[str], seed: int) ->
                 PRIOR_DRAWS, model=model, var_names=[*names, *predicted], random_seed=seed,
                 compile_kwargs=UNCOMPILED,
             )  # fmt: skip
-        except NOT_DRAWN as error:
+        except DRAWING_ERRORS as error:
             _without(groups[-1], str(error).splitlines()[0])
         else:
             return {group: drawn[group] for group in groups}

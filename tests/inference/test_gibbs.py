@@ -485,7 +485,7 @@ def test_the_common_scale_of_a_horseshoe_mixes(rng):
 
 @pytest.mark.parametrize("known", [True, False])
 def test_coefficients_of_many_sds_of_the_noise_have_the_sds_of_least_squares(known, rng):
-    """A common scale stretches coefficients of 1, of which the noise moves the tenth digit."""
+    """Coefficients are near 1, and the noise is 1e-9. A joint step multiplies all of them."""
     noise = 1e-9
 
     @bb.reward_model(tau2=IG)

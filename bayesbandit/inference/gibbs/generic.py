@@ -231,10 +231,10 @@ class Problem:
     @cached_property
     def moves(self) -> orbits.Moves:
         """The joint moves that make it mix, the same ones for layouts that are alike."""
-        powers, forms = self.layout.powers, self.layout.sparse.forms
+        matrices = self.layout.powers, self.layout.sparse.forms
         alike = (
             loses_digits(self.layout),
-            *(v.tobytes() for m in (powers, forms) for v in (m.data, m.indices, m.indptr)),
+            *(v.tobytes() for m in matrices for v in (m.data, m.indices, m.indptr)),
         )
         last = self.reading.last_moves
         if last is not None and last[0] == alike:

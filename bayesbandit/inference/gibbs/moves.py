@@ -43,7 +43,12 @@ def moves(layout: Layout, owner: Array) -> Moves:
     """
     first = len(layout.terms.rows) + len(layout.terms.groups)
     none = Stretch(0.0, np.zeros(0, np.int64), np.zeros((0, layout.dim)))
-    speeds, strides, kinds, exponents, spreads = [], [], [], [], []
+    speeds = list[Array]()
+    stretches = list[float]()
+    jacobians = list[float]()
+    kinds = list[Array]()
+    exponents = list[Array]()
+    spreads = list[csr_array]()
     for speed in directions(layout.powers, owner):
         rates = np.round(layout.powers @ speed, RATE_DIGITS)
         stretch = stretched(layout, rates[first : first + len(layout.sparse.offset)])
@@ -53,7 +58,8 @@ def moves(layout: Layout, owner: Array) -> Moves:
         distinct, kind = np.unique(rates, return_inverse=True)
         kind[first + own] = -1
         speeds.append(speed)
-        strides.append((rate, rate * len(own)))
+        stretches.append(rate)
+        jacobians.append(rate * len(own))
         kinds.append(kind)
         exponents.append(distinct)
         spreads.append(csr_array(spread.T) @ csr_array(np.eye(len(layout.sparse.offset))[own]))
@@ -62,8 +68,8 @@ def moves(layout: Layout, owner: Array) -> Moves:
     spread = vstack([csr_array((0, len(layout.sparse.offset))), *spreads], format="csr")
     return Moves(
         speed=np.array(speeds).reshape(M, len(owner)),
-        stretch=np.array([r for r, _ in strides]),
-        jacobian=np.array([j for _, j in strides]),
+        stretch=np.array(stretches),
+        jacobian=np.array(jacobians),
         kind=np.array(kinds, np.int64).reshape(M, len(layout.terms.coef)),
         exponent=np.array([np.pad(e, (0, width - len(e))) for e in exponents]).reshape(M, width),
         square_at=spread.indptr.astype(np.int64),

@@ -124,7 +124,8 @@ class Form(NamedTuple):
         return Form(squares._replace(by=by), moved, linear - 2.0 * square * base, square)
 
     def among(self, reals: int, positives: int) -> Form:
-        """Return the same among another number of variables, of which the last do not enter."""
+        """Return the same form of more variables; those that are added, behind the others, do not
+        enter it."""
 
         def wide(matrix: csr_array, width: int) -> csr_array:
             return csr_array((matrix.data, matrix.indices, matrix.indptr), (matrix.shape[0], width))

@@ -10,7 +10,6 @@ the scales, the absolute error is below 1e-9. What is less likely than 1e-10 may
 """
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +21,9 @@ Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 # for a Python int numba would compile all that it is given to again
-FIRST_ARM: Any = np.int64(0)
-NONE: Any = np.int64(0)
-NOBODY: Any = np.int64(-1)
+FIRST_ARM: int | np.int64 = np.int64(0)
+NO_ARMS: int | np.int64 = np.int64(0)
+NO_ARM: int | np.int64 = np.int64(-1)
 ORTHANT_NODES, ORTHANT_WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
@@ -147,8 +146,8 @@ def best_from(first: int, mean: Vector, scale: Vector, df: Vector, out: Vector) 
     for k in range(K):
         extent[k] = reach(df[k]) * scale[k]
     floor = place(mean, extent, shift, alive)
-    n = points = students = NONE
-    i = j = third = NOBODY
+    n = points = students = NO_ARMS
+    i = j = third = NO_ARM
     for k in range(K):
         if alive[k]:
             i, j, third = k, i, j
