@@ -84,7 +84,7 @@ def test_what_cannot_be_drawn_is_said():
     short = evaluate(log[:100], ["a"], sequence="asymptotic")
     with pytest.raises(ValueError, match="begin with round 120"):
         plots.value_sequences(short)
-    with pytest.raises(ValueError, match="there is only one"):
+    with pytest.raises(ValueError, match="no other one has an estimate"):
         plots.policy_contrasts(short, "a")
 
 

@@ -83,7 +83,7 @@ def evaluate(
             said.append(f"The logged probabilities are not tested: {doubt.untested}.")
         best = result.best()
         tables = titled(result, doubt, best)
-        figures = pictures(result, doubt)
+        figures = pictures(result, doubt, DIFFERENCES in tables)
         policies_table = tables["Policies"]
         folder.mkdir(parents=True, exist_ok=True)
         columns = str(data.roles or "")
@@ -202,7 +202,8 @@ def titled(result: Evaluation, doubt: Check, best: Best) -> dict[str, pd.DataFra
         table["always_high"] = table["policy"].map(last["high"])
     table["warnings"] = table["policy"].map(said).fillna("")
     tables = {"Policies": table}
-    if LOGGED_POLICY not in result.unsupported and len(result.policies) > 1:
+    supported = [name for name in result.policies if name not in result.unsupported]
+    if LOGGED_POLICY in supported and len(supported) > 1:
         tables[DIFFERENCES] = result.contrasts(LOGGED_POLICY)
     p = best.p.rename_axis("policy").rename(columns=str).reset_index()
     tables["Always-valid p of: the row earns no more than the column"] = p
@@ -213,12 +214,15 @@ def titled(result: Evaluation, doubt: Check, best: Best) -> dict[str, pd.DataFra
     return tables
 
 
-def pictures(result: Evaluation, doubt: Check) -> dict[str, Figure]:
-    """Return the pictures of the page by their files' names."""
+def pictures(result: Evaluation, doubt: Check, contrasted: bool) -> dict[str, Figure]:
+    """Return the pictures of the page by their files' names.
+
+    contrasted: whether there are differences from the logged policy.
+    """
     from bayesbandit import plots
 
     figures = {"values": plots.policy_values(result)}
-    if LOGGED_POLICY not in result.unsupported and len(result.policies) > 1:
+    if contrasted:
         figures["differences"] = plots.policy_contrasts(result, LOGGED_POLICY)
     if doubt.log.probabilities is not None:
         figures["calibration"] = plots.calibration(doubt)

@@ -72,7 +72,7 @@ def policy_contrasts(
     _check(result, Evaluation, "policy_contrasts takes bb.ope.evaluate(…)")
     table = result.contrasts(against)
     if table.empty:
-        raise ValueError(f"no policy to compare with {against!r}: there is only one")
+        raise ValueError(f"no policy to compare with {against!r}: no other one has an estimate")
     panel, down = _rows(table["one"], ax, width)
     columns = ["difference", "low", "high", "low_all", "high_all"]
     value, low, high, low_all, high_all = table[columns].to_numpy(np.float64).T
