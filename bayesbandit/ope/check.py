@@ -7,7 +7,6 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
-from scipy.special import logsumexp
 
 from bayesbandit.kernels import njit
 from bayesbandit.ope.logs.log import Log
@@ -166,7 +165,7 @@ def e_process(log: Log) -> np.ndarray:
     ratios.append(np.log((1 + 1 / (K * p)) / 2))
     paths = [np.cumsum(ratio) for ratio in ratios]
     paths += [tilted(e, a, log.x[:, :0]), tilted(e, a, log.x)]
-    return np.asarray(logsumexp(paths, axis=0) - np.log(len(paths)))
+    return np.logaddexp.reduce(paths, axis=0) - np.log(len(paths))
 
 
 def powers(e: np.ndarray, beta: float) -> np.ndarray:
