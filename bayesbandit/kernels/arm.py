@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayesbandit.kernels.records import as_record
 from bayesbandit.runtime.compiling import interpreted, njit
 
 HEAD = np.dtype((np.record, [(name, "f8") for name in (
@@ -90,7 +91,7 @@ def settings_of(grid: Sequence[float], **values: float) -> np.ndarray:
 @njit(cache=True, inline="always")
 def named(settings):
     """Return the settings as a record."""
-    return settings[:GRID].view(SETTINGS)[0]
+    return as_record(settings, SETTINGS)
 
 
 @njit(cache=True)
@@ -125,7 +126,7 @@ def arm_width(settings: np.ndarray) -> int:
 @njit(cache=True, inline="always")
 def head_of(numbers):
     """Return the head of one arm's numbers."""
-    return numbers[:HEAD_WIDTH].view(HEAD)[0]
+    return as_record(numbers, HEAD)
 
 
 @njit(cache=True, inline="always")

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bayesbandit.kernels.records import as_record
 from bayesbandit.runtime.compiling import njit
 
 SCALARS = "arm", "rule", "number", "min_probability", "propensity", "reward", "weight"
@@ -50,7 +51,7 @@ def row_of(numbers, D, K):
         numbers[D:scale],
         numbers[scale:last],
         numbers[last:log],
-        numbers[log : log + TAIL].view(LOG)[0],
+        as_record(numbers[log : log + TAIL], LOG),
         numbers[log + PROPENSITY : log + PROPENSITY + 1],
     )
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
+from bayesbandit.kernels.records import as_record
 from bayesbandit.kernels.row_layout import DRAWN, GAMMA
 from bayesbandit.runtime.compiling import njit
 
@@ -25,13 +26,13 @@ SETTINGS = np.dtype((np.record, [(name, "f8") for name in (
 @njit(cache=True, inline="always")
 def head_of(arm):
     """Return an arm's numbers as a record."""
-    return arm[:WIDTH].view(HEAD)[0]
+    return as_record(arm, HEAD)
 
 
 @njit(cache=True, inline="always")
 def named(settings):
     """Return the settings as a record."""
-    return settings.view(SETTINGS)[0]
+    return as_record(settings, SETTINGS)
 
 
 @njit(cache=True)
