@@ -23,7 +23,7 @@ Array = np.ndarray
 
 def with_prior(settings: Array, mean: Array, precision: Array) -> Array:
     """Return the settings with the prior θ ~ N(m, σ²Λ⁻¹), m (D,) and Λ (D, D), in place of λ."""
-    interpreted(layout.named)(settings).penalised = 0.0
+    layout.named(settings).penalised = 0.0
     root = cholesky(precision)
     U = root / np.diag(root)[:, None]
     return np.concatenate([settings, np.diag(root) ** 2, U @ mean, U.ravel()])
@@ -42,7 +42,7 @@ def form(settings: Array, total: int, n_arms: int, learns: bool = True) -> Recor
 
     learns: whether they have all numbers, and not only those that predict.
     """
-    setting = interpreted(layout.named)(settings)
+    setting = layout.named(settings)
     D = int(setting.columns)
     width = layout.arm_width(settings) if learns else interpreted(layout.core_width)(D)
     most_left = total * np.exp(setting.slack) * (1 + 1e-9)
@@ -67,7 +67,7 @@ class RidgeArms:
     def __init__(self, arms: Array, settings: Array) -> None:
         self.arms = arms
         self.settings = settings
-        self.setting = interpreted(layout.named)(settings)
+        self.setting = layout.named(settings)
 
     @property
     def head(self) -> Any:

@@ -210,9 +210,9 @@ def _add_products(arm: Arm, settings: Array, n: Array, products: Array) -> None:
 
 def _sizes(settings: Array) -> tuple[int, int]:
     """Return D, the columns of the design, and the number of folds."""
-    setting = interpreted(named)(settings)
+    setting = named(settings)
     return int(setting.columns), int(setting.folds)
 
 
 def _keeps_sums(settings: Array) -> bool:
-    return bool(interpreted(keeps_sums)(interpreted(named)(settings)))
+    return bool(interpreted(keeps_sums)(named(settings)))

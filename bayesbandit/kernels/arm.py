@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesbandit.kernels.records import as_record
+from bayesbandit.kernels.records import record_view
 from bayesbandit.runtime.compiling import interpreted, njit
 
 HEAD = np.dtype((np.record, [(name, "f8") for name in (
@@ -52,6 +52,9 @@ SETTINGS = np.dtype((np.record, [(name, "f8") for name in (
 )]))  # fmt: skip
 GRID = len(SETTINGS.names or ())
 
+head_of = record_view(HEAD)  # of one arm's numbers
+named = record_view(SETTINGS)
+
 RSS_N, RSS, NIG, KNOWN_SIGMA2, EMPIRICAL_BAYES = range(5)
 
 
@@ -88,12 +91,6 @@ def settings_of(grid: Sequence[float], **values: float) -> np.ndarray:
     return settings
 
 
-@njit(cache=True, inline="always")
-def named(settings):
-    """Return the settings as a record."""
-    return as_record(settings, SETTINGS)
-
-
 @njit(cache=True)
 def columns_of(settings):
     """Return D: the settings of any arms begin with it."""
@@ -114,19 +111,13 @@ def core_width(D):
 
 def arm_width(settings: np.ndarray) -> int:
     """Return how many numbers one arm takes."""
-    setting = interpreted(named)(settings)
+    setting = named(settings)
     D = int(setting.columns)
     whole = interpreted(stride)
     own = interpreted(core_width)(D)
     if interpreted(keeps_sums)(setting):
         own += (1 + D) * whole(D) + int(setting.folds) * (2 + D + D * D)
     return int(whole(own))
-
-
-@njit(cache=True, inline="always")
-def head_of(numbers):
-    """Return the head of one arm's numbers."""
-    return as_record(numbers, HEAD)
 
 
 @njit(cache=True, inline="always")

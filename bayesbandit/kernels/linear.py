@@ -41,7 +41,7 @@ def unreached(settings: np.ndarray) -> tuple[str, ...]:
 
     No generator: Python 3.13 breaks where one gets no memory.
     """
-    sums = () if interpreted(keeps_sums)(interpreted(named)(settings)) else ("SUMS",)
+    sums = () if interpreted(keeps_sums)(named(settings)) else ("SUMS",)
     moving = () if interpreted(is_moving)(settings) else ("MOVING",)
     return (*sums, *moving)
 

@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesbandit.kernels.records import as_record
+from bayesbandit.kernels.records import record_view
 from bayesbandit.runtime.compiling import njit
 
 SCALARS = "arm", "rule", "number", "min_probability", "propensity", "reward", "weight"
 LOG = np.dtype((np.record, [(name, "f8") for name in SCALARS]))
 TAIL = len(SCALARS)
 ARM, KIND, PARAM, FLOOR, PROPENSITY, REWARD, WEIGHT = range(TAIL)  # from the end: `row[ARM - TAIL]`
+
+log_of = record_view(LOG)  # of a row's scalars
 
 # The rule that decided; BETA and GAMMA: Thompson sampling from such posteriors.
 KINDS = range(6)
@@ -51,7 +53,7 @@ def row_of(numbers, D, K):
         numbers[D:scale],
         numbers[scale:last],
         numbers[last:log],
-        as_record(numbers[log : log + TAIL], LOG),
+        log_of(numbers[log : log + TAIL]),
         numbers[log + PROPENSITY : log + PROPENSITY + 1],
     )
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
-from bayesbandit.kernels.records import as_record
+from bayesbandit.kernels.records import record_view
 from bayesbandit.kernels.row_layout import DRAWN, GAMMA
 from bayesbandit.runtime.compiling import njit
 
@@ -22,17 +22,8 @@ SETTINGS = np.dtype((np.record, [(name, "f8") for name in (
     "columns", "family", "prior_a", "prior_b", "normalize", "binary", "whole",
 )]))  # fmt: skip
 
-
-@njit(cache=True, inline="always")
-def head_of(arm):
-    """Return an arm's numbers as a record."""
-    return as_record(arm, HEAD)
-
-
-@njit(cache=True, inline="always")
-def named(settings):
-    """Return the settings as a record."""
-    return as_record(settings, SETTINGS)
+head_of = record_view(HEAD)  # of one arm's numbers
+named = record_view(SETTINGS)
 
 
 @njit(cache=True)
