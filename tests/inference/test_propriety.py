@@ -8,6 +8,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.declaring.priors import Prior
 from bayesbandit.inference.base import Improper
+from bayesbandit.inference.draws import PoorDiagnostics
 from bayesbandit.model import reward_model
 
 D = 3
@@ -73,7 +74,7 @@ def test_noise_below_the_rounding_of_means_is_refused(name, zero):
     data = rows(500 if zero else 60)
     if zero:
         data["reward"] = np.zeros(500)
-    with pytest.raises(Improper, match=r"all their digits|improper given the other"):
+    with pytest.raises(Improper, match=r"all their digits|improper"):
         bb.fit(MODELS[name], **data, draws=300, chains=1, seed=0)
     fitted = bb.fit(MODELS[name], **rows(60, exact=False), draws=100, chains=1, seed=0)
     assert fitted.engine == "gibbs"
@@ -82,8 +83,24 @@ def test_noise_below_the_rounding_of_means_is_refused(name, zero):
 @pytest.mark.slow
 def test_noise_of_repeated_contexts_is_refused_whatever_the_number_of_features():
     """Five rows of one context, of ten features: draws of σ went to 1e−100."""
-    with pytest.raises(Improper, match="all their digits"):
+    with pytest.raises(Improper, match="fit rewards exactly"):
         bb.fit(linear, np.ones((5, 10)), np.zeros(5), draws=300, chains=1, seed=0)
+
+
+@pytest.mark.parametrize("reward", [0.0, 1.0, 0.1])
+def test_equal_rewards_have_no_posterior_from_the_row_on_that_leaves_the_noise_free(reward):
+    """∫ s^−n s^r ds is infinite at 0 if n > r, for n rows of rank r."""
+
+    def fit(n):
+        x = np.random.default_rng(n).normal(size=(n, D))
+        x[:, 0] = 1.0
+        return bb.fit(linear, x, np.full(n, reward), draws=20, chains=1, seed=0)
+
+    with pytest.warns(PoorDiagnostics):
+        assert fit(D).engine == "gibbs"
+    for n in (D + 1, D + 2, 40):
+        with pytest.raises(Improper, match="'s' ~ HalfNormal: improper: means fit rewards exactly"):
+            fit(n)
 
 
 @pytest.mark.slow

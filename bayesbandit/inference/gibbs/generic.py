@@ -292,6 +292,9 @@ class Problem:
         """
         layout = self.layout
         D = self.layout.dim
+        if layout.unbounded >= 0:
+            reason = "improper: means fit rewards exactly, and nothing keeps the noise from 0"
+            raise improper(self.reading.engine, f"{self._label(layout.unbounded)}: {reason}")
         theta, u = self.flat(state)
         held = kernel.MonomialState(theta - layout.centre, self.inside(u))
         work = kernel.workspace(layout.terms, D)

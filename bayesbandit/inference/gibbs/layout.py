@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from bayesbandit.inference.graph_analysis.form import Form, Products, Squares, stacked
 from bayesbandit.kernels.algebra.cholesky import padded, room
@@ -14,6 +14,8 @@ from bayesbandit.kernels.gibbs import monomials as kernel
 SPARSE_SIZE = 4  # coordinates that a square may have to be kept sparse
 CENTRE_DIGITS = 1e-10  # of the precision that a centre is found with
 LARGEST_AT_CENTRE = 1e20  # of a prior's square there; beyond it θ would lose its digits
+NEARLY_EXACT = 1e-8  # relative residual at a centre of what some δ may fit exactly
+ROUNDINGS_OF_FIT = 8  # that a fit of least squares may leave
 FLOAT_EPSILON = float(np.finfo(np.float64).eps)
 
 Array = np.ndarray
@@ -40,7 +42,7 @@ class Layout(NamedTuple):
     """A log density of δ = θ − centre and u = log v, in the arrays of the kernel, up to a constant.
 
     dense: the squares from which rows and groups were made. sparse: the others. powers (T, P): the
-    exponents of all terms.
+    exponents of all terms. unbounded: as of `unbounded_scale`.
     """
 
     terms: kernel.Terms
@@ -48,6 +50,7 @@ class Layout(NamedTuple):
     dense: Dense
     sparse: Squares
     powers: csr_array
+    unbounded: int
 
     @property
     def dim(self) -> int:
@@ -112,7 +115,14 @@ def layout(form: Form, A: Array, b: Array, low: Array, high: Array) -> Layout:
         form_coef=sparse.forms.data,
         offset=sparse.offset,
     )
-    return Layout(terms, centre, dense, sparse, every.powers)
+    return Layout(
+        terms,
+        centre,
+        dense,
+        sparse,
+        every.powers,
+        unbounded_scale(dense, sparse, form.pure, terms, centre),
+    )
 
 
 def centred(dense: Dense, sparse: Squares) -> Array:
@@ -167,3 +177,44 @@ def grouped(dense: Dense) -> Rows:
     rows[:, :D] = forms
     rows[:, padded(D)] = offset
     return Rows(by, rows, np.zeros((0, *shape)), np.zeros(0))
+
+
+def unbounded_scale(
+    dense: Dense, sparse: Squares, pure: Products, terms: kernel.Terms, centre: Array
+) -> int:
+    """Return a positive variable towards whose end the integral of the density is infinite, since
+    squares that count ever more there are all 0 at one δ; −1 if there is none.
+
+    So it is where means fit rewards exactly, and nothing keeps the noise from 0. Of squares with
+    φ ∝ v^e, whose forms have rank r, the density of u = log v is
+
+        ∫ p dδ ∝ exp(α u − ½ e r u).
+    """
+    size = np.abs(centre)
+    fitted = np.abs(dense.offset) <= NEARLY_EXACT * (np.abs(dense.forms) @ size)
+    if fitted.size and not fitted.any():
+        return -1
+    exact = [fitted, np.abs(sparse.offset) <= NEARLY_EXACT * (abs(sparse.forms) @ size)]
+    offset = np.concatenate([dense.offset, sparse.offset])
+    powers = vstack([dense.by.powers, sparse.by.powers], format="csr")
+    for end, bound in ((-1.0, -terms.low), (1.0, terms.high)):
+        rates = (end * powers).maximum(0.0)
+        held = rates.T @ ~np.concatenate(exact) + (end * pure.powers).maximum(0.0).sum(axis=0)
+        free = (held == 0.0) & (bound == np.inf) & (terms.square == 0.0)
+        for p in np.flatnonzero(free & (end * terms.linear > 0.0) & (rates.sum(axis=0) > 0.0)):
+            rate = rates[:, [p]].toarray()[:, 0]
+            grows = rate > 0.0
+            forms = np.vstack([dense.forms, sparse.forms.toarray()])[grows]
+            enough = 0.5 * rate[grows] * np.linalg.matrix_rank(forms)
+            is_infinite = np.ptp(enough) == 0.0 and end * terms.linear[p] >= enough[0]
+            if is_infinite and fits_exactly(forms, offset[grows], centre):
+                return int(p)
+    return -1
+
+
+def fits_exactly(forms: Array, offset: Array, centre: Array) -> bool:
+    """Return whether some δ fits all offsets up to rounding, of which there is more at a centre."""
+    delta = np.linalg.lstsq(forms, offset)[0]
+    size = np.abs(forms) @ (np.abs(delta) + np.abs(centre)) + np.abs(offset)
+    left = np.abs(forms @ delta - offset)
+    return bool((left <= ROUNDINGS_OF_FIT * FLOAT_EPSILON * size).all())
