@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 
 from bayesbandit.inference.base import Compiled, NotThisEngine, check_start, improper, refuse
 from bayesbandit.inference.exact.gaussian import GaussianBlock
-from bayesbandit.inference.gibbs.layout import Layout, layout
+from bayesbandit.inference.gibbs.layout import Dense, Layout, Split, layout, split
 from bayesbandit.inference.gibbs.moves import loses_digits, moves
 from bayesbandit.inference.gibbs.walls import Interval, unwalled, within
 from bayesbandit.inference.graph_analysis.degrees import Analytic
@@ -30,7 +30,6 @@ from bayesbandit.inference.graph_analysis.form import (
     Products,
     Reader,
     RowsTogether,
-    Squares,
     Variables,
     added,
     summands,
@@ -66,7 +65,7 @@ class Reading:
         self.rest, self.reals = tuple(rest), quadratic.names
         self.between = dict(between)
         self.last_moves: tuple[tuple[object, ...], orbits.Moves] | None = None
-        self._prior: Form | None = None
+        self._prior: tuple[tuple[int, int], Split] | None = None  # with D and P
         self._fixed: dict[Part, Form] = {}  # the forms of parts that no row enters
         self._whole: dict[Term, list[Part]] = {}
         self._parts = {t: self._numbers(t, summands(t.given_mean)) for t in density.terms}
@@ -131,18 +130,21 @@ class Reading:
         of_rows = {MEAN, *(k for k, has in by_row.items() if has)}
         return Variables(places, self.bounds, of_rows, ends[True] + n, ends[False])
 
-    def __call__(self, data: Data, variables: Variables, noise: RowNoise | None = None) -> Form:
+    def __call__(self, data: Data, variables: Variables, noise: RowNoise | None = None) -> Split:
         """Return the form of the log density of these rows.
 
         noise: of every row, by which the likelihood is known without being read.
         """
+        A, b = self.block.mean_map(data)
         terms = self.density.terms
         if noise is None:
-            return self._terms(terms, data, variables)
-        if self._prior is None:
-            self._prior = self._terms([t for t in terms if not t.on_data], data, variables)
-        prior = self._prior.among(variables.reals, variables.positives)
-        return together([prior, likelihood(noise, data, variables)])
+            return split(self._terms(terms, data, variables), A, b)
+        size = A.shape[1], variables.positives
+        known = self._prior
+        if known is None or known[0] != size:  # variables of rows are more with more rows
+            prior = self._terms([t for t in terms if not t.on_data], data, variables)
+            known = self._prior = size, split(prior.among(*size), A[:0], b[:0])
+        return known[1].with_rows(*likelihood(noise, data, variables, A, b))
 
     def _terms(self, terms: Sequence[Term], data: Data, variables: Variables) -> Form:
         """Return the form of some terms."""
@@ -193,9 +195,11 @@ class Reading:
         return Compiled(inputs, [total([t.graph for t in self.density.terms])])
 
 
-def likelihood(noise: RowNoise, data: Data, variables: Variables) -> Form:
-    """Return the form of rows of such noise: Σ −½ log σ² − weight (mean reward − reward)² / 2σ²,
-    σ² = κ Π v^e."""
+def likelihood(
+    noise: RowNoise, data: Data, variables: Variables, A: np.ndarray, b: np.ndarray
+) -> tuple[Dense, np.ndarray]:
+    """Return the form of rows of such noise: Σ −½ log σ² − weight (A θ + b − reward)² / 2σ²,
+    σ² = κ Π v^e; its squares, and α (P,)."""
     assert noise.factor is not None
     _, reward, weight, _ = data
     n = len(reward)
@@ -203,14 +207,10 @@ def likelihood(noise: RowNoise, data: Data, variables: Variables) -> Form:
     exponents = np.array(list(noise.powers.values()))
     linear = np.zeros(variables.positives)
     linear[places] = -0.5 * n * exponents
-    term = np.repeat(np.arange(n), len(places))
-    where = term, np.tile(places, n)
-    powers = csr_array((np.tile(-exponents, n), where), (n, variables.positives))
+    ends = len(places) * np.arange(n + 1)
+    powers = csr_array((np.tile(-exponents, n), np.tile(places, n), ends), (n, variables.positives))
     coef = -0.5 / noise.factor * (weight if noise.weighted else np.ones(n))
-    ones = np.ones(n), (np.arange(n), variables.places[MEAN])
-    squares = Squares(Products(coef, powers), csr_array(ones, (n, variables.reals)), reward)
-    empty = Form.empty(variables.reals, variables.positives)
-    return empty._replace(squares=squares, linear=linear)
+    return Dense(Products(coef, powers), A, reward - b), linear
 
 
 @dataclass(frozen=True)
@@ -390,6 +390,5 @@ def problem(reading: Reading, data: Data, noise: RowNoise | None = None) -> Prob
     for k, name in enumerate(reading.rest):
         low[places[name]], high[places[name]] = reading.bounds[name]
         owner[places[name]] = k
-    A, b = reading.block.mean_map(data)
-    whole = layout(form, A, b, low, high)
+    whole = layout(form, low, high)
     return Problem(reading, data, whole, owner, places, P)

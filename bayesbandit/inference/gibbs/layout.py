@@ -69,12 +69,29 @@ class Layout(NamedTuple):
         return np.asarray(FLOAT_EPSILON * size * np.sqrt(-2.0 * by.at(u)))
 
 
-def layout(form: Form, A: Array, b: Array, low: Array, high: Array) -> Layout:
-    """Return the density whose logarithm has a form.
+class Split(NamedTuple):
+    """The form of a log density of θ, its squares of many coordinates apart from those of few."""
 
-    Its reals are θ (D,) and then the mean rewards A θ + b (n,), for A (n, D) and b (n,). low, high
-    (P,): the bounds of positive variables.
-    """
+    dense: Dense
+    sparse: Squares
+    pure: Products
+    linear: Array
+    square: Array
+
+    def with_rows(self, rows: Dense, linear: Array) -> Split:
+        """Return the form with more dense squares, and more of α."""
+        by, forms, offset = self.dense
+        if len(offset):
+            rows = Dense(
+                stacked([by, rows.by]),
+                np.vstack([forms, rows.forms]),
+                np.concatenate([offset, rows.offset]),
+            )
+        return self._replace(dense=rows, linear=self.linear + linear)
+
+
+def split(form: Form, A: Array, b: Array) -> Split:
+    """Return a form of θ (D,) and of the mean rewards A θ + b (n,) behind it."""
     D = A.shape[1]
     by, forms, offset = form.squares
     means = forms[:, D:]
@@ -84,7 +101,13 @@ def layout(form: Form, A: Array, b: Array, low: Array, high: Array) -> Layout:
     dense = Dense(
         by.some(many), forms[many].toarray() + means[many] @ A, (offset - means @ b)[many]
     )
-    sparse = Squares(by.some(few), forms[few], offset[few])
+    return Split(dense, Squares(by.some(few), forms[few], offset[few]), *form[1:])
+
+
+def layout(form: Split, low: Array, high: Array) -> Layout:
+    """Return the density whose logarithm has a form. low, high (P,): the bounds of positive
+    variables."""
+    dense, sparse = form.dense, form.sparse
     centre = centred(dense, sparse)
     dense = dense._replace(offset=dense.offset - dense.forms @ centre)
     sparse = sparse._replace(offset=sparse.offset - sparse.forms @ centre)
