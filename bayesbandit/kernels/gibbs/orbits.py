@@ -114,7 +114,12 @@ def step(terms, moves, m, state, work, rng):
                 second[k] += phi * work.second[t]
     s = log_scale.slice_from(a, q, e, S, r, first, second, low, high, rng)
     add_scaled(u, s, d)
-    weigh(terms, u, work.phi)
+    for k in range(e.size):
+        S[k] = math.exp(e[k] * s)
+    scaled = math.exp(-2.0 * r * s)
+    for t in range(work.phi.size):
+        k = moves.kind[m, t]
+        work.phi[t] *= S[k] if k >= 0 else scaled
     if r != 0.0:
         stretch(math.expm1(r * s), state.delta, work)
 
