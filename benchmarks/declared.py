@@ -123,7 +123,7 @@ def lasso(repeats: int) -> Iterator[tuple[str, str]]:
     yield "its regret", said(regrets)
 
 
-# how a bandit without a closed form learns; by schedule as its rounds grow by a tenth
+# how a bandit without a closed form learns; by schedule: also refitted as rounds grow by a tenth
 WAYS = "schedule", "weights", "background"
 FIRST = 3  # rounds that are left out, since they load kernels
 SLOW = 10.0  # ms
@@ -138,12 +138,13 @@ def bandit_of(
     refit_below: float = 0.5,
 ) -> bb.Bandit:
     model = bb.Sampled(
-        NINE[name].model, draws=draws, refit_below=refit_below, background=way == "background"
+        NINE[name].model,
+        draws=draws,
+        refit_below=refit_below,
+        refit_every=0.1 if way == "schedule" else None,
+        background=way == "background",
     )
-    bandit = bb.Bandit(arms, model, bb.Thompson(), n_features=D, seed=seed)
-    if way == "schedule" and isinstance(bandit.belief, SampledBelief):
-        bandit.belief.weighs = False
-    return bandit
+    return bb.Bandit(arms, model, bb.Thompson(), n_features=D, seed=seed)
 
 
 @dataclass
