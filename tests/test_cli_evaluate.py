@@ -311,3 +311,18 @@ def test_a_log_that_cannot_be_tested_is_said_not_to_be(tmp_path):
     page = (tmp_path / "evaluate" / "report.html").read_text(encoding="utf-8")
     assert "are not tested" in page
     assert "arm=arm, reward=reward, propensity=propensity; contexts: none." in page
+
+
+def test_a_log_in_which_no_other_policy_can_be_judged_has_a_page(tmp_path):
+    """Each arm has probability 0 in some round, as of a policy that has learned much."""
+    rng = np.random.default_rng(0)
+    never = rng.integers(3, size=60)
+    arm = (never + rng.integers(1, 3, size=60)) % 3
+    p = np.where(np.arange(3) == never[:, None], 0.0, 0.5)
+    frame = pd.DataFrame(p, columns=[f"probability_{k}" for k in range(3)])
+    frame.assign(arm=arm, reward=rng.normal(size=60)).to_csv(tmp_path / "log.csv", index=False)
+    result = run("evaluate", tmp_path / "log.csv", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    table = pd.read_csv(tmp_path / "evaluate" / "table.csv").set_index("policy")
+    assert np.isfinite(table.loc["logged", "low"])
+    assert table["refused"].iloc[1:].str.contains("had probability 0").all()
