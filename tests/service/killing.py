@@ -77,8 +77,8 @@ def killed(database, folder, times, seed=0, server=False):
     server: kill the server of PostgreSQL each time, too.
     """
     rng, url = np.random.default_rng(seed), fresh(database, folder)
-    first = bb.Service(bb.LinTS(["a", "b", "c"], 2, seed=0), bb.DecisionLog(url), wait=WAIT,
-                       default_reward=0.0)  # fmt: skip
+    bandit = bb.LinTS(["a", "b", "c"], 2, history=None, seed=0)  # all rounds are compared
+    first = bb.Service(bandit, bb.DecisionLog(url), wait=WAIT, default_reward=0.0)
     first.reward(first.decide(np.zeros(2)).id, 0.5)
     first.decide(np.zeros((2, 2)))
     first.learn()  # all is compiled: none of the others lives long enough for that
