@@ -323,31 +323,41 @@ class Verification:
                     self.decide_again(version, [one])
             return
         names = np.asarray(again.arm).tolist()
-        moments = zip(names, again.probabilities, again.rows, strict=True)
-        for one, context, logged, (arm, p, row) in zip(some, contexts, x, moments, strict=True):
-            said = f"version {version.number} decides otherwise"
-            own = p[bandit.number(arm)]
-            if arm != one.arm:
-                self.add("arm", one.id, arm, one.arm, said)
-            elif not (_close(p, one.probabilities) and _close(own, one.propensity)):
-                self.add("propensity", one.id, p.tolist(), one.probabilities.tolist(), said)
-            elif not _close(row, one.row):
-                self.add("moments", one.id, row.tolist(), one.row.tolist(), said)
-            if not (bandit.of_arms or _close(context, logged)):
-                said = "the context is not the numbers by which was decided"
-                self.add("context", one.id, one.context, logged.tolist(), said)
+        p = again.probabilities
+        own = p[np.arange(len(some)), [bandit.number(arm) for arm in names]]
+        right = _alike(p, [one.probabilities for one in some])
+        right &= _alike(own, [one.propensity for one in some])
+        same = _alike(again.rows, [one.row for one in some])
+        given = _alike(contexts, [*x])
+        said = f"version {version.number} decides otherwise"
+        for i, one in enumerate(some):
+            if names[i] != one.arm:
+                self.add("arm", one.id, names[i], one.arm, said)
+            elif not right[i]:
+                self.add("propensity", one.id, p[i].tolist(), one.probabilities.tolist(), said)
+            elif not same[i]:
+                self.add("moments", one.id, again.rows[i].tolist(), one.row.tolist(), said)
+            if not (bandit.of_arms or given[i]):
+                how = "the context is not the numbers by which was decided"
+                self.add("context", one.id, one.context, x[i].tolist(), how)
 
 
 def _arms(one: Stored) -> tuple[object, object]:
     return one.arms, one.available
 
 
-def _close(one: Any, other: Any) -> bool:
-    """Return whether two arrays have the same numbers, but for rounding."""
-    same = np.shape(one) == np.shape(other)
-    return same and np.allclose(
-        one, other, rtol=PROBABILITY_TOLERANCE, atol=PROBABILITY_TOLERANCE, equal_nan=True
+def _alike(computed: np.ndarray, logged: Sequence[Any]) -> np.ndarray:
+    """Return which rows (n,) have the same numbers, but for rounding.
+
+    computed: (n, …). logged: n arrays or numbers, which may have other shapes.
+    """
+    blank = np.full(computed.shape[1:], np.nan)
+    whole = np.array([np.shape(one) == blank.shape for one in logged])
+    table = np.array([one if fits else blank for one, fits in zip(logged, whole, strict=True)])
+    near = np.isclose(
+        computed, table, rtol=PROBABILITY_TOLERANCE, atol=PROBABILITY_TOLERANCE, equal_nan=True
     )
+    return np.asarray(whole & near.reshape(len(whole), -1).all(axis=1))
 
 
 def _contexts(bandit: Bandit, some: Sequence[Stored], x: np.ndarray) -> np.ndarray:
