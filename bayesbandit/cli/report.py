@@ -55,12 +55,12 @@ def report(
         check_file(out)
         with begun_log(log, name) as opened:
             tables, figures, answer = watch(opened, since)
-            begun = opened.ledger.beginning() or {}
+            begun = opened.ledger.begun()
             record = {
                 "log": opened.ledger.database.shown, "name": opened.name,
                 "since": since,
-                "counts": opened.counts(), "bandit": begun["policy"],
-                "arms at the beginning": begun["arms"],
+                "counts": opened.counts(), "bandit": begun.policy,
+                "arms at the beginning": begun.arms,
                 "bayesbandit": version("bayesbandit"), "python": platform.python_version(),
             }  # fmt: skip
         from bayesbandit.evaluation.page import page
@@ -89,8 +89,7 @@ def watch(
     from bayesbandit.store.reading import chunks
     from bayesbandit.store.rows import moment
 
-    if log.ledger.settings() is None:
-        raise log.ledger.no_bandit()
+    log.ledger.begun()
     begin, end = moment(since, "since"), moment(until, "until")
     most = most_taken(log.ledger, begin, end, MAX_ARMS_SHOWN)
     seen = Watch(log.ledger, most)

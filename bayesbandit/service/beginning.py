@@ -35,12 +35,12 @@ def described(bandit: Bandit) -> dict[str, Any]:
 
 def check_same(bandit: Bandit, log: DecisionLog, settings: Settings) -> None:
     """Raise ValueError unless the bandit and the settings are those with which the log began."""
-    known = log.ledger.beginning() or {}
+    known = vars(log.ledger.begun())
     own = json.loads(json.dumps(described(bandit)))
     if own["rounds"] == [0, 0]:  # a new one
         own["rounds"] = known["rounds"]
     given = own | vars(settings)
-    begun = known | known["settings"]
+    begun = known | vars(known["settings"])
     for what, value in given.items():
         if value != begun[what]:
             raise ValueError(
@@ -57,7 +57,7 @@ def _shown(what: str, value: Any) -> str:
 
 def check_policy(policy: Policy | None, log: DecisionLog) -> None:
     """Raise ValueError if a policy is given and the log began with another one."""
-    known = (log.ledger.beginning() or {})["policy"]
+    known = log.ledger.begun().policy
     if policy is not None and checks.shown(policy) != known:
         raise ValueError(
             f"{log} has a bandit with the policy {known}, not {checks.shown(policy)}; another "

@@ -101,7 +101,7 @@ class Service:
         check_log(log)
         checks.integer(snapshot_every, "snapshot_every", least=1)
         self.settings = settings_of(wait, default_reward, aggregate, activation)
-        if log.ledger.settings() is None:
+        if log.ledger.beginning() is None:
             log.ledger.begin(self.settings, described(bandit), saved(bandit))
         check_same(bandit, log, self.settings)
         parts = Parts(bandit.policy, bandit.spec, bandit.balance)
@@ -125,11 +125,8 @@ class Service:
         check_log(log)
         checks.integer(snapshot_every, "snapshot_every", least=1)
         service = object.__new__(cls)
-        settings = log.ledger.settings()
-        if settings is None:
-            raise log.ledger.no_bandit()
+        service.settings = log.ledger.begun().settings
         check_policy(policy, log)
-        service.settings = settings
         parts = Parts(policy, model, balance)
         service._begin(log, parts, snapshot_every, clock)
         return service
@@ -142,7 +139,7 @@ class Service:
         self._changing = RLock()  # held while the version changes
         self._unsaved = 0  # decisions learned since the last snapshot
         self._counting, self._t = RLock(), 0
-        self._secret = log.ledger.secret()
+        self._secret = log.ledger.begun().secret
         self._version = newest(log.ledger, parts)
         self._lost = False  # whether the log has no bandit any more
         self._evidence: EProcess | None = None  # of a learner

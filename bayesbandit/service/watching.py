@@ -15,7 +15,6 @@ from bayesbandit.store.ledger import Ledger
 from bayesbandit.store.reading import BEFORE_ALL_TIME, OPEN_STATE, Chunk, joined_rewards, moments
 from bayesbandit.store.records import Stored
 from bayesbandit.store.rows import arm_named
-from bayesbandit.store.settings import Settings
 from bayesbandit.store.tables import decisions
 from bayesbandit.tables.encoder import Encoder
 
@@ -79,11 +78,11 @@ class Watch:
     """
 
     def __init__(self, ledger: Ledger, most: Sequence[Name]) -> None:
-        known = ledger.beginning() or {}
-        self.how = ledger.settings() or Settings()
+        begun = ledger.begun()
+        self.how = begun.settings
         self.most = {arm: str(arm) for arm in most}
-        encoder = known["encoder"]
-        numbers = [f"x{j}" for j in range(known["n_features"])]
+        numbers = [f"x{j}" for j in range(begun.n_features)]
+        encoder = begun.encoder
         self.drift = Drift(Encoder.from_dict(encoder).features if encoder else numbers)
         self.decided, self.rewarded = Counter[int](), Counter[int]()  # by day
         self.taken = Counter[tuple[int, str]]()  # by day and arm

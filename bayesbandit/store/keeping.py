@@ -90,7 +90,7 @@ def prune(ledger: Ledger) -> int:
 def erase(ledger: Ledger, ids: Sequence[str], parts: Parts) -> int:
     """Erase the contexts of decisions and make a checkpoint; return how many were erased."""
     checkpoint(ledger, parts)  # which is computed from what is there
-    n_features = (ledger.beginning() or {})["n_features"]
+    n_features = ledger.begun().n_features
     erased = 0
     for some in batched(ids, AT_ONCE):
         with ledger.database.write() as connection:

@@ -47,7 +47,7 @@ from bayesbandit.store.records import (
     Stored,
 )
 from bayesbandit.store.rows import row_of, stored_of, to_bytes
-from bayesbandit.store.settings import Settings
+from bayesbandit.store.settings import Beginning, Settings
 from bayesbandit.store.tables import decisions, rewards, states, versions
 from bayesbandit.store.together import Together
 
@@ -151,30 +151,26 @@ class Ledger:
 
     # ---- the beginning ---------------------------------------------------------------------------
 
-    def beginning(self) -> dict[str, Any] | None:
-        """Return the description of version 0: settings, secret, encoder, …; None: no bandit."""
+    def beginning(self) -> Beginning | None:
+        """Return how the bandit began; None: the log has no bandit yet."""
         first = select(versions.c.detail).where(self.own(versions), versions.c.number == 0)
         with self.database.read() as connection:
             detail = connection.execute(first).scalar()
+        if detail is None:
+            return None
         try:
-            return None if detail is None else dict(json.loads(detail))
-        except (ValueError, TypeError) as error:
+            known = json.loads(detail)
+            settings = Settings(**known.pop("settings"))
+            secret = bytes.fromhex(known.pop("secret"))
+            return Beginning(settings, secret, **known)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"how {self} began cannot be read: {error}") from error
 
-    def settings(self) -> Settings | None:
-        """Return how rewards are joined; None if the log has no bandit yet."""
-        known = self.beginning()
-        try:
-            return None if known is None else Settings(**known["settings"])
-        except (TypeError, KeyError) as error:
-            raise ValueError(f"how {self} began cannot be read: {error}") from error
-
-    def secret(self) -> bytes:
-        """Return the key of the hash that makes random numbers of ids."""
-        known = self.beginning()
-        if known is None:
+    def begun(self) -> Beginning:
+        """Return how the bandit began; raise ValueError if the log has none yet."""
+        if (known := self.beginning()) is None:
             raise self.no_bandit()
-        return bytes.fromhex(known["secret"])
+        return known
 
     def names(self) -> list[str]:
         """Return the names of all bandits of the database."""
@@ -193,7 +189,7 @@ class Ledger:
     def begin(self, settings: Settings, detail: Mapping[str, Any], data: bytes) -> bool:
         """Store version 0 of the bandit; return False if the log already has one.
 
-        detail: its description, see `beginning`. data: the bytes of its file.
+        detail: the other fields of `Beginning`. data: the bytes of its file.
         """
         known = {**detail, "settings": vars(settings), "secret": secrets.token_hex(32)}
         begun = self.commit(blake2b(data).digest(), 0, STARTED, known, data=data) is not None

@@ -61,11 +61,11 @@ def frames(
     ledger: Ledger, since: object, until: object, size: int = 10_000
 ) -> Iterator[pd.DataFrame]:
     """Yield the tables of `DecisionLog.frames`; none for a log without a bandit."""
-    known, how = ledger.beginning(), ledger.settings()
+    known = ledger.beginning()
     begin, end = moment(since, "since"), moment(until, "until")
-    if known is not None and how is not None:
+    if known is not None:
         for chunk in chunks(ledger, begin, end, size):
-            yield table(chunk, how, known["n_features"])
+            yield table(chunk, known.settings, known.n_features)
 
 
 def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Iterator[Chunk]:

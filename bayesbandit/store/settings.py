@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from bayesbandit.checks import MAX_ABS_VALUE, number, one_of, seconds
+from bayesbandit.checks import MAX_ABS_VALUE, Name, number, one_of, seconds
 from bayesbandit.store.records import DEFAULT, EXPIRED, INACTIVE, RETIRED, REWARD, Due, Outcome
 
 AGGREGATES = ("first", "sum", "last")
@@ -26,6 +27,23 @@ class Settings:
     default_reward: float | None = None
     aggregate: str = "first"
     activation: bool = False
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """How a bandit began in its log: what version 0 says of it, as plain values.
+
+    secret: the key of the hash that makes random numbers of ids. encoder: of contexts, as a dict.
+    rounds: how many it had decided and learned before.
+    """
+
+    settings: Settings
+    secret: bytes
+    arms: list[Name]
+    n_features: int
+    encoder: dict[str, Any] | None
+    policy: str
+    rounds: list[int]
 
 
 def joined(values: Sequence[float], how: Settings) -> float | None:

@@ -103,10 +103,10 @@ class Verification:
     def begun(self) -> bool:
         """Return whether the log says how its bandit began; an empty one has nothing to say."""
         try:
-            if (how := self.ledger.settings()) is not None:
-                self.how, self.secret = how, self.ledger.secret()
+            if (known := self.ledger.beginning()) is not None:
+                self.how, self.secret = known.settings, known.secret
                 return True
-        except (ValueError, KeyError, TypeError) as error:
+        except ValueError as error:
             self.add("version", 0, "how the bandit began", "none", str(error))
             return False
         own = (select(one.c.bandit).where(self.ledger.own(one)) for one in (decisions, versions))

@@ -243,8 +243,7 @@ def newest(ledger: Ledger, parts: Parts) -> Version:
 
 def first(ledger: Ledger, parts: Parts) -> Version:
     """Return the bandit with which the log begins: version 0, or the first that was kept."""
-    if ledger.beginning() is None:
-        raise ledger.no_bandit()
-    if (beginning := ledger.first_snapshot()) is None:
+    ledger.begun()
+    if (kept := ledger.first_snapshot()) is None:
         raise ValueError(f"the log {ledger} has lost the snapshot of version 0")
-    return restored(ledger, beginning, parts)
+    return restored(ledger, kept, parts)

@@ -45,13 +45,12 @@ def of_chunks(log: DecisionLog, chunks: Iterable[Chunk]) -> tuple[dict[str, Any]
     """Return the parts of the log of these decisions, and a mask (n,) of open rewards."""
     parts: dict[str, list[np.ndarray]] = {}
     arms: dict[Name, int] = {}
-    how = log.ledger.settings() or Settings()
-    beginning = log.ledger.beginning() or {}
+    begun = log.ledger.begun()
     for chunk in chunks:
         for row in chunk.decisions:
             for arm in row.arms:
                 arms.setdefault(arm, len(arms))
-        for name, values in columns_of(chunk, arms, how, beginning["n_features"]).items():
+        for name, values in columns_of(chunk, arms, begun.settings, begun.n_features).items():
             parts.setdefault(name, []).append(values)
     if not parts:
         return {}, np.empty(0, dtype=np.bool_)
@@ -66,8 +65,8 @@ def of_chunks(log: DecisionLog, chunks: Iterable[Chunk]) -> tuple[dict[str, Any]
         known = {name: values[~erased] for name, values in known.items()}
     known["batch"] = np.maximum.accumulate(known.pop("version")).astype(np.float64)
     known["arms"] = tuple(arms)
-    if beginning["encoder"] is not None:
-        known["encoder"] = Encoder.from_dict(beginning["encoder"])
+    if begun.encoder is not None:
+        known["encoder"] = Encoder.from_dict(begun.encoder)
         known["features"] = tuple(known["encoder"].features)
     return known, known.pop("open")
 
