@@ -4,12 +4,13 @@ An arm is one row of numbers, and `arm_of` gives named views of its parts: no ot
 they stand. Kernels say `arm.head.sigma2`; Python says `heads(arms)["sigma2"]` of all arms at once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import from_dtype, types
+from numba.extending import lower_builtin, type_callable
 
-from bayesbandit.kernels.records import record_view
 from bayesbandit.runtime.compiling import interpreted, njit
 
 HEAD = np.dtype((np.record, [(name, "f8") for name in (
@@ -51,6 +52,36 @@ SETTINGS = np.dtype((np.record, [(name, "f8") for name in (
     *("normalize", "schedule", "folds", "rate", "slack", "walk"),
 )]))  # fmt: skip
 GRID = len(SETTINGS.names or ())
+
+
+def record_view(kind: np.dtype) -> Callable[[np.ndarray], Any]:
+    """Return a function that gives the first numbers of a contiguous array as a record: a view.
+
+    A kernel takes their address. Of `numbers.view(kind)[0]` numba would compile all that it may
+    mean, at every place, in a tenth of a second each.
+    """
+    width = kind.itemsize // 8
+
+    def view(numbers: np.ndarray) -> Any:
+        return numbers[:width].view(kind)[0]
+
+    @type_callable(view)
+    def typed(_context: Any) -> Any:
+        record = from_dtype(kind)
+
+        def typer(numbers: Any) -> Any:
+            is_plain = isinstance(numbers, types.Array) and numbers.ndim == 1 and numbers.is_contig
+            return record if is_plain else None
+
+        return typer
+
+    @lower_builtin(view, types.Array)
+    def lowered(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        numbers = context.make_array(signature.args[0])(context, builder, arguments[0])
+        return builder.bitcast(numbers.data, context.get_value_type(signature.return_type))
+
+    return view
+
 
 head_of = record_view(HEAD)  # of one arm's numbers
 named = record_view(SETTINGS)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesbandit.kernels.records import record_view
+from bayesbandit.kernels.arm import record_view
 from bayesbandit.runtime.compiling import njit
 
 SCALARS = "arm", "rule", "number", "min_probability", "propensity", "reward", "weight"

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from bayesbandit.kernels.arm import record_view
 from bayesbandit.kernels.conjugate.families import beta_moments, gamma_moments
-from bayesbandit.kernels.records import record_view
 from bayesbandit.kernels.row_layout import DRAWN, GAMMA
 from bayesbandit.runtime.compiling import njit
 
