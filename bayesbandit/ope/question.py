@@ -124,7 +124,7 @@ def supported_by(
     if not while_available:
         raise Unsupported(
             f"the target wants arms that had probability 0 in {lost} of {int(on.sum())} rounds "
-            f"({lost / on.sum():.1%}); while_available=True leaves them out"
+            f"({lost / on.sum():.1%}); in Python, while_available=True leaves these rounds out"
         )
     if not could.any():
         raise Unsupported("the target wants arms that had probability 0 in every round")
