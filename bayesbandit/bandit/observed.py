@@ -9,28 +9,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 import numpy as np
 
-from bayesbandit.runtime.identifiers import BYTES
+from bayesbandit.runtime.identifiers import BYTES, id_text
 
 if TYPE_CHECKING:
     from bayesbandit.bandit.decision import Decision
 
 MOST_IDS = 10_000  # that are remembered: a message that comes twice does so soon
 
-Key = bytes | str
 
-
-class Observed(dict[Key, None]):
+class Observed(dict[str, None]):
     """The ids of the latest decisions that were learned."""
 
     def __deepcopy__(self, memo: object) -> Observed:
         """Return a copy in one step: another thread may record ids meanwhile."""
         return Observed(self)
 
-    def record(self, keys: Sequence[Key]) -> None:
+    def record(self, keys: Sequence[str]) -> None:
         """Remember ids, and forget the oldest beyond `MOST_IDS`."""
         self.update(dict.fromkeys(keys[-MOST_IDS:]))
         for key in list(islice(self, max(0, len(self) - MOST_IDS))):
@@ -41,11 +38,13 @@ class Observed(dict[Key, None]):
         if decision.ids is None and decision.learned_by is None:
             return {}
         keys = keys_of(decision)
-        seen = set[Key]()
+        seen = set[str]()
         found = {}
         for i, key in enumerate(keys):
             if decision.learned_by is self or key in self or key in seen:
-                found[i] = _reason(key if isinstance(key, str) else str(UUID(bytes=key)))
+                found[i] = (
+                    f"the reward of decision {key} has been learned, and a reward counts once"
+                )
             seen.add(key)
         return found
 
@@ -57,22 +56,9 @@ class Observed(dict[Key, None]):
             self.record(keys_of(decision))
 
 
-def _reason(text: object) -> str:
-    return f"the reward of decision {text} has been learned, and a reward counts once"
-
-
-def keys_of(decision: Decision) -> list[Key]:
-    """Return the ids of a decision's rows: 16 bytes, or a text that is no UUID."""
+def keys_of(decision: Decision) -> list[str]:
+    """Return the ids of a decision's rows."""
     ids = decision.identify()
     if ids.dtype == np.uint8:
-        whole = ids.tobytes()
-        return [whole[i : i + BYTES] for i in range(0, len(whole), BYTES)]
-    return [_key(str(text)) for text in np.atleast_1d(ids)]
-
-
-def _key(text: str) -> Key:
-    try:
-        made = UUID(text)
-    except ValueError:
-        return text
-    return made.bytes if str(made) == text else text
+        return [id_text(one) for one in ids.reshape(-1, BYTES)]
+    return [str(one) for one in np.atleast_1d(ids)]
