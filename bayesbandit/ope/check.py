@@ -165,7 +165,9 @@ def e_process(log: Log) -> np.ndarray:
     ratios.append(np.log((1 + 1 / (K * p)) / 2))
     paths = [np.cumsum(ratio) for ratio in ratios]
     paths += [tilted(e, a, log.x[:, :0]), tilted(e, a, log.x)]
-    return np.logaddexp.reduce(paths, axis=0) - np.log(len(paths))
+    every = np.stack(paths)
+    most = every.max(axis=0)
+    return np.asarray(most + np.log(np.exp(every - most).mean(axis=0)))
 
 
 def powers(e: np.ndarray, beta: float) -> np.ndarray:
