@@ -40,7 +40,8 @@ class Check:
         said = f"refuted in round {self.at}" if self.refuted else "not refuted"
         if self.untested:
             said = f"not tested: {self.untested}"
-        return f"Check(log_e={self.log_e:.3g}, {said}, {len(self.log)} rounds)"
+        log_e = round(self.log_e, 3)  # no digits of rounding errors about 0
+        return f"Check(log_e={log_e:.3g}, {said}, {len(self.log)} rounds)"
 
     @property
     def untested(self) -> str:
@@ -165,9 +166,7 @@ def e_process(log: Log) -> np.ndarray:
     ratios.append(np.log((1 + 1 / (K * p)) / 2))
     paths = [np.cumsum(ratio) for ratio in ratios]
     paths += [tilted(e, a, log.x[:, :0]), tilted(e, a, log.x)]
-    every = np.stack(paths)
-    most = every.max(axis=0)
-    return np.asarray(most + np.log(np.exp(every - most).mean(axis=0)))
+    return np.logaddexp.reduce(paths, axis=0) - np.log(len(paths))
 
 
 def powers(e: np.ndarray, beta: float) -> np.ndarray:
