@@ -40,7 +40,7 @@ class Check:
         said = f"refuted in round {self.at}" if self.refuted else "not refuted"
         if self.untested:
             said = f"not tested: {self.untested}"
-        log_e = round(self.log_e, 3)  # no digits of rounding errors about 0
+        log_e = round(self.log_e, 3) + 0.0  # no rounding errors about 0, nor −0
         return f"Check(log_e={log_e:.3g}, {said}, {len(self.log)} rounds)"
 
     @property
