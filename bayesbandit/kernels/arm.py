@@ -55,10 +55,10 @@ GRID = len(SETTINGS.names or ())
 
 
 def record_view(kind: np.dtype) -> Callable[[np.ndarray], Any]:
-    """Return a function that gives the first numbers of a contiguous array as a record: a view.
+    """Return a function that views the first numbers of a contiguous array as a record.
 
-    A kernel takes their address. Of `numbers.view(kind)[0]` numba would compile all that it may
-    mean, at every place, in a tenth of a second each.
+    In a kernel it is the array's address. Numba takes a tenth of a second to compile
+    `numbers.view(kind)[0]`, at every place where it stands.
     """
     width = kind.itemsize // 8
 
@@ -66,17 +66,17 @@ def record_view(kind: np.dtype) -> Callable[[np.ndarray], Any]:
         return numbers[:width].view(kind)[0]
 
     @type_callable(view)
-    def typed(_context: Any) -> Any:
+    def typed(context):
         record = from_dtype(kind)
 
-        def typer(numbers: Any) -> Any:
+        def typer(numbers):
             is_plain = isinstance(numbers, types.Array) and numbers.ndim == 1 and numbers.is_contig
             return record if is_plain else None
 
         return typer
 
     @lower_builtin(view, types.Array)
-    def lowered(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def lowered(context, builder, signature, arguments):
         numbers = context.make_array(signature.args[0])(context, builder, arguments[0])
         return builder.bitcast(numbers.data, context.get_value_type(signature.return_type))
 

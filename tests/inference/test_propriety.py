@@ -74,7 +74,8 @@ def test_noise_below_the_rounding_of_means_is_refused(name, zero):
     data = rows(500 if zero else 60)
     if zero:
         data["reward"] = np.zeros(500)
-    with pytest.raises(Improper, match=r"all their digits|improper"):
+    reason = "all their digits|improper given the other|fit rewards exactly"
+    with pytest.raises(Improper, match=reason):
         bb.fit(MODELS[name], **data, draws=300, chains=1, seed=0)
     fitted = bb.fit(MODELS[name], **rows(60, exact=False), draws=100, chains=1, seed=0)
     assert fitted.engine == "gibbs"
@@ -101,6 +102,24 @@ def test_equal_rewards_have_no_posterior_from_the_row_on_that_leaves_the_noise_f
     for n in (D + 1, D + 2, 40):
         with pytest.raises(Improper, match="'s' ~ HalfNormal: improper: means fit rewards exactly"):
             fit(n)
+
+
+def test_equal_rewards_leave_the_noise_free_beside_another_likelihood_of_known_noise():
+    """Its rows do not let means be where they fit the rewards of the first."""
+
+    @reward_model(s2=Prior("HalfNormal", sigma=3), a=Prior("Normal", mu=0, sigma=10))
+    def twice(x, reward, s2, a):
+        theta = pm.Normal("theta", 0, 3 * pm.math.sqrt(s2), dims="feature")
+        mu = a + x @ theta
+        pm.Normal("first", mu, pm.math.sqrt(s2), observed=reward)
+        pm.Normal("second", 2 * mu, 3.0, observed=reward + 1)
+        return mu
+
+    x = np.random.default_rng(0).normal(size=(5, D))
+    with pytest.raises(Improper, match="'s2' ~ HalfNormal: improper: means fit rewards exactly"):
+        bb.fit(twice, x, np.zeros(5), draws=20, chains=1, seed=0)
+    with pytest.warns(PoorDiagnostics):
+        assert bb.fit(twice, x, np.arange(5.0), draws=20, chains=1, seed=0).engine == "gibbs"
 
 
 @pytest.mark.slow

@@ -107,10 +107,9 @@ def split(form: Form, A: Array, b: Array) -> Split:
 def layout(form: Split, low: Array, high: Array) -> Layout:
     """Return the density whose logarithm has a form. low, high (P,): the bounds of positive
     variables."""
-    dense, sparse = form.dense, form.sparse
-    centre = centred(dense, sparse)
-    dense = dense._replace(offset=dense.offset - dense.forms @ centre)
-    sparse = sparse._replace(offset=sparse.offset - sparse.forms @ centre)
+    centre = centred(form.dense, form.sparse)
+    dense = form.dense._replace(offset=form.dense.offset - form.dense.forms @ centre)
+    sparse = form.sparse._replace(offset=form.sparse.offset - form.sparse.forms @ centre)
     rows = grouped(dense)
     every = stacked([rows.by, sparse.by, form.pure])
     by_element = every.powers.tocsc()
@@ -182,9 +181,7 @@ def grouped(dense: Dense) -> Rows:
     by, forms, offset = dense
     n, D = forms.shape
     shape = room(D)
-    # equal powers have equal products with random numbers
-    key = by.powers @ np.random.default_rng(0).normal(size=by.powers.shape[1])
-    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    _, first, which = np.unique(keys(by), return_index=True, return_inverse=True)
     G = len(first)
     if n > G * D or G == 1:
         groups = np.zeros((G, *shape))
@@ -202,6 +199,12 @@ def grouped(dense: Dense) -> Rows:
     return Rows(by, rows, np.zeros((0, *shape)), np.zeros(0))
 
 
+def keys(by: Products) -> Array:
+    """Return a number (N,) for each product, the same for equal powers: their products with random
+    numbers."""
+    return np.asarray(by.powers @ np.random.default_rng(0).normal(size=by.powers.shape[1]))
+
+
 def unbounded_scale(
     dense: Dense, sparse: Squares, pure: Products, terms: kernel.Terms, centre: Array
 ) -> int:
@@ -214,30 +217,43 @@ def unbounded_scale(
         ∫ p dδ ∝ exp(α u − ½ e r u).
     """
     size = np.abs(centre)
-    fitted = np.abs(dense.offset) <= NEARLY_EXACT * (np.abs(dense.forms) @ size)
-    if fitted.size and not fitted.any():
+    exact = np.concatenate([
+        np.abs(dense.offset) <= NEARLY_EXACT * (np.abs(dense.forms) @ size),
+        np.abs(sparse.offset) <= NEARLY_EXACT * (abs(sparse.forms) @ size),
+    ])  # fmt: skip
+    fitted = exact[: len(dense.offset)]
+    if len(np.unique(keys(dense.by))) > 1:  # the centre is that of several likelihoods
+        exact[:] = True
+    elif fitted.size and not fitted.any():
         return -1
-    exact = [fitted, np.abs(sparse.offset) <= NEARLY_EXACT * (abs(sparse.forms) @ size)]
     offset = np.concatenate([dense.offset, sparse.offset])
     powers = vstack([dense.by.powers, sparse.by.powers], format="csr")
     for end, bound in ((-1.0, -terms.low), (1.0, terms.high)):
         rates = (end * powers).maximum(0.0)
-        held = rates.T @ ~np.concatenate(exact) + (end * pure.powers).maximum(0.0).sum(axis=0)
+        held = rates.T @ ~exact + (end * pure.powers).maximum(0.0).sum(axis=0)
         free = (held == 0.0) & (bound == np.inf) & (terms.square == 0.0)
         for p in np.flatnonzero(free & (end * terms.linear > 0.0) & (rates.sum(axis=0) > 0.0)):
             rate = rates[:, [p]].toarray()[:, 0]
             grows = rate > 0.0
+            if np.ptp(rate[grows]) > 0.0:
+                continue
             forms = np.vstack([dense.forms, sparse.forms.toarray()])[grows]
-            enough = 0.5 * rate[grows] * np.linalg.matrix_rank(forms)
-            is_infinite = np.ptp(enough) == 0.0 and end * terms.linear[p] >= enough[0]
-            if is_infinite and fits_exactly(forms, offset[grows], centre):
+            unit = np.linalg.norm(forms, axis=0)  # of each δ
+            unit[unit == 0.0] = 1.0
+            enough = 0.5 * rate[grows][0] * np.linalg.matrix_rank(forms / unit)
+            diverges = end * terms.linear[p] >= enough
+            if diverges and fits_exactly(forms / unit, offset[grows], centre * unit):
                 return int(p)
     return -1
 
 
 def fits_exactly(forms: Array, offset: Array, centre: Array) -> bool:
-    """Return whether some δ fits all offsets up to rounding, of which there is more at a centre."""
+    """Return whether some δ fits all offsets, but for the rounding of forms at θ = centre + δ.
+
+    forms: with columns of norm 1.
+    """
     delta = np.linalg.lstsq(forms, offset)[0]
-    size = np.abs(forms) @ (np.abs(delta) + np.abs(centre)) + np.abs(offset)
+    largest = np.max(np.abs(delta) + np.abs(centre))
+    size = np.abs(forms).sum(axis=1) * largest + np.abs(offset)
     left = np.abs(forms @ delta - offset)
     return bool((left <= ROUNDINGS_OF_FIT * FLOAT_EPSILON * size).all())
