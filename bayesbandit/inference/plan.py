@@ -468,7 +468,7 @@ def planned(
         kept: Plan | None = None if refusals else functions.plans.get(key)
         if kept is None:
             kept = _first(model, built, engine, refusals, functions)
-            if not any(refusal.of_rows for refusal in kept.refusals):
+            if not refusals and not any(refusal.of_rows for refusal in kept.refusals):
                 functions.plans[key] = kept
         return kept
 

@@ -10,7 +10,7 @@ import pymc as pm
 import pytest
 
 from bayesbandit.declaring.priors import Prior
-from bayesbandit.inference.base import NotThisEngine
+from bayesbandit.inference.base import NotThisEngine, Refusal
 from bayesbandit.inference.plan import explain, plan
 from bayesbandit.model import RewardModel, reward_model
 from bayesbandit.posteriors.fitting import fit
@@ -145,6 +145,14 @@ def test_a_plan_is_kept_by_declaration_priors_and_shape():
 
 
 @pytest.mark.slow
+def test_rows_that_an_engine_refuses_change_no_later_plan():
+    """From then on all fits of the model went to the next engine."""
+    found = plan(declared.lasso, 3)
+    other = found.without(Refusal("gibbs", "lost digits on these rows"))
+    assert (found.engine, other.engine) == ("gibbs", "nuts")
+    assert plan(declared.lasso, 3).engine == "gibbs"
+
+
 def test_a_cell_run_again_is_the_same_declaration_until_what_it_reads_changes():
     basis = np.arange(3.0)
     first = plan(run(SIGMA=1.0, OFFSET=basis), 3)

@@ -370,9 +370,9 @@ class Problem:
             gaps.append(float(model) - ours)
             largest = max(largest, abs(float(model)), abs(ours))
         if not np.ptp(gaps) <= RELATIVE_TOLERANCE * largest:
-            raise self.reading.refusal(
-                f"the log density differs from the sampler's on these rows, by {np.ptp(gaps):.3g}"
-            )
+            off = f"{np.ptp(gaps):.3g}"
+            reason = f"the log density differs from the sampler's on these rows, by {off}"
+            raise refuse(self.reading.engine, reason, of_rows=True)
 
 
 def problem(reading: Reading, data: Data, noise: RowNoise | None = None) -> Problem:
