@@ -98,7 +98,7 @@ class Mapped(DeclaredFeatures):
         self.place = np.arange(engine.dim)
         self.centre = prior.mean
         self.known = np.zeros(engine.dim), (engine.noise or 1.0) * prior.precision
-        features = engine.form.features
+        features = engine.structure.features
         self.map = features and features.of(self.centre, np.eye(engine.dim))
 
     def of_arms(self, n_arms: int) -> Mapped:
@@ -144,7 +144,7 @@ def columns(plan: Plan) -> Array | None:
 
     None if the mean reward is not a sum of columns with one coordinate each.
     """
-    features = plan.method.form.features
+    features = plan.method.structure.features
     if plan.model.takes_arm or features is None or features.has_offset:
         return None
     if plan.method.noise is None:

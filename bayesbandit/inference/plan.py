@@ -33,8 +33,8 @@ from bayesbandit.inference.base import (
 )
 from bayesbandit.inference.draws import Known, SampledDraws, check_draws
 from bayesbandit.inference.exact.conjugate import ConjugateEngine
-from bayesbandit.inference.exact.gaussian import GaussianBlock
 from bayesbandit.inference.functions import Functions
+from bayesbandit.inference.gaussian_block import GaussianBlock
 from bayesbandit.inference.gibbs import sampler as gibbs
 from bayesbandit.inference.glm.regression import Regression
 from bayesbandit.inference.graph_analysis.density import (
@@ -216,7 +216,7 @@ class Plan:
         if isinstance(method, ConjugateEngine):
             return method.streams
         if not (self.closed_form and method.streams) or (
-            normalize and not method.form.rows.by_weight
+            normalize and not method.structure.rows.by_weight
         ):
             return False
         try:

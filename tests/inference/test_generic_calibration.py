@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from bayesbandit.declaring.priors import Prior
-from bayesbandit.inference.gibbs.generic import problem
+from bayesbandit.inference.gibbs.problem import lay_out
 from bayesbandit.inference.gibbs.sampler import match
 from bayesbandit.model import reward_model
 from tests.cases import few, slow_but
@@ -110,7 +110,7 @@ def test_ranks_are_uniform(name, datasets, thin):
     found = match(model.build(**data))
     ranks = []
     for i, reward in enumerate(rewards):
-        whole = problem(found.reading, found.data(x, reward, arm=arm))
+        whole = lay_out(found.reading, found.data(x, reward, arm=arm))
         start = found.start(len(whole.data[0]), rng)
         every = thin * DRAWS
         values, _ = whole.sample(start, every, 200, rng, found.names)

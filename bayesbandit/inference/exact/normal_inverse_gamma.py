@@ -20,13 +20,14 @@ import numpy as np
 
 from bayesbandit.inference.base import NotThisEngine, improper, matching, refuse
 from bayesbandit.inference.exact.distributions import StudentT
-from bayesbandit.inference.exact.gaussian import ExactGaussian, GaussianBlock
+from bayesbandit.inference.exact.gaussian import ExactGaussian
+from bayesbandit.inference.gaussian_block import GaussianBlock
 from bayesbandit.inference.graph_analysis.degrees import Analytic, depends_on
 from bayesbandit.inference.graph_analysis.density import distribution, read
 from bayesbandit.inference.graph_analysis.eligibility import eligible, on_own_rows
 from bayesbandit.inference.graph_analysis.form import quartered
 from bayesbandit.inference.graph_analysis.quadratic import Data, Given, Quadratic
-from bayesbandit.inference.graph_analysis.recognise import Form, recognise
+from bayesbandit.inference.graph_analysis.recognise import RowStructure, recognise
 from bayesbandit.inference.graph_analysis.row_noise import close, random_rows
 from bayesbandit.inference.graph_analysis.transforms import transform_name
 
@@ -127,11 +128,13 @@ class NormalInverseGamma(ExactGaussian):
     engine = ENGINE
     learns_noise = True
 
-    def __init__(self, quadratic: Quadratic, form: Form, scale_name: str, exponent: float) -> None:
-        super().__init__(quadratic, form)
+    def __init__(
+        self, quadratic: Quadratic, structure: RowStructure, scale_name: str, exponent: float
+    ) -> None:
+        super().__init__(quadratic, structure)
         self.scale_name = scale_name
         self.exponent = exponent
-        self.unit_powers = form.rows.by_weight and form.rows.normal
+        self.unit_powers = structure.rows.by_weight and structure.rows.normal
 
     @property
     def streams(self) -> bool:
@@ -196,10 +199,10 @@ def match(model: pm.Model) -> NormalInverseGamma:
     if depends_on([density.mean], {name: s}):
         raise not_conjugate(f"'mean_reward': depends on '{name}'")
     quadratic = Quadratic(density, ENGINE, given=(name,))
-    form = recognise(quadratic)
-    data = trial(GaussianBlock(quadratic, form))
+    structure = recognise(quadratic)
+    data = trial(GaussianBlock(quadratic, structure))
     k = exponent(quadratic, data, name)
-    engine = NormalInverseGamma(quadratic, form, name, k)
+    engine = NormalInverseGamma(quadratic, structure, name, k)
     check_inverse_gamma(engine, data)
     on_own_rows(engine, quadratic.density, ENGINE)
     return engine

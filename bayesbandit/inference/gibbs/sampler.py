@@ -18,7 +18,7 @@ from scipy.linalg import cho_solve
 from bayesbandit.inference.base import NotThisEngine, matching
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.exact.distributions import factor
-from bayesbandit.inference.exact.gaussian import GaussianBlock
+from bayesbandit.inference.gaussian_block import GaussianBlock
 from bayesbandit.inference.gibbs.blocks import (
     ENGINE,
     Blocks,
@@ -26,10 +26,11 @@ from bayesbandit.inference.gibbs.blocks import (
     depends_on,
     without_mean,
 )
-from bayesbandit.inference.gibbs.generic import Problem, Reading, Sweep, problem
+from bayesbandit.inference.gibbs.problem import Problem, Sweep, lay_out
+from bayesbandit.inference.gibbs.reading import Reading
 from bayesbandit.inference.gibbs.rewrite_products import Scales
 from bayesbandit.inference.graph_analysis.quadratic import Data, Quadratic
-from bayesbandit.inference.graph_analysis.recognise import Form, features, row_wise
+from bayesbandit.inference.graph_analysis.recognise import RowStructure, features, row_wise
 from bayesbandit.inference.graph_analysis.row_noise import RowNoise, positive, row_noise
 from bayesbandit.kernels.gibbs import monomials as kernel
 from bayesbandit.kernels.gibbs import orbits
@@ -115,7 +116,7 @@ class Gibbs(GaussianBlock):
 
     def __init__(self, apart: Blocks, affine: bool = True) -> None:
         quadratic = Quadratic(apart.density, ENGINE, given=apart.rest)
-        super().__init__(quadratic, Form(features(quadratic)))
+        super().__init__(quadratic, RowStructure(features(quadratic)))
         self._affine = affine
         self.auxiliary = dict(apart.auxiliary)
         self.by_row = apart.by_row
@@ -180,7 +181,7 @@ class Gibbs(GaussianBlock):
 
     def target(self, rows: Data) -> tuple[Problem, Sweep | None]:
         """Return the log density of these rows, laid out, and how it is swept, if not as it is."""
-        return problem(self.reading, rows, self.noise), None
+        return lay_out(self.reading, rows, self.noise), None
 
     def beginning(self, whole: Problem, state: Position, cold: bool) -> Position:
         """Return where a chain begins that was to begin at a state; refuse a density that has no
@@ -240,7 +241,7 @@ def check_own_rows(reading: Reading) -> None:
         (other["x"], shares),
     ):
         try:
-            problem(reading, (x, reward, weight, arm))
+            lay_out(reading, (x, reward, weight, arm))
             return
         except NotThisEngine as error:
             refused = refused or error

@@ -3,7 +3,7 @@
 Given its auxiliary variables, a reward is a normal observation of its linear predictor
 (`kernels/glm/sweeps`): the model is the working model with these observations. So each sweep draws
 them again, and then the coefficients and their scales as those of any conditionally Gaussian model,
-with the same joint moves (`gibbs/generic`). The coefficients' prior is normal or a mixture of
+with the same joint moves (`gibbs/problem`). The coefficients' prior is normal or a mixture of
 normals, such as Laplace, Student-t and horseshoe; its scales are fixed or learned.
 """
 
@@ -18,7 +18,8 @@ import numpy as np
 
 from bayesbandit.inference.base import matching, refuse
 from bayesbandit.inference.gibbs.blocks import Blocks, blocks, depends_on
-from bayesbandit.inference.gibbs.generic import Problem, Reading, Sweep, problem
+from bayesbandit.inference.gibbs.problem import Problem, Sweep, lay_out
+from bayesbandit.inference.gibbs.reading import Reading
 from bayesbandit.inference.gibbs.sampler import ENGINE, WARM_UP_SWEEPS, Gibbs, Position
 from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.glm.link import Link, working
@@ -125,7 +126,7 @@ def worked(reading: Reading) -> Problem:
     n = len(own["x"])
     x = own["x"][:1] if n else np.ones((1, reading.density.n_features))
     arm = own.get("arm", np.zeros(n, dtype=np.int64))[:1] if n else np.zeros(1, dtype=np.int64)
-    whole = problem(reading, (x, np.zeros(1), np.full(1, NO_WEIGHT), arm))
+    whole = lay_out(reading, (x, np.zeros(1), np.full(1, NO_WEIGHT), arm))
     if len(whole.layout.terms.groups) != 1 or whole.layout.dense.by.powers.nnz:
         raise refuse(ENGINE, "a prior of many coefficients together, whose scale is to be learned")
     return whole

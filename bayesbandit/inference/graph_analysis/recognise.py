@@ -1,4 +1,4 @@
-"""What a quadratic log density allows beyond its gradients: the `Form` of its rows.
+"""What a quadratic log density allows beyond its gradients: the `RowStructure`.
 
 The walk of rows proves that rows are apart; `row_noise` says how precise they are.
 """
@@ -72,12 +72,12 @@ class FeatureMap:
 
 
 @dataclass(frozen=True)
-class Form:
-    """How a model may be computed faster than by its gradients.
+class RowStructure:
+    """What is proved of every row of a model with a quadratic log density.
 
     features: the map from contexts to features, where the mean reward has one, else None.
-    row_wise: whether each row speaks of θ through its own mean reward alone (`Quadratic.rows`).
-    rows: how precise they are, where they are `row_wise`.
+    row_wise: whether each row depends on θ through its own mean reward alone
+    (`Quadratic.through_mean`). rows: how precise they are, where they are `row_wise`.
     """
 
     features: FeatureMap | None
@@ -85,12 +85,12 @@ class Form:
     rows: RowNoise = field(default_factory=RowNoise)
 
 
-def recognise(quadratic: Quadratic) -> Form:
-    """Return the form of a quadratic log density."""
+def recognise(quadratic: Quadratic) -> RowStructure:
+    """Return the structure of a quadratic log density."""
     mapped = features(quadratic)
     if not row_wise(quadratic) or not_additive(quadratic.density):
-        return Form(mapped)
-    return Form(mapped, True, row_noise(quadratic))
+        return RowStructure(mapped)
+    return RowStructure(mapped, True, row_noise(quadratic))
 
 
 def row_wise(quadratic: Quadratic) -> bool:

@@ -1,0 +1,203 @@
+"""Problems: a reading laid out for rows at hand, which compiled kernels sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+
+from bayesbandit.inference.base import check_start, improper, refuse
+from bayesbandit.inference.gibbs.layout import Layout, layout
+from bayesbandit.inference.gibbs.moves import loses_digits, moves
+from bayesbandit.inference.gibbs.reading import MEAN, Reading
+from bayesbandit.inference.graph_analysis.quadratic import Data
+from bayesbandit.inference.graph_analysis.row_noise import RowNoise
+from bayesbandit.kernels.gibbs import monomials as kernel
+from bayesbandit.kernels.gibbs import orbits
+
+Sweep = Callable[..., int]  # `orbits.sweep` of some terms, which are not among its arguments
+
+RELATIVE_TOLERANCE = 1e-8  # relative to the terms that a log density is a sum of
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A reading laid out for the kernel, with the rows at hand.
+
+    owner (P,): the number in `reading.rest` of each element's variable. places: of the elements of
+    all variables. size: P.
+    """
+
+    reading: Reading
+    data: Data
+    layout: Layout
+    owner: np.ndarray
+    places: Mapping[str, np.ndarray]
+    size: int
+
+    @cached_property
+    def moves(self) -> orbits.Moves:
+        """The joint moves that make it mix, the same ones for layouts that are alike."""
+        matrices = self.layout.powers, self.layout.sparse.forms
+        alike = (
+            loses_digits(self.layout),
+            *(v.tobytes() for m in matrices for v in (m.data, m.indices, m.indptr)),
+        )
+        last = self.reading.last_moves
+        if last is not None and last[0] == alike:
+            return last[1]
+        found = moves(self.layout, self.owner)
+        self.reading.last_moves = alike, found
+        return found
+
+    def flat(self, state: Mapping[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Return θ (D,) and u = log v (P,) of a state."""
+        theta = np.zeros(self.layout.dim)
+        u = np.zeros(self.size)
+        for k, where in self.places.items():
+            if k in self.reading.reals:
+                theta[where] = state[k]
+            else:
+                u[where] = np.log(state[k])
+        return theta, u
+
+    def named(self, theta: np.ndarray, u: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the state of θ and u."""
+        return {
+            k: theta[where] if k in self.reading.reals else np.exp(u[where])
+            for k, where in self.places.items()
+        }
+
+    def inside(self, u: np.ndarray) -> np.ndarray:
+        """Return u, where v outside its bounds is moved to their middle, or to low + 1."""
+        low, high = np.exp(self.layout.terms.low), np.exp(self.layout.terms.high)
+        middle = np.where(high < np.inf, 0.5 * (low + np.minimum(high, 1e300)), low + 1.0)
+        v = np.exp(u)
+        return np.asarray(np.log(np.where((v > low) & (v < high), v, middle)))
+
+    def natural(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return precision (D, D) and shift (D,) of δ given u."""
+        D = self.layout.dim
+        work = kernel.workspace(self.layout.terms, self.layout.dim)
+        kernel.weigh(self.layout.terms, u, work.phi)
+        kernel.precision(self.layout.terms, D, work)
+        upper = np.triu(work.A[:D, :D])
+        return upper + np.triu(upper, 1).T, work.A[:D, len(work.A)].copy()
+
+    def sample(
+        self,
+        state: Mapping[str, np.ndarray],
+        draws: int,
+        tune: int,
+        rng: np.random.Generator,
+        names: Sequence[str],
+        sweep: Sweep | None = None,
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Return a chain of these variables (draws, *shape), and where it ends.
+
+        sweep: of terms that get new draws before each sweep; None: of those of the layout.
+        """
+        layout = self.layout
+        D = self.layout.dim
+        if layout.unbounded >= 0:
+            reason = "improper: means fit rewards exactly, and nothing keeps the noise from 0"
+            raise improper(self.reading.engine, f"{self._label(layout.unbounded)}: {reason}")
+        theta, u = self.flat(state)
+        held = kernel.MonomialState(theta - layout.centre, self.inside(u))
+        work = kernel.workspace(layout.terms, D)
+        ours = [k for k in names if k in self.reading.rest]
+        none = np.zeros(0, dtype=np.int64)
+        kept = np.concatenate([none, *(self.places[k].ravel() for k in ours)])
+        delta = np.empty((draws, D))
+        logs = np.empty((draws, len(kept)))
+        sweep = sweep or partial(orbits.sweep, layout.terms)
+        wrong = sweep(self.moves, held, work, delta, logs, kept, tune, rng)
+        if wrong >= 0:
+            self._improper(wrong)
+        if not np.isfinite(held.delta).all():
+            raise FloatingPointError("the sampler has lost its digits: are the data finite?")
+        if self._loses_digits(held.delta + layout.centre, held.u):
+            reason = "means fit rewards to all their digits, and the noise is below these"
+            raise improper(self.reading.engine, reason)
+        theta = delta + layout.centre
+        out = {}
+        at = 0
+        positive = np.exp(logs)
+        for k in names:
+            where = self.places[k]
+            if k in self.reading.reals:
+                out[k] = theta[:, where.ravel()].reshape(draws, *where.shape)
+            else:
+                out[k] = positive[:, at : at + where.size].reshape(draws, *where.shape)
+                at += where.size
+        return out, self.named(held.delta + layout.centre, held.u)
+
+    def _improper(self, wrong: int) -> None:
+        reason = f"{self._label(wrong)}: improper given the other variables"
+        raise improper(self.reading.engine, reason)
+
+    def _loses_digits(self, theta: np.ndarray, u: np.ndarray) -> bool:
+        """Return whether rows have noise below the rounding of their means, or noise half-way to
+        the limits of u, and are more than their contexts' rank.
+
+        Noise of a posterior without a proper one goes there, as for rewards that means fit exactly.
+        """
+        at_limit = np.abs(u) >= 0.5 * kernel.MAX_ABS_LOG_SCALE
+        lost = abs(self.layout.dense.by.powers) @ at_limit > 0.0
+        lost |= self.layout.rounding(theta, u) > 1.0
+        if not lost.any():
+            return False
+        return bool(lost.sum() > np.linalg.matrix_rank(self.layout.dense.forms[lost]))
+
+    def _label(self, element: int) -> str:
+        """Return the variable that an element belongs to."""
+        name = next(
+            k for k, where in self.places.items() if k in self.reading.rest and element in where
+        )
+        return self.reading.density.label(name)
+
+    def check(
+        self, state: Mapping[str, np.ndarray], rng: np.random.Generator, points: int = 3
+    ) -> None:
+        """Run the identity test: refuse the rows unless the model's log density differs from the
+        layout's by a constant, at `points` places about a state."""
+        theta, u = self.flat(state)
+        rows = self.reading.density.arguments(self.data)
+        gaps = []
+        largest = 1.0
+        for k in range(points):
+            if k:
+                theta = theta + 0.1 * (1.0 + np.abs(theta)) * rng.standard_normal(theta.shape)
+                u = self.inside(u + 0.3 * rng.standard_normal(u.shape))
+            values = self.named(theta, u)
+            ordered = [values[name] for name in self.reading.density.values]
+            [model] = self.reading.log_density(*ordered, *rows)
+            check_start(self.reading.engine, model)
+            ours = self.layout.log_density(theta, u)
+            gaps.append(float(model) - ours)
+            largest = max(largest, abs(float(model)), abs(ours))
+        if not np.ptp(gaps) <= RELATIVE_TOLERANCE * largest:
+            off = f"{np.ptp(gaps):.3g}"
+            reason = f"the log density differs from the sampler's on these rows, by {off}"
+            raise refuse(self.reading.engine, reason, of_rows=True)
+
+
+def lay_out(reading: Reading, data: Data, noise: RowNoise | None = None) -> Problem:
+    """Return the density of these rows, laid out; refuse rows whose terms have another form.
+
+    noise: of every row, where that is known.
+    """
+    variables = reading.variables(len(data[0]))
+    form = reading(data, variables, noise)
+    P = variables.positives
+    places = {k: v for k, v in variables.places.items() if k != MEAN}
+    low = np.zeros(P)
+    high = np.full(P, np.inf)
+    owner = np.zeros(P, dtype=np.int64)
+    for k, name in enumerate(reading.rest):
+        low[places[name]], high[places[name]] = reading.bounds[name]
+        owner[places[name]] = k
+    whole = layout(form, low, high)
+    return Problem(reading, data, whole, owner, places, P)
