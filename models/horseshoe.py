@@ -9,15 +9,16 @@
 Then every full conditional is a known distribution.
 
 Carvalho, Polson and Scott (2010), The horseshoe estimator for sparse signals, Biometrika 97;
-Makalic and Schmidt (2016), A simple sampler for the horseshoe estimator, with ν = 1/a.
+Makalic and Schmidt (2016), A simple sampler for the horseshoe estimator, with ν = 1/a. The inverse
+gamma's `beta` is a.
 """
 
 import pymc as pm
 
 import bayesbandit as bb
 
-HALF_CAUCHY2 = bb.Prior("InverseGamma", alpha=0.5, beta=bb.Prior("Gamma", alpha=0.5, beta=1))
-HALF_CAUCHY2_EACH = bb.Prior(
+SQUARED_HALF_CAUCHY = bb.Prior("InverseGamma", alpha=0.5, beta=bb.Prior("Gamma", alpha=0.5, beta=1))
+SQUARED_HALF_CAUCHY_EACH = bb.Prior(
     "InverseGamma",
     alpha=0.5,
     beta=bb.Prior("Gamma", alpha=0.5, beta=1, dims="feature"),
@@ -27,8 +28,8 @@ HALF_CAUCHY2_EACH = bb.Prior(
 
 @bb.reward_model(
     sigma2=bb.Prior("InverseGamma", alpha=1, beta=1),
-    tau2=HALF_CAUCHY2,
-    lambda2=HALF_CAUCHY2_EACH,
+    tau2=SQUARED_HALF_CAUCHY,
+    lambda2=SQUARED_HALF_CAUCHY_EACH,
     intercept=bb.Prior("Normal", mu=0, sigma=10),
 )
 def horseshoe(x, reward, weight, sigma2, tau2, lambda2, intercept):

@@ -479,5 +479,5 @@ def test_posteriors_plans_and_engines_print_no_addresses():
     shown = repr(posterior)
     assert shown.startswith("Posterior(RewardModel('ridge_known_noise'")
     assert "engine='exact_gaussian', rows=2" in shown
-    for value in (posterior, posterior.plan, posterior.plan.kind, posterior.known):
+    for value in (posterior, posterior.plan, posterior.plan.chosen, posterior.known):
         assert "0x" not in repr(value)

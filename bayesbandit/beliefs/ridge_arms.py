@@ -49,7 +49,7 @@ def form(settings: Array, total: int, n_arms: int, learns: bool = True) -> Recor
     parts: dict[str, object] = dict.fromkeys(("d", "lam", "w_bar"), ABOVE_ZERO)
     parts |= {
         "n": Numbers(least=0, most=total, whole=True),
-        "left": Numbers(least=0.0, most=most_left),
+        "n_left": Numbers(least=0.0, most=most_left),
         "clock": Numbers(least=0.0, most=MAX_COUNT),
         "sigma2": Numbers(least=0.0, most=np.inf),
         "df": Numbers(least=5e-324, most=np.inf),
@@ -166,7 +166,7 @@ class RidgeArms:
         share = self.share_of(tick, np.full(len(tick), k))
         rebuild(arm, z, reward, share * weight, self.settings)
         head["clock"] = clock
-        head["left"] = share.sum()
+        head["n_left"] = share.sum()
         sums.renew(arm, self.settings)
 
     def reweigh(
@@ -212,7 +212,7 @@ class RidgeArms:
 
     def count_left(self, arm: Array, share: Array) -> None:
         """Add the shares (n,) of rows to what is left of their arms' rows."""
-        self.head["left"] += np.bincount(arm, share, len(self.arms))
+        self.head["n_left"] += np.bincount(arm, share, len(self.arms))
 
     def share_of(self, tick: Array, arm: Array) -> Array:
         """Return what is left of rows of these ticks (n,) and arm numbers, at least 1e-9."""

@@ -133,7 +133,7 @@ def merge(mine: Array, its: Array, settings: Array) -> None:
         _add_root(mine, settings, rows)
         _add_root(mine, settings, np.column_stack([p.U, p.t]), p.d, -1.0)
         a.head.loss = max(a.head.loss + b.head.loss, 0.0)
-    a.head.left += b.head.left
+    a.head.n_left += b.head.n_left
     _count(a.head, b.head.n, b.head)
     renew(mine, settings)
 

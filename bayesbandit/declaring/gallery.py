@@ -24,8 +24,8 @@ from bayesbandit.runtime.plugins import hides, module_of, plugin, plugins, refus
 
 MODELS_VARIABLE = "BAYESBANDIT_MODELS"
 FROM_FILE = f"{__name__}:"  # prefix of the module name of a loaded file
-# of our own models, as `plan` finds them (tests/models); to find them takes seconds
-GALLERY_ENGINES = {
+# of our own models, for listings: to find them, as `plan` does (tests/models), takes seconds
+LISTED_ENGINES = {
     "bayesian_lasso": "gibbs",
     "beta_bernoulli": "conjugate",
     "censored_time": "nuts",
@@ -104,9 +104,9 @@ def known_engines() -> dict[str, str]:
     """Return the engines of the gallery's own models by name, where no other model has the name."""
     own = own_folder()
     return {
-        name: GALLERY_ENGINES[name]
+        name: LISTED_ENGINES[name]
         for name, found in _entries().items()
-        if name in GALLERY_ENGINES and [e.path.parent for e in found] == own
+        if name in LISTED_ENGINES and [e.path.parent for e in found] == own
     }
 
 

@@ -83,7 +83,7 @@ class Plan:
 
     It serves all rows on which the declaration builds the same model (`digest`).
 
-    asked: the argument `engine`. kind: the engine that was found. method: what the engine made of
+    asked: the argument `engine`. chosen: the engine that was found. method: what the engine made of
     the model, a `Sampler` or a `ClosedForm`. refusals: one for each faster engine. functions: what
     is compiled of the model.
     """
@@ -92,7 +92,7 @@ class Plan:
     n_features: int
     n_arms: int | None
     asked: str
-    kind: Engine
+    chosen: Engine
     method: Any = field(repr=False)
     refusals: tuple[Refusal, ...] = field(repr=False)
     functions: Functions = field(repr=False)
@@ -110,12 +110,12 @@ class Plan:
     @property
     def closed_form(self) -> bool:
         """Whether the posterior is known without draws."""
-        return self.kind.kind == "exact"
+        return self.chosen.kind == "exact"
 
     @property
     def engine(self) -> str:
         """The engine's name."""
-        return self.kind.name
+        return self.chosen.name
 
     @cached_property
     def uses_weight(self) -> bool:
@@ -277,7 +277,7 @@ class Plan:
 
         bandit: whether to add how a bandit learns it.
         """
-        lines = [f"{self.model.name}: {self.engine}", f"  {self.kind.cost}"]
+        lines = [f"{self.model.name}: {self.engine}", f"  {self.chosen.cost}"]
         if not self.closed_form and (why := self.row_likelihood.refused):
             lines += [f"  a bandit's draws learn rewards only at a refit, since rows depend: {why}"]
         lines += [f"  not {refusal}" for refusal in self.refusals]
@@ -325,7 +325,7 @@ class Plan:
 
     def without(self, refusal: Refusal) -> Plan:
         """Return the plan of the next engine, after one has refused these rows."""
-        return planned(self.model, self.built, self.asked, (*self.refusals, refusal))
+        return plan_of_built(self.model, self.built, self.asked, (*self.refusals, refusal))
 
     def try_engines[T](
         self, by: Callable[[Plan], T], without: Callable[[Refusal], Plan] | None = None
@@ -433,7 +433,7 @@ def plan(
             raise ValueError(f"{model.name} takes `arm`: give n_arms, the number of arms")
         n_arms = integer(n_arms, "n_arms", 1)
     with holding(model, "trial rows (standard normal contexts, rewards 0 and 1)"):
-        return planned(model, template(model, d, n_arms), engine)
+        return plan_of_built(model, template(model, d, n_arms), engine)
 
 
 @contextmanager
@@ -448,7 +448,7 @@ def holding(model: Declaration, rows: str) -> Iterator[None]:
         raise ValueError(f"{model.name}: {condition} does not hold on {rows}") from error
 
 
-def planned(
+def plan_of_built(
     model: Declaration, built: pm.Model, engine: str = "auto", refusals: tuple[Refusal, ...] = ()
 ) -> Plan:
     """Return the plan for a model that is already built on some rows: of the first engine that
@@ -467,13 +467,13 @@ def planned(
         key = model, engine, candidates(engine)
         kept: Plan | None = None if refusals else functions.plans.get(key)
         if kept is None:
-            kept = _first(model, built, engine, refusals, functions)
+            kept = _first_that_fits(model, built, engine, refusals, functions)
             if not refusals and not any(refusal.of_rows for refusal in kept.refusals):
                 functions.plans[key] = kept
         return kept
 
 
-def _first(
+def _first_that_fits(
     model: Declaration,
     built: pm.Model,
     asked: str,
@@ -522,7 +522,7 @@ def _again(
     built = model.build(**rows, n_arms=n_arms) if rows else template(model, d, n_arms)
     if digest(built) != before:
         raise ValueError(f"{model.name} builds another model than when this was stored")
-    return planned(model, built, engine)
+    return plan_of_built(model, built, engine)
 
 
 def explain(

@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     import pymc as pm
 
 
+AUGMENTED = (
+    "these take a Bernoulli, binomial or negative binomial reward of known alpha, whose logit, "
+    "probit or log mean is linear, as 0.5 + x @ theta, under priors that are normal, or mixtures "
+    "of normals"
+)
+
+
 def _gibbs(model: pm.Model) -> Method | Refusal:
     """Match what is conditionally normal, in its centred form."""
     rewritten, scales = without_products(model)
@@ -45,17 +52,10 @@ def _conditional(model: pm.Model) -> Gibbs | Augmented | Refusal:
         return other
     density = read(model)
     degree = Degrees([density.mean], dict.fromkeys(density.values.values(), 1.0)).of(density.mean)
-    if degree < math.inf:
+    if degree < math.inf:  # no generalised linear model: its mean is a polynomial
         return conditional
     why = f"by Pólya–Gamma or Albert–Chib variables: {other.reason} ({AUGMENTED})"
     return replace(conditional, reason=f"{conditional.reason}; {why}")
-
-
-AUGMENTED = (
-    "these take a Bernoulli, binomial or negative binomial reward of known alpha, whose logit, "
-    "probit or log mean is linear, as 0.5 + x @ theta, under priors that are normal, or mixtures "
-    "of normals"
-)
 
 
 CLOSED = "the fastest: a closed form, no draws"

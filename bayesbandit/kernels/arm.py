@@ -2,6 +2,11 @@
 
 An arm is one row of numbers, and `arm_of` gives named views of its parts: no other file knows where
 they stand. Kernels say `arm.head.sigma2`; Python says `heads(arms)["sigma2"]` of all arms at once.
+
+Where an unpenalised intercept takes up any shift, x'β + c = (x − o)'β + (c + o'β), and the flat
+prior of the intercept is the same about any origin o. So such an arm keeps all its numbers about
+its first context, exactly: of large contexts that differ by little (years, prices, timestamps) the
+differences keep their digits. Other arms have the origin 0.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,9 +28,9 @@ HEAD = np.dtype((np.record, [(name, "f8") for name in (
     "w_bar",  # the divisor of the weights
     "shift",  # what rewards are measured from where an intercept takes up any shift
     "residual",  # ‖r − Xθ‖²_W, for the empirical Bayes rule,
-    "even_w",  # Σw over the divisor,
+    "scaled_sum_w",  # Σw over the divisor,
     "prior_w",  # and ν w̄ of `pool_noise`
-    "left",  # the rows that are left, each by its share, where rows fade (`kernels/fading.py`)
+    "n_left",  # the rows that are left, each by its share, where rows fade (`kernels/fading.py`)
     "walked",  # the variance of a coefficient's steps so far over σ², where θ walks
     "clock",  # the tick at which all these numbers hold
     "mean_r",  # the moments of the rewards for empirical Bayes (`kernels/reward_moments.py`): m,
@@ -40,16 +45,16 @@ HEAD_FIELDS = HEAD.names or ()
 HEAD_WIDTH = len(HEAD_FIELDS)  # a whole number of cache lines
 
 # The settings: `settings_of` puts them into the array that kernels take, `named` reads them.
-# columns, and those that are penalised; variance: the rule of σ²; number: the known σ², or the rows
-# that a prior of σ² stands for where rewards have kurtosis 1; floor: the least σ²; prior_shape and
+# columns, and those that are penalised; variance: the rule of σ²; noise_parameter: the known σ²,
+# or the rows that a prior of σ² stands for where rewards have kurtosis 1; prior_shape and
 # prior_scale: of the normal-inverse-gamma prior; normalize: whether weights get mean 1; schedule:
 # m > 0, every m rows, or −g, at growth by g; folds; rate: rows fade by e^−rate a tick; slack: how
 # much of that may wait, as an exponent; walk: the variance of each coefficient's step a tick.
 # Behind them stands the grid of λ, largest first. Where no column is penalised alike, but
 # θ ~ N(m, σ²Λ⁻¹), the grid is one λ without meaning, and then comes Λ's root: d, t and U.
 SETTINGS = np.dtype((np.record, [(name, "f8") for name in (
-    *("columns", "penalised", "variance", "number", "floor", "prior_shape", "prior_scale"),
-    *("normalize", "schedule", "folds", "rate", "slack", "walk"),
+    *("columns", "penalised", "variance", "noise_parameter", "min_variance", "prior_shape"),
+    *("prior_scale", "normalize", "schedule", "folds", "rate", "slack", "walk"),
 )]))  # fmt: skip
 GRID = len(SETTINGS.names or ())
 
@@ -91,7 +96,7 @@ RSS_N, RSS, NIG, KNOWN_SIGMA2, EMPIRICAL_BAYES = range(5)
 
 class Arm(NamedTuple):
     """Views of an arm's numbers. head: a record of HEAD. origin (D,): what contexts are measured
-    from (`kernels/fading.py`). d, t (D,) and U (D · stride,), row after row: the information root
+    from. d, t (D,) and U (D · stride,), row after row: the information root
     (`kernels/root.py`). kept: the numbers behind, which `sums_of` names."""
 
     head: Any

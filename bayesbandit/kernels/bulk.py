@@ -3,7 +3,7 @@
 import numpy as np
 
 from bayesbandit.kernels.arm import arm_of, named
-from bayesbandit.kernels.linear import scratch, set_noise, settle
+from bayesbandit.kernels.linear import refactorise, scratch, set_noise
 from bayesbandit.kernels.root import rotate_rows
 from bayesbandit.runtime.compiling import njit
 
@@ -21,5 +21,5 @@ def renew(numbers, settings, sums):
     arm = arm_of(numbers, int(named(settings).columns))
     work = np.empty(scratch(settings))
     if sums:
-        settle(arm, settings, work)
+        refactorise(arm, settings, work)
     set_noise(arm, settings, work)

@@ -4,11 +4,6 @@ Rows fade by 2^(−ticks/half-life): X'WX, X'Wr, the folds and the noise scale s
 or the prior of θ stays. So an arm without new rewards returns to the prior (stabilised forgetting,
 Kulhavý & Zarrop 1993, International Journal of Control 58, 905–924). Where θ takes a step of
 variance q in each coordinate a tick, its covariance S = σ²B⁻¹ becomes S + qI: the Kalman filter.
-
-Where an unpenalised intercept takes up any shift, x'β + c = (x − o)'β + (c + o'β), and the flat
-prior of the intercept is the same about any origin o. So such an arm keeps all its numbers about
-its first context, exactly: of large contexts that differ by little (years, prices, timestamps) the
-differences keep their digits. Other arms have the origin 0.
 """
 
 import numpy as np
@@ -52,18 +47,20 @@ def pass_time(numbers, tick, settings, work):
 
 @njit(cache=True)
 def fade(numbers, share, settings, work):
-    """Leave this share of all rows; the prior stays whole."""
+    """Leave this share of all rows; the prior stays whole.
+
+    `skew` and `tail` are ratios, which do not change; `set_noise` makes what follows from the rest.
+    """
     setting = named(settings)
     D, folds = int(setting.columns), int(setting.folds)
     arm = arm_of(numbers, D)
-    tick = 0.0
     head = arm.head
-    if not head.left * share >= MIN_ROWS_LEFT:
+    if not head.n_left * share >= MIN_ROWS_LEFT:
         tick = head.clock
         initialise(numbers, settings)
         head.clock = tick
         return
-    head.left *= share
+    head.n_left *= share
     head.sum_w *= share
     head.spread *= share
     if keeps_sums(setting):
@@ -77,12 +74,12 @@ def fade(numbers, share, settings, work):
     else:
         head.loss *= share
         shrink(arm.d, share)
-        add_prior(arm, 1.0 - share, settings, work)
+        rotate_in_prior(arm, 1.0 - share, settings, work)
     set_noise(arm, settings, work)
 
 
 @njit(cache=True)
-def add_prior(arm, share, settings, work):
+def rotate_in_prior(arm, share, settings, work):
     """Add this share of the prior to an arm's root; work (scratch,) is scratch."""
     D = arm.d.size
     start = stride(D)

@@ -37,10 +37,8 @@ SUMS = MOVING = True
 
 
 def unreached(settings: np.ndarray) -> tuple[str, ...]:
-    """Return the constants that the kernels can be `without`, if they learn by these settings.
-
-    No generator: Python 3.13 breaks where one gets no memory.
-    """
+    """Return the constants that the kernels can be `without`, if they learn by these settings."""
+    # no generator: Python 3.13 breaks where one gets no memory
     sums = () if interpreted(keeps_sums)(named(settings)) else ("SUMS",)
     moving = () if interpreted(is_moving)(settings) else ("MOVING",)
     return (*sums, *moving)
@@ -73,7 +71,7 @@ def begin_noise(head, setting):
     """Set the noise variance and degrees of freedom of an arm without data."""
     head.df = np.inf
     if setting.variance == KNOWN_SIGMA2:
-        head.sigma2 = setting.number
+        head.sigma2 = setting.noise_parameter
     elif setting.variance == NIG:
         head.df = 2.0 * setting.prior_shape
         head.sigma2 = 2.0 * setting.prior_scale / head.df
@@ -85,7 +83,7 @@ def begin_noise(head, setting):
 def rows_left(head, setting):
     """Return how many rows an arm has, each by the share of it that has not faded."""
     if MOVING and setting.rate > 0.0:
-        return head.left
+        return head.n_left
     return head.n
 
 
@@ -113,9 +111,9 @@ def set_noise(arm, settings, work):
     rss = max(head.loss - penalty * square, 0.0)
     if rule == EMPIRICAL_BAYES:
         head.residual = rss  # for `pool_noise`, which has the last word
-        head.even_w = head.sum_w / head.w_bar
-        head.prior_w = setting.number * (head.sum_w / (head.w_bar * n))
-    head.sigma2 = max(rss if rule == RSS else rss / n, setting.floor)
+        head.scaled_sum_w = head.sum_w / head.w_bar
+        head.prior_w = setting.noise_parameter * (head.sum_w / (head.w_bar * n))
+    head.sigma2 = max(rss if rule == RSS else rss / n, setting.min_variance)
 
 
 @njit(cache=True)
@@ -138,16 +136,16 @@ def pool_noise(arms, settings):
     for k in range(arms.shape[0]):
         head = head_of(arms[k])
         loss += head.loss
-        sum_w += head.even_w
+        sum_w += head.scaled_sum_w
     s2 = loss / sum_w if sum_w > 0.0 else 0.0
-    rows, variance = kurtosis(arms)
+    kappa, variance = kurtosis(arms)
     if s2 < variance:
-        rows *= s2 / variance
+        kappa *= s2 / variance  # κ u
     for k in range(arms.shape[0]):
         head = head_of(arms[k])
         if head.n > 0.0:
-            total = head.residual + head.prior_w * rows * s2
-            head.sigma2 = max(total / rows_left(head, setting), setting.floor)
+            total = head.residual + head.prior_w * kappa * s2
+            head.sigma2 = max(total / rows_left(head, setting), setting.min_variance)
 
 
 @njit(cache=True)
@@ -168,7 +166,7 @@ def add_to_sums(arm, x, y, w, setting):
 
 
 @njit(cache=True)
-def settle(arm, settings, work):
+def refactorise(arm, settings, work):
     """Update the weights' divisor and λ, factorise, and set when this is due next."""
     head = arm.head
     setting = named(settings)
@@ -241,9 +239,9 @@ def update(numbers, z, r, w, settings, work):
     setting = named(settings)
     arm = arm_of(numbers, D)
     x = work[: stride(D)]
-    take_in(arm, z, r, w, settings, x)
+    count_row(arm, z, r, w, settings, x)
     if SUMS and keeps_sums(setting) and arm.head.n >= arm.head.due:
-        settle(arm, settings, work)
+        refactorise(arm, settings, work)
     else:
         y = r - arm.head.shift
         arm.head.loss += rotate_in(arm, x, y, w / arm.head.w_bar, 0)
@@ -251,7 +249,7 @@ def update(numbers, z, r, w, settings, work):
 
 
 @njit(cache=True)
-def take_in(arm, z, r, w, settings, x):
+def count_row(arm, z, r, w, settings, x):
     """Count a row, and add it to the sums; fill x (stride,) with z less the arm's origin, which is
     the first row where an intercept takes up any shift."""
     head = arm.head
@@ -282,9 +280,9 @@ def rebuild(numbers, z, r, w, settings):
     x = work[: stride(z.shape[1])]
     sums = SUMS and keeps_sums(named(settings))
     for i in range(r.size):
-        take_in(arm, z[i], r[i], w[i], settings, x)
+        count_row(arm, z[i], r[i], w[i], settings, x)
         if not sums:
             arm.head.loss += rotate_in(arm, x, r[i] - arm.head.shift, w[i], 0)
     if sums and r.size > 0:
-        settle(arm, settings, work)
+        refactorise(arm, settings, work)
     set_noise(arm, settings, work)

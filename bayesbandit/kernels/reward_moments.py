@@ -54,8 +54,8 @@ def kurtosis(arms):
     weight, mean = 0.0, 0.0
     for k in range(arms.shape[0]):
         head = head_of(arms[k])
-        weight += head.even_w
-        mean += head.even_w * head.mean_r
+        weight += head.scaled_sum_w
+        mean += head.scaled_sum_w * head.mean_r
     if not weight > 0.0:
         return 1.0, 0.0
     mean /= weight
@@ -63,7 +63,7 @@ def kurtosis(arms):
     for k in range(arms.shape[0]):
         head = head_of(arms[k])
         gap = head.mean_r - mean
-        spread += head.spread / head.w_bar + head.even_w * gap * gap
+        spread += head.spread / head.w_bar + head.scaled_sum_w * gap * gap
     if not spread > MIN_SPREAD:
         return 1.0, 0.0
     share = 1.0 / spread
@@ -74,6 +74,6 @@ def kurtosis(arms):
         gap2 = gap * gap
         own = head.spread / head.w_bar
         within = head.tail + 4.0 * gap * head.skew + 6.0 * gap2
-        between = head.even_w * gap2
+        between = head.scaled_sum_w * gap2
         tail += share * own * within + share * between * gap2
     return max(weight * (tail / spread), 1.0), spread / weight

@@ -181,7 +181,7 @@ def learn(arms, settings, tick, z, k, r, w, work):
         share = 1.0
         if MOVING and named(settings).rate > 0.0:
             share = max(share_of(tick, head_of(arms[k]), settings), MIN_ROWS_LEFT)
-            head_of(arms[k]).left += share
+            head_of(arms[k]).n_left += share
         update(arms[k], z, r, share * w, settings, work)
         pool_noise(arms, settings)
     else:

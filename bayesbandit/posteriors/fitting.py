@@ -15,7 +15,7 @@ from bayesbandit.inference.base import Engine
 from bayesbandit.inference.draws import Known, SampledDraws
 from bayesbandit.inference.graph_analysis.density import containers
 from bayesbandit.inference.nuts import Nuts
-from bayesbandit.inference.plan import Plan, holding, plan, planned
+from bayesbandit.inference.plan import Plan, holding, plan, plan_of_built
 from bayesbandit.inference.registry import choices, engines
 from bayesbandit.model import RewardModel
 from bayesbandit.posteriors.posterior import Posterior
@@ -93,12 +93,12 @@ def fit(
     number = int(seed.generate_state(1, np.uint64)[0])
 
     def known_by(plan: Plan) -> Known:
-        _check_knobs(knobs, plan.kind, model.name)
+        _check_knobs(knobs, plan.chosen, model.name)
         shown = {"progress": True} if progress and isinstance(plan.method, Nuts) else {}
         return _posterior(plan, rows, draws, chains, number, knobs | shown)
 
     with holding(model, "these rows"):
-        first = planned(model, built, engine)
+        first = plan_of_built(model, built, engine)
         chosen, known = first.try_engines(known_by)
         if chosen is not first or any(refusal.of_rows for refusal in chosen.refusals):
             _warn_of_another(chosen)

@@ -15,7 +15,7 @@ import bayesbandit as bb
 from bayesbandit.inference.base import NotThisEngine
 from bayesbandit.inference.draws import SampledDraws
 from bayesbandit.inference.nuts import Nuts
-from bayesbandit.inference.plan import planned
+from bayesbandit.inference.plan import plan_of_built
 from tests.hunt.case import Case, Scene
 from tests.hunt.exact import (
     Moments,
@@ -72,7 +72,7 @@ def fits(scene: Scene, what: str, nuts: bool, seed: int) -> Iterator[Verdict]:
         yield raised(scene, what, "build", error)
         return
     try:
-        found = planned(scene.model, truth.built)
+        found = plan_of_built(scene.model, truth.built)
     except Exception as error:
         yield raised(scene, what, "auto", error)
         return

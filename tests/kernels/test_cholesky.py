@@ -55,7 +55,7 @@ def test_gram(D, depth, seed):
     P, M = cholesky.room(D, 2)
     base, W = rng.normal(size=(P, M)), np.empty((P, M))
     left, right = rng.normal(size=(depth, P)), rng.normal(size=(depth, M))
-    cholesky.add_gram(base, left, right, W)
+    cholesky.subtract_gram(base, left, right, W)
     expected = base - left.T @ right
     rows, columns = np.triu_indices(P, 0, M)
     np.testing.assert_allclose(W[rows, columns], expected[rows, columns], rtol=1e-10, atol=1e-11)

@@ -133,7 +133,7 @@ def layout(form: Split, low: Array, high: Array) -> Layout:
         groups=rows.groups,
         group_rest=rows.group_rest,
         form_at=sparse.forms.indptr.astype(np.int64),
-        form=sparse.forms.indices.astype(np.int64),
+        form_index=sparse.forms.indices.astype(np.int64),
         form_coef=sparse.forms.data,
         offset=sparse.offset,
     )

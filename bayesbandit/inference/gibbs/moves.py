@@ -68,9 +68,9 @@ def moves(layout: Layout, owner: Array) -> Moves:
     spread = vstack([csr_array((0, len(layout.sparse.offset))), *spreads], format="csr")
     return Moves(
         speed=np.array(speeds).reshape(M, len(owner)),
-        stretch=np.array(stretches),
+        rate=np.array(stretches),
         jacobian=np.array(jacobians),
-        kind=np.array(kinds, np.int64).reshape(M, len(layout.terms.coef)),
+        exponent_of=np.array(kinds, np.int64).reshape(M, len(layout.terms.coef)),
         exponent=np.array([np.pad(e, (0, width - len(e))) for e in exponents]).reshape(M, width),
         square_at=spread.indptr.astype(np.int64),
         square=spread.indices.astype(np.int64),

@@ -98,6 +98,7 @@ def _after(
         return -np.inf
     mean = cho_solve((L, True), shift)
     at_mean = problem.layout.log_density(mean + problem.layout.centre, held.u)
+    # ∫ exp of a quadratic: its value at the mean, times |Λ|^(−½); Σu, for the density of log v
     return float(at_mean + held.u.sum() - np.log(np.diag(L)).sum())
 
 
@@ -166,7 +167,7 @@ class Gibbs(GaussianBlock):
                 values, state = whole.sample(state, draws, tune, rng, self.names, sweep)
                 kept.append(values)
                 last.append(state)
-            if not tested <= n < 2 * tested:
+            if not tested <= n < 2 * tested:  # again when rows have doubled
                 self.check(whole, rows, last[0])
                 tested = n
         for state in last:
@@ -188,7 +189,7 @@ class Gibbs(GaussianBlock):
         Gaussian block there."""
         if self.by_row or cold:
             state = dict(better(whole, state))
-        self.solve(*whole.natural(whole.inside(whole.flat(state)[1])))
+        self.solve(*whole.natural(whole.inside(whole.flat(state)[1])))  # or raise
         return state
 
     def check(self, whole: Problem, rows: Data, state: Position) -> None:

@@ -50,27 +50,27 @@ def finish_rows(W, k, floor):
 
 
 @kernel
-def factor(A, shift, W):
-    """Fill W with [U U'⁻¹B], where U'U = A + diag(shift), from the upper triangle of [A B]; A may
-    be W.
+def factor(A, diagonal, W):
+    """Fill W with [U U'⁻¹B], where U'U = A + diag(diagonal), from the upper triangle of [A B].
 
-    `shift` (rows,) must be 1 where the rows are padding. A pivot that rounding has brought to zero
-    is lifted as by `root.factor`, so that copied columns keep a finite, tiny precision.
+    A may be W. `diagonal` (rows,) must be 1 where the rows are padding. A pivot that rounding has
+    brought to zero is lifted as by `root.factor`, so that copied columns keep a finite, tiny
+    precision.
     """
     D, M = W.shape
-    floor = shift.copy()
+    floor = diagonal.copy()
     for j in range(D):
-        floor[j] = LOST_PIVOT * D * (A[j, j] + shift[j])
+        floor[j] = LOST_PIVOT * D * (A[j, j] + diagonal[j])
     for k in range(0, D, TILE_ROWS):
         for i in range(k - k % TILE_LANES, M, TILE_LANES):
             subtract_tile(W, A, W, W, k, i, 0, k)
         for r in range(k, k + TILE_ROWS):
-            W[r, r] += shift[r]
+            W[r, r] += diagonal[r]
         finish_rows(W, k, floor)
 
 
 @kernel
-def add_gram(base, left, right, W):
+def subtract_gram(base, left, right, W):
     """Fill the upper triangle of W with base − left'right, for left and right (p, as base)."""
     D, M = W.shape
     for start in range(0, left.shape[0], PANEL_ROWS):

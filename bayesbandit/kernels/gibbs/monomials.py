@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesbandit.kernels.algebra.cholesky import add_gram, factor, room, solve_upper
+from bayesbandit.kernels.algebra.cholesky import factor, room, solve_upper, subtract_gram
 from bayesbandit.kernels.algebra.dense import add_scaled, dot
 from bayesbandit.kernels.gibbs import log_scale
 from bayesbandit.runtime.compiling import njit
@@ -48,7 +48,7 @@ class Terms(NamedTuple):
     groups: NDArray[np.float64]  # (g, *room): Σ c FF', and behind it Σ c F offset
     group_rest: Vector  # (g,) Σ c offset²
     form_at: Index  # (m + 1,)
-    form: Index  # the coordinates in each sparse square, those of square k from form_at[k] on
+    form_index: Index  # the coordinates in each sparse square, those of square k from form_at[k] on
     form_coef: Vector  # their coefficients
     offset: Vector  # (m,) of sparse squares: Q = (form − offset)²
 
@@ -70,7 +70,7 @@ class Work(NamedTuple):
     A: Matrix  # room(D): the precision, and the shift behind it
     W: Matrix
     scaled: Matrix  # as rows
-    shift: Vector
+    diagonal: Vector  # 1 where rows of A are padding
     S: Vector
     direction: Vector  # (D,) in which a move stretches δ
     change: Matrix  # (g, D) what it adds to `image`
@@ -91,7 +91,10 @@ def weigh(terms, u, phi):
 
 @kernel
 def precision(terms, D, work):
-    """Compute from φ the precision of δ given u, in A's upper triangle, and its shift."""
+    """Compute from φ the precision Λ of δ given u, in A's upper triangle, and η behind it.
+
+    φ < 0 for squares: Λ = −2 Σ φ aa', η = −2 Σ φ o a, of squares (a'δ − o)².
+    """
     A, phi = work.A, work.phi
     n, g = terms.rows.shape[0], terms.groups.shape[0]
     P = A.shape[0]
@@ -102,10 +105,10 @@ def precision(terms, D, work):
     for t in range(terms.offset.size):
         c = -2.0 * phi[n + g + t]
         for k in range(terms.form_at[t], terms.form_at[t + 1]):
-            i, one = terms.form[k], c * terms.form_coef[k]
+            i, one = terms.form_index[k], c * terms.form_coef[k]
             A[i, P] += one * terms.offset[t]
             for j in range(k, terms.form_at[t + 1]):
-                A[i, terms.form[j]] += one * terms.form_coef[j]
+                A[i, terms.form_index[j]] += one * terms.form_coef[j]
     if n > 0:
         scaled = work.scaled
         for t in range(n):
@@ -114,23 +117,23 @@ def precision(terms, D, work):
             source = terms.rows[t]
             for j in range(source.size):
                 target[j] = c * source[j]
-        add_gram(A, scaled, terms.rows, A)
+        subtract_gram(A, scaled, terms.rows, A)
 
 
 @kernel
 def draw_delta(terms, state, work, rng):
-    """Draw δ given u."""
+    """Draw δ ~ N(Λ⁻¹η, Λ⁻¹) given u: with Λ = U'U it is U⁻¹(U'⁻¹η + z), z ~ N(0, I)."""
     D = state.delta.size
     P = work.A.shape[0]
     precision(terms, D, work)
-    factor(work.A, work.shift, work.W)
+    factor(work.A, work.diagonal, work.W)
     for j in range(D):
         state.delta[j] = work.W[j, P] + rng.standard_normal()
     solve_upper(work.W, state.delta)
 
 
 @kernel
-def multiply(G, v, out):
+def add_product(G, v, out):
     """Add Gv to out (D,), for a symmetric G."""
     for i in range(v.size):
         if v[i] != 0.0:
@@ -142,7 +145,7 @@ def sparse_form(terms, t, v):
     """Return the form of sparse square t at v, without its offset."""
     total = 0.0
     for k in range(terms.form_at[t], terms.form_at[t + 1]):
-        total += terms.form_coef[k] * v[terms.form[k]]
+        total += terms.form_coef[k] * v[terms.form_index[k]]
     return total
 
 
@@ -158,7 +161,7 @@ def evaluate(terms, delta, work):
         G, image, total = terms.groups[k], work.image[k], terms.group_rest[k]
         for j in range(D):
             image[j] = -G[j, P]
-        multiply(G, delta, image)
+        add_product(G, delta, image)
         for j in range(D):
             total += delta[j] * (image[j] - G[j, P])
         Q[n + k] = total
@@ -218,8 +221,8 @@ def workspace(terms: Terms, D: int) -> Work:
     T = terms.coef.size
     g = len(terms.groups)
     shape = room(D)
-    shift = np.zeros(shape[0])
-    shift[D:] = 1.0
+    diagonal = np.zeros(shape[0])
+    diagonal[D:] = 1.0
     return Work(
         phi=np.empty(T),
         Q=np.ones(T),
@@ -228,7 +231,7 @@ def workspace(terms: Terms, D: int) -> Work:
         A=np.zeros(shape),
         W=np.zeros(shape),
         scaled=np.empty(terms.rows.shape),
-        shift=shift,
+        diagonal=diagonal,
         S=np.empty(terms.slot_exponent.size),
         direction=np.empty(D),
         change=np.empty((g, D)),

@@ -1,11 +1,11 @@
 """Joint steps of scales and of what they are the scales of, and whole sweeps.
 
-A step adds s d to u, and multiplies by exp(r s) the forms ρ of the squares that are scaled by it,
-so that the product of their φ and Q stays: δ ← δ + (exp(r s) − 1) w, where w has the forms ρ; or
-r = 0, and δ stays. This is a group, along which s has the density of the orbit: Liu and Sabatti
-(2000), Generalised Gibbs sampler and multigrid Monte Carlo. With δ it is the step of the
-non-centred parametrisation, where `monomials` takes that of the centred one (Yu and Meng 2011, To
-center or not to center).
+A step moves u by s d. Where d is a scale of the prior of δ, it stretches δ, too, so that φ Q of
+those prior squares stays: their forms ρ are multiplied by exp(r s), as δ ← δ + (exp(r s) − 1) w,
+where w has the forms ρ. Else r = 0, and δ stays. Such steps form a group, and s is drawn from the
+density along its orbit: Liu and Sabatti (2000), Generalised Gibbs sampler and multigrid Monte
+Carlo. With δ it is the step of the non-centred parametrisation, where `monomials` takes that of the
+centred one (Yu and Meng 2011, To center or not to center).
 """
 
 import math
@@ -20,10 +20,10 @@ from bayesbandit.kernels.gibbs.monomials import (
     Index,
     Matrix,
     Vector,
+    add_product,
     draw_delta,
     draw_elements,
     evaluate,
-    multiply,
     sparse_form,
     weigh,
 )
@@ -37,9 +37,11 @@ class Moves(NamedTuple):
     """M steps of P elements; T terms."""
 
     speed: Matrix  # (M, P) d
-    stretch: Vector  # (M,) r
+    rate: Vector  # (M,) r
     jacobian: Vector  # (M,) r, times the number of squares that are scaled
-    kind: Index  # (M, T) where, in `exponent`, that of a term's φ is; −1 of squares that are scaled
+    exponent_of: (
+        Index  # (M, T) where a term's exponent is in `exponent`; −1: a square that is scaled
+    )
     exponent: Matrix  # (M, E)
     # w_j of move m is a sum of shares in ρ of sparse squares, from square_at[m D + j] on
     square_at: Index
@@ -48,7 +50,7 @@ class Moves(NamedTuple):
 
 
 @kernel
-def aim(terms, moves, m, work):
+def set_direction(terms, moves, m, work):
     """Compute the direction w of a move, and how Q(δ + t w) = Q + 2 first t + second t² changes,
     by its slope in ρ."""
     n, g = terms.rows.shape[0], terms.groups.shape[0]
@@ -66,7 +68,7 @@ def aim(terms, moves, m, work):
     for k in range(g):
         change = work.change[k]
         change[:] = 0.0
-        multiply(terms.groups[k], w, change)
+        add_product(terms.groups[k], w, change)
         work.first[n + k], work.second[n + k] = dot(w, work.image[k]), dot(w, change)
 
 
@@ -89,7 +91,7 @@ def step(terms, moves, m, state, work, rng):
 
     In powers of exp(r s), S would drown where means lie many sds of the noise from prior means.
     """
-    u, d, r, e = state.u, moves.speed[m], moves.stretch[m], moves.exponent[m]
+    u, d, r, e = state.u, moves.speed[m], moves.rate[m], moves.exponent[m]
     a = q = 0.0
     low, high = -np.inf, np.inf
     for i in range(u.size):
@@ -104,9 +106,9 @@ def step(terms, moves, m, state, work, rng):
     S, first, second = np.zeros((3, e.size))
     if r != 0.0:
         a += moves.jacobian[m]
-        aim(terms, moves, m, work)
+        set_direction(terms, moves, m, work)
     for t in range(work.phi.size):
-        k, phi = moves.kind[m, t], work.phi[t]
+        k, phi = moves.exponent_of[m, t], work.phi[t]
         if k >= 0:
             S[k] += phi * work.Q[t]
             if r != 0.0:
@@ -118,7 +120,7 @@ def step(terms, moves, m, state, work, rng):
         S[k] = math.exp(e[k] * s)
     scaled = math.exp(-2.0 * r * s)
     for t in range(work.phi.size):
-        k = moves.kind[m, t]
+        k = moves.exponent_of[m, t]
         work.phi[t] *= S[k] if k >= 0 else scaled
     if r != 0.0:
         stretch(math.expm1(r * s), state.delta, work)
@@ -142,7 +144,7 @@ def sweep(terms, moves, state, work, delta, u, kept, tune, rng):
         wrong = draw_elements(terms, state.u, work, rng)
         if wrong >= 0:
             return wrong
-        for m in range(moves.stretch.size):
+        for m in range(moves.rate.size):
             step(terms, moves, m, state, work, rng)
         if s >= 0:
             delta[s] = state.delta

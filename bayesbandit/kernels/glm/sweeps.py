@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bayesbandit.kernels.algebra.cholesky import add_gram, factor, solve_upper
+from bayesbandit.kernels.algebra.cholesky import factor, solve_upper, subtract_gram
 from bayesbandit.kernels.algebra.dense import dot
 from bayesbandit.kernels.gibbs import orbits
 from bayesbandit.kernels.gibbs.monomials import Vector, log_density, precision, weigh
@@ -70,9 +70,9 @@ def approximate(rows, scaled, rewards, terms, state, work, eta):
             scaled[i, j] = 0.5 * v[i] * rows[i, j]
     terms.groups[0] = rewards.prior
     if n > 0:
-        add_gram(rewards.prior, scaled, rows, terms.groups[0])
+        subtract_gram(rewards.prior, scaled, rows, terms.groups[0])
     precision(terms, D, work)
-    factor(work.A, work.shift, work.W)
+    factor(work.A, work.diagonal, work.W)
 
 
 @kernel
@@ -172,7 +172,7 @@ def observe(rows, scaled, rewards, delta, group, rng):
         for j in range(D):
             left[j] = 0.5 * omega * row[j]
     if n > 0:
-        add_gram(rewards.base, scaled, rows, group)
+        subtract_gram(rewards.base, scaled, rows, group)
     for i in range(D):
         for j in range(i):
             group[i, j] = group[j, i]
