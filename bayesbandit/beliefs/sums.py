@@ -36,7 +36,8 @@ Array = np.ndarray
 def learn(
     arms: Array, settings: Array, x: Array, arm: Array, reward: Array, weight: Array
 ) -> Array:
-    """Learn the rows of each arm that has many, and return a mask (n,) of the rows that are left.
+    """Learn the rows of arms with MIN_ROWS_TO_SUM of them or more; return a mask (n,) of the
+    others, which are not learned.
 
     x (n, d), arm numbers, rewards and weights (n,). λ and the average of normalised weights are
     updated at the end.

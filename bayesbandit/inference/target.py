@@ -150,7 +150,7 @@ class Target:
         return np.array(self._density(z)[1])
 
     def constrain(self, z: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the declared variables at z (S, D): by name, (S, *shape)."""
+        """Return the declared variables at unconstrained points z (S, D): by name, (S, *shape)."""
         found = zip(self.shapes.items(), self._declared({"z": z}), strict=True)
         return {k: np.broadcast_to(v, (len(z), *shape)) for (k, shape), v in found}
 

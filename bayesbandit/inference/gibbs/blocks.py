@@ -83,7 +83,8 @@ def without_mean(density: Density) -> Density:
 
 
 def unsuited(variable: Variable, transform: Transform | None, by_row: bool) -> str:
-    """Return why a variable can be drawn neither in the block nor beside it; "" where it can."""
+    """Return why a variable can be drawn neither in the Gaussian block nor as a positive variable;
+    "" where it can."""
     if transform is not None and bounds(variable, transform) is None:
         return f"{transform.name} transform"
     alone = transform is not None and variable.type.ndim == 1

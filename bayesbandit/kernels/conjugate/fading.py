@@ -54,11 +54,11 @@ def log_density(arm, reward, settings):
 
 @njit(cache=True)
 def learn_all(blocks, rates, tick, arm, reward, weight, settings, gone, log_weight):
-    """Learn rows, one after the other, by every half-life, and update the half-lives' log
-    probabilities (M,).
+    """Learn rows in order, into the copies of the arms for each half-life, and update the
+    half-lives' log probabilities (M,).
 
-    tick, arm, reward, weight (n,). gone: a row whose weight has faded to less than this share is
-    not learned.
+    blocks (M, K, WIDTH) and rates (M,) as the module says; tick, arm, reward, weight (n,). A row
+    that has faded below the share `gone` is skipped.
     """
     M = blocks.shape[0]
     now = blocks[:, :, CLOCK].max()

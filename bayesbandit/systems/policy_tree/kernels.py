@@ -125,13 +125,16 @@ def descend(x, feature, threshold, left, right):
 def tally(leaf, mean, arm, reward, weight, seen, plays, centre, spread, noise):
     """Add rows one by one to the leaves' moments, by Welford's recurrence.
 
+    The score of an arm is doubly robust: the model's mean, plus weight · (reward − mean) if it was
+    played.
+
     leaf (n,): the rows' leaves.
     mean (n, K): the outcome model's means, NaN for an arm that did not exist yet.
     arm (n,): −1 for an arm that was removed.
     reward, weight (n,): weights are inverse propensities.
     seen, plays (L, K): by leaf and arm, the rows with a score and the rows that played the arm.
     centre, spread (L, K): the mean of the scores, and the sum of squares about it.
-    noise (2,): the number of rounds, and the sum of their squared residuals.
+    noise (2,): the number of residuals, and the sum of their squares.
     """
     for i in range(leaf.size):
         node = leaf[i]
