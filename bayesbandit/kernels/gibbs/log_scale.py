@@ -108,11 +108,11 @@ def draw(a, q, e, S, low, high, rng):
             live += 1
             other = last
             last = k
-    if concave and not proper(a, q, e, S, low, high):
-        return math.nan
     if concave and q == 0.0 and low == -math.inf and high == math.inf:
         shape = a / e[last]
         if live == 1:  # x = exp(e s) has the density x^(shape − 1) exp(S x)
+            if not shape > 0.0:
+                return math.nan
             return math.log(max(rng.standard_gamma(shape) / -S[last], MIN_SCALE)) / e[last]
         if live == 2 and e[last] == -e[other] and abs(abs(shape) - 0.5) < SAME_SHAPE:
             if shape < 0.0:
@@ -122,4 +122,6 @@ def draw(a, q, e, S, low, high, rng):
             m = math.sqrt(S[other] / S[last])
             x = inverse_of_inverse_gaussian(m, -2.0 * S[last], rng)
             return math.log(max(x, MIN_SCALE)) / e[last]
+    if concave and not proper(a, q, e, S, low, high):
+        return math.nan
     return slice_from(a, q, e, S, 0.0, S, S, low, high, rng)

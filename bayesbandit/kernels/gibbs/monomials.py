@@ -98,10 +98,14 @@ def precision(terms, D, work):
     A, phi = work.A, work.phi
     n, g = terms.rows.shape[0], terms.groups.shape[0]
     P = A.shape[0]
-    A[:] = 0.0
+    if g == 0:
+        A[:] = 0.0
     for k in range(g):
+        c = -2.0 * phi[n + k]
         for i in range(D):
-            add_scaled(A[i], -2.0 * phi[n + k], terms.groups[k, i])
+            row, own = A[i, i:], terms.groups[k, i, i:]
+            for j in range(row.size):
+                row[j] = c * own[j] + (row[j] if k > 0 else 0.0)
     for t in range(terms.offset.size):
         c = -2.0 * phi[n + g + t]
         for k in range(terms.form_at[t], terms.form_at[t + 1]):
@@ -188,7 +192,8 @@ def log_density(terms, delta, u, work):
 def conditional(terms, i, u, work):
     """Return a and q of the log density of u_i + s, as `log_scale` has it; S goes into `work`."""
     S = work.S
-    S[:] = 0.0
+    for k in range(S.size):
+        S[k] = 0.0
     for k in range(terms.term_at[i], terms.term_at[i + 1]):
         t = terms.term[k]
         S[terms.slot[k]] += work.phi[t] * work.Q[t]
