@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         Storable,
         WithPosterior,
     )
-    from bayesbandit.beliefs.by_draws import ByDraws, ByNormal
+    from bayesbandit.beliefs.by_draws import ByDraws, ByFits, ByNormal
     from bayesbandit.beliefs.rounds import Rounds
     from bayesbandit.experiments.study import Study
     from bayesbandit.history import History
@@ -41,6 +41,7 @@ __all__ = [
     "Belief",
     "BeliefModel",
     "ByDraws",
+    "ByFits",
     "ByNormal",
     "Choice",
     "Conjugate",
@@ -75,6 +76,7 @@ HOMES = {
     "Belief": "beliefs.base",
     "BeliefModel": "beliefs.base",
     "ByDraws": "beliefs.by_draws",
+    "ByFits": "beliefs.by_draws",
     "ByNormal": "beliefs.by_draws",
     "Choice": "bandit.player",
     "Conjugate": "predictions",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from copy import copy, deepcopy
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -240,6 +240,83 @@ class ByDraws(Belief):
         if self.clock:
             self.gone = state["gone"]
             self.tick = state["tick"]
+
+
+class Fit(Protocol):
+    """What is computed from the rounds of an arm. n: how many they were; 0: none so far."""
+
+    @property
+    def n(self) -> int: ...
+
+
+class ByFits[F: Fit](ByDraws):
+    """A belief by draws with a fit for each arm, which is computed again on a schedule.
+
+    Write `fit`, and set what follows. blank: the fit of an arm with fewer than `least` rounds.
+    schedule: when an arm is fitted again. fits: one for each arm, at first `blank`. They are
+    replaced and never changed in place, so forks can share them.
+    """
+
+    blank: F
+    schedule: Schedule
+    least: int
+    fits: tuple[F, ...]
+
+    @abstractmethod
+    def fit(self, rounds: dict[str, Array], rng: np.random.Generator) -> F:
+        """Return the fit to rounds of an arm, by role: x (n, d), reward, weight (n,)."""
+
+    def unfitted(self, rounds: dict[str, Array]) -> F:
+        """Return the fit of an arm that has too few rounds for one."""
+        return self.blank
+
+    @property
+    def fitted(self) -> Array:
+        """How many rounds each arm's fit is of (K,); 0 before the first."""
+        return np.array([fit.n for fit in self.fits], np.float64)
+
+    @property
+    def new(self) -> Array:
+        """A mask (K,) of the arms without a fit."""
+        return self.fitted == 0
+
+    def learn(self, arms: Iterable[int]) -> None:
+        for k in arms:
+            n = self.fits[k].n
+            due = self.due(k, n, self.schedule, self.least)
+            if due is not None or n == 0:
+                self.refit(k, due or 0)
+
+    def refit(self, k: int, n: int) -> None:
+        """Fit arm k to its first n rounds."""
+        rounds = self.rounds.of(k)
+        if n >= self.least:
+            fit = self.fit({role: v[:n] for role, v in rounds.items()}, self.rng(k, n))
+        else:
+            fit = self.unfitted(rounds)
+        self.fits = (*self.fits[:k], fit, *self.fits[k + 1 :])
+        self.count_fit([k])
+
+    def reweigh(
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
+        super().reweigh((), x, arm, reward, weight)
+        for k in due:
+            self.refit(k, int(self.n[k]))
+
+    def add_arm(self) -> None:
+        self.fits = (*self.fits, self.blank)
+        super().add_arm()
+
+    def remove_arm(self, k: int) -> None:
+        self.fits = (*self.fits[:k], *self.fits[k + 1 :])
+        super().remove_arm(k)
+
+    def fork(self) -> Self:
+        twin = copy(self)
+        twin.rounds = self.rounds.fork()
+        twin.n = self.n.copy()
+        return twin
 
 
 class ByNormal(ByDraws):

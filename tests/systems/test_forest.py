@@ -276,9 +276,9 @@ def test_rounds_one_by_one_or_together(refit_every):
 def test_forests_wait_for_growth():
     belief, x, arm, reward = learned(60, refit_every=10, least=10)
     assert belief.fitted.tolist() == [30.0, 30.0]
-    before = belief.forests
+    before = belief.fits
     belief.update(x[:18], arm[:18], reward[:18])
-    assert belief.forests is before
+    assert belief.fits is before
     belief.update(x[18:20], arm[18:20], reward[18:20])
     assert belief.fitted.tolist() == [40.0, 40.0]
     fresh = Forest(**FEW, least=12).belief(2, 3)
