@@ -281,13 +281,17 @@ class Bandit:
             raise ValueError(f"unknown arm {arm!r}; the arms are {list(self.arms)!r}")
         return k
 
+    def listed(self, arms: Iterable[Name]) -> list[int]:
+        """Return the numbers of the arms with these names; raise ValueError if there are none."""
+        names = [arms] if isinstance(arms, str | Integral) else list(arms)
+        if not names:
+            raise ValueError(f"no arm to choose from; the arms are {list(self.arms)!r}")
+        return [self.number(arm) for arm in names]
+
     def among(self, arms: Iterable[Name]) -> np.ndarray:
         """Return a mask (K,) of the arms with these names."""
         available = np.zeros(len(self.arms), dtype=np.bool_)
-        names = [arms] if isinstance(arms, str | Integral) else list(arms)
-        available[[self.number(arm) for arm in names]] = True
-        if not names:
-            raise ValueError(f"no arm to choose from; the arms are {list(self.arms)!r}")
+        available[self.listed(arms)] = True
         return available
 
     def _name_arms(self, names: tuple[Name, ...]) -> None:

@@ -200,7 +200,7 @@ class Regressions(HalfLives):
     @property
     def plan(self) -> Plan | None:
         """The plan of a declared model."""
-        return self.features.plan if self.link is None else self.link.plan
+        return self.features.plan
 
     # ---- kernels ---------------------------------------------------------------------------------
 
