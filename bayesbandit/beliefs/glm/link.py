@@ -70,10 +70,6 @@ class Link:
         plan = self.plan.of_arms(n_arms)
         return Link(plan, plan.functions.regression, 1, self.normalize, self.schedule)
 
-    def is_like(self, other: Link | None) -> bool:
-        """Return whether another link is of the same model."""
-        return other is not None and self.plan.model == other.plan.model
-
     # ---- mean rewards ----------------------------------------------------------------------------
 
     def prediction(self, eta: LocationScale | Joint) -> Increasing:
