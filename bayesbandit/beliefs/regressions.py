@@ -144,7 +144,6 @@ class Regressions(HalfLives):
         if features.known is not None:
             self.rules = np.array([with_prior(rule, *features.known) for rule in self.rules])
         self._begin(memory, [new_arms(n_regressions, rule) for rule in self.rules])
-        self.fading_rate = self.ridges.setting.rate if self.plain and not memory.chooses else 0.0
 
     def __repr__(self) -> str:
         of = self.features.model if self.plan is None else self.plan.model.name

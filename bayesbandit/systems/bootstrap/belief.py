@@ -40,8 +40,6 @@ class Bootstrap:
     refit_every: when an arm's replicates are drawn again. A float is a share by which its rounds
     must grow (.1 = 10 %), an int a number of its rounds.
     least: the rounds that an arm needs before its first replicates.
-    half_life, clock: as of `Ridge`, but only the rounds of the last half_life / ln 2 ticks count,
-    and these count whole: as many as fading would leave. None: all rounds count.
     """
 
     __repr__ = settings_repr
@@ -55,8 +53,6 @@ class Bootstrap:
     folds: int = 5
     refit_every: float | int = 0.1
     least: int = 3
-    half_life: float | str | None = None
-    clock: Literal["rounds", "time"] = "rounds"
 
     def __post_init__(self) -> None:
         one_of(self.penalty, "penalty", ("lasso", "ridge"))
@@ -105,7 +101,7 @@ class BootstrapBelief(ByFits[Replicates]):
     def __init__(
         self, spec: Bootstrap, n_arms: int, n_features: int, seed: np.random.SeedSequence | None
     ) -> None:
-        super().__init__(n_arms, n_features, False, seed, spec.half_life, spec.clock)
+        super().__init__(n_arms, n_features, False, seed)
         self.spec = spec
         self.schedule = Schedule(spec.refit_every)
         self.least = spec.least

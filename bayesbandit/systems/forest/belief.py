@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -43,8 +43,6 @@ class Forest:
     refit_every: when an arm's forest is grown again. A float is a share by which its rounds must
     grow (.1 = 10 %), an int a number of its rounds.
     least: the rounds that an arm needs before its first forest.
-    half_life, clock: as of `Ridge`, but only the rounds of the last half_life / ln 2 ticks count,
-    and these count whole: as many as fading would leave. None: all rounds count.
 
     The paper has 200 trees and grf's defaults. We differ in four points. Trees are fully grown
     (grf's min_node=5 allows no split before 24 rounds), and the variance has a floor. A child may
@@ -71,8 +69,6 @@ class Forest:
     variance_floor: float = 8.0
     refit_every: float | int = 0.1
     least: int = 10
-    half_life: float | str | None = None
-    clock: Literal["rounds", "time"] = "rounds"
 
     def __post_init__(self) -> None:
         integer(self.bag, "bag", least=2)
@@ -159,7 +155,7 @@ class ForestBelief(ByFits[ArmForest]):
         self, spec: Forest, n_arms: int, n_features: int, normalize: bool,
         seed: np.random.SeedSequence | None,
     ) -> None:  # fmt: skip
-        super().__init__(n_arms, n_features, normalize, seed, spec.half_life, spec.clock)
+        super().__init__(n_arms, n_features, normalize, seed)
         self.spec = spec
         self.schedule = Schedule(spec.refit_every)
         self.least = spec.least
@@ -207,7 +203,7 @@ class ForestBelief(ByFits[ArmForest]):
         if k not in self.refitted:
             twin = self.fork()
             n = int(self.n[k])
-            if n >= self.least and (self.fits[k].n != n or self.clock):
+            if n >= self.least and self.fits[k].n != n:
                 twin.refit(k, n)
             self.refitted[k] = ForestPosterior(twin, k)
         return self.refitted[k]
