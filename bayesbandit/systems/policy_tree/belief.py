@@ -246,7 +246,7 @@ class TreeBelief(Belief):
         logged = self.log.of()["x"]
         self._relog(logged, np.maximum(arm, -1), reward, weight)
         if self.spec.balanced:
-            self._of_inner("reweigh", "weights change")(due, x, arm, reward, weight)
+            self.inner.reweigh(due, x, arm, reward, weight)
         self._fill()
 
     def _relog(self, x: Array, arm: Array, reward: Array, weight: Array) -> None:
@@ -261,14 +261,14 @@ class TreeBelief(Belief):
 
     def add_arm(self) -> None:
         x, means, arm, reward, weight = self._rounds()
-        self._of_inner("add_arm", "an arm is added")()
+        self.inner.add_arm()
         wider = np.column_stack([x, means, np.full(len(x), np.nan)])
         self._relog(wider, arm, reward, weight)
         self._fill()
 
     def remove_arm(self, k: int) -> None:
         x, means, arm, reward, weight = self._rounds()
-        self._of_inner("remove_arm", "an arm is removed")(k)
+        self.inner.remove_arm(k)
         arm = np.where(arm == k, -1, arm - (arm > k))
         rest = np.column_stack([x, np.delete(means, k, axis=1)])
         self._relog(rest, arm, reward, weight)
@@ -282,12 +282,6 @@ class TreeBelief(Belief):
             "belief.inner is its outcome model"
         )
 
-    def _of_inner(self, method: str, when: str) -> Any:
-        """Return an optional method of the outcome model; raise TypeError if it has none."""
-        if not hasattr(self.inner, method):
-            raise TypeError(f"{type(self.inner).__name__} needs a method `{method}`, where {when}")
-        return getattr(self.inner, method)
-
     def reseed(self, seed: np.random.SeedSequence) -> None:
         if hasattr(self.inner, "reseed"):
             self.inner.reseed(seed)
@@ -299,10 +293,8 @@ class TreeBelief(Belief):
 
     def state(self) -> dict[str, Any]:
         """Return the rounds, the tree and the outcome model. `restore` computes the leaves."""
-        tree = {TREE_PREFIX + name: array for name, array in self.tree.state().items()}
-        inner = self._of_inner("state", "the bandit is saved")()
-        inner = {INNER_PREFIX + name: value for name, value in inner.items()}
-        return {"log": self.log.state(), "fitted": self.fitted, **tree, **inner}
+        parts = prefixed(TREE_PREFIX, self.tree.state()), prefixed(INNER_PREFIX, self.inner.state())
+        return {"log": self.log.state(), "fitted": self.fitted, **parts[0], **parts[1]}
 
     def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
         # Contexts, and the outcome model's means of each arm.
@@ -318,7 +310,7 @@ class TreeBelief(Belief):
     def restore(self, state: dict[str, Any]) -> None:
         self.log.restore(state["log"])
         self._count(len(self.n))
-        self._of_inner("restore", "a saved bandit is loaded")(unprefixed(state, INNER_PREFIX))
+        self.inner.restore(unprefixed(state, INNER_PREFIX))
         if not np.array_equal(self.n, self.inner.n):
             raise ValueError(f"the outcome model has {self.inner.n} rounds, not {self.n}")
         self.tree = Tree(**unprefixed(state, TREE_PREFIX))
