@@ -155,16 +155,3 @@ def test_rounds_one_by_one_or_together(penalty, refit_every):
     for mine, other in zip(together.fits, apart.fits, strict=True):
         assert (mine.n, mine.lam) == (other.n, other.lam)
         np.testing.assert_array_equal(mine.coef, other.coef)
-
-
-@pytest.mark.parametrize("preset", [bb.BootstrapLassoTS, bb.BootstrapRidgeUCB])
-def test_what_to_ask_in_the_place_of_a_posterior_is_said(preset):
-    bandit = preset(2, 3)
-    bandit.update(np.eye(3)[[0, 1, 2] * 4], [0, 1] * 6, np.arange(12.0), np.full(12, 0.5))
-    with pytest.raises(
-        TypeError, match=r"no posterior of coefficients: bandit.belief.predict\(x\) tells"
-    ):
-        bandit.posterior(0)
-    assert moments_of(bandit.belief, np.eye(3))[0].shape == (3, 2)
-    assert bandit.belief.predict(np.eye(3)).draw(5, np.random.default_rng(0)).shape == (5, 3, 2)
-    assert bandit.belief.coef.shape == (2, 100, 4)

@@ -149,12 +149,6 @@ class BootstrapBelief(ByFits[Replicates]):
 
     # ---- state -----------------------------------------------------------------------------------
 
-    def posterior(self, k: int, rows: dict[str, Array]) -> Any:
-        raise TypeError(
-            "an ensemble has no posterior of coefficients: bandit.belief.predict(x) tells of mean "
-            "rewards, and bandit.belief.coef has the replicates"
-        )
-
     def state(self) -> dict[str, Any]:
         lam = np.array([fit.lam for fit in self.fits])
         return super().state() | {"coef": self.coef, "lam": lam, "fitted": self.fitted}

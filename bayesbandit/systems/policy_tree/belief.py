@@ -276,12 +276,6 @@ class TreeBelief(Belief):
 
     # ---- state -----------------------------------------------------------------------------------
 
-    def posterior(self, k: int, rows: dict[str, Array]) -> Any:
-        raise TypeError(
-            "a policy tree has no posterior: belief.text() shows what its leaves know, and "
-            "belief.inner is its outcome model"
-        )
-
     def reseed(self, seed: np.random.SeedSequence) -> None:
         if hasattr(self.inner, "reseed"):
             self.inner.reseed(seed)
