@@ -76,8 +76,8 @@ def calls(bandit: Bandit) -> dict[str, Any]:
         kind = kind_played(bandit)
         absent = *absent, *ruled_out(TABULATED if kind is None else kind)
         learning = Learning(
-            without(kernel.functions.observe_one, *absent), bandit.layout, kernel.arms, kernel.settings,
-            bandit.source, bandit.clip, history.rows, history.count,
+            without(kernel.functions.observe_one, *absent), bandit.layout, kernel.arms,
+            kernel.settings, bandit.source, bandit.clip, history.rows, history.count,
         )  # fmt: skip
     return {"deciding": deciding(bandit), "learning": learning}
 

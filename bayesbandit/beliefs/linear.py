@@ -123,9 +123,8 @@ class Ridge:
             Schedule(self.refit_every)
         if not isinstance(self.prior, Sequence | np.ndarray) or len(self.prior) != 2:
             raise ValueError(f"prior must be a pair (shape, scale); got {self.prior!r}")
-        prior = tuple(
-            number(v, "prior shape and scale", above=0, **SETTING_BOUNDS) for v in self.prior
-        )
+        named = zip(("prior shape", "prior scale"), self.prior, strict=True)
+        prior = tuple(number(value, name, above=0, **SETTING_BOUNDS) for name, value in named)
         object.__setattr__(self, "prior", prior)
         _ = self.memory  # which raises ValueError if it is not valid
         if self.half_life is not None and self.variance == "rss":

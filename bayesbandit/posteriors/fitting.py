@@ -65,7 +65,7 @@ def fit(
     checks.one_of(engine, "engine", choices())
     checks.integer(draws, "draws", 4)
     checks.integer(chains, "chains", 1)
-    knobs = {"tune": tune, "target_accept": target_accept, "cores": cores}
+    knobs: dict[str, Any] = {"tune": tune, "target_accept": target_accept, "cores": cores}
     knobs = {name: value for name, value in knobs.items() if value is not None}
     if tune is not None:
         checks.integer(tune, "tune")
