@@ -214,11 +214,12 @@ class SampledBelief(ByDraws):
         n = self._count(g)
         last = n if most is None else min(n, cloud.seen + most)
         step = max(1, min(ROUNDS_AT_ONCE, AT_ONCE // self.spec.draws))
+        rows = self.rounds.of(self._arm(g)) if cloud.seen < last else {}
         while cloud.seen < last and not cloud.spent:
-            rows = self.rounds.latest(n - cloud.seen, self._arm(g))
-            some = {role: v[: min(step, last - cloud.seen)] for role, v in rows.items()}
+            end = min(cloud.seen + step, last)
+            some = {role: v[cloud.seen : end] for role, v in rows.items()}
             likelihood = self.plan.row_likelihood(cloud.values, some)
-            cloud = cloud.after(likelihood, len(some["reward"]), least)
+            cloud = cloud.after(likelihood, end - cloud.seen, least)
         self.clouds[g] = cloud
         return not cloud.spent and cloud.effective >= self.spec.refit_below
 
