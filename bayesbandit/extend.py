@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         Storable,
         WithPosterior,
     )
-    from bayesbandit.beliefs.by_draws import ByDraws, ByFits, ByNormal
+    from bayesbandit.beliefs.by_draws import ByDraws, ByFits
     from bayesbandit.beliefs.rounds import Rounds
     from bayesbandit.experiments.study import Study
     from bayesbandit.history import History
@@ -42,7 +42,6 @@ __all__ = [
     "BeliefModel",
     "ByDraws",
     "ByFits",
-    "ByNormal",
     "Choice",
     "Conjugate",
     "Described",
@@ -77,7 +76,6 @@ HOMES = {
     "BeliefModel": "beliefs.base",
     "ByDraws": "beliefs.by_draws",
     "ByFits": "beliefs.by_draws",
-    "ByNormal": "beliefs.by_draws",
     "Choice": "bandit.player",
     "Conjugate": "predictions",
     "Described": "beliefs.base",

@@ -314,9 +314,9 @@ class Bandit:
         It is fitted to all of the arm's rounds so far, with the weights in `history`. If the arms
         share a declared model, it is the posterior of all arms. It is kept until the next reward.
 
-        Decisions do not change. The draws or forests behind them are refitted on a schedule
-        (`refit_every`) and may not know the latest rounds. The ArviZ tree of a closed-form
-        posterior has the rounds that `history` kept.
+        Decisions do not change. The draws behind them are refitted on a schedule (`refit_every`)
+        and may not know the latest rounds. Forests and other ensembles have no posterior. The ArviZ
+        tree of a closed-form posterior has the rounds that `history` kept.
         """
         return choosing.posterior(self, self.number(arm))
 

@@ -12,7 +12,7 @@ import numpy as np
 from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.rounds import Rounds
 from bayesbandit.checks import floats
-from bayesbandit.predictions import Draws, LocationScale, Prediction
+from bayesbandit.predictions import Draws, Prediction
 from bayesbandit.runtime.memory import AT_ONCE
 from bayesbandit.schedule import Schedule
 
@@ -43,7 +43,6 @@ class ByDraws(Belief):
         self.seed = np.random.SeedSequence(0) if seed is None else seed
         self.rounds = Rounds(n_features)
         self.n = np.zeros(n_arms)
-        self.refitted: dict[int, Any] = {}  # posteriors of all rounds that `posterior` has computed
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.n)} arms, {self.n_features} features)"
@@ -61,7 +60,7 @@ class ByDraws(Belief):
         """Update after the rounds of these arms have changed; all arms if one is new or removed."""
 
     def reseed(self, seed: np.random.SeedSequence) -> None:
-        self.seed, self.refitted = seed, {}
+        self.seed = seed
         self.learn(range(len(self.n)))
 
     def rng(self, k: int, n: int | None = None) -> np.random.Generator:
@@ -118,14 +117,13 @@ class ByDraws(Belief):
 
     def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         self.rounds.append(x, arm, reward, weight)
-        self.n, self.refitted = self.n + np.bincount(arm, minlength=len(self.n)), {}
+        self.n = self.n + np.bincount(arm, minlength=len(self.n))
         self.learn(sorted(set(arm.tolist())))
 
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
     ) -> None:
         self.rounds.replace(x, arm, reward, weight)
-        self.refitted = {}
         self.learn(due)
 
     def add_arm(self) -> None:
@@ -138,7 +136,6 @@ class ByDraws(Belief):
     def _change(self, n_arms: int) -> None:
         """Learn all rounds, of so many arms."""
         self.n = self.rounds.counts(n_arms)
-        self.refitted = {}
         self.learn(range(n_arms))
 
     # ---- all that is known -----------------------------------------------------------------------
@@ -146,7 +143,7 @@ class ByDraws(Belief):
     def fork(self) -> Self:
         twin = copy(self)
         rounds = self.rounds.fork()
-        shared = "rounds", "seed", "refitted"
+        shared = "rounds", "seed"
         copied = {k: v for k, v in vars(self).items() if k not in shared}
         vars(twin).update(deepcopy(copied), rounds=rounds)
         return twin
@@ -166,7 +163,6 @@ class ByDraws(Belief):
         """Restore the rounds that `state` returned, and nothing that is computed from them."""
         self.rounds.restore(state["rounds"])
         self.n = self.rounds.counts(len(self.n))
-        self.refitted = {}
 
 
 class Fit(Protocol):
@@ -244,11 +240,3 @@ class ByFits[F: Fit](ByDraws):
         twin.rounds = self.rounds.fork()
         twin.n = self.n.copy()
         return twin
-
-
-class ByNormal(ByDraws):
-    """A belief by draws with independent normal predictions, of the draws' means and sds."""
-
-    def predict(self, x: Array) -> LocationScale:
-        draws = super().predict(x)
-        return LocationScale(draws.mean, draws.sd)

@@ -1,4 +1,4 @@
-"""Declared models, ensembles and forests that forget, against fits to what is left of rounds."""
+"""Declared models that forget, against fits to what is left of rounds."""
 
 import time
 from datetime import datetime

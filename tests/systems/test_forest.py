@@ -347,11 +347,6 @@ def test_a_draw_is_normal_and_its_propensity_exact():
     np.testing.assert_allclose(
         belief.predict(x[:4]).best(), bb.choice_probabilities(mean, sd), atol=1e-6
     )
-    posterior = belief.posterior(1, {})
-    np.testing.assert_array_equal(posterior.mean(x[:4]), mean[:, 1])
-    np.testing.assert_array_equal(posterior.sd(x[:4]), sd[:, 1])
-    draws = posterior.draw(x[:4], 20_000, np.random.default_rng(1))
-    np.testing.assert_allclose(draws.mean(axis=0), mean[:, 1], atol=5 * sd.max() / 140)
     bandit = bb.ForestTS(2, 3, alpha=2.0, **FEW)
     bandit.update(x, np.arange(60) % 2, x[:, 0], np.full(60, 0.5))
     decision = bandit.choose(x[:4])

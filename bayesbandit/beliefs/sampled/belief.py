@@ -60,6 +60,7 @@ class SampledBelief(ByDraws):
         seed: np.random.SeedSequence,
     ) -> None:  # fmt: skip
         super().__init__(n_arms, n_features, normalize, seed)
+        self.refitted: dict[int, Posterior] = {}  # of all rounds, by `posterior`
         self.spec = spec
         self.joint = spec.declared.takes_arm
         self.background = spec.background
@@ -373,6 +374,9 @@ class SampledBelief(ByDraws):
         """
         rows = {"x": x, "reward": reward, "weight": np.ones(len(x)), "arm": arm}
         self.plan.check_possible(rows, [cloud.values for cloud in self.clouds], possible)
+
+    def learn(self, arms: Iterable[int]) -> None:
+        self.refitted = {}
 
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array

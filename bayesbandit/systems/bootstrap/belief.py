@@ -9,7 +9,15 @@ from typing import Any, Literal
 import numpy as np
 
 from bayesbandit.checks import MAX_DRAWS, SETTING_BOUNDS, integer, number, one_of
-from bayesbandit.extend import ByFits, ByNormal, Schedule, one_thread, savable, settings_repr
+from bayesbandit.extend import (
+    ByFits,
+    LocationScale,
+    Prediction,
+    Schedule,
+    one_thread,
+    savable,
+    settings_repr,
+)
 from bayesbandit.forms import Numbers
 from bayesbandit.systems.bootstrap.replicates import (
     Penalty,
@@ -79,8 +87,7 @@ class Bootstrap:
 
         `normalize` changes nothing: a replicate depends on the relative weights of an arm's rows.
         """
-        kind = NormalBootstrap if self.draw == "normal" else BootstrapBelief
-        return kind(self, n_arms, n_features, seed)
+        return BootstrapBelief(self, n_arms, n_features, seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +134,10 @@ class BootstrapBelief(ByFits[Replicates]):
         constant = coef[:, :, -1]
         return np.asarray(np.einsum("np,kbp->nkb", self.features(x), slope) + constant)
 
+    def predict(self, x: Array) -> Prediction:
+        draws = super().predict(x)
+        return LocationScale(draws.mean, draws.sd) if self.spec.draw == "normal" else draws
+
     # ---- rewards ---------------------------------------------------------------------------------
 
     def fit(self, rounds: dict[str, Array], rng: np.random.Generator) -> Replicates:
@@ -164,7 +175,3 @@ class BootstrapBelief(ByFits[Replicates]):
         self.restore_rounds(state)
         fits = zip(state["coef"], state["lam"].tolist(), state["fitted"].astype(int), strict=True)
         self.fits = tuple(Replicates(coef, lam, int(n)) for coef, lam, n in fits)
-
-
-class NormalBootstrap(ByNormal, BootstrapBelief):
-    """A bootstrap from which Thompson sampling draws N(mean, sd²) of the replicates."""

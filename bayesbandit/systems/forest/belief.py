@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayesbandit import Encoder
-from bayesbandit.checks import MAX_ABS_VALUE, MAX_DRAWS, contexts, integer, number, one_of
+from bayesbandit.checks import MAX_ABS_VALUE, MAX_DRAWS, integer, number, one_of
 from bayesbandit.extend import ByFits, LocationScale, Schedule, savable, settings_repr
 from bayesbandit.forms import Numbers, prefixed, unprefixed
 from bayesbandit.systems.forest.arm import ArmForest
@@ -121,33 +120,6 @@ class Forest:
         return ArmForest(self.bag, n, level, sd, joined(trees))
 
 
-@dataclass(frozen=True, eq=False)
-class ForestPosterior:
-    """The posterior of arm k's mean reward at a context: N(mean, sd²)."""
-
-    belief: ForestBelief
-    k: int
-    encoder: Encoder | None = None
-
-    def mean(self, x: object) -> Array:
-        """Return means (n,) at contexts x (n, d)."""
-        return self._moments(x)[0]
-
-    def sd(self, x: object) -> Array:
-        """Return standard deviations (n,) at contexts x (n, d)."""
-        return self._moments(x)[1]
-
-    def draw(self, x: object, size: int, rng: np.random.Generator) -> Array:
-        """Return draws (size, n). One draw has the same normal deviate at all contexts."""
-        mean, sd = self._moments(x)
-        return np.asarray(mean + sd * rng.standard_normal((size, 1)))
-
-    def _moments(self, x: object) -> tuple[Array, Array]:
-        rows = x if self.encoder is None else self.encoder.transform(x)
-        prediction = self.belief.predict(contexts(rows, self.belief.n_features))
-        return prediction.mean[:, self.k], prediction.sd[:, self.k]
-
-
 class ForestBelief(ByFits[ArmForest]):
     """A forest for each arm. Thompson sampling draws from N(mean, variance by little bags)."""
 
@@ -194,19 +166,6 @@ class ForestBelief(ByFits[ArmForest]):
         reward = rounds["reward"]
         level = float(np.average(reward, weights=rounds["weight"])) if reward.size else 0.0
         return replace(self.blank, level=level)
-
-    def posterior(self, k: int, rows: dict[str, Array]) -> ForestPosterior:
-        """Return arm k's forest fitted to all rounds so far.
-
-        The forest used for decisions does not change. This one is kept until the rounds change.
-        """
-        if k not in self.refitted:
-            twin = self.fork()
-            n = int(self.n[k])
-            if n >= self.least and self.fits[k].n != n:
-                twin.refit(k, n)
-            self.refitted[k] = ForestPosterior(twin, k)
-        return self.refitted[k]
 
     # ---- all that is known -----------------------------------------------------------------------
 
