@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         Storable,
         WithPosterior,
     )
-    from bayesbandit.beliefs.by_draws import ByDraws, ByNormal
+    from bayesbandit.beliefs.by_draws import ByDraws, ByFits
     from bayesbandit.beliefs.rounds import Rounds
     from bayesbandit.experiments.study import Study
     from bayesbandit.history import History
@@ -41,7 +41,7 @@ __all__ = [
     "Belief",
     "BeliefModel",
     "ByDraws",
-    "ByNormal",
+    "ByFits",
     "Choice",
     "Conjugate",
     "Described",
@@ -75,7 +75,7 @@ HOMES = {
     "Belief": "beliefs.base",
     "BeliefModel": "beliefs.base",
     "ByDraws": "beliefs.by_draws",
-    "ByNormal": "beliefs.by_draws",
+    "ByFits": "beliefs.by_draws",
     "Choice": "bandit.player",
     "Conjugate": "predictions",
     "Described": "beliefs.base",

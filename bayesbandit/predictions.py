@@ -71,7 +71,7 @@ class Prediction(Protocol):
         """
         return None if kind == THOMPSON else (self.sd, np.full_like(self.sd, np.inf))
 
-    def ranking(self) -> Joint | None:
+    def ranking(self) -> Joint | JointRows | None:
         """Return dependent normals or Student-t whose draws order the arms as draws of the mean
         rewards do, with α = 1; None: there are none."""
         return None
@@ -165,15 +165,17 @@ class Joint:
 
     def best(self, alpha: Alpha = 1.0) -> Array:
         """Return shares of 4,096 quasi-random joint draws, the same draws at every call."""
-        return self.compared(np.ravel(alpha), np.zeros(1)).probabilities()
+        every = np.arange(self.mean.shape[1])
+        return self.compared(every, np.ravel(alpha), np.zeros(1)).probabilities()
 
-    def compared(self, alpha: Array, floor: Array) -> Comparison:
-        """Return Thompson sampling of the arms: rows (m, f) with θ = (1, ε), by `principal` axes.
+    def compared(self, arms: Array, alpha: Array, floor: Array) -> Comparison:
+        """Return Thompson sampling of some arms: rows (m, f) with θ = (1, ε), by `principal` axes.
 
-        alpha, floor: see `Comparison`.
+        arms: their numbers, in order. alpha, floor: see `Comparison`.
         """
-        factor = principal(self.root).transpose(0, 2, 1)
-        x = np.concatenate([self.mean[:, :, None], factor], axis=2)
+        some = self.among(arms)
+        factor = principal(some.root).transpose(0, 2, 1)
+        x = np.concatenate([some.mean[:, :, None], factor], axis=2)
         return Comparison(x, *standard_axes(factor.shape[2]), self.df, alpha, floor)
 
     def among(self, arms: Array) -> Joint:
@@ -241,14 +243,14 @@ class JointRows(Prediction):
         return self.whole.draw(size, rng)
 
     def best(self, alpha: Alpha = 1.0) -> Array:
-        K = self.x.shape[1]
-        if K < MIN_ARMS_TO_BOUND:
-            return self.whole.best(alpha)
-        return self.compared(np.arange(K), np.ravel(alpha), np.zeros(1)).probabilities()
+        every = np.arange(self.x.shape[1])
+        return self.compared(every, np.ravel(alpha), np.zeros(1)).probabilities()
 
     def compared(self, arms: Array, alpha: Array, floor: Array) -> Comparison:
-        """Return Thompson sampling of many arms, whose numbers are in order: see `Comparison`."""
+        """Return Thompson sampling of some arms: see `Joint.compared`."""
         x = self.x if len(arms) == self.x.shape[1] else self.x[:, arms]
+        if len(arms) < MIN_ARMS_TO_BOUND:
+            return self.among(arms).compared(np.arange(len(arms)), alpha, floor)
         return Comparison(x, self.slopes, self.axes, self.df, alpha, floor, bounded=True)
 
     def among(self, arms: Array) -> Joint:
@@ -257,8 +259,8 @@ class JointRows(Prediction):
     def entries(self, kind: int) -> tuple[Array, Array] | None:
         return self.whole.entries(kind)
 
-    def ranking(self) -> Joint:
-        return self.whole
+    def ranking(self) -> JointRows:
+        return self
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from numbers import Integral
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesbandit.checks import MAX_ABS_VALUE, Contexts, Name, arm_name, finite, floats
+from bayesbandit.checks import MAX_ABS_VALUE, Contexts, Name, Table, finite, floats
 from bayesbandit.checks import contexts as checked
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from bayesbandit.bandit.bandit import Bandit
 
 
@@ -27,21 +24,18 @@ def contexts(
 
     x: (A, d) or (n, A, d), with a row for each of `arms`, or of all arms, in their order; with an
     encoder a table, or for several contexts a list of lists of rows by name. If the index of a
-    pandas table has arms' names, each row is that arm's. An index with other texts
-    raises ValueError. If `arms` are given, an index that counts from 0 is ignored.
+    pandas table has arms' names, each row is that arm's. An index with other texts raises
+    ValueError. An index that counts from 0 is ignored.
     """
-    named = None if arms is not None and _is_counted(x) else _named(bandit, x)
-    listed = None if arms is None else [bandit.number(arm) for arm in _listed(arms)]
+    K = len(bandit.arms)
+    named = _named(bandit, x)
+    listed = list(range(K)) if arms is None else bandit.listed(arms)
     x = floats(_encoded(bandit, x), "contexts")
     if named is not None:
-        if listed is not None and set(listed) != set(named):
+        if arms is not None and set(listed) != set(named):
             given = [bandit.arms[k] for k in named]
             raise ValueError(f"the table's index has the arms {given!r}; arms are {arms!r}")
         listed = named
-    elif listed is None:
-        listed = list(range(len(bandit.arms)))
-    if not listed:
-        raise ValueError(f"no arm to choose from; the arms are {list(bandit.arms)!r}")
     if len(set(listed)) < len(listed):
         names = [bandit.arms[k] for k in listed]
         raise ValueError(f"each arm may be given once; got {names!r}")
@@ -53,7 +47,6 @@ def contexts(
             f"(n, {A}, {d}); got {x.shape}"
         )
     one = x.ndim == 2
-    K = len(bandit.arms)
     x = finite(x.reshape(-1, A, d), "contexts", MAX_ABS_VALUE)
     if listed == list(range(K)):
         return x, bandit.all_arms, one
@@ -108,26 +101,6 @@ def _encoded(bandit: Bandit, x: Contexts) -> Contexts:
     return np.stack([bandit.encoded(rows) for rows in x])
 
 
-def _listed(arms: Iterable[Name]) -> list[Name]:
-    return [arms] if isinstance(arms, str | Integral) else list(arms)
-
-
-@runtime_checkable
-class Table(Protocol):
-    """A table with an index, as pandas has it."""
-
-    index: pd.Index
-    columns: pd.Index
-
-
-def _is_counted(x: object) -> bool:
-    """Return whether x is a table whose index only counts its rows, from 0."""
-    import pandas as pd
-
-    index = x.index if isinstance(x, Table) else None
-    return isinstance(index, pd.RangeIndex) and (index.start, index.step) == (0, 1)
-
-
 def _named(bandit: Bandit, x: object) -> list[int] | None:
     """Return the numbers of the arms that a pandas table's index names; None if it names none.
 
@@ -135,18 +108,17 @@ def _named(bandit: Bandit, x: object) -> list[int] | None:
     """
     if not isinstance(x, Table):
         return None
-    index = x.index
-    numbers = []
-    for value in index.tolist():
-        try:
-            numbers.append(bandit.layout.index.get(arm_name(value)))
-        except TypeError:
-            numbers.append(None)
-    texts = any(isinstance(value, str) for value in index.tolist())
-    if all(k is None for k in numbers) and not texts:
+    import pandas as pd  # here, as it takes long to load
+
+    if not isinstance(x, pd.DataFrame) or x.index.equals(pd.RangeIndex(len(x))):
+        return None
+    values = x.index.tolist()
+    known = bandit.layout.index
+    numbers = [known.get(value) if type(value) in (str, int) else None for value in values]
+    if not any(isinstance(value, str) for value in values) and set(numbers) == {None}:
         return None
     if None in numbers:
-        unknown = index[numbers.index(None)]
+        unknown = values[numbers.index(None)]
         raise ValueError(
             f"unknown arm {unknown!r} in the table's index; the arms are {list(bandit.arms)!r} "
             "(rows go by position after reset_index(drop=True))"

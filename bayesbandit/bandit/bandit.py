@@ -281,13 +281,17 @@ class Bandit:
             raise ValueError(f"unknown arm {arm!r}; the arms are {list(self.arms)!r}")
         return k
 
+    def listed(self, arms: Iterable[Name]) -> list[int]:
+        """Return the numbers of the arms with these names; raise ValueError if there are none."""
+        names = [arms] if isinstance(arms, str | Integral) else list(arms)
+        if not names:
+            raise ValueError(f"no arm to choose from; the arms are {list(self.arms)!r}")
+        return [self.number(arm) for arm in names]
+
     def among(self, arms: Iterable[Name]) -> np.ndarray:
         """Return a mask (K,) of the arms with these names."""
         available = np.zeros(len(self.arms), dtype=np.bool_)
-        names = [arms] if isinstance(arms, str | Integral) else list(arms)
-        available[[self.number(arm) for arm in names]] = True
-        if not names:
-            raise ValueError(f"no arm to choose from; the arms are {list(self.arms)!r}")
+        available[self.listed(arms)] = True
         return available
 
     def _name_arms(self, names: tuple[Name, ...]) -> None:
@@ -310,9 +314,9 @@ class Bandit:
         It is fitted to all of the arm's rounds so far, with the weights in `history`. If the arms
         share a declared model, it is the posterior of all arms. It is kept until the next reward.
 
-        Decisions do not change. The draws or forests behind them are refitted on a schedule
-        (`refit_every`) and may not know the latest rounds. The ArviZ tree of a closed-form
-        posterior has the rounds that `history` kept.
+        Decisions do not change. The draws behind them are refitted on a schedule (`refit_every`)
+        and may not know the latest rounds. Forests and other ensembles have no posterior. The ArviZ
+        tree of a closed-form posterior has the rounds that `history` kept.
         """
         return choosing.posterior(self, self.number(arm))
 

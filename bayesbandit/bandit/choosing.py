@@ -17,7 +17,7 @@ from bayesbandit.beliefs.base import Belief, Forgets, Kernel, Refits, WithPoster
 from bayesbandit.checks import FLOAT64, MAX_ABS_VALUE, Contexts, Name
 from bayesbandit.kernels import rounds
 from bayesbandit.kernels.row_layout import TABULATED, THOMPSON
-from bayesbandit.many_arms import MIN_ARMS_TO_BOUND, Comparison
+from bayesbandit.many_arms import Comparison
 from bayesbandit.policies import chosen
 from bayesbandit.predictions import (
     Conjugate,
@@ -46,21 +46,20 @@ def choose(bandit: Bandit, x: Contexts, arms: Iterable[Name] | None) -> Decision
         if live is None and bandit.compiled and bandit.rule is not None:  # a fork, or it forgets
             live = fast_path.deciding(bandit)
         tick = None if bandit.belief.clock is None else ticks.next_ticks(bandit, len(x))
+        if tick is not None and one:
+            tick = tick[0]
         if one and live is not None:
             advance(bandit)
             row = _decide_one(bandit, live, x[0], available)
-            return Decision(bandit.layout, row, tick=None if tick is None else tick[0])
+            return Decision(bandit.layout, row, tick=tick)
         if len(x) == 0:
             raise ValueError("contexts must have at least one row; got none")
         # one decision is one compiled call, and needs no fork
         needs_fork = len(x) > 1 or bandit.belief.predict_may_refit
         decide = _decide_on_fork if needs_fork else _decide
         decision = decide(bandit, x, available, bandit.numbers(len(x)))
-        if tick is not None:
-            decision.tick = tick[0] if one else tick
-        if not one:
-            return decision
-        return Decision(bandit.layout, decision.rows[0], decision.late, tick=decision.tick)
+        rows = decision.rows[0] if one else decision.rows
+        return Decision(bandit.layout, rows, decision.late, tick=tick)
 
 
 def choose_by_seeds(
@@ -80,7 +79,7 @@ def choose_by_seeds(
     if bandit.belief.clock is not None:  # it forgets until the tick of this decision alone
         draft.belief = bandit.belief.fork()
     live = fast_path.deciding(draft) if len(x) == 1 else None
-    if live is not None and bandit.compiled and bandit.rule is not None:
+    if live is not None:
         advance(draft)
         random_streams.restart(draft, digests[0])
         live = live._replace(stream=draft.stream)
@@ -156,16 +155,11 @@ def _decide(
     late: Comparison | None = None
     D = layout.n_columns
     K = len(layout.arms)
-    if (dependent := _dependent(bandit, x, numbers)) is None:
+    if (dependent := _dependent(bandit, x, arms, numbers)) is None:
         rows, kind = describe(bandit, x, available, numbers)
     else:
-        prediction, ranking = dependent
+        prediction, late = dependent
         rows = np.empty((len(x), layout.width))
-        by_rows = prediction if isinstance(prediction, JointRows) else None
-        if by_rows is not None and len(arms) >= MIN_ARMS_TO_BOUND:
-            late = by_rows.compared(arms, *numbers.T)
-        else:
-            late = ranking.among(arms).compared(*numbers.T)
     choose_many = (bandit.kernel or Kernel).functions.choose_many
     for end in range(1, len(rows) + 1) if digests else [len(rows)]:
         if digests:
@@ -177,7 +171,9 @@ def _decide(
                 done = late.choose(rows[:end], done, D, K, arms, bandit.stream)
             if done < end:
                 random_streams.refill(bandit)
+    by_rows = None
     if dependent is not None:
+        by_rows = prediction if isinstance(prediction, JointRows) else None
         sd = prediction.sd if by_rows is None else np.nan
         put_moments(rows, D, available, prediction.mean, sd, np.nan)
     if bandit.of_arms:
@@ -187,9 +183,9 @@ def _decide(
 
 
 def _dependent(
-    bandit: Bandit, x: np.ndarray, numbers: np.ndarray
-) -> tuple[Prediction, Joint | JointRows] | None:
-    """Return the prediction at x (n, K, d) and the dependent arms that Thompson sampling draws.
+    bandit: Bandit, x: np.ndarray, arms: np.ndarray, numbers: np.ndarray
+) -> tuple[Prediction, Comparison] | None:
+    """Return the prediction at x (n, K, d), and Thompson sampling among arms that are dependent.
 
     Probabilities of such decisions are computed when first needed. None unless arms have features,
     dependent normals or Student-t order the arms, and no arm is new. Those of another scale than
@@ -201,10 +197,10 @@ def _dependent(
     if bandit.belief.new.any():
         return None
     prediction = predicted(bandit.belief, x)
-    ranking = prediction if isinstance(prediction, JointRows) else prediction.ranking()
+    ranking = prediction.ranking()
     if ranking is None or (ranking is not prediction and (numbers[:, 0] != 1.0).any()):
         return None
-    return prediction, ranking
+    return prediction, ranking.compared(arms, *numbers.T)
 
 
 def predicted(belief: Belief, x: np.ndarray) -> Prediction:

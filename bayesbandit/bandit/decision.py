@@ -19,24 +19,22 @@ from bayesbandit.runtime.identifiers import BYTES, id_text, new_ids
 from bayesbandit.runtime.shown import html_table
 
 PROBABILITY_TOLERANCE = 1e-9  # of probabilities
-LISTS_OF_NUMBERS: dict[
-    str, tuple[str, float, float]
-] = {  # of a context: one for each of what, and bounds
-    "x": ("d", -MAX_ABS_VALUE, MAX_ABS_VALUE),
-    "mean": ("K", -(MAX_ABS_VALUE**2), MAX_ABS_VALUE**2),
-    "sd": ("K", 0.0, np.inf),
-    "probabilities": ("K", 0.0, 1.0 + PROBABILITY_TOLERANCE),
-    "propensity": ("", 5e-324, 1.0 + PROBABILITY_TOLERANCE),
-    "min_probability": ("", 0.0, 1.0),
-    "tick": ("", -MAX_TICK, 2.0 * MAX_TICK),
+WITH_NAN = "mean", "sd"  # of an arm that was not available, or without a variance
+BOUNDS = {  # of the numbers of a decision
+    "x": (-MAX_ABS_VALUE, MAX_ABS_VALUE),
+    "mean": (-(MAX_ABS_VALUE**2), MAX_ABS_VALUE**2),
+    "sd": (0.0, np.inf),
+    "probabilities": (0.0, 1.0 + PROBABILITY_TOLERANCE),
+    "propensity": (5e-324, 1.0 + PROBABILITY_TOLERANCE),
+    "min_probability": (0.0, 1.0),
+    "tick": (-MAX_TICK, 2.0 * MAX_TICK),
 }
 FORM = {
     "arms": list,
     "constant": bool,
     "features_of_arms": bool,
-    **dict.fromkeys(
-        ("id", "arm", *(name for name in LISTS_OF_NUMBERS if name != "tick"), "tick?"), object
-    ),
+    "tick?": object,
+    **dict.fromkeys(("id", "arm", *(name for name in BOUNDS if name != "tick")), object),
 }
 
 # what computes the probabilities of these arms, and the standard deviations of all
@@ -191,22 +189,22 @@ class Decision:
         """
         mean, sd = self.mean.astype(object), self.sd.astype(object)
         mean[self.mean == -np.inf] = sd[np.isinf(self.sd)] = None
-        floor = self.layout.floors(np.atleast_2d(self.rows))
-        one = self.rows.ndim == 1
-        tick = {} if self.tick is None else {"tick": self.tick.tolist()}
+        of_contexts = {
+            "id": self.id,
+            "arm": self.arm,
+            "x": self.x,
+            "mean": mean,
+            "sd": sd,
+            "probabilities": self.probabilities,
+            "propensity": self.propensity,
+            "min_probability": self.layout.floors(self.rows),
+            **({} if self.tick is None else {"tick": self.tick}),
+        }
         return {
-            "id": self.id if one else np.asarray(self.id).tolist(),
             "arms": list(self.arms),
             "constant": self.layout.n_columns > self.layout.n_features,
             "features_of_arms": self.layout.of_arms,
-            "arm": self.arm if one else np.asarray(self.arm).tolist(),
-            "x": self.x.tolist(),
-            "mean": mean.tolist(),
-            "sd": sd.tolist(),
-            "probabilities": self.probabilities.tolist(),
-            "propensity": self.propensity if one else np.asarray(self.propensity).tolist(),
-            "min_probability": float(floor[0]) if one else floor.tolist(),
-            **tick,
+            **{name: np.asarray(values).tolist() for name, values in of_contexts.items()},
         }
 
     @classmethod
@@ -218,38 +216,35 @@ class Decision:
         check(values, FORM, "the decision")
         arms = arm_names(values["arms"])
         one = not isinstance(values["arm"], list)
-        several = {
-            k: [v] if one else v for k, v in values.items() if k in (*LISTS_OF_NUMBERS, "arm", "id")
-        }
+        if one:
+            values = values | {k: [values[k]] for k in values.keys() & {*BOUNDS, "arm", "id"}}
+        ids = values["id"]
         demand(
-            one or isinstance(values["id"], list),
-            f"id must be a list, with a text for each arm of the list; got {values['id']!r}",
+            isinstance(ids, list),
+            f"id must be a list, with a text for each arm of the list; got {ids!r}",
         )
-        check(several["id"], [str], "id")
-        n = len(several["arm"])
+        check(ids, [str], "id")
+        n = len(values["arm"])
         K = len(arms)
         demand(n > 0, "a decision must be about one context or more; this one has none")
-        demand(len(several["id"]) == n, f"there must be {n} ids; got {len(several['id'])}")
-        taken = [arms.index(one_of(arm, "arm", arms)) for arm in several["arm"]]
-        found = {name: floats(several[name], name) for name in LISTS_OF_NUMBERS if name in several}
+        demand(len(ids) == n, f"there must be {n} ids; got {len(ids)}")
+        taken = [arms.index(one_of(arm, "arm", arms)) for arm in values["arm"]]
+        found = {name: floats(values[name], name) for name in BOUNDS if name in values}
+        sizes = {"x": (n, None), **dict.fromkeys(("mean", "sd", "probabilities"), (n, K))}
         for name, array in found.items():
-            shape, least, most = LISTS_OF_NUMBERS[name]
-            size = (n, K if shape == "K" else None) if shape else (n,)
-            Numbers(size, least, most, nan=name in ("mean", "sd")).check(array, name)
-        x, mean, sd, p = (found[name] for name in ("x", "mean", "sd", "probabilities"))
+            form = Numbers(sizes.get(name, (n,)), *BOUNDS[name], nan=name in WITH_NAN)
+            form.check(array, name)
+        x, mean, sd, p = (found[name] for name in sizes)
         own = found["propensity"]
         floor = found["min_probability"]
         tick = found.get("tick")
         there = ~np.isnan(mean)
-        whole = (np.abs(p.sum(axis=1) - 1) <= PROBABILITY_TOLERANCE * K).all() and not p[
-            ~there
-        ].any()
-        demand(whole, f"probabilities must sum to 1; got {p}")
+        off = np.abs(np.where(there, p, 0.0).sum(axis=1) - 1.0)
+        demand((off <= PROBABILITY_TOLERANCE * K).all(), f"probabilities must sum to 1; got {p}")
         given = np.abs(own - p[np.arange(n), taken]) <= PROBABILITY_TOLERANCE
         demand(given.all(), f"propensity must be the arm's probability; got {own}")
         least_p = p.min(axis=1, where=there, initial=1.0) + PROBABILITY_TOLERANCE
         demand((floor <= least_p).all(), f"min_probability is {floor}")
-        ids = np.array(several["id"])
         layout = Layout(
             arms, x.shape[1], x.shape[1] + values["constant"], None, values["features_of_arms"]
         )
@@ -263,8 +258,8 @@ class Decision:
         log["min_probability"], log["propensity"] = floor, own
         log["reward"] = log["weight"] = np.nan
         if one:
-            return cls(layout, rows[0], ids=ids[0], tick=None if tick is None else tick[0])
-        return cls(layout, rows, ids=ids, tick=tick)
+            return cls(layout, rows[0], None, np.array(ids[0]), None if tick is None else tick[0])
+        return cls(layout, rows, None, np.array(ids), tick)
 
     def __len__(self) -> int:
         if self.rows.ndim == 1:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Kernel
 from bayesbandit.history import Layout
 from bayesbandit.kernels.propensities import ruled_out
 from bayesbandit.kernels.rounds import DECISION
@@ -71,9 +70,14 @@ def calls(bandit: Bandit) -> dict[str, Any]:
     if bandit.belief.clock is not None or kernel is None or not kernel.plain:
         return dict.fromkeys(COMPILED_CALLS)
     if bandit.reweighting is None:
+        absent = kernel.functions.unreached(kernel.settings)
+        if bandit.source != DECISION:
+            absent = *absent, "BALANCED"
+        kind = kind_played(bandit)
+        absent = *absent, *ruled_out(TABULATED if kind is None else kind)
         learning = Learning(
-            observer(bandit, kernel), bandit.layout, kernel.arms, kernel.settings,
-            bandit.source, bandit.clip, history.rows, history.count,
+            without(kernel.functions.observe_one, *absent), bandit.layout, kernel.arms,
+            kernel.settings, bandit.source, bandit.clip, history.rows, history.count,
         )  # fmt: skip
     return {"deciding": deciding(bandit), "learning": learning}
 
@@ -89,17 +93,6 @@ def deciding(bandit: Bandit) -> Deciding | None:
         kernel.functions.choose_one, bandit.layout, kernel.arms, bandit.all_arms, kernel.settings,
         kind, param, floor, bandit.stream,
     )  # fmt: skip
-
-
-def observer(bandit: Bandit, kernel: Kernel) -> Any:
-    """Return the compiled function by which a belief learns one reward."""
-    absent = kernel.functions.unreached(kernel.settings)
-    if bandit.source != DECISION:
-        absent = *absent, "BALANCED"
-    kind = kind_played(bandit)
-    return without(
-        kernel.functions.observe_one, *absent, *ruled_out(TABULATED if kind is None else kind)
-    )
 
 
 def kind_played(bandit: Bandit) -> int | None:

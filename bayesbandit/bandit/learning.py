@@ -12,7 +12,6 @@ from bayesbandit.bandit import (
     arm_features,
     choosing,
     context_warnings,
-    fast_path,
     ticks,
     transactions,
 )
@@ -207,16 +206,12 @@ def _rows_without_moments(bandit: Bandit, x: np.ndarray, index: np.ndarray) -> n
 
 def _is_learned(bandit: Bandit, row: np.ndarray, reward: float) -> bool:
     """Learn a row (width,) by one compiled call, if there is one; return whether it was learned."""
-    kernel = bandit.kernel
-    if kernel is None or not kernel.plain or bandit.reweighting is not None:
+    if bandit.learning is None or bandit.kernel is None:
         return False
-    kernel.check_rewards(row[None, : bandit.n_features], np.array([reward]))
+    bandit.kernel.check_rewards(row[None, : bandit.n_features], np.array([reward]))
     transactions.reserve(bandit, 1)
-    done = fast_path.observer(bandit, kernel)(
-        row, reward, kernel.arms, kernel.settings, bandit.source, bandit.clip,
-        bandit.history.rows, bandit.history.count,
-    )  # fmt: skip
-    return bool(done == rounds.DONE)
+    observe_one, _, *rest = bandit.learning
+    return bool(observe_one(row, reward, *rest) == rounds.DONE)
 
 
 def learn(bandit: Bandit, rows: np.ndarray, tick: np.ndarray | None = None) -> None:

@@ -74,8 +74,7 @@ class Belief(Protocol):
 
     n (K,): how many rounds each arm has learned. of_arms: whether contexts are (n, K, d), with a
     row of features for each arm. clock: what ticks, if the belief `Forgets`; None: time changes
-    nothing. fading_rate: e^(−fading_rate) is left of a round after a tick, where a belief can be
-    refitted from rounds that fade. predict_may_refit: whether a prediction may change the belief.
+    nothing. predict_may_refit: whether a prediction may change the belief.
     """
 
     if TYPE_CHECKING:  # an attribute or a property serves
@@ -88,7 +87,6 @@ class Belief(Protocol):
     n_features: int
     of_arms: ClassVar[bool] = False
     clock: Clock | None = None
-    fading_rate: float = 0.0
     predict_may_refit: bool = False
 
     @abstractmethod

@@ -5,16 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from copy import copy, deepcopy
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
-from bayesbandit.beliefs.base import Belief, Clock
-from bayesbandit.beliefs.memory import Memory
+from bayesbandit.beliefs.base import Belief
 from bayesbandit.beliefs.rounds import Rounds
-from bayesbandit.checks import MAX_COUNT, floats
-from bayesbandit.forms import Numbers, Real
-from bayesbandit.predictions import Draws, LocationScale, Prediction
+from bayesbandit.checks import floats
+from bayesbandit.predictions import Draws, Prediction
 from bayesbandit.runtime.memory import AT_ONCE
 from bayesbandit.schedule import Schedule
 
@@ -28,11 +26,6 @@ class ByDraws(Belief):
     all count the same. All rounds are kept; `rows(k)` returns those of arm k. Thompson sampling
     picks one of the draws by its weight, so each arm's probability is exact. It picks one for each
     arm, or one for all arms if `joint` is true. seed: the seed of `rng`.
-
-    With a half-life there is a window: only the rounds of the last half_life / ln 2 ticks are kept
-    (`Memory.window`). `due` says when a fit to them is due again, and `count_fit` counts one.
-    tick: the latest. gone (2, K): how many rounds of each arm have left the window, and how many
-    had when it was fitted last.
     """
 
     n: Array
@@ -44,27 +37,12 @@ class ByDraws(Belief):
         n_features: int,
         normalize: bool = False,
         seed: np.random.SeedSequence | None = None,
-        half_life: float | str | None = None,
-        clock: Clock = "rounds",
     ) -> None:
-        """Make the belief before any data. normalize: rescale each arm's weights to average 1.
-
-        half_life, clock: as of `Ridge`; the window above follows from them.
-        """
+        """Make the belief before any data. normalize: rescale each arm's weights to average 1."""
         self.n_features, self.normalize = n_features, normalize
         self.seed = np.random.SeedSequence(0) if seed is None else seed
-        self.memory = Memory(half_life, clock)
-        if self.memory.chooses:
-            raise ValueError(
-                'half_life="auto" needs the exact density of each reward, as a regression has it; '
-                "a belief by draws has none: give a number of rounds (bb.evaluation.drift(log) "
-                "shows which predicts best)"
-            )
-        self.clock = self.memory.ticks
-        self.predict_may_refit = self.predict_may_refit or self.clock is not None
-        self.rounds = Rounds(n_features, timed=self.memory.fades)
-        self.n, self.gone, self.tick = np.zeros(n_arms), np.zeros((2, n_arms)), 0.0
-        self.refitted: dict[int, Any] = {}  # posteriors of all rounds that `posterior` has computed
+        self.rounds = Rounds(n_features)
+        self.n = np.zeros(n_arms)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.n)} arms, {self.n_features} features)"
@@ -82,7 +60,7 @@ class ByDraws(Belief):
         """Update after the rounds of these arms have changed; all arms if one is new or removed."""
 
     def reseed(self, seed: np.random.SeedSequence) -> None:
-        self.seed, self.refitted = seed, {}
+        self.seed = seed
         self.learn(range(len(self.n)))
 
     def rng(self, k: int, n: int | None = None) -> np.random.Generator:
@@ -91,7 +69,7 @@ class ByDraws(Belief):
         It gives the same numbers after a reload.
         """
         n = int(self.n[k]) if n is None else n
-        key = (*self.seed.spawn_key, k, n + int(self.gone[0, k]))
+        key = (*self.seed.spawn_key, k, n)
         return np.random.default_rng(np.random.SeedSequence(self.seed.entropy, spawn_key=key))
 
     def rows(self, k: int | None = None) -> dict[str, Array]:
@@ -137,75 +115,27 @@ class ByDraws(Belief):
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def update(
-        self, x: Array, arm: Array, reward: Array, weight: Array | None = None,
-        tick: Array | None = None,
-    ) -> None:  # fmt: skip
-        """Learn rounds that were decided at ticks (n,), but those that are out of the window."""
-        if self.clock is None or tick is None:
-            self._append(np.full(len(x), self.tick), x, arm, reward, weight)
-            return
-        self.advance(tick.max(initial=-np.inf))
-        kept = tick > self.tick - self.memory.window
-        weight = None if weight is None else weight[kept]
-        if kept.any():
-            self._append(tick[kept], x[kept], arm[kept], reward[kept], weight)
-
-    def _append(
-        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None
-    ) -> None:
-        self.rounds.append(x, arm, reward, weight, tick)
-        self.n, self.refitted = self.n + np.bincount(arm, minlength=len(self.n)), {}
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
+        self.rounds.append(x, arm, reward, weight)
+        self.n = self.n + np.bincount(arm, minlength=len(self.n))
         self.learn(sorted(set(arm.tolist())))
-
-    def advance(self, tick: float) -> None:
-        if self.clock is None or tick <= self.tick:
-            return
-        self.tick, before = float(tick), self.n
-        if self.rounds.forget(tick - self.memory.window):
-            self.n, self.refitted = self.rounds.counts(len(before)), {}
-            self.gone = self.gone + np.stack([before - self.n, np.zeros(len(before))])
-            self.learn(np.flatnonzero(before > self.n).tolist())
-
-    def due(self, k: int, fitted: int, schedule: Schedule, least: int) -> int | None:
-        """Return to how many of its first rounds arm k is to be fitted; None: not yet.
-
-        fitted: the rounds of the last fit (0: none). least: the rounds that a first fit needs. With
-        a window, rounds that came or left since then count, and a fit is to all rounds.
-        """
-        n = int(self.n[k])
-        lost = int(self.gone[0, k] - self.gone[1, k])
-        if self.clock is None:
-            found = schedule.latest(0 if n < fitted else fitted, n, least)
-            return None if found == fitted else found
-        changed = n + 2 * lost - fitted
-        return n if changed >= schedule.next_due(fitted) - fitted else None
-
-    def count_fit(self, arms: Iterable[int]) -> None:
-        """Note that these arms are fitted to the rounds of now."""
-        self.gone, arms = self.gone.copy(), list(arms)
-        self.gone[1, arms] = self.gone[0, arms]
 
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
     ) -> None:
         self.rounds.replace(x, arm, reward, weight)
-        self.refitted = {}
         self.learn(due)
 
     def add_arm(self) -> None:
-        self.gone = np.column_stack([self.gone, np.zeros(2)])
         self._change(len(self.n) + 1)
 
     def remove_arm(self, k: int) -> None:
         self.rounds.drop(k)
-        self.gone = np.delete(self.gone, k, axis=1)
         self._change(len(self.n) - 1)
 
     def _change(self, n_arms: int) -> None:
         """Learn all rounds, of so many arms."""
         self.n = self.rounds.counts(n_arms)
-        self.refitted = {}
         self.learn(range(n_arms))
 
     # ---- all that is known -----------------------------------------------------------------------
@@ -213,20 +143,17 @@ class ByDraws(Belief):
     def fork(self) -> Self:
         twin = copy(self)
         rounds = self.rounds.fork()
-        shared = "rounds", "seed", "refitted"
+        shared = "rounds", "seed"
         copied = {k: v for k, v in vars(self).items() if k not in shared}
         vars(twin).update(deepcopy(copied), rounds=rounds)
         return twin
 
     def state(self) -> dict[str, Any]:
         """Return the rounds; `restore` computes the rest from them by `learn`."""
-        window = {"tick": self.tick, "gone": self.gone} if self.clock else {}
-        return {"rounds": self.rounds.state(), **window}
+        return {"rounds": self.rounds.state()}
 
     def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
-        gone = Numbers((2, len(self.n)), 0, total, whole=True)
-        window = {"tick": Real(0.0, MAX_COUNT), "gone": gone} if self.clock else {}
-        return {"rounds": self.rounds.form(len(self.n)), **window}
+        return {"rounds": self.rounds.form(len(self.n))}
 
     def restore(self, state: dict[str, Any]) -> None:
         self.restore_rounds(state)
@@ -236,15 +163,80 @@ class ByDraws(Belief):
         """Restore the rounds that `state` returned, and nothing that is computed from them."""
         self.rounds.restore(state["rounds"])
         self.n = self.rounds.counts(len(self.n))
-        self.refitted = {}
-        if self.clock:
-            self.gone = state["gone"]
-            self.tick = state["tick"]
 
 
-class ByNormal(ByDraws):
-    """A belief by draws with independent normal predictions, of the draws' means and sds."""
+class Fit(Protocol):
+    """What is computed from the rounds of an arm. n: how many they were; 0: none so far."""
 
-    def predict(self, x: Array) -> LocationScale:
-        draws = super().predict(x)
-        return LocationScale(draws.mean, draws.sd)
+    @property
+    def n(self) -> int: ...
+
+
+class ByFits[F: Fit](ByDraws):
+    """A belief by draws with a fit for each arm, which is computed again on a schedule.
+
+    Write `fit`, and set what follows. blank: the fit of an arm with fewer than `least` rounds.
+    schedule: when an arm is fitted again. fits: one for each arm, at first `blank`. They are
+    replaced and never changed in place, so forks can share them.
+    """
+
+    blank: F
+    schedule: Schedule
+    least: int
+    fits: tuple[F, ...]
+
+    @abstractmethod
+    def fit(self, rounds: dict[str, Array], rng: np.random.Generator) -> F:
+        """Return the fit to rounds of an arm, by role: x (n, d), reward, weight (n,)."""
+
+    def unfitted(self, rounds: dict[str, Array]) -> F:
+        """Return the fit of an arm that has too few rounds for one."""
+        return self.blank
+
+    @property
+    def fitted(self) -> Array:
+        """How many rounds each arm's fit is of (K,); 0 before the first."""
+        return np.array([fit.n for fit in self.fits], np.float64)
+
+    @property
+    def new(self) -> Array:
+        """A mask (K,) of the arms without a fit."""
+        return self.fitted == 0
+
+    def learn(self, arms: Iterable[int]) -> None:
+        for k in arms:
+            fitted = self.fits[k].n
+            n = int(self.n[k])
+            due = self.schedule.latest(0 if n < fitted else fitted, n, self.least)
+            if due != fitted or fitted == 0:
+                self.refit(k, due)
+
+    def refit(self, k: int, n: int) -> None:
+        """Fit arm k to its first n rounds."""
+        rounds = self.rounds.of(k)
+        if n >= self.least:
+            fit = self.fit({role: v[:n] for role, v in rounds.items()}, self.rng(k, n))
+        else:
+            fit = self.unfitted(rounds)
+        self.fits = (*self.fits[:k], fit, *self.fits[k + 1 :])
+
+    def reweigh(
+        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
+    ) -> None:
+        super().reweigh((), x, arm, reward, weight)
+        for k in due:
+            self.refit(k, int(self.n[k]))
+
+    def add_arm(self) -> None:
+        self.fits = (*self.fits, self.blank)
+        super().add_arm()
+
+    def remove_arm(self, k: int) -> None:
+        self.fits = (*self.fits[:k], *self.fits[k + 1 :])
+        super().remove_arm(k)
+
+    def fork(self) -> Self:
+        twin = copy(self)
+        twin.rounds = self.rounds.fork()
+        twin.n = self.n.copy()
+        return twin

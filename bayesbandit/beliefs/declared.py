@@ -43,9 +43,8 @@ class Declared:
     half_life: how long until a round counts half: a number of rounds, or with clock="time" seconds
         or a text as "7d". None: rounds count as long as the bandit lives. The prior stays.
         Posteriors with a closed form fade, and so do those by Laplace's approximation. A model
-        known by draws has a window instead, since its noise would seem small if the weights of old
-        rows were. The rounds of the last half_life / ln 2 ticks count whole, as many as fading
-        would leave. "auto" is as of `Ridge`, for linear-Gaussian models, probabilities and rates.
+        known by draws does not forget: its noise would seem small if the weights of old rows were.
+        "auto" is as of `Ridge`, for linear-Gaussian models, probabilities and rates.
     clock: what ticks: "rounds", contexts decided and rows learned by `update`, or "time".
     drift: the variance of each variable's step in a tick, for linear-Gaussian models whose
         variables walk at random, as of `Ridge`. None or 0: they stand still. It is of the declared
@@ -141,9 +140,17 @@ class Declared:
                 self._check_memory(normalize, "a beta or gamma posterior", chooses=True)
                 return Counts(plan, n_arms, normalize, memory)
             return regressions(plan, n_arms, normalize, memory)
-        self._check_memory(False, "posterior draws")
-        drawn = Sampled(self.declared, self.engine, self.half_life, self.clock)
-        return drawn.belief(n_arms, n_features, normalize, seed)
+        self._refuse_memory()
+        return Sampled(self.declared, self.engine).belief(n_arms, n_features, normalize, seed)
+
+    def _refuse_memory(self) -> None:
+        """Raise ValueError if a model that is known by draws is to forget."""
+        if self.memory.ticks:
+            given = f"half_life={self.half_life!r}" if self.half_life else f"drift={self.drift!r}"
+            raise ValueError(
+                f"{self.declared.name} is known by posterior draws, which do not forget: "
+                f"got {given}; bb.Laplace(model, half_life=…) forgets"
+            )
 
     def _check_memory(self, normalize: bool, known_by: str, chooses: bool = False) -> None:
         """Raise ValueError if a model that is no regression has a drift.
@@ -173,7 +180,7 @@ class Sampled(Declared):
     Draws are renewed after as many decisions as there are draws. Between two refits each reward
     multiplies the draws' weights by its likelihood, where rows are independent given the variables.
 
-    engine, half_life, clock: as of `Declared`.
+    engine: as of `Declared`.
     draws: the number of posterior draws. tune: sweeps before them; None: the engine's choice.
     refit_every: an arm is refitted at the latest after m of its rounds (an int), or each time they
         have grown by a share (a float). None: by 0.1 where draws cannot be weighted, else not.
@@ -187,6 +194,8 @@ class Sampled(Declared):
 
     __repr__ = settings_repr
 
+    half_life: None = field(default=None, init=False)
+    clock: Clock = field(default="rounds", init=False)
     drift: None = field(default=None, init=False)
     draws: int = POSTERIOR_DRAWS
     tune: int | None = None
@@ -226,7 +235,6 @@ class Sampled(Declared):
                 f"{self.declared.name}: {name!r} has a value for each row, and {plan.engine} takes "
                 'the same variables at each refit: engine="auto" draws it'
             )
-        self._check_memory(False, "posterior draws")
         return SampledBelief(self, n_arms, n_features, normalize, seed)
 
 
@@ -256,13 +264,11 @@ class Laplace(Declared):
     ) -> Belief:
         plan = self.plan(n_arms, n_features)
         glm = plan.linearized
-        self._check_memory(normalize and glm is not None, "Laplace's approximation")
         if glm is None:
-            drawn = Sampled(
-                self.declared, self.engine, self.half_life, self.clock,
-                refit_every=self.refit_every,
-            )  # fmt: skip
+            self._refuse_memory()
+            drawn = Sampled(self.declared, self.engine, refit_every=self.refit_every)
             return drawn.belief(n_arms, n_features, normalize, seed)
+        self._check_memory(normalize, "Laplace's approximation")
         schedule = renewal(self.refit_every)
         return linearized(plan, glm, n_arms, normalize, self.memory, schedule)
 

@@ -8,6 +8,8 @@ learn the contexts as they are.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 
@@ -16,6 +18,7 @@ from bayesbandit.beliefs.memory import FOR_EVER, Memory
 from bayesbandit.beliefs.regressions import FeatureMap, Regressions
 from bayesbandit.inference.base import NotFinite
 from bayesbandit.inference.exact.distributions import Gaussian, StudentT
+from bayesbandit.inference.exact.gaussian import ExactGaussian
 from bayesbandit.inference.plan import Plan
 from bayesbandit.posteriors.posterior import Posterior
 
@@ -42,13 +45,19 @@ class DeclaredFeatures(FeatureMap):
     plan: Plan
     place: Array
     centre: Array
+    block: ExactGaussian | None = None
+
+    @property
+    def method(self) -> Any:
+        """The linear-Gaussian closed form: the plan's, or `block`, of a linear predictor."""
+        return self.plan.method if self.block is None else self.block
 
     def distribution(self, of: Regressions, k: int) -> Gaussian | StudentT:
         """Return the posterior distribution of θ for arm k.
 
         Where the noise is unknown, its precision is that at a noise scale of 1.
         """
-        noise = self.plan.method.noise or 1.0
+        noise = self.method.noise or 1.0
         head = of.head[k]
         mean = self.centre + of.coefficients(k)[self.place]
         precision = of.precision(k)[np.ix_(self.place, self.place)] / noise
@@ -61,7 +70,7 @@ class DeclaredFeatures(FeatureMap):
                 f"{np.diag(precision).min():.3g} to {np.diag(precision).max():.3g}. "
                 "bandit.belief.predict(x) tells of mean rewards"
             ) from error
-        if not self.plan.method.learns_noise:
+        if not self.method.learns_noise:
             return Gaussian(mean, precision, root, np.nan)
         shape = 0.5 * float(head.df)
         return StudentT(mean, precision, root, shape, shape * float(head.sigma2) / noise, np.nan)
@@ -79,7 +88,7 @@ class InColumns(DeclaredFeatures):
         self.centre = np.zeros(len(place))
         model = ridge(plan)
         if model is None:
-            model, prior = regression(plan, plan.n_features < len(place))
+            model, prior = regression(plan.method, plan.n_features < len(place))
             column = np.argsort(place)
             precision = plan.method.noise * prior.precision[np.ix_(column, column)]
             self.known = prior.mean[column], precision
@@ -91,9 +100,11 @@ class Mapped(DeclaredFeatures):
 
     plain = False
 
-    def __init__(self, plan: Plan, memory: Memory) -> None:
-        self.plan, engine = plan, plan.method
-        model, prior = regression(plan, False)
+    def __init__(self, plan: Plan, memory: Memory, block: ExactGaussian | None = None) -> None:
+        self.plan = plan
+        self.block = block
+        engine = self.method
+        model, prior = regression(engine, False)
         super().__init__(model.remembering(memory), engine.dim)
         self.place = np.arange(engine.dim)
         self.centre = prior.mean
@@ -104,14 +115,10 @@ class Mapped(DeclaredFeatures):
     def of_arms(self, n_arms: int) -> Mapped:
         return Mapped(self.plan.of_arms(n_arms), self.model.memory)
 
-    def coordinates(self) -> list[Array]:
-        map = self.map
-        return [self.centre, *(() if map is None else (map.C, map.a, map.c, map.e))]
-
     def __call__(self, x: Array, arm: Array | None = None) -> tuple[Array, Array]:
         if self.map is not None:
             return self.map(x, arm)
-        A, b = self.plan.method.linear_map(x, arm)
+        A, b = self.method.linear_map(x, arm)
         return A, A @ self.centre + b
 
     def observed(
@@ -125,12 +132,12 @@ class Mapped(DeclaredFeatures):
         z, offset = self(x, own)
         one = np.ones(len(x)) if weight is None else weight
         data = {"x": x, "reward": reward, "weight": one, "arm": arm}
-        if self.plan.method.noise is not None:
+        if self.method.noise is not None:
             if self.plan.likelihood.of_whole:
                 self.plan.check_possible(data)
             return z, reward - offset
         try:
-            y, precision = self.plan.method.observations(x, reward, weight, own)
+            y, precision = self.method.observations(x, reward, weight, own)
         except NotFinite:
             self.plan.check_possible(data)
             raise
@@ -173,13 +180,12 @@ def ridge(plan: Plan) -> Ridge | None:
     return Ridge(engine.ridge, engine.noise, intercept=False)
 
 
-def regression(plan: Plan, intercept: bool) -> tuple[Ridge, Gaussian | StudentT]:
-    """Return a `Ridge` with a declared model's noise, and the model's prior of θ.
+def regression(engine: Any, intercept: bool) -> tuple[Ridge, Gaussian | StudentT]:
+    """Return a `Ridge` with the noise of a closed form, and its prior of θ.
 
     The noise variance is 1 if each row has its own.
     """
-    engine = plan.method
-    noise = plan.method.noise or 1.0
+    noise = engine.noise or 1.0
     prior = engine.distribution(engine.prior)
     if not engine.learns_noise:
         return Ridge(noise, noise, intercept), prior

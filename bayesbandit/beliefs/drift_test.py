@@ -88,16 +88,15 @@ class Forecasts:
     def begin(self, x: Array, arm: Array) -> tuple[Array, Array]:
         """Count rounds x (n, d), one tick after the other; return their ticks and the numbers of
         their arms (n,), which may have any names."""
-        before = len(self.number)
         ticks = self.n + np.arange(1.0, len(x) + 1.0)
-        names, self.n = arm.tolist(), self.n + len(x)
-        played = np.array([self.number.setdefault(k, len(self.number)) for k in names], np.int64)
-        if not self.beliefs and len(x):
+        self.n += len(x)
+        numbers = [self.number.setdefault(k, len(self.number)) for k in arm.tolist()]
+        played = np.array(numbers, np.int64)
+        if not self.beliefs:
             rules = [model.settings(x.shape[1], normalize=False) for model in self.models]
-            self.beliefs = [RidgeArms(new_arms(len(self.number), rule), rule) for rule in rules]
-            before = len(self.number)
+            self.beliefs = [RidgeArms(new_arms(0, rule), rule) for rule in rules]
         for belief in self.beliefs:
-            for _ in range(len(self.number) - before):
+            while len(belief.arms) < len(self.number):
                 belief.add_arm()
         return ticks, played
 

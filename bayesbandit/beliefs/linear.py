@@ -123,21 +123,10 @@ class Ridge:
             Schedule(self.refit_every)
         if not isinstance(self.prior, Sequence | np.ndarray) or len(self.prior) != 2:
             raise ValueError(f"prior must be a pair (shape, scale); got {self.prior!r}")
-        shape, scale = self.prior
-        object.__setattr__(
-            self,
-            "prior",
-            (
-                number(shape, "prior shape", above=0, **SETTING_BOUNDS),
-                number(scale, "prior scale", above=0, **SETTING_BOUNDS),
-            ),
-        )
-
-        self._check_memory()
-
-    def _check_memory(self) -> None:
-        """Raise ValueError if half_life, drift or clock is invalid, or they exclude each other."""
-        _ = self.memory
+        named = zip(("prior shape", "prior scale"), self.prior, strict=True)
+        prior = tuple(number(value, name, above=0, **SETTING_BOUNDS) for name, value in named)
+        object.__setattr__(self, "prior", prior)
+        _ = self.memory  # which raises ValueError if it is not valid
         if self.half_life is not None and self.variance == "rss":
             raise ValueError(
                 'variance="rss" is a sum that never shrinks, and a half_life would make it '

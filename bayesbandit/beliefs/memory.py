@@ -86,14 +86,6 @@ class Memory:
         return math.log(2.0) / self._ticks if self.fades else 0.0
 
     @property
-    def window(self) -> float:
-        """The age up to which rounds count whole where they cannot fade: half_life / ln 2 ticks.
-
-        They are then as many as fading would leave.
-        """
-        return 1.0 / self.rate
-
-    @property
     def lasting(self) -> float:
         """The age at which less than 1e-9 of a round is left; ∞ if rounds do not fade."""
         return -math.log(MIN_ROWS_LEFT) / self.rate if self.fades else math.inf

@@ -106,10 +106,6 @@ class FeatureMap:
         """Return the posterior distribution of a declared model's coefficients."""
         raise NotImplementedError
 
-    def coordinates(self) -> list[Array]:
-        """Return what the rows depend on."""
-        return []
-
 
 class Regressions(HalfLives):
     """The exact posterior of regressions, by one half-life or several (`HalfLives`).
@@ -148,7 +144,6 @@ class Regressions(HalfLives):
         if features.known is not None:
             self.rules = np.array([with_prior(rule, *features.known) for rule in self.rules])
         self._begin(memory, [new_arms(n_regressions, rule) for rule in self.rules])
-        self.fading_rate = self.ridges.setting.rate if self.plain and not memory.chooses else 0.0
 
     def __repr__(self) -> str:
         of = self.features.model if self.plan is None else self.plan.model.name
@@ -200,7 +195,7 @@ class Regressions(HalfLives):
     @property
     def plan(self) -> Plan | None:
         """The plan of a declared model."""
-        return self.features.plan if self.link is None else self.link.plan
+        return self.features.plan
 
     # ---- kernels ---------------------------------------------------------------------------------
 
@@ -348,15 +343,11 @@ class Regressions(HalfLives):
 
     def _is_like(self, other: Regressions) -> bool:
         """Return whether another belief has the same settings and number of arms."""
-        mine, its = self.features.coordinates(), other.features.coordinates()
-        return (
-            (self.blocks.shape, self.n.shape) == (other.blocks.shape, other.n.shape)
-            and np.array_equal(self.rules, other.rules, equal_nan=True)
-            and len(mine) == len(its)
-            and all(map(np.array_equal, mine, its))
-            and (self.joint, self.link is None) == (other.joint, other.link is None)
-            and (self.link is None or self.link.is_like(other.link))
+        mine, its = (
+            (one.blocks.shape, one.n.shape, one.joint, one.plan and one.plan.model)
+            for one in (self, other)
         )
+        return mine == its and np.array_equal(self.rules, other.rules, equal_nan=True)
 
     def postpone(self, ticks: float) -> None:
         super().postpone(ticks)

@@ -69,18 +69,6 @@ class Rounds(GrowingRows):
             return _by_role(self.records) | {"arm": self.arm}
         return _by_role(self.records[self.arm == k])
 
-    def latest(self, m: int, k: int | None = None) -> dict[str, np.ndarray]:
-        """Return the latest m ≥ 1 rounds, or those of arm k, by role, in order of arrival."""
-        log = self.records
-        length = m
-        while k is not None and length < len(log):
-            if np.count_nonzero(log["arm"][-length:] == k) >= m:
-                break
-            length *= 2
-        log = log[-length:]
-        log = (log if k is None else log[log["arm"] == k])[-m:]
-        return _by_role(log) | {"arm": log["arm"].astype(np.int64)}
-
     def drop(self, k: int) -> None:
         """Remove arm k's rounds; the numbers of later arms become one less."""
         rows = self.ordered()[self.arm != k]

@@ -65,7 +65,7 @@ def fit(
     checks.one_of(engine, "engine", choices())
     checks.integer(draws, "draws", 4)
     checks.integer(chains, "chains", 1)
-    knobs = {"tune": tune, "target_accept": target_accept, "cores": cores}
+    knobs: dict[str, Any] = {"tune": tune, "target_accept": target_accept, "cores": cores}
     knobs = {name: value for name, value in knobs.items() if value is not None}
     if tune is not None:
         checks.integer(tune, "tune")
@@ -94,8 +94,13 @@ def fit(
 
     def known_by(plan: Plan) -> Known:
         _check_knobs(knobs, plan.chosen, model.name)
+        if plan.closed_form:
+            return plan.posterior(rows)
+        plan.check_possible(rows)
+        if glm := plan.linearized:
+            return glm.approximated(rows)
         shown = {"progress": True} if progress and isinstance(plan.method, Nuts) else {}
-        return _posterior(plan, rows, draws, chains, number, knobs | shown)
+        return plan.sample(rows, draws, chains, number, **knobs, **shown)
 
     with holding(model, "these rows"):
         first = plan_of_built(model, built, engine)
@@ -117,26 +122,6 @@ def _warn_of_another(chosen: Plan) -> None:
         if refusal.engine == named:
             what = f"{chosen.model.name} by {chosen.engine}: {named}, the engine that `explain`"
             warnings.warn(f"{what} names, does not fit these rows: {refusal}", stacklevel=3)
-
-
-def _posterior(
-    plan: Plan,
-    rows: Mapping[str, np.ndarray],
-    draws: int,
-    chains: int,
-    seed: int,
-    knobs: Mapping[str, Any],
-) -> Known:
-    """Return the posterior distribution, or draws from it.
-
-    Raise where the engine's closed form or kernel is not the log density of these rows.
-    """
-    if plan.closed_form:
-        return plan.posterior(rows)
-    plan.check_possible(rows)
-    if glm := plan.linearized:
-        return glm.approximated(rows)
-    return plan.sample(rows, draws, chains, seed, **knobs)
 
 
 def _check_knobs(knobs: Mapping[str, Any], engine: Engine, name: str) -> None:

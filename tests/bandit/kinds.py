@@ -237,8 +237,6 @@ FORGETTING = {
     "fading, Laplace": Kind(
         _made(declared.binary, engine="laplace", half_life=20.0), d=D, rewards="binary"
     ),
-    "window, by Gibbs": Kind(_made(declared.lasso, draws=60, half_life=20.0), d=D, slow=True),
-    "window, forest": Kind(partial(bb.ForestTS, trees=8, bag=2, least=4, half_life=20.0)),
 }
 SYSTEMS = {
     "Bayesian LASSO": Kind(partial(bb.BayesianLassoTS, draws=20, history=None), most=4, slow=True),

@@ -1,4 +1,4 @@
-"""Declared models, ensembles and forests that forget, against fits to what is left of rounds."""
+"""Declared models that forget, against fits to what is left of rounds."""
 
 import time
 from datetime import datetime
@@ -39,15 +39,6 @@ MOVING = {
     "a probability, chosen": (bb.load_model("beta_bernoulli"), {"half_life": "auto"}),
     "a rate, chosen": (bb.load_model("gamma_poisson"), {"half_life": "auto"}),
 }
-WINDOWS = {
-    "by Gibbs": lambda **more: bandit_of(declared.lasso, draws=40, **more),
-    "Bayesian LASSO": lambda **more: bb.BayesianLassoTS(ARMS, D, draws=20, **more),
-    "bootstrap": lambda **more: bb.BootstrapRidgeTS(ARMS, D, replicates=10, **more),
-    "forest": lambda **more: bb.ForestTS(ARMS, D, trees=8, bag=2, least=4, **more),
-    "tree": lambda half_life, **more: bb.PolicyTreeTS(
-        ARMS, D, least=3, base=bb.Ridge(half_life=half_life), **more
-    ),
-}
 
 
 def bandit_of(model, half_life=HALF, **more):
@@ -56,8 +47,6 @@ def bandit_of(model, half_life=HALF, **more):
 
 
 def made(kind, **more):
-    if kind in WINDOWS:
-        return WINDOWS[kind](**({"half_life": HALF} | more))
     model, own = (STREAMED | MOVING)[kind]
     return bandit_of(model, **(own | more))
 
@@ -257,7 +246,6 @@ BAD = [
     (lambda: made("a rate", half_life=None, drift=0.1), "drift=0.1 needs .* or gamma posterior"),
     (lambda: made("Laplace", half_life="auto"), "is known by Laplace's approximation"),
     (lambda: made("Laplace", half_life=None, drift=0.1), "give half_life a number of rounds"),
-    (lambda: bb.ForestTS(ARMS, D, half_life="auto"), "a belief by draws has none"),
     (
         lambda: bandit_of(
             declared.known,
@@ -267,9 +255,8 @@ BAD = [
         ),
         "drift needs weights as they are",
     ),
-    (lambda: bandit_of(declared.lasso, background=True), "background must be False"),
-    (lambda: bb.PolicyTreeTS(ARMS, D, base=bb.Ridge(drift=0.1)), "a base whose rounds fade"),
-    (lambda: bb.PolicyTreeTS(ARMS, D, base=bb.Ridge(half_life="auto")), "a base whose rounds fade"),
+    (lambda: bandit_of(declared.lasso), "draws, which do not forget: got half_life="),
+    (lambda: bb.PolicyTreeTS(ARMS, D, base=bb.Ridge(drift=0.1)), "a tree does not forget"),
     (
         lambda: made("a probability", balance=bb.InversePropensity(normalize=True)),
         "cannot forget rounds whose weights are rescaled|cannot be balanced",
@@ -283,20 +270,3 @@ def test_what_cannot_forget_says_so(case):
     make, said = BAD[case]
     with pytest.raises(ValueError, match=said):
         make()
-
-
-@few("[forest]")
-@pytest.mark.parametrize("kind", WINDOWS)
-def test_a_window_has_the_rounds_decided_since(kind):
-    bandit = made(kind)
-    x, arm, r, age = lived(kind, bandit, 5)
-    belief, within = now(bandit), age < HALF / np.log(2.0)
-    assert len(x) > within.sum() > 5
-    rounds = belief.log if kind == "tree" else belief.rounds
-    for k in range(3):
-        mine = within & (arm == k)
-        np.testing.assert_array_equal(np.sort(rounds.of(k)["reward"]), np.sort(r[mine]))
-        assert belief.n[k] == mine.sum()
-    bandit.add_arm("d")
-    bandit.remove_arm("a")
-    assert now(bandit).n.tolist() == [*np.bincount(arm[within], minlength=3)[1:], 0]

@@ -8,15 +8,9 @@ import pytest
 import bayesbandit as bb
 from tests.cases import few
 
-FOREST = {"trees": 20, "bag": 4, "refit_every": 50}
-
 
 def lasso(**settings):
     return bb.BayesianLassoTS(2, 3, refit_every=50, seed=1, **settings)
-
-
-def forest():
-    return bb.ForestTS(2, 3, seed=1, **FOREST)
 
 
 def estimated():
@@ -35,10 +29,10 @@ def played(bandit, n, seed=0):
     return bandit
 
 
-KINDS = pytest.mark.parametrize("make", [lasso, forest, estimated])
+KINDS = pytest.mark.parametrize("make", [lasso, estimated])
 
 
-@few("[forest]")
+@few("[lasso]")
 @KINDS
 def test_it_is_fitted_once_for_the_same_rounds(make):
     bandit, x = played(make(), 90), np.ones((1, 3))
@@ -56,16 +50,7 @@ def test_its_rows_have_the_weights_of_now(make):
     """Also where the weights of the past are settled afresh, and not at once."""
     bandit = played(make(), 97)
     known = bandit.posterior(0)
-    rows = known.belief.rows(0) if make is forest else known.rows
+    rows = known.rows
     mine = bandit.history.arm == 0
     np.testing.assert_array_equal(rows["reward"], bandit.history.reward[mine])
     np.testing.assert_array_equal(rows["weight"], bandit.history.weight[mine])
-
-
-def test_a_forest_is_of_all_rounds():
-    bandit = played(forest(), 97)
-    at_once = played(forest(), 97).belief
-    at_once._refit(0, int(at_once.n[0]))
-    assert bandit.belief.forests[0].n < bandit.belief.n[0]
-    x = np.eye(3)
-    np.testing.assert_array_equal(bandit.posterior(0).mean(x), at_once.forests[0].moments(x)[0])

@@ -1,5 +1,7 @@
 """Generalised linear models streamed by Laplace's approximation: against that of all rows."""
 
+import pickle
+
 import numpy as np
 import pymc as pm
 import pytest
@@ -214,6 +216,8 @@ def test_the_posterior_is_that_of_mode_and_curvature():
     drawn = found.draw(probe(), 4000, np.random.default_rng(0))
     error = 5 * said.sd[:, 1] / np.sqrt(4000)
     assert (np.abs(drawn.mean(axis=0) - said.mean[:, 1]) < error).all()
+    again = pickle.loads(pickle.dumps(made))
+    np.testing.assert_array_equal(again.posterior(1).mean(probe()), found.mean(probe()))
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 import bayesbandit as bb
 from bayesbandit import many_arms, predictions
-from bayesbandit.bandit import choosing
 from bayesbandit.kernels.prob_best import joint, points
 from bayesbandit.predictions import JointRows
 from tests.beliefs.test_linear import seeds
@@ -45,7 +44,6 @@ def shares(found, i, arms, alpha, seed):
 def few(monkeypatch):
     """Few arms are compared as many are."""
     monkeypatch.setattr(predictions, "MIN_ARMS_TO_BOUND", 1)
-    monkeypatch.setattr(choosing, "MIN_ARMS_TO_BOUND", 1)
     monkeypatch.setattr(many_arms, "FIRST_BLOCK", 3)
 
 
@@ -68,6 +66,7 @@ def test_shares_are_those_of_all_scores(seed, rounds, variance, intercept, alpha
     arms = np.arange(1, K) if seed % 2 else np.arange(K)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(many_arms, "FIRST_BLOCK", 3)
+        patch.setattr(predictions, "MIN_ARMS_TO_BOUND", 1)
         compared = found.compared(arms, np.array([alpha]), np.array([floor]))
         compared.seeds[:] = np.random.default_rng(seed).normal(size=2)
         p = compared.probabilities()

@@ -35,14 +35,3 @@ def test_rounds_of_an_arm_that_is_none_are_refused(arm):
     with pytest.raises(ValueError, match=r"\['arm'\] must be integers from 0 to 1"):
         check(kept, rounds.form(2))
     assert rounds.arm.tolist() == [0, 1, 1]
-
-
-def test_the_latest_rounds_are_the_last_ones(rng):
-    rounds, n = Rounds(2), 40
-    arm = np.where(np.arange(n) < 6, 1, 2 * (np.arange(n) % 2))
-    rounds.append(rng.normal(size=(n, 2)), arm, rng.normal(size=n), rng.uniform(1, 2, n))
-    for k, m in [(None, 1), (None, 7), (None, n), (0, 3), (2, 17), (1, 1), (1, 6)]:
-        found, whole = rounds.latest(m, k), rounds.of(k)
-        assert set(found["arm"].tolist()) <= ({0, 1, 2} if k is None else {k})
-        for role, values in whole.items():
-            np.testing.assert_array_equal(found[role], values[-m:])

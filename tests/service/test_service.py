@@ -764,7 +764,7 @@ def test_settings_that_make_no_sense(lite, settings, said):
 @pytest.mark.parametrize("wait", [3600, 3600.0, "3600", "3600.0", "1h", "60min"])
 def test_a_number_is_seconds_as_text_too(wait):
     assert settings_of(wait, None, "first", False).wait == 3_600_000_000
-    assert bb.LinTS(2, 1, half_life=wait, clock="time").belief.fading_rate == np.log(2.0) / 3600.0
+    assert bb.LinTS(2, 1, half_life=wait, clock="time").belief.memory.rate == np.log(2.0) / 3600.0
 
 
 # ---- a log that cannot be written ---------------------------------------------------------------

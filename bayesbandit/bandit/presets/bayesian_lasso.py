@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.presets.preset import preset
-from bayesbandit.beliefs.base import Clock
 from bayesbandit.checks import Alpha, Arms, Seed, number
 from bayesbandit.policies import UCB, Thompson
 from bayesbandit.weighting.propensity import InversePropensity, Unweighted
@@ -24,8 +23,8 @@ def BayesianLassoTS(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, lam: float | Prior = 1.0,
     sigma2: float | Prior | None = None, intercept: bool | None = None, listing: bool = False,
     draws: int = 100, refit_every: int | float = 1, seed: Seed = 0,
-    balance: Unweighted | InversePropensity | None = None, half_life: float | str | None = None,
-    clock: Clock = "rounds", *, min_probability: Alpha = 0.0, **settings: Any,
+    balance: Unweighted | InversePropensity | None = None, *, min_probability: Alpha = 0.0,
+    **settings: Any,
 ) -> Bandit:  # fmt: skip
     """Return Bayesian LASSO Thompson sampling (paper, Appendix C), by the Gibbs sampler.
 
@@ -37,7 +36,6 @@ def BayesianLassoTS(
     draws, refit_every: a refit makes `draws` sweeps from the sampler's last state; it is due after
     so many rewards of an arm. A decision uses one of the arm's draws at random. After as many
     decisions as there are draws, new ones are computed.
-    half_life, clock: the window of the rounds that count, as of `bb.Declared`.
     listing: follow the appendix's pseudocode, for a number sigma2. One of `draws` iterates, without
     burn-in, is used for the arm until its next reward. Such a frozen draw is not Thompson sampling,
     and its propensities are 0 and 1.
@@ -48,7 +46,7 @@ def BayesianLassoTS(
             f"sigma2={sigma2!r}, alpha={alpha!r}, refit_every={refit_every!r}"
         )
     intercept = not listing if intercept is None else intercept
-    model = _lasso(lam, sigma2, intercept, draws, refit_every, half_life, clock, listing)
+    model = _lasso(lam, sigma2, intercept, draws, refit_every, listing)
     policy = Thompson(alpha, min_probability=min_probability)
     return Bandit(arms, model, policy, balance, n_features=n_features, seed=seed, **settings)
 
@@ -58,21 +56,21 @@ def BayesianLassoUCB(
     arms: Arms, n_features: int | None = None, alpha: Alpha = 1.0, lam: float | Prior = 1.0,
     sigma2: float | Prior | None = None, intercept: bool = True, draws: int = 100,
     refit_every: int | float = 1, seed: Seed = 0,
-    balance: Unweighted | InversePropensity | None = None, half_life: float | str | None = None,
-    clock: Clock = "rounds", *, min_probability: Alpha = 0.0, **settings: Any,
+    balance: Unweighted | InversePropensity | None = None, *, min_probability: Alpha = 0.0,
+    **settings: Any,
 ) -> Bandit:  # fmt: skip
     """Return Bayesian LASSO UCB (paper, Appendix C): the largest mean + α sd of the draws.
 
     intercept: whether there is a constant, with prior N(0, 100), that the LASSO does not shrink.
     """
-    model = _lasso(lam, sigma2, intercept, draws, refit_every, half_life, clock)
+    model = _lasso(lam, sigma2, intercept, draws, refit_every)
     policy = UCB(alpha, min_probability=min_probability)
     return Bandit(arms, model, policy, balance, n_features=n_features, seed=seed, **settings)
 
 
 def _lasso(
     lam: float | Prior, sigma2: float | Prior | None, intercept: bool, draws: int,
-    refit_every: int | float, half_life: float | str | None, clock: Clock, frozen: bool = False,
+    refit_every: int | float, frozen: bool = False,
 ) -> Sampled:  # fmt: skip
     """Return the gallery's Bayesian LASSO with these priors, fitted by Gibbs sampling."""
     from bayesbandit.beliefs.declared import Sampled  # loads PyMC
@@ -85,7 +83,4 @@ def _lasso(
     priors["lambda2"] = lam if isinstance(lam, Prior) else number(lam, "lam", above=0) ** 2
     model = load_model("bayesian_lasso").with_priors(**priors)
     tune = 0 if frozen else WARM_SWEEPS
-    return Sampled(
-        model, "gibbs", half_life, clock, draws=draws, tune=tune, refit_every=refit_every,
-        frozen=frozen,
-    )  # fmt: skip
+    return Sampled(model, "gibbs", draws=draws, tune=tune, refit_every=refit_every, frozen=frozen)

@@ -46,7 +46,16 @@ def preset[**P](
 
         @wraps(make)
         def checked(*args: P.args, **settings: P.kwargs) -> Bandit:
-            _refuse_unknown(make.__name__, model, settings, keywords)
+            if model is not None:
+                refuse_old_names(model, settings, make.__name__)
+            for setting in settings:
+                if setting not in keywords:
+                    close = get_close_matches(setting, keywords, n=1)
+                    hint = f"did you mean {close[0]!r}? " if close else ""
+                    raise TypeError(
+                        f"{make.__name__} has no setting {setting!r}; {hint}there are "
+                        f"{', '.join(keywords)}"
+                    )
             return make(*args, **settings)
 
         checked.__doc__ = _documented(make.__doc__, keywords, sources)
@@ -67,21 +76,6 @@ def _keyword(field: Field[Any]) -> inspect.Parameter:
     return inspect.Parameter(
         field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=field.type
     )
-
-
-def _refuse_unknown(
-    name: str, model: type | None, settings: dict[str, Any], keywords: Iterable[str]
-) -> None:
-    """Raise TypeError if a setting is not among the preset's keywords."""
-    if model is not None:
-        refuse_old_names(model, settings, name)
-    for setting in settings:
-        if setting not in keywords:
-            close = get_close_matches(setting, keywords, n=1)
-            hint = f"did you mean {close[0]!r}? " if close else ""
-            raise TypeError(
-                f"{name} has no setting {setting!r}; {hint}there are {', '.join(keywords)}"
-            )
 
 
 def _documented(doc: str | None, keywords: Iterable[str], sources: Iterable[object]) -> str:

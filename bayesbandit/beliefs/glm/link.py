@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -64,16 +63,12 @@ class Link:
 
     def features(self, memory: Memory) -> Mapped:
         """Return the regressors of η."""
-        return Mapped(replace(self.plan, method=self.glm.block), memory)
+        return Mapped(self.plan, memory, self.glm.block)
 
     def of_arms(self, n_arms: int) -> Link:
         """Return the link of a model that arms share, for another number of them."""
         plan = self.plan.of_arms(n_arms)
         return Link(plan, plan.functions.regression, 1, self.normalize, self.schedule)
-
-    def is_like(self, other: Link | None) -> bool:
-        """Return whether another link is of the same model."""
-        return other is not None and self.plan.model == other.plan.model
 
     # ---- mean rewards ----------------------------------------------------------------------------
 

@@ -59,13 +59,8 @@ class SampledBelief(ByDraws):
         self, spec: Sampled, n_arms: int, n_features: int, normalize: bool,
         seed: np.random.SeedSequence,
     ) -> None:  # fmt: skip
-        super().__init__(n_arms, n_features, normalize, seed, spec.half_life, spec.clock)
-        if spec.background and self.clock:
-            raise ValueError(
-                f"{spec.declared.name}: draws of a refit in the background would be of rounds that "
-                f"have left the window of half_life={spec.half_life!r} by then: background must be "
-                "False"
-            )
+        super().__init__(n_arms, n_features, normalize, seed)
+        self.refitted: dict[int, Posterior] = {}  # of all rounds, by `posterior`
         self.spec = spec
         self.joint = spec.declared.takes_arm
         self.background = spec.background
@@ -108,12 +103,9 @@ class SampledBelief(ByDraws):
         """Return the posterior that arm k has."""
         return 0 if self.joint else k
 
-    def _counts(self, g: int) -> tuple[int, int, int]:
-        """Return how many rounds posterior g has had so far, how many of them have left the window,
-        and how many of these had at its last refit."""
-        mine = slice(None) if self.joint else g
-        n, gone, then = (int(counts[mine].sum()) for counts in (self.n, *self.gone))
-        return n + gone, gone, then
+    def _count(self, g: int) -> int:
+        """Return how many rounds posterior g has."""
+        return int(self.n.sum() if self.joint else self.n[g])
 
     # ---- when draws are computed -----------------------------------------------------------------
 
@@ -146,19 +138,18 @@ class SampledBelief(ByDraws):
     def _due(self, g: int) -> bool:
         """Return whether new draws of posterior g are due.
 
-        They are by the number of rounds that came or left the window since the last refit, or by
-        that of the decisions made from the draws.
+        They are by the number of rounds that came since the last refit, or by that of the decisions
+        made from the draws.
         """
-        cloud, spec, (n, gone, then) = self.clouds[g], self.spec, self._counts(g)
+        cloud, spec, n = self.clouds[g], self.spec, self._count(g)
         used_up = self.decisions - cloud.since >= spec.draws and not spec.frozen
         if cloud.fitted < 0 or n < cloud.seen or used_up:
             return True
         if isinstance(self.plan.method, ConjugateEngine):  # new draws are as quick as weights
-            return n > cloud.fitted or gone > then
-        waits = self.weighs and cloud.values and spec.refit_every is None
-        changed = gone - then + (0 if waits else n - cloud.fitted)
-        fitted = cloud.fitted - then  # rounds that were there
-        return changed >= spec.schedule.next_due(fitted) - fitted
+            return n > cloud.fitted
+        if self.weighs and cloud.values and spec.refit_every is None:
+            return False
+        return n >= spec.schedule.next_due(cloud.fitted)
 
     def _begin(self, g: int) -> None:
         """Begin a refit of posterior g in the background, unless one runs.
@@ -167,7 +158,7 @@ class SampledBelief(ByDraws):
         """
         cloud = self.clouds[g]
         running = cloud.slot.refit is not None and cloud.slot.refit.runs
-        wait = cloud.failed >= 0 and self._counts(g)[0] < self.spec.schedule.next_due(cloud.failed)
+        wait = cloud.failed >= 0 and self._count(g) < self.spec.schedule.next_due(cloud.failed)
         if not (running or wait):
             twin = self.fork()
 
@@ -189,7 +180,7 @@ class SampledBelief(ByDraws):
             return
         self.clouds[g] = replace(cloud, runs=refit.number)
         if refit.error is not None:
-            failed = self._counts(g)[0]
+            failed = self._count(g)
             self.clouds[g] = replace(self.clouds[g], failed=failed, since=self.decisions)
             self.watch.warn_of_failure(self.plan, refit.error)
         if refit.result is None:
@@ -198,11 +189,11 @@ class SampledBelief(ByDraws):
         then, now = twin.rounds.of(twin._arm(h)), self.rounds.of(self._arm(g))
         if any(not np.array_equal(now[role][: len(v)], v) for role, v in then.items()):
             return
+        if len(twin.refused) < len(self.refused):
+            return  # its engine has refused other rounds
         if len(twin.refused) > len(self.refused):
             self._switch(twin.plan, twin.refused)
-        is_late = len(twin.refused) < len(self.refused)  # its engine has refused other rounds
-        new = replace(twin.clouds[h], since=self.decisions)
-        self.clouds[g] = replace(new, state=None) if is_late else new
+        self.clouds[g] = replace(twin.clouds[h], since=self.decisions)
 
     def _switch(self, plan: Plan, refused: tuple[Refusal, ...]) -> None:
         """Go on with another engine, to which the states of samplers mean nothing."""
@@ -221,14 +212,15 @@ class SampledBelief(ByDraws):
         cloud = self.clouds[g]
         if not (self.weighs and cloud.values):
             return True
-        n = self._counts(g)[0]
+        n = self._count(g)
         last = n if most is None else min(n, cloud.seen + most)
         step = max(1, min(ROUNDS_AT_ONCE, AT_ONCE // self.spec.draws))
+        rows = self.rounds.of(self._arm(g)) if cloud.seen < last else {}
         while cloud.seen < last and not cloud.spent:
-            rows = self.rounds.latest(n - cloud.seen, self._arm(g))
-            some = {role: v[: min(step, last - cloud.seen)] for role, v in rows.items()}
+            end = min(cloud.seen + step, last)
+            some = {role: v[cloud.seen : end] for role, v in rows.items()}
             likelihood = self.plan.row_likelihood(cloud.values, some)
-            cloud = cloud.after(likelihood, len(some["reward"]), least)
+            cloud = cloud.after(likelihood, end - cloud.seen, least)
         self.clouds[g] = cloud
         return not cloud.spent and cloud.effective >= self.spec.refit_below
 
@@ -264,7 +256,7 @@ class SampledBelief(ByDraws):
         """Put draws of posterior g, which has these rows, in the place of its cloud."""
         cloud = self.clouds[g]
         spec = self.spec
-        n = self._counts(g)[0]
+        n = self._count(g)
         key = (*self.seed.spawn_key, g, cloud.runs)
         rng = np.random.default_rng(np.random.SeedSequence(self.seed.entropy, spawn_key=key))
         try:
@@ -284,7 +276,6 @@ class SampledBelief(ByDraws):
             values, state, fitted=n, seen=n, since=self.decisions, runs=cloud.runs + 1,
             slot=cloud.slot,
         )  # fmt: skip
-        self.count_fit(range(len(self.n)) if self.joint else [g])
 
     def _drawn(
         self, g: int, rows: dict[str, Array], seed: int, rng: np.random.Generator
@@ -346,10 +337,8 @@ class SampledBelief(ByDraws):
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def _append(
-        self, tick: Array, x: Array, arm: Array, reward: Array, weight: Array | None
-    ) -> None:
-        """Add rounds: see `update`.
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
+        """Learn rounds.
 
         A single reward weights the draws at once: if one of them makes it likely, it is possible.
         Raise ValueError and learn nothing if a reward has likelihood 0 for all variables.
@@ -357,7 +346,7 @@ class SampledBelief(ByDraws):
         likelihood = self._likelihood(x, arm, reward, weight)
         likely = likelihood is not None and likelihood.max() > -np.inf
         self.admit(x, arm, reward, possible=likely)
-        super()._append(tick, x, arm, reward, weight)
+        super().update(x, arm, reward, weight)
         if likelihood is not None:
             least = MIN_SHARE_BEHIND if self.background else self.spec.refit_below
             g = self._of(int(arm[0]))
@@ -372,7 +361,7 @@ class SampledBelief(ByDraws):
             return None
         g = self._of(int(arm[0]))
         cloud = self.clouds[g]
-        if not cloud.values or cloud.spent or cloud.seen != self._counts(g)[0]:
+        if not cloud.values or cloud.spent or cloud.seen != self._count(g):
             return None
         weight = np.ones(1) if weight is None else weight
         rows = {"x": x, "reward": reward, "weight": weight, "arm": arm}
@@ -386,22 +375,15 @@ class SampledBelief(ByDraws):
         rows = {"x": x, "reward": reward, "weight": np.ones(len(x)), "arm": arm}
         self.plan.check_possible(rows, [cloud.values for cloud in self.clouds], possible)
 
+    def learn(self, arms: Iterable[int]) -> None:
+        self.refitted = {}
+
     def reweigh(
         self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
     ) -> None:
         super().reweigh(due, x, arm, reward, weight)
         for g in {self._of(k) for k in due}:
             self.clouds[g] = replace(self.clouds[g], fitted=-1)  # its draws are due
-
-    def advance(self, tick: float) -> None:
-        if self.clock:
-            old = self.rounds.records["tick"] <= tick - self.memory.window
-            for g, cloud in enumerate(self.clouds):
-                mine = old if self.joint else old[self.rounds.arm == g]
-                if mine[len(mine) - self._counts(g)[0] + cloud.seen :].any():
-                    # late rounds, which draws can no longer be weighted by
-                    self.clouds[g] = replace(cloud, fitted=-1)
-        super().advance(tick)
 
     def refit_when_asked(self) -> None:
         self.background = False
@@ -436,12 +418,11 @@ class SampledBelief(ByDraws):
 
     def _refitted(self, g: int) -> Posterior:
         """Return posterior g of all rounds, computed on a fork."""
-        rows, (n, gone, then) = self.rows(self._arm(g)), self._counts(g)
+        rows, n = self.rows(self._arm(g)), self._count(g)
         if self.plan.engine == "laplace" and n:  # the mode is known, and its draws are not needed
             return Posterior(self.plan, rows, self.plan.sample(rows, self.spec.draws, 1, 0), 0)
         twin = self.fork()
-        is_latest = self.clouds[g].fitted == n and gone == then
-        if not is_latest or self.spec.frozen:  # one frozen draw is not a posterior
+        if self.clouds[g].fitted != n or self.spec.frozen:  # one frozen draw is not a posterior
             twin.spec = replace(self.spec, frozen=False)
             twin._refit(g)
         cloud = twin.clouds[g]

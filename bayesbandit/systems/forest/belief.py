@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from copy import copy
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
-from bayesbandit import Encoder
-from bayesbandit.checks import MAX_ABS_VALUE, MAX_DRAWS, contexts, integer, number, one_of
-from bayesbandit.extend import ByNormal, LocationScale, Schedule, savable, settings_repr
+from bayesbandit.checks import MAX_ABS_VALUE, MAX_DRAWS, integer, number, one_of
+from bayesbandit.extend import ByFits, LocationScale, Schedule, savable, settings_repr
 from bayesbandit.forms import Numbers, prefixed, unprefixed
 from bayesbandit.systems.forest.arm import ArmForest
 from bayesbandit.systems.forest.trees import Growth, Trees, Weighing, joined, trees_form
 
 Array = np.ndarray
-TREE_ARRAYS = tuple(f.name for f in fields(Trees))
 
 
 @savable
@@ -45,8 +42,6 @@ class Forest:
     refit_every: when an arm's forest is grown again. A float is a share by which its rounds must
     grow (.1 = 10 %), an int a number of its rounds.
     least: the rounds that an arm needs before its first forest.
-    half_life, clock: as of `Ridge`, but only the rounds of the last half_life / ln 2 ticks count,
-    and these count whole: as many as fading would leave. None: all rounds count.
 
     The paper has 200 trees and grf's defaults. We differ in four points. Trees are fully grown
     (grf's min_node=5 allows no split before 24 rounds), and the variance has a floor. A child may
@@ -73,8 +68,6 @@ class Forest:
     variance_floor: float = 8.0
     refit_every: float | int = 0.1
     least: int = 10
-    half_life: float | str | None = None
-    clock: Literal["rounds", "time"] = "rounds"
 
     def __post_init__(self) -> None:
         integer(self.bag, "bag", least=2)
@@ -127,68 +120,30 @@ class Forest:
         return ArmForest(self.bag, n, level, sd, joined(trees))
 
 
-@dataclass(frozen=True, eq=False)
-class ForestPosterior:
-    """The posterior of arm k's mean reward at a context: N(mean, sd²)."""
-
-    belief: ForestBelief
-    k: int
-    encoder: Encoder | None = None
-
-    def mean(self, x: object) -> Array:
-        """Return means (n,) at contexts x (n, d)."""
-        return self._moments(x)[0]
-
-    def sd(self, x: object) -> Array:
-        """Return standard deviations (n,) at contexts x (n, d)."""
-        return self._moments(x)[1]
-
-    def draw(self, x: object, size: int, rng: np.random.Generator) -> Array:
-        """Return draws (size, n). One draw has the same normal deviate at all contexts."""
-        mean, sd = self._moments(x)
-        return np.asarray(mean + sd * rng.standard_normal((size, 1)))
-
-    def _moments(self, x: object) -> tuple[Array, Array]:
-        rows = x if self.encoder is None else self.encoder.transform(x)
-        prediction = self.belief.predict(contexts(rows, self.belief.n_features))
-        return prediction.mean[:, self.k], prediction.sd[:, self.k]
-
-
-class ForestBelief(ByNormal):
-    """A forest for each arm. Thompson sampling draws from N(mean, variance by little bags).
-
-    forests: one for each arm. They are replaced and never changed in place, so forks can share
-    them.
-    """
+class ForestBelief(ByFits[ArmForest]):
+    """A forest for each arm. Thompson sampling draws from N(mean, variance by little bags)."""
 
     def __init__(
         self, spec: Forest, n_arms: int, n_features: int, normalize: bool,
         seed: np.random.SeedSequence | None,
     ) -> None:  # fmt: skip
-        super().__init__(n_arms, n_features, normalize, seed, spec.half_life, spec.clock)
+        super().__init__(n_arms, n_features, normalize, seed)
         self.spec = spec
-        self.forests = (ArmForest(spec.bag),) * n_arms
-
-    @property
-    def fitted(self) -> Array:
-        """Return how many rounds each arm's forest was fitted to (K,); 0 before the first."""
-        return np.array([forest.n for forest in self.forests], np.float64)
-
-    @property
-    def new(self) -> Array:
-        """Return which arms have no forest yet, booleans (K,)."""
-        return self.fitted == 0
+        self.schedule = Schedule(spec.refit_every)
+        self.least = spec.least
+        self.blank = ArmForest(spec.bag)
+        self.fits = (self.blank,) * n_arms
 
     # ---- mean rewards ----------------------------------------------------------------------------
 
     def predict(self, x: Array) -> LocationScale:
-        moments = [forest.moments(x) for forest in self.forests]
+        moments = [forest.moments(x) for forest in self.fits]
         mean, variance = (np.stack(columns, axis=1) for columns in zip(*moments, strict=True))
         return LocationScale(mean, np.sqrt(np.maximum(variance, self._least_variance())))
 
     def _least_variance(self) -> Array:
         """Return the least variance of each arm's prediction (K,)."""
-        n, level, sd = np.array([(f.n, f.level, f.sd) for f in self.forests], np.float64).T
+        n, level, sd = np.array([(f.n, f.level, f.sd) for f in self.fits], np.float64).T
         share = n / max(n.sum(), 1.0)
         spread = share @ (sd**2 + (level - share @ level) ** 2)
         return np.asarray(self.spec.variance_floor * np.maximum(spread, sd**2) / np.maximum(n, 1.0))
@@ -197,74 +152,30 @@ class ForestBelief(ByNormal):
         """Return the bags' means (n, K, S), from which the variance is computed."""
         out = np.full((len(x), len(self.n), self.spec.trees // self.spec.bag), np.nan)
         for k in np.flatnonzero(~self.new):
-            out[:, k] = self.forests[k].bags(x)
+            out[:, k] = self.fits[k].bags(x)
         return out
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def learn(self, arms: Iterable[int]) -> None:
-        schedule = Schedule(self.spec.refit_every)
-        for k in arms:
-            due = self.due(k, self.forests[k].n, schedule, self.spec.least)
-            if due is not None or self.forests[k].n == 0:
-                self._refit(k, due or 0)
+    def fit(self, rounds: dict[str, Array], rng: np.random.Generator) -> ArmForest:
+        weight = rounds["weight"]
+        weight = weight / weight.mean() if self.normalize else weight
+        return self.spec.grown(rounds["x"], rounds["reward"], weight, rng)
 
-    def _refit(self, k: int, n: int) -> None:
-        """Fit arm k's forest to its first n rounds; if n is too small, keep only the mean."""
-        rounds = self.rounds.of(k)
-        x, reward, weight = rounds["x"], rounds["reward"], rounds["weight"]
-        if n >= self.spec.least:
-            x, reward, weight = x[:n], reward[:n], weight[:n]
-            weight = weight / weight.mean() if self.normalize else weight
-            forest = self.spec.grown(x, reward, weight, self.rng(k, n))
-        else:
-            level = float(np.average(reward, weights=weight)) if weight.size else 0.0
-            forest = ArmForest(self.spec.bag, level=level)
-        self.forests = (*self.forests[:k], forest, *self.forests[k + 1 :])
-        self.count_fit([k])
-
-    def reweigh(
-        self, due: Iterable[int], x: Array, arm: Array, reward: Array, weight: Array
-    ) -> None:
-        super().reweigh((), x, arm, reward, weight)
-        for k in due:
-            self._refit(k, int(self.n[k]))
-
-    def add_arm(self) -> None:
-        self.forests = (*self.forests, ArmForest(self.spec.bag))
-        super().add_arm()
-
-    def remove_arm(self, k: int) -> None:
-        self.forests = (*self.forests[:k], *self.forests[k + 1 :])
-        super().remove_arm(k)
-
-    def posterior(self, k: int, rows: dict[str, Array]) -> ForestPosterior:
-        """Return arm k's forest fitted to all rounds so far.
-
-        The forest used for decisions does not change. This one is kept until the rounds change.
-        """
-        if k not in self.refitted:
-            twin = self.fork()
-            n = int(self.n[k])
-            if n >= self.spec.least and (self.forests[k].n != n or self.clock):
-                twin._refit(k, n)
-            self.refitted[k] = ForestPosterior(twin, k)
-        return self.refitted[k]
+    def unfitted(self, rounds: dict[str, Array]) -> ArmForest:
+        reward = rounds["reward"]
+        level = float(np.average(reward, weights=rounds["weight"])) if reward.size else 0.0
+        return replace(self.blank, level=level)
 
     # ---- all that is known -----------------------------------------------------------------------
 
-    def fork(self) -> Self:
-        twin = copy(self)
-        twin.rounds, twin.n = self.rounds.fork(), self.n.copy()
-        return twin
-
     def state(self) -> dict[str, Any]:
         """Return rounds and trees as arrays. The names of arm k's trees begin with `k.`."""
-        level, sd = np.array([(forest.level, forest.sd) for forest in self.forests]).T
+        level, sd = np.array([(forest.level, forest.sd) for forest in self.fits]).T
         state = super().state() | {"level": level, "sd": sd, "fitted": self.fitted}
-        for k, forest in enumerate(self.forests):
+        for k, forest in enumerate(self.fits):
             if forest.trees is not None:
-                state |= {f"{k}.{name}": vars(forest.trees)[name] for name in TREE_ARRAYS}
+                state |= prefixed(f"{k}.", vars(forest.trees))
         return state
 
     def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
@@ -280,9 +191,9 @@ class ForestBelief(ByNormal):
 
     def restore(self, state: dict[str, Any]) -> None:
         self.restore_rounds(state)
-        self.forests = tuple(self._restored(state, k) for k in range(len(self.n)))
+        self.fits = tuple(self._restored(state, k) for k in range(len(self.n)))
 
     def _restored(self, state: dict[str, Any], k: int) -> ArmForest:
         n, level, sd = (float(state[name][k]) for name in ("fitted", "level", "sd"))
-        trees = Trees(**{name: state[f"{k}.{name}"] for name in TREE_ARRAYS}) if n else None
+        trees = Trees(**unprefixed(state, f"{k}.")) if n else None
         return ArmForest(self.spec.bag, int(n), level, sd, trees)

@@ -216,9 +216,6 @@ class PolicyBelief(Belief):
 
     # ---- state -----------------------------------------------------------------------------------
 
-    def posterior(self, k: int, rows: dict[str, Array]) -> Any:
-        raise TypeError("ILOVETOCONBANDITS has no posterior; its policies are in belief.mixture")
-
     def state(self) -> dict[str, Any]:
         """Return rounds, policies and weights.
 

@@ -13,7 +13,6 @@ from bayesbandit import Ridge
 from bayesbandit.checks import (
     LARGEST_FLOAT,
     MAX_ABS_VALUE,
-    MAX_COUNT,
     finite,
     integer,
     number,
@@ -30,7 +29,7 @@ from bayesbandit.extend import (
     savable,
     settings_repr,
 )
-from bayesbandit.forms import Real, Whole, prefixed, unprefixed
+from bayesbandit.forms import Whole, prefixed, unprefixed
 from bayesbandit.systems.policy_tree.leaves import Leaves
 from bayesbandit.systems.policy_tree.tree import Tree, grown, tree_form
 
@@ -54,8 +53,7 @@ class PolicyTree:
     base: the outcome model μ̂: `Ridge()`, or another model with a method `belief`. A round's μ̂ is
         predicted from earlier rounds and then kept, so its own reward does not bias its scores. An
         arm that was added later has no score in that round.
-        If it is a ridge regression with a half-life, the tree forgets too: it is grown from the
-        rounds of the last half_life / ln 2 ticks, as many as fading would leave.
+        It must not forget, as the tree does not.
     depth: levels of splits.
     by: "value" finds the tree whose leaves' best arms have the largest sum of scores. It is exact
         up to depth 2 (see `tree.grown`). "classification" is the paper's wording: a classification
@@ -128,11 +126,8 @@ class PolicyTree:
         inner = self.base.belief(n_arms, n_features, False, seed)
         if not isinstance(inner, Belief):
             raise TypeError(f"{shown(self.base)}.belief(…) must give a Belief; got {shown(inner)}")
-        if inner.clock is not None and inner.fading_rate == 0.0:
-            raise ValueError(
-                "a tree forgets with a base whose rounds fade, as Ridge(half_life=500); got "
-                f"{shown(self.base)}"
-            )
+        if inner.clock is not None:
+            raise ValueError(f"a tree does not forget, and its base does: {shown(self.base)}")
         return TreeBelief(self, inner, n_arms, n_features)
 
 
@@ -143,8 +138,6 @@ class TreeBelief(Belief):
         columns), NaN for arms added later. A removed arm is −1; its rounds still give the other
         arms' scores.
     fitted: how many rounds the tree was grown on.
-    tick: the latest, if the outcome model forgets. lost: how many rounds have left the log since
-        the tree was grown.
     """
 
     n: Array
@@ -152,9 +145,9 @@ class TreeBelief(Belief):
     def __init__(self, spec: PolicyTree, inner: Any, n_arms: int, n_features: int) -> None:
         self.spec, self.inner = spec, inner
         self.n_features, self.n = n_features, np.zeros(n_arms)
-        self.clock, self.predict_may_refit = inner.clock, inner.predict_may_refit
-        self.log = Rounds(n_features + n_arms, timed=inner.clock is not None)
-        self.tree, self.fitted, self.tick, self.lost = Tree.root(), 0, 0.0, 0
+        self.predict_may_refit = inner.predict_may_refit
+        self.log = Rounds(n_features + n_arms)
+        self.tree, self.fitted = Tree.root(), 0
         self.leaves = Leaves(1, n_arms)
 
     def __repr__(self) -> str:
@@ -194,51 +187,27 @@ class TreeBelief(Belief):
 
     # ---- rewards ---------------------------------------------------------------------------------
 
-    def update(
-        self, x: Array, arm: Array, reward: Array, weight: Array | None = None,
-        tick: Array | None = None,
-    ) -> None:  # fmt: skip
+    def update(self, x: Array, arm: Array, reward: Array, weight: Array | None = None) -> None:
         """Learn from rounds one by one: contexts x (n, d), and arm numbers and rewards (n,).
 
-        weight: inverse propensities (n,); None: 1. tick (n,): when they were decided; None: now.
+        weight: inverse propensities (n,); None: 1.
         """
-        tick = np.full(len(x), self.tick) if tick is None else tick
-        self.advance(tick.max(initial=0.0))
         weight = np.ones(len(x)) if weight is None else weight
         inner_weight = weight if self.spec.balanced else np.ones(len(x))
         leaf = self.tree.leaf(x)
+        due = Schedule(self.spec.refit_every).next_due(self.fitted)
         for i in range(len(x)):
             row = slice(i, i + 1)
             means = finite(self.inner.predict(x[row]).mean, "the outcome model's means")
             rest = arm[row], reward[row], weight[row]
-            self.log.append(np.hstack([x[row], means]), *rest, tick[row])
+            self.log.append(np.hstack([x[row], means]), *rest)
             self.leaves.learn(leaf[row], means, *rest)
-            timed = {} if self.clock is None else {"tick": tick[row]}
-            self.inner.update(x[row], arm[row], reward[row], inner_weight[row], **timed)
+            self.inner.update(x[row], arm[row], reward[row], inner_weight[row])
             self.n = self.n + np.bincount(arm[row], minlength=len(self.n))
-            if self._is_due():
+            if len(self.log) >= due:
                 self._grow()
+                due = Schedule(self.spec.refit_every).next_due(self.fitted)
                 leaf = self.tree.leaf(x)
-
-    def _is_due(self) -> bool:
-        """Return whether enough rounds came, or left, since the tree was grown."""
-        changed = len(self.log) + 2 * self.lost - self.fitted
-        return changed >= Schedule(self.spec.refit_every).next_due(self.fitted) - self.fitted
-
-    def advance(self, tick: float) -> None:
-        if self.clock is None:
-            return
-        self.inner.advance(tick)
-        if tick <= self.tick:
-            return
-        self.tick, before = float(tick), len(self.log)
-        if self.log.forget(tick - 1.0 / self.inner.fading_rate):
-            self.lost += before - len(self.log)
-            self._count(len(self.n))
-            if len(self.log) and self._is_due():
-                self._grow()
-            else:
-                self._fill()
 
     def _rounds(self) -> tuple[Array, Array, Array, Array, Array]:
         """Return the log: x (n, d), means (n, K), and arm, reward, weight (n,)."""
@@ -259,7 +228,7 @@ class TreeBelief(Belief):
         played = np.flatnonzero(arm >= 0)
         cell = played, arm[played]
         score[cell] += weight[played] * (reward[played] - score[cell])
-        spec, self.fitted, self.lost = self.spec, len(x), 0
+        spec, self.fitted = self.spec, len(x)
         self.tree = grown(x, score, arm, spec.depth, spec.least, spec.cuts, spec.by)
         self._fill()
 
@@ -275,17 +244,15 @@ class TreeBelief(Belief):
         """Reweight the rounds. The tree does not change until its next refit."""
         due = list(due)
         logged = self.log.of()["x"]
-        self._relog(logged, np.maximum(arm, -1), reward, weight, self.log.tick)
+        self._relog(logged, np.maximum(arm, -1), reward, weight)
         if self.spec.balanced:
-            self._of_inner("reweigh", "weights change")(due, x, arm, reward, weight)
+            self.inner.reweigh(due, x, arm, reward, weight)
         self._fill()
 
-    def _relog(
-        self, x: Array, arm: Array, reward: Array, weight: Array, tick: Array | None
-    ) -> None:
+    def _relog(self, x: Array, arm: Array, reward: Array, weight: Array) -> None:
         """Replace all rounds; x (n, d + K) has contexts and means."""
-        self.log = Rounds(x.shape[1], timed=tick is not None)
-        self.log.append(x, arm, reward, weight, tick)
+        self.log = Rounds(x.shape[1])
+        self.log.append(x, arm, reward, weight)
         self._count(x.shape[1] - self.n_features)
 
     def _count(self, n_arms: int) -> None:
@@ -294,32 +261,20 @@ class TreeBelief(Belief):
 
     def add_arm(self) -> None:
         x, means, arm, reward, weight = self._rounds()
-        self._of_inner("add_arm", "an arm is added")()
+        self.inner.add_arm()
         wider = np.column_stack([x, means, np.full(len(x), np.nan)])
-        self._relog(wider, arm, reward, weight, self.log.tick)
+        self._relog(wider, arm, reward, weight)
         self._fill()
 
     def remove_arm(self, k: int) -> None:
         x, means, arm, reward, weight = self._rounds()
-        self._of_inner("remove_arm", "an arm is removed")(k)
+        self.inner.remove_arm(k)
         arm = np.where(arm == k, -1, arm - (arm > k))
         rest = np.column_stack([x, np.delete(means, k, axis=1)])
-        self._relog(rest, arm, reward, weight, self.log.tick)
+        self._relog(rest, arm, reward, weight)
         self._fill()
 
     # ---- state -----------------------------------------------------------------------------------
-
-    def posterior(self, k: int, rows: dict[str, Array]) -> Any:
-        raise TypeError(
-            "a policy tree has no posterior: belief.text() shows what its leaves know, and "
-            "belief.inner is its outcome model"
-        )
-
-    def _of_inner(self, method: str, when: str) -> Any:
-        """Return an optional method of the outcome model; raise TypeError if it has none."""
-        if not hasattr(self.inner, method):
-            raise TypeError(f"{type(self.inner).__name__} needs a method `{method}`, where {when}")
-        return getattr(self.inner, method)
 
     def reseed(self, seed: np.random.SeedSequence) -> None:
         if hasattr(self.inner, "reseed"):
@@ -332,18 +287,13 @@ class TreeBelief(Belief):
 
     def state(self) -> dict[str, Any]:
         """Return the rounds, the tree and the outcome model. `restore` computes the leaves."""
-        tree = {TREE_PREFIX + name: array for name, array in self.tree.state().items()}
-        inner = self._of_inner("state", "the bandit is saved")()
-        inner = {INNER_PREFIX + name: value for name, value in inner.items()}
-        window = {"tick": self.tick, "lost": self.lost} if self.clock else {}
-        return {"log": self.log.state(), "fitted": self.fitted, **window, **tree, **inner}
+        parts = prefixed(TREE_PREFIX, self.tree.state()), prefixed(INNER_PREFIX, self.inner.state())
+        return {"log": self.log.state(), "fitted": self.fitted, **parts[0], **parts[1]}
 
     def form(self, state: Mapping[str, Any], total: int) -> dict[Any, Any]:
         # Contexts, and the outcome model's means of each arm.
         log = self.log.form(len(self.n), least=-1, nan=True, most=LARGEST_FLOAT)
         form: dict[Any, Any] = {"log": log, "fitted": Whole(0, total)}
-        if self.clock is not None:
-            form |= {"tick": Real(0.0, MAX_COUNT), "lost": Whole(0, total)}
         form |= prefixed(TREE_PREFIX, tree_form(unprefixed(state, TREE_PREFIX), self.n_features))
         if not isinstance(self.inner, Described):
             return {**form, ...: object}
@@ -354,11 +304,8 @@ class TreeBelief(Belief):
     def restore(self, state: dict[str, Any]) -> None:
         self.log.restore(state["log"])
         self._count(len(self.n))
-        if self.clock is not None:
-            self.tick = state["tick"]
-            self.lost = state["lost"]
-        self._of_inner("restore", "a saved bandit is loaded")(unprefixed(state, INNER_PREFIX))
-        if self.clock is None and not np.array_equal(self.n, self.inner.n):
+        self.inner.restore(unprefixed(state, INNER_PREFIX))
+        if not np.array_equal(self.n, self.inner.n):
             raise ValueError(f"the outcome model has {self.inner.n} rounds, not {self.n}")
         self.tree = Tree(**unprefixed(state, TREE_PREFIX))
         self.fitted = state["fitted"]

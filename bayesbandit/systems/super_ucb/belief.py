@@ -123,11 +123,6 @@ class SuperUCBBelief(Belief):
             return self.spec.alpha
         return ucb_alpha(self.spec.horizon, len(self.n))
 
-    def _bounds(self, x: Array, s: int, arms: Array) -> tuple[Array, Array]:
-        """Return estimates and widths of arms at level s, at a context x (1, d)."""
-        found = self.levels[s].predict(x)
-        return found.mean[0, arms], self.alpha * found.sd[0, arms]
-
     def climb(self, x: Array, arms: Array, taken: int | None = None) -> tuple[Array, int]:
         """Return the tied best arms at x (1, d), and the level that learns from the round.
 
@@ -136,7 +131,8 @@ class SuperUCBBelief(Belief):
         width is large, or −1, and all arms are returned.
         """
         for s in range(self.S):
-            mean, width = self._bounds(x, s, arms)
+            found = self.levels[s].predict(x)
+            mean, width = found.mean[0, arms], self.alpha * found.sd[0, arms]
             upper = mean + width
             wide = width > 2.0 ** -(s + 1)
             if taken is not None:
@@ -195,11 +191,6 @@ class SuperUCBBelief(Belief):
         return deepcopy(self, {id(self.spec): self.spec})
 
     # ---- state -----------------------------------------------------------------------------------
-
-    def posterior(self, k: int, rows: dict[str, Array]) -> Any:
-        raise TypeError(
-            "SuperLinUCB has no posterior; belief.levels has the regressions of its levels"
-        )
 
     def state(self) -> dict[str, Any]:
         state: dict[str, Any] = {"level": self.level, "n": self.n}
