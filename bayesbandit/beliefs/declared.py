@@ -42,8 +42,8 @@ class Declared:
     engine: as in `bb.fit`.
     half_life: how long until a round counts half: a number of rounds, or with clock="time" seconds
         or a text as "7d". None: rounds count as long as the bandit lives. The prior stays.
-        Posteriors with a closed form fade, and so do those by Laplace's approximation. A model
-        known by draws does not forget: its noise would seem small if the weights of old rows were.
+        Posteriors with a closed form fade, and so do those of generalised linear models by
+        Laplace's approximation. A model known by draws does not forget.
         "auto" is as of `Ridge`, for linear-Gaussian models, probabilities and rates.
     clock: what ticks: "rounds", contexts decided and rows learned by `update`, or "time".
     drift: the variance of each variable's step in a tick, for linear-Gaussian models whose
@@ -149,7 +149,8 @@ class Declared:
             given = f"half_life={self.half_life!r}" if self.half_life else f"drift={self.drift!r}"
             raise ValueError(
                 f"{self.declared.name} is known by posterior draws, which do not forget: "
-                f"got {given}; bb.Laplace(model, half_life=…) forgets"
+                f"got {given}; give a new bandit the latest rounds instead, as "
+                "new.update(bb.ope.Log.of(bandit.history)[-1000:])"
             )
 
     def _check_memory(self, normalize: bool, known_by: str, chooses: bool = False) -> None:
