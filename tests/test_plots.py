@@ -254,37 +254,6 @@ def test_no_global_state():
     assert dict(pyplot.rcParams) == before
 
 
-@pytest.mark.slow
-def test_policy_tree():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(300, 2))
-    best = np.where(x[:, 0] > 0, np.where(x[:, 1] > 0, 0, 1), 2)
-    reward = 1.0 * (np.arange(3) == best[:, None])
-    bandit = bb.PolicyTreeTS(["red", "green", "blue"], 2)
-    assert len(rendered(plots.policy_tree(bandit)).axes) == 2  # one leaf
-    bandit.play(x, reward)
-    figure = rendered(plots.policy_tree(bandit, ["age", "income"], "Ages"))
-    tree, leaves = bandit.belief.tree, bandit.belief.leaves
-    top, *panels = figure.axes
-    assert figure.get_suptitle() == "Ages"
-    rows = [text.get_text() for text in figure.axes[1].get_yticklabels()]
-    assert rows == ["red", "green", "blue"]
-    asked = [text.get_text() for text in top.texts if "≤" in text.get_text()]
-    names = [("age", "income")[j] for j in tree.feature if j >= 0]
-    assert [text.split(" ≤ ")[0] for text in asked] == names
-    assert [ax.get_title() for ax in panels] == [f"leaf {i}" for i in range(tree.n_leaves)]
-    mean = bandit.belief.of_leaves()[0]
-    for leaf, ax in enumerate(panels):
-        assert [line.lines[0].get_xdata()[0] for line in ax.containers] == mean[leaf].tolist()
-        (counts,) = ax.child_axes
-        plays = [int(text.get_text().replace(",", "")) for text in counts.get_yticklabels()]
-        assert plays == leaves.plays[leaf].tolist()
-    with pytest.raises(TypeError, match="needs a bandit with one"):
-        plots.policy_tree(bb.LinTS(2, 1))
-    with pytest.raises(ValueError, match="features must be 2 names"):
-        plots.policy_tree(bandit, ["age"])
-
-
 def test_the_picture_of_balance_names_what_it_takes():
     bandit = bb.LinTS(2, 1)
     bandit.update([[0.0], [1.0]], [0, 1], [0.0, 1.0], [0.5, 0.5])
@@ -349,34 +318,14 @@ def test_a_bandit_has_one_look_in_all_pictures():
     one, other = style.looks(["BLTS", "mine", "LinTS"]), style.looks(["a", "BLTS", "b", "mine"])
     assert one["BLTS"] == other["BLTS"] == style.look(2)
     assert one["mine"] == other["mine"]
-    many = style.looks([f"bandit {i}" for i in range(len(style.LEFT))])
-    assert len({tuple(map(str, look.values())) for look in many.values()}) == len(style.LEFT)
-    seven = style.looks(["none", "decision", "pooled", "estimated", "residual", "kernel"])
-    assert len({look["color"] for look in seven.values()}) == 6
-
-
-def test_designs_are_named_in_words():
-    from bayesbandit.environments import NonLinear, SparseLinear, SyntheticExample
-
-    assert style.words("iris") == "iris"
-    for world in (SyntheticExample("mis"), NonLinear(), SparseLinear(sigma=0.2)):
-        assert f"σ = {world.sigma:g}" in style.words(world.name)
-        assert "-linear-" not in style.words(world.name)
+    left = style.LOOKS - len({*style.KNOWN.values()})
+    many = style.looks([f"bandit {i}" for i in range(left)])
+    assert len({tuple(map(str, look.values())) for look in many.values()}) == left
 
 
 def test_an_error_over_environments_is_named_also_with_one_replication():
     title = plots.regret_curves(simulated(13, replications=1)).get_suptitle()
     assert spoken(title).startswith("Normalised regret: mean ± SE over 13 environments, one repl")
-
-
-def test_an_arm_of_which_a_leaf_knows_nothing_has_no_point():
-    rng = np.random.default_rng(0)
-    x, arm = rng.normal(size=(80, 1)), rng.integers(2, size=80)
-    bandit = bb.PolicyTreeTS(["red", "green", "blue"], 1)
-    bandit.update(x, np.array(["red", "green"])[arm], x[:, 0] * (1 - arm), np.full(80, 0.5))
-    for ax in rendered(plots.policy_tree(bandit)).axes[1:]:
-        points = [line.lines[0].get_xdata()[0] for line in ax.containers]
-        assert np.isfinite(points).tolist() == [True, True, False]
 
 
 BANDIT = bb.BLTS(["mail", "phone"], 2, min_probability=0.05, seed=0)
@@ -393,7 +342,6 @@ PICTURES = {
     "policy_contrasts": partial(plots.policy_contrasts, EVALUATED, against="mail"),
     "calibration": partial(plots.calibration, bb.ope.check(EVALUATED.data)),
     "value_sequences": partial(plots.value_sequences, EVALUATED),
-    "policy_tree": partial(plots.policy_tree, bb.PolicyTreeTS(["mail", "phone"], 2)),
 }
 
 

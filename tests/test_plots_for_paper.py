@@ -36,14 +36,6 @@ def evaluated():
     return bb.ope.evaluate(log(), {arm: arm for arm in ARMS}, sequence="asymptotic")
 
 
-@cache
-def tree():
-    bandit = bb.PolicyTreeTS(["mail", "phone"], 2, seed=0)
-    for x in np.random.default_rng(1).normal(size=(120, 2)):
-        bandit.observe(decision := bandit.choose(x), float(x[0] > 0) * (decision.arm == "mail"))
-    return bandit
-
-
 PICTURES = {
     "regret_curves": lambda: partial(plots.regret_curves, simulated(5)),
     "propensities": lambda: partial(plots.propensities, simulated(5)),
@@ -54,9 +46,8 @@ PICTURES = {
     "policy_contrasts": lambda: partial(plots.policy_contrasts, evaluated(), "mail"),
     "calibration": lambda: partial(plots.calibration, bb.ope.check(log())),
     "value_sequences": lambda: partial(plots.value_sequences, evaluated()),
-    "policy_tree": lambda: partial(plots.policy_tree, tree()),
 }
-WHOLE = ("pairwise_scatter", "policy_tree")  # of panels that belong together: no ax
+WHOLE = ("pairwise_scatter",)  # of panels that belong together: no ax
 
 
 def test_every_picture_is_here():
@@ -75,7 +66,7 @@ def words(figure):
 def test_it_has_the_width_that_is_asked_for(name, width):
     draw = PICTURES[name]()
     if name in WHOLE and width == COLUMN:
-        with pytest.raises(ValueError, match=r"width must be .* ≥ (3.9|4.8) "):
+        with pytest.raises(ValueError, match=r"width must be .* ≥ 3.9 "):
             draw(width=width)
         return
     figure = draw(width=width, title="Seen in a journal")

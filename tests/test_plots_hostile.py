@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import bayesbandit as bb
 from bayesbandit import plots
 from bayesbandit.plots.style import look
 from tests.cases import few, long_but
@@ -41,29 +40,6 @@ def test_balances_of_all_arms_have_their_features_in_one_order():
     np.testing.assert_allclose(before.get_xdata(), [-0.2, 0.1, 0.0])
     np.testing.assert_allclose(after.get_xdata(), np.array([-0.2, 0.1, 0.0]) / 3)
     assert first.get_title() == "arm a (1 round)"
-
-
-def tree(arms, features=None, scale=1.0, rounds=300):
-    rng = np.random.default_rng(0)
-    bandit = bb.PolicyTreeTS(arms, 2)
-    x, K = scale * rng.normal(size=(rounds, 2)), len(bandit.arms)
-    best = ((x[:, 0] > 0) + 2 * (x[:, 1] > 0)) % K
-    bandit.play(x, scale * (np.arange(K) == best[:, None]))
-    return plots.policy_tree(bandit, features)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scale", SCALES)
-def test_trees_of_any_units(scale):
-    inside(tree(4, scale=scale))
-
-
-@few("[1]")
-@pytest.mark.parametrize("arms", [1, 30, [LONG.format(i) for i in range(3)]])
-def test_trees_of_any_arms(arms):
-    figure = inside(tree(arms, [LONG.format("a"), LONG.format("b")]))
-    boxes = [text.get_window_extent() for text in figure.axes[0].texts if "≤" in text.get_text()]
-    assert all(not a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
 
 
 def test_looks_differ():

@@ -10,7 +10,6 @@ from bayesbandit.plots.evidence import (
     value_sequences,
 )
 from bayesbandit.plots.results import pairwise_scatter, propensities
-from bayesbandit.plots.trees import policy_tree
 
 __all__ = [
     "MANY",
@@ -19,7 +18,6 @@ __all__ = [
     "paired_differences",
     "pairwise_scatter",
     "policy_contrasts",
-    "policy_tree",
     "policy_values",
     "propensities",
     "regret_curves",

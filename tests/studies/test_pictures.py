@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bayesbandit.plots import style
 from bayesbandit_studies import pictures
 from tests.pictures import inside
 from tests.test_plots import legend, rendered, simulated, spoken
@@ -142,3 +143,17 @@ def test_points_outside_the_grid_are_on_the_map():
     (left, right), (low, high) = figure.axes[0].get_xlim(), figure.axes[0].get_ylim()
     assert left < -3 < 9 < right
     assert low < -9 < 2 < high
+
+
+def test_designs_are_named_in_words():
+    from bayesbandit.environments import NonLinear, SparseLinear, SyntheticExample
+
+    assert style.words("iris") == "iris"
+    for world in (SyntheticExample("mis"), NonLinear(), SparseLinear(sigma=0.2)):
+        assert f"σ = {world.sigma:g}" in style.words(world.name)
+        assert "-linear-" not in style.words(world.name)
+
+
+def test_balances_differ_in_colour():
+    seven = style.looks(["none", "decision", "pooled", "estimated", "residual", "kernel"])
+    assert len({look["color"] for look in seven.values()}) == 6
