@@ -33,6 +33,7 @@ from joblib import Parallel, delayed
 
 import bayesbandit as bb
 from bayesbandit import environments, evaluation
+from bayesbandit_studies.data_sets import folder
 
 ALGORITHMS = {
     "LinTS": bb.LinTS, "BLTS": bb.BLTS, "LinUCB": bb.LinUCB, "BLUCB": bb.BLUCB,
@@ -179,7 +180,7 @@ def main() -> None:
     if args.rare:
         print(evaluation.markdown(rare_lock_outs(args.only, args.jobs, args.runs, args.seed)))
         return
-    sets = environments.folder(args.folder)
+    sets: list[Any] = [*folder(args.folder)]
     names = {environment.name for environment in sets}
     sets += [environments.bundled(name) for name in environments.BUNDLED if name not in names]
     tables = []

@@ -22,8 +22,7 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="A bundled set (iris, wine, breast_cancer, digits), or a folder of Parquet files "
-            "with a column “target”. May be repeated.",
+            help="A bundled set: iris, wine, breast_cancer or digits. May be repeated.",
         ),
     ] = None,
     csv: Annotated[

@@ -29,7 +29,7 @@ PRESETS = (
     "BootstrapLassoUCB", "BootstrapRidgeTS", "BootstrapRidgeUCB",
 )  # fmt: skip
 # The look of a bandit by number, and the words for an environment by a pattern of its name, in all
-# pictures. `bayesbandit_studies` has the paper's.
+# pictures. A publication adds its own.
 KNOWN = {name: i for i, name in enumerate(PRESETS)}
 DESIGNS: dict[str, str] = {}
 

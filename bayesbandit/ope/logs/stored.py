@@ -100,7 +100,9 @@ def _columns(
     if how.aggregate != "first":
         rounds["reward"] = rounds["reward"].where(~rounds["open"])  # more may come
     e, mean, on = np.zeros((3, len(rounds), len(arms)))
-    for own, which in rounds.groupby("arms", sort=False).indices.items():
+    kinds, several = pd.factorize(rounds["arms"])
+    for k, own in enumerate(several):
+        which = np.flatnonzero(kinds == k)
         place = np.ix_(which, [arms[arm] for arm in own])
         means = np.stack(rounds["mean"].iloc[which].to_list())
         e[place] = np.stack(rounds["probabilities"].iloc[which].to_list())
