@@ -254,15 +254,6 @@ def test_no_global_state():
     assert dict(pyplot.rcParams) == before
 
 
-def test_the_picture_of_balance_names_what_it_takes():
-    bandit = bb.LinTS(2, 1)
-    bandit.update([[0.0], [1.0]], [0, 1], [0.0, 1.0], [0.5, 0.5])
-    for other in (bandit.history, bandit, pd.DataFrame(), None):
-        with pytest.raises(TypeError, match=r"takes bb\.balance_table\(history\); got"):
-            plots.balance(other)
-    rendered(plots.balance(bb.balance_table(bandit.history)))
-
-
 ODD = [
     "$\\frac{",
     "a $x$ and $y$",
@@ -337,7 +328,6 @@ PICTURES = {
     "propensities": partial(plots.propensities, simulated(5)),
     "paired_differences": partial(plots.paired_differences, simulated(5)),
     "pairwise_scatter": partial(plots.pairwise_scatter, simulated(5)),
-    "balance": partial(plots.balance, bb.balance_table(BANDIT.history)),
     "policy_values": partial(plots.policy_values, EVALUATED),
     "policy_contrasts": partial(plots.policy_contrasts, EVALUATED, against="mail"),
     "calibration": partial(plots.calibration, bb.ope.check(EVALUATED.data)),

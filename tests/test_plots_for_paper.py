@@ -41,7 +41,6 @@ PICTURES = {
     "propensities": lambda: partial(plots.propensities, simulated(5)),
     "paired_differences": lambda: partial(plots.paired_differences, simulated(5)),
     "pairwise_scatter": lambda: partial(plots.pairwise_scatter, simulated(5)),
-    "balance": lambda: partial(plots.balance, bb.balance_table(played().history)),
     "policy_values": lambda: partial(plots.policy_values, evaluated()),
     "policy_contrasts": lambda: partial(plots.policy_contrasts, evaluated(), "mail"),
     "calibration": lambda: partial(plots.calibration, bb.ope.check(log())),

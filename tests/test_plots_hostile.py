@@ -6,40 +6,13 @@ import pytest
 
 from bayesbandit import plots
 from bayesbandit.plots.style import look
-from tests.cases import few, long_but
+from tests.cases import long_but
 from tests.pictures import inside
 from tests.test_plots import simulated
 
 LONG = "a name of sixty signs, which is long enough to need two lines {}"
 SCALES = 1e-9, 1.0, 1e9
 MANY = pytest.param(range(30), marks=pytest.mark.slow)
-
-
-def balances(arms, features, differences=(-0.5, 0.1, 0.1)):
-    """A balance table of arms and features by name."""
-    index = pd.MultiIndex.from_product([arms, features], names=["arm", "feature"])
-    before = np.resize(differences, len(index))
-    return pd.DataFrame({"before": before, "after": before / 3, "rounds": 1}, index=index)
-
-
-@pytest.mark.parametrize("arms", [["a"], [LONG.format(i) for i in range(5)], MANY])
-@pytest.mark.parametrize("features", [["x0"], [LONG.format(i) for i in range(4)]])
-@few("features1-arms0")
-def test_balances(arms, features):
-    inside(plots.balance(balances(arms, features)))
-
-
-def test_balances_of_all_arms_have_their_features_in_one_order():
-    """By the largest difference of any arm; named once a row of panels."""
-    differences = [0.1, 0.0, -0.2, 0.0, 0.0, -0.3]  # of x0, x1, x2 of arm a, and of arm b
-    figure = inside(plots.balance(balances(["a", "b"], ["x0", "x1", "x2"], differences)))
-    first, second = figure.axes
-    assert [text.get_text() for text in first.get_yticklabels()] == ["x2", "x0", "x1"]
-    assert [text.get_text() for text in second.get_yticklabels()] == ["", "", ""]
-    before, after = first.lines[-2:]
-    np.testing.assert_allclose(before.get_xdata(), [-0.2, 0.1, 0.0])
-    np.testing.assert_allclose(after.get_xdata(), np.array([-0.2, 0.1, 0.0]) / 3)
-    assert first.get_title() == "arm a (1 round)"
 
 
 def test_looks_differ():

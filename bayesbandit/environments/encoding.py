@@ -73,10 +73,26 @@ def prepare(
 
 
 def classes(y: Labels) -> tuple[np.ndarray, tuple[str | int, ...]]:
-    """Return the index of each label's class, (n,), and the sorted names of the classes, (K,).
+    """Return the index of each label's class, (n,), and the names of the classes, as `levels_of`.
+
+    Raise ValueError for labels of one class, or of nearly as many as there are rows.
+    """
+    index, arms = levels_of(y)
+    if len(arms) < 2:
+        raise ValueError(f"there must be two classes or more; every label is {arms[0]!r}")
+    if len(arms) > max(FEW_CLASSES, len(index) / 2):
+        raise ValueError(
+            f"{len(index)} rows have {len(arms)} different labels, which looks like a measurement "
+            "or an identifier rather than a class; cut it into classes first"
+        )
+    return index, arms
+
+
+def levels_of(y: Labels) -> tuple[np.ndarray, tuple[str | int, ...]]:
+    """Return the index of each label's level, (n,), and the sorted names of the levels, (K,).
 
     Whole numbers stay ints. All other labels become texts; floats are sorted by value. Labels with
-    the same text, such as 1 and "1" in one column, are one class.
+    the same text, such as 1 and "1" in one column, are one level.
     """
     import pandas as pd
 
@@ -94,12 +110,5 @@ def classes(y: Labels) -> tuple[np.ndarray, tuple[str | int, ...]]:
         arms = tuple(names[k] for k in np.argsort(levels))
     else:
         arms = tuple(sorted(set(names)))
-    if len(arms) < 2:
-        raise ValueError(f"there must be two classes or more; every label is {arms[0]!r}")
-    if len(arms) > max(FEW_CLASSES, len(labels) / 2):
-        raise ValueError(
-            f"{len(labels)} rows have {len(arms)} different labels, which looks like a measurement "
-            "or an identifier rather than a class; cut it into classes first"
-        )
     index = {arm: k for k, arm in enumerate(arms)}
     return np.array([index[name] for name in names])[codes], arms

@@ -14,10 +14,10 @@ from bayesbandit.evaluation.results import (
     seed_of,
     summary,
 )
-from bayesbandit.evaluation.text import markdown, share, with_errors, within
+from bayesbandit.evaluation.text import markdown, with_errors, within
 
 __all__ = [
     "RUN", "SCHEMA", "baselines", "check", "curves", "differences", "drift", "first_optimal",
-    "gaps", "last", "markdown", "pairwise", "ranking", "regrets", "seed_of", "share", "summary",
+    "gaps", "last", "markdown", "pairwise", "ranking", "regrets", "seed_of", "summary",
     "wide", "with_errors", "within",
 ]  # fmt: skip

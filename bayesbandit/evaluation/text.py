@@ -90,26 +90,6 @@ def with_errors(frame: pd.DataFrame, digits: int | Mapping[str, int] = 2) -> pd.
     return pd.DataFrame(columns, index=frame.index)
 
 
-def share(k: int, n: int, digits: int = 0) -> str:
-    """Return the share k / n in % ± its standard error, as text.
-
-    It has more digits if it would be rounded to 0 or 100. For k = 0 and k = n the standard error
-    is 0, and the text has Wilson's 95 % limit instead. Of n = 0 it is "–".
-    """
-    from scipy.stats import binomtest
-
-    if n == 0:
-        return "–"
-    p = k / n
-    if 0 < k < n:
-        while round(100 * p, digits) in (0, 100):
-            digits += 1
-        return within(100 * p, 100 * np.sqrt(p * (1 - p) / n), digits)
-    limits = binomtest(k, n).proportion_ci(method="wilson")
-    bound = f"≤ {100 * limits.high:.{digits}f}" if k == 0 else f"≥ {100 * limits.low:.{digits}f}"
-    return f"{100 * p:.0f} ({bound})"
-
-
 def unit_of(hours: float) -> str:
     """Return the largest unit of time of which so many hours are at least one; else seconds."""
     return next((unit for unit, size in HOURS_IN.items() if hours >= size), "seconds")

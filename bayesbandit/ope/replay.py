@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.stats import norm
 
 from bayesbandit.bandit import transactions
@@ -60,24 +58,6 @@ class Replay:
     def matched(self) -> int:
         """How many rounds matched: the bandit has played these."""
         return len(self.rounds)
-
-    @cached_property
-    def curve(self) -> pd.DataFrame:
-        """Return a table with a row for each matched round t.
-
-        `round` is its position in the log. `mean` and `se` are the mean reward of matched rounds
-        1 … t and its standard error.
-        """
-        t = np.arange(1, self.matched + 1)
-        c = self.reward - self.value
-        mean = np.cumsum(c) / t
-        spread = np.maximum(np.cumsum(c**2) - t * mean**2, 0.0)
-        with np.errstate(invalid="ignore"):
-            se = np.where(t > 1, np.sqrt(spread / (np.maximum(t - 1, 1) * t)), np.nan)
-        return pd.DataFrame(
-            {"t": t, "round": self.rounds, "arm": self.arm, "reward": self.reward,
-             "mean": self.value + mean, "se": se}
-        )  # fmt: skip
 
     def __repr__(self) -> str:
         said = f", refused: {self.refused}" if self.refused else ""

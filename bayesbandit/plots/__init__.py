@@ -1,6 +1,5 @@
 """Pictures of results and logs: each function returns a matplotlib `Figure`, ready to save."""
 
-from bayesbandit.plots.balancing import balance
 from bayesbandit.plots.curves import MANY, regret_curves
 from bayesbandit.plots.differences import paired_differences
 from bayesbandit.plots.evidence import (
@@ -13,7 +12,6 @@ from bayesbandit.plots.results import pairwise_scatter, propensities
 
 __all__ = [
     "MANY",
-    "balance",
     "calibration",
     "paired_differences",
     "pairwise_scatter",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from scipy.stats import binomtest
 
 from bayesbandit import evaluation, plots
 
@@ -65,3 +66,21 @@ def medians(table: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each bandit of `regrets`: its regret ± standard error, and its median."""
     shown = evaluation.with_errors(table[["bandit", "regret", "regret_se"]], 0)
     return shown.assign(median=table["median"].round())
+
+
+def share(k: int, n: int, digits: int = 0) -> str:
+    """Return the share k / n in % ± its standard error, as text.
+
+    It has more digits if it would be rounded to 0 or 100. For k = 0 and k = n the standard error
+    is 0, and the text has Wilson's 95 % limit instead. Of n = 0 it is "–".
+    """
+    if n == 0:
+        return "–"
+    p = k / n
+    if 0 < k < n:
+        while round(100 * p, digits) in (0, 100):
+            digits += 1
+        return evaluation.within(100 * p, 100 * np.sqrt(p * (1 - p) / n), digits)
+    limits = binomtest(k, n).proportion_ci(method="wilson")
+    bound = f"≤ {100 * limits.high:.{digits}f}" if k == 0 else f"≥ {100 * limits.low:.{digits}f}"
+    return f"{100 * p:.0f} ({bound})"

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesbandit.checks import SILENT_TOLERANCE, Arms, Name, Table, arm_names
-from bayesbandit.environments.encoding import classes
+from bayesbandit.environments.encoding import levels_of
 from bayesbandit.history import History, name_array
 from bayesbandit.kernels.propensities import all_chances
 from bayesbandit.tables import inputs
 from bayesbandit.tables.dates import moments
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.fitting import check_no_identifier
-from bayesbandit.tables.role_names import CONTEXT, HISTORY
+from bayesbandit.tables.role_names import CONTEXT, has_history
 from bayesbandit.tables.roles import Roles, blamed, names_in, roles_of
-from bayesbandit.tables.words import numbers, text_of, whole
+from bayesbandit.tables.words import numbers, whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,8 +113,8 @@ def of_frame(
         contexts = pd.DataFrame(made, columns=list(encoder.features))
         left = {column: encoder.left.get(column, why) for column, why in roles.left.items()}
         roles = replace(roles, left=left)
-    elif roles.of_history:
-        contexts = contexts.rename(columns={f"{name}{CONTEXT}": name for name in HISTORY})
+    elif has_history(list(frame.columns)):
+        contexts = contexts.rename(columns=lambda name: str(name).removesuffix(CONTEXT))
     elif x is None:
         kept = names_in(keep)
         check_no_identifier([column for column in roles.contexts if column not in kept], "x")
@@ -162,7 +161,7 @@ def _arms_of(
 ) -> tuple[np.ndarray, tuple[Name, ...]]:
     """Return the numbers (n,) of the chosen arms, and the arms' names."""
     try:
-        number, found = classes(whole(column)) if column.nunique() > 1 else _one_arm(column)
+        number, found = levels_of(whole(column))
     except ValueError as error:
         raise ValueError(f"column {name!r} (arm): {error}") from error
     arms = given or found
@@ -173,13 +172,3 @@ def _arms_of(
             f"probabilities, are {list(arms)!r}"
         )
     return np.array([spoken[str(arm)] for arm in found])[number], arms
-
-
-def _one_arm(column: pd.Series) -> tuple[np.ndarray, tuple[Name, ...]]:
-    """Return the numbers (n,) and the name of the arm in a column with one value."""
-    if missing := int(column.isna().sum()):
-        raise ValueError(f"{missing} of {len(column)} values are missing")
-    value = whole(column).iloc[0]
-    return np.zeros(len(column), dtype=int), (
-        int(value) if isinstance(value, Integral) else text_of(value),
-    )
