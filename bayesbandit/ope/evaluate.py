@@ -21,7 +21,7 @@ from bayesbandit.ope.targets import Unsupported
 from bayesbandit.ope.weights import DEFAULT_WEIGHTS
 from bayesbandit.runtime.shown import html_table
 
-MAX_T_DRAWS, DRAWS_PER_CHUNK = 100_000, 10_000  # number of draws of max |t|, and of those at a time
+MAX_T_DRAWS = 100_000  # of max |t|
 MAX_SUBGROUPS = 20  # the largest number of subgroups
 
 
@@ -249,10 +249,7 @@ def max_t[Key](
     values, vectors = np.linalg.eigh(u @ u.T)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     rng = np.random.default_rng(seed)
-    most = np.empty(draws)
-    for start in range(0, draws, DRAWS_PER_CHUNK):
-        part = most[start : start + DRAWS_PER_CHUNK]
-        part[:] = np.abs(rng.normal(size=(len(part), len(good))) @ root.T).max(axis=1)
+    most = np.abs(rng.normal(size=(draws, len(good))) @ root.T).max(axis=1)
     c = max(float(np.quantile(most, level)), float(norm.ppf((1 + level) / 2)))
     for key, e in good.items():
         beyond = (int((most >= e.z).sum()) + 1) / (draws + 1)
