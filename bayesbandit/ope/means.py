@@ -75,7 +75,7 @@ def arm_means(log: Log, reward: np.ndarray, alike: bool = False) -> np.ndarray:
         m[rows] = np.where(some, found, 0.0)
         count += took.sum(axis=0)
         total += y.sum(axis=0)
-        squares += y2.sum()
+        squares += (y**2).sum()
     return m
 
 
