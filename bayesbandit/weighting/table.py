@@ -43,20 +43,16 @@ def balance_table(
     if len(features) != d:
         raise ValueError(f"features must be {d} names; got {len(features)}")
     mean, sd = measured(x)
-    parts = []
     in_order = sorted(set(played.tolist()), key=lambda k: (k < 0, abs(k)))
+    parts = {}
     for name in dict.fromkeys(names[k] for k in in_order):  # a name that came back: one arm
-        of_arm = np.isin(played, [k for k in in_order if names[k] == name])
-        mine, w = x[of_arm], weight[of_arm]
-        parts.append(
-            pd.DataFrame(
-                {
-                    "before": (mine.mean(axis=0) - mean) / sd,
-                    "after": (np.average(mine, axis=0, weights=w) - mean) / sd,
-                    "rounds": len(w),
-                    "effective": w.sum() ** 2 / (w @ w),
-                },
-                index=pd.MultiIndex.from_product([[name], features], names=["arm", "feature"]),
-            )
-        )
-    return pd.concat(parts)
+        mine = np.isin(played, [k for k in in_order if names[k] == name])
+        w = weight[mine]
+        gaps = {
+            "before": (x[mine].mean(axis=0) - mean) / sd,
+            "after": (np.average(x[mine], axis=0, weights=w) - mean) / sd,
+            "rounds": len(w),
+            "effective": w.sum() ** 2 / (w @ w),
+        }
+        parts[name] = pd.DataFrame(gaps, index=features)
+    return pd.concat(parts, names=["arm", "feature"])

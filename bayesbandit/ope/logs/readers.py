@@ -23,8 +23,10 @@ from bayesbandit.tables.words import numbers, whole
 if TYPE_CHECKING:
     import pandas as pd
 
-NUMERIC_ROLES = ("reward", "propensity", "batch")
-TIME_ROLES = ("time", "reward_time")
+READERS = {
+    "reward": numbers, "propensity": numbers, "batch": numbers, "time": moments,
+    "reward_time": moments,
+}  # fmt: skip
 DECISION_LOG_COLUMNS = {
     "decision_id",
     "decided_at",
@@ -101,7 +103,9 @@ def of_frame(
 ) -> dict[str, Any]:
     """Return the parts of the log of a table with a row for each round; see `Log.of`.
 
-    columns: those by role, probabilities and drop, as `roles_of` takes them.
+    columns: those by role, probabilities and drop, as `roles_of` takes them. arms: the arms' names.
+    Default: those with a probability, or those that were chosen. An arm with probability 0 was not
+    available.
     """
     import pandas as pd
 
@@ -124,36 +128,23 @@ def of_frame(
             f"contexts must be numbers; column {strange[0]!r} is not. Name the columns that are, "
             "x=[…], leave it out, drop=[…], or give encoder=bb.Encoder.fit(…)"
         )
-    parts = of_rounds(frame, roles, None if arms is None else arm_names(arms))
-    return {**parts, "x": contexts if roles.contexts else None, "encoder": encoder}
-
-
-def of_rounds(
-    frame: pd.DataFrame, roles: Roles, arms: tuple[Name, ...] | None = None
-) -> dict[str, Any]:
-    """Return the parts of the log of a table without its contexts.
-
-    arms: the arms' names. Default: those with a probability, or those that were chosen. An arm with
-    probability 0 was not available.
-    """
     named, each = roles.named, roles.probabilities
-    k, arms = _arms_of(frame[named["arm"]], str(named["arm"]), arms or tuple(each))
-    parts: dict[str, Any] = {"arm": name_array(arms)[k], "arms": arms, "roles": roles}
+    given = tuple(each) if arms is None else arm_names(arms)
+    k, known = _arms_of(frame[named["arm"]], str(named["arm"]), given)
+    parts: dict[str, Any] = {"arm": name_array(known)[k], "arms": known, "roles": roles}
     if each:
-        if {*each} != {*arms}:
+        if {*each} != {*known}:
             raise ValueError(
-                f"probabilities must have a column for each arm of {list(arms)!r}; got {each!r}"
+                f"probabilities must have a column for each arm of {list(known)!r}; got {each!r}"
             )
-        p = np.column_stack([numbers(frame[each[a]], f"P({a})") for a in arms])
+        p = np.column_stack([numbers(frame[each[arm]], f"P({arm})") for arm in known])
         parts["probabilities"] = p
         if (p == 0).any() and (p[np.arange(len(p)), k] > 0).all():
             parts["available"] = p > 0
     with blamed(roles):
-        parts |= {
-            name: numbers(frame[named[name]], name) for name in NUMERIC_ROLES if name in named
-        }
-        parts |= {name: moments(frame[named[name]], name) for name in TIME_ROLES if name in named}
-    return parts
+        for role in (role for role in named if role in READERS):
+            parts[role] = READERS[role](frame[named[role]], role)
+    return {**parts, "x": contexts if roles.contexts else None, "encoder": encoder}
 
 
 def _arms_of(
