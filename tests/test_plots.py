@@ -16,8 +16,8 @@ from scipy import stats
 
 import bayesbandit as bb
 from bayesbandit import plots
-from bayesbandit.evaluation import SCHEMA, pairwise, ranking
-from bayesbandit.plots import results, style
+from bayesbandit.evaluation import SCHEMA, ranking
+from bayesbandit.plots import style
 
 BANDITS = ("LinTS", "BLTS", "UCB")
 
@@ -141,31 +141,6 @@ def test_one_replication_claims_no_error():
 
 
 @pytest.mark.slow
-def test_pairwise_scatter():
-    table = simulated(6)
-    figure = rendered(plots.pairwise_scatter(table))
-    title = "Pairwise comparison after 40 to 90 rounds: 6 environments, 3 replications"
-    assert spoken(figure.get_suptitle()) == f"{title} (two-sided p < 0.05)"
-    assert figure.get_supxlabel() == "normalised regret of the column bandit"
-    assert figure.get_supylabel() == "normalised regret of the row bandit"
-    assert legend(figure) == ["win", "loss", "draw", "p = 0.01", "p ≤ 1e-12"]
-    axes = np.array(figure.axes).reshape(3, 3)
-    assert [ax.get_title() for ax in axes[0]] == [ax.get_ylabel() for ax in axes[:, 0]]
-    assert [ax.get_title() for ax in axes[0]] == list(BANDITS)
-    pairs = pairwise(table)
-    for i, row in enumerate(BANDITS):
-        for j, column in enumerate(BANDITS):
-            met = pairs[(pairs["row"] == row) & (pairs["column"] == column)]
-            words = [text.get_text() for text in axes[i, j].texts]
-            won, lost = ((met["outcome"] == outcome).sum() for outcome in ("win", "loss"))
-            assert words == ([] if i == j else [f"W {won}", f"L {lost}"])
-            points = [np.asarray(dots.get_offsets()) for dots in axes[i, j].collections]
-            points = np.concatenate(points) if points else np.empty((0, 2))
-            xy = met[["column_regret", "row_regret"]].to_numpy()
-            np.testing.assert_allclose(points[np.lexsort(points.T)], xy[np.lexsort(xy.T)])
-
-
-@pytest.mark.slow
 def test_paired_differences_are_intervals_of_students_t():
     table = simulated(2, replications=5)
     figure = rendered(plots.paired_differences(table, "LinTS"))
@@ -189,29 +164,6 @@ def test_differences_need_pairs_and_a_reference_that_played():
         plots.paired_differences(simulated(1), "TS")
     with pytest.raises(ValueError, match="no pair of bandits met in two replications"):
         plots.paired_differences(simulated(1, replications=1))
-
-
-def test_one_bandit_is_compared_with_none():
-    with pytest.raises(ValueError, match="at least two bandits"):
-        plots.pairwise_scatter(simulated(2).query("bandit == 'UCB'"))
-
-
-def test_of_many_bandits_the_best_are_compared_in_pairs(monkeypatch):
-    monkeypatch.setattr(results, "MAX_PAIRED_BANDITS", 2)
-    table = simulated(2, replications=2)
-    figure = plots.pairwise_scatter(table)
-    ends = table[table["t"] == table.groupby("environment")["t"].transform("max")]
-    rate = (ends["regret"] / ends["t"]).groupby(ends["bandit"]).mean().sort_values()
-    assert {ax.get_title() for ax in figure.axes[:2]} == set(rate.index[:2])
-    assert len(figure.axes) == 4
-    assert "2 of 3 bandits, by regret" in " ".join(figure.get_suptitle().split())
-
-
-@pytest.mark.slow
-def test_untested_pairs_are_drawn_as_draws():
-    table = simulated(2, replications=1)
-    table["reward"] += 0.5
-    rendered(plots.pairwise_scatter(table))
 
 
 # Linear RGB as a dichromat sees it: Machado, Oliveira & Fernandes (2009), table 1, severity 1.
@@ -269,7 +221,7 @@ ODD = [
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "draw",
-    [plots.regret_curves, plots.propensities, plots.paired_differences, plots.pairwise_scatter],
+    [plots.regret_curves, plots.propensities, plots.paired_differences],
 )
 def test_names_of_any_kind_are_drawn_as_they_are(draw):
     """No mathematics, no label that is left out, nothing outside the picture."""
@@ -327,7 +279,6 @@ PICTURES = {
     "regret_curves": partial(plots.regret_curves, simulated(5)),
     "propensities": partial(plots.propensities, simulated(5)),
     "paired_differences": partial(plots.paired_differences, simulated(5)),
-    "pairwise_scatter": partial(plots.pairwise_scatter, simulated(5)),
     "policy_values": partial(plots.policy_values, EVALUATED),
     "policy_contrasts": partial(plots.policy_contrasts, EVALUATED, against="mail"),
     "calibration": partial(plots.calibration, bb.ope.check(EVALUATED.data)),

@@ -134,11 +134,9 @@ def pictures(results: pd.DataFrame, n_sets: int) -> dict[str, Figure]:
     from bayesbandit import plots
 
     figures = {"regret": plots.regret_curves(results), "propensities": plots.propensities(results)}
-    if results["bandit"].nunique() > 1:
-        if n_sets > plots.MANY:
-            figures["pairwise"] = plots.pairwise_scatter(results)
-        elif results["replication"].nunique() > 1:
-            figures["differences"] = plots.paired_differences(results)
+    several = results["bandit"].nunique() > 1 and results["replication"].nunique() > 1
+    if several and n_sets <= plots.MANY:
+        figures["differences"] = plots.paired_differences(results)
     return figures
 
 

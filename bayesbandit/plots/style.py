@@ -41,6 +41,7 @@ NOTEBOOK_DPI = 80  # of pictures in a notebook
 LEGEND_LINE_INCHES = 0.24  # inches, of a legend
 LEAST_WIDTH, MOST_WIDTH = 1.5, 60.0  # inches of a picture
 LETTER_POINTS = 10.0  # of letters
+DOT_POINTS = 5.3  # of a point in a legend
 SMALL_LETTERS = 0.8  # letters of a picture whose width is asked for: 8 points, as in journals
 NARROWEST_PANEL = 0.75  # of a panel, as a part of its own width
 BESIDE_INCHES = 1.0  # of labels beside a panel, in a picture whose width is asked for
@@ -304,11 +305,6 @@ def legend(figure: Figure, keys: list[Line2D], handle: float) -> None:
         text.set_text(name)
 
 
-def dot(colour: str, marker: str, label: str, p: float = 1e-3) -> Line2D:
-    size = float(np.sqrt(area(np.array(p))))
+def dot(colour: str, marker: str, label: str, size: float = DOT_POINTS) -> Line2D:
+    """Return a point of a legend."""
     return Line2D([], [], ls="", color=colour, marker=marker, ms=size, mew=0, label=label)
-
-
-def area(p: np.ndarray) -> np.ndarray:
-    """Return the area of a point with the p-value p; without a test (NaN) that of p = 1."""
-    return 10 - 6 * np.log10(np.clip(np.nan_to_num(p, nan=1.0), 1e-12, 1))

@@ -32,11 +32,12 @@ import numpy as np
 import pandas as pd
 
 import bayesbandit as bb
-from bayesbandit import evaluation, plots
+from bayesbandit import evaluation
 from bayesbandit.checks import Arms, Seed
 from bayesbandit.environments import BUNDLED, Classification, Sample, bundled
 from bayesbandit_studies import Factory
 from bayesbandit_studies.data_sets import FOLDER_VARIABLE, ParquetSet, folder
+from bayesbandit_studies.pictures import pairwise_scatter
 from bayesbandit_studies.table1 import ALPHAS, CLIPS
 from bayesbandit_studies.tables import mean
 
@@ -323,7 +324,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
     for noise, protocol in product(NOISE, PROTOCOLS):
         runs = chosen(results, members(noise), protocol)
         key = f"pairwise-{noise.replace('/', '-')}-{protocol.replace(' ', '-')}"
-        drawn[key] = plots.pairwise_scatter(runs[runs["bandit"].isin(five)])
+        drawn[key] = pairwise_scatter(runs[runs["bandit"].isin(five)])
     return drawn
 
 
