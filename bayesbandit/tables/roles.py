@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,7 +18,6 @@ from bayesbandit.tables.role_names import (
     ROLES,
     has_history,
 )
-from bayesbandit.tables.words import PACKAGE_FOLDER
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,29 +143,15 @@ def roles_of(
         left[found.pop("weight")] = "weights"
     taken = {*found.values(), *vectors.values(), *left}
     if contexts is None:
-        named = [role for role in OUTCOME_ROLES if given.get(role) is not None]
-        for role in named:
+        for role in OUTCOME_ROLES:
             others = [c for c in DEFAULTS[role] if c in there and c not in (*taken, *kept)]
-            left |= dict.fromkeys(others, f"the {role} is {found[role]!r}; keep uses this one")
+            left |= dict.fromkeys(others, f"the {role} is {found.get(role)!r}; keep uses this one")
         taken |= left.keys()
         contexts = [c for c in there if c not in taken or c in kept]
-        _warn_of_outcomes(table, found, [c for c in contexts if c not in kept])
     why = "not in x" if x is not None else "the encoder does not use it"
     left |= {c: why for c in there if c not in taken and c not in contexts}
     found = {role: found[role] for role in ROLES if role in found}
     return Roles(found, vectors, tuple(contexts), left)
-
-
-def _warn_of_outcomes(table: str, found: Mapping[str, Name], contexts: Sequence[Name]) -> None:
-    """Warn of contexts whose names are those of outcomes, too, such as click beside reward."""
-    for role in OUTCOME_ROLES:
-        if others := [c for c in DEFAULTS[role] if c in contexts]:
-            warnings.warn(
-                f"{table}: {others[0]!r} is a context, and {found.get(role)!r} the {role}; "
-                f"drop={others!r} leaves it out, keep={others!r} says that it is one (a command: "
-                f"--column drop={others[0]}, --column context={others[0]})",
-                skip_file_prefixes=PACKAGE_FOLDER,
-            )
 
 
 def names_in(names: object) -> list[Name]:

@@ -1,7 +1,5 @@
 """Which column of a log plays which role: never guessed from a name that only looks like one."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -377,10 +375,9 @@ def test_a_column_whose_role_another_has_is_no_context_in_silence():
     assert list(Log.of(frame, reward="revenue", keep=["reward"]).features) == ["x", "reward"]
 
 
-def test_a_context_that_may_be_an_outcome_is_said():
-    frame = table(["click"])
-    with pytest.warns(UserWarning, match="'click' is a context, and 'reward' the reward; drop="):
-        assert Log.of(frame).roles.contexts == ("click",)
-    with warnings.catch_warnings(action="error"):
-        Log.of(frame, keep=["click"])
-        Log.of(frame, drop=["click"])
+def test_a_column_that_may_be_an_outcome_is_left_out():
+    frame = table(["click", "age"])
+    log = Log.of(frame)
+    assert log.roles.contexts == ("age",)
+    assert log.roles.left == {"click": "the reward is 'reward'; keep uses this one"}
+    assert Log.of(frame, keep=["click"]).roles.contexts == ("click", "age")
