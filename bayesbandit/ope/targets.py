@@ -125,9 +125,8 @@ def trained_on(log: Log, bandit: Bandit) -> int:
     _, number = np.unique(np.vstack([own, theirs]), axis=0, return_inverse=True)
     mine = number.ravel()[: len(own)]
     seen = number.ravel()[len(own) :]
-    if len(np.unique(mine)) >= DISTINCT_ROWS_SHARE * len(mine):
-        return int(np.isin(mine, seen).sum())
-    size = min(IDENTIFYING_ROUNDS, len(mine))
+    distinct = len(np.unique(mine)) >= DISTINCT_ROWS_SHARE * len(mine)
+    size = 1 if distinct else min(IDENTIFYING_ROUNDS, len(mine))
     if len(seen) < size:
         return 0
     windows = np.lib.stride_tricks.sliding_window_view
