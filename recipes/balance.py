@@ -19,5 +19,3 @@ class Tempered:
     def weights(self, history, belief):
         p = np.nan_to_num(history.propensity, nan=1.0)  # NaN: the log has no propensity
         return np.maximum(self.clip, p) ** -self.power
-
-    provisional = weights  # the weight of a new round until then

@@ -26,10 +26,10 @@ def scored(
     log = asked.log
     e = log.probabilities
     y = asked.reward
+    if asked.logged_alone:
+        return alike(learned, y, asked.ratios)
     weigh = ESTIMATORS[estimator].weight
     ratios = tuple(weigh(w, tuning) for w in asked.ratios)
-    if asked.logged_alone:
-        return alike(learned, y, ratios)
     scores, part = np.zeros((2, len(log)))
     levels = list[float]()  # without m: what is subtracted from rewards, the same for all arms
     for sign, target, w in zip(SIGNS, asked.targets, ratios, strict=False):

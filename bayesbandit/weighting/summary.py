@@ -19,14 +19,16 @@ def summary(history: History) -> pd.DataFrame:
     now = history.fork()
     names = now.names()
     played = now.played()
+    reward = now.reward
+    propensity = now.propensity
     removed = [names[k] for k in np.unique(played[played < 0])[::-1]]
     listed = list(dict.fromkeys((*now.layout.arms, *removed)))  # a name that came back: one arm
     arm = np.array([listed.index(name) if name in listed else -1 for name in names])[played]
     window = f"of the latest {len(now):,} of {now.total:,} rounds" if len(now) < now.total else ""
     rows = []
     for k, name in enumerate(listed):
-        r = now.reward[arm == k]
-        p = now.propensity[arm == k]
+        r = reward[arm == k]
+        p = propensity[arm == k]
         known = ~np.isnan(p)
         smallest = p[known].min(initial=1.0)
         w = np.divide(smallest, p[known], out=np.ones(known.sum()), where=p[known] > smallest)
