@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -66,28 +65,6 @@ def within(mean: float, se: float, digits: int = 0, sign: bool = False) -> str:
     form = f".{digits}f" if max(numbers) < SCIENTIFIC_FROM else ".3g"
     text = f"{mean:{'+' if sign else ''}z{form}}"
     return (text if se != se else f"{text} ± {se:{form}}").replace("inf", "∞")
-
-
-def with_errors(frame: pd.DataFrame, digits: int | Mapping[str, int] = 2) -> pd.DataFrame:
-    """Return the frame for printing, with columns `NAME` and `NAME_se` joined as "mean ± error".
-
-    Other numbers are rounded. digits: decimals of all columns, or by column (default 2).
-    """
-    columns = {}
-    for place, name in enumerate(frame.columns):
-        values = frame.iloc[:, place]
-        error = f"{name}_se"
-        n = digits if isinstance(digits, int) else digits.get(str(name), 2)
-        if str(name).endswith("_se") and str(name).removesuffix("_se") in frame.columns:
-            continue
-        if error in frame.columns:
-            pairs = zip(values, frame[error], strict=True)
-            columns[name] = pd.Series([within(mean, se, n) for mean, se in pairs], frame.index)
-        elif values.dtype.kind == "f":
-            columns[name] = pd.Series([within(mean, np.nan, n) for mean in values], frame.index)
-        else:
-            columns[name] = values
-    return pd.DataFrame(columns, index=frame.index)
 
 
 def unit_of(hours: float) -> str:
