@@ -248,14 +248,11 @@ def entitle(figure: Figure, text: str) -> None:
     figure.suptitle(fill(text, int(LETTERS_PER_INCH * figure.get_figwidth() / letters(figure))))
 
 
-def dress(
-    ax: Axes, title: str, x: str, y: str, always: bool = False, inches: float | None = None
-) -> None:
+def dress(ax: Axes, title: str, x: str, y: str, inches: float | None = None) -> None:
     """Give a panel its title, axis labels and ticks.
 
-    Only the first panel in a row has the label y, unless `always` is True. Labels have as many
-    lines as they need. inches: the panel's width, if labels beside it take a part of its share of
-    the figure.
+    Only the first panel in a row has the label y. Labels have as many lines as they need. inches:
+    the panel's width, if labels beside it take a part of its share of the figure.
     """
     place = ax.get_subplotspec()
     figure = ax.get_figure(root=True)
@@ -264,10 +261,10 @@ def dress(
     if inches is None or size < 1.0:
         inches = 6.0 if figure is None else figure.get_figwidth()
         inches /= 1 if place is None else place.get_gridspec().ncols
-        inches -= 0.5 * always + BESIDE_INCHES * labelled
+        inches -= BESIDE_INCHES * labelled
         inches /= size
     ax.set_title(plain(title, int(10.5 * inches)) if title else "", fontsize=10)
-    beside = always or place is None or place.is_first_col()
+    beside = place is None or place.is_first_col()
     lines = (y.replace(" (", "\n(") if len(y) > VERTICAL_LABEL_LENGTH else y).split("\n")
     upright = "\n".join(fill(line, VERTICAL_LABEL_LENGTH) for line in lines)
     ax.set(xlabel=fill(x, int(LETTERS_PER_INCH * inches)), ylabel=upright if beside else "")
