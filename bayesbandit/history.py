@@ -12,7 +12,7 @@ from bayesbandit.checks import Name, Names, name_array
 from bayesbandit.growing_rows import GrowingRows
 from bayesbandit.kernels.propensities import chances
 from bayesbandit.kernels.row_layout import EPSILON_GREEDY, SCALARS, row_type
-from bayesbandit.tables import role_names
+from bayesbandit.tables.role_names import without_role
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,14 +161,6 @@ class History(GrowingRows):
         p = self.layout.fill_propensities(self.ordered())
         return np.where(p == UNLOGGED, np.nan, p)
 
-    def floors(self) -> np.ndarray:
-        """Return the minimum probability of an arm in each round (n,).
-
-        It is `min_probability`, and more where the policy is ε-greedy. It is 0 for rounds that were
-        logged elsewhere with a propensity.
-        """
-        return self.layout.floors(self.ordered())
-
     @property
     def weight(self) -> np.ndarray:
         """The weights (n,) of the rounds in their arm's current posterior."""
@@ -178,7 +170,8 @@ class History(GrowingRows):
         """Return a table with one row a round.
 
         Its columns are the features (by name, or x0 … x(d−1)), arm, reward, propensity (NaN where
-        none was logged) and weight. A feature named as one of the last four gets " (context)".
+        none was logged) and weight. A feature whose name would have a role in a log gets
+        " (context)".
         """
         import pandas as pd
 
@@ -186,15 +179,10 @@ class History(GrowingRows):
         x = now.x
         features = now.layout.features
         names = [f"x{j}" for j in range(x.shape[1])] if features is None else list(features)
-        columns = [
-            f"{name}{role_names.CONTEXT}" if name in role_names.HISTORY else name for name in names
-        ]
-        frame = pd.DataFrame(x, columns=columns)
-        frame = frame.assign(
+        frame = pd.DataFrame(x, columns=[without_role(name) for name in names])
+        return frame.assign(
             arm=now.arm, reward=now.reward, propensity=now.propensity, weight=now.weight
         )
-        frame.attrs[role_names.MARK] = columns  # `bb.ope.Log.of` knows the others
-        return frame
 
     def relaid(self, layout: Layout) -> History:
         """Return the same rounds in the layout that the bandit has after a change of its arms.

@@ -33,6 +33,8 @@ from joblib import Parallel, delayed
 
 import bayesbandit as bb
 from bayesbandit import environments, evaluation
+from bayesbandit_studies.data_sets import folder
+from bayesbandit_studies.tables import share
 
 ALGORITHMS = {
     "LinTS": bb.LinTS, "BLTS": bb.BLTS, "LinUCB": bb.LinUCB, "BLUCB": bb.BLUCB,
@@ -132,7 +134,7 @@ def lock_outs(names: list[str], only: list[str] | None, jobs: int, runs: int) ->
                 tasks = (task(make, MEANS, d, rounds, unit, setting, run) for run in range(n))
                 locked = sum(Parallel(n_jobs=jobs)(tasks))
                 label = f"d = {d}" + (f", rewards × {unit:g}" if unit != 1.0 else "")
-                cells[label] = evaluation.share(locked, n, digits=1)
+                cells[label] = share(locked, n, digits=1)
         rows.append({"setting": setting, **cells})
         print(rows[-1], file=sys.stderr)
     return pd.DataFrame(rows).fillna("")
@@ -155,7 +157,7 @@ def rare_lock_outs(names: list[str], jobs: int, runs: int, seed: int) -> pd.Data
                 make = partial(ALGORITHMS[name])
                 tasks = (task(make, means, d, rounds, 1.0, key, run, seed) for run in range(n))
                 locked = sum(Parallel(n_jobs=jobs)(tasks))
-                row[f"{name}, d = {d}"] = evaluation.share(locked, n, digits=1)
+                row[f"{name}, d = {d}"] = share(locked, n, digits=1)
         rows.append(row)
         print(row, file=sys.stderr, flush=True)
     return pd.DataFrame(rows)
@@ -179,7 +181,7 @@ def main() -> None:
     if args.rare:
         print(evaluation.markdown(rare_lock_outs(args.only, args.jobs, args.runs, args.seed)))
         return
-    sets = environments.folder(args.folder)
+    sets: list[Any] = [*folder(args.folder)]
     names = {environment.name for environment in sets}
     sets += [environments.bundled(name) for name in environments.BUNDLED if name not in names]
     tables = []

@@ -14,10 +14,12 @@ class Tempered:
 
     power: float = 0.5
     clip: float = 0.05
-    schedule = bb.extend.Schedule(0.25)  # reweight all rounds when an arm's have grown by a quarter
+    refit_every: float | int = 0.25
+
+    @property
+    def schedule(self):
+        return bb.extend.Schedule(self.refit_every)  # when an arm's rounds have grown by a quarter
 
     def weights(self, history, belief):
         p = np.nan_to_num(history.propensity, nan=1.0)  # NaN: the log has no propensity
         return np.maximum(self.clip, p) ** -self.power
-
-    provisional = weights  # the weight of a new round until then

@@ -88,19 +88,6 @@ def test_compare_on_ones_own_file(tmp_path):
 
 
 @pytest.mark.slow
-def test_compare_on_a_folder(tmp_path):
-    frame = pd.DataFrame({"a": range(40), "target": [0, 1] * 20})
-    for name in ("one", "two"):
-        frame.to_parquet(tmp_path / f"{name}.parquet")
-    result = run(
-        "compare", "--data", tmp_path, "--replications", 1, "--bandit", "LinGreedy",
-        "--out", tmp_path / "runs",
-    )  # fmt: skip
-    assert result.exit_code == 0, result.output
-    assert not (tmp_path / "runs" / "compare" / "differences.png").exists()
-
-
-@pytest.mark.slow
 def test_no_significant_difference_is_said_as_such(tmp_path):
     few = ["--data", "wine", "--replications", 2, "--horizon", 6, "--out", tmp_path]
     text = run("compare", *few, "--bandit", "LinTS", "--bandit", "LinUCB").output

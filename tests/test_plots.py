@@ -16,8 +16,8 @@ from scipy import stats
 
 import bayesbandit as bb
 from bayesbandit import plots
-from bayesbandit.evaluation import SCHEMA, pairwise, ranking
-from bayesbandit.plots import results, style
+from bayesbandit.evaluation import SCHEMA, ranking
+from bayesbandit.plots import style
 
 BANDITS = ("LinTS", "BLTS", "UCB")
 
@@ -141,31 +141,6 @@ def test_one_replication_claims_no_error():
 
 
 @pytest.mark.slow
-def test_pairwise_scatter():
-    table = simulated(6)
-    figure = rendered(plots.pairwise_scatter(table))
-    title = "Pairwise comparison after 40 to 90 rounds: 6 environments, 3 replications"
-    assert spoken(figure.get_suptitle()) == f"{title} (two-sided p < 0.05)"
-    assert figure.get_supxlabel() == "normalised regret of the column bandit"
-    assert figure.get_supylabel() == "normalised regret of the row bandit"
-    assert legend(figure) == ["win", "loss", "draw", "p = 0.01", "p ≤ 1e-12"]
-    axes = np.array(figure.axes).reshape(3, 3)
-    assert [ax.get_title() for ax in axes[0]] == [ax.get_ylabel() for ax in axes[:, 0]]
-    assert [ax.get_title() for ax in axes[0]] == list(BANDITS)
-    pairs = pairwise(table)
-    for i, row in enumerate(BANDITS):
-        for j, column in enumerate(BANDITS):
-            met = pairs[(pairs["row"] == row) & (pairs["column"] == column)]
-            words = [text.get_text() for text in axes[i, j].texts]
-            won, lost = ((met["outcome"] == outcome).sum() for outcome in ("win", "loss"))
-            assert words == ([] if i == j else [f"W {won}", f"L {lost}"])
-            points = [np.asarray(dots.get_offsets()) for dots in axes[i, j].collections]
-            points = np.concatenate(points) if points else np.empty((0, 2))
-            xy = met[["column_regret", "row_regret"]].to_numpy()
-            np.testing.assert_allclose(points[np.lexsort(points.T)], xy[np.lexsort(xy.T)])
-
-
-@pytest.mark.slow
 def test_paired_differences_are_intervals_of_students_t():
     table = simulated(2, replications=5)
     figure = rendered(plots.paired_differences(table, "LinTS"))
@@ -189,29 +164,6 @@ def test_differences_need_pairs_and_a_reference_that_played():
         plots.paired_differences(simulated(1), "TS")
     with pytest.raises(ValueError, match="no pair of bandits met in two replications"):
         plots.paired_differences(simulated(1, replications=1))
-
-
-def test_one_bandit_is_compared_with_none():
-    with pytest.raises(ValueError, match="at least two bandits"):
-        plots.pairwise_scatter(simulated(2).query("bandit == 'UCB'"))
-
-
-def test_of_many_bandits_the_best_are_compared_in_pairs(monkeypatch):
-    monkeypatch.setattr(results, "MAX_PAIRED_BANDITS", 2)
-    table = simulated(2, replications=2)
-    figure = plots.pairwise_scatter(table)
-    ends = table[table["t"] == table.groupby("environment")["t"].transform("max")]
-    rate = (ends["regret"] / ends["t"]).groupby(ends["bandit"]).mean().sort_values()
-    assert {ax.get_title() for ax in figure.axes[:2]} == set(rate.index[:2])
-    assert len(figure.axes) == 4
-    assert "2 of 3 bandits, by regret" in " ".join(figure.get_suptitle().split())
-
-
-@pytest.mark.slow
-def test_untested_pairs_are_drawn_as_draws():
-    table = simulated(2, replications=1)
-    table["reward"] += 0.5
-    rendered(plots.pairwise_scatter(table))
 
 
 # Linear RGB as a dichromat sees it: Machado, Oliveira & Fernandes (2009), table 1, severity 1.
@@ -254,46 +206,6 @@ def test_no_global_state():
     assert dict(pyplot.rcParams) == before
 
 
-@pytest.mark.slow
-def test_policy_tree():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(300, 2))
-    best = np.where(x[:, 0] > 0, np.where(x[:, 1] > 0, 0, 1), 2)
-    reward = 1.0 * (np.arange(3) == best[:, None])
-    bandit = bb.PolicyTreeTS(["red", "green", "blue"], 2)
-    assert len(rendered(plots.policy_tree(bandit)).axes) == 2  # one leaf
-    bandit.play(x, reward)
-    figure = rendered(plots.policy_tree(bandit, ["age", "income"], "Ages"))
-    tree, leaves = bandit.belief.tree, bandit.belief.leaves
-    top, *panels = figure.axes
-    assert figure.get_suptitle() == "Ages"
-    rows = [text.get_text() for text in figure.axes[1].get_yticklabels()]
-    assert rows == ["red", "green", "blue"]
-    asked = [text.get_text() for text in top.texts if "≤" in text.get_text()]
-    names = [("age", "income")[j] for j in tree.feature if j >= 0]
-    assert [text.split(" ≤ ")[0] for text in asked] == names
-    assert [ax.get_title() for ax in panels] == [f"leaf {i}" for i in range(tree.n_leaves)]
-    mean = bandit.belief.of_leaves()[0]
-    for leaf, ax in enumerate(panels):
-        assert [line.lines[0].get_xdata()[0] for line in ax.containers] == mean[leaf].tolist()
-        (counts,) = ax.child_axes
-        plays = [int(text.get_text().replace(",", "")) for text in counts.get_yticklabels()]
-        assert plays == leaves.plays[leaf].tolist()
-    with pytest.raises(TypeError, match="needs a bandit with one"):
-        plots.policy_tree(bb.LinTS(2, 1))
-    with pytest.raises(ValueError, match="features must be 2 names"):
-        plots.policy_tree(bandit, ["age"])
-
-
-def test_the_picture_of_balance_names_what_it_takes():
-    bandit = bb.LinTS(2, 1)
-    bandit.update([[0.0], [1.0]], [0, 1], [0.0, 1.0], [0.5, 0.5])
-    for other in (bandit.history, bandit, pd.DataFrame(), None):
-        with pytest.raises(TypeError, match=r"takes bb\.balance_table\(history\); got"):
-            plots.balance(other)
-    rendered(plots.balance(bb.balance_table(bandit.history)))
-
-
 ODD = [
     "$\\frac{",
     "a $x$ and $y$",
@@ -309,7 +221,7 @@ ODD = [
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "draw",
-    [plots.regret_curves, plots.propensities, plots.paired_differences, plots.pairwise_scatter],
+    [plots.regret_curves, plots.propensities, plots.paired_differences],
 )
 def test_names_of_any_kind_are_drawn_as_they_are(draw):
     """No mathematics, no label that is left out, nothing outside the picture."""
@@ -349,34 +261,14 @@ def test_a_bandit_has_one_look_in_all_pictures():
     one, other = style.looks(["BLTS", "mine", "LinTS"]), style.looks(["a", "BLTS", "b", "mine"])
     assert one["BLTS"] == other["BLTS"] == style.look(2)
     assert one["mine"] == other["mine"]
-    many = style.looks([f"bandit {i}" for i in range(len(style.LEFT))])
-    assert len({tuple(map(str, look.values())) for look in many.values()}) == len(style.LEFT)
-    seven = style.looks(["none", "decision", "pooled", "estimated", "residual", "kernel"])
-    assert len({look["color"] for look in seven.values()}) == 6
-
-
-def test_designs_are_named_in_words():
-    from bayesbandit.environments import NonLinear, SparseLinear, SyntheticExample
-
-    assert style.words("iris") == "iris"
-    for world in (SyntheticExample("mis"), NonLinear(), SparseLinear(sigma=0.2)):
-        assert f"σ = {world.sigma:g}" in style.words(world.name)
-        assert "-linear-" not in style.words(world.name)
+    left = style.LOOKS - len({*style.KNOWN.values()})
+    many = style.looks([f"bandit {i}" for i in range(left)])
+    assert len({tuple(map(str, look.values())) for look in many.values()}) == left
 
 
 def test_an_error_over_environments_is_named_also_with_one_replication():
     title = plots.regret_curves(simulated(13, replications=1)).get_suptitle()
     assert spoken(title).startswith("Normalised regret: mean ± SE over 13 environments, one repl")
-
-
-def test_an_arm_of_which_a_leaf_knows_nothing_has_no_point():
-    rng = np.random.default_rng(0)
-    x, arm = rng.normal(size=(80, 1)), rng.integers(2, size=80)
-    bandit = bb.PolicyTreeTS(["red", "green", "blue"], 1)
-    bandit.update(x, np.array(["red", "green"])[arm], x[:, 0] * (1 - arm), np.full(80, 0.5))
-    for ax in rendered(plots.policy_tree(bandit)).axes[1:]:
-        points = [line.lines[0].get_xdata()[0] for line in ax.containers]
-        assert np.isfinite(points).tolist() == [True, True, False]
 
 
 BANDIT = bb.BLTS(["mail", "phone"], 2, min_probability=0.05, seed=0)
@@ -387,13 +279,10 @@ PICTURES = {
     "regret_curves": partial(plots.regret_curves, simulated(5)),
     "propensities": partial(plots.propensities, simulated(5)),
     "paired_differences": partial(plots.paired_differences, simulated(5)),
-    "pairwise_scatter": partial(plots.pairwise_scatter, simulated(5)),
-    "balance": partial(plots.balance, bb.balance_table(BANDIT.history)),
     "policy_values": partial(plots.policy_values, EVALUATED),
     "policy_contrasts": partial(plots.policy_contrasts, EVALUATED, against="mail"),
     "calibration": partial(plots.calibration, bb.ope.check(EVALUATED.data)),
     "value_sequences": partial(plots.value_sequences, EVALUATED),
-    "policy_tree": partial(plots.policy_tree, bb.PolicyTreeTS(["mail", "phone"], 2)),
 }
 
 

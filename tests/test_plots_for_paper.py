@@ -36,27 +36,15 @@ def evaluated():
     return bb.ope.evaluate(log(), {arm: arm for arm in ARMS}, sequence="asymptotic")
 
 
-@cache
-def tree():
-    bandit = bb.PolicyTreeTS(["mail", "phone"], 2, seed=0)
-    for x in np.random.default_rng(1).normal(size=(120, 2)):
-        bandit.observe(decision := bandit.choose(x), float(x[0] > 0) * (decision.arm == "mail"))
-    return bandit
-
-
 PICTURES = {
     "regret_curves": lambda: partial(plots.regret_curves, simulated(5)),
     "propensities": lambda: partial(plots.propensities, simulated(5)),
     "paired_differences": lambda: partial(plots.paired_differences, simulated(5)),
-    "pairwise_scatter": lambda: partial(plots.pairwise_scatter, simulated(5)),
-    "balance": lambda: partial(plots.balance, bb.balance_table(played().history)),
     "policy_values": lambda: partial(plots.policy_values, evaluated()),
     "policy_contrasts": lambda: partial(plots.policy_contrasts, evaluated(), "mail"),
     "calibration": lambda: partial(plots.calibration, bb.ope.check(log())),
     "value_sequences": lambda: partial(plots.value_sequences, evaluated()),
-    "policy_tree": lambda: partial(plots.policy_tree, tree()),
 }
-WHOLE = ("pairwise_scatter", "policy_tree")  # of panels that belong together: no ax
 
 
 def test_every_picture_is_here():
@@ -74,10 +62,6 @@ def words(figure):
 @pytest.mark.parametrize("name", PICTURES)
 def test_it_has_the_width_that_is_asked_for(name, width):
     draw = PICTURES[name]()
-    if name in WHOLE and width == COLUMN:
-        with pytest.raises(ValueError, match=r"width must be .* ≥ (3.9|4.8) "):
-            draw(width=width)
-        return
     figure = draw(width=width, title="Seen in a journal")
     assert figure.get_figwidth() == width
     written = words(figure)
@@ -94,7 +78,7 @@ def test_a_title_may_be_left_out(name):
     assert figure.get_suptitle() == ""
 
 
-@pytest.mark.parametrize("name", [name for name in PICTURES if name not in WHOLE])
+@pytest.mark.parametrize("name", PICTURES)
 def test_it_draws_on_axes_of_the_caller(name):
     draw = PICTURES[name]()
     n = len(draw().axes)

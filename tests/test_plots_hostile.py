@@ -1,13 +1,10 @@
 """Pictures of what nobody would draw: one arm and thirty, long names, ties, tiny numbers."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
-import bayesbandit as bb
 from bayesbandit import plots
 from bayesbandit.plots.style import look
-from tests.cases import few, long_but
 from tests.pictures import inside
 from tests.test_plots import simulated
 
@@ -16,66 +13,13 @@ SCALES = 1e-9, 1.0, 1e9
 MANY = pytest.param(range(30), marks=pytest.mark.slow)
 
 
-def balances(arms, features, differences=(-0.5, 0.1, 0.1)):
-    """A balance table of arms and features by name."""
-    index = pd.MultiIndex.from_product([arms, features], names=["arm", "feature"])
-    before = np.resize(differences, len(index))
-    return pd.DataFrame({"before": before, "after": before / 3, "rounds": 1}, index=index)
-
-
-@pytest.mark.parametrize("arms", [["a"], [LONG.format(i) for i in range(5)], MANY])
-@pytest.mark.parametrize("features", [["x0"], [LONG.format(i) for i in range(4)]])
-@few("features1-arms0")
-def test_balances(arms, features):
-    inside(plots.balance(balances(arms, features)))
-
-
-def test_balances_of_all_arms_have_their_features_in_one_order():
-    """By the largest difference of any arm; named once a row of panels."""
-    differences = [0.1, 0.0, -0.2, 0.0, 0.0, -0.3]  # of x0, x1, x2 of arm a, and of arm b
-    figure = inside(plots.balance(balances(["a", "b"], ["x0", "x1", "x2"], differences)))
-    first, second = figure.axes
-    assert [text.get_text() for text in first.get_yticklabels()] == ["x2", "x0", "x1"]
-    assert [text.get_text() for text in second.get_yticklabels()] == ["", "", ""]
-    before, after = first.lines[-2:]
-    np.testing.assert_allclose(before.get_xdata(), [-0.2, 0.1, 0.0])
-    np.testing.assert_allclose(after.get_xdata(), np.array([-0.2, 0.1, 0.0]) / 3)
-    assert first.get_title() == "arm a (1 round)"
-
-
-def tree(arms, features=None, scale=1.0, rounds=300):
-    rng = np.random.default_rng(0)
-    bandit = bb.PolicyTreeTS(arms, 2)
-    x, K = scale * rng.normal(size=(rounds, 2)), len(bandit.arms)
-    best = ((x[:, 0] > 0) + 2 * (x[:, 1] > 0)) % K
-    bandit.play(x, scale * (np.arange(K) == best[:, None]))
-    return plots.policy_tree(bandit, features)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scale", SCALES)
-def test_trees_of_any_units(scale):
-    inside(tree(4, scale=scale))
-
-
-@few("[1]")
-@pytest.mark.parametrize("arms", [1, 30, [LONG.format(i) for i in range(3)]])
-def test_trees_of_any_arms(arms):
-    figure = inside(tree(arms, [LONG.format("a"), LONG.format("b")]))
-    boxes = [text.get_window_extent() for text in figure.axes[0].texts if "≤" in text.get_text()]
-    assert all(not a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
-
-
 def test_looks_differ():
     lines = {tuple(map(str, look(i).values())) for i in range(252)}
     points = {tuple(map(str, look(i, line=False).values())) for i in range(63)}
     assert (len(lines), len(points)) == (252, 63)
 
 
-DRAWN = [
-    plots.regret_curves, plots.propensities, plots.pairwise_scatter,
-    plots.paired_differences,
-]  # fmt: skip
+DRAWN = [plots.regret_curves, plots.propensities, plots.paired_differences]
 
 
 @pytest.mark.slow
@@ -83,11 +27,7 @@ DRAWN = [
 @pytest.mark.parametrize("scale", SCALES)
 def test_tables_of_any_units(draw, scale):
     table = simulated(2)
-    figure = inside(draw(table.assign(regret=scale * table["regret"])))
-    if draw is plots.pairwise_scatter:
-        ax = figure.axes[1]
-        points = np.concatenate([np.asarray(dots.get_offsets()) for dots in ax.collections])
-        assert np.ptp(ax.get_xlim()) < 20 * np.ptp(points)
+    inside(draw(table.assign(regret=scale * table["regret"])))
 
 
 @pytest.mark.slow
@@ -97,24 +37,6 @@ def test_tables_of_ties_and_long_names(draw):
     table["bandit"] = [LONG.format(name) for name in table["bandit"]]
     table["environment"] = [LONG.format(name) for name in table["environment"]]
     inside(draw(table))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n", long_but([8], [8, 12]))
-def test_many_bandits_in_pairs(n):
-    """The counts in the corners are beside the points, and the key within its panel."""
-    one = simulated(3).query("bandit == 'UCB'")
-    parts = [one.assign(bandit=LONG.format(i), regret=one["regret"] * (1 + i)) for i in range(n)]
-    figure = inside(plots.pairwise_scatter(pd.concat(parts)))
-    key = figure.axes[0].get_legend().get_window_extent()
-    panel = figure.axes[0].get_window_extent()
-    assert panel.x0 < key.x0 < key.x1 < panel.x1
-    assert panel.y0 < key.y0 < key.y1 < panel.y1
-    for ax in (figure.axes[n - 1], figure.axes[n * (n - 1)]):  # of the best and the worst
-        counts = [text.get_window_extent() for text in ax.texts]
-        for dots in ax.collections:
-            for x, y in ax.transData.transform(np.asarray(dots.get_offsets())):
-                assert not any(box.contains(x, y) for box in counts)
 
 
 @pytest.mark.slow
@@ -131,9 +53,8 @@ def test_propensities_use_their_axes_and_say_where_none_is_known():
 @pytest.mark.slow
 def test_titles_name_replications_and_horizon():
     table = simulated(1, replications=4)
-    for draw in (plots.paired_differences, plots.pairwise_scatter):
-        title = " ".join(draw(table).get_suptitle().split())
-        assert "after 40 rounds" in title
-        assert "4 replications" in title
+    title = " ".join(plots.paired_differences(table).get_suptitle().split())
+    assert "after 40 rounds" in title
+    assert "4 replications" in title
     some = table.query("replication < 2 or bandit != 'UCB'")
     assert "over 2 to 4 replications" in plots.regret_curves(some).get_suptitle()

@@ -344,24 +344,17 @@ class Bandit:
         with self.lock:  # arms cannot change meanwhile
             return choosing.predict(self, arm_features.of_all(self, x))
 
-    def summary(self, min_probability: float | None = None) -> pd.DataFrame:
+    def summary(self) -> pd.DataFrame:
         """Return a table that summarises the rounds in `history` by arm, with removed arms.
 
-        Its columns are `rounds` and their `share` of all kept rounds, `mean_reward`, `ipw_value`
-        and `ipw_se`, `smallest_propensity`, `effective`, `removed` and `note`. `ipw_value` is
-        Σ r/p / Σ 1/p over rounds with a propensity p (Hájek 1971): the estimated mean reward of
-        always choosing the arm when available. `effective` is the effective number of rounds of the
-        weights 1/p (Kish 1965). `note` tells of rounds that are not kept, of missing propensities,
-        and why there is no `ipw_se`. `attrs` counts the rounds "kept" and "observed".
-
-        An `ipw_se` needs 5 effective rounds, and a minimum probability (`min_probability` or ε/K):
-        otherwise 1/p has no bound, and intervals miss. The minimum probability may not be lower in
-        the later half of the rounds. Times the number of rounds it must be at least 5.
-
-        min_probability: the minimum probability of rounds learned by `update`, which the bandit
-            cannot know.
+        Its columns are `rounds` and their `share` of all kept rounds, `mean_reward`, `ipw_value`,
+        `smallest_propensity`, `effective`, `removed` and `note`. `ipw_value` is Σ r/p / Σ 1/p over
+        rounds with a propensity p (Hájek 1971): the estimated mean reward of always choosing the
+        arm when available. `effective` is the effective number of rounds of the weights 1/p (Kish
+        1965). `note` tells of rounds that are not kept and of missing propensities. `attrs` counts
+        the rounds "kept" and "observed". `bb.ope.evaluate` gives intervals.
         """
-        return summary(self.history, min_probability)
+        return summary(self.history)
 
     def drift_test(self, level: float = 0.01) -> DriftTest:
         """Return an e-process: evidence that the rewards in `history` have changed over time.

@@ -22,8 +22,7 @@ def compare(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="A bundled set (iris, wine, breast_cancer, digits), or a folder of Parquet files "
-            "with a column “target”. May be repeated.",
+            help="A bundled set: iris, wine, breast_cancer or digits. May be repeated.",
         ),
     ] = None,
     csv: Annotated[
@@ -135,11 +134,9 @@ def pictures(results: pd.DataFrame, n_sets: int) -> dict[str, Figure]:
     from bayesbandit import plots
 
     figures = {"regret": plots.regret_curves(results), "propensities": plots.propensities(results)}
-    if results["bandit"].nunique() > 1:
-        if n_sets > plots.MANY:
-            figures["pairwise"] = plots.pairwise_scatter(results)
-        elif results["replication"].nunique() > 1:
-            figures["differences"] = plots.paired_differences(results)
+    several = results["bandit"].nunique() > 1 and results["replication"].nunique() > 1
+    if several and n_sets <= plots.MANY:
+        figures["differences"] = plots.paired_differences(results)
     return figures
 
 

@@ -25,7 +25,7 @@ def data_sets(
 ) -> list[Any]:
     """Return the data sets that a command line names; without names, the bundled ones.
 
-    data: bundled sets and folders. target: the column of the class. columns: those of --csv and
+    data: bundled sets. target: the column of the class. columns: those of --csv and
     --openml by role. form: sep, decimal and dates, by which --csv is read.
     Raise ValueError for options that do not fit together.
     """
@@ -42,7 +42,7 @@ def data_sets(
     for name in data:
         if Path(name).is_file():
             raise ValueError(f"--data {name} is a file: --csv {name} reads it")
-        sets += rooms.folder(name) if Path(name).is_dir() else [rooms.bundled(name)]
+        sets.append(rooms.bundled(name))
     if csv is not None:
         sets.append(_of_file(csv, target, rewards, choices, form))
     sets += [rooms.openml(name, **choices) for name in openml]
@@ -96,9 +96,5 @@ def _is_log(path: Path, why: str, target: str | None) -> str:
 
 
 def columns_by_title(sets: Sequence[Any]) -> dict[str, pd.DataFrame]:
-    """Return a table for each data set, by title, of how its columns are used.
-
-    Lazy data sets have no table.
-    """
-    loaded = [data for data in sets if not data.is_lazy]
-    return {f"{data.name}: what became of its columns": data.encoder.summary() for data in loaded}
+    """Return a table for each data set, by title, of how its columns are used."""
+    return {f"{data.name}: what became of its columns": data.encoder.summary() for data in sets}

@@ -60,8 +60,8 @@ def evaluate(
 ) -> None:
     """Estimate what other policies would have earned, from the log of a bandit or an experiment.
 
-    The columns arm, reward, propensity, time and batch have these roles, and probability_ARM for
-    each arm, unless --column names others. All other columns are contexts. One page, report.html,
+    Columns have roles by their names, such as arm, reward and propensity, or by --column. All other
+    columns are contexts. One page, report.html,
     has each policy's value with an interval, or the reason why there is none. The intervals are
     valid although the log's policy learned. The page also has differences, effective sample sizes,
     a test of the logged probabilities, and intervals that are valid at all rounds at once.

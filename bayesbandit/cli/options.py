@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from bayesbandit.runtime.addresses import hidden, shown
-from bayesbandit.tables.role_names import PROBABILITY_PREFIX, ROLES
+from bayesbandit.tables.role_names import DEFAULTS, PROBABILITY_PREFIX, ROLES
 
 PANELS = {  # of the help, with their options
     "Data": ("data", "csv", "target", "openml", "column", "sep", "decimal", "dates"),
@@ -20,6 +20,7 @@ PANELS = {  # of the help, with their options
 ROLES_OF_SEVERAL_COLUMNS = ("drop", "context")  # roles that several columns may have
 ROLES_OF_LOGS = (*ROLES, *ROLES_OF_SEVERAL_COLUMNS)
 ROLES_OF_DATA_SETS = ("reward", "cost", *ROLES_OF_SEVERAL_COLUMNS)
+USUAL_NAMES = "; ".join(" or ".join(names) for names in DEFAULTS.values())
 BESIDE_ROLES = (
     "drop leaves a column out; context uses one although its name or its values speak against it."
 )
@@ -29,7 +30,9 @@ LogColumn = Annotated[
     typer.Option(
         metavar="ROLE=NAME",
         help="The column of a role, where its name does not tell: reward=clicked. Roles are "
-        f"{', '.join(ROLES)}, and {PROBABILITY_PREFIX}ARM for each arm; {BESIDE_ROLES}",
+        f"{', '.join(ROLES)}, and {PROBABILITY_PREFIX}ARM for each arm; {BESIDE_ROLES} Without it "
+        f"these names tell the role: {USUAL_NAMES}; and probability_ARM or p_ARM, if each chosen "
+        "arm has one.",
     ),
 ]
 DataColumn = Annotated[

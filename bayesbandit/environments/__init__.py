@@ -2,7 +2,7 @@
 
 from bayesbandit.environments.base import Environment, Sample
 from bayesbandit.environments.classification import Classification
-from bayesbandit.environments.datasets import BUNDLED, bundled, folder, from_csv, from_frame, openml
+from bayesbandit.environments.datasets import BUNDLED, bundled, from_csv, from_frame, openml
 from bayesbandit.environments.linear import Linear
 from bayesbandit.environments.rewards import KnownRewards
 from bayesbandit.environments.synthetic import NonLinear, SparseLinear, SyntheticExample
@@ -18,7 +18,6 @@ __all__ = [
     "SparseLinear",
     "SyntheticExample",
     "bundled",
-    "folder",
     "from_csv",
     "from_frame",
     "openml",

@@ -1,11 +1,9 @@
-"""Real data sets as environments: scikit-learn's, a DataFrame, a CSV file, OpenML, a folder."""
+"""Real data sets as environments: scikit-learn's, a DataFrame, a file, OpenML."""
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Collection
-from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BUNDLED = ("iris", "wine", "breast_cancer", "digits")
-FOLDER_VARIABLE = "BAYESBANDIT_DATA"
 
 
 def bundled(name: str) -> Classification:
@@ -103,81 +100,6 @@ def openml(
     name = str(name_or_id) if by_name else f"{loaded.details['name']} ({name_or_id})"
     x = loaded.data.toarray() if isinstance(loaded.data, Sparse) else loaded.data
     return Classification(*labelled(x, loaded.target, name), name, drop=drop, keep=keep)
-
-
-def folder(directory: str | Path | None = None) -> list[Classification]:
-    """Return the Parquet files of a folder as lazy data sets, sorted by name.
-
-    The class is the column `target`.
-    directory: the folder; None: the environment variable BAYESBANDIT_DATA.
-    A `manifest.csv` with the columns name (or paper_name) and file lists the files and their names.
-    Without it, all *.parquet files are used, with their file names.
-    """
-    if directory is None and not (directory := os.environ.get(FOLDER_VARIABLE)):
-        raise ValueError(f"name a folder, or set the environment variable {FOLDER_VARIABLE}")
-    root = Path(directory).resolve()
-    if not root.is_dir():
-        raise FileNotFoundError(f"there is no folder {root}")
-    manifest = root / "manifest.csv"
-    files = _listed(manifest) if manifest.is_file() else {p.stem: p for p in root.glob("*.parquet")}
-    if not files:
-        raise ValueError(f"{root} has no Parquet files")
-    return [
-        Classification.lazy(ParquetFile(files[name], version=files[name].stat().st_mtime_ns), name)
-        for name in sorted(files)
-    ]
-
-
-def _listed(manifest: Path) -> dict[str, Path]:
-    """Return the files that a manifest lists, by name.
-
-    A file is at the path that the manifest states, or beside the manifest.
-    """
-    import pandas as pd
-
-    try:
-        table = pd.read_csv(manifest, dtype=str, keep_default_na=False)
-    except ValueError as error:
-        raise ValueError(f"{manifest} cannot be read: {error}") from error
-    key = "paper_name" if "paper_name" in table else "name"
-    if absent := {key, "file"} - set(table):
-        raise ValueError(f"{manifest} lacks {sorted(absent)}; its columns are {list(table)}")
-    if repeated := sorted(set(table[key][table[key].duplicated()])):
-        raise ValueError(f"{manifest} uses a name twice: {', '.join(repeated)}")
-    files = {}
-    for name, file in zip(table[key], table.file, strict=True):
-        stated = manifest.parent / file
-        files[str(name)] = stated if stated.is_file() else manifest.parent / stated.name
-    if lost := sorted(path.name for path in files.values() if not path.is_file()):
-        raise FileNotFoundError(f"{manifest} lists files that are not there: {', '.join(lost[:5])}")
-    return files
-
-
-@dataclass(frozen=True)
-class ParquetFile:
-    """A Parquet file whose column `target` is the class, read when called.
-
-    version: changes when the file is overwritten, so that cached data are not used any more.
-    """
-
-    path: Path
-    target: str = "target"
-    version: int = 0
-
-    def __repr__(self) -> str:
-        return f"ParquetFile({self.path.name!r}, target={self.target!r}, version={self.version})"
-
-    def __call__(self) -> tuple[pd.DataFrame, pd.Series]:
-        import pandas as pd
-        from pyarrow import ArrowException
-
-        if not self.path.is_file():
-            raise FileNotFoundError(f"there is no file {self.path}")
-        try:
-            df = pd.read_parquet(self.path)
-        except (ArrowException, OSError, ValueError) as error:
-            raise ValueError(f"{self.path} is not a whole Parquet file: {error}") from error
-        return split(df, self.target, str(self.path))
 
 
 def split(df: pd.DataFrame, target: str, name: str) -> tuple[pd.DataFrame, pd.Series]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.checks import Name, integer, same_rows
+from bayesbandit.environments.base import Sample
 from bayesbandit.tables.encoder import MAX_FEATURES, Encoder, fitted
 from bayesbandit.tables.fitting import warn_of
 from bayesbandit.tables.words import text_of
@@ -20,8 +21,6 @@ type Features = np.ndarray | pd.DataFrame
 type Labels = Sequence[Any] | np.ndarray | pd.Series
 
 MANY_CLASSES = 200  # more classes get a warning
-ANY_NUMBER = 10**9  # features
-NO_VARIANCE = 1e-9  # of a principal component, relative to the first
 FEW_CLASSES = 20  # more classes must be at most half as many as the rows
 
 
@@ -30,13 +29,20 @@ class Prepared:
     """A prepared data set.
 
     x: (n, d) float64. label: (n,) indices into arms. arms: the K classes' names.
-    encoder: the encoder of the columns. It made x, unless there were too many features.
+    encoder: the encoder of the columns.
     """
 
     x: np.ndarray
     label: np.ndarray
     arms: tuple[str | int, ...]
     encoder: Encoder
+
+    def sample(self, horizon: int | None, rng: np.random.Generator) -> Sample:
+        """Return the first `horizon` rows in random order, with the reward 1 of the true class."""
+        T = None if horizon is None else integer(horizon, "horizon", least=1)
+        rows = rng.permutation(len(self.x))[:T]
+        reward = np.eye(len(self.arms))[self.label[rows]]
+        return Sample(self.x[rows], reward, reward)
 
 
 def prepare(
@@ -50,23 +56,16 @@ def prepare(
     """Return the data with encoded columns (`Encoder.fit`) and labels as arms (`classes`).
 
     The encoder is fitted to all rows, without labels: we assume that a bandit knows the scale of
-    its contexts. More than `max_features` features are replaced by as many principal components.
-    Errors begin with the name of the data set.
+    its contexts. Errors begin with the name of the data set.
     """
     try:
-        integer(max_features, "max_features", least=1)
         same_rows(x=x, y=y)
         label, arms = classes(y)
-        encoder, features, notes = fitted(x, drop=drop, keep=keep, max_features=ANY_NUMBER)
+        encoder, features, notes = fitted(x, drop=drop, keep=keep, max_features=max_features)
         if len(features) != len(label):
             raise ValueError(f"x has {len(features)} rows and y has {len(label)} labels")
-    except TypeError as error:
-        raise TypeError(f"{name}: {error}") from error
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
-    if features.shape[1] > max_features:
-        notes.append(f"{features.shape[1]:,} features are replaced by principal components")
-        features = components(features, max_features)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from error
     if len(arms) > MANY_CLASSES:
         notes.append(f"there are {len(arms):,} classes, and so many arms: is the target a number?")
     warn_of(notes, name)
@@ -74,10 +73,26 @@ def prepare(
 
 
 def classes(y: Labels) -> tuple[np.ndarray, tuple[str | int, ...]]:
-    """Return the index of each label's class, (n,), and the sorted names of the classes, (K,).
+    """Return the index of each label's class, (n,), and the names of the classes, as `levels_of`.
+
+    Raise ValueError for labels of one class, or of nearly as many as there are rows.
+    """
+    index, arms = levels_of(y)
+    if len(arms) < 2:
+        raise ValueError(f"there must be two classes or more; every label is {arms[0]!r}")
+    if len(arms) > max(FEW_CLASSES, len(index) / 2):
+        raise ValueError(
+            f"{len(index)} rows have {len(arms)} different labels, which looks like a measurement "
+            "or an identifier rather than a class; cut it into classes first"
+        )
+    return index, arms
+
+
+def levels_of(y: Labels) -> tuple[np.ndarray, tuple[str | int, ...]]:
+    """Return the index of each label's level, (n,), and the sorted names of the levels, (K,).
 
     Whole numbers stay ints. All other labels become texts; floats are sorted by value. Labels with
-    the same text, such as 1 and "1" in one column, are one class.
+    the same text, such as 1 and "1" in one column, are one level.
     """
     import pandas as pd
 
@@ -95,30 +110,5 @@ def classes(y: Labels) -> tuple[np.ndarray, tuple[str | int, ...]]:
         arms = tuple(names[k] for k in np.argsort(levels))
     else:
         arms = tuple(sorted(set(names)))
-    if len(arms) < 2:
-        raise ValueError(f"there must be two classes or more; every label is {arms[0]!r}")
-    if len(arms) > max(FEW_CLASSES, len(labels) / 2):
-        raise ValueError(
-            f"{len(labels)} rows have {len(arms)} different labels, which looks like a measurement "
-            "or an identifier rather than a class; cut it into classes first"
-        )
     index = {arm: k for k, arm in enumerate(arms)}
     return np.array([index[name] for name in names])[codes], arms
-
-
-def components(features: np.ndarray, k: int) -> np.ndarray:
-    """Return the scores (n, ≤ k) of the leading principal components that have some variance.
-
-    Components keep their relative sizes. One common factor gives them mean square 1, so that
-    contexts are as long as those of standardised columns.
-    """
-    from sklearn.decomposition import PCA
-    from threadpoolctl import threadpool_limits
-
-    n, p = features.shape
-    with threadpool_limits(limits=1):  # the same bits in every process
-        pca = PCA(min(k, n, p), svd_solver="covariance_eigh" if n > p else "full")
-        scores = pca.fit_transform(features)
-    variance = pca.explained_variance_
-    scores = scores[:, variance > NO_VARIANCE * variance[0]]
-    return np.ascontiguousarray(scores / np.sqrt(np.mean(scores**2)))

@@ -76,11 +76,6 @@ class KnownRewards:
         return f"{self!r} with data {joblib.hash((self._x, self._reward))[:12]}"
 
     @property
-    def is_lazy(self) -> bool:
-        """Return False: the table is in memory."""
-        return False
-
-    @property
     def n_features(self) -> int:
         return self._x.shape[1]
 

@@ -3,7 +3,7 @@
 from bayesbandit.evaluation.baselines import baselines
 from bayesbandit.evaluation.contests import differences, pairwise, ranking
 from bayesbandit.evaluation.drift import drift
-from bayesbandit.evaluation.regrets import gaps, regrets, wide
+from bayesbandit.evaluation.regrets import regrets, wide
 from bayesbandit.evaluation.results import (
     RUN,
     SCHEMA,
@@ -14,10 +14,10 @@ from bayesbandit.evaluation.results import (
     seed_of,
     summary,
 )
-from bayesbandit.evaluation.text import markdown, share, with_errors, within
+from bayesbandit.evaluation.text import markdown, within
 
 __all__ = [
     "RUN", "SCHEMA", "baselines", "check", "curves", "differences", "drift", "first_optimal",
-    "gaps", "last", "markdown", "pairwise", "ranking", "regrets", "seed_of", "share", "summary",
-    "wide", "with_errors", "within",
+    "last", "markdown", "pairwise", "ranking", "regrets", "seed_of", "summary",
+    "wide", "within",
 ]  # fmt: skip

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pandas as pd
 
-from bayesbandit.evaluation.contests import differences
 from bayesbandit.evaluation.results import check, last
 from bayesbandit.evaluation.text import within
 
@@ -41,24 +38,3 @@ def wide(
     ]
     shown = cells.assign(cell=texts).pivot(index=index, columns=column, values="cell")
     return shown.loc[order[0], order[1]].reset_index().rename_axis(columns=None)
-
-
-def gaps(table: pd.DataFrame, pairs: Iterable[tuple[str, str]], digits: int = 0) -> pd.DataFrame:
-    """Return paired differences of regret as texts.
-
-    The columns have the pair "one − other", the mean difference ± its standard error, and their
-    ratio.
-    """
-    gap = differences(table, pairs)
-    return pd.DataFrame(
-        {
-            "environment": gap["environment"],
-            "difference": gap["one"] + " − " + gap["other"],
-            "regret": [
-                within(mean, se, digits, sign=True)
-                for mean, se in zip(gap["difference"], gap["se"], strict=True)
-            ],
-            "in standard errors": (gap["difference"] / gap["se"]).round(1),
-            "replications": gap["replications"],
-        }
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -66,48 +65,6 @@ def within(mean: float, se: float, digits: int = 0, sign: bool = False) -> str:
     form = f".{digits}f" if max(numbers) < SCIENTIFIC_FROM else ".3g"
     text = f"{mean:{'+' if sign else ''}z{form}}"
     return (text if se != se else f"{text} ± {se:{form}}").replace("inf", "∞")
-
-
-def with_errors(frame: pd.DataFrame, digits: int | Mapping[str, int] = 2) -> pd.DataFrame:
-    """Return the frame for printing, with columns `NAME` and `NAME_se` joined as "mean ± error".
-
-    Other numbers are rounded. digits: decimals of all columns, or by column (default 2).
-    """
-    columns = {}
-    for place, name in enumerate(frame.columns):
-        values = frame.iloc[:, place]
-        error = f"{name}_se"
-        n = digits if isinstance(digits, int) else digits.get(str(name), 2)
-        if str(name).endswith("_se") and str(name).removesuffix("_se") in frame.columns:
-            continue
-        if error in frame.columns:
-            pairs = zip(values, frame[error], strict=True)
-            columns[name] = pd.Series([within(mean, se, n) for mean, se in pairs], frame.index)
-        elif values.dtype.kind == "f":
-            columns[name] = pd.Series([within(mean, np.nan, n) for mean in values], frame.index)
-        else:
-            columns[name] = values
-    return pd.DataFrame(columns, index=frame.index)
-
-
-def share(k: int, n: int, digits: int = 0) -> str:
-    """Return the share k / n in % ± its standard error, as text.
-
-    It has more digits if it would be rounded to 0 or 100. For k = 0 and k = n the standard error
-    is 0, and the text has Wilson's 95 % limit instead. Of n = 0 it is "–".
-    """
-    from scipy.stats import binomtest
-
-    if n == 0:
-        return "–"
-    p = k / n
-    if 0 < k < n:
-        while round(100 * p, digits) in (0, 100):
-            digits += 1
-        return within(100 * p, 100 * np.sqrt(p * (1 - p) / n), digits)
-    limits = binomtest(k, n).proportion_ci(method="wilson")
-    bound = f"≤ {100 * limits.high:.{digits}f}" if k == 0 else f"≥ {100 * limits.low:.{digits}f}"
-    return f"{100 * p:.0f} ({bound})"
 
 
 def unit_of(hours: float) -> str:

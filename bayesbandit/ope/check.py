@@ -61,22 +61,18 @@ class Check:
         names = ["arm", "from", "to", "rounds", "chosen", "expected", "z"]
         if (p := self.log.probabilities) is None:
             return pd.DataFrame(columns=names)
-        n, K = p.shape
-        each = pd.DataFrame({"arm": np.tile(np.arange(K), n), "e": p.ravel()})
-        each["bin"] = pd.cut(each["e"].clip(upper=1.0), CALIBRATION_EDGES.tolist(), labels=False)
-        each["chosen"] = (self.log.played[:, None] == np.arange(K)).ravel().astype(np.float64)
-        each["variance"] = each["e"] * (1 - each["e"])
-        bins = each.groupby(["arm", "bin"])
-        table = bins[["chosen", "e", "variance"]].sum().rename(columns={"e": "expected"})
-        table = table.assign(rounds=bins.size()).reset_index()
-        gap = table["chosen"] - table["expected"]
-        sd = np.sqrt(table["variance"])
-        place = table["bin"].astype(int).to_numpy()
-        return table.assign(
-            arm=[self.log.arms[k] for k in table["arm"]],
-            z=np.where(sd > 0, gap / sd.where(sd > 0, 1.0), 0.0),
-            **{"from": CALIBRATION_EDGES[place], "to": CALIBRATION_EDGES[place + 1]},
-        )[names]
+        place = np.digitize(np.minimum(p, 1.0), CALIBRATION_EDGES, right=True) - 1  # −1: p is 0
+        rows = []
+        for k, arm in enumerate(self.log.arms):
+            for b in np.unique(place[p[:, k] > 0, k]).tolist():
+                here = place[:, k] == b
+                e = p[here, k]
+                chosen = float((self.log.played[here] == k).sum())
+                sd = np.sqrt((e * (1 - e)).sum())
+                z = (chosen - e.sum()) / sd if sd > 0 else 0.0
+                ends = CALIBRATION_EDGES[[b, b + 1]]
+                rows.append((arm, *ends, len(e), chosen, e.sum(), z))
+        return pd.DataFrame(rows, columns=names)
 
     @cached_property
     def overlap(self) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from bayesbandit.ope.targets import Unsupported
 from bayesbandit.ope.weights import DEFAULT_WEIGHTS
 from bayesbandit.runtime.shown import html_table
 
-MAX_T_DRAWS, DRAWS_PER_CHUNK = 100_000, 10_000  # number of draws of max |t|, and of those at a time
+MAX_T_DRAWS = 100_000  # of max |t|
 MAX_SUBGROUPS = 20  # the largest number of subgroups
 
 
@@ -232,12 +232,12 @@ def evaluate(
 
 
 def max_t[Key](
-    estimates: Mapping[Key, Estimate], level: float, draws: int = MAX_T_DRAWS, seed: int = 0
+    estimates: Mapping[Key, Estimate], level: float
 ) -> dict[Key, tuple[float, float, float]]:
     """Return low, high and adjusted p of each estimate: simultaneous intervals.
 
     The studentised estimates are about N(0, R), where R is the correlation of h(Γ − v)/Σh. The
-    interval is v ± c se with P(max |Z| ≤ c) = level, from `draws` of Z. NaN if an interval is
+    interval is v ± c se with P(max |Z| ≤ c) = level, from 100,000 draws of Z. NaN if an interval is
     refused.
     """
     found = {key: (e.low, e.high, e.p) for key, e in estimates.items()}
@@ -248,14 +248,11 @@ def max_t[Key](
     u /= np.sqrt((u**2).sum(axis=1, keepdims=True))
     values, vectors = np.linalg.eigh(u @ u.T)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    rng = np.random.default_rng(seed)
-    most = np.empty(draws)
-    for start in range(0, draws, DRAWS_PER_CHUNK):
-        part = most[start : start + DRAWS_PER_CHUNK]
-        part[:] = np.abs(rng.normal(size=(len(part), len(good))) @ root.T).max(axis=1)
+    Z = np.random.default_rng(0).normal(size=(MAX_T_DRAWS, len(good)))
+    most = np.abs(Z @ root.T).max(axis=1)
     c = max(float(np.quantile(most, level)), float(norm.ppf((1 + level) / 2)))
     for key, e in good.items():
-        beyond = (int((most >= e.z).sum()) + 1) / (draws + 1)
+        beyond = (int((most >= e.z).sum()) + 1) / (MAX_T_DRAWS + 1)
         p = max(min(beyond, len(good) * e.p), e.p)  # Bonferroni if draws cannot tell
         half = c * e.se
         found[key] = e.value - half, e.value + half, p

@@ -131,19 +131,22 @@ def power(
     made = bandit(world.arms, world.n_features, seed=0, min_probability=floors[0])
     if not isinstance(made, Bandit):
         raise TypeError(f"bandit must be a preset, which makes a bandit; it made {made!r}")
-    mean = world.sample(TRUTH_ROUNDS, _rng(seed, "truth")).mean
+    mean, again = (
+        world.sample(TRUTH_ROUNDS, np.random.default_rng(_stream(seed, *key))).mean
+        for key in (("truth",), ("truth", "again"))
+    )
     pair = _pair(world.arms, mean.mean(axis=0), against)
-    truth = _truth(world, pair, mean, world.sample(TRUTH_ROUNDS, _rng(seed, "truth", "again")).mean)
+    truth = _truth(world, pair, mean, again)
 
     run = partial(_run, world, bandit, floors, ends, pair, truth, size, level, seed)
-    rows: list[dict[str, Any]] = []
+    rows = list[dict[str, Any]]()
     work = (delayed(run)(i) for i in range(replications))
     with bar("replications", replications, shown=progress) as advance:
         for found in Parallel(n_jobs=jobs, return_as="generator")(work):
             rows += found
             advance(1)
     runs = pd.DataFrame(rows)
-    return Power(_summary(runs, floors, ends), runs, *pair, truth)
+    return Power(_summary(runs), runs, *pair, truth)
 
 
 def _world(world: Any, noise: float | None) -> Environment:
@@ -174,16 +177,14 @@ def _several(values: Iterable[Any], what: str) -> list[Any]:
 
 def _pair(arms: Sequence[Name], value: np.ndarray, against: Any) -> tuple[Name, Name]:
     """Return the two arms whose difference is asked for."""
-    best, *others = (arms[k] for k in np.argsort(-value, kind="stable"))
-    if isinstance(against, tuple):
-        pair = against
-    else:
-        pair = best, others[0] if against is None else one_of(against, "against", tuple(arms))
-    if len(pair) != 2 or any(arm not in arms for arm in pair):
+    best, second, *_ = (arms[k] for k in np.argsort(-value, kind="stable"))
+    pair = against if isinstance(against, tuple) else (best, second if against is None else against)
+    if len(pair) != 2:
         raise ValueError(f"against must be an arm or two of {list(arms)!r}; got {against!r}")
-    if pair[0] == pair[1]:
+    one, other = (one_of(arm, "against", tuple(arms)) for arm in pair)
+    if one == other:
         raise ValueError(f"against must be another arm than the best, {best!r}; got {against!r}")
-    return pair
+    return one, other
 
 
 def _truth(
@@ -202,10 +203,6 @@ def _truth(
     return truth
 
 
-def _rng(seed: int, *key: Any) -> np.random.Generator:
-    return np.random.default_rng(_stream(seed, *key))
-
-
 def _stream(seed: int, *key: Any) -> np.random.SeedSequence:
     return np.random.SeedSequence([seed, *(b for part in key for b in str(part).encode())])
 
@@ -220,7 +217,7 @@ def _run(
 
     rows = []
     with threadpool_limits(limits=1):
-        sample = world.sample(horizons[-1], _rng(seed, "world", i))
+        sample = world.sample(horizons[-1], np.random.default_rng(_stream(seed, "world", i)))
         if len(sample.x) < horizons[-1]:
             raise ValueError(
                 f"{world.name} has {len(sample.x)} rounds; the longest horizon is {horizons[-1]}"
@@ -232,8 +229,8 @@ def _run(
             log = simulated(player, sample, batch)
             loss = sample.mean.max(axis=1) - sample.mean[np.arange(len(log)), log.played]
             for end in horizons:
-                found = _found(log[:end], pair, truth, level)
                 keys = {"min_probability": floor, "horizon": end, "replication": i}
+                found = _found(log[:end], pair, truth, level)
                 rows.append(keys | found | {"lost": float(loss[:end].sum())})
     return rows
 
@@ -261,32 +258,34 @@ def simulated(bandit: Bandit, sample: Sample, batch: int) -> Log:
 
 def _found(log: Log, pair: tuple[Name, Name], truth: float, level: float) -> dict[str, Any]:
     """Return what an analysis of the log shows of the difference of a pair."""
+    nothing = {"power": 0.0, "wrong": 0.0, "always": 0.0, "refused": 1.0}
+    nothing |= dict.fromkeys(("estimate", "width", "coverage"), np.nan)
     try:
         found = estimate(log, pair, level=level, force=True)
     except Unsupported:
-        found = None
-    if found is None or found.refused:
-        nothing = {"power": 0.0, "wrong": 0.0, "always": 0.0, "refused": 1.0}
-        return nothing | {"estimate": np.nan, "width": np.nan, "coverage": np.nan}
-    side = 1.0 if truth >= 0 else -1.0
-    differ = truth != 0
-    low, high = sorted((side * found.low, side * found.high))
-    assert found.sums is not None
-    p = always_valid_p(found.sums, 1 - level)[0 if side > 0 else 1]
+        return nothing
+    if found.refused or found.sums is None:
+        return nothing
+    above, below = found.low > 0, found.high < 0
+    p_above, p_below = always_valid_p(found.sums, 1 - level)
+    right, wrong, p = (above, below, p_above) if truth > 0 else (below, above, p_below)
     return {
-        "power": float(differ and low > 0), "wrong": float(high < 0 or (low > 0 and not differ)),
-        "always": float(differ and p < 1 - level),
-        "refused": 0.0, "estimate": found.value, "width": high - low,
+        "power": float(right and truth != 0),
+        "wrong": float(wrong or (right and truth == 0)),
+        "always": float(p < 1 - level and truth != 0),
+        "refused": 0.0,
+        "estimate": found.value,
+        "width": found.high - found.low,
         "coverage": float(found.low <= truth <= found.high),
-    }  # fmt: skip
+    }
 
 
-def _summary(runs: pd.DataFrame, floors: Sequence[float], ends: Sequence[int]) -> pd.DataFrame:
+def _summary(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the means of runs, and their standard errors, by minimum probability and horizon."""
     cells = runs.groupby(["min_probability", "horizon"], sort=False)
     columns = {}
     for name in ("power", "wrong", "always", "refused", "width", "coverage", "lost"):
         columns[name] = cells[name].mean()
         if name != "refused":
             columns[f"{name}_se"] = cells[name].sem()
-    order = pd.MultiIndex.from_product([floors, ends], names=["min_probability", "horizon"])
-    return pd.DataFrame(columns).loc[order].reset_index()
+    return pd.DataFrame(columns).reset_index()

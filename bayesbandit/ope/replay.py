@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.stats import norm
 
 from bayesbandit.bandit import transactions
@@ -60,24 +58,6 @@ class Replay:
     def matched(self) -> int:
         """How many rounds matched: the bandit has played these."""
         return len(self.rounds)
-
-    @cached_property
-    def curve(self) -> pd.DataFrame:
-        """Return a table with a row for each matched round t.
-
-        `round` is its position in the log. `mean` and `se` are the mean reward of matched rounds
-        1 … t and its standard error.
-        """
-        t = np.arange(1, self.matched + 1)
-        c = self.reward - self.value
-        mean = np.cumsum(c) / t
-        spread = np.maximum(np.cumsum(c**2) - t * mean**2, 0.0)
-        with np.errstate(invalid="ignore"):
-            se = np.where(t > 1, np.sqrt(spread / (np.maximum(t - 1, 1) * t)), np.nan)
-        return pd.DataFrame(
-            {"t": t, "round": self.rounds, "arm": self.arm, "reward": self.reward,
-             "mean": self.value + mean, "se": se}
-        )  # fmt: skip
 
     def __repr__(self) -> str:
         said = f", refused: {self.refused}" if self.refused else ""
@@ -173,34 +153,28 @@ def _least(log: Log, given: Any) -> tuple[np.ndarray, list[str]]:
     """Return the minimum probability c of each round (n,), and warnings."""
     e = log.probabilities
     n = len(log)
-    warnings = list[str]()
-    known = log.propensity if e is None else e
+    lowest = log.propensity
     if e is not None:
         could = np.ones_like(e, dtype=bool) if log.available is None else log.available
-        never = (could & (e == 0)).any(axis=1)
-        if never.any():
+        lowest = np.where(could, e, np.inf).min(axis=1)
+        if never := int((lowest == 0).sum()):
             raise ValueError(
-                f"arms had probability 0 in {int(never.sum())} of {n} rounds, and a bandit may "
-                "choose them: available= of the log says which arms could be chosen"
+                f"arms had probability 0 in {never} of {n} rounds, and a bandit may choose them: "
+                "available= of the log says which arms could be chosen"
             )
-        known = e[could]
-    if given is not None:
-        least = np.broadcast_to(floats(given, "min_probability"), (n,))
-        lowest = log.propensity if e is None else np.where(could, e, np.inf).min(axis=1)
-        fits = (least > 0) & (least <= lowest + PROBABILITY_TOLERANCE)  # NaN does not
-        if not fits.all():
-            t = int(np.argmin(fits))
-            raise ValueError(
-                f"min_probability must be above 0 and at most every logged probability; got "
-                f"{least[t]:g} in round {t}, which has one of {lowest[t]:g}"
-            )
-        return least, warnings
-    if e is None:
-        warnings.append(
-            "the least propensity of the arms that were chosen stands for that of all arms: "
-            "min_probability= of the log's policy, where it is known, is right"
+    if given is None:
+        told = "the least propensity of the arms that were chosen stands for that of all arms: "
+        told += "min_probability= of the log's policy, where it is known, is right"
+        return np.full(n, lowest.min()), [told] if e is None else []
+    least = np.broadcast_to(floats(given, "min_probability"), (n,))
+    fits = (least > 0) & (least <= lowest + PROBABILITY_TOLERANCE)  # NaN does not
+    if not fits.all():
+        t = int(np.argmin(fits))
+        raise ValueError(
+            f"min_probability must be above 0 and at most every logged probability; got "
+            f"{least[t]:g} in round {t}, which has one of {lowest[t]:g}"
         )
-    return np.full(n, known.min()), warnings
+    return least, []
 
 
 def _played(log: Log, bandit: Player, kept: np.ndarray) -> tuple[np.ndarray, Any]:

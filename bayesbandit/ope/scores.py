@@ -12,6 +12,7 @@ from bayesbandit.ope.tally import Scored, alike
 from bayesbandit.ope.weights import averaged
 
 Array = np.ndarray
+SIGNS = (1, -1)  # of the target, and of the one that is subtracted
 
 
 def scored(
@@ -23,55 +24,38 @@ def scored(
     the rewards (n,), NaN if not known.
     """
     log = asked.log
+    e = log.probabilities
     y = asked.reward
-    e = asked.log.probabilities
-    signs = (1, -1)[: len(asked.targets)]
+    if asked.logged_alone:
+        return alike(learned, y, asked.ratios)
     weigh = ESTIMATORS[estimator].weight
-    given = asked.ratios
-    if m is None and ESTIMATORS[estimator].modelled:
-        weigh = ESTIMATORS["ips"].weight
-    ratios = tuple(weigh(w, tuning) for w in given)
-    scores = np.zeros(len(log))
-    part = np.zeros(len(log))
-    centres = list[float]()
-    for sign, target, w in zip(signs, asked.targets, ratios, strict=True):
-        base: Array | float = 0.0
-        centre: Array | float = 0.0
-        share = 1.0
-        if m is not None:
-            centre = m[np.arange(len(log)), log.played]
-        elif estimator == "snips":
-            base, share = snips(w, y, h)
-            centre = base
-            centres.append(base)
+    ratios = tuple(weigh(w, tuning) for w in asked.ratios)
+    scores, part = np.zeros((2, len(log)))
+    levels = list[float]()  # without m: what is subtracted from rewards, the same for all arms
+    for sign, target, w in zip(SIGNS, asked.targets, ratios, strict=False):
+        level, share = snips(w, y, h) if estimator == "snips" else (0.0, 1.0)
+        levels.append(level)
+        centre = level if m is None else m[np.arange(len(log)), log.played]
         if target.pi is None and e is None:
             own = y  # the logged policy's, whatever the means
         else:
-            if m is not None:
-                base = np.einsum("nk,nk->n", target.density(log), m)
+            base = level if m is None else np.einsum("nk,nk->n", target.density(log), m)
             own = base + w * (y - centre) * share
-        scores = scores + sign * own
-        part = part + sign * w * (y - centre)
-    if asked.logged_alone:
-        return alike(learned, scores, ratios)
-
-    def weights(k: int) -> tuple[Array, ...]:
-        if e is None:
-            return ratios
-        chance = np.where(e[:, k] > 0, e[:, k], 1.0)
-        shares = (target.density(log)[:, k] for target in asked.targets)
-        return tuple(weigh(pi / chance, tuning) for pi in shares)
+        scores += sign * own
+        part += sign * w * (y - centre)
 
     def of(k: int) -> tuple[Any, Any, Any, Any]:
-        each = [sign * w for sign, w in zip(signs, weights(k), strict=True)]
-        chance = log.played == k if e is None else e[:, k]
-        total = sum(each[1:], each[0])
+        chance: Array = log.played == k
+        each = ratios
+        if e is not None:
+            chance = e[:, k]
+            shares = (target.density(log)[:, k] for target in asked.targets)
+            each = tuple(weigh(pi / np.where(chance > 0, chance, 1.0), tuning) for pi in shares)
+        total = sum(sign * w for sign, w in zip(SIGNS, each, strict=False))
         if m is not None:
             return chance, total, m[:, k], averaged(log, h, m[:, k]) if log.x.size else m[:, k]
-        mean: Array | float = 0.0
-        if centres:
-            sums = sum(w * v for w, v in zip(each, centres, strict=True))
-            mean = np.divide(sums, total, out=np.zeros_like(total), where=total != 0)
+        sums = sum(sign * w * v for sign, w, v in zip(SIGNS, each, levels, strict=False))
+        mean = np.divide(sums, total, out=np.zeros(len(log)), where=total != 0)
         return chance, total, mean, mean
 
     if estimator == "dm":

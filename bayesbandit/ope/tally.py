@@ -8,9 +8,9 @@ short log has not seen what is rare: rounds of much weight, or clicks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -71,8 +71,7 @@ def noise(own: Any, left: Any, size: Any, pooled: Any) -> Any:
     return np.minimum(own, left) * (1 + added) + (1 - known) * pooled
 
 
-@dataclass(frozen=True)
-class Arms:
+class Arms(NamedTuple):
     """Sums over the rounds of each arm with a weight, (j,) each or (j, m).
 
     n: rewards. own: Σ(Y − the arm's mean)². left: Σ(Y − m)² after the arm's first reward. u2, u4:
@@ -260,10 +259,10 @@ def tallied(scored: Scored, h: Array) -> Tally:
         seen = np.cumsum(np.where(mine, h * w * (own_y - mean[-1]), 0.0) ** 2)
         found = Arms(n, own, left, u2, u4, C, far, seen)
         promised += found.promised(pooled)
-        last.append([getattr(found, f.name)[-1] for f in fields(Arms)])
+        last.append([values[-1] for values in found])
     seen = np.cumsum((h * np.where(known, scored.part[rounds], 0.0)) ** 2)
     ratios = np.array([np.cumsum([w[rounds], w[rounds] ** 2], axis=1) for w in scored.ratios])
-    arms = Arms(*np.array(last, dtype=np.float64).reshape(-1, len(fields(Arms))).T)
+    arms = Arms(*np.array(last, dtype=np.float64).reshape(-1, len(Arms._fields)).T)
     return Tally(
         origin, np.cumsum(powers(h, d - origin), axis=1), ratios, rewards, seen, promised - seen,
         arms,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from inspect import ismethod
 from typing import Any
 
 import numpy as np
 
-from bayesbandit.bandit import choosing
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.logged import check_encoder
 from bayesbandit.checks import shown
@@ -65,49 +65,36 @@ def target_of(log: Log, target: Any) -> Target:
             raise ValueError(f"a target must be among {list(log.arms)!r}; got {target!r}")
         return Target(_one_hot(log, np.full(len(log), target)))
     if isinstance(target, Bandit):
-        frozen = _plain(target, log)
-        with frozen.lock:
-            p = choosing.probabilities(frozen, log.x)
-        return Target(_placed(log, p, frozen.arms), trained_on(log, target))
+        target = target.probabilities
     if callable(target):
+        arms = log.arms
+        trained = 0
         owner = target.__self__ if ismethod(target) else None
         if isinstance(owner, Bandit):
-            found = target.__func__(_plain(owner, log), log.x)
+            check_encoder(owner, log)
+            frozen = owner.copy()
+            frozen.encoder = None  # contexts of a log are numbers already
+            target = partial(target.__func__, frozen)
             arms = owner.arms
             trained = trained_on(log, owner)
-        else:
-            found = target(log.x)
-            arms = log.arms
-            trained = 0
+        found = target(log.x)
         if np.ndim(found) == 1:
             return Target(_one_hot(log, np.asarray(found)), trained)
         return Target(_placed(log, found, arms), trained)
     if isinstance(target, tuple | str | bytes | dict):
         raise TypeError(f"a target is an arm, probabilities (n, K), a bandit; got {shown(target)}")
-    return Target(distribution(target, len(log), log.arms, "a target's probabilities"))
-
-
-def _plain(bandit: Bandit, log: Log) -> Bandit:
-    """Return a frozen copy that takes a log's contexts, which are numbers.
-
-    Raise ValueError if they were made by another encoder than the bandit's.
-    """
-    check_encoder(bandit, log)
-    frozen = bandit.copy()
-    frozen.encoder = None  # contexts of a log are numbers already
-    return frozen
+    return Target(_placed(log, target, log.arms))
 
 
 def _placed(log: Log, p: Any, arms: Any) -> np.ndarray:
     """Return probabilities over a bandit's arms, in the columns of the log."""
-    if list(arms) == list(log.arms):
-        return distribution(p, len(log), log.arms, "a target's probabilities")
-    unknown = [arm for arm in arms if arm not in log.arms]
-    if unknown:
-        raise Unsupported(f"the target has arms that the log has not: {unknown!r}")
-    pi = np.zeros((len(log), len(log.arms)))
-    pi[:, [log.arms.index(arm) for arm in arms]] = p
-    return distribution(pi, len(log), log.arms, "a target's probabilities")
+    if list(arms) != list(log.arms):
+        if unknown := [arm for arm in arms if arm not in log.arms]:
+            raise Unsupported(f"the target has arms that the log has not: {unknown!r}")
+        pi = np.zeros((len(log), len(log.arms)))
+        pi[:, [log.arms.index(arm) for arm in arms]] = p
+        p = pi
+    return distribution(p, len(log), log.arms, "a target's probabilities")
 
 
 def _one_hot(log: Log, names: np.ndarray) -> np.ndarray:
@@ -138,9 +125,8 @@ def trained_on(log: Log, bandit: Bandit) -> int:
     _, number = np.unique(np.vstack([own, theirs]), axis=0, return_inverse=True)
     mine = number.ravel()[: len(own)]
     seen = number.ravel()[len(own) :]
-    if len(np.unique(mine)) >= DISTINCT_ROWS_SHARE * len(mine):
-        return int(np.isin(mine, seen).sum())
-    size = min(IDENTIFYING_ROUNDS, len(mine))
+    distinct = len(np.unique(mine)) >= DISTINCT_ROWS_SHARE * len(mine)
+    size = 1 if distinct else min(IDENTIFYING_ROUNDS, len(mine))
     if len(seen) < size:
         return 0
     windows = np.lib.stride_tricks.sliding_window_view

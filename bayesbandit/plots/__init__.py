@@ -1,7 +1,6 @@
 """Pictures of results and logs: each function returns a matplotlib `Figure`, ready to save."""
 
-from bayesbandit.plots.balancing import balance
-from bayesbandit.plots.curves import MANY, regret_curves
+from bayesbandit.plots.curves import MANY, propensities, regret_curves
 from bayesbandit.plots.differences import paired_differences
 from bayesbandit.plots.evidence import (
     calibration,
@@ -9,17 +8,12 @@ from bayesbandit.plots.evidence import (
     policy_values,
     value_sequences,
 )
-from bayesbandit.plots.results import pairwise_scatter, propensities
-from bayesbandit.plots.trees import policy_tree
 
 __all__ = [
     "MANY",
-    "balance",
     "calibration",
     "paired_differences",
-    "pairwise_scatter",
     "policy_contrasts",
-    "policy_tree",
     "policy_values",
     "propensities",
     "regret_curves",

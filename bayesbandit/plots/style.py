@@ -22,34 +22,16 @@ BLUE, VERMILLION, GREY = "#0072B2", "#D55E00", "#8C8C8C"
 PALETTE = (BLUE, VERMILLION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1.5, 1, 1.5)))
 MARKERS = "osD^vPX*h"
-# The look of each bandit of the toolkit and its studies, by number, in all pictures. Names with one
-# look are of one bandit, or never in one picture.
-KNOWN = {
-    "LinTS": 0, "none": 0, "Thompson": 0, "LinUCB": 1, "BLTS": 2, "decision": 2,
-    "BLUCB": 3, "estimated": 3,
-    "LinGreedy": 4, "greedy": 4, "uniform": 4, "PolicyTreeTS": 5, "PolicyTreeUCB": 6,
-    "PolicyTreeTS, model": 33, "PolicyTreeUCB, model": 34,
-    "ForestTS": 22, "forest-TS": 22, "ForestUCB": 26,
-    "BootstrapLassoTS": 9, "LASSO-TS": 9, "bootstrap LASSO": 9, "lasso": 9,
-    "BootstrapRidgeTS": 10, "ridge-TS": 10, "bootstrap ridge": 10, "ridge": 10,
-    "BootstrapLassoUCB": 23, "BootstrapRidgeUCB": 24,
-    "BayesianLassoTS": 25, "λ learned": 25, "BayesianLassoUCB": 27,
-    "ILTCB": 18, "SuperLinUCB": 19, "SuperBLUCB": 20,
-    "pooled": 8, "residual": 11, "kernel": 12, "decision, raw": 13,
-    "LinTS, grid ÷ 3": 15, "BLTS, mean 1": 17,
-    "horseshoe": 2, "Laplace": 4, "pooled, τ learned": 5,  # priors, in notebooks
-}  # fmt: skip
 LOOKS = len(PALETTE) * len(MARKERS) * len(DASHES)
-LEFT = [i for i in range(LOOKS) if i not in KNOWN.values()]
-
-# The paper's designs in words, by a pattern of their names.
-DESIGNS = {
-    r"synthetic-(well|mis)": r"synthetic example, \1-specified, σ = 0.1",
-    r"synthetic-(well|mis), no warm start": r"\1-specified, σ = 0.1, no warm start",
-    r"sparse-linear-d(\d+)-q\d+-sigma([\d.]+)": r"sparse design, d = \1, σ = \2",
-    r"non-linear": r"non-linear design, σ = 0.1",
-    r"breast_cancer": r"breast cancer",
-}
+PRESETS = (
+    "LinTS", "LinUCB", "BLTS", "BLUCB", "LinGreedy", "PolicyTreeTS", "PolicyTreeUCB",
+    "ForestTS", "ForestUCB", "BayesianLassoTS", "BayesianLassoUCB", "BootstrapLassoTS",
+    "BootstrapLassoUCB", "BootstrapRidgeTS", "BootstrapRidgeUCB",
+)  # fmt: skip
+# The look of a bandit by number, and the words for an environment by a pattern of its name, in all
+# pictures. A publication adds its own.
+KNOWN = {name: i for i, name in enumerate(PRESETS)}
+DESIGNS: dict[str, str] = {}
 
 MAX_LEGEND_LENGTH = 50  # characters of a name on one line of a legend
 BESIDE, LETTER = 24, 0.08  # characters of a row's name on one line, and inches of one
@@ -59,6 +41,7 @@ NOTEBOOK_DPI = 80  # of pictures in a notebook
 LEGEND_LINE_INCHES = 0.24  # inches, of a legend
 LEAST_WIDTH, MOST_WIDTH = 1.5, 60.0  # inches of a picture
 LETTER_POINTS = 10.0  # of letters
+DOT_POINTS = 5.3  # of a point in a legend
 SMALL_LETTERS = 0.8  # letters of a picture whose width is asked for: 8 points, as in journals
 NARROWEST_PANEL = 0.75  # of a panel, as a part of its own width
 BESIDE_INCHES = 1.0  # of labels beside a panel, in a picture whose width is asked for
@@ -99,14 +82,15 @@ def looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     for name in names:
         i = KNOWN.get(name)
         if i is None or i in found.values():
-            at = crc32(str(name).encode()) % len(LEFT)
-            i = next((i for i in LEFT[at:] + LEFT[:at] if i not in found.values()), LEFT[at])
+            left = sorted({*range(LOOKS)} - {*KNOWN.values()})
+            at = crc32(str(name).encode()) % len(left)
+            i = next((i for i in left[at:] + left[:at] if i not in found.values()), left[at])
         found[name] = i
     return {name: look(i) for name, i in found.items()}
 
 
 def words(environment: object) -> str:
-    """Return an environment's name; for a design of the paper, in words."""
+    """Return an environment's name, or what `DESIGNS` calls it."""
     name = str(environment)
     for pattern, text in DESIGNS.items():
         if match := re.fullmatch(pattern, name):
@@ -264,14 +248,11 @@ def entitle(figure: Figure, text: str) -> None:
     figure.suptitle(fill(text, int(LETTERS_PER_INCH * figure.get_figwidth() / letters(figure))))
 
 
-def dress(
-    ax: Axes, title: str, x: str, y: str, always: bool = False, inches: float | None = None
-) -> None:
+def dress(ax: Axes, title: str, x: str, y: str, inches: float | None = None) -> None:
     """Give a panel its title, axis labels and ticks.
 
-    Only the first panel in a row has the label y, unless `always` is True. Labels have as many
-    lines as they need. inches: the panel's width, if labels beside it take a part of its share of
-    the figure.
+    Only the first panel in a row has the label y. Labels have as many lines as they need. inches:
+    the panel's width, if labels beside it take a part of its share of the figure.
     """
     place = ax.get_subplotspec()
     figure = ax.get_figure(root=True)
@@ -280,10 +261,10 @@ def dress(
     if inches is None or size < 1.0:
         inches = 6.0 if figure is None else figure.get_figwidth()
         inches /= 1 if place is None else place.get_gridspec().ncols
-        inches -= 0.5 * always + BESIDE_INCHES * labelled
+        inches -= BESIDE_INCHES * labelled
         inches /= size
     ax.set_title(plain(title, int(10.5 * inches)) if title else "", fontsize=10)
-    beside = always or place is None or place.is_first_col()
+    beside = place is None or place.is_first_col()
     lines = (y.replace(" (", "\n(") if len(y) > VERTICAL_LABEL_LENGTH else y).split("\n")
     upright = "\n".join(fill(line, VERTICAL_LABEL_LENGTH) for line in lines)
     ax.set(xlabel=fill(x, int(LETTERS_PER_INCH * inches)), ylabel=upright if beside else "")
@@ -321,11 +302,6 @@ def legend(figure: Figure, keys: list[Line2D], handle: float) -> None:
         text.set_text(name)
 
 
-def dot(colour: str, marker: str, label: str, p: float = 1e-3) -> Line2D:
-    size = float(np.sqrt(area(np.array(p))))
+def dot(colour: str, marker: str, label: str, size: float = DOT_POINTS) -> Line2D:
+    """Return a point of a legend."""
     return Line2D([], [], ls="", color=colour, marker=marker, ms=size, mew=0, label=label)
-
-
-def area(p: np.ndarray) -> np.ndarray:
-    """Return the area of a point with the p-value p; without a test (NaN) that of p = 1."""
-    return 10 - 6 * np.log10(np.clip(np.nan_to_num(p, nan=1.0), 1e-12, 1))

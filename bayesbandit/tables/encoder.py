@@ -54,7 +54,7 @@ class Encoder:
         """Return an encoder that is fitted to a table (n, c).
 
         frame: a pandas or Polars table, or another that narwhals reads, or an array, whose columns
-        go by position. Of a dask.dataframe the fit uses 100,000 rows, drawn at random in one pass,
+        go by position. Of a dask.dataframe the fit uses 100,000 rows, drawn at random,
         or all rows if there are fewer. drop, keep: names of columns to leave out, and of columns to
         use although a rule below leaves them out. max_features: the largest number of features
         beside the constant; more raise ValueError. constant: whether the first feature, "constant",

@@ -96,9 +96,6 @@ def learned(text: str, table: pd.DataFrame) -> tuple[tuple[Column, ...], Formula
     needed = [name for name in table.columns if name in used]
     if not needed:
         raise ValueError(f"the formula {text!r} names no column")
-    for name in needed:
-        if gaps := int(table[name].isna().sum()):
-            raise ValueError(_gap(name, int(np.argmax(table[name].isna())), gaps))
     known = {column.name: column for column in fitting.fit(table[needed], (), needed)}
     if left := [column for column in known.values() if isinstance(column, LeftOut)]:
         raise ValueError(f"column {left[0].name!r} of the formula: {left[0].why}")

@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from bayesbandit.checks import shown
-from bayesbandit.forms import ARM_NAME, Broken, Whole, brief, check, demand
+from bayesbandit.forms import ARM_NAME, Broken, OneOf, Real, Whole, brief, check, demand
 from bayesbandit.tables.columns import LARGEST_VALUE, Column, Date, LeftOut, Levels, Number
 
 if TYPE_CHECKING:
@@ -21,20 +21,11 @@ COLUMN_KINDS: dict[str, type[Any]] = {kind.kind: kind for kind in (Number, Date,
 MAX_ORIGIN = 2**62  # microseconds from 1970
 
 
-def is_number(value: object, where: str) -> None:
-    """Raise `Broken` unless a value is a float or an integer, finite and small enough."""
-    whole = (type(value) is float or type(value) is int) and abs(value) <= LARGEST_VALUE
-    demand(whole, f"{where} is {brief(value)}")  # NaN: it is not
-
-
-def is_positive(value: object, where: str) -> None:
-    """Raise `Broken` unless a value is such a number > 0."""
-    is_number(value, where)
-    demand(isinstance(value, int | float) and value > 0, f"{where} is {brief(value)}")
-
-
+LARGEST_INTEGER = int(LARGEST_VALUE)
+NUMBER = OneOf(Real(-LARGEST_VALUE, LARGEST_VALUE), Whole(-LARGEST_INTEGER, LARGEST_INTEGER))
+POSITIVE = OneOf(Real(5e-324, LARGEST_VALUE), Whole(1, LARGEST_INTEGER))
 OF_ALL = {"kind": str, "name": ARM_NAME}
-NUMBER_FIELDS = {**OF_ALL, "median": is_number, "mean": is_number, "scale": is_positive}
+NUMBER_FIELDS = {**OF_ALL, "median": NUMBER, "mean": NUMBER, "scale": POSITIVE}
 FORMS = {
     Number.kind: NUMBER_FIELDS,
     Date.kind: {**NUMBER_FIELDS, "origin": Whole(-MAX_ORIGIN, MAX_ORIGIN)},

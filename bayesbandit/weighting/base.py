@@ -5,8 +5,7 @@
             return 1 + abs(history.reward)
 
 It computes the weights of all past rounds again. An optional `schedule` says when: by default, each
-reward of an arm reweights this arm's rounds (`Schedule(1)`). An optional `provisional` gives the
-weights of new rounds until then; by default they are 1.
+reward of an arm reweights this arm's rounds (`Schedule(1)`). Until then new rounds have weight 1.
 
 A balance that weights each arm's rounds separately can subclass `ByArm`. It writes `of_arm`, which
 is called only for arms that are due.
@@ -45,15 +44,6 @@ class Scheduled(Protocol):
 
 
 @runtime_checkable
-class Provisional(Protocol):
-    """A balance that gives new rounds a weight until the past is reweighted."""
-
-    def provisional(self, history: History, belief: Belief) -> np.ndarray:
-        """Return precision weights > 0 of new rounds (n,); `history` has only these."""
-        ...
-
-
-@runtime_checkable
 class Normalized(Protocol):
     """A balance with a setting that rescales each arm's weights to average 1."""
 
@@ -74,9 +64,9 @@ def is_normalized(balance: Balance) -> bool:
 def is_known(balance: object) -> bool:
     """Return whether the kernels know a balance.
 
-    They know the toolkit's own, but not a subclass that replaces `weights` or `provisional`.
+    They know the toolkit's own, but not a subclass that replaces `weights`.
     """
-    return declares(balance, "compiled", ("weights", "provisional")) is True
+    return declares(balance, "compiled", ("weights",)) is True
 
 
 def weight_source(balance: Balance) -> tuple[int, float]:

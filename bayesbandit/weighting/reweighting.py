@@ -20,7 +20,7 @@ from bayesbandit.history import History, Layout
 from bayesbandit.kernels.reweighted import Known
 from bayesbandit.policies import Policy
 from bayesbandit.schedule import Schedule
-from bayesbandit.weighting.base import Balance, Provisional, is_known, schedule_of
+from bayesbandit.weighting.base import Balance, is_known, schedule_of
 from bayesbandit.weighting.by_arm import ByArm
 
 Form = dict[Any, Any]  # of `forms.py`
@@ -108,11 +108,7 @@ class Weighed(Weigher):
         self.history: History | None = None  # kept for `of_arm` of a `ByArm`
 
     def first(self, arm: Name, rows: np.ndarray, belief: Belief, layout: Layout) -> np.ndarray:
-        if not isinstance(self.balance, Provisional):
-            return np.ones(len(rows))
-        new = History(layout, None)
-        new.restore(rows.copy(), len(rows), [])
-        return self._checked(self.balance.provisional(new, belief.fork()), len(rows), "provisional")
+        return np.ones(len(rows))
 
     def learn(self, history: History, belief: Belief) -> None:
         history = history.fork()

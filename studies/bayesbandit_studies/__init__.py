@@ -3,5 +3,6 @@
 from collections.abc import Callable
 
 import bayesbandit as bb
+from bayesbandit_studies.pictures import names  # noqa: F401
 
 Factory = Callable[..., bb.Bandit]  # (arms, n_features, seed) → Bandit

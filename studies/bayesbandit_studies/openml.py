@@ -22,7 +22,7 @@ come with scikit-learn. Long sets are cut: see `Cut`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -32,11 +32,12 @@ import numpy as np
 import pandas as pd
 
 import bayesbandit as bb
-from bayesbandit import evaluation, plots
+from bayesbandit import evaluation
 from bayesbandit.checks import Arms, Seed
-from bayesbandit.environments import BUNDLED, Classification, Sample, bundled, folder
-from bayesbandit.environments.datasets import FOLDER_VARIABLE
+from bayesbandit.environments import BUNDLED, Classification, Sample, bundled
 from bayesbandit_studies import Factory
+from bayesbandit_studies.data_sets import FOLDER_VARIABLE, ParquetSet, folder
+from bayesbandit_studies.pictures import pairwise_scatter
 from bayesbandit_studies.table1 import ALPHAS, CLIPS
 from bayesbandit_studies.tables import mean
 
@@ -68,7 +69,7 @@ class Cut:
     """A data set's first rounds: at most 2,000, and fewer, but 500, where an arm's update is dear:
     as many as make 10⁸ of K D² each, of K classes and D = d + 1 columns."""
 
-    environment: Classification
+    environment: Classification | ParquetSet
 
     @property
     def name(self) -> str:
@@ -166,7 +167,7 @@ def bundled_sets() -> list[Cut]:
     return [Cut(bundled(name)) for name in BUNDLED]
 
 
-def data_sets() -> list[Classification]:
+def data_sets() -> Sequence[Classification | ParquetSet]:
     """Return the folder that the environment variable names, or else the bundled sets."""
     return folder() if os.environ.get(FOLDER_VARIABLE) else [*map(bundled, BUNDLED)]
 
@@ -323,7 +324,7 @@ def figures(results: pd.DataFrame) -> dict[str, Figure]:
     for noise, protocol in product(NOISE, PROTOCOLS):
         runs = chosen(results, members(noise), protocol)
         key = f"pairwise-{noise.replace('/', '-')}-{protocol.replace(' ', '-')}"
-        drawn[key] = plots.pairwise_scatter(runs[runs["bandit"].isin(five)])
+        drawn[key] = pairwise_scatter(runs[runs["bandit"].isin(five)])
     return drawn
 
 

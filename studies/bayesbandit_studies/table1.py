@@ -22,7 +22,7 @@ from bayesbandit import evaluation, plots
 from bayesbandit.environments import SyntheticExample
 from bayesbandit.plots.curves import horizon
 from bayesbandit_studies import Factory, pictures
-from bayesbandit_studies.tables import differences
+from bayesbandit_studies.tables import differences, share
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -185,7 +185,7 @@ def printed(table: pd.DataFrame) -> pd.DataFrame:
         known = cells["paper"].map("{:.0f}".format).where(cells["paper"].notna(), "–")
         counts = (cells["optimal"] / 100 * cells["simulations"]).round().astype(int)
         shown[f"{specification} (%)"] = [
-            evaluation.share(k, n) for k, n in zip(counts, cells["simulations"], strict=True)
+            share(k, n) for k, n in zip(counts, cells["simulations"], strict=True)
         ]
         shown[f"paper, {specification}"] = known.where(~near, "(" + known + ")")
         shown[f"{specification}: regret"] = [

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from scipy.stats import binomtest
 
 from bayesbandit import evaluation, plots
 
@@ -20,7 +21,7 @@ def paired(pairs: list[tuple[str, str]]) -> Callable[[pd.DataFrame], dict[str, p
     It is the `details` of a `Study`, or part of them.
     """
     heading = "Differences, replication by replication"
-    return lambda results: {heading: evaluation.gaps(results, pairs)}
+    return lambda results: {heading: gaps(results, pairs)}
 
 
 def above(reference: str, name: str = "differences") -> Callable[[pd.DataFrame], dict[str, Figure]]:
@@ -63,5 +64,65 @@ def mean(values: pd.Series, digits: int, sign: bool = False) -> str:
 
 def medians(table: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each bandit of `regrets`: its regret ± standard error, and its median."""
-    shown = evaluation.with_errors(table[["bandit", "regret", "regret_se"]], 0)
+    shown = with_errors(table[["bandit", "regret", "regret_se"]], 0)
     return shown.assign(median=table["median"].round())
+
+
+def share(k: int, n: int, digits: int = 0) -> str:
+    """Return the share k / n in % ± its standard error, as text.
+
+    It has more digits if it would be rounded to 0 or 100. For k = 0 and k = n the standard error
+    is 0, and the text has Wilson's 95 % limit instead. Of n = 0 it is "–".
+    """
+    if n == 0:
+        return "–"
+    p = k / n
+    if 0 < k < n:
+        while round(100 * p, digits) in (0, 100):
+            digits += 1
+        return evaluation.within(100 * p, 100 * np.sqrt(p * (1 - p) / n), digits)
+    limits = binomtest(k, n).proportion_ci(method="wilson")
+    bound = f"≤ {100 * limits.high:.{digits}f}" if k == 0 else f"≥ {100 * limits.low:.{digits}f}"
+    return f"{100 * p:.0f} ({bound})"
+
+
+def gaps(table: pd.DataFrame, pairs: Iterable[tuple[str, str]], digits: int = 0) -> pd.DataFrame:
+    """Return paired differences of regret as texts.
+
+    The columns have the pair "one − other", the mean difference ± its standard error, and their
+    ratio.
+    """
+    gap = evaluation.differences(table, pairs)
+    return pd.DataFrame(
+        {
+            "environment": gap["environment"],
+            "difference": gap["one"] + " − " + gap["other"],
+            "regret": [
+                evaluation.within(mean, se, digits, sign=True)
+                for mean, se in zip(gap["difference"], gap["se"], strict=True)
+            ],
+            "in standard errors": (gap["difference"] / gap["se"]).round(1),
+            "replications": gap["replications"],
+        }
+    )
+
+
+def with_errors(frame: pd.DataFrame, digits: int | Mapping[str, int] = 2) -> pd.DataFrame:
+    """Return the frame for printing, with columns `NAME` and `NAME_se` joined as "mean ± error".
+
+    Other numbers are rounded. digits: decimals of all columns, or by column (default 2).
+    """
+    columns = {}
+    for place, name in enumerate(frame.columns):
+        values = frame.iloc[:, place]
+        error = f"{name}_se"
+        n = digits if isinstance(digits, int) else digits.get(str(name), 2)
+        if str(name).endswith("_se") and str(name).removesuffix("_se") in frame.columns:
+            continue
+        columns[name] = values
+        if error in frame.columns or values.dtype.kind == "f":
+            errors = frame[error] if error in frame.columns else [np.nan] * len(frame)
+            pairs = zip(values, errors, strict=True)
+            texts = [evaluation.within(mean, se, n) for mean, se in pairs]
+            columns[name] = pd.Series(texts, frame.index)
+    return pd.DataFrame(columns, index=frame.index)

@@ -1,6 +1,5 @@
-"""Classification as a bandit: the rewards, loading when needed, the errors."""
+"""Classification as a bandit: the rewards, the errors."""
 
-import pickle
 import warnings
 
 import numpy as np
@@ -10,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayesbandit.environments import Classification, Environment
-from bayesbandit.environments.encoding import prepare
 
 NAN = float("nan")
 X = np.random.default_rng(0).normal(size=(40, 3))
@@ -59,56 +57,6 @@ def test_horizon_below_one(horizon):
         draw(Classification(X, Y, "toy"), horizon)
 
 
-# --- lazy sets
-
-
-class Loader:
-    """Counts its calls; hashable by name, so that a pickled copy is the same set."""
-
-    calls = 0
-
-    def __init__(self, name):
-        self.name = name
-
-    def __hash__(self):
-        return hash(self.name)
-
-    def __eq__(self, other):
-        return self.name == other.name
-
-    def __call__(self):
-        Loader.calls += 1
-        return np.arange(60_000.0).reshape(20_000, 3), np.arange(20_000) % 2
-
-
-def test_lazy_sets_load_once_when_used_and_are_pickled_empty():
-    Loader.calls = 0
-    lazy = Classification.lazy(Loader("a"), "a")
-    assert isinstance(lazy, Environment)
-    assert repr(lazy) == "Classification('a')"
-    assert Loader.calls == 0
-    assert (lazy.arms, lazy.n_features) == ((0, 1), 3)
-    first = draw(lazy)
-    assert Loader.calls == 1
-    copied = pickle.dumps(lazy)
-    assert len(copied) < 1000
-    again = draw(pickle.loads(copied))
-    assert Loader.calls == 1
-    np.testing.assert_array_equal(first.x, again.x)
-    eager = Classification(*Loader("a")(), "a")
-    np.testing.assert_array_equal(first.reward, draw(eager).reward)
-    np.testing.assert_array_equal(first.x, draw(pickle.loads(pickle.dumps(eager))).x)
-
-
-def test_only_the_lazy_set_used_last_is_held():
-    Loader.calls = 0
-    a, b = (Classification.lazy(Loader(name), name) for name in ("first", "second"))
-    draw(a), draw(b), draw(b), draw(a)
-    assert Loader.calls == 3
-    assert (a.arms, a.n_features) == (b.arms, b.n_features) == (a.arms, a.n_features)
-    assert Loader.calls == 4  # a was held; b was not, and neither is asked for its shape twice
-
-
 # --- errors
 
 
@@ -137,9 +85,6 @@ def test_only_the_lazy_set_used_last_is_held():
 def test_data_that_cannot_be_played(x, y, message):
     with pytest.raises(ValueError, match=f"^toy: .*{message}"):
         Classification(x, y, "toy")
-    lazy = Classification.lazy(lambda: (x, y), "toy")
-    with pytest.raises(ValueError, match=f"^toy: .*{message}"):
-        draw(lazy)
 
 
 @pytest.mark.parametrize(
@@ -164,12 +109,8 @@ def test_sparse_matrix():
 def test_settings_out_of_range():
     with pytest.raises(ValueError, match="max_features must be an integer ≥ 1; got 0"):
         Classification(X, Y, "toy", max_features=0)
-    with pytest.raises(ValueError, match="max_features must be an integer ≥ 1; got 0"):
-        prepare(X, Y, max_features=0)
-    with pytest.raises(TypeError, match="load must be a function"):
-        Classification.lazy((X, Y), "toy")
-    with pytest.raises(TypeError, match="unhashable"):
-        Classification.lazy(type("L", (), {"__call__": print, "__hash__": None})(), "toy")
+    with pytest.raises(ValueError, match="toy: the table gives 3 features, over max_features=2"):
+        Classification(X, Y, "toy", max_features=2)
 
 
 def test_a_number_as_the_target_is_told():

@@ -1,19 +1,11 @@
-"""Data sets from scikit-learn, frames, CSV and folders of Parquet files."""
-
-import pickle
-import time
-from pathlib import Path
+"""Data sets from scikit-learn, frames and CSV."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from bayesbandit.environments import Classification, bundled, folder, from_csv, from_frame
+from bayesbandit.environments import Classification, bundled, from_csv, from_frame
 from bayesbandit.environments.datasets import BUNDLED
-from tests.cases import quick_but
-
-SHARED = Path(__file__).parents[2].parent / "shared/data/openml"
-needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"no folder {SHARED}")
 
 TABLE = pd.DataFrame(
     {"size": [1.0, 2.5, 3.0, 4.0], "shape": ["o", "o", "x", "x"], "kind": ["b", "a", "b", "a"]}
@@ -135,134 +127,6 @@ def test_csv_errors(tmp_path):
     TABLE.to_csv(path, index=False)
     with pytest.raises(ValueError, match=r"got 'species'.*'size', 'shape', 'kind'"):
         from_csv(path, "species")
-
-
-# --- folders
-
-
-@pytest.fixture
-def shelf(tmp_path):
-    for file in ("two", "one"):
-        TABLE.rename(columns={"kind": "target"}).to_parquet(tmp_path / f"{file}.parquet")
-    return tmp_path
-
-
-def test_folder_without_a_manifest(shelf, monkeypatch):
-    environments = folder(shelf)
-    assert [e.name for e in environments] == ["one", "two"]
-    same(environments[0], from_frame(TABLE, "kind"))
-    monkeypatch.setenv("BAYESBANDIT_DATA", str(shelf))
-    assert [e.name for e in folder()] == ["one", "two"]
-
-
-def test_folder_with_a_manifest(shelf):
-    (shelf / "manifest.csv").write_text(
-        "paper_name,file,rows\nzeta,one.parquet,4\nNA,two.parquet,4"
-    )
-    assert [e.name for e in folder(str(shelf))] == ["NA", "zeta"]
-    (shelf / "manifest.csv").write_text("paper_name,file\nzeta,elsewhere/one.parquet\n")
-    (found,) = folder(shelf)  # beside the manifest, though not where it says
-    assert found.name == "zeta"
-    same(found, from_frame(TABLE, "kind"))
-
-
-def test_a_file_written_over_is_another_data_set(shelf):
-    before = folder(shelf)[0]
-    assert before.n_features == 2
-    TABLE.drop(columns="size").rename(columns={"kind": "target"}).to_parquet(shelf / "one.parquet")
-    assert folder(shelf)[0].n_features == 1
-
-
-@pytest.mark.parametrize(
-    ("manifest", "error", "message"),
-    [
-        (
-            "title,file\na,one.parquet",
-            ValueError,
-            r"lacks \['name'\]; its columns are \['title",
-        ),
-        ("paper_name,file\na,one.parquet\na,two.parquet", ValueError, "uses a name twice: a"),
-        ("paper_name,file\na,gone.parquet", FileNotFoundError, "not there: gone.parquet"),
-        ("paper_name,file\n", ValueError, "has no Parquet files"),
-        ("", ValueError, r"manifest\.csv cannot be read"),
-    ],
-)
-def test_manifest_errors(shelf, manifest, error, message):
-    (shelf / "manifest.csv").write_text(manifest)
-    with pytest.raises(error, match=message):
-        folder(shelf)
-
-
-def test_folder_errors(tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match="has no Parquet files"):
-        folder(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"no folder .*gone"):
-        folder(tmp_path / "gone")
-    monkeypatch.delenv("BAYESBANDIT_DATA", raising=False)
-    with pytest.raises(ValueError, match="BAYESBANDIT_DATA"):
-        folder()
-
-
-@pytest.mark.parametrize("keep", [0, 3, 0.5, 0.99])
-def test_a_truncated_file_is_named_when_it_is_used(shelf, keep):
-    path = shelf / "one.parquet"
-    whole = path.read_bytes()
-    path.write_bytes(whole[: keep if isinstance(keep, int) else int(keep * len(whole))])
-    broken, sound = folder(shelf)
-    with pytest.raises(ValueError, match=r"one\.parquet is not a whole Parquet file"):
-        draw(broken)
-    checked(sound)
-    path.unlink()
-    with pytest.raises(FileNotFoundError, match=r"no file .*one\.parquet"):
-        draw(broken)
-
-
-def test_a_file_without_the_target_column(tmp_path):
-    TABLE.to_parquet(tmp_path / "one.parquet")
-    with pytest.raises(ValueError, match=r"one\.parquet: the target must be.*got 'target'"):
-        draw(folder(tmp_path)[0])
-
-
-# --- the paper's data sets, where they are at hand
-
-WEIRD = {
-    "collins (478)": (500, 35, 15),  # one column is an identifier
-    "flags (285)": (194, 95, 8),
-    "leukemia": (72, 71, 2),  # 7129 columns, 72 rows
-    "tr23.wc": (204, 100, 6),  # 5832 word counts
-    "prnn_cushings": (27, 2, 4),
-    "kr-vs-k": (28056, 40, 18),  # categories only
-    "dresses-sales": (500, 100, 2),  # 835 missing categories
-    "energy-efficiency": (768, 8, 37),
-    "spectrometer (313)": (531, 100, 48),
-    "zoo": (101, 17, 7),
-}
-
-
-LARGE = ("leukemia", "tr23.wc")
-
-
-@needs_shared
-@pytest.mark.parametrize("name", quick_but(LARGE, WEIRD))
-def test_the_papers_weirdest_sets(name):
-    (environment,) = (e for e in folder(SHARED) if e.name == name)
-    environment = pickle.loads(pickle.dumps(environment))
-    n, d, K = WEIRD[name]
-    assert checked(environment) == n
-    assert (environment.n_features, len(environment.arms)) == (d, K)
-
-
-@needs_shared
-@pytest.mark.long
-def test_all_of_the_papers_sets():
-    manifest = pd.read_csv(SHARED / "manifest.csv").set_index("paper_name")
-    start = time.perf_counter()
-    environments = folder(SHARED)
-    assert [e.name for e in environments] == sorted(manifest.index)
-    for environment in environments:
-        assert checked(environment) == manifest.rows[environment.name]
-        assert len(environment.arms) == manifest.classes[environment.name]
-    print(f"{len(environments)} data sets in {time.perf_counter() - start:.1f} s")
 
 
 def test_a_csv_file_whose_rows_end_with_a_comma(tmp_path):

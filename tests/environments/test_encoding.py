@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import bayesbandit as bb
 from bayesbandit.environments.encoding import classes
 from bayesbandit.tables.encoder import fitted
 
@@ -156,37 +155,3 @@ def test_encoding_does_not_touch_its_input():
     before = frame.copy(deep=True)
     encode(frame)
     pd.testing.assert_frame_equal(frame, before)
-
-
-# --- more features than allowed
-
-
-def prepared(x, max_features):
-    labels = np.arange(len(x)) % 2
-    return bb.environments.Classification(x, labels, "wide", max_features=max_features).data.x
-
-
-@pytest.mark.filterwarnings("ignore:wide. .* features are replaced by principal components")
-@pytest.mark.parametrize("shape", [(300, 30), (20, 30), (30, 30)])
-def test_too_many_columns_become_principal_components(shape):
-    rng = np.random.default_rng(1)
-    x = rng.normal(size=shape) @ rng.normal(size=(shape[1], shape[1]))
-    got = prepared(x, max_features=8)
-    z = (x - x.mean(axis=0)) / x.std(axis=0)
-    u, s, _ = np.linalg.svd(z, full_matrices=False)
-    scores = u[:, :8] * s[:8]
-    scores /= np.sqrt(np.mean(scores**2))
-    np.testing.assert_allclose(np.abs(got), np.abs(scores), atol=1e-8)
-    assert np.mean(got**2) == pytest.approx(1)
-    assert got.flags.c_contiguous
-    np.testing.assert_array_equal(got, prepared(x, max_features=8))
-    np.testing.assert_allclose(prepared(x, max_features=30), z, atol=1e-9)
-
-
-@pytest.mark.filterwarnings("ignore:wide")
-def test_components_without_variance_are_dropped():
-    rng = np.random.default_rng(1)
-    few_rows = prepared(rng.normal(size=(6, 200)), 100)
-    assert few_rows.shape == (6, 5)  # n centred rows span n − 1 dimensions
-    repeated = prepared(np.tile(rng.normal(size=(50, 3)), 40), 100)
-    assert repeated.shape == (50, 3)

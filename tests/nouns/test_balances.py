@@ -108,8 +108,6 @@ class Erasing:
             belief.remove_arm(0)
         return [1.0] * len(history)
 
-    provisional = weights
-
 
 @few("[Ridge]")
 @pytest.mark.parametrize("model", MODELS)

@@ -108,7 +108,7 @@ def test_warm_rounds_are_learned():
         (MEANS, {"horizons": (1,)}, "a horizon must be an integer ≥ 2"),
         (MEANS, {"against": "b"}, "must be another arm than the best, 'b'"),
         (MEANS, {"against": "z"}, "against must be one of 'a', 'b', 'c'; got 'z'"),
-        (MEANS, {"against": ("a", "z")}, "an arm or two of"),
+        (MEANS, {"against": ("a", "z")}, "against must be one of 'a', 'b', 'c'; got 'z'"),
         (MEANS, {"replications": 1}, "replications must be an integer ≥ 2"),
         (MEANS, {"jobs": 0}, "jobs"),
         (MEANS, {"level": 1.0}, "level"),

@@ -1,7 +1,5 @@
 """Which column of a log plays which role: never guessed from a name that only looks like one."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -190,9 +188,15 @@ def test_what_is_no_number_is_no_reward(column, values, tmp_path):
 
 
 NAMES_OF_ARMS = {
-    "missing": (pd.Series(["a", None] * 30), "30 of 60 values are missing"),
-    "logical and missing": (pd.array([True, None] * 30, dtype="boolean"), "30 of 60 values are m"),
-    "whole and missing": (pd.array([1, None] * 30, dtype="Int64"), "30 of 60 values are missing"),
+    "missing": (pd.Series(["a", None] * 30), "30 of the 60 labels are missing"),
+    "logical and missing": (
+        pd.array([True, None] * 30, dtype="boolean"),
+        "30 of the 60 labels are m",
+    ),
+    "whole and missing": (
+        pd.array([1, None] * 30, dtype="Int64"),
+        "30 of the 60 labels are missing",
+    ),
     "logical": (pd.array([True, False] * 30, dtype="bool[pyarrow]"), ("False", "True")),
     "whole": (pd.array([7, 9] * 30, dtype="Int64"), (7, 9)),
     "whole floats": (np.array([7.0, 9.0] * 30), (7, 9)),
@@ -299,12 +303,12 @@ def test_columns_that_are_added_to_a_history_have_roles_of_their_own():
     assert fewer.features == ("x0",)
 
 
-def test_weights_in_kilograms_are_a_context_or_a_question():
+def test_weights_in_kilograms_are_a_context_but_beside_the_columns_of_a_history():
     frame = table(["weight", "age"])
     assert sorted(Log.of(frame).features) == ["age", "weight"]
     last = frame[["age", "arm", "reward", "propensity", "weight"]]
-    with pytest.raises(ValueError, match=r"--column context=weight, --column drop=weight"):
-        Log.of(last.assign(weight=70 + frame["weight"]))
+    left = Log.of(last.assign(weight=70 + frame["weight"])).roles.left
+    assert left == {"weight": "the weights of a bandit's history; keep makes it a context"}
     assert Log.of(last.assign(weight=70 + frame["weight"]), keep=["weight"]).x.shape[1] == 2
     assert Log.of(frame, weight="weight").features == ("age",)
 
@@ -371,10 +375,9 @@ def test_a_column_whose_role_another_has_is_no_context_in_silence():
     assert list(Log.of(frame, reward="revenue", keep=["reward"]).features) == ["x", "reward"]
 
 
-def test_a_context_that_may_be_an_outcome_is_said():
-    frame = table(["click"])
-    with pytest.warns(UserWarning, match="'click' is a context, and 'reward' the reward; drop="):
-        assert Log.of(frame).roles.contexts == ("click",)
-    with warnings.catch_warnings(action="error"):
-        Log.of(frame, keep=["click"])
-        Log.of(frame, drop=["click"])
+def test_a_column_that_may_be_an_outcome_is_left_out():
+    frame = table(["click", "age"])
+    log = Log.of(frame)
+    assert log.roles.contexts == ("age",)
+    assert log.roles.left == {"click": "the reward is 'reward'; keep uses this one"}
+    assert Log.of(frame, keep=["click"]).roles.contexts == ("click", "age")

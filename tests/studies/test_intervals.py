@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import bayesbandit as bb
-from bayesbandit import evaluation
 from bayesbandit.environments import Linear, SyntheticExample
 from bayesbandit_studies.intervals import Beliefs, after_runs, intervals
+from bayesbandit_studies.tables import with_errors
 
 KNOWN = {"variance": 1.0, "ridge": 1.0, "intercept": False}
 WORLD = Linear(np.zeros((2, 3)), spread=1.0, constant=True)
@@ -100,7 +100,7 @@ def test_the_truth_is_asked_for_where_it_is_not_known():
 
 def test_columns_with_their_errors():
     frame = pd.DataFrame({"n": [3], "a": [1.234], "a_se": [0.1], "b": [2.0], "c_se": [0.5]})
-    read = evaluation.with_errors(frame, {"a": 1})
+    read = with_errors(frame, {"a": 1})
     assert read.iloc[0].tolist() == [3, "1.2 ± 0.1", "2.00", "0.50"]
     assert list(read) == ["n", "a", "b", "c_se"]
 

@@ -4,9 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from bayesbandit.evaluation import pairwise
+from bayesbandit.plots import style
 from bayesbandit_studies import pictures
+from bayesbandit_studies.pictures import pairs
+from tests import test_plots, test_plots_hostile
+from tests.cases import long_but
 from tests.pictures import inside
-from tests.test_plots import legend, rendered, simulated, spoken
+from tests.test_plots import BANDITS, legend, rendered, simulated, spoken
 from tests.test_plots_hostile import LONG, SCALES
 
 GRID = np.stack(np.meshgrid(np.linspace(-3, 3, 13), np.linspace(-2, 2, 9)), axis=-1).reshape(-1, 2)
@@ -142,3 +147,114 @@ def test_points_outside_the_grid_are_on_the_map():
     (left, right), (low, high) = figure.axes[0].get_xlim(), figure.axes[0].get_ylim()
     assert left < -3 < 9 < right
     assert low < -9 < 2 < high
+
+
+def test_designs_are_named_in_words():
+    from bayesbandit.environments import NonLinear, SparseLinear, SyntheticExample
+
+    assert style.words("iris") == "iris"
+    for world in (SyntheticExample("mis"), NonLinear(), SparseLinear(sigma=0.2)):
+        assert f"σ = {world.sigma:g}" in style.words(world.name)
+        assert "-linear-" not in style.words(world.name)
+
+
+def test_balances_differ_in_colour():
+    seven = style.looks(["none", "decision", "pooled", "estimated", "residual", "kernel"])
+    assert len({look["color"] for look in seven.values()}) == 6
+
+
+@pytest.mark.slow
+def test_pairwise_scatter():
+    table = simulated(6)
+    figure = rendered(pictures.pairwise_scatter(table))
+    title = "Pairwise comparison after 40 to 90 rounds: 6 environments, 3 replications"
+    assert spoken(figure.get_suptitle()) == f"{title} (two-sided p < 0.05)"
+    assert figure.get_supxlabel() == "normalised regret of the column bandit"
+    assert figure.get_supylabel() == "normalised regret of the row bandit"
+    assert legend(figure) == ["win", "loss", "draw", "p = 0.01", "p ≤ 1e-12"]
+    axes = np.array(figure.axes).reshape(3, 3)
+    assert [ax.get_title() for ax in axes[0]] == [ax.get_ylabel() for ax in axes[:, 0]]
+    assert [ax.get_title() for ax in axes[0]] == list(BANDITS)
+    tested = pairwise(table)
+    for i, row in enumerate(BANDITS):
+        for j, column in enumerate(BANDITS):
+            met = tested[(tested["row"] == row) & (tested["column"] == column)]
+            words = [text.get_text() for text in axes[i, j].texts]
+            won, lost = ((met["outcome"] == outcome).sum() for outcome in ("win", "loss"))
+            assert words == ([] if i == j else [f"W {won}", f"L {lost}"])
+            points = [np.asarray(dots.get_offsets()) for dots in axes[i, j].collections]
+            points = np.concatenate(points) if points else np.empty((0, 2))
+            xy = met[["column_regret", "row_regret"]].to_numpy()
+            np.testing.assert_allclose(points[np.lexsort(points.T)], xy[np.lexsort(xy.T)])
+
+
+def test_one_bandit_is_compared_with_none():
+    with pytest.raises(ValueError, match="at least two bandits"):
+        pictures.pairwise_scatter(simulated(2).query("bandit == 'UCB'"))
+
+
+def test_of_many_bandits_the_best_are_compared_in_pairs(monkeypatch):
+    monkeypatch.setattr(pairs, "MAX_PAIRED_BANDITS", 2)
+    table = simulated(2, replications=2)
+    figure = pictures.pairwise_scatter(table)
+    ends = table[table["t"] == table.groupby("environment")["t"].transform("max")]
+    rate = (ends["regret"] / ends["t"]).groupby(ends["bandit"]).mean().sort_values()
+    assert {ax.get_title() for ax in figure.axes[:2]} == set(rate.index[:2])
+    assert len(figure.axes) == 4
+    assert "2 of 3 bandits, by regret" in " ".join(figure.get_suptitle().split())
+
+
+@pytest.mark.slow
+def test_untested_pairs_are_drawn_as_draws():
+    table = simulated(2, replications=1)
+    table["reward"] += 0.5
+    rendered(pictures.pairwise_scatter(table))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", long_but([8], [8, 12]))
+def test_many_bandits_in_pairs(n):
+    """The counts in the corners are beside the points, and the key within its panel."""
+    one = simulated(3).query("bandit == 'UCB'")
+    parts = [one.assign(bandit=LONG.format(i), regret=one["regret"] * (1 + i)) for i in range(n)]
+    figure = inside(pictures.pairwise_scatter(pd.concat(parts)))
+    key = figure.axes[0].get_legend().get_window_extent()
+    panel = figure.axes[0].get_window_extent()
+    assert panel.x0 < key.x0 < key.x1 < panel.x1
+    assert panel.y0 < key.y0 < key.y1 < panel.y1
+    for ax in (figure.axes[n - 1], figure.axes[n * (n - 1)]):  # of the best and the worst
+        counts = [text.get_window_extent() for text in ax.texts]
+        for dots in ax.collections:
+            for x, y in ax.transData.transform(np.asarray(dots.get_offsets())):
+                assert not any(box.contains(x, y) for box in counts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", SCALES)
+def test_pairs_of_any_units(scale):
+    table = simulated(2)
+    figure = inside(pictures.pairwise_scatter(table.assign(regret=scale * table["regret"])))
+    ax = figure.axes[1]
+    points = np.concatenate([np.asarray(dots.get_offsets()) for dots in ax.collections])
+    assert np.ptp(ax.get_xlim()) < 20 * np.ptp(points)
+
+
+@pytest.mark.slow
+def test_pairs_of_ties_and_names_of_any_kind():
+    test_plots.test_names_of_any_kind_are_drawn_as_they_are(pictures.pairwise_scatter)
+    test_plots_hostile.test_tables_of_ties_and_long_names(pictures.pairwise_scatter)
+    title = " ".join(pictures.pairwise_scatter(simulated(1, replications=4)).get_suptitle().split())
+    assert "after 40 rounds" in title
+    assert "4 replications" in title
+
+
+@pytest.mark.parametrize("width", [3.4, 7.0])
+def test_pairs_have_the_width_that_is_asked_for(width):
+    table = simulated(5)
+    if width == 3.4:
+        with pytest.raises(ValueError, match=r"width must be .* ≥ 3.9 "):
+            pictures.pairwise_scatter(table, width=width)
+        return
+    figure = pictures.pairwise_scatter(table, width=width, title="")
+    assert figure.get_figwidth() == width
+    assert figure.get_suptitle() == ""

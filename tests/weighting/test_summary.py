@@ -31,8 +31,8 @@ def test_it_is_what_the_frame_of_the_history_says(rng):
 
 @pytest.mark.slow
 def test_the_value_is_that_of_the_arm_everywhere():
-    """Whatever contexts it was chosen in; and the interval covers, where a floor bounds 1/p."""
-    inside = []
+    """Whatever contexts it was chosen in, where a floor bounds 1/p."""
+    values = []
     for seed in range(200):
         bandit = floored(2, 1, 0.1, bb.Ridge(variance=0.1), seed)
         draw = np.random.default_rng(seed)
@@ -41,9 +41,9 @@ def test_the_value_is_that_of_the_arm_everywhere():
             decision = bandit.choose(x)
             bandit.observe(decision, np.where(decision.arm == 1, x[:, 0], -x[:, 0]) + 1.0)
         table = bandit.summary()
-        inside.append(np.abs(table["ipw_value"] - 1.0) < 1.96 * table["ipw_se"])
+        values.append(table["ipw_value"])
         assert (table["mean_reward"] > 1.3).all()  # as it is chosen where it pays
-    assert np.mean(inside) > 0.88
+    assert np.abs(np.mean(values, axis=0) - 1.0).max() < 4 * np.std(values, axis=0).max() / 200**0.5
 
 
 def test_arms_that_came_and_went():
@@ -81,73 +81,13 @@ def played(policy, n, history=None, seed=0):
     return bandit
 
 
-@pytest.mark.parametrize(
-    ("policy", "lacks"),
-    [
-        (bb.Thompson(min_probability=0.1), ""),
-        (bb.EpsilonGreedy(0.3), ""),
-        (bb.Boltzmann(min_probability=0.1), ""),
-        (bb.Thompson(min_probability=lambda t: max(0.1, 1 / (2 * t))), ""),  # which settles
-        (bb.Thompson(min_probability=lambda t: 0.05 if t < 100 else 0.1), ""),
-        (bb.Thompson(), "no ipw_se: no min_probability was under all of its decisions"),
-        (bb.UCB(), "no ipw_se: no min_probability was under all of its decisions"),
-        (bb.Thompson(min_probability=lambda t: t**-0.5 / 2), "no ipw_se: the least probability"),
-        (bb.Thompson(min_probability=1e-3), "a least probability of 0.001 is too small for 400"),
-    ],
-)  # fmt: skip
-def test_an_interval_needs_a_floor(policy, lacks):
-    bandit = played(policy, 400)
-    table = bandit.summary()
-    for arm in "ab":
-        assert np.isnan(table.loc[arm, "ipw_se"]) == bool(lacks)
-        assert lacks in table.loc[arm, "note"]
-        assert np.isfinite(table.loc[arm, "ipw_value"])
-
-
-def test_a_floor_is_that_of_the_decisions_and_not_of_today(tmp_path):
-    """Also where they are observed after arms have changed, or told as another system's log."""
-    bandit = played(bb.Thompson(min_probability=0.1), 200)
-    batch = bandit.choose(np.ones((200, 1)))
-    bandit.add_arm("c")
-    bandit.observe(batch, np.ones(200))
-    bandit.remove_arm("c")
-    assert bandit.summary()["ipw_se"].notna().all()
-    bandit.save(tmp_path / "b.npz")
-    now = bb.Bandit.load(tmp_path / "b.npz", policy=bb.Thompson())
-    pd.testing.assert_frame_equal(now.summary(), bandit.summary())
-    now.observe(now.choose([1.0]), 1.0)
-    assert now.summary()["ipw_se"].isna().all()
-
-    log, other = bandit.history, bb.LinTS(["a", "b"], 1, min_probability=0.1)
-    other.update(log.x, log.arm, log.reward, log.propensity)
-    assert other.summary()["ipw_se"].isna().all()
-    declared, known = other.summary(min_probability=0.1), bandit.summary()
-    np.testing.assert_allclose(declared["ipw_se"], known["ipw_se"], rtol=1e-12)
-    with pytest.raises(
-        ValueError, match=r"at most 0\.1\d*, the smallest propensity of the log; got 0.3"
-    ):
-        other.summary(min_probability=0.3)
-
-
-def test_few_effective_rounds_have_no_interval():
-    bandit = bb.LinTS(["a", "b"], 1)
-    n = 104
-    bandit.update(np.ones((n, 1)), ["a"] * 4 + ["b"] * (n - 4), np.ones(n), propensity=0.5)
-    table = bandit.summary(min_probability=0.5)
-    assert table["note"].tolist() == ["no ipw_se: fewer than 5 effective rounds", ""]
-    assert table["ipw_se"].isna().tolist() == [True, False]
-    bandit.update(np.ones((4, 1)), ["a"] * 4, np.ones(4), propensity=0.5)
-    note = bandit.summary(min_probability=0.5).loc["a", "note"]
-    assert note == "few effective rounds: ipw_se may be too small"
-
-
 def test_rounds_without_a_propensity_have_no_value():
     bandit = played(bb.Thompson(min_probability=0.1), 200)
     own = bandit.summary()
     bandit.add_arm("c")
     bandit.update(np.ones((9, 1)), ["c"] * 4 + ["a"] * 5, np.full(9, 100.0))
     table = bandit.summary()
-    same = ["ipw_value", "ipw_se", "smallest_propensity", "effective"]
+    same = ["ipw_value", "smallest_propensity", "effective"]
     pd.testing.assert_frame_equal(table.loc[["a", "b"], same], own[same])
     n = own.loc["a", "rounds"]
     assert f"{n} of {n + 5} rounds have a propensity" in table.loc["a", "note"]
@@ -162,18 +102,3 @@ def test_a_propensity_that_vanishes_is_no_infinite_weight():
     table = bandit.summary()
     assert table.loc["a", "ipw_value"] == pytest.approx(1.0)
     assert table.loc["a", "effective"] == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(
-    "policy", [bb.EpsilonGreedy(0.3), bb.EpsilonGreedy(0.3, min_probability=0.02)]
-)
-def test_floors_are_of_as_many_arms_as_there_were(policy):
-    """ε is shared by the arms of the decision, whatever arms are removed or added later."""
-    bandit = bb.Bandit(["a", "b", "c"], bb.Ridge(), policy, n_features=1, seed=0)
-    for change in (lambda: bandit.remove_arm("c"), lambda: bandit.add_arm("d"), lambda: None):
-        x = np.ones((20, 1))
-        bandit.observe(bandit.choose(x), np.arange(20.0))
-        floors, smallest = bandit.history.floors(), bandit.history.propensity
-        change()
-        np.testing.assert_allclose(bandit.history.floors(), floors, rtol=1e-12)
-        assert (bandit.history.floors() <= smallest + 1e-12).all()

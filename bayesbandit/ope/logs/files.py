@@ -61,10 +61,8 @@ def read_rounds(path: str | Path, arm: Name | None, **form: str | None) -> pd.Da
     return frame.set_axis([str(column) for column in frame.columns], axis=1)
 
 
-def fitted(
-    frame: pd.DataFrame, roles: Roles, keep: Collection[Name], rows: slice = slice(None)
-) -> Encoder | None:
-    """Return an encoder fitted to the contexts of `rows`; None without usable contexts.
+def fitted(frame: pd.DataFrame, roles: Roles, keep: Collection[Name]) -> Encoder | None:
+    """Return an encoder fitted to the contexts; None without usable ones.
 
     keep: contexts that are used although they look like dates or an identifier.
     """
@@ -72,7 +70,7 @@ def fitted(
         return None
     kept = [column for column in names_in(keep) if column in roles.contexts]
     try:
-        return Encoder.fit(frame[list(roles.contexts)].iloc[rows], keep=kept)
+        return Encoder.fit(frame[list(roles.contexts)], keep=kept)
     except NoFeatures as error:
         warnings.warn(f"the log is read without contexts: {error}", stacklevel=3)
         return None

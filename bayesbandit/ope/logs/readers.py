@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesbandit.checks import SILENT_TOLERANCE, Arms, Name, Table, arm_names
-from bayesbandit.environments.encoding import classes
+from bayesbandit.environments.encoding import levels_of
 from bayesbandit.history import History, name_array
 from bayesbandit.kernels.propensities import all_chances
 from bayesbandit.tables import inputs
 from bayesbandit.tables.dates import moments
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.fitting import check_no_identifier
-from bayesbandit.tables.role_names import CONTEXT, HISTORY
+from bayesbandit.tables.role_names import CONTEXT, has_history
 from bayesbandit.tables.roles import Roles, blamed, names_in, roles_of
-from bayesbandit.tables.words import numbers, text_of, whole
+from bayesbandit.tables.words import numbers, whole
 
 if TYPE_CHECKING:
     import pandas as pd
 
-NUMERIC_ROLES = ("reward", "propensity", "batch")
-TIME_ROLES = ("time", "reward_time")
+READERS = {
+    "reward": numbers, "propensity": numbers, "batch": numbers, "time": moments,
+    "reward_time": moments,
+}  # fmt: skip
 DECISION_LOG_COLUMNS = {
     "decision_id",
     "decided_at",
@@ -102,7 +103,9 @@ def of_frame(
 ) -> dict[str, Any]:
     """Return the parts of the log of a table with a row for each round; see `Log.of`.
 
-    columns: those by role, probabilities and drop, as `roles_of` takes them.
+    columns: those by role, probabilities and drop, as `roles_of` takes them. arms: the arms' names.
+    Default: those with a probability, or those that were chosen. An arm with probability 0 was not
+    available.
     """
     import pandas as pd
 
@@ -114,8 +117,8 @@ def of_frame(
         contexts = pd.DataFrame(made, columns=list(encoder.features))
         left = {column: encoder.left.get(column, why) for column, why in roles.left.items()}
         roles = replace(roles, left=left)
-    elif roles.of_history:
-        contexts = contexts.rename(columns={f"{name}{CONTEXT}": name for name in HISTORY})
+    elif has_history(list(frame.columns)):
+        contexts = contexts.rename(columns=lambda name: str(name).removesuffix(CONTEXT))
     elif x is None:
         kept = names_in(keep)
         check_no_identifier([column for column in roles.contexts if column not in kept], "x")
@@ -125,36 +128,23 @@ def of_frame(
             f"contexts must be numbers; column {strange[0]!r} is not. Name the columns that are, "
             "x=[…], leave it out, drop=[…], or give encoder=bb.Encoder.fit(…)"
         )
-    parts = of_rounds(frame, roles, None if arms is None else arm_names(arms))
-    return {**parts, "x": contexts if roles.contexts else None, "encoder": encoder}
-
-
-def of_rounds(
-    frame: pd.DataFrame, roles: Roles, arms: tuple[Name, ...] | None = None
-) -> dict[str, Any]:
-    """Return the parts of the log of a table without its contexts.
-
-    arms: the arms' names. Default: those with a probability, or those that were chosen. An arm with
-    probability 0 was not available.
-    """
     named, each = roles.named, roles.probabilities
-    k, arms = _arms_of(frame[named["arm"]], str(named["arm"]), arms or tuple(each))
-    parts: dict[str, Any] = {"arm": name_array(arms)[k], "arms": arms, "roles": roles}
+    given = tuple(each) if arms is None else arm_names(arms)
+    k, known = _arms_of(frame[named["arm"]], str(named["arm"]), given)
+    parts: dict[str, Any] = {"arm": name_array(known)[k], "arms": known, "roles": roles}
     if each:
-        if {*each} != {*arms}:
+        if {*each} != {*known}:
             raise ValueError(
-                f"probabilities must have a column for each arm of {list(arms)!r}; got {each!r}"
+                f"probabilities must have a column for each arm of {list(known)!r}; got {each!r}"
             )
-        p = np.column_stack([numbers(frame[each[a]], f"P({a})") for a in arms])
+        p = np.column_stack([numbers(frame[each[arm]], f"P({arm})") for arm in known])
         parts["probabilities"] = p
         if (p == 0).any() and (p[np.arange(len(p)), k] > 0).all():
             parts["available"] = p > 0
     with blamed(roles):
-        parts |= {
-            name: numbers(frame[named[name]], name) for name in NUMERIC_ROLES if name in named
-        }
-        parts |= {name: moments(frame[named[name]], name) for name in TIME_ROLES if name in named}
-    return parts
+        for role in (role for role in named if role in READERS):
+            parts[role] = READERS[role](frame[named[role]], role)
+    return {**parts, "x": contexts if roles.contexts else None, "encoder": encoder}
 
 
 def _arms_of(
@@ -162,7 +152,7 @@ def _arms_of(
 ) -> tuple[np.ndarray, tuple[Name, ...]]:
     """Return the numbers (n,) of the chosen arms, and the arms' names."""
     try:
-        number, found = classes(whole(column)) if column.nunique() > 1 else _one_arm(column)
+        number, found = levels_of(whole(column))
     except ValueError as error:
         raise ValueError(f"column {name!r} (arm): {error}") from error
     arms = given or found
@@ -173,13 +163,3 @@ def _arms_of(
             f"probabilities, are {list(arms)!r}"
         )
     return np.array([spoken[str(arm)] for arm in found])[number], arms
-
-
-def _one_arm(column: pd.Series) -> tuple[np.ndarray, tuple[Name, ...]]:
-    """Return the numbers (n,) and the name of the arm in a column with one value."""
-    if missing := int(column.isna().sum()):
-        raise ValueError(f"{missing} of {len(column)} values are missing")
-    value = whole(column).iloc[0]
-    return np.zeros(len(column), dtype=int), (
-        int(value) if isinstance(value, Integral) else text_of(value),
-    )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.checks import Name
-from bayesbandit.history import name_array
 from bayesbandit.store.log import DecisionLog, Time
 from bayesbandit.store.records import INACTIVE
 from bayesbandit.store.rows import moment
@@ -17,6 +16,8 @@ from bayesbandit.store.settings import Settings
 from bayesbandit.tables.encoder import Encoder
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bayesbandit.store.reading import Chunk
 
 AT_ONCE = 10_000  # decisions read at a time
@@ -43,81 +44,69 @@ def of_decisions(
 
 def of_chunks(log: DecisionLog, chunks: Iterable[Chunk]) -> tuple[dict[str, Any], np.ndarray]:
     """Return the parts of the log of these decisions, and a mask (n,) of open rewards."""
-    parts: dict[str, list[np.ndarray]] = {}
-    arms: dict[Name, int] = {}
+    import pandas as pd
+
+    from bayesbandit.store.reading import table
+
     begun = log.ledger.begun()
+    arms: dict[Name, int] = {}
+    found = list[dict[str, pd.DataFrame]]()
     for chunk in chunks:
-        for row in chunk.decisions:
-            for arm in row.arms:
+        decisions = table(chunk, begun.settings, begun.n_features)
+        for own in decisions["arms"].unique():
+            for arm in own:
                 arms.setdefault(arm, len(arms))
-        for name, values in columns_of(chunk, arms, begun.settings, begun.n_features).items():
-            parts.setdefault(name, []).append(values)
-    if not parts:
+        found.append(_columns(decisions, arms, begun.settings))
+    if not found:
         return {}, np.empty(0, dtype=np.bool_)
-    known: dict[str, Any] = {
-        name: np.concatenate([_widened(part, len(arms), name) for part in values])
-        for name, values in parts.items()
-    }
-    erased = np.isnan(known["x"]).any(axis=1)
-    if erased.any():
-        n = int(erased.sum())
-        warnings.warn(f"the contexts of {n} decisions are erased: they are left out", stacklevel=3)
-        known = {name: values[~erased] for name, values in known.items()}
-    known["batch"] = np.maximum.accumulate(known.pop("version")).astype(np.float64)
-    known["arms"] = tuple(arms)
+    joined = {name: pd.concat([each[name] for each in found]) for name in found[0]}
+    known = joined["x"].notna().all(axis=1).to_numpy()
+    if erased := int((~known).sum()):
+        warnings.warn(
+            f"the contexts of {erased} decisions are erased: they are left out", stacklevel=3
+        )
+    parts: dict[str, Any] = {name: each[known] for name, each in joined.items()}
+    rounds = parts.pop("rounds")
+    for name in ("probabilities", "mean", "available"):  # a later arm had none of them before
+        parts[name] = parts[name].fillna(0.0).to_numpy()
+    parts |= {"x": parts["x"].to_numpy(), "arms": tuple(arms)}
+    parts |= {name: rounds[name].to_numpy() for name in ("arm", "reward")}
+    parts |= {"time": rounds["decided_at"], "reward_time": rounds["rewarded_at"]}
+    parts["batch"] = np.maximum.accumulate(rounds["version"].to_numpy(np.float64))
     if begun.encoder is not None:
-        known["encoder"] = Encoder.from_dict(begun.encoder)
-        known["features"] = tuple(known["encoder"].features)
-    return known, known.pop("open")
+        parts["encoder"] = Encoder.from_dict(begun.encoder)
+        parts["features"] = tuple(parts["encoder"].features)
+    return parts, rounds["open"].to_numpy()
 
 
-def columns_of(
-    chunk: Chunk, arms: dict[Name, int], how: Settings, n_features: int
-) -> dict[str, np.ndarray]:
-    """Return the columns of some decisions, by name, with a column for each of `arms`.
+def _columns(
+    decisions: pd.DataFrame, arms: dict[Name, int], how: Settings
+) -> dict[str, pd.DataFrame]:
+    """Return tables of the decisions that were shown: `rounds`, contexts x, and three with a column
+    for each of `arms`.
 
-    Decisions that were not shown are left out. The reward of an open decision is NaN if it is not
-    known yet: none has come, or others may still be added to it or take its place.
+    The reward of an open decision is NaN if it is not known yet: none has come, or others may still
+    be added to it or take its place.
     """
-    from bayesbandit.store.reading import OPEN_STATE, joined_rewards, moments
+    import pandas as pd
 
-    rows = chunk.decisions
-    reward, at, status = joined_rewards(chunk, how)
-    is_open = np.array([one == OPEN_STATE for one in status])
+    from bayesbandit.store.reading import OPEN_STATE
+
+    shown = decisions["status"] != INACTIVE
+    if how.activation:
+        shown &= decisions["activated"]
+    rounds = decisions[shown].reset_index(drop=True)
+    rounds["open"] = rounds["status"] == OPEN_STATE
     if how.aggregate != "first":
-        reward[is_open] = np.nan  # more may come
-    n, K = len(rows), len(arms)
-    e = np.zeros((n, K))
-    mean = np.zeros((n, K))
-    on = np.zeros((n, K), dtype=np.bool_)
-    for which, own, means, _ in moments(rows):
+        rounds["reward"] = rounds["reward"].where(~rounds["open"])  # more may come
+    e, mean, on = np.zeros((3, len(rounds), len(arms)))
+    kinds, several = pd.factorize(rounds["arms"])
+    for k, own in enumerate(several):
+        which = np.flatnonzero(kinds == k)
         place = np.ix_(which, [arms[arm] for arm in own])
-        e[place] = np.stack([rows[i].probabilities for i in which])
+        means = np.stack(rounds["mean"].iloc[which].to_list())
+        e[place] = np.stack(rounds["probabilities"].iloc[which].to_list())
         on[place] = means > -np.inf
         mean[place] = np.where(on[place], means, 0.0)
-    came = np.array(at, dtype=np.int64)
-    columns = {
-        "x": np.array([row.row[:n_features] for row in rows]),
-        "arm": name_array(tuple(row.arm for row in rows)),
-        "reward": reward,
-        "probabilities": e,
-        "mean": mean,
-        "available": on,
-        "time": np.array([row.decided_at for row in rows]) / 1e6,
-        "reward_time": np.where(came < 0, np.nan, came / 1e6),
-        "version": np.array([row.version for row in rows]),
-        "open": is_open,
-    }
-    shown = np.array([one != INACTIVE for one in status])
-    if how.activation:
-        shown &= np.array([row.id in chunk.activated for row in rows])
-    return {name: values[shown] for name, values in columns.items()}
-
-
-def _widened(part: np.ndarray, K: int, name: str) -> np.ndarray:
-    """Return columns (n, K) of all arms from columns (n, k) of the first k arms."""
-    if name not in ("probabilities", "mean", "available") or part.shape[1] == K:
-        return part
-    wide = np.zeros((len(part), K), dtype=part.dtype)
-    wide[:, : part.shape[1]] = part
-    return wide
+    each = {"probabilities": e, "mean": mean, "available": on, "x": np.array(rounds["x"].to_list())}
+    return {"rounds": rounds} | {name: pd.DataFrame(part) for name, part in each.items()}

@@ -27,8 +27,7 @@ def PolicyTreeTS(
     The balance's weights 1 / max(γ, p) are used in the scores. by="classification" follows the
     paper's text.
 
-    `print(bandit.belief.text(bandit.arms))` shows the tree, and `bb.plots.policy_tree(bandit)`
-    draws it.
+    `print(bandit.belief.text(bandit.arms))` shows the tree.
     """
     model = PolicyTree(**bb.extend.pop_fields(PolicyTree, settings))
     policy = bb.Thompson(alpha, min_probability=min_probability)

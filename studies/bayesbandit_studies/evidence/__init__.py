@@ -44,7 +44,7 @@ from bayesbandit_studies.evidence.measured import (
     LOOKS,
     SHORT,
 )
-from bayesbandit_studies.tables import mean
+from bayesbandit_studies.tables import mean, share
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -211,8 +211,8 @@ def peeked(results: pd.DataFrame) -> pd.DataFrame:
         found.append(
             {
                 "method": name,
-                "misses at some look, in %": evaluation.share(missed, len(here), 1),
-                "misses at the end, in %": evaluation.share(int(ever), len(here), 1),
+                "misses at some look, in %": share(missed, len(here), 1),
+                "misses at the end, in %": share(int(ever), len(here), 1),
                 "width at the end": mean(here["high"] - here["low"], 3),
             }
         )
@@ -223,7 +223,7 @@ def declared(results: pd.DataFrame) -> pd.DataFrame:
     """Return how often one of three equal arms is declared the best at some look."""
     rows = _of(results, "peeking")
     counts = [rows[rows["method"] == name]["round"].notna() for name in BEST]
-    said = [evaluation.share(int(c.sum()), len(c), 1) for c in counts]
+    said = [share(int(c.sum()), len(c), 1) for c in counts]
     return pd.DataFrame({"test": BEST, "declared": said})
 
 
@@ -240,7 +240,7 @@ def refuted(results: pd.DataFrame, what: str = "share") -> pd.DataFrame:
             at = rows[(rows["environment"] == design) & (rows["method"] == claim)]["round"]
             known = int(at.notna().sum())
             if what == "share":
-                row[claim] = evaluation.share(known, len(at), 1)
+                row[claim] = share(known, len(at), 1)
             else:
                 row[claim] = at.median() if known else np.nan
         found.append(row)

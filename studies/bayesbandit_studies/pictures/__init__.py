@@ -4,6 +4,7 @@ from bayesbandit_studies.pictures.interval_rows import interval_rows, regret_row
 from bayesbandit_studies.pictures.learning import learning_curves
 from bayesbandit_studies.pictures.maps import assignment, bias, outcomes
 from bayesbandit_studies.pictures.optimal_share import optimal_share
+from bayesbandit_studies.pictures.pairs import pairwise_scatter
 from bayesbandit_studies.pictures.posteriors import coefficients, densities, shrinkage
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "learning_curves",
     "optimal_share",
     "outcomes",
+    "pairwise_scatter",
     "regret_rows",
     "shrinkage",
 ]

@@ -1,4 +1,4 @@
-"""Pictures of an experiment's table."""
+"""Every bandit against every other, a point for each environment (paper, section 3.2)."""
 
 from __future__ import annotations
 
@@ -9,49 +9,15 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bayesbandit.evaluation import RUN, check, pairwise
-from bayesbandit.plots.curves import horizon, over_time, replications
-from bayesbandit.plots.style import (
-    BLUE,
-    GREY,
-    VERMILLION,
-    Given,
-    area,
-    dot,
-    finish,
-    picture,
-    plain,
-)
+from bayesbandit.evaluation import pairwise
+from bayesbandit.plots.curves import horizon, replications
+from bayesbandit.plots.style import BLUE, GREY, VERMILLION, dot, finish, picture, plain
 
 MAX_PAIRED_BANDITS = 12  # bandits that are compared in pairs, at most
 LEAST_SIDE, MARGIN = 1.0, 0.9  # inches of a panel at least, and beside all of them
 CORNER_INCHES = 0.17  # inches of a panel's corner that its counts need
 OUTCOMES = {"draw": (GREY, "D"), "loss": (VERMILLION, "^"), "win": (BLUE, "o")}
-
-
-def propensities(
-    table: pd.DataFrame,
-    *,
-    ax: Given = None,
-    title: str | None = None,
-    width: float | None = None,
-) -> Figure:
-    """Draw the mean propensity of the chosen arms in each twentieth of the rounds.
-
-    It is 1 for a policy without randomness.
-    """
-    table = check(table)
-    rounds = table.sort_values("t").groupby(RUN)["t"].diff().fillna(table["t"])
-    rounds = rounds.where(table["propensity"].notna())
-    part = np.ceil(20 * table["t"] / table.groupby("environment")["t"].transform("max"))
-    table = table.assign(propensity=table["propensity"] * rounds, n=rounds, part=part)
-    parts = table.groupby([*RUN, "part"], sort=False)
-    mean = parts["propensity"].sum() / parts["n"].sum()
-    table = parts.max().assign(propensity=mean).reset_index()
-    label = "propensity of chosen arm"
-    return over_time(
-        table, "propensity", "Propensity", label, share=True, ax=ax, title=title, width=width
-    )
+SHOWN_P = (("p = 0.01", 1e-2), ("p ≤ 1e-12", 1e-12))  # in the legend
 
 
 def pairwise_scatter(
@@ -103,7 +69,7 @@ def pairwise_scatter(
     figure.supxlabel("normalised regret of the column bandit", fontsize=10)
     figure.supylabel("normalised regret of the row bandit", fontsize=10)
     keys = [dot(*OUTCOMES[outcome], outcome) for outcome in ("win", "loss", "draw")]
-    keys += [dot(GREY, "o", "p = 0.01", 1e-2), dot(GREY, "o", "p ≤ 1e-12", 1e-12)]
+    keys += [dot(GREY, "o", label, float(np.sqrt(area(np.array(p))))) for label, p in SHOWN_P]
     look: dict[str, Any] = {"fontsize": letters + 1, "frameon": False, "handlelength": 0.8}
     axes[0, 0].legend(handles=keys, title="row bandit's", loc="center", **look)
     default = f"Pairwise comparison {horizon(table)}: {over} ({test})"
@@ -124,3 +90,8 @@ def _versus(ax: Axes, met: pd.DataFrame, letters: float) -> None:
     look: dict[str, Any] = {"xycoords": "axes fraction", "fontsize": letters}
     ax.annotate(f"W {won}", (0.97, 0.02), color=BLUE, ha="right", va="bottom", **look)
     ax.annotate(f"L {lost}", (0.03, 0.98), color="#A84600", ha="left", va="top", **look)
+
+
+def area(p: np.ndarray) -> np.ndarray:
+    """Return the area of a point with the p-value p; without a test (NaN) that of p = 1."""
+    return 10 - 6 * np.log10(np.clip(np.nan_to_num(p, nan=1.0), 1e-12, 1))
