@@ -33,7 +33,7 @@ from bayesbandit.service.messages import (
 )
 from bayesbandit.service.metrics import Metrics
 from bayesbandit.service.service import Service
-from bayesbandit.store.deadlines import before
+from bayesbandit.store.database import before
 from bayesbandit.store.records import UNKNOWN, Conflict, Stored, Unavailable
 
 logger = logging.getLogger("bayesbandit")

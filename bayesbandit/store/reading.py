@@ -83,7 +83,7 @@ def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Ite
         after = and_(own.decided_at >= at, or_(own.decided_at > at, own.id > one))
         with ledger.database.read(patient=True) as connection:
             rows = connection.execute(found.where(after)).all()
-            came = ledger.came(connection, [row.id for row in rows])
+            came = ledger.came(connection, found.where(after).with_only_columns(own.id))
         if not rows:
             return
         closed = {row.id: (row.outcome, row.reward) for row in rows if row.outcome is not None}

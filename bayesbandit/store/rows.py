@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date
 from functools import lru_cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,11 @@ def check_id(value: object, what: str = "id") -> str:
             f"{what} must have 1 to {LONGEST_ID} printable characters; got {value[:50]!r}"
         )
     return str(value)
+
+
+def seeds_of(secret: bytes, ids: Sequence[str]) -> list[bytes]:
+    """Return the 32 bytes that seed the random numbers of each decision: a keyed hash of its id."""
+    return [blake2b(one.encode(), key=secret, digest_size=32).digest() for one in ids]
 
 
 @lru_cache(maxsize=1024)

@@ -18,6 +18,7 @@ import pandas as pd
 from sqlalchemy import Connection, Row, Select, or_, select, true
 
 from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.bandit.choosing import choose_by_seeds
 from bayesbandit.checks import floats
 from bayesbandit.store.ledger import (
     CLOCK_TOLERANCE,
@@ -42,10 +43,10 @@ from bayesbandit.store.records import (
     Outcome,
     Stored,
 )
-from bayesbandit.store.rows import Parts, decision_of, layout_of, saved, stored_of
+from bayesbandit.store.rows import Parts, decision_of, layout_of, saved, seeds_of, stored_of
 from bayesbandit.store.settings import Settings, closed_by
 from bayesbandit.store.tables import decisions, rewards, states, versions
-from bayesbandit.store.versions import Erased, Version, decided, digests, restored
+from bayesbandit.store.versions import Erased, Version, restored
 
 AT_ONCE = 1000  # rows read, and decisions made again, at a time
 PROBABILITY_TOLERANCE = 1e-9  # by how much a number may differ on another machine
@@ -256,7 +257,8 @@ class Verification:
         self, version: Version | None, change: Change, closed: Sequence[Row[Any]]
     ) -> None:
         """Find decisions that were closed otherwise than what came for them says."""
-        told = self.ledger.came(self.connection, [row.id for row in closed])
+        own = self.ledger.own(states), states.c.version == change.number
+        told = self.ledger.came(self.connection, select(states.c.decision_id).where(*own))
         for one, row in zip(change.outcomes, closed, strict=True):
             if one.decision.erased:
                 continue
@@ -312,9 +314,9 @@ class Verification:
             contexts = _contexts(bandit, some, x)
             if bandit.of_arms:
                 x = np.array([one.x for one in some]).reshape(len(some), len(first.available), -1)
-            seeds = digests(self.secret, [one.id for one in some])
+            seeds = seeds_of(self.secret, [one.id for one in some])
             t, at = [one.t for one in some], [one.decided_at for one in some]
-            again = decided(bandit, x, among, seeds, t, at)
+            again = choose_by_seeds(bandit, x, among, seeds, t, at)
         except (ValueError, TypeError) as error:
             if len(some) == 1:
                 self.add("decision", first.id, "a decision", "none", str(error))
