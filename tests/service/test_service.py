@@ -702,7 +702,7 @@ def test_another_bandit_needs_another_log(lite):
         begun(lite, wait="2d")
     with pytest.raises(ValueError, match="model"):
         begun(lite, linear(ridge=7.0))
-    with pytest.raises(ValueError, match="another policy: .*Thompson.*, not .*Greedy"):
+    with pytest.raises(ValueError, match=r"another policy: .*Thompson.*, not .*Greedy"):
         bb.Service.open(service.log, policy=bb.Greedy())
 
 
