@@ -105,7 +105,7 @@ class Watch:
         found = rows.groupby("status")["decided"].agg(["size", "min"])
         table = {
             "decisions": found["size"],
-            "oldest_hours": age,
+            "oldest_hours": (rows["decided"].max() - found["min"]).dt.total_seconds() / 3600.0,
             "share": found["size"] / len(rows),
         }
         return pd.DataFrame(table).rename_axis("status").reset_index()

@@ -114,8 +114,9 @@ def stored_of(row: Row[Any]) -> Stored:
             from_bytes(known["row"]), from_bytes(known["probabilities"]),
             None if known["x"] is None else from_bytes(known["x"]), known["context"],
         )  # fmt: skip
-        if len(stored.row) < TAIL + 3 * len(stored.arms):
-            raise ValueError(f"it has {len(stored.row)} numbers")
+        K = len(stored.arms)
+        if len(stored.row) < TAIL + 3 * K or len(stored.probabilities) != K:
+            raise ValueError(f"it has {len(stored.row)} numbers for {K} arms")
         return stored
     except (ValueError, TypeError) as error:
         raise ValueError(f"decision {known['id']!r} cannot be read: {error}") from error
