@@ -17,7 +17,7 @@ from bayesbandit.store.ledger import Ledger
 from bayesbandit.store.records import LEARN, LEARNED, REFUSED, Due
 from bayesbandit.store.rows import Parts, saved
 from bayesbandit.store.settings import Settings, closed_by
-from bayesbandit.store.versions import MAX_ATTEMPTS, Version, change, follow, newest
+from bayesbandit.store.versions import MAX_ATTEMPTS, Version, change, newest
 
 logger = logging.getLogger("bayesbandit")
 DECISIONS_PER_TRANSACTION = 1000  # decisions learned in one transaction
@@ -127,7 +127,7 @@ class Learner:
             own = self.version
             known = self.ledger.digest(own.number)
             if known == own.digest:
-                self.version = follow(self.ledger, own, self.parts)
+                self.version = newest(self.ledger, self.parts, own)
                 return self.version
             pruned = known is None and self.ledger.newest() > own.number
             self.lost = True  # until there is a version

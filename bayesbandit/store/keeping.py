@@ -49,8 +49,7 @@ def prune(ledger: Ledger) -> int:
     """Delete what the newest checkpoint vouches for; return how many decisions went."""
     own = versions.c
     found = select(func.max(own.number)).where(ledger.own(versions), own.kind == CHECKPOINT)
-    with ledger.database.read() as connection:
-        last = connection.execute(found).scalar()
+    last = ledger.one(found)
     if last is None:
         raise ValueError(f"the log {ledger} has no checkpoint: make one first")
     gone = 0

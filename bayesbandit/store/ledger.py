@@ -156,6 +156,11 @@ class Ledger:
         """Return the condition that a row of a table is about this bandit."""
         return table.c.bandit == self.name
 
+    def one(self, query: Select[Any], patient: bool = False) -> Any:
+        """Return the first value of a query; None if there is none."""
+        with self.database.read(patient) as connection:
+            return connection.execute(query).scalar()
+
     def of_ids(self, table: Table, ids: Sequence[str]) -> ColumnElement[bool]:
         """Return the condition that a row of a table is about one of these decisions."""
         column = table.c.id if table is decisions else table.c.decision_id
@@ -166,8 +171,7 @@ class Ledger:
     def beginning(self) -> Beginning | None:
         """Return how the bandit began; None: the log has no bandit yet."""
         first = select(versions.c.detail).where(self.own(versions), versions.c.number == 0)
-        with self.database.read() as connection:
-            detail = connection.execute(first).scalar()
+        detail = self.one(first)
         if detail is None:
             return None
         try:
@@ -445,43 +449,35 @@ class Ledger:
 
     # ---- versions --------------------------------------------------------------------------------
 
-    def newest(self) -> int:
-        """Return the number of the newest version."""
-        with self.database.read() as connection:
-            newest = select(func.max(versions.c.number)).where(self.own(versions))
-            return int(connection.execute(newest).scalar() or 0)
+    def newest(self, until: int | None = None) -> int:
+        """Return the number of the newest version, or of the newest up to a time; −1: none."""
+        own = versions.c
+        found = select(func.max(own.number)).where(self.own(versions), own.number >= 0)
+        newest = self.one(found if until is None else found.where(own.at <= until))
+        return -1 if newest is None else int(newest)
 
     def digest(self, number: int) -> bytes | None:
         """Return the digest of a version; None if the log does not have it."""
-        found = select(versions.c.digest).where(self.own(versions), versions.c.number == number)
-        with self.database.read() as connection:
-            return connection.execute(found).scalar()
+        own = versions.c
+        found: bytes | None = self.one(
+            select(own.digest).where(self.own(versions), own.number == number)
+        )
+        return found
 
     def surprise(self) -> float:
         """Return what the newest version that has learned says of changes; 0 if none has."""
-        newest = (
-            select(versions.c.detail)
-            .where(self.own(versions), versions.c.number > 0, versions.c.kind == LEARN)
-            .order_by(versions.c.number.desc())
-            .limit(1)
-        )
-        with self.database.read() as connection:
-            detail = connection.execute(newest).scalar()
+        own = versions.c
+        learned = select(own.detail).where(self.own(versions), own.number > 0, own.kind == LEARN)
+        detail = self.one(learned.order_by(own.number.desc()).limit(1))
         return 0.0 if detail is None else float(json.loads(detail)["surprise"])
 
-    def snapshot(self, at_most: int = 2**62, above: int = -1) -> Snapshot | None:
-        """Return the newest snapshot of a version in (above, at_most]; None if there is none."""
-        return self._snapshot(at_most, above, versions.c.number.desc())
-
-    def first_snapshot(self, above: int = -1) -> Snapshot | None:
-        """Return the oldest snapshot of a version after `above`; None if there is none."""
-        return self._snapshot(2**62, above, versions.c.number)
-
-    def _snapshot(self, at_most: int, above: int, order: ColumnElement[Any]) -> Snapshot | None:
+    def snapshot(self, above: int = -1, oldest: bool = False) -> Snapshot | None:
+        """Return the newest snapshot, or the oldest, of a version after `above`; None: no such."""
         own = versions.c
         found = select(own.number, own.digest, own.snapshot).where(
-            self.own(versions), own.number > above, own.number <= at_most, own.snapshot.is_not(None)
+            self.own(versions), own.number > above, own.snapshot.is_not(None)
         )
+        order = own.number if oldest else own.number.desc()
         with self.database.read() as connection:
             row = connection.execute(found.order_by(order).limit(1)).first()
         return None if row is None else Snapshot(*row)
@@ -507,8 +503,7 @@ class Ledger:
     def n_closed(self) -> int:
         """Return how many decisions versions have closed."""
         closed = select(func.count()).where(self.own(states), STATE.version.is_not(None))
-        with self.database.read(patient=True) as connection:
-            return int(connection.execute(closed).scalar() or 0)
+        return int(self.one(closed, patient=True))
 
     def removed(self, number: int) -> dict[Name, int]:
         """Return the arms that were removed up to a version; for each one the last such version."""

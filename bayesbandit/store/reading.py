@@ -18,7 +18,7 @@ from bayesbandit.store.records import INACTIVE, Stored
 from bayesbandit.store.rows import Parts, moment, stored_of
 from bayesbandit.store.settings import Settings, joined
 from bayesbandit.store.tables import decisions, rewards, states, versions
-from bayesbandit.store.versions import Version, catch_up, first
+from bayesbandit.store.versions import Version, catch_up, restored
 
 OPEN_STATE = "open"
 BEFORE_ALL_TIME = -(2**63)
@@ -38,18 +38,16 @@ class Chunk(NamedTuple):
 def rebuilt(ledger: Ledger, parts: Parts, until: object, version: int | None) -> Version:
     """Return the newest version up to a time and a number, computed from the first version."""
     if until is not None:
-        last = select(func.max(versions.c.number)).where(
-            ledger.own(versions), versions.c.at <= moment(until, "until")
-        )
-        with ledger.database.read(patient=True) as connection:
-            by_time = connection.execute(last).scalar()
-        if by_time is None:
+        by_time = ledger.newest(moment(until, "until"))
+        if by_time < 0:
             raise ValueError(f"the log has no bandit before {until!r}")
         version = by_time if version is None else min(version, by_time)
-    begun = first(ledger, parts)
-    if version is not None and not begun.number <= version <= ledger.newest():
-        raise ValueError(f"version must be {begun.number} … {ledger.newest()}; got {version!r}")
-    return catch_up(ledger, begun, parts, version)
+    ledger.begun()
+    if (kept := ledger.snapshot(oldest=True)) is None:
+        raise ValueError(f"the log {ledger} has lost the snapshot of version 0")
+    if version is not None and not kept.number <= version <= ledger.newest():
+        raise ValueError(f"version must be {kept.number} … {ledger.newest()}; got {version!r}")
+    return catch_up(ledger, restored(ledger, kept, parts), parts, version)
 
 
 def empty() -> pd.DataFrame:
@@ -190,6 +188,5 @@ def waiting(ledger: Ledger) -> tuple[int, int]:
     """Return how many decisions are open, and how many of them a learner could learn now."""
     is_open = ledger.own(states), states.c.outcome.is_(None)
     every = select(func.count()).where(*is_open)
-    with ledger.database.read(patient=True) as connection:
-        due = connection.execute(every.where(states.c.due <= microseconds())).scalar()
-        return connection.execute(every).scalar() or 0, due or 0
+    due = every.where(states.c.due <= microseconds())
+    return ledger.one(every, patient=True), ledger.one(due, patient=True)

@@ -181,16 +181,17 @@ def change(
     raise TimeoutError(f"{kind}: other processes change the bandit of {ledger} all the time")
 
 
-def follow(ledger: Ledger, version: Version, parts: Parts, until: int | None = None) -> Version:
-    """Return the newest version, or version `until`.
+def newest(ledger: Ledger, parts: Parts, known: Version | None = None) -> Version:
+    """Return the newest version: the newest snapshot, and the changes after it.
 
-    Start from the newest snapshot, or from this version if no snapshot is newer. Then apply the
-    later changes.
+    known: a version; it is the beginning if no snapshot is newer.
     """
-    newer = ledger.snapshot(2**62 if until is None else until, above=version.number)
-    if newer is not None:
-        version = restored(ledger, newer, parts)
-    return catch_up(ledger, version, parts, until)
+    last = ledger.snapshot(above=-1 if known is None else known.number)
+    if last is not None:
+        known = restored(ledger, last, parts)
+    if known is None:
+        raise ledger.no_bandit()
+    return catch_up(ledger, known, parts)
 
 
 def catch_up(ledger: Ledger, version: Version, parts: Parts, until: int | None = None) -> Version:
@@ -206,7 +207,7 @@ def catch_up(ledger: Ledger, version: Version, parts: Parts, until: int | None =
             try:
                 version = version.advance(change)
             except Erased as error:
-                later = ledger.first_snapshot(above=version.number)
+                later = ledger.snapshot(above=version.number, oldest=True)
                 if later is None or (until is not None and later.number > until):
                     raise
                 said = "%s: %s; it goes on from the snapshot of version %d"
@@ -220,18 +221,3 @@ def restored(ledger: Ledger, snapshot: Snapshot, parts: Parts) -> Version:
     """Return the version of a snapshot."""
     number, digest, data = snapshot
     return Version(number, loaded(data, parts, number), digest, ledger.removed(number))
-
-
-def newest(ledger: Ledger, parts: Parts) -> Version:
-    """Return the newest version: the newest snapshot, and the changes after it."""
-    if (last := ledger.snapshot()) is None:
-        raise ledger.no_bandit()
-    return catch_up(ledger, restored(ledger, last, parts), parts)
-
-
-def first(ledger: Ledger, parts: Parts) -> Version:
-    """Return the bandit with which the log begins: version 0, or the first that was kept."""
-    ledger.begun()
-    if (kept := ledger.first_snapshot()) is None:
-        raise ValueError(f"the log {ledger} has lost the snapshot of version 0")
-    return restored(ledger, kept, parts)
