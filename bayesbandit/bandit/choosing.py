@@ -89,7 +89,9 @@ def choose_by_seeds(
         x[:, available] = given
     draft = object.__new__(type(bandit))
     vars(draft).update(vars(bandit), lock=RLock(), deciding=None, learning=None)
-    vars(draft).update(t=t[0], now=at[0] / 1e6, belief=belief.fork() if changes else belief)
+    vars(draft).update(
+        stream=np.array([0.0, t[0]]), now=at[0] / 1e6, belief=belief.fork() if changes else belief
+    )
     live = (bandit.deciding or fast_path.deciding(draft)) if len(x) == 1 else None
     if live is None:
         decision = _decide(draft, x, available, draft.numbers(len(x)), seeds)
@@ -155,20 +157,11 @@ UNSEEDED: Any = Unseeded()
 
 
 def refill(bandit: Bandit) -> None:
-    """Draw a new block of normals that is long enough for the current arms.
-
-    `rng` and `stream` change in one step.
-    """
+    """Draw a new block of normals that is long enough for the current arms."""
     bits: np.random.BitGenerator = np.random.PCG64(UNSEEDED)
     bits.state = bandit.rng.bit_generator.state
-    rng = np.random.Generator(bits)
-    old = bandit.stream
-    stream = np.empty(2 + max(len(old) - 2, PER_ARM * len(bandit.arms)))
-    rng.standard_normal(out=stream[1:-1])
-    stream[0], stream[-1] = 0.0, old[-1]
-    live = bandit.deciding
-    live = None if live is None else live._replace(stream=stream)
-    vars(bandit).update(rng=rng, stream=stream, deciding=live)
+    size = max(len(bandit.stream) - 2, PER_ARM * len(bandit.arms))
+    _draw(bandit, bits, size)
 
 
 def restart(bandit: Bandit, digest: bytes) -> None:
@@ -182,9 +175,19 @@ def restart(bandit: Bandit, digest: bytes) -> None:
         "has_uint32": 0,
         "uinteger": 0,
     }
-    bandit.rng = np.random.Generator(bits)
-    bandit.stream = np.zeros(2 + PER_ARM * len(bandit.arms))
-    refill(bandit)
+    _draw(bandit, bits, PER_ARM * len(bandit.arms))
+
+
+def _draw(bandit: Bandit, bits: np.random.BitGenerator, size: int) -> None:
+    """Draw a block of normals. `rng` and `stream` change in one step."""
+    rng = np.random.Generator(bits)
+    stream = np.empty(2 + size)
+    rng.standard_normal(out=stream[1:-1])
+    stream[0] = 0.0
+    stream[-1] = bandit.stream[-1]  # contexts decided so far
+    live = bandit.deciding
+    live = None if live is None else live._replace(stream=stream)
+    vars(bandit).update(rng=rng, stream=stream, deciding=live)
 
 
 @transactions.exclusive

@@ -647,6 +647,26 @@ def test_a_reward_that_comes_as_its_decision_is_stored_is_not_late(tmp_path, mon
     assert service.log.verify().empty  # clocks may differ
 
 
+def test_a_setting_that_changes_gets_the_round(lite):
+    """The number of the context among all that were decided, alone or in a batch."""
+    rounds = []
+
+    def alpha(t):
+        rounds.append(t)
+        return 1.0 / t
+
+    bandit = bb.Bandit(3, bb.Ridge(), bb.Thompson(alpha=alpha), n_features=2)
+    service = bb.Service(bandit, bb.DecisionLog(lite))
+    for reward in range(6):
+        service.reward(service.decide([1.0, 1.0]).id, float(reward))
+    service.learn()
+    rounds.clear()
+    service.decide([1.0, 1.0])
+    service.decide(np.ones((3, 2)))
+    assert rounds == [7, 8, 9, 10]
+    assert service.log.verify(policy=bandit.policy).empty
+
+
 def test_limit(lite):
     service, _ = begun(lite)
     for _ in range(5):
