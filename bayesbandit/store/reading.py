@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import and_, func, or_, select
+from sqlalchemy import func, select, tuple_
 
 from bayesbandit.checks import Name
 from bayesbandit.kernels.row_layout import TAIL, row_type
@@ -68,17 +68,15 @@ def frames(
 
 def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Iterator[Chunk]:
     """Yield chunks of at most `size` decisions with begin ≤ decided_at < end, in order of time."""
-    # no id is ""
     own = decisions.c
-    last = (-(2**62) if begin is None else begin, "")
+    last = (-(2**62) if begin is None else begin, "")  # no id is ""
     found = select(decisions, states.c.outcome, states.c.reward, states.c.shown)
     found = found.outerjoin(states, of_decision(states)).where(ledger.own(decisions))
     found = found.order_by(own.decided_at, own.id).limit(size)
     if end is not None:
         found = found.where(own.decided_at < end)
     while True:
-        at, one = last
-        after = and_(own.decided_at >= at, or_(own.decided_at > at, own.id > one))
+        after = tuple_(own.decided_at, own.id) > last
         with ledger.database.read(patient=True) as connection:
             rows = connection.execute(found.where(after)).all()
             came = ledger.came(connection, found.where(after).with_only_columns(own.id))
@@ -87,32 +85,33 @@ def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Ite
         closed = {row.id: (row.outcome, row.reward) for row in rows if row.outcome is not None}
         active = {row.id for row in rows if row.shown}
         yield Chunk([stored_of(row) for row in rows], closed, came, active)
-        last = rows[-1].decided_at, rows[-1].id
+        last = (rows[-1].decided_at, rows[-1].id)
 
 
 def table(chunk: Chunk, how: Settings, n_features: int) -> pd.DataFrame:
     """Return the table of a chunk: one row for each decision."""
     rows = chunk.decisions
     reward, at, status = joined_rewards(chunk, how)
-    mean, sd = np.empty(len(rows), dtype=object), np.empty(len(rows), dtype=object)
+    mean = np.empty(len(rows), dtype=object)
+    sd = np.empty(len(rows), dtype=object)
     for which, _, means, scales in moments(rows):
         for i, m, s in zip(which, means, scales, strict=True):
             mean[i], sd[i] = m, s
     return pd.DataFrame(
         {
-            "decision_id": _objects([row.id for row in rows]),
+            "decision_id": pd.Series([row.id for row in rows], dtype=object),
             "decided_at": _times([row.decided_at for row in rows]),
-            "arm": _objects([row.arm for row in rows]),
+            "arm": pd.Series([row.arm for row in rows], dtype=object),
             "propensity": np.array([row.propensity for row in rows], dtype=np.float64),
-            "arms": _objects([row.arms for row in rows]),
-            "probabilities": _objects([row.probabilities for row in rows]),
+            "arms": pd.Series([row.arms for row in rows], dtype=object),
+            "probabilities": pd.Series([row.probabilities for row in rows], dtype=object),
             "mean": mean,
             "sd": sd,
-            "x": _objects([row.row[:n_features] for row in rows]),
-            "context": _objects([row.context for row in rows]),
+            "x": pd.Series([row.row[:n_features] for row in rows], dtype=object),
+            "context": pd.Series([row.context for row in rows], dtype=object),
             "reward": reward,
             "rewarded_at": _times(at),
-            "status": _objects(status),
+            "status": pd.Series(status, dtype=object),
             "activated": np.array([row.id in chunk.activated for row in rows], dtype=np.bool_),
             "version": np.array([row.version for row in rows], dtype=np.int64),
         }
@@ -159,13 +158,6 @@ def moments(
 
 def _times(at: Sequence[int]) -> pd.Series:
     return pd.Series(np.array(at, dtype=np.int64).view("datetime64[us]")).dt.tz_localize("UTC")
-
-
-def _objects(values: Sequence[object]) -> np.ndarray:
-    array = np.empty(len(values), dtype=object)
-    for i, value in enumerate(values):
-        array[i] = value
-    return array
 
 
 def counts(ledger: Ledger) -> dict[str, int]:

@@ -60,18 +60,6 @@ def seeds_of(secret: bytes, ids: Sequence[str]) -> list[bytes]:
 
 
 @lru_cache(maxsize=1024)
-def arms_text(arms: tuple[Name, ...]) -> str:
-    """Return arms' names as JSON."""
-    return json.dumps(list(arms))
-
-
-@lru_cache(maxsize=4096)
-def name_text(arm: Name) -> str:
-    """Return an arm's name as JSON."""
-    return json.dumps(arm)
-
-
-@lru_cache(maxsize=1024)
 def arms_named(text: str) -> tuple[Name, ...]:
     """Return the arms' names of a JSON text."""
     return arm_names(json.loads(text))
@@ -96,9 +84,9 @@ def to_bytes(values: np.ndarray) -> bytes:
 def row_of(one: Stored) -> dict[str, Any]:
     """Return the columns of a decision in its table."""
     return {
-        "id": one.id, "decided_at": one.decided_at, "arm": name_text(one.arm),
+        "id": one.id, "decided_at": one.decided_at, "arm": json.dumps(one.arm),
         "propensity": one.propensity, "version": one.version, "t": one.t,
-        "context": one.context, "arms": arms_text(one.arms), "row": to_bytes(one.row),
+        "context": one.context, "arms": json.dumps(one.arms), "row": to_bytes(one.row),
         "probabilities": to_bytes(one.probabilities),
         "x": None if one.x is None else to_bytes(one.x),
     }  # fmt: skip

@@ -179,12 +179,11 @@ class Verification:
                     outcomes.append(outcome_of(one))
             if before is not None:
                 self.check_chain(before, row, outcomes)
-            if row.kind != STARTED and len(outcomes) == len(closed):
+            if len(outcomes) == len(closed):
                 self.check_outcomes(last, row.number, closed, outcomes)
-                last = self.computed(last, row, outcomes)
             else:
                 last = None
-            last = self.compared(last, row)
+            last = self.compared(self.computed(last, row, outcomes), row)
             readable = readable or last is not None
             self.check_decisions(last, made, row)
             before = row
@@ -217,7 +216,9 @@ class Verification:
     def computed(
         self, last: Version | None, row: Row[Any], outcomes: Sequence[Outcome]
     ) -> Version | None:
-        """Return the version after a change; None if it cannot be computed."""
+        """Return the version after a change; None if it cannot be computed, as the first one."""
+        if row.kind == STARTED:
+            return None
         with self.noting("version", row.number, "a change"), suppress(Erased):
             change = change_of(row, outcomes)
             if last is not None and row.number == last.number + 1:
