@@ -374,7 +374,7 @@ class Ledger:
         )
         with self.database.read() as connection:
             rows = connection.execute(queue).all()
-            came = self.came(connection, queue.with_only_columns(decisions.c.id))
+            came = self.came(connection, [row.id for row in rows if row.came])
         found = list[Due]()
         broken = dict[str, str]()
         for row in rows:
@@ -387,14 +387,16 @@ class Ledger:
                 found.append(Due(decision, row.came, row.shown, values))
         return found, broken
 
-    def came(self, connection: Connection, ids: Select[Any]) -> dict[str, list[tuple[float, int]]]:
-        """Return by id the rewards in time of selected decisions, and when they were observed.
+    def came(
+        self, connection: Connection, ids: Sequence[str]
+    ) -> dict[str, list[tuple[float, int]]]:
+        """Return by id the rewards in time of these decisions, and when they were observed.
 
         They are in the order of observation. A decision without one is not there.
         """
         own = rewards.c
         timely = select(own.decision_id, own.value, own.observed_at).where(
-            self.own(rewards), own.decision_id.in_(ids), own.status == TIMELY
+            self.of_ids(rewards, ids), own.status == TIMELY
         )
         found: dict[str, list[tuple[float, int]]] = {}
         for id_, *one in connection.execute(

@@ -79,7 +79,7 @@ def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Ite
         after = tuple_(own.decided_at, own.id) > last
         with ledger.database.read(patient=True) as connection:
             rows = connection.execute(found.where(after)).all()
-            came = ledger.came(connection, found.where(after).with_only_columns(own.id))
+            came = ledger.came(connection, [row.id for row in rows])
         if not rows:
             return
         closed = {row.id: (row.outcome, row.reward) for row in rows if row.outcome is not None}

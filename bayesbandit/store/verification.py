@@ -180,7 +180,7 @@ class Verification:
             if before is not None:
                 self.check_chain(before, row, outcomes)
             if len(outcomes) == len(closed):
-                self.check_outcomes(last, row.number, closed, outcomes)
+                self.check_outcomes(last, closed, outcomes)
             else:
                 last = None
             last = self.compared(self.computed(last, row, outcomes), row)
@@ -244,12 +244,10 @@ class Verification:
         return made
 
     def check_outcomes(
-        self, version: Version | None, number: int, closed: Sequence[Row[Any]],
-        outcomes: Sequence[Outcome],
-    ) -> None:  # fmt: skip
+        self, version: Version | None, closed: Sequence[Row[Any]], outcomes: Sequence[Outcome]
+    ) -> None:
         """Find decisions that were closed otherwise than what came for them says."""
-        own = self.ledger.own(states), states.c.version == number
-        told = self.ledger.came(self.connection, select(states.c.decision_id).where(*own))
+        told = self.ledger.came(self.connection, [row.id for row in closed])
         for one, row in zip(outcomes, closed, strict=True):
             if one.decision.erased:
                 continue
