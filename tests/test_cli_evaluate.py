@@ -61,7 +61,7 @@ def test_one_page_answers(log, tmp_path):
                  frame["propensity"][:100])  # fmt: skip
     saved.save(tmp_path / "saved.npz")
     result = run("evaluate", log, "--bandit", "LinTS(alpha=.25)", "--bandit",
-                 tmp_path / "saved.npz", "--bounds", 0, 1, "--out", tmp_path)  # fmt: skip
+                 tmp_path / "saved.npz", "--out", tmp_path)  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "learned from rounds 1 to 250, and all are judged by rounds 251 to 500" in said(result)
     folder = tmp_path / "evaluate"
@@ -169,7 +169,7 @@ BAD = {
 @pytest.mark.parametrize("text", BAD)
 def test_bad_input_is_a_sentence(text, log, tmp_path):
     path = changed(log, tmp_path, **BAD[text])
-    result = run("evaluate", path, "--bounds", 0, 1, "--out", tmp_path)
+    result = run("evaluate", path, "--out", tmp_path)
     assert result.exit_code == 2
     assert text in said(result)
     assert not (tmp_path / "evaluate").exists()

@@ -76,54 +76,6 @@ def test_it_is_the_same_in_every_process(tmp_path):
     assert said[0] == said[1] == said[2]
 
 
-@pytest.fixture
-def library(tmp_path, monkeypatch):
-    """A module of the user's that another one imports, beside the file."""
-    monkeypatch.syspath_prepend(tmp_path)
-    before = set(sys.modules)
-    yield tmp_path
-    for name in set(sys.modules) - before:
-        del sys.modules[name]
-
-
-def forget(*names):
-    for name in names:
-        sys.modules.pop(name, None)
-    importlib.invalidate_caches()
-
-
-NAMED = [
-    "import fp_lib\ndef pick(): return fp_lib.score()",
-    "from fp_lib import score\ndef pick(): return score()",
-    "import fp_outer\ndef pick(): return fp_outer.score()",
-]
-
-
-@pytest.mark.parametrize("text", NAMED)
-def test_a_module_that_the_code_names_counts(library, text):
-    """So does one that this module names."""
-    (library / "fp_outer.py").write_text("import fp_lib\ndef score(): return fp_lib.score()\n")
-    found = []
-    for said in ("1", "1  # a remark", "222"):
-        (library / "fp_lib.py").write_text(f"def score(): return {said}\n")
-        mine = library / "mine.py"
-        forget("fp_lib", "fp_outer", f"tests.code:{mine.resolve()}")
-        found.append(of(mine, text))
-    assert found[0] == found[1] != found[2]
-
-
-def test_a_module_that_is_loaded_is_as_it_was_then(library):
-    """Until it is loaded again, whatever its file says."""
-    (library / "fp_lib.py").write_text("V = 1\n")
-    lib = importlib.import_module("fp_lib")
-    then = user_modules.digests(["fp_lib"])
-    (library / "fp_lib.py").write_text("V = 22\n")
-    user_modules.unchanged(then)
-    importlib.reload(lib)
-    with pytest.raises(ValueError, match=r"fp_lib\.py changed while the run was going"):
-        user_modules.unchanged(then)
-
-
 def test_a_file_of_the_same_size_and_second_is_run_again(tmp_path):
     file = tmp_path / "m.py"
     for v in (1, 2, 1, 3):

@@ -60,3 +60,17 @@ def test_a_decision_goes_through_few_files(name):
     files = entered(walks(name))
     assert "bandit/bandit.py" in files
     assert len(files) <= MOST[name], sorted(files)
+
+
+def test_a_stored_decision_goes_through_few_files(tmp_path):
+    """What somebody reads who follows `service.decide`, from the context to the database."""
+    bandit = bb.LinTS(3, n_features=2)
+    service = bb.Service(bandit, bb.DecisionLog(f"sqlite:///{tmp_path / 'offers.db'}"))
+    x = np.ones(2)
+    for reward in range(6):
+        service.reward(service.decide(x).id, float(reward))
+    service.learn()
+    service.decide(x)
+    files = entered(lambda: service.decide(x))
+    assert "service/service.py" in files
+    assert len(files) <= 10, sorted(files)

@@ -171,7 +171,7 @@ class Bandit:
         self.numbers(1)
         transactions.guard(self)
         self.deciding = self.learning = None
-        random_streams.refill(self)
+        choosing.refill(self)
         fast_path.publish(self)
         context_warnings.at_making(spec, encoder, len(names), n_features)
 
@@ -256,7 +256,7 @@ class Bandit:
         A list of dicts is a table. Without an encoder contexts must be numbers already.
         """
         if self.encoder is None:
-            return x if type(x) is np.ndarray else numbers_only(x)
+            return x if type(x) in (np.ndarray, list) else numbers_only(x)
         features = self.encoder.transform(table_of(x))
         return features[0] if is_row(x) else features
 

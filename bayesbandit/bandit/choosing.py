@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit import checks
-from bayesbandit.bandit import arm_features, fast_path, random_streams, ticks, transactions
+from bayesbandit.bandit import arm_features, fast_path, ticks, transactions
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.bandit.fast_path import Deciding
 from bayesbandit.beliefs.base import Belief, Forgets, Kernel, Refits, WithPosterior, needed
 from bayesbandit.checks import FLOAT64, MAX_ABS_VALUE, Contexts, Name
 from bayesbandit.kernels import rounds
+from bayesbandit.kernels.propensities import put_own
 from bayesbandit.kernels.row_layout import TABULATED, THOMPSON
 from bayesbandit.many_arms import Comparison
 from bayesbandit.policies import chosen
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from bayesbandit.bandit.bandit import Bandit
 
 EMPTY_CONTEXT = np.empty(0)  # the context of a bandit without features
+PER_ARM = 16  # least normals of a block for each arm
 
 
 def choose(bandit: Bandit, x: Contexts, arms: Iterable[Name] | None) -> Decision:
@@ -63,32 +65,43 @@ def choose(bandit: Bandit, x: Contexts, arms: Iterable[Name] | None) -> Decision
 
 
 def choose_by_seeds(
-    bandit: Bandit,
-    x: np.ndarray,
-    available: np.ndarray,
-    digests: Sequence[bytes],
-    t: int,
-    now: float,
-) -> Decision:
-    """Return decisions about contexts x (n, …), each by the random numbers of its own 32 bytes.
+    bandit: Bandit, x: np.ndarray, arms: Sequence[Name] | None, seeds: Sequence[bytes],
+    t: Sequence[int], at: Sequence[int],
+) -> Decision:  # fmt: skip
+    """Return the decision of a bandit at contexts (n, d), or (n, A, d) for A arms with features.
 
-    The bandit stays as it is. available: a mask (K,). t: contexts decided before. now: seconds.
+    Each row depends on the bandit and on its own context, seed, t and time alone, and nothing is
+    changed. arms: the available ones; None: all. seeds: 32 bytes for each context. t: how many
+    contexts were decided before. at: microseconds since 1970.
     """
-    draft = transactions.fork_to_decide(bandit)
-    draft.lock, draft.t, draft.now = RLock(), t, now
-    if bandit.belief.clock is not None:  # it forgets until the tick of this decision alone
-        draft.belief = bandit.belief.fork()
-    live = fast_path.deciding(draft) if len(x) == 1 else None
-    if live is not None:
-        advance(draft)
-        random_streams.restart(draft, digests[0])
-        live = live._replace(stream=draft.stream)
-        decision = Decision(draft.layout, _decide_one(draft, live, x[0], available)[None])
-    else:
-        decision = _decide(draft, x, available, draft.numbers(len(x)), digests)
+    belief = bandit.belief
+    changes = belief.clock is not None or belief.predict_may_refit
+    if len(x) > 1 and (changes or bandit.param is None):  # no two contexts are decided alike
+        one = (slice(i, i + 1) for i in range(len(x)))
+        rows = [choose_by_seeds(bandit, x[i], arms, seeds[i], t[i], at[i]).rows for i in one]
+        return Decision(bandit.layout, np.concatenate(rows))
+    available = bandit.all_arms
+    if arms is not None:
+        available = np.array([arm in arms for arm in bandit.arms])
+    if bandit.of_arms:
+        x, given = np.zeros((len(x), len(bandit.arms), x.shape[-1])), x
+        x[:, available] = given
+    draft = object.__new__(type(bandit))
+    vars(draft).update(vars(bandit), lock=RLock(), deciding=None, learning=None)
+    vars(draft).update(
+        stream=np.array([0.0, t[0]]), now=at[0] / 1e6, belief=belief.fork() if changes else belief
+    )
+    live = (bandit.deciding or fast_path.deciding(draft)) if len(x) == 1 else None
+    if live is None:
+        decision = _decide(draft, x, available, draft.numbers(len(x)), seeds)
         decision.settle()
-    decision.layout.fill_propensities(decision.rows)
-    return decision
+        bandit.layout.fill_propensities(decision.rows)
+        return decision
+    advance(draft)
+    restart(draft, seeds[0])
+    row = _decide_one(draft, live._replace(stream=draft.stream), x[0], available)
+    put_own(row, live.layout.n_columns, len(bandit.arms))
+    return Decision(bandit.layout, row[None])
 
 
 def contexts(
@@ -124,9 +137,56 @@ def _decide_one(bandit: Bandit, live: Deciding, x: np.ndarray, available: np.nda
     if arm == rounds.NOT_FINITE:
         checks.contexts(x, bandit.n_features)
     if arm == rounds.STREAM_EMPTY:
-        random_streams.refill(bandit)
+        refill(bandit)
         return _decide_one(bandit, live._replace(stream=bandit.stream), x, available)
     return row
+
+
+class Unseeded(np.random.bit_generator.ISeedSequence):
+    """A seed of zeros for a generator whose state is set at once.
+
+    Mixing a real seed takes longer than drawing 100 normals.
+    """
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray:
+        return np.zeros(n_words, dtype)
+
+
+UNSEEDED: Any = Unseeded()
+
+
+def refill(bandit: Bandit) -> None:
+    """Draw a new block of normals that is long enough for the current arms."""
+    bits: np.random.BitGenerator = np.random.PCG64(UNSEEDED)
+    bits.state = bandit.rng.bit_generator.state
+    size = max(len(bandit.stream) - 2, PER_ARM * len(bandit.arms))
+    _draw(bandit, bits, size)
+
+
+def restart(bandit: Bandit, digest: bytes) -> None:
+    """Use the random numbers of 32 bytes that are uniform, as those of a keyed hash."""
+    bits = np.random.PCG64(UNSEEDED)
+    state = int.from_bytes(digest[:16])
+    stream = int.from_bytes(digest[16:])
+    bits.state = {
+        "bit_generator": "PCG64",
+        "state": {"state": state, "inc": stream | 1},  # PCG needs an odd increment
+        "has_uint32": 0,
+        "uinteger": 0,
+    }
+    _draw(bandit, bits, PER_ARM * len(bandit.arms))
+
+
+def _draw(bandit: Bandit, bits: np.random.BitGenerator, size: int) -> None:
+    """Draw a block of normals. `rng` and `stream` change in one step."""
+    rng = np.random.Generator(bits)
+    stream = np.empty(2 + size)
+    rng.standard_normal(out=stream[1:-1])
+    stream[0] = 0.0
+    stream[-1] = bandit.stream[-1]  # contexts decided so far
+    live = bandit.deciding
+    live = None if live is None else live._replace(stream=stream)
+    vars(bandit).update(rng=rng, stream=stream, deciding=live)
 
 
 @transactions.exclusive
@@ -163,15 +223,14 @@ def _decide(
     choose_many = (bandit.kernel or Kernel).functions.choose_many
     for end in range(1, len(rows) + 1) if digests else [len(rows)]:
         if digests:
-            random_streams.restart(bandit, digests[end - 1])
+            restart(bandit, digests[end - 1])
         while done < end:
             if late is None:
                 done = choose_many(rows[:end], done, D, K, kind, numbers, bandit.stream)
             else:
                 done = late.choose(rows[:end], done, D, K, arms, bandit.stream)
             if done < end:
-                random_streams.refill(bandit)
-    by_rows = None
+                refill(bandit)
     if dependent is not None:
         by_rows = prediction if isinstance(prediction, JointRows) else None
         sd = prediction.sd if by_rows is None else np.nan

@@ -61,4 +61,5 @@ def keys_of(decision: Decision) -> list[str]:
     ids = decision.identify()
     if ids.dtype == np.uint8:
         return [id_text(one) for one in ids.reshape(-1, BYTES)]
-    return [str(one) for one in np.atleast_1d(ids)]
+    texts: list[str] = np.atleast_1d(ids).tolist()
+    return texts

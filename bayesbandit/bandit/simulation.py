@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 from bayesbandit import checks
 from bayesbandit.bandit import (
     arm_features,
+    choosing,
     context_warnings,
     fast_path,
-    random_streams,
     ticks,
     transactions,
 )
@@ -128,7 +128,7 @@ def loop(bandit: Bandit, x: np.ndarray, reward: np.ndarray, every: int) -> Playe
             bandit.history.extend(played)
             reweighting.settle(played[-1:], belief, bandit.history)
         if done < T and is_short(bandit.stream, len(layout.arms)):
-            random_streams.refill(bandit)
+            choosing.refill(bandit)
     if reweighting is None:
         bandit.history.count_in(T)
     return chosen, propensity

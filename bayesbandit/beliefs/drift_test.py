@@ -18,6 +18,7 @@ from bayesbandit import checks
 from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.memory import HALF_LIVES
 from bayesbandit.beliefs.ridge_arms import RidgeArms, new_arms
+from bayesbandit.checks import name_array
 from bayesbandit.history import History
 from bayesbandit.kernels import scoring
 
@@ -306,9 +307,12 @@ class EProcess:
         history = history.fork()
         new = min(history.total - self.followed, len(history))
         self.followed = history.total
-        arm = np.zeros(len(history)) if history.layout.of_arms else history.arm
-        start = len(history) - new
-        self.add(history.x[start:], arm[start:], history.reward[start:])
+        layout = history.layout
+        rows = history.ordered()[len(history) - new :]
+        log = layout.records(rows)
+        arm = log["arm"].astype(np.int64)
+        names = np.zeros(new) if layout.of_arms else name_array(history.names())[arm]
+        self.add(rows[:, : layout.n_features].copy(), names, log["reward"].copy())
 
     def test(self, level: float) -> DriftTest:
         """Return what the rounds so far say."""

@@ -82,13 +82,9 @@ def parse_bandit(text: str) -> tuple[str, Factory]:
         path = Path(file[1]).expanduser().resolve()
         if file[2] is None or isinstance(_in_file(path, file[2]), Declaration):
             return _model(text, name, settings)
-        player = FilePlayer(str(path), file[2])
-        player.load()  # raises now, not in the first run
-        return text.strip().replace(name, file[2], 1), partial(player, **settings)
+        return text.strip().replace(name, file[2], 1), _player(settings, file[2], str(path))
     if name in plugins("players"):
-        offered = OfferedPlayer(name)
-        offered.load()  # raises now, not in the first run
-        return text.strip(), partial(offered, **settings)
+        return text.strip(), _player(settings, name)
     if name in list_models() or running(name) is not None:
         return _model(text, name, settings)
     known = ", ".join(dict.fromkeys([*BANDITS, *plugins("players")]))
@@ -96,6 +92,13 @@ def parse_bandit(text: str) -> tuple[str, Factory]:
         f"unknown bandit {name!r}; there are {known}; the models of `bayesbandit models`; and "
         "FILE.py:NAME"
     )
+
+
+def _player(settings: dict[str, Any], *named: str) -> Factory:
+    """Return the factory of a `NamedPlayer`, which is loaded now: errors come before the run."""
+    player = NamedPlayer(*named)
+    player.load()
+    return partial(player, **settings)
 
 
 def is_saved(text: str) -> bool:
@@ -277,42 +280,29 @@ def _serve(bandit: Bandit) -> None:
         service.snapshot()
 
 
-class Deferred(fingerprints.Deferred):
-    """A factory of players whose function is loaded in each process."""
+@dataclass(frozen=True)
+class NamedPlayer(fingerprints.Deferred):
+    """A factory of players whose function is loaded in each process, by its name.
+
+    file: where it is; "": an installed package offers it.
+    """
+
+    name: str
+    file: str = ""
+
+    def load(self) -> Factory:
+        found = _in_file(Path(self.file), self.name) if self.file else plugin("players", self.name)
+        if callable(found):
+            return cast(Factory, found)
+        if not self.file:
+            raise refused("players", self.name, found, "a player")
+        raise ValueError(
+            f"{self.name!r} of {self.file} must be a reward model, or a class or function "
+            f"(arms, n_features, seed); it is {found!r}"
+        )
 
     def __call__(self, arms: Arms, n_features: int, seed: Seed = 0, **settings: object) -> Player:
-        player: Player = self.load()(arms, n_features, seed=seed, **settings)
-        return player
-
-
-@dataclass(frozen=True)
-class FilePlayer(Deferred):
-    """A factory of a player from a file."""
-
-    file: str
-    name: str
-
-    def load(self) -> Factory:
-        factory = _in_file(Path(self.file), self.name)
-        if not callable(factory):
-            raise ValueError(
-                f"{self.name!r} of {self.file} must be a reward model, or a class or function "
-                f"(arms, n_features, seed); it is {factory!r}"
-            )
-        return cast(Factory, factory)
-
-
-@dataclass(frozen=True)
-class OfferedPlayer(Deferred):
-    """A factory of a player from an installed package."""
-
-    name: str
-
-    def load(self) -> Factory:
-        factory = plugin("players", self.name)
-        if not callable(factory):
-            raise refused("players", self.name, factory, "a player")
-        return factory
+        return self.load()(arms, n_features, seed=seed, **settings)
 
 
 def parse_bandits(texts: Sequence[str]) -> dict[str, Factory]:
@@ -329,7 +319,7 @@ def parse_bandits(texts: Sequence[str]) -> dict[str, Factory]:
                 f"two bandits are named {label!r}, and results are by name: rename one"
             )
         if isinstance(factory, partial) and "seed" in factory.keywords:
-            raise ValueError(f"{label}: each replication has its own seed, by --seed")
+            raise ValueError(f"{label}: each replication has its own seed")
         found[label] = factory
     return found
 

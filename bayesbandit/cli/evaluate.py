@@ -45,10 +45,6 @@ def evaluate(
             "logged policy and the ten arms most chosen are judged, too. May be repeated."
         ),
     ] = None,
-    bounds: Annotated[
-        tuple[float, float] | None,
-        typer.Option(help="The least and the largest possible reward: exact sequences."),
-    ] = None,
     missing: Annotated[
         str | None,
         typer.Option(
@@ -76,7 +72,7 @@ def evaluate(
         form: dict[str, Any] = {"sep": sep, "decimal": decimal, "dates": dates}
         read = reader(log, form, options.columns_of(column))
         data, policies, said = judged(read, bandit or [], ctx.obj)
-        settings: dict[str, Any] = {"missing": missing, "sequence": bounds or "asymptotic"}
+        settings: dict[str, Any] = {"missing": missing, "sequence": "asymptotic"}
         result = judge(data, policies, **settings)
         doubt = check(data)
         if doubt.untested:

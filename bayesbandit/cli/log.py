@@ -38,7 +38,7 @@ def verify(
 @log.command()
 def backup(
     log: LogUrl,
-    out: Annotated[Path, typer.Option(help="The copy, a new file of SQLite.")],
+    out: Annotated[Path, typer.Argument(help="The copy, a new file of SQLite.")],
 ) -> None:
     """Copy the whole database, as it is at one moment, to a file. Processes may go on meanwhile."""
     with clear_errors(), begun_log(log, None) as opened:
@@ -86,13 +86,13 @@ def erase(
 @log.command()
 def export(
     log: LogUrl,
-    out: Annotated[Path, typer.Option(help="A file: .csv, or .parquet.")],
+    out: Annotated[Path, typer.Argument(help="A file: .csv, or .parquet.")],
     name: BanditName = "default",
 ) -> None:
     """Write a row for each decision to a CSV or Parquet file."""
     with clear_errors():
         if out.suffix not in (".csv", ".parquet"):
-            raise ValueError(f"--out must end in .csv or .parquet; got {str(out)!r}")
+            raise ValueError(f"the file must end in .csv or .parquet; got {str(out)!r}")
         check_file(out)
         with begun_log(log, name) as opened:
             whole = opened.frame()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import platform
 import warnings
-from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from importlib.metadata import version
 from io import BytesIO
 from math import nan
@@ -33,7 +32,8 @@ if TYPE_CHECKING:
 MAX_ARMS_SHOWN = 6  # that are drawn and judged, those most taken; the others are one line
 LOGGED_POLICY = "as decided"
 DRIFT_ERROR_RATE = 0.01  # the chance of an alarm where nothing has changed
-DAYS_PER_YEAR = 366
+MAX_POINTS = 1000  # of a curve
+SHORTEST_LAG = 1e-6  # that is drawn, since the axis is logarithmic
 VALUE_COLUMNS = ("estimate", "se", "low", "high", "ess")
 QUANTILES = {"median": 0.5, "90%": 0.9, "99%": 0.99, "largest": 1.0}
 
@@ -85,25 +85,22 @@ def watch(
     from bayesbandit.ope import Log
     from bayesbandit.ope.logs.stored import AT_ONCE, of_chunks
     from bayesbandit.plots import service as plots
-    from bayesbandit.service.watching import Watch, most_taken
+    from bayesbandit.service.watching import Watch
     from bayesbandit.store.reading import chunks
     from bayesbandit.store.rows import moment
 
-    log.ledger.begun()
-    begin, end = moment(since, "since"), moment(until, "until")
-    most = most_taken(log.ledger, begin, end, MAX_ARMS_SHOWN)
-    seen = Watch(log.ledger, most)
+    seen = Watch(log.ledger.begun())
     have_features = False  # the arms
 
     def watched() -> Iterator[Chunk]:
         nonlocal have_features
-        for chunk in chunks(log.ledger, begin, end, AT_ONCE):
+        for chunk in chunks(log.ledger, moment(since, "since"), moment(until, "until"), AT_ONCE):
             seen.add(chunk)
             have_features = chunk.decisions[0].x is not None
             yield chunk
 
     parts, is_open = of_chunks(log, watched())
-    if not seen.n:
+    if not seen.parts:
         raise ValueError(f"{log} has no decision in this time")
     never = np.isnan(parts["reward"]) & ~is_open
     evidence = EProcess()
@@ -113,29 +110,37 @@ def watch(
         there = ~np.isnan(data.reward)
         arm = np.zeros(len(data)) if have_features else data.arm
         evidence.add(data.x[there], arm[there], data.reward[there])
+    most = seen.most_taken(MAX_ARMS_SHOWN)
     weeks_table = by_week(seen, data, never)
     figures = {
-        "counts": plots.daily(by_day(seen), "a day", "Decisions and rewards a day"),
+        "counts": plots.daily(seen.by_day(), "a day", "Decisions and rewards a day"),
         "shares": plots.daily(
-            shares(seen), "share of decisions", "Arms' shares of a day's decisions", top=1.03
+            seen.shares(most), "share of decisions", "Arms' shares of a day's decisions", top=1.03
         ),
         "values": plots.weekly_values(weeks_table),
     }
-    unit = unit_of(seen.lags.quantile(0.5)) if seen.lags.n else "hours"
-    if seen.lags.n:
-        hours, share = seen.lags.curve()
-        figures["lags"] = plots.reward_lags(hours / HOURS_IN[unit], share, unit)
     values = [{"policy": LOGGED_POLICY, **value(data, None, never)}]
     values += [{"policy": str(arm), **value(data, arm, never)} for arm in most]
     tables = {
         "By week": weeks_table.assign(week=weeks_table["week"].dt.strftime("%Y-%m-%d")),
         "What each arm alone would have earned": pd.DataFrame(values),
-        "How decisions were closed": closed(seen),
-        f"{unit.capitalize()} from decision to reward": delays(seen, HOURS_IN[unit]),
-        "Contexts against the first 1,000": seen.drift.table(),
+        "How decisions were closed": seen.closed(),
     }
+    said = verdict(seen, weeks_table)
+    lags = seen.rows["lag"].dropna()
+    if len(lags):
+        unit = unit_of(lags.median())
+        late = lags / HOURS_IN[unit]
+        quantiles = {name: [late.quantile(q)] for name, q in QUANTILES.items()}
+        title = f"{unit.capitalize()} from decision to reward"
+        tables[title] = pd.DataFrame({"rewards": [len(late)], **quantiles})
+        share = np.linspace(0.0, 1.0, min(len(late), MAX_POINTS) + 1)[1:]
+        times = late.clip(SHORTEST_LAG).quantile(share).to_numpy()
+        figures["lags"] = plots.reward_lags(times, share, unit)
+        said += f" Half of the rewards came within {late.median():.3g} {unit}."
+    tables["Contexts against the first 1,000"] = seen.drift()
     found = {title: table for title, table in tables.items() if len(table)}
-    return found, figures, verdict(seen, weeks_table) + changed(evidence)
+    return found, figures, said + changed(evidence)
 
 
 def value(
@@ -168,110 +173,38 @@ def value(
     }  # fmt: skip
 
 
-def _dates(days: Iterable[int]) -> pd.DatetimeIndex:
-    """Return days since 1970 as dates."""
-    import numpy as np
-    import pandas as pd
-
-    return pd.DatetimeIndex(np.array([*days], dtype="datetime64[D]"))
-
-
-def by_day(seen: Watch) -> pd.DataFrame:
-    """Return decisions by their day, and rewards by the day on which they were observed."""
-    import pandas as pd
-
-    # clocks may be wrong
-    first = min(seen.decided)
-    last = max(seen.decided) + DAYS_PER_YEAR
-    days = sorted({*seen.decided, *(day for day in seen.rewarded if first <= day <= last)})
-    counts = {
-        "decisions": [seen.decided[day] for day in days],
-        "rewards": [seen.rewarded[day] for day in days],
-    }
-    table = pd.DataFrame(counts, index=_dates(days), dtype=float)
-    return table.asfreq("D").fillna(0.0)
-
-
-def shares(seen: Watch) -> pd.DataFrame:
-    """Return the arms' shares by day, those most taken first; the others are one."""
-    import pandas as pd
-
-    from bayesbandit.service.watching import OTHER_LEVELS
-
-    days = sorted(seen.decided)
-    names = [*dict.fromkeys([*seen.most.values(), OTHER_LEVELS])]
-    table = pd.DataFrame(
-        {name: [seen.taken[day, name] / seen.decided[day] for day in days] for name in names},
-        index=_dates(days),
-    )
-    return table.loc[:, table.any()]
-
-
 def by_week(seen: Watch, data: Log | None, never: np.ndarray) -> pd.DataFrame:
     """Return a row a week, from Monday: decisions, their mean reward with its interval, and what
     there is to watch. A row without an interval says why."""
     import numpy as np
     import pandas as pd
 
-    from bayesbandit.service.watching import week_of
+    from bayesbandit.service.watching import monday
 
     at = np.empty(0) if data is None else data.time
     assert at is not None
-    weeks = week_of(np.round(at * 1e6).astype(np.int64))
-    rows = []
-    for week in sorted(seen.weeks):
-        counts = seen.weeks[week]
-        found = value(data, None, never, weeks == week)
-        rows.append(
-            {
-                **{name: counts[name] for name in ("decisions", "rewards", "open")},
-                "value": found["estimate"],
-                **{name: found[name] for name in ("se", "low", "high")},
-                "at_floor": counts["floor"] / counts["decisions"],
-                "refused": found["refused"],
-            }
-        )
-    table = pd.DataFrame(rows)
-    table.insert(0, "week", _dates(sorted(seen.weeks)))
-    return table
-
-
-def closed(seen: Watch) -> pd.DataFrame:
-    """Return how many decisions are open or were closed in which way, and how old they are."""
-    import pandas as pd
-
-    rows = [
-        {
-            "status": status,
-            "decisions": n,
-            "oldest_hours": (seen.last - oldest) / 3.6e9,
-            "share": n / seen.n,
-        }
-        for status, (n, oldest) in sorted(seen.status.items())
-    ]
-    return pd.DataFrame(rows)
-
-
-def delays(seen: Watch, unit: float) -> pd.DataFrame:
-    """Return quantiles of the times after which rewards came, to 1%. unit: in hours."""
-    import pandas as pd
-
-    if not seen.lags.n:
-        return pd.DataFrame()
-    found = {name: [seen.lags.quantile(q) / unit] for name, q in QUANTILES.items()}
-    return pd.DataFrame({"rewards": [seen.lags.n], **found})
+    weeks = monday(pd.Series(np.round(at * 1e6).astype("datetime64[us]"))).to_numpy()
+    counts = seen.by_week()
+    found = pd.DataFrame(
+        [value(data, None, never, weeks == week) for week in counts.index.to_numpy()],
+        index=counts.index,
+    )
+    values = found[["estimate", "se", "low", "high"]].rename(columns={"estimate": "value"})
+    return (
+        counts[["decisions", "rewards", "open"]]
+        .join([values, counts["at_floor"], found["refused"]])
+        .reset_index()
+    )
 
 
 def verdict(seen: Watch, weeks: pd.DataFrame) -> str:
     """Return what a log comes to, in sentences."""
-    from bayesbandit.evaluation.text import HOURS_IN, unit_of
-
-    days = [f"{datetime.fromtimestamp(at / 1e6, UTC):%Y-%m-%d}" for at in (seen.first, seen.last)]
-    span = f"on {days[0]}" if days[0] == days[1] else f"from {days[0]} to {days[1]}"
-    is_open = sum(week["open"] for week in seen.weeks.values())
+    rows = seen.rows
+    first, last = (f"{at:%Y-%m-%d}" for at in (rows["day"].min(), rows["day"].max()))
+    span = f"on {first}" if first == last else f"from {first} to {last}"
     said = (
-        f"{counted(seen.n, 'decision')} {span} (UTC), "
-        f"{seen.lags.n:,} with a reward that came, {is_open:,} open."
+        f"{counted(len(rows), 'decision')} {span} (UTC), "
+        f"{rows['lag'].count():,} with a reward that came, {rows['is_open'].sum():,} open."
     )
     if (known := weeks[weeks["low"].notna()]).size:
         row = known.iloc[-1]
@@ -279,10 +212,6 @@ def verdict(seen: Watch, weeks: pd.DataFrame) -> str:
             f" In the week from {row['week']:%Y-%m-%d} a decision earned {row['value']:.4g} "
             f"[{row['low']:.4g}, {row['high']:.4g}]."
         )
-    if seen.lags.n:
-        hours = seen.lags.quantile(0.5)
-        unit = unit_of(hours)
-        said += f" Half of the rewards came within {hours / HOURS_IN[unit]:.3g} {unit}."
     return said
 
 

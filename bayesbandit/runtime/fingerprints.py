@@ -1,6 +1,6 @@
 """Fingerprints of the user's code, by which a run notices that the code has changed.
 
-A module of the user's counts by its whole text, and so do the user's modules that it names.
+A module of the user's counts by its whole text; modules that it imports do not count.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from functools import partial
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -39,13 +39,8 @@ def fingerprint(*values: object) -> str:
     walk = _Walk(values)
     if not walk.homes:
         return ""
-    said = [user_modules.says(name) for name in sorted(_reached(walk.homes))]
+    said = [user_modules.says(name) for name in sorted(walk.homes)]
     return hashlib.sha256(repr((walk.found, said)).encode()).hexdigest()[:16]
-
-
-def texts(*values: object) -> dict[str, str]:
-    """Return digests of the user's modules in which the code of these values stands."""
-    return user_modules.digests(sorted(_reached(_Walk(values).homes)))
 
 
 def packages(*values: object) -> list[str]:
@@ -141,19 +136,3 @@ def _does(code: CodeType) -> tuple[Any, ...]:
         for value in code.co_consts
     ]  # fmt: skip
     return code.co_code, constants, code.co_names, code.co_varnames
-
-
-def _reached(homes: Iterable[str]) -> set[str]:
-    """Return user's modules, and the loaded ones of the user's that they name."""
-    found: set[str] = set()
-    left = list(homes)
-    while left:
-        home = left.pop()
-        if home in found:
-            continue
-        found.add(home)
-        for value in vars(user_modules.loaded(home)).values() if user_modules.text(home) else ():
-            named = value.__name__ if isinstance(value, ModuleType) else _home(value)
-            if not installed(named):
-                left.append(named)
-    return found

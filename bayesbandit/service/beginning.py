@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from bayesbandit import checks
 from bayesbandit.bandit.bandit import Bandit
-from bayesbandit.policies import Policy
 from bayesbandit.runtime.addresses import hidden
 from bayesbandit.store.log import DecisionLog
-from bayesbandit.store.settings import Settings
+
+if TYPE_CHECKING:
+    from bayesbandit.store.ledger import Ledger
+    from bayesbandit.store.settings import Beginning
 
 
-def check_log(log: object) -> None:
-    """Raise TypeError unless this is a `DecisionLog`."""
+def check_log(log: object) -> Ledger:
+    """Return the ledger of a log; raise TypeError unless it is a `DecisionLog`."""
     if not isinstance(log, DecisionLog):
         raise TypeError(
             f'log must be a bb.DecisionLog, as DecisionLog("sqlite:///…"); got {hidden(repr(log))}'
         )
+    return log.ledger
 
 
 def described(bandit: Bandit) -> dict[str, Any]:
@@ -33,14 +37,15 @@ def described(bandit: Bandit) -> dict[str, Any]:
     }
 
 
-def check_same(bandit: Bandit, log: DecisionLog, settings: Settings) -> None:
-    """Raise ValueError unless the bandit and the settings are those with which the log began."""
-    known = vars(log.ledger.begun())
-    own = json.loads(json.dumps(described(bandit)))
-    if own["rounds"] == [0, 0]:  # a new one
-        own["rounds"] = known["rounds"]
-    given = own | vars(settings)
-    begun = known | vars(known["settings"])
+def beginning_of(bandit: Bandit, known: Beginning) -> dict[str, Any]:
+    """Return `described` as a log has it. A new bandit stands for one that had rounds."""
+    own: dict[str, Any] = json.loads(json.dumps(described(bandit)))
+    return own if any(own["rounds"]) else own | {"rounds": known.rounds}
+
+
+def check_same(log: DecisionLog, known: Beginning, given: Mapping[str, Any]) -> None:
+    """Raise ValueError unless what is given is that with which the log began."""
+    begun = vars(known) | vars(known.settings)
     for what, value in given.items():
         if value != begun[what]:
             raise ValueError(
@@ -53,13 +58,3 @@ def check_same(bandit: Bandit, log: DecisionLog, settings: Settings) -> None:
 def _shown(what: str, value: Any) -> str:
     """Return a value as text; the span `wait` in seconds."""
     return f"{value / 1e6:g} seconds" if what == "wait" and value is not None else repr(value)[:200]
-
-
-def check_policy(policy: Policy | None, log: DecisionLog) -> None:
-    """Raise ValueError if a policy is given and the log began with another one."""
-    known = log.ledger.begun().policy
-    if policy is not None and checks.shown(policy) != known:
-        raise ValueError(
-            f"{log} has a bandit with the policy {known}, not {checks.shown(policy)}; another "
-            "policy needs another log"
-        )

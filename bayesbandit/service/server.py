@@ -33,7 +33,7 @@ from bayesbandit.service.messages import (
 )
 from bayesbandit.service.metrics import Metrics
 from bayesbandit.service.service import Service
-from bayesbandit.store.deadlines import before
+from bayesbandit.store.database import before
 from bayesbandit.store.records import UNKNOWN, Conflict, Stored, Unavailable
 
 logger = logging.getLogger("bayesbandit")
@@ -189,10 +189,10 @@ class Server:
     def activate(self, shown: ShownOnce) -> None:
         """Store that a decision, or a list of them, was shown."""
         ids = [one.id for one in (shown if isinstance(shown, list) else [shown])]
-        known = {row.id for row in self.service.log.ledger.stored(ids)}
-        if lost := [one for one in ids if one not in known]:
-            raise HTTPException(404, f"the log has no decision {lost[0]!r}")
-        self.service.activate(ids)
+        try:
+            self.service.activate(ids)
+        except ValueError as error:  # an id that the log does not have
+            raise HTTPException(404, str(error)) from error
 
     async def health(self) -> Health:
         """Say that the process is alive, whatever the log does. It needs no key."""

@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from copy import deepcopy
-from dataclasses import replace
-from threading import RLock
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesbandit import checks
+from bayesbandit.bandit import choosing
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
-from bayesbandit.beliefs.drift_test import EProcess
 from bayesbandit.checks import Name
+from bayesbandit.kernels.row_layout import ARM, PROPENSITY, TAIL
 from bayesbandit.runtime.identifiers import id_text, new_ids
-from bayesbandit.service.beginning import (
-    check_log,
-    check_policy,
-    check_same,
-    described,
-)
-from bayesbandit.service.inputs import arms_listed, each, encoded, ids_of, list_of
+from bayesbandit.service.beginning import beginning_of, check_log, check_same, described
+from bayesbandit.service.learner import Learner
 from bayesbandit.store.log import DecisionLog
 from bayesbandit.store.records import (
     ADDED,
-    LEARN,
-    LEARNED,
     REFUSED,
     REMOVED,
-    Change,
     Conflict,
-    Due,
     NotStored,
     Stored,
     Unavailable,
@@ -51,18 +38,14 @@ from bayesbandit.store.rows import (
     moment,
     same_json,
     saved,
+    seeds_of,
 )
-from bayesbandit.store.settings import closed_by, settings_of
-from bayesbandit.store.versions import Version, decided, digests, follow, newest, rehearse
+from bayesbandit.store.settings import Beginning, settings_of
+from bayesbandit.store.versions import rehearse
 
 if TYPE_CHECKING:
     from bayesbandit.policies import Policy
     from bayesbandit.weighting.base import Balance
-
-logger = logging.getLogger("bayesbandit")
-DECISIONS_PER_TRANSACTION = 1000  # decisions learned in one transaction
-RECENT = 10_000  # rounds before a learner began that its evidence of changes is about, too
-MAX_ATTEMPTS = 100  # at changing a version before another process does
 
 
 class Service:
@@ -98,14 +81,14 @@ class Service:
     ) -> None:
         if not isinstance(bandit, Bandit):
             raise TypeError(f"bandit must be a bb.Bandit; got {checks.shown(bandit)}")
-        check_log(log)
-        checks.integer(snapshot_every, "snapshot_every", least=1)
-        self.settings = settings_of(wait, default_reward, aggregate, activation)
-        if log.ledger.beginning() is None:
-            log.ledger.begin(self.settings, described(bandit), saved(bandit))
-        check_same(bandit, log, self.settings)
+        ledger = check_log(log)
+        settings = settings_of(wait, default_reward, aggregate, activation)
+        if (known := ledger.beginning()) is None:
+            ledger.begin(settings, described(bandit), saved(bandit))
+            known = ledger.begun()
+        check_same(log, known, beginning_of(bandit, known) | vars(settings))
         parts = Parts(bandit.policy, bandit.spec, bandit.balance)
-        self._begin(log, parts, snapshot_every, clock)
+        self._begin(log, known, parts, snapshot_every, clock)
 
     @classmethod
     def open(
@@ -122,45 +105,40 @@ class Service:
 
         policy, model, balance: what snapshots do not hold; see `Bandit.load`.
         """
-        check_log(log)
-        checks.integer(snapshot_every, "snapshot_every", least=1)
+        known = check_log(log).begun()
+        if policy is not None:
+            check_same(log, known, {"policy": checks.shown(policy)})
         service = object.__new__(cls)
-        service.settings = log.ledger.begun().settings
-        check_policy(policy, log)
-        parts = Parts(policy, model, balance)
-        service._begin(log, parts, snapshot_every, clock)
+        service._begin(log, known, Parts(policy, model, balance), snapshot_every, clock)
         return service
 
     def _begin(
-        self, log: DecisionLog, parts: Parts, snapshot_every: int, clock: Callable[[], float]
-    ) -> None:
-        self.log, self.parts, self.clock = log, parts, clock
-        self.snapshot_every = snapshot_every
-        self._changing = RLock()  # held while the version changes
-        self._unsaved = 0  # decisions learned since the last snapshot
-        self._counting, self._t = RLock(), 0
-        self._secret = log.ledger.begun().secret
-        self._version = newest(log.ledger, parts)
-        self._lost = False  # whether the log has no bandit any more
-        self._evidence: EProcess | None = None  # of a learner
+        self, log: DecisionLog, known: Beginning, parts: Parts, snapshot_every: int,
+        clock: Callable[[], float],
+    ) -> None:  # fmt: skip
+        checks.integer(snapshot_every, "snapshot_every", least=1)
+        self.log, self.clock = log, clock
+        self.settings, self._secret = known.settings, known.secret
+        self._counting, self._t = Lock(), 0
+        self._learner = Learner(log.ledger, parts, self.settings, snapshot_every, self._now)
 
     def __repr__(self) -> str:
-        return f"Service({self._version.bandit!r}, version {self.version}, {self.log!r})"
+        return f"Service({self._learner.version.bandit!r}, version {self.version}, {self.log!r})"
 
     @property
     def bandit(self) -> Bandit:
         """A copy of the current version's bandit. What the copy learns is not kept."""
-        return self._version.bandit.copy()
+        return self._learner.version.bandit.copy()
 
     @property
     def version(self) -> int:
         """The number of the version that decides here. The first bandit has 0."""
-        return self._version.number
+        return self._learner.version.number
 
     @property
     def arms(self) -> tuple[Name, ...]:
         """The arms' names."""
-        return self._version.bandit.arms
+        return self._learner.version.bandit.arms
 
     def surprise(self) -> float:
         """Return the evidence that rewards have changed, as a logarithm to base 10.
@@ -177,7 +155,7 @@ class Service:
 
         Nothing changes, here or in the log. Afterwards no request waits for a compiler.
         """
-        return rehearse(self._version.bandit)
+        return rehearse(self._learner.version.bandit)
 
     # ---- decisions -------------------------------------------------------------------------------
 
@@ -194,13 +172,13 @@ class Service:
         it stores it, the decision may be there: the same id gives it. So use ids of your own.
         """
         stored, single = self.decide_stored(context, arms, id)
-        return decision_of(layout_of(self._version.bandit, stored[0].arms), stored, single)
+        return decision_of(layout_of(self._learner.version.bandit, stored[0].arms), stored, single)
 
     def decide_stored(
         self, context: Any = None, arms: Iterable[Name] | None = None, id: Any = None
     ) -> tuple[list[Stored], bool]:
         """Return the decisions of `decide` as the log has them, and whether it is a single one."""
-        version = self._version
+        version = self._learner.version
         names = arms_listed(arms)
         x, among, single = encoded(version.bandit, context, names)
         n = len(x)
@@ -209,20 +187,20 @@ class Service:
         ids = [id_text(one) for one in new_ids(n)] if id is None else ids_of(id, n, single)
         first = self._count(n)
         t = range(first, first + n)
-        decision = decided(version.bandit, x, among, digests(self._secret, ids), t, [now] * n)
+        seeds = seeds_of(self._secret, ids)
+        decision = choosing.choose_by_seeds(version.bandit, x, among, seeds, t, [now] * n)
+        numbers = decision.rows[:, ARM - TAIL].astype(np.int64).tolist()
+        propensities = decision.rows[:, PROPENSITY - TAIL].tolist()
+        probabilities = decision.probabilities
         made = [
             Stored(
-                ids[i], now, version.number, t[i], arm, p, decision.arms, row, every,
+                ids[i], now, version.number, t[i], decision.arms[numbers[i]], propensities[i],
+                decision.arms, decision.rows[i], probabilities[i],
                 x[i] if x.ndim > 2 else None, texts[i],
             )
-            for i, (arm, p, row, every) in enumerate(
-                zip(
-                    np.asarray(decision.arm).tolist(), np.asarray(decision.propensity).tolist(),
-                    decision.rows, decision.probabilities, strict=True,
-                )
-            )
+            for i in range(n)
         ]  # fmt: skip
-        if self._lost:
+        if self._learner.lost:
             raise Unavailable(f"the log {self.log.ledger} has no bandit any more")
         wait = self.settings.wait
         if not self.log.ledger.append(made, None if wait is None else now + wait):
@@ -234,7 +212,7 @@ class Service:
     def _count(self, n: int) -> int:
         """Count n more contexts; return how many were decided before."""
         with self._counting:
-            before = max(self._t, self._version.bandit.t)
+            before = max(self._t, self._learner.version.bandit.t)
             self._t = before + n
         return before
 
@@ -327,113 +305,18 @@ class Service:
         new version of the bandit. limit: the largest number of decisions to close.
         """
         left = math.inf if limit is None else checks.integer(limit, "limit", least=1)
-        learned = 0
-        failed = 0
-        ledger = self.log.ledger
-        with self._changing, ledger.learner() as elected:
-            while elected and left > 0:
-                self.sync()
-                due, broken = ledger.due(self._now(), int(min(DECISIONS_PER_TRANSACTION, left)))
-                due = self._readable(due, broken)
-                if broken:
-                    ledger.set_aside(broken)
-                    logger.error("%s: set aside %s", self.log, "; ".join(broken.values()))
-                elif not due:
-                    break
-                else:
-                    closed, new = self._learn(due)
-                    failed = 0 if closed else failed + 1
-                    if failed == MAX_ATTEMPTS:
-                        raise TimeoutError("the log refuses a version each time; see log.verify()")
-                    left -= closed
-                    learned += new
-        if learned:
-            with suppress(OSError):  # it is learned anyway
-                ledger.database.checkpoint()
-        return learned
-
-    def _readable(self, due: Sequence[Due], broken: dict[str, str]) -> list[Due]:
-        """Return the decisions that this bandit can read; say in `broken` why not the others."""
-        good = []
-        for one in due:
-            try:
-                decision_of(layout_of(self._version.bandit, one.decision.arms), [one.decision])
-            except ValueError as error:
-                broken[one.decision.id] = str(error)
-            else:
-                good.append(one)
-        return good
-
-    def _learn(self, due: Sequence[Due]) -> tuple[int, int]:
-        """Learn from these decisions; return how many were closed and how many learned."""
-        retired = self._version.is_retired
-        outcomes = [closed_by(one, self.settings, retired(one.decision)) for one in due]
-        learned = [one for one in outcomes if one.outcome in LEARNED]
-        try:
-            version = self._version.learned(learned, len(due))
-        except ValueError:  # the bandit refuses some of them
-            refused = self._version.refused(learned)
-            outcomes = [
-                replace(one, outcome=REFUSED, reason=refused[one.decision.id])
-                if one.decision.id in refused
-                else one
-                for one in outcomes
-            ]
-            learned = [one for one in outcomes if one.outcome in LEARNED]
-            version = self._version.learned(learned, len(due))
-        unsaved = self._unsaved + len(due)
-        data = saved(version.bandit) if unsaved >= self.snapshot_every else None
-        evidence = self._evidence_of(version)
-        detail = {
-            "closed": len(due),
-            "learned": len(learned),
-            "surprise": evidence.largest / math.log(10),
-            "refit": version.refit,
-            "outcomes": Counter(one.outcome for one in outcomes),
-        }
-        digest = self.log.ledger.commit(
-            self._version.digest, version.number, LEARN, detail, outcomes, due, data
-        )
-        if digest is None:
-            return 0, 0
-        self._version = replace(version, digest=digest)
-        self._evidence = evidence
-        self._unsaved = 0 if data is not None else unsaved
-        return len(due), len(learned)
-
-    def _evidence_of(self, version: Version) -> EProcess:
-        """Return the evidence of a version that is not stored yet; that of this service stays."""
-        if self._evidence is None:
-            self._evidence = EProcess(keep=0)
-            self._evidence.followed = max(0, self._version.bandit.history.total - RECENT)
-        evidence = deepcopy(self._evidence)
-        evidence.follow(version.bandit.history)
-        return evidence
+        return self._learner.learn(left)
 
     def add_arm(self, arm: Name) -> None:
         """Add an arm. This makes a new version of the bandit."""
-        self._change(ADDED, checks.arm_name(arm))
+        self._learner.change_arms(ADDED, checks.arm_name(arm))
 
     def remove_arm(self, arm: Name) -> None:
         """Remove an arm. This makes a new version of the bandit.
 
         The arm's open decisions are closed without being learned.
         """
-        self._change(REMOVED, checks.arm_name(arm))
-
-    def _change(self, kind: str, arm: Name) -> None:
-        with self._changing:
-            for _ in range(MAX_ATTEMPTS):
-                self.sync()
-                before = self._version
-                number = self.version + 1
-                detail = {"arm": arm}
-                version = before.advance(Change(number, self._now(), kind, detail))
-                digest = self.log.ledger.commit(before.digest, number, kind, detail)
-                if digest is not None:
-                    self._version = replace(version, digest=digest)
-                    return
-        raise TimeoutError(f"{kind}: {arm!r}: other processes change the bandit all the time")
+        self._learner.change_arms(REMOVED, checks.arm_name(arm))
 
     # ---- versions --------------------------------------------------------------------------------
 
@@ -442,38 +325,70 @@ class Service:
 
         If the log went back, as to a backup, this service goes back with it, and says so.
         """
-        with self._changing:
-            ledger = self.log.ledger
-            own = self._version
-            known = ledger.digest(own.number)
-            if known == own.digest:
-                self._version = follow(ledger, own, self.parts)
-                return self._version.number
-            pruned = known is None and ledger.newest() > own.number
-            self._lost = True  # until there is a version
-            self._version = newest(ledger, self.parts)
-            self._lost = False
-            if not pruned:
-                self._evidence = None
-                logger.error(
-                    "%s went back: its version %d is not the one that decided here, as after a "
-                    "backup was restored. Decisions go on with version %d; what came since the "
-                    "backup is lost", self.log, own.number, self._version.number,
-                )  # fmt: skip
-            return self._version.number
+        return self._learner.sync().number
 
     def snapshot(self) -> int:
         """Store the current version's bandit in the log; return the version's number.
 
         New processes start from the newest snapshot.
         """
-        with self._changing:
-            data = saved(self._version.bandit)
-            self.log.ledger.add_snapshot(self.version, data)
-            self._unsaved = 0
-            return self.version
+        return self._learner.snapshot()
 
     def _now(self) -> int:
         now = moment(self.clock(), "clock")
         assert now is not None
         return now
+
+
+def encoded(
+    bandit: Bandit, context: Any, names: tuple[Name, ...] | None
+) -> tuple[np.ndarray, tuple[Name, ...] | None, bool]:
+    """Return encoded contexts, the available arms, and whether x is a single context.
+
+    Contexts are (n, d), or (n, A, d) if the A available arms have features. Arms are in the
+    bandit's order; None: all.
+    """
+    if not bandit.of_arms:
+        context = choosing.EMPTY_CONTEXT if context is None else bandit.encoded(context)
+    x, available, one = choosing.contexts(bandit, context, names)
+    if not len(x):
+        raise ValueError("contexts must have at least one row; got none")
+    if names is None and not bandit.of_arms:
+        return x, None, one
+    among = tuple(arm for arm, on in zip(bandit.arms, available, strict=True) if on)
+    return x[:, available] if bandit.of_arms else x, among, one
+
+
+def arms_listed(arms: Iterable[Name] | None) -> tuple[Name, ...] | None:
+    """Return different arms; a single name is a tuple of one. None: all arms."""
+    if arms is None:
+        return None
+    return tuple(dict.fromkeys([arms] if isinstance(arms, str | int) else arms))
+
+
+def ids_of(given: Any, n: int, one: bool) -> list[str]:
+    """Return the ids of n decisions as a list; raise ValueError unless all differ."""
+    ids = [given] if one else list_of(given, "id")
+    found = [check_id(each) for each in ids]
+    if len(found) != n or len(set(found)) < n:
+        raise ValueError(
+            f"id must have one text for each of {n} contexts, all different; got {len(found)}, of "
+            f"which {len(set(found))} differ"
+        )
+    return found
+
+
+def list_of(values: Any, what: str) -> list[Any]:
+    """Return values as a list; raise TypeError if they are a single text."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise TypeError(f"{what} must be text, or a list of texts for several; got {values!r}")
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)
+
+
+def each(value: Any, n: int, several: bool) -> list[Any]:
+    """Return a list of n values; a single value is repeated."""
+    if not several or isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        return [value] * n
+    if len(values := list(value)) != n:
+        raise ValueError(f"key and at must have one value for each of {n} ids; got {len(values)}")
+    return values

@@ -1,4 +1,4 @@
-"""One database: its connections, transactions, tables, and the lock of the learner."""
+"""One database: its connections, transactions, tables, and how long each may take."""
 
 from __future__ import annotations
 
@@ -8,46 +8,69 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from contextvars import ContextVar
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
 from typing import Any
-from urllib.parse import quote
 from weakref import WeakSet
 
 from sqlalchemy import (
     Connection,
     Engine,
     Table,
-    create_engine,
     event,
     inspect,
     text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import (
-    ArgumentError,
-    DBAPIError,
-    IntegrityError,
-    NoSuchModuleError,
-    SQLAlchemyError,
-)
+from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from bayesbandit.runtime.addresses import shown, without_secrets
-from bayesbandit.store.deadlines import left, limited
+from bayesbandit.store import urls
 from bayesbandit.store.records import Unavailable
 from bayesbandit.store.tables import metadata
 
 RELEASE = version("bayesbandit")
-DRIVERS = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
-ADDRESS_EXAMPLES = '"sqlite:///offers.db" or "postgresql+psycopg://user@host/name"'
-TIMEOUT = 10.0  # seconds that a statement or a lock may take, if the address has no ?timeout=
 OPEN_CONNECTIONS = 10  # that stay open
 MORE_CONNECTIONS = 20  # at most, while they are needed
 CREATION_LOCK = 0x62616E646975  # key of PostgreSQL's advisory lock: one process creates the tables
 _open: WeakSet[Database] = WeakSet()
+
+
+_deadline = ContextVar("deadline", default=math.inf)  # of this request, by `time.monotonic`
+_limit = ContextVar("limit", default=math.inf)  # seconds of each statement
+
+
+@contextmanager
+def before(deadline: float) -> Iterator[None]:
+    """Let the log answer before a time of `time.monotonic`: later it raises, and stores nothing."""
+    token = _deadline.set(deadline)
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Let each statement take so many seconds at most."""
+    token = _limit.set(seconds)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
+def deadline() -> float:
+    """Return the deadline of this request, by `time.monotonic`."""
+    return _deadline.get()
+
+
+def left() -> float:
+    """Return how many seconds a statement may take now; 0 or less: the deadline is over."""
+    return min(_deadline.get() - time.monotonic(), _limit.get())
 
 
 class Database:
@@ -57,7 +80,7 @@ class Database:
     """
 
     def __init__(self, url: str) -> None:
-        self.url, self.timeout = _without_timeout(_url(url))
+        self.url, self.timeout = urls.without_timeout(urls.parsed(url))
         self.sqlite = self.url.get_backend_name() == "sqlite"
         self.failures: tuple[type[Exception], ...] = (SQLAlchemyError, sqlite3.Error)
         self.engine: Engine | None = self._engine()
@@ -85,22 +108,22 @@ class Database:
             "pool_size": OPEN_CONNECTIONS, "max_overflow": MORE_CONNECTIONS,
             "pool_timeout": self.timeout,
         }  # fmt: skip
-        if self.sqlite:  # "named": a row is a dict for SQLite as it is for PostgreSQL
-            engine = _engine(self.url, paramstyle="named", **pool)
+        if self.sqlite:
+            engine = urls.engine(self.url, **pool)
             event.listen(engine, "connect", _durable)
             event.listen(engine, "begin", _begin_sqlite)
             return engine
-        engine = _engine(self.url, isolation_level="AUTOCOMMIT", **pool)  # but for `_begin`
+        engine = urls.engine(self.url, isolation_level="AUTOCOMMIT", **pool)  # but for `_begin`
         event.listen(engine, "begin", _begin_postgresql)
         from psycopg import Error
 
-        from bayesbandit.store.postgresql import SERVER_SETTINGS, Bounded
+        from bayesbandit.store.postgresql import SERVER_SETTINGS, bounded
 
         self.failures = (SQLAlchemyError, Error)
-
+        connect = bounded(left).connect
         own = {name: value for name, value in SERVER_SETTINGS.items() if name not in self.url.query}
         event.listen(
-            engine, "do_connect", lambda _, __, given, named: Bounded.connect(*given, **own | named)
+            engine, "do_connect", lambda _, __, given, named: connect(*given, **own | named)
         )
         return engine
 
@@ -138,7 +161,7 @@ class Database:
         except IntegrityError:
             raise
         except self.failures as error:
-            without_secrets(error, _secrets(self.url))
+            without_secrets(error, urls.secrets(self.url))
             cause = error.orig if isinstance(error, DBAPIError) else error
             said = " ".join(str(cause).split())
             raise Unavailable(
@@ -208,13 +231,10 @@ class Database:
         if left() <= 0:
             raise Unavailable(f"the log {self.shown} did not answer in time")
 
-    def add(
-        self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]
-    ) -> set[tuple[Any, ...]]:
-        """Insert the rows whose primary keys are new; return these keys."""
+    def add(self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Insert rows, but for those whose primary key is there."""
         dialect: Any = sqlite if self.sqlite else postgresql
-        made = dialect.insert(table).on_conflict_do_nothing().returning(*table.primary_key.columns)
-        return {tuple(row) for row in connection.execute(made, rows)} if rows else set()
+        connection.execute(dialect.insert(table).on_conflict_do_nothing(), rows)
 
     @contextmanager
     def learner(self, name: str) -> Iterator[bool]:
@@ -300,91 +320,11 @@ def microseconds(at: float | None = None) -> int:
     return time.time_ns() // 1000 if at is None else round(at * 1e6)
 
 
-def _url(url: object) -> URL:
-    """Return an address that SQLAlchemy can open; raise an error that does not show it."""
-    if not isinstance(url, str):
-        raise TypeError(f'url must be text, as "sqlite:///offers.db"; got {type(url).__name__}')
-    url = url.strip()
-    scheme, has_scheme, rest = url.partition("://")
-    driver = DRIVERS.get(scheme.lower(), scheme.lower())
-    try:
-        known = make_url(f"{driver}://{rest}" if has_scheme else "")
-    except (ArgumentError, ValueError) as error:  # ValueError: of a port that is no number
-        error.args = ("the address cannot be read",)  # SQLAlchemy's text may quote it
-        got = shown(url) if has_scheme else "a text without ://"
-        raise ValueError(f"url must be as {ADDRESS_EXAMPLES}; got {got}") from error
-    backend = known.get_backend_name()
-    if backend not in ("sqlite", "postgresql"):
-        raise ValueError(
-            f"a log lives in SQLite or PostgreSQL, as {ADDRESS_EXAMPLES}; got {backend!r}"
-        )
-    if backend == "postgresql" and known.get_driver_name() != "psycopg":
-        raise ValueError(
-            f'a log in PostgreSQL needs "postgresql+psycopg://…"; got {known.drivername!r}'
-        )
-    if backend == "sqlite":
-        if known.database in (None, "", ":memory:") or "mode=memory" in url:
-            raise ValueError('a log that lasts needs a file, as "sqlite:///offers.db"')
-        folder = Path(str(known.database)).parent
-        if not folder.is_dir():
-            raise FileNotFoundError(f"there is no folder {str(folder)!r} for the log {shown(url)}")
-    elif "@" in f"{known.host}{known.database}{rest.partition('?')[2]}":
-        raise ValueError(
-            "url is not clear: in its user, password and options write @ as %40, / as %2F, : as "
-            f"%3A, ? as %3F and % as %25; got {shown(url)}"
-        )
-    return known
-
-
-def _engine(url: URL, **options: Any) -> Engine:
-    """Return SQLAlchemy's engine; raise ImportError or ValueError where its driver is missing."""
-    try:
-        return create_engine(url, hide_parameters=True, **options)
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"the driver {url.drivername!r} needs {error.name}; the usual one is that of "
-            "\"postgresql+psycopg://user@host/name\": pip install 'bayesbandit[postgresql]'",
-            name=error.name,
-        ) from error
-    except (ArgumentError, NoSuchModuleError, TypeError) as error:
-        without_secrets(error, _secrets(url))
-        raise ValueError(
-            f"url must be as {ADDRESS_EXAMPLES}; got {shown(str(url))}: {error}"
-        ) from error
-
-
-def _secrets(url: URL) -> set[str]:
-    """Return the texts of an address that nobody may see: its passwords, as given and decoded."""
-    options = [(name, one) for name, each in url.query.items() for one in _listed(each)]
-    found = {one for name, one in options if "pass" in name.lower()}
-    if url.password is not None:
-        found |= {str(url.password)}
-    return found | {quote(one) for one in found} | {quote(one, safe="") for one in found}
-
-
-def _listed(value: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else value
-
-
-def _without_timeout(url: URL) -> tuple[URL, float]:
-    """Return the address without its `timeout`, which is ours, and the seconds."""
-    given = url.query.get("timeout")
-    if given is None:
-        return url, TIMEOUT
-    try:
-        seconds = float(str(given))
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds < math.inf:
-        raise ValueError(f"timeout must be seconds > 0, as ?timeout=10; got {given!r}")
-    return url.difference_update_query(["timeout"]), seconds
-
-
 def _durable(connection: sqlite3.Connection, record: object) -> None:
     """Set up a new SQLite connection: writers do not block readers, and a commit is on disk."""
     connection.isolation_level = None  # transactions begin where SQLAlchemy says so
     connection.execute("PRAGMA synchronous=FULL").close()
-    until = time.monotonic() + min(left(), TIMEOUT)
+    until = time.monotonic() + min(left(), urls.TIMEOUT)
     while True:
         try:
             return connection.execute("PRAGMA journal_mode=WAL").close()

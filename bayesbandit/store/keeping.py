@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from itertools import batched
 from pathlib import Path
 
@@ -13,12 +14,11 @@ from sqlalchemy import delete, func, insert, or_, select, update
 from bayesbandit.store.database import Database
 from bayesbandit.store.ledger import Ledger
 from bayesbandit.store.records import CHECKPOINT, ERASED
-from bayesbandit.store.rows import Parts, from_bytes, saved, to_bytes
+from bayesbandit.store.rows import Parts, from_bytes, to_bytes
 from bayesbandit.store.tables import decisions, metadata, rewards, states, versions
-from bayesbandit.store.versions import newest
+from bayesbandit.store.versions import change, newest
 
 AT_ONCE = 1000  # rows
-MAX_ATTEMPTS = 100  # at making a version before another process does
 
 
 def backup(ledger: Ledger, path: Path) -> None:
@@ -42,27 +42,14 @@ def backup(ledger: Ledger, path: Path) -> None:
 
 def checkpoint(ledger: Ledger, parts: Parts) -> int:
     """Store a version with a snapshot that vouches for all before it; return its number."""
-    for _ in range(MAX_ATTEMPTS):
-        version = newest(ledger, parts)
-        number = version.number + 1
-        closed = select(func.count()).where(ledger.own(states), states.c.version.is_not(None))
-        with ledger.database.read(patient=True) as connection:
-            detail = {
-                "closed": connection.execute(closed).scalar(),
-                "removed": [*version.removed.items()],
-            }
-        data = saved(version.bandit)
-        if ledger.commit(version.digest, number, CHECKPOINT, detail, data=data) is not None:
-            return number
-    raise TimeoutError(f"{ledger}: other processes change the bandit all the time")
+    return change(ledger, partial(newest, ledger, parts), CHECKPOINT, {}).number
 
 
 def prune(ledger: Ledger) -> int:
     """Delete what the newest checkpoint vouches for; return how many decisions went."""
     own = versions.c
     found = select(func.max(own.number)).where(ledger.own(versions), own.kind == CHECKPOINT)
-    with ledger.database.read() as connection:
-        last = connection.execute(found).scalar()
+    last = ledger.one(found)
     if last is None:
         raise ValueError(f"the log {ledger} has no checkpoint: make one first")
     gone = 0

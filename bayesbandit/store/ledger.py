@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import batched
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -46,7 +48,7 @@ from bayesbandit.store.records import (
     Outcome,
     Stored,
 )
-from bayesbandit.store.rows import row_of, stored_of, to_bytes
+from bayesbandit.store.rows import stored_of, to_bytes
 from bayesbandit.store.settings import Beginning, Settings
 from bayesbandit.store.tables import decisions, rewards, states, versions
 from bayesbandit.store.together import Together
@@ -56,16 +58,14 @@ PROBE = 32_768  # bytes
 CLOCK_TOLERANCE = 60_000_000  # microseconds by which the clocks of two machines may differ
 AT_ONCE = 1000  # rewards that are stored in one transaction, ids that are asked for in one query
 STATE = states.c
-CLOSE_DECISION = (  # compiled once, as are all statements of this module by SQLAlchemy's cache
-    update(states)
-    .where(STATE.bandit == bindparam("name"), STATE.decision_id == bindparam("one"))
-    .values(
-        {
-            name: bindparam(name)
-            for name in ("outcome", "reward", "reason", "version", "place", "due")
-        }
-    )
+# statements for rows of values, which SQLAlchemy compiles once
+CHANGE_STATE = update(states).where(
+    STATE.bandit == bindparam("name"), STATE.decision_id == bindparam("one")
 )
+CLOSE_DECISION = CHANGE_STATE.where(  # unless something came since it was read
+    STATE.outcome.is_(None), STATE.came == bindparam("read"), STATE.shown == bindparam("seen")
+)
+KEY_OF_REWARD = itemgetter("decision_id", "key")  # in this order two of them cannot deadlock
 
 
 def mistimed(at: int, decided_at: int | None, now: int) -> ValueError | None:
@@ -91,6 +91,18 @@ def _shown(at: int) -> str:
         return datetime.fromtimestamp(at / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (ValueError, OverflowError, OSError):
         return f"{at / 1e6:.6g} seconds"
+
+
+def _again(id_: str, key: str, value: float, before: float, status: str) -> str | Conflict:
+    """Return AGAIN or UNKNOWN for a reward that came before, or a Conflict if that had another
+    value."""
+    if before == value:
+        return UNKNOWN if status == UNKNOWN else AGAIN
+    which = f" ({key!r})" if key else ""
+    return Conflict(
+        f"decision {id_!r} has the reward {before!r}{which}, and is told {value!r}: a reward is "
+        "told once"
+    )
 
 
 def unknown_key(key: str, value: float) -> str:
@@ -134,7 +146,7 @@ class Ledger:
 
     def __init__(self, database: Database, name: str) -> None:
         self.database, self.name = database, name
-        self.together = Together(database)
+        self.append = Together(database, name).append
 
     def __str__(self) -> str:
         name = "" if self.name == DEFAULT else f", name={self.name!r}"
@@ -143,6 +155,11 @@ class Ledger:
     def own(self, table: Table) -> ColumnElement[bool]:
         """Return the condition that a row of a table is about this bandit."""
         return table.c.bandit == self.name
+
+    def one(self, query: Select[Any], patient: bool = False) -> Any:
+        """Return the first value of a query; None if there is none."""
+        with self.database.read(patient) as connection:
+            return connection.execute(query).scalar()
 
     def of_ids(self, table: Table, ids: Sequence[str]) -> ColumnElement[bool]:
         """Return the condition that a row of a table is about one of these decisions."""
@@ -154,8 +171,7 @@ class Ledger:
     def beginning(self) -> Beginning | None:
         """Return how the bandit began; None: the log has no bandit yet."""
         first = select(versions.c.detail).where(self.own(versions), versions.c.number == 0)
-        with self.database.read() as connection:
-            detail = connection.execute(first).scalar()
+        detail = self.one(first)
         if detail is None:
             return None
         try:
@@ -210,17 +226,6 @@ class Ledger:
 
     # ---- decisions -------------------------------------------------------------------------------
 
-    def append(self, made: Sequence[Stored], due: int | None) -> bool:
-        """Store decisions, all or none; return False, and store nothing, if an id is taken.
-
-        due: when to learn them; None: when a reward comes. Decisions of other threads that arrive
-        meanwhile are stored in the same transaction. Raise NotStored if it is not certain that they
-        are stored.
-        """
-        return self.together.store(
-            [{"bandit": self.name, "due": due, **row_of(one)} for one in made]
-        )
-
     def stored(self, ids: Sequence[str]) -> list[Stored]:
         """Return the decisions with these ids, in this order, without ids that the log lacks."""
         known: dict[str, Stored] = {}
@@ -256,17 +261,23 @@ class Ledger:
         now: int,
         how: Settings,
     ) -> list[str | ValueError]:
-        known = self._lock(connection, sorted({id_ for id_, *_ in given}))
+        ids = sorted({id_ for id_, *_ in given})
+        known = self._lock(connection, ids)
+        past = select(rewards).where(self.of_ids(rewards, ids))
+        before = {
+            (row.decision_id, row.key): (row.value, row.status) for row in connection.execute(past)
+        }
         first = how.aggregate == "first"
         settled = {id_ for id_, row in known.items() if row.outcome or (first and row.came)}
-        rows: dict[tuple[str, str], dict[str, Any]] = {}  # the first of each key
-        keys: list[tuple[str, str] | ValueError] = []
-        for id_, key, value, told in given:
+        new = list[dict[str, Any]]()
+        came = Counter[str]()
+        found = list[str | ValueError]()
+        for id_, key, value, when in given:
             decided = known[id_].decided_at if id_ in known else None
-            if told is not None and (wrong := mistimed(told, decided, now)):
-                keys.append(wrong)
+            if when is not None and (wrong := mistimed(when, decided, now)):
+                found.append(wrong)
                 continue
-            at = max(now, decided or now) if told is None else told
+            at = max(now, decided or now) if when is None else when
             if decided is None:
                 status = UNKNOWN
                 key = unknown_key(key, value)
@@ -274,43 +285,24 @@ class Ledger:
                 status = LATE
             else:
                 status = TIMELY
-            keys.append((id_, key))
+            if (id_, key) in before:
+                found.append(_again(id_, key, value, *before[id_, key]))
+                continue
+            before[id_, key] = value, status
+            found.append(status)
             row = {
                 "bandit": self.name, "decision_id": id_, "key": key, "value": value,
                 "observed_at": at, "received_at": now, "status": status,
             }  # fmt: skip
-            rows.setdefault((id_, key), row)
-            if first and status == TIMELY:
-                settled.add(id_)
-        ordered = [rows[which] for which in sorted(rows)]  # so that two of them cannot deadlock
-        added = self.database.add(connection, rewards, ordered)
-        came = dict.fromkeys(known, 0)
-        found: list[str | ValueError] = []
-        for which, (_, _, value, _) in zip(keys, given, strict=True):
-            if isinstance(which, ValueError):
-                found.append(which)
-            elif (self.name, *which) in added:
-                added.remove((self.name, *which))
-                found.append(str(rows[which]["status"]))
-                came[which[0]] = came.get(which[0], 0) + (found[-1] == TIMELY)
-            else:
-                found.append(self._before(connection, *which, value))
-        self._touch(connection, known, {id_: (n, 0) for id_, n in came.items() if n}, now, how)
+            new.append(row)
+            if status == TIMELY:
+                came[id_] += 1
+                if first:
+                    settled.add(id_)
+        if new:
+            self.database.add(connection, rewards, sorted(new, key=KEY_OF_REWARD))
+        self._touch(connection, known, {id_: (n, 0) for id_, n in came.items()}, now, how)
         return found
-
-    def _before(self, connection: Connection, id_: str, key: str, value: float) -> str | Conflict:
-        """Return AGAIN or UNKNOWN for a reward that is stored already, or a Conflict of values."""
-        known = select(rewards.c.value, rewards.c.status).where(
-            self.of_ids(rewards, [id_]), rewards.c.key == key
-        )
-        before = connection.execute(known).one()
-        if before.value == value:
-            return UNKNOWN if before.status == UNKNOWN else AGAIN
-        which = f" ({key!r})" if key else ""
-        return Conflict(
-            f"decision {id_!r} has the reward {before.value!r}{which}, and is told {value!r}: a "
-            "reward is told once"
-        )
 
     def activate(self, ids: Sequence[str], now: int, how: Settings) -> None:
         """Note that decisions were shown; a second time changes nothing.
@@ -349,7 +341,7 @@ class Ledger:
         time makes a decision due; with activation it must have been shown too. With others a
         decision is due when `wait` is over.
         """
-        alike: dict[tuple[int, int, int | None], list[str]] = {}
+        rows = []
         for id_, (came, shown) in news.items():
             row = known[id_]
             came = row.came + came
@@ -358,10 +350,9 @@ class Ledger:
             ready = how.aggregate == "first" and came and (shown or not how.activation)
             if ready and row.outcome is None and (due is None or due > now):
                 due = now
-            alike.setdefault((came, shown, due), []).append(id_)
-        for (came, shown, due), ids in alike.items():
-            touched = update(states).where(self.of_ids(states, ids))
-            connection.execute(touched.values(came=came, shown=shown, due=due))
+            rows.append({"name": self.name, "one": id_, "came": came, "shown": shown, "due": due})
+        if rows:
+            connection.execute(CHANGE_STATE, rows)
 
     # ---- learning --------------------------------------------------------------------------------
 
@@ -403,22 +394,25 @@ class Ledger:
 
         They are in the order of observation. A decision without one is not there.
         """
-        timely = select(rewards).where(self.of_ids(rewards, ids), rewards.c.status == TIMELY)
-        order = rewards.c.observed_at, rewards.c.received_at, rewards.c.key
+        own = rewards.c
+        timely = select(own.decision_id, own.value, own.observed_at).where(
+            self.of_ids(rewards, ids), own.status == TIMELY
+        )
         found: dict[str, list[tuple[float, int]]] = {}
-        for row in connection.execute(timely.order_by(*order)):
-            found.setdefault(row.decision_id, []).append((row.value, row.observed_at))
+        for id_, *one in connection.execute(
+            timely.order_by(own.observed_at, own.received_at, own.key)
+        ):
+            found.setdefault(id_, []).append(tuple(one))
         return found
 
     def set_aside(self, broken: Mapping[str, str]) -> None:
         """Close decisions that no bandit can read, by id with the reason; none learns them."""
         rows = [
-            {"name": self.name, "one": id_, "outcome": UNREADABLE, "reason": reason}
+            {"name": self.name, "one": id_, "outcome": UNREADABLE, "reason": reason, "due": None}
             for id_, reason in broken.items()
         ]
-        close = CLOSE_DECISION.values(reward=None, version=None, place=None, due=None)
         with self.database.write() as connection:
-            connection.execute(close, rows)
+            connection.execute(CHANGE_STATE, rows)
 
     def commit(
         self, before: bytes, number: int, kind: str, detail: Mapping[str, Any],
@@ -435,22 +429,20 @@ class Ledger:
             {
                 "name": self.name, "one": case.decision.id, "version": number, "place": i,
                 "outcome": case.outcome, "reward": case.reward, "reason": case.reason, "due": None,
+                "read": one.came, "seen": one.shown,
             }
-            for i, case in enumerate(closed)
+            for i, (case, one) in enumerate(zip(closed, due, strict=True))
         ]  # fmt: skip
+        rows.sort(key=itemgetter("one"))  # so that two transactions cannot deadlock
         at = microseconds()
         text = json.dumps(detail)
         digest = chained(before, at, kind, text, closed)
-        read = {one.decision.id: (None, one.came, one.shown) for one in due}
         try:
             with self.database.write() as connection:
                 row = self._version(number, at, kind, text, digest, data)
                 connection.execute(insert(versions), row)
-                if closed:
-                    now = self._lock(connection, [*read])
-                    if {i: (row.outcome, row.came, row.shown) for i, row in now.items()} != read:
-                        raise Stale
-                    connection.execute(CLOSE_DECISION, rows)
+                if rows and connection.execute(CLOSE_DECISION, rows).rowcount < len(rows):
+                    raise Stale
                 if data is not None:
                     self._forget_snapshots(connection, number)
         except (IntegrityError, Stale):
@@ -459,43 +451,35 @@ class Ledger:
 
     # ---- versions --------------------------------------------------------------------------------
 
-    def newest(self) -> int:
-        """Return the number of the newest version."""
-        with self.database.read() as connection:
-            newest = select(func.max(versions.c.number)).where(self.own(versions))
-            return int(connection.execute(newest).scalar() or 0)
+    def newest(self, until: int | None = None) -> int:
+        """Return the number of the newest version, or of the newest up to a time; −1: none."""
+        own = versions.c
+        found = select(func.max(own.number)).where(self.own(versions), own.number >= 0)
+        newest = self.one(found if until is None else found.where(own.at <= until))
+        return -1 if newest is None else int(newest)
 
     def digest(self, number: int) -> bytes | None:
         """Return the digest of a version; None if the log does not have it."""
-        found = select(versions.c.digest).where(self.own(versions), versions.c.number == number)
-        with self.database.read() as connection:
-            return connection.execute(found).scalar()
+        own = versions.c
+        found: bytes | None = self.one(
+            select(own.digest).where(self.own(versions), own.number == number)
+        )
+        return found
 
     def surprise(self) -> float:
         """Return what the newest version that has learned says of changes; 0 if none has."""
-        newest = (
-            select(versions.c.detail)
-            .where(self.own(versions), versions.c.number > 0, versions.c.kind == LEARN)
-            .order_by(versions.c.number.desc())
-            .limit(1)
-        )
-        with self.database.read() as connection:
-            detail = connection.execute(newest).scalar()
+        own = versions.c
+        learned = select(own.detail).where(self.own(versions), own.number > 0, own.kind == LEARN)
+        detail = self.one(learned.order_by(own.number.desc()).limit(1))
         return 0.0 if detail is None else float(json.loads(detail)["surprise"])
 
-    def snapshot(self, at_most: int = 2**62, above: int = -1) -> Snapshot | None:
-        """Return the newest snapshot of a version in (above, at_most]; None if there is none."""
-        return self._snapshot(at_most, above, versions.c.number.desc())
-
-    def first_snapshot(self, above: int = -1) -> Snapshot | None:
-        """Return the oldest snapshot of a version after `above`; None if there is none."""
-        return self._snapshot(2**62, above, versions.c.number)
-
-    def _snapshot(self, at_most: int, above: int, order: ColumnElement[Any]) -> Snapshot | None:
+    def snapshot(self, above: int = -1, oldest: bool = False) -> Snapshot | None:
+        """Return the newest snapshot, or the oldest, of a version after `above`; None: no such."""
         own = versions.c
         found = select(own.number, own.digest, own.snapshot).where(
-            self.own(versions), own.number > above, own.number <= at_most, own.snapshot.is_not(None)
+            self.own(versions), own.number > above, own.snapshot.is_not(None)
         )
+        order = own.number if oldest else own.number.desc()
         with self.database.read() as connection:
             row = connection.execute(found.order_by(order).limit(1)).first()
         return None if row is None else Snapshot(*row)
@@ -517,6 +501,11 @@ class Ledger:
         connection.execute(
             update(versions).where(self.own(versions), *old, there).values(snapshot=None)
         )
+
+    def n_closed(self) -> int:
+        """Return how many decisions versions have closed."""
+        closed = select(func.count()).where(self.own(states), STATE.version.is_not(None))
+        return int(self.one(closed, patient=True))
 
     def removed(self, number: int) -> dict[Name, int]:
         """Return the arms that were removed up to a version; for each one the last such version."""

@@ -6,12 +6,10 @@ So a pooler such as PgBouncer may give each transaction another session.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import psycopg
-
-from bayesbandit.store.deadlines import left
 
 LOOK = 0.02  # seconds between two looks at the deadline
 # seconds for the server to end a statement by itself, which keeps the connection
@@ -26,31 +24,35 @@ SERVER_SETTINGS = {  # each is another one if the address has it
 }
 
 
-class Bounded(psycopg.Connection[Any]):
-    """A connection that is closed when the server has not answered in time, as if it hangs."""
-
-    def wait(  # type: ignore[override]  # a later psycopg has more settings
-        self, gen: Any, interval: float = LOOK, **settings: Any
-    ) -> Any:
-        """Return the result of a generator that waits for the server."""
-        try:
-            return super().wait(_until(gen, _end()), interval, **settings)
-        except NoAnswer:
-            self.close()
-            raise
-
-    @classmethod
-    def _connect_gen(cls, *given: Any, **settings: Any) -> Any:
-        return _until(super()._connect_gen(*given, **settings), _end())
-
-
 class NoAnswer(psycopg.OperationalError):
     """The server does not answer."""
 
 
-def _end() -> float:
-    """Return when the server must have answered, by `time.monotonic`."""
-    return time.monotonic() + max(left(), 0.0) + STATEMENT_GRACE_SECONDS
+def bounded(left: Callable[[], float]) -> type[psycopg.Connection[Any]]:
+    """Return connections that are closed when the server has not answered in time, as if it hangs.
+
+    left: how many seconds a statement may take now.
+    """
+
+    def in_time(gen: Any) -> Any:
+        return _until(gen, time.monotonic() + max(left(), 0.0) + STATEMENT_GRACE_SECONDS)
+
+    class Bounded(psycopg.Connection[Any]):
+        def wait(  # type: ignore[override]  # a later psycopg has more settings
+            self, gen: Any, interval: float = LOOK, **settings: Any
+        ) -> Any:
+            """Return the result of a generator that waits for the server."""
+            try:
+                return super().wait(in_time(gen), interval, **settings)
+            except NoAnswer:
+                self.close()
+                raise
+
+        @classmethod
+        def _connect_gen(cls, *given: Any, **settings: Any) -> Any:
+            return in_time(super()._connect_gen(*given, **settings))
+
+    return Bounded
 
 
 def _until(gen: Generator[Any, int, Any], end: float) -> Generator[Any, int, Any]:

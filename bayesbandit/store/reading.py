@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import and_, func, or_, select
+from sqlalchemy import func, select, tuple_
 
 from bayesbandit.checks import Name
 from bayesbandit.kernels.row_layout import TAIL, row_type
@@ -18,7 +18,7 @@ from bayesbandit.store.records import INACTIVE, Stored
 from bayesbandit.store.rows import Parts, moment, stored_of
 from bayesbandit.store.settings import Settings, joined
 from bayesbandit.store.tables import decisions, rewards, states, versions
-from bayesbandit.store.versions import Version, catch_up, first
+from bayesbandit.store.versions import Version, catch_up, restored
 
 OPEN_STATE = "open"
 BEFORE_ALL_TIME = -(2**63)
@@ -38,18 +38,16 @@ class Chunk(NamedTuple):
 def rebuilt(ledger: Ledger, parts: Parts, until: object, version: int | None) -> Version:
     """Return the newest version up to a time and a number, computed from the first version."""
     if until is not None:
-        last = select(func.max(versions.c.number)).where(
-            ledger.own(versions), versions.c.at <= moment(until, "until")
-        )
-        with ledger.database.read(patient=True) as connection:
-            by_time = connection.execute(last).scalar()
-        if by_time is None:
+        by_time = ledger.newest(moment(until, "until"))
+        if by_time < 0:
             raise ValueError(f"the log has no bandit before {until!r}")
         version = by_time if version is None else min(version, by_time)
-    begun = first(ledger, parts)
-    if version is not None and not begun.number <= version <= ledger.newest():
-        raise ValueError(f"version must be {begun.number} … {ledger.newest()}; got {version!r}")
-    return catch_up(ledger, begun, parts, version)
+    ledger.begun()
+    if (kept := ledger.snapshot(oldest=True)) is None:
+        raise ValueError(f"the log {ledger} has lost the snapshot of version 0")
+    if version is not None and not kept.number <= version <= ledger.newest():
+        raise ValueError(f"version must be {kept.number} … {ledger.newest()}; got {version!r}")
+    return catch_up(ledger, restored(ledger, kept, parts), parts, version)
 
 
 def empty() -> pd.DataFrame:
@@ -70,17 +68,15 @@ def frames(
 
 def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Iterator[Chunk]:
     """Yield chunks of at most `size` decisions with begin ≤ decided_at < end, in order of time."""
-    # no id is ""
     own = decisions.c
-    last = (-(2**62) if begin is None else begin, "")
+    last = (-(2**62) if begin is None else begin, "")  # no id is ""
     found = select(decisions, states.c.outcome, states.c.reward, states.c.shown)
     found = found.outerjoin(states, of_decision(states)).where(ledger.own(decisions))
     found = found.order_by(own.decided_at, own.id).limit(size)
     if end is not None:
         found = found.where(own.decided_at < end)
     while True:
-        at, one = last
-        after = and_(own.decided_at >= at, or_(own.decided_at > at, own.id > one))
+        after = tuple_(own.decided_at, own.id) > last
         with ledger.database.read(patient=True) as connection:
             rows = connection.execute(found.where(after)).all()
             came = ledger.came(connection, [row.id for row in rows])
@@ -89,32 +85,33 @@ def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Ite
         closed = {row.id: (row.outcome, row.reward) for row in rows if row.outcome is not None}
         active = {row.id for row in rows if row.shown}
         yield Chunk([stored_of(row) for row in rows], closed, came, active)
-        last = rows[-1].decided_at, rows[-1].id
+        last = (rows[-1].decided_at, rows[-1].id)
 
 
 def table(chunk: Chunk, how: Settings, n_features: int) -> pd.DataFrame:
     """Return the table of a chunk: one row for each decision."""
     rows = chunk.decisions
     reward, at, status = joined_rewards(chunk, how)
-    mean, sd = np.empty(len(rows), dtype=object), np.empty(len(rows), dtype=object)
+    mean = np.empty(len(rows), dtype=object)
+    sd = np.empty(len(rows), dtype=object)
     for which, _, means, scales in moments(rows):
         for i, m, s in zip(which, means, scales, strict=True):
             mean[i], sd[i] = m, s
     return pd.DataFrame(
         {
-            "decision_id": _objects([row.id for row in rows]),
+            "decision_id": pd.Series([row.id for row in rows], dtype=object),
             "decided_at": _times([row.decided_at for row in rows]),
-            "arm": _objects([row.arm for row in rows]),
+            "arm": pd.Series([row.arm for row in rows], dtype=object),
             "propensity": np.array([row.propensity for row in rows], dtype=np.float64),
-            "arms": _objects([row.arms for row in rows]),
-            "probabilities": _objects([row.probabilities for row in rows]),
+            "arms": pd.Series([row.arms for row in rows], dtype=object),
+            "probabilities": pd.Series([row.probabilities for row in rows], dtype=object),
             "mean": mean,
             "sd": sd,
-            "x": _objects([row.row[:n_features] for row in rows]),
-            "context": _objects([row.context for row in rows]),
+            "x": pd.Series([row.row[:n_features] for row in rows], dtype=object),
+            "context": pd.Series([row.context for row in rows], dtype=object),
             "reward": reward,
             "rewarded_at": _times(at),
-            "status": _objects(status),
+            "status": pd.Series(status, dtype=object),
             "activated": np.array([row.id in chunk.activated for row in rows], dtype=np.bool_),
             "version": np.array([row.version for row in rows], dtype=np.int64),
         }
@@ -163,13 +160,6 @@ def _times(at: Sequence[int]) -> pd.Series:
     return pd.Series(np.array(at, dtype=np.int64).view("datetime64[us]")).dt.tz_localize("UTC")
 
 
-def _objects(values: Sequence[object]) -> np.ndarray:
-    array = np.empty(len(values), dtype=object)
-    for i, value in enumerate(values):
-        array[i] = value
-    return array
-
-
 def counts(ledger: Ledger) -> dict[str, int]:
     """Return the counts of `DecisionLog.counts`."""
     found: dict[str, int] = {"decisions": 0, "open": 0}
@@ -190,6 +180,5 @@ def waiting(ledger: Ledger) -> tuple[int, int]:
     """Return how many decisions are open, and how many of them a learner could learn now."""
     is_open = ledger.own(states), states.c.outcome.is_(None)
     every = select(func.count()).where(*is_open)
-    with ledger.database.read(patient=True) as connection:
-        due = connection.execute(every.where(states.c.due <= microseconds())).scalar()
-        return connection.execute(every).scalar() or 0, due or 0
+    due = every.where(states.c.due <= microseconds())
+    return ledger.one(every, patient=True), ledger.one(due, patient=True)

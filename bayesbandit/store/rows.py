@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date
 from functools import lru_cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,16 +54,9 @@ def check_id(value: object, what: str = "id") -> str:
     return str(value)
 
 
-@lru_cache(maxsize=1024)
-def arms_text(arms: tuple[Name, ...]) -> str:
-    """Return arms' names as JSON."""
-    return json.dumps(list(arms))
-
-
-@lru_cache(maxsize=4096)
-def name_text(arm: Name) -> str:
-    """Return an arm's name as JSON."""
-    return json.dumps(arm)
+def seeds_of(secret: bytes, ids: Sequence[str]) -> list[bytes]:
+    """Return the 32 bytes that seed the random numbers of each decision: a keyed hash of its id."""
+    return [blake2b(one.encode(), key=secret, digest_size=32).digest() for one in ids]
 
 
 @lru_cache(maxsize=1024)
@@ -90,9 +84,9 @@ def to_bytes(values: np.ndarray) -> bytes:
 def row_of(one: Stored) -> dict[str, Any]:
     """Return the columns of a decision in its table."""
     return {
-        "id": one.id, "decided_at": one.decided_at, "arm": name_text(one.arm),
+        "id": one.id, "decided_at": one.decided_at, "arm": json.dumps(one.arm),
         "propensity": one.propensity, "version": one.version, "t": one.t,
-        "context": one.context, "arms": arms_text(one.arms), "row": to_bytes(one.row),
+        "context": one.context, "arms": json.dumps(one.arms), "row": to_bytes(one.row),
         "probabilities": to_bytes(one.probabilities),
         "x": None if one.x is None else to_bytes(one.x),
     }  # fmt: skip
@@ -108,8 +102,9 @@ def stored_of(row: Row[Any]) -> Stored:
             from_bytes(known["row"]), from_bytes(known["probabilities"]),
             None if known["x"] is None else from_bytes(known["x"]), known["context"],
         )  # fmt: skip
-        if len(stored.row) < TAIL + 3 * len(stored.arms):
-            raise ValueError(f"it has {len(stored.row)} numbers")
+        K = len(stored.arms)
+        if len(stored.row) < TAIL + 3 * K or len(stored.probabilities) != K:
+            raise ValueError(f"it has {len(stored.row)} numbers for {K} arms")
         return stored
     except (ValueError, TypeError) as error:
         raise ValueError(f"decision {known['id']!r} cannot be read: {error}") from error

@@ -4,26 +4,50 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import itemgetter
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Integer, String, bindparam, insert, literal_column, select
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Integer,
+    String,
+    bindparam,
+    insert,
+    literal_column,
+    select,
+)
 from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import IntegrityError
 
-from bayesbandit.store.database import Database
-from bayesbandit.store.deadlines import before, deadline, left, limited
-from bayesbandit.store.records import NotStored, Unavailable
+from bayesbandit.store.database import Database, before, deadline, left, limited
+from bayesbandit.store.records import NotStored, Stored, Unavailable
+from bayesbandit.store.rows import row_of
 from bayesbandit.store.tables import decisions, states
 
 NOT_STORED = "the decision could not be stored, so there is none: "
 
 
-def storing(dialect: Dialect) -> list[str]:
-    """Return the statements that store a row of `Together.store`, compiled once as text.
+class Statement(NamedTuple):
+    """A statement compiled once as text. names: of its values by position; None: by name."""
+
+    text: str
+    names: tuple[str, ...] | None
+
+    def execute(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Execute the statement with the columns of each row."""
+        given: Any = rows
+        if self.names is not None:
+            given = [*map(itemgetter(*self.names), rows)]
+        connection.exec_driver_sql(self.text, given)
+
+
+def storing(dialect: Dialect) -> list[Statement]:
+    """Return the statements that store a row of `Together.append`.
 
     PostgreSQL takes both in one statement, which is one message less.
     """
@@ -32,13 +56,13 @@ def storing(dialect: Dialect) -> list[str]:
         bindparam("due", type_=BigInteger),
     )  # fmt: skip
     zero = literal_column("0", Integer)
-    opened = select(*given, zero, zero)
     columns = ["bandit", "decision_id", "due", "came", "shown"]
-    first = str(insert(decisions).compile(dialect=dialect))
-    second = str(insert(states).from_select(columns, opened).compile(dialect=dialect))
-    if dialect.name == "sqlite":
-        return [first, second]
-    return [f"WITH stored AS ({first}) {second}"]
+    opened = insert(states).from_select(columns, select(*given, zero, zero))
+    both = [one.compile(dialect=dialect) for one in (insert(decisions), opened)]
+    if dialect.positional:
+        return [Statement(str(one), tuple(one.positiontup or ())) for one in both]
+    first, second = map(str, both)
+    return [Statement(f"WITH stored AS ({first}) {second}", None)]
 
 
 @dataclass(eq=False)
@@ -54,20 +78,22 @@ class Waiting:
 class Together:
     """The waiting calls of a process. The thread that has the turn stores those of all others."""
 
-    def __init__(self, database: Database) -> None:
-        self.database = database
+    def __init__(self, database: Database, bandit: str) -> None:
+        self.database, self.bandit = database, bandit
         self.statements = storing(database.connected().dialect)
         self._begin()
 
     def _begin(self) -> None:
         self.turn, self.waiting, self.pid = Lock(), deque[Waiting](), os.getpid()
 
-    def store(self, rows: Sequence[dict[str, Any]]) -> bool:
-        """Store decisions with their states; return False, and store none, if an id is taken.
+    def append(self, made: Sequence[Stored], due: int | None) -> bool:
+        """Store decisions, all or none; return False, and store nothing, if an id is taken.
 
-        rows: the columns of each decision, and `due` of its state.
-        Raise NotStored unless it is certain that they are stored.
+        due: when to learn them; None: when a reward comes. Decisions of other threads that arrive
+        meanwhile are stored in the same transaction. Raise NotStored if it is not certain that they
+        are stored.
         """
+        rows = [{"bandit": self.bandit, "due": due, **row_of(one)} for one in made]
         if self.pid != os.getpid():  # a fork has other threads
             self._begin()
         own = Waiting(rows, deadline())
@@ -110,7 +136,7 @@ class Together:
         try:
             with self.database.write() as connection:
                 for one in self.statements:
-                    connection.exec_driver_sql(one, rows)
+                    one.execute(connection, rows)
         except IntegrityError:
             return False
         return True

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import batched, groupby
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from sqlalchemy import Connection, Row, Select, or_, select, true
+from sqlalchemy import Connection, Row, Select, or_, select
 
+from bayesbandit import checks
 from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.bandit.choosing import choose_by_seeds
 from bayesbandit.checks import floats
 from bayesbandit.store.ledger import (
     CLOCK_TOLERANCE,
@@ -37,19 +40,24 @@ from bayesbandit.store.records import (
     STARTED,
     TIMELY,
     UNKNOWN,
-    Change,
     Due,
     Outcome,
     Stored,
 )
-from bayesbandit.store.rows import Parts, decision_of, layout_of, saved, stored_of
+from bayesbandit.store.rows import Parts, decision_of, layout_of, saved, seeds_of, stored_of
 from bayesbandit.store.settings import Settings, closed_by
 from bayesbandit.store.tables import decisions, rewards, states, versions
-from bayesbandit.store.versions import Erased, Version, decided, digests, restored
+from bayesbandit.store.versions import Erased, Version, restored
 
 AT_ONCE = 1000  # rows read, and decisions made again, at a time
 PROBABILITY_TOLERANCE = 1e-9  # by how much a number may differ on another machine
 COLUMNS = ("kind", "id", "expected", "found", "said")
+SHOWN_BY_ROWS = {  # what is expected, what is found, and the sentence
+    "state without decision": ("a decision", None, "there is a state, and no decision"),
+    "reward without decision": ("a decision", None, "there is a reward, and no decision"),
+    "state": ("open or closed", "neither", "the decision is neither open nor closed"),
+    "reward": ("in time", "not", "a reward counts that came before its decision, or too late"),
+}
 
 
 def violations(ledger: Ledger, parts: Parts) -> pd.DataFrame:
@@ -57,8 +65,7 @@ def violations(ledger: Ledger, parts: Parts) -> pd.DataFrame:
     with ledger.database.read(patient=True) as connection:
         log = Verification(ledger, connection, parts)
         if log.begun():
-            log.check_references()
-            log.check_rewards()
+            log.check_rows()
             log.check_versions()
         return pd.DataFrame(log.found, columns=list(COLUMNS)).astype({"id": str})
 
@@ -77,24 +84,29 @@ class Groups:
             yield row
 
 
-@dataclass
 class Verification:
-    """A log, as it was at one moment, and the violations that were found: one row each.
+    """A log, as it was at one moment, and the violations that were found: one row each."""
 
-    unread: why the first snapshot could not be read.
-    """
-
-    ledger: Ledger
-    connection: Connection
-    parts: Parts
-    how: Settings = field(default_factory=Settings)
-    secret: bytes = b""
-    unread: ValueError | None = None
-    found: list[tuple[str, str, object, object, str]] = field(default_factory=list)
+    def __init__(self, ledger: Ledger, connection: Connection, parts: Parts) -> None:
+        self.ledger = ledger
+        self.connection = connection
+        self.parts = parts
+        self.settings = Settings()
+        self.secret = b""
+        self.unread: ValueError | None = None  # why the first snapshot could not be read
+        self.found: list[tuple[str, str, object, object, str]] = []
 
     def add(self, kind: str, one: object, expected: object, found: object, said: str) -> None:
         """Add a violation."""
         self.found.append((kind, str(one), expected, found, said))
+
+    @contextmanager
+    def noting(self, kind: str, one: object, expected: str) -> Iterator[None]:
+        """Add a violation if the `with` block raises ValueError, and go on after it."""
+        try:
+            yield
+        except ValueError as error:
+            self.add(kind, one, expected, "none", str(error))
 
     def rows(self, query: Select[Any]) -> Iterator[Row[Any]]:
         """Yield the rows of a query."""
@@ -102,52 +114,46 @@ class Verification:
 
     def begun(self) -> bool:
         """Return whether the log says how its bandit began; an empty one has nothing to say."""
-        try:
-            if (known := self.ledger.beginning()) is not None:
-                self.how, self.secret = known.settings, known.secret
+        with self.noting("version", 0, "how the bandit began"):
+            known = self.ledger.beginning()
+            if known is not None:
+                self.settings = known.settings
+                self.secret = known.secret
                 return True
-        except ValueError as error:
-            self.add("version", 0, "how the bandit began", "none", str(error))
-            return False
-        own = (select(one.c.bandit).where(self.ledger.own(one)) for one in (decisions, versions))
-        if any(self.connection.execute(one.limit(1)).first() for one in own):
-            said = "the log does not say how the bandit began, and nothing else can be checked"
-            self.add("version", 0, "how the bandit began", "none", said)
+            own = (
+                select(one.c.bandit).where(self.ledger.own(one)) for one in (decisions, versions)
+            )
+            if any(self.connection.execute(one.limit(1)).first() for one in own):
+                raise ValueError(
+                    "the log does not say how the bandit began: no more can be checked"
+                )
         return False
 
-    # ---- what rows show by themselves ------------------------------------------------------------
-
-    def check_references(self) -> None:
-        """Find states and rewards without a decision, and decisions without a state.
+    def check_rows(self) -> None:
+        """Find what rows show by themselves.
 
         A reward that was of an unknown decision when it came is what it says, and no violation.
         """
         own = self.ledger.own
-        had_decision = rewards.c.status != UNKNOWN
-        for kind, table, claims in (("state", states, true()), ("reward", rewards, had_decision)):
-            lost = select(table.c.decision_id).outerjoin(decisions, of_decision(table))
-            for row in self.rows(lost.where(own(table), decisions.c.id.is_(None), claims)):
-                said = f"there is a row of {kind} and no decision {row.decision_id!r}"
-                self.add(f"{kind} without decision", row.decision_id, "a decision", None, said)
-        lost = select(decisions.c.id).outerjoin(states, of_decision(states))
-        for row in self.rows(lost.where(own(decisions), states.c.bandit.is_(None))):
-            said = "the decision is neither open nor closed"
-            self.add("state", row.id, "open or closed", "neither", said)
-
-    def check_rewards(self) -> None:
-        """Find rewards that count though they came before their decision, or too late."""
         at, decided_at = rewards.c.observed_at, decisions.c.decided_at
         wrong = at < decided_at - CLOCK_TOLERANCE
-        if self.how.wait is not None:
-            wrong = or_(wrong, at > decided_at + self.how.wait)
-        counted = (
-            select(rewards, decided_at)
-            .join(decisions, of_decision(rewards))
-            .where(self.ledger.own(rewards), rewards.c.status == TIMELY, wrong)
-        )
-        for row in self.rows(counted):
-            said = "a reward counts that came before its decision, or too late"
-            self.add("reward", row.decision_id, row.decided_at, row.observed_at, said)
+        if self.settings.wait is not None:
+            wrong = or_(wrong, at > decided_at + self.settings.wait)
+        state = select(states.c.decision_id).outerjoin(decisions, of_decision(states))
+        reward = select(rewards.c.decision_id).outerjoin(decisions, of_decision(rewards))
+        decision = select(decisions.c.id).outerjoin(states, of_decision(states))
+        lost = decisions.c.id.is_(None)
+        checks = {
+            "state without decision": state.where(own(states), lost),
+            "reward without decision": reward.where(
+                own(rewards), lost, rewards.c.status != UNKNOWN
+            ),
+            "state": decision.where(own(decisions), states.c.bandit.is_(None)),
+            "reward": reward.where(own(rewards), rewards.c.status == TIMELY, wrong),
+        }
+        for kind, query in checks.items():
+            for (id_,) in self.rows(query):
+                self.add(kind, id_, *SHOWN_BY_ROWS[kind])
 
     # ---- versions --------------------------------------------------------------------------------
 
@@ -167,10 +173,17 @@ class Verification:
         for row in self.rows(changes.order_by(versions.c.number)):
             closing = self.ledger.closed().where(states.c.version == row.number)
             closed = self.connection.execute(closing).all()
-            change = self.change(before, row, closed)
-            if change is not None:
-                self.check_outcomes(last, change, closed)
-            last = self.compared(self.computed(last, change), row)
+            outcomes = list[Outcome]()
+            for one in closed:
+                with self.noting("decision", one.id, "a decision"):
+                    outcomes.append(outcome_of(one))
+            if before is not None:
+                self.check_chain(before, row, outcomes)
+            if len(outcomes) == len(closed):
+                self.check_outcomes(last, closed, outcomes)
+            else:
+                last = None
+            last = self.compared(self.computed(last, row, outcomes), row)
             readable = readable or last is not None
             self.check_decisions(last, made, row)
             before = row
@@ -181,58 +194,36 @@ class Verification:
         for row in [*made.up_to(2**62), *self.rows(closing)]:
             self.add("version", row.id, f"at most {number}", "more", "no such version")
 
-    def change(
-        self, before: Row[Any] | None, row: Row[Any], closed: Sequence[Row[Any]]
-    ) -> Change | None:
-        """Return the change of a version, after comparing it with the version before.
-
-        closed: the decisions that it closed. Return None if it cannot be read.
-        """
+    def check_chain(self, before: Row[Any], row: Row[Any], outcomes: Sequence[Outcome]) -> None:
+        """Compare a version with the one before it."""
         number = row.number
-        outcomes = list[Outcome]()
-        for one in closed:
-            try:
-                outcomes.append(outcome_of(one))
-            except ValueError as error:
-                self.add("decision", one.id, "a decision", "none", str(error))
-        if before is not None:
-            if row.at < before.at:
-                said = f"version {number} is before the one before it"
-                self.add("clock", number, before.at, row.at, said)
-            pruned = before.number == 0 and row.kind == CHECKPOINT  # what came between may go
-            if number == before.number + 1:
-                digest = chained(before.digest, row.at, row.kind, row.detail, outcomes)
-                if digest != row.digest:
-                    said = f"what version {number} closed is not what it closed when it was made"
-                    self.add("digest", number, row.digest.hex(), digest.hex(), said)
-            elif not pruned:
-                said = f"versions {before.number + 1} … {number - 1} of the bandit are not there"
-                self.add("gap", number, before.number + 1, number, said)
-            if before.number == 0 and before.snapshot is None and not pruned:
-                said = "the snapshot of version 0 is not there"
-                self.add("snapshot", 0, "a snapshot", "none", said)
+        if row.at < before.at:
+            said = f"version {number} is before the one before it"
+            self.add("clock", number, before.at, row.at, said)
+        pruned = before.number == 0 and row.kind == CHECKPOINT  # what came between may go
+        if number == before.number + 1:
+            digest = chained(before.digest, row.at, row.kind, row.detail, outcomes)
+            if digest != row.digest:
+                said = f"what version {number} closed is not what it closed when it was made"
+                self.add("digest", number, row.digest.hex(), digest.hex(), said)
+        elif not pruned:
+            said = f"versions {before.number + 1} … {number - 1} of the bandit are not there"
+            self.add("gap", number, before.number + 1, number, said)
+        if before.number == 0 and before.snapshot is None and not pruned:
+            said = "the snapshot of version 0 is not there"
+            self.add("snapshot", 0, "a snapshot", "none", said)
+
+    def computed(
+        self, last: Version | None, row: Row[Any], outcomes: Sequence[Outcome]
+    ) -> Version | None:
+        """Return the version after a change; None if it cannot be computed, as the first one."""
         if row.kind == STARTED:
             return None
-        try:
+        with self.noting("version", row.number, "a change"), suppress(Erased):
             change = change_of(row, outcomes)
-        except ValueError as error:
-            said = f"version {number} cannot be computed: {error}"
-            self.add("version", number, "a change", row.kind, said)
-            return None
-        return change if len(outcomes) == len(closed) else None
-
-    def computed(self, last: Version | None, change: Change | None) -> Version | None:
-        """Return the version after a change; None if it cannot be computed."""
-        if last is None or change is None or change.number != last.number + 1:
-            return None
-        try:
-            return last.advance(change)
-        except Erased:
-            return None
-        except ValueError as error:
-            said = f"version {change.number} cannot be computed: {error}"
-            self.add("version", change.number, "a change", change.kind, said)
-            return None
+            if last is not None and row.number == last.number + 1:
+                return last.advance(change)
+        return None
 
     def compared(self, made: Version | None, row: Row[Any]) -> Version | None:
         """Return this version, as it was made or as its snapshot has it, after comparing both."""
@@ -253,17 +244,17 @@ class Verification:
         return made
 
     def check_outcomes(
-        self, version: Version | None, change: Change, closed: Sequence[Row[Any]]
+        self, version: Version | None, closed: Sequence[Row[Any]], outcomes: Sequence[Outcome]
     ) -> None:
         """Find decisions that were closed otherwise than what came for them says."""
         told = self.ledger.came(self.connection, [row.id for row in closed])
-        for one, row in zip(change.outcomes, closed, strict=True):
+        for one, row in zip(outcomes, closed, strict=True):
             if one.decision.erased:
                 continue
             came = tuple(value for value, _ in told.get(row.id, []))
             shown = row.shown and one.outcome != INACTIVE  # else after it was closed
             retired = version.is_retired(one.decision) if version else one.outcome == RETIRED
-            right = closed_by(Due(one.decision, len(came), shown, came), self.how, retired)
+            right = closed_by(Due(one.decision, len(came), shown, came), self.settings, retired)
             if one.outcome == REFUSED and right.outcome in LEARNED:
                 right = replace(right, outcome=REFUSED)
             expected, found = (right.outcome, right.reward), (one.outcome, one.reward)
@@ -285,16 +276,13 @@ class Verification:
             for one in some:
                 if one.version < number and row.kind == CHECKPOINT:
                     continue  # of a version that was pruned
-                try:
+                with self.noting("decision", one.id, "a decision"):
                     stored = stored_of(one)
-                except ValueError as error:
-                    self.add("decision", one.id, "a decision", "none", str(error))
-                    continue
-                if one.version != number:
-                    said = f"version {one.version} of the bandit is not there"
-                    self.add("version", one.id, number, one.version, said)
-                elif not stored.erased:
-                    good.append(stored)
+                    if one.version != number:
+                        said = f"version {one.version} of the bandit is not there"
+                        self.add("version", one.id, number, one.version, said)
+                    elif not stored.erased:
+                        good.append(stored)
             if version is not None:
                 good.sort(key=_arms)
                 for _, alike in groupby(good, key=_arms):
@@ -312,9 +300,9 @@ class Verification:
             contexts = _contexts(bandit, some, x)
             if bandit.of_arms:
                 x = np.array([one.x for one in some]).reshape(len(some), len(first.available), -1)
-            seeds = digests(self.secret, [one.id for one in some])
+            seeds = seeds_of(self.secret, [one.id for one in some])
             t, at = [one.t for one in some], [one.decided_at for one in some]
-            again = decided(bandit, x, among, seeds, t, at)
+            again = choose_by_seeds(bandit, x, among, seeds, t, at)
         except (ValueError, TypeError) as error:
             if len(some) == 1:
                 self.add("decision", first.id, "a decision", "none", str(error))
@@ -324,11 +312,10 @@ class Verification:
             return
         names = np.asarray(again.arm).tolist()
         p = again.probabilities
-        own = p[np.arange(len(some)), [bandit.number(arm) for arm in names]]
         right = _alike(p, [one.probabilities for one in some])
-        right &= _alike(own, [one.propensity for one in some])
+        right &= _alike(np.asarray(again.propensity), [one.propensity for one in some])
         same = _alike(again.rows, [one.row for one in some])
-        given = _alike(contexts, [*x])
+        given = bandit.of_arms or _alike(contexts, x)
         said = f"version {version.number} decides otherwise"
         for i, one in enumerate(some):
             if names[i] != one.arm:
@@ -337,7 +324,7 @@ class Verification:
                 self.add("propensity", one.id, p[i].tolist(), one.probabilities.tolist(), said)
             elif not same[i]:
                 self.add("moments", one.id, again.rows[i].tolist(), one.row.tolist(), said)
-            if not (bandit.of_arms or given[i]):
+            if given is not True and not given[i]:
                 how = "the context is not the numbers by which was decided"
                 self.add("context", one.id, one.context, x[i].tolist(), how)
 
@@ -346,18 +333,11 @@ def _arms(one: Stored) -> tuple[object, object]:
     return one.arms, one.available
 
 
-def _alike(computed: np.ndarray, logged: Sequence[Any]) -> np.ndarray:
-    """Return which rows (n,) have the same numbers, but for rounding.
-
-    computed: (n, …). logged: n arrays or numbers, which may have other shapes.
-    """
-    blank = np.full(computed.shape[1:], np.nan)
-    whole = np.array([np.shape(one) == blank.shape for one in logged])
-    table = np.array([one if fits else blank for one, fits in zip(logged, whole, strict=True)])
-    near = np.isclose(
-        computed, table, rtol=PROBABILITY_TOLERANCE, atol=PROBABILITY_TOLERANCE, equal_nan=True
-    )
-    return np.asarray(whole & near.reshape(len(whole), -1).all(axis=1))
+def _alike(computed: np.ndarray, logged: Sequence[Any] | np.ndarray) -> np.ndarray:
+    """Return which rows (n,) of two arrays (n, …) have the same numbers, but for rounding."""
+    tolerance = PROBABILITY_TOLERANCE
+    near = np.isclose(computed, np.array(logged), rtol=tolerance, atol=tolerance, equal_nan=True)
+    return near.reshape(len(near), -1).all(axis=1)
 
 
 def _contexts(bandit: Bandit, some: Sequence[Stored], x: np.ndarray) -> np.ndarray:
@@ -370,4 +350,4 @@ def _contexts(bandit: Bandit, some: Sequence[Stored], x: np.ndarray) -> np.ndarr
     given = [json.loads(one.context or "null") for one in some]
     if bandit.encoder is None:
         given = [[*one.values()] if isinstance(one, dict) else one for one in given]
-    return np.atleast_2d(floats(bandit.encoded(given), "contexts"))
+    return checks.contexts(floats(bandit.encoded(given), "contexts"), bandit.n_features)

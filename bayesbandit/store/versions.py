@@ -8,28 +8,29 @@ a function of the context, the arms, and a keyed hash of the decision's id.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesbandit.bandit import choosing, fast_path, transactions
+from bayesbandit.bandit import fast_path, transactions
 from bayesbandit.bandit.bandit import Bandit
+from bayesbandit.bandit.choosing import choose_by_seeds
 from bayesbandit.bandit.decision import Decision
 from bayesbandit.beliefs.base import Refits
 from bayesbandit.checks import Name
 from bayesbandit.store.records import ADDED, CHECKPOINT, LEARN, Change, Outcome, Stored
-from bayesbandit.store.rows import Parts, decision_of, layout_of, loaded
+from bayesbandit.store.rows import Parts, decision_of, layout_of, loaded, saved
 
 if TYPE_CHECKING:
     from bayesbandit.store.ledger import Ledger, Snapshot
 
 logger = logging.getLogger("bayesbandit")
 CHANGES = 16  # read at a time
+MAX_ATTEMPTS = 100  # at making a version before another process does
 
 
 class Erased(ValueError):
@@ -136,42 +137,6 @@ def ticks_of(bandit: Bandit, decisions: Sequence[Stored]) -> np.ndarray | None:
     return bandit.ahead + np.array([d.decided_at / 1e6 if timed else d.t + 1.0 for d in decisions])
 
 
-def digests(secret: bytes, ids: Sequence[str]) -> list[bytes]:
-    """Return the 32 bytes that make the random numbers of each decision: a keyed hash of its id."""
-    return [blake2b(one.encode(), key=secret, digest_size=32).digest() for one in ids]
-
-
-def decided(
-    bandit: Bandit, x: np.ndarray, arms: Sequence[Name] | None, seeds: Sequence[bytes],
-    t: Sequence[int], at: Sequence[int],
-) -> Decision:  # fmt: skip
-    """Return the decision of a bandit at contexts (n, d), or (n, A, d) for A arms with features.
-
-    Each row depends on the bandit and on its own context, seed, t and time alone, and nothing is
-    changed. seeds: see `digests`. t: how many contexts were decided before. at: microseconds since
-    1970.
-    """
-    available = bandit.all_arms
-    if arms is not None:
-        available = np.array([arm in arms for arm in bandit.arms])
-    if bandit.of_arms:
-        x, given = np.zeros((len(x), len(bandit.arms), x.shape[-1])), x
-        x[:, available] = given
-    if alike(bandit):
-        return choosing.choose_by_seeds(bandit, x, available, seeds, t[0], at[0] / 1e6)
-    rows = [
-        choosing.choose_by_seeds(bandit, x[i : i + 1], available, [seed], t[i], at[i] / 1e6).rows
-        for i, seed in enumerate(seeds)
-    ]
-    return Decision(bandit.layout, np.concatenate(rows))
-
-
-def alike(bandit: Bandit) -> bool:
-    """Return whether a bandit decides the same at any time: then contexts are decided together."""
-    belief = bandit.belief
-    return bandit.param is not None and belief.clock is None and not belief.predict_may_refit
-
-
 def rehearse(bandit: Bandit) -> Decision:
     """Compile what decides and learns, by a few rounds of copies; return their last decision.
 
@@ -182,7 +147,9 @@ def rehearse(bandit: Bandit) -> Decision:
         for n in (1, 2):
             x = np.zeros((n, *shape))
             zeros = [0] * n
-            decision = decided(bandit, x, None, [bytes([i]) * 32 for i in range(n)], zeros, zeros)
+            decision = choose_by_seeds(
+                bandit, x, None, [bytes([i]) * 32 for i in range(n)], zeros, zeros
+            )
             _ = decision.propensity, decision.probabilities
         twin = independent(bandit)
         with suppress(ValueError):  # a model may refuse this reward
@@ -193,16 +160,38 @@ def rehearse(bandit: Bandit) -> Decision:
     return decision
 
 
-def follow(ledger: Ledger, version: Version, parts: Parts, until: int | None = None) -> Version:
-    """Return the newest version, or version `until`.
+def change(
+    ledger: Ledger, current: Callable[[], Version], kind: str, detail: Mapping[str, Any]
+) -> Version:
+    """Store a change of the current version; return the version that it makes.
 
-    Start from the newest snapshot, or from this version if no snapshot is newer. Then apply the
-    later changes.
+    A checkpoint has a snapshot.
     """
-    newer = ledger.snapshot(2**62 if until is None else until, above=version.number)
-    if newer is not None:
-        version = restored(ledger, newer, parts)
-    return catch_up(ledger, version, parts, until)
+    for _ in range(MAX_ATTEMPTS):
+        before = current()
+        made = before.advance(Change(before.number + 1, 0, kind, detail))
+        told = detail
+        data = None
+        if kind == CHECKPOINT:
+            told = {"closed": ledger.n_closed(), "removed": [*made.removed.items()]}
+            data = saved(made.bandit)
+        digest = ledger.commit(before.digest, made.number, kind, told, data=data)
+        if digest is not None:
+            return replace(made, digest=digest)
+    raise TimeoutError(f"{kind}: other processes change the bandit of {ledger} all the time")
+
+
+def newest(ledger: Ledger, parts: Parts, known: Version | None = None) -> Version:
+    """Return the newest version: the newest snapshot, and the changes after it.
+
+    known: a version; it is the beginning if no snapshot is newer.
+    """
+    last = ledger.snapshot(above=-1 if known is None else known.number)
+    if last is not None:
+        known = restored(ledger, last, parts)
+    if known is None:
+        raise ledger.no_bandit()
+    return catch_up(ledger, known, parts)
 
 
 def catch_up(ledger: Ledger, version: Version, parts: Parts, until: int | None = None) -> Version:
@@ -218,7 +207,7 @@ def catch_up(ledger: Ledger, version: Version, parts: Parts, until: int | None =
             try:
                 version = version.advance(change)
             except Erased as error:
-                later = ledger.first_snapshot(above=version.number)
+                later = ledger.snapshot(above=version.number, oldest=True)
                 if later is None or (until is not None and later.number > until):
                     raise
                 said = "%s: %s; it goes on from the snapshot of version %d"
@@ -232,18 +221,3 @@ def restored(ledger: Ledger, snapshot: Snapshot, parts: Parts) -> Version:
     """Return the version of a snapshot."""
     number, digest, data = snapshot
     return Version(number, loaded(data, parts, number), digest, ledger.removed(number))
-
-
-def newest(ledger: Ledger, parts: Parts) -> Version:
-    """Return the newest version: the newest snapshot, and the changes after it."""
-    if (last := ledger.snapshot()) is None:
-        raise ledger.no_bandit()
-    return catch_up(ledger, restored(ledger, last, parts), parts)
-
-
-def first(ledger: Ledger, parts: Parts) -> Version:
-    """Return the bandit with which the log begins: version 0, or the first that was kept."""
-    ledger.begun()
-    if (kept := ledger.first_snapshot()) is None:
-        raise ValueError(f"the log {ledger} has lost the snapshot of version 0")
-    return restored(ledger, kept, parts)

@@ -292,4 +292,4 @@ def test_a_scrape_reads_numbers(tmp_path, monkeypatch):
     assert min(spent) < 0.02
     [line] = [line for line in text.splitlines() if line.startswith("bayesbandit_surprise ")]
     assert float(line.split()[1]) == server.surprise() > 2
-    assert service._evidence.log_e.size == 0
+    assert service._learner.evidence.log_e.size == 0

@@ -97,11 +97,11 @@ def test_its_numbers_are_those_of_the_log(log, tmp_path):
     assert "refused" not in closed
 
 
-def watched(log, most=ARMS):
+def watched(log):
     from bayesbandit.service.watching import Watch
     from bayesbandit.store.reading import chunks
 
-    seen = Watch(log.ledger, most)
+    seen = Watch(log.ledger.begun())
     for chunk in chunks(log.ledger, None, None, 10_000):
         seen.add(chunk)
     return seen
@@ -111,8 +111,8 @@ def watched(log, most=ARMS):
 def test_floors_are_seen(log):
     seen = watched(log[0])
     low = np.stack(log[0].frame()["probabilities"]).min(axis=1)
-    assert sum(week["floor"] for week in seen.weeks.values()) == (low <= 0.1 * 1.001).sum() > 0
-    assert seen.drift.table()["column"].tolist() == list(bb.ope.Log.of(log[0]).features)
+    assert seen.rows["floor"].sum() == (low <= 0.1 * 1.001).sum() > 0
+    assert seen.drift()["column"].tolist() == list(bb.ope.Log.of(log[0]).features)
 
 
 @pytest.mark.slow
@@ -184,7 +184,7 @@ def test_drift_is_in_units_of_the_first_contexts(shared, tmp_path):
         bb.Service(bandit, log, clock=iter(range(10**9, 2 * 10**9)).__next__).decide(
             x.reshape(800, 2, 2) if shared else x, id=[f"{i:04}" for i in range(800 * (2 - shared))]
         )
-        table = watched(log, ["a"]).drift.table()
+        table = watched(log).drift()
     z = (x[:, 0] - x[:1000, 0].mean()) / x[:1000, 0].std()
     assert table["contexts"].tolist() == [1600, 1600]
     assert table["mean_shift"].to_numpy() == pytest.approx([z.mean(), 0.0], abs=1e-9)

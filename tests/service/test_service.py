@@ -567,8 +567,8 @@ def test_of_two_that_learn_the_same_the_second_is_too_late(url):
     service.reward(service.decide([0.0, 0.0]).id, 1.0)
     other = bb.Service.open(bb.DecisionLog(url))
     due, _ = service.log.ledger.due(service._now(), 10)
-    assert service._learn(due) == (1, 1)
-    assert other._learn(due) == (0, 0)
+    assert service._learner.step(due) == (1, 1)
+    assert other._learner.step(due) == (0, 0)
     assert other.sync() == 1
     assert same(other.bandit, service.bandit)
 
@@ -580,7 +580,7 @@ def test_what_comes_while_the_learner_computes_is_not_lost(url):
     due, _ = service.log.ledger.due(service._now(), 10)
     at = clock.now - DAY
     assert service.reward(one, 3.0, at=at) == "timely"  # after it was read as one without reward
-    assert service._learn(due) == (0, 0)
+    assert service._learner.step(due) == (0, 0)
     assert service.learn() == 1
     assert service.bandit.history.reward.tolist() == [3.0]
 
@@ -604,7 +604,7 @@ def test_a_reward_that_becomes_visible_late_is_neither_skipped_nor_counted_twice
 def test_a_learner_does_not_try_for_ever(lite, monkeypatch):
     service, _ = begun(lite)
     service.reward(service.decide([0.0, 0.0]).id, 1.0)
-    monkeypatch.setattr("bayesbandit.service.service.MAX_ATTEMPTS", 3)
+    monkeypatch.setattr("bayesbandit.service.learner.MAX_ATTEMPTS", 3)
     monkeypatch.setattr(service.log.ledger, "commit", lambda *_: None)
     with pytest.raises(TimeoutError, match="refuses a version each time"):
         service.learn()
@@ -645,6 +645,26 @@ def test_a_reward_that_comes_as_its_decision_is_stored_is_not_late(tmp_path, mon
     assert service.reward("order-1", 1.0) == "timely"
     assert service.learn() == 1
     assert service.log.verify().empty  # clocks may differ
+
+
+def test_a_setting_that_changes_gets_the_round(lite):
+    """The number of the context among all that were decided, alone or in a batch."""
+    rounds = []
+
+    def alpha(t):
+        rounds.append(t)
+        return 1.0 / t
+
+    bandit = bb.Bandit(3, bb.Ridge(), bb.Thompson(alpha=alpha), n_features=2)
+    service = bb.Service(bandit, bb.DecisionLog(lite))
+    for reward in range(6):
+        service.reward(service.decide([1.0, 1.0]).id, float(reward))
+    service.learn()
+    rounds.clear()
+    service.decide([1.0, 1.0])
+    service.decide(np.ones((3, 2)))
+    assert rounds == [7, 8, 9, 10]
+    assert service.log.verify(policy=bandit.policy).empty
 
 
 def test_limit(lite):
@@ -702,7 +722,7 @@ def test_another_bandit_needs_another_log(lite):
         begun(lite, wait="2d")
     with pytest.raises(ValueError, match="model"):
         begun(lite, linear(ridge=7.0))
-    with pytest.raises(ValueError, match="has a bandit with the policy Thompson"):
+    with pytest.raises(ValueError, match=r"another policy: .*Thompson.*, not .*Greedy"):
         bb.Service.open(service.log, policy=bb.Greedy())
 
 

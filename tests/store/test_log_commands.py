@@ -40,7 +40,7 @@ def test_a_backup_of_a_log_at_work_is_restored_and_whole(url, tmp_path):
     live(service, clock, days=2)
     out = tmp_path / "backup.db"
     open_one = service.decide([0.0, 0.0], id="open")
-    found, said = run("log", "backup", "--log", url, "--out", out)
+    found, said = run("log", "backup", "--log", url, out)
     assert found.exit_code == 0, said
     service.decide([1.0, 0.0])  # the log goes on, and its copy does not
     copy = f"sqlite:///{out}"
@@ -52,7 +52,7 @@ def test_a_backup_of_a_log_at_work_is_restored_and_whole(url, tmp_path):
         assert len(log.frame()) == 41
         assert restored.decide([0.0, 0.0], id="open").arm == open_one.arm
         assert restored.reward("open", 1.0) == "timely"
-    again, said = run("log", "backup", "--log", url, "--out", out)
+    again, said = run("log", "backup", "--log", url, out)
     assert again.exit_code == 2
     assert "a backup needs a new one" in said
 
@@ -92,7 +92,7 @@ def test_after_an_erasure_the_replay_says_so_and_goes_on(url, service, caplog):
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_an_export_is_a_frame_that_evaluate_takes_as_a_log(url, service, tmp_path, ending):
     out = tmp_path / f"decisions.{ending}"
-    found, said = run("log", "export", "--log", url, "--out", out)
+    found, said = run("log", "export", "--log", url, out)
     assert found.exit_code == 0, said
     assert f"40 decisions in {out}".replace(" ", "") in said.replace(" ", "")
     frame = pd.read_csv(out) if ending == "csv" else pd.read_parquet(out)
@@ -106,10 +106,10 @@ def test_an_export_is_a_frame_that_evaluate_takes_as_a_log(url, service, tmp_pat
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["backup", "--out", "no/b.db"], "no folder"),
-        (["export", "--out", "log.txt"], "--out must end in .csv or .parquet; got 'log.txt'"),
-        (["export", "--out", "here/log.csv"], "here is no folder"),
-        (["export", "--out", "log.csv", "--name", "nobody"], "has no bandit"),
+        (["backup", "no/b.db"], "no folder"),
+        (["export", "log.txt"], "the file must end in .csv or .parquet; got 'log.txt'"),
+        (["export", "here/log.csv"], "here is no folder"),
+        (["export", "log.csv", "--name", "nobody"], "has no bandit"),
         (["erase"], "Missing argument"),
         (["prune", "--name", "nobody"], "has no bandit"),
         (["prune", "--policy", "mine.py:POLICY"], "No such option: --policy"),
@@ -129,8 +129,8 @@ def test_a_wrong_word_changes_nothing(url, service, tmp_path, monkeypatch, words
 
 @pytest.mark.parametrize("command", ["verify", "backup", "prune", "erase", "export"])
 def test_a_log_that_is_none_is_a_sentence(command, tmp_path):
-    more = {"erase": ["one"], "backup": ["--out", tmp_path / "b.db"]}
-    more["export"] = ["--out", tmp_path / "b.csv"]
+    more = {"erase": ["one"], "backup": [tmp_path / "b.db"]}
+    more["export"] = [tmp_path / "b.csv"]
     words = more.get(command, [])
     found, said = run("log", command, "--log", f"sqlite:///{tmp_path}/none.db", *words)
     assert found.exit_code == 2

@@ -1,0 +1,150 @@
+"""The version of a bandit in one process: it follows the log, learns, and changes arms."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import replace
+from threading import RLock
+
+from bayesbandit.beliefs.drift_test import EProcess
+from bayesbandit.checks import Name
+from bayesbandit.store.ledger import Ledger
+from bayesbandit.store.records import LEARN, LEARNED, REFUSED, Due
+from bayesbandit.store.rows import Parts, saved
+from bayesbandit.store.settings import Settings, closed_by
+from bayesbandit.store.versions import MAX_ATTEMPTS, Version, change, newest
+
+logger = logging.getLogger("bayesbandit")
+DECISIONS_PER_TRANSACTION = 1000  # decisions learned in one transaction
+RECENT = 10_000  # rounds before a learner began that its evidence of changes is about, too
+
+
+class Learner:
+    """The newest version of a bandit that this process has, and what makes newer ones.
+
+    now: a function that returns microseconds since 1970.
+    version: what decides here. lost: whether the log has no bandit any more.
+    """
+
+    def __init__(
+        self, ledger: Ledger, parts: Parts, settings: Settings, snapshot_every: int,
+        now: Callable[[], int],
+    ) -> None:  # fmt: skip
+        self.ledger, self.parts, self.settings, self.now = ledger, parts, settings, now
+        self.snapshot_every = snapshot_every
+        self.version = newest(ledger, parts)
+        self.lost = False
+        self.evidence: EProcess | None = None  # that rewards have changed, if this process learns
+        self._changing = RLock()  # held while the version changes
+        self._unsaved = 0  # decisions learned since the last snapshot
+
+    def learn(self, limit: float) -> int:
+        """Learn the rewards of at most `limit` decisions: see `Service.learn`."""
+        learned = 0
+        failed = 0
+        with self._changing, self.ledger.learner() as elected:
+            while elected and limit > 0:
+                self.sync()
+                due, broken = self.ledger.due(
+                    self.now(), int(min(DECISIONS_PER_TRANSACTION, limit))
+                )
+                if broken:
+                    self.ledger.set_aside(broken)
+                    logger.error("%s: set aside %s", self.ledger, "; ".join(broken.values()))
+                elif not due:
+                    break
+                else:
+                    closed, new = self.step(due)
+                    failed = 0 if closed else failed + 1
+                    if failed == MAX_ATTEMPTS:
+                        raise TimeoutError("the log refuses a version each time; see log.verify()")
+                    limit -= closed
+                    learned += new
+        if learned:
+            with suppress(OSError):  # it is learned anyway
+                self.ledger.database.checkpoint()
+        return learned
+
+    def step(self, due: Sequence[Due]) -> tuple[int, int]:
+        """Learn from these decisions; return how many were closed and how many learned."""
+        before = self.version
+        outcomes = [closed_by(one, self.settings, before.is_retired(one.decision)) for one in due]
+        learned = [one for one in outcomes if one.outcome in LEARNED]
+        try:
+            version = before.learned(learned, len(due))
+        except ValueError:  # the bandit refuses some of them
+            refused = before.refused(learned)
+            outcomes = [
+                replace(one, outcome=REFUSED, reason=refused[one.decision.id])
+                if one.decision.id in refused
+                else one
+                for one in outcomes
+            ]
+            learned = [one for one in outcomes if one.outcome in LEARNED]
+            version = before.learned(learned, len(due))
+        unsaved = self._unsaved + len(due)
+        data = saved(version.bandit) if unsaved >= self.snapshot_every else None
+        evidence = self._evidence_of(version)
+        detail = {
+            "closed": len(due),
+            "learned": len(learned),
+            "surprise": evidence.largest / math.log(10),
+            "refit": version.refit,
+            "outcomes": Counter(one.outcome for one in outcomes),
+        }
+        digest = self.ledger.commit(
+            before.digest, version.number, LEARN, detail, outcomes, due, data
+        )
+        if digest is None:
+            return 0, 0
+        self.version = replace(version, digest=digest)
+        self.evidence = evidence
+        self._unsaved = 0 if data is not None else unsaved
+        return len(due), len(learned)
+
+    def _evidence_of(self, version: Version) -> EProcess:
+        """Return the evidence of a version that is not stored yet; that of this process stays."""
+        if self.evidence is None:
+            self.evidence = EProcess(keep=0)
+            self.evidence.followed = max(0, self.version.bandit.history.total - RECENT)
+        evidence = deepcopy(self.evidence)
+        evidence.follow(version.bandit.history)
+        return evidence
+
+    def change_arms(self, kind: str, arm: Name) -> None:
+        """Add or remove an arm."""
+        with self._changing:
+            self.version = change(self.ledger, self.sync, kind, {"arm": arm})
+
+    def sync(self) -> Version:
+        """Get the newest version from the log; see `Service.sync`."""
+        with self._changing:
+            own = self.version
+            known = self.ledger.digest(own.number)
+            if known == own.digest:
+                self.version = newest(self.ledger, self.parts, own)
+                return self.version
+            pruned = known is None and self.ledger.newest() > own.number
+            self.lost = True  # until there is a version
+            self.version = newest(self.ledger, self.parts)
+            self.lost = False
+            if not pruned:
+                self.evidence = None
+                logger.error(
+                    "%s went back: its version %d is not the one that decided here, as after a "
+                    "backup was restored. Decisions go on with version %d; what came since the "
+                    "backup is lost", self.ledger, own.number, self.version.number,
+                )  # fmt: skip
+            return self.version
+
+    def snapshot(self) -> int:
+        """Store the version's bandit in the log; return its number."""
+        with self._changing:
+            self.ledger.add_snapshot(self.version.number, saved(self.version.bandit))
+            self._unsaved = 0
+            return self.version.number
