@@ -124,6 +124,7 @@ class Bettors(Forecasts):
     def __init__(self, half_lives: Sequence[float | None]) -> None:
         super().__init__(Ridge(1.0, variance=1.0, intercept=False), half_lives)
         self.models = [model for model in self.models for _ in COEFFICIENT_SDS]
+        self.sds = COEFFICIENT_SDS * len(half_lives)
         M, S = len(half_lives), len(COEFFICIENT_SDS)
         self.log_s = np.full((M, S), -np.log(S))
         weight = np.full(M, PRIOR_OF_CHANGE / max(1, M - 1))
@@ -141,23 +142,21 @@ class Bettors(Forecasts):
         self.log = float(log[-1]) if len(log) else self.log
         return log
 
-    def _designs(self, x: Array) -> list[Array]:
-        """Return the design (n, D) of each regression: features x (n, d), and a constant."""
-        columns = [np.column_stack([s * x, np.full(len(x), CONSTANT_SD)]) for s in COEFFICIENT_SDS]
-        return columns * len(self.half_lives)
-
     def _learned(
-        self,
-        kernel: Callable[..., None],
-        width: tuple[int, ...],
-        designs: list[Array],
-        *rows: Array,
-    ) -> Array:
-        """Learn rows by a kernel, in order; return what it says of each, (n, M, S, *width)."""
-        found = np.empty((len(designs), len(designs[0]), *width))
-        tick, *rest = map(np.ascontiguousarray, rows)
-        for belief, design, out in zip(self.beliefs, designs, found, strict=True):
-            kernel(belief.arms, belief.settings, tick, design, *rest, out)
+        self, kernel: Callable[..., None], width: tuple[int, ...], x: Array, arm: Array,
+        there: Array, *told: Array,
+    ) -> Array:  # fmt: skip
+        """Learn the rounds that are `there` (n,) by a kernel, in order, by what is told of them.
+
+        Return what the kernel says of each, (n, M, S, *width).
+        """
+        ticks, played = self.begin(np.column_stack([x, np.ones(len(x))]), arm)
+        x = x[there]
+        rows = [np.ascontiguousarray(column[there]) for column in (ticks, played, *told)]
+        found = np.empty((len(self.beliefs), len(x), *width))
+        for belief, s, out in zip(self.beliefs, self.sds, found, strict=True):
+            design = np.column_stack([s * x, np.full(len(x), CONSTANT_SD)])
+            kernel(belief.arms, belief.settings, rows[0], design, *rows[1:], out)
         return np.moveaxis(found, 0, 1).reshape(-1, *self.log_s.shape, *width)
 
     def _weigh(self, scores: Array) -> tuple[Array, Array]:
@@ -175,10 +174,9 @@ class Chances(Bettors):
     def scores(self, x: Array, arm: Array, reward: Array) -> Array:
         """Learn rounds as `wealth`. Return the log probability (n, M) of whether each reward is the
         usual one, before it was learned, by each half-life."""
-        designs = self._designs(x)
         happened = (~np.isnan(reward)).astype(float)
-        rows = *self.begin(designs[0], arm), happened
-        found = self._learned(scoring.learn_chances, (), designs, *rows)
+        every = np.ones(len(x), np.bool_)
+        found = self._learned(scoring.learn_chances, (), x, arm, every, happened)
         return np.ascontiguousarray(self._weigh(found)[1])
 
 
@@ -202,15 +200,12 @@ class Amounts(Bettors):
     def scores(self, x: Array, arm: Array, reward: Array) -> Array:
         """Learn rounds as `wealth`. Return the logarithms (n, M) of what each half-life gained by
         each reward; NaN where it is the usual one, or while the noise is not known."""
-        designs = self._designs(x)
-        ticks, played = self.begin(designs[0], arm)
         out = np.full((len(x), len(self.half_lives)), np.nan)
         there = ~np.isnan(reward)
+        one = np.ones(len(x))
+        found = self._learned(scoring.learn_foretold, (2,), x, arm, there, reward, one)
         if not there.any():
             return out
-        rows = ticks[there], played[there], reward[there], np.ones(there.sum())
-        designs = [design[there] for design in designs]
-        found = self._learned(scoring.learn_foretold, (2,), designs, *rows)
         error, width = np.moveaxis(found, 3, 0)  # (n, M, S)
         noise = self._noise(error[:, 0, 0], width[:, 0, 0])
         score = -0.5 * (np.log(width) + error**2 / (width * noise[:, None, None]))

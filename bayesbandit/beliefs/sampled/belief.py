@@ -189,11 +189,11 @@ class SampledBelief(ByDraws):
         then, now = twin.rounds.of(twin._arm(h)), self.rounds.of(self._arm(g))
         if any(not np.array_equal(now[role][: len(v)], v) for role, v in then.items()):
             return
-        if len(twin.refused) < len(self.refused):
-            return  # its engine has refused other rounds
         if len(twin.refused) > len(self.refused):
             self._switch(twin.plan, twin.refused)
-        self.clouds[g] = replace(twin.clouds[h], since=self.decisions)
+        is_late = len(twin.refused) < len(self.refused)  # its engine has refused other rounds
+        new = replace(twin.clouds[h], since=self.decisions)
+        self.clouds[g] = replace(new, state=None) if is_late else new
 
     def _switch(self, plan: Plan, refused: tuple[Refusal, ...]) -> None:
         """Go on with another engine, to which the states of samplers mean nothing."""
