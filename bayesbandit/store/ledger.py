@@ -121,10 +121,9 @@ def chained(before: bytes, at: int, kind: str, detail: str, closed: Sequence[Out
     digest = blake2b(f"{at} {kind} {detail}".encode(), key=before[:64], digest_size=32)
     for case in closed:
         one = case.decision
-        moments = one.row[len(one.row) - 3 * len(one.arms) - 1 :]
         told = one.id, one.decided_at, one.version, one.t, one.arm, one.propensity
         digest.update(f"{told} {case.outcome} {case.reward!r}".encode())
-        digest.update(to_bytes(one.probabilities) + to_bytes(moments))
+        digest.update(to_bytes(one.probabilities) + to_bytes(one.beside_context))
     return digest.digest()
 
 

@@ -54,11 +54,15 @@ class Stored:
     context: str | None
 
     @property
+    def beside_context(self) -> np.ndarray:
+        """The row without its context: means, scales and last numbers of the arms, the scalars."""
+        return self.row[len(self.row) - TAIL - 3 * len(self.arms) :]
+
+    @property
     def available(self) -> tuple[Name, ...]:
         """The arms that could be chosen."""
-        K = len(self.arms)
-        mean = self.row[len(self.row) - TAIL - 3 * K :][:K]
-        return tuple(self.arms[k] for k in range(K) if mean[k] > -np.inf)
+        means = zip(self.arms, self.beside_context, strict=False)
+        return tuple(arm for arm, mean in means if mean > -np.inf)
 
     @property
     def erased(self) -> bool:

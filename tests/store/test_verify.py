@@ -10,6 +10,9 @@ import bayesbandit as bb
 
 sa = pytest.importorskip("sqlalchemy")
 
+from bayesbandit.kernels.row_layout import TAIL
+from bayesbandit.store.ledger import chained
+from bayesbandit.store.records import Outcome, Stored
 from tests.cases import in_gate
 from tests.service.test_service import DAY, begun, linear, live, same
 from tests.store.databases import KINDS, fresh
@@ -86,6 +89,25 @@ def test_what_only_deciding_again_shows(forge, change):
     values = {"p": np.full(3, 1 / 3).tobytes(), "one": 1 / 3} if ":p" in change else {}
     found = forge(change, **values)
     assert {"propensity", "arm"} & set(found["kind"])
+
+
+def test_a_digest_covers_all_that_a_decision_was_made_from():
+    """The first six of an arm's means and scales were left out."""
+    K, D = 3, 2
+    row = np.arange(D + 3.0 * K + TAIL)
+    given = ("id", 0, 0, 0, "a", 0.5, ("a", "b", "c"))
+
+    def digest(row):
+        stored = Stored(*given, row=row, probabilities=np.full(K, 1 / 3), x=None, context=None)
+        return chained(b"", 0, "learned", "", [Outcome(stored, "reward", 1.0)])
+
+    whole = digest(row)
+    for i in range(D, len(row)):
+        changed = row.copy()
+        changed[i] += 1.0
+        assert digest(changed) != whole, i
+    row[:D] = 0.0  # the context may be erased
+    assert digest(row) == whole
 
 
 def test_all_are_listed(forge):
