@@ -1,12 +1,9 @@
 """A declared bandit's life: how it is made, saved and copied, its arms, history and posteriors."""
 
-import re
-
 import pymc as pm
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.checks import shown
 from bayesbandit.model import RewardModel
 from tests import declarations as declared
 from tests.bandit.kinds import D
@@ -67,18 +64,6 @@ def test_settings_of_declared_models_are_not_of_others(kind):
 def test_balances(model, balance, message):
     with pytest.raises(ValueError, match=message):
         bb.Bandit(2, model, bb.Thompson(), balance, n_features=D)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [bb.Ridge, pytest.param(declared.lasso.function, id="function"), "lasso", None],
-    ids=repr,
-)
-def test_models(model):
-    with pytest.raises(
-        TypeError, match="model must be a reward model, .*" + re.escape(shown(model))
-    ):
-        bb.Bandit(2, model, bb.Thompson(), n_features=D)
 
 
 # ---- files, copies, seeds ------------------------------------------------------------------------

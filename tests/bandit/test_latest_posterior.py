@@ -50,18 +50,6 @@ def test_it_is_fitted_once_for_the_same_rounds(make):
     assert bandit.posterior(0).mean(x) != known
 
 
-@pytest.mark.slow
-@KINDS
-def test_its_rows_have_the_weights_of_now(make):
-    """Also where the weights of the past are settled afresh, and not at once."""
-    bandit = played(make(), 97)
-    known = bandit.posterior(0)
-    rows = known.belief.rows(0) if make is forest else known.rows
-    mine = bandit.history.arm == 0
-    np.testing.assert_array_equal(rows["reward"], bandit.history.reward[mine])
-    np.testing.assert_array_equal(rows["weight"], bandit.history.weight[mine])
-
-
 def test_a_forest_is_of_all_rounds():
     bandit = played(forest(), 97)
     at_once = played(forest(), 97).belief

@@ -471,18 +471,6 @@ def test_decisions_know_nothing_of_contexts_from_the_same_seed():
 # ---- more of what fails -------------------------------------------------------------------------
 
 
-def test_more_arms_retire_than_stay():
-    bandit = bb.LinTS(3, 1)
-    for arm in range(3):
-        bandit.update([1.0], arm, float(arm))
-    bandit.remove_arm(0)
-    bandit.remove_arm(1)
-    bandit.add_arm(9)
-    bandit.observe(bandit.choose([1.0]), 0.5)
-    assert bandit.history.arm.tolist()[:3] == [0, 1, 2]
-    assert bandit.history.reward.tolist() == [0.0, 1.0, 2.0, 0.5]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("change", ["remove", "add"])
 @few("add")

@@ -134,14 +134,6 @@ def test_what_does_not_merge_says_so():
         ridge.merge(ridge.belief)
 
 
-def test_rounds_of_both_are_counted():
-    one, other = made("ridge"), made("ridge").reseed(1)
-    for bandit, n in ((one, 12), (other, 5)):
-        bandit.play(np.ones((n, D)), np.ones((n, 3)))
-    one.merge(other)
-    assert (one.t, one.history.total, other.t) == (17, 17, 5)
-
-
 def test_a_common_past_is_found():
     bandit = made("ridge")
     rng = np.random.default_rng(0)

@@ -14,7 +14,7 @@ from bayesbandit.bandit import random_streams
 from bayesbandit.bandit.storage import saving
 from bayesbandit.bandit.storage.settings import encode
 from tests.cases import few
-from tests.players import ALL, PRESETS, STATEFUL, anatomy, world
+from tests.players import ALL, STATEFUL, anatomy, world
 
 
 def grown(name, seed=0, arms=("a", "b", 3)):
@@ -40,17 +40,6 @@ def test_numpy_numbers_in_settings(path, rng):
     x, reward = world(rng, 40, K=2)
     same = bb.BLTS(2, 3, 2.0, 0.5, refit_every=9, clip=0.2, history=7).play(x, reward)
     np.testing.assert_array_equal(bb.Bandit.load(path).play(x, reward), same)
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_no_pickle_and_a_version(name, path):
-    grown(name).save(path)
-    with np.load(path, allow_pickle=False) as archive:
-        arrays = {key: archive[key] for key in archive.files}
-    meta = json.loads(arrays["meta"].tobytes())
-    assert (meta["format"], meta["version"]) == ("bayesbandit.Bandit", 4)
-    assert meta["names"] == ["a", 3, "new"]
-    assert all(array.dtype.kind in "fu" for array in arrays.values())
 
 
 @pytest.mark.parametrize("name", ["α of t", "ε of t"])

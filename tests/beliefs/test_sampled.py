@@ -43,20 +43,6 @@ def test_an_exact_posterior_that_does_not_stream(name):
         near(theta, fit.coefficients["theta"][0], S, np.sqrt(np.diag(fit.known.covariance)))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["laplace", "bayesian_lasso"])
-def test_gibbs_draws_are_those_of_a_long_fit(name):
-    """2,000 sweeps against 4 × 4,000; an effective draw is worth at most four sweeps here."""
-    model, rows = bb.load_model(name), data(n=40, K=2)
-    belief = learn(believed(model, 2, draws=2000), rows)
-    assert belief.plan.engine == "gibbs"
-    mean, sd = moments_of(belief, probe())
-    for k in range(2):
-        fit = bb.fit(model, **of(rows, k), draws=4000, seed=1)
-        near(mean[:, k], fit.mean(probe()), 2000, fit.sd(probe()), thin=4)
-        np.testing.assert_allclose(sd[:, k], fit.sd(probe()), rtol=4.5 * np.sqrt(4 / 4000))
-
-
 @pytest.mark.parametrize(
     "model", [SHARED, pytest.param(GIBBS, marks=pytest.mark.slow)], ids=lambda m: m.name
 )

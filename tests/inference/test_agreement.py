@@ -22,7 +22,6 @@ from bayesbandit.inference.plan import plan
 from bayesbandit.inference.registry import candidates
 from bayesbandit.model import RewardModel
 from bayesbandit.posteriors.fitting import fit
-from tests.cases import few
 
 N, D, K = 25, 3, 3
 SEEDS = (1, 2, 3)
@@ -67,7 +66,6 @@ SAMPLED = {  # by Gibbs, and the same model by NUTS
     "hierarchical_ridge, half-normal τ²": (HIERARCHICAL.with_priors(sigma2=HALF, tau2=HALF),) * 2,
     "hierarchical_ridge": (HIERARCHICAL.with_priors(sigma2=VARIANCE, tau2=VARIANCE),) * 2,
 }  # fmt: skip
-CLOSED = {"ridge_known_noise": KNOWN, "ridge": RIDGE, "hierarchical_ridge": HIERARCHICAL}
 
 Moments = dict[str, tuple[np.ndarray, np.ndarray]]  # of "name mean" and "name sd": value, error
 
@@ -150,35 +148,9 @@ def test_gibbs_and_nuts_agree(name):
 
 
 @pytest.mark.slow
-@pytest.mark.long
-@pytest.mark.parametrize("name", CLOSED)
-def test_nuts_agrees_with_the_closed_form(name):
-    model, pairs = CLOSED[name], []
-    for seed in SEEDS:
-        for weighted in (False, True):
-            data = rows(model, seed, weighted)
-            pairs.append((sampled(model, "nuts", data, seed), closed(model, data)))
-    agree(pairs)
-
-
-@pytest.mark.slow
 def test_a_weight_left_out_is_seen():
     """The control: the same comparison, of posteriors that are not the same."""
     data = rows(RIDGE, 1, weighted=True)
     whole = closed(RIDGE, data)
     with pytest.raises(AssertionError, match="z = "):
         agree([(sampled(RIDGE, "gibbs", data | {"weight": np.ones(N)}, 1), whole)])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["ridge_known_noise", "hierarchical_ridge"])
-@pytest.mark.parametrize("weighted", [False, True])
-@few("False-hier")
-def test_laplace_is_the_closed_form_where_the_posterior_is_gaussian(name, weighted):
-    """Its mode and covariance; numerical second derivatives leave seven digits."""
-    model = CLOSED[name]
-    data, arms = rows(model, 4, weighted), K if model.takes_arm else None
-    approximation = plan(model, D, arms, "laplace").method.target.on(data).laplace()
-    exact = plan(model, D, arms, "exact").method.posterior(**data)
-    np.testing.assert_allclose(approximation.mean, exact.mean, rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(approximation.covariance, exact.covariance, rtol=1e-6, atol=1e-9)

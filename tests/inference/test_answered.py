@@ -30,33 +30,6 @@ def moments(posterior, name):
 
 
 @pytest.mark.slow
-def test_rewards_that_the_mean_does_not_enter_leave_its_prior():
-    def apart(x, reward, theta):
-        pm.Normal("reward", 0, 1, observed=reward)
-        return x @ theta
-
-    x, reward = rows()
-    posterior = bb.fit(RewardModel(apart, {"theta": THETA}), x, reward)
-    mean, covariance = moments(posterior, "theta")
-    np.testing.assert_allclose(mean, 0.0, atol=1e-12)
-    np.testing.assert_allclose(covariance, np.eye(3), atol=1e-12)
-    assert posterior.engine == "exact_gaussian"
-
-
-@pytest.mark.slow
-def test_wins_may_be_made_of_rewards():
-    def wins(x, reward, p):
-        pm.Bernoulli("reward", p, observed=pt.gt(reward, 0.5))
-        return p
-
-    x, reward = rows()
-    model = RewardModel(wins, {"p": bb.Prior("Beta", alpha=2, beta=1)})
-    won = int((reward > 0.5).sum())
-    mean, _ = moments(bb.fit(model, x, reward), "p")
-    assert mean[0] == pytest.approx((2 + won) / (3 + len(reward)), abs=1e-12)
-
-
-@pytest.mark.slow
 def test_counts_may_be_made_of_rewards_if_none_is_cut_off():
     """29 cents are 100 · 0.29 = 28.999999999999996: a cast makes 28 of them."""
 

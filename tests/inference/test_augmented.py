@@ -154,19 +154,6 @@ def test_ranks_are_uniform(datasets, thin):
 
 
 @pytest.mark.slow
-@pytest.mark.long
-def test_a_hierarchy_of_arms_against_nuts(rng):
-    _, data = joint(rng, n=60)
-    model, data = bb.load_model("hierarchical_logistic"), data | {"weight": np.ones(60)}
-    ours = match(template(model, 2, 3)).sample(data, 10_000)
-    theirs = plan(model, 2, 3, "nuts").sample(data, 4000, 4, 1, target_accept=0.99)
-    for k, v in theirs.values.items():
-        flat, other = (w.reshape(-1, *w.shape[2:]) for w in (ours.values[k], v))
-        n = 1 / (1 / ours.diagnostics.ess[k] + 1 / theirs.diagnostics.ess[k])
-        assert (abs(flat.mean(0) - other.mean(0)) < 5 * other.std(0) / np.sqrt(n)).all(), k
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [BINOMIAL, PROBIT])
 def test_a_prior_of_many_coefficients_together_counts(kind, rng):
     """Without rows the statistics of the coefficients are those of their prior; draws of

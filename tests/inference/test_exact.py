@@ -4,7 +4,6 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-from scipy.stats import multivariate_normal
 
 from bayesbandit.inference.base import Improper, NotThisEngine
 from bayesbandit.inference.exact import gaussian as exact
@@ -76,24 +75,6 @@ def part(data, index):
     return {role: values[index] for role, values in data.items()}
 
 
-@pytest.mark.slow
-@streamed
-def test_streaming_is_batch_in_any_order(declare):
-    engine, data, _ = matched(declare)
-    assert not not_additive(engine.quadratic.density)
-    batch, natural = engine.posterior(**data), engine.prior
-    for i in np.random.default_rng(2).permutation(N):
-        natural = natural + engine.likelihood(**part(data, [i]))
-    one_by_one = engine.distribution(natural)
-    scale = np.abs(batch.precision).max()
-    assert np.allclose(one_by_one.precision, batch.precision, rtol=1e-10, atol=1e-10 * scale)
-    assert np.allclose(one_by_one.mean, batch.mean, rtol=1e-10, atol=1e-10)
-    assert np.isclose(one_by_one.log_evidence, batch.log_evidence, rtol=1e-10)
-    none = engine.likelihood(**part(data, slice(0, 0)))
-    assert not none.precision.any()
-    assert not none.shift.any()
-
-
 @each(IN_BATCH)
 def test_what_does_not_add_up_is_exact_in_batch_only(declare):
     engine, _, _ = matched(declare)
@@ -101,23 +82,6 @@ def test_what_does_not_add_up_is_exact_in_batch_only(declare):
     words = "mean reward of a row depends on" if apart else "rows together is not the product of"
     assert words in not_additive(engine.quadratic.density)
     assert not engine.row_wise
-
-
-@pytest.mark.slow
-@each(INDEPENDENT)
-def test_posterior_is_the_textbooks(declare):
-    engine, data, _ = matched(declare)
-    if declare is intercept:
-        assert engine.names == ("theta", "alpha")
-    m, S, columns = features(declare)
-    Z = columns(data["x"], data.get("arm"))
-    w = data["weight"]
-    gain = S @ Z.T @ np.linalg.inv(Z @ S @ Z.T + np.diag(SIGMA**2 / w))
-    posterior = engine.posterior(**data)
-    assert np.allclose(posterior.mean, m + gain @ (data["reward"] - Z @ m), atol=1e-10)
-    assert np.allclose(posterior.covariance, S - gain @ Z @ S, atol=1e-10)
-    evidence = multivariate_normal(Z @ m, Z @ S @ Z.T + np.diag(SIGMA**2 / w))
-    assert np.isclose(posterior.log_evidence, evidence.logpdf(data["reward"]))
 
 
 @pytest.mark.slow

@@ -12,7 +12,6 @@ from bayesbandit.systems.forest import trees as honest_trees
 from bayesbandit.systems.forest.belief import Forest
 from bayesbandit.systems.forest.trees import Growth, Trees
 from tests.cases import moments_of
-from tests.nouns.stage import ARMS, D, played, same
 
 FEW = {"trees": 12, "bag": 3}
 
@@ -292,16 +291,6 @@ def test_forests_wait_for_growth():
     assert fresh.predict(x).among(~fresh.new).draw(5, np.random.default_rng(0)).shape == (5, 60, 1)
 
 
-@pytest.mark.parametrize("n", [4, 5, 10])
-def test_the_smallest_forests(n):
-    belief = Forest(**FEW, least=4).belief(1, 3)
-    x, reward, weight, _ = rows(n)
-    belief.update(x, np.zeros(n, int), reward, weight)
-    mean, sd = moments_of(belief, x)
-    assert ((reward.min() <= mean) & (mean <= reward.max())).all()
-    assert (np.isfinite(sd) & (sd > 0)).all()
-
-
 def test_no_features_are_needed():
     bandit = bb.ForestTS(2, 0, **FEW)
     for _ in range(40):
@@ -338,27 +327,6 @@ def test_normalised_weights_have_no_scale():
     np.testing.assert_array_equal(*found)
 
 
-def test_a_draw_is_normal_and_its_propensity_exact():
-    belief, x, *_ = learned()
-    mean, sd = moments_of(belief, x[:4])
-    draws = belief.predict(x[:4]).draw(20_000, np.random.default_rng(0))
-    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=5 * sd.max() / 140)
-    np.testing.assert_allclose(draws.std(axis=0), sd, rtol=0.05)
-    np.testing.assert_allclose(
-        belief.predict(x[:4]).best(), bb.choice_probabilities(mean, sd), atol=1e-6
-    )
-    posterior = belief.posterior(1, {})
-    np.testing.assert_array_equal(posterior.mean(x[:4]), mean[:, 1])
-    np.testing.assert_array_equal(posterior.sd(x[:4]), sd[:, 1])
-    draws = posterior.draw(x[:4], 20_000, np.random.default_rng(1))
-    np.testing.assert_allclose(draws.mean(axis=0), mean[:, 1], atol=5 * sd.max() / 140)
-    bandit = bb.ForestTS(2, 3, alpha=2.0, **FEW)
-    bandit.update(x, np.arange(60) % 2, x[:, 0], np.full(60, 0.5))
-    decision = bandit.choose(x[:4])
-    expected = bb.choice_probabilities(decision.mean, 2.0 * decision.sd)
-    np.testing.assert_allclose(decision.probabilities, expected, atol=1e-6)
-
-
 def test_bags_spread_about_the_mean():
     belief, x, *_ = learned(weights="replicate")
     bags, (mean, _) = belief.values(x[:5]), moments_of(belief, x[:5])
@@ -377,16 +345,6 @@ def test_weights_that_change_grow_a_forest_anew():
 
 
 # ---- the door ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("weights", ["sample_weight", "replicate", "covariate"])
-def test_it_plays_and_is_kept(weights, tmp_path):
-    made = bb.ForestTS(ARMS, D, weights=weights, balance=bb.InversePropensity(), least=5, **FEW)
-    played(made, 40)
-    assert not made.belief.new.any()
-    assert len(np.unique(made.history.weight)) > 1
-    made.save(tmp_path / "bandit")
-    same(made.copy(), bb.Bandit.load(tmp_path / "bandit"))
 
 
 CRAFTED = {

@@ -138,22 +138,6 @@ def test_leaves_are_means_and_variances_of_efficient_scores(balanced):
     np.testing.assert_array_equal(moments_of(belief, history.x)[0], mean[leaf])
 
 
-def test_probabilities_are_those_of_normals():
-    bandit, x = played(alpha=1.5), world(40, 9)[0]
-    decision = bandit.choose(x)
-    p = bb.choice_probabilities(decision.mean, 1.5 * decision.sd)
-    np.testing.assert_allclose(decision.probabilities, p, atol=1e-6)
-    belief = bandit.belief
-    np.testing.assert_allclose(belief.predict(x).best(1.5), p, atol=1e-6)
-    bandit = bb.Bandit(ARMS, PolicyTree(), bb.Thompson(min_probability=0.1),
-                       bb.InversePropensity(), n_features=2)  # fmt: skip
-    bandit.play(*world(100))
-    assert bandit.choose(x).probabilities.min() >= 0.1 - 1e-12
-    highest = played(60, bb.PolicyTreeUCB).choose(x)
-    upper = highest.mean + highest.sd
-    assert highest.arm.tolist() == [ARMS[k] for k in upper.argmax(axis=1)]
-
-
 @pytest.mark.parametrize("by", ["value", "classification"])
 def test_a_batch_is_learned_as_rounds_one_by_one(by):
     single = played(90, by=by)
@@ -287,20 +271,6 @@ def test_any_belief_is_an_outcome_model(base, tmp_path):
     again, x = bb.Bandit.load(tmp_path / "b"), world(60, 6)
     np.testing.assert_array_equal(again.play(*x)[1], bandit.play(*x)[1])
     np.testing.assert_array_equal(again.belief.of_leaves(), bandit.belief.of_leaves())
-
-
-@pytest.mark.slow
-def test_a_declared_model_is_one_too(tmp_path):
-    with pytest.raises(TypeError, match=r"Declared\(model\) or have a method"):
-        PolicyTree(base=bb.load_model("laplace"))
-    model = PolicyTree(
-        base=bb.Sampled(bb.load_model("laplace"), "gibbs", refit_every=0.5, draws=20)
-    )
-    bandit = bb.Bandit(ARMS, model, bb.Thompson(), bb.InversePropensity(), n_features=2)
-    bandit.play(*world(40))
-    bandit.save(tmp_path / "b")
-    again, x = bb.Bandit.load(tmp_path / "b", model=model), world(20, 6)
-    np.testing.assert_array_equal(again.play(*x)[1], bandit.play(*x)[1])
 
 
 def test_it_prints():

@@ -4,21 +4,15 @@ import re
 
 import numpy as np
 import pytest
-from pandas.testing import assert_frame_equal
 from scipy import stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import bayesbandit as bb
-from bayesbandit.bandit import bandit as module_of_bandits
-from bayesbandit.bandit import simulation
-from bayesbandit.bandit.player import step
 from tests import oracle
 from tests.cases import few
 from tests.players import play, world
-
-POLICIES = [bb.Thompson(0.8), bb.UCB(0.8), bb.Greedy(), bb.EpsilonGreedy(0.2)]
 
 
 def balanced(policy=None, arms=3, d=3, seed=0, model=None, **settings):
@@ -43,17 +37,6 @@ def estimates_are_weighted(bandit, intercept=True, normalize=False):
         np.testing.assert_allclose(
             bandit.posterior(arm).spread, sigma2 * np.linalg.inv(B), atol=1e-8
         )
-
-
-@pytest.mark.parametrize("clip", [0.02, 0.1, 1.0])
-@pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("policy", POLICIES, ids=str)
-def test_decision_weights(policy, normalize, clip, rng):
-    x, reward = world(rng, 80)
-    bandit = balanced(policy, clip=clip, normalize=normalize)
-    propensity = bandit.play(x, reward)[1]
-    np.testing.assert_array_equal(bandit.history.weight, 1 / np.maximum(clip, propensity))
-    estimates_are_weighted(bandit, normalize=normalize)
 
 
 class PooledByHand:
@@ -221,53 +204,6 @@ def test_before_there_is_an_estimate_the_known_propensity_serves(rng):
     decision = bandit.choose(rng.normal(size=3))
     bandit.observe(decision, 1.0)
     np.testing.assert_allclose(bandit.history.weight, 3.0)  # one arm seen: nothing to regress
-
-
-STREAMED = {
-    "estimated": {"propensity": "estimated"},
-    "estimated, all arms": {"propensity": "estimated", "refresh": "all", "normalize": True},
-    "pooled": {"propensity": "pooled"},
-    "pooled, few snapshots": {"propensity": "pooled", "refresh": "all", "snapshots": 3},
-    "at each reward": {"propensity": "pooled", "refit_every": 1, "clip": 0.3},
-}
-
-
-@few("[UCB-estimated, all arms]")
-@pytest.mark.parametrize("how", STREAMED.values(), ids=STREAMED)
-@pytest.mark.parametrize(
-    ("policy", "model", "limit"),
-    [
-        (bb.Thompson(lambda t: 1 + 1 / t, min_probability=0.05), bb.Ridge(ridge="cv"), None),
-        (bb.UCB(), bb.Ridge(variance="rss/n"), 30),
-    ],
-    ids=["Thompson", "UCB"],
-)
-def test_a_run_is_its_rounds_to_the_last_bit(how, policy, model, limit, rng, monkeypatch):
-    """In stretches, each to the next settlement or as far as there is room; a log has begun, arms
-    go and come, and the block of random numbers ends on the way."""
-    monkeypatch.setattr(simulation, "AT_ONCE", 1000)
-    monkeypatch.setattr(module_of_bandits, "NORMALS_PER_BLOCK", 100)
-    x, reward = world(rng, 180)
-    run, stepped = (
-        bb.Bandit(
-            3, model, policy, bb.InversePropensity(**how), n_features=3, seed=4, history=limit
-        )
-        for _ in range(2)
-    )
-    for bandit in (run, stepped):
-        bandit.update(x[:5], [0, 1, 2, 0, 1], reward[:5, 0])
-    for part in (slice(5, 6), slice(6, 100), slice(100, 180)):
-        chosen, propensity = run.play(x[part], reward[part], every=3)
-        played = step(stepped, x[part], reward[part], 3)
-        np.testing.assert_array_equal(chosen, played[0])
-        np.testing.assert_array_equal(propensity[::3], played[1][::3])
-    np.testing.assert_array_equal(run.belief.arms, stepped.belief.arms)
-    np.testing.assert_array_equal(run.stream, stepped.stream)
-    for bandit in (run, stepped):
-        bandit.remove_arm(1)
-        bandit.add_arm("new")
-        bandit.play(x[:20], reward[:20])
-    assert_frame_equal(run.history.to_frame(), stepped.history.to_frame())
 
 
 def test_weights_undo_the_selection(rng):
