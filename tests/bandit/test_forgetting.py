@@ -3,13 +3,11 @@
 import time
 
 import numpy as np
-import pymc as pm
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bayesbandit as bb
-from bayesbandit.model import reward_model
 from tests import declarations as declared
 from tests import oracle
 from tests.cases import few, moments_of
@@ -133,40 +131,6 @@ def test_blocks_of_weighted_rows_are_the_definition(rule, seed, half_life):
         np.testing.assert_allclose(posterior.location, theta, rtol=1e-8, atol=1e-9)
         np.testing.assert_allclose(posterior.spread, spread, rtol=1e-8, atol=1e-9 * spread.max())
         assert posterior.df == pytest.approx(df, rel=1e-12)
-
-
-@pytest.mark.slow
-def test_walking_coefficients_are_those_of_a_declared_random_walk():
-    """The Kalman filter, and the exact engine on a model of all steps at once."""
-    T, q, start, sigma = 9, 0.15, 1.3, 0.6
-    x, reward = world(5, T)
-
-    @reward_model()
-    def walking(x, reward, weight):
-        theta = pm.GaussianRandomWalk(
-            "theta", sigma=np.sqrt(q), init_dist=pm.Normal.dist(0, start, shape=D), shape=(D, T)
-        )
-        mu = x @ theta.T.flatten()
-        pm.Normal("reward", mu, sigma / pm.math.sqrt(weight), observed=reward)
-        return mu
-
-    memory = {"ridge": sigma**2 / start**2, "variance": sigma**2, "drift": q}
-    bandit = bb.LinTS(["a"], D, intercept=False, **memory)
-    for t in range(T):
-        bandit.observe(bandit.choose(x[t]), reward[t, 0])
-
-    def at(z, t):  # a context of step t: its block of the columns
-        return np.concatenate([np.zeros(t * D), z, np.zeros((T - 1 - t) * D)])
-
-    walk = bb.fit(walking, np.array([at(x[t], t) for t in range(T)]), reward[:, 0], engine="exact")
-    probe = np.random.default_rng(6).normal(size=(5, D))
-    last = np.array([at(z, T - 1) for z in probe])
-    posterior = bandit.posterior("a")
-    np.testing.assert_allclose(posterior.mean(probe), walk.mean(last), atol=1e-10)
-    np.testing.assert_allclose(posterior.sd(probe), walk.sd(last), atol=1e-10)
-    bandit.forget(4)
-    wider = np.sqrt(walk.sd(last) ** 2 + 4 * q * (probe**2).sum(axis=1))
-    np.testing.assert_allclose(bandit.posterior("a").sd(probe), wider, atol=1e-10)
 
 
 def test_a_steep_row_of_a_walk():

@@ -124,7 +124,6 @@ def scaled(x, reward, weight):
     [
         *((declaration, "exact") for declaration in (amounts, medians, scaled)),
         *((amounts, engine) for engine in ("gibbs", "laplace")),
-        pytest.param(amounts, "nuts", marks=pytest.mark.long),
     ],
 )
 @pytest.mark.filterwarnings("ignore::bayesbandit.inference.draws.PoorDiagnostics")

@@ -168,40 +168,6 @@ def test_a_prior_is_told_the_names_that_are_taken():
 
 
 @pytest.mark.slow
-def test_a_generalised_linear_model_is_told_why_it_is_not_augmented():
-    def poisson(x, reward, theta):
-        mu = pm.math.exp(x @ theta)
-        pm.Poisson("reward", mu, observed=reward)
-        return mu
-
-    said = RewardModel(poisson, {"theta": THETA}).explain(2)
-    assert "a Poisson likelihood is no known mixture of normals (these take a Bernoulli" in said
-    other = bb.Prior("Logistic", mu=0, s=1, dims="feature")
-    said = bb.load_model("logistic").with_priors(theta=other).explain(2)
-    assert "by Pólya–Gamma or Albert–Chib variables: 'theta' ~ Logistic" in said
-    assert "under priors that are normal, or mixtures of normals" in said
-
-    def alpha_by_arm(x, reward, arm, theta, alpha):
-        mu = pm.math.exp(x @ theta)
-        pm.NegativeBinomial("reward", mu=mu, alpha=alpha[arm], observed=reward)
-        return mu
-
-    priors = {"theta": THETA, "alpha": bb.Prior("Gamma", alpha=2, beta=0.1, dims="arm")}
-    said = RewardModel(alpha_by_arm, priors).explain(2, 3)
-    assert said.startswith("alpha_by_arm: nuts")
-    assert "'reward' ~ NegativeBinomial: depends on 'alpha' and arm" in said
-    assert "negative binomial reward of known alpha" in said
-
-    def amounts(x, reward, theta):
-        mu = pm.math.exp(x @ theta)
-        pm.Gamma("reward", alpha=2, beta=2 / mu, observed=reward)
-        return mu
-
-    said = RewardModel(amounts, {"theta": THETA}).explain(2)
-    assert "the likelihood is not Poisson, as its mean suggests" in said
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("times", [2, 3])
 def test_rewards_may_be_observed_several_times(times):
     """Also where PyMC makes something of them, as whole numbers: as with powers of p."""

@@ -11,9 +11,7 @@ from bayesbandit.inference.glm.augmented import Augmented, match
 from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.plan import plan
 from bayesbandit.inference.pymc_model.template import template
-from bayesbandit.kernels.gibbs.monomials import MonomialState, workspace
 from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, PROBIT
-from bayesbandit.kernels.glm.sweeps import climb
 from tests.cases import long_but
 
 DRAWS, BINS = 31, 8
@@ -227,30 +225,6 @@ def test_draws_move_freely_whatever_the_counts(mean, model, rng):
     drawn = plan(model, 2, None, "gibbs").method.sample(data, 500, 4, 100)
     assert min(drawn.diagnostics.ess.values()) > 150
     assert max(drawn.diagnostics.rhat.values()) < 1.05
-
-
-@pytest.mark.slow
-def test_a_state_of_few_rows_may_be_far_from_the_posterior_of_many(rng):
-    """Of large counts, and of contexts that are larger than before. Of the same rows a chain goes
-    on where it was."""
-    found = plan(counts, 3, None, "gibbs").method
-    x = rng.normal(size=(100, 3))
-    x[:, 0], mu = 1.0, 1e4 * np.exp(x[:, 1:] @ [0.4, -0.3])
-    reward = rng.negative_binomial(2, 2 / (2 + mu)).astype(float)
-    few = found.sample({"x": x[:3], "reward": reward[:3]}, 50, 4)
-    for scale in (1.0, 1e4):
-        data = {"x": x * [1.0, scale, scale], "reward": reward}
-        cold, warm = found.sample(data, 500, 4), found.sample(data, 500, 4, seed=1, start=few.state)
-        a, b = (v.values["theta"].reshape(-1, 3) for v in (cold, warm))
-        assert (abs(a.mean(axis=0) - b.mean(axis=0)) < 0.3 * a.std(axis=0)).all()
-        assert max(warm.diagnostics.rhat.values()) < 1.05
-        whole, sweep = found.target(found.data(**data))
-        for state in (*cold.state, few.state[0]):
-            theta, u = whole.flat(state)
-            held = MonomialState(theta - whole.layout.centre, u)
-            climb(*sweep.args, held, workspace(whole.layout.terms, whole.layout.dim))
-            stays = np.array_equal(held.delta, theta - whole.layout.centre)
-            assert stays == (state is not few.state[0])
 
 
 @pytest.mark.slow

@@ -440,14 +440,3 @@ def test_what_is_not_conjugate_is_refused_with_the_reason(name):
     with pytest.raises(NotThisEngine, match=reason) as caught:
         bb.fit(model, X, REWARD, engine="conjugate")
     assert caught.value.refusal.engine == "conjugate"
-
-
-def test_arms_that_share_a_probability_are_left_to_other_engines():
-    @bb.reward_model(p=bb.Prior("Beta", alpha=1.0, beta=1.0, dims="arm"))
-    def together(x, reward, arm, p):
-        pm.Bernoulli("reward", p[arm], observed=reward)
-        return p[arm]
-
-    arms = {"n_arms": 2, "arm": [0, 1] * 3}
-    with pytest.raises(NotThisEngine, match="the arms share the model"):
-        bb.fit(together, X, REWARD, engine="conjugate", **arms)

@@ -111,20 +111,6 @@ def test_the_linear_map_predicts_the_mean_reward(declare):
         assert np.allclose(A, features(declare)[2](x, None), atol=1e-12)
 
 
-@pytest.mark.slow
-@streamed
-def test_rows_say_what_the_gradients_say(declare):
-    engine, data, _ = matched(declare)
-    by_gradient = engine.quadratic.natural(engine.data(**data))
-    if declare is logarithms:  # whose mean reward is not affine
-        assert not engine.row_wise
-        return
-    together = engine.likelihood(**data)
-    assert np.allclose(together.precision, by_gradient.precision, rtol=1e-10, atol=1e-10)
-    assert np.allclose(together.shift, by_gradient.shift, rtol=1e-10, atol=1e-10)
-    assert np.isclose(together.constant, by_gradient.constant, rtol=1e-10)
-
-
 IDENTITY = (
     *(ridge, precision_form, centred_elsewhere, mv_cov, mv_tau, random_walk, autoregression),
     *(einsum, power_two, weights_by_potential, weights_by_custom, two_likelihoods),

@@ -255,20 +255,6 @@ def test_one_coefficient_agrees_with_quadrature(model, scale):
         assert abs(values.std() / sd - 1) < 0.15, name
 
 
-@pytest.mark.slow
-def test_a_half_normal_scale_agrees_with_quadrature():
-    """With θ integrated out, its estimate is N(0, s² + v)."""
-    data, s = rows(n=12, d=1), np.linspace(1e-4, 9, 20_000)
-    x, w = data["x"][:, 0], data["weight"]
-    v = 1 / (w @ x**2)
-    log = -0.5 * (s**2 + np.log(s**2 + v) + (v * (w * x) @ data["reward"]) ** 2 / (s**2 + v))
-    p = np.exp(log) / np.exp(log).sum()
-    found = engine(SWEPT["half-normal scale"], data)
-    values = found.sample(data, 3000, 2, seed=14).values["theta_sigma"]
-    assert abs(values.mean() - p @ s) < 5 * batch_error(values)
-    assert abs(np.square(values).mean() - p @ s**2) < 5 * batch_error(values**2)
-
-
 @reward_model(tau2=IG)
 def offset(x, reward, tau2):
     """Neither weights nor the identity map."""

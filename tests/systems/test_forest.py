@@ -202,44 +202,6 @@ def test_econmls_trees_say_the_same_here(weighted):
     np.testing.assert_allclose(variance, covariance[:, 0, 0], rtol=1e-7)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("weighted", [False, True])
-def test_mean_and_variance_are_near_econmls(weighted):
-    """Grown by its settings: as near to the truth, nearer to each other, and as sure."""
-    x, reward, weight, _ = rows(1000, 10)
-    x_asked, _, _, truth = rows(500, 10, seed=5)
-    weight = weight if weighted else np.ones(1000)
-    peer = econml()(n_estimators=400, n_jobs=1, random_state=0)
-    point, variance = peer.fit(x, reward, sample_weight=weight).predict_and_var(x_asked)
-    spec = Forest(400, share=0.45, min_node=9, min_leaf=5, variance_floor=0.0, refit_every=1)
-    belief = spec.belief(1, 10, seed=np.random.SeedSequence(0))
-    belief.update(x, np.zeros(1000, int), reward, weight)
-    mean, sd = (array[:, 0] for array in moments_of(belief, x_asked))
-    theirs, error = point[:, 0], np.sqrt(variance[:, 0, 0])
-
-    def rms(values):
-        return np.sqrt((values**2).mean())
-
-    assert rms(mean - truth) < 1.15 * rms(theirs - truth)
-    assert rms(mean - theirs) < 0.5 * rms(theirs - truth)
-    assert np.corrcoef(mean, theirs)[0, 1] > 0.99
-    assert 0.75 < rms(sd) / rms(error) < 1.5
-
-
-@pytest.mark.slow
-def test_intervals_of_the_papers_design_hold_the_truth():
-    """Of 95 % ones, at contexts of their own, for each arm: over forests, 90 % and more."""
-    world, right = bb.environments.NonLinear(), np.empty((5, 3))
-    for seed in range(5):
-        drawn = world.sample(1500, np.random.default_rng(seed))
-        belief = Forest(refit_every=1).belief(3, 10, seed=np.random.SeedSequence(seed))
-        for k in range(3):
-            belief.update(drawn.x[:1000], np.full(1000, k), drawn.reward[:1000, k])
-        mean, sd = moments_of(belief, drawn.x[1000:])
-        right[seed] = (np.abs(mean - drawn.mean[1000:]) < 1.96 * sd).mean(axis=0)
-    assert (right.mean(axis=0) > 0.9).all()
-
-
 # ---- laws ----------------------------------------------------------------------------------------
 
 

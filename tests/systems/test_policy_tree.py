@@ -329,21 +329,3 @@ def test_what_is_no_outcome_model_is_named():
                   n_features=1)  # fmt: skip
     with pytest.raises(TypeError, match=r"belief\.text\(\) shows"):
         played(20).posterior("a")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "world",
-    [bb.environments.NonLinear(), bb.environments.SyntheticExample("mis", n_test=1)],
-    ids=lambda world: world.name,
-)
-def test_it_earns_more_than_its_outcome_model_where_that_is_wrong(world):
-    """Regret at T = 2000 is below that of LinUCB by more than 3 standard errors."""
-    players = {"LinUCB": bb.LinUCB, "tree": bb.PolicyTreeUCB}
-    table = bb.Experiment([world], players, horizon=2000, replications=6, seed=2).run(
-        progress=False
-    )
-    last = table[table["t"] == 2000].pivot_table(index="replication", columns="bandit",
-                                                 values="regret", observed=True)  # fmt: skip
-    less = last["LinUCB"] - last["tree"]
-    assert less.mean() > 3 * less.sem()
