@@ -69,48 +69,6 @@ def test_choice_probabilities_of_bad_input(mean, sd, message):
         bb.choice_probabilities(mean, sd)
 
 
-@few("[Greedy()-nig]")
-@pytest.mark.parametrize("variance", VARIANCES)
-@pytest.mark.parametrize("policy", POLICIES, ids=str)
-def test_probabilities_are_those_of_the_quadrature(policy, variance):
-    belief, x = believed(variance)
-    p = policy.probabilities(belief.predict(x))
-    found = belief.predict(x)
-    mean, scale, df = found.mean, found.scale, found.degrees
-    for row in range(len(x)):
-        expected = oracle.policy_probabilities(
-            type(policy).__name__, policy.param(1), mean[row], scale[row], df[row]
-        )
-        np.testing.assert_allclose(p[row], expected, atol=1e-6)
-
-
-@pytest.mark.parametrize("variance", VARIANCES)
-def test_ucb_takes_the_greatest_bound(variance):
-    """x'θ + α √(x'V(θ)x), the variance of a Student-t included."""
-    belief, _ = believed(variance)
-    x = np.random.default_rng(5).normal(size=(500, 2))
-    z, scores = oracle.design(x), np.empty((500, 3))
-    for k in range(3):
-        theta, covariance = belief.posterior(k).coefficients["theta"]
-        expected = z @ theta + 1.7 * np.sqrt(np.einsum("ni,ij,nj->n", z, covariance, z))
-        scores[:, k] = expected
-    p = bb.UCB(1.7).probabilities(belief.predict(x))
-    np.testing.assert_array_equal(p, np.eye(3)[scores.argmax(axis=1)])
-
-
-@pytest.mark.parametrize("n", [0, 40])
-@pytest.mark.parametrize("prior", [(0.2, 1.0), (3.0, 1.0)])
-@pytest.mark.parametrize("variance", ["rss/n", "nig", 0.3])
-def test_alpha_zero_is_greedy(variance, prior, n):
-    """Also where a standard deviation is infinite: no data yet, or too few degrees of freedom."""
-    belief, x = believed(variance, n=n, prior=prior)
-    greedy = bb.Greedy().probabilities(belief.predict(x))
-    for policy in (bb.Thompson(0.0), bb.UCB(0.0), bb.EpsilonGreedy(0.0)):
-        np.testing.assert_allclose(policy.probabilities(belief.predict(x)), greedy, atol=1e-12)
-    every = bb.EpsilonGreedy(1.0).probabilities(belief.predict(x))
-    np.testing.assert_allclose(every, np.full((5, 3), 1 / 3))
-
-
 def test_the_number_may_follow_the_round():
     belief, x = believed()
     ucb = bb.UCB(lambda t: 1.0 / t)
