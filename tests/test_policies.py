@@ -10,7 +10,6 @@ import bayesbandit as bb
 from tests import oracle
 from tests.cases import few, moments_of
 
-POLICIES = [bb.Thompson(0.8), bb.UCB(0.8), bb.Greedy(), bb.EpsilonGreedy(0.2)]
 VARIANCES = ["rss/n", "nig", 0.3]
 
 

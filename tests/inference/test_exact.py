@@ -13,7 +13,6 @@ from tests.cases import slow_but
 from tests.inference.declared import built, rows
 from tests.inference.linear import (
     IN_BATCH,
-    INDEPENDENT,
     SIGMA,
     STREAMED,
     D,
@@ -25,7 +24,6 @@ from tests.inference.linear import (
     centred_elsewhere,
     data_of,
     einsum,
-    features,
     improper,
     intercept,
     joint_noise,
@@ -43,12 +41,12 @@ from tests.inference.linear import (
     weights_by_custom,
     weights_by_potential,
 )
+from tests.inference.test_closed_forms import matched
 
 QUICK = (  # unlike each other
     *(ridge, intercept, scaled_features, mv_cov, weights_by_potential, two_likelihoods),
     *(improper, logarithms, arms, joint_noise),
 )
-_matched: dict = {}
 
 
 def each(declarations):
@@ -58,17 +56,6 @@ def each(declarations):
 
 
 streamed = each(STREAMED)
-
-
-def matched(declare) -> tuple[ExactGaussian, dict, pm.Model]:
-    """The engine of a declaration, its data and its model, each made once."""
-    if declare not in _matched:
-        data = data_of(declare)
-        model = built(declare, data)
-        engine = exact.match(model)
-        assert isinstance(engine, ExactGaussian), str(engine)
-        _matched[declare] = engine, data, model
-    return _matched[declare]
 
 
 def part(data, index):
@@ -107,8 +94,6 @@ def test_the_linear_map_predicts_the_mean_reward(declare):
         assert np.array_equal(offset_, b[np.arange(6), arm])
     else:
         assert A.shape == (6, engine.dim)
-    if declare in INDEPENDENT and not engine.n_arms:
-        assert np.allclose(A, features(declare)[2](x, None), atol=1e-12)
 
 
 IDENTITY = (

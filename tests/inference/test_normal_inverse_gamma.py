@@ -6,14 +6,13 @@ import pytest
 
 from bayesbandit.inference.base import Refusal
 from bayesbandit.inference.exact import normal_inverse_gamma
-from bayesbandit.inference.exact.normal_inverse_gamma import NormalInverseGamma
 from tests.cases import few, in_gate, quick_but
 from tests.inference.declared import built, rows
+from tests.inference.test_closed_forms import matched
 from tests.inference.unknown_noise import (
     PRIOR,
     REFUSED,
     D,
-    K,
     N,
     arms,
     correlated,
@@ -26,22 +25,6 @@ from tests.inference.unknown_noise import (
     standard_deviation,
     variance,
 )
-
-_matched: dict = {}
-
-
-def matched(declare):
-    """The engine of a declaration, its data and its model, each made once."""
-    if declare not in _matched:
-        data = rows(n=N, d=D, arms=K if declare is arms else None)
-        model = built(declare, data)
-        engine = normal_inverse_gamma.match(model)
-        assert isinstance(engine, NormalInverseGamma), str(engine)
-        _matched[declare] = engine, data, model
-    return _matched[declare]
-
-
-QUICK = (variance, joint)
 
 
 @pytest.mark.parametrize("offset", [1e3, 1e6, 1e9])

@@ -307,34 +307,3 @@ def test_weights_that_change_grow_a_forest_anew():
 
 
 # ---- the door ------------------------------------------------------------------------------------
-
-
-CRAFTED = {
-    "a loop": ("0.left", 0, 0),
-    "another tree's child": ("0.right", 0, -1),
-    "a feature beyond": ("0.feature", 0, 99),
-    "a value infinite": ("1.value", (0, 1), np.inf),
-    "roots out of order": ("1.roots", 1, 10**6),
-    "trees beyond the rounds": ("fitted", 0, 10.0**6),
-}
-
-
-@pytest.mark.parametrize("name", CRAFTED)
-def test_files_with_trees_that_lead_astray(name, tmp_path):
-    """They are refused before a kernel follows them."""
-    path, (key, at, value) = tmp_path / "bandit.npz", CRAFTED[name]
-    bandit = bb.ForestTS(2, 3, **FEW)
-    _, x, arm, reward = learned()
-    bandit.update(x, arm, reward, np.full(60, 0.5))
-    bandit.save(path)
-    with np.load(path) as archive:
-        arrays = {k: archive[k] for k in archive.files}
-    if at == 0 and key.endswith(("left", "right")):
-        at = int(np.flatnonzero(arrays["belief.0.feature"] >= 0)[0])
-    if name == "another tree's child":
-        value = len(arrays["belief.0.left"]) - 1
-    arrays[f"belief.{key}"][at] = value
-    with path.open("wb") as file:
-        np.savez(file, **arrays)
-    with pytest.raises(ValueError, match=r"broken|must"):
-        bb.Bandit.load(path)

@@ -1,7 +1,5 @@
 """Policy trees: the search by enumeration of all trees, the leaves as they are defined."""
 
-import json
-
 import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
@@ -284,40 +282,6 @@ def test_it_prints():
     assert "x0" in str(bandit.belief)
     assert "leaf 0" in str(bandit.belief.tree)
     assert repr(bandit.belief).startswith("TreeBelief(")
-
-
-def put(name, at, value):
-    def change(meta, arrays):
-        arrays[name][at] = value
-
-    return change
-
-
-CRAFTED = {
-    "a loop": put("belief.tree.left", 0, 0),
-    "an unknown feature": put("belief.tree.feature", 0, 2),
-    "an unknown arm": put("belief.log", (0, 5), 3.0),
-    "no reward": put("belief.log", (0, 6), np.nan),
-    "the outcome model": put("belief.inner.arms", (0, 0), 1e3),
-    "no tree": lambda meta, arrays: [arrays.pop(k) for k in list(arrays) if "tree.left" in k],
-    "more than there were": lambda meta, arrays: meta["belief"].update(fitted=10**6),
-}
-
-
-@pytest.mark.parametrize("crafted", CRAFTED)
-def test_a_file_that_is_not_whole_is_refused(crafted, tmp_path):
-    path = tmp_path / "b"
-    played(80).save(path)
-    with np.load(path) as archive:
-        arrays = {key: archive[key].copy() for key in archive.files}
-    meta = json.loads(arrays.pop("meta").tobytes())
-    CRAFTED[crafted](meta, arrays)
-    meta["arrays"] = sorted(arrays)
-    header = np.frombuffer(json.dumps(meta).encode(), np.uint8)
-    with path.open("wb") as file:
-        np.savez(file, meta=header, **arrays)
-    with pytest.raises(ValueError, match=r"broken|must be|outcome model"):
-        bb.Bandit.load(path)
 
 
 def test_what_is_no_outcome_model_is_named():
