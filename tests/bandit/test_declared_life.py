@@ -15,24 +15,6 @@ from tests.players import anatomy
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"engine": "fast"}, r"engine must be .*'auto'.*'nuts'.*; got 'fast'"),
-        ({"refit_every": 0}, r"refit_every, as a number of rounds, must be .*≥ 1; got 0"),
-        ({"refit_every": -0.5}, r"refit_every, as a share of growth, must be .*> 0; got -0\.5"),
-        ({"refit_every": "often"}, r"refit_every.*got 'often'"),
-        ({"draws": 1}, r"draws must be .*≥ 2; got 1"),
-        ({"draws": 2.5}, r"draws.*got 2\.5"),
-        ({"frozen": "yes"}, "frozen must be one of False, True; got 'yes'"),
-        ({"engine": "exact"}, "non-polynomial function abs of 'theta'"),
-    ],
-)
-def test_settings(settings, message):
-    with pytest.raises(ValueError, match=message):
-        declared.bandit(2, declared.lasso, bb.Thompson(), n_features=D, **settings)
-
-
-@pytest.mark.parametrize(
     ("name", "value", "told"),
     [
         ("draws", 10, r"a setting of the model: bb\.Sampled\(model, draws=10\)"),

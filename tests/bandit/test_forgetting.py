@@ -219,34 +219,6 @@ def test_when_a_reward_is_learned_changes_nothing(monkeypatch):
     np.testing.assert_array_equal(*(one.history.ordered() for one in learned))
 
 
-BAD = [
-    ({"half_life": 0}, "half_life must be a finite number > 0; got 0"),
-    ({"half_life": -5.0}, "half_life must be a finite number > 0; got -5.0"),
-    ({"half_life": np.inf}, "half_life must be a finite number > 0; got inf"),
-    ({"half_life": np.nan}, "half_life must be a finite number > 0; got nan"),
-    ({"half_life": 1e-300}, "half_life must"),
-    ({"half_life": "7d"}, '> 0, "auto", or with clock="time" a text as "7d"; got \'7d\''),
-    ({"half_life": np.timedelta64(7, "D"), "clock": "time"}, "got np.timedelta64"),
-    ({"half_life": "soon", "clock": "time"}, "half_life must be seconds"),
-    ({"half_life": True}, "half_life must"),
-    ({"drift": 1e300}, "drift must be"),
-    ({"drift": np.nan}, "drift must be a finite number ≥ 0; got nan"),
-    ({"drift": -1.0}, "drift must"),
-    ({"drift": 1.0, "half_life": 5.0}, "two rules for one thing"),
-    ({"drift": 1.0, "ridge": "cv"}, "drift needs a prior of all coefficients"),
-    ({"drift": 1.0, "intercept": "unpenalised"}, "drift needs a prior of all coefficients"),
-    ({"half_life": 5.0, "variance": "rss"}, "a sum that never shrinks"),
-    ({"clock": "pulls"}, "clock must be"),
-]
-
-
-@few("[memory0", "[memory3", "[memory10")
-@pytest.mark.parametrize(("memory", "said"), BAD)
-def test_bad_memories_are_refused(memory, said):
-    with pytest.raises(ValueError, match=said):
-        bb.Ridge(**memory)
-
-
 def test_what_cannot_forget_says_so():
     with pytest.raises(ValueError, match="does not forget: give it a half_life or a drift"):
         bandit_of().forget()

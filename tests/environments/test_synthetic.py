@@ -149,21 +149,3 @@ def test_names_tell_designs_apart():
     designs = [*DESIGNS, SparseLinear(q=10), SparseLinear(sigma=0.5), SparseLinear(d=60)]
     assert len({d.name for d in designs}) == len(designs)
     assert SyntheticExample().name == "synthetic-well"
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: SyntheticExample("good"), "'well' or 'mis'; got 'good'"),
-        (lambda: SyntheticExample(horizon=0), "horizon must be an integer ≥ 1; got 0"),
-        (lambda: SyntheticExample(n_test=0), "n_test must be an integer ≥ 1; got 0"),
-        (lambda: SparseLinear(d=1, q=0), "d must be at least 2.*got 1"),
-        (lambda: SparseLinear(d=10, q=9), "between 0 and d − 2 = 8; got 9"),
-        (lambda: SparseLinear(sigma=-1.0), "sigma must be finite and not negative; got -1"),
-        (lambda: SparseLinear(sigma=float("nan")), "sigma must be finite"),
-        (lambda: NonLinear(horizon=-1), "horizon must be an integer ≥ 1; got -1"),
-    ],
-)
-def test_impossible_designs(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
