@@ -12,7 +12,6 @@ from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.plan import plan
 from bayesbandit.inference.pymc_model.template import template
 from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, PROBIT
-from tests.cases import long_but
 
 DRAWS, BINS = 31, 8
 
@@ -57,24 +56,15 @@ def prior(name, **parameters):
 SCALES = {  # priors of τ, as declared and of scipy
     "HalfNormal": (bb.Prior("HalfNormal", sigma=1.5), stats.halfnorm(scale=1.5)),
     "HalfCauchy": (bb.Prior("HalfCauchy", beta=0.7), stats.halfcauchy(scale=0.7)),
-    "InverseGamma": (bb.Prior("InverseGamma", alpha=2, beta=1), stats.invgamma(2)),
-    "Uniform": (bb.Prior("Uniform", lower=0.2, upper=2), stats.uniform(0.2, 1.8)),
 }
 TAILS = {  # priors of θ
     "Laplace": (prior("Laplace", mu=0.5, b=0.8), stats.laplace(0.5, 0.8)),
-    "StudentT": (prior("StudentT", nu=4, mu=0, sigma=0.7), stats.t(4, scale=0.7)),
-    "Cauchy": (prior("Cauchy", alpha=0, beta=1), stats.cauchy()),
 }
-KINDS = [
-    ("HalfNormal", BINOMIAL), ("HalfCauchy", PROBIT), ("InverseGamma", NEGATIVE_BINOMIAL),
-    ("Uniform", BINOMIAL), ("Laplace", BINOMIAL), ("StudentT", PROBIT),
-    ("Laplace", NEGATIVE_BINOMIAL), ("Cauchy", BINOMIAL),
-]  # fmt: skip
-FEW = [("HalfNormal", BINOMIAL), ("HalfCauchy", PROBIT), ("Laplace", NEGATIVE_BINOMIAL)]
+KINDS = [("HalfNormal", BINOMIAL), ("HalfCauchy", PROBIT), ("Laplace", NEGATIVE_BINOMIAL)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", long_but(FEW, KINDS), ids=str)
+@pytest.mark.parametrize("case", KINDS, ids=str)
 def test_one_coefficient_and_its_scale_against_quadrature(case, rng):
     """With a constant in the predictor, by weights, of few rows: means and sds within 4.5
     standard errors."""
@@ -88,7 +78,7 @@ def test_one_coefficient_and_its_scale_against_quadrature(case, rng):
     found = match(template(model, 1, None))
     assert isinstance(found, Augmented), found
     drawn = found.sample({"x": x, "reward": reward, "weight": weight}, draws=8_000, chains=2)
-    theta = np.linspace(-12, 12, 4801) if name != "Cauchy" else np.linspace(-40, 40, 16_001)
+    theta = np.linspace(-12, 12, 4801)
     likelihood = np.array([family.total(0.4 + x[:, 0] * t, reward, weight) for t in theta])
     if name in SCALES:
         tau = SCALES[name][1].ppf((np.arange(800) + 0.5) / 800)  # equal masses
