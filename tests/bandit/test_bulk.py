@@ -10,6 +10,9 @@ from tests.players import anatomy, world
 T, ARMS = 3300, ("a", "b", 7)
 
 
+PARTS = np.array_split(np.arange(T), 40)
+
+
 def log(seed=0):
     """Contexts, arms, rewards and propensities of rounds in which the last arm is rare."""
     rng = np.random.default_rng(seed)
@@ -26,6 +29,19 @@ def same(one, other):
         other.t, other.history.total, len(other.history),
     )  # fmt: skip
     pd.testing.assert_frame_equal(one.history.to_frame(), other.history.to_frame())
+
+
+@pytest.mark.parametrize("history", [10_000, 700, 0, None])
+@pytest.mark.parametrize("given", [True, False])
+def test_one_call_or_many(history, given):
+    preset = bb.BLTS if given else bb.LinTS
+    x, arm, reward, p = log()
+    whole, parts = (preset(ARMS, 2, history=history) for _ in range(2))
+    whole.update(x, arm, reward, p if given else None)
+    for part in PARTS:
+        some = [arm[i] for i in part]
+        parts.update(x[part], some, reward[part], p[part] if given else None)
+    same(whole, parts)
 
 
 NAMES = {

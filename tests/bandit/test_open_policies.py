@@ -6,6 +6,7 @@ import pytest
 
 import bayesbandit as bb
 from tests import declarations as declared
+from tests.cases import few, moments_of
 
 
 class Cautious:
@@ -16,6 +17,13 @@ class Cautious:
         K, share = mean.shape[1], 1 / (1 + np.sqrt(t)[:, None])
         best = mean == mean.max(axis=1, keepdims=True)
         return np.where(best, 1 - share, share / (K - 1)) if K > 1 else np.ones((len(mean), 1))
+
+
+class OwnThompson:
+    """Thompson sampling, as a stranger would write it."""
+
+    def probabilities(self, prediction, t):
+        return prediction.best()
 
 
 class Reversed(bb.Greedy):
@@ -50,6 +58,9 @@ MODELS = {
 }  # fmt: skip
 
 
+POLICIES = [Cautious(), OwnThompson(), bb.Boltzmann(0.5), bb.TopTwo(), Reversed()]
+
+
 def named(value):
     return type(value).__name__
 
@@ -68,6 +79,27 @@ def grown(model="ridge", policy=None, balance=None, n=60, seed=3):
 
 def contexts(n=40):
     return np.random.default_rng(8).normal(size=(n, 2))
+
+
+@few("[Boltzmann-nig]")
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("policy", POLICIES, ids=named)
+def test_probabilities_are_those_of_the_policy(policy, model):
+    bandit, x = grown(model, policy), contexts()
+    t = bandit.t + 1 + np.arange(len(x))
+    expected = policy.probabilities(bandit.belief.predict(x), t)
+    decision = bandit.choose(x)
+    np.testing.assert_allclose(decision.probabilities, expected, atol=1e-6)
+    columns = [bandit.arms.index(arm) for arm in decision.arm]
+    np.testing.assert_allclose(decision.propensity, expected[np.arange(len(x)), columns], atol=1e-6)
+    mean, sd = moments_of(bandit.belief, x)
+    np.testing.assert_allclose(decision.mean, mean)
+    np.testing.assert_allclose(decision.sd, sd)
+    for _ in range(3):  # one at a time, and rewards after
+        one = bandit.choose(x[0])
+        assert abs(one.probabilities.sum() - 1) < 1e-9
+        bandit.observe(one, 0.5)
+    assert len(bandit.history) == 63
 
 
 def test_it_is_balanced_by_its_own_propensities():

@@ -240,6 +240,20 @@ def test_posteriors_are_exact_up_to_a_ratio_of_1e20(scale, n, copies, way):
 # ---- what is refused ---------------------------------------------------------------------------
 
 
+@given(
+    st.sampled_from(SHAPES), st.sampled_from([1.0, 1e5, 1e9, 1e14]), st.integers(1, 15),
+    st.integers(1, 9), st.integers(-150, 150), st.integers(0, 2**32 - 1),
+)  # fmt: skip
+def test_units_of_contexts_change_no_bit(shape, scale, n, d, power, seed):
+    """Contexts times 2^k under a ridge times 4^k predict the same."""
+    rng, c = np.random.default_rng(seed), 2.0**power
+    x, r, w = contexts(shape, scale, n, d, rng), rng.normal(size=n), rng.uniform(1, 10, n)
+    x = np.where(np.abs(x) < 1e-20, 0.0, x)  # whose squares stay where float64 is even
+    one, other = learned(x, r, w), learned(c * x, r, w, ridge=c * c)
+    for ours, theirs in zip(moments_of(one, x), moments_of(other, c * x), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 @pytest.mark.slow
 def test_a_declared_posterior_that_float64_cannot_hold():
     """Its coefficients are refused by name; predictions stand."""
