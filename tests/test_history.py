@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import bayesbandit as bb
 from bayesbandit.history import History, Layout, name_array
+from tests.players import play, world
 
 LAYOUT = Layout(("a", "b"), 1, 2)
 
@@ -68,6 +69,58 @@ def test_names_keep_their_types(names, dtype):
     assert array.tolist() == list(names)
     assert [type(name) for name in array.tolist()] == [type(name) for name in names]
     assert array.dtype.type in (dtype, np.object_)
+
+
+def test_a_bandit_logs_what_it_did(rng):
+    x, reward = world(rng, 50)
+    bandit = bb.BLTS(["a", "b", "c"], 3, clip=0.2)
+    arms, propensity = play(bandit, x, reward)
+    history = bandit.history
+    np.testing.assert_array_equal(history.x, x)
+    assert history.arm.tolist() == [bandit.arms[k] for k in arms]
+    np.testing.assert_array_equal(history.reward, reward[np.arange(50), arms])
+    np.testing.assert_array_equal(history.propensity, propensity)
+    np.testing.assert_array_equal(history.weight, 1 / np.maximum(0.2, propensity))
+    frame = history.to_frame()
+    assert list(frame) == ["x0", "x1", "x2", "arm", "reward", "propensity", "weight"]
+    np.testing.assert_array_equal(frame["weight"], history.weight)
+    np.testing.assert_array_equal(frame[["x0", "x1", "x2"]], x)
+
+
+@pytest.mark.parametrize("limit", [None, 20, 1000])
+def test_arms_change_and_the_past_stays(limit, rng):
+    x, reward = world(rng, 90)
+    bandit = bb.LinTS(["a", "b", "c"], 3, history=limit)
+    bandit.play(x[:30], reward[:30])
+    bandit.remove_arm("b")
+    bandit.play(x[30:60], reward[30:60, [0, 2]])
+    bandit.add_arm("d")
+    bandit.remove_arm("a")
+    bandit.add_arm("b")
+    bandit.play(x[60:], reward[60:])
+    assert bandit.arms == ("c", "d", "b")
+
+    twin, name = bb.LinTS(["a", "b", "c"], 3), []
+    p, r = [], []
+    for t in range(90):
+        if t == 30:
+            twin.remove_arm("b")
+        if t == 60:
+            twin.add_arm("d")
+            twin.remove_arm("a")
+            twin.add_arm("b")
+        decision = twin.choose(x[t])
+        columns = [0, 2] if 30 <= t < 60 else [0, 1, 2]
+        name.append(decision.arm)
+        p.append(decision.propensity)
+        r.append(reward[t, columns[twin.arms.index(decision.arm)]])
+        twin.observe(decision, r[-1])
+    kept = slice(0 if limit is None else max(0, 90 - limit), None)
+    assert bandit.history.arm.tolist() == name[kept]
+    np.testing.assert_array_equal(bandit.history.x, x[kept])
+    np.testing.assert_array_equal(bandit.history.reward, r[kept])
+    np.testing.assert_allclose(bandit.history.propensity, p[kept], atol=1e-12)
+    assert bandit.history.retired == (["a"] if limit == 20 else ["b", "a"])  # of rows kept then
 
 
 @pytest.mark.parametrize("limit", [0, 5, None])

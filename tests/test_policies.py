@@ -68,6 +68,19 @@ def test_choice_probabilities_of_bad_input(mean, sd, message):
         bb.choice_probabilities(mean, sd)
 
 
+@pytest.mark.parametrize("n", [0, 40])
+@pytest.mark.parametrize("prior", [(0.2, 1.0), (3.0, 1.0)])
+@pytest.mark.parametrize("variance", ["rss/n", "nig", 0.3])
+def test_alpha_zero_is_greedy(variance, prior, n):
+    """Also where a standard deviation is infinite: no data yet, or too few degrees of freedom."""
+    belief, x = believed(variance, n=n, prior=prior)
+    greedy = bb.Greedy().probabilities(belief.predict(x))
+    for policy in (bb.Thompson(0.0), bb.UCB(0.0), bb.EpsilonGreedy(0.0)):
+        np.testing.assert_allclose(policy.probabilities(belief.predict(x)), greedy, atol=1e-12)
+    every = bb.EpsilonGreedy(1.0).probabilities(belief.predict(x))
+    np.testing.assert_allclose(every, np.full((5, 3), 1 / 3))
+
+
 def test_the_number_may_follow_the_round():
     belief, x = believed()
     ucb = bb.UCB(lambda t: 1.0 / t)

@@ -72,6 +72,36 @@ def test_a_minimum_leaves_room_for_all_arms():
     assert repr(bb.UCB(2.0, min_probability=0.1)) == "UCB(alpha=2.0, min_probability=0.1)"
 
 
+@pytest.mark.parametrize("clip", [0.05, 0.5])
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_a_replay_of_forced_actions_has_decision_time_weights(policy, given, clip, rng):
+    """A fixed sequence of arms through `update`: today's belief, or the log, gives each propensity,
+    and the estimate is scikit-learn's with weights 1 / max(γ, p)."""
+    T = 60
+    x, reward = world(rng, T)
+    arm, logged = rng.integers(0, 3, T), rng.uniform(0.01, 1.0, T)
+    bandit = bandit_of(policy, balance=bb.InversePropensity(clip))
+    weight = np.empty(T)
+    for t in range(T):
+        p = bandit.copy().choose(x[t]).probabilities[arm[t]]
+        bandit.update(x[t], arm[t], reward[t, arm[t]], logged[t] if given else None)
+        weight[t] = 1 / max(clip, logged[t] if given else p)
+    np.testing.assert_array_equal(bandit.history.weight, weight)
+    for k in range(3):
+        mine = arm == k
+        args = x[mine], reward[mine, k], weight[mine], 1.0
+        np.testing.assert_allclose(
+            bandit.posterior(k).location, oracle.sklearn_ridge(*args), atol=1e-8
+        )
+        expected = oracle.noise(*args, "rss/n")[0] * np.linalg.inv(
+            oracle.precision(x[mine], weight[mine], 1.0)
+        )
+        np.testing.assert_allclose(bandit.posterior(k).spread, expected, atol=1e-8)
+    if given:
+        np.testing.assert_array_equal(bandit.history.propensity, logged)
+
+
 def test_decisions_can_be_indexed(rng):
     bandit = trained(bb.Thompson())
     x = rng.normal(size=(9, 3))
