@@ -10,6 +10,9 @@ import bayesbandit as bb
 from tests import oracle
 from tests.cases import few, moments_of
 
+POLICIES = [bb.Thompson(0.8), bb.UCB(0.8), bb.Greedy(), bb.EpsilonGreedy(0.2)]
+
+
 VARIANCES = ["rss/n", "nig", 0.3]
 
 
@@ -66,6 +69,35 @@ def test_choice_probabilities_laws(K, seed, scale, shift):
 def test_choice_probabilities_of_bad_input(mean, sd, message):
     with pytest.raises(ValueError, match=message):
         bb.choice_probabilities(mean, sd)
+
+
+@few("[Greedy()-nig]")
+@pytest.mark.parametrize("variance", VARIANCES)
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+def test_probabilities_are_those_of_the_quadrature(policy, variance):
+    belief, x = believed(variance)
+    p = policy.probabilities(belief.predict(x))
+    found = belief.predict(x)
+    mean, scale, df = found.mean, found.scale, found.degrees
+    for row in range(len(x)):
+        expected = oracle.policy_probabilities(
+            type(policy).__name__, policy.param(1), mean[row], scale[row], df[row]
+        )
+        np.testing.assert_allclose(p[row], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("variance", VARIANCES)
+def test_ucb_takes_the_greatest_bound(variance):
+    """x'θ + α √(x'V(θ)x), the variance of a Student-t included."""
+    belief, _ = believed(variance)
+    x = np.random.default_rng(5).normal(size=(500, 2))
+    z, scores = oracle.design(x), np.empty((500, 3))
+    for k in range(3):
+        theta, covariance = belief.posterior(k).coefficients["theta"]
+        expected = z @ theta + 1.7 * np.sqrt(np.einsum("ni,ij,nj->n", z, covariance, z))
+        scores[:, k] = expected
+    p = bb.UCB(1.7).probabilities(belief.predict(x))
+    np.testing.assert_array_equal(p, np.eye(3)[scores.argmax(axis=1)])
 
 
 @pytest.mark.parametrize("n", [0, 40])
