@@ -1,5 +1,6 @@
 """The mathematics a second time, by other means: scikit-learn, scipy, dense inverses, loops."""
 
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +20,27 @@ def solved(A, b):
             if j != i and A[j][i]:
                 A[j] = [a - A[j][i] * c for a, c in zip(A[j], A[i], strict=True)]
     return [row[-1] for row in A]
+
+
+def exact_ridge(z, r, w, lam, at):
+    """Means and variances at each row of `at` (m, D), σ² = 1, and the penalised loss, in fractions.
+
+    lam: the penalty of all columns, or of each.
+    """
+    z, r, w, at, lam = (
+        np.vectorize(Fraction, otypes=[object])(np.asarray(part, float))
+        for part in (z, r, w, at, np.broadcast_to(lam, np.shape(z)[1]))
+    )
+    B, b = z.T @ (w[:, None] * z) + np.diag(lam), z.T @ (w * r)
+    theta = np.array(solved(B.tolist(), b.tolist()))
+    variance = np.array([sum(point * np.array(solved(B.tolist(), point.tolist()))) for point in at])
+    return at @ theta, variance, w @ (r * r) - b @ theta
+
+
+def exact_moments(z, r, w, lam, at):
+    """Means and standard deviations (m,) of `exact_ridge`, rounded once at the end."""
+    mean, variance, _ = exact_ridge(z, r, w, lam, at)
+    return mean.astype(float), np.sqrt(variance.astype(float))
 
 
 def design(x, intercept=True):

@@ -50,36 +50,6 @@ each = pytest.mark.parametrize(
 
 @pytest.mark.slow
 @each
-def test_draws_have_the_moments(model):
-    posterior, x = fitted(model)
-    draws = posterior.draw(x, 20_000, np.random.default_rng(0))
-    mean, sd = posterior.mean(x), posterior.sd(x)
-    assert draws.shape == (20_000, *mean.shape)
-    size = 20_000 if posterior.plan.method.affine else 3_000  # of whichever is the smaller
-    assert (np.abs(draws.mean(axis=0) - mean) < 4 * sd / np.sqrt(size)).all()
-    np.testing.assert_allclose(draws.std(axis=0), sd, rtol=4 * 1.5 / np.sqrt(2 * size))
-
-
-@pytest.mark.slow
-@each
-def test_samples_have_the_coefficients_moments(model):
-    posterior, _ = fitted(model)
-    samples = posterior.samples(20_000, np.random.default_rng(0))
-    assert list(samples) == list(posterior.plan.outcomes.names)
-    for name, draws in samples.items():
-        mean, spread = posterior.coefficients[name]
-        sd = np.sqrt(np.diag(spread)).reshape(np.shape(mean)) if np.ndim(mean) else spread
-        assert (np.abs(draws.mean(axis=0) - mean) < 4.5 * sd / np.sqrt(20_000)).all()
-
-
-def test_one_draw_spans_all_contexts():
-    posterior, x = fitted(declared.known)
-    draws = posterior.draw(np.vstack([x[0], 2 * x[0]]), 10, np.random.default_rng(0))
-    np.testing.assert_allclose(draws[:, 1], 2 * draws[:, 0])
-
-
-@pytest.mark.slow
-@each
 def test_sampled_and_closed_forms_evaluate_the_mean_reward_alike(model):
     posterior, x = fitted(model)
     method = posterior.plan.method

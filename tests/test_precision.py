@@ -9,7 +9,6 @@ from bayesbandit.inference import plan
 from bayesbandit.inference.plan import Cache
 from bayesbandit.runtime.pytensor_lock import COMPILE
 from tests import declarations as declared
-from tests.cases import long_but
 
 
 def fitted(model, floatx, monkeypatch, **how):
@@ -38,12 +37,6 @@ def fitted(model, floatx, monkeypatch, **how):
         (declared.lasso, {}),
         (declared.heavy, {}),
         (declared.known, {"engine": "laplace"}),
-        pytest.param(declared.conjugate, {}, marks=pytest.mark.long),
-        pytest.param(declared.pooled, {}, marks=pytest.mark.long),
-        pytest.param(declared.noncentred, {}, marks=pytest.mark.long),
-        pytest.param(declared.potential, {}, marks=pytest.mark.long),
-        pytest.param(declared.squared, {}, marks=pytest.mark.long),
-        pytest.param(declared.known, {"engine": "advi"}, marks=pytest.mark.long),
     ],
     ids=lambda v: getattr(v, "name", v),
 )
@@ -56,9 +49,7 @@ def test_a_fit_is_bit_for_bit_that_of_double_precision(model, how, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "model", long_but([declared.lasso], [declared.known, declared.lasso]), ids=lambda m: m.name
-)
+@pytest.mark.parametrize("model", [declared.lasso], ids=lambda m: m.name)
 def test_a_bandit_plays_as_in_double_precision(model, monkeypatch):
     x, reward, _ = declared.rows()
     decided = []

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import stats
 
 import bayesbandit as bb
 from bayesbandit.kernels.row_layout import THOMPSON
@@ -108,76 +108,6 @@ def test_what_is_not_proper_is_not_drawn(rng):
             found.draw(1, rng)
         np.testing.assert_allclose(found.best().sum(), 1.0)
     np.testing.assert_array_equal(found.best(), 0.5)  # draws: as long as an arm has none
-
-
-def test_joint_normals_are_the_integral():
-    """Of two arms: Φ(difference / its sd)."""
-    mean, root = np.array([[0.4, 0.0]]), np.array([[[1.0, 0.5], [0.2, 1.0]]])
-    found = bb.Joint(mean, root)
-    apart = np.linalg.norm(root[0, 0] - root[0, 1])
-    np.testing.assert_allclose(found.best()[0, 0], stats.norm.cdf(0.4 / apart), atol=1e-3)
-    np.testing.assert_allclose(found.sd, np.sqrt((root**2).sum(axis=2)))
-    t = bb.Joint(mean, root, 4.0)
-    np.testing.assert_allclose(t.best()[0, 0], stats.t(4).cdf(0.4 / apart), atol=1e-3)
-    assert found.ranking() is found
-
-
-def test_equal_arms_tie_where_they_depend_on_each_other():
-    rng = np.random.default_rng(5)
-    root = rng.normal(size=(3, 6, 4))
-    root[:, [1, 3, 5]] = root[:, [1]]
-    p = bb.Joint(np.zeros((3, 6)), root).best()
-    np.testing.assert_allclose(p[:, [1, 3]], p[:, [5, 5]], atol=1e-12)
-
-
-@pytest.mark.parametrize("joint", [False, True])
-@pytest.mark.parametrize("weights", [None, [1.0, 0.0, 2.0]])
-def test_draws_are_enumerated(weights, joint):
-    """Every draw of each arm against every draw of the others, ties included."""
-    values = np.array([[[0.0, 1.0, 2.0], [1.0, 1.0, 2.0]]])
-    w = np.full(3, 1 / 3) if weights is None else np.array(weights) / 3.0
-    p = np.zeros(2)
-    for i in range(3):
-        for j in [i] if joint else range(3):
-            pair = np.array([values[0, 0, i], values[0, 1, j]])
-            won = pair == pair.max()
-            p += (w[i] if joint else w[i] * w[j]) * won / won.sum()
-    found = bb.Draws(values, weights, joint)
-    np.testing.assert_allclose(found.best(), [p], atol=1e-12)
-    np.testing.assert_allclose(found.mean, values @ w)
-    np.testing.assert_allclose(found.sd**2, ((values - (values @ w)[..., None]) ** 2) @ w)
-
-
-def test_weights_are_repetitions():
-    rng = np.random.default_rng(2)
-    values, times = rng.normal(size=(3, 4, 5)), np.array([1, 3, 0, 2, 1])
-    for joint in (False, True):
-        weighted = bb.Draws(values, times / 7.0, joint)
-        repeated = bb.Draws(np.repeat(values, times, axis=2), joint=joint)
-        for ours, theirs in zip(
-            (weighted.mean, weighted.sd, weighted.best(0.7)),
-            (repeated.mean, repeated.sd, repeated.best(0.7)),
-            strict=True,
-        ):
-            np.testing.assert_allclose(ours, theirs, atol=1e-12)
-
-
-@pytest.mark.parametrize("family", ["beta", "gamma"])
-def test_conjugate_arms_are_the_integral(family):
-    a, b = np.array([[0.7, 3.0, 8.0]]), np.array([[1.2, 2.0, 9.0]])
-    arms = [stats.beta(*p) if family == "beta" else stats.gamma(p[0], scale=1 / p[1])
-            for p in zip(a[0], b[0], strict=True)]  # fmt: skip
-    found = bb.Conjugate(family, a, b)
-    np.testing.assert_allclose(found.mean, [[arm.mean() for arm in arms]])
-    np.testing.assert_allclose(found.sd, [[arm.std() for arm in arms]])
-    top = 1.0 if family == "beta" else 60.0
-    for k in (1, 2):
-        others = [arm for i, arm in enumerate(arms) if i != k]
-        own, _ = integrate.quad(
-            lambda v, k=k, others=others: arms[k].pdf(v) * np.prod([o.cdf(v) for o in others]),
-            0.0, top, limit=500,
-        )  # fmt: skip
-        np.testing.assert_allclose(found.best()[0, k], own, atol=1e-6)
 
 
 @pytest.mark.parametrize(

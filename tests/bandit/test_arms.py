@@ -67,36 +67,6 @@ def test_any_names_do_what_numbers_do(names, seed):
     assert named.history.arm.tolist() == [names[k] for k in chosen]
 
 
-def test_a_removed_arm_stays_in_the_history_and_may_come_back(rng):
-    x, reward = world(rng, 30)
-    bandit = bb.LinTS(["a", "b", "c"], 3)
-    bandit.play(x, reward)
-    arms, propensity = bandit.history.arm, bandit.history.propensity
-    bandit.remove_arm("b")
-    np.testing.assert_array_equal(bandit.history.arm, arms)
-    np.testing.assert_array_equal(bandit.history.propensity, propensity)
-    bandit.add_arm("b")
-    assert bandit.arms == ("a", "c", "b")
-    assert bandit.belief.n[2] == 0
-    bandit.play(x, reward[:, [0, 2, 1]])
-    assert bandit.history.arm[:30].tolist() == arms.tolist()
-    assert set(bandit.history.arm[30:].tolist()) == {"a", "b", "c"}
-
-
-@pytest.mark.slow
-def test_many_arms(rng):
-    """More arms than fit the first block of the stream."""
-    bandit = bb.LinTS(2, 1)
-    for k in range(2, 300):
-        bandit.add_arm(k)
-    bandit.update(np.ones((300, 1)), np.arange(300), rng.normal(size=300))
-    decision = bandit.choose(np.ones((500, 1)))
-    np.testing.assert_allclose(decision[:3].probabilities.sum(axis=1), 1.0, atol=1e-6)
-    wide = bb.LinTS(2000, 1, history=10)
-    wide.update(np.ones((2000, 1)), np.arange(2000), rng.normal(size=2000))
-    assert len(set(wide.choose(np.ones((50, 1))).arm.tolist())) > 5
-
-
 @pytest.mark.parametrize("arms", [3, [5, 2**70, -1], ["a", "b", "ü"], ["a", 1, "1"]], ids=str)
 def test_the_names_of_a_batch_are_pythons_own(arms):
     bandit = bb.LinTS(arms, 1, seed=0)

@@ -158,43 +158,6 @@ def test_a_function_that_fails(rng):
         bandit.choose(X)
 
 
-CONSTRUCTORS = {
-    "no arms": (lambda: bb.LinTS([], 2), ValueError, "at least one arm; got none"),
-    "twice": (lambda: bb.LinTS(["a", "a"], 2), ValueError, "got 'a' more than once"),
-    "one string": (lambda: bb.LinTS("abc", 2), TypeError, "got 'abc'"),
-    "a set": (lambda: bb.LinTS({"a", "b"}, 2), TypeError, "ordered sequence of names"),
-    "float names": (lambda: bb.LinTS([1.5, 2.5], 2), TypeError, r"got 1\.5"),
-    "no features": (lambda: bb.LinTS(2, 0, intercept=False), ValueError, "n_features .*≥ 1; got 0"),
-    "α < 0": (lambda: bb.LinTS(2, 2, alpha=-1), ValueError, "alpha .*≥ 0; got -1"),
-    "ε > 1": (lambda: bb.LinGreedy(2, 2, epsilon=2.0), ValueError, r"epsilon .* got 2\.0"),
-    "λ = 0": (lambda: bb.LinTS(2, 2, ridge=0), ValueError, "ridge must be a finite number > 0"),
-    "λ word": (lambda: bb.LinTS(2, 2, ridge="loo"), ValueError, "one of 'cv'; got 'loo'"),
-    "variance": (lambda: bb.LinTS(2, 2, variance="mse"), ValueError, "'rss/n', 'rss', 'nig'"),
-    "min_variance": (lambda: bb.Ridge(min_variance=-1e-9), ValueError, "min_variance must be"),
-    "grid": (lambda: bb.Ridge(grid=()), ValueError, "grid of λ must not be empty"),
-    "one fold": (lambda: bb.Ridge(folds=1), ValueError, "folds must be an integer ≥ 2; got 1"),
-    "refit_every": (lambda: bb.Ridge(refit_every=0), ValueError, "as a number of rounds"),
-    "prior": (lambda: bb.Ridge(prior=(1.0,)), ValueError, r"a pair \(shape, scale\); got \(1.0,\)"),
-    "seed -1": (lambda: bb.LinTS(2, 2, seed=-1), ValueError, "seed must be an integer ≥ 0; got -1"),
-    "seed None": (lambda: bb.LinTS(2, 2, seed=None), ValueError, "seed must be .* got None"),
-    "history": (lambda: bb.LinTS(2, 2, history=-1), ValueError, "history must be an integer ≥ 0"),
-    "clip 0": (lambda: bb.BLTS(2, 2, clip=0.0), ValueError, "clip must be .*> 0 and ≤ 1; got 0.0"),
-    "snapshots": (lambda: bb.InversePropensity(snapshots=1), ValueError, "snapshots .*≥ 2; got 1"),
-    "model": (lambda: bb.Bandit(2, "ridge", bb.UCB(), n_features=1), TypeError, "a reward model"),
-    "policy": (lambda: bb.Bandit(2, bb.Ridge(), "ucb", n_features=1), TypeError, "policy must be"),
-    "balance": (
-        lambda: bb.Bandit(2, bb.Ridge(), bb.UCB(), "w", n_features=1), TypeError, "balance must be"
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", CONSTRUCTORS)
-def test_constructors(case):
-    make, error, message = CONSTRUCTORS[case]
-    with pytest.raises(error, match=message):
-        make()
-
-
 class Mixed(str, Enum):  # noqa: UP042
     RED = "red"
 

@@ -1,10 +1,7 @@
 """A bandit at play: what it decides, with which propensity, and what it learns from a reward."""
 
-import dataclasses
-
 import numpy as np
 import pytest
-from scipy import stats
 
 import bayesbandit as bb
 from tests import oracle
@@ -59,74 +56,6 @@ def test_a_decision_carries_what_it_was_made_from(policy, variance, rng):
         np.testing.assert_allclose(decision.propensity[i], p[decision.arm[i]], atol=1e-6)
         assert decision[i].propensity == decision.propensity[i]
     np.testing.assert_array_equal(decision.x, probe)
-
-
-def test_subsets_have_the_quadrature_of_their_own():
-    bandit = trained(bb.Thompson(0.6))
-    decision = bandit.choose([0.3, -0.2, 0.1], arms=[0, 2])
-    full = bandit.choose([0.3, -0.2, 0.1])
-    p = oracle.best_arm(full.mean[[0, 2]], 0.6 * full.sd[[0, 2]])
-    np.testing.assert_allclose(decision.probabilities[[0, 2]], p, atol=1e-6)
-    np.testing.assert_array_equal(decision.mean[[0, 2]], full.mean[[0, 2]])
-    for arms in ((2, 0), np.array([2, 0]), {0: "", 2: ""}, iter([2, 0])):
-        np.testing.assert_array_equal(
-            bandit.choose([0.3, -0.2, 0.1], arms).probabilities, decision.probabilities
-        )
-
-
-@pytest.mark.parametrize(
-    "policy", [bb.Greedy(), bb.UCB(1.0), bb.UCB(0.0), bb.Thompson(0.0)], ids=str
-)
-def test_ties_are_broken_evenly(policy):
-    """Arms with the same data are alike; so are arms without any uncertainty left."""
-    bandit = bandit_of(policy, floor := "rss/n", arms=4)
-    x = np.tile(np.eye(3), (4, 1))
-    bandit.update(x, np.repeat(np.arange(4), 3), np.tile([1.0, 2.0, 3.0], 4))
-    decision = bandit.choose(np.ones((8000, 3)))
-    assert stats.chisquare(np.bincount(decision.arm, minlength=4)).pvalue > 1e-3
-    np.testing.assert_allclose(decision.propensity, 0.25, atol=1e-12)
-    assert floor == "rss/n"
-
-
-@pytest.mark.parametrize("policy", POLICIES, ids=str)
-def test_a_new_arm_has_its_share_and_the_others_what_they_had(policy):
-    """U of K arms without a reward: 1/K each, and (K − U)/K of the policy's among the others."""
-    bandit, x = bandit_of(policy, arms=4), np.ones((4000, 3))
-    for k in range(4):
-        old, decision = list(range(k)), bandit.choose(x)
-        p = decision.probabilities[0]
-        np.testing.assert_array_equal(p[k:], 0.25)
-        if old:
-            alone = bandit.choose(x[0], arms=old).probabilities
-            np.testing.assert_allclose(p[:k], alone[:k] * k / 4, atol=1e-9)
-        counts, there = np.bincount(decision.arm, minlength=4), p > 1e-9
-        assert counts[~there].sum() == 0
-        assert stats.chisquare(counts[there], 4000 * p[there] / p[there].sum()).pvalue > 1e-3
-        half = bandit.choose(x[:3], arms=[k, 3])
-        np.testing.assert_array_equal(half.propensity, 0.5 if k < 3 else 1.0)
-        bandit.update(np.ones(3), k, float(k) if k < 3 else -5.0)
-    assert bandit.choose(np.ones(3)).probabilities[3] < 0.25
-
-
-@pytest.mark.parametrize("policy", POLICIES, ids=str)
-def test_no_probability_is_below_its_minimum(policy):
-    """γ + (1 − K γ) p among K available arms; γ may follow the round."""
-    floored = dataclasses.replace(policy, min_probability=lambda t: 0.1 / t)
-    bandit, plain = trained(floored), trained(policy)
-    bandit.t = plain.t = 4
-    x = np.random.default_rng(1).normal(size=(6, 3))
-    for arms, K in ((None, 3), ([0, 2], 2)):
-        t = bandit.t
-        p, bare = (b.choose(x, arms).probabilities for b in (bandit, plain))
-        least = 0.1 / (t + 1 + np.arange(6))[:, None]
-        np.testing.assert_allclose(p, np.where(bare >= 0, least + (1 - K * least) * bare, 0)
-                                   * (np.isin(range(3), arms or range(3))), atol=1e-12)  # fmt: skip
-    constant = trained(dataclasses.replace(policy, min_probability=0.2))
-    decision = constant.choose(np.tile(x[:1], (20_000, 1)))
-    p = decision.probabilities[0]
-    frequency = np.bincount(decision.arm, minlength=3) / 20_000
-    assert (np.abs(frequency - p) <= 4.5 * np.sqrt(p * (1 - p) / 20_000)).all()
-    assert p.min() >= 0.2
 
 
 def test_a_minimum_leaves_room_for_all_arms():

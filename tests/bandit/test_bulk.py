@@ -8,6 +8,8 @@ import bayesbandit as bb
 from tests.players import anatomy, world
 
 T, ARMS = 3300, ("a", "b", 7)
+
+
 PARTS = np.array_split(np.arange(T), 40)
 
 
@@ -56,16 +58,6 @@ def test_arms_are_named_in_any_form(form):
     one.update(x, arm, reward, p)
     other.update(x, NAMES[form](arm), reward, p)
     same(one, other)
-
-
-def test_numbers_may_name_arms():
-    x, arm, reward, p = log()
-    for arms in (range(3), (0, 2, 1), (5, 3, 1)):
-        k = np.array([list(ARMS).index(a) for a in arm])
-        one, other = (bb.BLTS(arms, 2) for _ in range(2))
-        one.update(x, np.array(arms)[k], reward, p)
-        other.update(x, [arms[i] for i in k], reward, p)
-        same(one, other)
 
 
 @pytest.mark.parametrize("bad", ["c", True, 7.0, None, np.nan, 3, -1])

@@ -11,12 +11,9 @@ from tests.bandit.kinds import (
     D,
     agree,
     bandit_of,
-    close,
-    every,
     probe,
-    trained,
 )
-from tests.cases import few, slow_but
+from tests.cases import few
 from tests.inference import linear
 from tests.players import world
 
@@ -73,34 +70,6 @@ def test_what_was_played_is_what_fit_finds_in_the_history(kind, balance, rng):
         np.testing.assert_array_equal(weight, 1 / np.maximum(0.2, p))
     else:
         assert np.abs(weight - 1 / np.maximum(0.1, p)).max() > 0.1
-
-
-@few("[estimated-by Gibbs]")
-@pytest.mark.parametrize(
-    "kind", slow_but(["joint", "by Gibbs"], ["joint", "by draws", "by Gibbs", "joint, by draws"])
-)
-@pytest.mark.parametrize("propensity", ["decision", "estimated"])
-def test_weights_reach_the_rounds_that_the_belief_keeps(kind, propensity, rng):
-    x, reward = world(rng, 30)
-    balance = bb.InversePropensity(propensity=propensity, refit_every=1)
-    bandit = bandit_of(kind, balance=balance, arms=3)
-    bandit.play(x, reward)
-    rows, history = bandit.belief.rounds.of(), bandit.history
-    for role in ("x", "arm", "reward", "weight"):
-        np.testing.assert_array_equal(rows[role], getattr(history, role))
-    assert np.ptp(rows["weight"]) > 0.1
-    np.testing.assert_array_equal(bandit.belief.n, np.bincount(history.arm, minlength=3))
-
-
-@every
-def test_logged_rounds_without_propensities_are_weighted_by_those_of_today(kind):
-    bandit = trained(kind, balance=bb.InversePropensity(clip=0.01))
-    p = bandit.policy.probabilities(bandit.belief.predict(probe()))
-    bandit.update(probe(), ["a", "b", 3, "a"], np.ones(4))
-    assert np.isnan(bandit.history.propensity[-4:]).all()
-    close(bandit.history.weight[-4:], 1 / np.maximum(0.01, p[np.arange(4), [0, 1, 2, 0]]))
-    bandit.update(probe(), ["a", "b", 3, "a"], np.ones(4), [0.25, 0.5, 0.125, 1.0])
-    np.testing.assert_array_equal(bandit.history.weight[-4:], [4.0, 2.0, 8.0, 1.0])
 
 
 @pytest.mark.slow

@@ -1,12 +1,9 @@
 """A declared bandit's life: how it is made, saved and copied, its arms, history and posteriors."""
 
-import re
-
 import pymc as pm
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.checks import shown
 from bayesbandit.model import RewardModel
 from tests import declarations as declared
 from tests.bandit.kinds import D
@@ -15,24 +12,6 @@ from tests.inference import linear
 from tests.players import anatomy
 
 # ---- what is refused -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"engine": "fast"}, r"engine must be .*'auto'.*'nuts'.*; got 'fast'"),
-        ({"refit_every": 0}, r"refit_every, as a number of rounds, must be .*≥ 1; got 0"),
-        ({"refit_every": -0.5}, r"refit_every, as a share of growth, must be .*> 0; got -0\.5"),
-        ({"refit_every": "often"}, r"refit_every.*got 'often'"),
-        ({"draws": 1}, r"draws must be .*≥ 2; got 1"),
-        ({"draws": 2.5}, r"draws.*got 2\.5"),
-        ({"frozen": "yes"}, "frozen must be one of False, True; got 'yes'"),
-        ({"engine": "exact"}, "non-polynomial function abs of 'theta'"),
-    ],
-)
-def test_settings(settings, message):
-    with pytest.raises(ValueError, match=message):
-        declared.bandit(2, declared.lasso, bb.Thompson(), n_features=D, **settings)
 
 
 @pytest.mark.parametrize(
@@ -67,18 +46,6 @@ def test_settings_of_declared_models_are_not_of_others(kind):
 def test_balances(model, balance, message):
     with pytest.raises(ValueError, match=message):
         bb.Bandit(2, model, bb.Thompson(), balance, n_features=D)
-
-
-@pytest.mark.parametrize(
-    "model",
-    [bb.Ridge, pytest.param(declared.lasso.function, id="function"), "lasso", None],
-    ids=repr,
-)
-def test_models(model):
-    with pytest.raises(
-        TypeError, match="model must be a reward model, .*" + re.escape(shown(model))
-    ):
-        bb.Bandit(2, model, bb.Thompson(), n_features=D)
 
 
 # ---- files, copies, seeds ------------------------------------------------------------------------

@@ -3,13 +3,11 @@
 import time
 
 import numpy as np
-import pymc as pm
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bayesbandit as bb
-from bayesbandit.model import reward_model
 from tests import declarations as declared
 from tests import oracle
 from tests.cases import few, moments_of
@@ -135,40 +133,6 @@ def test_blocks_of_weighted_rows_are_the_definition(rule, seed, half_life):
         assert posterior.df == pytest.approx(df, rel=1e-12)
 
 
-@pytest.mark.slow
-def test_walking_coefficients_are_those_of_a_declared_random_walk():
-    """The Kalman filter, and the exact engine on a model of all steps at once."""
-    T, q, start, sigma = 9, 0.15, 1.3, 0.6
-    x, reward = world(5, T)
-
-    @reward_model()
-    def walking(x, reward, weight):
-        theta = pm.GaussianRandomWalk(
-            "theta", sigma=np.sqrt(q), init_dist=pm.Normal.dist(0, start, shape=D), shape=(D, T)
-        )
-        mu = x @ theta.T.flatten()
-        pm.Normal("reward", mu, sigma / pm.math.sqrt(weight), observed=reward)
-        return mu
-
-    memory = {"ridge": sigma**2 / start**2, "variance": sigma**2, "drift": q}
-    bandit = bb.LinTS(["a"], D, intercept=False, **memory)
-    for t in range(T):
-        bandit.observe(bandit.choose(x[t]), reward[t, 0])
-
-    def at(z, t):  # a context of step t: its block of the columns
-        return np.concatenate([np.zeros(t * D), z, np.zeros((T - 1 - t) * D)])
-
-    walk = bb.fit(walking, np.array([at(x[t], t) for t in range(T)]), reward[:, 0], engine="exact")
-    probe = np.random.default_rng(6).normal(size=(5, D))
-    last = np.array([at(z, T - 1) for z in probe])
-    posterior = bandit.posterior("a")
-    np.testing.assert_allclose(posterior.mean(probe), walk.mean(last), atol=1e-10)
-    np.testing.assert_allclose(posterior.sd(probe), walk.sd(last), atol=1e-10)
-    bandit.forget(4)
-    wider = np.sqrt(walk.sd(last) ** 2 + 4 * q * (probe**2).sum(axis=1))
-    np.testing.assert_allclose(bandit.posterior("a").sd(probe), wider, atol=1e-10)
-
-
 def test_a_steep_row_of_a_walk():
     """A context of 1e7 among ones of 1 loses digits in its own direction alone."""
     x = np.array([[1.0, 0.5, -0.3], [1e7, -2e7, 1e7], [0.2, 0.1, 1.0]])
@@ -253,34 +217,6 @@ def test_when_a_reward_is_learned_changes_nothing(monkeypatch):
         learned[-1].observe(decision, 1.0)
     np.testing.assert_array_equal(*(one.belief.arms for one in learned))
     np.testing.assert_array_equal(*(one.history.ordered() for one in learned))
-
-
-BAD = [
-    ({"half_life": 0}, "half_life must be a finite number > 0; got 0"),
-    ({"half_life": -5.0}, "half_life must be a finite number > 0; got -5.0"),
-    ({"half_life": np.inf}, "half_life must be a finite number > 0; got inf"),
-    ({"half_life": np.nan}, "half_life must be a finite number > 0; got nan"),
-    ({"half_life": 1e-300}, "half_life must"),
-    ({"half_life": "7d"}, '> 0, "auto", or with clock="time" a text as "7d"; got \'7d\''),
-    ({"half_life": np.timedelta64(7, "D"), "clock": "time"}, "got np.timedelta64"),
-    ({"half_life": "soon", "clock": "time"}, "half_life must be seconds"),
-    ({"half_life": True}, "half_life must"),
-    ({"drift": 1e300}, "drift must be"),
-    ({"drift": np.nan}, "drift must be a finite number ≥ 0; got nan"),
-    ({"drift": -1.0}, "drift must"),
-    ({"drift": 1.0, "half_life": 5.0}, "two rules for one thing"),
-    ({"drift": 1.0, "ridge": "cv"}, "drift needs a prior of all coefficients"),
-    ({"drift": 1.0, "intercept": "unpenalised"}, "drift needs a prior of all coefficients"),
-    ({"half_life": 5.0, "variance": "rss"}, "a sum that never shrinks"),
-    ({"clock": "pulls"}, "clock must be"),
-]
-
-
-@few("[memory0", "[memory3", "[memory10")
-@pytest.mark.parametrize(("memory", "said"), BAD)
-def test_bad_memories_are_refused(memory, said):
-    with pytest.raises(ValueError, match=said):
-        bb.Ridge(**memory)
 
 
 def test_what_cannot_forget_says_so():

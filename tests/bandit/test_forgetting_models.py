@@ -30,12 +30,6 @@ STREAMED = {
     "Laplace": (declared.binary, {"engine": "laplace", "refit_every": 1}),
 }
 MOVING = {
-    "by columns, walking": (declared.known, {"half_life": None, "drift": 0.02}),
-    "affine, walking": (declared.noncentred, {"half_life": None, "drift": 0.02}),
-    "together, walking": (declared.pooled, {"half_life": None, "drift": 0.02}),
-    "by columns, chosen": (declared.known, {"half_life": "auto"}),
-    "affine, chosen": (declared.noncentred, {"half_life": "auto"}),
-    "together, chosen": (declared.pooled, {"half_life": "auto"}),
     "a probability, chosen": (bb.load_model("beta_bernoulli"), {"half_life": "auto"}),
     "a rate, chosen": (bb.load_model("gamma_poisson"), {"half_life": "auto"}),
 }

@@ -47,6 +47,16 @@ def say(*keys, value):
     return change
 
 
+def lead(name, to):
+    """Let the first node of a forest that has children have another child."""
+
+    def change(meta, arrays):
+        node = np.flatnonzero(arrays["belief.0.feature"] >= 0)[0]
+        arrays[name][node] = to if to is not None else len(arrays[name]) - 1
+
+    return change
+
+
 CLOCK = HEAD.names.index("clock")
 CRAFTED = {
     "stream used up": ("LinTS", put("stream", 0, 1e15)),
@@ -89,6 +99,19 @@ CRAFTED = {
     "draws of another shape": ("by Gibbs", lambda meta, a: a.update(
         {"belief.0.values.theta": a["belief.0.values.theta"][:, :1].copy()})),
     "chains' counts": ("by Gibbs", say("belief", "chains", 0, 0, value=-5)),
+    "a loop": ("forest", lead("belief.0.left", 0)),
+    "another tree's child": ("forest", lead("belief.0.right", None)),
+    "a feature beyond": ("forest", put("belief.0.feature", 0, 99)),
+    "a value infinite": ("forest", put("belief.1.value", (0, 1), np.inf)),
+    "roots out of order": ("forest", put("belief.1.roots", 1, 10**6)),
+    "trees beyond the rounds": ("forest", put("belief.fitted", 0, 1e6)),
+    "a policy tree's loop": ("tree", put("belief.tree.left", 0, 0)),
+    "an unknown feature": ("tree", put("belief.tree.feature", 0, 2)),
+    "an unknown arm": ("tree", put("belief.log", (0, 5), 3.0)),
+    "no reward": ("tree", put("belief.log", (0, 6), np.nan)),
+    "the outcome model": ("tree", put("belief.inner.arms", (0, 0), 1e3)),
+    "no tree": ("tree", lambda meta, a: a.pop("belief.tree.left")),
+    "more than there were": ("tree", say("belief", "fitted", value=10**6)),
     "rounds of an approximation": ("Laplace", lambda meta, a: a.update(
         {"belief.rounds": a["belief.rounds"][:, 1:].copy()})),
 }  # fmt: skip

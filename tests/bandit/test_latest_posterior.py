@@ -42,15 +42,3 @@ def test_it_is_fitted_once_for_the_same_rounds(make):
     assert bandit.copy().posterior(0).mean(x) == known
     played(bandit, 30)
     assert bandit.posterior(0).mean(x) != known
-
-
-@pytest.mark.slow
-@KINDS
-def test_its_rows_have_the_weights_of_now(make):
-    """Also where the weights of the past are settled afresh, and not at once."""
-    bandit = played(make(), 97)
-    known = bandit.posterior(0)
-    rows = known.rows
-    mine = bandit.history.arm == 0
-    np.testing.assert_array_equal(rows["reward"], bandit.history.reward[mine])
-    np.testing.assert_array_equal(rows["weight"], bandit.history.weight[mine])

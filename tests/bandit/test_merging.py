@@ -8,31 +8,17 @@ from hypothesis import strategies as st
 import bayesbandit as bb
 from bayesbandit.beliefs.regressions import Regressions
 from tests import declarations as declared
+from tests.bandit.kinds import KINDS, contexts, is_a_sum, of_kinds
 from tests.cases import few, in_gate, moments_of
 
 D, ARMS = 3, ("a", "b", "c")
-KINDS = {
-    "ridge": lambda: bb.LinTS(ARMS, D),
-    "nig": lambda: bb.LinUCB(ARMS, D, variance="nig"),
-    "cv": lambda: bb.LinTS(ARMS, D, ridge="cv", intercept="unpenalised"),
-    "balanced": lambda: bb.BLTS(ARMS, D, normalize=True),
-    "fading": lambda: bb.LinTS(ARMS, D, half_life=40.0),
-    "fading, cv": lambda: bb.LinTS(ARMS, D, half_life=40.0, ridge="cv"),
-    "declared": lambda: declared_bandit(declared.known),
-    "affine": lambda: declared_bandit(declared.noncentred),
-    "together": lambda: declared_bandit(declared.pooled),
-    "a probability": lambda: declared_bandit(bb.load_model("beta_bernoulli")),
-    "fading, by columns": lambda: declared_bandit(declared.known, half_life=40.0),
-    "fading, affine": lambda: declared_bandit(declared.noncentred, half_life=40.0),
-    "fading, together": lambda: declared_bandit(declared.pooled, half_life=40.0),
-    "fading, a probability": lambda: declared_bandit(
-        bb.load_model("beta_bernoulli"), half_life=40.0
-    ),
-}
 
 
-def declared_bandit(model, **settings):
-    return declared.bandit(ARMS, model, bb.Thompson(), n_features=D, **settings)
+def mergeable(kind):
+    """Whether a bandit is sums over rounds, and keeps those of the other."""
+    bandit = kind()
+    whole = bandit.history.limit is None or bandit.history.limit >= 50
+    return is_a_sum(bandit) and whole and bandit.encoder is None
 
 
 def apart(found, right):
@@ -41,53 +27,40 @@ def apart(found, right):
     return np.linalg.norm(found - right) / max(np.linalg.norm(right), 1e-300)
 
 
-def made(kind):
-    return KINDS[kind]()
-
-
-def rows(seed, n, kind):
-    rng = np.random.default_rng(seed)
-    r = rng.integers(0, 2, n) * 1.0 if kind.endswith("a probability") else rng.normal(size=n)
-    return rng.normal(size=(n, D)), rng.choice(np.array(ARMS), n), r, rng.uniform(0.2, 1.0, n)
-
-
-@few("[ridge]", "[cv]")
-@pytest.mark.parametrize("kind", KINDS)
+@few("[LinTS]", "[cv]")
+@of_kinds(mergeable)
 @settings(max_examples=5, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     ends=st.lists(st.integers(0, 50), min_size=1, max_size=3),
     right=st.booleans(),
 )
-@in_gate(6)
-def test_any_partition_is_all_rounds_in_one(kind, seed, ends, right):
-    x, arm, r, p = rows(seed, 50, kind)
-    whole = made(kind)
-    parts = [made(kind) for _ in range(len(ends) + 1)]
+@in_gate(8)
+def test_any_partition_is_all_rounds_in_one(name, seed, ends, right):
+    kind, rng = KINDS[name], np.random.default_rng(seed)
+    whole, *parts = (kind() for _ in range(len(ends) + 2))
+    x, arm = contexts(whole, rng, 50), rng.choice(np.array(ARMS), 50)
+    r, p = kind.drawn(rng, 50), rng.uniform(0.2, 1.0, 50)
     for i in range(50):  # one at a time, as shards of one clock
-        if kind.startswith("fading"):
-            [
+        own, one = np.searchsorted(sorted(ends), i, "right"), slice(i, i + 1)
+        for j, part in enumerate(parts):
+            if j == own:
+                part.update(x[one], arm[one], r[one], p[one])
+            elif part.belief.clock is not None:
                 part.forget()
-                for j, part in enumerate(parts)
-                if j != np.searchsorted(sorted(ends), i, "right")
-            ]
-        parts[np.searchsorted(sorted(ends), i, "right")].update(x[i], arm[i], r[i], p[i])
-        whole.update(x[i], arm[i], r[i], p[i])
+        whole.update(x[one], arm[one], r[one], p[one])
     while len(parts) > 1:
         at = len(parts) - 2 if right else 0
         parts[at].merge(parts.pop(at + 1))
     [merged] = parts
-    probe = np.random.default_rng(1).normal(size=(5, D))
     for bandit in (merged, whole):
         bandit.belief.advance(51.0)
-    for found, right in zip(
-        moments_of(merged.belief, probe), moments_of(whole.belief, probe), strict=True
-    ):
-        assert apart(found, right) < 1e-12
+    probe = contexts(whole, np.random.default_rng(1), 5)
+    for one, other in zip(*(moments_of(b.belief, probe) for b in (merged, whole)), strict=True):
+        assert apart(one, other) < 1e-12
     if isinstance(whole.belief, Regressions):
-        for k in range(3):
-            found, right = (b.belief.precision(k) for b in (merged, whole))
-            assert apart(found, right) < 1e-12
+        for k in range(len(whole.belief.arms)):
+            assert apart(*(b.belief.precision(k) for b in (merged, whole))) < 1e-12
     np.testing.assert_array_equal(merged.history.reward, whole.history.reward)
     assert (merged.history.arm == whole.history.arm).all()
     assert merged.history.total == 50
@@ -104,7 +77,7 @@ def refused(one, other, said):
 
 @pytest.mark.slow
 def test_what_does_not_merge_says_so():
-    ridge = made("ridge")
+    ridge = bb.LinTS(ARMS, D)
     for other, said in (
         (bb.LinTS(["a", "b"], D), "the same arms; got"),
         (bb.LinTS(ARMS, 2), "the same features; got 3, 2"),
@@ -127,23 +100,15 @@ def test_what_does_not_merge_says_so():
         ),
     ):
         refused(maker(), maker(), said)
-    ahead, behind = made("fading"), made("fading")
+    ahead, behind = (bb.LinTS(ARMS, D, half_life=40.0) for _ in range(2))
     ahead.forget(20)
     refused(ahead, behind, "the same tick of their clocks; got 20 and 0")
     with pytest.raises(TypeError, match="merge takes a Bandit"):
         ridge.merge(ridge.belief)
 
 
-def test_rounds_of_both_are_counted():
-    one, other = made("ridge"), made("ridge").reseed(1)
-    for bandit, n in ((one, 12), (other, 5)):
-        bandit.play(np.ones((n, D)), np.ones((n, 3)))
-    one.merge(other)
-    assert (one.t, one.history.total, other.t) == (17, 17, 5)
-
-
 def test_a_common_past_is_found():
-    bandit = made("ridge")
+    bandit = bb.LinTS(ARMS, D)
     rng = np.random.default_rng(0)
     bandit.play(rng.normal(size=(15, D)), rng.normal(size=(15, 3)))
     copy = bandit.copy().reseed("a worker")

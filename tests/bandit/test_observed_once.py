@@ -8,15 +8,16 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.bandit import observed
+from tests.bandit.kinds import KINDS
 from tests.players import anatomy
 
-KINDS = {
-    "LinTS": lambda **s: bb.LinTS(["a", "b"], 2, **s),
-    "BLTS": lambda **s: bb.BLTS(["a", "b"], 2, propensity="pooled", **s),
-    "forgets": lambda **s: bb.LinTS(["a", "b"], 2, half_life=50, **s),
-}
+NAMES = "LinTS", "BLTS pooled", "fading"
 X = np.array([[1.0, 0.5], [0.2, -1.0], [0.0, 3.0]])
 SAID = "has been learned, and a reward counts once"
+
+
+def made(kind):
+    return KINDS[kind].make(["a", "b"], 2)
 
 
 def refused(bandit, decision, reward, match=SAID):
@@ -26,9 +27,9 @@ def refused(bandit, decision, reward, match=SAID):
     assert anatomy(bandit) == before
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", NAMES)
 def test_a_decision_is_learned_once(kind):
-    bandit = KINDS[kind]()
+    bandit = made(kind)
     decision, other = bandit.choose(X[0]), bandit.choose(X[0])
     bandit.observe(decision, 1.0)
     refused(bandit, decision, 1.0)
@@ -39,9 +40,9 @@ def test_a_decision_is_learned_once(kind):
     assert bandit.history.total == 2
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", NAMES)
 def test_rows_of_a_batch_are_learned_once(kind):
-    bandit = KINDS[kind]()
+    bandit = made(kind)
     batch = bandit.choose(X)
     bandit.observe(batch[1], 1.0)
     refused(bandit, batch, [1.0, 0.0, 1.0], f"{SAID}: row 1")
@@ -50,11 +51,11 @@ def test_rows_of_a_batch_are_learned_once(kind):
     refused(bandit, bandit.choose(X)[[0, 2, 0]], np.ones(3), f"{SAID}: row 2")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", NAMES)
 @pytest.mark.parametrize("x", [X[0], X], ids=["one", "batch"])
 @pytest.mark.parametrize("copied", [copy, deepcopy, lambda d: pickle.loads(pickle.dumps(d))])
 def test_a_copy_is_the_same_decision_whenever_it_is_made(kind, x, copied):
-    bandit, reward = KINDS[kind](), 1.0 if x.ndim == 1 else np.ones(3)
+    bandit, reward = made(kind), 1.0 if x.ndim == 1 else np.ones(3)
     for before in (True, False):
         decision = bandit.choose(x)
         early = copied(decision) if before else None
@@ -62,10 +63,10 @@ def test_a_copy_is_the_same_decision_whenever_it_is_made(kind, x, copied):
         refused(bandit, early if before else copied(decision), reward)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", NAMES)
 def test_a_round_makes_no_id(kind):
     """Which would take longer than learning it."""
-    bandit = KINDS[kind]()
+    bandit = made(kind)
     one, batch = bandit.choose(X[0]), bandit.choose(X)
     bandit.observe(one, 1.0)
     bandit.observe(batch, np.ones(3))
@@ -76,7 +77,7 @@ def test_a_round_makes_no_id(kind):
 
 
 def test_each_bandit_learns_what_it_has_not_learned():
-    bandit = KINDS["LinTS"]()
+    bandit = made("LinTS")
     decision = bandit.choose(X[0])
     other = bandit.copy()
     for one in (bandit, other):
@@ -90,7 +91,7 @@ def test_each_bandit_learns_what_it_has_not_learned():
 
 def test_the_latest_ids_are_remembered(monkeypatch):
     monkeypatch.setattr(observed, "MOST_IDS", 5)
-    bandit = KINDS["LinTS"]()
+    bandit = made("LinTS")
     batches = [bandit.choose(X) for _ in range(3)]
     for batch in batches:
         assert len(batch.id) == 3

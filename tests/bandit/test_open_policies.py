@@ -56,6 +56,8 @@ MODELS = {
     "joint": (bb.load_model("hierarchical_ridge"), {}),
     "sampled": (sparse, {"draws": 50}),
 }  # fmt: skip
+
+
 POLICIES = [Cautious(), OwnThompson(), bb.Boltzmann(0.5), bb.TopTwo(), Reversed()]
 
 

@@ -12,6 +12,7 @@ import pytest
 import bayesbandit as bb
 from bayesbandit.inference.draws import PoorDiagnostics, SampledDraws, mixed_badly
 from bayesbandit.inference.plan import Plan, plan
+from bayesbandit.model import RewardModel
 from tests.beliefs.by_draws import believed
 from tests.cases import few
 from tests.players import anatomy
@@ -27,8 +28,9 @@ def counts(x, reward, weight, arm, theta):
 
 
 def quick(model, **settings):
-    drawn = bb.Sampled(model, engine="laplace", draws=10)
-    return bb.Bandit(2, drawn, bb.Thompson(), n_features=2, seed=3, **settings)
+    if isinstance(model, RewardModel):
+        model = bb.Sampled(model, engine="laplace", draws=10)
+    return bb.Bandit(2, model, bb.Thompson(), n_features=2, seed=3, **settings)
 
 
 # ---- rewards that are impossible -----------------------------------------------------------------
@@ -44,8 +46,13 @@ def quick(model, **settings):
         pytest.param(POISSON, -1, marks=pytest.mark.slow),
         pytest.param(POISSON, 2.5, marks=pytest.mark.slow),
         pytest.param(LOGISTIC, 2, marks=pytest.mark.slow),
+        (bb.Laplace(LOGISTIC), 0.5),
+        (bb.Laplace(bb.load_model("probit")), 2.0),
+        (bb.Laplace(POISSON), -1.0),
+        (bb.Declared(bb.load_model("beta_bernoulli")), 2.0),
+        (bb.Declared(bb.load_model("gamma_poisson")), -1.0),
     ],
-    ids=lambda v: getattr(v, "name", v),
+    ids=lambda v: getattr(getattr(v, "declared", v), "name", v),
 )
 @few("0.5-unweighted")
 def test_an_impossible_reward_is_refused_and_changes_nothing(model, bad, balance, rng):
@@ -54,7 +61,8 @@ def test_an_impossible_reward_is_refused_and_changes_nothing(model, bad, balance
     for b in (bandit, twin):
         for row in x:
             b.observe(b.choose(row), 1.0)
-    complaint = rf"{model.name} gives a reward of {bad:g} the likelihood 0.*: row "
+    name = getattr(model, "declared", model).name
+    complaint = rf"{name} gives a reward of {bad:g} the likelihood 0.*: row "
     one, batch = bandit.choose(x[0]), bandit.choose(x)
     twin.choose(x[0]), twin.choose(x)
     before = anatomy(bandit)
@@ -116,7 +124,6 @@ def scaled(x, reward, weight):
     [
         *((declaration, "exact") for declaration in (amounts, medians, scaled)),
         *((amounts, engine) for engine in ("gibbs", "laplace")),
-        pytest.param(amounts, "nuts", marks=pytest.mark.long),
     ],
 )
 @pytest.mark.filterwarnings("ignore::bayesbandit.inference.draws.PoorDiagnostics")

@@ -41,7 +41,6 @@ GIBBS = bb.load_model("hierarchical_ridge").with_priors(tau2=UNKNOWN, sigma2=UNK
 SHARED = RewardModel(context_noise, {})
 HETEROSCEDASTIC = RewardModel(noise_by_context, {})
 JOINT_NOISE = RewardModel(linear.joint_noise, {})
-ZELLNER = RewardModel(linear.zellner, {})
 POWERS = RewardModel(unknown_noise.powers, {})
 IMPROPER = RewardModel(unknown_noise.flat, {})  # with σ² ~ InverseGamma: proper from D rows on
 EXACT = {
@@ -70,12 +69,6 @@ def binary(rows):
 
 def of(rows, k):
     return {role: rows[role][rows["arm"] == k] for role in ("x", "reward", "weight")}
-
-
-def doubled(rows):
-    """Every row twice, its weight 1."""
-    twice = {role: np.repeat(v, 2, axis=0) for role, v in rows.items()}
-    return twice | {"weight": np.ones(2 * len(rows["reward"]))}
 
 
 def runs(belief):

@@ -77,7 +77,6 @@ def of(names, quick=FIRST):
 
 every, shared = of(DECLARED), of(MODELS)
 unlike = pytest.mark.parametrize("name", long_but((*FIRST, *OTHERS), DECLARED))
-own = of([n for n, m in DECLARED.items() if not m.takes_arm])
 
 
 def believed(model, n_arms=K, normalize=False):

@@ -24,18 +24,6 @@ def test_a_round_keeps_a_and_b_to_the_last_bit(name):
         np.testing.assert_array_equal(at, moment[0])
 
 
-@models
-def test_a_late_reward_has_the_weight_of_its_decision(name):
-    made = played(bandit(name, balance="weights"))
-    decision, twin = made.choose(), made.copy()
-    played(made, 20, seed=5)
-    made.observe(decision, 1.0)
-    assert made.history.weight[-1] == 1 / max(0.1, decision.propensity)
-    twin.remove_arm("a" if decision.arm != "a" else "b")
-    twin.observe(decision, 1.0)  # by its name
-    assert twin.history.weight[-1] == made.history.weight[-1]
-
-
 def test_what_the_kernels_play_and_in_which_rows():
     belief = bandit().belief
     assert belief.kernel.kind(THOMPSON, (1.0, 0.0)) == BETA

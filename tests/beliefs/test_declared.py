@@ -36,18 +36,3 @@ def test_the_derived_belief_is_the_presets(declared, preset):
     written, same = played(preset, np.random.default_rng(0))
     np.testing.assert_array_equal(arms, same)
     np.testing.assert_allclose(derived.belief.arms, written.belief.arms, rtol=1e-10, atol=1e-10)
-
-
-@pytest.mark.slow
-def test_the_streamed_posterior_is_the_fitted_one():
-    """Rounds streamed one by one, weighted, and `bb.fit` on an arm's rows: the same posterior."""
-    model = bb.load_model("ridge_known_noise")
-    bandit, _ = played(model, np.random.default_rng(3))
-    mine = bandit.history.arm == 1
-    history, posterior = bandit.history, bandit.posterior(1)
-    fitted = bb.fit(model, history.x[mine], history.reward[mine], weight=history.weight[mine])
-    assert fitted.engine == posterior.engine == "exact_gaussian"
-    for ours, theirs in zip(
-        posterior.coefficients["theta"], fitted.coefficients["theta"], strict=True
-    ):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)

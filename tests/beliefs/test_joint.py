@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from tests.beliefs import closed_form
 from tests.beliefs.closed_form import MODELS, data, learn
@@ -29,19 +28,6 @@ def test_moments_in_closed_form(name, n_arms):
     assert ours.df == df
     variance = closed_form.variance(spread, df)
     close(moments_of(belief, probe())[1], np.sqrt(np.einsum("nkk->nk", variance)))
-
-
-@pytest.mark.slow
-@shared
-@pytest.mark.parametrize("alpha", [1.0, 0.3])
-@in_gate(3)
-def test_the_better_of_two_dependent_arms(name, alpha):
-    """P = Φ((m₀ − m₁)/(α √var(m₀ − m₁))), of Student-t with its own distribution function."""
-    belief, (mean, spread, df) = joint(name, 2)
-    c = np.array([1.0, -1.0])
-    z = mean @ c / (alpha * np.sqrt(spread @ c @ c))
-    p = stats.t.cdf(z, df) if np.isfinite(df) else stats.norm.cdf(z)
-    np.testing.assert_allclose(belief.predict(probe()).best(alpha)[:, 0], p, atol=2e-3)
 
 
 @shared

@@ -9,7 +9,6 @@ import pytest
 
 import bayesbandit as bb
 from bayesbandit.beliefs.regressions import Regressions
-from bayesbandit.forms import check
 from tests import declarations as declared
 from tests.bandit.kinds import known_noise_by_context, off_centre
 from tests.beliefs.test_linearized import shared as logistic_together
@@ -128,12 +127,6 @@ def test_the_order_of_rounds_does_not_matter(name, rng):
     same(name, learned(name, data), learned(name, part(data, rng.permutation(60))))
 
 
-@cases()
-def test_without_weights_every_weight_is_one(name):
-    x, arm, reward, _ = rows(name)
-    same(name, learned(name, (x, arm, reward)), learned(name, (x, arm, reward, np.ones(60))), 0.0)
-
-
 @cases(*IN_ORDER)
 def test_normalised_weights_have_no_scale_and_mean_one(name):
     """Each arm's, or all, where arms share a posterior."""
@@ -200,41 +193,6 @@ def test_beliefs_about_parts_become_the_belief_about_the_whole(name):
     with pytest.raises(ValueError, match="absorbs a belief with the same settings; got Regr"):
         first.absorb(other)
     assert pickle.dumps(first.state()) == before
-
-
-@cases()
-@pytest.mark.parametrize("how", ["restored", "forked", "pickled"])
-def test_copies_go_on_alike_and_apart(name, how):
-    data = rows(name)
-    first, rest = part(data, slice(30)), part(data, slice(30, 60))
-    belief, whole = learned(name, first), learned(name, first)
-    if how == "restored":
-        other = believed(name)
-        state = {key: np.copy(values) for key, values in belief.state().items()}
-        check(state, other.form(state, 30))
-        other.restore(state)
-    else:
-        other = belief.fork() if how == "forked" else pickle.loads(pickle.dumps(belief))
-    other.update(*rest)
-    same(name, belief, whole, 0.0)
-    belief.update(*rest)
-    same(name, belief, other, 0.0)
-
-
-@cases()
-def test_probabilities_and_moments_are_those_of_draws(name, rng):
-    belief, x, n = learned(name, rows(name)), rows(name, 2, seed=4)[0], 40_000
-    found = belief.predict(x)
-    draws, best = found.draw(n, rng), found.best()
-    shares = (draws == draws.max(axis=2, keepdims=True)).mean(axis=0)
-    error = np.sqrt(np.maximum(best * (1.0 - best), 1e-6) / n) + 1 / 4096
-    assert (np.abs(shares - best) < 5.0 * error).all()
-    np.testing.assert_allclose(best.sum(axis=1), 1.0)
-    mean, sd = moments_of(belief, x)
-    assert (np.abs(draws.mean(axis=0) - mean) < 5.0 * sd / np.sqrt(n)).all()
-    np.testing.assert_allclose(draws.std(axis=0), sd, rtol=0.25)  # of long tails
-    two = np.array([True, False, True])
-    np.testing.assert_allclose(found.among(two).best().sum(axis=1), 1.0)
 
 
 def test_there_is_one_class_of_regressions():

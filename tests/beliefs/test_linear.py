@@ -62,16 +62,6 @@ def test_equals_scikit_learn(variance, intercept, seed, n, lam):
     )
 
 
-def test_a_first_reward():
-    """By hand: x = 2, r = 3, w = 5, λ = 4, no intercept: B = 24, θ = 30/24, RSS = 5/4; the loss is
-    5/4 + 4 θ² = 7.5, and twice as much the part of the prior."""
-    rows = np.full((1, 1), 2.0), np.array([3.0]), np.array([5.0])
-    for variance, sigma2 in (("rss/n", 1.25), ("empirical_bayes", 1.25 + 2 * 7.5)):
-        posterior = only(Ridge(4.0, variance, intercept=False), *rows)
-        np.testing.assert_allclose(posterior.location, [1.25], **close)
-        np.testing.assert_allclose(posterior.spread, [[sigma2 / 24]], **close)
-
-
 @pytest.mark.parametrize("w", [None, 2.5])
 def test_normal_inverse_gamma_by_numerical_integration(w):
     """θ's marginal density ∝ ∫ N(r; xθ, σ²/w) N(θ; 0, σ²/λ) IG(σ²; a, b) dσ², on a grid of θ."""

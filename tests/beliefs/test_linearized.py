@@ -5,17 +5,11 @@ import pickle
 import numpy as np
 import pymc as pm
 import pytest
-from scipy import stats
 from scipy.special import expit, ndtr
 
 import bayesbandit as bb
-from bayesbandit.beliefs.glm.prediction import Increasing
 from bayesbandit.beliefs.regressions import Regressions
 from bayesbandit.beliefs.sampled.belief import SampledBelief
-from bayesbandit.inference.glm.families import Family
-from bayesbandit.kernels.glm.families import BINOMIAL
-from bayesbandit.kernels.glm.families import POISSON as POISSON_KIND
-from bayesbandit.kernels.glm.families import PROBIT as PROBIT_KIND
 from tests.cases import moments_of, slow_but
 
 K, D = 3, 4
@@ -111,29 +105,6 @@ def test_between_modes_it_is_near(name):
     np.testing.assert_allclose(sd, spread, rtol=0.15)
 
 
-@pytest.mark.parametrize("kind", [BINOMIAL, PROBIT_KIND, POISSON_KIND])
-@pytest.mark.parametrize("joint", [False, True])
-def test_a_number_multiplies_the_distance_of_mean_rewards_and_not_of_the_predictor(
-    joint, kind, rng
-):
-    """The arm of the largest η̂ need not have the largest mean: α = 0 takes the latter."""
-    mean, sd, size = np.array([[0.0, -0.2, -0.6]]), np.array([[0.1, 1.5, 0.4]]), 40_000
-    eta = bb.Joint(mean, sd[:, :, None] * np.eye(3)) if joint else bb.LocationScale(mean, sd)
-    found = Increasing(eta, Family(kind))
-    expected = found.mean == found.mean.max()
-    np.testing.assert_array_equal(found.best(0.0), expected)
-    np.testing.assert_array_equal(bb.Thompson(0.0).probabilities(found), expected)
-    np.testing.assert_array_equal(found.best(1.0), eta.best(1.0))
-    draws = found.draw(size, rng)[:, 0]
-    for alpha in (1e-3, 0.3, 0.999999, 3.0):
-        score = found.mean + alpha * (draws - found.mean)
-        share = (score == score.max(axis=1, keepdims=True)).mean(axis=0)
-        error = np.sqrt(np.maximum(share * (1.0 - share), 1e-4) / size) + joint / 1000
-        assert (np.abs(found.best(alpha)[0] - share) < 5 * error).all()
-    several = found.best(np.array([0.3])), found.best(0.3)
-    np.testing.assert_array_equal(*several)
-
-
 def test_a_weight_is_a_power_of_the_likelihood():
     x, arm, reward, _ = rows("logistic", n=60)
     twice, copied = (believed(LOGISTIC, refit_every=1) for _ in range(2))
@@ -141,20 +112,6 @@ def test_a_weight_is_a_power_of_the_likelihood():
     copied.update(*(np.repeat(v, 2, axis=0) for v in (x, arm, reward)), np.ones(120))
     for a, b in zip(moments_of(twice, probe()), moments_of(copied, probe()), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-7)
-
-
-@pytest.mark.parametrize("name", slow_but(["logistic"], ["logistic", "probit", "poisson"]))
-def test_an_impossible_reward_leaves_no_trace(name):
-    bad = {"logistic": 0.5, "probit": 2.0, "poisson": -1.0}[name]
-    made = bb.Bandit(3, bb.Laplace(MODELS[name]), bb.Thompson(), n_features=D)
-    x, arm, reward, _ = rows(name, n=20)
-    made.update(x, arm, reward, np.full(20, 1 / 3))
-    before = moments_of(made.belief, probe())
-    with pytest.raises(ValueError, match=f"a reward of {bad:g}"):
-        made.update(x[:2], arm[:2], [reward[0], bad], [1 / 3, 1 / 3])
-    assert made.belief.n.sum() == 20
-    for a, b in zip(before, moments_of(made.belief, probe()), strict=True):
-        np.testing.assert_array_equal(a, b)
 
 
 @pytest.mark.slow
@@ -177,24 +134,6 @@ def test_surprises_do_not_throw_it(name, scale):
     belief.link.settle(belief, range(K))
     after, spread = predictor(belief, probe() * scale)
     assert (np.abs(before[0] - after) < 3.0 * spread).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "policy",
-    [bb.Thompson(), bb.UCB(), bb.Greedy(), bb.EpsilonGreedy(0.2)],
-)
-def test_policies_decide_with_the_frequencies_that_they_say(policy):
-    made = bb.Bandit(3, bb.Laplace(LOGISTIC), policy, n_features=D, seed=2)
-    x, arm, reward, _ = rows("logistic", n=30)
-    made.update(x, arm, reward, np.full(30, 1 / 3))
-    decided = made.choose(np.repeat(probe()[:1], 20_000, axis=0))
-    p = decided.probabilities[0]
-    seen = np.bincount(decided.arm, minlength=3)
-    possible = p > 0
-    assert (seen[~possible] == 0).all()
-    if possible.sum() > 1:
-        assert stats.chisquare(seen[possible], 20_000 * p[possible]).pvalue > 1e-4
 
 
 def test_the_posterior_is_that_of_mode_and_curvature():

@@ -24,11 +24,6 @@ def world(seed, rounds, model=None, policy=None, arms=K, d=D, **settings):
     return bandit, rng.normal(size=(arms, d))
 
 
-def plain(prediction):
-    """The same prediction with the roots of all arms."""
-    return bb.Joint(prediction.mean, prediction.root, prediction.df)
-
-
 def shares(found, i, arms, alpha, seed):
     """The shares of the draws under which each of these arms is best, by all scores; ties split."""
     P, log_width = len(found.axes), points.log_width(found.df)
@@ -78,12 +73,6 @@ def test_shares_are_those_of_all_scores(seed, rounds, variance, intercept, alpha
             own = compared.propensities(places)
             np.testing.assert_array_equal(own, p[np.arange(2), places])
     np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-9)
-
-
-def test_shares_are_near_those_of_another_order_of_points(few):
-    bandit, x = world(3, 20)
-    found = bandit.belief.predict(x[None])
-    np.testing.assert_allclose(found.best(0.7), plain(found).best(0.7), atol=6e-3)
 
 
 @pytest.mark.parametrize("rounds", [2, 40, pytest.param(1000, marks=pytest.mark.slow)])

@@ -3,15 +3,13 @@
 An unpenalised intercept takes up any offset of the contexts: no offset changes a prediction.
 """
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 
 import bayesbandit as bb
 from bayesbandit.beliefs import sums
+from tests import oracle
 from tests.cases import moments_of
-from tests.oracle import solved
 
 OFFSETS = [0.0, 1e3, 1e7, 1e9, 1.7e12]  # the last are milliseconds since 1970
 KNOWN = {"ridge": 2.0, "variance": 1.0, "intercept": "unpenalised"}
@@ -25,28 +23,9 @@ def rows(offset, n=24, seed=0):
     return offset + x, rng.integers(-8, 9, size=n) / 4.0, rng.integers(1, 9, size=n) / 4.0
 
 
-def exact(x, r, w, at, lam=2):
-    """Mean and sd of the mean reward at contexts `at`, for a noise variance of 1."""
-    z = [[*map(Fraction, row), Fraction(1)] for row in x.tolist()]
-    w, r = list(map(Fraction, w.tolist())), list(map(Fraction, r.tolist()))
-    size = range(D + 1)
-    B = [
-        [sum(v * row[i] * row[j] for row, v in zip(z, w, strict=True)) for j in size] for i in size
-    ]
-    for i in range(D):
-        B[i][i] += lam
-    b = [sum(v * row[i] * y for row, v, y in zip(z, w, r, strict=True)) for i in size]
-    theta, out = solved(B, b), []
-    for point in at.tolist():
-        q = [*map(Fraction, point), Fraction(1)]
-        mean = sum(a * c for a, c in zip(q, theta, strict=True))
-        variance = sum(a * c for a, c in zip(q, solved(B, q), strict=True))
-        out.append((float(mean), float(variance) ** 0.5))
-    return np.array(out).T
-
-
 def is_exact(belief, x, r, w, at, tolerance=1e-12):
-    mean, sd = exact(x, r, w, at)
+    z, points = oracle.design(x), oracle.design(at)
+    mean, sd = oracle.exact_moments(z, r, w, [2.0, 2.0, 0.0], points)
     for known in (
         moments_of(belief, at),
         (belief.posterior(0).mean(at), belief.posterior(0).sd(at)),

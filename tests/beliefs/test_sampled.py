@@ -9,15 +9,12 @@ from tests.beliefs.by_draws import (
     EXACT,
     GIBBS,
     HETEROSCEDASTIC,
-    LOGISTIC,
     SHARED,
     K,
     believed,
-    binary,
     near,
     of,
     probe,
-    runs,
 )
 from tests.beliefs.closed_form import data, learn
 from tests.cases import moments_of, quick_but
@@ -41,20 +38,6 @@ def test_an_exact_posterior_that_does_not_stream(name):
         np.testing.assert_allclose(sd[:, k], fit.sd(probe()), rtol=5 / np.sqrt(2 * S) + 0.03)
         theta = belief.posterior(k, {}).coefficients["theta"][0]
         near(theta, fit.coefficients["theta"][0], S, np.sqrt(np.diag(fit.known.covariance)))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["laplace", "bayesian_lasso"])
-def test_gibbs_draws_are_those_of_a_long_fit(name):
-    """2,000 sweeps against 4 × 4,000; an effective draw is worth at most four sweeps here."""
-    model, rows = bb.load_model(name), data(n=40, K=2)
-    belief = learn(believed(model, 2, draws=2000), rows)
-    assert belief.plan.engine == "gibbs"
-    mean, sd = moments_of(belief, probe())
-    for k in range(2):
-        fit = bb.fit(model, **of(rows, k), draws=4000, seed=1)
-        near(mean[:, k], fit.mean(probe()), 2000, fit.sd(probe()), thin=4)
-        np.testing.assert_allclose(sd[:, k], fit.sd(probe()), rtol=4.5 * np.sqrt(4 / 4000))
 
 
 @pytest.mark.parametrize(
@@ -100,24 +83,6 @@ def test_every_quantity_is_of_the_same_draws(rng):
 
 
 # ---- the no-U-turn sampler -----------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_logistic_regression_by_nuts():
-    """Compiled once: refits are cheap; draws are those of a long fit (one in three counts)."""
-    rows, S = binary(data(n=60, K=2)), 500
-    belief = learn(believed(LOGISTIC, 2, draws=S, refit_every=60), rows)
-    assert belief.plan.engine == "nuts"
-    mean, sd = moments_of(belief, probe())
-    for k in range(2):
-        fit = bb.fit(LOGISTIC, **of(rows, k), draws=1000, seed=1)
-        near(mean[:, k], fit.mean(probe()), S, fit.sd(probe()), thin=3)
-        np.testing.assert_allclose(sd[:, k], fit.sd(probe()), rtol=4.5 * np.sqrt(3 / (2 * S)))
-    other = believed(LOGISTIC, 2, draws=S, refit_every=60)
-    other.restore(belief.state())
-    learn(belief, rows), learn(other, rows)
-    np.testing.assert_array_equal(belief.values(probe()), other.values(probe()))
-    assert runs(belief) == [2, 2]
 
 
 @pytest.mark.slow

@@ -15,7 +15,6 @@ from tests.beliefs.by_draws import (
     K,
     believed,
     binary,
-    doubled,
     near,
     of,
     probe,
@@ -99,21 +98,6 @@ def test_a_frozen_draw_of_a_sampler_that_has_variables_of_its_own():
 
 
 # ---- weights -------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_weights_are_powers_of_the_likelihood_where_the_model_says_so():
-    """Weight 2: the row twice. Laplace's approximation says so up to Monte-Carlo error, and much
-    more than the difference that the weight makes."""
-    S, rows = 4000, binary(data(n=40, K=1)) | {"weight": np.full(40, 2.0)}
-    settings = {"engine": "laplace", "draws": S}
-    twice = learn(believed(LOGISTIC, 1, **settings), rows)
-    copied = learn(believed(LOGISTIC, 1, **settings, seed=1), doubled(rows))
-    once = learn(believed(LOGISTIC, 1, **settings), rows | {"weight": np.ones(40)})
-    (mean, sd), (same, same_sd), (_, wide) = (moments_of(b, probe()) for b in (twice, copied, once))
-    near(mean, same, S, sd, thin=2)
-    np.testing.assert_allclose(sd, same_sd, rtol=0.07)
-    assert (wide > 1.15 * sd).all()
 
 
 @few("[own]")

@@ -81,15 +81,6 @@ def test_probabilities_beside_an_integral(alpha, floor):
             assert p[i, a] == pytest.approx(floor + (1 - 4 * floor) * exact, abs=4e-3)
 
 
-def test_arms_are_drawn_with_their_probabilities():
-    made = played(bandit(policy=bb.Thompson(min_probability=0.01)), 8)
-    x = np.repeat(features(1, 4), 20_000, axis=0)
-    decision = made.choose(x)
-    share = np.bincount(decision.arm, minlength=K) / len(x)
-    p = made.probabilities(x[:1])[0]
-    assert (np.abs(share - p) < 4.5 * np.sqrt(p * (1 - p) / len(x)) + 1e-9).all()
-
-
 @few("[0.3-0.09]")
 @pytest.mark.parametrize("variance", [0.09, "nig"])
 @pytest.mark.parametrize("p", [1e-5, 1e-3, 0.3])
@@ -144,29 +135,6 @@ def test_widths_beside_scipy(df, rng):
         assert chi2.logcdf(df / width**2, df) == pytest.approx(norm.logcdf(z), rel=1e-4, abs=1e-7)
 
 
-def test_probabilities_are_those_of_the_decision():
-    """Asked at once, or after what is learned later."""
-    one, other = played(bandit()), played(bandit())
-    x = features(1, 7)[0]
-    a, b = one.choose(x), other.choose(x)
-    now, p = a.probabilities, a.propensity
-    played(other, 10, seed=3)
-    assert b.arm == a.arm
-    np.testing.assert_array_equal(b.probabilities, now)
-    assert b.propensity == p == now[a.arms.index(a.arm)]
-
-
-def test_some_of_the_arms():
-    made, x = played(bandit()), features(1, 6)[0]
-    decision = made.choose(x[[3, 1]], arms=[3, 1])
-    assert decision.arm in (1, 3)
-    p = decision.probabilities
-    assert (p > 0).sum() <= 2
-    assert p[[0, 2, 4]].max() == 0.0
-    np.testing.assert_allclose(decision.mean[[1, 3]], made.choose(x).mean[[1, 3]])
-    np.testing.assert_array_equal(decision.x, x[decision.arm])
-
-
 def test_tables_whose_index_names_the_arms():
     names = ["a", "b", "c"]
     made = played(bandit(arms=names, encoder=bb.Encoder.fit(frame(names)), n_features=None), 0)
@@ -189,32 +157,6 @@ def test_tables_whose_index_names_the_arms():
 
 def frame(names):
     return pd.DataFrame({"price": [1.0, 2.0, 4.0], "kind": ["x", "y", "x"]}, index=names)
-
-
-def test_arms_come_and_go():
-    made = played(bandit(arms=["a", "b", "c"]))
-    known = made.posterior("a").location
-    made.add_arm("new")
-    x = features(1, 3, 4)
-    assert made.probabilities(x)[0, 3] != pytest.approx(0.25, abs=1e-6)
-    made.remove_arm("a")
-    np.testing.assert_array_equal(made.posterior("new").location, known)
-    np.testing.assert_array_equal(made.belief.n, made.belief.n.astype(int))
-    played(made, 5)
-    assert made.belief.n.sum() < len(made.history)
-    made.remove_arm("b")
-    made.remove_arm("c")
-    assert not made.belief.new.any()
-
-
-@pytest.mark.parametrize("normalize", [False, True])
-def test_balance_by_the_propensity_of_the_decision(normalize):
-    made = played(bandit(balance=bb.InversePropensity(clip=0.1, normalize=normalize)))
-    history = made.history
-    np.testing.assert_allclose(history.weight, 1 / np.maximum(history.propensity, 0.1))
-    alone = bb.Bandit(1, made.spec.model, bb.Greedy(), made.balance, n_features=D)
-    alone.update(history.x, [0] * len(history), history.reward, history.propensity)
-    np.testing.assert_allclose(made.posterior(0).location, alone.posterior(0).location, rtol=1e-8)
 
 
 class Loud:
@@ -262,42 +204,6 @@ def test_a_balance_of_ones_own_weighs_all_rounds(balance, settled):
 def test_balances_of_contexts_are_refused(balance):
     with pytest.raises(ValueError, match=r"balance must be Unweighted\(\)"):
         bandit(balance=balance)
-
-
-def declared(name, n=25, priors=None, **settings):
-    made = bandit(bb.load_model(name).with_priors(**(priors or {})), **settings)
-    rng = np.random.default_rng(0)
-    for x in features(n):
-        decision = made.choose(x)
-        mean = decision.x @ THETA
-        binary = name == "logistic"
-        made.observe(
-            decision,
-            float(rng.random() < 1 / (1 + np.exp(-4 * mean))) if binary else mean + rng.normal(),
-        )
-    return made
-
-
-@pytest.mark.parametrize(
-    ("name", "settings"),
-    [
-        ("ridge_known_noise", {}),
-        ("logistic", {"engine": "laplace"}),
-        pytest.param("student_t", {"draws": 100, "refit_every": 1}, marks=pytest.mark.slow),
-    ],
-)
-@few("known_noise")
-def test_declared_models(name, settings, tmp_path):
-    """Rank arms by what they are; copies and files go on alike."""
-    made, x = declared(name, **settings), features(300, 4)
-    found = (x @ THETA)[np.arange(300), made.greedy(x)]
-    assert found.mean() > 0.8 * (x @ THETA).max(axis=1).mean()
-    made.save(tmp_path / "bandit")
-    again = bb.load_model(name)  # by its file: others may have declared one of this name
-    for twin in (made.copy(), bb.Bandit.load(tmp_path / "bandit", model=again)):
-        np.testing.assert_array_equal(twin.probabilities(x[:3]), made.probabilities(x[:3]))
-        assert twin.choose(x[0]).arm == made.copy().choose(x[0]).arm
-    assert made.posterior(0).rows["x"].shape == (25, D)
 
 
 WITHOUT_CONTEXTS = {"beta_bernoulli", "gamma_poisson"}

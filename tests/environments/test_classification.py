@@ -87,25 +87,6 @@ def test_data_that_cannot_be_played(x, y, message):
         Classification(x, y, "toy")
 
 
-@pytest.mark.parametrize(
-    ("column", "kind"),
-    [
-        (pd.to_timedelta(np.arange(40), "D"), "timedelta64"),
-        (np.arange(40) + 1j, "complex"),
-    ],
-)
-def test_columns_of_no_use(column, kind):
-    with pytest.raises(TypeError, match=rf"toy: column 'c' holds {kind}.*allowed are numbers"):
-        Classification(pd.DataFrame({"c": column}), Y, "toy")
-
-
-def test_sparse_matrix():
-    from scipy.sparse import csr_array
-
-    with pytest.raises(TypeError, match=r"sparse matrix.*toarray"):
-        Classification(csr_array(X), Y, "toy")
-
-
 def test_settings_out_of_range():
     with pytest.raises(ValueError, match="max_features must be an integer ≥ 1; got 0"):
         Classification(X, Y, "toy", max_features=0)

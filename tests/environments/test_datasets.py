@@ -106,11 +106,6 @@ def test_missing_target():
         from_frame(TABLE.to_numpy(), "kind")
 
 
-def test_target_alone():
-    with pytest.raises(ValueError, match="rows and columns"):
-        from_frame(TABLE[["kind"]], "kind")
-
-
 def test_csv_errors(tmp_path):
     path = tmp_path / "toy.csv"
     with pytest.raises(FileNotFoundError, match=r"no file .*toy\.csv"):
@@ -127,13 +122,3 @@ def test_csv_errors(tmp_path):
     TABLE.to_csv(path, index=False)
     with pytest.raises(ValueError, match=r"got 'species'.*'size', 'shape', 'kind'"):
         from_csv(path, "species")
-
-
-def test_a_csv_file_whose_rows_end_with_a_comma(tmp_path):
-    """Its values were read under the names of the columns before."""
-    path = tmp_path / "commas.csv"
-    rows = [f"{20 + k},{k * k},{'xy'[k % 2]}," for k in range(30)]
-    path.write_text("\n".join(["age,income,label", *rows]))
-    for target in ("label", "income"):
-        with pytest.raises(ValueError, match="Expected 3 columns, got 4"):
-            from_csv(path, target)

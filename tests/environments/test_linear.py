@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import bayesbandit as bb
 from bayesbandit.environments import Environment, Linear
 
 
@@ -34,31 +33,3 @@ def test_worlds_know_each_other_apart():
     others = [Linear([[1.0 + 1e-12]]), Linear([[1.0]], 0.1), Linear([[1.0]], sigma=2.0)]
     others.append(Linear([[1.0]], constant=True))
     assert len({world.fingerprint for world in [same[0], *others]}) == 5
-
-
-def test_its_numbers_are_its_own():
-    mean = np.ones((2, 2))
-    world = Linear(mean)
-    mean[:] = 7.0
-    assert (world.mean == 1.0).all()
-
-
-def test_bandits_play_it():
-    table = bb.Experiment([Linear(np.eye(3))], [bb.LinTS], 30, 2).run(progress=False)
-    assert table["agreement"].notna().all()
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"mean": [1.0]}, r"mean must be \(K, d\), of K arms and d features; got \(1,\)"),
-        ({"mean": [[np.nan]]}, "mean"),
-        ({"mean": [[1.0]], "spread": -1.0}, r"a number or \(1, 1\), and not negative; got -1.0"),
-        ({"mean": [[1.0]], "spread": [1.0, 2.0]}, r"a number or \(1, 1\)"),
-        ({"mean": [[1.0]], "sigma": -0.1}, "sigma"),
-        ({"mean": [[1.0]], "horizon": 0}, "horizon"),
-    ],
-)
-def test_bad_settings(settings, words):
-    with pytest.raises(ValueError, match=words):
-        Linear(**settings)

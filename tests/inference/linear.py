@@ -214,35 +214,6 @@ def noise_by_arm(x, reward, weight, arm):
     return mu
 
 
-def features(f):
-    """Prior mean and covariance, and columns A(x, arm), of a declaration with noise SIGMA²/w."""
-    m, S = {
-        ridge: (np.zeros(D), 4 * np.eye(D)),
-        intercept: (np.array([0, 0, 0, 1]), np.diag([1, 1, 1, 9])),
-        precision_form: (np.zeros(D), np.eye(D) / 4),
-        centred_elsewhere: (np.arange(D), np.eye(D)),
-        scaled_features: (np.zeros(D), np.eye(D)),
-        mv_cov: (np.ones(D), RHO),
-        mv_tau: (np.zeros(D), RHO),
-        hierarchical_mean: (np.zeros(4), np.eye(4)),
-        arms: (np.zeros(K * D), np.eye(K * D)),
-        arms_share_a_mean: (np.zeros(D + K * D), np.eye(D + K * D)),
-    }[f]
-    columns = {
-        intercept: lambda x, a: np.column_stack([x, np.ones(len(x))]),
-        scaled_features: lambda x, a: x * [1, 10, 0.1],
-        hierarchical_mean: lambda x, a: np.column_stack([np.zeros(len(x)), x]),
-        arms: lambda x, a: np.einsum("nk,nd->nkd", np.eye(K)[a], x).reshape(len(x), -1),
-    }
-    columns[arms_share_a_mean] = lambda x, a: np.hstack([np.zeros_like(x), columns[arms](x, a)])
-    if f is hierarchical_mean:
-        S = np.block([[np.ones((1, 1)), np.ones((1, D))], [np.ones((D, 1)), 1 + np.eye(D) / 4]])
-    if f is arms_share_a_mean:
-        S = np.kron(np.block([[1, np.ones((1, K))], [np.ones((K, 1)), 1 + 0.16 * np.eye(K)]]),
-                    np.eye(D))  # fmt: skip
-    return m, S, columns.get(f, lambda x, a: x)
-
-
 STREAMED = [
     *(ridge, intercept, precision_form, centred_elsewhere, scaled_features),
     *(squares_of_features, offset, mv_cov, mv_tau),
@@ -253,10 +224,6 @@ STREAMED = [
     *(arms, arms_share_a_mean, arms_off_centre),
 ]
 IN_BATCH = [joint_noise, zellner, averaged, centred_contexts]
-INDEPENDENT = [
-    *(ridge, intercept, precision_form, centred_elsewhere, scaled_features),
-    *(mv_cov, mv_tau, hierarchical_mean, arms, arms_share_a_mean),
-]
 
 
 def data_of(declare):

@@ -30,33 +30,6 @@ def moments(posterior, name):
 
 
 @pytest.mark.slow
-def test_rewards_that_the_mean_does_not_enter_leave_its_prior():
-    def apart(x, reward, theta):
-        pm.Normal("reward", 0, 1, observed=reward)
-        return x @ theta
-
-    x, reward = rows()
-    posterior = bb.fit(RewardModel(apart, {"theta": THETA}), x, reward)
-    mean, covariance = moments(posterior, "theta")
-    np.testing.assert_allclose(mean, 0.0, atol=1e-12)
-    np.testing.assert_allclose(covariance, np.eye(3), atol=1e-12)
-    assert posterior.engine == "exact_gaussian"
-
-
-@pytest.mark.slow
-def test_wins_may_be_made_of_rewards():
-    def wins(x, reward, p):
-        pm.Bernoulli("reward", p, observed=pt.gt(reward, 0.5))
-        return p
-
-    x, reward = rows()
-    model = RewardModel(wins, {"p": bb.Prior("Beta", alpha=2, beta=1)})
-    won = int((reward > 0.5).sum())
-    mean, _ = moments(bb.fit(model, x, reward), "p")
-    assert mean[0] == pytest.approx((2 + won) / (3 + len(reward)), abs=1e-12)
-
-
-@pytest.mark.slow
 def test_counts_may_be_made_of_rewards_if_none_is_cut_off():
     """29 cents are 100 · 0.29 = 28.999999999999996: a cast makes 28 of them."""
 
@@ -192,40 +165,6 @@ def test_a_prior_is_told_the_names_that_are_taken():
 
     with pytest.raises(TypeError, match=r"prior 'arm_index' is a name of .*; taken are x, reward"):
         RewardModel(clash, {"theta": THETA, "arm_index": ONE})
-
-
-@pytest.mark.slow
-def test_a_generalised_linear_model_is_told_why_it_is_not_augmented():
-    def poisson(x, reward, theta):
-        mu = pm.math.exp(x @ theta)
-        pm.Poisson("reward", mu, observed=reward)
-        return mu
-
-    said = RewardModel(poisson, {"theta": THETA}).explain(2)
-    assert "a Poisson likelihood is no known mixture of normals (these take a Bernoulli" in said
-    other = bb.Prior("Logistic", mu=0, s=1, dims="feature")
-    said = bb.load_model("logistic").with_priors(theta=other).explain(2)
-    assert "by Pólya–Gamma or Albert–Chib variables: 'theta' ~ Logistic" in said
-    assert "under priors that are normal, or mixtures of normals" in said
-
-    def alpha_by_arm(x, reward, arm, theta, alpha):
-        mu = pm.math.exp(x @ theta)
-        pm.NegativeBinomial("reward", mu=mu, alpha=alpha[arm], observed=reward)
-        return mu
-
-    priors = {"theta": THETA, "alpha": bb.Prior("Gamma", alpha=2, beta=0.1, dims="arm")}
-    said = RewardModel(alpha_by_arm, priors).explain(2, 3)
-    assert said.startswith("alpha_by_arm: nuts")
-    assert "'reward' ~ NegativeBinomial: depends on 'alpha' and arm" in said
-    assert "negative binomial reward of known alpha" in said
-
-    def amounts(x, reward, theta):
-        mu = pm.math.exp(x @ theta)
-        pm.Gamma("reward", alpha=2, beta=2 / mu, observed=reward)
-        return mu
-
-    said = RewardModel(amounts, {"theta": THETA}).explain(2)
-    assert "the likelihood is not Poisson, as its mean suggests" in said
 
 
 @pytest.mark.slow

@@ -52,24 +52,6 @@ def test_no_operation_clears_a_fault(potential):
         plan(model, 2, engine="exact")
 
 
-@pytest.mark.slow
-def test_a_row_that_cannot_be_is_refused_by_a_stream_and_changes_nothing():
-    @bb.reward_model(theta=NORMAL)
-    def model(x, reward, weight, theta):
-        mu = x @ theta
-        pm.Normal("r", mu, 1 / pt.sqrt(weight), observed=reward)
-        pm.Potential("wall", pt.switch(reward > 1, -np.inf, 0.0))
-        return mu
-
-    bandit = bb.Bandit(1, model, bb.Thompson(), n_features=2)
-    bandit.update(X[:1], [0], [0.5])
-    before = bandit.posterior(0).coefficients["theta"][0]
-    with pytest.raises(ValueError, match=r"a reward of 1.5 the likelihood 0.* 0, 0.5, 1$"):
-        bandit.update(X[1:2], [0], [1.5])
-    np.testing.assert_array_equal(bandit.posterior(0).coefficients["theta"][0], before)
-    assert len(bandit.history) == 1
-
-
 @pytest.mark.parametrize("times", [1, 5.0])
 @pytest.mark.slow
 def test_small_integers_do_not_overflow(times):
@@ -128,20 +110,6 @@ def test_offsets_of_rewards_take_no_digits_from_gibbs(offset):
     far = engine.sample(rows | {"reward": R + offset}, 50, 1, seed=0).values
     np.testing.assert_allclose(far["sigma2"], near["sigma2"], rtol=1e-9 + 1e-14 * offset)
     np.testing.assert_allclose(far["level"] - offset, near["level"], atol=1e-9 + 1e-13 * offset)
-
-
-@pytest.mark.slow
-def test_rows_that_are_impossible_name_the_variable():
-    def declared(x, reward, weight, theta):
-        mu = x @ theta
-        pm.Normal("r", mu, pt.maximum(1, abs(x[:, 0]) / 0) / pt.sqrt(weight), observed=reward)
-        return mu
-
-    model = bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))(declared)
-    with pytest.raises(
-        ValueError, match=r"^declared gives a reward of 0 the likelihood 0, .*: row 0, the context"
-    ):
-        bb.fit(model, np.ones((4, 2)), np.arange(4.0))
 
 
 @bb.reward_model(theta=NORMAL, noise=0.5)

@@ -11,10 +11,7 @@ from bayesbandit.inference.glm.augmented import Augmented, match
 from bayesbandit.inference.glm.families import Family
 from bayesbandit.inference.plan import plan
 from bayesbandit.inference.pymc_model.template import template
-from bayesbandit.kernels.gibbs.monomials import MonomialState, workspace
 from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, PROBIT
-from bayesbandit.kernels.glm.sweeps import climb
-from tests.cases import long_but
 
 DRAWS, BINS = 31, 8
 
@@ -59,24 +56,15 @@ def prior(name, **parameters):
 SCALES = {  # priors of τ, as declared and of scipy
     "HalfNormal": (bb.Prior("HalfNormal", sigma=1.5), stats.halfnorm(scale=1.5)),
     "HalfCauchy": (bb.Prior("HalfCauchy", beta=0.7), stats.halfcauchy(scale=0.7)),
-    "InverseGamma": (bb.Prior("InverseGamma", alpha=2, beta=1), stats.invgamma(2)),
-    "Uniform": (bb.Prior("Uniform", lower=0.2, upper=2), stats.uniform(0.2, 1.8)),
 }
 TAILS = {  # priors of θ
     "Laplace": (prior("Laplace", mu=0.5, b=0.8), stats.laplace(0.5, 0.8)),
-    "StudentT": (prior("StudentT", nu=4, mu=0, sigma=0.7), stats.t(4, scale=0.7)),
-    "Cauchy": (prior("Cauchy", alpha=0, beta=1), stats.cauchy()),
 }
-KINDS = [
-    ("HalfNormal", BINOMIAL), ("HalfCauchy", PROBIT), ("InverseGamma", NEGATIVE_BINOMIAL),
-    ("Uniform", BINOMIAL), ("Laplace", BINOMIAL), ("StudentT", PROBIT),
-    ("Laplace", NEGATIVE_BINOMIAL), ("Cauchy", BINOMIAL),
-]  # fmt: skip
-FEW = [("HalfNormal", BINOMIAL), ("HalfCauchy", PROBIT), ("Laplace", NEGATIVE_BINOMIAL)]
+KINDS = [("HalfNormal", BINOMIAL), ("HalfCauchy", PROBIT), ("Laplace", NEGATIVE_BINOMIAL)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", long_but(FEW, KINDS), ids=str)
+@pytest.mark.parametrize("case", KINDS, ids=str)
 def test_one_coefficient_and_its_scale_against_quadrature(case, rng):
     """With a constant in the predictor, by weights, of few rows: means and sds within 4.5
     standard errors."""
@@ -90,7 +78,7 @@ def test_one_coefficient_and_its_scale_against_quadrature(case, rng):
     found = match(template(model, 1, None))
     assert isinstance(found, Augmented), found
     drawn = found.sample({"x": x, "reward": reward, "weight": weight}, draws=8_000, chains=2)
-    theta = np.linspace(-12, 12, 4801) if name != "Cauchy" else np.linspace(-40, 40, 16_001)
+    theta = np.linspace(-12, 12, 4801)
     likelihood = np.array([family.total(0.4 + x[:, 0] * t, reward, weight) for t in theta])
     if name in SCALES:
         tau = SCALES[name][1].ppf((np.arange(800) + 0.5) / 800)  # equal masses
@@ -151,19 +139,6 @@ def test_ranks_are_uniform(datasets, thin):
 
     assert min(map(p_value, ranks(1.0, datasets))) > 1e-4
     assert p_value(ranks(6.0, 24)[0]) < 1e-4
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_a_hierarchy_of_arms_against_nuts(rng):
-    _, data = joint(rng, n=60)
-    model, data = bb.load_model("hierarchical_logistic"), data | {"weight": np.ones(60)}
-    ours = match(template(model, 2, 3)).sample(data, 10_000)
-    theirs = plan(model, 2, 3, "nuts").sample(data, 4000, 4, 1, target_accept=0.99)
-    for k, v in theirs.values.items():
-        flat, other = (w.reshape(-1, *w.shape[2:]) for w in (ours.values[k], v))
-        n = 1 / (1 / ours.diagnostics.ess[k] + 1 / theirs.diagnostics.ess[k])
-        assert (abs(flat.mean(0) - other.mean(0)) < 5 * other.std(0) / np.sqrt(n)).all(), k
 
 
 @pytest.mark.slow
@@ -240,30 +215,6 @@ def test_draws_move_freely_whatever_the_counts(mean, model, rng):
     drawn = plan(model, 2, None, "gibbs").method.sample(data, 500, 4, 100)
     assert min(drawn.diagnostics.ess.values()) > 150
     assert max(drawn.diagnostics.rhat.values()) < 1.05
-
-
-@pytest.mark.slow
-def test_a_state_of_few_rows_may_be_far_from_the_posterior_of_many(rng):
-    """Of large counts, and of contexts that are larger than before. Of the same rows a chain goes
-    on where it was."""
-    found = plan(counts, 3, None, "gibbs").method
-    x = rng.normal(size=(100, 3))
-    x[:, 0], mu = 1.0, 1e4 * np.exp(x[:, 1:] @ [0.4, -0.3])
-    reward = rng.negative_binomial(2, 2 / (2 + mu)).astype(float)
-    few = found.sample({"x": x[:3], "reward": reward[:3]}, 50, 4)
-    for scale in (1.0, 1e4):
-        data = {"x": x * [1.0, scale, scale], "reward": reward}
-        cold, warm = found.sample(data, 500, 4), found.sample(data, 500, 4, seed=1, start=few.state)
-        a, b = (v.values["theta"].reshape(-1, 3) for v in (cold, warm))
-        assert (abs(a.mean(axis=0) - b.mean(axis=0)) < 0.3 * a.std(axis=0)).all()
-        assert max(warm.diagnostics.rhat.values()) < 1.05
-        whole, sweep = found.target(found.data(**data))
-        for state in (*cold.state, few.state[0]):
-            theta, u = whole.flat(state)
-            held = MonomialState(theta - whole.layout.centre, u)
-            climb(*sweep.args, held, workspace(whole.layout.terms, whole.layout.dim))
-            stays = np.array_equal(held.delta, theta - whole.layout.centre)
-            assert stays == (state is not few.state[0])
 
 
 @pytest.mark.slow

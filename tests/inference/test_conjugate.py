@@ -158,21 +158,6 @@ def test_the_evidence_is_an_integral(name):
     assert np.isclose(found.log_evidence, np.log(evidence), rtol=1e-7)
 
 
-@pytest.mark.slow
-def test_rewards_without_a_likelihood_are_refused():
-    for model in (bernoulli, bb.load_model("beta_bernoulli")):
-        for bad in (-1.0, 2.0):
-            with pytest.raises(ValueError, match="likelihood 0"):
-                bb.fit(model, X, [bad, 0, 1, 1, 0, 0])
-        with pytest.raises(ValueError, match="whole numbers"):
-            bb.fit(model, X, [0.5, 0, 1, 1, 0, 0])
-    for model in (poisson, bb.load_model("gamma_poisson")):
-        with pytest.raises(ValueError, match="likelihood 0"):
-            bb.fit(model, X, [-1, 0, 1, 1, 0, 0])
-        with pytest.raises(ValueError, match="whole numbers"):
-            bb.fit(model, X, [0.5, 0, 1, 1, 0, 0])
-
-
 # ---- a mean reward that is computed of the variable ---------------------------------------------
 
 
@@ -455,29 +440,3 @@ def test_what_is_not_conjugate_is_refused_with_the_reason(name):
     with pytest.raises(NotThisEngine, match=reason) as caught:
         bb.fit(model, X, REWARD, engine="conjugate")
     assert caught.value.refusal.engine == "conjugate"
-
-
-def test_arms_that_share_a_probability_are_left_to_other_engines():
-    @bb.reward_model(p=bb.Prior("Beta", alpha=1.0, beta=1.0, dims="arm"))
-    def together(x, reward, arm, p):
-        pm.Bernoulli("reward", p[arm], observed=reward)
-        return p[arm]
-
-    arms = {"n_arms": 2, "arm": [0, 1] * 3}
-    with pytest.raises(NotThisEngine, match="the arms share the model"):
-        bb.fit(together, X, REWARD, engine="conjugate", **arms)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "reward"), [("beta_bernoulli", REWARD), ("gamma_poisson", COUNTS)]
-)
-def test_nuts_agrees(name, reward):
-    model = bb.load_model(name)
-    exact = bb.fit(model, X, reward, WEIGHT)
-    drawn = bb.fit(model, X, reward, WEIGHT, engine="nuts", seed=1, draws=2000)
-    draws = drawn.samples(2000, np.random.default_rng(0))
-    [(variable, values)] = draws.items()
-    mean, sd = exact.coefficients[variable]
-    assert abs(values.mean() - mean) < 5 * sd / np.sqrt(500)
-    assert abs(values.std() / sd - 1) < 0.1

@@ -4,7 +4,6 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-from scipy.stats import multivariate_normal
 
 from bayesbandit.inference.base import Improper, NotThisEngine
 from bayesbandit.inference.exact import gaussian as exact
@@ -14,7 +13,6 @@ from tests.cases import slow_but
 from tests.inference.declared import built, rows
 from tests.inference.linear import (
     IN_BATCH,
-    INDEPENDENT,
     SIGMA,
     STREAMED,
     D,
@@ -26,7 +24,6 @@ from tests.inference.linear import (
     centred_elsewhere,
     data_of,
     einsum,
-    features,
     improper,
     intercept,
     joint_noise,
@@ -44,12 +41,12 @@ from tests.inference.linear import (
     weights_by_custom,
     weights_by_potential,
 )
+from tests.inference.test_closed_forms import matched
 
 QUICK = (  # unlike each other
     *(ridge, intercept, scaled_features, mv_cov, weights_by_potential, two_likelihoods),
     *(improper, logarithms, arms, joint_noise),
 )
-_matched: dict = {}
 
 
 def each(declarations):
@@ -61,37 +58,8 @@ def each(declarations):
 streamed = each(STREAMED)
 
 
-def matched(declare) -> tuple[ExactGaussian, dict, pm.Model]:
-    """The engine of a declaration, its data and its model, each made once."""
-    if declare not in _matched:
-        data = data_of(declare)
-        model = built(declare, data)
-        engine = exact.match(model)
-        assert isinstance(engine, ExactGaussian), str(engine)
-        _matched[declare] = engine, data, model
-    return _matched[declare]
-
-
 def part(data, index):
     return {role: values[index] for role, values in data.items()}
-
-
-@pytest.mark.slow
-@streamed
-def test_streaming_is_batch_in_any_order(declare):
-    engine, data, _ = matched(declare)
-    assert not not_additive(engine.quadratic.density)
-    batch, natural = engine.posterior(**data), engine.prior
-    for i in np.random.default_rng(2).permutation(N):
-        natural = natural + engine.likelihood(**part(data, [i]))
-    one_by_one = engine.distribution(natural)
-    scale = np.abs(batch.precision).max()
-    assert np.allclose(one_by_one.precision, batch.precision, rtol=1e-10, atol=1e-10 * scale)
-    assert np.allclose(one_by_one.mean, batch.mean, rtol=1e-10, atol=1e-10)
-    assert np.isclose(one_by_one.log_evidence, batch.log_evidence, rtol=1e-10)
-    none = engine.likelihood(**part(data, slice(0, 0)))
-    assert not none.precision.any()
-    assert not none.shift.any()
 
 
 @each(IN_BATCH)
@@ -101,23 +69,6 @@ def test_what_does_not_add_up_is_exact_in_batch_only(declare):
     words = "mean reward of a row depends on" if apart else "rows together is not the product of"
     assert words in not_additive(engine.quadratic.density)
     assert not engine.row_wise
-
-
-@pytest.mark.slow
-@each(INDEPENDENT)
-def test_posterior_is_the_textbooks(declare):
-    engine, data, _ = matched(declare)
-    if declare is intercept:
-        assert engine.names == ("theta", "alpha")
-    m, S, columns = features(declare)
-    Z = columns(data["x"], data.get("arm"))
-    w = data["weight"]
-    gain = S @ Z.T @ np.linalg.inv(Z @ S @ Z.T + np.diag(SIGMA**2 / w))
-    posterior = engine.posterior(**data)
-    assert np.allclose(posterior.mean, m + gain @ (data["reward"] - Z @ m), atol=1e-10)
-    assert np.allclose(posterior.covariance, S - gain @ Z @ S, atol=1e-10)
-    evidence = multivariate_normal(Z @ m, Z @ S @ Z.T + np.diag(SIGMA**2 / w))
-    assert np.isclose(posterior.log_evidence, evidence.logpdf(data["reward"]))
 
 
 @pytest.mark.slow
@@ -143,22 +94,6 @@ def test_the_linear_map_predicts_the_mean_reward(declare):
         assert np.array_equal(offset_, b[np.arange(6), arm])
     else:
         assert A.shape == (6, engine.dim)
-    if declare in INDEPENDENT and not engine.n_arms:
-        assert np.allclose(A, features(declare)[2](x, None), atol=1e-12)
-
-
-@pytest.mark.slow
-@streamed
-def test_rows_say_what_the_gradients_say(declare):
-    engine, data, _ = matched(declare)
-    by_gradient = engine.quadratic.natural(engine.data(**data))
-    if declare is logarithms:  # whose mean reward is not affine
-        assert not engine.row_wise
-        return
-    together = engine.likelihood(**data)
-    assert np.allclose(together.precision, by_gradient.precision, rtol=1e-10, atol=1e-10)
-    assert np.allclose(together.shift, by_gradient.shift, rtol=1e-10, atol=1e-10)
-    assert np.isclose(together.constant, by_gradient.constant, rtol=1e-10)
 
 
 IDENTITY = (

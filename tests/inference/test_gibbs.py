@@ -10,8 +10,6 @@ from sklearn.datasets import load_diabetes
 import bayesbandit as bb
 from bayesbandit.declaring.priors import Prior
 from bayesbandit.inference.base import Refusal
-from bayesbandit.inference.exact import gaussian as exact
-from bayesbandit.inference.exact import normal_inverse_gamma
 from bayesbandit.inference.gibbs.problem import lay_out
 from bayesbandit.inference.gibbs.sampler import Gibbs, match
 from bayesbandit.inference.plan import plan
@@ -179,11 +177,6 @@ def engine(model: RewardModel, data) -> Gibbs:
     return found
 
 
-def agree(a, b, sd, error, times=5.0):
-    """Means within some standard errors, given the posterior's sds and the relative error."""
-    assert np.all(np.abs(a - b) <= times * error * sd + 1e-12), (a, b, sd)
-
-
 def batch_error(values):
     """The standard error of the mean of (chain, draw, …), from batch means."""
     c, n = values.shape[:2]
@@ -222,28 +215,6 @@ def test_refused_with_the_variable_and_the_reason(name):
 # ---- agreement --------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_ridge_agrees_with_the_exact_engine():
-    data = rows()
-    closed = normal_inverse_gamma.match(conjugate_ridge.build(**data)).posterior(**data)
-    draws = engine(conjugate_ridge, data).sample(data, 1000, 2, 100, seed=1).values
-    error = 1 / np.sqrt(2000)
-    sd = np.sqrt(np.diag(closed.covariance))
-    agree(draws["theta"].mean(axis=(0, 1)), closed.mean, sd, error)
-    np.testing.assert_allclose(draws["theta"].std(axis=(0, 1)), sd, rtol=6 * error)
-    mean = closed.scale / (closed.shape - 1)
-    agree(draws["sigma2"].mean(), mean, mean / np.sqrt(closed.shape - 2), error)
-
-
-@pytest.mark.slow
-def test_known_variances_agree_with_the_exact_engine():
-    data, known = rows(arms=3), hierarchical.with_priors(tau2=0.5, sigma2=1.0)
-    closed = exact.match(known.build(**data)).posterior(**data)
-    found = engine(known, data)
-    draws = found.stacked(found.sample(data, 3000, 1, 0, seed=2).values)
-    agree(draws.mean(axis=0), closed.mean, np.sqrt(np.diag(closed.covariance)), 3000**-0.5)
-
-
 def on_grid(model, data, name, other, grid, other_grid):
     """Posterior means and sds of two variables on a grid, by PyMC's log density."""
     built = pm.model.transform.conditioning.remove_value_transforms(model.build(**data))
@@ -264,12 +235,10 @@ def on_grid(model, data, name, other, grid, other_grid):
     [
         pytest.param(KERNEL["laplace"], "sigma2", marks=pytest.mark.slow),
         (SWEPT["half-normal"], "sigma"),
-        pytest.param(SWEPT["half-Cauchy"], "sigma", marks=pytest.mark.long),
         pytest.param(SWEPT["student"], "sigma2", marks=pytest.mark.slow),
-        pytest.param(SWEPT["student prior"], "sigma2", marks=pytest.mark.long),
         pytest.param(scaled_laplace.with_priors(lam=2.0), "sigma2", marks=pytest.mark.slow),
     ],
-    ids=["laplace", "half-normal", "half-Cauchy", "student", "student prior", "scaled laplace"],
+    ids=["laplace", "half-normal", "student", "scaled laplace"],
 )
 @pytest.mark.slow
 def test_one_coefficient_agrees_with_quadrature(model, scale):
@@ -282,20 +251,6 @@ def test_one_coefficient_agrees_with_quadrature(model, scale):
         values = draws[name].reshape(2, -1)
         assert abs(values.mean() - mean) < 5 * batch_error(values) + 0.01 * sd, name
         assert abs(values.std() / sd - 1) < 0.15, name
-
-
-@pytest.mark.slow
-def test_a_half_normal_scale_agrees_with_quadrature():
-    """With θ integrated out, its estimate is N(0, s² + v)."""
-    data, s = rows(n=12, d=1), np.linspace(1e-4, 9, 20_000)
-    x, w = data["x"][:, 0], data["weight"]
-    v = 1 / (w @ x**2)
-    log = -0.5 * (s**2 + np.log(s**2 + v) + (v * (w * x) @ data["reward"]) ** 2 / (s**2 + v))
-    p = np.exp(log) / np.exp(log).sum()
-    found = engine(SWEPT["half-normal scale"], data)
-    values = found.sample(data, 3000, 2, seed=14).values["theta_sigma"]
-    assert abs(values.mean() - p @ s) < 5 * batch_error(values)
-    assert abs(np.square(values).mean() - p @ s**2) < 5 * batch_error(values**2)
 
 
 @reward_model(tau2=IG)

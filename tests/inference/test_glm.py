@@ -13,7 +13,7 @@ from bayesbandit.inference.glm.regression import mode, regression
 from bayesbandit.inference.plan import plan
 from bayesbandit.inference.pymc_model.template import template
 from bayesbandit.kernels.glm.families import BINOMIAL, NEGATIVE_BINOMIAL, POISSON, PROBIT
-from tests.cases import few, in_gate, long_but, slow_but
+from tests.cases import few, in_gate, slow_but
 
 EACH = bb.Prior("Normal", mu=0, sigma=1, dims="feature")
 QUICK = {"mode": "FAST_COMPILE"}
@@ -324,10 +324,7 @@ def test_a_mode_that_is_not_found_is_no_mode():
 
 
 DRAWN = {
-    "bernoulli": (of(bernoulli), BINOMIAL),
     "hierarchy": OTHERS["hierarchy"][:2],
-    "probit": (of(probit), PROBIT),
-    "binomial": (of(binomial), BINOMIAL),
     "negative binomial": (of(negative_binomial), NEGATIVE_BINOMIAL),
 }
 
@@ -344,13 +341,11 @@ def moments(drawn, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", long_but(("hierarchy", "negative binomial"), DRAWN))
+@pytest.mark.parametrize("name", DRAWN)
 def test_draws_are_those_of_nuts(name, rng):
     model, kind = DRAWN[name]
     x, reward = world(kind, 60, 3, rng)
     data = {"x": x, "reward": reward, "weight": np.ones(60), "arm": rng.integers(0, 3, 60)}
-    if name == "binomial":
-        data["reward"] = rng.binomial(7, expit(x[:, 0])).astype(float)
     ours = sampled(model, data)
     other = plan(model, 3, 3 if model.takes_arm else None, "nuts")
     theirs = other.sample(data, 2000, 4, 1)

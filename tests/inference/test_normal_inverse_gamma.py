@@ -3,19 +3,16 @@
 import numpy as np
 import pymc as pm
 import pytest
-from scipy.stats import multivariate_t
 
 from bayesbandit.inference.base import Refusal
 from bayesbandit.inference.exact import normal_inverse_gamma
-from bayesbandit.inference.exact.normal_inverse_gamma import NormalInverseGamma
-from tests.cases import few, in_gate, quick_but, slow_but
+from tests.cases import few, in_gate, quick_but
 from tests.inference.declared import built, rows
+from tests.inference.test_closed_forms import matched
 from tests.inference.unknown_noise import (
     PRIOR,
     REFUSED,
-    TEXTBOOK,
     D,
-    K,
     N,
     arms,
     correlated,
@@ -28,23 +25,6 @@ from tests.inference.unknown_noise import (
     standard_deviation,
     variance,
 )
-
-_matched: dict = {}
-
-
-def matched(declare):
-    """The engine of a declaration, its data and its model, each made once."""
-    if declare not in _matched:
-        data = rows(n=N, d=D, arms=K if declare is arms else None)
-        model = built(declare, data)
-        engine = normal_inverse_gamma.match(model)
-        assert isinstance(engine, NormalInverseGamma), str(engine)
-        _matched[declare] = engine, data, model
-    return _matched[declare]
-
-
-QUICK = (variance, joint)
-textbook = pytest.mark.parametrize("declare", slow_but(QUICK, TEXTBOOK), ids=lambda f: f.__name__)
 
 
 @pytest.mark.parametrize("offset", [1e3, 1e6, 1e9])
@@ -67,34 +47,6 @@ def test_an_intercept_takes_up_any_offset_of_the_rewards(offset):
     assert np.isclose(far.scale, near.scale, rtol=lost)
     assert np.isclose(far.log_evidence, near.log_evidence, rtol=lost)
     assert np.allclose(far.mean - apart, near.mean, atol=100 * lost)
-
-
-@pytest.mark.slow
-@textbook
-def test_posterior_is_the_textbooks(declare):
-    engine, data, _ = matched(declare)
-    x, r, w = data["x"], data["reward"], data["weight"]
-    P = x.T @ (w[:, None] * x) + np.eye(D) / 4
-    mean = np.linalg.solve(P, x.T @ (w * r))
-    a, b = PRIOR[0] + N / 2, PRIOR[1] + 0.5 * (w @ r**2 - mean @ P @ mean)
-    posterior = engine.posterior(**data)
-    assert np.allclose(posterior.mean, mean, rtol=1e-10)
-    assert np.allclose(posterior.precision, P, rtol=1e-10)
-    assert np.allclose((posterior.shape, posterior.scale), (a, b), rtol=1e-10)
-    assert np.allclose(posterior.covariance, b / (a - 1) * np.linalg.inv(P), rtol=1e-9)
-    S = (np.diag(1 / w) + 4 * x @ x.T) * PRIOR[1] / PRIOR[0]
-    evidence = multivariate_t(np.zeros(N), S, df=2 * PRIOR[0]).logpdf(r)
-    assert np.isclose(posterior.log_evidence, evidence)
-
-
-@pytest.mark.slow
-def test_precision_weights_are_not_powers_of_the_likelihood():
-    engine, data, _ = matched(variance)
-    by_precision = engine.posterior(**data)
-    by_power = matched(powers)[0].posterior(**data)
-    assert np.allclose(by_power.mean, by_precision.mean)
-    assert np.isclose(by_precision.shape, PRIOR[0] + N / 2)
-    assert np.isclose(by_power.shape, PRIOR[0] + data["weight"].sum() / 2)
 
 
 KERNEL = {  # the ridge, the exponent of the scale in the precision, and the noise at scale 1

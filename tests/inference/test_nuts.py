@@ -147,22 +147,6 @@ def test_gibbs_and_nuts_agree_on_the_lasso():
 
 
 @pytest.mark.slow
-def test_a_positive_variable_and_a_model_over_arms_are_sampled():
-    x, reward, weight = declared.rows(60)
-    found = plan(declared.heavy, 3).sample(
-        {"x": x, "reward": reward, "weight": weight}, 500, 2, seed=0
-    )
-    assert (found.values["scale"] > 0).all()
-    rows = {"x": x, "reward": reward, "weight": weight, "arm": np.arange(60) % 2}
-    sampled = plan(declared.pooled, 3, 2, engine="nuts").sample(rows, 1000, 4, seed=0)
-    exact = plan(declared.pooled, 3, 2).method.posterior(x, reward, weight, rows["arm"])
-    theta = sampled.values["theta"].reshape(4000, 6)
-    sd = np.sqrt(np.diag(exact.covariance)[3:])
-    ess = sampled.diagnostics.ess["theta"]
-    assert (np.abs(theta.mean(axis=0) - exact.mean[3:]) < 4 * sd / np.sqrt(ess)).all()
-
-
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::bayesbandit.inference.draws.PoorDiagnostics")
 def test_a_state_from_which_nothing_can_be_drawn_gives_way_to_a_cold_start():
     engine, rows = plan(declared.known, 3, engine="nuts").method, data(20)

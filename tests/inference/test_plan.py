@@ -72,26 +72,6 @@ def test_a_scale_that_is_a_small_integer_is_squared_as_a_number():
     assert plan(wide_laplace, 3).engine == "gibbs"
 
 
-def test_reasons_name_the_variable_and_the_operation():
-    text = explain(declared.lasso, 3)
-    assert "not exact_gaussian: 'theta' ~ Laplace: non-polynomial function abs of 'theta'" in text
-
-
-@reward_model(theta=declared.NORMAL, scale=Prior("HalfNormal", sigma=1))
-def beside(x, reward, theta, scale):
-    """Noise of variance scale² + 1."""
-    mu = x @ theta
-    pm.Normal("reward", mu, pm.math.sqrt(scale**2 + 1), observed=reward)
-    return mu
-
-
-@pytest.mark.slow
-def test_noise_that_is_no_product_goes_to_nuts_with_the_reason():
-    found = plan(beside, 3)
-    assert found.engine == "nuts"
-    assert "gibbs: 'reward' ~ Normal: its precision is no monomial of" in str(found.refusals[-1])
-
-
 @pytest.mark.slow
 def test_a_model_over_arms_has_a_plan_for_each_number_of_arms():
     assert plan(declared.pooled, 3, 4).engine == "exact_gaussian"
@@ -101,12 +81,6 @@ def test_a_model_over_arms_has_a_plan_for_each_number_of_arms():
         plan(declared.pooled, 3)
     with pytest.raises(ValueError, match="does not take `arm`"):
         plan(declared.known, 3, 2)
-
-
-@pytest.mark.slow
-def test_exact_is_whichever_closed_form_fits():
-    assert plan(declared.known, 3, engine="exact").engine == "exact_gaussian"
-    assert plan(declared.conjugate, 3, engine="exact").engine == "normal_inverse_gamma"
 
 
 def test_an_engine_that_does_not_fit_is_refused_with_its_reason():
@@ -125,12 +99,6 @@ def test_a_discrete_variable_has_no_engine():
     for engine in ("nuts", "laplace", "advi"):
         with pytest.raises(NotThisEngine, match="'k' ~ Poisson: discrete"):
             plan(declared.counted, 3, engine=engine)
-
-
-@pytest.mark.slow
-def test_a_flat_prior_is_exact_where_rows_make_it_proper():
-    flat = declared.known.with_priors(theta=Prior("Flat", dims="feature"))
-    assert plan(flat, 3).engine == "exact_gaussian"
 
 
 @pytest.mark.slow

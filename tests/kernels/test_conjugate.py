@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 from scipy.special import betainc, expit, gammainc, gammaln
-from scipy.stats import beta, gamma
 
 from bayesbandit.kernels.prob_best.walk import SHAPE, best, reshape, stirling
 from bayesbandit.kernels.row_layout import BETA, GAMMA
 from bayesbandit.predictions import Conjugate
-from tests.cases import few, in_gate, long_but
+from tests.cases import few, in_gate
 
 FAMILIES = pytest.mark.parametrize("family", [BETA, GAMMA], ids=["beta", "gamma"])
 NAMES = {BETA: "beta", GAMMA: "gamma"}
@@ -90,7 +89,7 @@ def drawn(kind, K, rng):
 @few("[3-small-gamma]")
 @FAMILIES
 @pytest.mark.parametrize("kind", ["mixed", "small", "near", "counts"])
-@pytest.mark.parametrize("K", long_but([3, 20], [2, 3, 5, 20]))
+@pytest.mark.parametrize("K", [3, 20])
 @in_gate(6)
 def test_it_is_the_integral(kind, K, family):
     rng, seen = np.random.default_rng(K), 0
@@ -102,20 +101,6 @@ def test_it_is_the_integral(kind, K, family):
             seen += 1
             np.testing.assert_allclose(probabilities(a, b, family), expected, rtol=0, atol=1e-9)
     assert seen >= 3
-
-
-@FAMILIES
-def test_it_is_the_share_of_draws(family, rng):
-    a, b, n = np.array([2.0, 30.0, 0.4]), np.array([3.0, 40.0, 0.5]), 400_000
-    draw = rng.beta if family == BETA else (lambda a, b, n: rng.gamma(a, 1 / b, n))
-    values = np.stack([draw(p, q, n) for p, q in zip(a, b, strict=True)])
-    mean = (beta(a, b) if family == BETA else gamma(a, scale=1 / b)).mean()
-    found = Conjugate(NAMES[family], a[None], b[None])
-    for alpha in (0.3, 1.0, 2.5):
-        wide = mean[:, None] + alpha * (values - mean[:, None])
-        share = np.bincount(wide.argmax(axis=0), minlength=3) / n
-        p = found.best(alpha)[0]
-        assert (np.abs(share - p) < 5 * np.sqrt(p * (1 - p) / n) + 1e-4).all()
 
 
 @FAMILIES

@@ -14,7 +14,6 @@ from bayesbandit.kernels.conjugate import families
 from bayesbandit.kernels.prob_best.walk import SHAPE, best, reshape
 from bayesbandit.kernels.propensities import all_chances, chances
 from bayesbandit.kernels.row_layout import BETA, GAMMA, THOMPSON
-from tests.cases import slow_but
 from tests.kernels.test_rounds import choose_many, decisions, fits, record_of, row_of, stream_of
 
 FAMILIES = pytest.mark.parametrize("family", [BETA, GAMMA], ids=["beta", "gamma"])
@@ -133,22 +132,6 @@ def test_choices_are_as_frequent_as_their_probabilities(a, b, family, rng):
     K, row = len(a), row_of(np.full(len(a), 0.5), b, a, family)
     np.testing.assert_array_equal(every(row, K), alone(a, b, family))
     fits(decisions(row, K, family, 1.0, 20_000, rng), alone(a, b, family))
-
-
-@FAMILIES
-@pytest.mark.parametrize("floor", slow_but([0.05], [0.0, 0.05, 0.25]))
-@pytest.mark.parametrize("new", [(), (0,), (1, 4), (0, 1, 2, 4)])
-def test_new_arms_have_their_share_and_a_floor_lifts_all(new, floor, family, rng):
-    """γ + (1 − K γ) p, with p = 1/K of a new arm, and (K − U)/K of the rule's among the others."""
-    a, b = np.array([9.0, 3.0, 5.0, 0.0, 2.0]), np.array([3.0, 2.0, 4.0, 0.0, 2.0])
-    mean, fresh = np.where(a > 0, 0.5, -np.inf), np.isin(np.arange(5), new)
-    row, old = row_of(mean, b, np.where(fresh, -a, a), family, 1.0, floor), (a > 0) & ~fresh
-    expected = np.where(fresh, 0.25, 0.0)
-    if old.any():
-        expected[old] = alone(a[old], b[old], family) * old.sum() / 4
-    expected = np.where(a > 0, floor + (1 - 4 * floor) * expected, 0.0)
-    np.testing.assert_allclose(every(row, 5), expected, rtol=1e-14)
-    fits(decisions(row, 5, family, 1.0, 8000, rng, floor), expected)
 
 
 @FAMILIES

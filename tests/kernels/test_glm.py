@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from numba import njit
-from scipy import integrate, optimize, stats
+from scipy import optimize, stats
 from scipy.special import expit, log_ndtr, ndtr
 
 from bayesbandit.inference.glm.families import Family
@@ -189,45 +189,3 @@ def test_a_single_row_settles_where_the_slopes_meet(kind, number, variance):
 
             low, high = x - 1e-9 * (1 + abs(x)), x + 1e-9 * (1 + abs(x))
             assert rest(low) >= 0.0 >= rest(high)
-
-
-@pytest.mark.slow
-def test_a_likelihood_is_the_mixture_of_normals_that_polya_gamma_says(rng):
-    """e^{aη}/(1 + e^η)^b = 2^−b e^{κη} E exp(−ωη²/2), ω ~ PG(b, 0)."""
-    b, a, out = 1.6, 0.7, np.empty(200_000)
-    drawn(b, 0.0, rng, out)
-    for eta in (-2.0, 0.5, 3.0):
-        mixed = np.exp(-0.5 * out * eta**2)
-        exact = math.exp(a * eta) / (1 + math.exp(eta)) ** b
-        found = 2.0**-b * math.exp((a - 0.5 * b) * eta) * mixed.mean()
-        assert found == pytest.approx(exact, rel=5 * mixed.std() / mixed.mean() / out.size**0.5)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("b", [1.0, 3.0])
-def test_draws_by_gammas_are_draws_by_devroyes_method(b, rng):
-    @njit
-    def two(b, c, rng, one, other):
-        for i in range(one.size):
-            one[i] = polya_gamma.draw_by_gammas(b, c, rng)
-            other[i] = 0.0
-            for _ in range(int(b)):
-                other[i] += polya_gamma.draw_one(c, rng)
-
-    one, other = np.empty(100_000), np.empty(100_000)
-    two(b, 1.3, rng, one, other)
-    assert stats.ks_2samp(one, other).pvalue > 1e-4
-
-
-def test_the_share_right_of_the_cut_is_an_integral():
-    """Of the proposal: the exponential's part of both (Polson, Scott and Windle, appendix)."""
-    for z in (0.0, 0.7, 3.0, 20.0):
-        cut = polya_gamma.SERIES_MEET
-        rate = np.pi**2 / 8 + z * z / 2
-        right = np.pi / 2 * np.exp(-rate * cut) / rate
-        left = integrate.quad(
-            lambda x, z=z: math.sqrt(2 / (np.pi * x**3)) * math.exp(-0.5 / x - 0.5 * z * z * x),
-            0,
-            cut,
-        )[0]
-        assert polya_gamma.right_of_cut(z) == pytest.approx(right / (right + left), rel=1e-7)

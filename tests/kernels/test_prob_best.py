@@ -4,13 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
 from scipy.special import ndtr, stdtr
 from scipy.stats import norm, t
 
 from bayesbandit.kernels.prob_best.located import best_from, best_probabilities, by_walk, place
 from bayesbandit.kernels.student import NEGLIGIBLE_MASS, normal_cdf, peak, reach
-from tests.cases import few, in_gate, long_but
+from tests.cases import few, in_gate
 
 INF = np.inf
 TOLERANCE = 1e-8
@@ -96,23 +95,6 @@ def twin(a, mean, scale, df):
 
 
 # --- heights and reaches
-
-
-def by_quad(a, mean, scale, df):
-    """The same integral by scipy's adaptive rule, told where the steps are."""
-
-    def integrand(u):
-        x = mean[a] + scale[a] * u
-        others = (cdf((x - mean[k]) / scale[k], df[k]) for k in range(mean.size) if k != a)
-        return pdf(u, df[a]) * math.prod(others)
-
-    z, rho = (mean - mean[a]) / scale[a], scale / scale[a]
-    points = np.unique(np.concatenate([z + c * rho for c in (-4, 0, 4)]))
-    points = points[np.abs(points) < 9]
-    value = quad(integrand, -9, 9, points=points, epsabs=1e-12, limit=500)[0]
-    if df[a] == INF:
-        return value
-    return value + quad(integrand, -INF, -9)[0] + quad(integrand, 9, INF, epsabs=1e-12)[0]
 
 
 def test_normal_cdf():
@@ -236,10 +218,8 @@ def sweep(rng, kind, sizes, repetitions):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "repetitions"), [("normal", 100), ("student", 5), ("mixed", 8)])
-@pytest.mark.parametrize("times", long_but([1], [1, 8]))
 @in_gate(2)
-def test_scales_far_apart_at_length(kind, repetitions, times):
-    repetitions *= times
+def test_scales_far_apart_at_length(kind, repetitions):
     sweep(np.random.default_rng(11), kind, (2, 3, 4, 5, 6, 8, 12), repetitions)
     sweep(np.random.default_rng(12), kind, (20, 40, 100), max(1, repetitions // 20))
 
@@ -350,30 +330,3 @@ def test_ends_whatever_it_is_given():
 def test_the_values_of_the_methods(mean, scale, expected):
     np.testing.assert_allclose(probabilities(mean, scale), expected, rtol=0, atol=6e-9)
     np.testing.assert_allclose(by_panels(mean, scale), expected, rtol=0, atol=6e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.slow
-@pytest.mark.parametrize("df", [INF, 1, 3.5, (INF, 2, 60, 1.2, INF, 5)])
-def test_agrees_with_quad(df):
-    rng = np.random.default_rng(5)
-    for size in (2, 3, 4, 6):
-        for _ in range(2):
-            belief = arrays(rng.normal(size=size), 10.0 ** rng.uniform(-1.5, 0.5, size))
-            belief = (*belief[:2], np.broadcast_to(df, 6)[:size].astype(float))
-            expected = [by_quad(a, *belief) for a in range(size)]
-            np.testing.assert_allclose(probabilities(*belief), expected, rtol=0, atol=TOLERANCE)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("df", [INF, 3.0, 25.0])
-def test_agrees_with_draws(df, rng):
-    """Within 4 binomial standard errors, a million draws an arm."""
-    draws = 1_000_000
-    for size in (2, 3, 5, 12):
-        mean, scale = 0.5 * rng.normal(size=size), 10.0 ** rng.uniform(-1, 0.3, size)
-        noise = rng.standard_normal if df == INF else lambda shape: rng.standard_t(df, shape)
-        best = np.argmax(mean + scale * noise((draws, size)), axis=1)
-        share = np.bincount(best, minlength=size) / draws
-        p = probabilities(mean, scale, df)
-        assert np.all(np.abs(share - p) <= 4 * np.sqrt(p * (1 - p) / draws) + 1e-9)

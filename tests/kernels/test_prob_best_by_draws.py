@@ -37,14 +37,6 @@ def together(values):
     return (best / best.sum(axis=2, keepdims=True)).mean(axis=1)
 
 
-def by_counts(values):
-    """P(arm is best) (n, K) of independent arms without a tie, from (n, K, S): an arm's draw beats
-    another arm with the share of that one's draws that are smaller."""
-    smaller = (values[:, :, :, None, None] > values[:, None, None]).mean(axis=4)  # (n, K, S, K)
-    own = np.eye(values.shape[1], dtype=bool)[:, None]
-    return np.where(own, 1.0, smaller).prod(axis=3).mean(axis=2)
-
-
 @given(SEEDS, one_context, few, few, st.sampled_from([0, 1, 2, 3]))
 def test_independent_arms_are_every_tuple_of_draws(seed, n, K, S, levels):
     values = draws(seed, n, K, S, levels)
@@ -55,12 +47,6 @@ def test_independent_arms_are_every_tuple_of_draws(seed, n, K, S, levels):
 def test_dependent_arms_are_the_share_of_draws_won(seed, n, K, S, levels):
     values = draws(seed, n, S, K, levels)
     np.testing.assert_allclose(by_draws.joint(values), together(values), atol=1e-12)
-
-
-@given(SEEDS, one_context, st.integers(1, 9), st.integers(1, 40))
-def test_independent_arms_without_ties_are_a_product_of_counts(seed, n, K, S):
-    values = draws(seed, n, K, S, 0)
-    np.testing.assert_allclose(by_draws.independent(values), by_counts(values), atol=1e-12)
 
 
 @given(SEEDS, st.integers(1, 30), st.integers(1, 50), st.sampled_from([0, 1, 2, 4]))

@@ -14,7 +14,7 @@ from bayesbandit.kernels import linear, root
 from bayesbandit.kernels.arm import arm_of, arm_width, stride
 from bayesbandit.kernels.moments import moments
 from bayesbandit.runtime.compiling import interpreted
-from tests.oracle import solved
+from tests.oracle import exact_ridge
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -32,22 +32,11 @@ def learned(settings, z, r, w):
     return numbers
 
 
-def exactly(z, r, w, lam, at):
-    """Mean and variance at each row of `at`, and the penalised loss, in fractions."""
-    D = z.shape[1]
-    z, r, w, at = (np.vectorize(Fraction, otypes=[object])(part) for part in (z, r, w, at))
-    B = z.T @ (w[:, None] * z) + np.diag([Fraction(lam)] * D)
-    b = z.T @ (w * r)
-    theta = np.array(solved(B.tolist(), b.tolist()))
-    variance = [sum(point * np.array(solved(B.tolist(), point.tolist()))) for point in at]
-    return at @ theta, variance, w @ (r * r) - b @ theta
-
-
 def is_exact(numbers, z, r, w, lam, at, tolerance):
     """Means to this share of the posterior sd, or of what the data can say of them; variances and
     the loss to this share of themselves."""
     D = z.shape[1]
-    mean, variance, loss = exactly(z, r, w, lam, at)
+    mean, variance, loss = exact_ridge(z, r, w, lam, at)
     work = np.empty(stride(D))
     for point, m, v in zip(at, mean, variance, strict=True):
         ours, scale = moments(numbers, point, D, work)

@@ -1,7 +1,5 @@
 """One round on arrays: draws, ties, propensities, and a NumPy twin of the loop."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,8 +12,6 @@ from bayesbandit.kernels import propensities, rounds, selection
 from bayesbandit.kernels.propensities import all_chances
 from bayesbandit.kernels.row_layout import DRAWN, EPSILON_GREEDY, THOMPSON, UCB, row_type, row_width
 from tests import oracle
-from tests.cases import few, slow_but
-from tests.players import world
 
 INF = np.inf
 NAMES = {THOMPSON: "Thompson", UCB: "UCB", EPSILON_GREEDY: "ε-greedy"}
@@ -166,88 +162,3 @@ def test_a_context_that_is_no_number_changes_nothing(x, rng):
     assert rounds.choose_one(row, np.array(x), *args, stream) == rounds.NOT_FINITE
     assert rounds.choose_one(row, np.zeros(2), *args, stream[:5]) == rounds.STREAM_EMPTY
     assert before == (row.tobytes(), stream.tobytes(), belief.arms.tobytes())
-
-
-class Twin:
-    """A bandit of the same stream in plain NumPy: λ = 1, rss/n, dense solves."""
-
-    def __init__(self, K, D, kind, param, clip, seed):
-        self.B, self.b = np.tile(np.eye(D), (K, 1, 1)), np.zeros((K, D))
-        self.rows = [[] for _ in range(K)]
-        self.kind, self.param, self.clip = kind, param, clip
-        stream = np.random.SeedSequence(seed, spawn_key=(0,))
-        self.rng, self.block = np.random.Generator(np.random.PCG64(stream)), iter(())
-        self.left = 0
-
-    def normal(self):
-        self.left -= 1
-        return next(self.block)
-
-    def pick(self, count):
-        return min(int(stats.norm.cdf(self.normal()) * count), count - 1)
-
-    def decide(self, z):
-        K = len(self.rows)
-        if self.left < 3 * K + 3:  # a block is thrown away when a round might not fit
-            self.block, self.left = iter(self.rng.standard_normal(4096)), 4096
-        new = [k for k, rows in enumerate(self.rows) if not rows]
-        old = [k for k, rows in enumerate(self.rows) if rows]
-        if not old or (new and stats.norm.cdf(self.normal()) * K < len(new)):
-            return new[self.pick(len(new))], 1 / K
-        theta = [np.linalg.solve(self.B[k], self.b[k]) for k in old]
-        mean = np.array([z @ t for t in theta])
-        sigma2 = [
-            max(np.mean([w * (r - x @ t) ** 2 for x, r, w in self.rows[k]]), 1e-6)
-            for k, t in zip(old, theta, strict=True)
-        ]
-        sd = [
-            math.sqrt(s * z @ np.linalg.solve(self.B[k], z))
-            for s, k in zip(sigma2, old, strict=True)
-        ]
-        p = oracle.policy_probabilities(NAMES[self.kind], self.param, mean, np.array(sd))
-        if self.kind == THOMPSON:
-            i = np.argmax(
-                [m + self.param * s * self.normal() for m, s in zip(mean, sd, strict=True)]
-            )
-        elif self.kind == UCB:
-            i = np.argmax(mean + self.param * np.array(sd))
-        elif stats.norm.cdf(self.normal()) < self.param:
-            i = self.pick(len(old))
-        else:
-            i = np.argmax(mean)
-        return old[i], p[i] * len(old) / K
-
-    def observe(self, z, k, r, p):
-        w = 1 / max(self.clip, p) if self.clip else 1.0
-        self.B[k] += w * np.outer(z, z)
-        self.b[k] += w * r * z
-        self.rows[k].append((z, r, w))
-
-
-@few("[UCB(alpha=0.7)-1-0.7-balanced-30]")
-@pytest.mark.parametrize("T", slow_but([30], [30, 80]))
-@pytest.mark.parametrize("clip", slow_but([0.1], [None, 0.1]), ids=["unweighted", "balanced"])
-@pytest.mark.parametrize(
-    ("policy", "kind", "param"),
-    [
-        (bb.Thompson(0.7), THOMPSON, 0.7),
-        (bb.UCB(0.7), UCB, 0.7),
-        (bb.EpsilonGreedy(0.2), EPSILON_GREEDY, 0.2),
-    ],
-    ids=str,
-)
-def test_the_loop_has_a_numpy_twin(policy, kind, param, clip, T, rng):
-    """Same decisions, propensities to 1e-6 and estimates to 1e-8 over a run of T rounds."""
-    x, reward = world(rng, T, d=2)
-    balance = bb.Unweighted() if clip is None else bb.InversePropensity(clip)
-    bandit = bb.Bandit(3, bb.Ridge(variance="rss/n"), policy, balance, n_features=2, seed=11)
-    arms, propensity = bandit.play(x, reward)
-    twin = Twin(3, 3, kind, param, clip, seed=11)
-    for z, rewards, k, p in zip(oracle.design(x), reward, arms, propensity, strict=True):
-        choice, chance = twin.decide(z)
-        assert choice == k
-        assert chance == pytest.approx(p, abs=1e-6)
-        twin.observe(z, k, rewards[k], chance)
-    for k in range(3):
-        theta = np.linalg.solve(twin.B[k], twin.b[k])
-        np.testing.assert_allclose(bandit.posterior(k).location, theta, atol=1e-6 if clip else 1e-8)

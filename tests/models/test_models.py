@@ -148,10 +148,6 @@ def test_the_engine_that_is_listed_is_that_which_is_found(model, d):
     assert plan(model, d, K if model.takes_arm else None).engine == known[model.name]
 
 
-def test_reads_back_from_text(model):
-    assert bb.RewardModel.from_yaml(model.to_yaml()) == model
-
-
 RATES = np.array([0.05, 0.10, 0.20])
 
 

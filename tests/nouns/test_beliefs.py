@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 import bayesbandit as bb
-from bayesbandit.beliefs import base
 from bayesbandit.beliefs.shared.belief import Shared
 from bayesbandit.runtime.savable import KINDS
 from bayesbandit.systems.forest.belief import Forest
 from bayesbandit.systems.iltcb.belief import PolicyMixture
 from bayesbandit.systems.policy_tree.belief import PolicyTree
-from tests.cases import few, in_gate, slow_but
+from tests.cases import few, slow_but
 from tests.nouns import RECIPE
 from tests.nouns.stage import ARMS, THETA, D, bandit, played, same, world
 
@@ -43,13 +42,6 @@ def believed(name, n=24):
 
 def test_a_strangers_is_among_them():
     assert any(isinstance(model, RECIPE["belief"].Trees) for model in MODELS.values())
-
-
-@few("[nig]")
-@every
-@in_gate(6)
-def test_it_has_what_a_bandit_calls(name):
-    base.check(believed(name, 3), name)
 
 
 @every

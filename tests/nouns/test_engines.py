@@ -10,9 +10,8 @@ import bayesbandit as bb
 from bayesbandit.inference import approximate, registry
 from bayesbandit.inference.base import Engine, NotThisEngine
 from bayesbandit.inference.draws import SampledDraws
-from tests.cases import in_gate, long_but, slow_but
+from tests.cases import in_gate, slow_but
 from tests.nouns import RECIPE
-from tests.nouns.stage import bandit, played, same
 
 NAMES = [engine.name for engine in registry.engines]
 every = pytest.mark.parametrize("name", slow_but(("gibbs", "independence"), NAMES))
@@ -103,15 +102,6 @@ def test_the_same_seed_gives_the_same_posterior(name):
     (one, _), (other, _) = kept(name), fitted(name)
     x = rows(4)["x"]
     np.testing.assert_array_equal(one.mean(x), other.mean(x))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", long_but([n for n in NAMES if n != "advi"], NAMES))
-def test_a_bandit_goes_on_from_a_file(name, tmp_path):
-    model = kept(name)[1]
-    made = played(bandit(model, engine=name, draws=30, refit_every=5), 8)
-    made.save(tmp_path / "bandit")
-    same(made.copy(), bb.Bandit.load(tmp_path / "bandit", model=model))
 
 
 @every

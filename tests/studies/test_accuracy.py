@@ -42,18 +42,6 @@ def test_pseudo_values_of_a_mean_are_the_values(rng):
     np.testing.assert_allclose(found, values.mean(axis=1), rtol=0, atol=1e-12)
 
 
-@pytest.mark.slow
-def test_squared_bias_has_no_bias_and_its_error_is_what_it_says(rng):
-    """300 times 20 replications with bias ½ and variance 1 at three contexts: the errors that the
-    jackknife gives are those seen, to a fifth (about four standard errors)."""
-    truth = np.zeros((3, 1))
-    for part, target in (("squared_bias", 0.25), ("variance", 1.0)):
-        runs = [accuracy(rng.normal(0.5, 1.0, (20, 3, 1)), truth)[part] for _ in range(300)]
-        means, errors = np.array([(run.mean(), run.sem()) for run in runs]).T
-        assert means.mean() == pytest.approx(target, abs=4 * means.std() / np.sqrt(300))
-        assert np.sqrt((errors**2).mean()) == pytest.approx(means.std(), rel=0.2)
-
-
 def test_coverage_is_the_share_of_contexts_with_the_truth_inside():
     estimated = np.zeros((3, 4, 1)) + np.array([0.0, 1.95, -1.97, 5.0])[:, None]
     found = accuracy(estimated, np.zeros((4, 1)), np.ones_like(estimated))

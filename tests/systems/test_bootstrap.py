@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from sklearn.linear_model import ElasticNet, Lasso, LassoCV, Ridge
 
-import bayesbandit as bb
 from bayesbandit.systems.bootstrap import kernels as lasso
 from bayesbandit.systems.bootstrap import replicates
 from bayesbandit.systems.bootstrap.belief import Bootstrap
@@ -115,21 +114,6 @@ def test_they_are_near_the_truth_and_spread_as_an_estimate_does(penalty, degree)
     truth = np.stack([x[:50, 0], -x[:50, 1]], axis=1)
     assert np.abs(mean - truth).max() < 0.15
     assert 0.1 < (np.abs(mean - truth) / sd).mean() < 3
-
-
-def test_a_normal_draw_has_the_replicates_moments():
-    belief, x, *_ = learned(draw="normal")
-    mean, sd = moments_of(belief, x[:4])
-    draws = belief.predict(x[:4]).draw(20_000, np.random.default_rng(0))
-    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=5 * sd.max() / 140)
-    np.testing.assert_allclose(
-        belief.predict(x[:4]).best(), bb.choice_probabilities(mean, sd), atol=1e-6
-    )
-    bandit = bb.BootstrapLassoTS(2, 3, draw="normal", alpha=2.0)
-    bandit.update(x, np.arange(60) % 2, x[:, 0], np.full(60, 0.5))
-    decision = bandit.choose(x[:4])
-    expected = bb.choice_probabilities(decision.mean, 2.0 * decision.sd)
-    np.testing.assert_allclose(decision.probabilities, expected, atol=1e-6)
 
 
 def test_replicates_wait_for_growth():

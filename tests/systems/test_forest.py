@@ -12,7 +12,6 @@ from bayesbandit.systems.forest import trees as honest_trees
 from bayesbandit.systems.forest.belief import Forest
 from bayesbandit.systems.forest.trees import Growth, Trees
 from tests.cases import moments_of
-from tests.nouns.stage import ARMS, D, played, same
 
 FEW = {"trees": 12, "bag": 3}
 
@@ -203,44 +202,6 @@ def test_econmls_trees_say_the_same_here(weighted):
     np.testing.assert_allclose(variance, covariance[:, 0, 0], rtol=1e-7)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("weighted", [False, True])
-def test_mean_and_variance_are_near_econmls(weighted):
-    """Grown by its settings: as near to the truth, nearer to each other, and as sure."""
-    x, reward, weight, _ = rows(1000, 10)
-    x_asked, _, _, truth = rows(500, 10, seed=5)
-    weight = weight if weighted else np.ones(1000)
-    peer = econml()(n_estimators=400, n_jobs=1, random_state=0)
-    point, variance = peer.fit(x, reward, sample_weight=weight).predict_and_var(x_asked)
-    spec = Forest(400, share=0.45, min_node=9, min_leaf=5, variance_floor=0.0, refit_every=1)
-    belief = spec.belief(1, 10, seed=np.random.SeedSequence(0))
-    belief.update(x, np.zeros(1000, int), reward, weight)
-    mean, sd = (array[:, 0] for array in moments_of(belief, x_asked))
-    theirs, error = point[:, 0], np.sqrt(variance[:, 0, 0])
-
-    def rms(values):
-        return np.sqrt((values**2).mean())
-
-    assert rms(mean - truth) < 1.15 * rms(theirs - truth)
-    assert rms(mean - theirs) < 0.5 * rms(theirs - truth)
-    assert np.corrcoef(mean, theirs)[0, 1] > 0.99
-    assert 0.75 < rms(sd) / rms(error) < 1.5
-
-
-@pytest.mark.slow
-def test_intervals_of_the_papers_design_hold_the_truth():
-    """Of 95 % ones, at contexts of their own, for each arm: over forests, 90 % and more."""
-    world, right = bb.environments.NonLinear(), np.empty((5, 3))
-    for seed in range(5):
-        drawn = world.sample(1500, np.random.default_rng(seed))
-        belief = Forest(refit_every=1).belief(3, 10, seed=np.random.SeedSequence(seed))
-        for k in range(3):
-            belief.update(drawn.x[:1000], np.full(1000, k), drawn.reward[:1000, k])
-        mean, sd = moments_of(belief, drawn.x[1000:])
-        right[seed] = (np.abs(mean - drawn.mean[1000:]) < 1.96 * sd).mean(axis=0)
-    assert (right.mean(axis=0) > 0.9).all()
-
-
 # ---- laws ----------------------------------------------------------------------------------------
 
 
@@ -292,16 +253,6 @@ def test_forests_wait_for_growth():
     assert fresh.predict(x).among(~fresh.new).draw(5, np.random.default_rng(0)).shape == (5, 60, 1)
 
 
-@pytest.mark.parametrize("n", [4, 5, 10])
-def test_the_smallest_forests(n):
-    belief = Forest(**FEW, least=4).belief(1, 3)
-    x, reward, weight, _ = rows(n)
-    belief.update(x, np.zeros(n, int), reward, weight)
-    mean, sd = moments_of(belief, x)
-    assert ((reward.min() <= mean) & (mean <= reward.max())).all()
-    assert (np.isfinite(sd) & (sd > 0)).all()
-
-
 def test_no_features_are_needed():
     bandit = bb.ForestTS(2, 0, **FEW)
     for _ in range(40):
@@ -338,22 +289,6 @@ def test_normalised_weights_have_no_scale():
     np.testing.assert_array_equal(*found)
 
 
-def test_a_draw_is_normal_and_its_propensity_exact():
-    belief, x, *_ = learned()
-    mean, sd = moments_of(belief, x[:4])
-    draws = belief.predict(x[:4]).draw(20_000, np.random.default_rng(0))
-    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=5 * sd.max() / 140)
-    np.testing.assert_allclose(draws.std(axis=0), sd, rtol=0.05)
-    np.testing.assert_allclose(
-        belief.predict(x[:4]).best(), bb.choice_probabilities(mean, sd), atol=1e-6
-    )
-    bandit = bb.ForestTS(2, 3, alpha=2.0, **FEW)
-    bandit.update(x, np.arange(60) % 2, x[:, 0], np.full(60, 0.5))
-    decision = bandit.choose(x[:4])
-    expected = bb.choice_probabilities(decision.mean, 2.0 * decision.sd)
-    np.testing.assert_allclose(decision.probabilities, expected, atol=1e-6)
-
-
 def test_bags_spread_about_the_mean():
     belief, x, *_ = learned(weights="replicate")
     bags, (mean, _) = belief.values(x[:5]), moments_of(belief, x[:5])
@@ -372,44 +307,3 @@ def test_weights_that_change_grow_a_forest_anew():
 
 
 # ---- the door ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("weights", ["sample_weight", "replicate", "covariate"])
-def test_it_plays_and_is_kept(weights, tmp_path):
-    made = bb.ForestTS(ARMS, D, weights=weights, balance=bb.InversePropensity(), least=5, **FEW)
-    played(made, 40)
-    assert not made.belief.new.any()
-    assert len(np.unique(made.history.weight)) > 1
-    made.save(tmp_path / "bandit")
-    same(made.copy(), bb.Bandit.load(tmp_path / "bandit"))
-
-
-CRAFTED = {
-    "a loop": ("0.left", 0, 0),
-    "another tree's child": ("0.right", 0, -1),
-    "a feature beyond": ("0.feature", 0, 99),
-    "a value infinite": ("1.value", (0, 1), np.inf),
-    "roots out of order": ("1.roots", 1, 10**6),
-    "trees beyond the rounds": ("fitted", 0, 10.0**6),
-}
-
-
-@pytest.mark.parametrize("name", CRAFTED)
-def test_files_with_trees_that_lead_astray(name, tmp_path):
-    """They are refused before a kernel follows them."""
-    path, (key, at, value) = tmp_path / "bandit.npz", CRAFTED[name]
-    bandit = bb.ForestTS(2, 3, **FEW)
-    _, x, arm, reward = learned()
-    bandit.update(x, arm, reward, np.full(60, 0.5))
-    bandit.save(path)
-    with np.load(path) as archive:
-        arrays = {k: archive[k] for k in archive.files}
-    if at == 0 and key.endswith(("left", "right")):
-        at = int(np.flatnonzero(arrays["belief.0.feature"] >= 0)[0])
-    if name == "another tree's child":
-        value = len(arrays["belief.0.left"]) - 1
-    arrays[f"belief.{key}"][at] = value
-    with path.open("wb") as file:
-        np.savez(file, **arrays)
-    with pytest.raises(ValueError, match=r"broken|must"):
-        bb.Bandit.load(path)

@@ -1,7 +1,5 @@
 """Policy trees: the search by enumeration of all trees, the leaves as they are defined."""
 
-import json
-
 import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
@@ -136,22 +134,6 @@ def test_leaves_are_means_and_variances_of_efficient_scores(balanced):
         own = mine.var(axis=0) / len(mine)
         np.testing.assert_allclose(sd[one] ** 2, own + 2.0 * s2 / (plays + 1) ** 2, rtol=1e-8)
     np.testing.assert_array_equal(moments_of(belief, history.x)[0], mean[leaf])
-
-
-def test_probabilities_are_those_of_normals():
-    bandit, x = played(alpha=1.5), world(40, 9)[0]
-    decision = bandit.choose(x)
-    p = bb.choice_probabilities(decision.mean, 1.5 * decision.sd)
-    np.testing.assert_allclose(decision.probabilities, p, atol=1e-6)
-    belief = bandit.belief
-    np.testing.assert_allclose(belief.predict(x).best(1.5), p, atol=1e-6)
-    bandit = bb.Bandit(ARMS, PolicyTree(), bb.Thompson(min_probability=0.1),
-                       bb.InversePropensity(), n_features=2)  # fmt: skip
-    bandit.play(*world(100))
-    assert bandit.choose(x).probabilities.min() >= 0.1 - 1e-12
-    highest = played(60, bb.PolicyTreeUCB).choose(x)
-    upper = highest.mean + highest.sd
-    assert highest.arm.tolist() == [ARMS[k] for k in upper.argmax(axis=1)]
 
 
 @pytest.mark.parametrize("by", ["value", "classification"])
@@ -289,20 +271,6 @@ def test_any_belief_is_an_outcome_model(base, tmp_path):
     np.testing.assert_array_equal(again.belief.of_leaves(), bandit.belief.of_leaves())
 
 
-@pytest.mark.slow
-def test_a_declared_model_is_one_too(tmp_path):
-    with pytest.raises(TypeError, match=r"Declared\(model\) or have a method"):
-        PolicyTree(base=bb.load_model("laplace"))
-    model = PolicyTree(
-        base=bb.Sampled(bb.load_model("laplace"), "gibbs", refit_every=0.5, draws=20)
-    )
-    bandit = bb.Bandit(ARMS, model, bb.Thompson(), bb.InversePropensity(), n_features=2)
-    bandit.play(*world(40))
-    bandit.save(tmp_path / "b")
-    again, x = bb.Bandit.load(tmp_path / "b", model=model), world(20, 6)
-    np.testing.assert_array_equal(again.play(*x)[1], bandit.play(*x)[1])
-
-
 def test_it_prints():
     bandit = played(300)
     said = bandit.belief.text(bandit.arms, ["age", "income"])
@@ -316,40 +284,6 @@ def test_it_prints():
     assert repr(bandit.belief).startswith("TreeBelief(")
 
 
-def put(name, at, value):
-    def change(meta, arrays):
-        arrays[name][at] = value
-
-    return change
-
-
-CRAFTED = {
-    "a loop": put("belief.tree.left", 0, 0),
-    "an unknown feature": put("belief.tree.feature", 0, 2),
-    "an unknown arm": put("belief.log", (0, 5), 3.0),
-    "no reward": put("belief.log", (0, 6), np.nan),
-    "the outcome model": put("belief.inner.arms", (0, 0), 1e3),
-    "no tree": lambda meta, arrays: [arrays.pop(k) for k in list(arrays) if "tree.left" in k],
-    "more than there were": lambda meta, arrays: meta["belief"].update(fitted=10**6),
-}
-
-
-@pytest.mark.parametrize("crafted", CRAFTED)
-def test_a_file_that_is_not_whole_is_refused(crafted, tmp_path):
-    path = tmp_path / "b"
-    played(80).save(path)
-    with np.load(path) as archive:
-        arrays = {key: archive[key].copy() for key in archive.files}
-    meta = json.loads(arrays.pop("meta").tobytes())
-    CRAFTED[crafted](meta, arrays)
-    meta["arrays"] = sorted(arrays)
-    header = np.frombuffer(json.dumps(meta).encode(), np.uint8)
-    with path.open("wb") as file:
-        np.savez(file, meta=header, **arrays)
-    with pytest.raises(ValueError, match=r"broken|must be|outcome model"):
-        bb.Bandit.load(path)
-
-
 def test_what_is_no_outcome_model_is_named():
     for wrong in ("ridge", bb.Ridge):
         with pytest.raises(TypeError, match="base must be Ridge"):
@@ -359,21 +293,3 @@ def test_what_is_no_outcome_model_is_named():
                   n_features=1)  # fmt: skip
     with pytest.raises(TypeError, match=r"belief\.text\(\) shows"):
         played(20).posterior("a")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "world",
-    [bb.environments.NonLinear(), bb.environments.SyntheticExample("mis", n_test=1)],
-    ids=lambda world: world.name,
-)
-def test_it_earns_more_than_its_outcome_model_where_that_is_wrong(world):
-    """Regret at T = 2000 is below that of LinUCB by more than 3 standard errors."""
-    players = {"LinUCB": bb.LinUCB, "tree": bb.PolicyTreeUCB}
-    table = bb.Experiment([world], players, horizon=2000, replications=6, seed=2).run(
-        progress=False
-    )
-    last = table[table["t"] == 2000].pivot_table(index="replication", columns="bandit",
-                                                 values="regret", observed=True)  # fmt: skip
-    less = last["LinUCB"] - last["tree"]
-    assert less.mean() > 3 * less.sem()

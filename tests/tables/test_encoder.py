@@ -665,13 +665,6 @@ def test_names_of_features_are_all_different():
     assert set(encoder.features) == {"a=x", "a=x (2)", "a=y", "a=z", "1", "1 (2)"}
 
 
-def test_an_encoder_cannot_be_changed():
-    encoder = bb.Encoder.fit(NUMBERS)
-    with pytest.raises(AttributeError):
-        encoder.named = False
-    assert repr(encoder) == "Encoder(2 columns → 2 features)"
-
-
 # ---- a constant ---------------------------------------------------------------------------------
 
 
@@ -711,14 +704,3 @@ def test_a_formula_has_a_constant_where_it_names_it(formula, features):
     if features[0] == "constant":
         assert (encoder.transform(frame)[:, 0] == 1.0).all()
     assert bb.Encoder.from_dict(json.loads(json.dumps(encoder.to_dict()))) == encoder
-
-
-def test_a_constant_is_saved_with_the_bandit(tmp_path):
-    frame = pd.DataFrame({"age": [20.0, 31.0, 45.0, 58.0]})
-    encoder = bb.Encoder.fit(frame, constant=True)
-    bandit = bb.LinTS(2, encoder=encoder, intercept=False)
-    bandit.observe(bandit.choose({"age": 30.0}), 1.0)
-    bandit.save(tmp_path / "b.npz")
-    again = bb.Bandit.load(tmp_path / "b.npz")
-    assert again.encoder == encoder
-    assert again.history.to_frame()["constant"].tolist() == [1.0]

@@ -304,19 +304,3 @@ def test_the_cost_of_a_formula_is_bounded(formula, message):
     with pytest.raises(ValueError, match=message):
         bb.Encoder.formula(formula, WIDE)
     assert time.process_time() - began < 20  # without bounds: hours
-
-
-def test_rows_may_be_a_list_of_dicts():
-    rows = FRAME.to_dict("records")
-    for make in (bb.Encoder.fit, lambda x: bb.Encoder.formula("~ age * country", x)):
-        encoder = make(FRAME.drop(columns=["customer_id", "when"]))
-        rows = FRAME[list(encoder.columns)].to_dict("records")
-        assert make(rows) == make(FRAME[list(encoder.columns)])
-        same_bits(encoder.transform(rows), encoder.transform(FRAME[list(encoder.columns)]))
-        same_bits(encoder.transform(rows[:1]), encoder.transform(rows[0]))
-        bandit = bb.LinTS(2, encoder=encoder)
-        assert len(bandit.choose(rows[:3]).arm) == 3
-        with pytest.raises(ValueError, match="the table lacks the column 'age'"):
-            encoder.transform([rows[0], {"country": "DE"}])
-    with pytest.raises(ValueError, match=r"row 0 lacks 'b'; other rows have 'a', 'b'"):
-        bb.Encoder.fit([{"a": 1}, {"b": 1}])

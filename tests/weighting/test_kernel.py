@@ -69,16 +69,6 @@ def test_it_balances_what_the_features_do_not_say(rng):
         assert abs(np.average(square[mine], weights=weight[mine]) - square.mean()) < 0.5 * before
 
 
-@pytest.mark.parametrize(
-    ("settings", "match"),
-    [({"noise": 0.0}, "noise"), ({"kernel": "cosine"}, "kernel must be .*rbf"),
-     ({"gamma": -1.0}, "gamma"), ({"landmarks": 0}, "landmarks"), ({"least": 0.0}, "least")],
-)  # fmt: skip
-def test_settings_that_are_refused(settings, match):
-    with pytest.raises(ValueError, match=match):
-        bb.KernelBalance(**settings)
-
-
 HALVES = np.repeat([0, 1], 12)
 ALIKE = {
     "balanced": np.tile([[-1.0], [1.0]], (12, 1)),

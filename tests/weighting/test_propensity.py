@@ -1,147 +1,17 @@
 """Inverse-propensity weights: known, pooled (by brute force), and estimated (by scikit-learn)."""
 
-import re
-
 import numpy as np
 import pytest
-from pandas.testing import assert_frame_equal
 from scipy import stats
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import bayesbandit as bb
-from bayesbandit.bandit import bandit as module_of_bandits
-from bayesbandit.bandit import simulation
-from bayesbandit.bandit.player import step
-from tests import oracle
-from tests.cases import few
-from tests.players import play, world
-
-POLICIES = [bb.Thompson(0.8), bb.UCB(0.8), bb.Greedy(), bb.EpsilonGreedy(0.2)]
+from tests.players import world
 
 
 def balanced(policy=None, arms=3, d=3, seed=0, model=None, **settings):
     balance = bb.InversePropensity(**settings)
     policy = bb.Thompson() if policy is None else policy
     return bb.Bandit(arms, model or bb.Ridge(), policy, balance, n_features=d, seed=seed)
-
-
-def estimates_are_weighted(bandit, intercept=True, normalize=False):
-    """Every arm's θ is scikit-learn's on the history's own weights, and σ² that of the oracle."""
-    history, rows = bandit.history, {}
-    for arm in set(history.arm.tolist()):
-        mine = history.arm == arm
-        w = history.weight[mine]
-        w = w / w.mean() if normalize else w
-        rows[arm] = history.x[mine], history.reward[mine], w, 1.0
-    noise = oracle.pooled_noise(list(rows.values()), bandit.model.prior_rows, intercept)
-    for sigma2, (arm, (x, reward, w, lam)) in zip(noise, rows.items(), strict=True):
-        theta = oracle.sklearn_ridge(x, reward, w, lam, intercept)
-        np.testing.assert_allclose(bandit.posterior(arm).location, theta, atol=1e-8)
-        B = oracle.precision(x, w, lam, intercept)
-        np.testing.assert_allclose(
-            bandit.posterior(arm).spread, sigma2 * np.linalg.inv(B), atol=1e-8
-        )
-
-
-@pytest.mark.parametrize("clip", [0.02, 0.1, 1.0])
-@pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("policy", POLICIES, ids=str)
-def test_decision_weights(policy, normalize, clip, rng):
-    x, reward = world(rng, 80)
-    bandit = balanced(policy, clip=clip, normalize=normalize)
-    propensity = bandit.play(x, reward)[1]
-    np.testing.assert_array_equal(bandit.history.weight, 1 / np.maximum(clip, propensity))
-    estimates_are_weighted(bandit, normalize=normalize)
-
-
-class PooledByHand:
-    """Every period's posterior kept; P(arm | x) is the mean over all of them, O(t²)."""
-
-    def __init__(self, policy, x):
-        self.policy, self.x = policy, x
-        self.periods, self.number, self.known = [], [], {}
-
-    def period(self, bandit):
-        """One more period, decided by today's posteriors of the arms with a reward."""
-        n = bandit.belief.n
-        self.periods.append([bandit.posterior(a) if m else None
-                             for a, m in zip(bandit.arms, n, strict=True)])  # fmt: skip
-        self.number.append(self.policy.param(bandit.t))
-
-    def at(self, s, i):
-        """All arms' probabilities at context i under period s."""
-        old = [k for k, p in enumerate(self.periods[s]) if p is not None]
-        if not old:
-            return np.full(3, 1 / 3)
-        if (s, i) not in self.known:
-            z, known = oracle.design(self.x[i])[0], [self.periods[s][k] for k in old]
-            mean = [z @ p.location for p in known]
-            scale = [np.sqrt(z @ p.spread @ z) for p in known]
-            df = [p.df for p in known]
-            kind = type(self.policy).__name__
-            p = np.full(3, 1 / 3)
-            p[old] = oracle.policy_probabilities(kind, self.number[s], mean, scale, df)
-            p[old] *= len(old) / 3
-            self.known[s, i] = p
-        return self.known[s, i]
-
-    def of(self, k, rows):
-        return np.mean([[self.at(s, i)[k] for i in rows] for s in range(len(self.periods))], axis=0)
-
-
-def shrinking(t):
-    return 2 / t
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("policy", "variance", "T"),
-    [
-        (bb.Thompson(0.8), "empirical_bayes", 12),
-        (bb.Thompson(shrinking), "empirical_bayes", 12),
-        (bb.Thompson(), "nig", 10),
-        (bb.UCB(0.8), "empirical_bayes", 40),
-        (bb.UCB(shrinking), "nig", 40),
-        (bb.EpsilonGreedy(0.3), 0.2, 40),
-    ],
-    ids=lambda value: re.sub(" at 0x[0-9a-f]+", "", str(value)),
-)
-def test_pooled_is_the_mean_over_all_past_policies(policy, variance, T, rng):
-    """The pulled arm's weights, all of them, after every round; the other arms' stay."""
-    x, reward = world(rng, T)
-    model = bb.Ridge(variance=variance)
-    bandit = balanced(
-        policy, model=model, propensity="pooled", refit_every=1, snapshots=10_000, clip=0.01
-    )
-    by_hand, weight, arms = PooledByHand(policy, x), np.empty(T), np.empty(T, int)
-    for t in range(T):
-        decision = bandit.choose(x[t])
-        arms[t] = decision.arm
-        by_hand.period(bandit)
-        bandit.observe(decision, reward[t, decision.arm])
-        mine = np.flatnonzero(arms[: t + 1] == arms[t])
-        weight[mine] = 1 / np.maximum(0.01, by_hand.of(arms[t], mine))
-        np.testing.assert_allclose(1 / bandit.history.weight, 1 / weight[: t + 1], atol=1e-6)
-    if variance == "empirical_bayes":
-        estimates_are_weighted(bandit)
-
-
-def test_pooled_batches_are_periods_of_one_policy(rng):
-    x, reward = world(rng, 24)
-    bandit = balanced(bb.UCB(), propensity="pooled", refit_every=1, snapshots=1000)
-    by_hand = PooledByHand(bandit.policy, x)
-    for rows in np.split(np.arange(24), 4):
-        decision = bandit.choose(x[rows])
-        for _ in rows:
-            by_hand.period(bandit)
-        bandit.observe(decision, reward[rows, decision.arm])
-    played = bandit.history.arm
-    for k in set(bandit.history.arm[-6:].tolist()):
-        weight = 1 / np.maximum(0.1, by_hand.of(k, np.flatnonzero(played == k)))
-        np.testing.assert_allclose(bandit.history.weight[played == k], weight, atol=1e-5)
-    assert sum(bandit.reweighting.weigher.periods) == 24
 
 
 @pytest.mark.parametrize("most", [2, 3, 5, 8])
@@ -183,91 +53,11 @@ def test_a_period_counts_over_the_arms_of_its_moment(rng):
     assert len(pool.periods) <= settled + 2
 
 
-@few("[pulled-3-False]")
-@pytest.mark.parametrize(
-    ("K", "intercept"),
-    [
-        (2, True),
-        (3, False),
-        pytest.param(2, False, marks=pytest.mark.slow),
-        pytest.param(3, True, marks=pytest.mark.slow),
-    ],
-)
-@pytest.mark.parametrize("refresh", ["pulled", "all"])
-def test_estimated_is_a_logistic_regression(K, intercept, refresh, rng):
-    x, reward = world(rng, 120, K=K)
-    x = np.column_stack([100 + 20 * x[:, 0], x[:, 1], np.full(120, 4.0)])  # scales, a constant
-    model = bb.Ridge(intercept=intercept)
-    bandit = balanced(
-        bb.UCB(3.0), K, model=model, propensity="estimated", refit_every=1, clip=0.01,
-        refresh=refresh,
-    )  # fmt: skip
-    play(bandit, x, reward)
-    history = bandit.history
-    fit = make_pipeline(StandardScaler(), LogisticRegression(solver="newton-cholesky", tol=1e-10))
-    p = fit.fit(history.x, history.arm).predict_proba(history.x)
-    spreads = []
-    for arm in history.arm[-1:] if refresh == "pulled" else bandit.arms:
-        mine = history.arm == arm
-        expected = np.maximum(0.01, p[mine, list(fit.classes_).index(arm)])
-        np.testing.assert_allclose(1 / history.weight[mine], expected, rtol=1e-3)
-        spreads.append(expected.std())
-    assert max(spreads) > 0.05
-    estimates_are_weighted(bandit, intercept=intercept)
-
-
 def test_before_there_is_an_estimate_the_known_propensity_serves(rng):
     bandit = balanced(bb.UCB(), propensity="estimated")
     decision = bandit.choose(rng.normal(size=3))
     bandit.observe(decision, 1.0)
     np.testing.assert_allclose(bandit.history.weight, 3.0)  # one arm seen: nothing to regress
-
-
-STREAMED = {
-    "estimated": {"propensity": "estimated"},
-    "estimated, all arms": {"propensity": "estimated", "refresh": "all", "normalize": True},
-    "pooled": {"propensity": "pooled"},
-    "pooled, few snapshots": {"propensity": "pooled", "refresh": "all", "snapshots": 3},
-    "at each reward": {"propensity": "pooled", "refit_every": 1, "clip": 0.3},
-}
-
-
-@few("[UCB-estimated, all arms]")
-@pytest.mark.parametrize("how", STREAMED.values(), ids=STREAMED)
-@pytest.mark.parametrize(
-    ("policy", "model", "limit"),
-    [
-        (bb.Thompson(lambda t: 1 + 1 / t, min_probability=0.05), bb.Ridge(ridge="cv"), None),
-        (bb.UCB(), bb.Ridge(variance="rss/n"), 30),
-    ],
-    ids=["Thompson", "UCB"],
-)
-def test_a_run_is_its_rounds_to_the_last_bit(how, policy, model, limit, rng, monkeypatch):
-    """In stretches, each to the next settlement or as far as there is room; a log has begun, arms
-    go and come, and the block of random numbers ends on the way."""
-    monkeypatch.setattr(simulation, "AT_ONCE", 1000)
-    monkeypatch.setattr(module_of_bandits, "NORMALS_PER_BLOCK", 100)
-    x, reward = world(rng, 180)
-    run, stepped = (
-        bb.Bandit(
-            3, model, policy, bb.InversePropensity(**how), n_features=3, seed=4, history=limit
-        )
-        for _ in range(2)
-    )
-    for bandit in (run, stepped):
-        bandit.update(x[:5], [0, 1, 2, 0, 1], reward[:5, 0])
-    for part in (slice(5, 6), slice(6, 100), slice(100, 180)):
-        chosen, propensity = run.play(x[part], reward[part], every=3)
-        played = step(stepped, x[part], reward[part], 3)
-        np.testing.assert_array_equal(chosen, played[0])
-        np.testing.assert_array_equal(propensity[::3], played[1][::3])
-    np.testing.assert_array_equal(run.belief.arms, stepped.belief.arms)
-    np.testing.assert_array_equal(run.stream, stepped.stream)
-    for bandit in (run, stepped):
-        bandit.remove_arm(1)
-        bandit.add_arm("new")
-        bandit.play(x[:20], reward[:20])
-    assert_frame_equal(run.history.to_frame(), stepped.history.to_frame())
 
 
 def test_weights_undo_the_selection(rng):

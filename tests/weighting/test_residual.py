@@ -82,13 +82,3 @@ def test_units_of_a_feature_do_not_matter():
         bandit.update(x, arm, x[:, 0], np.full(60, 0.5))
         made.append(bandit.history.weight)
     np.testing.assert_allclose(*made, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("settings", "match"),
-    [({"zeta": 0.0}, "zeta"), ({"zeta": 1.0}, "zeta"), ({"least": 0.0}, "least"),
-     ({"least": 2.0}, "least"), ({"refit_every": 0}, "refit_every")],
-)  # fmt: skip
-def test_settings_that_are_refused(settings, match):
-    with pytest.raises(ValueError, match=match):
-        bb.ResidualBalance(**settings)

@@ -1,0 +1,163 @@
+"""Settings that are refused, each with the name of the setting."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import bayesbandit as bb
+from bayesbandit.environments.linear import Linear
+from bayesbandit.environments.synthetic import NonLinear, SparseLinear, SyntheticExample
+from bayesbandit.systems.bootstrap.belief import Bootstrap
+from bayesbandit.systems.forest.belief import Forest
+from bayesbandit.systems.iltcb.belief import PolicyMixture
+from bayesbandit.systems.policy_tree.belief import PolicyTree
+from bayesbandit.systems.super_ucb.belief import SuperUCB
+from tests import declarations as declared
+from tests.cases import few
+
+COUNT, WHOLE = "must be a finite number ≥ 0", "needs a prior of all coefficients"
+REFUSED = {  # what is made, and settings with words of the refusal
+    "arms": (partial(bb.LinTS, n_features=2), [
+        ({"arms": []}, "at least one arm; got none"), ({"arms": "abc"}, "got 'abc'"),
+        ({"arms": ["a", "a"]}, "got 'a' more than once"),
+        ({"arms": {"a", "b"}}, "ordered sequence of names"), ({"arms": [1.5, 2.5]}, r"got 1\.5"),
+    ]),
+    "LinTS": (partial(bb.LinTS, 2), [
+        ({"n_features": 0, "intercept": False}, "n_features .*≥ 1; got 0"),
+        ({"n_features": 2, "alpha": -1}, "alpha .*≥ 0; got -1"),
+        ({"n_features": 2, "seed": -1}, "seed must be an integer ≥ 0; got -1"),
+        ({"n_features": 2, "seed": True}, "seed must be an integer ≥ 0; got True"),
+        ({"n_features": 2, "history": -1}, "history must be an integer ≥ 0"),
+    ]),
+    "Bandit": (partial(bb.Bandit, 2, n_features=1), [
+        ({"model": "ridge", "policy": bb.UCB()}, "a reward model"),
+        ({"model": bb.Ridge(), "policy": "ucb"}, "policy must be"),
+        ({"model": bb.Ridge(), "policy": bb.UCB(), "balance": "w"}, "balance must be"),
+    ]),
+    "Ridge": (bb.Ridge, [
+        ({"ridge": 0}, "ridge must be a finite number > 0"), ({"ridge": "loo"}, "one of 'cv'; got"),
+        ({"ridge": 1e-101}, "ridge must be at least 1e-100; got 1e-101"),
+        ({"ridge": 1e101}, r"ridge must be at most 1e\+100; got 1e\+101"),
+        ({"variance": "mse"}, "'rss/n', 'rss', 'nig'"), ({"min_variance": -1e-9}, "min_var"),
+        ({"variance": 5e-324}, "a known variance must be at least 1e-100; got 5e-324"),
+        ({"grid": ()}, "grid of λ must not be empty"),
+        ({"ridge": "cv", "grid": (1e-200, 1.0)}, "each λ of the grid must be at least 1e-100"),
+        ({"folds": 1}, "folds must be an integer ≥ 2; got 1"),
+        ({"refit_every": 0}, "as a number of rounds"),
+        ({"prior": (1.0,)}, r"a pair \(shape, scale\); got \(1.0,\)"),
+        ({"prior": (1.0, 1e-300)}, "prior scale must be at least 1e-100; got 1e-300"),
+        ({"half_life": 0}, "half_life must be a finite number > 0; got 0"),
+        ({"half_life": -5.0}, "half_life must be a finite number > 0; got -5.0"),
+        ({"half_life": np.inf}, "half_life must be a finite number > 0; got inf"),
+        ({"half_life": np.nan}, "half_life must be a finite number > 0; got nan"),
+        ({"half_life": 1e-300}, "half_life must"), ({"half_life": True}, "half_life must"),
+        ({"half_life": "7d"}, '> 0, "auto", or with clock="time" a text as "7d"; got \'7d\''),
+        ({"half_life": np.timedelta64(7, "D"), "clock": "time"}, "got np.timedelta64"),
+        ({"half_life": "soon", "clock": "time"}, "half_life must be seconds"),
+        ({"drift": 1e300}, "drift must be"), ({"drift": np.nan}, f"drift {COUNT}; got nan"),
+        ({"drift": -1.0}, "drift must"), ({"drift": 1.0, "half_life": 5.0}, "two rules for one"),
+        ({"drift": 1.0, "ridge": "cv"}, WHOLE), ({"drift": 1.0, "intercept": "unpenalised"}, WHOLE),
+        ({"half_life": 5.0, "variance": "rss"}, "a sum that never shrinks"),
+        ({"clock": "pulls"}, "clock must be"),
+    ]),
+    "declared": (
+        partial(declared.bandit, 2, declared.lasso, bb.Thompson(), n_features=3), [
+        ({"engine": "fast"}, r"engine must be .*'auto'.*'nuts'.*; got 'fast'"),
+        ({"refit_every": 0}, r"refit_every, as a number of rounds, must be .*≥ 1; got 0"),
+        ({"refit_every": -0.5}, r"refit_every, as a share of growth, must be .*> 0; got -0\.5"),
+        ({"refit_every": "often"}, r"refit_every.*got 'often'"),
+        ({"draws": 1}, r"draws must be .*≥ 2; got 1"), ({"draws": 2.5}, r"draws.*got 2\.5"),
+        ({"frozen": "yes"}, "frozen must be one of False, True; got 'yes'"),
+        ({"engine": "exact"}, "non-polynomial function abs of 'theta'"),
+    ]),
+    "Thompson": (bb.Thompson, [
+        ({"alpha": -0.1}, rf"alpha {COUNT}; got -0\.1"), ({"alpha": None}, "got None"),
+        ({"alpha": True}, "got True"), ({"alpha": 1e300}, r"alpha must be at most 1e\+50"),
+    ]),
+    "UCB": (bb.UCB, [
+        ({"alpha": np.nan}, f"alpha {COUNT}; got nan"), ({"alpha": "1"}, f"alpha {COUNT}; got '1'"),
+        ({"min_probability": -0.1}, f"min_probability {COUNT}"),
+    ]),
+    "EpsilonGreedy": (bb.EpsilonGreedy, [({"epsilon": 1.5}, rf"{COUNT} and ≤ 1; got 1\.5")]),
+    "Boltzmann": (bb.Boltzmann, [({"temperature": 0}, "temperature .* number > 0; got 0")]),
+    "TopTwo": (bb.TopTwo, [({"beta": 1.5}, rf"beta {COUNT} and ≤ 1; got 1\.5")]),
+    "UCB of t": (lambda t, alpha: bb.UCB(alpha).param(t), [
+        ({"t": 3, "alpha": lambda t: -t}, r"alpha\(3\) must be .* got -3"),
+    ]),
+    "ε of t": (lambda t, epsilon: bb.EpsilonGreedy(epsilon).param(t), [
+        ({"t": 2, "epsilon": lambda t: t}, r"epsilon\(2\) must be .* got 2"),
+    ]),
+    "InversePropensity": (bb.InversePropensity, [
+        ({"clip": 0.0}, "clip must be .*> 0 and ≤ 1; got 0.0"),
+        ({"clip": 1e-60}, "clip must be at least 1e-50; got 1e-60"),
+        ({"snapshots": 1}, "snapshots .*≥ 2; got 1"),
+    ]),
+    "ResidualBalance": (bb.ResidualBalance, [
+        ({"zeta": 0.0}, "zeta"), ({"zeta": 1.0}, "zeta"), ({"least": 0.0}, "least"),
+        ({"least": 2.0}, "least"), ({"refit_every": 0}, "refit_every"),
+    ]),
+    "KernelBalance": (bb.KernelBalance, [
+        ({"noise": 0.0}, "noise"), ({"noise": 1e-300}, "noise must be at least 1e-50; got 1e-300"),
+        ({"kernel": "cosine"}, "kernel must be .*rbf"), ({"gamma": -1.0}, "gamma"),
+        ({"landmarks": 0}, "landmarks"), ({"least": 0.0}, "least"),
+    ]),
+    "Linear": (Linear, [
+        ({"mean": [1.0]}, r"mean must be \(K, d\), of K arms and d features; got \(1,\)"),
+        ({"mean": [[np.nan]]}, "mean"), ({"mean": [[1.0]], "horizon": 0}, "horizon"),
+        ({"mean": [[1.0]], "spread": -1.0}, r"a number or \(1, 1\), and not negative; got -1.0"),
+        ({"mean": [[1.0]], "spread": [1.0, 2.0]}, r"a number or \(1, 1\)"),
+        ({"mean": [[1.0]], "sigma": -0.1}, "sigma"),
+    ]),
+    "SyntheticExample": (SyntheticExample, [
+        ({"specification": "good"}, "'well' or 'mis'; got 'good'"),
+        ({"horizon": 0}, "horizon must be an integer ≥ 1; got 0"),
+        ({"n_test": 0}, "n_test must be an integer ≥ 1; got 0"),
+    ]),
+    "SparseLinear": (SparseLinear, [
+        ({"d": 1, "q": 0}, "d must be at least 2.*got 1"),
+        ({"d": 10, "q": 9}, "between 0 and d − 2 = 8; got 9"),
+        ({"sigma": -1.0}, "sigma must be finite and not negative; got -1"),
+        ({"sigma": np.nan}, "sigma must be finite"),
+    ]),
+    "NonLinear": (NonLinear, [({"horizon": -1}, "horizon must be an integer ≥ 1; got -1")]),
+    "SuperUCB": (SuperUCB, [
+        ({"ridge": 1e-310}, "ridge must be at least 1e-100; got 1e-310"),
+        ({"alpha": 1e300}, r"alpha must be at most 1e\+50; got 1e\+300"),
+    ]),
+    "Bootstrap": (Bootstrap, [
+        ({"penalty": "elastic"}, "penalty must be"), ({"replicates": 1}, "replicates"),
+        ({"lam": 0.0}, "lam"), ({"lam": "aic"}, "lam"),
+        ({"lam": 1e300}, r"lam must be at most 1e\+100; got 1e\+300"),
+        ({"draw": "mean"}, "draw must be"),
+        ({"degree": 3}, "degree"), ({"folds": 1}, "folds"), ({"least": 1}, "least"),
+    ]),
+    "Forest": (Forest, [
+        ({"trees": 10}, "bags of 4; got 10"), ({"trees": 4}, "trees"), ({"bag": 1}, "bag"),
+        ({"share": 0.6}, "share must be"), ({"share": 0.0}, "share"), ({"min_node": 0}, "min_node"),
+        ({"min_leaf": 0}, "min_leaf"), ({"tried": 0}, "tried"), ({"weights": "none"}, "weights"),
+        ({"variance_floor": -1.0}, "variance_floor"), ({"least": 3}, "least"),
+        ({"refit_every": 0.0}, "refit_every"),
+    ]),
+    "PolicyMixture": (PolicyMixture, [
+        ({"exploration": 0.0}, "exploration"), ({"delta": 1.0}, "delta"), ({"psi": -1.0}, "psi"),
+        ({"rewards": (1.0, 0.0)}, "rewards must be"), ({"gains": "dm"}, "gains must be"),
+        ({"refit_every": 0}, "refit_every"), ({"log_policies": -1.0}, "log_policies"),
+        ({"oracle": partial(print)}, r"oracle must have a method on\(x\)"),
+    ]),
+    "PolicyTree": (PolicyTree, [
+        ({"depth": 0}, "depth"), ({"depth": 40}, "depth"), ({"by": "gini"}, "by must be"),
+        ({"cuts": 0}, "cuts"), ({"least": 0}, "least"), ({"refit_every": 0.0}, "refit_every"),
+        ({"prior_rows": -1.0}, "prior_rows"), ({"prior_rows": np.nan}, "prior_rows"),
+        ({"balanced": 1}, "balanced"),
+    ]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@few("Ridge", "Linear", "Bandit", "Thompson", "Forest")
+def test_settings_that_are_refused(name):
+    make, settings = REFUSED[name]
+    for given, match in settings:
+        with pytest.raises((ValueError, TypeError), match=match):
+            make(**given)
