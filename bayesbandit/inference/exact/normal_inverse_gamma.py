@@ -219,7 +219,8 @@ def read_off(f: Callable[[float], float]) -> tuple[float, float, float]:
     for _ in range(MAX_UNITS):
         q = unit * TESTED_PRECISIONS
         at = np.array([f(one) for one in q])
-        power, rate, constant = solved(q, at)
+        with np.errstate(all="ignore"):
+            power, rate, constant = solved(q, at)
         readings.append((power, 0.0, constant))
         if not np.isfinite([*at, rate]).all():
             break
