@@ -112,14 +112,21 @@ def _date(name: Name, values: pd.Series, keep: bool) -> Column:
 
 
 def _standardised(column: Number, known: np.ndarray) -> Number:
-    """Return a column of numbers (n,) with their median, mean and standard deviation."""
-    from sklearn.preprocessing import StandardScaler
+    """Return a column of numbers (n,) with their median, mean and standard deviation.
 
-    median = float(np.nanmedian(known))
-    scaler = StandardScaler().fit(np.where(np.isnan(known), median, known)[:, None])
-    return replace(
-        column, median=median, mean=float(scaler.mean_[0]), scale=float(scaler.scale_[0])
-    )
+    The sums are those of scikit-learn's StandardScaler, to the bit.
+    """
+    n = len(known)
+    median = np.nanmedian(known)
+    known = np.where(np.isnan(known), median, known)
+    mean = known.sum() / n
+    known = known - mean
+    rounding = known.sum() ** 2 / n
+    variance = ((known**2).sum() - rounding) / n
+    eps = np.finfo(np.float64).eps
+    is_constant = variance <= n * eps * variance + (n * mean * eps) ** 2
+    scale = 1.0 if is_constant else float(np.sqrt(variance))
+    return replace(column, median=float(median), mean=float(mean), scale=scale)
 
 
 def _levels(name: Name, values: pd.Series, is_text: bool, keep: bool) -> Column:
