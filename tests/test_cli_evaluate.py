@@ -77,7 +77,7 @@ def test_one_page_answers(log, tmp_path):
         assert part in page
     settings = json.loads((folder / "run.json").read_text())["settings"]
     assert "contexts: age, plan." in settings["columns"]
-    assert settings["sequence"] == [0, 1]
+    assert settings["sequence"] == "asymptotic"
 
 
 @pytest.mark.slow
@@ -161,7 +161,6 @@ BAD = {
     "propensities must be in (0, 1]; got 1.5": {"propensity": 1.5},
     "time must not run back": {"time": ["2026-01-02", "2026-01-01"] * 250},
     "(reward) must be numbers; got 'yes' in round 0": {"reward": "yes"},
-    "rewards must lie within the declared bounds": {"reward": 7.0},
     "must sum to 1": {"probability_mail": 0.1, "probability_call": 0.1},
 }
 
