@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -18,13 +18,9 @@ from bayesbandit.cli.serving import learn, serve
 from bayesbandit.cli.train import train
 from bayesbandit.runtime.plugins import said
 
-if TYPE_CHECKING:
-    from bayesbandit.model import RewardModel
-
 app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_show_locals=False)
 
-EXPLAINED_FEATURES = 3  # for which `models` and `explain` find an engine
-EXPLAINED_ARMS = 2  # that share a model
+EXPLAINED_FEATURES = 3  # for which `models` finds an engine
 WITH_PARTS = ("evaluate", "serve", "learn", "train", "log", "compile")  # that take --part
 
 CHOOSE = "Which bandit?"
@@ -96,7 +92,7 @@ def models() -> None:
 
             try:
                 model = load_model(name)
-                found = plan(model, EXPLAINED_FEATURES, arms_of(model))
+                found = plan(model, EXPLAINED_FEATURES, 2 if model.takes_arm else None)
             except Exception as error:  # a broken model does not hide the others
                 warn(f"{name} is left out: {said(error)}")
                 continue
@@ -104,21 +100,20 @@ def models() -> None:
     show(pd.DataFrame(rows), "Declared reward models")
 
 
-def arms_of(model: RewardModel) -> int | None:
-    """Return for how many arms a model is explained; None if each arm has its own."""
-    return EXPLAINED_ARMS if model.takes_arm else None
-
-
 @app.command(rich_help_panel=MODELS)
 def explain(
     model: Annotated[str, typer.Argument(help="A model's name, or FILE.py, or FILE.py:NAME.")],
+    features: Annotated[
+        int, typer.Option(min=1, help="Features of a context.")
+    ] = EXPLAINED_FEATURES,
+    arms: Annotated[int | None, typer.Option(min=1, help="Arms, where they share it.")] = None,
 ) -> None:
     """Print the engine of a declared model, and why it is not a faster one."""
     from bayesbandit.model import load_model
 
     with clear_errors():
         declared = load_model(model)
-        text = declared.explain(EXPLAINED_FEATURES, arms_of(declared))
+        text = declared.explain(features, arms)
     console.print(repr(declared), text, sep="\n", markup=False, highlight=False, soft_wrap=True)
 
 

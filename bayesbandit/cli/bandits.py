@@ -319,7 +319,7 @@ def parse_bandits(texts: Sequence[str]) -> dict[str, Factory]:
                 f"two bandits are named {label!r}, and results are by name: rename one"
             )
         if isinstance(factory, partial) and "seed" in factory.keywords:
-            raise ValueError(f"{label}: each replication has its own seed")
+            raise ValueError(f"{label}: each replication has its own seed, by --seed")
         found[label] = factory
     return found
 

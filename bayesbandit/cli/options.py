@@ -15,7 +15,7 @@ from bayesbandit.tables.role_names import DEFAULTS, PROBABILITY_PREFIX, ROLES
 PANELS = {  # of the help, with their options
     "Data": ("data", "csv", "target", "openml", "column", "sep", "decimal", "dates"),
     "Bandits": ("bandit", "tune"),
-    "Rewards, where a log begins": ("wait", "default_reward"),
+    "Rewards, where a log begins": ("wait", "default_reward", "aggregate", "activation"),
 }
 ROLES_OF_SEVERAL_COLUMNS = ("drop", "context")  # roles that several columns may have
 ROLES_OF_LOGS = (*ROLES, *ROLES_OF_SEVERAL_COLUMNS)
@@ -60,6 +60,7 @@ Out = Annotated[
     Path,
     typer.Option(help="Folder for results; a run found there goes on."),
 ]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of everything.")]
 
 
 @runtime_checkable

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayesbandit.cli.options import Jobs, Out
+from bayesbandit.cli.options import Jobs, Out, Seed
 from bayesbandit.cli.output import check_folder, clear_errors, save, say, show, warn
 from bayesbandit.runtime.plugins import Failed, plugin, plugins, refused, said
 from bayesbandit.runtime.user_modules import place
@@ -33,6 +33,7 @@ def reproduce(
     study: Annotated[str | None, typer.Argument(help="Without it, all are listed.")] = None,
     replications: Annotated[int | None, typer.Option(min=1, help="Simulations.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small version, to see it.")] = False,
+    seed: Seed = 0,
     jobs: Jobs = 1,
     out: Out = Path("runs"),
 ) -> None:
@@ -50,7 +51,7 @@ def reproduce(
         check_folder(folder)
         with blamed(study, "environments"):
             chosen = chosen.small() if quick else chosen
-            experiment = chosen.experiment(replications=replications)
+            experiment = chosen.experiment(seed, replications)
         results = experiment.run(jobs, folder)
         kept = f"; its results are kept in {folder / 'results.parquet'}"
         with blamed(study, "table", kept):

@@ -58,6 +58,7 @@ def play_tuned(
     named: Sequence[str],
     horizon: int | None,
     replications: int,
+    seed: int,
     jobs: int,
     folder: Path,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -72,10 +73,10 @@ def play_tuned(
     half = replications // 2
     grids = {parse_bandit(text)[0]: grid(text) for text in named}
     every = {label: factory for cells in grids.values() for label, factory in cells.items()}
-    first = Experiment(sets, every, horizon, half).run(jobs, folder)
+    first = Experiment(sets, every, horizon, half, seed).run(jobs, folder)
     best = chosen(first, grids)
     some = {label: every[label] for label in every if label in set(best["setting"])}
-    both = Experiment(sets, some, horizon, replications).run(jobs, folder)
+    both = Experiment(sets, some, horizon, replications, seed).run(jobs, folder)
     later = both[both["replication"] >= half]
     keep = best[["environment", "bandit", "setting"]].rename(columns={"bandit": "name"})
     tuned = later.rename(columns={"bandit": "setting"}).merge(keep, on=["environment", "setting"])

@@ -137,7 +137,7 @@ class Watch:
 def monday(at: pd.Series) -> pd.Series:
     """Return the Monday on which the week of each time begins."""
     day = at.dt.floor("D")
-    return day - pd.to_timedelta(day.dt.weekday, unit="D")
+    return day - pd.to_timedelta(day.dt.dayofweek, unit="D")
 
 
 def _at_floor(rows: Sequence[Stored]) -> np.ndarray:
