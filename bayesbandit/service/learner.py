@@ -10,14 +10,17 @@ from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
 from threading import RLock
+from typing import TYPE_CHECKING
 
 from bayesbandit.beliefs.drift_test import EProcess
 from bayesbandit.checks import Name
-from bayesbandit.store.ledger import Ledger
 from bayesbandit.store.records import LEARN, LEARNED, REFUSED, Due
 from bayesbandit.store.rows import Parts, saved
 from bayesbandit.store.settings import Settings, closed_by
 from bayesbandit.store.versions import MAX_ATTEMPTS, Version, change, newest
+
+if TYPE_CHECKING:
+    from bayesbandit.store.ledger import Ledger
 
 logger = logging.getLogger("bayesbandit")
 DECISIONS_PER_TRANSACTION = 1000  # decisions learned in one transaction
