@@ -87,14 +87,16 @@ def watch(
     from bayesbandit.plots import service as plots
     from bayesbandit.service.watching import Watch
     from bayesbandit.store.reading import chunks
-    from bayesbandit.store.rows import moment
+    from bayesbandit.store.rows import to_microseconds
 
     seen = Watch(log.ledger.begun())
     have_features = False  # the arms
 
     def watched() -> Iterator[Chunk]:
         nonlocal have_features
-        for chunk in chunks(log.ledger, moment(since, "since"), moment(until, "until"), AT_ONCE):
+        for chunk in chunks(
+            log.ledger, to_microseconds(since, "since"), to_microseconds(until, "until"), AT_ONCE
+        ):
             seen.add(chunk)
             have_features = chunk.decisions[0].x is not None
             yield chunk

@@ -15,7 +15,7 @@ from bayesbandit import checks
 from bayesbandit.checks import Name
 from bayesbandit.runtime.identifiers import id_text, new_ids
 
-PAUSE = 0.02  # seconds before the same request is sent again
+RETRY_SECONDS = 0.02  # seconds before the same request is sent again
 SMALLEST_REFUSAL = 400
 LARGEST_REFUSAL = 499  # from 400 on the request is wrong, from 500 on the server is
 
@@ -122,9 +122,9 @@ class Client:
                 if status <= LARGEST_REFUSAL:
                     raise ValueError(f"{self.host} answers {status}: {said}")
                 failure = f"{self.host} answers {status}: {said}"
-            if time.monotonic() + PAUSE >= end:
+            if time.monotonic() + RETRY_SECONDS >= end:
                 raise ConnectionError(failure)
-            time.sleep(PAUSE)
+            time.sleep(RETRY_SECONDS)
 
     def _ask(self, path: str, body: str, seconds: float) -> tuple[int, bytes]:
         """Return the status and the text of one answer, by this thread's connection."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("bayesbandit")
 DECISIONS_PER_TRANSACTION = 1000  # decisions learned in one transaction
-RECENT = 10_000  # rounds before a learner began that its evidence of changes is about, too
+EVIDENCE_ROUNDS = 10_000  # rounds before a learner began that its evidence of changes is about, too
 
 
 class Learner:
@@ -43,14 +43,14 @@ class Learner:
         self.version = newest(ledger, parts)
         self.lost = False
         self.evidence: EProcess | None = None  # that rewards have changed, if this process learns
-        self._changing = RLock()  # held while the version changes
+        self._version_lock = RLock()  # held while the version changes
         self._unsaved = 0  # decisions learned since the last snapshot
 
     def learn(self, limit: float) -> int:
         """Learn the rewards of at most `limit` decisions: see `Service.learn`."""
         learned = 0
         failed = 0
-        with self._changing, self.ledger.learner() as elected:
+        with self._version_lock, self.ledger.learner() as elected:
             while elected and limit > 0:
                 self.sync()
                 due, broken = self.ledger.due(
@@ -114,19 +114,19 @@ class Learner:
         """Return the evidence of a version that is not stored yet; that of this process stays."""
         if self.evidence is None:
             self.evidence = EProcess(keep=0)
-            self.evidence.followed = max(0, self.version.bandit.history.total - RECENT)
+            self.evidence.followed = max(0, self.version.bandit.history.total - EVIDENCE_ROUNDS)
         evidence = deepcopy(self.evidence)
         evidence.follow(version.bandit.history)
         return evidence
 
     def change_arms(self, kind: str, arm: Name) -> None:
         """Add or remove an arm."""
-        with self._changing:
+        with self._version_lock:
             self.version = change(self.ledger, self.sync, kind, {"arm": arm})
 
     def sync(self) -> Version:
         """Get the newest version from the log; see `Service.sync`."""
-        with self._changing:
+        with self._version_lock:
             own = self.version
             known = self.ledger.digest(own.number)
             if known == own.digest:
@@ -147,7 +147,7 @@ class Learner:
 
     def snapshot(self) -> int:
         """Store the version's bandit in the log; return its number."""
-        with self._changing:
+        with self._version_lock:
             self.ledger.add_snapshot(self.version.number, saved(self.version.bandit))
             self._unsaved = 0
             return self.version.number

@@ -25,7 +25,7 @@ from pydantic import (
 
 from bayesbandit.store.rows import LONGEST_ID, check_id
 
-MAX_BATCH = 1000  # of a batch
+MAX_REQUESTS_PER_LIST = 1000
 Variant = StrictStr | StrictInt
 Id = Annotated[str, Field(min_length=1, max_length=LONGEST_ID), AfterValidator(check_id)]
 Real = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -110,11 +110,15 @@ def _kind(value: object) -> str:
     return "several" if isinstance(value, list) else "one"
 
 
-Several = Annotated[list[Asked], Field(min_length=1, max_length=MAX_BATCH), Tag("several")]
-AskedOnce = Annotated[Annotated[Asked, Tag("one")] | Several, Discriminator(_kind)]
-SeveralRewards = Annotated[
-    list[Rewarded], Field(min_length=1, max_length=MAX_BATCH), Tag("several")
+Several = Annotated[
+    list[Asked], Field(min_length=1, max_length=MAX_REQUESTS_PER_LIST), Tag("several")
 ]
-RewardedOnce = Annotated[Annotated[Rewarded, Tag("one")] | SeveralRewards, Discriminator(_kind)]
-SeveralShown = Annotated[list[Shown], Field(min_length=1, max_length=MAX_BATCH), Tag("several")]
-ShownOnce = Annotated[Annotated[Shown, Tag("one")] | SeveralShown, Discriminator(_kind)]
+DecideBody = Annotated[Annotated[Asked, Tag("one")] | Several, Discriminator(_kind)]
+SeveralRewards = Annotated[
+    list[Rewarded], Field(min_length=1, max_length=MAX_REQUESTS_PER_LIST), Tag("several")
+]
+RewardBody = Annotated[Annotated[Rewarded, Tag("one")] | SeveralRewards, Discriminator(_kind)]
+SeveralShown = Annotated[
+    list[Shown], Field(min_length=1, max_length=MAX_REQUESTS_PER_LIST), Tag("several")
+]
+ActivateBody = Annotated[Annotated[Shown, Tag("one")] | SeveralShown, Discriminator(_kind)]

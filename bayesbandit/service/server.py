@@ -23,24 +23,24 @@ from pydantic_core import to_json
 from bayesbandit import checks
 from bayesbandit.service.gate import Gate
 from bayesbandit.service.messages import (
-    AskedOnce,
+    ActivateBody,
     Came,
+    DecideBody,
     Decided,
     Health,
     Problem,
-    RewardedOnce,
-    ShownOnce,
+    RewardBody,
 )
 from bayesbandit.service.metrics import Metrics
 from bayesbandit.service.service import Service
-from bayesbandit.store.database import before
+from bayesbandit.store.database import request_deadline
 from bayesbandit.store.records import UNKNOWN, Conflict, Stored, Unavailable
 
 logger = logging.getLogger("bayesbandit")
 DEADLINE = 0.2  # seconds until a request is answered
-FURTHER = 0.001  # seconds more for each further one of a list
-THREADS = 24  # requests at work; each has a connection of its own to the log
-PROBED = 1.0  # seconds for which /readyz gives the same answer
+SECONDS_PER_FURTHER = 0.001  # seconds more for each further one of a list
+REQUEST_THREADS = 24  # requests at work; each has a connection of its own to the log
+READY_SECONDS = 1.0  # seconds for which /readyz gives the same answer
 MAX_SENTENCE_LENGTH = 500  # characters of a sentence
 UNAVAILABLE = (
     "the log cannot be read or written now, so nothing was decided or stored; send the same "
@@ -73,9 +73,9 @@ def application(
         raise ValueError(f"arms must differ as texts, since JSON names them; got {service.arms!r}")
 
     @asynccontextmanager
-    async def life(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await asyncio.to_thread(service.rehearse)  # before the port is bound
-        following = asyncio.create_task(server.keep_up(sync_every))
+        following = asyncio.create_task(server.poll_versions(sync_every))
         yield
         following.cancel()
         with suppress(asyncio.CancelledError):
@@ -85,7 +85,7 @@ def application(
     app = FastAPI(
         title="bayesbandit",
         description=__doc__,
-        lifespan=life,
+        lifespan=lifespan,
         docs_url=None,  # these pages load scripts from other sites
         redoc_url=None,
         dependencies=[Security(HTTPBearer(auto_error=False, description="The server's key."))],
@@ -94,15 +94,15 @@ def application(
         },
     )
     app.add_middleware(Gate, key=key, observe=server.metrics.observe)
-    soon = server.soon
+    with_deadline = server.with_deadline
     post = partial(app.add_api_route, methods=["POST"])
-    post("/decide", soon(server.decide))
-    post("/reward", soon(server.reward))
-    post("/activate", soon(server.activate), status_code=204, response_model=None)
+    post("/decide", with_deadline(server.decide))
+    post("/reward", with_deadline(server.reward))
+    post("/activate", with_deadline(server.activate), status_code=204, response_model=None)
     for method, shown in (("GET", True), ("HEAD", False)):
         add = partial(app.add_api_route, methods=[method], include_in_schema=shown)
         add("/healthz", server.health)
-        add("/readyz", soon(server.ready))
+        add("/readyz", with_deadline(server.ready))
         add("/metrics", server.measure, response_class=Response)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(Conflict, _wrong)
@@ -113,15 +113,17 @@ def application(
 
 
 class Server:
-    """The handlers of requests. `soon` calls those that write in threads."""
+    """The handlers of requests. `with_deadline` calls those that write in threads."""
 
     def __init__(self, service: Service, deadline: float = DEADLINE) -> None:
         self.service, self.metrics, self.deadline = service, Metrics(), deadline
-        self.pool = ThreadPoolExecutor(THREADS, "request")
-        self.probing, self.probed = Lock(), -PROBED
+        self.pool = ThreadPoolExecutor(REQUEST_THREADS, "request")
+        self.probe_lock, self.probed_at = Lock(), -READY_SECONDS
         self.failure = ""  # of the last probe
 
-    def soon(self, handle: Callable[..., Any]) -> Callable[..., Coroutine[None, None, Any]]:
+    def with_deadline(
+        self, handle: Callable[..., Any]
+    ) -> Callable[..., Coroutine[None, None, Any]]:
         """Return a handler that answers within the deadline; it raises Unavailable if it cannot.
 
         A thread that is late commits nothing after the deadline. A request that no thread has begun
@@ -131,11 +133,11 @@ class Server:
         @wraps(handle)
         async def answer(*given: Any, **named: Any) -> Any:
             sizes = (len(one) for one in (*given, *named.values()) if isinstance(one, list))
-            span = self.deadline + FURTHER * (max(sizes, default=1) - 1)
+            span = self.deadline + SECONDS_PER_FURTHER * (max(sizes, default=1) - 1)
             end = time.monotonic() + span
 
             def work() -> Any:
-                with before(end):
+                with request_deadline(end):
                     return handle(*given, **named)
 
             begun = asyncio.get_running_loop().run_in_executor(self.pool, work)
@@ -149,7 +151,7 @@ class Server:
 
         return answer
 
-    def decide(self, asked: AskedOnce) -> Decided | list[Decided]:
+    def decide(self, asked: DecideBody) -> Decided | list[Decided]:
         """Decide about a context, or a list of them. Decisions are stored before you get them."""
         several = asked if isinstance(asked, list) else [asked]
         arms = several[0].arms
@@ -167,7 +169,7 @@ class Server:
         found = [_message(one) for one in made]
         return found if isinstance(asked, list) else found[0]
 
-    def reward(self, rewarded: RewardedOnce) -> Came | list[Came]:
+    def reward(self, rewarded: RewardBody) -> Came | list[Came]:
         """Store a reward, or a list of them. Sending the same reward again changes nothing."""
         if isinstance(rewarded, list):
             ids = [one.id for one in rewarded]
@@ -186,7 +188,7 @@ class Server:
             )
         return Came(id=one.id, status=status)
 
-    def activate(self, shown: ShownOnce) -> None:
+    def activate(self, shown: ActivateBody) -> None:
         """Store that a decision, or a list of them, was shown."""
         ids = [one.id for one in (shown if isinstance(shown, list) else [shown])]
         try:
@@ -203,27 +205,27 @@ class Server:
 
         It needs no key, so one write a second answers all.
         """
-        with self.probing:
-            if time.monotonic() - self.probed >= PROBED:
+        with self.probe_lock:
+            if time.monotonic() - self.probed_at >= READY_SECONDS:
                 self.failure = ""
                 try:
                     self.service.log.ledger.probe()
                 except OSError as error:
                     self.failure = str(error)
-                self.probed = time.monotonic()
+                self.probed_at = time.monotonic()
             if self.failure:
                 raise Unavailable(self.failure)
         return Health(status="ok", version=str(self.service.version))
 
     def measure(self) -> Response:
         """Return metrics in Prometheus's format. What the log does not say in time is NaN."""
-        with before(time.monotonic() + self.deadline):
+        with request_deadline(time.monotonic() + self.deadline):
             text = self.metrics.text(self.service)
         return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     # ---- the life of a server --------------------------------------------------------------------
 
-    async def keep_up(self, every: float) -> NoReturn:
+    async def poll_versions(self, every: float) -> NoReturn:
         """Get newer versions of the bandit, forever."""
         while True:
             await asyncio.sleep(every)

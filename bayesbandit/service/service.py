@@ -35,10 +35,10 @@ from bayesbandit.store.rows import (
     context_texts,
     decision_of,
     layout_of,
-    moment,
     same_json,
     saved,
     seeds_of,
+    to_microseconds,
 )
 from bayesbandit.store.settings import Beginning, settings_of
 from bayesbandit.store.versions import rehearse
@@ -117,9 +117,12 @@ class Service:
         clock: Callable[[], float],
     ) -> None:  # fmt: skip
         checks.integer(snapshot_every, "snapshot_every", least=1)
-        self.log, self.clock = log, clock
-        self.settings, self._secret = known.settings, known.secret
-        self._counting, self._t = Lock(), 0
+        self.log = log
+        self.clock = clock
+        self.settings = known.settings
+        self._secret = known.secret
+        self._count_lock = Lock()
+        self._t = 0
         self._learner = Learner(log.ledger, parts, self.settings, snapshot_every, self._now)
 
     def __repr__(self) -> str:
@@ -185,7 +188,7 @@ class Service:
         now = self._now()
         texts = context_texts(context, n, single)
         ids = [id_text(one) for one in new_ids(n)] if id is None else ids_of(id, n, single)
-        first = self._count(n)
+        first = self._reserve_rounds(n)
         t = range(first, first + n)
         seeds = seeds_of(self._secret, ids)
         decision = choosing.choose_by_seeds(version.bandit, x, among, seeds, t, [now] * n)
@@ -204,19 +207,19 @@ class Service:
             raise Unavailable(f"the log {self.log.ledger} has no bandit any more")
         wait = self.settings.wait
         if not self.log.ledger.append(made, None if wait is None else now + wait):
-            made = self._again(ids, texts, among)
+            made = self._stored_before(ids, texts, among)
             if not made:
                 raise NotStored("the log has another decision in the place of this one")
         return made, single
 
-    def _count(self, n: int) -> int:
-        """Count n more contexts; return how many were decided before."""
-        with self._counting:
+    def _reserve_rounds(self, n: int) -> int:
+        """Return the number of the first of n more rounds: how many were decided before."""
+        with self._count_lock:
             before = max(self._t, self._learner.version.bandit.t)
             self._t = before + n
         return before
 
-    def _again(
+    def _stored_before(
         self, ids: Sequence[str], texts: Sequence[str | None], among: tuple[Name, ...] | None
     ) -> list[Stored]:
         """Return the stored decisions with these ids, all or none.
@@ -263,7 +266,7 @@ class Service:
         ids = [check_id(one) for one in (list_of(id, "id") if several else [id])]
         n = len(ids)
         values = checks.column(value if several else [value], n, "rewards").tolist()
-        times = [moment(one, "at") for one in each(at, n, several)]
+        times = [to_microseconds(one, "at") for one in each(at, n, several)]
         keys = [
             self._key(one, when) for one, when in zip(each(key, n, several), times, strict=True)
         ]
@@ -335,7 +338,7 @@ class Service:
         return self._learner.snapshot()
 
     def _now(self) -> int:
-        now = moment(self.clock(), "clock")
+        now = to_microseconds(self.clock(), "clock")
         assert now is not None
         return now
 

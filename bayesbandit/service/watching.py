@@ -10,16 +10,16 @@ import pandas as pd
 
 from bayesbandit.checks import Name
 from bayesbandit.kernels.row_layout import FLOOR, TAIL
-from bayesbandit.store.reading import OPEN_STATE, Chunk, joined_rewards, moments
+from bayesbandit.store.reading import OPEN_STATE, Chunk, joined_rewards, means_and_sds
 from bayesbandit.store.records import Stored
 from bayesbandit.store.settings import Beginning
 from bayesbandit.tables.encoder import Encoder
 
 FLOOR_FACTOR = 1.001  # a probability up to this factor above the minimum is at the floor
-REFERENCE = 1000  # contexts with which later ones are compared
+REFERENCE_CONTEXTS = 1000  # contexts with which later ones are compared
 # a standard deviation below this share of the largest value is a rounding error
 RELATIVE_ROUNDING = 1e-12
-OTHER_LEVELS = "all others"
+OTHER_ARMS = "all others"
 DAYS_PER_YEAR = pd.Timedelta(days=366)
 
 
@@ -84,9 +84,9 @@ class Watch:
     def shares(self, most: Sequence[Name]) -> pd.DataFrame:
         """Return the arms' shares by day, `most` first; the others are one."""
         names = {arm: str(arm) for arm in most}
-        shown = self.rows["arm"].map(lambda arm: names.get(arm, OTHER_LEVELS))
+        shown = self.rows["arm"].map(lambda arm: names.get(arm, OTHER_ARMS))
         table = pd.crosstab(self.rows["day"], shown, normalize="index")
-        order = dict.fromkeys([*names.values(), OTHER_LEVELS])
+        order = dict.fromkeys([*names.values(), OTHER_ARMS])
         return table[[name for name in order if name in table]]
 
     def by_week(self) -> pd.DataFrame:
@@ -119,7 +119,7 @@ class Watch:
         if not self.contexts:
             return pd.DataFrame()
         x = np.concatenate(self.contexts)
-        first = x[:REFERENCE]
+        first = x[:REFERENCE_CONTEXTS]
         sd = first.std(axis=0)
         constant = sd <= RELATIVE_ROUNDING * np.abs(first).max(axis=0)
         z = (x - first.mean(axis=0)) / np.where(constant, 1.0, sd)
@@ -143,7 +143,7 @@ def monday(at: pd.Series) -> pd.Series:
 def _at_floor(rows: Sequence[Stored]) -> np.ndarray:
     """Return a mask (n,) of decisions in which an arm had the policy's minimum probability."""
     found = np.zeros(len(rows), dtype=np.bool_)
-    for which, _, means, _ in moments(rows):
+    for which, _, means, _ in means_and_sds(rows):
         floor = np.array([rows[i].row[FLOOR - TAIL] for i in which])
         p = np.where(means > -np.inf, np.stack([rows[i].probabilities for i in which]), np.inf)
         found[which] = (floor > 0) & (p.min(axis=1) <= floor * FLOOR_FACTOR)

@@ -34,7 +34,7 @@ from bayesbandit.store.tables import metadata
 
 RELEASE = version("bayesbandit")
 OPEN_CONNECTIONS = 10  # that stay open
-MORE_CONNECTIONS = 20  # at most, while they are needed
+MAX_FURTHER_CONNECTIONS = 20  # at most, while they are needed
 CREATION_LOCK = 0x62616E646975  # key of PostgreSQL's advisory lock: one process creates the tables
 _open: WeakSet[Database] = WeakSet()
 
@@ -44,8 +44,8 @@ _limit = ContextVar("limit", default=math.inf)  # seconds of each statement
 
 
 @contextmanager
-def before(deadline: float) -> Iterator[None]:
-    """Let the log answer before a time of `time.monotonic`: later it raises, and stores nothing."""
+def request_deadline(deadline: float) -> Iterator[None]:
+    """Set the deadline of this request, of `time.monotonic`: later the log stores nothing."""
     token = _deadline.set(deadline)
     try:
         yield
@@ -54,7 +54,7 @@ def before(deadline: float) -> Iterator[None]:
 
 
 @contextmanager
-def limited(seconds: float) -> Iterator[None]:
+def statement_limit(seconds: float) -> Iterator[None]:
     """Let each statement take so many seconds at most."""
     token = _limit.set(seconds)
     try:
@@ -68,7 +68,7 @@ def deadline() -> float:
     return _deadline.get()
 
 
-def left() -> float:
+def seconds_left() -> float:
     """Return how many seconds a statement may take now; 0 or less: the deadline is over."""
     return min(_deadline.get() - time.monotonic(), _limit.get())
 
@@ -84,7 +84,7 @@ class Database:
         self.sqlite = self.url.get_backend_name() == "sqlite"
         self.failures: tuple[type[Exception], ...] = (SQLAlchemyError, sqlite3.Error)
         self.engine: Engine | None = self._engine()
-        self.turn = Lock()  # of SQLite's writers here: they need not try again and again
+        self.write_lock = Lock()  # of SQLite's writers here: they need not try again and again
         self.path = Path(str(self.url.database)).absolute() if self.sqlite else None
         self.file: tuple[int, int] | None = None  # its place on the disk, of SQLite
         try:
@@ -105,7 +105,7 @@ class Database:
 
     def _engine(self) -> Engine:
         pool = {
-            "pool_size": OPEN_CONNECTIONS, "max_overflow": MORE_CONNECTIONS,
+            "pool_size": OPEN_CONNECTIONS, "max_overflow": MAX_FURTHER_CONNECTIONS,
             "pool_timeout": self.timeout,
         }  # fmt: skip
         if self.sqlite:
@@ -120,7 +120,7 @@ class Database:
         from bayesbandit.store.postgresql import SERVER_SETTINGS, bounded
 
         self.failures = (SQLAlchemyError, Error)
-        connect = bounded(left).connect
+        connect = bounded(seconds_left).connect
         own = {name: value for name, value in SERVER_SETTINGS.items() if name not in self.url.query}
         event.listen(
             engine, "do_connect", lambda _, __, given, named: connect(*given, **own | named)
@@ -184,13 +184,13 @@ class Database:
         if not self.sqlite:
             yield
             return
-        with limited(self.timeout):
-            if not self.turn.acquire(timeout=max(left(), 0.0)):
+        with statement_limit(self.timeout):
+            if not self.write_lock.acquire(timeout=max(seconds_left(), 0.0)):
                 raise Unavailable(f"the log {self.shown} did not answer in time")
         try:
             yield
         finally:
-            self.turn.release()
+            self.write_lock.release()
 
     @contextmanager
     def read(self, patient: bool = False) -> Iterator[Connection]:
@@ -204,17 +204,17 @@ class Database:
     @contextmanager
     def _transaction(self, patient: bool, writes: bool = False) -> Iterator[Connection]:
         limit = math.inf if patient and not self.sqlite else self.timeout
-        with self._answering(), limited(limit):
+        with self._answering(), statement_limit(limit):
             self._check_deadline()
             with self._begun(writes) as connection:
                 yield connection
                 connection.commit()
 
-    def _begun(self, writes: bool = False, again: bool = True) -> Connection:
+    def _begun(self, writes: bool = False, retry: bool = True) -> Connection:
         """Return a connection in a transaction, which is rolled back where it is closed.
 
-        again: whether another connection is tried if the server has closed this one, which stayed
-        open, as when it starts again.
+        retry: whether another connection is tried where this one was closed by a restart of the
+        server.
         """
         connection = self.connected().connect().execution_options(writes=writes)
         try:
@@ -222,13 +222,13 @@ class Database:
         except BaseException as error:
             connection.close()
             stale = isinstance(error, DBAPIError) and error.connection_invalidated
-            if not (stale and again and left() > 0):
+            if not (stale and retry and seconds_left() > 0):
                 raise
-            return self._begun(writes, again=False)
+            return self._begun(writes, retry=False)
         return connection
 
     def _check_deadline(self) -> None:
-        if left() <= 0:
+        if seconds_left() <= 0:
             raise Unavailable(f"the log {self.shown} did not answer in time")
 
     def add(self, connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -271,7 +271,7 @@ class Database:
             "SELECT pg_try_advisory_xact_lock(:key) "
             "FROM set_config('idle_in_transaction_session_timeout', '0', true)"
         )
-        with limited(self.timeout), self._begun() as connection:
+        with statement_limit(self.timeout), self._begun() as connection:
             named = {"key": int.from_bytes(key, signed=True)}
             yield bool(connection.execute(taken, named).scalar())
 
@@ -324,7 +324,7 @@ def _durable(connection: sqlite3.Connection, record: object) -> None:
     """Set up a new SQLite connection: writers do not block readers, and a commit is on disk."""
     connection.isolation_level = None  # transactions begin where SQLAlchemy says so
     connection.execute("PRAGMA synchronous=FULL").close()
-    until = time.monotonic() + min(left(), urls.TIMEOUT)
+    until = time.monotonic() + min(seconds_left(), urls.TIMEOUT)
     while True:
         try:
             return connection.execute("PRAGMA journal_mode=WAL").close()
@@ -339,7 +339,7 @@ def _begin_sqlite(connection: Connection) -> None:
     if not connection.get_execution_options().get("writes", False):
         connection.exec_driver_sql("BEGIN")
         return
-    span = int(1000 * max(left(), 0.0))
+    span = int(1000 * max(seconds_left(), 0.0))
     driver = connection.connection.driver_connection
     assert isinstance(driver, sqlite3.Connection)
     driver.executescript(f"PRAGMA busy_timeout={span}; BEGIN IMMEDIATE")
@@ -349,8 +349,8 @@ def _begin_postgresql(connection: Connection) -> None:
     """Begin a transaction of PostgreSQL, and limit its statements, in one message."""
     writes = connection.get_execution_options().get("writes", False)
     begin = "BEGIN" if writes else "BEGIN ISOLATION LEVEL REPEATABLE READ"
-    if left() < math.inf:  # of this transaction alone
-        begin += f"; SET LOCAL statement_timeout = {max(1, int(1000 * left()))}"
+    if seconds_left() < math.inf:  # of this transaction alone
+        begin += f"; SET LOCAL statement_timeout = {max(1, int(1000 * seconds_left()))}"
     connection.exec_driver_sql(begin)
 
 
@@ -358,7 +358,7 @@ def _forget_connections() -> None:
     for database in list(_open):
         if database.engine is not None:
             database.engine.dispose(close=False)  # they are the parent's
-            database.turn = Lock()
+            database.write_lock = Lock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -18,7 +18,7 @@ from bayesbandit.store.rows import Parts, from_bytes, to_bytes
 from bayesbandit.store.tables import decisions, metadata, rewards, states, versions
 from bayesbandit.store.versions import change, newest
 
-AT_ONCE = 1000  # rows
+COPIED_ROWS = 1000  # rows
 
 
 def backup(ledger: Ledger, path: Path) -> None:
@@ -30,7 +30,7 @@ def backup(ledger: Ledger, path: Path) -> None:
     copy = Database(f"sqlite:///{beside}")
     try:
         with ledger.database.read(patient=True) as source, copy.write() as target:
-            rows = source.execution_options(yield_per=AT_ONCE)
+            rows = source.execution_options(yield_per=COPIED_ROWS)
             for table in metadata.sorted_tables:
                 for some in rows.execute(select(table)).mappings().partitions():
                     target.execute(insert(table), [dict(row) for row in some])
@@ -47,8 +47,10 @@ def checkpoint(ledger: Ledger, parts: Parts) -> int:
 
 def prune(ledger: Ledger) -> int:
     """Delete what the newest checkpoint vouches for; return how many decisions went."""
-    own = versions.c
-    found = select(func.max(own.number)).where(ledger.own(versions), own.kind == CHECKPOINT)
+    column = versions.c
+    found = select(func.max(column.number)).where(
+        ledger.of_bandit(versions), column.kind == CHECKPOINT
+    )
     last = ledger.one(found)
     if last is None:
         raise ValueError(f"the log {ledger} has no checkpoint: make one first")
@@ -56,11 +58,17 @@ def prune(ledger: Ledger) -> int:
     closed = states.c.outcome.is_not(None)
     old = (
         select(states.c.decision_id)
-        .where(ledger.own(states), closed, or_(states.c.version < last, states.c.version.is_(None)))
-        .limit(AT_ONCE)
+        .where(
+            ledger.of_bandit(states),
+            closed,
+            or_(states.c.version < last, states.c.version.is_(None)),
+        )
+        .limit(COPIED_ROWS)
     )
-    first = update(versions).where(ledger.own(versions), own.number == 0).values(snapshot=None)
-    between = delete(versions).where(ledger.own(versions), own.number.between(1, last - 1))
+    first = (
+        update(versions).where(ledger.of_bandit(versions), column.number == 0).values(snapshot=None)
+    )
+    between = delete(versions).where(ledger.of_bandit(versions), column.number.between(1, last - 1))
     while True:  # a transaction for some of them, so that decisions need not wait for all
         with ledger.database.write(patient=True) as connection:
             if last > 1:
@@ -79,7 +87,7 @@ def erase(ledger: Ledger, ids: Sequence[str], parts: Parts) -> int:
     checkpoint(ledger, parts)  # which is computed from what is there
     n_features = ledger.begun().n_features
     erased = 0
-    for some in batched(ids, AT_ONCE):
+    for some in batched(ids, COPIED_ROWS):
         with ledger.database.write() as connection:
             there = select(decisions.c.id, decisions.c.row).where(ledger.of_ids(decisions, some))
             for row in connection.execute(there).all():

@@ -31,6 +31,7 @@ from sqlalchemy.exc import IntegrityError
 
 from bayesbandit.checks import Name, arm_name, integer
 from bayesbandit.store.database import RELEASE, Database, microseconds
+from bayesbandit.store.group_commit import GroupCommit
 from bayesbandit.store.records import (
     ADDED,
     AGAIN,
@@ -51,12 +52,13 @@ from bayesbandit.store.records import (
 from bayesbandit.store.rows import stored_of, to_bytes
 from bayesbandit.store.settings import Beginning, Settings
 from bayesbandit.store.tables import decisions, rewards, states, versions
-from bayesbandit.store.together import Together
 
-DEFAULT = "default"  # the name of a bandit that is alone in its database
-PROBE = 32_768  # bytes
+DEFAULT_BANDIT = "default"  # the name of a bandit that is alone in its database
+PROBE_BYTES = 32_768  # bytes
 CLOCK_TOLERANCE = 60_000_000  # microseconds by which the clocks of two machines may differ
-AT_ONCE = 1000  # rewards that are stored in one transaction, ids that are asked for in one query
+IDS_PER_QUERY = (
+    1000  # rewards that are stored in one transaction, ids that are asked for in one query
+)
 STATE = states.c
 # statements for rows of values, which SQLAlchemy compiles once
 CHANGE_STATE = update(states).where(
@@ -145,13 +147,13 @@ class Ledger:
 
     def __init__(self, database: Database, name: str) -> None:
         self.database, self.name = database, name
-        self.append = Together(database, name).append
+        self.append = GroupCommit(database, name).append
 
     def __str__(self) -> str:
-        name = "" if self.name == DEFAULT else f", name={self.name!r}"
+        name = "" if self.name == DEFAULT_BANDIT else f", name={self.name!r}"
         return f"{self.database.shown!r}{name}"
 
-    def own(self, table: Table) -> ColumnElement[bool]:
+    def of_bandit(self, table: Table) -> ColumnElement[bool]:
         """Return the condition that a row of a table is about this bandit."""
         return table.c.bandit == self.name
 
@@ -163,13 +165,13 @@ class Ledger:
     def of_ids(self, table: Table, ids: Sequence[str]) -> ColumnElement[bool]:
         """Return the condition that a row of a table is about one of these decisions."""
         column = table.c.id if table is decisions else table.c.decision_id
-        return and_(self.own(table), column.in_(ids))
+        return and_(self.of_bandit(table), column.in_(ids))
 
     # ---- the beginning ---------------------------------------------------------------------------
 
     def beginning(self) -> Beginning | None:
         """Return how the bandit began; None: the log has no bandit yet."""
-        first = select(versions.c.detail).where(self.own(versions), versions.c.number == 0)
+        first = select(versions.c.detail).where(self.of_bandit(versions), versions.c.number == 0)
         detail = self.one(first)
         if detail is None:
             return None
@@ -217,10 +219,12 @@ class Ledger:
         A committed transaction writes more than a decision does, and deletes it.
         """
         number = -1 - secrets.randbits(60)
-        row = self._version(number, microseconds(), "probe", "", b"", secrets.token_bytes(PROBE))
+        row = self._version(
+            number, microseconds(), "probe", "", b"", secrets.token_bytes(PROBE_BYTES)
+        )
         with self.database.write() as connection:
             connection.execute(insert(versions), row)
-            gone = delete(versions).where(self.own(versions), versions.c.number == number)
+            gone = delete(versions).where(self.of_bandit(versions), versions.c.number == number)
             connection.execute(gone)
 
     # ---- decisions -------------------------------------------------------------------------------
@@ -229,7 +233,7 @@ class Ledger:
         """Return the decisions with these ids, in this order, without ids that the log lacks."""
         known: dict[str, Stored] = {}
         with self.database.read() as connection:
-            for some in batched(ids, AT_ONCE):
+            for some in batched(ids, IDS_PER_QUERY):
                 found = connection.execute(select(decisions).where(self.of_ids(decisions, some)))
                 known |= {row.id: stored_of(row) for row in found}
         return [known[id_] for id_ in ids if id_ in known]
@@ -248,7 +252,7 @@ class Ledger:
         was observed before its decision or after now.
         """
         found: list[str | ValueError] = []
-        for some in batched(given, AT_ONCE):
+        for some in batched(given, IDS_PER_QUERY):
             with self.database.write() as connection:
                 found += self._rewards(connection, some, now, how)
         return found
@@ -300,7 +304,7 @@ class Ledger:
                     settled.add(id_)
         if new:
             self.database.add(connection, rewards, sorted(new, key=KEY_OF_REWARD))
-        self._touch(connection, known, {id_: (n, 0) for id_, n in came.items()}, now, how)
+        self._record_arrivals(connection, known, {id_: (n, 0) for id_, n in came.items()}, now, how)
         return found
 
     def activate(self, ids: Sequence[str], now: int, how: Settings) -> None:
@@ -308,13 +312,13 @@ class Ledger:
 
         Raise ValueError if the log lacks an id.
         """
-        for some in batched(sorted({*ids}), AT_ONCE):
+        for some in batched(sorted({*ids}), IDS_PER_QUERY):
             with self.database.write() as connection:
                 known = self._lock(connection, some)
                 if lost := {*some} - {*known}:
                     raise ValueError(f"the log has no decision {min(lost)!r}")
                 new = {id_: (0, 1) for id_, row in known.items() if not row.shown}
-                self._touch(connection, known, new, now, how)
+                self._record_arrivals(connection, known, new, now, how)
 
     def _lock(self, connection: Connection, ids: Sequence[str]) -> dict[str, Row[Any]]:
         """Lock the states of these decisions until the transaction ends; return them by id.
@@ -330,11 +334,11 @@ class Ledger:
         )
         return {row.decision_id: row for row in connection.execute(found)}
 
-    def _touch(
+    def _record_arrivals(
         self, connection: Connection, known: Mapping[str, Row[Any]],
         news: Mapping[str, tuple[int, int]], now: int, how: Settings,
     ) -> None:  # fmt: skip
-        """Count what came for decisions, and set those due that can be learned now.
+        """Count rewards and activations of decisions, and mark the decisions that are due.
 
         news: by id, rewards in time and activations. With the aggregate "first" the first reward in
         time makes a decision due; with activation it must have been shown too. With others a
@@ -367,7 +371,7 @@ class Ledger:
         queue = (
             select(decisions, STATE.came, STATE.shown)
             .join(states, of_decision(states))
-            .where(self.own(states), STATE.outcome.is_(None), STATE.due <= now)
+            .where(self.of_bandit(states), STATE.outcome.is_(None), STATE.due <= now)
             .order_by(STATE.due, STATE.decision_id)
             .limit(limit)
         )
@@ -393,13 +397,13 @@ class Ledger:
 
         They are in the order of observation. A decision without one is not there.
         """
-        own = rewards.c
-        timely = select(own.decision_id, own.value, own.observed_at).where(
-            self.of_ids(rewards, ids), own.status == TIMELY
+        column = rewards.c
+        timely = select(column.decision_id, column.value, column.observed_at).where(
+            self.of_ids(rewards, ids), column.status == TIMELY
         )
         found: dict[str, list[tuple[float, int]]] = {}
         for id_, *one in connection.execute(
-            timely.order_by(own.observed_at, own.received_at, own.key)
+            timely.order_by(column.observed_at, column.received_at, column.key)
         ):
             found.setdefault(id_, []).append(tuple(one))
         return found
@@ -452,33 +456,35 @@ class Ledger:
 
     def newest(self, until: int | None = None) -> int:
         """Return the number of the newest version, or of the newest up to a time; −1: none."""
-        own = versions.c
-        found = select(func.max(own.number)).where(self.own(versions), own.number >= 0)
-        newest = self.one(found if until is None else found.where(own.at <= until))
+        column = versions.c
+        found = select(func.max(column.number)).where(self.of_bandit(versions), column.number >= 0)
+        newest = self.one(found if until is None else found.where(column.at <= until))
         return -1 if newest is None else int(newest)
 
     def digest(self, number: int) -> bytes | None:
         """Return the digest of a version; None if the log does not have it."""
-        own = versions.c
+        column = versions.c
         found: bytes | None = self.one(
-            select(own.digest).where(self.own(versions), own.number == number)
+            select(column.digest).where(self.of_bandit(versions), column.number == number)
         )
         return found
 
     def surprise(self) -> float:
         """Return what the newest version that has learned says of changes; 0 if none has."""
-        own = versions.c
-        learned = select(own.detail).where(self.own(versions), own.number > 0, own.kind == LEARN)
-        detail = self.one(learned.order_by(own.number.desc()).limit(1))
+        column = versions.c
+        learned = select(column.detail).where(
+            self.of_bandit(versions), column.number > 0, column.kind == LEARN
+        )
+        detail = self.one(learned.order_by(column.number.desc()).limit(1))
         return 0.0 if detail is None else float(json.loads(detail)["surprise"])
 
     def snapshot(self, above: int = -1, oldest: bool = False) -> Snapshot | None:
         """Return the newest snapshot, or the oldest, of a version after `above`; None: no such."""
-        own = versions.c
-        found = select(own.number, own.digest, own.snapshot).where(
-            self.own(versions), own.number > above, own.snapshot.is_not(None)
+        column = versions.c
+        found = select(column.number, column.digest, column.snapshot).where(
+            self.of_bandit(versions), column.number > above, column.snapshot.is_not(None)
         )
-        order = own.number if oldest else own.number.desc()
+        order = column.number if oldest else column.number.desc()
         with self.database.read() as connection:
             row = connection.execute(found.order_by(order).limit(1)).first()
         return None if row is None else Snapshot(*row)
@@ -488,9 +494,9 @@ class Ledger:
 
         Version 0 has one from the beginning until it is pruned, and gets no other.
         """
-        own = self.own(versions), versions.c.number == number, versions.c.kind != STARTED
+        mine = self.of_bandit(versions), versions.c.number == number, versions.c.kind != STARTED
         with self.database.write() as connection:
-            connection.execute(update(versions).where(*own).values(snapshot=data))
+            connection.execute(update(versions).where(*mine).values(snapshot=data))
             self._forget_snapshots(connection, number)
 
     def _forget_snapshots(self, connection: Connection, newest: int) -> None:
@@ -498,23 +504,25 @@ class Ledger:
         old = versions.c.number < newest, versions.c.kind.not_in((STARTED, CHECKPOINT))
         there = versions.c.snapshot.is_not(None)
         connection.execute(
-            update(versions).where(self.own(versions), *old, there).values(snapshot=None)
+            update(versions).where(self.of_bandit(versions), *old, there).values(snapshot=None)
         )
 
     def n_closed(self) -> int:
         """Return how many decisions versions have closed."""
-        closed = select(func.count()).where(self.own(states), STATE.version.is_not(None))
+        closed = select(func.count()).where(self.of_bandit(states), STATE.version.is_not(None))
         return int(self.one(closed, patient=True))
 
     def removed(self, number: int) -> dict[Name, int]:
         """Return the arms that were removed up to a version; for each one the last such version."""
-        own = versions.c
-        found = select(own.number, own.kind, own.detail).where(
-            self.own(versions), own.number.between(1, number), own.kind.in_((REMOVED, CHECKPOINT))
+        column = versions.c
+        found = select(column.number, column.kind, column.detail).where(
+            self.of_bandit(versions),
+            column.number.between(1, number),
+            column.kind.in_((REMOVED, CHECKPOINT)),
         )
         gone: dict[Name, int] = {}
         with self.database.read() as connection:
-            for row in connection.execute(found.order_by(own.number)):
+            for row in connection.execute(found.order_by(column.number)):
                 detail = json.loads(row.detail)
                 if row.kind == CHECKPOINT:  # those before it may have gone
                     gone |= {arm_name(arm): n for arm, n in detail["removed"]}
@@ -525,7 +533,7 @@ class Ledger:
     def changes(self, after: int, limit: int) -> list[Change]:
         """Return at most `limit` changes after a version, in order."""
         number = versions.c.number
-        found = select(versions).where(self.own(versions), number > after)
+        found = select(versions).where(self.of_bandit(versions), number > after)
         with self.database.read() as connection:
             rows = connection.execute(found.order_by(number).limit(limit)).all()
             if not rows:
@@ -544,7 +552,7 @@ class Ledger:
                 STATE.reason, STATE.shown,
             )
             .join(states, of_decision(states))
-            .where(self.own(states), STATE.version.is_not(None))
+            .where(self.of_bandit(states), STATE.version.is_not(None))
             .order_by(STATE.version, STATE.place)
         )  # fmt: skip
 

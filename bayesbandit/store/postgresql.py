@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-LOOK = 0.02  # seconds between two looks at the deadline
+SECONDS_BETWEEN_LOOKS = 0.02  # seconds between two looks at the deadline
 # seconds for the server to end a statement by itself, which keeps the connection
 STATEMENT_GRACE_SECONDS = 0.1
 SERVER_SETTINGS = {  # each is another one if the address has it
@@ -39,7 +39,7 @@ def bounded(left: Callable[[], float]) -> type[psycopg.Connection[Any]]:
 
     class Bounded(psycopg.Connection[Any]):
         def wait(  # type: ignore[override]  # a later psycopg has more settings
-            self, gen: Any, interval: float = LOOK, **settings: Any
+            self, gen: Any, interval: float = SECONDS_BETWEEN_LOOKS, **settings: Any
         ) -> Any:
             """Return the result of a generator that waits for the server."""
             try:

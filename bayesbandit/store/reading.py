@@ -15,7 +15,7 @@ from bayesbandit.predictions import deviation
 from bayesbandit.store.database import microseconds
 from bayesbandit.store.ledger import Ledger, of_decision
 from bayesbandit.store.records import INACTIVE, Stored
-from bayesbandit.store.rows import Parts, moment, stored_of
+from bayesbandit.store.rows import Parts, stored_of, to_microseconds
 from bayesbandit.store.settings import Settings, joined
 from bayesbandit.store.tables import decisions, rewards, states, versions
 from bayesbandit.store.versions import Version, catch_up, restored
@@ -38,7 +38,7 @@ class Chunk(NamedTuple):
 def rebuilt(ledger: Ledger, parts: Parts, until: object, version: int | None) -> Version:
     """Return the newest version up to a time and a number, computed from the first version."""
     if until is not None:
-        by_time = ledger.newest(moment(until, "until"))
+        by_time = ledger.newest(to_microseconds(until, "until"))
         if by_time < 0:
             raise ValueError(f"the log has no bandit before {until!r}")
         version = by_time if version is None else min(version, by_time)
@@ -60,7 +60,7 @@ def frames(
 ) -> Iterator[pd.DataFrame]:
     """Yield the tables of `DecisionLog.frames`; none for a log without a bandit."""
     known = ledger.beginning()
-    begin, end = moment(since, "since"), moment(until, "until")
+    begin, end = to_microseconds(since, "since"), to_microseconds(until, "until")
     if known is not None:
         for chunk in chunks(ledger, begin, end, size):
             yield table(chunk, known.settings, known.n_features)
@@ -71,7 +71,7 @@ def chunks(ledger: Ledger, begin: int | None, end: int | None, size: int) -> Ite
     own = decisions.c
     last = (-(2**62) if begin is None else begin, "")  # no id is ""
     found = select(decisions, states.c.outcome, states.c.reward, states.c.shown)
-    found = found.outerjoin(states, of_decision(states)).where(ledger.own(decisions))
+    found = found.outerjoin(states, of_decision(states)).where(ledger.of_bandit(decisions))
     found = found.order_by(own.decided_at, own.id).limit(size)
     if end is not None:
         found = found.where(own.decided_at < end)
@@ -94,7 +94,7 @@ def table(chunk: Chunk, how: Settings, n_features: int) -> pd.DataFrame:
     reward, at, status = joined_rewards(chunk, how)
     mean = np.empty(len(rows), dtype=object)
     sd = np.empty(len(rows), dtype=object)
-    for which, _, means, scales in moments(rows):
+    for which, _, means, scales in means_and_sds(rows):
         for i, m, s in zip(which, means, scales, strict=True):
             mean[i], sd[i] = m, s
     return pd.DataFrame(
@@ -137,7 +137,7 @@ def joined_rewards(chunk: Chunk, how: Settings) -> tuple[np.ndarray, list[int], 
     return reward, at, status
 
 
-def moments(
+def means_and_sds(
     rows: Sequence[Stored],
 ) -> Iterator[tuple[list[int], tuple[Name, ...], np.ndarray, np.ndarray]]:
     """Yield groups of decisions about the same arms.
@@ -163,9 +163,9 @@ def _times(at: Sequence[int]) -> pd.Series:
 def counts(ledger: Ledger) -> dict[str, int]:
     """Return the counts of `DecisionLog.counts`."""
     found: dict[str, int] = {"decisions": 0, "open": 0}
-    closed = select(states.c.outcome, func.count()).where(ledger.own(states))
-    came = select(rewards.c.status, func.count()).where(ledger.own(rewards))
-    made = select(func.count(), func.count(versions.c.snapshot)).where(ledger.own(versions))
+    closed = select(states.c.outcome, func.count()).where(ledger.of_bandit(states))
+    came = select(rewards.c.status, func.count()).where(ledger.of_bandit(rewards))
+    made = select(func.count(), func.count(versions.c.snapshot)).where(ledger.of_bandit(versions))
     with ledger.database.read(patient=True) as connection:
         for outcome, n in connection.execute(closed.group_by(states.c.outcome)):
             found["open" if outcome is None else f"closed: {outcome}"] = n
@@ -178,7 +178,7 @@ def counts(ledger: Ledger) -> dict[str, int]:
 
 def waiting(ledger: Ledger) -> tuple[int, int]:
     """Return how many decisions are open, and how many of them a learner could learn now."""
-    is_open = ledger.own(states), states.c.outcome.is_(None)
+    is_open = ledger.of_bandit(states), states.c.outcome.is_(None)
     every = select(func.count()).where(*is_open)
     due = every.where(states.c.due <= microseconds())
     return ledger.one(every, patient=True), ledger.one(due, patient=True)

@@ -209,7 +209,7 @@ def loaded(data: bytes, parts: Parts, version: int) -> Bandit:
     return bandit
 
 
-def moment(at: object, what: str) -> int | None:
+def to_microseconds(at: object, what: str) -> int | None:
     """Return a time in microseconds since 1970; a date without a zone is of UTC."""
     if at is None:
         return None

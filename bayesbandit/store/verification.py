@@ -49,7 +49,7 @@ from bayesbandit.store.settings import Settings, closed_by
 from bayesbandit.store.tables import decisions, rewards, states, versions
 from bayesbandit.store.versions import Erased, Version, restored
 
-AT_ONCE = 1000  # rows read, and decisions made again, at a time
+ROWS_AT_A_TIME = 1000  # rows read, and decisions made again, at a time
 PROBABILITY_TOLERANCE = 1e-9  # by how much a number may differ on another machine
 COLUMNS = ("kind", "id", "expected", "found", "said")
 SHOWN_BY_ROWS = {  # what is expected, what is found, and the sentence
@@ -110,7 +110,7 @@ class Verification:
 
     def rows(self, query: Select[Any]) -> Iterator[Row[Any]]:
         """Yield the rows of a query."""
-        yield from self.connection.execution_options(yield_per=AT_ONCE).execute(query)
+        yield from self.connection.execution_options(yield_per=ROWS_AT_A_TIME).execute(query)
 
     def begun(self) -> bool:
         """Return whether the log says how its bandit began; an empty one has nothing to say."""
@@ -121,7 +121,8 @@ class Verification:
                 self.secret = known.secret
                 return True
             own = (
-                select(one.c.bandit).where(self.ledger.own(one)) for one in (decisions, versions)
+                select(one.c.bandit).where(self.ledger.of_bandit(one))
+                for one in (decisions, versions)
             )
             if any(self.connection.execute(one.limit(1)).first() for one in own):
                 raise ValueError(
@@ -134,7 +135,7 @@ class Verification:
 
         A reward that was of an unknown decision when it came is what it says, and no violation.
         """
-        own = self.ledger.own
+        own = self.ledger.of_bandit
         at, decided_at = rewards.c.observed_at, decisions.c.decided_at
         wrong = at < decided_at - CLOCK_TOLERANCE
         if self.settings.wait is not None:
@@ -163,7 +164,7 @@ class Verification:
         Raise the error of the first snapshot if no snapshot can be read, as if a part of the bandit
         was not given.
         """
-        own = self.ledger.own
+        own = self.ledger.of_bandit
         of_version = select(decisions).where(own(decisions)).order_by(decisions.c.version)
         made = Groups(self.rows(of_version))
         changes = select(versions).where(own(versions), versions.c.number >= 0)
@@ -271,7 +272,7 @@ class Verification:
         cannot be computed, are only read.
         """
         number = row.number
-        for some in batched(made.up_to(number), AT_ONCE):
+        for some in batched(made.up_to(number), ROWS_AT_A_TIME):
             good = list[Stored]()
             for one in some:
                 if one.version < number and row.kind == CHECKPOINT:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bayesbandit.store.ledger import Ledger, Snapshot
 
 logger = logging.getLogger("bayesbandit")
-CHANGES = 16  # read at a time
+CHANGES_PER_READ = 16  # read at a time
 MAX_ATTEMPTS = 100  # at making a version before another process does
 
 
@@ -200,7 +200,7 @@ def catch_up(ledger: Ledger, version: Version, parts: Parts, until: int | None =
     Changes that learned erased contexts are passed over, up to the next snapshot, and that is said.
     """
     while until is None or version.number < until:
-        most = CHANGES if until is None else min(CHANGES, until - version.number)
+        most = CHANGES_PER_READ if until is None else min(CHANGES_PER_READ, until - version.number)
         if not (changes := ledger.changes(version.number, most)):
             break
         for change in changes:

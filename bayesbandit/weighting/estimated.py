@@ -16,7 +16,7 @@ from bayesbandit.runtime.one_thread import one_thread
 from bayesbandit.weighting.base import measured
 from bayesbandit.weighting.reweighting import Form, Inverse
 
-ACCURACY = 1e-4  # the gradient's tolerance, in coordinates with a curvature of about 1
+GRADIENT_TOLERANCE = 1e-4  # the gradient's tolerance, in coordinates with a curvature of about 1
 
 
 class Estimated(Inverse):
@@ -98,6 +98,6 @@ def logistic(x: np.ndarray, label: np.ndarray) -> np.ndarray:
         value = (top + np.log(total)).sum() - np.vdot(v, sums[-free:]) + 0.5 * np.vdot(v, shrunk)
         return float(value), ((odds[-free:] / total) @ Z.T - sums[-free:] + shrunk).ravel()
 
-    stop: Any = {"maxiter": 1000, "gtol": ACCURACY, "ftol": 0.0}
+    stop: Any = {"maxiter": 1000, "gtol": GRADIENT_TOLERANCE, "ftol": 0.0}
     best = minimize(loss, np.zeros(free * (d + 1)), jac=True, method="L-BFGS-B", options=stop)
     return np.vstack([np.zeros((A - free, d + 1)), best.x.reshape(free, d + 1) @ back])

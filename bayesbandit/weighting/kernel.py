@@ -30,7 +30,7 @@ KERNELS = "rbf", "laplacian", "linear", "polynomial"
 # most gradient steps; tolerance of weights that average 1
 MAX_GRADIENT_STEPS = 5000
 WEIGHT_TOLERANCE = 1e-6
-SAMPLE = 500  # most rows for the median distance
+MAX_DISTANCE_ROWS = 500  # most rows for the median distance
 ROWS_PER_BLOCK = 1000  # rows whose kernel is computed at a time
 
 
@@ -102,10 +102,10 @@ class KernelBalance(ByArm):
 
 
 def median_distance(z: Array) -> float:
-    """Return the median distance between two rows of z (n, d), from at most `SAMPLE` rows."""
+    """Return the median distance of two rows of z (n, d), of MAX_DISTANCE_ROWS rows at most."""
     from scipy.spatial.distance import pdist
 
-    sample = z[np.linspace(0, len(z) - 1, min(len(z), SAMPLE)).astype(int)]
+    sample = z[np.linspace(0, len(z) - 1, min(len(z), MAX_DISTANCE_ROWS)).astype(int)]
     return float(np.median(pdist(sample))) if len(sample) > 1 else 1.0
 
 

@@ -17,20 +17,19 @@ from bayesbandit.kernels.row_layout import TABULATED, row_type
 from bayesbandit.policies import Policy, numbers, rule
 from bayesbandit.weighting.reweighting import Form, Inverse
 
-WHEN = "past policies are asked again"
-
 
 class Pooled(Inverse):
     """The mean of an arm's probability over the policies of all past periods.
 
-    A snapshot of the belief is taken at each refresh; it stands for the periods until the next. At
-    `most` snapshots every second one is dropped, and its periods go to the one before. A period
-    counts when its reward arrives, with the belief and the arms of that moment.
+    A snapshot of the belief is taken at each refresh; it stands for the periods until the next.
+    Where there are `max_snapshots` of them, every second one is dropped, and its periods count as
+    those of the one before. A period counts when its reward arrives, with the belief and the arms
+    of that moment.
     """
 
-    def __init__(self, most: int, clip: float) -> None:
+    def __init__(self, max_snapshots: int, clip: float) -> None:
         super().__init__(clip)
-        self.most = most
+        self.max_snapshots = max_snapshots
         self.periods: list[int] = []
         self.beliefs: list[Snapshot] = []
         self.rules: list[tuple[int, float, float]] = []  # kind, number and minimum probability
@@ -42,10 +41,12 @@ class Pooled(Inverse):
         if self.stale or self.arms[-1] != layout.arms:
             kind = rule(policy)
             assert kind is not None, "pooled propensities are for policies that have a rule"
-            if len(self.periods) == self.most:
+            if len(self.periods) == self.max_snapshots:
                 self._thin()
-            snapshot = needed(belief, Recallable, WHEN).snapshot()
-            assert snapshot is not None, "a bandit's door has asked whether there are snapshots"
+            snapshot = needed(belief, Recallable, "past policies are asked again").snapshot()
+            assert snapshot is not None, (
+                "Bandit.__init__ has checked that the belief takes snapshots"
+            )
             self.beliefs.append(snapshot)
             param, floor = numbers(policy, kind, t, 1)
             floor = min(floor, 1 / len(layout.arms))  # γ was checked for one arm
@@ -66,23 +67,23 @@ class Pooled(Inverse):
     def of(self, arm: Name, rows: np.ndarray, layout: Layout) -> np.ndarray | None:
         """Return the mean probability (n,) of an arm at the contexts of rows (n, width).
 
-        A snapshot is closed when its periods no longer grow. Sums over closed snapshots are cached
-        by arm in `summed`: contexts (m, d), sums of periods × probability (m,), and the number of
+        A snapshot is settled when its periods no longer grow. Sums over settled ones are cached by
+        arm in `summed`: contexts (m, d), sums of periods × probability (m,), and the number of
         snapshots summed.
         """
         x = rows[:, : layout.n_features]
-        closed = len(self.periods) - (not self.stale)
+        settled = len(self.periods) - (not self.stale)
         cached, sums, n_summed = self.summed.get(arm, (x[:0], np.empty(0), 0))
         m = len(cached)
         p = np.zeros(len(x))
         if not (m <= len(x) and np.array_equal(cached, x[:m])):
             m = 0
         p[:m] = sums[:m]
-        self._add(p[:m], arm, x[:m], n_summed, closed)
-        self._add(p[m:], arm, x[m:], 0, closed)
+        self._add(p[:m], arm, x[:m], n_summed, settled)
+        self._add(p[m:], arm, x[m:], 0, settled)
         if len(x) >= len(cached):
-            self.summed[arm] = x.copy(), p.copy(), closed
-        self._add(p, arm, x, closed, len(self.periods))
+            self.summed[arm] = x.copy(), p.copy(), settled
+        self._add(p, arm, x, settled, len(self.periods))
         return p / sum(self.periods)
 
     def _add(self, p: np.ndarray, arm: Name, x: np.ndarray, start: int, end: int) -> None:
@@ -118,7 +119,7 @@ class Pooled(Inverse):
         }
 
     def form(self, state: Mapping[str, Any], layout: Layout, belief: Belief, total: int) -> Form:
-        past = needed(belief, Recallable, WHEN)
+        past = needed(belief, Recallable, "past policies are asked again")
         n = len(state["periods"])
         demand(len(state["arms"]) == n, "its snapshots are not all there")
         form: Form = {"stale": bool, "periods": [Whole()], "arms": [[ARM_NAME]]}
@@ -133,7 +134,7 @@ class Pooled(Inverse):
         self.periods, self.stale = list(state["periods"]), state["stale"]
         self.rules = [(kind, param, floor) for kind, param, floor in state["rules"]]
         self.arms = [tuple(arms) for arms in state["arms"]]
-        past = needed(belief, Recallable, WHEN)
+        past = needed(belief, Recallable, "past policies are asked again")
         self.beliefs = [past.recall(unprefixed(state, f"{i}.")) for i in range(len(self.periods))]
 
 

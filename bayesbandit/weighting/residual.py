@@ -28,7 +28,7 @@ from bayesbandit.schedule import Schedule
 from bayesbandit.weighting.by_arm import ByArm, standardised
 
 Array = np.ndarray
-NEWTON = 100  # most steps to the multiplier μ at which the weights average 1
+MAX_NEWTON_STEPS = 100  # most steps to the multiplier μ at which the weights average 1
 
 
 @savable
@@ -97,7 +97,7 @@ def residual_weights(x: Array, target: Array, zeta: float = 0.5, least: float = 
     )  # fmt: skip
     index = x @ (best.x[:d] - best.x[d:-1])
     mu = best.x[-1]
-    for _ in range(NEWTON):  # the mean is piecewise linear in μ: a few steps make it 1
+    for _ in range(MAX_NEWTON_STEPS):  # the mean is piecewise linear in μ: a few steps make it 1
         W = np.clip((index + mu) / cost, least, most)
         inside = np.count_nonzero((W - least) * (most - W))
         if abs(W.mean() - 1.0) <= 1e-14 or inside == 0:

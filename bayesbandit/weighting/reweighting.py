@@ -24,7 +24,7 @@ from bayesbandit.weighting.base import Balance, is_known, schedule_of
 from bayesbandit.weighting.by_arm import ByArm
 
 Form = dict[Any, Any]  # of `forms.py`
-COMMON = ""  # one name for all arms, if they share a posterior
+ALL_ARMS = ""  # one name for all arms, if they share a posterior
 
 
 class Weigher(ABC):
@@ -141,7 +141,7 @@ class Reweighting:
     """The past weights of one bandit, and when each arm is next reweighted.
 
     `due` has the number of rounds at which an arm is due, by name. together: reweight all arms when
-    one is due. Arms that share a posterior count as one arm, `COMMON`.
+    one is due. Arms that share a posterior count as one arm, `ALL_ARMS`.
     """
 
     def __init__(self, weigher: Weigher, schedule: Schedule, together: bool = False) -> None:
@@ -167,7 +167,7 @@ class Reweighting:
         n = belief.n
         pulled = layout.records(rows)["arm"]
         if belief.of_arms:
-            arms = (COMMON,)
+            arms = (ALL_ARMS,)
             n = np.array([history.total])
             pulled = np.zeros(len(rows))
         them = np.unique(pulled).astype(np.int64).tolist()

@@ -234,7 +234,7 @@ def client_of(service):
 
 def test_a_full_disk_is_not_ready(tmp_path, monkeypatch):
     """Alive, though; and what cannot be stored is not decided. It goes on when there is room."""
-    monkeypatch.setattr("bayesbandit.service.server.PROBED", 0.0)
+    monkeypatch.setattr("bayesbandit.service.server.READY_SECONDS", 0.0)
     service = bb.Service(
         bb.LinTS(["mail", "call"], 2, seed=0), bb.DecisionLog(f"sqlite:///{tmp_path}/log.db")
     )

@@ -298,7 +298,7 @@ def test_a_server_goes_on_with_its_version_if_it_cannot_follow(tmp_path, monkeyp
 
     async def followed():
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(Server(service).keep_up(0.0), 0.5)
+            await asyncio.wait_for(Server(service).poll_versions(0.0), 0.5)
 
     asyncio.run(followed())
     assert len(seen) > 3

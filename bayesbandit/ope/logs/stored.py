@@ -11,7 +11,7 @@ import numpy as np
 from bayesbandit.checks import Name
 from bayesbandit.store.log import DecisionLog, Time
 from bayesbandit.store.records import INACTIVE
-from bayesbandit.store.rows import moment
+from bayesbandit.store.rows import to_microseconds
 from bayesbandit.store.settings import Settings
 from bayesbandit.tables.encoder import Encoder
 
@@ -33,7 +33,9 @@ def of_decisions(
     """
     from bayesbandit.store.reading import chunks
 
-    found = chunks(log.ledger, moment(since, "since"), moment(until, "until"), AT_ONCE)
+    found = chunks(
+        log.ledger, to_microseconds(since, "since"), to_microseconds(until, "until"), AT_ONCE
+    )
     parts, is_open = of_chunks(log, found)
     if len(is_open) < 2:
         raise ValueError(

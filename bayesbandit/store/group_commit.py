@@ -24,7 +24,13 @@ from sqlalchemy import (
 from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import IntegrityError
 
-from bayesbandit.store.database import Database, before, deadline, left, limited
+from bayesbandit.store.database import (
+    Database,
+    deadline,
+    request_deadline,
+    seconds_left,
+    statement_limit,
+)
 from bayesbandit.store.records import NotStored, Stored, Unavailable
 from bayesbandit.store.rows import row_of
 from bayesbandit.store.tables import decisions, states
@@ -46,8 +52,8 @@ class Statement(NamedTuple):
         connection.exec_driver_sql(self.text, given)
 
 
-def storing(dialect: Dialect) -> list[Statement]:
-    """Return the statements that store a row of `Together.append`.
+def insert_statements(dialect: Dialect) -> list[Statement]:
+    """Return the statements that store a row of `GroupCommit.append`.
 
     PostgreSQL takes both in one statement, which is one message less.
     """
@@ -75,16 +81,16 @@ class Waiting:
     failure: Unavailable | None = None
 
 
-class Together:
-    """The waiting calls of a process. The thread that has the turn stores those of all others."""
+class GroupCommit:
+    """Group commit: the thread that has the lock stores the decisions of all calls that wait."""
 
     def __init__(self, database: Database, bandit: str) -> None:
         self.database, self.bandit = database, bandit
-        self.statements = storing(database.connected().dialect)
+        self.statements = insert_statements(database.connected().dialect)
         self._begin()
 
     def _begin(self) -> None:
-        self.turn, self.waiting, self.pid = Lock(), deque[Waiting](), os.getpid()
+        self.commit_lock, self.waiting, self.pid = Lock(), deque[Waiting](), os.getpid()
 
     def append(self, made: Sequence[Stored], due: int | None) -> bool:
         """Store decisions, all or none; return False, and store nothing, if an id is taken.
@@ -98,8 +104,8 @@ class Together:
             self._begin()
         own = Waiting(rows, deadline())
         self.waiting.append(own)
-        with limited(self.database.timeout):
-            if not self.turn.acquire(timeout=max(left(), 0.0)):
+        with statement_limit(self.database.timeout):
+            if not self.commit_lock.acquire(timeout=max(seconds_left(), 0.0)):
                 with suppress(ValueError):  # of a call that another thread stores now
                     self.waiting.remove(own)
                 raise NotStored(f"{NOT_STORED}the log {self.database.shown} did not answer in time")
@@ -107,7 +113,7 @@ class Together:
             if own.stored is None and own.failure is None:
                 self._store([self.waiting.popleft() for _ in range(len(self.waiting))])
         finally:
-            self.turn.release()
+            self.commit_lock.release()
         if own.failure is not None:
             raise NotStored(f"{NOT_STORED}{own.failure}") from own.failure
         return bool(own.stored)
@@ -115,7 +121,7 @@ class Together:
     def _store(self, some: Sequence[Waiting]) -> None:
         """Store the rows of these calls in one transaction; one by one if an id is taken."""
         try:
-            with before(min(one.deadline for one in some)):
+            with request_deadline(min(one.deadline for one in some)):
                 done = self._committed([row for one in some for row in one.rows])
         except Unavailable as error:
             for one in some:
