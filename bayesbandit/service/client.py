@@ -24,8 +24,8 @@ LARGEST_REFUSAL = 499  # from 400 on the request is wrong, from 500 on the serve
 class Answer:
     """A decision of a server, or the client's default.
 
-    id: of the decision; None for the default, which is in no log: no reward of it counts. reason:
-    "split" (the bandit decided) or "default".
+    id: of the decision; None for the default, which is not logged, and whose reward does not count.
+    reason: "split" (the bandit decided) or "default".
     """
 
     id: str | None
@@ -39,9 +39,10 @@ class Answer:
 class Client:
     """A client of `bayesbandit serve`, for any number of threads.
 
-    url: "https://host" or "http://host:port". key: the server's. timeout: seconds until `decide`
-    answers; within them the same request, with the same id, is sent again if the server does not
-    answer or is overloaded. default: the arm that is shown then, without a log; None: OSError.
+    url: "https://host" or "http://host:port". key: the server's. timeout: seconds of a call of
+    `decide`, in which the same request, with the same id, is sent again if the server does not
+    answer or is overloaded. default: the arm that is returned after that, and not logged; None:
+    raise OSError.
     """
 
     def __init__(

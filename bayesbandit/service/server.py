@@ -44,7 +44,7 @@ READY_SECONDS = 1.0  # seconds for which /readyz gives the same answer
 MAX_SENTENCE_LENGTH = 500  # characters of a sentence
 UNAVAILABLE = (
     "the log cannot be read or written now, so nothing was decided or stored; send the same "
-    "request again with an id of yours, or show an arm of your choice and send no reward of it"
+    "request again with an id of yours, or show an arm of your choice and do not send its reward"
 )
 HTTP_ERRORS = {
     400: "The body is not JSON.",

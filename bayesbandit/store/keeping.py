@@ -1,4 +1,4 @@
-"""What keeps a log small and whole: backups, checkpoints, and what may go after one."""
+"""What keeps a log small: backups, checkpoints before which rows may go, erased contexts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bayesbandit.store.rows import Parts, from_bytes, to_bytes
 from bayesbandit.store.tables import decisions, metadata, rewards, states, versions
 from bayesbandit.store.versions import change, newest
 
-COPIED_ROWS = 1000  # rows
+COPIED_ROWS = 1000  # that are copied or deleted at a time
 
 
 def backup(ledger: Ledger, path: Path) -> None:
@@ -41,12 +41,12 @@ def backup(ledger: Ledger, path: Path) -> None:
 
 
 def checkpoint(ledger: Ledger, parts: Parts) -> int:
-    """Store a version with a snapshot that vouches for all before it; return its number."""
+    """Store a version with a full snapshot, so that earlier rows may go; return its number."""
     return change(ledger, partial(newest, ledger, parts), CHECKPOINT, {}).number
 
 
 def prune(ledger: Ledger) -> int:
-    """Delete what the newest checkpoint vouches for; return how many decisions went."""
+    """Delete what came before the newest checkpoint; return how many decisions went."""
     column = versions.c
     found = select(func.max(column.number)).where(
         ledger.of_bandit(versions), column.kind == CHECKPOINT

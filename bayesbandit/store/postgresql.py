@@ -58,8 +58,8 @@ def bounded(left: Callable[[], float]) -> type[psycopg.Connection[Any]]:
 def _until(gen: Generator[Any, int, Any], end: float) -> Generator[Any, int, Any]:
     """Yield what a generator of psycopg waits for; raise NoAnswer if it still waits after `end`.
 
-    An answer that is there by then is taken, however late this thread is. What is sent does not
-    tell that: psycopg's compiled 3.2.2 to 3.2.9 say "ready" after each look.
+    An answer that is there by then is taken, however late this thread is. The value
+    that is sent cannot tell: psycopg's compiled 3.2.2 to 3.2.9 send "ready" after each look.
     """
     try:
         wanted = next(gen)

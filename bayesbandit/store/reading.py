@@ -121,7 +121,8 @@ def table(chunk: Chunk, how: Settings, n_features: int) -> pd.DataFrame:
 def joined_rewards(chunk: Chunk, how: Settings) -> tuple[np.ndarray, list[int], list[str]]:
     """Return the rewards (n,) of decisions, when they were observed, and the status of each.
 
-    Without a reward they are NaN and `NEVER`. A status is "open", or how the decision was closed.
+    Without a reward they are NaN and `BEFORE_ALL_TIME`. A status is "open", or how the decision was
+    closed.
     """
     reward = np.full(len(chunk.decisions), np.nan)
     at = []
@@ -142,7 +143,7 @@ def means_and_sds(
 ) -> Iterator[tuple[list[int], tuple[Name, ...], np.ndarray, np.ndarray]]:
     """Yield groups of decisions about the same arms.
 
-    A group is the numbers of its decisions in `rows`, the arms, and the arms' means and standard
+    A group is the indices of its decisions in `rows`, the arms, and the arms' means and standard
     deviations (n, K) at the moment of each decision.
     """
     groups: dict[tuple[Name, ...], list[int]] = {}

@@ -17,7 +17,7 @@ REFUSED, EXPIRED, INACTIVE = "refused", "expired", "inactive"
 UNREADABLE = "unreadable"  # set aside: the learner cannot read the row
 LEARNED = (REWARD, DEFAULT)  # outcomes that a bandit learns of
 STARTED, LEARN, ADDED, REMOVED = "started", "learned", "arm added", "arm removed"  # versions
-CHECKPOINT = "checkpoint"  # a version with a snapshot that vouches for what came before
+CHECKPOINT = "checkpoint"  # a version with a full snapshot, before which rows may go
 ERASED = ""  # in the place of a context
 
 

@@ -137,7 +137,7 @@ def same_json(one: str | None, other: str | None) -> bool:
 
 
 def _parsed(text: str) -> object:
-    return json.loads(text, parse_constant=str)  # NaN is not NaN, and "NaN" is
+    return json.loads(text, parse_constant=str)  # NaN as a text, so that equal contexts are equal
 
 
 def _records(table: Any) -> list[dict[Any, Any]]:

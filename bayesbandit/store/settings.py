@@ -83,9 +83,13 @@ def settings_of(
     span = seconds(wait, "wait")
     one_of(aggregate, "aggregate", AGGREGATES)
     if span is None and default_reward is not None:
-        raise ValueError('default_reward needs wait, as wait="1d": when it takes its place')
+        raise ValueError(
+            'default_reward needs wait, as wait="1d": the time after which it is learned'
+        )
     if span is None and aggregate != "first":
-        raise ValueError(f'aggregate={aggregate!r} needs wait, as wait="1d": when all have come')
+        raise ValueError(
+            f'aggregate={aggregate!r} needs wait, as wait="1d": the time after which all have come'
+        )
     if default_reward is not None:
         default_reward = number(default_reward, "default_reward", largest=MAX_ABS_VALUE)
     if not isinstance(activation, bool):

@@ -1,8 +1,7 @@
-"""Verification of a log: a fold over its versions, and a map over their decisions.
+"""Verification of a log: every version is computed again, and makes its decisions again.
 
-Every version is computed again from the one before it, and each makes its decisions again, by the
-random numbers of their ids. Each table is read row by row, as it was at one moment: memory does not
-grow with the log.
+Versions are computed from the one before, and decisions by the random numbers of their ids. Each
+table is read row by row, as it was at one moment: memory does not grow with the log.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def violations(ledger: Ledger, parts: Parts) -> pd.DataFrame:
     """Return one row for each violation: see `DecisionLog.verify`."""
     with ledger.database.read(patient=True) as connection:
         log = Verification(ledger, connection, parts)
-        if log.begun():
+        if log.read_beginning():
             log.check_rows()
             log.check_versions()
         return pd.DataFrame(log.found, columns=list(COLUMNS)).astype({"id": str})
@@ -112,8 +111,8 @@ class Verification:
         """Yield the rows of a query."""
         yield from self.connection.execution_options(yield_per=ROWS_AT_A_TIME).execute(query)
 
-    def begun(self) -> bool:
-        """Return whether the log says how its bandit began; an empty one has nothing to say."""
+    def read_beginning(self) -> bool:
+        """Read how the bandit began; return False where the log is empty, or does not say."""
         with self.noting("version", 0, "how the bandit began"):
             known = self.ledger.beginning()
             if known is not None:
@@ -131,9 +130,9 @@ class Verification:
         return False
 
     def check_rows(self) -> None:
-        """Find what rows show by themselves.
+        """Find violations that single rows show.
 
-        A reward that was of an unknown decision when it came is what it says, and no violation.
+        A reward that is stored as "unknown" needs no decision.
         """
         own = self.ledger.of_bandit
         at, decided_at = rewards.c.observed_at, decisions.c.decided_at

@@ -83,7 +83,8 @@ class Version:
         return Version(self.number + 1, twin, b"", removed, refits)
 
     def learned(self, outcomes: Sequence[Outcome], closed: int) -> Version:
-        """Return the version that has learned these rewards, and counted the closed decisions."""
+        """Return the version that has learned these rewards. closed: how many decisions it closes,
+        with reward or without; it has counted them."""
         twin = independent(self.bandit)
         for decision, reward in batches(self.bandit, outcomes):
             twin.observe(decision, reward)
@@ -218,6 +219,6 @@ def catch_up(ledger: Ledger, version: Version, parts: Parts, until: int | None =
 
 
 def restored(ledger: Ledger, snapshot: Snapshot, parts: Parts) -> Version:
-    """Return the version of a snapshot."""
+    """Load the version whose bandit a snapshot has. parts: what the file cannot hold."""
     number, digest, data = snapshot
     return Version(number, loaded(data, parts, number), digest, ledger.removed(number))

@@ -30,7 +30,7 @@ ALL_ARMS = ""  # one name for all arms, if they share a posterior
 class Weigher(ABC):
     """The weights of one bandit's rounds: of new rounds, and of an arm's past rounds.
 
-    One that depends on past decisions counts them, and has a state, which is saved.
+    Subclasses that depend on past decisions override `count`, `state` and `restore`.
     """
 
     @abstractmethod
