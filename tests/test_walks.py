@@ -64,6 +64,7 @@ def test_a_decision_goes_through_few_files(name):
 
 def test_a_stored_decision_goes_through_few_files(tmp_path):
     """What somebody reads who follows `service.decide`, from the context to the database."""
+    pytest.importorskip("sqlalchemy")
     bandit = bb.LinTS(3, n_features=2)
     service = bb.Service(bandit, bb.DecisionLog(f"sqlite:///{tmp_path / 'offers.db'}"))
     x = np.ones(2)
