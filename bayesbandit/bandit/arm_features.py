@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesbandit.checks import MAX_ABS_VALUE, Contexts, Name, Table, finite, floats
+from bayesbandit.checks import MAX_ABS_VALUE, Contexts, Name, Table, arm_name, finite, floats
 from bayesbandit.checks import contexts as checked
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ def contexts(
     x: (A, d) or (n, A, d), with a row for each of `arms`, or of all arms, in their order; with an
     encoder a table, or for several contexts a list of lists of rows by name. If the index of a
     pandas table has arms' names, each row is that arm's. An index with other texts raises
-    ValueError. An index that counts from 0 is ignored.
+    ValueError. If `arms` are given, an index that counts from 0 is ignored.
     """
     K = len(bandit.arms)
-    named = _named(bandit, x)
+    named = _named(bandit, x, arms is not None)
     listed = list(range(K)) if arms is None else bandit.listed(arms)
     x = floats(_encoded(bandit, x), "contexts")
     if named is not None:
@@ -101,20 +101,22 @@ def _encoded(bandit: Bandit, x: Contexts) -> Contexts:
     return np.stack([bandit.encoded(rows) for rows in x])
 
 
-def _named(bandit: Bandit, x: object) -> list[int] | None:
+def _named(bandit: Bandit, x: object, listed: bool) -> list[int] | None:
     """Return the numbers of the arms that a pandas table's index names; None if it names none.
 
-    Raise ValueError if it names some arms and something else, or has other texts.
+    listed: whether arms are given, so that an index that only counts rows names none. Raise
+    ValueError if it names some arms and something else, or has other texts.
     """
     if not isinstance(x, Table):
         return None
     import pandas as pd  # here, as it takes long to load
 
-    if not isinstance(x, pd.DataFrame) or x.index.equals(pd.RangeIndex(len(x))):
+    if not isinstance(x, pd.DataFrame):
+        return None
+    if listed and isinstance(x.index, pd.RangeIndex) and x.index.equals(pd.RangeIndex(len(x))):
         return None
     values = x.index.tolist()
-    known = bandit.layout.index
-    numbers = [known.get(value) if type(value) in (str, int) else None for value in values]
+    numbers = [_number(bandit, value) for value in values]
     if not any(isinstance(value, str) for value in values) and set(numbers) == {None}:
         return None
     if None in numbers:
@@ -124,3 +126,11 @@ def _named(bandit: Bandit, x: object) -> list[int] | None:
             "(rows go by position after reset_index(drop=True))"
         )
     return [k for k in numbers if k is not None]
+
+
+def _number(bandit: Bandit, value: object) -> int | None:
+    """Return the number of the arm of this name; None if there is none."""
+    try:
+        return bandit.layout.index.get(arm_name(value))
+    except TypeError:
+        return None

@@ -239,8 +239,8 @@ class Decision:
         floor = found["min_probability"]
         tick = found.get("tick")
         there = ~np.isnan(mean)
-        off = np.abs(np.where(there, p, 0.0).sum(axis=1) - 1.0)
-        demand((off <= PROBABILITY_TOLERANCE * K).all(), f"probabilities must sum to 1; got {p}")
+        sums = (np.abs(p.sum(axis=1) - 1.0) <= PROBABILITY_TOLERANCE * K).all()
+        demand(sums and not p[~there].any(), f"probabilities must sum to 1; got {p}")
         given = np.abs(own - p[np.arange(n), taken]) <= PROBABILITY_TOLERANCE
         demand(given.all(), f"propensity must be the arm's probability; got {own}")
         least_p = p.min(axis=1, where=there, initial=1.0) + PROBABILITY_TOLERANCE

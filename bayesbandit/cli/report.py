@@ -129,7 +129,7 @@ def watch(
         "How decisions were closed": seen.closed(),
     }
     said = verdict(seen, weeks_table)
-    lags = seen.rows["lag"].dropna()
+    lags = seen.rows["lag"].dropna().clip(lower=0.0)  # clocks may differ
     if len(lags):
         unit = unit_of(lags.median())
         late = lags / HOURS_IN[unit]

@@ -142,11 +142,14 @@ class Experiment:
         """
         checks.processes(jobs)
         begun = time.monotonic()
-        described = self.describe()
+        first = self._first()
+        texts = fingerprints.texts(*(parts for _, parts in first.values()))
+        described = self._described(first)
+        user_modules.unchanged(texts)
         cache = Cache(None if out is None else Path(out) / "runs")
         keys = self._keys(described)
         left = [run for run in keys if keys[run] not in cache.tables]
-        self._play(left, keys, cache, jobs, progress)
+        self._play(left, keys, cache, jobs, progress, texts)
         table = pd.concat([cache.tables[key] for key in keys.values()], ignore_index=True)
         if out is not None:
             cache.gather()
@@ -170,8 +173,9 @@ class Experiment:
         }
 
     def _play(
-        self, left: Iterable[Run], keys: Mapping[Run, str], cache: Cache, jobs: int, shown: bool
-    ) -> None:
+        self, left: Iterable[Run], keys: Mapping[Run, str], cache: Cache, jobs: int, shown: bool,
+        texts: Mapping[str, str],
+    ) -> None:  # fmt: skip
         """Play runs, and keep each replication's as it ends."""
         from joblib import Parallel, delayed
 
@@ -179,7 +183,9 @@ class Experiment:
         for environment, bandit, replication in left:
             units.setdefault((environment, replication), {})[bandit] = self._factories()[bandit]
         worlds = {environment.name: environment for environment in self.environments}
-        settings = {"horizon": self.horizon, "seed": self.seed, "points": self.points}
+        settings = {
+            "horizon": self.horizon, "seed": self.seed, "points": self.points, "texts": texts,
+        }  # fmt: skip
         work = (
             delayed(play_unit)(worlds[name], replication, factories, **settings)
             for (name, replication), factories in units.items()
@@ -248,6 +254,7 @@ def play_unit(
     horizon: int | None,
     seed: int,
     points: int,
+    texts: Mapping[str, str],
 ) -> list[dict[str, Any]]:
     """Play one replication of one environment, with the same sample for every bandit.
 
@@ -265,8 +272,12 @@ def play_unit(
             try:
                 player = factory(environment.arms, environment.n_features, seed=key)
                 check(player, environment)
+                user_modules.unchanged(texts)
                 run = {"environment": name, "bandit": label, "replication": replication}
                 rows += [run | record for record in play(player, environment, sample, points)]
+                user_modules.unchanged(texts)
+            except user_modules.ChangedCode:
+                raise
             except Exception as error:  # a player's own code may raise anything
                 raise Failed(
                     f"{label} on {name}, replication {replication}, seed {seed}, failed: "

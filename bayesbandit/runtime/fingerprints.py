@@ -43,6 +43,11 @@ def fingerprint(*values: object) -> str:
     return hashlib.sha256(repr((walk.found, said)).encode()).hexdigest()[:16]
 
 
+def texts(*values: object) -> dict[str, str]:
+    """Return digests of the user's modules in which the code of these values stands."""
+    return user_modules.digests(sorted(_Walk(values).homes))
+
+
 def packages(*values: object) -> list[str]:
     """Return the installed packages that define these functions, classes and objects.
 

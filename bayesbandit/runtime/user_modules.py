@@ -20,6 +20,10 @@ SHARED = {"site-packages", "dist-packages"}  # of another Python that this one t
 _texts: dict[str, tuple[Any, bytes]] = {}  # by module, its spec and what its file said then
 
 
+class ChangedCode(ValueError):
+    """An error: code changed since a run began."""
+
+
 @cache
 def installed(module: str) -> bool:
     """Return whether a module is a part of Python or of an installed package, and not the
@@ -82,7 +86,7 @@ def text(module: str) -> bytes:
 def says(module: str) -> str:
     """Return the meaning of a module's text: comments and spaces are ignored."""
     tree = _tree(module)
-    return ast.dump(tree) if tree.body else hashlib.sha256(text(module)).hexdigest()
+    return ast.dump(tree) if tree.body else _digest(module)
 
 
 def loaded(module: str) -> ModuleType:
@@ -104,3 +108,24 @@ def _tree(module: str) -> ast.Module:
         return ast.parse(text(module))
     except (SyntaxError, ValueError):  # compiled, or so broken that it is not loaded
         return ast.Module([], [])
+
+
+def digests(names: Iterable[str]) -> dict[str, str]:
+    """Return digests of the texts of the user's modules that have a file."""
+    return {name: _digest(name) for name in names if name != "__main__" and text(name)}
+
+
+def unchanged(digests: Mapping[str, str]) -> None:
+    """Raise `ChangedCode` if a module was loaded from another text than `digests` saw."""
+    for name, then in digests.items():
+        if name in sys.modules and _digest(name) != then:
+            file = _file(name) or name
+            raise ChangedCode(
+                f"{file} changed while the run was going, or since its processes loaded it: start "
+                "it again, in a new Python process. What was finished before is kept for the code "
+                "that made it"
+            )
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(text(name)).hexdigest()

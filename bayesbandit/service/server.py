@@ -34,7 +34,7 @@ from bayesbandit.service.messages import (
 from bayesbandit.service.metrics import Metrics
 from bayesbandit.service.service import Service
 from bayesbandit.store.database import request_deadline
-from bayesbandit.store.records import UNKNOWN, Conflict, Stored, Unavailable
+from bayesbandit.store.records import UNKNOWN, Conflict, NoDecision, Stored, Unavailable
 
 logger = logging.getLogger("bayesbandit")
 DEADLINE = 0.2  # seconds until a request is answered
@@ -193,7 +193,7 @@ class Server:
         ids = [one.id for one in (shown if isinstance(shown, list) else [shown])]
         try:
             self.service.activate(ids)
-        except ValueError as error:  # an id that the log does not have
+        except NoDecision as error:
             raise HTTPException(404, str(error)) from error
 
     async def health(self) -> Health:

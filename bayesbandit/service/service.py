@@ -81,6 +81,7 @@ class Service:
     ) -> None:
         if not isinstance(bandit, Bandit):
             raise TypeError(f"bandit must be a bb.Bandit; got {checks.shown(bandit)}")
+        checks.integer(snapshot_every, "snapshot_every", least=1)
         ledger = check_log(log)
         settings = settings_of(wait, default_reward, aggregate, activation)
         if (known := ledger.beginning()) is None:
@@ -105,6 +106,7 @@ class Service:
 
         policy, model, balance: what snapshots do not hold; see `Bandit.load`.
         """
+        checks.integer(snapshot_every, "snapshot_every", least=1)
         known = check_log(log).begun()
         if policy is not None:
             check_same(log, known, {"policy": checks.shown(policy)})
@@ -116,7 +118,6 @@ class Service:
         self, log: DecisionLog, known: Beginning, parts: Parts, snapshot_every: int,
         clock: Callable[[], float],
     ) -> None:  # fmt: skip
-        checks.integer(snapshot_every, "snapshot_every", least=1)
         self.log = log
         self.clock = clock
         self.settings = known.settings

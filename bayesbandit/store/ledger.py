@@ -46,6 +46,7 @@ from bayesbandit.store.records import (
     Change,
     Conflict,
     Due,
+    NoDecision,
     Outcome,
     Stored,
 )
@@ -316,20 +317,22 @@ class Ledger:
             with self.database.write() as connection:
                 known = self._lock(connection, some)
                 if lost := {*some} - {*known}:
-                    raise ValueError(f"the log has no decision {min(lost)!r}")
+                    raise NoDecision(f"the log has no decision {min(lost)!r}")
                 new = {id_: (0, 1) for id_, row in known.items() if not row.shown}
                 self._record_arrivals(connection, known, new, now, how)
 
     def _lock(self, connection: Connection, ids: Sequence[str]) -> dict[str, Row[Any]]:
         """Lock the states of these decisions until the transaction ends; return them by id.
 
-        Rows are locked in the order of their ids, so that transactions cannot deadlock.
+        Rows are locked in the order of their ids' code points, as `commit` changes them, so that
+        transactions cannot deadlock.
         """
+        id_ = STATE.decision_id
         found = (
             select(states, decisions.c.decided_at)
             .join(decisions, of_decision(states))
             .where(self.of_ids(states, ids))
-            .order_by(STATE.decision_id)
+            .order_by(id_ if self.database.sqlite else id_.collate("C"))
             .with_for_update(of=states)
         )
         return {row.decision_id: row for row in connection.execute(found)}
@@ -412,7 +415,7 @@ class Ledger:
         """Close decisions that no bandit can read, by id with the reason; none learns them."""
         rows = [
             {"name": self.name, "one": id_, "outcome": UNREADABLE, "reason": reason, "due": None}
-            for id_, reason in broken.items()
+            for id_, reason in sorted(broken.items())
         ]
         with self.database.write() as connection:
             connection.execute(CHANGE_STATE, rows)

@@ -29,6 +29,10 @@ class NotStored(Unavailable):
     """A decision that may not be shown, because the log could not be written."""
 
 
+class NoDecision(ValueError):
+    """The log has no decision of this id."""
+
+
 class Conflict(ValueError):
     """The log already has another reward or decision of this id."""
 

@@ -91,6 +91,14 @@ def test_what_is_no_decision_is_refused(change, said):
             bb.Decision.from_dict({k: v for k, v in values.items() if k != key})
 
 
+def test_an_arm_that_was_not_available_has_no_probability():
+    values = played(bb.Thompson()).choose(X[8]).to_dict()
+    values |= {"arms": ["a", "b"], "arm": "b", "mean": [0.0, None], "sd": [1.0, None]}
+    values |= {"probabilities": [1.0, 0.5], "propensity": 0.5, "min_probability": 0.0}
+    with pytest.raises(ValueError, match="sum to 1"):
+        bb.Decision.from_dict(values)
+
+
 def test_a_decision_about_no_context_is_refused():
     values = played(bb.Thompson()).choose(X[:3])[:0].to_dict()
     with pytest.raises(ValueError, match="about one context or more; this one has none"):

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 import bayesbandit as bb
+from bayesbandit.bandit.arm_features import contexts
 from tests.cases import slow_but
 from tests.players import anatomy
 
@@ -178,3 +179,18 @@ def test_predict_takes_contexts_as_choose_does(rng):
     assert shared.predict(rng.normal(size=(4, 2, 3))).mean.shape == (4, 2)
     with pytest.raises(ValueError, match="3 features"):
         shared.predict(np.ones((2, 2)))
+
+
+@pytest.mark.parametrize("names", [[0, 1, 2], [np.int64(0), np.int64(1), np.int64(2)]])
+@pytest.mark.parametrize("kind", ["int64", object])
+def test_rows_belong_to_the_arms_that_their_index_names_in_any_order(names, kind):
+    """An index that names the arms 0, 1, 2 was taken for one that counts rows."""
+    x = pd.DataFrame({"v": [10.0, 20.0, 30.0]}, index=pd.Index(names, dtype=kind))
+    model, encoder = bb.Shared(bb.Ridge()), bb.Encoder.fit(x)
+    bandit = bb.Bandit([2, 1, 0], model, bb.Thompson(), encoder=encoder, seed=0)
+
+    def order(**given):
+        return np.argsort(contexts(bandit, **given)[0][0, :, 0]).tolist()
+
+    assert order(x=x) == order(x=x, arms=names) == [2, 1, 0]
+    assert order(x=x.reset_index(drop=True), arms=[2, 1, 0]) == [0, 1, 2]

@@ -779,6 +779,8 @@ def test_nothing_to_open(lite):
 def test_settings_that_make_no_sense(lite, settings, said):
     with pytest.raises(ValueError, match=said):
         begun(lite, **settings)
+    with bb.DecisionLog(lite) as log:
+        assert log.ledger.beginning() is None
 
 
 @pytest.mark.parametrize("wait", [3600, 3600.0, "3600", "3600.0", "1h", "60min"])
