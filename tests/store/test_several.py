@@ -181,3 +181,15 @@ def test_commands_take_a_name(tmp_path, monkeypatch):
     found = command.invoke(app, ["learn", "--log", url, "--once"])
     assert found.exit_code == 2
     assert "has no bandit yet" in " ".join(found.output.split())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_states_are_locked_in_the_order_in_which_versions_close_them(kind, tmp_path):
+    """By code points: where the database sorts "a" before "B", learner and rewards deadlocked."""
+    service, _ = begun(fresh(kind, tmp_path))
+    ids = ["b", "A", "a", "B", "Zz"]
+    for one in ids:
+        service.decide(np.zeros(2), id=one)
+    ledger = service.log.ledger
+    with ledger.database.write() as connection:
+        assert list(ledger._lock(connection, ids)) == sorted(ids)
