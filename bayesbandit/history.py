@@ -12,7 +12,7 @@ from bayesbandit.checks import Name, Names, name_array
 from bayesbandit.growing_rows import GrowingRows
 from bayesbandit.kernels.propensities import chances
 from bayesbandit.kernels.row_layout import EPSILON_GREEDY, SCALARS, row_type
-from bayesbandit.tables.role_names import without_role
+from bayesbandit.tables import role_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -170,8 +170,7 @@ class History(GrowingRows):
         """Return a table with one row a round.
 
         Its columns are the features (by name, or x0 … x(d−1)), arm, reward, propensity (NaN where
-        none was logged) and weight. A feature whose name would have a role in a log gets
-        " (context)".
+        none was logged) and weight. A feature named as one of the last four gets " (context)".
         """
         import pandas as pd
 
@@ -179,10 +178,15 @@ class History(GrowingRows):
         x = now.x
         features = now.layout.features
         names = [f"x{j}" for j in range(x.shape[1])] if features is None else list(features)
-        frame = pd.DataFrame(x, columns=[without_role(name) for name in names])
-        return frame.assign(
+        columns = [
+            f"{name}{role_names.CONTEXT}" if name in role_names.HISTORY else name for name in names
+        ]
+        frame = pd.DataFrame(x, columns=columns)
+        frame = frame.assign(
             arm=now.arm, reward=now.reward, propensity=now.propensity, weight=now.weight
         )
+        frame.attrs[role_names.MARK] = columns  # `bb.ope.Log.of` knows the others
+        return frame
 
     def relaid(self, layout: Layout) -> History:
         """Return the same rounds in the layout that the bandit has after a change of its arms.

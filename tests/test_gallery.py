@@ -64,14 +64,14 @@ def test_loads_a_file_anywhere(tmp_path, monkeypatch):
 
 
 def test_finds_own_folders_first(folder, tmp_path_factory, monkeypatch):
-    write(folder / "mine.py", MINE.format(name="mine"))
+    write(folder / "file.py", MINE.format(name="mine"))
     write(folder / "ridge.py", MINE.format(name="ridge"))
     other = tmp_path_factory.mktemp("other")
     write(other / "mine.py", MINE.format(name="mine").replace("My own", "Another"))
     monkeypatch.setenv("BAYESBANDIT_MODELS", os.pathsep.join([str(folder), str(other)]))
     listed = bb.list_models()
     assert listed["mine"] == listed["ridge"] == "My own ridge."
-    assert bb.load_model("mine") is bb.load_model(folder / "mine.py")
+    assert bb.load_model("mine") is bb.load_model("file") is bb.load_model(folder / "file.py")
     monkeypatch.setenv("BAYESBANDIT_MODELS", str(folder / "nowhere"))
     with pytest.raises(FileNotFoundError, match=r"BAYESBANDIT_MODELS names .*nowhere"):
         bb.list_models()
@@ -89,11 +89,16 @@ def test_several_models_in_a_file(folder):
     path = write(folder / "both.py", one + one.replace("one(", "two(") + "\n_hidden = one\n")
     with pytest.raises(ValueError, match=r"both.py has several models: .*both.py:one.*:two"):
         bb.load_model(path)
-    with pytest.raises(ValueError, match=r"both.py has several models: .*both.py:one"):
+    with pytest.raises(
+        ValueError, match=r"'both' may be several models; load one by .*both.py:one"
+    ):
         bb.load_model("both")
     with pytest.raises(ValueError, match=r"both.py has no model 'three'; it has .*both.py:one"):
         bb.load_model(f"{path}:three")
-    assert bb.load_model(f"{path}:two").name == "two"
+    assert bb.load_model(f"{path}:two") is bb.load_model("two")
+    write(folder / "again.py", one)
+    with pytest.raises(ValueError, match=r"'one' may be several models; .*again.py.* or .*both.py"):
+        bb.load_model("one")
 
 
 def test_a_model_may_be_another_with_other_priors(tmp_path):

@@ -1,7 +1,6 @@
 """The gallery, which finds declared reward models by name or by path.
 
-A model of the gallery is a file of its name. Three places are searched, and the first match is
-used:
+A model's name is its function's. Three places are searched, and the first match is used:
 
 - the folders of the environment variable BAYESBANDIT_MODELS;
 - the copy of models/ in the wheel, or models/ of a checkout;
@@ -16,6 +15,8 @@ import ast
 import os
 import re
 import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from bayesbandit.declaring.declaration import Declaration
@@ -46,6 +47,15 @@ LISTED_ENGINES = {
 }
 _HERE = Path(__file__).resolve().parents[1]
 _running: dict[str, Declaration] = {}  # the running program's models, by name
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One model of the gallery, as read from its file."""
+
+    name: str
+    title: str
+    path: Path
 
 
 def folders() -> list[Path]:
@@ -83,27 +93,20 @@ def list_models() -> dict[str, str]:
 
     PyMC is not imported.
     """
-    listed = {
+    offered = {
         name: f"from {' and '.join(point.value for point in points)}"
         for name, points in plugins("models").items()
     }
-    for name, path in _files().items():
-        try:
-            doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-        except (SyntaxError, ValueError) as error:
-            warnings.warn(f"{path} cannot be read: {said(error)}", stacklevel=2)
-        else:
-            listed[name] = (doc or "").partition("\n")[0]
-    return dict(sorted(listed.items()))
+    return dict(sorted((offered | {k: v[0].title for k, v in _entries().items()}).items()))
 
 
 def known_engines() -> dict[str, str]:
     """Return the engines of the gallery's own models by name, where no other model has the name."""
-    files = _files()
+    own = own_folder()
     return {
-        name: engine
-        for name, engine in LISTED_ENGINES.items()
-        if name in files and [files[name].parent] == own_folder()
+        name: LISTED_ENGINES[name]
+        for name, found in _entries().items()
+        if name in LISTED_ENGINES and [e.path.parent for e in found] == own
     }
 
 
@@ -120,16 +123,23 @@ def load(name: str | os.PathLike[str]) -> Declaration:
         return model
     if os.path.isdir(text) or Path(text).name != text:
         raise FileNotFoundError(f"{text} is not a model's file; give FILE.py or FILE.py:NAME")
-    path = _files().get(text)
-    if path is not None:
-        hides("models", text, path)
-        return _one(path, None)
-    if text in plugins("models"):
+    entries = _entries()
+    matches = entries.get(text) or [
+        e for entry in entries.values() for e in entry if e.path.stem == text
+    ]
+    if not matches and text in plugins("models"):
         offered = plugin("models", text)
         if not isinstance(offered, Declaration):
             raise refused("models", text, offered, "a reward model")
         return offered
-    raise ValueError(f"there is no model {text!r}; there are: {', '.join(list_models())}")
+    if not matches:
+        raise ValueError(f"there is no model {text!r}; there are: {', '.join(list_models())}")
+    first = [e for e in matches if e.path.parent == matches[0].path.parent]
+    if len(first) > 1:
+        choices = " or ".join(f"'{e.path}:{e.name}'" for e in first)
+        raise ValueError(f"{text!r} may be several models; load one by {choices}")
+    hides("models", text, first[0].path)
+    return _one(first[0].path, first[0].name)
 
 
 def declared_in(path: str | os.PathLike[str]) -> dict[str, Declaration]:
@@ -153,7 +163,35 @@ def _choices(path: Path, names: dict[str, Declaration]) -> str:
     return ", ".join(f"'{path}:{name}'" for name in names)
 
 
-def _files() -> dict[str, Path]:
-    """Return the gallery's files by the names of their models, without those that others hide."""
-    paths = [path for folder in reversed(folders()) for path in folder.glob("*.py")]
-    return {path.stem: path for path in paths}
+def _entries() -> dict[str, list[Entry]]:
+    """Return all models by name; folders or files may have several of the same name."""
+    entries: dict[str, list[Entry]] = {}
+    for folder in folders():
+        for path in sorted(folder.glob("*.py")):
+            for entry in _read(path):
+                entries.setdefault(entry.name, []).append(entry)
+    return entries
+
+
+def _read(path: Path) -> Iterator[Entry]:
+    """Yield the models that a file declares, found in its syntax tree."""
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    except (SyntaxError, ValueError) as error:
+        warnings.warn(f"{path} cannot be read: {said(error)}", stacklevel=4)
+        return
+    decorators = {"reward_model"} | {
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.name == "reward_model"
+    }
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            calls = [d.func for d in node.decorator_list if isinstance(d, ast.Call)]
+            names = {call.attr for call in calls if isinstance(call, ast.Attribute)}
+            names |= {call.id for call in calls if isinstance(call, ast.Name)}
+            if names & decorators:
+                doc = ast.get_docstring(node) or ast.get_docstring(tree) or ""
+                yield Entry(node.name, doc.partition("\n")[0], path)

@@ -65,7 +65,8 @@ def prepare(
         if len(features) != len(label):
             raise ValueError(f"x has {len(features)} rows and y has {len(label)} labels")
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{name}: {error}") from error
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name}: {error}") from error
     if len(arms) > MANY_CLASSES:
         notes.append(f"there are {len(arms):,} classes, and so many arms: is the target a number?")
     warn_of(notes, name)

@@ -22,7 +22,7 @@ from bayesbandit.scale.source import table_of
 from bayesbandit.tables.dates import moments
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.fitting import check_no_identifier
-from bayesbandit.tables.role_names import has_history
+from bayesbandit.tables.role_names import HISTORY
 from bayesbandit.tables.samples import reduced
 from bayesbandit.tables.words import numbers, whole
 from bayesbandit.weighting.base import Balance
@@ -140,9 +140,9 @@ def _columns(
         chosen = list(encoder.columns)
     else:
         chosen = [name for name in there if name not in roles.values()]
-        if has_history(there) and "weight" in chosen:
+        if tuple(there[-len(HISTORY) :]) == HISTORY and "weight" in chosen:
             raise ValueError(
-                "features= must name the contexts: there are the columns of history.to_frame(), "
+                "features= must name the contexts: the columns end as those of history.to_frame(), "
                 f"whose weight tells the arm; got {chosen!r}"
             )
         check_no_identifier(chosen, "features")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 ROLES = ("arm", "reward", "propensity", "time", "reward_time", "batch", "weight")
 RENAME = (  # ends an error about a column
@@ -19,21 +19,9 @@ DEFAULTS = {  # exact names; the first that a table has is its column of the rol
 }
 OF_EACH_ARM = ("probability_", "p_")  # with an arm's name: the column of its probability
 PROBABILITY_PREFIX = "probability:"  # with an arm's name: its role in a command
-HISTORY = ("arm", "reward", "propensity", "weight")  # columns of `history.to_frame()`
-CONTEXT = " (context)"  # ends the name of a feature in it that would have a role
-
-
-def without_role(name: str) -> str:
-    """Return a feature's name so that no log reads it as a role."""
-    usual = {name for names in DEFAULTS.values() for name in names}
-    has_role = name in usual or name in HISTORY or name.startswith(OF_EACH_ARM)
-    return f"{name}{CONTEXT}" if has_role else name
-
-
-def has_history(columns: Sequence[object]) -> bool:
-    """Return whether a table has the columns of `history.to_frame()`, side by side."""
-    places = range(len(columns) - len(HISTORY) + 1)
-    return any(tuple(columns[i : i + len(HISTORY)]) == HISTORY for i in places)
+HISTORY = ("arm", "reward", "propensity", "weight")  # the last columns of `history.to_frame()`
+MARK = "features"  # the attribute of such a table that names its other columns
+CONTEXT = " (context)"  # ends the name of a feature that is called as one of these columns
 
 
 def signs_of_a_log(columns: Iterable[str | int], classes: Iterable[object] = ()) -> list[str | int]:

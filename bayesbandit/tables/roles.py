@@ -12,11 +12,12 @@ from bayesbandit.checks import Name
 from bayesbandit.tables.inputs import listed
 from bayesbandit.tables.role_names import (
     DEFAULTS,
+    HISTORY,
+    MARK,
     OF_EACH_ARM,
     PROBABILITY_PREFIX,
     RENAME,
     ROLES,
-    has_history,
 )
 
 if TYPE_CHECKING:
@@ -33,13 +34,14 @@ class Roles:
     """The roles of a table's columns.
 
     named: columns by role. probabilities: columns by arm. contexts: columns in their order. left:
-    columns that are left out, with reasons.
+    columns that are left out, with reasons. of_history: whether `history.to_frame()` made it.
     """
 
     named: Mapping[str, Name]
     probabilities: Mapping[Name, Name]
     contexts: tuple[Name, ...]
     left: Mapping[Name, str]
+    of_history: bool = False
 
     def without(self, left: Mapping[Name, str]) -> Roles:
         """Return the roles if some contexts are left out. left: the reasons, by column."""
@@ -92,8 +94,9 @@ def roles_of(
     A role that is not given belongs to the column with its exact name (`DEFAULTS`). Each arm's
     probability is in `probability_ARM` or `p_ARM`, if every arm that was chosen has such a column.
     Then each column with the prefix is of an arm, or of one of `arms`; keep= names those that are
-    contexts. The weights of `history.to_frame()`, which tell the arm, are left out. Raise
-    ValueError for a column that is not there or has two roles, and for a role that has no column.
+    contexts. A table of `history.to_frame()` has known columns. Raise ValueError for a column that
+    is not there or has two roles, for a role that has no column, and where the names may be read in
+    two ways.
     """
     if unknown := [role for role in given if role not in ROLES]:
         raise TypeError(f"a column must be one of {list(ROLES)}; got {unknown[0]!r}")
@@ -116,6 +119,8 @@ def roles_of(
     _check_uses(uses, table, there)
     free = [c for c in there if c not in dict(uses)]
     left: dict[Name, str] = dict.fromkeys(dropped, "dropped")
+    of_history = _features_of_history(frame, free, table)
+    free = [c for c in free if c not in (of_history or ())]
     for role, names in DEFAULTS.items():
         usual = [name for name in names if name in free]
         if role not in found and usual:
@@ -137,21 +142,22 @@ def roles_of(
             f"propensity=COLUMN, or --column {PROBABILITY_PREFIX}ARM=COLUMN for each); the columns "
             f"are {there!r}"
         )
-    if has_history(there) and "weight" in free:
+    if of_history is not None and "weight" in free:
         left["weight"] = "the weights of a bandit's history; keep makes it a context"
     elif "weight" in found and found["weight"] not in asked:
         left[found.pop("weight")] = "weights"
     taken = {*found.values(), *vectors.values(), *left}
     if contexts is None:
+        sure = {*kept, *(of_history or ())}
         for role in OUTCOME_ROLES:
-            others = [c for c in DEFAULTS[role] if c in there and c not in (*taken, *kept)]
+            others = [c for c in DEFAULTS[role] if c in there and c not in taken | sure]
             left |= dict.fromkeys(others, f"the {role} is {found.get(role)!r}; keep uses this one")
         taken |= left.keys()
         contexts = [c for c in there if c not in taken or c in kept]
     why = "not in x" if x is not None else "the encoder does not use it"
     left |= {c: why for c in there if c not in taken and c not in contexts}
     found = {role: found[role] for role in ROLES if role in found}
-    return Roles(found, vectors, tuple(contexts), left)
+    return Roles(found, vectors, tuple(contexts), left, of_history is not None)
 
 
 def names_in(names: object) -> list[Name]:
@@ -177,6 +183,24 @@ def _check_uses(uses: Iterable[tuple[Name, str]], table: str, there: Sequence[Na
             raise ValueError(
                 f"column {column!r} is given as {before} and as {use}, which exclude each other"
             )
+
+
+def _features_of_history(
+    frame: pd.DataFrame, free: Sequence[Name], table: str
+) -> list[Name] | None:
+    """Return the columns of features of a table of `history.to_frame()`; None of another table.
+
+    Such a table says so itself, also in a Parquet file. Raise ValueError if only its columns do.
+    """
+    if MARK in frame.attrs:
+        return list(frame.attrs[MARK])
+    if tuple(frame.columns[-len(HISTORY) :]) != HISTORY or "weight" not in free:
+        return None
+    raise ValueError(
+        f"the columns of {table} end as those of history.to_frame(), whose weight tells the arm: "
+        'is "weight" a context, keep=["weight"], or not, drop=["weight"] (a command: '
+        "--column context=weight, --column drop=weight)?"
+    )
 
 
 def _chosen(arm: pd.Series) -> dict[str, Name]:

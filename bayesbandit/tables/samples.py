@@ -1,9 +1,14 @@
-"""Tables in partitions: results that are joined in a tree, and a random sample of the rows."""
+"""Tables in partitions: results that are joined in a tree, and a random sample of the rows.
+
+Each row has a random rank, and the sample is the `MOST` rows with the smallest ranks.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from bayesbandit.checks import Name
 
@@ -12,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MAX_SAMPLE_ROWS = 100_000  # rows of a sample
+RANK_COLUMN = "rank of the row"  # the column by which rows are drawn
 
 
 def reduced[T](
@@ -48,12 +54,30 @@ def reduced[T](
 def sample(table: pd.DataFrame | dd.DataFrame) -> pd.DataFrame:
     """Return a table in memory as it is; of a dask.dataframe all rows, or 100,000 drawn at random.
 
-    The same partitions give the same rows.
+    The rows keep their order. The same partitions give the same rows.
     """
     import pandas as pd
 
     if isinstance(table, pd.DataFrame):
         return table
-    n = len(table)
-    some = table.sample(frac=MAX_SAMPLE_ROWS / n, random_state=0) if n > MAX_SAMPLE_ROWS else table
-    return pd.DataFrame(some.compute())
+    return reduced(table, list(table.columns), _ranked, _least).drop(columns=RANK_COLUMN)
+
+
+def _ranked(frame: pd.DataFrame, number: int) -> pd.DataFrame:
+    """Return the rows of partition `number` that may be in the sample, with their ranks.
+
+    The ranks depend only on the number of the partition and on its length.
+    """
+    rank = np.random.default_rng([number, len(frame)]).random(len(frame))
+    return _least(frame.assign(**{RANK_COLUMN: rank}))
+
+
+def _least(*frames: pd.DataFrame) -> pd.DataFrame:
+    import pandas as pd
+
+    frame = pd.concat(frames, ignore_index=True)
+    if len(frame) <= MAX_SAMPLE_ROWS:
+        return frame
+    return frame.iloc[
+        np.sort(np.argpartition(frame[RANK_COLUMN].to_numpy(), MAX_SAMPLE_ROWS)[:MAX_SAMPLE_ROWS])
+    ]

@@ -17,6 +17,7 @@ from bayesbandit.weighting.base import measured
 from bayesbandit.weighting.reweighting import Form, Inverse
 
 GRADIENT_TOLERANCE = 1e-4  # the gradient's tolerance, in coordinates with a curvature of about 1
+MANY_COLUMNS = 100  # with more columns than this and than rows, fit in the span of the rows
 
 
 class Estimated(Inverse):
@@ -72,12 +73,17 @@ def logistic(x: np.ndarray, label: np.ndarray) -> np.ndarray:
     that of scikit-learn's `LogisticRegression` with C = 1; if A = 2, the first row is 0.
 
     L-BFGS works in the coordinates v = w L, where L Lᵀ = ¼ XᵀX + I is about the curvature at w = 0.
-    It then needs few steps even if columns are correlated.
+    It then needs few steps even if columns are correlated. With more columns than rows, the
+    coefficients lie in the span of the rows, and the fit uses coordinates there.
     """
-    from scipy.linalg import cholesky, solve_triangular
+    from scipy.linalg import cholesky, qr, solve_triangular
     from scipy.optimize import minimize
 
     n, d = x.shape
+    if n < d and d > MANY_COLUMNS:
+        span, coordinates = qr(x.T, mode="economic")
+        w = logistic(coordinates.T, label)
+        return np.column_stack([w[:, :-1] @ span.T, w[:, -1]])
     A = 1 + label.max()
     free = A if A > 2 else 1
     X = np.column_stack([x, np.ones(n)])

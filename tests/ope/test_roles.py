@@ -303,12 +303,12 @@ def test_columns_that_are_added_to_a_history_have_roles_of_their_own():
     assert fewer.features == ("x0",)
 
 
-def test_weights_in_kilograms_are_a_context_but_beside_the_columns_of_a_history():
+def test_weights_in_kilograms_are_a_context_or_a_question():
     frame = table(["weight", "age"])
     assert sorted(Log.of(frame).features) == ["age", "weight"]
     last = frame[["age", "arm", "reward", "propensity", "weight"]]
-    left = Log.of(last.assign(weight=70 + frame["weight"])).roles.left
-    assert left == {"weight": "the weights of a bandit's history; keep makes it a context"}
+    with pytest.raises(ValueError, match=r"--column context=weight, --column drop=weight"):
+        Log.of(last.assign(weight=70 + frame["weight"]))
     assert Log.of(last.assign(weight=70 + frame["weight"]), keep=["weight"]).x.shape[1] == 2
     assert Log.of(frame, weight="weight").features == ("age",)
 

@@ -1,6 +1,8 @@
 """`bb.learn`: the same bandit from any parts of a log, wherever they are."""
 
 import re
+import subprocess
+import sys
 import time
 from itertools import pairwise
 
@@ -405,3 +407,34 @@ def test_the_command_line_learns_files(tmp_path):
         refused = CliRunner().invoke(app, wrong)
         assert refused.exit_code != 0
         assert said in " ".join(refused.output.split())
+
+
+SCRIPT = """
+import dask, dask.dataframe as dd, numpy as np, pandas as pd, pymc as pm
+import bayesbandit as bb
+
+@bb.reward_model(theta=bb.Prior("Normal", mu=0, sigma=1, dims="feature"))
+def mine(x, reward, weight, theta):
+    mu = x @ theta + 0.3
+    pm.Normal("r", mu, 0.5 / pm.math.sqrt(weight), observed=reward)
+    return mu
+
+if __name__ == "__main__":
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    frame = frame.assign(arm=rng.choice(["u", "v"], 60), reward=rng.normal(size=60))
+    with dask.config.set(scheduler="processes"):
+        parts = dd.from_pandas(frame, npartitions=2)
+        bandit = bb.learn(parts, mine, features=["a", "b"])
+    whole = bb.learn(frame, mine, features=["a", "b"])
+    x = rng.normal(size=(5, 2))
+    np.testing.assert_allclose(bandit.predict(x).mean, whole.predict(x).mean, rtol=1e-12)
+"""
+
+
+@pytest.mark.slow
+def test_a_model_of_a_script_learns_in_other_processes(tmp_path):
+    """They have a copy of its function: what rows depend on is compared, and not the function."""
+    file = tmp_path / "script.py"
+    file.write_text(SCRIPT)
+    subprocess.run([sys.executable, "-W", "ignore", file], check=True)

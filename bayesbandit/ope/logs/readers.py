@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesbandit.checks import SILENT_TOLERANCE, Arms, Name, Table, arm_names
-from bayesbandit.environments.encoding import levels_of
+from bayesbandit.environments.encoding import classes, levels_of
 from bayesbandit.history import History, name_array
 from bayesbandit.kernels.propensities import all_chances
 from bayesbandit.tables import inputs
 from bayesbandit.tables.dates import moments
 from bayesbandit.tables.encoder import Encoder
 from bayesbandit.tables.fitting import check_no_identifier
-from bayesbandit.tables.role_names import CONTEXT, has_history
+from bayesbandit.tables.role_names import CONTEXT, HISTORY
 from bayesbandit.tables.roles import Roles, blamed, names_in, roles_of
 from bayesbandit.tables.words import numbers, whole
 
@@ -117,8 +117,8 @@ def of_frame(
         contexts = pd.DataFrame(made, columns=list(encoder.features))
         left = {column: encoder.left.get(column, why) for column, why in roles.left.items()}
         roles = replace(roles, left=left)
-    elif has_history(list(frame.columns)):
-        contexts = contexts.rename(columns=lambda name: str(name).removesuffix(CONTEXT))
+    elif roles.of_history:
+        contexts = contexts.rename(columns={f"{name}{CONTEXT}": name for name in HISTORY})
     elif x is None:
         kept = names_in(keep)
         check_no_identifier([column for column in roles.contexts if column not in kept], "x")
@@ -152,7 +152,8 @@ def _arms_of(
 ) -> tuple[np.ndarray, tuple[Name, ...]]:
     """Return the numbers (n,) of the chosen arms, and the arms' names."""
     try:
-        number, found = levels_of(whole(column))
+        found_in = classes if column.nunique() > 1 else levels_of
+        number, found = found_in(whole(column))
     except ValueError as error:
         raise ValueError(f"column {name!r} (arm): {error}") from error
     arms = given or found
