@@ -249,7 +249,11 @@ BAD = [
         ),
         "drift needs weights as they are",
     ),
-    (lambda: bandit_of(declared.lasso), "draws, which do not forget: got half_life="),
+    (
+        lambda: bandit_of(declared.lasso),
+        "do not forget: got half_life=.*latest rounds",
+    ),
+    (lambda: bandit_of(declared.binary), "do not forget: got half_life=.*bb.Laplace"),
     (lambda: bb.PolicyTreeTS(ARMS, D, base=bb.Ridge(drift=0.1)), "a tree does not forget"),
     (
         lambda: made("a probability", balance=bb.InversePropensity(normalize=True)),

@@ -94,7 +94,7 @@ def test_what_happened_is_an_event(tmp_path):
 
 
 SETTINGS = {
-    "Declared": {"half_life": 30.0},
+    "Declared": {"engine": "laplace", "half_life": 30.0},
     "Sampled": {"engine": "gibbs", "draws": 60, "refit_below": 0.4},
     "Laplace": {"refit_every": 5},
 }
