@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from bayesbandit import checks
 from bayesbandit.bandit import arm_features, fast_path, ticks, transactions
@@ -148,11 +149,11 @@ class Unseeded(np.random.bit_generator.ISeedSequence):
     Mixing a real seed takes longer than drawing 100 normals.
     """
 
-    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray:
+    def generate_state(self, n_words: int, dtype: DTypeLike = np.uint32) -> np.ndarray:
         return np.zeros(n_words, dtype)
 
 
-UNSEEDED: Any = Unseeded()
+UNSEEDED = cast(np.random.SeedSequence, Unseeded())  # NumPy's stubs know no other seeds
 
 
 def refill(bandit: Bandit) -> None:

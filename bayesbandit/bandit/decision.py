@@ -19,8 +19,8 @@ from bayesbandit.runtime.identifiers import BYTES, id_text, new_ids
 from bayesbandit.runtime.shown import html_table
 
 PROBABILITY_TOLERANCE = 1e-9  # of probabilities
-WITH_NAN = "mean", "sd"  # of an arm that was not available, or without a variance
-BOUNDS = {  # of the numbers of a decision
+PARTS_WITH_NAN = "mean", "sd"  # of an arm that was not available, or without a variance
+BOUNDS_OF_PARTS = {  # the least and the largest number of each part of a decision in JSON
     "x": (-MAX_ABS_VALUE, MAX_ABS_VALUE),
     "mean": (-(MAX_ABS_VALUE**2), MAX_ABS_VALUE**2),
     "sd": (0.0, np.inf),
@@ -34,7 +34,7 @@ FORM = {
     "constant": bool,
     "features_of_arms": bool,
     "tick?": object,
-    **dict.fromkeys(("id", "arm", *(name for name in BOUNDS if name != "tick")), object),
+    **dict.fromkeys(("id", "arm", *(name for name in BOUNDS_OF_PARTS if name != "tick")), object),
 }
 
 # what computes the probabilities of these arms, and the standard deviations of all
@@ -217,7 +217,8 @@ class Decision:
         arms = arm_names(values["arms"])
         one = not isinstance(values["arm"], list)
         if one:
-            values = values | {k: [values[k]] for k in values.keys() & {*BOUNDS, "arm", "id"}}
+            several = values.keys() & {*BOUNDS_OF_PARTS, "arm", "id"}
+            values = values | {k: [values[k]] for k in several}
         ids = values["id"]
         demand(
             isinstance(ids, list),
@@ -229,10 +230,11 @@ class Decision:
         demand(n > 0, "a decision must be about one context or more; this one has none")
         demand(len(ids) == n, f"there must be {n} ids; got {len(ids)}")
         taken = [arms.index(one_of(arm, "arm", arms)) for arm in values["arm"]]
-        found = {name: floats(values[name], name) for name in BOUNDS if name in values}
+        found = {name: floats(values[name], name) for name in BOUNDS_OF_PARTS if name in values}
         sizes = {"x": (n, None), **dict.fromkeys(("mean", "sd", "probabilities"), (n, K))}
         for name, array in found.items():
-            form = Numbers(sizes.get(name, (n,)), *BOUNDS[name], nan=name in WITH_NAN)
+            size = sizes.get(name, (n,))
+            form = Numbers(size, *BOUNDS_OF_PARTS[name], nan=name in PARTS_WITH_NAN)
             form.check(array, name)
         x, mean, sd, p = (found[name] for name in sizes)
         own = found["propensity"]

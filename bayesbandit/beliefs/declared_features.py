@@ -8,8 +8,6 @@ learn the contexts as they are.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 
@@ -17,7 +15,7 @@ from bayesbandit.beliefs.linear import Ridge
 from bayesbandit.beliefs.memory import FOR_EVER, Memory
 from bayesbandit.beliefs.regressions import FeatureMap, Regressions
 from bayesbandit.inference.base import NotFinite
-from bayesbandit.inference.exact.distributions import Gaussian, StudentT
+from bayesbandit.inference.exact.distributions import ExactDistribution, Gaussian, StudentT
 from bayesbandit.inference.exact.gaussian import ExactGaussian
 from bayesbandit.inference.plan import Plan
 from bayesbandit.posteriors.posterior import Posterior
@@ -48,7 +46,7 @@ class DeclaredFeatures(FeatureMap):
     block: ExactGaussian | None = None
 
     @property
-    def method(self) -> Any:
+    def method(self) -> ExactGaussian:
         """The linear-Gaussian closed form: the plan's, or `block`, of a linear predictor."""
         return self.plan.method if self.block is None else self.block
 
@@ -184,13 +182,13 @@ def ridge(plan: Plan) -> Ridge | None:
     return Ridge(engine.ridge, engine.noise, intercept=False)
 
 
-def regression(engine: Any, intercept: bool) -> tuple[Ridge, Gaussian | StudentT]:
+def regression(engine: ExactGaussian, intercept: bool) -> tuple[Ridge, ExactDistribution]:
     """Return a `Ridge` with the noise of a closed form, and its prior of θ.
 
     The noise variance is 1 if each row has its own.
     """
     noise = engine.noise or 1.0
     prior = engine.distribution(engine.prior)
-    if not engine.learns_noise:
-        return Ridge(noise, noise, intercept), prior
-    return Ridge(noise, "nig", intercept, prior=(prior.shape, prior.scale * noise)), prior
+    if isinstance(prior, StudentT):
+        return Ridge(noise, "nig", intercept, prior=(prior.shape, prior.scale * noise)), prior
+    return Ridge(noise, noise, intercept), prior

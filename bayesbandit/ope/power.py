@@ -266,7 +266,8 @@ def _found(log: Log, pair: tuple[Name, Name], truth: float, level: float) -> dic
         return nothing
     if found.refused or found.sums is None:
         return nothing
-    above, below = found.low > 0, found.high < 0
+    above = found.low > 0
+    below = found.high < 0
     p_above, p_below = always_valid_p(found.sums, 1 - level)
     right, wrong, p = (above, below, p_above) if truth > 0 else (below, above, p_below)
     return {

@@ -14,7 +14,7 @@ from bayesbandit import checks
 from bayesbandit.bandit import choosing
 from bayesbandit.bandit.bandit import Bandit
 from bayesbandit.bandit.decision import Decision
-from bayesbandit.checks import Name
+from bayesbandit.checks import Contexts, Name
 from bayesbandit.kernels.row_layout import ARM, PROPENSITY, TAIL
 from bayesbandit.runtime.identifiers import id_text, new_ids
 from bayesbandit.service.beginning import beginning_of, check_log, check_same, described
@@ -345,7 +345,7 @@ class Service:
 
 
 def encoded(
-    bandit: Bandit, context: Any, names: tuple[Name, ...] | None
+    bandit: Bandit, context: Contexts, names: tuple[Name, ...] | None
 ) -> tuple[np.ndarray, tuple[Name, ...] | None, bool]:
     """Return encoded contexts, the available arms, and whether x is a single context.
 
@@ -370,7 +370,7 @@ def arms_listed(arms: Iterable[Name] | None) -> tuple[Name, ...] | None:
     return tuple(dict.fromkeys([arms] if isinstance(arms, str | int) else arms))
 
 
-def ids_of(given: Any, n: int, one: bool) -> list[str]:
+def ids_of(given: object, n: int, one: bool) -> list[str]:
     """Return the ids of n decisions as a list; raise ValueError unless all differ."""
     ids = [given] if one else list_of(given, "id")
     found = [check_id(each) for each in ids]
@@ -382,14 +382,14 @@ def ids_of(given: Any, n: int, one: bool) -> list[str]:
     return found
 
 
-def list_of(values: Any, what: str) -> list[Any]:
+def list_of(values: object, what: str) -> list[object]:
     """Return values as a list; raise TypeError if they are a single text."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise TypeError(f"{what} must be text, or a list of texts for several; got {values!r}")
     return values.tolist() if isinstance(values, np.ndarray) else list(values)
 
 
-def each(value: Any, n: int, several: bool) -> list[Any]:
+def each(value: object, n: int, several: bool) -> list[object]:
     """Return a list of n values; a single value is repeated."""
     if not several or isinstance(value, str | bytes) or not isinstance(value, Iterable):
         return [value] * n

@@ -47,11 +47,13 @@ class Watch:
         }
         self.parts.append(pd.DataFrame(part))
         d = len(self.names)
-        self.contexts += [
+        contexts = [
             (row.row[:d] if row.x is None else row.x).reshape(-1, d)
             for row in rows
             if d and not row.erased
         ]
+        if contexts:
+            self.contexts.append(np.concatenate(contexts))  # one array is less than many
 
     @cached_property
     def rows(self) -> pd.DataFrame:
@@ -137,7 +139,7 @@ class Watch:
 def monday(at: pd.Series) -> pd.Series:
     """Return the Monday on which the week of each time begins."""
     day = at.dt.floor("D")
-    return day - pd.to_timedelta(day.dt.dayofweek, unit="D")
+    return day - pd.to_timedelta(day.dt.day_of_week, unit="D")
 
 
 def _at_floor(rows: Sequence[Stored]) -> np.ndarray:

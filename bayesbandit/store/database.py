@@ -7,7 +7,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from contextvars import ContextVar
 from hashlib import sha256
 from importlib.metadata import version
@@ -28,6 +28,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from bayesbandit.runtime.addresses import shown, without_secrets
+from bayesbandit.runtime.context_variables import during
 from bayesbandit.store import urls
 from bayesbandit.store.records import Unavailable
 from bayesbandit.store.tables import metadata
@@ -43,24 +44,14 @@ _deadline = ContextVar("deadline", default=math.inf)  # of this request, by `tim
 _limit = ContextVar("limit", default=math.inf)  # seconds of each statement
 
 
-@contextmanager
-def request_deadline(deadline: float) -> Iterator[None]:
+def request_deadline(deadline: float) -> AbstractContextManager[None]:
     """Set the deadline of this request, of `time.monotonic`: later the log stores nothing."""
-    token = _deadline.set(deadline)
-    try:
-        yield
-    finally:
-        _deadline.reset(token)
+    return during(_deadline, deadline)
 
 
-@contextmanager
-def statement_limit(seconds: float) -> Iterator[None]:
+def statement_limit(seconds: float) -> AbstractContextManager[None]:
     """Let each statement take so many seconds at most."""
-    token = _limit.set(seconds)
-    try:
-        yield
-    finally:
-        _limit.reset(token)
+    return during(_limit, seconds)
 
 
 def deadline() -> float:

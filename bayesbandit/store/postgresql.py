@@ -38,12 +38,12 @@ def bounded(left: Callable[[], float]) -> type[psycopg.Connection[Any]]:
         return _until(gen, time.monotonic() + max(left(), 0.0) + STATEMENT_GRACE_SECONDS)
 
     class Bounded(psycopg.Connection[Any]):
-        def wait(  # type: ignore[override]  # a later psycopg has more settings
-            self, gen: Any, interval: float = SECONDS_BETWEEN_LOOKS, **settings: Any
-        ) -> Any:
-            """Return the result of a generator that waits for the server."""
+        def wait(self, gen: Any, *given: Any, **settings: Any) -> Any:
+            """Return the result of a generator that waits for the server; see psycopg's."""
+            if not given:
+                settings.setdefault("interval", SECONDS_BETWEEN_LOOKS)
             try:
-                return super().wait(in_time(gen), interval, **settings)
+                return super().wait(in_time(gen), *given, **settings)
             except NoAnswer:
                 self.close()
                 raise

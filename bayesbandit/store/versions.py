@@ -204,9 +204,9 @@ def catch_up(ledger: Ledger, version: Version, parts: Parts, until: int | None =
         most = CHANGES_PER_READ if until is None else min(CHANGES_PER_READ, until - version.number)
         if not (changes := ledger.changes(version.number, most)):
             break
-        for change in changes:
+        for each in changes:
             try:
-                version = version.advance(change)
+                version = version.advance(each)
             except Erased as error:
                 later = ledger.snapshot(above=version.number, oldest=True)
                 if later is None or (until is not None and later.number > until):

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 
 import bayesbandit as bb
-from bayesbandit_studies.pictures import names  # noqa: F401
+from bayesbandit_studies.pictures import names
 
 Factory = Callable[..., bb.Bandit]  # (arms, n_features, seed) → Bandit
+
+names.use()

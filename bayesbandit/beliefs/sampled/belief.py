@@ -141,7 +141,9 @@ class SampledBelief(ByDraws):
         They are by the number of rounds that came since the last refit, or by that of the decisions
         made from the draws.
         """
-        cloud, spec, n = self.clouds[g], self.spec, self._count(g)
+        cloud = self.clouds[g]
+        spec = self.spec
+        n = self._count(g)
         used_up = self.decisions - cloud.since >= spec.draws and not spec.frozen
         if cloud.fitted < 0 or n < cloud.seen or used_up:
             return True

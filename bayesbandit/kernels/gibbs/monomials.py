@@ -103,13 +103,15 @@ def precision(terms, D, work):
     for k in range(g):
         c = -2.0 * phi[n + k]
         for i in range(D):
-            row, own = A[i, i:], terms.groups[k, i, i:]
+            row = A[i, i:]
+            own = terms.groups[k, i, i:]
             for j in range(row.size):
                 row[j] = c * own[j] + (row[j] if k > 0 else 0.0)
     for t in range(terms.offset.size):
         c = -2.0 * phi[n + g + t]
         for k in range(terms.form_at[t], terms.form_at[t + 1]):
-            i, one = terms.form_index[k], c * terms.form_coef[k]
+            i = terms.form_index[k]
+            one = c * terms.form_coef[k]
             A[i, P] += one * terms.offset[t]
             for j in range(k, terms.form_at[t + 1]):
                 A[i, terms.form_index[j]] += one * terms.form_coef[j]

@@ -91,7 +91,10 @@ def step(terms, moves, m, state, work, rng):
 
     In powers of exp(r s), S would drown where means lie many sds of the noise from prior means.
     """
-    u, d, r, e = state.u, moves.speed[m], moves.rate[m], moves.exponent[m]
+    u = state.u
+    d = moves.speed[m]
+    r = moves.rate[m]
+    e = moves.exponent[m]
     a = q = 0.0
     low, high = -np.inf, np.inf
     for i in range(u.size):
@@ -108,7 +111,8 @@ def step(terms, moves, m, state, work, rng):
         a += moves.jacobian[m]
         set_direction(terms, moves, m, work)
     for t in range(work.phi.size):
-        k, phi = moves.exponent_of[m, t], work.phi[t]
+        k = moves.exponent_of[m, t]
+        phi = work.phi[t]
         if k >= 0:
             S[k] += phi * work.Q[t]
             if r != 0.0:

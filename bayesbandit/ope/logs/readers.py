@@ -23,7 +23,7 @@ from bayesbandit.tables.words import numbers, whole
 if TYPE_CHECKING:
     import pandas as pd
 
-READERS = {
+READER_OF_ROLE = {
     "reward": numbers, "propensity": numbers, "batch": numbers, "time": moments,
     "reward_time": moments,
 }  # fmt: skip
@@ -142,8 +142,8 @@ def of_frame(
         if (p == 0).any() and (p[np.arange(len(p)), k] > 0).all():
             parts["available"] = p > 0
     with blamed(roles):
-        for role in (role for role in named if role in READERS):
-            parts[role] = READERS[role](frame[named[role]], role)
+        for role in (role for role in named if role in READER_OF_ROLE):
+            parts[role] = READER_OF_ROLE[role](frame[named[role]], role)
     return {**parts, "x": contexts if roles.contexts else None, "encoder": encoder}
 
 

@@ -24,5 +24,8 @@ DESIGNS = {
     r"breast_cancer": r"breast cancer",
 }
 
-style.KNOWN.update(LOOKS)
-style.DESIGNS.update(DESIGNS)
+
+def use() -> None:
+    """Let all pictures of this process have these looks and words."""
+    style.KNOWN.update(LOOKS)
+    style.DESIGNS.update(DESIGNS)
