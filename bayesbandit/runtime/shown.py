@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import MISSING, Field, fields
 from typing import Any
-
-from bayesbandit.runtime.context_variables import during
 
 MAX_ROWS = 20  # of a table in a notebook
 
 _in_full = ContextVar("in_full", default=False)
 
 
-def in_full() -> AbstractContextManager[None]:
+@contextmanager
+def in_full() -> Iterator[None]:
     """Show all settings meanwhile: for texts that are kept and compared, defaults count too.
 
     Settings that can only be given by name are left out if they have their defaults.
     """
-    return during(_in_full, True)
+    token = _in_full.set(True)
+    try:
+        yield
+    finally:
+        _in_full.reset(token)
 
 
 def shows_all() -> bool:

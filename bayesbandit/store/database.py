@@ -28,7 +28,6 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
 
 from bayesbandit.runtime.addresses import shown, without_secrets
-from bayesbandit.runtime.context_variables import during
 from bayesbandit.store import urls
 from bayesbandit.store.records import Unavailable
 from bayesbandit.store.tables import metadata
@@ -44,14 +43,24 @@ _deadline = ContextVar("deadline", default=math.inf)  # of this request, by `tim
 _limit = ContextVar("limit", default=math.inf)  # seconds of each statement
 
 
+@contextmanager
+def _during(variable: ContextVar[float], value: float) -> Iterator[None]:
+    """Give a context variable a value within the `with` statement."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
 def request_deadline(deadline: float) -> AbstractContextManager[None]:
     """Set the deadline of this request, of `time.monotonic`: later the log stores nothing."""
-    return during(_deadline, deadline)
+    return _during(_deadline, deadline)
 
 
 def statement_limit(seconds: float) -> AbstractContextManager[None]:
     """Let each statement take so many seconds at most."""
-    return during(_limit, seconds)
+    return _during(_limit, seconds)
 
 
 def deadline() -> float:

@@ -226,7 +226,7 @@ def client_of(service):
 
     from bayesbandit.service.server import application
 
-    app = application(service, KEY)
+    app = application(service, KEY, deadline=60)  # the first answer loads kernels
     return TestClient(
         app, headers={"Authorization": f"Bearer {KEY}"}, raise_server_exceptions=False
     )
