@@ -20,6 +20,7 @@ def scale_of(sigma2, variance):
     """Return √(σ² z'B⁻¹z), also where the product is beyond float64."""
     if variance > MAX_VARIANCE or sigma2 == np.inf:
         return np.inf
+    # the product of the roots is in range where that of the squares is not
     product = sigma2 * variance
     return np.sqrt(product) if product < np.inf else np.sqrt(sigma2) * np.sqrt(variance)
 
@@ -39,6 +40,7 @@ def moments_of_block(numbers, zt, means, scales, work):
     v = work[D + 4 : D + 8]
     for i in range(D):
         for b in range(B):
+            # U'h = z − origin, as in `root.solve_half`
             h[i, b] = zt[i, b] - arm.origin[i]
     for k in range(0, blocks, 4):
         u0 = arm.U[k * M : (k + 1) * M]
@@ -64,6 +66,7 @@ def moments_of_block(numbers, zt, means, scales, work):
             for b in range(B):
                 rest[b] -= a0 * h0[b]
     m[:], v[:] = 0.0, 0.0
+    # z'θ = Σ h_k t_k and z'B⁻¹z = Σ h_k² / d_k, in the four running sums of the one-context form
     for k in range(D):
         lane = k % 4 if k < blocks else 0
         mean = m[lane]

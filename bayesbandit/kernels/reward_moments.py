@@ -19,6 +19,7 @@ def add_moments(head, before, weight, mean, spread, skew, tail):
     """
     if not weight > 0.0:
         return
+    # m = m₁ + (w₂/w) gap, and M₂ = M₂₁ + M₂₂ + gap² w₁w₂/w
     new = weight / (before + weight)
     gap = mean - head.mean_r
     old = 1.0 - new
@@ -32,6 +33,8 @@ def add_moments(head, before, weight, mean, spread, skew, tail):
     between = between / total
     back = new * gap  # how far the common mean is from the old one,
     on = old * gap  # and how far the added rewards' mean is from it
+    # M₄ about the common mean: each part's own moments are moved by `back` or `on`, as
+    # Σ(r − m + g)⁴ = M₄ + 4g M₃ + 6g² M₂ + g⁴ W; the last terms of both parts add to `between`
     head.tail = (
         mine * (head.tail - 4.0 * back * head.skew + 6.0 * back * back)
         + its * (tail + 4.0 * on * skew + 6.0 * on * on)
@@ -73,6 +76,8 @@ def kurtosis(arms):
         gap = head.mean_r - mean
         gap2 = gap * gap
         own = head.spread / head.w_bar
+        # Σ(r − m)⁴ about the mean of all is M₄ + 4g M₃ + 6g² M₂ + g⁴ W: `within` times M₂, and
+        # `between` times g²
         within = head.tail + 4.0 * gap * head.skew + 6.0 * gap2
         between = head.scaled_sum_w * gap2
         tail += share * own * within + share * between * gap2

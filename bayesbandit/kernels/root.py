@@ -24,12 +24,14 @@ kernel = njit(cache=True, error_model="numpy")
 def pivot(d, t, k, p, w, y):
     """Eliminate the entry p in column k of a row with weight w and reward y. Return c and s, by
     which row k of U is mixed with the rest of the row, and what is left of w and y."""
+    # d_k becomes d_k + w p², and the row's share of the average is s = w p / (d_k + w p²)
     s = w * p
     new = d[k] + s * p
     inverse = 1.0 / new
     c = d[k] * inverse
     s = s * inverse
     d[k] = new
+    # what θ as it was does not explain of the reward, once column k is eliminated
     left = y - p * t[k]
     t[k] = c * t[k] + s * y
     return c, s, c * w, left
@@ -64,6 +66,8 @@ def rotate_in(arm, x, y, w, first):
         u1 = arm.U[start + M : start + 2 * M]
         u2 = arm.U[start + 2 * M : end - M]
         u3 = arm.U[end - M : end]
+        # Row k + 1 of U can be mixed only with what row k has left of x. So a triangle of 4 × 4
+        # entries comes first, for the four pivots; then all four rows pass over the rest at once.
         p0 = x[k]
         c0, s0, w, y = pivot(d, t, k, p0, w, y)
         p1 = mix(u0, k + 1, x[k + 1], c0, s0, p0)
@@ -76,6 +80,7 @@ def rotate_in(arm, x, y, w, first):
         p3 = mix(u2, k + 3, x3, c2, s2, p2)
         c3, s3, w, y = pivot(d, t, k + 3, p3, w, y)
         u0, u1, u2, u3, rest = u0[k + 4 :], u1[k + 4 :], u2[k + 4 :], u3[k + 4 :], x[k + 4 :]
+        # x ← x − p u and u ← c u + s x, for four rows of U in turn
         for j in range(rest.size):
             z = mix(u0, j, rest[j], c0, s0, p0)
             z = mix(u1, j, z, c1, s1, p1)
@@ -87,6 +92,7 @@ def rotate_in(arm, x, y, w, first):
         c, s, w, y = pivot(d, t, k, p, w, y)
         for j in range(k + 1, D):
             x[j] = mix(row, j, x[j], c, s, p)
+    # the row is eliminated: what is left of its reward is a residual that no θ explains
     return w * y * y
 
 
@@ -125,15 +131,18 @@ def factor(arm, rr):
     D = arm.d.size
     M = stride(D)
     for j in range(D):
+        # until its turn comes, d_j holds the smallest pivot that is not rounding
         d[j] = max(LOST_PIVOT * D * U[j * M + j], MIN_PRECISION)
     for j in range(D):
         row = U[j * M : (j + 1) * M]
         is_lost = row[j] <= d[j]
         if not is_lost:
             d[j] = row[j]
+        # U'Dt = b, row by row: t_j = (b_j − Σ_{i<j} u_ij d_i t_i) / d_j, and b'B⁻¹b = Σ d_j t_j²
         t[j] /= d[j]
         rr -= t[j] * t[j] * d[j]
         row[j] = 1.0
+        # the Schur complement: B_ki ← B_ki − B_jk B_ji / d_j, and b_k ← b_k − B_jk t_j
         for k in range(j + 1, D):
             if is_lost:
                 row[k] = 0.0
@@ -153,6 +162,7 @@ def solve_half(arm, z, h):
     """Fill h (stride,) with U'⁻¹(z − origin)."""
     D, M = z.size, h.size
     blocks = D - D % 4
+    # U'h = z − origin, from above: h_i = z_i − origin_i − Σ_{k<i} u_ki h_k
     for i in range(D):
         h[i] = z[i] - arm.origin[i]
     for i in range(D, M):
@@ -165,6 +175,7 @@ def solve_half(arm, z, h):
         u2 = arm.U[start + 2 * M : end - M]
         u3 = arm.U[start + 3 * M : end]
         rest = h[k:]
+        # a 4 × 4 triangle, then its four rows are subtracted from all that follow
         h0 = rest[0]
         h1 = rest[1] - u0[1] * h0
         h2 = (rest[2] - u0[2] * h0) - u1[2] * h1
@@ -187,6 +198,7 @@ def mean_and_variance(arm, z, h):
     blocks = D - D % 4
     m0, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0
     v0, v1, v2, v3 = 0.0, 0.0, 0.0, 0.0
+    # z'θ = Σ h_k t_k and z'B⁻¹z = Σ h_k² / d_k, (3), in four running sums, which vectorise
     for k in range(0, blocks, 4):
         h0 = h[k]
         h1 = h[k + 1]
@@ -216,11 +228,13 @@ def coefficients(arm, theta):
     blocks = D - D % 4
     for k in range(M):
         theta[k] = 0.0
+    # Uθ = t, from below: θ_k = t_k − Σ_{j>k} u_kj θ_j
     for k in range(D - 1, blocks - 1, -1):
         theta[k] = t[k]
         for j in range(k + 1, D):
             theta[k] -= U[k * M + j] * theta[j]
     for k in range(blocks - 4, -1, -4):
+        # what has been solved below, for four rows at once; θ is still 0 within the block
         s0, s1, s2, s3 = four_dots(U, theta, k * M, M, (k + 4) // 8 * 8, M)
         u = U[k * M + k :]
         h3 = t[k + 3] - s3
@@ -244,6 +258,7 @@ def walk(arm, step, S):
     D = arm.d.size
     M = stride(D)
     blocks = D - D % 4
+    # the lower triangle of S = D⁻¹ + step UU': (UU')_ji for i ≤ j, from row j of U on
     for j in range(D):
         row, own = S[j * M : (j + 1) * M], U[j * M : (j + 1) * M]
         for i in range(0, min(j + 1, blocks), 4):
@@ -254,6 +269,8 @@ def walk(arm, step, S):
         for i in range(j + 1):
             row[i] *= step
         row[j] += 1.0 / d[j]
+    # S = VΓV' from the last column upwards: γ_j is the pivot, v_ij = S_ij / γ_j, and V⁻¹ is
+    # applied to U and t as it is found: row i loses v_ij times row j
     for j in range(D - 1, -1, -1):
         v = S[j * M : j * M + j]
         gamma = S[j * M + j]

@@ -19,6 +19,7 @@ kernel = njit(cache=True, error_model="numpy")
 @kernel
 def normal_cdf(z: float) -> float:
     """Return Φ(z) = ½ erfc(-z/√2)."""
+    # 1 − erf would lose the digits of the lower tail
     return 0.5 * math.erfc(-z * math.sqrt(0.5))
 
 
@@ -44,5 +45,6 @@ def reach(df: float) -> float:
     """
     if df == np.inf:
         return NORMAL_REACH
+    # both bounds, solved for z where they are NEGLIGIBLE_MASS
     power = math.sqrt(df) * (peak(df) / (math.sqrt(df) * NEGLIGIBLE_MASS)) ** (1.0 / df)
     return min(power, math.sqrt(df * math.expm1(NORMAL_REACH**2 / max(df - 0.5, 0.25))))

@@ -34,6 +34,7 @@ def room(D: int, extra: int = 1) -> tuple[int, int]:
 def finish_rows(W, k, floor):
     """Finish rows k … k + 3 of U, from which all rows above have been subtracted."""
     start = k - k % TILE_LANES
+    # within the four rows, one after another: u_ri ← (a_ri − Σ_q u_qr u_qi) / u_rr
     for r in range(k, k + TILE_ROWS):
         row = W[r, start:]
         for q in range(k, r):
@@ -41,11 +42,13 @@ def finish_rows(W, k, floor):
             above = W[q, start:]
             for i in range(row.size):
                 row[i] -= c * above[i]
+        # a lost pivot: its row becomes 0, and its direction keeps a tiny precision
         lifted = max(floor[r], 1e-300)
         pivot = math.sqrt(max(W[r, r], lifted))
         scale = 1.0 / pivot if W[r, r] > lifted else 0.0
         for i in range(row.size):
             row[i] *= scale
+        # rounded as the rest of its row is
         W[r, r] = pivot * pivot * (1.0 / pivot)
 
 
@@ -62,6 +65,7 @@ def factor(A, diagonal, W):
     for j in range(D):
         floor[j] = LOST_PIVOT * D * (A[j, j] + diagonal[j])
     for k in range(0, D, TILE_ROWS):
+        # rows k … k + 3 of A and B, less what all rows above have of them
         for i in range(k - k % TILE_LANES, M, TILE_LANES):
             subtract_tile(W, A, W, W, k, i, 0, k)
         for r in range(k, k + TILE_ROWS):
@@ -73,6 +77,7 @@ def factor(A, diagonal, W):
 def subtract_gram(base, left, right, W):
     """Fill the upper triangle of W with base − left'right, for left and right (p, as base)."""
     D, M = W.shape
+    # a panel of rows at a time, so that it stays in the cache while all tiles use it
     for start in range(0, left.shape[0], PANEL_ROWS):
         stop = min(start + PANEL_ROWS, left.shape[0])
         for k in range(0, D, TILE_ROWS):

@@ -26,6 +26,7 @@ def dots(typingctx, U, v, row, stride, start, stop):
             context.make_array(kind)(context, builder, array).data
             for kind, array in zip(signature.args[:2], args[:2], strict=True)
         )
+        # a vector of 8 running sums for each of the four rows
         zero = ir.Constant(ir.VectorType(ir.DoubleType(), TILE_LANES), [0.0] * TILE_LANES)
         sums = [cgutils.alloca_once_value(builder, zero) for _ in range(TILE_ROWS)]
         begins = [row]
@@ -33,6 +34,7 @@ def dots(typingctx, U, v, row, stride, start, stop):
             begins.append(builder.add(begins[-1], stride))
         step = ir.Constant(row.type, TILE_LANES)
         with cgutils.for_range_slice(builder, start, stop, step) as (j, _):
+            # v is loaded once for all four
             values = load(builder.gep(v, [j]))
             for begin, total in zip(begins, sums, strict=True):
                 terms = load(builder.gep(U, [builder.add(begin, j)]))

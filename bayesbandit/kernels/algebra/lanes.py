@@ -23,11 +23,13 @@ def factor(A, diagonal):
         for p in range(L):
             square = pivot[p]
             smallest = lost * scale[p]
+            # a lost pivot is lifted, and the rest of its row is set to 0
             pivot[p] = 1.0 / np.sqrt(max(square, smallest, 1e-300))
             scale[p] = pivot[p] if square > smallest else 0.0
         for i in range(j + 1, D):
             for p in range(L):
                 A[j, i, p] *= scale[p]
+        # A_ki ← A_ki − U_jk U_ji
         for k in range(j + 1, D):
             c = A[j, k]
             for i in range(k, D):
@@ -38,6 +40,7 @@ def factor(A, diagonal):
 def solve(U, b):
     """Solve in place: b ← (U'U)⁻¹ b, by what `factor` left in U; b (D, L)."""
     D = b.shape[0]
+    # U'y = b from above, then Ub = y from below; the diagonal holds 1/pivot
     for j in range(D):
         multiply(b[j], U[j, j])
         for i in range(j + 1, D):

@@ -63,11 +63,13 @@ def tile(typingctx, out, base, left, right, k, i, start, stop):
         def at(matrix, row, column):
             return builder.gep(matrix[0], [builder.add(builder.mul(row, matrix[1]), column)])
 
+        # the tile: four vectors of 8 numbers, which stay in registers while p runs
         rows = [builder.add(k, ir.Constant(word, r)) for r in range(TILE_ROWS)]
         sums = [cgutils.alloca_once_value(builder, load(at(base, row, i))) for row in rows]
         with cgutils.for_range_slice(builder, start, stop, ir.Constant(word, 1)) as (p, _):
             values = load(at(right, p, i))
             for row, total in zip(rows, sums, strict=True):
+                # one number of left against eight of right: total ← total − left_pr right_p
                 minus = builder.fneg(builder.load(at(left, p, row)))
                 builder.store(multiply_add(spread(minus), values, builder.load(total)), total)
         for row, total in zip(rows, sums, strict=True):

@@ -43,6 +43,7 @@ def weight_left(head, family):
 @njit(cache=True)
 def parameters(arm, settings):
     """Return the a and b of an arm's posterior."""
+    # weights of mean 1: the sums count as many rounds as there were
     w_bar = 1.0
     head = head_of(arm)
     setting = named(settings)
@@ -82,5 +83,6 @@ def moments_or_shape(arm, kind):
     and b, return the mean, b and a."""
     head = head_of(arm)
     if kind in DRAWN:
+        # who draws a beta or gamma number needs its parameters and no spread
         return head.mean, head.b, head.a
     return head.mean, head.sd, np.inf

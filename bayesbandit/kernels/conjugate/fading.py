@@ -24,6 +24,7 @@ def pass_time(arm, tick, rate, settings):
         return
     head.clock = tick
     if rate > 0.0:
+        # the rounds fade, and the prior's a and b stay
         share = math.exp(-rate * passed)
         head.hits *= share
         head.rest *= share
@@ -47,6 +48,7 @@ def log_density(arm, reward, settings):
     """
     a, b = head_of(arm).a, head_of(arm).b
     if int(named(settings).family) == GAMMA:
+        # Γ(a + r)/Γ(a) (b/(1 + b))ᵃ (1 + b)^−r; r! is left out
         log = math.lgamma(a + reward) - math.lgamma(a)
         return log - a * math.log1p(1.0 / b) - reward * math.log1p(b)
     return math.log(a if reward == 1.0 else b) - math.log(a + b)
@@ -68,6 +70,7 @@ def learn_all(blocks, rates, tick, arm, reward, weight, settings, gone, log_weig
         for m in range(M):
             one = blocks[m, arm[i]]
             pass_time(one, now, rates[m], settings)
+            # the half-life is judged by what it foretold, before it learns the row
             score[m] = log_density(one, reward[i], settings)
             share = math.exp(rates[m] * (tick[i] - now))
             if share >= gone:

@@ -37,6 +37,7 @@ def gamma_moments(a, b):
 @njit(cache=True)
 def mixed(bits):
     """Return 64 bits, each of which depends on all 64 bits of the input (SplitMix64's mixing)."""
+    # the constants and shifts are those of the paper's finalizer
     bits = (bits ^ (bits >> LEFT)) * FIRST
     bits = (bits ^ (bits >> MIDDLE)) * SECOND
     return bits ^ (bits >> RIGHT)
@@ -74,12 +75,14 @@ def log_gamma(a, state):
     while True:
         u, state = uniform(state)
         turn, state = uniform(state)
+        # a normal by Box and Muller
         y = unit * math.sqrt(-2.0 * math.log(u)) * math.cos(2.0 * math.pi * turn)
         u, state = uniform(state)
         if y <= -1.0:
             continue
         log = math.log1p(y)
         flat = abs(y) < SERIES_BELOW
+        # 3 log(1 + y) − 3y + 3y²/2 − y³ = −3y⁴/4 + 3y⁵/5 − …
         part = y**4 * (0.6 * y - 0.75) if flat else 3.0 * (log - y + 0.5 * y * y) - y**3
         if u < 1.0 + d * part or math.log(u) < d * part:
             break
@@ -92,6 +95,7 @@ def log_gamma(a, state):
 @njit(cache=True, error_model="numpy")
 def log_odds(a, b, state):
     """Return log v/(1 − v) of a draw v ~ Beta(a, b), and the next state."""
+    # v = G_a/(G_a + G_b), so v/(1 − v) = G_a/G_b
     success, state = log_gamma(a, state)
     failure, state = log_gamma(b, state)
     return math.log(centre(a) / centre(b)) + success - failure, state

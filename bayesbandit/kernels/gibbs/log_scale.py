@@ -71,7 +71,9 @@ def stretched_height(s, a, q, e, S, r, first, second):
 @kernel
 def slice_from(a, q, e, S, r, first, second, low, high, rng):
     """Return the next point of a slice sampler of `stretched_height` that stands at 0."""
+    # the height of the slice: log of a uniform share of the density at 0
     level = stretched_height(0.0, a, q, e, S, r, first, second) - rng.standard_exponential()
+    # an interval of width 1 at a random place about 0, widened until both ends are out of the slice
     left = -rng.random()
     right = left + 1.0
     for _ in range(MAX_STEPS):
@@ -84,6 +86,7 @@ def slice_from(a, q, e, S, r, first, second, low, high, rng):
         right += 1.0
     left, right = max(left, low), min(right, high)
     for _ in range(MAX_SHRINKS):
+        # a point within; one that is out of the slice becomes the end on its side
         s = left + rng.random() * (right - left)
         if stretched_height(s, a, q, e, S, r, first, second) > level:
             return s
@@ -119,6 +122,7 @@ def draw(a, q, e, S, low, high, rng):
                 last, other = other, last
             # x = exp(e s) has the density x^(−½) exp(S x + S_other / x): the inverse of an
             # inverse Gaussian
+            # exp(S x + S'/x) = exp(S (x − m)² / x) up to a constant, with m² = S'/S
             m = math.sqrt(S[other] / S[last])
             x = inverse_of_inverse_gaussian(m, -2.0 * S[last], rng)
             return math.log(max(x, MIN_SCALE)) / e[last]

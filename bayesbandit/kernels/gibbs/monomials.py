@@ -101,6 +101,7 @@ def precision(terms, D, work):
     if g == 0:
         A[:] = 0.0
     for k in range(g):
+        # groups of rows: G and its right-hand side were summed once
         c = -2.0 * phi[n + k]
         for i in range(D):
             row = A[i, i:]
@@ -111,6 +112,7 @@ def precision(terms, D, work):
         c = -2.0 * phi[n + g + t]
         for k in range(terms.form_at[t], terms.form_at[t + 1]):
             i = terms.form_index[k]
+            # (a'δ − o)² of few coordinates: the entries i, j of −2φ aa'
             one = c * terms.form_coef[k]
             A[i, P] += one * terms.offset[t]
             for j in range(k, terms.form_at[t + 1]):
@@ -118,6 +120,7 @@ def precision(terms, D, work):
     if n > 0:
         scaled = work.scaled
         for t in range(n):
+            # rows, each with a φ of its own: A ← A − X' diag(2φ) X, and so their right-hand sides
             c = 2.0 * phi[t]
             target = scaled[t]
             source = terms.rows[t]
@@ -134,6 +137,7 @@ def draw_delta(terms, state, work, rng):
     precision(terms, D, work)
     factor(work.A, work.diagonal, work.W)
     for j in range(D):
+        # factor left U'⁻¹η in column P
         state.delta[j] = work.W[j, P] + rng.standard_normal()
     solve_upper(work.W, state.delta)
 
@@ -169,6 +173,7 @@ def evaluate(terms, delta, work):
             image[j] = -G[j, P]
         add_product(G, delta, image)
         for j in range(D):
+            # δ'Gδ − 2 δ'F'o + Σ c o²
             total += delta[j] * (image[j] - G[j, P])
         Q[n + k] = total
     for k in range(terms.offset.size):
@@ -198,6 +203,7 @@ def conditional(terms, i, u, work):
         S[k] = 0.0
     for k in range(terms.term_at[i], terms.term_at[i + 1]):
         t = terms.term[k]
+        # terms with the same exponent of u_i are one exponential in s
         S[terms.slot[k]] += work.phi[t] * work.Q[t]
     return terms.linear[i] + 2.0 * terms.square[i] * u[i], terms.square[i]
 
@@ -217,6 +223,7 @@ def draw_elements(terms, u, work, rng):
         s = min(max(u[i] + s, -MAX_ABS_LOG_SCALE), MAX_ABS_LOG_SCALE) - u[i]
         u[i] += s
         for k in range(S.size):
+            # φ ← φ exp(e s): one exponential for each distinct e
             S[k] = math.exp(terms.slot_exponent[k] * s)
         for k in range(terms.term_at[i], terms.term_at[i + 1]):
             phi[terms.term[k]] *= S[terms.slot[k]]

@@ -58,6 +58,7 @@ def set_direction(terms, moves, m, work):
     for j in range(w.size):
         w[j] = 0.0
         for k in range(moves.square_at[m * w.size + j], moves.square_at[m * w.size + j + 1]):
+            # the δ whose prior forms are ρ: by it all of them are stretched alike
             w[j] += moves.share[k] * rho[n + g + moves.square[k]]
     for t in range(n):
         slope[t] = dot(w, terms.rows[t])
@@ -99,6 +100,7 @@ def step(terms, moves, m, state, work, rng):
     low, high = -np.inf, np.inf
     for i in range(u.size):
         if d[i] != 0.0:
+            # the terms α u + β u² at u + s d, and the walls of each u in units of s
             a += d[i] * (terms.linear[i] + 2.0 * terms.square[i] * u[i])
             q += d[i] * d[i] * terms.square[i]
             one = (max(terms.low[i], -MAX_ABS_LOG_SCALE) - u[i]) / d[i]
@@ -108,11 +110,13 @@ def step(terms, moves, m, state, work, rng):
         return
     S, first, second = np.zeros((3, e.size))
     if r != 0.0:
+        # of δ ← δ + (e^{rs} − 1) w: stretching J coordinates by e^{rs} has the Jacobian e^{rsJ}
         a += moves.jacobian[m]
         set_direction(terms, moves, m, work)
     for t in range(work.phi.size):
         k = moves.exponent_of[m, t]
         phi = work.phi[t]
+        # a square that is stretched with its scale (k < 0) stays as it is
         if k >= 0:
             S[k] += phi * work.Q[t]
             if r != 0.0:
@@ -122,6 +126,7 @@ def step(terms, moves, m, state, work, rng):
     add_scaled(u, s, d)
     for k in range(e.size):
         S[k] = math.exp(e[k] * s)
+    # φ Q of a stretched square is constant, and Q grows by e^{2rs}
     scaled = math.exp(-2.0 * r * s)
     for t in range(work.phi.size):
         k = moves.exponent_of[m, t]
@@ -142,6 +147,7 @@ def sweep(terms, moves, state, work, delta, u, kept, tune, rng):
     )
     delta, u, kept = unmanaged(delta), unmanaged(u), unmanaged(kept)
     for s in range(-tune, delta.shape[0]):
+        # anew in each sweep, so that the rounding of products does not add up
         weigh(terms, state.u, work.phi)
         draw_delta(terms, state, work, rng)
         evaluate(terms, state.delta, work)

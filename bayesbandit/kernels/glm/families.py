@@ -39,6 +39,7 @@ def beyond(t):
     """Return φ(t)/Φ(−t) − t, by which the normal's hazard exceeds t."""
     if t < TAIL_FROM:
         return 2.0 * math.exp(-0.5 * t * t) / (ROOT_2_PI * math.erfc(t * math.sqrt(0.5))) - t
+    # φ(t)/Φ(−t) = t + 1/(t + 2/(t + 3/(t + …))), Laplace's continued fraction
     tail = t
     for k in range(8, 1, -1):
         tail = t + k / tail
@@ -50,6 +51,7 @@ def log_normal_cdf(x):
     """Return log Φ(x)."""
     if x > -TAIL_FROM:
         return math.log(0.5 * math.erfc(-x * math.sqrt(0.5)))
+    # log φ(x) less the log of the hazard φ(x)/Φ(x)
     return -0.5 * x * x - math.log(ROOT_2_PI * (beyond(-x) - x))
 
 
@@ -72,11 +74,13 @@ def slope_and_curvature(kind, number, eta, r):
     if kind == PROBIT:
         one = beyond(-eta)  # Φ'(η)/Φ(η) + η, and likewise at −η
         other = beyond(eta)
+        # the hazards are one − η and other + η; a hazard h(t) = φ(t)/Φ(−t) has h' = h (h − t)
         slope = r * (one - eta) - (1.0 - r) * (other + eta)
         return slope, r * (one - eta) * one + (1.0 - r) * (other + eta) * other
     if kind == POISSON:
         mean = math.exp(min(eta, MAX_EXPONENT))
         return r - mean, mean
+    # ℓ' = r − N p and −ℓ'' = N p (1 − p), p = 1/(1 + e^−ψ)
     trials = number if kind == BINOMIAL else r + number
     psi = eta if kind == BINOMIAL else eta - math.log(number)
     p = logistic(psi)
@@ -116,6 +120,7 @@ def wide(kind, m, s, steps):
     of P(η > t) over the chance at t. Their derivatives are analytic in a strip about the line, so
     that a uniform grid serves."""
     first = second = 0.0
+    # E p(η) = ∫ p'(t) P(η > t) dt and E p(η)² = ∫ 2 p(t) p'(t) P(η > t) dt
     h = steps[1] - steps[0]
     for t in steps:
         p = success(kind, t)
@@ -132,6 +137,7 @@ def mean_and_sd(kind, number, eta, sd, nodes, weights, steps, mean, out):
     for i in range(eta.size):
         m, s = eta[i], sd[i]
         if kind in (POISSON, NEGATIVE_BINOMIAL):
+            # a log-normal mean reward
             mean[i] = math.exp(min(m + 0.5 * s * s, MAX_EXPONENT))
             out[i] = mean[i] * math.sqrt(math.expm1(min(s * s, MAX_EXPONENT)))
         else:

@@ -43,6 +43,7 @@ def settled(eta, variance, kind, number, r, w):
     before = np.inf
     for _ in range(2000):
         slope, curvature = slope_and_curvature(kind, number, x, r)
+        # times the variance; it falls in x, so that its sign tells on which side the root is
         excess = eta - x + variance * w * slope
         if excess > 0.0:
             low = x
@@ -77,8 +78,10 @@ def observe(
         total[g, 1] += 1.0
         if normalize:
             w *= total[g, 1] / total[g, 0]
+        # what all rows before say of this row's η
         mean, variance = mean_and_variance(arm_of(arm, D), z[i], work[: stride(D)])
         x = settled(mean + offset[i], variance, kind, number, reward[i], w)
+        # with its slope and curvature at the mode, the row is a normal observation of η
         y, v = pseudo(x, kind, number, reward[i], w)
         linear.update(arm, z[i], y - offset[i], v, settings, work)
         if total[g, 1] >= due[g]:

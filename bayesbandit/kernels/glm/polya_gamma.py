@@ -26,6 +26,7 @@ kernel = njit(cache=True, error_model="numpy", nogil=True)
 def coefficient(n, x):
     """Return a_n(x), of the alternating series of the density of PG(1, 0) at x/4 (Devroye 2009)."""
     half = n + 0.5
+    # the two forms of one theta function: this one converges fast for large x, the other for small
     if x > SERIES_MEET:
         return math.pi * half * math.exp(-0.5 * (half * math.pi) ** 2 * x)
     u = 2.0 / (math.pi * x)
@@ -36,6 +37,7 @@ def coefficient(n, x):
 def right_of_cut(z):
     """Return the share of the proposal beyond the cut. The proposal is exponential there, and an
     inverse Gaussian of mean 1/z before it."""
+    # Polson, Scott and Windle: p/(p + q), p = π e^{−K t}/2K, q = 2 e^{−z} IG(t; 1/z, 1)
     rate = 0.125 * math.pi * math.pi + 0.5 * z * z
     root = math.sqrt(1.0 / SERIES_MEET)
     first = math.log(rate) + rate * SERIES_MEET
@@ -50,6 +52,7 @@ def right_of_cut(z):
 @kernel
 def inverse_gaussian_below(z, rng):
     """Return a draw, below the cut, of an inverse Gaussian of mean 1/z and shape 1."""
+    # of a mean beyond the cut t: 1/N² of a normal N > 1/√t, accepted by e^{−z²x/2}
     if z * SERIES_MEET < 1.0:
         while True:
             first, second = rng.standard_exponential(), rng.standard_exponential()
@@ -61,6 +64,7 @@ def inverse_gaussian_below(z, rng):
     mean = 1.0 / z
     while True:
         normal = rng.standard_normal()
+        # Michael, Schucany and Haas (1976), until a draw is below the cut
         q = 0.5 * mean * normal * normal
         x = mean / (1.0 + q + math.sqrt(q * (2.0 + q)))
         if rng.random() > mean / (mean + x):
@@ -80,6 +84,8 @@ def draw_one(c, rng):
             x = SERIES_MEET + rng.standard_exponential() / rate
         else:
             x = inverse_gaussian_below(z, rng)
+        # Σ (−1)ⁿ a_n(x) is between any two of its partial sums that follow each other: after a few
+        # terms it is known whether a uniform share of a_0 is below it
         total = coefficient(0, x)
         level = rng.random() * total
         n = 0
@@ -100,6 +106,7 @@ def moments(c):
     """Return the mean and variance of PG(1, c). Those of PG(b, c) are b times as large."""
     c = abs(c)
     if c < 0.05:
+        # tanh(c/2)/2c and its like as series where c is small: the closed forms cancel
         q = c * c
         return 0.25 - q / 48.0 + q * q / 480.0, (1.0 - q / 5.0 + 17.0 * q * q / 560.0) / 24.0
     t = math.tanh(0.5 * c)
@@ -115,10 +122,12 @@ def draw_by_gammas(b, c, rng):
     shift = 0.25 * c * c / (math.pi * math.pi)
     total = 0.0
     for k in range(NEAR_TERMS if abs(c) < NEAR_TERMS_BELOW else GAMMA_TERMS):
+        # the k-th term, a gamma with mean b d and variance b d²
         d = 0.5 / (math.pi * math.pi * ((k + 0.5) * (k + 0.5) + shift))
         total += d * rng.standard_gamma(b)
         mean -= d
         variance -= d * d
+    # a gamma with the mean and variance of all terms that are left
     scale = variance / mean
     return total + scale * rng.standard_gamma(b * mean / scale)
 

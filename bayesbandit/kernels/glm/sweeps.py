@@ -65,6 +65,7 @@ def approximate(rows, scaled, rewards, terms, state, work, eta):
     y, v = np.empty(n), np.empty(n)
     pseudo_rows(eta, rewards.kind, rewards.number, rewards.reward, rewards.weight, y, v)
     for i in range(n):
+        # an observation y of η with precision v adds −v (a'δ + offset − y)²/2 to the log density
         rows[i, P] = y[i] - rewards.offset[i]
         for j in range(D):
             scaled[i, j] = 0.5 * v[i] * rows[i, j]
@@ -92,6 +93,7 @@ def climb(rows, scaled, rewards, terms, state, work):
             delta[j] = work.W[j, P]
         solve_upper(work.W, delta)
         there = log_posterior(rewards, terms, state, work, eta)
+        # halve the step until the log density does not fall
         for _ in range(MAX_HALVINGS):
             if there >= here:
                 break
@@ -118,12 +120,14 @@ def leap(rows, scaled, rewards, terms, state, work, rng):
     approximate(rows, scaled, rewards, terms, state, work, eta)
     for j in range(delta.size):
         z = rng.standard_normal()
+        # less the log density of the proposal: log |U| − z'z/2
         ratio -= math.log(W[j, j]) - 0.5 * z * z
         delta[j] = W[j, P] + z
     solve_upper(W, delta)
     ratio += log_posterior(rewards, terms, state, work, eta)
     approximate(rows, scaled, rewards, terms, state, work, eta)
     for j in range(delta.size):
+        # and that of the way back: z = U before − U'⁻¹η, by the approximation at the new δ
         z = -W[j, P]
         for k in range(j, delta.size):
             z += W[j, k] * before[k]
@@ -140,6 +144,7 @@ def above(a, rng):
             z = rng.standard_normal()
             if z > a:
                 return z
+    # the exponential proposal whose acceptance is largest
     rate = 0.5 * (a + math.sqrt(a * a + 4.0))
     while True:
         z = a + rng.standard_exponential() / rate
@@ -159,6 +164,8 @@ def observe(rows, scaled, rewards, delta, group, rng):
             row = rows[i]
             ahead = dot(row[:D], delta)
             sign = 1.0 if rewards.reward[i] > 0.5 else -1.0
+            # a reward of whole weight w is w rewards, each with a latent y of its own; their sum is
+            # enough, as they share a row
             total = rewards.weight[i] * ahead  # of y - offset
             for _ in range(int(rewards.weight[i])):
                 total += sign * above(-sign * (ahead + rewards.offset[i]), rng)
@@ -167,12 +174,15 @@ def observe(rows, scaled, rewards, delta, group, rng):
         return
     for i in range(n):
         row, left = rows[i], scaled[i]
+        # (10): given ω, r is a normal observation of ψ with precision ω; `base` has what is linear
+        # in ψ
         row[P] = -rewards.psi_offset[i]
         omega = draw(rewards.shape[i], dot(row[:D], delta) - row[P], rng)
         for j in range(D):
             left[j] = 0.5 * omega * row[j]
     if n > 0:
         subtract_gram(rewards.base, scaled, rows, group)
+    # the upper triangle was filled
     for i in range(D):
         for j in range(i):
             group[i, j] = group[j, i]

@@ -57,6 +57,7 @@ def cross_validated(arm, settings, work):
     for i in range(D):  # ½ error − ½ Σwr² = Σ_i θ_i (½ G_ii θ_i + Σ_{j>i} G_ij θ_j − b_i)
         coef = theta[i]
         for f in range(K):
+            # all λ of a fold side by side
             g = 0.5 * folds[f, 2 + D + i * D + i]
             linear = folds[f, 2 + i]
             for p in range(f * m, f * m + m):
@@ -74,9 +75,11 @@ def cross_validated(arm, settings, work):
         if folds[f, 0] == 0.0 or folds[f, 0] == arm.head.n:
             continue  # nothing to test, or nothing to train on: no λ is better than another
         for k in range(m):
+            # (2), summed over the folds
             total[k] += folds[f, 1] + 2.0 * error[f * m + k]
     best = 0
     for k in range(1, m):
+        # the grid falls: a smaller λ must be better by more than rounding
         if total[k] < total[best] - doubt[k] - doubt[best]:
             best = k
     return grid[best]
@@ -102,6 +105,7 @@ def put_doubts(arm, settings, U, out):
             lam = grid[k] if i < penalised else 0.0
             for f in range(K):
                 if folds[f, 0] < arm.head.n:
+                    # c = the diagonal entry over the pivot, whose root's inverse is in U
                     entry = (G[i * M + i] - folds[f, 2 + D + i * D + i]) / arm.head.w_bar + lam
                     lost = max(lost, entry * inverse[f * m + k] ** 2)
         out[k] = max(LEAST_DOUBT, PIVOT_ROUNDING * D * lost) * arm.head.sum_wrr
@@ -129,6 +133,7 @@ def others(arm, settings, A, b):
     for i in range(D):
         mine = b[i]
         for f in range(K):
+            # totals less the fold's own; a lane that is only padding gets A = 1 and b = 0
             fill(mine[f * m : f * m + m], (rhs[i] - folds[f, 2 + i]) * inverse)
         fill(mine[K * m :], 0.0)
         for j in range(i, D):

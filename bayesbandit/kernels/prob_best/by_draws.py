@@ -30,6 +30,7 @@ def ranked(values, mass, points, weights, out):
         order = np.argsort(flat)
         below[:], out[i] = 0.0, 0.0
         start = 0
+        # all values in ascending order, those that are equal together
         while start < K * S:
             stop = start + 1
             v = flat[order[start]]
@@ -38,6 +39,7 @@ def ranked(values, mass, points, weights, out):
             while stop < K * S and flat[order[stop]] == v:
                 equal[order[stop] // S] += mass[order[stop]]
                 stop += 1
+            # a value that no other arm has needs no tie-breaker: the product is a constant in u
             alone = stop == start + 1
             for a in range(K):
                 if equal[a] == 0.0:
@@ -52,6 +54,7 @@ def ranked(values, mass, points, weights, out):
                     chance += term
                 out[i, a] += equal[a] / S * chance
             for k in range(K):
+                # from here on these draws are below
                 below[k] += equal[k]
             start = stop
 
@@ -85,6 +88,7 @@ def joint(values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     scores = np.ascontiguousarray(values.transpose(0, 2, 1))
     S = scores.shape[2]
     is_best = scores == scores.max(axis=1, keepdims=True)
+    # a draw's mass is split among the arms that are best in it
     each = masses(weights, S) / is_best.sum(axis=1)  # counts are whole: one arm is best S times
     return _summing(np.einsum("nks,ns->nk", is_best, each) / S, weights)
 

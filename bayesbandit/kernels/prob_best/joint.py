@@ -33,6 +33,7 @@ def lower_quantile(u):
     from below overshoots."""
     z = -math.sqrt(-2.0 * math.log(u))
     for _ in range(50):
+        # z ← z + (log u − log Φ(z)) Φ(z)/φ(z)
         p = normal_cdf(z)
         step = math.log(u / p) * p * math.sqrt(2.0 * math.pi) * math.exp(0.5 * z * z)
         z += step
@@ -49,6 +50,7 @@ def normal_in(cell, within, normals):
         return lower_quantile((cell + within) / S)
     if cell >= S - EDGE_CELLS:
         return -lower_quantile((S - 1 - cell + 1.0 - within) / S)
+    # Horner's rule in the place within the cell
     z = normals[cell, 0]
     for power in range(1, 4):
         z = z * within + normals[cell, power]
@@ -86,10 +88,12 @@ def put_noise(seed, cells, first, normals, log_width, alpha, spread, noise):
     P = noise.shape[0] - 1
     state = seeded(seed)
     for j in range(P + 1):
+        # one shift for all points: cell c goes to c ⊕ mask, which keeps each cell's one point
         mask, within, state = next_shift(state, cells.shape[1])
         for s in range(spread.size):
             noise[j, s] = normal_in(cells[j, first + s] ^ mask, within, normals)
     for s in range(spread.size):
+        # of Student's t, √(ν/χ²) is common to all coordinates of a point
         spread[s] = alpha * width_at(noise[P, s], log_width)
 
 
@@ -199,6 +203,7 @@ def put_wins(x, theta, out):
             for i in range(x.shape[1]):
                 add_scaled(part, x[a, i], theta[i, start : start + m])
             for b in range(m):
+                # the second best tells whether the best was reached twice
                 second[b] = max(second[b], min(score[b], best[b]))
                 winner[b] = a if score[b] > best[b] else winner[b]
                 best[b] = max(best[b], score[b])
@@ -229,6 +234,7 @@ def choose_jointly(
     i = start
     while i < rows.shape[0] and not is_short(stream, needed):
         seeds[i] = normal(stream)
+        # with probability Aγ any arm, (5); else the best under one shifted point
         if floor[i] > 0.0 and normal_cdf(normal(stream)) < A * floor[i]:
             k = below(A, stream)
         else:

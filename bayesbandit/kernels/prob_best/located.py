@@ -51,6 +51,7 @@ def orthant(a: int, b: int, c: int, mean: Vector, scale: Vector) -> float:
     half = 0.5 * rho / (1.0 + math.sqrt(1.0 - rho * rho))
     total = 0.0
     for i in range(ORTHANT_NODES.size):
+        # v = tan(θ/2): sin θ = 2v/(1 + v²), cos θ = (1 − v²)/(1 + v²), dθ = 2 dv/(1 + v²)
         v = half * (1.0 + ORTHANT_NODES[i])
         sine = 2.0 * v / (1.0 + v * v)
         cosine = (1.0 - v * v) / (1.0 + v * v)
@@ -104,6 +105,7 @@ def place(mean: Vector, extent: Vector, shift: Vector, alive: Mask) -> float:
                 origin = k
                 narrowest = extent[k]
         for k in range(K):
+            # differences, so that means of 1e9 that differ by little keep their digits
             shift[k] = mean[k] - mean[origin]
             if alive[k]:
                 floor = max(floor, shift[k] - extent[k])
@@ -154,10 +156,12 @@ def best_from(first: int, mean: Vector, scale: Vector, df: Vector, out: Vector) 
             n += 1
             points += scale[k] == 0.0
             students += df[k] < np.inf
+    # up to three normal arms: Φ, or Φ₂
     if n <= 1 or (students == 0 and (n == 2 or (n == 3 and points <= 1))):
         for a in range(out.size):
             out[a] = closed_form(first + a, n, i, j, third, mean, scale)
         return
+    # (4) for all arms at once: one arm alone would take as long
     every = np.empty(K)
     by_walk(floor, shift, scale, df, alive, every)
     for a in range(out.size):

@@ -44,6 +44,7 @@ def log_width(df: float) -> np.ndarray:
     from scipy.special import gammaln
     from scipy.stats import chi2, norm
 
+    # the quantile of χ² at Φ(z), from whichever tail is the smaller
     z = np.linspace(-joint.MAX_NORMAL, joint.MAX_NORMAL, WIDTH_STEPS + 1)
     chi2_ = np.where(z < 0.0, chi2.ppf(norm.cdf(z), df), chi2.isf(norm.sf(z), df))
     # P(χ² < c) → (c/2)^(ν/2) / Γ(ν/2 + 1) as c → 0, where c is no longer a float64

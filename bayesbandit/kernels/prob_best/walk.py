@@ -44,6 +44,8 @@ SAMPLED = CONJUGATE = True  # the families that a kernel may meet (`compiling.wi
 def _panel() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return Gauss nodes and weights on (0, 1), and, of their Lagrange polynomials, ∫₀^{τ_i} ℓ_j at
     [j, i] (n, n)."""
+    # A function with values f_j at the nodes is Σ c_m P_m, c_m = (2m + 1)/2 Σ_j w_j P_m(x_j) f_j.
+    # So its integral up to x_i is Σ c_m ∫_{−1}^{x_i} P_m.
     nodes, weights = np.polynomial.legendre.leggauss(N_NODES)
     tau = 0.5 * (1.0 + nodes)
     V = np.polynomial.legendre.legvander(nodes, N_NODES - 1)  # P_m(x_i)
@@ -92,6 +94,7 @@ def fall(shape, z, family):
     y = z - shape[MODE]
     if family == GAMMA:
         return a * (y - math.expm1(y)) if y < 700.0 else -np.inf
+    # Beta(a, b) at −z is Beta(b, a) at z: the smaller parameter comes first, whose tail is long
     if a > b:
         a, b, y = b, a, -y
     n = a + b
@@ -133,6 +136,7 @@ def reshape(shape, a, b, family):
     shape[A], shape[B] = a, b
     rest = stirling(a) if family == GAMMA else stirling(a) + stirling(b) - stirling(a + b)
     shape[HEIGHT] = -HALF_LOG_2PI - rest
+    # where a normal of this sd has fallen by ENTRY_FALL; doubled until the arm has
     u = math.sqrt(2.0 * ENTRY_FALL) * shape[SD]
     u = math.log1p(u + 0.5 * u * u) if family == GAMMA else u
     z = shape[MODE] + u
@@ -177,6 +181,7 @@ def located_length(z, df, span):
     """
     if df == np.inf:
         return min(span, MAX_LOG_FALL / max(abs(z), 1e-300))
+    # a share of the distance to the nearest singularity, |z − i√df|
     far = TAIL_SHARE * math.hypot(math.sqrt(df), z)
     if z > 0.0:
         far /= 1.0 + TAIL_SHARE
@@ -193,6 +198,7 @@ def length(shape, z, family, span):
         return 0.0
     a, b = shape[A], shape[B]
     steep = max(abs(slope(shape, z, family)), 1e-300)
+    # neither may the density fall too far along a panel, nor its log bend too much
     L = MAX_LOG_FALL / steep
     bent = curvature(a, b, z, family)
     L = min(L, span / math.sqrt(max(bent, 1e-300)))
@@ -255,6 +261,8 @@ def panel(x, L, shapes, inside, end, family, work, out):
     if CONJUGATE and family != LOCATED:
         common(x, L, family, shared)
     for i in range(N_NODES):
+        # Two passes give f_k Π_{j≠k} F_j for every k without a division: the first multiplies by
+        # all F before k, the second by all behind.
         product[i] = WEIGHTS[i]
     for k in range(K):
         if inside[k]:
@@ -267,6 +275,7 @@ def panel(x, L, shapes, inside, end, family, work, out):
                 total += WEIGHTS[i] * f[i]
             for j in range(N_NODES):
                 for i in range(N_NODES):
+                    # F_k at the nodes: F_k(x) less the integral of its density from there to x
                     F[i] -= INTEGRALS[j, i] * f[j]
             end[k] = max(end[k] - total, 0.0)
             for i in range(N_NODES):
@@ -303,12 +312,14 @@ def walk(shapes, available, family, bottom, out):
             x = max(x, shapes[k, BEGIN])
             count = count + 1
     span = SPAN_OF_FEW if count <= FEW_ARMS else SPAN_OF_MANY
+    # from the top downwards; `left` is the probability that all arms are below x
     while left > NEGLIGIBLE_MASS and bottom < x < np.inf:
         L = np.inf
         follows = bottom
         steep = 1e-300
         for k in range(K):
             begin = shapes[k, BEGIN]
+            # an arm comes in where its density begins to count: above, its F is 1
             inside[k] = available[k] and begin + early * (begin - shapes[k, MODE]) >= x
             if inside[k]:
                 L = min(L, length(shapes[k], x, family, span))
@@ -316,6 +327,7 @@ def walk(shapes, available, family, bottom, out):
                     steep += slope(shapes[k], x, family)
             elif available[k]:
                 follows = max(follows, begin)
+        # the panel ends where the next arm comes in, or where all slopes together make it too steep
         lower = max(x - min(L, STEEPEST_TOGETHER / steep), follows)
         lower = min(lower, math.nextafter(x, -np.inf))
         panel(x, x - lower, shapes, inside, end, family, work, out)
